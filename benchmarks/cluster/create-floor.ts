@@ -4,8 +4,8 @@
  */
 import { join } from "node:path";
 import { root } from "../../scripts/setup/paths.mjs";
-import { until } from "../../test/lab/cluster/objects.ts";
 import type { ControlPlane } from "../../test/lab/control-plane.ts";
+import { until } from "../../test/lab/waiting.ts";
 import type { Contestant, Place } from "../ipam/contestant.ts";
 import { openShim } from "../ipam/floor.ts";
 import { CREATE_FLOOR } from "../ipam/tabulate.ts";

@@ -3,8 +3,8 @@
  * is deleted after its DEL, as a runtime does; the chains take turns.
  * Effects: runs plugins in pods that it makes.
  */
-import { until } from "../../test/lab/cluster/objects.ts";
 import { daemonCpuMs, mean } from "../../test/lab/statistics.ts";
+import { until } from "../../test/lab/waiting.ts";
 import { runBatch, type Sample } from "../harness/runner.ts";
 import { chainsOf } from "./chain.ts";
 import type { Node } from "./node.ts";

@@ -12,8 +12,8 @@ import { type RealCluster, startRealCluster } from "../../test/lab/nodes/cluster
 import { ctr } from "../../test/lab/nodes/containerd.ts";
 import { eachMs, measureReady, type ReadyTimes } from "../../test/lab/nodes/measure.ts";
 import type { NetworkName } from "../../test/lab/nodes/networks.ts";
-import { until } from "../../test/lab/nodes/observe.ts";
 import { formatFigure, mean, percentile, type Table } from "../../test/lab/statistics.ts";
+import { untilDefined } from "../../test/lab/waiting.ts";
 import { requireUninterrupted } from "../harness/interruption.ts";
 import { parseStat } from "../harness/quiet.ts";
 import { atMost, type Bench, type BenchReport } from "../harness/report.ts";
@@ -97,7 +97,7 @@ async function untilRemoved({ nodes }: RealCluster): Promise<void> {
     await sleep(LOOK_MS);
     return (await list()) === "" || undefined;
   };
-  await until(isEmpty, list, REMOVED_MS);
+  await untilDefined(isEmpty, list, REMOVED_MS);
   await sleep(SETTLE_MS);
 }
 

@@ -3,9 +3,9 @@
  * Effects: agents, objects in the API server.
  */
 import { type Agent, startAgent } from "../../test/lab/agent.ts";
-import { until } from "../../test/lab/cluster/objects.ts";
 import { berthBin } from "../../test/lab/cnitool.ts";
 import { inParallel } from "../../test/lab/parallel.ts";
+import { until } from "../../test/lab/waiting.ts";
 import { BERTH_AHEAD, networkOf } from "../cluster/berth.ts";
 import { type NodePodsOptions, nodeNames, openNodePods } from "../cluster/pods.ts";
 import { pluginCalls } from "../ipam/contestant.ts";

@@ -3,7 +3,6 @@
  * Effects: runs ip, ping and berthctl; calls the agent; a netlink socket in a namespace.
  */
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { addressOf } from "../../host/kernel/netlink/address/address.ts";
 import { RTM_NEWADDR } from "../../host/kernel/netlink/address/constants.ts";
 import { decodeAddress } from "../../host/kernel/netlink/address/message.ts";
@@ -12,6 +11,7 @@ import { RT_SCOPE_UNIVERSE } from "../../host/kernel/netlink/route/constants.ts"
 import { formatIp } from "../../host/net/ip.ts";
 import { requireCommand } from "../../test/lab/command.ts";
 import type { Netns } from "../../test/lab/netns.ts";
+import { eventually } from "../../test/lab/waiting.ts";
 import { root } from "../setup/paths.mjs";
 import { formatColumns } from "./narrator.ts";
 import type { Pod, Stage } from "./stage.ts";
@@ -119,20 +119,6 @@ export async function routesOfPods(node: Netns): Promise<string[]> {
 export async function usedAddresses(stage: Stage): Promise<number> {
   const pools = (await stage.agent.get("/v1/pools")) as PoolCount[];
   return pools.reduce((sum, { used }) => sum + Number(used), 0);
-}
-
-/** Asks again until `holds`, at most `patienceMs`; gives the last answer either way. */
-export async function eventually<T>(
-  ask: () => Promise<T>,
-  holds: (answer: T) => boolean,
-  patienceMs: number,
-): Promise<T> {
-  const deadline = Date.now() + patienceMs;
-  for (;;) {
-    const answer = await ask();
-    if (holds(answer) || Date.now() > deadline) return answer;
-    await sleep(100);
-  }
 }
 
 /** Pools, then pods with their addresses, as the agent reports them. */

@@ -2,10 +2,11 @@
 import { readdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { searchAnswer } from "../../host/records/map-records.ts";
+import { eventually } from "../../test/lab/waiting.ts";
 import { claimNic, claimRecords, detachAll, requirePod, type Scene } from "./acts.ts";
 import { conflictScene } from "./conflict-scene.ts";
 import { pools } from "./manifests.ts";
-import { eventually, overview, ping, recordsOf, resultAddresses, routesOfPods, usedAddresses } from "./observe.ts";
+import { overview, ping, recordsOf, resultAddresses, routesOfPods, usedAddresses } from "./observe.ts";
 import type { Pod } from "./stage.ts";
 import { outsideScene, twoNicsScene, underlayScene } from "./underlay-scenes.ts";
 

@@ -5,7 +5,6 @@ import { type OpenAddressOwners, openAddressOwners } from "../../host/controller
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
 import type { Workload } from "../../host/resources/member.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
-import { until } from "../lab/cluster/objects.ts";
 import {
   applyWorkloadKinds,
   CLAIMS,
@@ -18,6 +17,7 @@ import {
   statefulSet,
 } from "../lab/cluster/workload-kinds.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
+import { until } from "../lab/waiting.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 

@@ -3,10 +3,11 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";
 import { type AttachedPod, attachPod, endPod } from "../lab/cluster/followed-pods.ts";
-import { createWorkload, type OwnerReference, until } from "../lab/cluster/objects.ts";
+import { createWorkload, type OwnerReference } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { followHistory, type History } from "../lab/history/follow.ts";
 import { inParallel } from "../lab/parallel.ts";
+import { until } from "../lab/waiting.ts";
 import { Seeded } from "../world/seeded.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 

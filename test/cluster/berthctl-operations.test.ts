@@ -7,10 +7,10 @@ import { Operations } from "../../host/agent/operations.ts";
 import { parseIp } from "../../host/net/ip.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import type { AgentNode } from "../lab/cluster/agent-node.ts";
-import { until } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runCommand } from "../lab/command.ts";
 import { NO_AUDIT } from "../world/no-audit.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w1", member: "db-0", ifName: "eth0" };

@@ -6,9 +6,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { root } from "../../scripts/setup/paths.mjs";
-import { ALLOCATIONS, until } from "../lab/cluster/objects.ts";
+import { ALLOCATIONS } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { type CommandOutcome, runCommand } from "../lab/command.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const POOLS = [

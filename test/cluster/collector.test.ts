@@ -5,6 +5,7 @@ import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../lab/cluster/registry-node.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
@@ -25,7 +26,7 @@ afterEach(async () => {
   vi.useRealTimers();
   await world.plane.client.delete(`${lab.NAMESPACES}/shop/pods`, { gracePeriodSeconds: 0 });
   const isOthers = ({ namespace }: { namespace: string }): boolean => namespace !== "shop";
-  await lab.until("the watch has no pod", () => [...node.parts.pods.items.values()].every(isOthers));
+  await until("the watch has no pod", () => [...node.parts.pods.items.values()].every(isOthers));
   for (let turn = 0; turn < 2; turn++) {
     await node.reconcile();
     node.advance(GRACE_MS);
@@ -54,9 +55,9 @@ const isWatched = ({ uid }: lab.LabPod): boolean =>
   [...node.parts.pods.items.values()].some((each) => each.uid === uid);
 
 async function deletePod(pod: lab.LabPod): Promise<void> {
-  await lab.until("the watch has seen it", () => isWatched(pod));
+  await until("the watch has seen it", () => isWatched(pod));
   await lab.deletePod(world.plane.client, pod);
-  await lab.until("the watch shows it", () => !isWatched(pod));
+  await until("the watch shows it", () => !isWatched(pod));
 }
 
 it("leak: a pod is gone and its DEL never came: the address goes at the second observation, and its object when it has cooled", async () => {
@@ -80,21 +81,21 @@ it("leak: a pod that is terminating keeps its address, however long that takes",
   await world.plane.client.patch(lab.podPath(pod), { metadata: { finalizers: ["example.org/slow"] } });
   await node.attach("10.6.0.1", pod);
   await world.plane.client.delete(lab.podPath(pod), { gracePeriodSeconds: 0 });
-  await lab.until("the watch shows it", () => node.parts.pods.items.get(`shop/${pod.name}`)?.deleting === true);
+  await until("the watch shows it", () => node.parts.pods.items.get(`shop/${pod.name}`)?.deleting === true);
   for (let turn = 0; turn < 3; turn++) {
     node.advance(GRACE_MS);
     await node.reconcile();
   }
   expect(await rowOf("10.6.0.1")).toBe("Bound");
   await world.plane.client.patch(lab.podPath(pod), { metadata: { finalizers: null } });
-  await lab.until("the watch shows it", () => !isWatched(pod));
+  await until("the watch shows it", () => !isWatched(pod));
 });
 
 it("leak: a finished Job pod gives its address back at once, without being deleted", async () => {
   const pod = await createPod();
   await node.attach("10.6.0.1", pod);
   await lab.finishPod(world.plane.client, pod);
-  await lab.until("its address cools", async () => (await rowOf("10.6.0.1")) === "Cooling");
+  await until("its address cools", async () => (await rowOf("10.6.0.1")) === "Cooling");
   expect(await node.detach(pod), "a DEL that comes now finds nothing").toEqual([]);
   expect(isWatched(pod)).toBe(true);
 });
@@ -102,7 +103,7 @@ it("leak: a finished Job pod gives its address back at once, without being delet
 it("leak: a stopped watch does not mislead: a pod recreated under the same name keeps its address, the old one's goes later", async () => {
   const old = await createPod({ name: "web" });
   await node.attach("10.6.0.1", old);
-  await lab.until("the watch shows it", () => isWatched(old));
+  await until("the watch shows it", () => isWatched(old));
   await node.parts.pods.close();
   await lab.deletePod(world.plane.client, old);
   const recreated = await createPod({ name: "web" });
@@ -130,7 +131,7 @@ it("leak: nothing goes while the API server is away, and all of it after", async
   await expect(node.parts.collector.sweep()).rejects.toThrow();
   expect(await rowOf("10.6.0.1")).toBe("Bound");
   await world.plane.server.start();
-  await lab.until("it goes", async () => {
+  await until("it goes", async () => {
     await node.parts.collector.sweep().catch(() => {});
     return (await rowOf("10.6.0.1")) === "Cooling";
   });

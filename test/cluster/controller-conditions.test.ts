@@ -5,8 +5,9 @@ import type { Condition } from "../../host/controller/objects.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import type { LabController } from "../lab/cluster/controller.ts";
-import { POOLS, until } from "../lab/cluster/objects.ts";
+import { POOLS } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;

@@ -4,8 +4,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
 import { IN_USE_FINALIZER, POOL_LEAVING_RECHECK_MS } from "../../host/controller/finalizers/plan-finalizers.ts";
 import type { LabController } from "../lab/cluster/controller.ts";
-import { POOLS, until } from "../lab/cluster/objects.ts";
+import { POOLS } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;

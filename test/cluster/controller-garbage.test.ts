@@ -8,6 +8,7 @@ import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
 import { COOLDOWN_MS, GRACE_MS, INTERVAL_MS, type LabCollector, NODE_LOST_MS } from "../lab/cluster/collector.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import type { World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { allocate, bind, openCollector, WEB } from "./collected.ts";
 
 const HASH = "0123456789abcdef0123456789abcdef";
@@ -117,7 +118,7 @@ it("node-lost: addresses of a node that is said to be out of service are free wi
   collector.advance(1_000);
   // By its own timer: no event triggers the check.
   const start = performance.now();
-  await lab.until("they are free", async () => (await world.client.get(lab.ALLOCATIONS)).items.length === 1);
+  await until("they are free", async () => (await world.client.get(lab.ALLOCATIONS)).items.length === 1);
   console.log(`20 addresses of a node out of service: free after ${Math.round(performance.now() - start)} ms`);
   expect(performance.now() - start).toBeLessThan(COLLECTION_RETRY_MS);
   expect(await world.spec("10.6.0.20")).toMatchObject({

@@ -10,10 +10,11 @@ import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { formatPrefix } from "../../host/net/prefix.ts";
 import type { LabController, LabControllerOptions } from "../lab/cluster/controller.ts";
-import { berthObject, COORDINATORS, CRDS, NAMESPACES, NODES, until } from "../lab/cluster/objects.ts";
+import { berthObject, COORDINATORS, CRDS, NAMESPACES, NODES } from "../lab/cluster/objects.ts";
 import { applyKinds } from "../lab/cluster/workload-kinds.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { type KubeClient, KubeError, type KubeObject } from "../lab/kube-client.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const SERVICE_CIDRS = "/apis/networking.k8s.io/v1/servicecidrs";

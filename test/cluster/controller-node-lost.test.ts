@@ -15,6 +15,7 @@ import * as lab from "../lab/cluster/objects.ts";
 import { COOLDOWN_MS, ReconciledNode } from "../lab/cluster/registry-node.ts";
 import type { World } from "../lab/cluster/world.ts";
 import { NO_AUDIT } from "../world/no-audit.ts";
+import { until } from "../lab/waiting.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { ip, mac } from "../world/values.ts";
 import { openCollector, WEB } from "./collected.ts";
@@ -51,7 +52,7 @@ async function openNode(name: string): Promise<ReconciledNode> {
 async function startPod(node: ReconciledNode, address: string): Promise<lab.LabPod> {
   const pod = await lab.createPod(world.client, { name: `pod-${++podCount}`, node: node.name });
   await node.attach(address, pod);
-  await lab.until("the controller knows it", () => collector.controller.caches.allocations.items.has(address));
+  await until("the controller knows it", () => collector.controller.caches.allocations.items.has(address));
   return pod;
 }
 
@@ -112,7 +113,7 @@ it.each(["its journal", "an empty disk"])(
     if (disk === "an empty disk") one.wipe();
     await one.start();
     await one.reconcile();
-    await lab.until("the pod has its own again", async () => (await world.stateOf("10.6.0.1")) === "Bound n1");
+    await until("the pod has its own again", async () => (await world.stateOf("10.6.0.1")) === "Bound n1");
     expect((await world.spec("10.6.0.1"))?.holders).toMatchObject([{ podUID: lives.uid, node: "n1" }]);
     expect(await world.stateOf("10.6.0.2")).toBe("Quarantined n1");
     one.advance(GRACE_MS);
@@ -127,7 +128,7 @@ it("node-lost: an agent that was only cut off is told, and writes its live pod's
   const one = await openNode("n1");
   await startPod(one, "10.6.0.1");
   await takeForLost("10.6.0.1");
-  await lab.until("it is written back", async () => (await world.stateOf("10.6.0.1")) === "Bound n1");
+  await until("it is written back", async () => (await world.stateOf("10.6.0.1")) === "Bound n1");
   expect(one.parts.lost.count).toBe(0);
 });
 
@@ -146,7 +147,7 @@ it("conflict: after nodeLost another node asks: silence frees an address, an ans
     quarantine: { reason: "NodeLost", holder: { node: "n1" } },
   });
   answering.add("10.6.0.2");
-  await lab.until("n2 is told", async () => (await two.rows()).length === 4);
+  await until("n2 is told", async () => (await two.rows()).length === 4);
   await ask(two);
   expect(await Promise.all([1, 2, 3].map((last) => world.stateOf(`10.6.0.${last}`)))).toEqual([
     "free",
@@ -176,15 +177,15 @@ it("node-lost: the lost node comes back while another one asks: its live pod has
     await world.client.patch(path, { spec: { node: "n2" } });
     answering.add(address);
   }
-  await lab.until("n2 is told", async () => (await two.rows()).length === 3);
+  await until("n2 is told", async () => (await two.rows()).length === 3);
   await ask(two);
   expect(await two.rows()).toHaveLength(3);
   await collector.setNode("n1", "True");
   await one.start();
   await one.reconcile();
-  await lab.until("the pod has its own again", async () => (await world.stateOf("10.6.0.1")) === "Bound n1");
+  await until("the pod has its own again", async () => (await world.stateOf("10.6.0.1")) === "Bound n1");
   expect((await world.spec("10.6.0.1"))?.holders).toMatchObject([{ podUID: lives.uid, node: "n1" }]);
-  await lab.until("n2 forgets it", async () => (await two.rows()).length === 2);
+  await until("n2 forgets it", async () => (await two.rows()).length === 2);
   // A free address goes to the pod that claims it, and no loss is reported.
   one.advance(GRACE_MS);
   await one.reconcile();
@@ -207,12 +208,12 @@ it("node-lost: the lost node is said to be out of service while another one asks
   await loseNode(one, [await startPod(one, "10.6.0.1")]);
   await waitNodeLost();
   answering.add("10.6.0.1");
-  await lab.until("n2 is told", async () => (await two.rows()).length === 2);
+  await until("n2 is told", async () => (await two.rows()).length === 2);
   await ask(two);
   expect([await world.stateOf("10.6.0.1"), (await two.rows()).length]).toEqual(["Quarantined n2", 2]);
   await collector.setNode("n1", "Unknown", [lab.OUT_OF_SERVICE]);
   await collector.gc.checkDue();
-  await lab.until("n2 forgets it", async () => (await two.rows()).length === 1);
+  await until("n2 forgets it", async () => (await two.rows()).length === 1);
   await two.reconcile();
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
@@ -239,7 +240,7 @@ it("node-lost: the node chosen to probe cannot, no other one can, and the lost n
   await loseNode(one, [gone]);
   await waitNodeLost();
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n2");
-  await lab.until("n2 is told", async () => (await two.rows()).length === 2);
+  await until("n2 is told", async () => (await two.rows()).length === 2);
   await two.detach(last);
   await collector.sweep(3 * NODE_LOST_MS);
   expect(await world.stateOf("10.6.0.1"), "n1 is not back").toBe("Quarantined n2");
@@ -254,7 +255,7 @@ it("node-lost: the node chosen to probe cannot, no other one can, and the lost n
   await one.reconcile();
   one.advance(COOLDOWN_MS);
   await one.reconcile();
-  await lab.until("n2 forgets it", async () => (await two.rows()).every((row) => !row.startsWith("10.6.0.1 ")));
+  await until("n2 forgets it", async () => (await two.rows()).every((row) => !row.startsWith("10.6.0.1 ")));
   expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
@@ -283,7 +284,7 @@ it("node-lost: a set has moved to another pool: what its member had on the lost 
   collector.liveness.set(WEB.uid, "alive");
   const before = await lab.createPod(world.client, { name: "web-0", node: "n1" });
   await one.attach("10.6.0.1", before, { workload: WEB });
-  await lab.until("the controller knows it", () => collector.controller.caches.allocations.items.has("10.6.0.1"));
+  await until("the controller knows it", () => collector.controller.caches.allocations.items.has("10.6.0.1"));
   await loseNode(one, [before]);
   expect(await world.spec("10.6.0.1")).toMatchObject({ state: "Quarantined", workload: { uid: WEB.uid } });
   // No pod of the member has another address: the next one may come back for this one.
@@ -292,11 +293,11 @@ it("node-lost: a set has moved to another pool: what its member had on the lost 
   const after = await lab.createPod(world.client, { name: "web-0", node: "n2" });
   const green = { space: "", ip: ip("10.7.0.1"), prefixLength: 16, pool: "green", ifName: "eth0" };
   await two.attach("10.7.0.1", after, { workload: WEB, proposals: [green] });
-  await lab.until("the controller knows it", () => collector.controller.caches.allocations.items.has("10.7.0.1"));
+  await until("the controller knows it", () => collector.controller.caches.allocations.items.has("10.7.0.1"));
   await waitNodeLost();
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n3");
   answering.add("10.6.0.1");
-  await lab.until("n3 is told", async () => (await three.rows()).length === 2);
+  await until("n3 is told", async () => (await three.rows()).length === 2);
   await ask(three);
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n3");
   answering.clear();

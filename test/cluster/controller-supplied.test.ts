@@ -10,8 +10,9 @@ import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 import type { LabController } from "../lab/cluster/controller.ts";
-import { BERTH, POOLS, SETTINGS, until } from "../lab/cluster/objects.ts";
+import { BERTH, POOLS, SETTINGS } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;

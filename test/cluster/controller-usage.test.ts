@@ -7,8 +7,9 @@ import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { USAGE_FRESH_MS } from "../../host/registry/kubernetes/pool-usage.ts";
 import { decodeIpPoolUsage, type IpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import type { LabController, LabControllerOptions } from "../lab/cluster/controller.ts";
-import { ALLOCATIONS, BERTH, COORDINATORS, POOLS, until } from "../lab/cluster/objects.ts";
+import { ALLOCATIONS, BERTH, COORDINATORS, POOLS } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { claim, proposal } from "../world/subjects.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 

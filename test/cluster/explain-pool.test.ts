@@ -11,8 +11,9 @@ import {
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { connectAgentClient } from "../lab/cluster/in-process.ts";
-import { BERTH, POOLS, until } from "../lab/cluster/objects.ts";
+import { BERTH, POOLS } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { EMPTY_SNAPSHOT } from "../world/subjects.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 

@@ -1,9 +1,10 @@
 /** What the fault tests ask of a world again and again, and the figures that they print. */
 import { expect } from "vitest";
-import { type LabPod, SYSTEM, until } from "../lab/cluster/objects.ts";
+import { type LabPod, SYSTEM } from "../lab/cluster/objects.ts";
 import type { LabNode, World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
 import { inParallel } from "../lab/parallel.ts";
+import { until } from "../lab/waiting.ts";
 
 /** After a fault is over, every pod that should run has its address within this time. */
 export const RECOVERY_MS = 10_000;

@@ -4,9 +4,10 @@
 import { mkdir, rm } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { startNotices } from "../../host/controller/notices/notice-controller.ts";
-import { ALLOCATIONS, boundObject, until } from "../lab/cluster/objects.ts";
+import { ALLOCATIONS, boundObject } from "../lab/cluster/objects.ts";
 import { forceDelete } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { died, killAtEffects, restart } from "./fault-kills.ts";
 import {

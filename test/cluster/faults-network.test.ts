@@ -4,8 +4,8 @@
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { Fault, FaultRule } from "../lab/cluster/api-faults.ts";
-import { until } from "../lab/cluster/objects.ts";
 import { type LabNode, startWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { attach, drainAll, endAll, expectOwned, objectsOf, pause, startPod } from "./fault-questions.ts";
 import { storm } from "./fault-storm.ts";

@@ -1,7 +1,7 @@
 /** What becomes of addresses when the API server or etcd ends, comes back, forgets its history, or comes back as it was some time ago. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { until } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import {
   attach,

@@ -11,6 +11,7 @@ import { type ControllerProcess, startControllerProcess } from "../lab/cluster/c
 import * as lab from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const QUICK = ["--lease-duration", "3", "--lease-renew-deadline", "2", "--lease-retry", "0.4"];
@@ -150,8 +151,8 @@ describe("history", () => {
         .output()
         .split("\n")
         .filter((line) => line.includes(`"audit":"${audit}"`) && line.includes(address));
-    await lab.until("10.6.0.50 is quarantined", () => lines("QUARANTINE", "10.6.0.50").length > 0);
-    await lab.until("10.6.0.60 is released", () => lines("RELEASE", "10.6.0.60").length > 0);
+    await until("10.6.0.50 is quarantined", () => lines("QUARANTINE", "10.6.0.50").length > 0);
+    await until("10.6.0.60 is released", () => lines("RELEASE", "10.6.0.60").length > 0);
     expect([await world.stateOf("10.6.0.50"), await world.stateOf("10.6.0.60")]).toEqual(["Quarantined n9", "free"]);
     const [lost, cooled] = [await history("10.6.0.50"), await history("10.6.0.60")];
     expect(lost.stdout).toMatch(

@@ -17,7 +17,7 @@ import { writeControllerKubeconfig } from "../lab/cluster/in-process.ts";
 import { NAMESPACES, NODES, namespaceObject } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
-import { eventually } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const HOSTILE = `<script>document.title="owned"</script>`;

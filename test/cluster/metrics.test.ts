@@ -11,8 +11,8 @@ import { writeControllerKubeconfig } from "../lab/cluster/in-process.ts";
 import { NAMESPACES, namespaceObject, POOLS, poolObject } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
-import { eventually } from "../lab/netns-world.ts";
 import { type Prometheus, startPrometheus } from "../lab/prometheus.ts";
+import { eventually } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const PATIENCE = { timeout: 60_000, interval: 200 };

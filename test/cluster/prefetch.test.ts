@@ -6,9 +6,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { UNATTACHED_MS } from "../../host/agent/prefetch/prefetcher.ts";
 import { type AgentNode, BERTH_PLUGIN, OTHER_PLUGIN } from "../lab/cluster/agent-node.ts";
-import { applyDefinition, deletePod, type LabPod, setRunning, until } from "../lab/cluster/objects.ts";
+import { applyDefinition, deletePod, type LabPod, setRunning } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;

@@ -8,6 +8,7 @@ import * as lab from "../lab/cluster/objects.ts";
 import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../lab/cluster/registry-node.ts";
 import { forceDelete } from "../lab/cluster/rights.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { mac } from "../world/values.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -61,7 +62,7 @@ describe("recreate: with a controller that sends notices", () => {
   async function lead(...addresses: readonly string[]): Promise<LabController> {
     const controller = await world.lead({ notices: startNotices });
     const { items } = controller.caches.allocations;
-    await lab.until("the controller knows them", () => addresses.every((each) => items.has(each)));
+    await until("the controller knows them", () => addresses.every((each) => items.has(each)));
     return controller;
   }
 
@@ -77,7 +78,7 @@ describe("recreate: with a controller that sends notices", () => {
       const before = (await world.allocation("10.6.0.1"))?.uid;
       await deleteObject("10.6.0.1");
       const start = performance.now();
-      await lab.until("it is made again", async () => {
+      await until("it is made again", async () => {
         const now = await world.allocation("10.6.0.1");
         return now !== undefined && now.uid !== before;
       });
@@ -107,7 +108,7 @@ describe("recreate: with a controller that sends notices", () => {
     await one.registry.idle();
     expect([await stateOf("10.6.0.2"), one.parts.own.stats.notices]).toEqual(["absent", before]);
     await deleteObject("10.6.0.1");
-    await lab.until("it is made again", async () => (await stateOf("10.6.0.1")) === `Bound n1 ${orphan.uid}`);
+    await until("it is made again", async () => (await stateOf("10.6.0.1")) === `Bound n1 ${orphan.uid}`);
     expect(one.parts.own.stats.notices).toBe(before + 1);
   });
 
@@ -117,7 +118,7 @@ describe("recreate: with a controller that sends notices", () => {
     await one.attach("10.6.0.1", pod);
     await lead("10.6.0.1");
     await world.plane.client.patch(`${lab.ALLOCATIONS}/10.6.0.1`, { spec: { state: "Cooling", holders: [] } });
-    await lab.until("it is written again", async () => (await stateOf("10.6.0.1")) === `Bound n1 ${pod.uid}`);
+    await until("it is written again", async () => (await stateOf("10.6.0.1")) === `Bound n1 ${pod.uid}`);
   });
 
   it("if another node was first, nothing is deleted and nothing is silent", async () => {
@@ -132,9 +133,9 @@ describe("recreate: with a controller that sends notices", () => {
       if (method !== "GET") await gate.promise;
     };
     await deleteObject("10.6.0.1");
-    await lab.until("n2 has the name", async () => (await two.claim("10.6.0.1", rival)).kind === "bound");
+    await until("n2 has the name", async () => (await two.claim("10.6.0.1", rival)).kind === "bound");
     gate.resolve();
-    await lab.until("it is noticed", () => one.parts.lost.count === 1);
+    await until("it is noticed", () => one.parts.lost.count === 1);
     const text = `Address 10.6.0.1 of pool "blue", which pod shop/${pod.name} has on interface "eth0", is recorded for pod shop/${rival.name} (UID ${rival.uid}) in the API server; delete one of the two pods`;
     expect(one.parts.own.problems).toEqual([text]);
     expect(one.lines).toContain(`error ${text}`);
@@ -143,7 +144,7 @@ describe("recreate: with a controller that sends notices", () => {
       `Bound n2 ${rival.uid}`,
       [`10.6.0.1 Bound ${pod.uid} c-${pod.uid}`],
     ]);
-    await lab.until("the pod's event is there", async () => {
+    await until("the pod's event is there", async () => {
       const { items } = await world.plane.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
       return items.some(
         ({ reason, regarding }: { reason: string; regarding: { uid: string } }) =>
@@ -179,10 +180,10 @@ it("recreate: what was lost is the pod's again when the other has let go of it",
   const other = { ...rest, metadata: { name: metadata.name }, spec: { ...rest.spec, node: "n9", holders } };
   await world.plane.client.create(lab.ALLOCATIONS, other);
   await one.start();
-  await lab.until("the loss is noticed", () => one.parts.lost.count === 1);
+  await until("the loss is noticed", () => one.parts.lost.count === 1);
   await deleteObject("10.6.0.1");
   await one.reconcile();
-  await lab.until("the watch shows it", async () => {
+  await until("the watch shows it", async () => {
     await one.reconcile();
     return one.parts.own.problems.length === 0;
   });
@@ -211,7 +212,7 @@ it("undo: after the journal was lost, 20 running pods keep their addresses, and 
   for (const [index, pod] of pods.entries()) {
     const { uid } = pod;
     await lab.deletePod(world.plane.client, pod);
-    await lab.until("the watch shows it", () => ![...node.parts.pods.items.values()].some((each) => each.uid === uid));
+    await until("the watch shows it", () => ![...node.parts.pods.items.values()].some((each) => each.uid === uid));
     await node.reconcile();
     expect(await bound(), "the first observation only records it").toBe(20 - index);
     node.advance(GRACE_MS);
@@ -272,13 +273,13 @@ it("undo: etcd is restored from last night: what is missing is made again, what 
   await node.reconcile();
   expect(await world.lines()).toEqual([`10.6.0.1 Bound ${old.uid}`, `10.6.0.3 Bound ${young.uid}`]);
   await world.plane.restore(lastNight);
-  await lab.until("all is there again", async () => {
+  await until("all is there again", async () => {
     await node.reconcile().catch(() => {});
     return (await world.lines()).length === 3 && (await node.rows()).length === 3;
   });
   expect(await stateOf("10.6.0.3")).toBe(`Bound n1 ${young.uid}`);
   await lab.deletePod(world.plane.client, dead);
-  await lab.until("the watch shows it", () => !node.parts.pods.items.has("shop/dead"));
+  await until("the watch shows it", () => !node.parts.pods.items.has("shop/dead"));
   await node.reconcile();
   node.advance(GRACE_MS);
   await node.reconcile();
@@ -300,13 +301,13 @@ it("recreate: a record of an earlier pod that a backup brings back is the live p
   expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${heir.uid}`);
   await world.plane.restore(lastNight);
   // The backup has the earlier pod, too: which of the two has the address is not for the agent to decide.
-  await lab.until("the loss is noticed", async () => {
+  await until("the loss is noticed", async () => {
     await node.reconcile().catch(() => {});
     return node.parts.lost.count === 1;
   });
   expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${dead.uid}`);
   await lab.deletePod(world.plane.client, dead);
-  await lab.until("the record is the live pod's", async () => {
+  await until("the record is the live pod's", async () => {
     await node.reconcile();
     return (await stateOf("10.6.0.1")) === `Bound n1 ${heir.uid}`;
   });

@@ -1,11 +1,12 @@
 /** Built agents of two nodes at work, while an attacker with the token of one tries to get the addresses of the other. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startNotices } from "../../host/controller/notices/notice-controller.ts";
-import { ALLOCATIONS, createWorkload, until } from "../lab/cluster/objects.ts";
+import { ALLOCATIONS, createWorkload } from "../lab/cluster/objects.ts";
 import { applyWorkloadKinds } from "../lab/cluster/workload-kinds.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
 import { inParallel } from "../lab/parallel.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { become, outcomeOf, pathOf, rewrite } from "./rights-objects.ts";
 

@@ -15,12 +15,13 @@ import { openLog } from "../../host/lib/log.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readDocuments } from "../lab/apply.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
-import { ALLOCATIONS, boundObject, createWorkload, type LabPod, NODES, POOLS, until } from "../lab/cluster/objects.ts";
+import { ALLOCATIONS, boundObject, createWorkload, type LabPod, NODES, POOLS } from "../lab/cluster/objects.ts";
 import { startPlane } from "../lab/cluster/plane.ts";
 import { requestNodeToken } from "../lab/cluster/rights.ts";
 import { applyWorkloadKinds, SETS } from "../lab/cluster/workload-kinds.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
+import { until } from "../lab/waiting.ts";
 import { runWorkloads } from "./rights-workloads.ts";
 
 const PREFIX = "system:serviceaccount:kube-system:";

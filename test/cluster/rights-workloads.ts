@@ -2,17 +2,10 @@
  * One workload of each kind that Berth follows, all of one Subnet: their pods get addresses, then they go, and at last the Subnet.
  */
 import { expect } from "vitest";
-import {
-  createOwned,
-  type LabPod,
-  type OwnerReference,
-  POOLS,
-  podTemplate,
-  SUBNETS,
-  until,
-} from "../lab/cluster/objects.ts";
+import { createOwned, type LabPod, type OwnerReference, POOLS, podTemplate, SUBNETS } from "../lab/cluster/objects.ts";
 import type { World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
+import { until } from "../lab/waiting.ts";
 
 const NETWORK = /^10\.9\.0\./;
 

@@ -2,10 +2,11 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import type { Condition } from "../../host/controller/objects.ts";
-import { BERTH, CRDS, POOLS, poolObject, until } from "../lab/cluster/objects.ts";
+import { BERTH, CRDS, POOLS, poolObject } from "../lab/cluster/objects.ts";
 import { startPlane } from "../lab/cluster/plane.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
+import { until } from "../lab/waiting.ts";
 import { type Findings, findingsOfError } from "./crds/findings.ts";
 
 const STORED = {

@@ -9,6 +9,7 @@ import * as lab from "../lab/cluster/objects.ts";
 import { openAsController } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeClient } from "../lab/kube-client.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 /** The owner of generated pools, and what its pods name as their controller. */
@@ -104,14 +105,14 @@ export class SubnetPools {
     const owner = of === undefined ? {} : { owner: of.controller };
     const annotations = { subnet: { ipv4: ["blue"] } };
     const pod = await this.world.bindPod({ name, node: node.name, annotations, ...owner, ...rest });
-    await lab.until(`${node.name} knows ${name}`, () => node.snapshot.pods.get(`shop/${name}`)?.uid === pod.uid);
+    await until(`${node.name} knows ${name}`, () => node.snapshot.pods.get(`shop/${name}`)?.uid === pod.uid);
     return pod;
   }
 }
 
 /** Resolves when the node knows the pool as the test does. */
 export async function known(node: AgentNode, pool: string, ranges: number): Promise<void> {
-  await lab.until(`${node.name} knows ${pool}`, () => node.snapshot.pools.get(pool)?.spec.ranges.length === ranges);
+  await until(`${node.name} knows ${pool}`, () => node.snapshot.pools.get(pool)?.spec.ranges.length === ranges);
 }
 
 /** Begins an ADD, and resolves when it waits for pools. */

@@ -6,11 +6,12 @@ import { startFinalizers } from "../../host/controller/finalizers/finalizer-cont
 import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { berthctl } from "../e2e/symptoms/node.ts";
 import { symptom } from "../e2e/symptoms/page.ts";
-import { type OwnerReference, type PodSpec, poolObject, until } from "../lab/cluster/objects.ts";
+import { type OwnerReference, type PodSpec, poolObject } from "../lab/cluster/objects.ts";
 import { SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { PluginOutcome } from "../lab/cnitool.ts";
 import { runCommand } from "../lab/command.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const SUBNET = { subnet: { ipv4: ["desk"] } };

@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import * as lab from "../lab/cluster/objects.ts";
 import { INSTANCES, instance, MACHINES, machine, SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
 import type { World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { add, claimAhead, openAgents } from "./workloads.ts";
 
 /** The victim is on n1. On n1 and n2 addresses are claimed by the ADD, on the others ahead of it. */
@@ -78,7 +79,7 @@ describe("a pod of another namespace that names the workload as its owner", () =
       const thief = await world.createPod({ name: "db-0", namespace: "evil", node: there, ...ownerOf[kind]("evil") });
       if (row.how === "ahead") {
         const { prefetcher } = world.agent(there).cluster;
-        await lab.until("an address is claimed ahead", () => prefetcher.claimedFor(thief.uid, "eth0").length > 0);
+        await until("an address is claimed ahead", () => prefetcher.claimedFor(thief.uid, "eth0").length > 0);
         expect(await read(ip)).toEqual(before);
       }
       if (row.how === "by its address") await expect(add(world, thief, { requested: ip })).rejects.toThrow(ip);

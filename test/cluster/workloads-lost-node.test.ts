@@ -4,6 +4,7 @@ import { leadAddressOwners } from "../lab/cluster/collector.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { INSTANCES, instance, MACHINES, machine, SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
 import type { World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { add, openAgents } from "./workloads.ts";
 
 const OUT_OF_SERVICE = { key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" };
@@ -51,7 +52,7 @@ describe("a StatefulSet pod", () => {
     expect(await add(world, after)).toEqual([ip]);
     await revive("n1");
     await world.agent("n1").cluster.collector.sweep();
-    await lab.until("the node that is back has no row", async () => {
+    await until("the node that is back has no row", async () => {
       await world.agent("n1").registry.expire();
       return (await world.agent("n1").registry.list(undefined, 9)).length === 0;
     });

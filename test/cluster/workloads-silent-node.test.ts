@@ -8,6 +8,7 @@ import { formatIp } from "../../host/net/ip.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
 import type { World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { mac } from "../world/values.ts";
 import { add, openAgents } from "./workloads.ts";
 
@@ -55,7 +56,7 @@ function segment(answering: readonly string[]): Partial<ClusterBackend["ipam"]["
 
 /** Beside what a node that is back writes down again of earlier tests. */
 async function see(wanted: string): Promise<void> {
-  await lab.until(wanted, async () => (await world.states()).includes(wanted));
+  await until(wanted, async () => (await world.states()).includes(wanted));
 }
 
 interface Moved {

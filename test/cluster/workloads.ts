@@ -1,8 +1,9 @@
 /** Agents of several nodes beside workloads that are plain objects: the test is the controllers of StatefulSets, machines and claims. */
 import { type Add, type AgentNode, BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";
-import { type LabPod, until } from "../lab/cluster/objects.ts";
+import type { LabPod } from "../lab/cluster/objects.ts";
 import { applyWorkloadKinds } from "../lab/cluster/workload-kinds.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const QUICK = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "1s" } };

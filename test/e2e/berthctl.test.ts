@@ -6,7 +6,8 @@ import { describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { eventually, type World, withWorld } from "../lab/netns-world.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const CONFIG = {
   "conf.yaml": CONF,

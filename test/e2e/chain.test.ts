@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
 import { ALL_VERSIONS, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
 import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
-import { eventually, type World, withWorld } from "../lab/netns-world.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const NETWORK = `bt${process.pid}`;
 const CONFIG = {

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { requireCommand } from "../lab/command.ts";
 import { startControlPlane } from "../lab/control-plane.ts";
 import { createNetns } from "../lab/netns.ts";
-import { eventually } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const NAMESPACES = "/api/v1/namespaces";
 

@@ -2,7 +2,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ChainNode, dumpNetns, ENTRY, expectNetns, MACVLAN, makeChainNode } from "../lab/coordinator-worlds.ts";
-import { eventually, type LabPod } from "../lab/netns-world.ts";
+import type { LabPod } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const NETWORK = `cd${process.pid}`;
 /** The NIC without the coordinator, which is then called by itself. */

@@ -6,7 +6,7 @@ import { ErrorCode } from "../../host/cni/error.ts";
 import { runPlugin } from "../lab/cnitool.ts";
 import { makePreparedWorld, PreparedPod, type PreparedWorld } from "../lab/coordinator-worlds.ts";
 import type { PodCall } from "../lab/netns-world.ts";
-import { eventually } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 /** With one macvlan NIC, eth0. */
 let world: PreparedWorld;

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ChainNode, ENTRY, MACVLAN, makeChainNode } from "../lab/coordinator-worlds.ts";
 import { addVeth } from "../lab/netns.ts";
-import { eventually, type LabPod, type PodOptions } from "../lab/netns-world.ts";
+import type { LabPod, PodOptions } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const NETWORK = `cm${process.pid}`;
 /** A device of the node, which `host-device` lends to a pod. */

@@ -9,8 +9,8 @@ import { pairsOf } from "../lab/coordinator-worlds.ts";
 import type { Frame } from "../lab/frame.ts";
 import { macvlan } from "../lab/manifests.ts";
 import type { Netns } from "../lab/netns.ts";
-import { eventually } from "../lab/netns-world.ts";
 import { ASCENDING_SIX, RIVAL_MAC, type Segment, withSegment } from "../lab/segment-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const CONF = { mode: "underlay", detectIPConflict: true };
 

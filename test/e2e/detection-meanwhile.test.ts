@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { podArgs } from "../lab/manifests.ts";
 import type { Netns } from "../lab/netns.ts";
-import { type DirectCall, eventually } from "../lab/netns-world.ts";
+import type { DirectCall } from "../lab/netns-world.ts";
 import { ASCENDING, ASCENDING_SIX, type Segment, withSegment } from "../lab/segment-world.ts";
+import { eventually } from "../lab/waiting.ts";
 import { readSysctl } from "../world/sysctl.ts";
 
 const UID = "5f0c0000-0000-4000-8000-000000000001";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ipPool } from "../lab/manifests.ts";
-import { eventually } from "../lab/netns-world.ts";
 import { ASCENDING, ASCENDING_SIX, RIVAL_MAC, withSegment } from "../lab/segment-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const REFUSED = {
   code: 104,

@@ -9,7 +9,8 @@ import { openSqliteRegistry } from "../../host/registry/sqlite/registry.ts";
 import { RESERVE_BYTES, ReserveFile } from "../../host/registry/sqlite/reserve-file.ts";
 import { requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { eventually, type World, withWorld } from "../lab/netns-world.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 import { ip } from "../world/values.ts";
 
 /** A kubelet runs 110 by default. */

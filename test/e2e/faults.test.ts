@@ -5,7 +5,8 @@ import { describe, expect, it } from "vitest";
 import { startAgent } from "../lab/agent.ts";
 import { requireCommand } from "../lab/command.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { addDirectly, eventually, type World, withWorld } from "../lab/netns-world.ts";
+import { addDirectly, type World, withWorld } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const CONFIG = {
   "conf.yaml": CONF,

@@ -9,7 +9,8 @@ import { berthBin, referenceBin } from "../lab/cnitool.ts";
 import { runCommand } from "../lab/command.ts";
 import { macvlanOn } from "../lab/coordinator-worlds.ts";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
-import { eventually, type LabNode, type LabPod, NetnsWorld, usageOf } from "../lab/netns-world.ts";
+import { type LabNode, type LabPod, NetnsWorld, usageOf } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const LAST_DIST = join(lastReleaseDir(), "dist");
 const LAST_PATH = [join(LAST_DIST, "bin"), referenceBin];

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { CONF, ipPool, vendorConf } from "../lab/manifests.ts";
-import { eventually, type World, withWorld } from "../lab/netns-world.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 /** Of 1,000 ADDs and DELs. */
 const MOST_GROWTH_MIB = 12;

@@ -7,7 +7,7 @@ import { DARK, LIGHT } from "../../web/colours.ts";
 import { KINDS, type Kind } from "../../web/map-model.ts";
 import { type LabPage, visitPage } from "../lab/browser.ts";
 import { type MapScene, openMapScene } from "../lab/map-scene.ts";
-import { eventually } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 /** `SCREENSHOTS=docs` renews those of the documents. */
 const MADE = join(root, "dist", "screenshots");

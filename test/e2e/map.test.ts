@@ -5,7 +5,8 @@ import { describe, expect, it } from "vitest";
 import { addressesAnswer, poolsAnswer, searchAnswer, usageAnswer } from "../../host/records/map-records.ts";
 import { type LabPage, visitPage } from "../lab/browser.ts";
 import { ipPool, manifest, podArgs, vendorConf } from "../lab/manifests.ts";
-import { eventually, type World, withWorld } from "../lab/netns-world.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const CONFIG = {
   "conf.yaml": vendorConf({ allocationCooldown: "60s", allowSingleFamily: true }),

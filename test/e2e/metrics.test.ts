@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { eventually, type World, withWorld } from "../lab/netns-world.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
 import { startPrometheus } from "../lab/prometheus.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const TINY = {
   "conf.yaml": CONF,

@@ -8,7 +8,8 @@ import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
 import { runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
-import { eventually, withWorld } from "../lab/netns-world.ts";
+import { withWorld } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const NETWORK = `bn-${process.pid}`;
 const CONFIG = {

@@ -1,8 +1,8 @@
 /** Programs that manage a host's network, as Debian has them, beside running pods: what they remove of the node's side is back within seconds. */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { macvlan } from "../lab/manifests.ts";
-import { eventually } from "../lab/netns-world.ts";
 import { bootHost, type Host } from "../lab/systemd-host.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const NETWORK = "underlay";
 const ADDRESS = "192.0.2.2";

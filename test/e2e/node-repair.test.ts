@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
 import { type ChainNode, makeChainNode } from "../lab/coordinator-worlds.ts";
-import { eventually, type LabPod } from "../lab/netns-world.ts";
+import type { LabPod } from "../lab/netns-world.ts";
 import { readNetworkState } from "../lab/network-state.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const NETWORK = `nr${process.pid}`;
 

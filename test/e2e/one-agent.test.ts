@@ -4,7 +4,8 @@ import { createServer, type Server } from "node:net";
 import { describe, expect, it } from "vitest";
 import { type Agent, startAgent } from "../lab/agent.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { eventually, type World, withWorld } from "../lab/netns-world.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 import { restartUnderLoad } from "./restart-storm.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/16", { default: true }) };

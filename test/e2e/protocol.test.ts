@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ALL_VERSIONS, CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { eventually, withWorld } from "../lab/netns-world.ts";
+import { withWorld } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
 const DUAL = {

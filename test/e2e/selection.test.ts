@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { runCommand } from "../lab/command.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { eventually, type World, withWorld } from "../lab/netns-world.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const NAMESPACE = `${JSON.stringify({
   apiVersion: "v1",

@@ -8,7 +8,8 @@ import { describe, expect, it } from "vitest";
 import { startAgent } from "../lab/agent.ts";
 import { requireCommand } from "../lab/command.ts";
 import { CONF, ipPool, vendorConf } from "../lab/manifests.ts";
-import { eventually, type World, withWorld } from "../lab/netns-world.ts";
+import { type World, withWorld } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
 

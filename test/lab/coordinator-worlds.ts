@@ -14,8 +14,9 @@ import { startControlPlane } from "./control-plane.ts";
 import { addNode, type KubeProxyOptions, startKubeProxy } from "./kube-proxy.ts";
 import { ipPool, macvlan, vendorConf } from "./manifests.ts";
 import { addVeth, type Netns } from "./netns.ts";
-import { eventually, type LabNode, LabPod, NetnsWorld, type PodOptions } from "./netns-world.ts";
+import { type LabNode, LabPod, NetnsWorld, type PodOptions } from "./netns-world.ts";
 import { isSameState, readNetworkState, readStableState, requireSameState } from "./network-state.ts";
+import { eventually } from "./waiting.ts";
 
 /** Addresses of pods of each node, within each segment. */
 const RANGES = [

@@ -4,7 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import type { Netns } from "./netns.ts";
-import { pauseSince } from "./pause.ts";
+import { pauseSince } from "./waiting.ts";
 
 export interface Daemon {
   readonly name: string;

@@ -33,7 +33,6 @@ import {
 import { type Fabric, type FabricOptions, makeFabric } from "./fabric.ts";
 import { podArgs } from "./manifests.ts";
 import { createNetns, type Netns } from "./netns.ts";
-import { pauseSince } from "./pause.ts";
 import { type Server, serve } from "./traffic.ts";
 
 export interface LabNode {
@@ -342,16 +341,6 @@ export async function withWorld(
   const agent = await startAgent({ config, ...options });
   stack.defer(() => agent.delete());
   await test(new World(agent, pod));
-}
-
-/** Asks until the answer fits, for at most `limitMs`; the last answer otherwise. */
-export async function eventually<T>(ask: () => Promise<T>, fits: (answer: T) => boolean, limitMs = 10_000): Promise<T> {
-  const start = performance.now();
-  for (;;) {
-    const answer = await ask();
-    if (fits(answer) || performance.now() - start > limitMs) return answer;
-    await pauseSince(start);
-  }
 }
 
 export interface DirectCall {

@@ -18,8 +18,9 @@ import { type BerthVersion, CURRENT, LAST, writeBerthImages } from "../lab/nodes
 import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
 import { differenceOf, readApiFootprint, readNodeFootprint } from "../lab/nodes/footprint.ts";
 import { BERTH_RANGE, LAN } from "../lab/nodes/networks.ts";
-import { isReady, type Observer, observe, until } from "../lab/nodes/observe.ts";
+import { isReady, type Observer, observe } from "../lab/nodes/observe.ts";
 import { daemonSetOf, deploymentOf, paths, podOf } from "../lab/nodes/workloads.ts";
+import { untilDefined } from "../lab/waiting.ts";
 
 /** Neither is the chart's own name. */
 const RELEASE = "odd.one";
@@ -100,7 +101,7 @@ class Scene implements AsyncDisposable {
     const { client } = this.cluster;
     const ask = () =>
       Promise.all([client.get(`${path}/serviceaccounts/default`), client.get(`${path}/configmaps/kube-root-ca.crt`)]);
-    await until(
+    await untilDefined(
       () => ask().catch(() => undefined),
       () => "no account",
       30_000,
@@ -110,7 +111,7 @@ class Scene implements AsyncDisposable {
   /** A kubelet creates its Node, then the CSINode; without a network the Node does not become Ready. */
   async untilRegistered(): Promise<void> {
     const ask = () => this.cluster.client.get("/apis/storage.k8s.io/v1/csinodes");
-    await until(
+    await untilDefined(
       async () => (await ask()).items.length === this.cluster.nodes.length || undefined,
       async () => JSON.stringify(await ask()),
       60_000,
@@ -168,7 +169,7 @@ class Scene implements AsyncDisposable {
         .map(({ metadata }: KubeObject) => metadata.name);
     };
     const ask = () => unread().catch((error: unknown) => [String(error)]);
-    await until(
+    await untilDefined(
       async () => (await ask()).length === 0 || undefined,
       async () => (await ask()).join(),
       60_000,
@@ -186,7 +187,7 @@ class Scene implements AsyncDisposable {
       const are = pods.filter((pod) => isReady(pod) && pod.spec.containers[0].image.endsWith(`:${tagOf(version)}`));
       return are.length === 3 || undefined;
     };
-    await until(ask, () => this.describe(), 120_000);
+    await untilDefined(ask, () => this.describe(), 120_000);
   }
 
   async describe(): Promise<string> {
@@ -254,7 +255,7 @@ describe("as the primary network", () => {
     await scene.install({ primary, map: { enabled: true } }, LAST);
     const installedMs = performance.now() - startMs;
     const first = async () => (await seen.pods("web")).find(isReady);
-    const pod = await until(first, () => scene.describe(), FIRST_READY_MS);
+    const pod = await untilDefined(first, () => scene.describe(), FIRST_READY_MS);
     const readyMs = performance.now() - startMs;
     console.log(
       `helm install: ${seconds(installedMs)} s; first pod Ready with ${pod.status.podIP}: ${seconds(readyMs)} s`,
@@ -302,7 +303,7 @@ describe("as the primary network", () => {
     await Promise.all(pods.map(({ metadata }) => cluster.client.delete(`${churn}/${metadata.name}`)));
     await seen.untilGone("churn");
     const inUse = async () => (await seen.allocations()).length === 6 || undefined;
-    await until(inUse, async () => JSON.stringify(await seen.allocations()), 60_000);
+    await untilDefined(inUse, async () => JSON.stringify(await seen.allocations()), 60_000);
     await seen.untilConsistent();
     console.log(
       `helm upgrade: ${seconds(upgradedMs)} s; pods created ${count}, deleted ${count}; failed sandboxes: ${failures.length}; addresses left over: 0`,
@@ -362,7 +363,7 @@ describe("as the primary network", () => {
       const { exitCode, stdout } = await scene.cluster.run(["curl", "-sf", `http://localhost:9476/api/v1/${path}`]);
       return exitCode === 0 ? JSON.parse(stdout) : undefined;
     };
-    const pools = await until(
+    const pools = await untilDefined(
       () => read("pools"),
       () => forward.output(),
       30_000,
@@ -437,7 +438,7 @@ describe("with Multus", () => {
     await scene.install(values, CURRENT);
     await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: 6, annotations }));
     const first = async () => (await seen.pods("web")).find((pod) => isReady(pod) && addressOf(pod) !== undefined);
-    const pod = await until(first, () => scene.describe(), FIRST_READY_MS);
+    const pod = await untilDefined(first, () => scene.describe(), FIRST_READY_MS);
     const readyMs = performance.now() - startMs;
     console.log(`with Multus: first pod Ready with ${addressOf(pod)} on net1: ${seconds(readyMs)} s`);
     expect(readyMs).toBeLessThan(FIRST_READY_MS);
@@ -459,13 +460,13 @@ describe("with Multus", () => {
         status.conditions.some(({ type, status }: KubeObject) => type === "Ready" && status !== "True") || undefined
       );
     };
-    await until(isDown, () => "the node is still Ready", 60_000);
+    await untilDefined(isDown, () => "the node is still Ready", 60_000);
     await cluster.client.delete(`${deployments}/web`, WITH_PODS);
     const onlyThere = async () => {
       const allocations = await seen.allocations();
       return allocations.every(({ spec }) => spec.holders?.[0]?.node === down.name) || undefined;
     };
-    await until(onlyThere, async () => JSON.stringify(await seen.allocations()), 60_000);
+    await untilDefined(onlyThere, async () => JSON.stringify(await seen.allocations()), 60_000);
     const refused = await scene.helm("uninstall", RELEASE, "--timeout", "3m");
     expect(refused.exitCode).not.toBe(0);
     expect(refused.stdout + refused.stderr).toContain(`on node ${down.name}`);

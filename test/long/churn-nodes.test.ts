@@ -12,8 +12,9 @@ import { requireCommand } from "../lab/command.ts";
 import { type Census, startCensus } from "../lab/nodes/census.ts";
 import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
 import type { RealNode } from "../lab/nodes/node.ts";
-import { type Observer, observe, until } from "../lab/nodes/observe.ts";
+import { type Observer, observe } from "../lab/nodes/observe.ts";
 import { deploymentOf, paths, podOf, statefulSetOf } from "../lab/nodes/workloads.ts";
+import { untilDefined } from "../lab/waiting.ts";
 
 const DURATION_MS = Number(process.env.BERTH_CHURN_S ?? 600) * 1_000;
 const SEED = Number(process.env.BERTH_SEED ?? Date.now() % 2 ** 31);
@@ -47,7 +48,7 @@ async function attempt(work: () => Promise<unknown>): Promise<boolean> {
 
 /** Until it has succeeded once. */
 async function insist(work: () => Promise<unknown>): Promise<void> {
-  await until(
+  await untilDefined(
     async () => (await attempt(work)) || undefined,
     () => String(work),
     RECOVERY_MS,
@@ -196,7 +197,7 @@ it(
       ];
       return (isUp && counts.join() === `5,${MEMBERS}` && (await seen.audit()).length === 0) || undefined;
     };
-    await until(isWell, async () => `seed ${SEED}: ${(await seen.audit()).join("\n")}`, RECOVERY_MS);
+    await untilDefined(isWell, async () => `seed ${SEED}: ${(await seen.audit()).join("\n")}`, RECOVERY_MS);
     console.log(`well again ${Math.round(performance.now() - calmMs)} ms after the last fault`);
     expect(await memberAddresses(), `seed ${SEED}`).toEqual(before);
 
@@ -204,14 +205,18 @@ it(
     for (const { metadata } of await seen.pods())
       if (metadata.name.startsWith("bare-")) await attempt(() => cluster.client.delete(`${pods}/${metadata.name}`));
     const noPods = async () => (await seen.pods()).length === 0 || undefined;
-    await until(noPods, async () => (await seen.pods()).map(({ metadata }) => metadata.name).join(), RECOVERY_MS);
+    await untilDefined(
+      noPods,
+      async () => (await seen.pods()).map(({ metadata }) => metadata.name).join(),
+      RECOVERY_MS,
+    );
     const returnedMs = await seen.untilReturned();
     const left = async (): Promise<string[]> => {
       const lists = await Promise.all(cluster.nodes.flatMap((each) => [leftOnNode(each), leftInAgent(each)]));
       return lists.flat();
     };
     const nothing = async () => (await left()).length === 0 || undefined;
-    await until(nothing, async () => (await left()).join("\n"), RECOVERY_MS);
+    await untilDefined(nothing, async () => (await left()).join("\n"), RECOVERY_MS);
     expectNoDuplicate(census);
     const { samples, longestPauseMs } = census;
     console.log(

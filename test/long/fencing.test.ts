@@ -7,8 +7,9 @@ import { requireCommand } from "../lab/command.ts";
 import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
 import { LAN } from "../lab/nodes/networks.ts";
 import type { RealNode } from "../lab/nodes/node.ts";
-import { type Observer, observe, until } from "../lab/nodes/observe.ts";
+import { type Observer, observe } from "../lab/nodes/observe.ts";
 import { paths } from "../lab/nodes/workloads.ts";
+import { untilDefined } from "../lab/waiting.ts";
 import { fencingNotes, type OrphanScene, withOrphan } from "../nodes/orphan-world.ts";
 
 /** Longest pause of a kubelet between two sandboxes of a pod, and the time in which a node is found to be lost. */
@@ -29,7 +30,7 @@ async function untilRefused(scene: OrphanScene, text: string): Promise<void> {
     expect(scene.holders()).toEqual([scene.node.name]);
     return (await scene.refusals()).some((refusal) => refusal.includes(text)) || undefined;
   };
-  await until(isRefused, async () => (await scene.refusals()).join("\n"), PATIENCE_MS);
+  await untilDefined(isRefused, async () => (await scene.refusals()).join("\n"), PATIENCE_MS);
 }
 
 const awaited = ({ address, node }: OrphanScene): string =>

@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
 import { measureReady, printTimes } from "../lab/nodes/measure.ts";
-import { type Observer, observe, until } from "../lab/nodes/observe.ts";
+import { type Observer, observe } from "../lab/nodes/observe.ts";
 import { deploymentOf, paths, statefulSetOf } from "../lab/nodes/workloads.ts";
+import { untilDefined } from "../lab/waiting.ts";
 
 const deployments = paths.deployments(NAMESPACE);
 const WITH_PODS = { propagationPolicy: "Background" };
@@ -58,7 +59,7 @@ it("nodes are killed one after the other, and all pods come back with addresses 
         .every(({ status }) => status.containerStatuses?.[0].restartCount > 0);
       return (isAgain && (await seen.audit()).length === 0) || undefined;
     };
-    await until(isDone, () => seen.audit().then(JSON.stringify), 120_000);
+    await untilDefined(isDone, () => seen.audit().then(JSON.stringify), 120_000);
     await seen.untilReady("web", 12);
     const again = await seen.untilReady("db", 6);
     expect(again.map(({ metadata, status }) => `${metadata.name} ${status.podIP}`)).toEqual(kept);

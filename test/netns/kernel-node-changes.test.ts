@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type NodeChange, watchNodeChanges } from "../../host/kernel/node-changes.ts";
 import { type NodeNamespace, openNode } from "../../host/kernel/open-namespace.ts";
-import { eventually } from "../lab/netns-world.ts";
+import { eventually } from "../lab/waiting.ts";
 import { ipIn } from "./kernel-scene.ts";
 
 const node = `bknc${process.pid}`;

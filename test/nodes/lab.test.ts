@@ -5,8 +5,9 @@ import type { KubeObject } from "../lab/kube-client.ts";
 import { createNetns } from "../lab/netns.ts";
 import { startCensus } from "../lab/nodes/census.ts";
 import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
-import { observe, ownerOf, until } from "../lab/nodes/observe.ts";
+import { observe, ownerOf } from "../lab/nodes/observe.ts";
 import { paths, podOf } from "../lab/nodes/workloads.ts";
+import { untilDefined } from "../lab/waiting.ts";
 
 /** Everything that a cluster of this process leaves anywhere, by name. */
 async function leftovers(): Promise<string[]> {
@@ -32,11 +33,11 @@ async function expectCensus(cluster: RealCluster, one: KubeObject, other: KubeOb
   expect(addresses).toEqual(expect.arrayContaining([one.status.podIP, other.status.podIP]));
   const seen = census.samples;
   const isSampled = async () => census.samples > seen + 1 || undefined;
-  await until(isSampled, () => census.samples, 10_000);
+  await untilDefined(isSampled, () => census.samples, 10_000);
   expect(census.duplicates()).toEqual([]);
   await node?.execInPod(ownerOf(other), ["ip", "addr", "add", `${one.status.podIP}/16`, "dev", "eth0"]);
   const isFound = async () => census.duplicates().length > 0 || undefined;
-  await until(isFound, () => JSON.stringify(census.latest()), 10_000);
+  await untilDefined(isFound, () => JSON.stringify(census.latest()), 10_000);
   expect(census.duplicates().join()).toContain(`${one.status.podIP} is on node1`);
 }
 

@@ -8,8 +8,9 @@ import { type Census, type NicAddress, startCensus } from "../lab/nodes/census.t
 import { NAMESPACE, type RealCluster } from "../lab/nodes/cluster.ts";
 import type { NetworkName } from "../lab/nodes/networks.ts";
 import type { RealNode } from "../lab/nodes/node.ts";
-import { type Observer, until } from "../lab/nodes/observe.ts";
+import type { Observer } from "../lab/nodes/observe.ts";
 import { paths, statefulSetOf, type WorkloadSpec } from "../lab/nodes/workloads.ts";
+import { untilDefined } from "../lab/waiting.ts";
 
 const SET = "orphan";
 const POD = `${paths.pods(NAMESPACE)}/${SET}-0`;
@@ -64,7 +65,7 @@ export async function withOrphan(
 /** The runtime removes a namespace when all its DELs have succeeded, that of the orphan, too. */
 async function untilEnded({ machine }: RealNode): Promise<void> {
   const list = () => machine.run(["ls", "/run/netns"]);
-  await until(async () => (await list()).trim() === "" || undefined, list, FENCED_MS);
+  await untilDefined(async () => (await list()).trim() === "" || undefined, list, FENCED_MS);
 }
 
 function sceneOf(given: Pick<OrphanScene, "cluster" | "seen" | "census" | "node" | "earlier">): OrphanScene {
@@ -93,7 +94,7 @@ function sceneOf(given: Pick<OrphanScene, "cluster" | "seen" | "census" | "node"
     untilSucceeded: async (limitMs = FENCED_MS) => {
       const describe = async () => `${address} is on ${holders().join()}; ${(await refusals()).join("\n")}`;
       const isOther = ({ address: own, netns }: NicAddress): boolean => own === address && netns !== home?.netns;
-      await until(async () => census.latest().some(isOther) || undefined, describe, limitMs);
+      await untilDefined(async () => census.latest().some(isOther) || undefined, describe, limitMs);
       const tookMs = performance.now() - startMs;
       const [successor] = await seen.untilReady(SET, 1, isSuccessor);
       expect(successor.status.podIP).toBe(address);

@@ -6,9 +6,10 @@ import { poolsAnswer } from "../../host/records/map-records.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { startDaemon } from "../lab/daemon.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
-import { isReady, until } from "../lab/nodes/observe.ts";
+import { isReady } from "../lab/nodes/observe.ts";
 import { requestToken } from "../lab/nodes/tokens.ts";
 import { deploymentOf, paths } from "../lab/nodes/workloads.ts";
+import { untilDefined } from "../lab/waiting.ts";
 import { cluster } from "./shared-cluster.ts";
 
 const LINE = /`kubectl (?<words>[^`]*port-forward[^`]*)`/;
@@ -27,7 +28,7 @@ async function startControllerPod(): Promise<void> {
   };
   onTestFinished(async () => {
     await client.delete(`${paths.deployments(SYSTEM)}/${DEPLOYMENT}`, { propagationPolicy: "Background" });
-    await until(
+    await untilDefined(
       async () => (await find()).length === 0 || undefined,
       async () => JSON.stringify(await find()),
       30_000,
@@ -39,7 +40,7 @@ async function startControllerPod(): Promise<void> {
   const argv = ["setpriv", "--pdeathsig", "KILL", "--", ...program, ...args];
   const controller = await startDaemon("berth-controller", node.machine.enter(argv));
   onTestFinished(() => controller.kill());
-  await until(
+  await untilDefined(
     async () => (await find()).some(isReady) || undefined,
     async () => JSON.stringify(await find()),
     30_000,
@@ -60,13 +61,13 @@ test("the address map opens with the documented port-forward, and not before", a
   const kubectl = join(referenceTool("kubectl").directory, "kubectl");
   const forward = await cluster.start([kubectl, ...words]);
   onTestFinished(() => forward.kill());
-  const page = await until(
+  const page = await untilDefined(
     () => read("/"),
     () => forward.output(),
     30_000,
   );
   expect(page).toContain("<title>Address map – Berth</title>");
-  const pools = await until(
+  const pools = await untilDefined(
     async () => {
       const answer = poolsAnswer.parse(JSON.parse((await read("/api/v1/pools")) ?? "{}"));
       return answer.pools.length > 0 ? answer : undefined;

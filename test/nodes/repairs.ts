@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { KubeObject } from "../lab/kube-client.ts";
-import { until } from "../lab/nodes/observe.ts";
 import { paths, podOf } from "../lab/nodes/workloads.ts";
+import { untilDefined } from "../lab/waiting.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const REPAIRED_MS = 20_000;
@@ -17,12 +17,12 @@ test("what other software removes of a node's network is back without an ADD, an
   const reach = () => machine.run(["ping", "-c1", "-W1", pod?.status.podIP]).catch(() => undefined);
   expect(await reach()).toBeDefined();
   await machine.run(["sh", "-ec", "ip rule del pref 900; ip route flush table 500; nft delete table inet berth"]);
-  await until(reach, () => machine.run(["ip", "rule"]), REPAIRED_MS);
+  await untilDefined(reach, () => machine.run(["ip", "rule"]), REPAIRED_MS);
   const find = async (): Promise<KubeObject | undefined> => {
     const { items } = await cluster.client.get("/apis/events.k8s.io/v1/events");
     return items.find(({ reason }: KubeObject) => reason === "NodeNetworkRestored");
   };
-  const event = await until(find, () => "there is no Event", REPAIRED_MS);
+  const event = await untilDefined(find, () => "there is no Event", REPAIRED_MS);
   expect(event.regarding).toMatchObject({ kind: "Node", name: "node2" });
   expect(event.note).toMatch(/^Restored what .* had removed of the node's network: .*the rule/);
   await cluster.client.delete(`${paths.pods(NAMESPACE)}/repaired`);

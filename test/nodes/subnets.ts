@@ -4,7 +4,6 @@ import { parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
 import { LAN } from "../lab/nodes/networks.ts";
-import { until } from "../lab/nodes/observe.ts";
 import {
   cronJobOf,
   daemonSetOf,
@@ -15,6 +14,7 @@ import {
   statefulSetOf,
   type WorkloadSpec,
 } from "../lab/nodes/workloads.ts";
+import { untilDefined } from "../lab/waiting.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const GROUP = "/apis/ipam.vendor.io/v1";
@@ -48,7 +48,7 @@ afterEach(async () => {
     const { items } = await cluster.client.get(`${GROUP}/subnets`);
     return items.map(({ status }: KubeObject) => status?.assigned).join();
   };
-  await until(async () => (await assigned()) === "0,0,0" || undefined, assigned, FOLLOWED_MS);
+  await untilDefined(async () => (await assigned()) === "0,0,0" || undefined, assigned, FOLLOWED_MS);
 });
 
 const from = (name: keyof typeof SUBNETS) => ({ "ipam.vendor.io/subnet": JSON.stringify({ ipv4: [name] }) });
@@ -79,7 +79,7 @@ async function poolLines(): Promise<string[]> {
 async function seePools(...wanted: readonly string[]): Promise<void> {
   const isSo = async () => (await poolLines()).join() === [...wanted].sort().join() || undefined;
   const describe = async () => `${wanted.join(", ") || "no pool"}; there are ${(await poolLines()).join(", ")}`;
-  await until(isSo, describe, FOLLOWED_MS);
+  await untilDefined(isSo, describe, FOLLOWED_MS);
 }
 
 function expectFrom(name: keyof typeof SUBNETS, pods: readonly KubeObject[]): void {
@@ -176,7 +176,7 @@ test("StatefulSet, DaemonSet, Job and CronJob have pools of their own", async ()
 async function untilSucceeded(job: string, count: number): Promise<void> {
   const path = `${paths.jobs(NAMESPACE)}/${job}`;
   const status = async (): Promise<KubeObject> => (await cluster.client.get(path)).status;
-  await until(
+  await untilDefined(
     async () => (await status()).succeeded === count || undefined,
     () => status().then(JSON.stringify),
     REFUSED_MS,
@@ -190,7 +190,7 @@ test("of a full Subnet pods wait with a reason, and start by themselves when ano
   await seePools("tiny Deployment/before 6 of 6");
   await cluster.client.create(deployments, deploymentOf({ name: "after", replicas: 2, annotations }));
   for (const kind of ["Deployment", "Pod"]) {
-    const told = await until(
+    const told = await untilDefined(
       () => warningOf(kind, "after"),
       () => seen.pods("after").then(JSON.stringify),
       REFUSED_MS,

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { KubeObject } from "../lab/kube-client.ts";
 import type { RealNode } from "../lab/nodes/node.ts";
-import { until } from "../lab/nodes/observe.ts";
 import { deploymentOf, paths, podOf } from "../lab/nodes/workloads.ts";
+import { untilDefined } from "../lab/waiting.ts";
 import { fencingNotes, type OrphanScene, withOrphan } from "./orphan-world.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
@@ -42,7 +42,7 @@ async function untilNode(status: "True" | "Unknown"): Promise<void> {
     const { status } = await cluster.client.get(`/api/v1/nodes/${node.name}`);
     return status.conditions.find(({ type }: KubeObject) => type === "Ready");
   };
-  await until(
+  await untilDefined(
     async () => (await ask()).status === status || undefined,
     () => ask().then(JSON.stringify),
     NOTICED_MS,
@@ -90,7 +90,7 @@ test("node-lost: a killed node's addresses stay its pods', or its own when a pod
   const [forced, ...others] = before;
   await cluster.client.delete(`${paths.pods(NAMESPACE)}/${forced.metadata.name}`, { gracePeriodSeconds: 0 });
   const isLost = async () => (await statesOf([addressOf(forced)])).includes("Quarantined NodeLost") || undefined;
-  await until(isLost, () => statesOf(taken), NOTICED_MS);
+  await untilDefined(isLost, () => statesOf(taken), NOTICED_MS);
   expect(await statesOf(others.map(addressOf))).toEqual(others.map(() => "Bound"));
 
   await node.boot();

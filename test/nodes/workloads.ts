@@ -2,8 +2,9 @@ import { unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import type { KubeObject } from "../lab/kube-client.ts";
-import { ownerOf, until } from "../lab/nodes/observe.ts";
+import { ownerOf } from "../lab/nodes/observe.ts";
 import { deploymentOf, jobOf, paths, podOf, statefulSetOf } from "../lab/nodes/workloads.ts";
+import { untilDefined } from "../lab/waiting.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const deployments = paths.deployments(NAMESPACE);
@@ -112,7 +113,7 @@ test("static-pods: a static pod's address belongs to the hash of its manifest, a
 
 test("a Job that has finished gives its addresses back, and its pods are still there", async () => {
   await cluster.client.create(jobs, jobOf({ name: "sum", replicas: 4, busybox: ["sleep", "1"] }));
-  await until(
+  await untilDefined(
     async () => (await cluster.client.get(`${jobs}/sum`)).status.succeeded === 4 || undefined,
     () => seen.pods("sum").then(JSON.stringify),
     60_000,

@@ -4,8 +4,9 @@ import { type CnitoolVerb, type PluginCall, type PluginOutcome, requireSuccess }
 import { requireCommand } from "../lab/command.ts";
 import { ALL_VERSIONS, ipPool, vendorConf } from "../lab/manifests.ts";
 import { addBridge, addVeth } from "../lab/netns.ts";
-import { eventually, NetnsWorld } from "../lab/netns-world.ts";
+import { NetnsWorld } from "../lab/netns-world.ts";
 import { ping } from "../lab/traffic.ts";
+import { eventually } from "../lab/waiting.ts";
 
 const VLAN = 30;
 const OTHER = "10.66.0.1";

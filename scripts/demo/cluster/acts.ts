@@ -3,8 +3,9 @@ import { parseIp } from "../../../host/net/ip.ts";
 import { allocationName } from "../../../host/resources/ip-allocation.ts";
 import type { Attachment } from "../../../test/lab/history/allocation-checker.ts";
 import type { KubeObject } from "../../../test/lab/kube-client.ts";
+import { eventually } from "../../../test/lab/waiting.ts";
 import { formatColumns, type Narrator } from "../narrator.ts";
-import { addressesOf, eventually, ping } from "../observe.ts";
+import { addressesOf, ping } from "../observe.ts";
 import { ALLOCATIONS, IF_NAME, type Pod, type Stage } from "./stage.ts";
 
 export type Scene = (stage: Stage, narrator: Narrator) => Promise<void>;

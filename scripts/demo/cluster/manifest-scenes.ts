@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { applyFile, applyFolder, applyObject, readDocuments } from "../../../test/lab/apply.ts";
 import { KubeError, type KubeObject } from "../../../test/lab/kube-client.ts";
+import { eventually } from "../../../test/lab/waiting.ts";
 import { root } from "../../setup/paths.mjs";
-import { eventually } from "../observe.ts";
 import {
   allocations,
   allocationsOf,

@@ -1,8 +1,8 @@
 /** A Deployment that names a Subnet: its pool comes, grows and goes with it. */
 import { parseRange } from "../../../host/net/range.ts";
 import type { KubeObject } from "../../../test/lab/kube-client.ts";
+import { eventually } from "../../../test/lab/waiting.ts";
 import { formatColumns } from "../narrator.ts";
-import { eventually } from "../observe.ts";
 import { attach, awaitFree, detach, nodeOf, requirePod, type Scene } from "./acts.ts";
 import { NAMESPACE, type Stage } from "./stage.ts";
 

@@ -1,6 +1,7 @@
 /** The cluster's troubles: an agent is killed, the API server is away, a pod with an identity moves; and the end. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { eventually, ping } from "../observe.ts";
+import { eventually } from "../../../test/lab/waiting.ts";
+import { ping } from "../observe.ts";
 import {
   allocations,
   allocationsOf,

@@ -4,7 +4,7 @@ import { root } from "../../../scripts/setup/paths.mjs";
 import { startAgent } from "../../lab/agent.ts";
 import { requireCommand, runCommand } from "../../lab/command.ts";
 import { ipPool, manifest } from "../../lab/manifests.ts";
-import { eventually } from "../../lab/netns-world.ts";
+import { eventually } from "../../lab/waiting.ts";
 import { berthctl, withNode } from "./node.ts";
 import { symptom } from "./page.ts";
 

@@ -6,9 +6,10 @@ import { startClaimStatus } from "../../../host/controller/owners/claim-status.t
 import type { AddressOwners, Liveness } from "../../../host/controller/types.ts";
 import type { KubeEvent } from "../../../host/kubernetes/events.ts";
 import { openLog } from "../../../host/lib/log.ts";
+import { until } from "../waiting.ts";
 import type { LabController } from "./controller.ts";
 import { connectClient } from "./in-process.ts";
-import { NODES, until } from "./objects.ts";
+import { NODES } from "./objects.ts";
 import type { WatchedApi } from "./watched-api.ts";
 import type { World } from "./world.ts";
 

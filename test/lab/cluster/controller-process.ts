@@ -13,8 +13,8 @@ import { once } from "node:events";
 import { join } from "node:path";
 import type { ControllerStatus } from "../../../host/controller/controller-process.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
-import { pauseSince } from "../pause.ts";
 import { controllerOptions } from "../service-environment.ts";
+import { pauseSince } from "../waiting.ts";
 
 export interface ControllerProcessOptions {
   readonly kubeconfig: string;

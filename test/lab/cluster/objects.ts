@@ -7,7 +7,6 @@ import {
   type IpAllocationSpec,
 } from "../../../host/resources/ip-allocation.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
-import { pauseSince } from "../pause.ts";
 
 export const NODES = "/api/v1/nodes";
 export const NAMESPACES = "/api/v1/namespaces";
@@ -22,24 +21,6 @@ export const DEFINITIONS_CRD = "network-attachment-definitions.k8s.cni.cncf.io";
 export const SYSTEM = "kube-system";
 export const SETTINGS = `${NAMESPACES}/${SYSTEM}/configmaps/vendor-conf`;
 export const OUT_OF_SERVICE = { key: "node.kubernetes.io/out-of-service", value: "nodeshutdown", effect: "NoExecute" };
-
-/** On a machine that runs other tests at the same time. */
-const PATIENCE_MS = 30_000;
-
-/** Resolves when it is true, to the milliseconds that it took; rejects with `what` after the limit. */
-export async function until(
-  what: string | (() => string),
-  isTrue: () => Promise<boolean> | boolean,
-  limitMs = PATIENCE_MS,
-): Promise<number> {
-  const start = performance.now();
-  while (!(await isTrue())) {
-    if (performance.now() - start > limitMs)
-      throw new Error(`Not within ${limitMs} ms: ${typeof what === "string" ? what : what()}`);
-    await pauseSince(start);
-  }
-  return performance.now() - start;
-}
 
 export interface OwnerReference {
   readonly apiVersion: string;

@@ -17,6 +17,7 @@ import { type Agent, type AgentOptions, startAgent } from "../agent.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { createNetns, type Netns } from "../netns.ts";
+import { until } from "../waiting.ts";
 import { AgentNode, type AgentNodeOptions } from "./agent-node.ts";
 import { type ApiProxy, type ProxyOptions, startApiProxy } from "./api-proxy.ts";
 import { audit } from "./audit.ts";
@@ -376,7 +377,7 @@ export class World {
       last = await this.states();
       return last.join() === wanted.toSorted().join();
     };
-    await objects.until(() => `${wanted.join(", ") || "nothing"}; found ${last.join(", ") || "nothing"}`, isSo);
+    await until(() => `${wanted.join(", ") || "nothing"}; found ${last.join(", ") || "nothing"}`, isSo);
   }
 
   /** No pod, no allocation and no registry is left; agents in this process stay. */
@@ -406,7 +407,7 @@ async function untilNone(limitMs: number, ask: () => Promise<readonly string[]>)
     sentences = await ask();
     return sentences.length === 0;
   };
-  return objects.until(() => `nothing is wrong any more\n${sentences.join("\n")}`, isNone, limitMs);
+  return until(() => `nothing is wrong any more\n${sentences.join("\n")}`, isNone, limitMs);
 }
 
 /** Enters a mount namespace in which no other network namespace has a path: the agent shall not find addresses of what else runs on this machine. */

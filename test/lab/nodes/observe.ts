@@ -9,8 +9,8 @@
  *
  * Effects: calls of the API server; pings in the pods' namespaces.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { KubeObject } from "../kube-client.ts";
+import { untilDefined } from "../waiting.ts";
 import { NAMESPACE, type RealCluster } from "./cluster.ts";
 import { paths } from "./workloads.ts";
 
@@ -18,7 +18,6 @@ const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
 const READY_MS = 90_000;
 const RETURNED_MS = 90_000;
 const CONSISTENT_MS = 20_000;
-const PAUSE_MS = 100;
 /** How many of the last warnings a failure shows. */
 const EVENTS = 8;
 /** How long a pod may take to answer. */
@@ -47,21 +46,6 @@ export interface Observer {
   reach(from: KubeObject, to: readonly KubeObject[]): Promise<void>;
 }
 
-/** Asks until the answer is defined. Throws what `describe` says after `limitMs`. */
-export async function until<T>(
-  ask: () => Promise<T | undefined>,
-  describe: () => unknown,
-  limitMs: number,
-): Promise<T> {
-  const deadline = performance.now() + limitMs;
-  for (;;) {
-    const answer = await ask();
-    if (answer !== undefined) return answer;
-    if (performance.now() > deadline) throw new Error(`Not so after ${limitMs} ms: ${await describe()}`);
-    await sleep(PAUSE_MS);
-  }
-}
-
 export function observe({ client, node }: Pick<RealCluster, "client" | "node">): Observer {
   const pods = async (app?: string): Promise<KubeObject[]> => {
     const query = app === undefined ? "" : `?labelSelector=app%3D${app}`;
@@ -82,7 +66,7 @@ export function observe({ client, node }: Pick<RealCluster, "client" | "node">):
     pods,
     allocations,
     untilReady: (app, count, isWanted = () => true) =>
-      until(
+      untilDefined(
         async () => {
           const all = await pods(app);
           const twice = sharedAddresses(await pods());
@@ -93,7 +77,7 @@ export function observe({ client, node }: Pick<RealCluster, "client" | "node">):
         READY_MS,
       ),
     untilGone: async (app) =>
-      void (await until(
+      void (await untilDefined(
         async () => (await pods(app)).length === 0 || undefined,
         () => describePods(app),
         READY_MS,
@@ -101,11 +85,11 @@ export function observe({ client, node }: Pick<RealCluster, "client" | "node">):
     untilReturned: async () => {
       const startMs = performance.now();
       const isEmpty = async () => (await allocations()).length === 0 || undefined;
-      await until(isEmpty, describeAllocations, RETURNED_MS);
+      await untilDefined(isEmpty, describeAllocations, RETURNED_MS);
       return performance.now() - startMs;
     },
     untilConsistent: async () =>
-      void (await until(async () => (await audit()).length === 0 || undefined, describeAudit, CONSISTENT_MS)),
+      void (await untilDefined(async () => (await audit()).length === 0 || undefined, describeAudit, CONSISTENT_MS)),
     audit,
     reach: async (from, to) => {
       const source = node(from.spec.nodeName);

@@ -18,6 +18,7 @@ import type { ControlPlane } from "../../lab/control-plane.ts";
 import { openEtcd } from "../../lab/history/etcd.ts";
 import { inParallel } from "../../lab/parallel.ts";
 import { daemonCpuMs, daemonRssMib, percentile } from "../../lab/statistics.ts";
+import { until } from "../../lab/waiting.ts";
 import { type Calibration, describeCalibration, type FanOut, type RequestCost } from "./calibration.ts";
 import { Watchers } from "./watchers.ts";
 
@@ -249,7 +250,7 @@ async function measureController(plane: ControlPlane): Promise<Calibration["cont
   const startMs = performance.now();
   const controller = await startControllerProcess({ kubeconfig: plane.kubeconfig, name: "calibrate" });
   try {
-    await objects.until("the controller leads", async () => (await controller.status()).isLeading, 120_000);
+    await until("the controller leads", async () => (await controller.status()).isLeading, 120_000);
     const leadingMs = performance.now() - startMs;
     const startCpuMs = daemonCpuMs(controller.pid);
     await sleep(20_000);
@@ -308,7 +309,7 @@ async function measureLists(bench: Bench): Promise<void> {
       () => true,
       () => sleep(CALM_MS, false),
     );
-  await objects.until("the server has read them", isRead, 240_000);
+  await until("the server has read them", isRead, 240_000);
   for (const [kind, query] of [
     ["one node's", "limit=500&fieldSelector=spec.node%3Dn7"],
     ["one node's, any version,", "limit=500&resourceVersion=0&fieldSelector=spec.node%3Dn7"],

@@ -4,7 +4,7 @@ import { LostAddresses } from "../../../../host/agent/gc/lost-addresses.ts";
 import { OwnAllocations } from "../../../../host/agent/gc/own-allocations.ts";
 import type { Node } from "../../../../host/resources/node.ts";
 import { ALLOCATIONS } from "../../../fakes/memory-api-server.ts";
-import { until } from "../../../lab/cluster/objects.ts";
+import { until } from "../../../lab/waiting.ts";
 import { openClusterNode } from "../../../world/node.ts";
 
 const self = (uid: string, notice?: string): Node => ({
