@@ -5,12 +5,16 @@
 import type { ControlPlane } from "../../test/lab/control-plane.ts";
 import { formatFigure, type Table } from "../../test/lab/statistics.ts";
 import type { Target } from "../harness/report.ts";
+import { type Column, detail, tableOf } from "../harness/table.ts";
 import type { Place } from "../ipam/contestant.ts";
 import { openClusterBerth } from "./berth.ts";
 import { countRequests } from "./count-requests.ts";
 
 const PODS = 100;
 const AT_ONCE = 10;
+
+/** Of all verbs that write. */
+const WRITTEN = "writes of allocations";
 
 /** Create and delete. */
 const WRITES = 2;
@@ -50,23 +54,23 @@ export async function countAgentRequests(plane: ControlPlane, place: Place): Pro
   for (const one of CASES) counted.push(await countCase(plane, place, one));
   const rows = [...new Set(counted.flatMap(({ perPod }) => [...perPod.keys()]))].sort();
   const writes = counted.map(({ perPod }) => writesOf(perPod));
-  const line = (name: string, values: readonly number[]): string[] => [name, ...values.map(formatFigure)];
   const most = Math.max(...writes.slice(0, -1));
   return {
-    table: {
-      title: "Requests of an agent for a pod with one address, from its creation until the address is free",
-      isDetail: true,
-      columns: ["verb and resource", ...counted.map(({ name }) => name)],
-      rows: [
-        ...rows.map((row) =>
-          line(
-            row,
-            counted.map(({ perPod }) => perPod.get(row) ?? 0),
+    table: detail(
+      tableOf<string>(
+        "Requests of an agent for a pod with one address, from its creation until the address is free",
+        [
+          ["verb and resource", (row) => row],
+          ...counted.map(
+            ({ name, perPod }): Column<string> => [
+              name,
+              (row) => (row === WRITTEN ? writesOf(perPod) : (perPod.get(row) ?? 0)),
+            ],
           ),
-        ),
-        line("writes of allocations", writes),
-      ],
-    },
+        ],
+        [...rows, WRITTEN],
+      ),
+    ),
     target: {
       what: "writes per address, pool of more than 256 addresses",
       wanted: `≤ ${WRITES}`,

@@ -13,7 +13,7 @@ import { type ControlPlane, startControlPlane } from "../../test/lab/control-pla
 import { formatFigure } from "../../test/lab/statistics.ts";
 import { until } from "../../test/lab/waiting.ts";
 import { requireUninterrupted } from "../harness/interruption.ts";
-import { type MemoryFigure, readEmptyNode, readMemory } from "../harness/memory.ts";
+import { type MemoryFigure, readEmptyNode, readMemory, tabulateMemory } from "../harness/memory.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { fillWorkloads, POOLS_OF_SUBNET } from "./fill-workloads.ts";
 
@@ -50,7 +50,6 @@ async function runController({ quick }: BenchOptions): Promise<BenchReport> {
     ...(await readWithOnePool(count)),
     await readWithWorkloads(`the same number of ${workloads} generated pools`, workloads),
   ];
-  const rows = figures.map(({ name, rssMb, anonymousMb }) => [name, formatFigure(rssMb), formatFigure(anonymousMb)]);
   const targets = figures.slice(-2).map(({ name, rssMb }) => ({
     what: `resident memory: ${name}`,
     wanted: `≤ ${LIMIT_MB} MB`,
@@ -58,7 +57,7 @@ async function runController({ quick }: BenchOptions): Promise<BenchReport> {
     isMet: rssMb <= LIMIT_MB,
   }));
   return {
-    tables: [{ title: "Memory of the controller", columns: ["MB", "resident", "of it anonymous"], rows }],
+    tables: [tabulateMemory("controller", figures)],
     targets,
     notes: [
       `The addresses are of one pool and of one pod each, on ${ALLOCATIONS / PODS_OF_NODE} ready nodes and in ${NAMESPACES} namespaces. The figure is taken when the pool's status counts all of them and ten seconds have passed; the controller was started after they had been created, so it has read all of them at once, and compared the addresses of fifty nodes with their pods.`,

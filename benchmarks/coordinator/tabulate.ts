@@ -3,6 +3,7 @@
 import { formatFigure, mean, percentile, type Table } from "../../test/lab/statistics.ts";
 import { atMost, type Target } from "../harness/report.ts";
 import { type Sample, wallMs } from "../harness/runner.ts";
+import { type Column, cpuOf, detail, percentiles, tableOf, times } from "../harness/table.ts";
 import { type AloneRow, type Calls, FAMILY_CHOICES } from "./alone.ts";
 import { type ChainRow, REFERENCE, WHOLE } from "./chain.ts";
 import { WINDOW_MS } from "./configuration.ts";
@@ -34,58 +35,31 @@ const PROBING_SURPLUS_MS = 50;
 
 export function tabulate({ alone, chains, rates, health, detection, probing }: CoordinatorFigures): Table[] {
   return [
-    aloneTable(alone),
-    healthTable(health),
-    ...VERBS.map((verb) => chainTable(chains, verb)),
-    rateTable(rates),
-    detectionTable(detection),
-    probingTable(probing),
+    tableOf("ADD, CHECK and DEL", ALONE, alone),
+    detail(tableOf("The agent's answers to other questions (GET /v1/health)", HEALTH, health)),
+    ...VERBS.map((verb) => tableOf(verb.title, chainColumns(chains, verb), chains)),
+    tableOf("Pairs of ADD and DEL of the same chains", rateColumns(rates), rates),
+    tableOf("What detection adds to an ADD", DETECTION, detection),
+    detail(tableOf("ADDs that probe at once", PROBING, [probing])),
   ];
 }
 
-function aloneTable(rows: readonly AloneRow[]): Table {
-  const columns = [
-    "the coordinator alone",
-    "ADD p50",
-    "p95",
-    "p99",
-    "CPU per ADD: plugin + agent",
-    "CHECK p50",
-    "p99",
-    "DEL p50",
-    "p99",
-    "CPU per DEL",
-  ];
-  return {
-    title: "ADD, CHECK and DEL",
-    columns,
-    rows: rows.map(({ name, add, check, del }) => [
-      name,
-      ...[0.5, 0.95, 0.99].map((share) => formatFigure(wallMs(add.samples, share))),
-      cpu(add),
-      ...[0.5, 0.99].map((share) => (check === undefined ? "-" : formatFigure(wallMs(check.samples, share)))),
-      ...[0.5, 0.99].map((share) => (del === undefined ? "-" : formatFigure(wallMs(del.samples, share)))),
-      del === undefined ? "-" : cpu(del),
-    ]),
-  };
-}
+const agentCpu = (calls: Calls | undefined): string | undefined => calls && cpuOf(calls.samples, calls.agentMs);
 
-function cpu({ samples, agentMs }: Calls): string {
-  return `${formatFigure(mean(samples.map(({ cpuMs }) => cpuMs)))} + ${formatFigure(mean(agentMs))}`;
-}
+const ALONE: readonly Column<AloneRow>[] = [
+  ["the coordinator alone", ({ name }) => name],
+  ...times<AloneRow>("ADD", ({ add }) => add.samples, [0.5, 0.95, 0.99]),
+  ["CPU per ADD: plugin + agent", ({ add }) => agentCpu(add)],
+  ...times<AloneRow>("CHECK", ({ check }) => check?.samples),
+  ...times<AloneRow>("DEL", ({ del }) => del?.samples),
+  ["CPU per DEL", ({ del }) => agentCpu(del)],
+];
 
-function healthTable(rows: readonly HealthRow[]): Table {
-  return {
-    title: "The agent's answers to other questions (GET /v1/health)",
-    isDetail: true,
-    columns: ["meanwhile", "p50", "p95", "p99", "longest", "questions"],
-    rows: rows.map(({ name, answerMs }) => [
-      name,
-      ...[0.5, 0.95, 0.99, 1].map((share) => formatFigure(percentile(answerMs, share))),
-      String(answerMs.length),
-    ]),
-  };
-}
+const HEALTH: readonly Column<HealthRow>[] = [
+  ["meanwhile", ({ name }) => name],
+  ...percentiles<HealthRow>("", ({ answerMs }) => answerMs, [0.5, 0.95, 0.99, 1]),
+  ["questions", ({ answerMs }) => String(answerMs.length)],
+];
 
 interface Verb {
   readonly name: "ADD" | "DEL";
@@ -108,24 +82,21 @@ const VERBS: readonly Verb[] = [
   },
 ];
 
-function chainTable(rows: readonly ChainRow[], { name: verb, title, samplesOf, coordinatorStep }: Verb): Table {
-  return {
-    title,
-    columns: [verb, "p50", "p95", "p99", "ratio p50", "ratio p99", "of it coordinator, p50", "CPU of the plugins"],
-    rows: rows.map((row) => {
-      const samples = samplesOf(row);
-      const references = referenceSamples(row, rows, samplesOf);
-      const ratio = (share: number): string => formatFigure(wallMs(samples, share) / wallMs(references, share));
-      const coordinator = row.name === WHOLE ? samples.flatMap(({ stepMs }) => stepMs[coordinatorStep] ?? []) : [];
-      return [
-        `${row.name}, ${row.node}`,
-        ...[0.5, 0.95, 0.99].map((share) => formatFigure(wallMs(samples, share))),
-        ...[0.5, 0.99].map(ratio),
-        formatFigure(percentile(coordinator, 0.5)),
-        formatFigure(mean(samples.map(({ cpuMs }) => cpuMs))),
-      ];
-    }),
-  };
+function chainColumns(rows: readonly ChainRow[], { name, samplesOf, coordinatorStep }: Verb): Column<ChainRow>[] {
+  const coordinatorMs = (row: ChainRow): number[] =>
+    row.name === WHOLE ? samplesOf(row).flatMap(({ stepMs }) => stepMs[coordinatorStep] ?? []) : [];
+  return [
+    [name, (row) => `${row.name}, ${row.node}`],
+    ...times("", samplesOf, [0.5, 0.95, 0.99]),
+    ...[0.5, 0.99].map(
+      (share): Column<ChainRow> => [
+        `ratio p${share * 100}`,
+        (row) => wallMs(samplesOf(row), share) / wallMs(referenceSamples(row, rows, samplesOf), share),
+      ],
+    ),
+    ["of it coordinator, p50", (row) => median(coordinatorMs(row))],
+    ["CPU of the plugins", (row) => mean(samplesOf(row).map(({ cpuMs }) => cpuMs))],
+  ];
 }
 
 function referenceSamples({ node }: ChainRow, rows: readonly ChainRow[], samplesOf: Verb["samplesOf"]) {
@@ -134,32 +105,23 @@ function referenceSamples({ node }: ChainRow, rows: readonly ChainRow[], samples
 
 const median = (values: readonly number[]): number => percentile(values, 0.5);
 
-function rateTable(rows: readonly RateRow[]): Table {
-  return {
-    title: "Pairs of ADD and DEL of the same chains",
-    columns: [
-      "at once",
-      "pairs/s",
-      "ratio",
-      "pair p50",
-      "p99",
-      "CPU per pair: plugins + agent",
-      "ratio",
-      "all gone after",
-    ],
-    rows: rows.map((row) => {
-      const reference = referenceOf(row, rows);
-      return [
-        `${row.atOnce}: ${row.name}, ${row.node}`,
-        formatFigure(median(row.perSecond)),
-        formatFigure(median(row.perSecond) / median(reference?.perSecond ?? [])),
-        ...[0.5, 0.99].map((share) => formatFigure(wallMs(row.samples, share))),
-        `${formatFigure(median(row.pluginMs))} + ${formatFigure(median(row.agentMs))}`,
-        formatFigure(cpuOf(row) / (reference === undefined ? Number.NaN : cpuOf(reference))),
-        formatFigure(median(row.goneMs)),
-      ];
-    }),
+function rateColumns(rows: readonly RateRow[]): Column<RateRow>[] {
+  const ratio = (row: RateRow, value: (row: RateRow) => number): number | undefined => {
+    const reference = referenceOf(row, rows);
+    return reference && value(row) / value(reference);
   };
+  return [
+    ["at once", ({ atOnce, name, node }) => `${atOnce}: ${name}, ${node}`],
+    ["pairs/s", ({ perSecond }) => median(perSecond)],
+    ["ratio", (row) => ratio(row, ({ perSecond }) => median(perSecond))],
+    ...times<RateRow>("pair", ({ samples }) => samples),
+    [
+      "CPU per pair: plugins + agent",
+      ({ pluginMs, agentMs }) => `${formatFigure(median(pluginMs))} + ${formatFigure(median(agentMs))}`,
+    ],
+    ["ratio", (row) => ratio(row, pairCpu)],
+    ["all gone after", ({ goneMs }) => median(goneMs)],
+  ];
 }
 
 function referenceOf({ node, atOnce }: RateRow, rows: readonly RateRow[]): RateRow | undefined {
@@ -167,38 +129,23 @@ function referenceOf({ node, atOnce }: RateRow, rows: readonly RateRow[]): RateR
 }
 
 /** The reference has no agent: what Berth's does meanwhile is not its. */
-function cpuOf({ name, pluginMs, agentMs }: RateRow): number {
+function pairCpu({ name, pluginMs, agentMs }: RateRow): number {
   return median(pluginMs) + (name === REFERENCE ? 0 : median(agentMs));
 }
 
-function detectionTable(rows: readonly DetectionRow[]): Table {
-  return {
-    title: "What detection adds to an ADD",
-    columns: ["stage", "without, p50", "with, p50", "of it window", "surplus p50", "p95", "longest"],
-    rows: rows.map((row) => [
-      row.name,
-      formatFigure(wallMs(row.without, 0.5)),
-      formatFigure(wallMs(row.with, 0.5)),
-      formatFigure(row.dueMs),
-      ...[0.5, 0.95, 1].map((share) => formatFigure(percentile(surplusMs(row), share))),
-    ]),
-  };
-}
+const DETECTION: readonly Column<DetectionRow>[] = [
+  ["stage", ({ name }) => name],
+  ["without, p50", ({ without }) => wallMs(without, 0.5)],
+  ["with, p50", (row) => wallMs(row.with, 0.5)],
+  ["of it window", ({ dueMs }) => dueMs],
+  ...percentiles<DetectionRow>("surplus", surplusMs, [0.5, 0.95, 1]),
+];
 
-function probingTable(samples: readonly Sample[]): Table {
-  return {
-    title: "ADDs that probe at once",
-    isDetail: true,
-    columns: ["early stage: berth", "p50", "p99", "longest", "of it window"],
-    rows: [
-      [
-        `${PROBING_AT_ONCE} pods`,
-        ...[0.5, 0.99, 1].map((share) => formatFigure(wallMs(samples, share))),
-        formatFigure(WINDOW_MS),
-      ],
-    ],
-  };
-}
+const PROBING: readonly Column<readonly Sample[]>[] = [
+  ["early stage: berth", () => `${PROBING_AT_ONCE} pods`],
+  ...times<readonly Sample[]>("", (samples) => samples, [0.5, 0.99, 1]),
+  ["of it window", () => WINDOW_MS],
+];
 
 /** Of each pair: what the call with detection took longer than the one without, and than it has to. */
 export function surplusMs({ without, with: asking, dueMs }: DetectionRow): number[] {
@@ -263,7 +210,7 @@ function rateTargets(row: RateRow, rows: readonly RateRow[]): Target[] {
   const [rate, other] = [median(row.perSecond), median(reference.perSecond)];
   const cpu = atMost({
     ...{ what: `CPU of a pair, ${row.atOnce} at once, ${row.node}`, limit: CPU_RATIO, base: "macvlan + host-local" },
-    ...{ valueMs: cpuOf(row), baseMs: cpuOf(reference) },
+    ...{ valueMs: pairCpu(row), baseMs: pairCpu(reference) },
   });
   if (row.atOnce === 1) return [cpu];
   const measured = `${formatFigure(rate / other)} × (${formatFigure(rate)} of ${formatFigure(other)}/s)`;

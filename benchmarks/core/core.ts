@@ -10,8 +10,9 @@ import type { Pool } from "../../host/core/pool.ts";
 import { PoolSpace } from "../../host/core/pool-space.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
-import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
+import { percentile, type Table } from "../../test/lab/statistics.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
+import { tableOf } from "../harness/table.ts";
 import { addressAt, type BenchPool, describePool, POOLS, usedOrdinals } from "./pools.ts";
 
 const WARM_UP_MS = 200;
@@ -92,22 +93,21 @@ function playPeer(peer: (typeof PEERS)[number]): { readonly version: string; rea
 
 /** The median of the turns. */
 export function tabulate(figures: readonly Figure[]): Table {
-  const cell = (pool: string, contestant: Contestant): string => {
+  const medianOf = (contestant: Contestant) => (pool: string) => {
     const own = figures.filter((figure) => figure.pool === pool && figure.contestant === contestant);
-    return formatFigure(
-      percentile(
-        own.map(({ ns }) => ns),
-        0.5,
-      ),
+    return percentile(
+      own.map(({ ns }) => ns),
+      0.5,
     );
   };
-  const contestants: readonly Contestant[] = ["core", ...PEERS];
-  return {
-    title: "Take the next free address and give it back, ns",
-    columns: ["pool", "Berth's core", "Cilium", "host-local"],
-    rows: [...new Set(figures.map(({ pool }) => pool))].map((pool) => [
-      pool,
-      ...contestants.map((contestant) => cell(pool, contestant)),
-    ]),
-  };
+  return tableOf<string>(
+    "Take the next free address and give it back, ns",
+    [
+      ["pool", (pool) => pool],
+      ["Berth's core", medianOf("core")],
+      ["Cilium", medianOf("cilium")],
+      ["host-local", medianOf("host-local")],
+    ],
+    [...new Set(figures.map(({ pool }) => pool))],
+  );
 }

@@ -1,6 +1,7 @@
 /** What grows, and how ADD and the memory of daemons follow it: tables, plots, and whether our own curves are flat. */
 import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
 import { drawFigure, type Figure, type Target } from "../harness/report.ts";
+import { type Column, tableOf } from "../harness/table.ts";
 
 /** Of one contestant at one place of the axis. */
 export interface Point {
@@ -36,25 +37,16 @@ const mib = (point: Point | undefined): number => point?.rssMib ?? Number.NaN;
 
 export function tablesOf(axis: Axis): Table[] {
   const { name: title, places } = axis;
-  const row = (name: string, cell: (point: Point | undefined) => string): string[] => [
-    name,
-    ...places.map((place) => cell(pointAt(axis, name, place))),
+  const columns = (cell: (point: Point | undefined) => string | number | undefined): Column<string>[] => [
+    ["IPAM", (name) => name],
+    ...places.map((place): Column<string> => [place, (name) => cell(pointAt(axis, name, place))]),
   ];
   const withDaemon = namesOf(axis).filter((name) => places.some((place) => pointAt(axis, name, place)?.rssMib));
-  const times = (point: Point | undefined): string =>
-    point === undefined ? "-" : `${formatFigure(p50(point))} / ${formatFigure(percentile(point.addMs, 0.95))}`;
-  const memory = (point: Point | undefined): string => formatFigure(mib(point));
+  const times = (point: Point | undefined): string | undefined =>
+    point && `${formatFigure(p50(point))} / ${formatFigure(percentile(point.addMs, 0.95))}`;
   return [
-    {
-      title: `ADD by ${title}, p50 / p95`,
-      columns: ["IPAM", ...places],
-      rows: namesOf(axis).map((name) => row(name, times)),
-    },
-    {
-      title: `Resident memory of the daemon by ${title}, MiB`,
-      columns: ["IPAM", ...places],
-      rows: withDaemon.map((name) => row(name, memory)),
-    },
+    tableOf(`ADD by ${title}, p50 / p95`, columns(times), namesOf(axis)),
+    tableOf(`Resident memory of the daemon by ${title}, MiB`, columns(mib), withDaemon),
   ].filter(({ rows }) => rows.length > 0);
 }
 

@@ -7,8 +7,7 @@ import { join } from "node:path";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
 import { createNetns } from "../../test/lab/netns.ts";
-import { formatTable } from "../../test/lab/statistics.ts";
-import { type Bench, type BenchOptions, type BenchReport, linkFigure } from "../harness/report.ts";
+import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { measureAllocations } from "./allocations.ts";
 import { figuresOf, flatnessOf, tablesOf } from "./axis.ts";
 import { measureNodePods } from "./node-pods.ts";
@@ -43,10 +42,7 @@ async function runGrowth({ quick }: BenchOptions): Promise<BenchReport> {
       Kubernetes: referenceTool("kubernetes").version,
     },
     figures: axes.flatMap(figuresOf),
-    page: {
-      path: "docs/why-berth.md",
-      parts: axes.flatMap((axis) => [...tablesOf(axis).map(formatTable), ...figuresOf(axis).map(linkFigure)]),
-    },
+    page: "docs/why-berth.md",
     raw: axes,
   };
 }

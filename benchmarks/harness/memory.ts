@@ -5,7 +5,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { daemonAnonymousMib, daemonRssMib } from "../../test/lab/statistics.ts";
+import { daemonAnonymousMib, daemonRssMib, type Table } from "../../test/lab/statistics.ts";
+import { tableOf } from "./table.ts";
 
 /** How long after its start, or its first answer, a process is at rest: milliseconds. */
 const REST_MS = 2_000;
@@ -16,6 +17,16 @@ export interface MemoryFigure {
   readonly name: string;
   readonly rssMb: number;
   readonly anonymousMb: number;
+}
+
+/** `of`: whose memory it is. */
+export function tabulateMemory(of: string, figures: readonly MemoryFigure[]): Table {
+  const columns = [
+    ["MB", ({ name }: MemoryFigure) => name],
+    ["resident", ({ rssMb }: MemoryFigure) => rssMb],
+    ["of it anonymous", ({ anonymousMb }: MemoryFigure) => anonymousMb],
+  ] as const;
+  return tableOf(`Memory of the ${of}`, columns, figures);
 }
 
 export function readMemory(name: string, pid: number): MemoryFigure {

@@ -1,6 +1,6 @@
 /**
- * What a benchmark hands over, and where it goes: tables and targets in the terminal, the tables and missed targets in
- * benchmarks/README.md or a page of docs/, raw samples in benchmarks/results.
+ * The reporter of all benchmarks: what each hands over, and where it goes: tables and targets to the terminal, tables, drawings and missed targets to a
+ * section of a page, raw samples to benchmarks/results.
  * Effects: writes pages between their markers, drawings, and one results file.
  */
 import { execFileSync } from "node:child_process";
@@ -55,16 +55,8 @@ export function drawFigure(path: string, plot: Plot): Figure {
 }
 
 /** Shows the drawing on a page of its folder. */
-export function linkFigure({ title, path }: Figure): string {
+function linkFigure({ title, path }: Figure): string {
   return `![${title}](${basename(path)})`;
-}
-
-/** What a page shows of a run, between the markers of the benchmark's name. */
-export interface PagePart {
-  /** From the project's root: `docs/why-berth.md`. */
-  readonly path: string;
-  /** Tables as Markdown, and paragraphs. */
-  readonly parts: readonly string[];
 }
 
 export interface BenchReport {
@@ -77,8 +69,8 @@ export interface BenchReport {
   /** Everything measured, for later questions. */
   readonly raw: unknown;
   readonly figures?: readonly Figure[];
-  /** Written into a page of docs/, in place of benchmarks/README.md. */
-  readonly page?: PagePart;
+  /** Where the section is, from the project's root. Default: benchmarks/README.md. */
+  readonly page?: string;
 }
 
 export interface BenchOptions {
@@ -143,26 +135,31 @@ function describeMachine({ versions }: BenchReport, machine: Machine, quick: boo
 }
 
 /** Returns how many targets are met, and those that were missed. */
-export function describeTargets(targets: readonly Target[]): string {
+function describeTargets(targets: readonly Target[]): string {
   const missed = targets.filter(({ isMet }) => !isMet);
   if (missed.length === 0) return `All ${targets.length} targets are met.`;
   const lines = missed.map(({ what, wanted, measured }) => `- ${what}: ${measured}; wanted: ${wanted}`);
   return [`${missed.length} of ${targets.length} targets missed:`, "", ...lines].join("\n");
 }
 
-/** Writes a section of benchmarks/README.md, or of the report's own page of docs/, and the drawings. */
-export async function writePages(name: string, report: BenchReport, machine: Machine): Promise<void> {
-  const { tables, targets, notes, page, figures = [] } = report;
-  const parts = page?.parts ?? tables.filter(({ isDetail }) => !isDetail).map(formatTable);
+/** Returns what a page says of a run: no details, and of the targets those that were missed. */
+export function formatSection({ figures = [], ...report }: BenchReport, machine: Machine): string {
+  const { tables, targets, notes } = report;
   const text = [
     describeQuietness(machine.quietness),
-    ...parts,
+    ...tables.filter(({ isDetail }) => !isDetail).map(formatTable),
+    ...figures.map(linkFigure),
     targets.length === 0 ? "" : describeTargets(targets),
     notes.map((note) => `* ${note}`).join("\n"),
     describeMachine(report, machine, false),
   ];
-  await writeSection(page?.path ?? "benchmarks/README.md", name, text.filter((part) => part !== "").join("\n\n"));
-  for (const { path, svg } of figures) await writeFile(join(root, path), svg);
+  return text.filter((part) => part !== "").join("\n\n");
+}
+
+/** Writes the section between the markers of the benchmark's name on the report's page, and the drawings. */
+export async function writePages(name: string, report: BenchReport, machine: Machine): Promise<void> {
+  await writeSection(report.page ?? "benchmarks/README.md", name, formatSection(report, machine));
+  for (const { path, svg } of report.figures ?? []) await writeFile(join(root, path), svg);
 }
 
 /** Replaces what is between the markers of `name` in a page. Throws when they are not there. */

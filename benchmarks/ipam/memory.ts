@@ -5,8 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Agent, startAgent } from "../../test/lab/agent.ts";
 import { berthBin } from "../../test/lab/cnitool.ts";
-import { formatFigure, type Table } from "../../test/lab/statistics.ts";
-import { type MemoryFigure, readEmptyNode, readMemory } from "../harness/memory.ts";
+import type { Table } from "../../test/lab/statistics.ts";
+import { type MemoryFigure, readEmptyNode, readMemory, tabulateMemory } from "../harness/memory.ts";
 import type { BenchOptions } from "../harness/report.ts";
 import { runBatch, type Subject } from "../harness/runner.ts";
 import { writeNetConf } from "./berth.ts";
@@ -37,9 +37,8 @@ export async function measureMemory(place: Place, { quick }: BenchOptions): Prom
     ...(await readSmallAgent()),
     ...(await readLargeAgent(place, cycles)),
   ];
-  const rows = figures.map(({ name, rssMb, anonymousMb }) => [name, formatFigure(rssMb), formatFigure(anonymousMb)]);
   return {
-    table: { title: "Memory of the agent", columns: ["MB", "resident", "of it anonymous"], rows },
+    table: tabulateMemory("agent", figures),
     figures,
   };
 }

@@ -4,6 +4,7 @@ import { formatFigure, mean, type Table } from "../../test/lab/statistics.ts";
 import { BERTH_AHEAD, BERTH_PLAIN } from "../cluster/berth.ts";
 import { atMost, type Target } from "../harness/report.ts";
 import { wallMs } from "../harness/runner.ts";
+import { type Column, cpuOf, tableOf, times } from "../harness/table.ts";
 import type { Measured } from "./measure.ts";
 
 /** The same contestants, one call at a time and many at once. */
@@ -41,43 +42,43 @@ const IN_CLUSTER: readonly Comparison[] = [
   { title: "of a bare create", base: BARE_CREATE, share: 0.5 },
 ];
 
-function columnsOf(title: string, comparisons: readonly Comparison[], daemon: string): string[] {
-  const rates = ["40 at once: ADD/s", "DEL/s", `${daemon} MiB`];
-  const ratios = comparisons.map((comparison) => comparison.title);
-  return [title, "ADD p50", "p99", ...ratios, "DEL p50", "p99", `CPU per ADD: plugin + ${daemon}`, ...rates];
+function columnsOf(
+  title: string,
+  { single, atOnce }: Series,
+  { comparisons, daemon }: { readonly comparisons: readonly Comparison[]; readonly daemon: string },
+): Column<Measured>[] {
+  const many = ({ name }: Measured) => atOnce.find((measured) => measured.name === name);
+  return [
+    [title, ({ name }) => name],
+    ...times<Measured>("ADD", ({ add }) => add),
+    ...comparisons.map(({ title: ratio, base, share }): Column<Measured> => {
+      const found = single.find(({ name }) => name === base);
+      return [ratio, ({ add }) => found && wallMs(add, share) / wallMs(found.add, share)];
+    }),
+    ...times<Measured>("DEL", ({ del }) => del),
+    [
+      `CPU per ADD: plugin + ${daemon}`,
+      ({ name, add, daemonAddMs }) => (name === BARE_CREATE ? "-" : cpuOf(add, daemonAddMs)),
+    ],
+    ["40 at once: ADD/s", (row) => overallRate(many(row)?.addRates ?? [])],
+    ["DEL/s", (row) => overallRate(many(row)?.delRates ?? [])],
+    [`${daemon} MiB`, (row) => many(row)?.rssMib],
+  ];
 }
 
 /** The rows of `quick` and those of `slow` that are not in `quick`, each with ratios within its own series. */
 export function tabulate(quick: Series, slow: Series): Table {
+  const table = (series: Series, rows: readonly Measured[]): Table =>
+    tableOf("ADD and DEL", columnsOf("IPAM alone", series, { comparisons: ALONE, daemon: "daemon" }), rows);
   const names = new Set(quick.single.map(({ name }) => name));
-  const isNew = (row: readonly string[]): boolean => !names.has(row[0] ?? "");
-  const rows = [...rowsOf(quick, ALONE), ...rowsOf(slow, ALONE).filter(isNew)];
-  return { title: "ADD and DEL", columns: columnsOf("IPAM alone", ALONE, "daemon"), rows };
+  const first = table(quick, quick.single);
+  const more = slow.single.filter(({ name }) => !names.has(name));
+  return { ...first, rows: [...first.rows, ...table(slow, more).rows] };
 }
 
 export function tabulateCluster(series: Series): Table {
-  const columns = columnsOf("IPAM in a cluster", IN_CLUSTER, "agent");
-  return { title: "ADD and DEL", columns, rows: rowsOf(series, IN_CLUSTER) };
-}
-
-function rowsOf({ single, atOnce }: Series, comparisons: readonly Comparison[]): string[][] {
-  return single.map(({ name, add, del, daemonAddMs }) => {
-    const rates = atOnce.find((measured) => measured.name === name);
-    const cpu = `${formatFigure(mean(add.map(({ cpuMs }) => cpuMs)))} + ${formatFigure(mean(daemonAddMs))}`;
-    return [
-      name,
-      ...[0.5, 0.99].map((share) => formatFigure(wallMs(add, share))),
-      ...comparisons.map(({ base, share }) => {
-        const found = single.find((measured) => measured.name === base);
-        return found === undefined ? "-" : formatFigure(wallMs(add, share) / wallMs(found.add, share));
-      }),
-      ...[0.5, 0.99].map((share) => formatFigure(wallMs(del, share))),
-      name === BARE_CREATE ? "-" : cpu,
-      formatFigure(overallRate(rates?.addRates ?? [])),
-      formatFigure(overallRate(rates?.delRates ?? [])),
-      rates?.rssMib === undefined ? "-" : formatFigure(rates.rssMib),
-    ];
-  });
+  const columns = columnsOf("IPAM in a cluster", series, { comparisons: IN_CLUSTER, daemon: "agent" });
+  return tableOf("ADD and DEL", columns, series.single);
 }
 
 /** Empty unless Berth took part. */
@@ -139,14 +140,15 @@ function overallRate(rates: readonly number[]): number {
 /** The rates of contestants that call the API server, which has that share of one processor. */
 export function tabulateApart(apart: readonly Measured[], share: number): Table {
   const bare = addRateOf(apart, BARE_CREATE);
-  return {
-    title: `40 at once, the API server and etcd with ${share} of a processor of their own`,
-    columns: ["IPAM in a cluster", "ADD/s", "of bare creates"],
-    rows: apart.map(({ name }) => {
-      const rate = addRateOf(apart, name);
-      return [name, formatFigure(rate), formatFigure(rate / bare)];
-    }),
-  };
+  return tableOf(
+    `40 at once, the API server and etcd with ${share} of a processor of their own`,
+    [
+      ["IPAM in a cluster", ({ name }) => name],
+      ["ADD/s", ({ name }) => addRateOf(apart, name)],
+      ["of bare creates", ({ name }) => addRateOf(apart, name) / bare],
+    ],
+    apart,
+  );
 }
 
 export function rateTargetsOf(apart: readonly Measured[]): Target[] {

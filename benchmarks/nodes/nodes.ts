@@ -17,6 +17,7 @@ import { untilDefined } from "../../test/lab/waiting.ts";
 import { requireUninterrupted } from "../harness/interruption.ts";
 import { parseStat } from "../harness/quiet.ts";
 import { atMost, type Bench, type BenchReport } from "../harness/report.ts";
+import { percentiles, tableOf } from "../harness/table.ts";
 import { parseSandboxTimes, type SandboxTimes, STAGES, stagesOf } from "./stages.ts";
 
 const NODES = 3;
@@ -110,24 +111,21 @@ async function readSandboxTimes({ nodes }: RealCluster): Promise<Map<string, San
 
 const labelOf = ({ network }: Turns): string => LABELS[network as Contestant];
 const totalOf = ({ totalsMs }: Turns): number => percentile(totalsMs, 0.5);
-const seconds = (ms: number): string => formatFigure(ms / 1_000);
 
 function tabulateTotals(all: readonly Turns[]): Table {
   const [reference] = all;
-  const rows = all.map((turns) => [
-    labelOf(turns),
-    seconds(totalOf(turns)),
-    reference === undefined ? "-" : formatFigure(totalOf(turns) / totalOf(reference)),
-    turns.totalsMs.map(seconds).join(" "),
-    seconds(percentile(eachMs(turns), 0.5)),
-    seconds(percentile(eachMs(turns), 0.99)),
-    formatFigure((1_000 * mean(turns.processorS)) / PODS),
-  ]);
-  return {
-    title: `From none to ${PODS} pods Ready on ${NODES} nodes, in seconds`,
-    columns: ["network", "median turn", "ratio", "turns", "one pod p50", "p99", "CPU ms per pod, all programs"],
-    rows,
-  };
+  return tableOf<Turns>(
+    `From none to ${PODS} pods Ready on ${NODES} nodes, in seconds`,
+    [
+      ["network", labelOf],
+      ["median turn", (turns) => totalOf(turns) / 1_000],
+      ["ratio", (turns) => reference && totalOf(turns) / totalOf(reference)],
+      ["turns", ({ totalsMs }) => totalsMs.map((ms) => formatFigure(ms / 1_000)).join(" ")],
+      ...percentiles<Turns>("one pod", (turns) => eachMs(turns).map((ms) => ms / 1_000), [0.5, 0.99]),
+      ["CPU ms per pod, all programs", ({ processorS }) => (1_000 * mean(processorS)) / PODS],
+    ],
+    all,
+  );
 }
 
 function tabulateStages(all: readonly Turns[], sandboxes: ReadonlyMap<string, SandboxTimes>): Table {

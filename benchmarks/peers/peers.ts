@@ -11,10 +11,10 @@ import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { compact } from "../ipam/measure.ts";
 import { measureAlone } from "./alone.ts";
 import { measureChains } from "./chain.ts";
-import { countAll, type Requests, tabulateRequests } from "./requests.ts";
-import { compactStorm, measureStorms, tabulateStorm } from "./storm.ts";
+import { countAll, type Requests } from "./requests.ts";
+import { compactStorm, measureStorms } from "./storm.ts";
 import { summarize } from "./summary.ts";
-import { failuresOf, plotsOf, tabulateChains, tabulateTimes, targetsOf } from "./tabulate.ts";
+import { failuresOf, plotsOf, targetsOf } from "./targets.ts";
 
 export const peersBench: Bench = { name: "peers", run: runPeers };
 
@@ -32,14 +32,8 @@ async function runPeers({ quick }: BenchOptions): Promise<BenchReport> {
   const chains = await measureChains(directory, quick ? { rounds: 1, pods: 5 } : { rounds: 3, pods: 15 });
   const storms = await measureStorms(place, quick);
   const figures = { series, requests, chains, storms };
-  const tables = [
-    ...series.map(tabulateTimes),
-    tabulateRequests(requests),
-    tabulateChains(chains),
-    ...storms.map(tabulateStorm),
-  ];
   return {
-    tables,
+    tables: summarize(figures),
     targets: targetsOf(figures),
     notes: [...NOTES, ...failuresOf(series, storms)],
     versions: {
@@ -49,7 +43,7 @@ async function runPeers({ quick }: BenchOptions): Promise<BenchReport> {
       Kubernetes: referenceTool("kubernetes").version,
     },
     figures: plotsOf(figures),
-    page: { path: "docs/why-berth.md", parts: summarize(figures) },
+    page: "docs/why-berth.md",
     raw: {
       series: series.map(({ shape, atOnce, all, unable }) => ({ shape, atOnce, all: all.map(compact), unable })),
       ...{ requests, chains, storms: storms.map(compactStorm) },

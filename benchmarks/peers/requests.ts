@@ -7,6 +7,7 @@ import { formatFigure, type Table } from "../../test/lab/statistics.ts";
 import { openClusterBerth } from "../cluster/berth.ts";
 import { countRequests } from "../cluster/count-requests.ts";
 import { sayProgress } from "../harness/progress.ts";
+import { tableOf } from "../harness/table.ts";
 import type { Contestant } from "../ipam/contestant.ts";
 import type { Site } from "./alone.ts";
 import { openSpiderpool } from "./spiderpool.ts";
@@ -55,14 +56,14 @@ function requestsOf(name: string, rows: readonly TallyRow[]): Requests {
 }
 
 export function tabulateRequests(all: readonly Requests[]): Table {
-  return {
-    title: "Requests to the API server for one pod: ADD, DEL and what follows them",
-    columns: ["IPAM", "requests", "bytes", "of them"],
-    rows: all.map(({ name, count, bytes, kinds }) => [
-      name,
-      formatFigure(count),
-      bytes.toFixed(0),
-      kinds.slice(0, 6).join(", "),
-    ]),
-  };
+  return tableOf<Requests>(
+    "Requests to the API server for one pod: ADD, DEL and what follows them",
+    [
+      ["IPAM", ({ name }) => name],
+      ["requests", ({ count }) => count],
+      ["bytes", ({ bytes }) => bytes.toFixed(0)],
+      ["of them", ({ kinds }) => kinds.slice(0, 6).join(", ")],
+    ],
+    all,
+  );
 }

@@ -7,12 +7,12 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
-import { daemonRssMib, formatFigure, type Table } from "../../test/lab/statistics.ts";
+import { daemonRssMib } from "../../test/lab/statistics.ts";
 import { sayProgress } from "../harness/progress.ts";
-import { runBatch, type Sample, type Subject, wallMs } from "../harness/runner.ts";
+import { runBatch, type Sample, type Subject } from "../harness/runner.ts";
 import type { Place } from "../ipam/contestant.ts";
 import { failureOf, succeeded } from "../ipam/measure.ts";
-import { exact25, type PoolShape, storm22, usableRange } from "../ipam/pool-shape.ts";
+import { exact25, type PoolShape, storm22 } from "../ipam/pool-shape.ts";
 import { openBerthFleet } from "./berth.ts";
 import { furnish, poolSpecs } from "./cluster.ts";
 import type { PeerIpam } from "./peer-ipam.ts";
@@ -157,31 +157,6 @@ async function recordsLeft(ipam: PeerIpam): Promise<number> {
     if (count === 0 || performance.now() - startMs > RELEASED_MS) return count;
     await sleep(200);
   }
-}
-
-export function tabulateStorm({ name, shape, nodes, pods, rows }: StormFigures): Table {
-  const { first, last } = usableRange(shape);
-  return {
-    title: `${name}: ${pods} pods on ${nodes} nodes, addresses ${first} to ${last}, and back`,
-    columns: [
-      ...["IPAM", "pods with an address", "after, s", "pods/s", "ADD p50", "p99", "max", "DEL p50", "p99"],
-      ...["failed ADDs", "failed DELs", "not begun", "duplicates", "recorded", "leaked", "daemons MiB"],
-    ],
-    rows: rows.map((row) => {
-      const [add, del] = [succeeded(row.add), succeeded(row.del)];
-      return [
-        row.name,
-        `${row.live} of ${pods}`,
-        formatFigure(row.upMs / 1000),
-        formatFigure((row.live * 1000) / row.upMs),
-        ...[0.5, 0.99, 1].map((share) => formatFigure(wallMs(add, share))),
-        ...[0.5, 0.99].map((share) => formatFigure(wallMs(del, share))),
-        ...[row.add.length - add.length, row.del.length - del.length, pods - row.add.length].map(String),
-        ...[row.duplicates, row.recorded, row.leaked].map(String),
-        row.daemonsMib === 0 ? "-" : formatFigure(row.daemonsMib),
-      ];
-    }),
-  };
 }
 
 /** What is kept of a row. */

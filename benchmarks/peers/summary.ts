@@ -1,25 +1,22 @@
 /** The figures of peers in short, for readers who choose an IPAM: a row for each. */
-import { formatFigure, formatTable, type Table } from "../../test/lab/statistics.ts";
-import { linkFigure } from "../harness/report.ts";
+import { formatFigure, type Table } from "../../test/lab/statistics.ts";
 import { type Sample, wallMs } from "../harness/runner.ts";
+import { tableOf } from "../harness/table.ts";
 import { succeeded } from "../ipam/measure.ts";
 import type { Series } from "./alone.ts";
 import { BERTH_CHAIN, type ChainRow } from "./chain.ts";
 import { tabulateRequests } from "./requests.ts";
 import type { StormFigures } from "./storm.ts";
-import { type PeerFigures, plotsOf } from "./tabulate.ts";
+import type { PeerFigures } from "./targets.ts";
 
-/** Markdown: tables and plots. */
-export function summarize(figures: PeerFigures): string[] {
-  const { series, requests, chains, storms } = figures;
-  const tables = [
+export function summarize({ series, requests, chains, storms }: PeerFigures): Table[] {
+  return [
     summarizeTimes("ADD of IPAM alone, p50 / p99, milliseconds", series, "add"),
     summarizeTimes("DEL of IPAM alone, p50 / p99, milliseconds", series, "del"),
     summarizeChains(chains),
     ...storms.map(summarizeStorm),
     tabulateRequests(requests),
   ];
-  return [...tables.map(formatTable), ...plotsOf(figures).map(linkFigure)];
 }
 
 /** `2.31 / 4.02` */
@@ -52,26 +49,31 @@ function summarizeTimes(title: string, series: readonly Series[], verb: "add" | 
 
 function summarizeChains(all: readonly ChainRow[]): Table {
   const own = wallMs(all.find(({ name }) => name === BERTH_CHAIN)?.adds ?? [], 0.5);
-  return {
-    title: "The chain of a NIC until the first ping is answered, p50 / p99, milliseconds",
-    columns: ["chain", "ADD", "times Berth's", "DEL"],
-    rows: all.map(({ name, adds, dels }) => [name, pair(adds), formatFigure(wallMs(adds, 0.5) / own), pair(dels)]),
-  };
+  return tableOf<ChainRow>(
+    "The chain of a NIC until the first ping is answered, p50 / p99, milliseconds",
+    [
+      ["chain", ({ name }) => name],
+      ["ADD", ({ adds }) => pair(adds)],
+      ["times Berth's", ({ adds }) => wallMs(adds, 0.5) / own],
+      ["DEL", ({ dels }) => pair(dels)],
+    ],
+    all,
+  );
 }
 
-function summarizeStorm({ name, nodes, pods, rows }: StormFigures): Table {
-  return {
-    title: `${name === "storm" ? "A storm" : "An exact fit"}: ${pods} pods on ${nodes} nodes at once, and back`,
-    columns: ["IPAM", "pods with an address", "pods/s", "ADD", "failed ADDs", "duplicates", "leaked", "daemons MiB"],
-    rows: rows.map(({ name: ipam, live, upMs, add, duplicates, leaked, daemonsMib }) => [
-      ipam,
-      `${live} of ${pods} after ${formatFigure(upMs / 1000)} s`,
-      formatFigure((live * 1000) / upMs),
-      pair(succeeded(add)),
-      String(add.length - succeeded(add).length),
-      String(duplicates),
-      String(leaked),
-      daemonsMib === 0 ? "-" : formatFigure(daemonsMib),
-    ]),
-  };
+function summarizeStorm({ name: storm, nodes, pods, rows }: StormFigures): Table {
+  return tableOf(
+    `${storm === "storm" ? "A storm" : "An exact fit"}: ${pods} pods on ${nodes} nodes at once, and back`,
+    [
+      ["IPAM", ({ name }) => name],
+      ["pods with an address", ({ live, upMs }) => `${live} of ${pods} after ${formatFigure(upMs / 1000)} s`],
+      ["pods/s", ({ live, upMs }) => (live * 1000) / upMs],
+      ["ADD", ({ add }) => pair(succeeded(add))],
+      ["failed ADDs", ({ add }) => String(add.length - succeeded(add).length)],
+      ["duplicates", ({ duplicates }) => String(duplicates)],
+      ["leaked", ({ leaked }) => String(leaked)],
+      ["daemons MiB", ({ daemonsMib }) => (daemonsMib === 0 ? undefined : daemonsMib)],
+    ],
+    rows,
+  );
 }

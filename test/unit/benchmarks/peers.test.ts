@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import { BERTH_AHEAD } from "../../../benchmarks/cluster/berth.ts";
 import { type Axis, figuresOf, flatnessOf, tablesOf } from "../../../benchmarks/growth/axis.ts";
 import { renderPlot } from "../../../benchmarks/harness/plot.ts";
-import { describeTargets } from "../../../benchmarks/harness/report.ts";
+import { formatSection } from "../../../benchmarks/harness/report.ts";
 import type { Sample } from "../../../benchmarks/harness/runner.ts";
+import { detail, tableOf } from "../../../benchmarks/harness/table.ts";
 import type { Measured } from "../../../benchmarks/ipam/measure.ts";
 import { emptyC24, storm22 } from "../../../benchmarks/ipam/pool-shape.ts";
 import { BERTH_CHAIN, HOST_LOCAL_CHAIN, SPIDERPOOL_CHAIN } from "../../../benchmarks/peers/chain.ts";
@@ -11,7 +12,7 @@ import { describeFailures, reasonOf } from "../../../benchmarks/peers/failures.t
 import { SPIDERPOOL } from "../../../benchmarks/peers/spiderpool.ts";
 import type { StormRow } from "../../../benchmarks/peers/storm.ts";
 import { summarize } from "../../../benchmarks/peers/summary.ts";
-import { type PeerFigures, plotsOf, targetsOf } from "../../../benchmarks/peers/tabulate.ts";
+import { type PeerFigures, plotsOf, targetsOf } from "../../../benchmarks/peers/targets.ts";
 import { WHEREABOUTS } from "../../../benchmarks/peers/whereabouts.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
 
@@ -84,18 +85,28 @@ describe("figures of peers", () => {
     expect(missed(figures(9, row))).toBe(1);
   });
 
-  test("the targets that were missed are listed, if any", () => {
-    expect(describeTargets(targetsOf(figures(11)))).toMatch(
-      /^10 of 12 targets missed:\n\n(?:- .*; wanted: .*\n?){10}$/,
+  const machine = { cpu: "", cores: 2, memoryGib: 4, kernel: "", node: "", commit: "" };
+  const quietness = { isQuiet: true, share: 0, waitedS: 0 };
+  const pageOf = (found: PeerFigures): string =>
+    formatSection(
+      {
+        tables: [...summarize(found), detail(tableOf("Detail", [["a", () => "b"]], [0]))],
+        ...{ targets: targetsOf(found), figures: plotsOf(found), notes: ["A note."], versions: {}, raw: {} },
+      },
+      { ...machine, quietness },
     );
-    expect(describeTargets(targetsOf(figures(9)))).toBe("All 12 targets are met.");
+
+  test("the page lists the targets that were missed, if any", () => {
+    expect(pageOf(figures(11))).toMatch(/^10 of 12 targets missed:\n\n(?:- .*; wanted: .*\n){10}\n\* A note\.$/m);
+    expect(pageOf(figures(9))).toMatch(/^All 12 targets are met\.$/m);
   });
 
-  test("the page says what failed, and what there is no pool of", () => {
-    const page = summarize(figures(11)).join("\n");
+  test("the page says what failed, and what there is no pool of; it has the drawings and no detail", () => {
+    const page = pageOf(figures(11));
     expect(page).toContain("(1 failed)");
     expect(page).toMatch(/whereabouts.*no such pool/);
     expect(page).toContain("](peers-chain.svg)");
+    expect(page).not.toContain("Detail");
     expect(plotsOf(figures(9)).map(({ svg }) => svg.includes("NaN"))).toEqual([false, false, false]);
   });
 });

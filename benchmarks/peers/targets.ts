@@ -1,11 +1,11 @@
-/** Figures of peers as tables and plots, and the targets against them. */
-import { formatFigure, mean, percentile, type Table } from "../../test/lab/statistics.ts";
+/** The targets against peers, what failed, and plots. */
+import { formatFigure } from "../../test/lab/statistics.ts";
 import { BERTH_AHEAD, BERTH_PLAIN } from "../cluster/berth.ts";
 import { atMost, drawFigure, type Figure, type Target } from "../harness/report.ts";
 import { type Sample, wallMs } from "../harness/runner.ts";
 import { succeeded } from "../ipam/measure.ts";
 import type { Series } from "./alone.ts";
-import { BERTH_CHAIN, type ChainRow, HOST_LOCAL_CHAIN, SPIDERPOOL_CHAIN } from "./chain.ts";
+import { BERTH_CHAIN, type ChainRow, SPIDERPOOL_CHAIN } from "./chain.ts";
 import { describeFailures, reasonOf } from "./failures.ts";
 import type { Requests } from "./requests.ts";
 import { SPIDERPOOL } from "./spiderpool.ts";
@@ -13,43 +13,6 @@ import type { StormFigures } from "./storm.ts";
 import { WHEREABOUTS } from "./whereabouts.ts";
 
 const sceneOf = ({ shape, atOnce }: Series): string => `${shape.name}, ${atOnce} at once`;
-
-export function tabulateTimes(series: Series): Table {
-  const { all, unable } = series;
-  const [base] = all;
-  const rows = all.map(({ name, add, del, failures, daemonAddMs, addRates, rssMib }) => [
-    name,
-    ...[0.5, 0.99, 1].map((share) => formatFigure(wallMs(add, share))),
-    base === undefined ? "-" : formatFigure(wallMs(add, 0.5) / wallMs(base.add, 0.5)),
-    ...[0.5, 0.99].map((share) => formatFigure(wallMs(del, share))),
-    `${formatFigure(mean(add.map(({ cpuMs }) => cpuMs)))} + ${formatFigure(mean(daemonAddMs))}`,
-    formatFigure(percentile(addRates, 0.5)),
-    rssMib === undefined ? "-" : formatFigure(rssMib),
-    failures.length === 0 ? "0" : `${failures.length} of ${add.length + del.length + failures.length}`,
-  ]);
-  const columns = [
-    ...["IPAM", "ADD p50", "p99", "max", "of host-local's", "DEL p50", "p99"],
-    ...["CPU per ADD: plugin + daemon", "ADD/s", "daemon MiB", "failed"],
-  ];
-  const missing = unable.map(({ name }) => [name, ...columns.slice(2).map(() => "-"), "no such pool"]);
-  return { title: `IPAM alone, ${sceneOf(series)}`, columns, rows: [...rows, ...missing] };
-}
-
-export function tabulateChains(all: readonly ChainRow[]): Table {
-  const [base] = all.filter(({ name }) => name === HOST_LOCAL_CHAIN);
-  const rows = all.map(({ name, adds, dels }) => [
-    name,
-    ...[0.5, 0.99, 1].map((share) => formatFigure(wallMs(adds, share))),
-    base === undefined ? "-" : formatFigure(wallMs(adds, 0.5) / wallMs(base.adds, 0.5)),
-    ...[0.5, 0.99].map((share) => formatFigure(wallMs(dels, share))),
-    formatFigure(mean(adds.map(({ cpuMs }) => cpuMs))),
-  ]);
-  return {
-    title: "The chain of a NIC, one at a time, until the first ping is answered",
-    columns: ["chain", "ADD p50", "p99", "max", `of ${HOST_LOCAL_CHAIN}`, "DEL p50", "p99", "CPU of the plugins"],
-    rows,
-  };
-}
 
 /** What failed where, in the words of those that failed. */
 export function failuresOf(series: readonly Series[], storms: readonly StormFigures[]): string[] {
