@@ -18,6 +18,8 @@ export interface Daemon {
   until(isReady: () => Promise<boolean>, limitMs: number): Promise<void>;
   /** SIGKILL, and waits for the end: what it leaves behind is disposable. */
   kill(): Promise<void>;
+  /** SIGTERM, and the exit code. */
+  stop(): Promise<number | null>;
 }
 
 const MAX_OUTPUT_CHARACTERS = 200_000;
@@ -42,6 +44,11 @@ export async function startDaemon(name: string, argv: readonly string[], netns?:
   const fail = (what: string): never => {
     throw new Error(`${name} ${what}:\n${output.split("\n").slice(-30).join("\n")}`);
   };
+  const end = async (signal: NodeJS.Signals): Promise<number | null> => {
+    if (isRunning()) child.kill(signal);
+    await ended;
+    return child.exitCode;
+  };
   const daemon: Daemon = {
     name,
     pid: child.pid ?? 0,
@@ -61,10 +68,8 @@ export async function startDaemon(name: string, argv: readonly string[], netns?:
         await pauseSince(start);
       }
     },
-    kill: async () => {
-      if (isRunning()) child.kill("SIGKILL");
-      await ended;
-    },
+    kill: async () => void (await end("SIGKILL")),
+    stop: () => end("SIGTERM"),
   };
   return daemon;
 }

@@ -8,13 +8,11 @@
  *
  * Effects: a child, which ends with this process at the latest; a port on loopback.
  */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { join } from "node:path";
 import type { ControllerStatus } from "../../../host/controller/controller-process.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
+import { type Daemon, startDaemon } from "../daemon.ts";
 import { controllerOptions } from "../service-environment.ts";
-import { pauseSince } from "../waiting.ts";
 
 export interface ControllerProcessOptions {
   readonly kubeconfig: string;
@@ -27,17 +25,10 @@ export interface ControllerProcessOptions {
   readonly readyMs?: number;
 }
 
-export interface ControllerProcess {
-  readonly name: string;
-  readonly pid: number;
-  /** Its log: JSON lines. */
-  output(): string;
+/** Its output is a log of JSON lines; after `stop` the lease is given back, after `kill` it runs out. */
+export interface ControllerProcess extends Pick<Daemon, "name" | "pid" | "output" | "kill" | "stop"> {
   status(): Promise<ControllerStatus & { readonly version: string }>;
   ask(path: string, method?: string): Promise<{ readonly status: number; readonly body: string }>;
-  /** SIGKILL, and waits for the end. Nothing happens when it has ended. */
-  kill(): Promise<void>;
-  /** SIGTERM, and the exit code. */
-  stop(): Promise<number | null>;
 }
 
 const LISTENING = /"listen":"(?<url>http[^"]+)"/;
@@ -47,41 +38,22 @@ export async function startControllerProcess(options: ControllerProcessOptions):
   const { kubeconfig, name, args = [], dist = join(root, "dist"), readyMs = 60_000 } = options;
   const flags = ["--kubeconfig", kubeconfig, "--identity", name, "--listen", "127.0.0.1:0", ...args];
   const bin = join(root, "node_modules", ".bin", "node");
-  // The kernel ends the child with us.
-  const argv = ["--pdeathsig", "KILL", "--", bin, ...controllerOptions(), join(dist, "berth-controller.mjs"), ...flags];
-  const child = spawn("setpriv", argv, { stdio: ["ignore", "pipe", "pipe"] });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (text: string) => {
-      output += text;
-    });
-  const ended = once(child, "close");
-  const isRunning = () => child.exitCode === null && child.signalCode === null;
-  const url = () => LISTENING.exec(output)?.groups?.url;
-  const start = performance.now();
-  while (url() === undefined) {
-    if (!isRunning() || performance.now() - start > readyMs) {
-      child.kill("SIGKILL");
-      throw new Error(`The controller "${name}" does not listen (exit code ${child.exitCode}):\n${output}`);
-    }
-    await pauseSince(start);
+  const daemon = await startDaemon(name, [bin, ...controllerOptions(), join(dist, "berth-controller.mjs"), ...flags]);
+  let url: string | undefined;
+  const isListening = async (): Promise<boolean> => {
+    url = LISTENING.exec(daemon.output())?.groups?.url;
+    return url !== undefined;
+  };
+  try {
+    await daemon.until(isListening, readyMs);
+  } catch (error) {
+    await daemon.kill();
+    throw error;
   }
   const ask: ControllerProcess["ask"] = async (path, method = "GET") => {
-    const answer = await fetch(`${url()}${path}`, { method });
+    const answer = await fetch(`${url}${path}`, { method });
     return { status: answer.status, body: await answer.text() };
   };
-  const end = async (signal: NodeJS.Signals): Promise<number | null> => {
-    if (isRunning()) child.kill(signal);
-    await ended;
-    return child.exitCode;
-  };
-  return {
-    name,
-    pid: child.pid ?? 0,
-    output: () => output,
-    status: async () => JSON.parse((await ask("/v1/status")).body),
-    ask,
-    kill: async () => void (await end("SIGKILL")),
-    stop: () => end("SIGTERM"),
-  };
+  const status = async () => JSON.parse((await ask("/v1/status")).body);
+  return { name, pid: daemon.pid, output: daemon.output, kill: daemon.kill, stop: daemon.stop, status, ask };
 }
