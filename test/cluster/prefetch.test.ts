@@ -1,6 +1,6 @@
 /**
- * The rule prefetch on a real API server: who is claimed for ahead of the ADD, who is not, and what becomes of it. The figures are in
- * prefetch-figures.test.ts.
+ * The rule prefetch on a real API server: who is claimed for ahead of the ADD, who is not, and what becomes of it. Many at once are in
+ * prefetch-burst.test.ts.
  */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
