@@ -1,5 +1,6 @@
 /** What an administrator of the demo's node writes: pools and settings for Berth, pods with their wishes, CNI networks. */
 import { segmentAddress, segmentSubnet } from "../../test/lab/addressing.ts";
+import { ipPool, macvlan, vendorConf } from "../../test/lab/manifests.ts";
 
 interface Pool {
   readonly subnet: string;
@@ -24,23 +25,12 @@ export const pools = {
 export type PoolName = keyof typeof pools;
 
 /** A released address rests before another pod gets it; two seconds, so that the story need not wait for the default 30. */
-export const settings = `apiVersion: v1
-kind: ConfigMap
-metadata: {name: vendor-conf, namespace: kube-system}
-data:
-  conf.yml: |
-    allowSingleFamily: true
-    allocationCooldown: 2s
-`;
+export const settings = vendorConf({ allowSingleFamily: true, allocationCooldown: "2s" });
 
 export function poolManifests(): string {
-  const manifest = ([name, { subnet, ips, gateway, selection = "hash" }]: [string, Pool]): string =>
-    `apiVersion: ipam.vendor.io/v1
-kind: IPPool
-metadata: {name: ${name}}
-spec: {subnet: "${subnet}", ips: ["${ips}"], gateway: "${gateway}", selection: ${selection}}
-`;
-  return Object.entries(pools).map(manifest).join("---\n");
+  const formatPool = ([name, { subnet, ips, gateway, selection = "hash" }]: [string, Pool]): string =>
+    ipPool(name, subnet, { ips: [ips], gateway, selection });
+  return Object.entries(pools).map(formatPool).join("---\n");
 }
 
 export interface PodSpec {
@@ -65,7 +55,6 @@ ${lines.join("")}`;
 /** Where services have their addresses; no machine has them. */
 const SERVICES = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
 
-const macvlan = (master: string): object => ({ type: "macvlan", master, mode: "bridge", ipam: { type: "berth" } });
 const coordinator = (settings: object = {}): object => ({ type: "coordinator", ...SERVICES, ...settings });
 
 /** Plugins of each network, in the order in which the runtime calls them; `eth0` and `eth1` are the node's own NICs. */

@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { type Agent, startAgent } from "../../test/lab/agent.ts";
 import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../../test/lab/cnitool.ts";
 import { type Fabric, makeFabric } from "../../test/lab/fabric.ts";
+import { podArgs } from "../../test/lab/manifests.ts";
 import type { Netns } from "../../test/lab/netns.ts";
 import {
   type NetworkList,
@@ -85,7 +86,7 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
 
   const call: Stage["call"] = (command, { spec, netns }, { network, ifName }) =>
     cnitool(command, requireList(network).name, netns.path, {
-      ...{ confDir: agent.cniConfDir, node, ifName, env: agent.env, args: podArgs(spec) },
+      ...{ confDir: agent.cniConfDir, node, ifName, env: agent.env, args: podArgs("shop", spec.name, spec.uid) },
     });
   return {
     agent,
@@ -96,7 +97,12 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
     call,
     callMain: (command, { spec, netns }, { network, ifName }) => {
       const { cniVersion, name, plugins } = requireList(network);
-      const attachment = { containerId: `main-${spec.name}`, netns: netns.path, ifName, args: podArgs(spec) };
+      const attachment = {
+        containerId: `main-${spec.name}`,
+        netns: netns.path,
+        ifName,
+        args: podArgs("shop", spec.name, spec.uid),
+      };
       const stdin = { ...plugins[0], cniVersion, name };
       return runPlugin({ plugin: "macvlan", command, ...attachment, stdin, env: agent.env, node });
     },
@@ -118,9 +124,4 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
 
 async function writeNetworks(directory: string, lists: readonly NetworkList[]): Promise<void> {
   for (const list of lists) await writeFile(join(directory, `${list.name}.conflist`), JSON.stringify(list));
-}
-
-/** What kubelet's runtime tells the plugins about a pod. */
-function podArgs({ name, uid }: PodSpec): string {
-  return `IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name};K8S_POD_UID=${uid}`;
 }

@@ -1,7 +1,5 @@
 /** What more than one scene of the cluster does: looking at objects, claims about pods and what the API server says of them. */
-import { parseIp } from "../../../host/net/ip.ts";
-import { allocationName } from "../../../host/resources/ip-allocation.ts";
-import type { Attachment } from "../../../test/lab/history/allocation-checker.ts";
+import { attachmentOf } from "../../../test/lab/history/follow.ts";
 import type { KubeObject } from "../../../test/lab/kube-client.ts";
 import { eventually } from "../../../test/lab/waiting.ts";
 import { formatColumns, type Narrator } from "../narrator.ts";
@@ -51,7 +49,9 @@ export async function attach(stage: Stage, narrator: Narrator, pod: Pod): Promis
   if (exitCode !== 0) throw new Error(`ADD of ${pod.name} failed: ${stderr.trim()}`);
   const present = (await addressesOf(pod.netns, IF_NAME, pod.addresses.length)).map((each) => each.replace(/\/.*/, ""));
   const objects = (await allocationsOf(stage, pod)).map(({ spec }) => spec.address as string);
-  await Promise.all(pod.addresses.map((address) => stage.history.attached(attachmentOf(pod, address))));
+  await Promise.all(
+    pod.addresses.map((address) => stage.history.attached(attachmentOf(address, pod.uid, pod.identity))),
+  );
   const wanted = [...pod.addresses].sort().join();
   const isSo = wanted !== "" && present.sort().join() === wanted && objects.sort().join() === wanted;
   narrator.claim(
@@ -63,16 +63,10 @@ export async function attach(stage: Stage, narrator: Narrator, pod: Pod): Promis
 
 /** DEL; the history hears of it before. */
 export async function detach(stage: Stage, pod: Pod): Promise<{ readonly tookMs: number; readonly isDone: boolean }> {
-  for (const address of pod.addresses) stage.history.leaving(attachmentOf(pod, address));
+  for (const address of pod.addresses) stage.history.leaving(attachmentOf(address, pod.uid, pod.identity));
   const startMs = performance.now();
   const { exitCode } = await stage.call("del", pod);
   return { tookMs: performance.now() - startMs, isDone: exitCode === 0 };
-}
-
-export function attachmentOf({ uid, identity }: Pod, address: string): Attachment {
-  const ip = parseIp(address);
-  if (ip === undefined) throw new TypeError(`"${address}" is no address`);
-  return { name: allocationName(ip, ""), podUid: uid, ifName: IF_NAME, identity };
 }
 
 export async function claimPing(narrator: Narrator, from: Pod, to: Pod): Promise<void> {

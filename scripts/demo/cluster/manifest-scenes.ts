@@ -1,6 +1,7 @@
 /** The beginning of the cluster's story: kinds, an account and manifests, agents on two nodes, pods of a Deployment. */
 import { join } from "node:path";
 import { applyFile, applyFolder, applyObject, readDocuments } from "../../../test/lab/apply.ts";
+import { attachmentOf } from "../../../test/lab/history/follow.ts";
 import { KubeError, type KubeObject } from "../../../test/lab/kube-client.ts";
 import { eventually } from "../../../test/lab/waiting.ts";
 import { root } from "../../setup/paths.mjs";
@@ -8,7 +9,6 @@ import {
   allocations,
   allocationsOf,
   attach,
-  attachmentOf,
   claimPing,
   kubectlGetAllocations,
   nodeOf,
@@ -99,7 +99,7 @@ export const deploymentScene: Scene = async (stage, narrator) => {
   narrator.lines(await kubectlGetAllocations(stage));
   const [web0, web1] = [requirePod(stage, "web-0"), requirePod(stage, "web-1")];
   const [address = ""] = web0.addresses;
-  const { name } = attachmentOf(web0, address);
+  const { name } = attachmentOf(address, web0.uid);
   const [object] = await allocationsOf(stage, web0);
   const copy = { ...object, metadata: { name } };
   const second = await stage.plane.client.create(ALLOCATIONS, copy).catch((error: unknown) => error);

@@ -38,7 +38,8 @@ export class NodePods {
   /** Before the namespace is deleted. */
   async remove({ name }: Netns): Promise<void> {
     const place = join(this.#folder, name);
-    await requireCommand(["umount", place]);
+    // The node's agent may look into it at this moment.
+    await requireCommand(["umount", "--lazy", place]);
     await rm(place);
   }
 

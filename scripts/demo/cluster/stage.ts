@@ -21,7 +21,9 @@ import { type Fabric, makeFabric } from "../../../test/lab/fabric.ts";
 import { followHistory, type History } from "../../../test/lab/history/follow.ts";
 import type { KubeClient, KubeObject } from "../../../test/lab/kube-client.ts";
 import { createKubeClient } from "../../../test/lab/kube-client.ts";
+import { podArgs } from "../../../test/lab/manifests.ts";
 import type { Netns } from "../../../test/lab/netns.ts";
+import { addressesOf } from "../../../test/lab/netns-world.ts";
 import { root } from "../../setup/paths.mjs";
 import { NodePods } from "./node-pods.ts";
 
@@ -124,11 +126,11 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
     },
     call: async (command, pod) => {
       const { agent, netns: node } = pod.node;
-      const args = `IgnoreUnknown=1;K8S_POD_NAMESPACE=${NAMESPACE};K8S_POD_NAME=${pod.name};K8S_POD_UID=${pod.uid}`;
+      const args = podArgs(NAMESPACE, pod.name, pod.uid);
       const options = { confDir: agent.cniConfDir, node, ifName: IF_NAME, env: agent.env, args };
       const outcome = await cnitool(command, network, pod.netns.path, options);
       if (command === "add" && outcome.exitCode === 0) {
-        pod.addresses = outcome.stdout.ips.map(({ address }: { address: string }) => address.replace(/\/.*/, ""));
+        pod.addresses = addressesOf(outcome.stdout);
       }
       return outcome;
     },

@@ -1,12 +1,12 @@
 /** The cluster's troubles: an agent is killed, the API server is away, a pod with an identity moves; and the end. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { attachmentOf } from "../../../test/lab/history/follow.ts";
 import { eventually } from "../../../test/lab/waiting.ts";
 import { ping } from "../observe.ts";
 import {
   allocations,
   allocationsOf,
   attach,
-  attachmentOf,
   awaitFree,
   claimPing,
   detach,
@@ -107,7 +107,7 @@ export const awayScene: Scene = async (stage, narrator) => {
   const seen =
     exitCode === 0 ? `${web5.addresses.join(", ")} in ${(performance.now() - startMs).toFixed(0)} ms` : stderr;
   narrator.claim("the ADD of web-5 needs no API server", exitCode === 0, seen);
-  const judged = web5.addresses.map((address) => stage.history.attached(attachmentOf(web5, address)));
+  const judged = web5.addresses.map((address) => stage.history.attached(attachmentOf(address, web5.uid)));
   await sleep(Math.max(0, AWAY_MS - (performance.now() - awaySince)));
   await stage.plane.server.start();
   await Promise.all(judged);

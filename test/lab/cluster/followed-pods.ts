@@ -1,8 +1,6 @@
 /** Pods whose ADDs and DELs, at agents in this process, are compared with the history of all addresses (history/follow.ts). */
-import { parseIp } from "../../../host/net/ip.ts";
-import { allocationName } from "../../../host/resources/ip-allocation.ts";
 import type { Attachment } from "../history/allocation-checker.ts";
-import type { History } from "../history/follow.ts";
+import { attachmentOf, type History } from "../history/follow.ts";
 import type { LabPod } from "./objects.ts";
 import type { World } from "./world.ts";
 
@@ -17,7 +15,7 @@ export interface AttachedPod {
 /** The ADD of its NIC. `identity`: whose the address stays after the pod. Rejects with what the agent refuses it with. */
 export async function attachPod(world: World, history: History, pod: LabPod, identity?: string): Promise<AttachedPod> {
   const { ips } = await world.agent(pod.node).add(pod);
-  const attachments = ips.map((ip) => ({ name: nameOf(ip), podUid: pod.uid, ifName: "eth0", identity }));
+  const attachments = ips.map((ip) => attachmentOf(ip, pod.uid, identity));
   const checked = Promise.all(attachments.map((attachment) => history.attached(attachment)));
   return { pod, attachments, checked };
 }
@@ -27,10 +25,4 @@ export async function endPod(world: World, history: History, { pod, attachments,
   await checked;
   for (const attachment of attachments) history.leaving(attachment);
   await world.endPod(pod);
-}
-
-function nameOf(address: string): string {
-  const ip = parseIp(address);
-  if (ip === undefined) throw new TypeError(`"${address}" is not an address`);
-  return allocationName(ip, "");
 }

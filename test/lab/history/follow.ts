@@ -11,7 +11,8 @@
  * ADD was answered" is tested to within the time of one write of etcd (stream.ts).
  * Effects: connections to etcd; a key beside the API server's.
  */
-import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
+import { parseIp } from "../../../host/net/ip.ts";
+import { allocationName, decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
 import { AllocationChecker, type Attachment, type CheckerOptions } from "./allocation-checker.ts";
 import { type EtcdKey, openEtcd } from "./etcd.ts";
 import { openStream } from "./stream.ts";
@@ -36,6 +37,13 @@ export interface History {
   /** Resolves when everything that was written before the call has been checked. Throws when etcd does not let it. */
   caughtUp(): Promise<void>;
   close(): void;
+}
+
+/** An address that an ADD of the pod's eth0 has answered. `identity`: whose it stays after the pod. */
+export function attachmentOf(address: string, podUid: string, identity?: string): Attachment {
+  const ip = parseIp(address);
+  if (ip === undefined) throw new TypeError(`"${address}" is not an address`);
+  return { name: allocationName(ip, ""), podUid, ifName: "eth0", identity };
 }
 
 /** From now on; what is there already is the checker's starting point. */
