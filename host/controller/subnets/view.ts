@@ -109,7 +109,7 @@ function strayAmong(pools: readonly ControlledPool[], strays: SubnetsView["stray
   });
 }
 
-export interface ViewParts {
+interface ViewParts {
   readonly caches: Caches;
   readonly demands: readonly PoolDemand[];
   readonly pools: readonly ControlledPool[];
