@@ -9,7 +9,6 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
-import { eventually } from "../../test/lab/waiting.ts";
 import { type Chain, chainsOf, WHOLE } from "../coordinator/chain.ts";
 import { type Node, openNode } from "../coordinator/node.ts";
 import { requireUninterrupted } from "../harness/interruption.ts";

@@ -6,8 +6,8 @@
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
 import type { AllocationState } from "../resources/ip-allocation.ts";
-import type { Workload } from "../resources/member.ts";
 import type { PoolUsage } from "../resources/ip-pool-usage.ts";
+import type { Workload } from "../resources/member.ts";
 
 /** Why an address must not be used, and when it is probed again (conflict). */
 export interface Quarantine {

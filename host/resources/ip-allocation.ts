@@ -27,7 +27,7 @@ const IS_FOUR = "!self.address.contains(':')";
 const HELD = "has(self.holders) && self.holders.size() > 0";
 const TWO_PODS = "has(self.workload) && self.holders[0].podUID != self.holders[1].podUID";
 
-export const ALLOCATION_RULES: readonly AllocationRule[] = [
+const ALLOCATION_RULES: readonly AllocationRule[] = [
   {
     field: "prefixLength",
     wanted: "a length from 0 to 32 with an IPv4 address",
@@ -87,12 +87,12 @@ const TAKE_OVER: CelRule = {
 };
 
 /** Rules of the spec. */
-export const SPEC_RULES: readonly CelRule[] = [
+const SPEC_RULES: readonly CelRule[] = [
   ...ALLOCATION_RULES.map(({ field, wanted, rule }) => ({ rule, message: wanted, fieldPath: `.${field}` })),
   TAKE_OVER,
 ];
 
-export const NAME_FORM = "the address, followed by a dot and the address space if there is one";
+const NAME_FORM = "the address, followed by a dot and the address space if there is one";
 
 const NAME = "self.metadata.name";
 const IS_FOUR_NAME = `${NAME} == self.spec.address + ending`;

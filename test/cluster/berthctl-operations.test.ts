@@ -9,8 +9,8 @@ import { root } from "../../scripts/setup/paths.mjs";
 import type { AgentNode } from "../lab/cluster/agent-node.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runCommand } from "../lab/command.ts";
-import { NO_AUDIT } from "../world/no-audit.ts";
 import { until } from "../lab/waiting.ts";
+import { NO_AUDIT } from "../world/no-audit.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w1", member: "db-0", ifName: "eth0" };

@@ -14,8 +14,8 @@ import { GRACE_MS, INTERVAL_MS, type LabCollector, NODE_LOST_MS } from "../lab/c
 import * as lab from "../lab/cluster/objects.ts";
 import { COOLDOWN_MS, ReconciledNode } from "../lab/cluster/registry-node.ts";
 import type { World } from "../lab/cluster/world.ts";
-import { NO_AUDIT } from "../world/no-audit.ts";
 import { until } from "../lab/waiting.ts";
+import { NO_AUDIT } from "../world/no-audit.ts";
 import { recordLog } from "../world/recorded-log.ts";
 import { ip, mac } from "../world/values.ts";
 import { openCollector, WEB } from "./collected.ts";

@@ -11,8 +11,8 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
-import { ownerOf, type Workload } from "../../resources/member.ts";
 import type { PoolUsage } from "../../resources/ip-pool-usage.ts";
+import { ownerOf, type Workload } from "../../resources/member.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
 import { listRows } from "../list-rows.ts";
 import {

@@ -4,10 +4,10 @@ import type { CelRule } from "../../../host/lib/cel.ts";
 import { coordinatorSchema } from "../../../host/resources/coordinator.ts";
 import { ipAllocationSchema, NAME_RULE } from "../../../host/resources/ip-allocation.ts";
 import { ipPoolSchema } from "../../../host/resources/ip-pool.ts";
+import { ipPoolUsageStatus } from "../../../host/resources/ip-pool-usage.ts";
 import { reservedIpSchema } from "../../../host/resources/reserved-ip.ts";
 import { coordinatorStatus, ipPoolStatus, reservedIpStatus, subnetStatus } from "../../../host/resources/status.ts";
 import { subnetSchema } from "../../../host/resources/subnet.ts";
-import { ipPoolUsageStatus } from "../../../host/resources/ip-pool-usage.ts";
 
 export interface PrinterColumn {
   readonly name: string;

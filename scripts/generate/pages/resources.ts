@@ -10,9 +10,9 @@ import { MAX_RANGES, MAX_ROUTES } from "../../../host/resources/fields/address-s
 import { API_VERSION } from "../../../host/resources/fields/metadata.ts";
 import { ipAllocationSchema, OWNER_LABEL, POD_UID_LABEL } from "../../../host/resources/ip-allocation.ts";
 import { ipPoolSchema } from "../../../host/resources/ip-pool.ts";
+import { ipPoolUsageStatus } from "../../../host/resources/ip-pool-usage.ts";
 import { reservedIpSchema } from "../../../host/resources/reserved-ip.ts";
 import { subnetSchema } from "../../../host/resources/subnet.ts";
-import { ipPoolUsageStatus } from "../../../host/resources/ip-pool-usage.ts";
 import { referenceTable } from "./reference-table.ts";
 
 interface Section {
