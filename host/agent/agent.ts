@@ -15,8 +15,6 @@ import { listenForScrapes } from "../metrics/scrape-server.ts";
 import { listRows } from "../registry/list-rows.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { OccupiedIp } from "../resources/occupied-ips.ts";
-import { AuditLog } from "./audit/audit-log.ts";
-import { History } from "./audit/history.ts";
 import type { Backend, BackendOptions } from "./backend.ts";
 import type { ClusterAccess } from "./cluster/connect.ts";
 import { openCoordinator } from "./coordinator/plugin.ts";
@@ -24,17 +22,19 @@ import { openEmbeddedBackend } from "./embedded/backend.ts";
 import { openIfacer } from "./ifacer/plugin.ts";
 import { OccupiedAddresses } from "./ipam/occupied-addresses.ts";
 import { IpamPlugin } from "./ipam/plugin.ts";
+import { UNATTACHED_MS } from "./ipam/prefetch/prefetcher.ts";
+import { AuditLog } from "./log/audit-log.ts";
+import { History } from "./log/history.ts";
 import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
-import { Operations } from "./operations.ts";
-import { UNATTACHED_MS } from "./prefetch/prefetcher.ts";
+import { Operations } from "./operate/operations.ts";
+import { createStatusApi } from "./operate/status-api.ts";
 import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
 import { lockSocket } from "./server/socket-lock.ts";
 import { listenOnSocket } from "./server/socket-server.ts";
 import { type SocketWatch, watchSocket } from "./server/socket-watch.ts";
 import { Spool } from "./server/spool.ts";
-import { createStatusApi } from "./server/status-api.ts";
 
 interface AgentOptions {
   /** The manifests of the embedded mode. Exactly one of this and `cluster` is given. */

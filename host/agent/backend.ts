@@ -11,11 +11,10 @@ import type { AgentMetrics } from "../metrics/agent-metrics.ts";
 import type { AdoptionRecord } from "../records/adoption-record.ts";
 import type { Allocation } from "../registry/registry.ts";
 import type { IpAllocation } from "../resources/ip-allocation.ts";
-import type { Audit } from "./audit/audit.ts";
-import type { LiveObjects } from "./explain/pool-facts.ts";
 import type { AddDeps } from "./ipam/add.ts";
 import type { Readiness, ReadinessSource } from "./ipam/plugin.ts";
-import type { Resources } from "./resources.ts";
+import type { Audit } from "./log/audit.ts";
+import type { Resources } from "./request/resources.ts";
 
 export interface RecoverOptions {
   /** Where runtimes keep cached results. */
@@ -112,4 +111,16 @@ export function readinessOf(
       ];
     },
   };
+}
+
+/** The outcome of one read; `why` is a clause. */
+export type ReadResult<T> =
+  | { readonly kind: "there"; readonly value: T }
+  | { readonly kind: "absent" }
+  | { readonly kind: "unseen"; readonly why: string };
+
+/** Objects read from the API server itself, for explanations. */
+export interface LiveObjects {
+  /** One of Berth's own kinds by its plural. Never rejects. */
+  read(plural: "ippools" | "subnets" | "ippoolusages", name: string): Promise<ReadResult<unknown>>;
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Operations } from "../../host/agent/operations.ts";
+import { Operations } from "../../host/agent/operate/operations.ts";
 import { parseIp } from "../../host/net/ip.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import type { AgentNode } from "../lab/cluster/agent-node.ts";

@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ClusterResources } from "../../host/agent/cluster/resources.ts";
-import { ResolvedSettings } from "../../host/agent/definitions.ts";
+import { ResolvedSettings } from "../../host/agent/request/definitions.ts";
 import { keepNetworks } from "../../host/controller/networks/networks-controller.ts";
 import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { openLog } from "../../host/lib/log.ts";

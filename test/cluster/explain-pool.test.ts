@@ -1,13 +1,10 @@
 /** `berthctl explain pool` on a real API server: what an agent's own account may read, and what that shows of a generated pool. */
 
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { explainPool } from "../../host/agent/explain/explain-pool.ts";
-import {
-  gatherPoolFacts,
-  type LiveObjects,
-  openLiveObjects,
-  type PoolFactsDeps,
-} from "../../host/agent/explain/pool-facts.ts";
+import type { LiveObjects } from "../../host/agent/backend.ts";
+import { openLiveObjects } from "../../host/agent/cluster/resources.ts";
+import { explainPool } from "../../host/agent/operate/explain-pool.ts";
+import { gatherPoolFacts, type PoolFactsDeps } from "../../host/agent/operate/pool-facts.ts";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { connectAgentClient } from "../lab/cluster/in-process.ts";

@@ -4,7 +4,7 @@
  */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { UNATTACHED_MS } from "../../host/agent/prefetch/prefetcher.ts";
+import { UNATTACHED_MS } from "../../host/agent/ipam/prefetch/prefetcher.ts";
 import { type AgentNode, BERTH_PLUGIN, OTHER_PLUGIN } from "../lab/cluster/agent-node.ts";
 import { applyDefinition, deletePod, type LabPod, setRunning } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";

@@ -1,7 +1,7 @@
 /** The refusals of pods that name Subnets and get no address, word for word, and `berthctl explain` for them. On a real API server. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { POOL_WAIT_MS } from "../../host/agent/add-deadline.ts";
+import { POOL_WAIT_MS } from "../../host/agent/request/add-deadline.ts";
 import type { AgentNode } from "../lab/cluster/agent-node.ts";
 import type { LabPod } from "../lab/cluster/objects.ts";
 import type { World } from "../lab/cluster/world.ts";

@@ -1,6 +1,6 @@
 /** The agent's part of generated pools on a real API server: the wait inside ADD, what it costs, and what holds once a pod has its address. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { POOL_WAIT_MS } from "../../host/agent/add-deadline.ts";
+import { POOL_WAIT_MS } from "../../host/agent/request/add-deadline.ts";
 import { type AgentNode, BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import type { World } from "../lab/cluster/world.ts";

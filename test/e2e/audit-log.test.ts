@@ -3,8 +3,8 @@ import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
-import { AUDIT_FILE_BYTES, MAX_REFUSALS_OF_NIC } from "../../host/agent/audit/audit-log.ts";
-import { LOG_RECHECK_MS } from "../../host/agent/log-files/log-writer.ts";
+import { AUDIT_FILE_BYTES, MAX_REFUSALS_OF_NIC } from "../../host/agent/log/audit-log.ts";
+import { LOG_RECHECK_MS } from "../../host/agent/log/log-writer.ts";
 import { auditLineSchema } from "../../host/records/audit-line.ts";
 import { requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool, podManifest } from "../lab/manifests.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MIN_COOLING_MS } from "../../host/agent/add-deadline.ts";
+import { MIN_COOLING_MS } from "../../host/agent/request/add-deadline.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
 import { type World, withWorld } from "../lab/netns-world.ts";
 

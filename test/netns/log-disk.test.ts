@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openPluginLogs } from "../../host/agent/coordinator/plugin-logs.ts";
-import { LOG_RECHECK_MS } from "../../host/agent/log-files/log-writer.ts";
+import { LOG_RECHECK_MS } from "../../host/agent/log/log-writer.ts";
 import type { Log } from "../../host/lib/log.ts";
 import { requireCommand } from "../lab/command.ts";
 import { recordLog, until } from "../world/recorded-log.ts";

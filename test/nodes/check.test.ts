@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { STEADY_MS } from "../../host/agent/diagnostics/find-damage.ts";
+import { STEADY_MS } from "../../host/agent/operate/find-damage.ts";
 import type { CheckReport } from "../../host/records/check-record.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { applyObject } from "../lab/apply.ts";

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { MoveRecord } from "../../host/agent/ifacer/move-record.ts";
 import { createIfacerPlugin } from "../../host/agent/ifacer/plugin.ts";
-import type { Plugin } from "../../host/agent/plugin.ts";
+import type { Plugin } from "../../host/agent/request/plugin.ts";
 import { type AttachRequest, decodeRequest } from "../../host/cni/request.ts";
 import { DEFAULT_VENDOR_CONF } from "../../host/config/vendor-conf.ts";
 import { IFA_F_NODAD, IFA_F_TENTATIVE } from "../../host/kernel/netlink/address/constants.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../host/agent/add-deadline.ts";
+import type { Clock } from "../../host/agent/request/add-deadline.ts";
 import type { ElectionClock } from "../../host/kubernetes/lease/leading.ts";
 
 interface ClockOptions {

@@ -1,5 +1,5 @@
 /** NICs of which nothing is known but what the request says. */
-import type { NicSettings } from "../../host/agent/nic-definition.ts";
+import type { NicSettings } from "../../host/agent/request/nic-definition.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings.ts";
 
 export const nicSettings: NicSettings = {

@@ -9,12 +9,12 @@
  */
 
 import type { DatabaseSync } from "node:sqlite";
-import { AddDeadline, type Clock } from "../../host/agent/add-deadline.ts";
 import { openDetection } from "../../host/agent/detection/open-detection.ts";
 import type { AddDeps } from "../../host/agent/ipam/add.ts";
 import { openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../../host/agent/ipam/pool-inventory.ts";
 import type { AddressDemand } from "../../host/agent/ipam/sources/source.ts";
+import { AddDeadline, type Clock } from "../../host/agent/request/add-deadline.ts";
 import { type AttachRequest, decodeRequest, type RequestedIp } from "../../host/cni/request.ts";
 import { PoolCache } from "../../host/ipam/pool-cache.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";

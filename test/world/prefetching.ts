@@ -1,7 +1,7 @@
 /** Prefetch on a {@link TestNode}, with a door before its registry at which claims wait until a test lets them through. */
 import { addAddresses } from "../../host/agent/ipam/add.ts";
 import { identifyRequest } from "../../host/agent/ipam/pod-identity.ts";
-import { Prefetcher, UNATTACHED_MS } from "../../host/agent/prefetch/prefetcher.ts";
+import { Prefetcher, UNATTACHED_MS } from "../../host/agent/ipam/prefetch/prefetcher.ts";
 import type { AttachRequest } from "../../host/cni/request.ts";
 import { type AnnouncedNic, ownerOfPod } from "../../host/ipam/plan-prefetch.ts";
 import { formatIp } from "../../host/net/ip.ts";

@@ -1,7 +1,8 @@
 /** One search for addresses, with pools in a pool cache and a registry that says what it is told to. */
-import { AddDeadline } from "../../host/agent/add-deadline.ts";
+
 import type { ClusterIpam } from "../../host/agent/ipam/cluster-ipam.ts";
 import { type AddressDemand, Assignments, type Search, type Setback } from "../../host/agent/ipam/sources/source.ts";
+import { AddDeadline } from "../../host/agent/request/add-deadline.ts";
 import { PoolCache } from "../../host/ipam/pool-cache.ts";
 import type { Allocation, Registry } from "../../host/registry/registry.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";

@@ -14,11 +14,10 @@ import type { Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import { decodeMachine } from "../../resources/workloads/virtual-machine.ts";
-import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
 import type { NicClaim } from "../ipam/pod-identity.ts";
 import { livesOn } from "../ipam/predecessor.ts";
-
 import { firstNicOf } from "../ipam/subject.ts";
+import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
 
 interface AddressOwners {
   readonly workload: Workload | undefined;

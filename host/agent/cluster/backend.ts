@@ -23,10 +23,9 @@ import { CONTROLLER_LEASE } from "../../resources/allocation-notice.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Node } from "../../resources/node.ts";
 import type { Pod } from "../../resources/pod.ts";
+import type { LiveObjects } from "../backend.ts";
 import { type AdoptionOptions, type Backend, type BackendOptions, readinessOf } from "../backend.ts";
-import { Definitions } from "../definitions.ts";
 import { type DetectionLinks, openDetection } from "../detection/open-detection.ts";
-import { type LiveObjects, openLiveObjects } from "../explain/pool-facts.ts";
 import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
 import { readNodeStatus } from "../gc/live-status.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
@@ -37,15 +36,15 @@ import type { AddDeps } from "../ipam/add.ts";
 import { AttachingNics } from "../ipam/attaching-nics.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
+import { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
 import { collectNodeAddresses, collectPrefetch } from "../metrics/collect.ts";
-import { Prefetcher } from "../prefetch/prefetcher.ts";
+import { Definitions } from "../request/definitions.ts";
 import { readHolderStatus } from "./address-owners.ts";
 import { adopt } from "./adoption/adopt.ts";
 import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
 import { KubernetesIpam } from "./ipam.ts";
 import { ClusterDefinitions, describeNics } from "./networks.ts";
-
-import { ClusterResources } from "./resources.ts";
+import { ClusterResources, openLiveObjects } from "./resources.ts";
 
 /** The backend's own connection to the API server. */
 interface ClusterConnection {

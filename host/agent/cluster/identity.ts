@@ -14,9 +14,9 @@ import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
 import type { Identifier, PodIdentity } from "../ipam/pod-identity.ts";
 import { identifyRequest } from "../ipam/pod-identity.ts";
+import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
 import { findAddressOwners } from "./address-owners.ts";
 import { PoolOwners } from "./pool-owners.ts";
 

@@ -18,9 +18,9 @@ import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { type NetworkAttachmentDefinition, refuseOversize } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { type Definitions, ResolvedSettings } from "../definitions.ts";
 import { firstNicOf } from "../ipam/subject.ts";
-import type { NicReference, NicSettings } from "../nic-definition.ts";
+import { type Definitions, ResolvedSettings } from "../request/definitions.ts";
+import type { NicReference, NicSettings } from "../request/nic-definition.ts";
 
 /** A network's configuration, of either source. */
 interface Network {

@@ -16,7 +16,7 @@ import { metadata, type OwnerReference } from "../../resources/fields/metadata.t
 import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
+import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
 
 /** Most ReplicaSets and Jobs whose controllers an agent caches. */
 export const MAX_KNOWN_OWNERS = 1_024;

@@ -5,17 +5,20 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Labels } from "../../config/label-selector.ts";
 import { DEFAULT_VENDOR_CONF } from "../../config/vendor-conf.ts";
+import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import type { ReflectorStats } from "../../kubernetes/reflector.ts";
+import { messageOf } from "../../lib/describe.ts";
 import { Latch } from "../../lib/latch.ts";
 import { SortedMap } from "../../lib/sorted-map.ts";
 import { CheckedPools } from "../../resources/checked-pools.ts";
 import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
+import { API_PATH } from "../../resources/fields/metadata.ts";
 import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { SYNC_WAIT_MS } from "../add-deadline.ts";
-
+import type { LiveObjects, ReadResult } from "../backend.ts";
 import type { PoolChanges } from "../ipam/cluster-ipam.ts";
-import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../resources.ts";
+import { SYNC_WAIT_MS } from "../request/add-deadline.ts";
+import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request/resources.ts";
 import { type AnyWatch, openWatches, type Watches, type WatchesOptions } from "./watches.ts";
 
 interface ClusterResourcesOptions extends Omit<WatchesOptions, "onPool" | "onSetting"> {
@@ -231,4 +234,35 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
       },
     };
   }
+}
+
+/** How long `berthctl explain pool` tries to read each object: milliseconds. */
+const EXPLAIN_PATIENCE_MS = 2_000;
+
+/** For explanations; it never waits long. */
+export function openLiveObjects(api: KubeApi): LiveObjects {
+  return {
+    read: async (plural, name) => {
+      const path = `${API_PATH}/${plural}`;
+      const common = { method: "GET", lane: "pod", patienceMs: EXPLAIN_PATIENCE_MS } as const;
+      try {
+        // Agents may list the pools, and read nothing of them by name.
+        if (plural !== "ippools")
+          return there(await api.call({ ...common, path: `${path}/${encodeURIComponent(name)}` }));
+        const { items } = await api.call({ ...common, path, query: { fieldSelector: `metadata.name=${name}` } });
+        return Array.isArray(items) && items.length > 0 ? there(withKind(items[0])) : { kind: "absent" };
+      } catch (error) {
+        return isNotFound(error) ? { kind: "absent" } : { kind: "unseen", why: messageOf(error) };
+      }
+    },
+  };
+}
+
+function there(value: unknown): ReadResult<unknown> {
+  return { kind: "there", value };
+}
+
+/** The API server leaves both out of the items of a list. */
+function withKind(item: unknown): unknown {
+  return { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", ...(item as object) };
 }

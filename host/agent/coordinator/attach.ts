@@ -15,7 +15,7 @@ import type { Mac } from "../../net/mac.ts";
 import { isOnNode, type Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
-import type { Addition } from "../plugin.ts";
+import type { Addition } from "../request/plugin.ts";
 import {
   type AttachContext,
   type Decision,

@@ -31,7 +31,7 @@ import type { Operation } from "../../plan/operation.ts";
 import type { LinkState, NamespaceState } from "../../plan/state.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { identifyRequest, type PodIdentity } from "../ipam/pod-identity.ts";
-import { pluginsOfNic } from "../nic-definition.ts";
+import { pluginsOfNic } from "../request/nic-definition.ts";
 import type { AttachmentFacts } from "./attachments.ts";
 import { isNoNic } from "./clean-pod.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";

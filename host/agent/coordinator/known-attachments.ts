@@ -5,7 +5,7 @@ import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
-import type { NicSettings } from "../nic-definition.ts";
+import type { NicSettings } from "../request/nic-definition.ts";
 import type { CoordinatedAttachments } from "./attachments.ts";
 import { pluginsOfRow, type RebuildDeps, rebuildRequest } from "./rebuild-request.ts";
 

@@ -1,6 +1,6 @@
 /**
  * The coordinator's log files, which network definitions name and root writes; JSON, one object per line.
- * Effects: those of host/agent/log-files.
+ * Effects: those of host/agent/log.
  */
 import pino from "pino";
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -8,9 +8,9 @@ import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
 import { type CoordinatorConf, DEFAULT_COORDINATOR_CONF, type LogLevel } from "../../config/coordinator-settings.ts";
 import { describeValue } from "../../lib/describe.ts";
 import { LOG_FORMAT, type Log } from "../../lib/log.ts";
-import { AUDIT_FILE } from "../audit/audit-log.ts";
-import { LogWriter } from "../log-files/log-writer.ts";
-import { LogPathError } from "../log-files/open-log-file.ts";
+import { AUDIT_FILE } from "../log/audit-log.ts";
+import { LogWriter } from "../log/log-writer.ts";
+import { LogPathError } from "../log/open-log-file.ts";
 
 /** Most log files of network definitions during an agent's life, besides the default. @limit */
 export const MAX_LOG_FILES = 16;

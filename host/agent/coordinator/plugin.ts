@@ -28,7 +28,7 @@ import { coordinatorLayers } from "../../resources/coordinator.ts";
 import type { OccupiedIp } from "../../resources/occupied-ips.ts";
 import { NodeAddresses } from "../ipam/occupied-addresses.ts";
 import type { RefusedAddresses } from "../ipam/refused-addresses.ts";
-import type { Plugin } from "../plugin.ts";
+import type { Plugin } from "../request/plugin.ts";
 import { attach } from "./attach.ts";
 import { CoordinatedAttachments } from "./attachments.ts";
 import { type Comparison, checkAttachment, compareAttachment, repairAttachment, restoreNodeSide } from "./compare.ts";

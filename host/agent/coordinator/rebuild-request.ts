@@ -6,7 +6,7 @@ import { type AttachRequest, COORDINATOR_TYPES } from "../../cni/request.ts";
 import type { PlacedEntry } from "../../config/network-definition.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Identifier } from "../ipam/pod-identity.ts";
-import { type NicSettings, pluginsOfNic } from "../nic-definition.ts";
+import { type NicSettings, pluginsOfNic } from "../request/nic-definition.ts";
 
 export interface RebuildDeps {
   readonly networks: Pick<NicSettings, "pluginsOf" | "nicsOf">;

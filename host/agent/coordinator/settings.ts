@@ -22,7 +22,7 @@ import type { Registry } from "../../registry/registry.ts";
 import { type Coordinator, coordinatorLayers } from "../../resources/coordinator.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { Identifier } from "../ipam/pod-identity.ts";
-import type { NicSettings } from "../nic-definition.ts";
+import type { NicSettings } from "../request/nic-definition.ts";
 import type { PairRemover } from "./pair-remover.ts";
 
 export interface CoordinatorDeps {

@@ -15,7 +15,7 @@ import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { PoolsByName } from "../../resources/pools-by-name.ts";
-import type { Audit } from "../audit/audit.ts";
+import type { Audit } from "../log/audit.ts";
 
 /** How long a quarantined address must stay silent before it is released: milliseconds. No request waits for it. */
 const QUARANTINE_WINDOW_MS = 1_000;

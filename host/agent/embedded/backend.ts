@@ -10,7 +10,6 @@ import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts";
 import { openSqliteRegistry } from "../../registry/sqlite/registry.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
-import { Definitions, type NodeNetwork, ResolvedSettings } from "../definitions.ts";
 import { openDetection } from "../detection/open-detection.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import type { Readiness } from "../ipam/plugin.ts";
@@ -18,7 +17,8 @@ import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { firstNicOf } from "../ipam/subject.ts";
 import { collectPoolUsage } from "../metrics/collect.ts";
-import type { NicNetwork } from "../nic-definition.ts";
+import { Definitions, type NodeNetwork, ResolvedSettings } from "../request/definitions.ts";
+import type { NicNetwork } from "../request/nic-definition.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
 import { recover } from "./recovery/recover.ts";
 

@@ -9,8 +9,8 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { decodeManifests, faultsIn, type Resource } from "../../resources/manifest.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
-import { readRegular } from "../regular-file.ts";
-import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../resources.ts";
+import { readRegular } from "../request/regular-file.ts";
+import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request/resources.ts";
 
 /** How often the agent checks whether the watched directory was replaced: milliseconds. */
 const DIRECTORY_RECHECK_MS = 2_000;

@@ -26,7 +26,7 @@ import { type Journal, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import { type Allocation, type Cooldowns, cooldownOf } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
-import type { Audit } from "../audit/audit.ts";
+import type { Audit } from "../log/audit.ts";
 import { type PodReaderDeps, podKey, readPodStatus, readPodStatuses } from "./live-status.ts";
 import { KERNEL_NICS, type NicAccess, type OrphanRow } from "./orphan-nics.ts";
 

@@ -10,7 +10,7 @@ import { keyOf } from "../../kubernetes/object-key.ts";
 import type { Log } from "../../lib/log.ts";
 import { decodeNode, OUT_OF_SERVICE } from "../../resources/node.ts";
 import { decodePod } from "../../resources/pod.ts";
-import { POD_READ_PATIENCE_MS } from "../add-deadline.ts";
+import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
 
 /** How long a sweep retries one call of the API server: milliseconds. No request waits for it, and the next sweep asks again. */
 export const SWEEP_PATIENCE_MS = 3_000;

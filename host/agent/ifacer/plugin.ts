@@ -9,7 +9,7 @@ import { type DeviceSpec, decodeDeviceSpec } from "../../ifacer/device-spec.ts";
 import { OWN_NETNS } from "../../kernel/netns.ts";
 import { openNamespace } from "../../kernel/open-namespace.ts";
 import type { Operation } from "../../plan/operation.ts";
-import type { Plugin } from "../plugin.ts";
+import type { Plugin } from "../request/plugin.ts";
 import { attach, checkDevices, type IfacerDeps, restoreDevices, undoMoves } from "./attach.ts";
 import { MoveRecord } from "./move-record.ts";
 

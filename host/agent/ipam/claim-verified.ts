@@ -8,7 +8,7 @@ import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Detection } from "../detection/open-detection.ts";
 import { type EarlyDetection, EarlyStage, type EarlyStageDeps } from "../detection/verify-addresses.ts";
-import type { NicReference, NicSettings } from "../nic-definition.ts";
+import type { NicReference, NicSettings } from "../request/nic-definition.ts";
 import { allocateAddresses, type Claimed } from "./allocate.ts";
 import type { ClusterAddresses, ClusterIpam } from "./cluster-ipam.ts";
 import { awaitsLostNode } from "./predecessor.ts";

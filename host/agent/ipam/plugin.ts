@@ -8,7 +8,7 @@ import { equalIp, formatIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import { type Allocation, containerOfNetns, type Registry } from "../../registry/registry.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import type { Addition, Plugin } from "../plugin.ts";
+import type { Addition, Plugin } from "../request/plugin.ts";
 import { type AddDeps, addAddresses } from "./add.ts";
 import type { ClusterIpam } from "./cluster-ipam.ts";
 

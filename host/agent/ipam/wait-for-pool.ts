@@ -5,7 +5,7 @@
 import type { FamilyDemand } from "../../ipam/model.ts";
 import { isGrowing, PoolShortage, refuseUnsupplied } from "../../ipam/subnet-capacity.ts";
 import { findSubnetPool } from "../../ipam/subnet-pools.ts";
-import { type AddDeadline, POOL_WAIT_MS, type Timeout } from "../add-deadline.ts";
+import { type AddDeadline, POOL_WAIT_MS, type Timeout } from "../request/add-deadline.ts";
 import type { GeneratedPools } from "./cluster-ipam.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 

@@ -5,7 +5,7 @@ import { collectPools, NO_STATES, STATE_LABELS } from "../../metrics/pool-metric
 import type { Registry, UsageCount } from "../../registry/registry.ts";
 import type { ReadinessSource } from "../ipam/plugin.ts";
 import type { PoolInventory } from "../ipam/pool-inventory.ts";
-import type { PrefetchStats } from "../prefetch/prefetcher.ts";
+import type { PrefetchStats } from "../ipam/prefetch/prefetcher.ts";
 
 interface AgentState {
   readonly backend: ReadinessSource & { readonly ipam: { readonly inventory: Pick<PoolInventory, "registry"> } };

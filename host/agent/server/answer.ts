@@ -149,3 +149,5 @@ function findVersion(requestBody: string): string {
   }
   return FALLBACK_VERSION;
 }
+
+export type StatusApi = (method: string, url: string) => Promise<Answer>;

@@ -17,8 +17,8 @@ import { isNetnsGone, isOwnNetns } from "../../kernel/netns.ts";
 import type { Log } from "../../lib/log.ts";
 import type { AuditName } from "../../records/audit-line.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import type { Audit } from "../audit/audit.ts";
-import type { Assigned, Plugin } from "../plugin.ts";
+import type { Audit } from "../log/audit.ts";
+import type { Assigned, Plugin } from "../request/plugin.ts";
 import { type Answer, answerError, answerJson, isBug, toCniError } from "./answer.ts";
 
 export interface RawRequest {

@@ -11,10 +11,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Log } from "../../lib/log.ts";
 import type { CallEnd, RequestMeter } from "../metrics/request-meter.ts";
-import { type Answer, answerError } from "./answer.ts";
+import { type Answer, answerError, type StatusApi } from "./answer.ts";
 import type { Dispatched, Dispatcher, RawRequest } from "./dispatcher.ts";
 import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "./spool.ts";
-import type { StatusApi } from "./status-api.ts";
 
 /** How long a stopping agent lets requests finish: milliseconds. */
 const STOP_GRACE_MS = 5_000;

@@ -2,10 +2,11 @@
  * The faults that the simulation has to notice, by name. Each gives the product a port, a decision or a limit that does not do what it promises: an export
  * of one of its modules is replaced while it is loaded.
  */
-import type * as AddDeadline from "../../../host/agent/add-deadline.ts";
+
 import type * as VerifyAddresses from "../../../host/agent/detection/verify-addresses.ts";
 import type * as PlanReconciliation from "../../../host/agent/gc/plan-reconciliation.ts";
 import type * as TenantLimits from "../../../host/agent/ipam/tenant-limits.ts";
+import type * as AddDeadline from "../../../host/agent/request/add-deadline.ts";
 import type * as PlanCollection from "../../../host/controller/gc/plan-collection.ts";
 import type * as PlanNotices from "../../../host/controller/notices/plan-notices.ts";
 import type * as ApplyPlan from "../../../host/controller/subnets/apply-plan.ts";

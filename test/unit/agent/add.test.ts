@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
-import type { Addition } from "../../../host/agent/plugin.ts";
-import { UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
+import { UNATTACHED_MS } from "../../../host/agent/ipam/prefetch/prefetcher.ts";
+import type { Addition } from "../../../host/agent/request/plugin.ts";
 import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";

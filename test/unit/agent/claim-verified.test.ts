@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { MIN_COOLING_MS } from "../../../host/agent/add-deadline.ts";
 import { MAX_PROXY_ARP_SUSPECTS } from "../../../host/agent/detection/quarantine-prober.ts";
 import type { Claimed } from "../../../host/agent/ipam/allocate.ts";
 import { MAX_CONFLICT_CANDIDATES } from "../../../host/agent/ipam/claim-verified.ts";
 import { QUARANTINE_MAX_MS } from "../../../host/agent/ipam/sources/quarantined.ts";
+import { MIN_COOLING_MS } from "../../../host/agent/request/add-deadline.ts";
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";
 import { PROXY_ARP_ADDRESSES } from "../../../host/ipam/conflict.ts";
 import { formatIp } from "../../../host/net/ip.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { EXPIRE_INTERVAL_MS, SPOOL_INTERVAL_MS, startMaintenance } from "../../../host/agent/agent.ts";
-import { UNATTACHED_MS } from "../../../host/agent/prefetch/prefetcher.ts";
+import { UNATTACHED_MS } from "../../../host/agent/ipam/prefetch/prefetcher.ts";
 import type { Spool } from "../../../host/agent/server/spool.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
 import { recordLog } from "../../world/recorded-log.ts";

@@ -1,10 +1,10 @@
 /** The wait of an ADD for a generated pool: what wakes it, what it asks, and what it says when it gives up. */
 
 import { describe, expect, it } from "vitest";
-import { AddDeadline, POOL_WAIT_MS } from "../../../host/agent/add-deadline.ts";
 import type { PoolChanges } from "../../../host/agent/ipam/cluster-ipam.ts";
 import { PoolInventory } from "../../../host/agent/ipam/pool-inventory.ts";
 import { type SkipIfFull, waitForPool } from "../../../host/agent/ipam/wait-for-pool.ts";
+import { AddDeadline, POOL_WAIT_MS } from "../../../host/agent/request/add-deadline.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";

@@ -30,27 +30,22 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
 
 /** The same inside the agent. */
 export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
-  "agent/log-files": "",
-  "agent/audit": "agent/log-files",
-  agent: "agent/audit",
-  "agent/gc": "agent agent/audit",
-  "agent/detection": "agent/audit agent/gc",
-  "agent/ipam": "agent agent/detection",
-  "agent/prefetch": "agent agent/detection agent/ipam",
-  "agent/metrics": "agent/ipam agent/prefetch",
-  "agent/coordinator": "agent agent/audit agent/detection agent/ipam agent/log-files",
-  "agent/explain": "agent agent/detection agent/ipam",
-  "agent/ifacer": "agent",
-  "agent/backend.ts": "agent agent/audit agent/explain agent/ipam",
-  "agent/operations.ts": "agent/audit agent/backend.ts agent/gc",
-  "agent/diagnostics": "agent agent/backend.ts agent/coordinator agent/gc",
-  "agent/server":
-    "agent agent/audit agent/backend.ts agent/coordinator agent/diagnostics agent/explain agent/ipam agent/metrics agent/operations.ts",
-  "agent/embedded": "agent agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
-  "agent/cluster":
-    "agent agent/backend.ts agent/detection agent/explain agent/gc agent/ipam agent/metrics agent/prefetch agent/server",
+  "agent/log": "",
+  "agent/request": "agent/log",
+  "agent/gc": "agent/log agent/request",
+  "agent/detection": "agent/log agent/gc",
+  "agent/ipam": "agent/request agent/detection",
+  "agent/metrics": "agent/ipam",
+  "agent/coordinator": "agent/log agent/request agent/detection agent/ipam",
+  "agent/ifacer": "agent/request",
+  "agent/backend.ts": "agent/log agent/request agent/ipam",
+  "agent/server": "agent/log agent/request agent/ipam agent/metrics",
+  "agent/operate":
+    "agent/log agent/request agent/backend.ts agent/coordinator agent/gc agent/ipam agent/server agent/detection",
+  "agent/embedded": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
+  "agent/cluster": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/server",
   "agent/agent.ts":
-    "agent/audit agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/metrics agent/operations.ts agent/prefetch agent/server",
+    "agent/log agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/metrics agent/operate agent/server",
 };
 
 /** The same inside the controller. */

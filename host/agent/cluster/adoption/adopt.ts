@@ -16,8 +16,8 @@ import { SWEEP_PAGE } from "../../gc/collector.ts";
 import { readNetnsStatus } from "../../gc/orphan-nics.ts";
 import type { Identifier } from "../../ipam/pod-identity.ts";
 import type { PoolInventory } from "../../ipam/pool-inventory.ts";
-import { netnsIdOf, readLiveNamespaces } from "../../live-namespaces.ts";
-import { readRuntimeCache } from "../../runtime-cache.ts";
+import { netnsIdOf, readLiveNamespaces } from "../../request/live-namespaces.ts";
+import { readRuntimeCache } from "../../request/runtime-cache.ts";
 import {
   type AdoptableNic,
   type AdoptionEvidence,

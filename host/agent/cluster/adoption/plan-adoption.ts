@@ -13,8 +13,8 @@ import type { IpPool } from "../../../resources/ip-pool.ts";
 import { locateAddress } from "../../../resources/locate-address.ts";
 import type { Pod } from "../../../resources/pod.ts";
 import type { ReservedIp } from "../../../resources/reserved-ip.ts";
-import type { LiveAddress } from "../../live-namespaces.ts";
-import type { CachedAttachment } from "../../runtime-cache.ts";
+import type { LiveAddress } from "../../request/live-namespaces.ts";
+import type { CachedAttachment } from "../../request/runtime-cache.ts";
 
 export interface AdoptionEvidence {
   readonly cached: readonly CachedAttachment[];

@@ -6,8 +6,8 @@ import { type Prefix, prefixContains } from "../../../net/prefix.ts";
 import { rangeContains } from "../../../net/range.ts";
 import { type Allocation, containerOfNetns, type Recovered } from "../../../registry/registry.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
-import type { LiveAddress } from "../../live-namespaces.ts";
-import type { CachedAttachment } from "../../runtime-cache.ts";
+import type { LiveAddress } from "../../request/live-namespaces.ts";
+import type { CachedAttachment } from "../../request/runtime-cache.ts";
 
 export interface Evidence {
   readonly cached: readonly CachedAttachment[];

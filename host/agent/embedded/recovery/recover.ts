@@ -6,8 +6,8 @@ import type { Allocation, RecoverableRegistry } from "../../../registry/registry
 import type { RecoverOptions } from "../../backend.ts";
 import { SWEEP_PAGE } from "../../gc/collector.ts";
 import type { PoolInventory } from "../../ipam/pool-inventory.ts";
-import { isLiveNetns, readLiveNamespaces } from "../../live-namespaces.ts";
-import { readRuntimeCache } from "../../runtime-cache.ts";
+import { isLiveNetns, readLiveNamespaces } from "../../request/live-namespaces.ts";
+import { readRuntimeCache } from "../../request/runtime-cache.ts";
 import { type Find, planRecovery, type Recovery } from "./plan-recovery.ts";
 
 interface RecoverDeps {

@@ -3,7 +3,7 @@
  * released first.
  */
 import type { Allocation } from "../../../registry/registry.ts";
-import { MIN_COOLING_MS, type Timeout } from "../../add-deadline.ts";
+import { MIN_COOLING_MS, type Timeout } from "../../request/add-deadline.ts";
 import type { OthersCooling } from "./others-cooling.ts";
 import { type AddressSource, type Search, type Setback, spansOf } from "./source.ts";
 import { TAKE_OVER_CHOICES, type TakeOvers } from "./take-overs.ts";

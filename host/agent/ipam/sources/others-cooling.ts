@@ -3,7 +3,7 @@
  * for that a moment.
  */
 import type { IpPool } from "../../../resources/ip-pool.ts";
-import type { Timeout } from "../../add-deadline.ts";
+import type { Timeout } from "../../request/add-deadline.ts";
 import type { AddressSource, Search, Setback } from "./source.ts";
 
 /** How often an ADD looks for addresses that other nodes publish: milliseconds. */

@@ -6,7 +6,7 @@ import type { NicDemand } from "../../../ipam/model.ts";
 import { assignRequested, refuseRequested } from "../../../ipam/requested-ips.ts";
 import { equalIp, formatIp } from "../../../net/ip.ts";
 import type { Allocation } from "../../../registry/registry.ts";
-import { MIN_COOLING_MS } from "../../add-deadline.ts";
+import { MIN_COOLING_MS } from "../../request/add-deadline.ts";
 import type { CoolingAddresses } from "./cooling.ts";
 import type { Search } from "./source.ts";
 

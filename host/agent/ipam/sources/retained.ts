@@ -9,7 +9,7 @@ import { equalIp, type Family } from "../../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { isSameMember } from "../../../resources/member.ts";
-import type { Timeout } from "../../add-deadline.ts";
+import type { Timeout } from "../../request/add-deadline.ts";
 import { awaitsClaim, awaitsNode, livesOn } from "../predecessor.ts";
 import { findPool, findRetained, isFor, isFresh, mayHave, type Retained } from "./find-retained.ts";
 import type { OwnAddresses } from "./own.ts";

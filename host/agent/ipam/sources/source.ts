@@ -11,7 +11,7 @@ import { equalIp } from "../../../net/ip.ts";
 import type { AddressSpan, Allocation, Claim, ClaimOutcome, Registry } from "../../../registry/registry.ts";
 import type { IpPool } from "../../../resources/ip-pool.ts";
 import type { Workload } from "../../../resources/member.ts";
-import type { AddDeadline } from "../../add-deadline.ts";
+import type { AddDeadline } from "../../request/add-deadline.ts";
 import type { ClusterAddresses } from "../cluster-ipam.ts";
 import type { TenantLimits } from "../tenant-limits.ts";
 

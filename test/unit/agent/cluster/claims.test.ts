@@ -1,11 +1,11 @@
 /** The search of a claim against a registry that plays a cluster: others have addresses of which the pool cache has not heard, and keep some. */
 import { describe, expect, it } from "vitest";
-import { AddDeadline } from "../../../../host/agent/add-deadline.ts";
 import { allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";
 import type { ClusterIpam } from "../../../../host/agent/ipam/cluster-ipam.ts";
 import { LIVE_USAGE_MISSES, LIVE_USAGE_MISSES_LARGE } from "../../../../host/agent/ipam/live-usage.ts";
 import type { AllocateDeps } from "../../../../host/agent/ipam/sources/source.ts";
 import type { TenantLimits } from "../../../../host/agent/ipam/tenant-limits.ts";
+import { AddDeadline } from "../../../../host/agent/request/add-deadline.ts";
 import { ErrorCode } from "../../../../host/cni/error.ts";
 import { PoolTally } from "../../../../host/controller/usage/pool-tally.ts";
 import { readCoreWasm } from "../../../../host/core/instance.ts";

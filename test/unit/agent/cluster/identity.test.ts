@@ -1,7 +1,7 @@
 /** A pod that the watch lacks is read from the API server. */
 import { expect, it } from "vitest";
-import { POD_READ_PATIENCE_MS } from "../../../../host/agent/add-deadline.ts";
 import { readPod } from "../../../../host/agent/cluster/identity.ts";
+import { POD_READ_PATIENCE_MS } from "../../../../host/agent/request/add-deadline.ts";
 import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
 import { openKubeClient } from "../../../../host/kubernetes/client.ts";
 import type { Credentials } from "../../../../host/kubernetes/credentials.ts";

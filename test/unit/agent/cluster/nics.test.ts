@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ClusterDefinitions, describeNics } from "../../../../host/agent/cluster/networks.ts";
-import type { NodeNetwork } from "../../../../host/agent/definitions.ts";
+import type { NodeNetwork } from "../../../../host/agent/request/definitions.ts";
 import { decodePodAnnotations } from "../../../../host/config/annotations.ts";
 import type { CoordinatorSettings } from "../../../../host/config/coordinator-settings.ts";
 import { findCoordinatorSettings } from "../../../../host/config/network-definition.ts";

@@ -24,7 +24,7 @@ import {
   MAX_LOG_BACKLOG,
   MAX_LOG_LINE,
   MAX_LOG_TEXT,
-} from "../../../../host/agent/log-files/log-writer.ts";
+} from "../../../../host/agent/log/log-writer.ts";
 import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF, type LogLevel } from "../../../../host/config/coordinator-settings.ts";
 import type { Log } from "../../../../host/lib/log.ts";

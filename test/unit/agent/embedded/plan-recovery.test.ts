@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Evidence, planRecovery } from "../../../../host/agent/embedded/recovery/plan-recovery.ts";
-import type { LiveAddress } from "../../../../host/agent/live-namespaces.ts";
-import type { CachedAttachment } from "../../../../host/agent/runtime-cache.ts";
+import type { LiveAddress } from "../../../../host/agent/request/live-namespaces.ts";
+import type { CachedAttachment } from "../../../../host/agent/request/runtime-cache.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { pool } from "../../../world/subjects.ts";

@@ -4,8 +4,8 @@ import {
   isAllocatable,
   planAdoption,
 } from "../../../../../host/agent/cluster/adoption/plan-adoption.ts";
-import type { LiveAddress } from "../../../../../host/agent/live-namespaces.ts";
-import type { CachedAttachment } from "../../../../../host/agent/runtime-cache.ts";
+import type { LiveAddress } from "../../../../../host/agent/request/live-namespaces.ts";
+import type { CachedAttachment } from "../../../../../host/agent/request/runtime-cache.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../../../../host/registry/journal.ts";
 import { isAdopted } from "../../../../../host/registry/nic.ts";

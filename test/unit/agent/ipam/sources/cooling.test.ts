@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS } from "../../../../../host/agent/add-deadline.ts";
 import { CoolingAddresses } from "../../../../../host/agent/ipam/sources/cooling.ts";
 import { OTHERS_COOLING_POLL_MS, OthersCooling } from "../../../../../host/agent/ipam/sources/others-cooling.ts";
 import { QUARANTINE_MAX_MS, QuarantinedAddresses } from "../../../../../host/agent/ipam/sources/quarantined.ts";
 import { RequestedAddresses } from "../../../../../host/agent/ipam/sources/requested.ts";
 import { TAKE_OVER_CHOICES, TakeOvers } from "../../../../../host/agent/ipam/sources/take-overs.ts";
+import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS } from "../../../../../host/agent/request/add-deadline.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
 import type { Allocation, QuarantineQuery } from "../../../../../host/registry/registry.ts";
 import { openSearch, rowOf, shortOf } from "../../../../world/search.ts";

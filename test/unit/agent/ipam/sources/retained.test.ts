@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { HAND_OVER_WAIT_MS } from "../../../../../host/agent/add-deadline.ts";
 import { OwnAddresses } from "../../../../../host/agent/ipam/sources/own.ts";
 import { CLAIM_POLL_MS, RetainedAddresses } from "../../../../../host/agent/ipam/sources/retained.ts";
 import type { AddressDemand, Setback } from "../../../../../host/agent/ipam/sources/source.ts";
+import { HAND_OVER_WAIT_MS } from "../../../../../host/agent/request/add-deadline.ts";
 import type { Picked } from "../../../../../host/ipam/pick.ts";
 import type { SubnetPoolRequest } from "../../../../../host/ipam/subnet-pools.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";

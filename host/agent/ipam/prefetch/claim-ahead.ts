@@ -1,0 +1,131 @@
+/**
+ * Claims what the ADD of an announced NIC will ask for, without a container: the same pools, and the same address to begin with.
+ */
+import { CniError, ErrorCode } from "../../../cni/error.ts";
+import type { AnnouncedNic } from "../../../ipam/plan-prefetch.ts";
+import { isGrowing } from "../../../ipam/subnet-capacity.ts";
+import { invariant } from "../../../lib/invariant.ts";
+import type { Allocation } from "../../../registry/registry.ts";
+import type { Pod } from "../../../resources/pod.ts";
+import type { QuarantineProber } from "../../detection/quarantine-prober.ts";
+import { AddDeadline, type Clock, PREFETCH_PATIENCE_MS } from "../../request/add-deadline.ts";
+import { allocateAddresses } from "../allocate.ts";
+import type { ClusterAddresses } from "../cluster-ipam.ts";
+import { type DemandDeps, prepareDemand } from "../demand.ts";
+import type { PodIdentity } from "../pod-identity.ts";
+import type { AddressDemand } from "../sources/source.ts";
+
+export interface ClaimAheadDeps extends Omit<DemandDeps, "cluster"> {
+  readonly cluster?: ClusterAddresses | undefined;
+  readonly clock: Clock;
+  /**
+   * Returns the identity that the pod will have for the ADD of this NIC. Not read from the snapshot, which may be older than the pod. Throws
+   * ConfigError when an annotation is wrong.
+   */
+  readonly identityOf: (pod: Pod, ifName: string, signal: AbortSignal) => Promise<PodIdentity>;
+  readonly prober: Pick<QuarantineProber, "salt" | "hasSuspect">;
+}
+
+interface ClaimAheadRequest {
+  readonly owner: string;
+  readonly pod: Pod;
+  /** At least one. */
+  readonly nics: readonly AnnouncedNic[];
+}
+
+type RowsByNic = ReadonlyMap<string, readonly Allocation[]>;
+
+interface ClaimedAhead {
+  readonly claimed: RowsByNic;
+  /** Claimed by an agent that ran before this one. */
+  readonly found: RowsByNic;
+  /** NICs that were attached before. */
+  readonly attached: readonly string[];
+}
+
+/**
+ * Never waits for an address to become free. Rejects when nothing can be claimed now or within PREFETCH_PATIENCE_MS, and when `unwanted` aborts;
+ * then nothing stays claimed.
+ */
+export async function claimAhead(
+  deps: ClaimAheadDeps,
+  request: ClaimAheadRequest,
+  unwanted: AbortSignal,
+): Promise<ClaimedAhead> {
+  const patience = new AbortController();
+  const done = new AbortController();
+  const expire = (): void => patience.abort(new Error(`No answer within ${PREFETCH_PATIENCE_MS} ms`));
+  deps.clock.sleep(PREFETCH_PATIENCE_MS, done.signal).then(expire, () => {});
+  try {
+    return await claimMissing(deps, request, AbortSignal.any([unwanted, patience.signal]));
+  } finally {
+    done.abort();
+  }
+}
+
+async function claimMissing(
+  deps: ClaimAheadDeps,
+  { owner, pod, nics }: ClaimAheadRequest,
+  signal: AbortSignal,
+): Promise<ClaimedAhead> {
+  const { inventory, clock, cluster } = deps;
+  const { registry, poolCache, metrics } = inventory;
+  const own = await registry.findOwner(owner);
+  const bound = own.filter(({ state }) => state === "Bound");
+  const names = nics.map(({ ifName }) => ifName);
+  const attached = names.filter((ifName) => bound.some((row) => row.ifName === ifName && row.containerId !== ""));
+  const isAttached = (ifName: string): boolean => attached.includes(ifName);
+  const found = groupByNic(bound.filter(({ ifName }) => names.includes(ifName) && !isAttached(ifName)));
+  const missing = nics.filter(({ ifName }) => !found.has(ifName) && !isAttached(ifName));
+  const [first] = missing;
+  if (first === undefined) return { claimed: new Map(), found, attached };
+  signal.throwIfAborted();
+  const deadline = new AddDeadline({ nowMs: () => clock.nowMs(), sleep: refuseToWait }, signal);
+  const demand = await demandAhead(deps, pod, first, deadline);
+  // Claims of several NICs at once would not see one another: only ADDs, which come one by one, keep the limit.
+  if (demand.limits?.perPod !== undefined) throw leftToAdds();
+  const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
+  const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
+  const { created } = await allocateAddresses({ registry, poolCache, cluster, metrics }, { ...demand, nics: wanted });
+  return { claimed: groupByNic(created), found, attached };
+}
+
+/** Waits until the pool cache knows the pools, but not for pools that are still being generated. Rejects with what selection throws. */
+async function demandAhead(
+  deps: ClaimAheadDeps,
+  pod: Pod,
+  { ifName, network, ipamConf }: AnnouncedNic,
+  deadline: AddDeadline,
+): Promise<AddressDemand> {
+  invariant(ipamConf !== undefined, "Only NICs of this plugin are claimed ahead");
+  const identity = await deps.identityOf(pod, ifName, deadline.signal);
+  const request = { identity, ifName, network, ipamConf, containerId: "", requested: [] };
+  // The ADD logs the warnings.
+  const quiet = { ...deps, cluster: undefined, log: deps.log.child({}, { level: "error" }) };
+  const { demand } = await prepareDemand(quiet, request, deadline);
+  return {
+    ...demand,
+    seedText: `${demand.seedText}${deps.prober.salt}`,
+    randomize: (pool) => deps.prober.hasSuspect(pool),
+    // The ADD waits for such a pool.
+    skipIfFull: isGrowing,
+  };
+}
+
+function groupByNic(rows: readonly Allocation[]): Map<string, readonly Allocation[]> {
+  return Map.groupBy(rows, ({ ifName }) => ifName);
+}
+
+function leftToAdds(): Error {
+  return new CniError(
+    ErrorCode.TryAgainLater,
+    "The pod may exceed maxAddressesPerPod; its ADDs come one after another",
+  );
+}
+
+/** Returns whether a pod waits for a cooling address is decided by its ADD. */
+function refuseToWait(): Promise<never> {
+  return Promise.reject(
+    new CniError(ErrorCode.TryAgainLater, "All free addresses of the pools were released just now"),
+  );
+}

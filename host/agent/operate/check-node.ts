@@ -1,0 +1,206 @@
+/** Compares a node's records with objects, pods, NICs, neighbours, routes and rules: twice, so that what is changing meanwhile is no finding. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PodStatus } from "../../ipam/leak.ts";
+import { readClusterId } from "../../kubernetes/cluster-id.ts";
+import { messageOf } from "../../lib/describe.ts";
+import { formatIp } from "../../net/ip.ts";
+import type { Mac } from "../../net/mac.ts";
+import { formatAddressName } from "../../records/allocation-record.ts";
+import type { CheckRecord, DamageFinding } from "../../records/check-record.ts";
+import { listRows } from "../../registry/list-rows.ts";
+import type { Allocation } from "../../registry/registry.ts";
+import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
+import type { Backend } from "../backend.ts";
+import { readNetnsStatus } from "../gc/orphan-nics.ts";
+import { listNamespacePaths, netnsIdOf, readNamespaceAddresses } from "../request/live-namespaces.ts";
+import { findDamage, isOf, type NicAddress, type NodeFacts } from "./find-damage.ts";
+import { type ComparedAttachment, findDrift, findLeftovers, type KnownAttachments, keyOfIp } from "./find-drift.ts";
+import { findRivals } from "./find-rivals.ts";
+import { type CoordinatorState, readDrift } from "./read-drift.ts";
+import { repairDrift } from "./repair-drift.ts";
+
+/** Between the two readings of a check: milliseconds. */
+const RECHECK_MS = 2_000;
+
+/** How long a check waits for the identity of its cluster: milliseconds. */
+const CLUSTER_ID_MS = 5_000;
+
+/** Rows of the registry that are read at once. */
+const ROWS_AT_ONCE = 500;
+
+interface CheckDeps {
+  readonly backend: Pick<Backend, "ipam" | "readPodOf" | "readObjects" | "client">;
+  readonly coordinator: CoordinatorState;
+  /** Where runtimes keep the network namespaces of pods. */
+  readonly netnsDirectories: readonly string[];
+}
+
+/** What one reading found. */
+interface Reading {
+  readonly facts: NodeFacts;
+  /** How many were to be compared. */
+  readonly attachments: number;
+  /** Containers with an attachment that could not be compared. */
+  readonly uncompared: readonly string[];
+  readonly findings: readonly DamageFinding[];
+  readonly problems: readonly string[];
+}
+
+/** Rejects with RegistryError. What else cannot be read is one of the record's problems. `withUsed`: the record has the addresses of NICs. */
+export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Promise<CheckRecord> {
+  const first = await readNode(deps, () => true);
+  const before = new Set(first.findings.map(keyOf));
+  const isClean = before.size === 0;
+  if (!isClean) await sleep(RECHECK_MS);
+  const found = first.findings.filter(({ kind }) => kind === "drift").map(({ container }) => container);
+  const drifted = new Set([...found, ...first.uncompared]);
+  // A finding about what all attachments need has no container.
+  const isWanted = ({ containerId }: ComparedAttachment): boolean => drifted.has("") || drifted.has(containerId);
+  const { facts, findings, problems } = isClean ? first : await readNode(deps, isWanted);
+  return {
+    node: facts.node,
+    cluster: await findClusterId(deps.backend),
+    time: new Date().toISOString(),
+    records: facts.rows.length,
+    nics: facts.nics.length,
+    objects: facts.objects?.size,
+    attachments: first.attachments,
+    findings: findings.filter((finding) => before.has(keyOf(finding))),
+    ...(withUsed ? { used: usedAddresses(facts) } : {}),
+    problems: [...problems],
+  };
+}
+
+/** Restores what the coordinator's attachments lack, then checks. Rejects as {@link checkNode}. */
+export async function repairNode(deps: CheckDeps, options: { withUsed?: boolean } = {}): Promise<CheckRecord> {
+  const { facts } = await readFacts(deps);
+  const { networks, identifier } = deps.backend.ipam;
+  const { repaired, unrepaired } = await repairDrift({ coordinator: deps.coordinator, networks, identifier }, facts);
+  return { ...(await checkNode(deps, options)), repaired, unrepaired };
+}
+
+/** Two readings of one finding have the same key: what they name, and for findings about no address their text. */
+function keyOf({ kind, address, namespace, pod, interface: ifName, container, text }: DamageFinding): string {
+  return [kind, address, namespace, pod, ifName, ...(address === "" && container === "" ? [text] : [])].join(" ");
+}
+
+async function readFacts({ backend, netnsDirectories }: CheckDeps) {
+  const { inventory, node, clock } = backend.ipam;
+  const problems: string[] = [];
+  const { nics, macs, unreadable } = await readNics(netnsDirectories);
+  problems.push(...unreadable);
+  const rows = await Array.fromAsync(listRows(inventory.registry, ROWS_AT_ONCE));
+  const objects = await readObjects(backend, nics, rows, problems);
+  const podOf = async (row: Allocation): Promise<PodStatus> => {
+    if (backend.readPodOf === undefined || row.state !== "Bound" || row.pod === "") return { kind: "unknown" };
+    return backend.readPodOf(row).catch((error: unknown) => {
+      problems.push(`Pod ${row.namespace}/${row.pod} cannot be read: ${messageOf(error)}`);
+      return { kind: "unknown" };
+    });
+  };
+  const rowFacts: NodeFacts["rows"][number][] = [];
+  for (const row of rows) {
+    const netnsId = row.netns === undefined ? undefined : netnsIdOf(row.netns);
+    rowFacts.push({ row, pod: await podOf(row), netns: await readNetnsStatus(row), netnsId });
+  }
+  const { pools } = await inventory.loaded();
+  const contains: NodeFacts["contains"] = (pool, ip) => inventory.poolCache.contains(pool, ip);
+  const facts = { node: node.name, nowMs: clock.nowMs(), rows: rowFacts, nics, objects, pools, contains };
+  return { facts, macs, problems };
+}
+
+async function readNode(deps: CheckDeps, isWanted: (attachment: ComparedAttachment) => boolean): Promise<Reading> {
+  const { coordinator } = deps;
+  const { networks, identifier } = deps.backend.ipam;
+  const { facts, macs, problems } = await readFacts(deps);
+  const drift = await readDrift({ coordinator, networks, identifier }, facts, isWanted);
+  const kernel = coordinator.observeNode();
+  const known = { ...knownAttachments(facts, coordinator), macs };
+  return {
+    facts,
+    attachments: drift.compared,
+    uncompared: drift.uncompared,
+    findings: [
+      ...findDamage(facts),
+      ...findRivals({ ...facts, neighbours: kernel.neighbours, links: kernel.state.links }),
+      ...findDrift(drift.drifts),
+      ...findLeftovers(kernel.state, known),
+    ],
+    problems: [...problems, ...drift.problems],
+  };
+}
+
+function knownAttachments(
+  { rows, nics }: NodeFacts,
+  { attachments }: CoordinatorState,
+): Omit<KnownAttachments, "macs"> {
+  const bound = rows.filter(({ row }) => row.state === "Bound").map(({ row }) => row);
+  const ofRequests = attachments.requests.flatMap(({ netConf }) => netConf.prevResult?.ips ?? []);
+  const ips = [
+    ...bound.map(({ ip }) => ip),
+    ...nics.map(({ ip }) => ip),
+    ...ofRequests.map(({ address }) => address.ip),
+  ];
+  return {
+    containerIds: new Set([...bound, ...attachments.requests].map(({ containerId }) => containerId)),
+    ips: new Set(ips.map(keyOfIp)),
+    recorded: new Set(bound.map(({ ip }) => keyOfIp(ip))),
+  };
+}
+
+/** The addresses of pools on NICs of this node, each with its pod. */
+function usedAddresses({ nics, rows, pools, contains }: NodeFacts): NonNullable<CheckRecord["used"]> {
+  return nics.flatMap((nic) => {
+    const row = rows.find((each) => isOf(each, nic))?.row;
+    const pool = [...pools.values()].find(({ name }) => contains(name, nic.ip));
+    const space = row?.space ?? pool?.spec.addressSpace;
+    if (space === undefined) return [];
+    const named = row === undefined || row.pod === "" ? undefined : `${row.namespace}/${row.pod}, ${nic.ifName}`;
+    return [{ address: formatAddressName(formatIp(nic.ip), space), place: named ?? `${nic.ifName} in ${nic.netns}` }];
+  });
+}
+
+/** Returns the identity of the cluster; undefined without a cluster, and when the API server does not answer. */
+export async function findClusterId({ client }: Pick<Backend, "client">): Promise<string | undefined> {
+  return client && readClusterId(client, CLUSTER_ID_MS).catch(() => undefined);
+}
+
+/** One namespace in a turn of the event loop, on which probes count milliseconds. */
+async function readNics(directories: readonly string[]) {
+  const nics: NicAddress[] = [];
+  const all = new Set<Mac>();
+  const unreadable: string[] = [];
+  const seen = new Set<string>();
+  for (const path of listNamespacePaths(directories)) {
+    const { addresses, macs, problem } = readNamespaceAddresses(path, seen);
+    nics.push(...addresses.map(({ prefix, ...nic }) => ({ ...nic, ip: prefix.ip, macs })));
+    for (const mac of macs) all.add(mac);
+    if (problem !== undefined) unreadable.push(problem);
+    await new Promise(setImmediate);
+  }
+  return { nics, macs: all, unreadable };
+}
+
+/** Returns undefined without a cluster, and when the API server does not answer. */
+async function readObjects(
+  backend: CheckDeps["backend"],
+  nics: readonly NicAddress[],
+  rows: readonly Allocation[],
+  problems: string[],
+): Promise<ReadonlyMap<string, IpAllocation> | undefined> {
+  if (backend.readObjects === undefined) return undefined;
+  const { poolCache, snapshot } = backend.ipam.inventory;
+  const ofNics = nics.flatMap(({ ip }) =>
+    [...snapshot.pools.values()]
+      .filter(({ name }) => poolCache.contains(name, ip))
+      .map(({ spec }) => allocationName(ip, spec.addressSpace)),
+  );
+  const ofRows = rows.filter(({ state }) => state === "Bound").map(({ ip, space }) => allocationName(ip, space));
+  try {
+    const objects = await backend.readObjects(new Set([...ofNics, ...ofRows]));
+    return new Map(objects.map((object) => [object.name, object]));
+  } catch (error) {
+    problems.push(`The objects of this node cannot be read: ${messageOf(error)}`);
+    return undefined;
+  }
+}

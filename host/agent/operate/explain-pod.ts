@@ -1,0 +1,400 @@
+/**
+ * What an ADD of a pod's NICs would answer now, and why: a dry run of the ADD, with the candidate pools of its selection and the addresses that are free
+ * in the cluster.
+ */
+import type { CniError } from "../../cni/error.ts";
+import { type AttachRequest, decodeRequest, requestedIps } from "../../cni/request.ts";
+import { decodeIpamConf } from "../../config/ipam-conf.ts";
+import { familyName, type NicDemand, type Selection } from "../../ipam/model.ts";
+import { poolsOf } from "../../ipam/pick.ts";
+import type { PoolCache } from "../../ipam/pool-cache.ts";
+import { describeDemand } from "../../ipam/refusal.ts";
+import { describeObstacle } from "../../ipam/subnet-capacity.ts";
+import { withheldFrom } from "../../ipam/withheld.ts";
+import { formatIp } from "../../net/ip.ts";
+import type { SourceName } from "../../records/audit-line.ts";
+import {
+  type AddressRecord,
+  type CandidateRecord,
+  describeOutcome,
+  type ExplanationRecord,
+  type NicRecord,
+} from "../../records/explanation-record.ts";
+import { type Allocation, RegistryError } from "../../registry/registry.ts";
+import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import type { AddDeps } from "../ipam/add.ts";
+import { prepareDemand } from "../ipam/demand.ts";
+import { LiveUsage } from "../ipam/live-usage.ts";
+import { type ReadinessSource, requireReady } from "../ipam/plugin.ts";
+import type { PodIdentity } from "../ipam/pod-identity.ts";
+import { firstNicOf } from "../ipam/subject.ts";
+import { AddDeadline, SUBNET_READ_MS } from "../request/add-deadline.ts";
+import type { NicNetwork } from "../request/nic-definition.ts";
+import type { Assigned } from "../request/plugin.ts";
+import { DryRun } from "./dry-run.ts";
+
+/** Most candidate pools of a NIC whose free addresses are counted in the cluster; of others this node's knowledge is shown. */
+const MAX_COUNTED_POOLS = 16;
+
+/** Longest time an explanation of a pod takes: milliseconds. */
+const EXPLAIN_LIMIT_MS = 9_000;
+
+/** What the request says in place of a runtime. */
+const CONTAINER = "explain";
+const NETNS = "/run/netns/explain";
+
+/** Of a NIC whose network is unknown. */
+const UNKNOWN_NETWORK = "unknown";
+
+export interface Question {
+  readonly namespace: string;
+  readonly pod: string;
+  /** Undefined: every NIC that the pod announces. */
+  readonly ifName?: string | undefined;
+  /** Name of the network's configuration, or of its NetworkAttachmentDefinition; undefined: as the pod's annotations say. */
+  readonly network?: string | undefined;
+}
+
+interface ExplainDeps {
+  readonly ipam: AddDeps;
+  readonly backend: Pick<ReadinessSource, "readiness">;
+  /** Returns the error that the runtime would see. */
+  readonly toCniError: (error: unknown) => CniError;
+}
+
+/** Changes nothing, in the cluster or on this node. Rejects only with the signal's reason. */
+export async function explainPod(
+  deps: ExplainDeps,
+  question: Question,
+  signal: AbortSignal = AbortSignal.timeout(EXPLAIN_LIMIT_MS),
+): Promise<ExplanationRecord> {
+  const { ipam, backend, toCniError } = deps;
+  try {
+    requireReady(backend.readiness());
+    const identity = await ipam.identifier.find(question.namespace, question.pod);
+    // What is read for the explanation must not be known to the ADD.
+    await using reading = await DryRun.open(ipam, backend);
+    await using dryRun = await DryRun.open(ipam, backend);
+    return await new PodExplainer(deps, { reading: reading.ipam, dryRun }, { question, identity, signal }).explain();
+  } catch (error) {
+    signal.throwIfAborted();
+    const { code, message } = toCniError(error);
+    return { succeeds: false, lines: [`an ADD now would be refused with code ${code}: ${message}`], nics: [] };
+  }
+}
+
+interface PodQuestion {
+  readonly question: Question;
+  readonly identity: PodIdentity;
+  readonly signal: AbortSignal;
+}
+
+interface Copies {
+  readonly reading: AddDeps;
+  readonly dryRun: DryRun;
+}
+
+/** One NIC in words, before its outcome. */
+interface NicText {
+  readonly lines: readonly string[];
+  readonly notes: readonly string[];
+  readonly record: NicRecord;
+}
+
+/** The state before a NIC's ADD, to say where its addresses come from. */
+interface Before {
+  readonly selection: Selection;
+  /** With the addresses that are in use in the cluster. */
+  readonly usage: PoolCache;
+  /** Names of the pools whose usage was counted. */
+  readonly counted: ReadonlySet<string>;
+}
+
+class PodExplainer {
+  readonly #deps: ExplainDeps;
+  /** As it is before the ADDs. */
+  readonly #reading: AddDeps;
+  readonly #dryRun: DryRun;
+  readonly #question: Question;
+  readonly #identity: PodIdentity;
+  readonly #signal: AbortSignal;
+
+  constructor(deps: ExplainDeps, { reading, dryRun }: Copies, { question, identity, signal }: PodQuestion) {
+    this.#deps = deps;
+    this.#reading = reading;
+    this.#dryRun = dryRun;
+    this.#question = question;
+    this.#identity = identity;
+    this.#signal = signal;
+  }
+
+  async explain(): Promise<ExplanationRecord> {
+    const nics = this.#nicsOfQuestion();
+    const texts: NicText[] = [];
+    for (const nic of nics) texts.push(await this.#explainNic(nic, nics.length === 1));
+    const held = await this.#describeHeld();
+    const records = texts.map(({ record }) => record);
+    return {
+      succeeds: records.every(({ outcome }) => outcome === "allocated"),
+      lines: [
+        ...texts.flatMap(({ lines }) => lines),
+        ...held,
+        ...this.#notes().map((note) => `note: ${note}`),
+        ...texts.flatMap(({ notes }) => notes.map((note) => `note: ${note}`)),
+        ...records.map(describeOutcome),
+      ],
+      nics: records,
+    };
+  }
+
+  /** Returns the NICs of the question. One that the pod does not announce has an unknown network. */
+  #nicsOfQuestion(): readonly NicNetwork[] {
+    const { networks, inventory } = this.#reading;
+    const { ifName, network } = this.#question;
+    const { subject } = this.#identity;
+    const announced = subject === undefined ? [] : networks.nicsOf(subject);
+    const isMeant = (nic: NicNetwork): boolean =>
+      (ifName === undefined || nic.ifName === ifName) && (network === undefined || isNamed(nic, network));
+    const found = announced.filter(isMeant);
+    if (found.length > 0) return found;
+    const first = ifName ?? firstNicOf(inventory.snapshot);
+    return [{ ifName: first, network: network ?? "", plugins: (network && networks.pluginsOf(network)) || [] }];
+  }
+
+  #notes(): string[] {
+    const { namespace, name, node, subject } = this.#identity;
+    const ipam = this.#reading;
+    if (node !== undefined && node !== ipam.node.name)
+      return [`pod ${namespace}/${name} is bound to node "${node}"; this is the answer of node "${ipam.node.name}"`];
+    const isKnown = ipam.cluster !== undefined || ipam.inventory.snapshot.pods.has(`${namespace}/${name}`);
+    if (isKnown || subject === undefined) return [];
+    return [`pod ${namespace}/${name} has no manifest here: what its runtime says of its annotations is unknown`];
+  }
+
+  /** What the pod has before the dry run. */
+  async #describeHeld(): Promise<string[]> {
+    const { owner } = this.#identity;
+    const held = owner === "" ? [] : await this.#reading.inventory.registry.findOwner(owner);
+    return held.map(({ ip, ifName, pool, state }) => `${ifName} has ${formatIp(ip)} of pool "${pool}" (${state})`);
+  }
+
+  async #explainNic(nic: NicNetwork, isOnly: boolean): Promise<NicText> {
+    const { ifName, network, plugins } = nic;
+    const place = { interface: ifName, network: network || undefined };
+    const foreign = plugins.length > 0 && findBerth(plugins) === undefined;
+    if (foreign) return { lines: [], notes: [], record: { ...place, outcome: "foreign", addresses: [], pools: [] } };
+    let before: Before | undefined;
+    const startMs = this.#dryRun.waitedMs;
+    try {
+      const request = requestOf(this.#identity, nic);
+      before = await this.#prepare(request).catch(() => undefined);
+      const addresses = describeAddresses(await this.#dryRun.add(request, this.#signal), before);
+      const waitedMs = this.#dryRun.waitedMs - startMs;
+      const record: NicRecord = {
+        ...place,
+        ...describeBefore(ifName, before),
+        outcome: "allocated",
+        addresses,
+        waitedMs,
+      };
+      return { record, lines: await this.#linesOf(ifName, before, isOnly), notes: this.#notesOf(nic) };
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      const { code, message, details } = this.#deps.toCniError(error);
+      const refusal = { code, message, details, addresses: [] };
+      const record: NicRecord = { ...place, ...describeBefore(ifName, before), outcome: "refused", ...refusal };
+      return { record, lines: await this.#linesOf(ifName, before, isOnly), notes: this.#notesOf(nic) };
+    }
+  }
+
+  /** The selection of the ADD, and what its pools have free. Rejects with what the ADD is refused with. */
+  async #prepare(request: AttachRequest): Promise<Before> {
+    const ipam = this.#reading;
+    const { ifName, containerId, netns, netConf } = request;
+    const { vendorConf } = ipam.inventory.snapshot;
+    const wanting = {
+      identity: await ipam.identifier.identify(request, this.#signal),
+      ifName,
+      network: netConf.name,
+      ipamConf: decodeIpamConf(netConf.ipam, "CNI configuration, ipam", vendorConf),
+      containerId,
+      netns,
+      main: netConf,
+      requested: requestedIps(request),
+    };
+    const { selection } = await prepareDemand(ipam, wanting, new AddDeadline(ipam.clock, this.#signal));
+    const usage = ipam.inventory.poolCache.copy();
+    return { selection, usage, counted: await this.#count(selection, usage) };
+  }
+
+  /** Reads the usage of the candidate pools in the cluster. Returns the names of those that were read. */
+  async #count({ nics }: Selection, usage: PoolCache): Promise<ReadonlySet<string>> {
+    const { registry } = this.#reading.inventory;
+    const pools = new Map(nics.flatMap(({ families }) => families.flatMap(poolsOf)).map((pool) => [pool.name, pool]));
+    const counted = new Set<string>();
+    for (const pool of [...pools.values()].slice(0, MAX_COUNTED_POOLS)) {
+      try {
+        await new LiveUsage({ registry, poolCache: usage }).refresh([pool]);
+        counted.add(pool.name);
+      } catch (error) {
+        if (!(error instanceof RegistryError)) throw error;
+      }
+    }
+    return counted;
+  }
+
+  async #linesOf(ifName: string, before: Before | undefined, isOnly: boolean): Promise<string[]> {
+    if (before === undefined) return [];
+    const { selection, usage, counted } = before;
+    const shown = selection.nics.filter((nic) => isOnly || nic.ifName === ifName);
+    const isComplete = this.#reading.cluster === undefined;
+    const room = new Map(
+      shown
+        .flatMap(({ families }) => families.flatMap(poolsOf))
+        .map(({ name }) => {
+          const { free, total } = usage.counts(name) ?? { free: 0n, total: 0n };
+          const source = usage.isEstimate(name) ? ", at the last count of the controller" : "";
+          const isKnown = isComplete || counted.has(name);
+          return [name, `${describeRoom(free, total)}${isKnown ? source : ", as far as this node knows"}`];
+        }),
+    );
+    return [
+      ...shown.flatMap((nic) => describeDemand(nic, room).split("\n")),
+      ...shown.flatMap((nic) => nic.families.flatMap(poolsOf).flatMap((pool) => describeWithheld(nic, pool))),
+      ...(await this.#describeGenerated(shown)),
+      ...selection.warnings.map((warning) => `warning: ${warning}`),
+    ];
+  }
+
+  /** For NICs with generated pools: for whom, out of which Subnet, and why there may be none. */
+  async #describeGenerated(nics: readonly NicDemand[]): Promise<string[]> {
+    const { cluster } = this.#reading;
+    const demands = nics.flatMap(({ ifName, families }) => families.map((demand) => ({ ifName, demand })));
+    const lines = demands.map(async ({ ifName, demand }) => {
+      const { family, candidates, generated } = demand;
+      if (generated === undefined) return [];
+      const { application, request } = generated;
+      const subnets = request.subnets.map((name) => `"${name}"`).join(" or ");
+      const what = `${ifName} ${familyName(family)}`;
+      const whose = `${what}: out of Subnet ${subnets}, for ${describePoolOwner(application)}, UID ${application.uid}`;
+      if (candidates.length > 0 || cluster === undefined) return [whose];
+      const state = await cluster.readSubnet(
+        { name: request.subnets[0] ?? "", namespace: application.namespace },
+        AbortSignal.timeout(SUBNET_READ_MS),
+      );
+      return [whose, `${what}: ${describeObstacle(demand, state)}`];
+    });
+    return (await Promise.all(lines)).flat();
+  }
+
+  /** What the dry run does not know of the NIC. */
+  #notesOf({ ifName, network, plugins, isAsking }: NicNetwork): string[] {
+    const { networks } = this.#reading;
+    const name = network || UNKNOWN_NETWORK;
+    const { detectIPConflict, mode } = networks.settingsFor({ ifName, network: name, pod: this.#identity.subject });
+    return [
+      ...(plugins.length === 0
+        ? [`no definition of the network of ${ifName} is known here: its default pools are not considered`]
+        : []),
+      ...(isAsking === true ? [`${ifName} requests addresses by name, which are not considered`] : []),
+      ...(detectIPConflict && mode !== "disable"
+        ? [`addresses of ${ifName} are probed before they are used; a machine that answers changes the result`]
+        : []),
+    ];
+  }
+}
+
+function isNamed({ network, attachment }: NicNetwork, name: string): boolean {
+  return network === name || attachment === name || attachment?.replace(/^.*\//, "") === name;
+}
+
+/** Returns the entry whose IPAM plugin is Berth. */
+function findBerth(plugins: NicNetwork["plugins"]): NicNetwork["plugins"][number] | undefined {
+  return plugins.find(({ entry: { ipam } }) => Object(ipam).type === "berth");
+}
+
+/** Returns the request as a runtime would make it, which reads the network's definition. Throws what a malformed definition is refused with. */
+function requestOf(
+  { namespace, name, owner, subject }: PodIdentity,
+  { ifName, network, plugins }: NicNetwork,
+): AttachRequest {
+  const uid = owner === "" || subject === undefined ? [] : [`K8S_POD_UID=${owner}`];
+  const headers = {
+    "cni-command": "ADD",
+    "cni-containerid": CONTAINER,
+    "cni-netns": NETNS,
+    "cni-ifname": ifName,
+    "cni-path": "/opt/cni/bin",
+    "cni-args": [`K8S_POD_NAMESPACE=${namespace}`, `K8S_POD_NAME=${name}`, ...uid].join(";"),
+  };
+  const { entry = { type: "", ipam: { type: "berth" } } } = findBerth(plugins) ?? {};
+  const conf = { cniVersion: "1.0.0", ...entry, name: network || UNKNOWN_NETWORK };
+  return decodeRequest("berth", headers, JSON.stringify(conf)) as AttachRequest;
+}
+
+function describeAddresses({ allocations, sources, rule }: Assigned, before: Before | undefined): AddressRecord[] {
+  return allocations
+    .map((row, index): AddressRecord => {
+      const { ip, prefixLength, pool } = row;
+      const source = (sources[index] ?? "free") as SourceName;
+      const reason = source === "free" ? reasonOfPool(row, rule, before) : reasonOfSource(row, source);
+      return { address: formatIp(ip), prefixLength, pool, source, reason };
+    })
+    .sort((a, b) => Number(a.address.includes(":")) - Number(b.address.includes(":")));
+}
+
+const SOURCE_CLAUSES: Readonly<Record<SourceName, string>> = {
+  own: "which it has already, or had until just now",
+  prefetched: "which was claimed ahead of the ADD",
+  requested: "which is requested",
+  retained: "which is retained for its workload",
+  free: "which is free",
+  cooling: "which was released on this node a short while ago, because nothing else is free",
+  "others-cooling": "which was released on another node a short while ago, because nothing else is free",
+  quarantined: "which leaves quarantine after a probe, because nothing else is free",
+};
+
+/** Returns why the NIC would get a free address of just this pool, a clause. */
+function reasonOfPool({ ip, pool, ifName }: Allocation, rule: string, before: Before | undefined): string {
+  const nic = before?.selection.nics.find((each) => each.ifName === ifName);
+  const candidates = nic?.families.find(({ family }) => family === ip.family)?.candidates ?? [];
+  const isFirst = candidates.length === 0 || candidates[0]?.name === pool;
+  return `which is free, by ${rule}${isFirst ? "" : "; no pool named before it can serve"}`;
+}
+
+function reasonOfSource({ workload }: Allocation, source: SourceName): string {
+  if (source === "retained" && workload !== undefined)
+    return `which is retained for ${workload.kind} "${workload.namespace}/${workload.name}"`;
+  return SOURCE_CLAUSES[source];
+}
+
+function describeWithheld(nic: NicDemand, pool: IpPool): string[] {
+  return withheldFrom(nic, pool).map(
+    ({ ip, why }) => `${nic.ifName} is not given ${formatIp(ip)} of pool "${pool.name}": ${why}`,
+  );
+}
+
+function describeBefore(ifName: string, before: Before | undefined): Pick<NicRecord, "rule" | "pools"> {
+  const nic = before?.selection.nics.find((each) => each.ifName === ifName);
+  if (before === undefined || nic === undefined) return { pools: [] };
+  const pools = nic.families.flatMap(({ family, candidates }) =>
+    candidates.map(({ name, pool, refusal }): CandidateRecord => {
+      if (refusal !== undefined) return { name, family, refusal };
+      return { name, family, ...countsOf(before.usage, pool) };
+    }),
+  );
+  return { rule: nic.rule, pools };
+}
+
+function countsOf(usage: PoolCache, { name }: IpPool): { readonly free: string; readonly total: string } {
+  const { free, total } = usage.counts(name) ?? { free: 0n, total: 0n };
+  return { free: String(free), total: String(total) };
+}
+
+/** Whether the pool has room, of a pool that fits: one without may still have an address for this very pod. */
+function describeRoom(free: bigint, total: bigint): string {
+  if (total === 0n) return "fits, but has no addresses";
+  if (free > 0n) return `fits, ${free} of ${total} addresses are free`;
+  return total === 1n ? "fits, but its only address is not free" : `fits, but none of its ${total} addresses is free`;
+}

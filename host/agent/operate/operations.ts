@@ -1,0 +1,189 @@
+/**
+ * Releases and quarantines that an administrator orders with berthctl. They go through the registry's own transitions, and each names the version of the row
+ * that was judged: an ADD or a DEL in between makes it fail.
+ */
+import {
+  type OperationFacts,
+  type OperationRefusal,
+  refuseQuarantine,
+  refuseRelease,
+  refuseReported,
+} from "../../ipam/plan-operation.ts";
+import { formatIp, type Ip } from "../../net/ip.ts";
+import { formatAddressName } from "../../records/allocation-record.ts";
+import type { OperationRecord } from "../../records/operation-record.ts";
+import { listRows } from "../../registry/list-rows.ts";
+import type { Allocation, Quarantine } from "../../registry/registry.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import type { Backend } from "../backend.ts";
+import { readNetnsStatus } from "../gc/orphan-nics.ts";
+import type { Audit } from "../log/audit.ts";
+
+/** Rows of the registry that are read at once to find those of a pod. */
+const ROWS_AT_ONCE = 500;
+
+/** Owner and NIC of an address between its claim and its quarantine. No pod has them; the claim ends after two minutes if the agent does. */
+const OPERATOR = { owner: "berthctl-quarantine", ifName: "quarantine" };
+
+interface AddressName {
+  readonly ip: Ip;
+  readonly space: string;
+}
+
+interface OperationOptions {
+  readonly isDryRun: boolean;
+  readonly isForced: boolean;
+}
+
+/** What a report says of an address: a record that has changed since is not released. */
+export interface ReportedRecord {
+  readonly owner: string;
+  readonly containerId: string;
+}
+
+interface OperationsDeps {
+  readonly backend: Pick<Backend, "ipam" | "readPodOf" | "releaseRow">;
+  readonly audit: Audit;
+  readonly nowMs: () => number;
+}
+
+type Step = OperationRecord["steps"][number];
+
+export class Operations {
+  readonly #deps: OperationsDeps;
+
+  constructor(deps: OperationsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Bound → Cooling, of one address or of all that a pod has. Rejects with RegistryError. */
+  async release(
+    target: AddressName | { namespace: string; pod: string },
+    options: OperationOptions,
+    reported?: ReportedRecord,
+  ): Promise<OperationRecord> {
+    const rows = "ip" in target ? await this.#rowOf(target) : await this.#rowsOf(target);
+    const steps = await Promise.all(
+      rows.map(async (row) => {
+        const refusal = refuseReported(row, reported) ?? refuseRelease(await this.#factsOf(row));
+        return stepOf(row, `${row.state}${ownerOf(row)} → Cooling`, refusal, options);
+      }),
+    );
+    if ("ip" in target && rows.length === 0) {
+      const isOver = reported !== undefined;
+      const refusal = { why: "this node has no record of it", isForceable: false, isOver };
+      steps.push(stepOf({ ...target }, "released", refusal, options));
+    }
+    if (!mayAct(steps, options)) return { steps, isDone: false };
+    for (const row of rows) {
+      const released = await this.#deps.backend.releaseRow(row);
+      if (released.length > 0) this.#record("RELEASE", released, options);
+    }
+    return { steps, isDone: true };
+  }
+
+  /** Anything but a retained address → Quarantined, to be probed after `forMs`. Rejects with RegistryError. */
+  async quarantine(address: AddressName, forMs: number, options: OperationOptions): Promise<OperationRecord> {
+    const { ip, space } = address;
+    const { registry, poolCache } = this.#deps.backend.ipam.inventory;
+    const { pools } = await this.#deps.backend.ipam.inventory.loaded();
+    const [row] = await this.#rowOf(address);
+    const pool = [...pools.values()].find(
+      ({ name, spec }) => spec.addressSpace === space && poolCache.contains(name, ip),
+    );
+    const refusal =
+      row === undefined && pool === undefined
+        ? { why: "no pool allocates it", isForceable: false }
+        : refuseQuarantine(row && (await this.#factsOf(row)));
+    const minutes = `${Math.round(forMs / 60_000)} min`;
+    const what = `${row === undefined ? "free" : `${row.state}${ownerOf(row)}`} → Quarantined, first probed after ${minutes}`;
+    const steps = [stepOf(address, what, refusal, options)];
+    if (!mayAct(steps, options)) return { steps, isDone: false };
+    const bound = row?.state === "Bound" ? row : await this.#claim(address, row, pool);
+    if (bound === undefined) return lostRace(steps);
+    const nextProbeAtMs = this.#deps.nowMs() + forMs;
+    const quarantine: Quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs };
+    const found = await registry.quarantine(bound, quarantine);
+    if (found === undefined) return lostRace(steps);
+    poolCache.mark(space, ip);
+    this.#record("QUARANTINE", [found], options);
+    return { steps, isDone: true };
+  }
+
+  /** Quarantined → free, although a machine may answer for the address. Rejects with RegistryError. */
+  async endQuarantine(address: AddressName, options: OperationOptions): Promise<OperationRecord> {
+    const [row] = await this.#rowOf(address);
+    const refusal =
+      row?.state === "Quarantined" ? undefined : { why: "this node has it in no quarantine", isForceable: false };
+    const machine = row?.quarantine?.mac === undefined ? "" : `, for which ${row.quarantine.mac} answered`;
+    const steps = [stepOf(address, `Quarantined${machine} → free`, refusal, options)];
+    if (row === undefined || !mayAct(steps, options)) return { steps, isDone: false };
+    await this.#deps.backend.ipam.inventory.registry.endQuarantine(row);
+    this.#record("RELEASE", [row], options);
+    return { steps, isDone: true };
+  }
+
+  async #rowOf({ ip, space }: AddressName): Promise<Allocation[]> {
+    const row = await this.#deps.backend.ipam.inventory.registry.findAddress(space, ip);
+    return row === undefined ? [] : [row];
+  }
+
+  /** Those that are not released yet. */
+  async #rowsOf({ namespace, pod }: { namespace: string; pod: string }): Promise<Allocation[]> {
+    const rows: Allocation[] = [];
+    for await (const row of listRows(this.#deps.backend.ipam.inventory.registry, ROWS_AT_ONCE))
+      if (row.namespace === namespace && row.pod === pod && row.state === "Bound") rows.push(row);
+    return rows;
+  }
+
+  async #factsOf(row: Allocation): Promise<OperationFacts> {
+    const pod = await this.#deps.backend.readPodOf?.(row).catch(() => ({ kind: "unknown" as const }));
+    return { row, pod, netns: await readNetnsStatus(row) };
+  }
+
+  /** Returns the address as Bound to {@link OPERATOR}; undefined if another owner has it by now. */
+  async #claim(
+    { ip, space }: AddressName,
+    row: Allocation | undefined,
+    pool: IpPool | undefined,
+  ): Promise<Allocation | undefined> {
+    const { registry } = this.#deps.backend.ipam.inventory;
+    const prefixLength = row?.prefixLength ?? pool?.spec.subnet.length ?? 0;
+    const place = { space, ip, prefixLength, pool: row?.pool ?? pool?.name ?? "", ifName: OPERATOR.ifName };
+    const proposal = row === undefined ? place : { ...place, replaces: row.version };
+    const claim = { ...OPERATOR, namespace: "", pod: "", containerId: "", network: "", proposals: [proposal] };
+    const outcome = await registry.claim(claim, AbortSignal.timeout(10_000));
+    return outcome.kind === "bound" ? outcome.created[0] : undefined;
+  }
+
+  #record(audit: "RELEASE" | "QUARANTINE", allocations: readonly Allocation[], { isForced }: OperationOptions): void {
+    this.#deps.audit.record({ audit, allocations, rule: `ordered with berthctl${isForced ? " --force" : ""}` });
+  }
+}
+
+function stepOf(
+  { ip, space }: AddressName,
+  what: string,
+  refusal: OperationRefusal | undefined,
+  { isForced }: OperationOptions,
+): Step {
+  const step = { address: formatAddressName(formatIp(ip), space), what };
+  if (refusal === undefined || (refusal.isForceable && isForced)) return step;
+  const { why, isForceable, isOver } = refusal;
+  return { ...step, refusal: why, isForceable, ...(isOver === true ? { isOver } : {}) };
+}
+
+/** All or nothing. */
+function mayAct(steps: readonly Step[], { isDryRun }: OperationOptions): boolean {
+  return !isDryRun && steps.every(({ refusal }) => refusal === undefined);
+}
+
+function ownerOf({ namespace, pod, ifName, state }: Allocation): string {
+  if (state !== "Bound") return "";
+  return pod === "" ? ` to ${ifName}` : ` to ${ifName} of pod ${namespace}/${pod}`;
+}
+
+function lostRace(steps: readonly Step[]): OperationRecord {
+  const refusal = "another owner has it, or it has changed meanwhile";
+  return { steps: steps.map((step) => ({ ...step, refusal, isForceable: false })), isDone: false };
+}

@@ -1,0 +1,338 @@
+/**
+ * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/address, /v1/check, /v1/explain, /v1/history, /v1/stats, /metrics. In a
+ * cluster these pages show what this node knows: its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST
+ * /v1/recover runs embedded/recovery/recover.ts, POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine operations.ts, POST /v1/repair
+ * diagnostics/repair-drift.ts.
+ */
+import { describeValue } from "../../lib/describe.ts";
+import { SerialQueue } from "../../lib/serial.ts";
+import type { AgentMetricSet } from "../../metrics/agent-metrics.ts";
+import { METRICS_TYPE } from "../../metrics/metric.ts";
+import { formatIp, parseIp } from "../../net/ip.ts";
+import { formatPrefix } from "../../net/prefix.ts";
+import type { AddressRecord } from "../../records/address-record.ts";
+import { type AllocationRecord, formatAddressName } from "../../records/allocation-record.ts";
+import type { ExplanationRecord } from "../../records/explanation-record.ts";
+import type { HealthRecord } from "../../records/health-record.ts";
+import type { PoolRecord } from "../../records/pool-record.ts";
+import type { Allocation, ListCursor, Quarantine, UsageCount } from "../../registry/registry.ts";
+import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
+import { locateAddress } from "../../resources/locate-address.ts";
+import type { Backend } from "../backend.ts";
+import type { OpenCoordinator } from "../coordinator/plugin.ts";
+import type { AddDeps } from "../ipam/add.ts";
+import type { History } from "../log/history.ts";
+import { type Answer, answerError, answerJson, type StatusApi, toCniError } from "../server/answer.ts";
+import type { Spool } from "../server/spool.ts";
+import { checkNode, findClusterId, repairNode } from "./check-node.ts";
+import { explainPod, type Question } from "./explain-pod.ts";
+import { explainPool } from "./explain-pool.ts";
+import type { Operations, ReportedRecord } from "./operations.ts";
+import { gatherPoolFacts } from "./pool-facts.ts";
+import type { CoordinatorState } from "./read-drift.ts";
+
+/** Most allocations on one page of GET /v1/allocations. */
+export const MAX_PAGE = 1_000;
+
+interface StatusApiOptions {
+  readonly backend: Pick<
+    Backend,
+    "mode" | "ipam" | "live" | "recover" | "adopt" | "stats" | "readiness" | "readPodOf" | "readObjects" | "client"
+  >;
+  /** Where runtimes keep the network namespaces of pods. */
+  readonly netnsDirectories: readonly string[];
+  readonly spool: Pick<Spool, "count">;
+  readonly version: string;
+  /** How often the agent restored its socket. */
+  readonly socketRestored: () => number;
+  readonly metrics: Pick<AgentMetricSet, "render">;
+  readonly coordinator: CoordinatorState & Pick<OpenCoordinator, "nodeRepair">;
+  readonly history: Pick<History, "find">;
+  readonly operations: Operations;
+}
+
+type Paths = Readonly<Record<string, (query: URLSearchParams) => Promise<Answer>>>;
+
+export function createStatusApi(options: StatusApiOptions): StatusApi {
+  // Each reads or copies the whole registry.
+  const inspections = new SerialQueue();
+  const pages: Paths = {
+    "/v1/health": async () => describeHealth(options),
+    "/v1/pools": () => describePools(options.backend.ipam),
+    "/v1/address": (query) => describeAddress(options.backend, query),
+    "/v1/allocations": (query) => describeAllocations(options.backend, query),
+    "/v1/stats": async () => answerJson(options.backend.stats()),
+    "/metrics": async () => ({ status: 200, body: await options.metrics.render(), contentType: METRICS_TYPE }),
+    "/v1/history": (query) => describeHistory(options.history, query),
+    "/v1/check": (query) =>
+      inspections.run(async () => answerJson(await checkNode(options, { withUsed: query.has("used") }))),
+    "/v1/explain": (query) => inspections.run(async () => answerJson(await explain(options, query))),
+  };
+  const actions: Paths = {
+    "/v1/recover": (query) => answerRecovery(options.backend, query),
+    "/v1/adopt": (query) => inspections.run(() => answerAdoption(options.backend, query)),
+    "/v1/release": async (query) => {
+      const refused = await refusePlace(options.backend, query);
+      if (refused !== undefined) return answerRefusal(409, refused);
+      return answerOperation(options.operations, "/v1/release", query);
+    },
+    "/v1/repair": (query) =>
+      inspections.run(async () => answerJson(await repairNode(options, { withUsed: query.has("used") }))),
+    "/v1/quarantine": (query) => answerOperation(options.operations, "/v1/quarantine", query),
+  };
+  return async (method, url) => {
+    const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
+    const served = method === "GET" ? pages : method === "POST" ? actions : {};
+    const answer = Object.hasOwn(served, pathname) ? served[pathname] : undefined;
+    if (answer === undefined) {
+      const paths = Object.keys(pages).join(", GET ");
+      return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; served are GET ${paths}`);
+    }
+    try {
+      return await answer(searchParams);
+    } catch (error) {
+      return answerError(error, "");
+    }
+  };
+}
+
+async function answerRecovery(backend: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
+  if (backend.recover === undefined) {
+    return answerRefusal(409, "In a cluster the agent recovers its registry from the API server by itself");
+  }
+  const [results, netns, isDryRun] = [query.getAll("results"), query.getAll("netns"), query.has("dryRun")];
+  return answerJson({ report: await backend.recover({ results, netns, isDryRun }) });
+}
+
+async function answerAdoption(backend: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
+  if (backend.adopt === undefined) {
+    return answerRefusal(409, "Only agents of a cluster adopt addresses; berthctl recover completes this registry");
+  }
+  const [results, netns] = [query.getAll("results"), query.getAll("netns")];
+  const [isDryRun, isUndo] = [!query.has("apply"), query.has("undo")];
+  return answerJson(await backend.adopt({ results, netns, isDryRun, isUndo }));
+}
+
+/** Longest time until a quarantine that an administrator orders is first probed: seconds. @limit */
+const MAX_QUARANTINE_S = 604_800;
+
+async function answerOperation(operations: Operations, path: string, query: URLSearchParams): Promise<Answer> {
+  const options = { isDryRun: query.has("dryRun"), isForced: query.has("force") };
+  const pod = parsePod(query.get("pod") ?? "");
+  const address = parseCursor(query.get("address"));
+  const seconds = Number(query.get("seconds") ?? 0);
+  if (!(Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_QUARANTINE_S))
+    return answerRefusal(400, `seconds: found ${describeValue(query.get("seconds"))}, want up to ${MAX_QUARANTINE_S}`);
+  const target = address ?? (pod && { namespace: pod.namespace, pod: pod.name });
+  if (target === undefined)
+    return answerRefusal(400, "found neither address nor pod, want ADDRESS, ADDRESS/SPACE or NAMESPACE/NAME");
+  if (path === "/v1/release") return answerJson(await operations.release(target, options, reportedRecord(query)));
+  if (address === undefined) return answerRefusal(400, "address: found nothing, want an address");
+  const done = query.has("remove")
+    ? operations.endQuarantine(address, options)
+    : operations.quarantine(address, seconds * 1000, options);
+  return answerJson(await done);
+}
+
+/** What the report says of the address that is to be released; undefined for an order without a report. */
+function reportedRecord(query: URLSearchParams): ReportedRecord | undefined {
+  const [owner, containerId] = [query.get("owner"), query.get("container")];
+  return owner === null || containerId === null ? undefined : { owner, containerId };
+}
+
+/** Returns why the agent is not of the report's node and cluster: a sentence. */
+async function refusePlace(
+  { ipam, client }: Pick<Backend, "ipam" | "client">,
+  query: URLSearchParams,
+): Promise<string | undefined> {
+  const node = query.get("node");
+  if (node === null) return undefined;
+  if (node !== ipam.node.name) return `The report is of node ${describeValue(node)}, this is ${ipam.node.name}`;
+  const cluster = query.get("cluster");
+  if (client === undefined)
+    return cluster === null ? undefined : "The report is of a cluster, and this node is in none";
+  const own = await findClusterId({ client });
+  if (own === undefined) return "The API server does not say which cluster this is";
+  return own === cluster ? undefined : "The report is of another cluster";
+}
+
+async function explain({ backend, coordinator }: StatusApiOptions, query: URLSearchParams): Promise<ExplanationRecord> {
+  const { ipam, live } = backend;
+  const pool = query.get("pool");
+  if (pool !== null) {
+    const explained = explainPool(await gatherPoolFacts({ inventory: ipam.inventory, live }, pool));
+    return { succeeds: true, lines: explained.split("\n"), nics: [] };
+  }
+  const question = questionOf(query);
+  const explained = await explainPod({ ipam, backend, toCniError }, question);
+  return {
+    ...explained,
+    lines: [...coordinator.attachments.describe(question.namespace, question.pod), ...explained.lines],
+  };
+}
+
+function answerRefusal(status: number, error: string): Answer {
+  return { status, body: `${JSON.stringify({ error })}\n` };
+}
+
+function questionOf(query: URLSearchParams): Question {
+  return {
+    namespace: query.get("namespace") ?? "default",
+    pod: query.get("pod") ?? "",
+    ifName: query.get("interface") || undefined,
+    network: query.get("network") || undefined,
+  };
+}
+
+function describeHealth({ backend, spool, version, socketRestored, coordinator }: StatusApiOptions): Answer {
+  const { mode, ipam } = backend;
+  const { problems: own, ...now } = backend.readiness();
+  // ADDs are served all the same: a runtime that is told otherwise takes the whole node out of service.
+  const { isCutOff } = coordinator.nodeRepair;
+  const problems = [...coordinator.nodeRepair.problems, ...own];
+  const ready = now.ready && now.trouble === undefined && !isCutOff;
+  const status = ready ? "ready" : "not-ready";
+  const about = { status, version, mode, node: ipam.node.name, problems };
+  const health: HealthRecord = { ...about, spool: spool.count(), socketRestored: socketRestored() };
+  const answer = answerJson(health);
+  return ready ? answer : { ...answer, status: 503 };
+}
+
+async function describePools({ inventory }: AddDeps): Promise<Answer> {
+  const usage = Map.groupBy(await inventory.registry.countUsage(), ({ pool }) => pool);
+  const { pools } = await inventory.loaded();
+  const known = [...pools.values()].map(({ name, spec }): PoolRecord => {
+    const counts = inventory.poolCache.counts(name);
+    const { total, free } = counts ?? { total: 0n, free: 0n };
+    return {
+      name,
+      subnet: formatPrefix(spec.subnet),
+      addressSpace: spec.addressSpace,
+      gateway: spec.gateway && formatIp(spec.gateway),
+      generatedFrom: spec.generated?.subnet,
+      generatedFor: spec.generated && describePoolOwner(spec.generated.application),
+      default: spec.default,
+      disabled: spec.disable,
+      // Text: an IPv6 pool has more addresses than a JSON number can count.
+      total: String(total),
+      used: String(total - free),
+      free: String(free),
+      states: statesOf(usage.get(name)),
+    };
+  });
+  const gone = [...usage].filter(([name]) => !pools.has(name));
+  const orphaned = gone.map(([name, counts]): PoolRecord => ({ name, gone: true, states: statesOf(counts) }));
+  return answerJson([...known, ...orphaned]);
+}
+
+/** Counts of the addresses claimed through this pool; overlapping pools count each address once. */
+function statesOf(counts: readonly UsageCount[] = []): PoolRecord["states"] {
+  return Object.fromEntries(counts.map(({ state, count }) => [state, count]));
+}
+
+async function describeAllocations(backend: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
+  const { inventory } = backend.ipam;
+  const text = query.get("after");
+  const after = parseCursor(text);
+  if (text !== null && after === undefined) {
+    return answerRefusal(400, `after: found ${describeValue(text)}, want the "cursor" of an allocation`);
+  }
+  const page = await inventory.registry.list(after, MAX_PAGE);
+  return answerJson(page.map((allocation) => describeAllocation(allocation, backend)));
+}
+
+const MAX_SKIP = 1_000_000;
+
+/** Which lines of the audit log concern an address or a pod. */
+async function describeHistory(history: StatusApiOptions["history"], query: URLSearchParams): Promise<Answer> {
+  const [address, pod] = [query.get("address"), query.get("pod")];
+  if ((address === null) === (pod === null)) {
+    return answerRefusal(400, "history: found none or both of address and pod, want exactly one");
+  }
+  const ip = address === null ? undefined : parseIp(address);
+  if (address !== null && ip === undefined) {
+    return answerRefusal(400, `address: found ${describeValue(address)}, want an IP address`);
+  }
+  const named = pod === null ? undefined : parsePod(pod);
+  if (pod !== null && named === undefined) {
+    return answerRefusal(400, `pod: found ${describeValue(pod)}, want NAMESPACE/NAME`);
+  }
+  const times = ["since", "until"].map((key) => [key, query.get(key)] as const);
+  const wrong = times.find(([, text]) => text !== null && !isTime(text));
+  if (wrong !== undefined) {
+    return answerRefusal(
+      400,
+      `${wrong[0]}: found ${describeValue(wrong[1])}, want a time such as 2026-01-31T14:02:00Z`,
+    );
+  }
+  const [since, until] = times.map(([, text]) => (text === null ? undefined : new Date(text).toISOString()));
+  const skip = Number(query.get("skip") ?? 0);
+  if (!(Number.isInteger(skip) && skip >= 0 && skip <= MAX_SKIP)) {
+    return answerRefusal(400, `skip: found ${describeValue(query.get("skip"))}, want a whole number`);
+  }
+  const about = { address: ip && formatIp(ip), pod: named };
+  return answerJson(await history.find({ ...about, since, until, skip }));
+}
+
+function isTime(text: string): boolean {
+  return /^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text));
+}
+
+async function describeAddress(backend: StatusApiOptions["backend"], query: URLSearchParams): Promise<Answer> {
+  const { inventory } = backend.ipam;
+  const text = query.get("address") ?? "";
+  const ip = parseIp(text);
+  if (ip === undefined) return answerRefusal(400, `address: found ${describeValue(text)}, want an address`);
+  const { pools, reserved } = await inventory.loaded();
+  const places = locateAddress(ip, pools.values(), reserved, inventory.poolCache.occupied);
+  const spaces = new Set(["", ...places.map(({ addressSpace }) => addressSpace)]);
+  const rows = await Promise.all([...spaces].map((space) => inventory.registry.findAddress(space, ip)));
+  const allocations = rows.filter((row) => row !== undefined).map((row) => describeAllocation(row, backend));
+  const answer: AddressRecord = { address: formatIp(ip), places, allocations };
+  return answerJson(answer);
+}
+
+/** Takes `namespace/name`. */
+function parsePod(text: string): { readonly namespace: string; readonly name: string } | undefined {
+  const [, namespace, name] = /^([^/]+)\/([^/]+)$/.exec(text) ?? [];
+  return namespace === undefined || name === undefined ? undefined : { namespace, name };
+}
+
+/** The `cursor` of the last entry of the page before: `10.0.0.7`, or `10.0.0.7/space`. */
+function parseCursor(text: string | null): ListCursor | undefined {
+  if (text === null) return undefined;
+  const [address = "", space = ""] = text.split("/");
+  const ip = parseIp(address);
+  return ip && { space, ip };
+}
+
+/** In a cluster the record names this node. */
+function describeAllocation(
+  allocation: Allocation,
+  { mode, ipam }: Pick<StatusApiOptions["backend"], "mode" | "ipam">,
+): AllocationRecord {
+  const { space, ip, prefixLength, pool, state, owner, ifName, containerId, network, namespace, pod, quarantine } =
+    allocation;
+  const address = formatIp(ip);
+  return {
+    address,
+    prefixLength,
+    addressSpace: space,
+    pool,
+    state,
+    namespace,
+    pod,
+    owner,
+    interface: ifName,
+    containerId,
+    network,
+    cursor: formatAddressName(address, space),
+    ...(quarantine === undefined ? {} : { quarantine: describeQuarantine(quarantine) }),
+    ...(mode === "cluster" ? { node: ipam.node.name } : {}),
+  };
+}
+
+/** Without the time of the next probe, which is of the machine's own clock. */
+function describeQuarantine({ reason, mac, parent }: Quarantine): AllocationRecord["quarantine"] {
+  return { reason, mac, parent };
+}

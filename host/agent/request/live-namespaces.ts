@@ -1,0 +1,105 @@
+/** The addresses on the NICs of this node's pods, as the kernel has them. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { isOwnNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
+import { observeNamespace } from "../../kernel/observe-namespace.ts";
+import { openPodNamespace } from "../../kernel/open-namespace.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { Mac } from "../../net/mac.ts";
+import type { Prefix } from "../../net/prefix.ts";
+
+export interface LiveAddress {
+  /** Path of the network namespace. */
+  readonly netns: string;
+  /** The same namespace has the same, whatever its path: {@link netnsIdOf}. */
+  readonly netnsId: string;
+  readonly ifName: string;
+  readonly mac: Mac | undefined;
+  readonly prefix: Prefix;
+  /** Index of the node's link below the NIC, or at the other end of a veth; undefined for a device of its own. */
+  readonly parent?: number | undefined;
+}
+
+interface LiveNamespaces {
+  readonly addresses: readonly LiveAddress[];
+  /** Each a sentence that names the path. */
+  readonly problems: readonly string[];
+}
+
+/** Global addresses in all namespaces below the directories but the node's own; each namespace once. */
+export function readLiveNamespaces(directories: readonly string[]): LiveNamespaces {
+  const seen = new Set<string>();
+  const read = listNamespacePaths(directories).map((path) => readNamespaceAddresses(path, seen));
+  return {
+    addresses: read.flatMap(({ addresses }) => addresses),
+    problems: read.flatMap(({ problem }) => problem ?? []),
+  };
+}
+
+/** The files in which runtimes keep network namespaces. */
+export function listNamespacePaths(directories: readonly string[]): readonly string[] {
+  return directories.flatMap(listPaths);
+}
+
+const NOTHING = { addresses: [], macs: [] };
+
+/** The same of one path, and the MAC addresses of all its links. `seen`: the namespaces that were read before, to which this one is added. */
+export function readNamespaceAddresses(
+  path: string,
+  seen: Set<string>,
+): { readonly addresses: readonly LiveAddress[]; readonly macs: readonly Mac[]; readonly problem?: string } {
+  try {
+    const netnsId = formatIdentity(readNetnsIdentity(path));
+    if (isOwnNetns(path) || seen.has(netnsId)) return NOTHING;
+    seen.add(netnsId);
+    return readAddresses(path, netnsId);
+  } catch (error) {
+    // Runtimes leave files behind that are no namespaces any more.
+    if (error instanceof NetnsError) return NOTHING;
+    return { ...NOTHING, problem: `${path} cannot be read: ${messageOf(error)}` };
+  }
+}
+
+function formatIdentity({ device, inode }: NetnsIdentity): string {
+  return `${device} ${inode}`;
+}
+
+/** Returns undefined if the path leads into no network namespace, or cannot be read. */
+export function netnsIdOf(path: string): string | undefined {
+  try {
+    return formatIdentity(readNetnsIdentity(path));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns whether the path leads into a network namespace. */
+export function isLiveNetns(path: string): boolean {
+  try {
+    readNetnsIdentity(path);
+    return true;
+  } catch (error) {
+    if (error instanceof NetnsError) return false;
+    throw error;
+  }
+}
+
+function listPaths(directory: string): string[] {
+  try {
+    return readdirSync(directory).map((name) => join(directory, name));
+  } catch {
+    return []; // Other runtimes keep theirs elsewhere.
+  }
+}
+
+function readAddresses(netns: string, netnsId: string): { addresses: LiveAddress[]; macs: Mac[] } {
+  using open = openPodNamespace(netns);
+  const { links, addresses } = observeNamespace(open, { addresses: true });
+  const ofNics = addresses.flatMap(({ link, prefix, scope }) => {
+    const nic = links.find(({ name }) => name === link);
+    if (scope !== 0 || nic === undefined || nic.loopback) return [];
+    const parent = nic.parentElsewhere ? nic.parent : undefined;
+    return [{ netns, netnsId, ifName: link, mac: nic.mac, prefix, parent }];
+  });
+  return { addresses: ofNics, macs: links.flatMap(({ mac }) => mac ?? []) };
+}

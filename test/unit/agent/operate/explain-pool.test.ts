@@ -1,0 +1,145 @@
+import { describe, expect, it } from "vitest";
+import { explainPool } from "../../../../host/agent/operate/explain-pool.ts";
+import type { LiveFacts, PoolFacts } from "../../../../host/agent/operate/pool-facts.ts";
+import type { SubnetPoolSpec } from "../../../../host/resources/fields/subnet-pool.ts";
+import type { PoolUsage } from "../../../../host/resources/ip-pool-usage.ts";
+import { pool } from "../../../world/subjects.ts";
+import { range } from "../../../world/values.ts";
+
+const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-1" };
+const generated: SubnetPoolSpec = {
+  ...{ subnet: "blue", application, interface: "eth0", reclaim: true, wanted: 5, reason: "4 replicas and 1 more" },
+};
+const counts = { total: 5n, free: 2n };
+const five = (more: Partial<SubnetPoolSpec> = {}, ips = ["10.6.0.1-10.6.0.5"]) =>
+  pool("web", "10.6.0.0/24", { ips, generated: { ...generated, ...more } });
+
+const usage: PoolUsage = {
+  ...{ rangesHash: "0", total: 5, free: 1, bound: 3, cooling: 1, kept: 0, quarantined: 0, outside: 0, others: 0 },
+};
+const blue = {
+  ...{ total: 20, assigned: 20, deleting: false },
+  pools: [
+    { name: "web", ips: [range("10.6.0.1-10.6.0.5")], application: "Deployment shop/web" },
+    { name: "db", ips: [range("10.6.0.6-10.6.0.20")], application: "StatefulSet shop/db" },
+  ],
+};
+const LIVE: LiveFacts = {
+  usage: { kind: "there", value: usage },
+  troubles: { kind: "there", value: [] },
+  subnet: { kind: "there", value: blue },
+};
+
+const facts = (more: Partial<PoolFacts>): PoolFacts => {
+  return { name: "web", pool: five(), refusal: undefined, counts, exceptions: [], live: LIVE, ...more };
+};
+
+function check(name: string, more: Partial<PoolFacts>, wanted: readonly string[]): void {
+  it(name, () => expect(explainPool(facts(more)).split("\n")).toEqual(wanted));
+}
+
+const line = (more: Partial<PoolFacts>, begin: string) =>
+  explainPool(facts(more))
+    .split("\n")
+    .find((each) => each.startsWith(begin));
+
+describe("a generated pool", () => {
+  check("that has what is wanted", {}, [
+    'pool "web": generated from Subnet "blue" for Deployment shop/web, UID u-1',
+    "used by: interface eth0 of its pods only",
+    "wants: 5 addresses (4 replicas and 1 more)",
+    "has: 5 addresses of IPv4 network 10.6.0.0/24: 10.6.0.1-10.6.0.5",
+    "in use: 3 by pods, 1 cooling, 0 kept, 0 in quarantine; 1 of 5 are free, at the last count of the controller",
+    "in the way: nothing",
+    'Subnet "blue": 20 of 20 addresses assigned to 2 pools, 0 not assigned; most have "db" (StatefulSet shop/db, 15), "web" (Deployment shop/web, 5)',
+    "when Deployment shop/web is gone: the pool is deleted when its last address is free (ippool-reclaim is true)",
+  ]);
+
+  const inTheWay = (more: Partial<PoolFacts>) => line(more, "in the way");
+  it("that lacks some: what its condition says", () => {
+    const message =
+      'has 5 of 9 addresses wanted (8 replicas and 1 more): Subnet "blue" has 0 free of 20, 20 assigned to 2 pools';
+    const troubles = { kind: "there", value: [{ type: "Supplied", message }] } as const;
+    expect(inTheWay({ live: { ...LIVE, troubles } })).toBe(`in the way: ${message}`);
+    const unseen = { ...LIVE, troubles: { kind: "unseen", why: "no answer" } } as const;
+    expect(inTheWay({ pool: { ...five({ wanted: 9 }), shortfall: message }, live: unseen })).toBe(
+      `in the way: ${message}`,
+    );
+    expect(line({ live: unseen }, "conditions")).toBe("conditions: cannot be read: no answer");
+  });
+  it("that lacks some, or has some more, for a moment", () => {
+    expect(inTheWay({ pool: five({ wanted: 6 }) })).toBe(
+      "in the way: nothing is known; 1 more should be added shortly",
+    );
+    expect(inTheWay({ pool: five({ wanted: 3 }) })).toBe(
+      "in the way: nothing; 2 addresses more than wanted are removed when they are free",
+    );
+  });
+  it("that stays when the workload is gone", () => {
+    expect(line({ pool: five({ reclaim: false }) }, "when")).toBe(
+      "when Deployment shop/web is gone: the pool stays for the next Deployment shop/web (ippool-reclaim is false)",
+    );
+  });
+  const subnet = (told: LiveFacts["subnet"]) => line({ live: { ...LIVE, subnet: told } }, "Subnet");
+  it("whose Subnet is gone, cannot be read, goes, or has not been counted", () => {
+    expect(subnet({ kind: "absent" })).toBe('Subnet "blue": does not exist');
+    expect(subnet({ kind: "unseen", why: "403" })).toBe('Subnet "blue": cannot be read: 403');
+    const young = { total: undefined, assigned: undefined, deleting: true, pools: [] };
+    expect(subnet({ kind: "there", value: young })).toBe(
+      'Subnet "blue": is being deleted; 0 addresses assigned to 0 pools',
+    );
+  });
+  it("of many ranges, and of a Subnet with many pools: a few are named", () => {
+    const ips = Array.from({ length: 7 }, (_, index) => `10.6.0.${2 * index + 1}`);
+    expect(line({ pool: five({}, ips) }, "has")).toMatch(
+      /: 10.6.0.1, 10.6.0.3, 10.6.0.5, 10.6.0.7, 10.6.0.9 and 2 more$/,
+    );
+    expect(line({ pool: five({}, []) }, "has")).toBe("has: 0 addresses of IPv4 network 10.6.0.0/24");
+    const pools = Array.from({ length: 9 }, (_, index) => ({ name: `p${index}`, ips: [], application: "X a/b" }));
+    expect(subnet({ kind: "there", value: { ...blue, pools } })).toMatch(/"p4" \(X a\/b, 0\) and 4 more$/);
+  });
+  it("that is being deleted", () => {
+    expect(line({ pool: { ...five(), deleting: true } }, "allocates")).toBe(
+      "allocates nothing: it is being deleted; it is removed when its last address is free",
+    );
+  });
+});
+
+describe("a pool made by hand", () => {
+  const hand = pool("blue", "fd00::/64", {});
+  check(
+    "of the embedded mode",
+    { name: "blue", pool: hand, counts: { total: 2n ** 64n, free: 2n ** 64n - 1n }, live: undefined },
+    [
+      'pool "blue": created by hand; its size is fixed',
+      "has: 18446744073709551616 addresses of IPv6 network fd00::/64: fd00::-fd00::ffff:ffff:ffff:ffff",
+      "in use: 1; 18446744073709551615 of 18446744073709551616 are free, as far as this node knows",
+    ],
+  );
+  const disabled = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.9"], disable: true });
+  const message = '2 addresses, from 10.6.0.18 on, are also in IPPools "other"; each address is still given out once';
+  const notReady = { type: "Ready", message: "spec.disable is true: the pool gives out no addresses" };
+  check(
+    "with conditions, and without a count",
+    {
+      name: "blue",
+      pool: disabled,
+      live: {
+        ...{ usage: { kind: "absent" }, subnet: undefined },
+        troubles: { kind: "there", value: [notReady, { type: "Overlap", message }] },
+      },
+    },
+    [
+      'pool "blue": created by hand; its size is fixed',
+      "allocates nothing: spec.disable is true",
+      "has: 1 address of IPv4 network 10.6.0.0/24: 10.6.0.9",
+      "in use: 3; 2 of 5 are free, as far as this node knows",
+      "not ready: spec.disable is true: the pool gives out no addresses",
+      `Overlap: ${message}`,
+    ],
+  );
+  check("that cannot be read", { name: "blue", pool: undefined, refusal: "cannot be used: field x", live: undefined }, [
+    'pool "blue": created by hand; its size is fixed',
+    "allocates nothing: it cannot be used: field x",
+  ]);
+});

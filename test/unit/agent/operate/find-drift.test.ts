@@ -1,0 +1,264 @@
+/** What the kernel lacks of attachments, and what the node has for none of them: each is found, and what is in order is not. */
+import { describe, expect, it } from "vitest";
+import {
+  type AttachmentDrift,
+  findDrift,
+  findLeftovers,
+  type KnownAttachments,
+  keyOfIp,
+  MAX_DIFFERENCES,
+} from "../../../../host/agent/operate/find-drift.ts";
+import { formatAlias } from "../../../../host/coordinator/plan/alias.ts";
+import { RETIRED_GROUP } from "../../../../host/coordinator/plan/constants.ts";
+import { nameVeth } from "../../../../host/coordinator/plan/names.ts";
+import { ruleTo } from "../../../../host/coordinator/plan/own-objects.ts";
+import { hostRule, routeTo } from "../../../../host/coordinator/plan/plan-service-path.ts";
+import { REMOVAL_GROUP } from "../../../../host/kernel/link-remover.ts";
+import { wholePrefix } from "../../../../host/net/prefix.ts";
+import type { Operation } from "../../../../host/plan/operation.ts";
+import { EMPTY_NAMESPACE, type LinkState, type NamespaceState, type RuleState } from "../../../../host/plan/state.ts";
+import { ip, mac, prefix } from "../../../world/values.ts";
+
+const OURS = ip("10.6.0.7");
+const OTHER = ip("10.6.0.9");
+const PAIR = nameVeth("c1");
+const STRAY = nameVeth("c9");
+
+function link(name: string, alias: string): LinkState {
+  const off = {
+    up: true,
+    carrier: true,
+    loopback: false,
+    group: 0,
+    parent: 2,
+    parentElsewhere: true,
+    master: undefined,
+  };
+  return { ...off, name, index: 7, kind: "veth", mac: mac("02:00:00:00:00:01"), alias };
+}
+
+const alias = (containerId: string) => formatAlias({ owner: "u1", containerId, network: "lan", pod: "shop/web-0" });
+const pairOf = (containerId: string) => link(nameVeth(containerId).host.name, alias(containerId));
+const routeOf = (to: typeof OURS, table = 500) => routeTo(wholePrefix(to), { link: PAIR.host.name }, table);
+
+const RULE = hostRule(4, 500);
+const HOST: NamespaceState = {
+  ...EMPTY_NAMESPACE,
+  links: [pairOf("c1"), link("cali1", "")],
+  rules: [RULE, { ...RULE, preference: 32766, table: 254, protocol: 2 }],
+  routes: [routeOf(OURS)],
+  neighbours: [{ link: PAIR.host.name, ip: OURS, mac: PAIR.pod.mac }],
+};
+
+const KNOWN: KnownAttachments = {
+  containerIds: new Set(["c1"]),
+  ips: new Set([keyOfIp(OURS)]),
+  recorded: new Set([keyOfIp(OURS)]),
+  macs: new Set([PAIR.pod.mac]),
+};
+
+const foreign = (changes: Partial<RuleState>): RuleState => ({
+  ...RULE,
+  protocol: 0,
+  preference: 100,
+  table: 77,
+  ...changes,
+});
+
+function leftovers(changes: Partial<NamespaceState>, known: Partial<KnownAttachments> = {}): string[] {
+  const found = findLeftovers({ ...HOST, ...changes }, { ...KNOWN, ...known });
+  return found.map(({ kind, text, remedy, commands, isReleasable }) => {
+    expect([kind, isReleasable]).toEqual(["leftover", false]);
+    return `${text} | ${remedy} ${commands?.join("; ")}`;
+  });
+}
+
+describe("leftovers:", () => {
+  it.each<[what: string, changes: Partial<NamespaceState>, known: Partial<KnownAttachments>]>([
+    ["nothing on a node in order", {}, {}],
+    [
+      "nothing of a pair whose record is lost but whose pod lives",
+      { links: [pairOf("c9")] },
+      { macs: new Set([STRAY.pod.mac]) },
+    ],
+    ["nothing of a pair that waits to be deleted", { links: [{ ...pairOf("c9"), group: RETIRED_GROUP }] }, {}],
+    ["nothing of a pair that is being deleted", { links: [{ ...pairOf("c9"), group: REMOVAL_GROUP }] }, {}],
+    ["nothing of a pair that another IPAM's pod has", { links: [pairOf("c9")] }, { containerIds: new Set(["c9"]) }],
+    ["nothing of other software's links", { links: [link("veth1", "someone else's")] }, { containerIds: new Set() }],
+    ["nothing of rules for other addresses", { rules: [RULE, foreign({ from: wholePrefix(OTHER) })] }, {}],
+    ["nothing of Berth's routes in the main table", { routes: [routeOf(OTHER, 254)] }, {}],
+    [
+      "nothing of rules for a network with a pod's address",
+      { rules: [RULE, foreign({ from: { ip: OURS, length: 31 } })] },
+      {},
+    ],
+    ["nothing of rules for networks", { rules: [RULE, foreign({ from: prefix("10.6.0.0/24") })] }, {}],
+    ["nothing of rules behind Berth's", { rules: [RULE, foreign({ from: wholePrefix(OURS), preference: 901 })] }, {}],
+    ["nothing of rules for marked packets", { rules: [RULE, foreign({ mark: { value: 1, mask: 1 } })] }, {}],
+    ["nothing of routes in tables of other software", { routes: [{ ...routeOf(OTHER, 77), protocol: 3 }] }, {}],
+    [
+      "nothing of the main table, whatever looks it up",
+      { rules: [hostRule(4, 254)], routes: [{ ...routeOf(OTHER, 254), protocol: 3 }] },
+      {},
+    ],
+    ["nothing of neighbours of other links", { neighbours: [{ link: "cali1", ip: OTHER, mac: PAIR.pod.mac }] }, {}],
+  ])("%s", (_what, changes, known) => {
+    expect(leftovers(changes, known)).toEqual([]);
+  });
+
+  it.each<[what: string, changes: Partial<NamespaceState>, found: string]>([
+    [
+      "a pair whose pod is away",
+      { links: [...HOST.links, pairOf("c9")] },
+      `link ${STRAY.host.name} was made for pod shop/web-0, which is not on this node | Delete it: ip link del dev ${STRAY.host.name}`,
+    ],
+    [
+      "a route to an address of no pod",
+      { routes: [routeOf(OURS), routeOf(OTHER)] },
+      `route "10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link" leads to an address that no pod of this node has | ` +
+        `Delete it: ip route del 10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link`,
+    ],
+    [
+      "a route to an address of no pod, although the rule is away",
+      { routes: [routeOf(OURS), routeOf(OTHER)], rules: [] },
+      `route "10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link" leads to an address that no pod of this node has | ` +
+        `Delete it: ip route del 10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link`,
+    ],
+    [
+      "another software's route in Berth's table",
+      { routes: [routeOf(OURS), { ...routeOf(OURS), protocol: 3 }] },
+      `route "10.6.0.7/32 dev ${PAIR.host.name} table 500 proto boot scope link" of other software is in a table that Berth's rule sends all traffic of ` +
+        `the node to | Delete it: ip route del 10.6.0.7/32 dev ${PAIR.host.name} table 500 proto boot scope link`,
+    ],
+    [
+      "a rule with Berth's mark that Berth does not make",
+      { rules: [RULE, ruleTo(500, { family: 4, preference: 900, from: wholePrefix(OURS) })] },
+      'rule "pref 900 from 10.6.0.7 lookup 500 proto 98" has Berth\'s mark, and Berth makes none like it | ' +
+        "Delete it: ip rule del pref 900 from 10.6.0.7 lookup 500 protocol 98",
+    ],
+    [
+      "a rule with Berth's mark in another place",
+      { rules: [RULE, { ...RULE, preference: 899 }] },
+      'rule "pref 899 from all lookup 500 proto 98" has Berth\'s mark, and Berth makes none like it | ' +
+        "Delete it: ip rule del pref 899 from all lookup 500 protocol 98",
+    ],
+    [
+      "another software's rule for Berth's table",
+      { rules: [RULE, foreign({ table: 500, preference: 2000 })] },
+      'rule "pref 2000 from all lookup 500" of other software looks up a table of Berth\'s | Delete it: ip rule del pref 2000 from all lookup 500',
+    ],
+    [
+      "a rule that diverts what a pod sends",
+      { rules: [RULE, foreign({ from: wholePrefix(OURS) })] },
+      'rule "pref 100 from 10.6.0.7 lookup 77" of other software diverts the traffic of 10.6.0.7, which a pod of this node has | ' +
+        "Delete it: ip rule del pref 100 from 10.6.0.7 lookup 77",
+    ],
+    [
+      "a rule that diverts what a pod gets",
+      { rules: [RULE, foreign({ to: wholePrefix(OURS) })] },
+      'rule "pref 100 from all to 10.6.0.7 lookup 77" of other software diverts the traffic of 10.6.0.7, which a pod of this node has | ' +
+        "Delete it: ip rule del pref 100 from all to 10.6.0.7 lookup 77",
+    ],
+    [
+      "a neighbour that no pod has",
+      { neighbours: [...HOST.neighbours, { link: PAIR.host.name, ip: OTHER, mac: PAIR.pod.mac }] },
+      `neighbour "10.6.0.9 lladdr ${PAIR.pod.mac} dev ${PAIR.host.name} nud permanent" has an address that no pod of this node has | ` +
+        `Delete it: ip neigh del 10.6.0.9 dev ${PAIR.host.name}`,
+    ],
+  ])("%s", (_what, changes, found) => {
+    expect(leftovers(changes)).toEqual([found]);
+  });
+});
+
+describe("drift:", () => {
+  const row = { ip: OURS, space: "lab", pool: "blue", namespace: "shop", pod: "web-0", owner: "u1", containerId: "c1" };
+  const attachment = { containerId: "c1", ifName: "eth0", netns: "/run/netns/a", row: row as never };
+  const missing: Operation = { kind: "add-route", place: "host", route: routeOf(OURS) };
+  const rule: Operation = { kind: "add-rule", place: "host", rule: RULE };
+  const check = (...drifts: AttachmentDrift[]) =>
+    findDrift(drifts).map(({ kind, address, pod, owner, container, text, remedy, commands }) => ({
+      about: [kind, address, pod, owner, container].join(" "),
+      text,
+      remedy: [remedy, ...(commands ?? [])],
+    }));
+  const table: Operation = { kind: "add-table", place: "host", table: { name: "berth", sets: [], chains: [] } };
+  const REPAIR = 'Run "berthctl check --repair"';
+
+  it("names the attachment and what would restore it", () => {
+    expect(check({ attachment, operations: [missing] })).toEqual([
+      {
+        about: "drift 10.6.0.7/lab web-0 u1 c1",
+        text: "interface eth0 in /run/netns/a is not as ADD left it",
+        remedy: [
+          `${REPAIR}, or on the node:`,
+          `ip route add 10.6.0.7/32 dev ${PAIR.host.name} table 500 proto 98 scope link`,
+        ],
+      },
+    ]);
+  });
+
+  it("names what all pods need once", () => {
+    const other = { ...attachment, containerId: "c2" };
+    expect(check({ attachment, operations: [rule] }, { attachment: other, operations: [rule] })).toEqual([
+      {
+        about: "drift    ",
+        text: 'the node lacks what its attachments need; restoring it requires "host: ip rule add pref 900 from all lookup 500 proto 98"',
+        remedy: [`${REPAIR}, or on the node:`, "ip rule add pref 900 from all lookup 500 protocol 98"],
+      },
+    ]);
+  });
+
+  it("names a setting of the node once, and each value once", () => {
+    const override = { text: "the node's setting is 1", command: "sysctl -w a=0" };
+    const found = findDrift([
+      { attachment, operations: [], override },
+      { attachment: { ...attachment, containerId: "c2" }, operations: [], override },
+    ]);
+    expect(found).toMatchObject([
+      {
+        ...{ kind: "drift", address: "", container: "", text: override.text, isReleasable: false },
+        ...{ remedy: "Correct it in /etc/sysctl.d, and run:", commands: ["sysctl -w a=0"] },
+      },
+    ]);
+  });
+
+  it("has one finding, and no command, for a table of nf_tables that was changed", () => {
+    expect(check({ attachment, operations: [{ ...table, kind: "delete-table" } as Operation, table] })).toEqual([
+      {
+        about: "drift    ",
+        text: 'the node lacks what its attachments need; restoring it requires "host: nf_tables, table inet berth"',
+        remedy: [REPAIR],
+      },
+    ]);
+  });
+
+  it("has no commands where they would restore only a part, and names what is missing", () => {
+    const inPod = { ...table, place: "pod" } as Operation;
+    const [found] = check({ attachment, operations: [missing, inPod] });
+    expect(found?.remedy).toEqual([REPAIR]);
+    expect(found?.text).toMatch(/; restoring it requires "host: ip route add .*", "pod: nf_tables, table inet berth"$/);
+  });
+
+  it("names rules of the pod with the pod", () => {
+    const inPod: Operation = { ...rule, place: "pod" } as Operation;
+    expect(check({ attachment, operations: [inPod] })).toMatchObject([
+      {
+        about: "drift 10.6.0.7/lab web-0 u1 c1",
+        remedy: [expect.anything(), "nsenter --net=/run/netns/a ip rule add pref 900 from all lookup 500 protocol 98"],
+      },
+    ]);
+  });
+
+  it("knows attachments of other IPAM plugins by their container", () => {
+    const [found] = check({ attachment: { ...attachment, row: undefined }, operations: [missing] });
+    expect(found?.about).toBe("drift    c1");
+  });
+
+  it("names only some of what has no command", () => {
+    const tables = Array.from({ length: MAX_DIFFERENCES + 2 }, (_, index) => ({
+      ...{ kind: "add-table", place: "pod" },
+      table: { name: `t${index}`, sets: [], chains: [] },
+    }));
+    expect(check({ attachment, operations: tables as unknown as Operation[] })[0]?.text).toMatch(/ and 2 more$/);
+  });
+});

@@ -1,0 +1,91 @@
+/** Another machine's MAC address in the node's neighbour table is found; old entries, proxies and the pod's own links are not. */
+import { expect, it } from "vitest";
+import { STEADY_MS } from "../../../../host/agent/operate/find-damage.ts";
+import { findRivals, PROXY_ADDRESSES } from "../../../../host/agent/operate/find-rivals.ts";
+import type { LinkState } from "../../../../host/plan/state.ts";
+import { pool, poolsByName } from "../../../world/subjects.ts";
+import { ip, mac, RIVAL } from "../../../world/values.ts";
+
+type Facts = Parameters<typeof findRivals>[0];
+
+const ADDRESS = "10.6.0.7";
+const OWN = mac("02:00:00:00:00:07");
+const NOW = 1_000_000;
+const AGE = 2 * STEADY_MS;
+const ROW = {
+  ...{ space: "", ip: ip(ADDRESS), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1", ifName: "eth0" },
+  ...{ containerId: "c1", network: "lan", namespace: "shop", pod: "web-0", netns: "/run/netns/a", version: 1 },
+  sinceMs: NOW - AGE,
+} as const;
+const NIC = { netns: "/run/netns/a", ifName: "eth0", ip: ip(ADDRESS), macs: [OWN], parent: 2 };
+const link = (name: string, index: number, master?: string): LinkState => {
+  const off = {
+    up: true,
+    carrier: true,
+    loopback: false,
+    group: 0,
+    alias: "",
+    parent: undefined,
+    parentElsewhere: false,
+  };
+  return { ...off, name, index, kind: "", mac: mac("02:00:00:00:00:01"), master };
+};
+const ENTRY = { link: 2, ip: ip(ADDRESS), mac: RIVAL, confirmedAgoMs: 1_000 };
+
+function check(changes: Partial<Facts>, row: object = {}, netns = "inUse"): string[] {
+  const facts = {
+    nowMs: NOW,
+    rows: [{ row: { ...ROW, ...row }, pod: { kind: "unknown" }, netns }],
+    nics: [NIC],
+    objects: undefined,
+    pools: poolsByName(pool("blue", "10.6.0.0/24", { gatewayIp: "10.6.0.1" })),
+    neighbours: [ENTRY],
+    links: [link("eth0", 2), link("eth1", 3), link("br0", 4)],
+    ...changes,
+  } as Facts;
+  return findRivals(facts).map(({ kind, address, pod, text }) => [kind, address, pod, text].join(" "));
+}
+
+const FOUND = `duplicate ${ADDRESS} web-0 a machine with the MAC address ${RIVAL} on eth0 has it too, says the node's neighbour table`;
+
+it("finds a machine that has proved to have the address", () => {
+  expect(check({})).toEqual([FOUND]);
+});
+
+it("finds it by the bridge of which the NIC's other end is a member", () => {
+  const links = [link("veth1", 2, "br0"), link("br0", 4)];
+  expect(check({ links, neighbours: [{ ...ENTRY, link: 4 }] })).toEqual([FOUND.replace("on eth0", "on br0")]);
+});
+
+it.each<[what: string, ...args: Parameters<typeof check>]>([
+  ["the NIC's own MAC address", { neighbours: [{ ...ENTRY, mac: OWN }] }],
+  ["another link of the pod", { nics: [{ ...NIC, macs: [OWN, RIVAL] }] }],
+  ["an entry of before the pod had the address", { neighbours: [{ ...ENTRY, confirmedAgoMs: AGE }] }],
+  ["another address", { neighbours: [{ ...ENTRY, ip: ip("10.6.0.8") }] }],
+  ["another segment", { neighbours: [{ ...ENTRY, link: 3 }] }],
+  ["a NIC that is a device of its own", { nics: [{ ...NIC, parent: undefined }] }],
+  ["a record of a moment ago", {}, { sinceMs: NOW - STEADY_MS + 1 }],
+  ["a record that cools", {}, { state: "Cooling" }],
+  ["a NIC without the address", {}, {}, "there"],
+  ["another NIC with the address", { nics: [{ ...NIC, ifName: "eth1" }] }],
+  [
+    "a machine that migrates",
+    { objects: new Map([["x", { spec: { addressSpace: "", ip: ip(ADDRESS), holders: [{}, {}] } }]]) as never },
+  ],
+  [
+    "a router that answers for others",
+    { neighbours: Array.from({ length: PROXY_ADDRESSES }, (_, at) => ({ ...ENTRY, ip: ip(`10.6.0.${7 + at}`) })) },
+  ],
+  ["the pool's gateway", { neighbours: [ENTRY, { ...ENTRY, ip: ip("10.6.0.1") }] }],
+])("finds nothing of %s", (_what, ...args) => {
+  expect(check(...args)).toEqual([]);
+});
+
+it("finds a machine with two addresses, and one whose other addresses are on another link", () => {
+  const others = Array.from({ length: PROXY_ADDRESSES }, (_, at) => ({
+    ...ENTRY,
+    link: 3,
+    ip: ip(`10.6.0.${7 + at}`),
+  }));
+  expect(check({ neighbours: [ENTRY, { ...ENTRY, ip: ip("10.6.0.8") }, ...others] })).toEqual([FOUND]);
+});

@@ -1,0 +1,81 @@
+/** Which attachments are repaired, and what becomes of answers and errors. */
+import { expect, it } from "vitest";
+import { CoordinatedAttachments } from "../../../../host/agent/coordinator/attachments.ts";
+import { repairDrift } from "../../../../host/agent/operate/repair-drift.ts";
+import { CniError, ErrorCode } from "../../../../host/cni/error.ts";
+import type { AttachRequest } from "../../../../host/cni/request.ts";
+import { ApplyError } from "../../../../host/kernel/apply.ts";
+import { NetnsError } from "../../../../host/kernel/netns.ts";
+import type { Operation } from "../../../../host/plan/operation.ts";
+
+const UP: Operation = { kind: "set-link", place: "pod", link: "veth0", from: { up: false }, to: { up: true } };
+
+const requestOf = (containerId: string): AttachRequest =>
+  ({
+    ...{ command: "ADD", containerId, ifName: "eth0", netns: `/run/netns/${containerId}` },
+    args: new Map([
+      ["K8S_POD_NAMESPACE", "shop"],
+      ["K8S_POD_NAME", containerId],
+    ]),
+  }) as unknown as AttachRequest;
+
+function repair(answer: (containerId: string) => readonly Operation[]) {
+  const attachments = new CoordinatedAttachments();
+  for (const containerId of ["c1", "c2"]) attachments.setRequest(requestOf(containerId));
+  const asked: string[] = [];
+  const deps = {
+    coordinator: {
+      attachments,
+      repair: async ({ containerId, command }: AttachRequest, isServed: boolean) => {
+        asked.push(`${command} ${containerId} ${isServed}`);
+        return answer(containerId);
+      },
+      compare: () => expect.unreachable(),
+      observeNode: () => expect.unreachable(),
+    },
+    networks: { pluginsOf: () => [], nicsOf: () => [] },
+    identifier: { find: async () => undefined },
+  };
+  return repairDrift(deps as never, { rows: [], nowMs: 0 }).then((done) => ({ ...done, asked }));
+}
+
+it("repairs all attachments as a CHECK would compare them, and says what it did", async () => {
+  expect(await repair((containerId) => (containerId === "c1" ? [UP] : []))).toEqual({
+    asked: ["CHECK c1 true", "CHECK c2 true"],
+    repaired: [
+      {
+        ...{ namespace: "shop", pod: "c1", interface: "eth0", netns: "/run/netns/c1" },
+        operations: ["pod: ip link set veth0 up"],
+      },
+    ],
+    unrepaired: [],
+  });
+});
+
+it.each<[what: string, error: Error, unrepaired: string[]]>([
+  ["nothing of an attachment whose namespace is gone", new NetnsError("open", "/run/netns/c1", 2), []],
+  [
+    "the text of a refusal",
+    new CniError(ErrorCode.InterfaceRefused, "Another pod has it"),
+    ["Interface eth0 in /run/netns/c1 is not restored: Another pod has it"],
+  ],
+  [
+    "what the kernel refused",
+    new ApplyError(UP, "pod: ip link set veth0 up", new Error("EPERM"), []),
+    ['Interface eth0 in /run/netns/c1 is not restored: "pod: ip link set veth0 up" failed: EPERM'],
+  ],
+])("reports %s, and goes on", async (_, error, unrepaired) => {
+  const done = await repair((containerId) => {
+    if (containerId === "c1") throw error;
+    return [UP];
+  });
+  expect(done.unrepaired).toEqual(unrepaired);
+  expect(done.repaired.map(({ pod }) => pod)).toEqual(["c2"]);
+});
+
+it("does not hide an internal error", async () => {
+  const broken = repair(() => {
+    throw new TypeError("no");
+  });
+  await expect(broken).rejects.toThrow(TypeError);
+});
