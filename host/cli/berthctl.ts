@@ -21,7 +21,6 @@ import { addDoctor, addHealth } from "./commands/aliases.ts";
 import { addAllocations } from "./commands/allocations.ts";
 import { addCheck } from "./commands/check.ts";
 import { addCompletion, COMPLETE, runCompletion } from "./commands/completion.ts";
-import { addConvert } from "./commands/convert.ts";
 import { addExplain } from "./commands/explain.ts";
 import { addHistory } from "./commands/history.ts";
 import { addIp, addPod } from "./commands/ip.ts";
@@ -47,13 +46,11 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addQuarantine,
   addRecover,
   addNetwork,
-  addConvert,
   addAdopt,
-  addVersion,
-  addCompletion,
-  addDoctor,
-  addHealth,
 ];
+
+/** After those of {@link CommandLineOptions.more}. */
+const LAST_COMMANDS: readonly ((cli: CommandLine) => void)[] = [addVersion, addCompletion, addDoctor, addHealth];
 
 const EXAMPLES = {
   berthctl: `
@@ -83,7 +80,7 @@ const DESCRIPTIONS = {
 export async function createCommands(options: CommandLineOptions): Promise<CommandLine> {
   const cli = new CommandLine(options);
   cli.root.description(DESCRIPTIONS[options.program]).addHelpText("after", EXAMPLES[options.program]);
-  for (const add of COMMANDS) await add(cli);
+  for (const add of [...COMMANDS, ...(options.more ?? []), ...LAST_COMMANDS]) await add(cli);
   return cli;
 }
 

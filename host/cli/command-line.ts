@@ -57,6 +57,8 @@ export interface CommandLineOptions {
   /** Without the names of interpreter and program. */
   readonly words: readonly string[];
   readonly terminal: Terminal;
+  /** Adds the commands of folders that the command line does not know. Absent: none. */
+  readonly more?: readonly ((cli: CommandLine) => void)[];
 }
 
 /** Global options with a value that only choose the agent: words that an agent's own berthctl must not get. */

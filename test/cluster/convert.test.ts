@@ -5,7 +5,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Manifest, WorkloadPatch } from "../../host/cli/convert/conversion-plan.ts";
+import type { Manifest, WorkloadPatch } from "../../host/convert/conversion-plan.ts";
 import { readDocuments } from "../lab/apply.ts";
 import { runBerthctl } from "../lab/berthctl.ts";
 import { applyPeerKinds, createObjects } from "../lab/cluster/peer-kinds.ts";

@@ -1,4 +1,5 @@
 /** Command lines of berthctl in the caller's own process, which is much cheaper than a process each. */
+import { MORE_COMMANDS } from "../../host/bin/berthctl-process.ts";
 import { runCommands } from "../../host/cli/berthctl.ts";
 
 export interface CommandLineEnding {
@@ -19,6 +20,6 @@ export async function runBerthctl(...words: readonly string[]): Promise<CommandL
     },
     isColored: false,
   };
-  const code = await runCommands({ program: "berthctl", version: "1.2.3", words, terminal });
+  const code = await runCommands({ program: "berthctl", version: "1.2.3", words, terminal, more: MORE_COMMANDS });
   return { code, ...texts };
 }

@@ -1,5 +1,6 @@
 /** The reference page of berthctl and its man pages, from the command tree. */
 import type { Command, Option } from "commander";
+import { MORE_COMMANDS } from "../../../host/bin/berthctl-process.ts";
 import { createCommands } from "../../../host/cli/berthctl.ts";
 import manifest from "../../../package.json" with { type: "json" };
 
@@ -11,7 +12,13 @@ interface ManPage {
 }
 
 const terminal = { write: () => {}, writeError: () => {}, isColored: false };
-const { root } = await createCommands({ program: "berthctl", version: manifest.version, words: [], terminal });
+const { root } = await createCommands({
+  program: "berthctl",
+  version: manifest.version,
+  words: [],
+  terminal,
+  more: MORE_COMMANDS,
+});
 const commands = root
   .createHelp()
   .visibleCommands(root)

@@ -25,7 +25,8 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   install: "lib cni config resources plan kubernetes kernel coordinator",
   controller: "lib net core config records resources ipam kubernetes metrics web registry",
   cli: "lib net core cni config records resources kubernetes coordinator install",
-  bin: "lib core config kernel kubernetes metrics web agent install controller cli",
+  convert: "lib net core cni config resources kubernetes cli",
+  bin: "lib core config kernel kubernetes metrics web agent install controller cli convert",
 };
 
 /** The same inside the agent. */

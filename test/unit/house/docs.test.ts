@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { MORE_COMMANDS } from "../../../host/bin/berthctl-process.ts";
 import { VERSION } from "../../../host/bin/version.ts";
 import { runCommands } from "../../../host/cli/berthctl.ts";
 import { ErrorCode } from "../../../host/cni/error.ts";
@@ -244,7 +245,7 @@ describe("the version", () => {
     };
     const terminal = { write, writeError: () => {}, isColored: false };
     const words = ["version", "--client", "--no-headers"];
-    await runCommands({ program: "berthctl", version: VERSION, words, terminal });
+    await runCommands({ program: "berthctl", version: VERSION, words, terminal, more: MORE_COMMANDS });
     const stated = {
       "package.json": manifest.version,
       "package-lock.json": lock.version,

@@ -1,7 +1,7 @@
 /** Spiderpool's networks: those that it makes of a SpiderMultusConfig, and network definitions with its plugins. */
 import * as z from "zod";
-import { COORDINATOR_TYPES, IFACER_TYPES } from "../../cni/request.ts";
-import { orAbsent } from "../../lib/schema.ts";
+import { COORDINATOR_TYPES, IFACER_TYPES } from "../cni/request.ts";
+import { orAbsent } from "../lib/schema.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
 import type { Findings, Place } from "./findings.ts";

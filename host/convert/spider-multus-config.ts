@@ -1,7 +1,7 @@
 /** SpiderMultusConfig: the network definition that Spiderpool makes of it. */
 import * as z from "zod";
-import { COORDINATOR_TYPES } from "../../cni/request.ts";
-import { orAbsent } from "../../lib/schema.ts";
+import { COORDINATOR_TYPES } from "../cni/request.ts";
+import { orAbsent } from "../lib/schema.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
 import type { Findings } from "./findings.ts";
 import type { PlacedObject } from "./input.ts";

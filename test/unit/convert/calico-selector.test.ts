@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseCalicoSelector } from "../../../../host/cli/convert/calico-selector.ts";
+import { parseCalicoSelector } from "../../../host/convert/calico-selector.ts";
 
 const In = (key: string, ...values: string[]) => ({ key, operator: "In", values });
 const NotIn = (key: string, ...values: string[]) => ({ key, operator: "NotIn", values });

@@ -1,16 +1,9 @@
 /** The addresses of a pool or a Subnet as peers write them, made into the fields of Berth's. What Berth would refuse becomes a finding. */
-import { joinRanges, rangesOf, sharedSpans, spansOf, withoutSpans } from "../../core/spans.ts";
-import { compareIp, formatIp, type Ip, isLinkLocal, parseIp } from "../../net/ip.ts";
-import {
-  formatPrefix,
-  maskPrefix,
-  type Prefix,
-  parsePrefix,
-  parsePrefixOrIp,
-  prefixContains,
-} from "../../net/prefix.ts";
-import { formatRange, parseRange, type Range, rangeOfPrefix, rangesOverlap } from "../../net/range.ts";
-import { MAX_RANGES, MAX_ROUTES } from "../../resources/fields/address-spec.ts";
+import { joinRanges, rangesOf, sharedSpans, spansOf, withoutSpans } from "../core/spans.ts";
+import { compareIp, formatIp, type Ip, isLinkLocal, parseIp } from "../net/ip.ts";
+import { formatPrefix, maskPrefix, type Prefix, parsePrefix, parsePrefixOrIp, prefixContains } from "../net/prefix.ts";
+import { formatRange, parseRange, type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
+import { MAX_RANGES, MAX_ROUTES } from "../resources/fields/address-spec.ts";
 import type { Findings, Place } from "./findings.ts";
 
 /** A value and its field in the peer's object. */

@@ -1,14 +1,14 @@
 /** Network definitions of peers: where they are, and how they become definitions of Berth's. What other plugins read stays as it is. */
-import { pluginKeys } from "../../cni/net-conf.ts";
-import { COORDINATOR_TYPES, IFACER_TYPES } from "../../cni/request.ts";
-import { SUPPORTED_VERSIONS } from "../../cni/version.ts";
-import { ConfigError } from "../../config/config-error.ts";
-import { isDnsLabel, isDnsSubdomain } from "../../config/fields/names.ts";
-import { decodeIfacerConf } from "../../config/ifacer-conf.ts";
-import { decodeAttachedNetwork, findCoordinatorSettings, findIpamConf } from "../../config/network-definition.ts";
-import { describeValue } from "../../lib/describe.ts";
-import { JsonError, parseJson } from "../../lib/json.ts";
-import type { Family } from "../../net/ip.ts";
+import { pluginKeys } from "../cni/net-conf.ts";
+import { COORDINATOR_TYPES, IFACER_TYPES } from "../cni/request.ts";
+import { SUPPORTED_VERSIONS } from "../cni/version.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { isDnsLabel, isDnsSubdomain } from "../config/fields/names.ts";
+import { decodeIfacerConf } from "../config/ifacer-conf.ts";
+import { decodeAttachedNetwork, findCoordinatorSettings, findIpamConf } from "../config/network-definition.ts";
+import { describeValue } from "../lib/describe.ts";
+import { JsonError, parseJson } from "../lib/json.ts";
+import type { Family } from "../net/ip.ts";
 import { CONVERTED_LABEL, type PlanBuilder } from "./conversion-plan.ts";
 import { joinPath } from "./decode-placed.ts";
 import type { Findings, Place } from "./findings.ts";

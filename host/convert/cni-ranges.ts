@@ -1,6 +1,6 @@
 /** What whereabouts and host-local have in common: networks whose `ipam` object has the addresses, of which one pool each is made. */
-import type { Family } from "../../net/ip.ts";
-import { parsePrefix } from "../../net/prefix.ts";
+import type { Family } from "../net/ip.ts";
+import { parsePrefix } from "../net/prefix.ts";
 import { type AddressDraft, convertAddresses } from "./address-draft.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { joinPath } from "./decode-placed.ts";

@@ -1,7 +1,9 @@
 /** The cluster as source and as target of a conversion: lists of a peer's objects, and server-side apply. */
 
-import { ApiError, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
-import { listPages } from "../../kubernetes/list.ts";
+import type { ClusterSource } from "../cli/cluster-source.ts";
+import { CLUSTER_PATIENCE_MS } from "../cli/cluster-source.ts";
+import { ApiError, isNotFound, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
+import { listPages } from "../kubernetes/list.ts";
 import {
   CONFIG_MAPS,
   collectionPath,
@@ -10,12 +12,10 @@ import {
   objectPath,
   PODS,
   type Resource,
-} from "../../kubernetes/paths.ts";
-import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
-import { decodeIpAllocation } from "../../resources/ip-allocation.ts";
-import { decodeIpPool } from "../../resources/ip-pool.ts";
-import type { ClusterSource } from "../cluster-source.ts";
-import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
+} from "../kubernetes/paths.ts";
+import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../resources/collections.ts";
+import { decodeIpAllocation } from "../resources/ip-allocation.ts";
+import { decodeIpPool } from "../resources/ip-pool.ts";
 import { CALICO_KINDS } from "./calico.ts";
 import {
   addressKey,

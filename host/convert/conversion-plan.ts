@@ -1,19 +1,19 @@
 /** What a conversion makes: Berth's objects, files for nodes, patches of workloads, and findings. What Berth itself would refuse is left out with a problem. */
 
 import { createHash } from "node:crypto";
-import { ConfigError } from "../../config/config-error.ts";
-import { isDnsLabel, isDnsSubdomain, MAX_LABEL_LENGTH } from "../../config/fields/names.ts";
-import { joinRanges } from "../../core/spans.ts";
-import { compareText } from "../../lib/order.ts";
-import { FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
-import { formatPrefix, maskPrefix } from "../../net/prefix.ts";
-import { formatRange, type Range } from "../../net/range.ts";
-import { checkPools } from "../../resources/check-pools.ts";
-import { MAX_RANGES } from "../../resources/fields/address-spec.ts";
-import { API_VERSION } from "../../resources/fields/metadata.ts";
-import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
-import { decodeResource } from "../../resources/manifest.ts";
-import { decodeSubnet } from "../../resources/subnet.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { isDnsLabel, isDnsSubdomain, MAX_LABEL_LENGTH } from "../config/fields/names.ts";
+import { joinRanges } from "../core/spans.ts";
+import { compareText } from "../lib/order.ts";
+import { FAMILIES, type Family, formatIp, type Ip } from "../net/ip.ts";
+import { formatPrefix, maskPrefix } from "../net/prefix.ts";
+import { formatRange, type Range } from "../net/range.ts";
+import { checkPools } from "../resources/check-pools.ts";
+import { MAX_RANGES } from "../resources/fields/address-spec.ts";
+import { API_VERSION } from "../resources/fields/metadata.ts";
+import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
+import { decodeResource } from "../resources/manifest.ts";
+import { decodeSubnet } from "../resources/subnet.ts";
 import { type Finding, Findings, type Place } from "./findings.ts";
 
 export const PEERS = ["spiderpool", "whereabouts", "host-local", "calico"] as const;

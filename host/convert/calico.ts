@@ -1,12 +1,12 @@
 /** Calico v3: IP pools, blocks, reservations and annotations (crd.projectcalico.org/v1, projectcalico.org/v3). */
 import * as z from "zod";
-import { ANNOTATION_PREFIX } from "../../config/annotations.ts";
-import { joinRanges } from "../../core/spans.ts";
-import { JsonError, parseJson } from "../../lib/json.ts";
-import { orAbsent } from "../../lib/schema.ts";
-import type { Family } from "../../net/ip.ts";
-import { formatPrefix, maskPrefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
-import { formatRange, type Range } from "../../net/range.ts";
+import { ANNOTATION_PREFIX } from "../config/annotations.ts";
+import { joinRanges } from "../core/spans.ts";
+import { JsonError, parseJson } from "../lib/json.ts";
+import { orAbsent } from "../lib/schema.ts";
+import type { Family } from "../net/ip.ts";
+import { formatPrefix, maskPrefix, parsePrefix, prefixContains } from "../net/prefix.ts";
+import { formatRange, type Range } from "../net/range.ts";
 import { convertAddresses, parseSpan } from "./address-draft.ts";
 import { parseCalicoSelector } from "./calico-selector.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";

@@ -2,8 +2,8 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import * as z from "zod";
-import { errnoOf, messageOf } from "../../lib/describe.ts";
-import { UsageError } from "../exit-code.ts";
+import { UsageError } from "../cli/exit-code.ts";
+import { errnoOf, messageOf } from "../lib/describe.ts";
 import type { OutputFile } from "./output.ts";
 
 /** Lists what the conversion wrote, so that the next one knows what is its own. */

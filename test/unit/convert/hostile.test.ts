@@ -1,12 +1,12 @@
 /** Input that is invalid, contradicts itself or is made to do harm: each ends in a finding that names object, field, found and wanted value. */
 import { describe, expect, it } from "vitest";
-import { type ConversionPlan, PEERS, type Peer } from "../../../../host/cli/convert/conversion-plan.ts";
-import { convert } from "../../../../host/cli/convert/convert.ts";
-import { type InputFile, MAX_INPUT_DEPTH, readInput } from "../../../../host/cli/convert/input.ts";
-import { formatManifests, isLossy, planFiles } from "../../../../host/cli/convert/output.ts";
-import { ConfigError } from "../../../../host/config/config-error.ts";
-import { isDnsSubdomain } from "../../../../host/config/fields/names.ts";
-import { decodeIpPool } from "../../../../host/resources/ip-pool.ts";
+import { ConfigError } from "../../../host/config/config-error.ts";
+import { isDnsSubdomain } from "../../../host/config/fields/names.ts";
+import { type ConversionPlan, PEERS, type Peer } from "../../../host/convert/conversion-plan.ts";
+import { convert } from "../../../host/convert/convert.ts";
+import { type InputFile, MAX_INPUT_DEPTH, readInput } from "../../../host/convert/input.ts";
+import { formatManifests, isLossy, planFiles } from "../../../host/convert/output.ts";
+import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 
 function convertFiles(peer: Peer, files: readonly InputFile[], existing: readonly object[] = []): ConversionPlan {
   const target = { pools: existing.map((pool) => decodeIpPool(pool, "pool")), allocated: new Map() };

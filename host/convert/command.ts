@@ -1,10 +1,10 @@
 /** `berthctl convert`: Berth's manifests out of those of another IPAM (docs/migration.md). Writes nothing to a cluster without --apply. */
 import { Argument, Option } from "commander";
-import type { ClusterSource } from "../cluster-source.ts";
-import type { Call, CommandLine, OutputFlags } from "../command-line.ts";
-import type { Applied } from "../convert/cluster.ts";
-import type { ConversionPlan, Peer, PlanOptions } from "../convert/conversion-plan.ts";
-import { ExitCode, UsageError } from "../exit-code.ts";
+import type { ClusterSource } from "../cli/cluster-source.ts";
+import type { Call, CommandLine, OutputFlags } from "../cli/command-line.ts";
+import { ExitCode, UsageError } from "../cli/exit-code.ts";
+import type { Applied } from "./cluster.ts";
+import type { ConversionPlan, Peer, PlanOptions } from "./conversion-plan.ts";
 
 interface ConvertFlags extends OutputFlags {
   readonly out?: string;
@@ -59,7 +59,7 @@ async function runConvert(cli: CommandLine, call: Call, words: Words): Promise<E
   const source = isFromCluster || flags.apply === true ? await cli.openCluster() : undefined;
   try {
     const plan = await planOf(words, source);
-    const { isLossy } = await import("../convert/output.ts");
+    const { isLossy } = await import("./output.ts");
     await print(call, plan, flags);
     const ending = isLossy(plan) ? ExitCode.Problem : ExitCode.Success;
     if (flags.apply !== true || source === undefined) return ending;
@@ -86,11 +86,11 @@ function checkFlags(cli: CommandLine, { paths, flags }: Words): void {
 }
 
 async function planOf({ ipam, paths, flags }: Words, source: ClusterSource | undefined): Promise<ConversionPlan> {
-  const { convert } = await import("../convert/convert.ts");
-  const { readInput } = await import("../convert/input.ts");
-  const { inputOf, listInput, readTarget } = await import("../convert/cluster.ts");
+  const { convert } = await import("./convert.ts");
+  const { readInput } = await import("./input.ts");
+  const { inputOf, listInput, readTarget } = await import("./cluster.ts");
   const target = source === undefined ? { pools: [], allocated: new Map() } : await readTarget(source);
-  const { parseSpan } = await import("../convert/address-draft.ts");
+  const { parseSpan } = await import("./address-draft.ts");
   const ips = flags.ips?.map((text) => {
     const range = parseSpan(text);
     if (range !== undefined) return range;
@@ -101,18 +101,18 @@ async function planOf({ ipam, paths, flags }: Words, source: ClusterSource | und
     const objects = await listInput(source, ipam);
     return convert(({ findings }) => inputOf(objects, findings), options);
   }
-  const { readInputFiles } = await import("../convert/read-files.ts");
-  const { splitNode } = await import("../convert/host-local.ts");
+  const { readInputFiles } = await import("./read-files.ts");
+  const { splitNode } = await import("./host-local.ts");
   const files = readInputFiles(paths.map((path) => (ipam === "host-local" ? splitNode(path) : { path })));
   return convert(({ findings }) => readInput(files, findings), options);
 }
 
 /** Prints manifests on stdout and the report on stderr; with --out, manifests become files, and the report is on stdout. */
 async function print({ out, note }: Call, plan: ConversionPlan, flags: ConvertFlags): Promise<void> {
-  const { formatManifests, planFiles, planRecord, reportLines } = await import("../convert/output.ts");
+  const { formatManifests, planFiles, planRecord, reportLines } = await import("./output.ts");
   const report = reportLines(plan);
   if (flags.out !== undefined) {
-    const { writeFiles } = await import("../convert/write-files.ts");
+    const { writeFiles } = await import("./write-files.ts");
     writeFiles(flags.out, planFiles(plan));
   }
   if (flags.output !== undefined) await out.value(planRecord(plan));
@@ -134,8 +134,8 @@ interface Application {
 
 /** Returns whether the API server accepted everything. */
 async function apply({ note }: Call, source: ClusterSource, { plan, patches }: Application): Promise<boolean> {
-  const { applyManifests, applyPatches, listLeftovers } = await import("../convert/cluster.ts");
-  const { patchName } = await import("../convert/conversion-plan.ts");
+  const { applyManifests, applyPatches, listLeftovers } = await import("./cluster.ts");
+  const { patchName } = await import("./conversion-plan.ts");
   const known = plan.patches.map(patchName);
   for (const name of patches)
     if (name !== ALL && !known.includes(name)) note(`${name} needs no patch, or is not in the input`);

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { runBerthctl } from "../../../lab/berthctl.ts";
+import { runBerthctl } from "../../lab/berthctl.ts";
 
 let directory: string;
 beforeAll(() => {

@@ -1,7 +1,7 @@
 /** Fields of Calico's pools that the definitions of the cluster test do not have yet, and the form in which calicoctl writes objects. */
 import { expect, it } from "vitest";
-import { convert } from "../../../../host/cli/convert/convert.ts";
-import { readInput } from "../../../../host/cli/convert/input.ts";
+import { convert } from "../../../host/convert/convert.ts";
+import { readInput } from "../../../host/convert/input.ts";
 
 function convertPool(spec: object, apiVersion = "projectcalico.org/v3") {
   const pool = { apiVersion, kind: "IPPool", metadata: { name: "p" }, spec: { cidr: "10.7.0.0/16", ...spec } };

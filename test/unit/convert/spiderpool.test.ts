@@ -1,7 +1,7 @@
 /** Networks of Spiderpool by their type, and settings of its coordinator. The golden conversion has macvlan and sriov. */
 import { describe, expect, it } from "vitest";
-import { convert } from "../../../../host/cli/convert/convert.ts";
-import { readInput } from "../../../../host/cli/convert/input.ts";
+import { convert } from "../../../host/convert/convert.ts";
+import { readInput } from "../../../host/convert/input.ts";
 
 function convertObjects(...objects: readonly object[]) {
   const text = objects.map((object) => JSON.stringify(object)).join("\n---\n");

@@ -5,13 +5,13 @@
 import { readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
-import { PEERS, type Peer } from "../../../../host/cli/convert/conversion-plan.ts";
-import { convert } from "../../../../host/cli/convert/convert.ts";
-import { splitNode } from "../../../../host/cli/convert/host-local.ts";
-import { readInput } from "../../../../host/cli/convert/input.ts";
-import { isLossy, planFiles } from "../../../../host/cli/convert/output.ts";
-import { readInputFiles } from "../../../../host/cli/convert/read-files.ts";
-import { root } from "../../house/sources.ts";
+import { PEERS, type Peer } from "../../../host/convert/conversion-plan.ts";
+import { convert } from "../../../host/convert/convert.ts";
+import { splitNode } from "../../../host/convert/host-local.ts";
+import { readInput } from "../../../host/convert/input.ts";
+import { isLossy, planFiles } from "../../../host/convert/output.ts";
+import { readInputFiles } from "../../../host/convert/read-files.ts";
+import { root } from "../house/sources.ts";
 
 const VECTORS = join(root, "test", "vectors", "convert");
 

@@ -1,8 +1,8 @@
 /** Reads the files of a conversion: those that are named, and in directories those whose names tell that they may be input. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { messageOf } from "../../lib/describe.ts";
-import { UsageError } from "../exit-code.ts";
+import { UsageError } from "../cli/exit-code.ts";
+import { messageOf } from "../lib/describe.ts";
 import { type InputFile, isInputName } from "./input.ts";
 
 /** Largest file that `berthctl convert` reads: bytes. @limit */

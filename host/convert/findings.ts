@@ -1,6 +1,6 @@
 /** What a conversion does not carry over as it is, and where that was found. */
-import { describeValue } from "../../lib/describe.ts";
-import { compareText } from "../../lib/order.ts";
+import { describeValue } from "../lib/describe.ts";
+import { compareText } from "../lib/order.ts";
 
 /**
  * `problem`: the input is invalid or contradicts itself. `lost`: it has a meaning for the peer and no counterpart in Berth. `changed`: the counterpart

@@ -4,13 +4,13 @@
  */
 import { basename, dirname, extname } from "node:path/posix";
 import * as z from "zod";
-import { ConfigError } from "../../config/config-error.ts";
-import { parseYaml } from "../../config/yaml.ts";
-import { describeValue } from "../../lib/describe.ts";
-import { JsonError, parseJson } from "../../lib/json.ts";
-import { textMap } from "../../lib/schema.ts";
-import { parseIp } from "../../net/ip.ts";
-import { withoutNulls } from "../../resources/fields/metadata.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { parseYaml } from "../config/yaml.ts";
+import { describeValue } from "../lib/describe.ts";
+import { JsonError, parseJson } from "../lib/json.ts";
+import { textMap } from "../lib/schema.ts";
+import { parseIp } from "../net/ip.ts";
+import { withoutNulls } from "../resources/fields/metadata.ts";
 import type { Findings, Place } from "./findings.ts";
 
 export interface InputFile {

@@ -1,7 +1,7 @@
 /** Decodes objects of peers. Nothing of them is ignored silently: fields that the schema does not have become findings. */
 import * as z from "zod";
-import { describeValue } from "../../lib/describe.ts";
-import { decode } from "../../lib/schema.ts";
+import { describeValue } from "../lib/describe.ts";
+import { decode } from "../lib/schema.ts";
 import type { Findings, Place } from "./findings.ts";
 
 /**

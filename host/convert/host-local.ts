@@ -1,9 +1,9 @@
 /** host-local v1.9: ranges in network configurations, and one file for each address in use. */
 import * as z from "zod";
-import { isDnsSubdomain } from "../../config/fields/names.ts";
-import { orAbsent } from "../../lib/schema.ts";
-import { formatIp, parseIp } from "../../net/ip.ts";
-import { firstIp, formatPrefix, lastIp, parsePrefix } from "../../net/prefix.ts";
+import { isDnsSubdomain } from "../config/fields/names.ts";
+import { orAbsent } from "../lib/schema.ts";
+import { formatIp, parseIp } from "../net/ip.ts";
+import { firstIp, formatPrefix, lastIp, parsePrefix } from "../net/prefix.ts";
 import { type AddressDraft, placedList } from "./address-draft.ts";
 import { addNetworkWithPools, hasDefaultGateway, reportKeys } from "./cni-ranges.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";

@@ -6,12 +6,12 @@ import {
   decodeNamespaceAnnotations,
   decodePodAnnotations,
   NETWORKS_ANNOTATION,
-} from "../../config/annotations.ts";
-import { ConfigError } from "../../config/config-error.ts";
-import { isDnsLabel, isDnsSubdomain } from "../../config/fields/names.ts";
-import { JsonError, parseJson } from "../../lib/json.ts";
-import { textMap } from "../../lib/schema.ts";
-import { parseIp } from "../../net/ip.ts";
+} from "../config/annotations.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { isDnsLabel, isDnsSubdomain } from "../config/fields/names.ts";
+import { JsonError, parseJson } from "../lib/json.ts";
+import { textMap } from "../lib/schema.ts";
+import { parseIp } from "../net/ip.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import type { Findings, Place } from "./findings.ts";
 import type { PlacedObject } from "./input.ts";

@@ -1,16 +1,8 @@
 /** whereabouts v0.9: ranges in network definitions and the node's flat file; allocations in IPPools (whereabouts.cni.cncf.io/v1alpha1). */
 import * as z from "zod";
-import { orAbsent } from "../../lib/schema.ts";
-import { formatIp, type Ip, parseIp } from "../../net/ip.ts";
-import {
-  firstIp,
-  formatPrefix,
-  lastIp,
-  maskPrefix,
-  type Prefix,
-  parsePrefix,
-  prefixContains,
-} from "../../net/prefix.ts";
+import { orAbsent } from "../lib/schema.ts";
+import { formatIp, type Ip, parseIp } from "../net/ip.ts";
+import { firstIp, formatPrefix, lastIp, maskPrefix, type Prefix, parsePrefix, prefixContains } from "../net/prefix.ts";
 import { type AddressDraft, convertAddresses, placedList } from "./address-draft.ts";
 import { addNetworkWithPools, hasDefaultGateway, reportKeys } from "./cni-ranges.ts";
 import { type PlanBuilder, toAddressSpace } from "./conversion-plan.ts";

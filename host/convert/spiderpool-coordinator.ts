@@ -1,8 +1,8 @@
 /** Settings of Spiderpool's coordinator: of SpiderCoordinator, and of entries in network definitions. */
 import * as z from "zod";
-import { POD_TABLES_FIRST, POD_TABLES_LAST } from "../../config/coordinator-conf.ts";
-import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
-import { orAbsent } from "../../lib/schema.ts";
+import { POD_TABLES_FIRST, POD_TABLES_LAST } from "../config/coordinator-conf.ts";
+import { DEFAULT_COORDINATOR_CONF } from "../config/coordinator-settings.ts";
+import { orAbsent } from "../lib/schema.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced, joinPath } from "./decode-placed.ts";
 import type { Findings, Place } from "./findings.ts";

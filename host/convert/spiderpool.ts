@@ -1,14 +1,14 @@
 /** Spiderpool v1.2: pools, Subnets, reserved addresses, endpoints, settings and annotations (spiderpool.spidernet.io/v2beta1). */
 import * as z from "zod";
-import { ANNOTATION_PREFIX } from "../../config/annotations.ts";
-import { ConfigError } from "../../config/config-error.ts";
-import { labelSelector } from "../../config/label-selector.ts";
-import { parseYaml } from "../../config/yaml.ts";
-import { joinRanges } from "../../core/spans.ts";
-import { JsonError, parseJson } from "../../lib/json.ts";
-import { orAbsent } from "../../lib/schema.ts";
-import { parseIp } from "../../net/ip.ts";
-import { formatRange } from "../../net/range.ts";
+import { ANNOTATION_PREFIX } from "../config/annotations.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { labelSelector } from "../config/label-selector.ts";
+import { parseYaml } from "../config/yaml.ts";
+import { joinRanges } from "../core/spans.ts";
+import { JsonError, parseJson } from "../lib/json.ts";
+import { orAbsent } from "../lib/schema.ts";
+import { parseIp } from "../net/ip.ts";
+import { formatRange } from "../net/range.ts";
 import { type AddressDraft, convertAddresses, parseSpan, placedList } from "./address-draft.ts";
 import type { PlanBuilder } from "./conversion-plan.ts";
 import { decodePlaced } from "./decode-placed.ts";

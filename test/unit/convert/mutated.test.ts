@@ -3,19 +3,19 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { PEERS, type Peer } from "../../../../host/cli/convert/conversion-plan.ts";
-import { convert } from "../../../../host/cli/convert/convert.ts";
-import { readInput } from "../../../../host/cli/convert/input.ts";
-import { planFiles } from "../../../../host/cli/convert/output.ts";
-import { decodePodAnnotations } from "../../../../host/config/annotations.ts";
+import { decodePodAnnotations } from "../../../host/config/annotations.ts";
 import {
   decodeAttachedNetwork,
   findCoordinatorSettings,
   findIpamConf,
-} from "../../../../host/config/network-definition.ts";
-import { checkPools } from "../../../../host/resources/check-pools.ts";
-import { decodeManifests, type Resource } from "../../../../host/resources/manifest.ts";
-import { root } from "../../house/sources.ts";
+} from "../../../host/config/network-definition.ts";
+import { PEERS, type Peer } from "../../../host/convert/conversion-plan.ts";
+import { convert } from "../../../host/convert/convert.ts";
+import { readInput } from "../../../host/convert/input.ts";
+import { planFiles } from "../../../host/convert/output.ts";
+import { checkPools } from "../../../host/resources/check-pools.ts";
+import { decodeManifests, type Resource } from "../../../host/resources/manifest.ts";
+import { root } from "../house/sources.ts";
 
 const RUNS = 40;
 
