@@ -44,28 +44,6 @@ export function decodeMessages(datagram: Uint8Array): ReceivedMessage[] {
   return messages;
 }
 
-/** The fields of a request; those of the fixed part that are left out are 0. */
-export type MessageSpec<T extends { readonly family: number; readonly attributes: unknown }> = Partial<T> &
-  Pick<T, "family" | "attributes">;
-
-/** The part of a family's messages that stands before the attributes. */
-export interface FixedPart {
-  /** For errors: `route message`. */
-  readonly name: string;
-  /** RTM_NEW* */
-  readonly type: number;
-  readonly typeName: string;
-  readonly bytes: number;
-}
-
-/** Throws unless the message is of the type and has all of its fixed part. */
-export function requireFixedPart({ type, payload }: Message, fixed: FixedPart): void {
-  if (type !== fixed.type) throw malformed(fixed.name, 4, `type ${type}`, `${fixed.typeName} (${fixed.type})`);
-  if (payload.length < fixed.bytes) {
-    throw malformed(fixed.name, 0, `${payload.length} bytes`, `${fixed.bytes} or more`);
-  }
-}
-
 /** Encodes the messages, each padded to a multiple of 4, as one datagram with port 0; the kernel fills in the socket's. */
 export function encodeMessages(messages: readonly Message[]): Uint8Array {
   const bytes = new Uint8Array(

@@ -6,15 +6,12 @@
  */
 import { bitsOf } from "../../../net/ip.ts";
 import type { Prefix } from "../../../net/prefix.ts";
-import { type Attribute, decodeAttributes, encodeAttributes, findValue } from "../attribute.ts";
+import { type Attribute, findValue } from "../attribute.ts";
 import { AF_INET, AF_INET6 } from "../constants.ts";
 import { malformed } from "../error.ts";
+import { fixedPart } from "../fixed-part.ts";
 import { decodeIp } from "../ip-bytes.ts";
-import { type FixedPart, type Message, type MessageSpec, requireFixedPart } from "../message.ts";
-import { putUint32, uint8At, uint32At } from "../numbers.ts";
 import { IFA_ADDRESS, IFA_LOCAL, RTM_NEWADDR } from "./constants.ts";
-
-const FIXED: FixedPart = { name: "address message", type: RTM_NEWADDR, typeName: "RTM_NEWADDR", bytes: 8 };
 
 export interface AddressMessage {
   /** AF_* */
@@ -29,28 +26,23 @@ export interface AddressMessage {
   readonly attributes: readonly Attribute[];
 }
 
-/** Fields that are left out are 0. */
-export function encodeAddress(message: MessageSpec<AddressMessage>): Uint8Array {
-  const { family, prefixLength = 0, flags = 0, scope = 0, index = 0, attributes } = message;
-  const bytes = encodeAttributes(attributes, FIXED.bytes);
-  bytes.set([family, prefixLength, flags, scope]);
-  putUint32(bytes, 4, index);
-  return bytes;
-}
+const CODEC = fixedPart<AddressMessage>({
+  name: "address message",
+  type: RTM_NEWADDR,
+  typeName: "RTM_NEWADDR",
+  bytes: 8,
+  fields: {
+    family: [0, "uint8"],
+    prefixLength: [1, "uint8"],
+    flags: [2, "uint8"],
+    scope: [3, "uint8"],
+    index: [4, "uint32"],
+  },
+});
 
-/** Throws NetlinkError for a message of another type, and for false lengths. */
-export function decodeAddress(message: Message): AddressMessage {
-  const { payload } = message;
-  requireFixedPart(message, FIXED);
-  return {
-    family: uint8At(payload, 0),
-    prefixLength: uint8At(payload, 1),
-    flags: uint8At(payload, 2),
-    scope: uint8At(payload, 3),
-    index: uint32At(payload, 4),
-    attributes: decodeAttributes(payload, FIXED.bytes),
-  };
-}
+export const encodeAddress = CODEC.encode;
+
+export const decodeAddress = CODEC.decode;
 
 /**
  * Returns the link's own address (IFA_LOCAL if there is a peer) with its prefix length; undefined for families other than IP.

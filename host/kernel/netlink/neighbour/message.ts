@@ -4,12 +4,9 @@
  *      0        1     4       8       10      11     12
  *      ├ family ┼ pad ┼ index ┼ state ┼ flags ┼ type ┼ attributes …      (linux/neighbour.h, struct ndmsg)
  */
-import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
-import { type FixedPart, type Message, type MessageSpec, requireFixedPart } from "../message.ts";
-import { int32At, putUint16, putUint32, uint8At, uint16At } from "../numbers.ts";
+import type { Attribute } from "../attribute.ts";
+import { fixedPart } from "../fixed-part.ts";
 import { RTM_NEWNEIGH } from "./constants.ts";
-
-const FIXED: FixedPart = { name: "neighbour message", type: RTM_NEWNEIGH, typeName: "RTM_NEWNEIGH", bytes: 12 };
 
 export interface NeighbourMessage {
   /** AF_* */
@@ -25,28 +22,20 @@ export interface NeighbourMessage {
   readonly attributes: readonly Attribute[];
 }
 
-/** Fields that are left out are 0. */
-export function encodeNeighbourMessage(message: MessageSpec<NeighbourMessage>): Uint8Array {
-  const { family, index = 0, state = 0, flags = 0, type = 0, attributes } = message;
-  const bytes = encodeAttributes(attributes, FIXED.bytes);
-  bytes[0] = family;
-  putUint32(bytes, 4, index);
-  putUint16(bytes, 8, state);
-  bytes[10] = flags;
-  bytes[11] = type;
-  return bytes;
-}
+const CODEC = fixedPart<NeighbourMessage>({
+  name: "neighbour message",
+  type: RTM_NEWNEIGH,
+  typeName: "RTM_NEWNEIGH",
+  bytes: 12,
+  fields: {
+    family: [0, "uint8"],
+    index: [4, "int32"],
+    state: [8, "uint16"],
+    flags: [10, "uint8"],
+    type: [11, "uint8"],
+  },
+});
 
-/** Throws NetlinkError for a message of another type, and for false lengths. */
-export function decodeNeighbourMessage(message: Message): NeighbourMessage {
-  const { payload } = message;
-  requireFixedPart(message, FIXED);
-  return {
-    family: uint8At(payload, 0),
-    index: int32At(payload, 4),
-    state: uint16At(payload, 8),
-    flags: uint8At(payload, 10),
-    type: uint8At(payload, 11),
-    attributes: decodeAttributes(payload, FIXED.bytes),
-  };
-}
+export const encodeNeighbourMessage = CODEC.encode;
+
+export const decodeNeighbourMessage = CODEC.decode;

@@ -4,12 +4,9 @@
  *      0        1     4
  *      ├ family ┼ pad ┼ attributes …      (linux/netconf.h, struct netconfmsg)
  */
-import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
-import { type FixedPart, type Message, requireFixedPart } from "../message.ts";
+import type { Attribute } from "../attribute.ts";
+import { fixedPart } from "../fixed-part.ts";
 import { RTM_NEWNETCONF } from "./constants.ts";
-
-/** The fixed part is one byte, padded to four. */
-const FIXED: FixedPart = { name: "netconf message", type: RTM_NEWNETCONF, typeName: "RTM_NEWNETCONF", bytes: 4 };
 
 export interface NetconfMessage {
   /** AF_* */
@@ -17,15 +14,14 @@ export interface NetconfMessage {
   readonly attributes: readonly Attribute[];
 }
 
-export function encodeNetconf({ family, attributes }: NetconfMessage): Uint8Array {
-  const bytes = encodeAttributes(attributes, FIXED.bytes);
-  bytes[0] = family;
-  return bytes;
-}
+const CODEC = fixedPart<NetconfMessage>({
+  name: "netconf message",
+  type: RTM_NEWNETCONF,
+  typeName: "RTM_NEWNETCONF",
+  bytes: 4,
+  fields: { family: [0, "uint8"] },
+});
 
-/** Throws NetlinkError for a message of another type, and for false lengths. */
-export function decodeNetconf(message: Message): NetconfMessage {
-  const { payload } = message;
-  requireFixedPart(message, FIXED);
-  return { family: payload[0] ?? 0, attributes: decodeAttributes(payload, FIXED.bytes) };
-}
+export const encodeNetconf = CODEC.encode;
+
+export const decodeNetconf = CODEC.decode;

@@ -4,12 +4,9 @@
  *      0        1         2         3     4       5          6       7      8       12
  *      ├ family ┼ dst len ┼ src len ┼ tos ┼ table ┼ protocol ┼ scope ┼ type ┼ flags ┼ attributes …   (linux/rtnetlink.h, struct rtmsg)
  */
-import { type Attribute, decodeAttributes, encodeAttributes } from "../attribute.ts";
-import { type FixedPart, type Message, type MessageSpec, requireFixedPart } from "../message.ts";
-import { putUint32, uint8At, uint32At } from "../numbers.ts";
+import type { Attribute } from "../attribute.ts";
+import { fixedPart } from "../fixed-part.ts";
 import { RTM_NEWROUTE } from "./constants.ts";
-
-const FIXED: FixedPart = { name: "route message", type: RTM_NEWROUTE, typeName: "RTM_NEWROUTE", bytes: 12 };
 
 export interface RouteMessage {
   /** AF_* */
@@ -30,30 +27,24 @@ export interface RouteMessage {
   readonly attributes: readonly Attribute[];
 }
 
-/** Fields that are left out are 0. */
-export function encodeRouteMessage(message: MessageSpec<RouteMessage>): Uint8Array {
-  const { family, destinationLength = 0, sourceLength = 0, tos = 0, table = 0 } = message;
-  const { protocol = 0, scope = 0, type = 0, flags = 0, attributes } = message;
-  const bytes = encodeAttributes(attributes, FIXED.bytes);
-  bytes.set([family, destinationLength, sourceLength, tos, table, protocol, scope, type]);
-  putUint32(bytes, 8, flags);
-  return bytes;
-}
+const CODEC = fixedPart<RouteMessage>({
+  name: "route message",
+  type: RTM_NEWROUTE,
+  typeName: "RTM_NEWROUTE",
+  bytes: 12,
+  fields: {
+    family: [0, "uint8"],
+    destinationLength: [1, "uint8"],
+    sourceLength: [2, "uint8"],
+    tos: [3, "uint8"],
+    table: [4, "uint8"],
+    protocol: [5, "uint8"],
+    scope: [6, "uint8"],
+    type: [7, "uint8"],
+    flags: [8, "uint32"],
+  },
+});
 
-/** Throws NetlinkError for a message of another type, and for false lengths. */
-export function decodeRouteMessage(message: Message): RouteMessage {
-  const { payload } = message;
-  requireFixedPart(message, FIXED);
-  return {
-    family: uint8At(payload, 0),
-    destinationLength: uint8At(payload, 1),
-    sourceLength: uint8At(payload, 2),
-    tos: uint8At(payload, 3),
-    table: uint8At(payload, 4),
-    protocol: uint8At(payload, 5),
-    scope: uint8At(payload, 6),
-    type: uint8At(payload, 7),
-    flags: uint32At(payload, 8),
-    attributes: decodeAttributes(payload, FIXED.bytes),
-  };
-}
+export const encodeRouteMessage = CODEC.encode;
+
+export const decodeRouteMessage = CODEC.decode;
