@@ -1,5 +1,6 @@
 /** The address map's answers to GET /api/v1/…: records of records/map-records.ts, the bytes of a map, and streams of changes. */
 
+import type { ServerResponse } from "node:http";
 import type * as z from "zod";
 import { readCoreWasm } from "../core/instance.ts";
 import { PoolSpace } from "../core/pool-space.ts";
@@ -8,24 +9,24 @@ import { describeValue } from "../lib/describe.ts";
 import { byName } from "../lib/order.ts";
 import { answerJson, type HttpAnswer } from "../metrics/listen.ts";
 import { type Ip, parseIp } from "../net/ip.ts";
-import { formatPrefix } from "../net/prefix.ts";
+import { formatPrefix, prefixContains } from "../net/prefix.ts";
 import { describeOutcome, type ExplanationRecord, explanationRecord } from "../records/explanation-record.ts";
 import {
   addressesAnswer,
+  type ChangesEvent,
   historyAnswer,
+  type PoolAlert,
   type PoolsAnswer,
   poolsAnswer,
   searchAnswer,
   usageAnswer,
 } from "../records/map-records.ts";
-import { feedChanges } from "./change-feed.ts";
 import { encodeMap, isIn } from "./encode-map.ts";
 import { listAddresses, MAX_SEARCH_TEXT, searchAddresses } from "./find-addresses.ts";
-import type { MapPool, MapSource } from "./map-source.ts";
-import { findAlerts } from "./pool-alerts.ts";
-import { segmentsOf } from "./segments.ts";
+import type { MapChange, MapPool, MapSource } from "./map-source.ts";
+import { numberOf, type Segments, segmentsOf } from "./segments.ts";
 import type { UsageSamples } from "./usage-samples.ts";
-import { seesPool, stateFor, type Viewer } from "./viewer.ts";
+import { seesPool, stateFor, stateNumber, type Viewer } from "./viewer.ts";
 
 /** Most pages that follow changes of the address map at once. */
 const MAX_FEEDS = 16;
@@ -215,4 +216,90 @@ export function countUsed(source: MapSource): ReadonlyMap<string, number> {
 
 function sumOf(states: States): number {
   return Object.values(states).reduce((total, count) => total + count, 0);
+}
+
+/** Below this share of free addresses a pool is nearly full. */
+const NEARLY_FULL = 0.1;
+
+interface PoolCounts {
+  /** Addresses that the pool may hand out. */
+  readonly size: bigint;
+  /** Of them, those that are not free. */
+  readonly used: number;
+  readonly quarantined: number;
+  /** Such a pool is as large as its workload needs. */
+  readonly isGenerated: boolean;
+}
+
+/** Returns the worst first. */
+export function findAlerts({ size, used, quarantined, isGenerated }: PoolCounts): PoolAlert[] {
+  const free = size - BigInt(used);
+  const alerts: PoolAlert[] = [];
+  if (!isGenerated && size > 0n && free <= 0n) {
+    alerts.push({ kind: "Full", text: "The pool has no free address: new pods that need it do not start." });
+  } else if (!isGenerated && Number(free) < NEARLY_FULL * Number(size)) {
+    alerts.push({ kind: "NearlyFull", text: `The pool is nearly full: ${free} of ${size} addresses are free.` });
+  }
+  if (quarantined > 0) {
+    const what = quarantined === 1 ? "1 address is" : `${quarantined} addresses are`;
+    const text = `${what} in quarantine: another machine answered for it, or its node was lost.`;
+    alerts.push({ kind: "Quarantined", text: quarantined === 1 ? text : text.replace("it, or its", "each, or its") });
+  }
+  return alerts;
+}
+
+/** How long changes of a map are gathered before they are sent: milliseconds. */
+const GATHER_MS = 100;
+
+/** How often a stream without changes shows that it lives: milliseconds. */
+const KEEP_ALIVE_MS = 15_000;
+
+/** Most changes that are gathered; with more, the page is told to read the map again. */
+const MAX_GATHERED = 20_000;
+
+/** Bytes that a slow reader may leave unread before its stream is closed. */
+const MAX_UNREAD_BYTES = 4_194_304;
+
+interface FeedOptions {
+  readonly pool: MapPool;
+  /** Those of the map that the page shows. */
+  readonly segments: Segments;
+  readonly viewer: Viewer;
+  readonly subscribe: (listener: (change: MapChange) => void) => () => void;
+  readonly onEnd: () => void;
+}
+
+/** Writes events until the reader ends the connection. The first, `open`, says that every later change will be told. */
+function feedChanges(response: ServerResponse, { pool, segments, viewer, subscribe, onEnd }: FeedOptions): void {
+  const waiting = new Map<number, number>();
+  let isOther = false;
+  let timer: NodeJS.Timeout | undefined;
+  const write = (text: string): void => {
+    if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
+    else response.write(text);
+  };
+  const flush = (): void => {
+    timer = undefined;
+    const changes: ChangesEvent = [...waiting];
+    if (isOther) write("event: reload\ndata: {}\n\n");
+    else write(`event: changes\ndata: ${JSON.stringify(changes)}\n\n`);
+    waiting.clear();
+    isOther = false;
+  };
+  const unsubscribe = subscribe(({ ip, addressSpace, allocation }) => {
+    if (addressSpace !== pool.addressSpace || !prefixContains(pool.subnet, ip)) return;
+    const number = numberOf(segments, ip);
+    // An island that the map does not have, or more than is worth sending one by one.
+    if (number === undefined || waiting.size >= MAX_GATHERED) isOther = true;
+    else waiting.set(number, stateNumber(allocation && stateFor(viewer, allocation)));
+    timer ??= setTimeout(flush, GATHER_MS);
+  });
+  const beat = setInterval(() => write(": alive\n\n"), KEEP_ALIVE_MS);
+  write("event: open\ndata: {}\n\n");
+  response.once("close", () => {
+    clearTimeout(timer);
+    clearInterval(beat);
+    unsubscribe();
+    onEnd();
+  });
 }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { mergeFolders } from "../../host/cli/host-checks/ini-file.ts";
-import { readFiles } from "../../host/cli/host-checks/read-files.ts";
+import { readFiles } from "../../host/cli/host-checks/read-host.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";

@@ -6,7 +6,7 @@ import { ConfigError } from "../../config/config-error.ts";
 import { type KubeClient, openKubeClient } from "../../kubernetes/client.ts";
 import { type Credentials, loadCredentials } from "../../kubernetes/credentials.ts";
 import { ApiError } from "../../kubernetes/kube-api.ts";
-import { renewToken } from "../../kubernetes/token/token-renewal.ts";
+import { renewToken } from "../../kubernetes/token-renewal.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { BackendOptions } from "../backend.ts";

@@ -1,12 +1,17 @@
 /** Compares a node's records with objects, pods, NICs, neighbours, routes and rules: twice, so that what is changing meanwhile is no finding. */
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
+import { CniError } from "../../cni/error.ts";
+import { decodePodArgs } from "../../cni/request.ts";
 import type { PodStatus } from "../../ipam/leak.ts";
+import { ApplyError } from "../../kernel/apply.ts";
+import { NetnsError } from "../../kernel/netns.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
+import { formatOperation } from "../../plan/text.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
-import type { CheckRecord, DamageFinding } from "../../records/check-record.ts";
+import type { CheckRecord, DamageFinding, RepairRecord } from "../../records/check-record.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import { allocationName, type IpAllocation } from "../../resources/ip-allocation.ts";
@@ -16,8 +21,7 @@ import { listNamespacePaths, netnsIdOf, readNamespaceAddresses } from "../reques
 import { findDamage, isOf, type NicAddress, type NodeFacts } from "./find-damage.ts";
 import { type ComparedAttachment, findDrift, findLeftovers, type KnownAttachments, keyOfIp } from "./find-drift.ts";
 import { findRivals } from "./find-rivals.ts";
-import { type CoordinatorState, readDrift } from "./read-drift.ts";
-import { repairDrift } from "./repair-drift.ts";
+import { type CoordinatorState, type DriftDeps, type DriftFacts, listQuestions, readDrift } from "./read-drift.ts";
 
 /** Between the two readings of a check: milliseconds. */
 const RECHECK_MS = 2_000;
@@ -176,7 +180,7 @@ async function readNics(directories: readonly string[]) {
     nics.push(...addresses.map(({ prefix, ...nic }) => ({ ...nic, ip: prefix.ip, macs })));
     for (const mac of macs) all.add(mac);
     if (problem !== undefined) unreadable.push(problem);
-    await new Promise(setImmediate);
+    await setImmediate();
   }
   return { nics, macs: all, unreadable };
 }
@@ -203,4 +207,29 @@ async function readObjects(
     problems.push(`The objects of this node cannot be read: ${messageOf(error)}`);
     return undefined;
   }
+}
+
+/** Restores the attachments in order, one in a turn of the event loop; what the kernel refuses is undone. Returns sentences about what is not restored. */
+export async function repairDrift(
+  deps: DriftDeps,
+  facts: DriftFacts,
+): Promise<{ repaired: RepairRecord[]; unrepaired: string[] }> {
+  const repaired: RepairRecord[] = [];
+  const unrepaired: string[] = [];
+  for (const { attachment, request, isServed } of await listQuestions(deps, facts)) {
+    const { ifName, netns, row } = attachment;
+    try {
+      const operations = await deps.coordinator.repair(request, isServed);
+      const { namespace = "", name = "" } = decodePodArgs(request.args);
+      const about = { namespace: row?.namespace ?? namespace, pod: row?.pod ?? name, interface: ifName, netns };
+      if (operations.length > 0) repaired.push({ ...about, operations: operations.map(formatOperation) });
+    } catch (error) {
+      // The namespace is gone, and the attachment with it.
+      if (error instanceof NetnsError) continue;
+      if (!(error instanceof CniError || error instanceof ApplyError)) throw error;
+      unrepaired.push(`Interface ${ifName} in ${netns} is not restored: ${messageOf(error)}`);
+    }
+    await setImmediate();
+  }
+  return { repaired, unrepaired };
 }

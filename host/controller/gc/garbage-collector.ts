@@ -5,20 +5,20 @@
  * A sweep reads all allocations page by page every `garbageCollection.interval`. A state observed for the first time is only noted; when its time
  * has come, that allocation is read again. Nodes that disappear or are tainted as out of service, and owners that disappear, are checked at once.
  */
-
 import { ConfigError } from "../../config/config-error.ts";
 import type { PodFacts } from "../../ipam/leak.ts";
 import { ApiError } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { SerialQueue } from "../../lib/serial.ts";
 import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import { decodeIpAllocation, type Holder, type IpAllocation } from "../../resources/ip-allocation.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
-import { AddressesElsewhere } from "./addresses-elsewhere.ts";
 import {
   AllocationChecker,
   type CheckHistory,
@@ -285,5 +285,41 @@ class Collector implements GarbageCollector {
       sendEvents(this.#deps, collected);
     }
     return collected;
+  }
+}
+
+/**
+ * The allocations of lost nodes that another node was asked to probe, by the lost node. Kept along: a zone of a thousand nodes
+ * would otherwise be a thousand searches through all allocations.
+ */
+export class AddressesElsewhere {
+  readonly #byNode = new Map<string, Set<string>>();
+
+  constructor(allocations: Iterable<CachedAllocation>) {
+    for (const each of allocations) this.#add(each);
+  }
+
+  /** Returns the names of the allocations. */
+  of(node: string): ReadonlySet<string> {
+    return this.#byNode.get(node) ?? new Set();
+  }
+
+  apply(change: Change<CachedAllocation>): void {
+    if (change.before !== undefined) this.#remove(change.before);
+    if (change.kind === "set") this.#add(change.value);
+  }
+
+  #add(object: CachedAllocation): void {
+    const node = lostNode(object);
+    if (node === object.spec.node) return;
+    const names = this.#byNode.get(node) ?? new Set();
+    this.#byNode.set(node, names.add(object.name));
+  }
+
+  #remove(object: CachedAllocation): void {
+    const node = lostNode(object);
+    const names = this.#byNode.get(node);
+    names?.delete(object.name);
+    if (names?.size === 0) this.#byNode.delete(node);
   }
 }

@@ -2,18 +2,21 @@
  * Generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each pass compares all that is not at rest; a change of a workload, a
  * pool or a Subnet starts the next one at once.
  */
-
-import { ApiError, isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
+import * as z from "zod";
+import { ApiError, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { listPages } from "../../kubernetes/list.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
-import { objectPath } from "../../kubernetes/paths.ts";
+import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
-import { IP_POOLS } from "../../resources/collections.ts";
+import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
 import { describePoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
+import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
+import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, Demands, Liveness, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
@@ -22,7 +25,6 @@ import type { CurrentPool, CurrentSubnet, NetworkPlan, SubnetsPlan, SubnetsView 
 import { OwnWrites } from "./own-writes.ts";
 import { type PartialPlan, PartsAtRest } from "./parts-at-rest.ts";
 import { SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
-import { releaseUnreadable } from "./release-unreadable.ts";
 import { StrayAddresses } from "./stray-addresses.ts";
 import { demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
 import { WriteTurns } from "./write-turns.ts";
@@ -288,4 +290,33 @@ function noteGone<T extends { name: string; uid: string; resourceVersion: string
 ): void {
   const { before } = change;
   if (before !== undefined && (change.kind === "gone" || change.value.uid !== before.uid)) writes.gone(before);
+}
+
+/** All that matters of a pool, which may be invalid itself. */
+const generatedPool = z.object({ spec: z.object({ generated: z.object({ subnet: z.string() }) }) });
+
+/** Removes the finalizer from deleted Subnets without generated pools. Reads the API server, and only if there is such a Subnet. */
+export async function releaseUnreadable(
+  { api, leading: signal }: { readonly api: KubeApi; readonly leading: AbortSignal },
+  unreadable: readonly ControlledSubnet[],
+): Promise<void> {
+  const leaving = unreadable.filter(({ deleting, finalizers }) => deleting && finalizers.includes(IN_USE_FINALIZER));
+  if (leaving.length === 0) return;
+  const used = await usedSubnets(api, signal);
+  for (const { name, uid, resourceVersion, finalizers } of leaving.filter((subnet) => !used.has(subnet.name))) {
+    const body = { metadata: { finalizers: finalizers.filter((each) => each !== IN_USE_FINALIZER) } };
+    await patchIfSame(api, { path: objectPath(SUBNETS, { name }), uid, resourceVersion, body, signal });
+  }
+}
+
+/** Returns the names of the Subnets that have generated pools. */
+async function usedSubnets(api: KubeApi, signal: AbortSignal): Promise<ReadonlySet<string>> {
+  const used = new Set<string>();
+  for await (const { items } of listPages(api, { path: collectionPath(IP_POOLS), signal })) {
+    for (const item of items) {
+      const { data } = generatedPool.safeParse(item);
+      if (data !== undefined) used.add(data.spec.generated.subnet);
+    }
+  }
+  return used;
 }

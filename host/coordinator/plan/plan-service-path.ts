@@ -7,10 +7,12 @@ import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
 import { RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
 import { bitsOf, equalIp, FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
-import { formatPrefix, maskPrefix, type Prefix, wholePrefix } from "../../net/prefix.ts";
+import { formatPrefix, maskPrefix, type Prefix, prefixContains, wholePrefix } from "../../net/prefix.ts";
 import {
+  type AddressState,
   IPV6_METRIC,
   type LinkState,
+  type NamespaceState,
   type NeighbourState,
   type Observed,
   type RouteState,
@@ -20,8 +22,7 @@ import { formatRoute } from "../../plan/text.ts";
 import { AddressRefusal } from "./address-policy.ts";
 import { parseAlias } from "./alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
-import { includesIp, ruleTablesOf, ruleTo } from "./own-objects.ts";
-import { findHostAddresses } from "./plan-host-addresses.ts";
+import { includesIp, ruleTablesOf, ruleTo, uniqueIps } from "./own-objects.ts";
 import type { AttachedNic, PlanInput } from "./plan-input.ts";
 import { isDefault, linkOf, type Nic } from "./plan-nics.ts";
 import { type Source, sourceOf } from "./plan-sources.ts";
@@ -308,4 +309,42 @@ export function requireUnusedAddresses(
       `it ${why}`,
     );
   }
+}
+
+/** Links of container networks, tunnels and local services: no other machine can reach their addresses. */
+const VIRTUAL_LINKS =
+  /^(?:lo|docker|cni|cali|cilium|lxc|flannel|veth|virbr|br-[0-9a-f]{12}|tunl|vxlan|genev|wg|wireguard|kube-|nodelocaldns|dummy|ovn|antrea|weave|ip6tnl|sit|gre)/;
+
+/** RT_SCOPE_UNIVERSE */
+const GLOBAL = 0;
+/** IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (linux/if_addr.h): addresses that may disappear. */
+const UNRELIABLE = 0x01 | 0x08 | 0x20 | 0x40;
+/** IFA_F_TEMPORARY and IFA_F_SECONDARY are the same bit, which IPv4 sets on every further address of a subnet. */
+const UNRELIABLE_IPV4 = 0x08 | 0x20;
+
+function isReliable({ prefix, scope, flags }: AddressState): boolean {
+  const bad = prefix.ip.family === 6 ? UNRELIABLE : UNRELIABLE_IPV4;
+  return scope === GLOBAL && (flags & bad) === 0;
+}
+
+/**
+ * Returns the source address that the kernel selects for IPv4 over the link `end`: its own, as a bridge has, else, over a link without one such as the pair's,
+ * the first of all links (inet_select_addr in net/ipv4/devinet.c), possibly on the loopback. For IPv6 it selects the one with the longest common prefix.
+ */
+function kernelSourceAddress(host: NamespaceState, family: Family, end: string): AddressState[] {
+  const candidates = host.addresses.filter((address) => address.prefix.ip.family === 4 && isReliable(address));
+  const own = candidates.filter(({ link }) => link === end);
+  return family === 4 ? [...own, ...candidates].slice(0, 1) : [];
+}
+
+/**
+ * Returns the node's addresses of one family, each once: first those in a subnet with one of the pod's addresses, then the others
+ * in the kernel's order of links, and last the kernel's default source address towards the pod, over the link `end`.
+ */
+export function findHostAddresses(host: NamespaceState, family: Family, podAddresses: readonly Ip[], end = ""): Ip[] {
+  const counts = (address: AddressState): boolean => isReliable(address) && !VIRTUAL_LINKS.test(address.link);
+  const own = host.addresses.filter((address) => address.prefix.ip.family === family && counts(address));
+  const isNear = ({ prefix }: AddressState): boolean => podAddresses.some((ip) => prefixContains(prefix, ip));
+  const ordered = [...own.filter(isNear), ...own, ...(own.length === 0 ? [] : kernelSourceAddress(host, family, end))];
+  return uniqueIps(ordered.map(({ prefix }) => prefix.ip));
 }

@@ -1,6 +1,6 @@
 /** Which of the node's addresses a pod uses. */
 import { describe, expect, it } from "vitest";
-import { findHostAddresses } from "../../../host/coordinator/plan/plan-host-addresses.ts";
+import { findHostAddresses } from "../../../host/coordinator/plan/plan-service-path.ts";
 import { type Family, formatIp } from "../../../host/net/ip.ts";
 import { ip } from "../../world/values.ts";
 import { applyStatement, NOTHING } from "./plan-model.ts";

@@ -8,11 +8,16 @@ import {
   NFT_MSG_NEWRULE,
   NFT_MSG_NEWSETELEM,
 } from "../../../host/kernel/netlink/nftables/constants.ts";
-import { decodeExpression, encodeExpression } from "../../../host/kernel/netlink/nftables/expression.ts";
 import { decodeNft, encodeNft } from "../../../host/kernel/netlink/nftables/message.ts";
 import { createTable } from "../../../host/kernel/netlink/nftables/requests.ts";
 import { encodeIfName, matchInterface, setMark } from "../../../host/kernel/netlink/nftables/statement.ts";
-import { chainOf, elementsOf, ruleOf } from "../../../host/kernel/netlink/nftables/table.ts";
+import {
+  chainOf,
+  decodeExpression,
+  elementsOf,
+  encodeExpression,
+  ruleOf,
+} from "../../../host/kernel/netlink/nftables/table.ts";
 import { messageOf, readRecorded } from "./recorded.ts";
 import { ruleset } from "./ruleset.ts";
 import { scriptDatagrams } from "./scripted-datagrams.ts";

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { KubeApi, KubeCall } from "../../../host/kubernetes/kube-api.ts";
-import { renewToken, TOKEN_CHECK_MS } from "../../../host/kubernetes/token/token-renewal.ts";
+import { renewToken, TOKEN_CHECK_MS } from "../../../host/kubernetes/token-renewal.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import type { PeriodicWorker } from "../../../host/lib/periodic.ts";
 

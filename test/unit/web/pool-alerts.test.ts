@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { findAlerts } from "../../../host/web/pool-alerts.ts";
+import { findAlerts } from "../../../host/web/map-api.ts";
 
 it.each([
   [100n, 0, 0, false, []],

@@ -7,7 +7,7 @@ import type { AllocateDeps } from "../../../../host/agent/ipam/sources/source.ts
 import type { TenantLimits } from "../../../../host/agent/ipam/tenant-limits.ts";
 import { AddDeadline } from "../../../../host/agent/request/add-deadline.ts";
 import { ErrorCode } from "../../../../host/cni/error.ts";
-import { PoolTally } from "../../../../host/controller/usage/pool-tally.ts";
+import { PoolTally } from "../../../../host/controller/usage/usage-counter.ts";
 import { readCoreWasm } from "../../../../host/core/instance.ts";
 import { PoolSpace } from "../../../../host/core/pool-space.ts";
 import { PoolCache } from "../../../../host/ipam/pool-cache.ts";

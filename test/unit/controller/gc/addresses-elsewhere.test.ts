@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { AddressesElsewhere } from "../../../../host/controller/gc/addresses-elsewhere.ts";
 import { lostNode } from "../../../../host/controller/gc/check-allocation.ts";
+import { AddressesElsewhere } from "../../../../host/controller/gc/garbage-collector.ts";
 import type { IpAllocation } from "../../../../host/resources/ip-allocation.ts";
 import { Seeded } from "../../../world/seeded.ts";
 import { allocation } from "../conditions/judged.ts";
