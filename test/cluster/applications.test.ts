@@ -115,50 +115,6 @@ describe("a Deployment", () => {
     await until("web", []);
     expect(await livenessOf(application)).toBe("gone");
   });
-
-  it("that is scaled wants no surge for a moment in between", async () => {
-    const path = `${APPS}/deployments/scaled`;
-    await createSet("Deployment", "scaled", { subnet: "blue", replicas: 10 });
-    await report(path, { observedGeneration: 1, replicas: 10, updatedReplicas: 10 });
-    await until("scaled", ["Deployment/scaled eth0/4 blue: 11 (10 replicas and 1 more)"]);
-    await plane.client.patch(path, { spec: { replicas: 20 } });
-    const seen = new Set<string>();
-    const unsubscribe = applications.subscribe(() => seen.add(of("scaled").join()));
-    await until("scaled", ["Deployment/scaled eth0/4 blue: 21 (20 replicas and 1 more)"]);
-    unsubscribe();
-    expect([...seen].filter((text) => text.includes("maxSurge"))).toEqual([]);
-    await plane.client.delete(path);
-  });
-
-  it("whose Subnet was edited wants both while pods of the version before are there", async () => {
-    const path = `${APPS}/deployments/moved`;
-    const owner = await createSet("Deployment", "moved", { subnet: "blue", replicas: 3 });
-    await createSet("ReplicaSet", "moved-1", { subnet: "blue", replicas: 3, owner });
-    await until("moved", ["Deployment/moved eth0/4 blue: 4 (3 replicas and 1 more)"]);
-    const annotations = { "ipam.vendor.io/subnet": '{"ipv4":["green"]}' };
-    await plane.client.patch(path, { spec: { template: { metadata: { annotations } } } });
-    await createSet("ReplicaSet", "moved-2", { subnet: "green", replicas: 1, owner });
-    await until("moved", [
-      "Deployment/moved eth0/4 green: 4 (3 replicas and 1 more)",
-      "~Deployment/moved eth0/4 blue: 4 (3 replicas of a former version and 1 more)",
-    ]);
-    await plane.client.patch(`${APPS}/replicasets/moved-1`, { spec: { replicas: 0 } });
-    await until("moved", ["Deployment/moved eth0/4 green: 4 (3 replicas and 1 more)"]);
-    await plane.client.patch(path, {
-      spec: { template: { metadata: { annotations: { "ipam.vendor.io/subnet": null } } } },
-    });
-    await until("moved", ["~Deployment/moved eth0/4 green: 2 (1 replica of a former version and 1 more)"]);
-  });
-
-  it("whose annotation is invalid is reported with the reason", async () => {
-    await createSet("Deployment", "wrong", { annotations: { "ipam.vendor.io/subnet": '{"ipv6":["blue"]}' } });
-    const faults = () =>
-      applications.demands(SETTINGS).faults.map(({ application: { name }, message }) => [name, message]);
-    await until("wrong", []);
-    await expect
-      .poll(faults, { timeout: 20_000 })
-      .toEqual([["wrong", 'annotation "ipam.vendor.io/subnet": field "ipv4" is required because enableIPv4 is true']]);
-  });
 });
 
 it("a ReplicaSet without an owner, a StatefulSet and a DaemonSet want their pods", async () => {

@@ -2,10 +2,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import type { Condition } from "../../host/controller/objects.ts";
+import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
+import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
+import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 import type { LabController } from "../lab/cluster/controller.ts";
-import { POOLS } from "../lab/cluster/objects.ts";
+import { BERTH, POOLS } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -36,16 +39,6 @@ const eventsOf = (name: string) =>
   posted.filter(({ regarding }) => regarding.name === name).map(({ reason }) => reason);
 
 describe("conditions of a pool", () => {
-  it("say that it is ready, and nothing more of one in order", async () => {
-    await world.pool("blue", { subnet: "10.20.0.0/24" });
-    await lead();
-    await until("it is ready", has("ippools", "blue", "Ready", "True"));
-    const { status, metadata } = await world.read("ippools", "blue");
-    expect(status.conditions).toHaveLength(1);
-    expect(status.conditions[0]).toMatchObject({ observedGeneration: metadata.generation, reason: "Ready" });
-    expect(eventsOf("blue")).toEqual([]);
-  });
-
   it("follow a shrink under a pod and its end; the time of the transition stays, and an event reports it once", async () => {
     await world.pool("green", { subnet: "10.21.0.0/24" });
     await world.allocate("10.21.0.99", { pool: "green" });
@@ -67,47 +60,11 @@ describe("conditions of a pool", () => {
     expect(eventsOf("green")).toEqual(["InUseOutsideRange"]);
   });
 
-  it("say why a pool is refused, in the words of the agents", async () => {
-    await world.pool("part", { subnet: "10.22.3.0/24" });
-    await world.pool("wide", { subnet: "10.22.0.0/16" });
-    await lead();
-    await until("it is reported", has("ippools", "wide", "Overlap", "True"));
-    expect((await conditionOf("ippools", "wide", "Ready"))?.message).toBe(
-      'IPPool "wide" is refused: its subnet 10.22.0.0/16 partly overlaps 10.22.3.0/24 of IPPool "part"; make them equal or disjoint',
-    );
-    expect(eventsOf("wide").sort()).toEqual(["Overlap", "Refused"]);
-    await until("the other is ready", has("ippools", "part", "Ready", "True"));
-  });
-
   it("report a fault that the API server accepted", async () => {
     await world.pool("fault", { subnet: "10.23.0.0/24", ips: ["10.23.0.9-10.23.0.1"] });
     await lead();
     await until("it is reported", has("ippools", "fault", "Ready", "False"));
     expect(await conditionOf("ippools", "fault", "Ready")).toMatchObject({ reason: "InvalidSpecification" });
-  });
-
-  it("name who keeps a deleted pool", async () => {
-    await world.pool("gone", { subnet: "10.24.0.0/24" }, { finalizers: ["other.example/one"] });
-    await world.allocate("10.24.0.9", { pool: "gone" });
-    await world.client.delete(`${POOLS}/gone`);
-    await lead();
-    await until("it is reported", has("ippools", "gone", "DeletedWithHolders", "True"));
-    expect((await conditionOf("ippools", "gone", "DeletedWithHolders"))?.message).toBe(
-      "The pool goes when its last address is free: 10.24.0.9 (pod shop/web-0)",
-    );
-    await world.release("10.24.0.9");
-    await until("no pod holds an address", has("ippools", "gone", "DeletedWithHolders", "False"));
-    await world.client.patch(`${POOLS}/gone`, { metadata: { finalizers: null } });
-  });
-
-  it("conflict: report a machine that answers for three addresses", async () => {
-    await world.pool("proxy", { subnet: "10.25.0.0/24" });
-    const quarantine = { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth0" } as const;
-    for (const last of [1, 2, 3])
-      await world.allocate(`10.25.0.${last}`, { pool: "proxy", state: "Quarantined", holders: [], quarantine });
-    await lead();
-    await until("it is reported", has("ippools", "proxy", "ProxyArpSuspected", "True"));
-    expect(eventsOf("proxy")).toEqual(["ProxyArpSuspected"]);
   });
 });
 
@@ -144,28 +101,6 @@ describe("a second controller", () => {
     expect(api.takeWrites()).toEqual(["PATCH"]);
     expect(posted).toEqual([]);
   });
-
-  it("continues where the first one died between two writes", async () => {
-    for (const name of ["one", "two"]) await world.pool(name, { subnet: "10.41.0.0/24" });
-    let writes = 0;
-    await world.lead(
-      { conditions: startConditions },
-      {
-        events: posted,
-        prepare: (api) => {
-          api.before = async ({ method }) => {
-            if (method === "PATCH" && writes++ > 0) throw new Error("It died here");
-          };
-        },
-      },
-    );
-    await until("it died", () => writes > 1);
-    await world.depose();
-    const overlaps = await Promise.all(["one", "two"].map((name) => conditionOf("ippools", name, "Overlap")));
-    expect(overlaps.filter((each) => each === undefined)).toHaveLength(1);
-    await lead();
-    for (const name of ["one", "two"]) await until(`${name} is checked`, has("ippools", name, "Overlap", "True"));
-  });
 });
 
 it("counts, conditions and an agent's mark are written to one status, and none of them is lost", async () => {
@@ -180,4 +115,69 @@ it("counts, conditions and an agent's mark are written to one status, and none o
     return status.total === 254 && status.used === 0 && status.conditions?.length === 1;
   });
   expect((await world.read("ippools", "busy")).status.wanted).toBe("2026-11-20T04:00:19Z");
+});
+
+it("what pods wait for is reported well before the next pass over everything else", async () => {
+  await world.subnet("soon", { subnet: "10.70.6.0/24", ips: ["10.70.6.1"] });
+  const status = { pools: [{ name: "other", ips: ["10.70.6.1"] }] };
+  await world.client.patch(`${BERTH}/subnets/soon/status`, { status });
+  /** What was written of each pool first. */
+  const firsts = new Map<string, string>();
+  const note = async ({ method, path, body }: KubeCall): Promise<void> => {
+    if (method !== "PATCH" || firsts.has(path)) return;
+    const { conditions } = (body as { status: { conditions: Condition[] } }).status;
+    firsts.set(path, conditions.map(({ type }) => type).join());
+  };
+  const prepare = (api: LabController["api"]): void => {
+    api.after = note;
+  };
+  const { client } = await world.lead({ conditions: startConditions }, { events: posted, prepare });
+  const names = ["late-1", "late-2", "late-3"];
+  for (const [index, name] of names.entries()) {
+    // The other rounds, which write Ready, rest for a second after this.
+    await world.pool(`rest-${index}`, { subnet: `10.70.${20 + index}.0/24` });
+    await until("all else is checked", has("ippools", `rest-${index}`, "Ready", "True"));
+    const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid: `uid-${name}` };
+    const generated = { subnet: "soon", application, interface: "eth0", reclaim: true, wanted: 1, reason: "1 more" };
+    const spec = { subnet: "10.70.6.0/24", ips: [], generated };
+    const body = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec };
+    await client.call({ method: "POST", path: POOLS, body });
+    await until("it is reported", has("ippools", name, "Supplied", "False"));
+  }
+  // A busy machine may be late once.
+  const sooner = names.filter((name) => firsts.get(`${POOLS}/${name}/status`) === "Supplied");
+  expect(sooner.length, [...firsts].join("\n")).toBeGreaterThanOrEqual(2);
+});
+
+it("beside the part that divides the Subnets: one write for a pool that gets all, a lack while there is one, and its end", async () => {
+  await world.subnet("shared", { subnet: "10.70.8.0/29", gateway: "10.70.8.1" });
+  const poolOwners = new ScriptedPoolOwners();
+  const parts = { subnets: startSubnets, conditions: startConditions };
+  await world.lead(parts, { events: posted, poolOwners });
+  const poolOf = async (name: string) => {
+    const { items } = await world.client.get(POOLS);
+    return items.find(
+      ({ spec }: { spec: { generated?: { application: { name: string } } } }) =>
+        spec.generated?.application.name === name,
+    );
+  };
+  const conditionsOf = async (name: string): Promise<Condition[]> => (await poolOf(name))?.status?.conditions ?? [];
+  const says = (name: string, type: string, reason: string) => async () =>
+    (await conditionsOf(name)).some((each) => each.type === type && each.reason === reason);
+  poolOwners.want("first", "u-first", { count: 3, subnets: ["shared"] });
+  await until("it is ready", says("first", "Ready", "Ready"));
+  expect(await conditionsOf("first")).toHaveLength(1);
+  poolOwners.want("second", "u-second", { count: 4, reason: "3 replicas and 1 more", subnets: ["shared"] });
+  await until("the other one lacks some", says("second", "Supplied", "SubnetFull"));
+  expect((await conditionsOf("second")).find(({ type }) => type === "Supplied")?.message).toBe(
+    'has 2 of 4 addresses wanted (3 replicas and 1 more): Subnet "shared" has 0 free of 5, 5 assigned to 2 pools',
+  );
+  await until("the Subnet says who waits", has("subnets", "shared", "Full", "True"));
+  expect((await conditionOf("subnets", "shared", "Full"))?.message).toContain("1 pool waits for 2 more");
+  poolOwners.want("first", "u-first", { count: 1, reason: "0 replicas and 1 more", subnets: ["shared"] });
+  await until("it has all", says("second", "Supplied", "Supplied"));
+  await until("no pool waits", has("subnets", "shared", "Full", "False"));
+  const { name: first } = (await poolOf("first")).metadata;
+  expect(eventsOf(first)).toEqual([]);
+  expect(eventsOf((await poolOf("second")).metadata.name)).toEqual(["Supplied"]);
 });

@@ -32,14 +32,6 @@ describe("pool-changes: a pool carries the finalizer", () => {
     expect((await world.read("ippools", "blue")).metadata.generation).toBe(1);
   });
 
-  it("also when the pool comes while the controller leads, and after the finalizer was removed", async () => {
-    await lead();
-    await world.pool("green", { subnet: "10.21.0.0/24" });
-    await until("it is marked", () => isMarked("green"));
-    await world.client.patch(`${POOLS}/green`, { metadata: { finalizers: null } });
-    await until("it is marked again", () => isMarked("green"));
-  });
-
   it("until its last address is free, and goes by the event of that", async () => {
     await world.pool("grey", { subnet: "10.22.0.0/24" });
     await world.allocate("10.22.0.9", { pool: "grey" });
@@ -84,41 +76,4 @@ describe("pool-changes: a pool carries the finalizer", () => {
     await world.release("10.23.0.9");
     await until("it is gone", () => isGone("pink"));
   });
-
-  it("which a second controller takes away when the first one died in between", async () => {
-    await world.pool("red", { subnet: "10.24.0.0/24" });
-    const first = await lead();
-    await until("it is marked", () => isMarked("red"));
-    let isDead = false;
-    first.api.before = async ({ method }) => {
-      if (method === "PATCH") isDead = true;
-      if (isDead) throw new Error("It died here");
-    };
-    await world.client.delete(`${POOLS}/red`);
-    await until("it died before the write", () => isDead);
-    await world.depose();
-    expect(await isMarked("red")).toBe(true);
-    await lead();
-    await until("it is gone", () => isGone("red"));
-  });
-
-  it("and one that is deleted before a controller has seen it is simply gone", async () => {
-    await world.pool("brief", { subnet: "10.25.0.0/24" });
-    await world.client.delete(`${POOLS}/brief`);
-    expect(await isGone("brief")).toBe(true);
-  });
-});
-
-it("a controller that leads no more takes no finalizer away", async () => {
-  await world.pool("late", { subnet: "10.26.0.0/24" });
-  const controller = await lead();
-  await until("it is marked", () => isMarked("late"));
-  controller.resign();
-  await world.client.delete(`${POOLS}/late`);
-  await until("it knows of the deletion", () => controller.caches.pools.items.get("late")?.deleting === true);
-  const calls = controller.api.calls.length;
-  const sinceMs = performance.now();
-  await until("the time of the agents is over", () => performance.now() - sinceMs > 2_500);
-  expect(controller.api.calls.slice(calls)).toEqual([]);
-  expect(await isMarked("late")).toBe(true);
 });

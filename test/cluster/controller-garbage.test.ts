@@ -11,8 +11,6 @@ import type { World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
 import { allocate, bind, openCollector, WEB } from "./collected.ts";
 
-const HASH = "0123456789abcdef0123456789abcdef";
-
 let world: World;
 let collector: LabCollector;
 let podCount = 0;
@@ -48,21 +46,6 @@ it("node-lost: a pod and its node are gone: quarantine after a grace, with who h
   ).toEqual(["IPPool blue NodeLost", "Node n1 NodeLost"]);
   await collector.gc.sweep();
   expect(collector.gc.problems.filter((line) => line.startsWith('Node "n1" is lost'))).toHaveLength(1);
-});
-
-it("node-lost: a pod that the API server still has keeps its address, whatever becomes of the node", async () => {
-  const pod = await createPod("n1");
-  await bind({ world, collector }, "10.6.0.1", pod);
-  for (const taints of [[], [lab.OUT_OF_SERVICE]]) {
-    await collector.setNode("n1", "Unknown", taints);
-    await collector.sweep();
-    collector.advance(10 * INTERVAL_MS);
-    await collector.sweep();
-    await collector.deleteNode("n1");
-    collector.advance(10 * INTERVAL_MS);
-    await collector.sweep();
-  }
-  expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
 });
 
 it("node-lost: a node that is ready is its agent's, which is told once, until that has done nothing for long", async () => {
@@ -127,18 +110,6 @@ it("node-lost: addresses of a node that is said to be out of service are free wi
   });
 });
 
-it("static-pods: a static pod without a mirror pod keeps its address as long as its node is there", async () => {
-  await collector.setNode("n1", "Unknown");
-  const pod = { ...(await createPod("n1")), uid: HASH };
-  await bind({ world, collector }, "10.6.0.1", pod);
-  await world.client.delete(lab.podPath(pod), { gracePeriodSeconds: 0 });
-  await collector.sweep(10 * INTERVAL_MS);
-  expect(await world.stateOf("10.6.0.1")).toBe("Bound n1");
-  await collector.deleteNode("n1");
-  await collector.sweep(GRACE_MS);
-  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
-});
-
 it("retention: an address retained for a deleted workload cools, and becomes free when no agent frees it", async () => {
   await allocate({ world, collector }, "10.6.0.1", { state: "Kept", workload: WEB });
   await allocate({ world, collector }, "10.6.0.2", { state: "Kept", workload: { ...WEB, uid: "alive" } });
@@ -158,35 +129,12 @@ it("retention: an address retained for a deleted workload cools, and becomes fre
   ]);
 });
 
-it("cooling-visibility: what cools on a node that is there is its agent's for its cooldown longer", async () => {
-  await collector.setNode("n1", "True");
-  await allocate({ world, collector }, "10.6.0.1");
-  await allocate({ world, collector }, "10.6.0.2", { node: "n2" });
-  await collector.sweep(GRACE_MS);
-  expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.6.0.2")]).toEqual(["Cooling n1", "free"]);
-  collector.advance(COOLDOWN_MS);
-  await collector.sweep();
-  expect(await world.stateOf("10.6.0.1")).toBe("free");
-});
-
 it("pool-changes: an allocation of a pool that is gone is legal, and reported", async () => {
   await collector.setNode("n1", "True");
   await bind({ world, collector }, "10.7.0.1", await createPod("n1"), { pool: "old" });
   await collector.sweep(10 * INTERVAL_MS);
   expect(await world.stateOf("10.7.0.1")).toBe("Bound n1");
   expect(collector.gc.problems).toEqual(['There is no IPPool "old", and 1 of its addresses is in use']);
-});
-
-it("leak: a new leader starts its observations over", async () => {
-  await allocate({ world, collector }, "10.6.0.1");
-  await collector.sweep();
-  collector.advance(10 * INTERVAL_MS);
-  await collector.lead();
-  await collector.sweep();
-  expect(await world.stateOf("10.6.0.1")).toBe("Cooling n1");
-  collector.advance(GRACE_MS);
-  await collector.sweep();
-  expect(await world.stateOf("10.6.0.1")).toBe("free");
 });
 
 it("leak: an object that is written, or whose pod is recreated, right before it is collected, stays", async () => {
@@ -272,22 +220,4 @@ it("leak: more than a page; the API server goes in the middle, and nothing is ha
   collector.api.before = async () => {};
   await collector.gc.sweep();
   expect(await countAll()).toBe(0);
-});
-
-it("leak: who leads no more writes no more", async () => {
-  await fill(60);
-  await collector.gc.sweep();
-  collector.advance(GRACE_MS);
-  let deletes = 0;
-  collector.api.before = async ({ method }) => {
-    if (method === "DELETE" && ++deletes === 10) collector.controller.resign();
-  };
-  await expect(collector.gc.sweep()).rejects.toThrow("leads no more");
-  const begun = deletes;
-  await expect(collector.gc.sweep()).rejects.toThrow("leads no more");
-  await world.depose();
-  expect(deletes).toBe(begun);
-  // Some that were under way have been carried out, or none.
-  expect(await countAll()).toBeGreaterThanOrEqual(50);
-  await collector.lead();
 });

@@ -3,12 +3,8 @@
  * Cilium are their custom resources alone.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ClusterResources } from "../../host/agent/cluster/resources.ts";
-import { ResolvedSettings } from "../../host/agent/request/definitions.ts";
 import { keepNetworks } from "../../host/controller/networks/networks-controller.ts";
 import { ApiError } from "../../host/kubernetes/kube-api.ts";
-import { openLog } from "../../host/lib/log.ts";
-import { formatPrefix } from "../../host/net/prefix.ts";
 import type { LabController, LabControllerOptions } from "../lab/cluster/controller.ts";
 import { berthObject, COORDINATORS, CRDS, NAMESPACES, NODES } from "../lab/cluster/objects.ts";
 import { applyKinds } from "../lab/cluster/workload-kinds.ts";
@@ -138,49 +134,6 @@ describe("service networks", () => {
     await remove(`${SERVICE_CIDRS}/more`);
     await expectStatus({ phase: "Synced", serviceCIDR: services });
   });
-
-  it("are kubeadm's, then the arguments of the API server, when that kind is not served", async () => {
-    await client.patch(`${COORDINATORS}/default`, { spec: { podCIDRType: "none" } });
-    await kubeadm("networking: {serviceSubnet: 10.111.0.0/16}");
-    await controlPlanePod("kube-apiserver-n1", "kube-apiserver", [
-      "kube-apiserver",
-      "--service-cluster-ip-range",
-      "10.112.0.0/16",
-    ]);
-    await start((api) => {
-      api.before = async ({ path, method }) => {
-        if (path !== SERVICE_CIDRS) return;
-        throw new ApiError({ status: 404, reason: "NotFound", operation: `${method} ${path}`, message: "unknown" });
-      };
-    });
-    await expectStatus({ phase: "Synced", serviceCIDR: ["10.111.0.0/16"] });
-    await remove(`${SYSTEM}/configmaps/kubeadm-config`);
-    await expectStatus({ phase: "Synced", serviceCIDR: ["10.112.0.0/16"] });
-    await remove(`${SYSTEM}/pods/kube-apiserver-n1`);
-    await expectStatus({
-      phase: "NotReady",
-      serviceCIDR: [],
-      reason: expect.stringContaining("pods of kube-apiserver"),
-    });
-  });
-
-  it("that may not be read are named, and what was known stays", async () => {
-    const status = { phase: "Synced", reason: "", serviceCIDR: ["10.99.0.0/16"], overlayPodCIDR: [] };
-    await client.patch(`${COORDINATORS}/default`, { spec: { podCIDRType: "none" } });
-    await client.patch(`${COORDINATORS}/default/status`, { status });
-    const controller = await start((api) => {
-      api.before = async ({ path, method }) => {
-        if (path !== SERVICE_CIDRS) return;
-        throw new ApiError({ status: 403, reason: "Forbidden", operation: `${method} ${path}`, message: "no right" });
-      };
-    });
-    await expectStatus({ phase: "NotReady", serviceCIDR: ["10.99.0.0/16"] });
-    const { reason } = await statusNow();
-    expect(reason).toContain(
-      "serviceCIDR: ServiceCIDR objects cannot be read: Cannot follow ServiceCIDR objects: no right",
-    );
-    expect(controller.problems("networks")).toContain(`Coordinator "default" is not ready: ${reason}`);
-  });
 });
 
 describe("pod networks", () => {
@@ -267,56 +220,7 @@ describe("pod networks", () => {
   });
 });
 
-it("an agent follows it without a restart", async () => {
-  await client.patch(`${COORDINATORS}/default`, { spec: { podCIDRType: "none" } });
-  const { client: api } = await start();
-  const log = openLog("test", "silent");
-  const resources = new ClusterResources({
-    ...{ api, log, node: "n1", configNamespace: "kube-system", random: Math.random },
-    ...{ onChange: () => {}, onPod: () => {}, onNode: () => {}, onWanted: () => {} },
-  });
-  resources.start();
-  try {
-    const resolved = new ResolvedSettings();
-    const settings = () => resolved.of(undefined, resources.state.snapshot);
-    const hasServices = (networks: readonly string[]) => () =>
-      settings().serviceCIDR.map(formatPrefix).join() === networks.join();
-    await until("the agent has the services", hasServices(services));
-    await serviceCidr("172.31.1.0/24");
-    const [v4 = "", v6 = ""] = services;
-    await until("the agent has the new ones, too", hasServices([v4, "172.31.1.0/24", v6]));
-    await client.patch(`${COORDINATORS}/default`, { spec: { serviceCIDR: ["10.53.0.0/16"] } });
-    await until("the agent has the specification's", hasServices(["10.53.0.0/16"]));
-  } finally {
-    await resources.close();
-  }
-});
-
 describe("the status", () => {
-  it("has what the specification says, key by key, and is not written when it says so already", async () => {
-    const spec = { overlayPodCIDR: ["10.50.0.0/16"] };
-    await client.patch(`${COORDINATORS}/default`, { spec });
-    const controller = await start();
-    await expectStatus({ phase: "Synced", overlayPodCIDR: ["10.50.0.0/16"], serviceCIDR: services });
-    expect(controller.api.takeWrites()).toEqual(["PATCH"]);
-    // A source changes without effect: this is of no key that is read.
-    await kubeadm("networking: {podSubnet: 10.244.0.0/16}");
-    await client.patch(`${COORDINATORS}/default`, { metadata: { annotations: { who: "cares" } } });
-    await client.patch(`${COORDINATORS}/default`, { spec: { overlayPodCIDR: ["10.52.0.0/16"] } });
-    await expectStatus({ phase: "Synced", overlayPodCIDR: ["10.52.0.0/16"] });
-    expect(controller.api.takeWrites()).toEqual(["PATCH"]);
-  });
-
-  it("that is edited by hand is written again", async () => {
-    await kubeadm("networking: {podSubnet: 10.244.0.0/16}");
-    await start();
-    await expectStatus({ phase: "Synced", overlayPodCIDR: ["10.244.0.0/16"] });
-    await client.patch(`${COORDINATORS}/default/status`, {
-      status: { overlayPodCIDR: ["0.0.0.0/0"], phase: null },
-    });
-    await expectStatus({ phase: "Synced", overlayPodCIDR: ["10.244.0.0/16"] });
-  });
-
   it("is not written over an object that has changed meanwhile: the precondition refuses, and it is compared again", async () => {
     await kubeadm("networking: {podSubnet: 10.244.0.0/16}");
     let isFirst = true;
@@ -349,18 +253,5 @@ describe("the status", () => {
     await until("the problem is reported", () => controller.problems("networks").includes(problem));
     await expectStatus({ serviceCIDR: services });
     await until("the problem has gone", () => !controller.problems("networks").includes(problem));
-  });
-
-  it("is left alone by one who leads no more", async () => {
-    const controller = await start();
-    await expectStatus({ serviceCIDR: services });
-    controller.resign();
-    controller.api.takeWrites();
-    await kubeadm("networking: {podSubnet: 10.244.0.0/16}");
-    // The next one sees the same change, and writes: by then the first would have.
-    const next = await start();
-    await expectStatus({ phase: "Synced", overlayPodCIDR: ["10.244.0.0/16"] });
-    expect(controller.api.takeWrites()).toEqual([]);
-    expect(next.api.takeWrites()).toEqual(["PATCH"]);
   });
 });

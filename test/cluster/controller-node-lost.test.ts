@@ -17,8 +17,8 @@ import type { World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
 import { NO_AUDIT } from "../world/no-audit.ts";
 import { recordLog } from "../world/recorded-log.ts";
-import { ip, mac } from "../world/values.ts";
-import { openCollector, WEB } from "./collected.ts";
+import { mac } from "../world/values.ts";
+import { openCollector } from "./collected.ts";
 
 const MAC = mac("02:00:00:00:00:07");
 const LINK = { netnsPath: "/proc/self/ns/net", index: 2, name: "uplink", mac: mac("0a:00:00:00:00:01") };
@@ -202,63 +202,6 @@ it("node-lost: the lost node comes back while another one asks: its live pod has
   expect(await world.stateOf("10.6.0.2")).toBe("free");
 });
 
-it("node-lost: the lost node is said to be out of service while another one asks: free, and not made again", async () => {
-  const [one, two] = [await openNode("n1"), await openNode("n2")];
-  await startPod(two, "10.6.0.9");
-  await loseNode(one, [await startPod(one, "10.6.0.1")]);
-  await waitNodeLost();
-  answering.add("10.6.0.1");
-  await until("n2 is told", async () => (await two.rows()).length === 2);
-  await ask(two);
-  expect([await world.stateOf("10.6.0.1"), (await two.rows()).length]).toEqual(["Quarantined n2", 2]);
-  await collector.setNode("n1", "Unknown", [lab.OUT_OF_SERVICE]);
-  await collector.gc.checkDue();
-  await until("n2 forgets it", async () => (await two.rows()).length === 1);
-  await two.reconcile();
-  expect(await world.stateOf("10.6.0.1")).toBe("free");
-});
-
-it("conflict: the node chosen to probe is lost, too: the next one is chosen, and one that cannot probe is replaced in time", async () => {
-  const [one, two, three] = [await openNode("n1"), await openNode("n2"), await openNode("n3")];
-  await startPod(two, "10.6.0.8");
-  const [own, lost] = [await startPod(three, "10.6.0.9"), await startPod(one, "10.6.0.1")];
-  await loseNode(one, [lost]);
-  await waitNodeLost();
-  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n2");
-  // n2 finds no link: after three times nodeLost it is n3's turn.
-  await collector.sweep(3 * NODE_LOST_MS);
-  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n3");
-  await loseNode(three, [own]);
-  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n2");
-  await ask(two);
-  expect(await world.stateOf("10.6.0.1")).toBe("free");
-});
-
-it("node-lost: the node chosen to probe cannot, no other one can, and the lost node is back: it confirms", async () => {
-  const [one, two] = [await openNode("n1"), await openNode("n2")];
-  const [last, gone] = [await startPod(two, "10.6.0.9"), await startPod(one, "10.6.0.1")];
-  await loseNode(one, [gone]);
-  await waitNodeLost();
-  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n2");
-  await until("n2 is told", async () => (await two.rows()).length === 2);
-  await two.detach(last);
-  await collector.sweep(3 * NODE_LOST_MS);
-  expect(await world.stateOf("10.6.0.1"), "n1 is not back").toBe("Quarantined n2");
-  await collector.setNode("n1", "True");
-  one.wipe();
-  await one.start();
-  await collector.sweep();
-  await collector.sweep(3 * NODE_LOST_MS);
-  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
-  await one.reconcile();
-  one.advance(GRACE_MS);
-  await one.reconcile();
-  one.advance(COOLDOWN_MS);
-  await one.reconcile();
-  await until("n2 forgets it", async () => (await two.rows()).every((row) => !row.startsWith("10.6.0.1 ")));
-  expect(await world.stateOf("10.6.0.1")).toBe("free");
-});
-
 it("conflict: no node attaches from the pool: the address stays, and the controller says so", async () => {
   const one = await openNode("n1");
   await loseNode(one, [await startPod(one, "10.6.0.1")]);
@@ -276,32 +219,4 @@ it("conflict: no node attaches from the pool: the address stays, and the control
   await collector.sweep();
   expect(await world.stateOf("10.6.0.1")).toBe("free");
   await collector.deleteNode("n1");
-});
-
-it("node-lost: a set has moved to another pool: what its member had on the lost node is asked for, and free when it is silent", async () => {
-  const [one, two, three] = [await openNode("n1"), await openNode("n2"), await openNode("n3")];
-  await startPod(three, "10.6.0.9");
-  collector.liveness.set(WEB.uid, "alive");
-  const before = await lab.createPod(world.client, { name: "web-0", node: "n1" });
-  await one.attach("10.6.0.1", before, { workload: WEB });
-  await until("the controller knows it", () => collector.controller.caches.allocations.items.has("10.6.0.1"));
-  await loseNode(one, [before]);
-  expect(await world.spec("10.6.0.1")).toMatchObject({ state: "Quarantined", workload: { uid: WEB.uid } });
-  // No pod of the member has another address: the next one may come back for this one.
-  await waitNodeLost();
-  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
-  const after = await lab.createPod(world.client, { name: "web-0", node: "n2" });
-  const green = { space: "", ip: ip("10.7.0.1"), prefixLength: 16, pool: "green", ifName: "eth0" };
-  await two.attach("10.7.0.1", after, { workload: WEB, proposals: [green] });
-  await until("the controller knows it", () => collector.controller.caches.allocations.items.has("10.7.0.1"));
-  await waitNodeLost();
-  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n3");
-  answering.add("10.6.0.1");
-  await until("n3 is told", async () => (await three.rows()).length === 2);
-  await ask(three);
-  expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n3");
-  answering.clear();
-  three.advance(QUARANTINE_PROBE_MAX_MS);
-  await ask(three);
-  expect([await world.stateOf("10.6.0.1"), await world.stateOf("10.7.0.1")]).toEqual(["free", "Bound n2"]);
 });

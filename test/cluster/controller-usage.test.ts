@@ -3,8 +3,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startShares } from "../../host/controller/usage/full-namespaces.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
-import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
-import { USAGE_FRESH_MS } from "../../host/registry/kubernetes/pool-usage.ts";
 import { decodeIpPoolUsage, type IpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import type { LabController, LabControllerOptions } from "../lab/cluster/controller.ts";
 import { ALLOCATIONS, BERTH, COORDINATORS, POOLS } from "../lab/cluster/objects.ts";
@@ -58,29 +56,6 @@ describe("exhaustion: a pool's usage has an object of its own", () => {
     expect(metadata.ownerReferences).toMatchObject([{ kind: "IPPool", name: "blue", uid, controller: true }]);
   });
 
-  it("which follows at once when much changes, and IPPool itself says the counts of before", async () => {
-    await world.pool("green", { subnet: "10.21.0.0/24", ips: ["10.21.0.1-10.21.0.10"] });
-    await start();
-    await until("it is counted", async () => (await read("green"))?.usage.total === 10);
-    await until("the pool, too", async () => (await world.client.get(`${POOLS}/green`)).status?.total === 10);
-    for (let last = 1; last <= 5; last++) await allocate("green", `10.21.0.${last}`);
-    await until("the object follows", async () => (await read("green"))?.usage.bound === 5);
-    expect((await world.client.get(`${POOLS}/green`)).status).toMatchObject({ total: 10, used: 0 });
-  });
-
-  it("pool-changes: which names the ranges that it was made for, and is written again when they change", async () => {
-    await world.pool("grey", { subnet: "10.22.0.0/24", ips: ["10.22.0.1-10.22.0.8"] });
-    await allocate("grey", "10.22.0.8");
-    await start();
-    await until("it is counted", async () => (await read("grey"))?.usage.bound === 1);
-    const before = await read("grey");
-    await world.client.patch(`${POOLS}/grey`, { spec: { ips: ["10.22.0.1-10.22.0.4"] } });
-    await until("it is counted again", async () => (await read("grey"))?.usage.total === 4);
-    const after = await read("grey");
-    expect(after?.usage).toMatchObject({ total: 4, free: 4, bound: 1, outside: 1 });
-    expect(after?.usage.rangesHash).not.toBe(before?.usage.rangesHash);
-  });
-
   it("which goes with its pool", async () => {
     await world.pool("brown", { subnet: "10.23.0.0/24" });
     await start();
@@ -123,40 +98,6 @@ describe("a second controller", () => {
     const writes = api.calls.filter((call) => !call.startsWith("GET"));
     expect(writes.sort()).toEqual(["PATCH ippools/red/status", "PUT ippoolusages/red"]);
   });
-
-  it("continues where one died between two writes", async () => {
-    await world.pool("one", { subnet: "10.28.0.0/24" });
-    await world.pool("two", { subnet: "10.29.0.0/24" });
-    const dead = new Error("It died here");
-    let isDead = false;
-    const first = await start((api) => {
-      api.before = async ({ method, path }: KubeCall) => {
-        if (isDead || (method === "POST" && path.endsWith("ippoolusages"))) {
-          // The first write of the two is carried out, nothing after it.
-          if (isDead) throw dead;
-          isDead = true;
-        }
-      };
-    });
-    await until("one of them is there", async () => ((await read("one")) ?? (await read("two"))) !== undefined);
-    await until("and the other failed", () => first.problems("usage").length > 0);
-    await first.close();
-    expect([await read("one"), await read("two")].filter((each) => each === undefined)).toHaveLength(1);
-    await start();
-    await until("both are there", async () => (await read("one"))?.usage.total === (await read("two"))?.usage.total);
-  });
-
-  it("that has lost its lead writes nothing", async () => {
-    const controller = await start();
-    await until("it has begun", () => controller.api.calls.some((call) => call.startsWith("GET ippoolusages")));
-    controller.resign();
-    const before = controller.api.calls.length;
-    await world.pool("late", { subnet: "10.30.0.0/24" });
-    await until("it knows the pool", () => controller.caches.pools.items.has("late"));
-    await controller.close();
-    expect(controller.api.calls.slice(before).filter((call) => !call.startsWith("GET"))).toEqual([]);
-    expect(await read("late")).toBeUndefined();
-  });
 });
 
 describe("a usage object that was edited by hand", () => {
@@ -175,21 +116,6 @@ describe("a usage object that was edited by hand", () => {
 });
 
 describe("an agent", () => {
-  it("reads the object on demand, once while nothing is new, and does without one", async () => {
-    await world.pool("read", { subnet: "10.32.0.0/22" });
-    await allocate("read", "10.32.0.9");
-    const agent = await world.openRegistry();
-    expect(await agent.registry.readUsageSummary("read")).toBeUndefined();
-    await start();
-    await until("it is counted", async () => (await read("read"))?.usage.bound === 1);
-    agent.clockMs += USAGE_FRESH_MS;
-    const [first, second] = await Promise.all([1, 2].map(() => agent.registry.readUsageSummary("read")));
-    expect(first).toMatchObject({ total: 1_022, free: 1_021, bound: 1 });
-    expect(second).toBe(first);
-    expect(await agent.registry.readUsageSummary("read")).toBeUndefined();
-    expect(agent.api.calls).toEqual(["GET ippoolusages/read", "GET ippoolusages/read"]);
-  });
-
   it("cooling-visibility: that learns from it of a pool at 80 % shows what cools there", async () => {
     await world.pool("tight", { subnet: "10.33.0.0/22", ips: ["10.33.0.1-10.33.0.10"] });
     for (let last = 1; last <= 8; last++) await allocate("tight", `10.33.0.${last}`);
@@ -210,16 +136,6 @@ describe("an agent", () => {
     await agent.registry.idle();
     expect(await stateOf("10.33.0.10")).toBe("Cooling");
   });
-});
-
-it("the status of a pool that an agent marks as wanted keeps its mark", async () => {
-  await world.pool("busy", { subnet: "10.31.0.0/24" });
-  const wanted = "2026-11-20T04:00:00Z";
-  await world.client.patch(`${POOLS}/busy/status`, { status: { wanted } });
-  await start();
-  await until("the counts are there", async () => (await world.client.get(`${POOLS}/busy`)).status?.total === 254);
-  expect((await world.client.get(`${POOLS}/busy`)).status).toMatchObject({ wanted, total: 254, used: 0 });
-  expect(await counts("busy")).toEqual({ bound: 0, cooling: 0, free: 254, total: 254 });
 });
 
 it("the Coordinator lists namespaces at their limit of addresses, beside its other status", async () => {

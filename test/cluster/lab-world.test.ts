@@ -6,7 +6,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ALLOCATIONS, boundObject, podPath } from "../lab/cluster/objects.ts";
-import { forceDelete, requestNodeToken } from "../lab/cluster/rights.ts";
+import { forceDelete } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { createNetns } from "../lab/netns.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -52,39 +52,6 @@ it("a pod is bound, runs with the ledger's addresses, finishes and goes", async 
   );
   await forceDelete(world.client, "10.6.0.10");
   await world.untilClean();
-});
-
-it("only that very pod is deleted", async () => {
-  const pod = await world.createPod({ name: "web-1", node: "n1" });
-  await expect(world.deletePod({ ...pod, uid: "00000000-0000-0000-0000-000000000000" })).rejects.toMatchObject({
-    status: 409,
-  });
-  await world.deletePod(pod);
-});
-
-it("network definitions are a kind", async () => {
-  const path = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
-  const made = await world.client.create(path, {
-    apiVersion: "k8s.cni.cncf.io/v1",
-    kind: "NetworkAttachmentDefinition",
-    metadata: { name: "lan" },
-    spec: { config: "{}" },
-  });
-  expect(made.spec.config).toBe("{}");
-});
-
-it("agents may claim, and may not touch pods", async () => {
-  const agent = await world.plane.openClient({ token: await requestNodeToken(world.client, "n1") });
-  try {
-    await agent.create(ALLOCATIONS, allocation("10.6.0.11", "u1"));
-    await agent.delete(`${ALLOCATIONS}/10.6.0.11`);
-    const pod = await world.createPod({ name: "web-2", node: "n1" });
-    expect((await agent.get(podPath(pod))).metadata.uid).toBe(pod.uid);
-    await expect(agent.delete(podPath(pod))).rejects.toMatchObject({ status: 403 });
-    await world.deletePod(pod);
-  } finally {
-    agent.close();
-  }
 });
 
 it("agents find no namespace of the machine but that of their pods", async () => {

@@ -13,7 +13,6 @@ import { borrowPlane } from "./borrow-plane.ts";
 const TIMINGS = { durationMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 };
 /** Longest wait, on a machine that has much else to do. */
 const PATIENCE_MS = 30_000;
-const LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
 interface Candidate {
   readonly name: string;
@@ -92,22 +91,6 @@ const logDuration = (text: string, ms: number) =>
   console.log(`lease (3 s, 2 s, 0.4 s): ${text} after ${ms.toFixed(0)} ms`);
 
 describe("a Lease on a real API server", () => {
-  it("is handed over at once by a leader that stops", async () => {
-    const { a, b, lease } = await openTwo();
-    const startMs = performance.now();
-    await a.election.close();
-    await until(() => b.election.isLeading, "the other one leads", PATIENCE_MS);
-    const tookMs = (b.terms[0]?.fromMs ?? Number.NaN) - startMs;
-    logDuration("the next one led after a clean stop", tookMs);
-    // Sooner than the Lease would end, which the leader had renewed at most one retry before.
-    expect(tookMs).toBeLessThan(TIMINGS.durationMs - TIMINGS.retryMs);
-    expect(overlaps([a, b])).toEqual([]);
-    const { spec } = await plane.client.get(`${LEASES}/${lease}`);
-    expect(spec).toMatchObject({ holderIdentity: "b", leaseDurationSeconds: 3, leaseTransitions: 1 });
-    await b.election.close();
-    expect((await plane.client.get(`${LEASES}/${lease}`)).spec.holderIdentity).toBeUndefined();
-  });
-
   it.each(["refused", "silent"] as const)(
     "passes on when the leader is cut off (%s), and the leader has stopped before",
     async (kind) => {
@@ -138,21 +121,6 @@ describe("a Lease on a real API server", () => {
       expect(b.election.isLeading).toBe(true);
     },
   );
-
-  it("has no holder while the API server is away for longer than it lasts, and then has one again", async () => {
-    const { a, b } = await openTwo();
-    await plane.server.stop();
-    await until(() => !a.election.isLeading, "the leader has stopped", PATIENCE_MS);
-    await sleep(TIMINGS.durationMs);
-    expect(b.election.isLeading).toBe(false);
-    await plane.server.start();
-    const startMs = performance.now();
-    await until(() => a.election.isLeading || b.election.isLeading, "one of them leads", PATIENCE_MS);
-    logDuration("one led when the API server was back", performance.now() - startMs);
-    await sleep(TIMINGS.durationMs / 2);
-    await until(() => [a, b].filter(({ election }) => election.isLeading).length === 1, "one leads", PATIENCE_MS);
-    expect(overlaps([a, b])).toEqual([]);
-  });
 
   it("has one leader after etcd was restored from a copy in which another one led", async () => {
     const { a, b } = await openTwo();

@@ -87,22 +87,6 @@ describe("filters", () => {
     return { brief, refusal };
   }
 
-  it("disable", async () => {
-    await selecting.pool("f-off", { subnet: "10.10.0.0/24", disable: true });
-    expect(await refusalOf("f-off")).toBe("is disabled (spec.disable)");
-  });
-
-  it("family", async () => {
-    await selecting.pool("f-six", { subnet: "fd00:6::/64" });
-    expect(await refusalOf("f-six")).toBe("is an IPv6 pool, not IPv4");
-  });
-
-  it("nodeName", async () => {
-    await selecting.pool("f-node", { subnet: "10.11.0.0/24", nodeName: ["n2"] });
-    expect(await refusalOf("f-node")).toBe(`nodeName is "n2", this node is "${NODE}"`);
-    expect(await briefOf("f-node")).toBe("is for other nodes (spec.nodeName)");
-  });
-
   it("nodeAffinity, by the labels that the node has now", async () => {
     await selecting.pool("f-zone", { subnet: "10.12.0.0/24", nodeAffinity: { matchLabels: { zone: "b" } } });
     expect(await refusalOf("f-zone")).toContain("nodeAffinity does not match");
@@ -171,13 +155,6 @@ describe("filters", () => {
     await selecting.pool("f-edit", good);
     await expect.poll(again, { timeout: 30_000 }).toMatchObject({ addresses });
   });
-
-  it("of two pools that partly overlap one is passed over", async () => {
-    await selecting.pool("f-a", { subnet: "10.19.0.0/16" });
-    await selecting.pool("f-b", { subnet: "10.19.1.0/24" });
-    expect(await refusalOf("f-b")).toContain("is refused: its subnet 10.19.1.0/24 partly overlaps 10.19.0.0/16");
-    for (const name of ["f-a", "f-b"]) await world.client.delete(`${POOLS}/${name}`);
-  });
 });
 
 it("a pod of a namespace that has its share of addresses gets none, until it may have more", async () => {
@@ -217,76 +194,11 @@ describe("several NICs", () => {
     ...rest,
   });
 
-  it.each([
-    ["the comma list", "blue,infra/green@data"],
-    ["the JSON list", JSON.stringify([{ name: "blue" }, { name: "green", namespace: "infra", interface: "data" }])],
-  ])("%s names them, and entries without interface follow it", async (_what, networks) => {
-    const ippools = [{ ipv4: ["p-ippools"] }, { ipv4: ["p-ippool"] }, { ipv4: ["p-other"] }];
-    const pod = await world.createPod({
-      node: NODE,
-      name: `p${++pods}`,
-      annotations: { ippools, [NETWORKS]: networks },
-    });
-    const given = [];
-    for (const ifName of ["eth0", "net1", "data"]) given.push(...(await selecting.add(pod, { ifName })).pools);
-    expect(given).toEqual(["p-ippools", "p-ippool", "p-other"]);
-  });
-
   it("the default network of a pod has the names of its definition", async () => {
     await applyDefinition(world.client, "kube-system", "core", berth("p-conf", { name: "inner" }));
     await selecting.pool("d-core", { subnet: "10.20.0.0/24", multusName: ["kube-system/core"] });
     const annotations = { ...only("d-core"), [DEFAULT_NETWORK]: "core" };
     await expect.poll(() => poolOf({ annotations }, { network: "inner" }), { timeout: 30_000 }).toEqual(["d-core"]);
     await expect(poolOf({ annotations: only("d-core") }, { network: "inner" })).rejects.toMatchObject({ code: 100 });
-  });
-
-  it("the Coordinator's defaults lie below what a definition says", async () => {
-    const chain = (mode: string | undefined) => [
-      ...[
-        { type: "macvlan", ipam: { type: "berth" } },
-        { type: "coordinator", ...(mode === undefined ? {} : { mode }) },
-      ],
-    ];
-    await applyDefinition(world.client, "shop", "chained", { cniVersion: "1.0.0", plugins: chain("underlay") });
-    await applyDefinition(world.client, "infra", "chained", { cniVersion: "1.0.0", plugins: chain(undefined) });
-    const spec = { mode: "disable", hostRuleTable: 700 };
-    const coordinator = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" }, spec };
-    await world.client.apply(COORDINATOR, coordinator);
-    const networks = [{ name: "chained" }, { name: "chained", namespace: "infra" }];
-    const pod = { namespace: "shop", name: "x", labels: {}, annotations: { networks } };
-    const modeOf = (ifName: string) => {
-      const { mode, hostRuleTable } = selecting.node.cluster.ipam.networks.settingsFor({
-        ifName,
-        network: "chained",
-        pod,
-      });
-      return [mode, hostRuleTable];
-    };
-    await expect
-      .poll(() => [modeOf("net1"), modeOf("net2")], { timeout: 30_000 })
-      .toEqual([
-        ["underlay", 700],
-        ["disable", 700],
-      ]);
-    await world.client.delete(COORDINATOR);
-    await expect.poll(() => modeOf("net2"), { timeout: 30_000 }).toEqual(["auto", 500]);
-  });
-});
-
-describe("vendor-conf", () => {
-  it("a change holds without a restart; a bad one keeps the last good one, and is reported", async () => {
-    await selecting.pool("v-six", { subnet: "fd00:7::/64" });
-    const annotations = { ippool: { ipv4: ["p-other"], ipv6: ["v-six"] } };
-    expect(await poolOf({ annotations })).toEqual(["p-other"]);
-    await selecting.settings({ enableIPv6: true });
-    expect(await poolOf({ annotations })).toEqual(["p-other", "v-six"]);
-    await world.settings({ enableIPv6: "perhaps" });
-    const problems = () => selecting.node.cluster.resources.state.problems.join();
-    await expect.poll(problems, { timeout: 30_000 }).toMatch(/vendor-conf.*enableIPv6.*perhaps/);
-    expect(await poolOf({ annotations })).toEqual(["p-other", "v-six"]);
-    expect(selecting.node.cluster.readiness().ready).toBe(true);
-    await selecting.settings({});
-    expect(await poolOf({ annotations })).toEqual(["p-other"]);
-    expect(problems()).toBe("");
   });
 });

@@ -18,13 +18,13 @@ export interface Workload {
   readonly controller: lab.OwnerReference;
 }
 
+const WANTED = { wanted: 2, reason: "1 replica and 1 more" };
+
 interface PoolOptions {
   /** Default: blue, of 10.6.0.0/24. */
   readonly subnet?: string;
   readonly network?: string;
   readonly ips?: readonly string[];
-  readonly wanted?: number;
-  readonly reason?: string;
   readonly nic?: string;
 }
 
@@ -48,13 +48,9 @@ export class SubnetPools {
     const world = await startWorld({ startPlane: borrowPlane, settings: { allocationCooldown: "30s" } });
     const controller = await openAsController(world.plane);
     world.defer(() => controller.close());
-    for (const [name, subnet] of Object.entries({ blue: "10.6.0.0/24", green: "10.7.0.0/24", six: "fd06::/64" }))
+    for (const [name, subnet] of Object.entries({ blue: "10.6.0.0/24", green: "10.7.0.0/24" }))
       await world.subnet(name, { subnet });
     return new SubnetPools(world, controller);
-  }
-
-  settings(settings: object): Promise<void> {
-    return this.world.settings({ allocationCooldown: "30s", ...settings });
   }
 
   /** A Deployment and its ReplicaSet. */
@@ -68,17 +64,10 @@ export class SubnetPools {
     return { application, controller };
   }
 
-  async statefulSet(name: string): Promise<Workload> {
-    const application = await lab.createWorkload(this.world.client, "StatefulSet", name, { replicas: 1 });
-    const { namespace: _, ...controller } = application;
-    return { application, controller };
-  }
-
   /** Empty, as the controller makes it, and then filled. */
   async pool(name: string, { application }: Workload, options: PoolOptions = {}): Promise<void> {
-    const { subnet = "blue", network = "10.6.0.0/24", nic = "eth0", wanted = 2, ips } = options;
-    const { reason = "1 replica and 1 more" } = options;
-    const generated = { subnet, application, interface: nic, reclaim: true, wanted, reason };
+    const { subnet = "blue", network = "10.6.0.0/24", nic = "eth0", ips } = options;
+    const generated = { subnet, application, interface: nic, reclaim: true, ...WANTED };
     await this.#controller.create(lab.POOLS, lab.berthObject("IPPool", name, { subnet: network, ips: [], generated }));
     if (ips !== undefined) await this.fill(name, ips);
   }
@@ -116,7 +105,7 @@ export async function known(node: AgentNode, pool: string, ranges: number): Prom
 }
 
 /** Begins an ADD, and resolves when it waits for pools. */
-export async function beginWaiting(node: AgentNode, pod: lab.LabPod, ifName = "eth0"): Promise<Waiting> {
+export async function beginWaiting(node: AgentNode, pod: lab.LabPod): Promise<Waiting> {
   const { resources } = node.cluster;
   if (!(resources instanceof ClusterResources)) throw new Error("This node has no cluster");
   const begun = Promise.withResolvers<void>();
@@ -125,7 +114,7 @@ export async function beginWaiting(node: AgentNode, pod: lab.LabPod, ifName = "e
     begun.resolve();
     return changed(signal, wait);
   });
-  const answer = node.add(pod, { ifName });
+  const answer = node.add(pod);
   answer.catch(() => {});
   try {
     await Promise.race([begun.promise, answer.then(() => expect.fail("It did not wait"))]);

@@ -3,11 +3,8 @@
  * shrunk, reclaimed, taken over (docs/subnets.md).
  */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { readSubnetState } from "../../host/agent/cluster/ipam.ts";
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
-import { PoolWrites } from "../../host/controller/pool-writes.ts";
 import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
-import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 import type { LabControllerOptions } from "../lab/cluster/controller.ts";
 import { BERTH, POOLS, SETTINGS } from "../lab/cluster/objects.ts";
@@ -98,32 +95,6 @@ test("a pool is created for a workload, filled, grown, shrunk and deleted with i
   expect(controller.problems("subnets")).toEqual([]);
 }, 120_000);
 
-test("with very many nodes new pools wait for one another, the Subnet and an agent say how many, and a pool that grows does not", async () => {
-  await world.subnet("blue", { subnet: "10.9.0.0/24" });
-  // Two writes a second.
-  const poolWrites = new PoolWrites({ nodes: () => 200_000, nowMs: () => performance.now() });
-  const controller = await lead({ poolWrites });
-  poolOwners.want("old", "u-old", { count: 1 });
-  await untilDivided({ old: ["10.9.0.1"] });
-  const names = Array.from({ length: 12 }, (_, index) => `w${index + 10}`);
-  for (const name of names) poolOwners.want(name, `u-${name}`, { count: 2 });
-  poolOwners.want("old", "u-old", { count: 2 });
-  const api = { call: ({ path }: { readonly path: string }) => world.client.get(path) } as unknown as KubeApi;
-  const question = { name: "blue", namespace: "shop", labels: {} };
-  await eventually(async () => {
-    const state = await readSubnetState(api, question, new AbortController().signal);
-    expect(state).toMatchObject({ kind: "there", waiting: expect.toSatisfy((waiting: number) => waiting > 0) });
-  });
-  await eventually(async () => expect((await division()).old).not.toEqual(["10.9.0.1"]));
-  expect(Object.keys(await division()).length).toBeLessThan(names.length);
-  await eventually(async () => {
-    const { waiting, pools: assigned } = (await world.read("subnets", "blue")).status;
-    expect([waiting, assigned.length]).toEqual([0, names.length + 1]);
-  });
-  expect(Object.keys(await division()).toSorted()).toEqual(["old", ...names]);
-  expect(controller.problems("subnets")).toEqual([]);
-}, 120_000);
-
 test("a full Subnet: an event on the workload in numbers, and the addresses as soon as another one gives them back", async () => {
   await world.subnet("blue", { subnet: "10.9.0.0/29", gateway: "10.9.0.1" });
   await lead();
@@ -142,31 +113,6 @@ test("a full Subnet: an event on the workload in numbers, and the addresses as s
   });
   poolOwners.end("u-a");
   await untilDivided({ b: ["10.9.0.3-10.9.0.6"] });
-}, 120_000);
-
-test("Subnets in the order written, edited and deleted; what a pool by hand takes is made up for", async () => {
-  await world.subnet("blue", { subnet: "10.9.0.0/24", ips: ["10.9.0.8-10.9.0.9"] });
-  const green = await world.subnet("green", { subnet: "10.8.0.0/24" });
-  await lead();
-  poolOwners.want("a", "u-a", { count: 4, subnets: ["blue", "green"] });
-  await eventually(async () =>
-    expect((await pools()).map(({ spec }) => spec.ips).sort()).toEqual([["10.8.0.2-10.8.0.3"], ["10.9.0.8-10.9.0.9"]]),
-  );
-  const forHand = { subnet: "10.8.0.0/24", ips: ["10.8.0.0-10.8.0.127"] };
-  await world.pool("by-hand", forHand);
-  await eventually(async () =>
-    expect((await pools()).map(({ spec }) => spec.ips).sort()).toEqual([
-      ...[forHand.ips, ["10.8.0.128-10.8.0.129"], ["10.9.0.8-10.9.0.9"]],
-    ]),
-  );
-  await world.client.patch(`${BERTH}/subnets/blue`, {
-    spec: { ips: ["10.9.0.8-10.9.0.20"], excludeIPs: ["10.9.0.9"] },
-  });
-  await eventually(async () => expect((await pools()).flatMap(({ spec }) => spec.ips)).toContain("10.9.0.10"));
-  await world.client.delete(`${BERTH}/subnets/green`);
-  expect((await world.read("subnets", "green")).metadata).toMatchObject({ uid: green });
-  poolOwners.want("a", "u-a", { count: 3, subnets: ["blue"] });
-  await eventually(async () => expect(await world.read("subnets", "green")).toBeUndefined());
 }, 120_000);
 
 test("two that lead at once, both families, 20 workloads: each has its own addresses, and neither stands in the other's way for long", async () => {
@@ -237,37 +183,3 @@ test("a Subnet for some namespaces gives others nothing, and gives them a pool a
   await world.client.patch("/api/v1/namespaces/shop", { metadata: { labels: { team: null } } });
   expect(controller.problems("subnets")).toEqual([]);
 });
-
-test("a deleted Subnet that cannot be read goes when its last pool has gone: with a wrong specification, and with a wrong status", async () => {
-  await world.subnet("blue", { subnet: "10.9.0.0/24" });
-  await world.subnet("green", { subnet: "10.8.0.0/24" });
-  const controller = await lead();
-  poolOwners.want("a", "u-a", { count: 2 });
-  poolOwners.want("b", "u-b", { count: 2, subnets: ["green"] });
-  await untilDivided({ a: ["10.9.0.2-10.9.0.3"], b: ["10.8.0.2-10.8.0.3"] });
-  // The API server compares neither two ranges nor the ends of one.
-  await world.client.patch(`${BERTH}/subnets/blue`, { spec: { ips: ["10.9.0.2-10.9.0.9", "10.9.0.5"] } });
-  const { status } = await world.read("subnets", "green");
-  const [pool] = status.pools;
-  const backwards = [{ ...pool, ips: ["10.8.0.3-10.8.0.2"] }];
-  await world.client.patch(`${BERTH}/subnets/green/status`, { status: { pools: backwards } });
-  for (const name of ["blue", "green"]) await world.client.delete(`${BERTH}/subnets/${name}`);
-  const unread = expect.stringContaining('Subnet "green" assigns no addresses, because its status is invalid');
-  await eventually(async () => {
-    expect(controller.problems("subnets")).toEqual([unread]);
-    // A round comes with each change.
-    for (const name of ["blue", "green"])
-      await world.client.patch(`${BERTH}/subnets/${name}`, {
-        metadata: { labels: { at: String(performance.now()) } },
-      });
-  });
-  for (const [name, uid] of [
-    ["blue", "u-a"],
-    ["green", "u-b"],
-  ] as const) {
-    expect((await world.read("subnets", name)).metadata.finalizers).toHaveLength(1);
-    poolOwners.end(uid);
-    await eventually(async () => expect(await world.read("subnets", name)).toBeUndefined());
-  }
-  expect(await pools()).toEqual([]);
-}, 120_000);

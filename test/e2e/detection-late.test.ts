@@ -182,11 +182,7 @@ async function attachStatic(segment: Segment, pod: Netns, ifName: string, addres
 }
 
 describe("probes for a conflict", () => {
-  const rows: [detectOptions: object, probes: number, atLeastMs: number][] = [
-    [{}, 3, 200],
-    [{ retry: 5, interval: "100ms", timeout: "600ms" }, 5, 1_000],
-    [{ retry: 5, interval: "100ms", timeout: "600ms", window: "300ms" }, 3, 300],
-  ];
+  const detectOptions = { retry: 5, interval: "100ms", timeout: "600ms" };
   /** What asked for the address, and how long all took. */
   const probesOf = async (segment: Segment, address: string, work: () => Promise<unknown>) => {
     using capture = await openCapture(segment.rival, "wire");
@@ -198,18 +194,17 @@ describe("probes for a conflict", () => {
     return { count: capture.frames().filter(isProbe).length, tookMs };
   };
 
-  it.each(rows)("with %j are %i, before the address is on the NIC and after", (detectOptions, probes, atLeastMs) =>
+  it("are as many as the options say, before the address is on the NIC and after", () =>
     withSegment({ detectOptions }, async (segment) => {
       const [first, second] = [await segment.pod(), await latePod(segment)];
       const early = await probesOf(segment, "10.66.0.1", () => segment.add(first));
       const addresses = await second.attach();
       const late = await probesOf(segment, "10.66.0.2", () => second.coordinate(addresses));
       for (const { count, tookMs } of [early, late]) {
-        expect(count).toBe(probes);
-        expect(tookMs).toBeGreaterThanOrEqual(atLeastMs);
+        expect(count).toBe(detectOptions.retry);
+        expect(tookMs).toBeGreaterThanOrEqual(1_000);
       }
-    }),
-  );
+    }));
 
   it("are refused when they take longer than an ADD may", () =>
     withSegment({ detectOptions: { retry: 100 } }, async (segment) => {

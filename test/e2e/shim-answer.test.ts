@@ -1,9 +1,8 @@
 /** The shim between the runtime and a good agent: the request, answers, waiting for the agent. */
-import { openSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { openSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { decodeObject, NET_CONF, requireCniError, root, runShim } from "./shim/run-shim.ts";
+import { NET_CONF, requireCniError, root, runShim } from "./shim/run-shim.ts";
 import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
 
 const RESULT = '{"cniVersion":"1.0.0","ips":[{"address":"10.6.0.21/24"}]}';
@@ -53,21 +52,6 @@ describe("request", () => {
       ].join("\r\n"),
     ]);
   });
-
-  it("is understood by node:http, whose answer is understood by the shim", async () => {
-    const directory = createDirectory();
-    const path = join(directory, "agent.sock");
-    const server = createServer((request, response) => {
-      const body = JSON.stringify({ cniVersion: "1.0.0", seen: request.headers["cni-ifname"] });
-      request.resume().on("end", () => response.setHeader("Content-Length", body.length).end(body));
-    });
-    await new Promise<void>((listening) => server.listen(path, listening));
-    const outcome = await runShim({ command: "ADD", env: { BERTH_SOCKET: path, CNI_IFNAME: "net1" } });
-    expect(outcome).toMatchObject({ exitCode: 0, stderr: "" });
-    expect(decodeObject(outcome.stdout).seen).toBe("net1");
-    await new Promise((closed) => server.close(closed));
-    rmSync(directory, { recursive: true });
-  });
 });
 
 describe("answer", () => {
@@ -103,34 +87,6 @@ describe("answer", () => {
     expect(outcome.stderr).toBe('Family 6 of "blue" is \\x07 disabled\n');
   });
 
-  it("of exactly 1 MiB passes through a slow pipe whole", async () => {
-    const body = `{"pad":"${"x".repeat(1024 * 1024 - 10)}"}`;
-    await using agent = await openScriptedAgent(sending(answer(200, body)));
-    const outcome = await runShim({
-      command: "ADD",
-      env: agent.env,
-      started: ({ stdout }) => {
-        stdout?.pause();
-        setTimeout(() => stdout?.resume(), 200);
-      },
-    });
-    expect(outcome.exitCode).toBe(0);
-    expect(outcome.stdout.toString()).toBe(body);
-  });
-
-  it("that comes byte by byte is put together", async () => {
-    await using agent = await openScriptedAgent((connection) => {
-      const bytes = answer(200, RESULT);
-      let next = 0;
-      connection.setNoDelay(true);
-      const timer = setInterval(() => {
-        if (next < bytes.length) connection.write(bytes.subarray(next, ++next));
-        else clearInterval(timer);
-      }, 1);
-    });
-    expect((await runShim({ command: "ADD", env: agent.env })).stdout.toString()).toBe(RESULT);
-  });
-
   it("does not wait for the connection's end", async () => {
     await using agent = await openScriptedAgent((connection) => connection.write(answer(200, RESULT)));
     const env = { ...agent.env, BERTH_REQUEST_LIMIT: "20" };
@@ -147,21 +103,6 @@ describe("answer", () => {
     agent.script = (connection) => setTimeout(() => connection.end(answer(200, RESULT)), 100);
     const gone = await runShim({ command: "ADD", env, started: ({ stdout }) => stdout?.destroy() });
     expect(gone.exitCode).toBe(1); // by EPIPE, not by a signal
-  });
-
-  it("survives being stopped and continued meanwhile", async () => {
-    await using agent = await openScriptedAgent((connection) => {
-      setTimeout(() => connection.end(answer(200, RESULT)), 200);
-    });
-    const outcome = await runShim({
-      command: "ADD",
-      env: agent.env,
-      started: (child) => {
-        setTimeout(() => child.kill("SIGSTOP"), 50);
-        setTimeout(() => child.kill("SIGCONT"), 100);
-      },
-    });
-    expect(outcome.stdout.toString()).toBe(RESULT);
   });
 });
 

@@ -1,4 +1,4 @@
-/** The shim against thousands of mutated answers and configurations: whatever comes, valid CNI JSON or a spooled DEL. */
+/** The shim against mutated answers and configurations: whatever comes, valid CNI JSON or a spooled DEL. */
 import { execFileSync } from "node:child_process";
 import { globSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { decodeObject, NET_CONF, root, runShim, type ShimOutcome } from "./shim/
 import { answer, openScriptedAgent, type ScriptedAgent } from "./shim/scripted-agent.ts";
 
 const VERBS = ["ADD", "DEL", "CHECK", "GC", "STATUS"];
+const CASES = 1_000;
 /** One for each core, and one that waits. */
 const PARALLEL = 3;
 
@@ -101,17 +102,12 @@ async function fuzz(count: number, seed: number, executable: string): Promise<Re
 
 const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 0x7fffffff) || 1;
 
-it("3,000 mutated answers, the built shim", async () => {
-  const totals = await fuzz(3_000, seed, join(root, "dist/bin/berth"));
-  for (const kind of ["success", "error", "spooled"]) expect(totals[kind], kind).toBeGreaterThan(100);
-});
-
-it("300 mutated answers, the shim under sanitizers", async () => {
+it(`${CASES} mutated answers, under sanitizers`, async () => {
   const directory = join(root, "dist/.sanitized");
   mkdirSync(directory, { recursive: true });
   const flags = ["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
   const sources = globSync("native/*.c", { cwd: root });
   execFileSync("cc", [...flags, "-o", join(directory, "berth"), ...sources], { cwd: root, stdio: "inherit" });
-  const totals = await fuzz(300, seed, join(directory, "berth"));
-  for (const kind of ["success", "error", "spooled"]) expect(totals[kind], kind).toBeGreaterThan(10);
+  const totals = await fuzz(CASES, seed, join(directory, "berth"));
+  for (const kind of ["success", "error", "spooled"]) expect(totals[kind], kind).toBeGreaterThan(CASES / 30);
 });

@@ -4,7 +4,7 @@ import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ERROR, hostileAnswers } from "./shim/hostile-answers.ts";
+import { hostileAnswers } from "./shim/hostile-answers.ts";
 import { requireCniError, runShim, type ShimOutcome } from "./shim/run-shim.ts";
 import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scripted-agent.ts";
 
@@ -69,14 +69,6 @@ describe("an agent that", () => {
     agent.refuse = (connection: Socket) => connection.destroy();
     expect(requireCniError(await runShim({ command: "ADD", env: agent.env, stdin })).code).toBe(11);
     checkDel(await runShim({ command: "DEL", env: agent.env, stdin }), agent.env.BERTH_SPOOL, "connection");
-  });
-
-  it("refuses a request before it has read it, and says why", async () => {
-    await using agent = await openScriptedAgent(() => {});
-    agent.refuse = (connection: Socket) => connection.pause().end(answer(413, ERROR));
-    const stdin = `{"pad":"${"x".repeat(900_000)}"}`;
-    const outcome = await runShim({ command: "ADD", env: agent.env, stdin });
-    expect(requireCniError(outcome).msg).toBe("Pool is exhausted");
   });
 
   it("never reads the request", async () => {

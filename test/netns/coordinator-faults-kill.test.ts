@@ -1,6 +1,4 @@
 /** The agent killed at every operation of the coordinator: the request again succeeds, and the last DEL leaves nothing. */
-import { spawn } from "node:child_process";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Snapshot, snapshot } from "./coordinator-snapshot.ts";
 import {
@@ -43,24 +41,6 @@ const cases: Case[] = [
 
 /** All operations, one after the other, on a machine that has much else to do. */
 const WALK_MS = 200_000;
-/** Processes take their time: every so many operations one is killed. */
-const STEP = 12;
-
-/** Runs the request in a process of its own; whether it was killed. */
-function killAt(names: Names, number: number, verb: "ADD" | "DEL", subject: Nic, conf: object): Promise<boolean> {
-  const script = join(import.meta.dirname, "coordinator-faults-child.ts");
-  const words = [names.node, names.pod, String(number), verb, JSON.stringify(subject), JSON.stringify(conf)];
-  const child = spawn(process.execPath, [script, ...words], { stdio: ["ignore", "inherit", "inherit"] });
-  return new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("exit", (code, signal) => {
-      if (signal === "SIGKILL") resolve(true);
-      else if (code === 0) resolve(false);
-      else reject(new Error(`The child ended with ${code ?? signal}`));
-    });
-  });
-}
-
 /** What a killed agent has done by then: all before the operation of this number, and nothing is taken back. */
 async function cutOff(world: World, number: number, request: () => Promise<void>): Promise<boolean> {
   let left = number;
@@ -136,19 +116,5 @@ describe.each(cases)("$name", ({ prefix, nics, confs }) => {
     };
     for (; await live(cut); number++) expect(await snapshot(names), `cut off at ${number}`).toEqual(found);
     expect(number).toBeGreaterThan(nics.length === 1 ? 1 : 2); // the DEL of a pod's only NIC is one operation
-  });
-
-  it("a process that is killed leaves nothing that another one could not finish or take away", {
-    timeout: WALK_MS,
-  }, async () => {
-    for (let number = 1, killed = true; killed; number += STEP) {
-      killed = await live(async () => {
-        const isKilled = await killAt(names, number, "ADD", last, conf);
-        await attachAndCheck();
-        if (isKilled) await killAt(names, 2, "DEL", last, conf);
-        return isKilled;
-      });
-      expect(await snapshot(names), `killed at ${number}`).toEqual(found);
-    }
   });
 });

@@ -1,6 +1,5 @@
 /** What a DEL leaves for later: a pair that is down, through which nothing is reached, and which is soon gone. */
-import { execFileSync, spawnSync } from "node:child_process";
-import { join } from "node:path";
+import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { MAX_RETIRED_PAIRS, PairRemover, RETIREMENT_MS } from "../../host/agent/coordinator/pair-remover.ts";
 import type { IfName } from "../../host/cni/names.ts";
@@ -107,40 +106,6 @@ describe("a DEL of the first NIC", () => {
     expect(await snapshot(lab.names)).toEqual(answered);
   });
 
-  it("of an agent that is killed right after its answer leaves nothing once the next one runs", async () => {
-    const detached = await makeDetached();
-    await lab.world.add(nic, CONF);
-    const { node, pod } = lab.names;
-    const words = [node, pod, "0", "DEL-ANSWERED", JSON.stringify(nic), JSON.stringify(CONF)];
-    const script = join(import.meta.dirname, "coordinator-faults-child.ts");
-    expect(spawnSync(process.execPath, [script, ...words], { stdio: "inherit" }).signal).toBe("SIGKILL");
-    expect(groupOf(pairName())).toBe(RETIRED);
-    expectUnreached();
-    expect(await snapshot(lab.names)).not.toEqual(detached);
-    await using _next = await openWorld(lab.names);
-    await goneSoon();
-    expect(await snapshot(lab.names)).toEqual(detached);
-  });
-
-  it("leaves nothing when its agent has ended in good order", async () => {
-    const detached = await makeDetached();
-    const world = await openWorld(lab.names);
-    await world.add(nic, CONF);
-    await world.delQuickly(nic, CONF);
-    await world[Symbol.asyncDispose]();
-    expect(await snapshot(lab.names)).toEqual(detached);
-  });
-
-  it("again before the pair is gone succeeds", async () => {
-    makeNic(lab.names, nic);
-    await lab.world.add(nic, CONF);
-    await lab.world.delQuickly(nic, CONF);
-    await lab.world.delQuickly(nic, CONF);
-    await goneSoon();
-    await lab.world.delQuickly(nic, CONF);
-    expectUnreached();
-  });
-
   it("whose pod's namespace is gone leaves nothing", async () => {
     const path = `/run/netns/${lab.names.pod}`;
     makeNic(lab.names, nic);
@@ -152,18 +117,6 @@ describe("a DEL of the first NIC", () => {
     expectUnreached();
     await goneSoon();
     execFileSync("ip", ["netns", "add", lab.names.pod]);
-  });
-
-  it("goes with the pod's namespace if that goes first", async () => {
-    makeNic(lab.names, nic);
-    await lab.world.add(nic, CONF);
-    await lab.world.delQuickly(nic, CONF);
-    unmountNetns(lab.names.pod);
-    await goneSoon();
-    execFileSync("ip", ["netns", "add", lab.names.pod]);
-    makeNic(lab.names, nic);
-    await lab.world.add(nic, CONF);
-    await lab.world.check(nic, CONF);
   });
 });
 

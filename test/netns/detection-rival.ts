@@ -19,7 +19,7 @@ export interface Received {
   readonly packet: NeighbourPacket;
 }
 
-export interface Rival extends Disposable {
+interface Rival extends Disposable {
   /** All that was heard, in order. */
   readonly received: readonly Received[];
   /** Nothing when it has left meanwhile. */

@@ -125,7 +125,7 @@ interface SubnetQuestion {
 }
 
 /** Never rejects: the pod is refused anyway, and the state is part of the message. */
-export async function readSubnetState(
+async function readSubnetState(
   api: KubeApi,
   { name, namespace, labels }: SubnetQuestion,
   signal: AbortSignal,

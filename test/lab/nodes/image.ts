@@ -15,14 +15,14 @@ export const PAUSE_IMAGE = "docker.io/local/pause:1";
 /** `/bin/busybox sh`, and the same with `sleep`, `nc`, `wget` and the rest. */
 export const BUSYBOX_IMAGE = "docker.io/local/busybox:1";
 
-export interface ImageFile {
+interface ImageFile {
   /** Without a slash in front. */
   readonly path: string;
   readonly content: Uint8Array;
   readonly mode: number;
 }
 
-export interface Image {
+interface Image {
   readonly name: string;
   /** What a container runs that says nothing else. */
   readonly command: readonly string[];
@@ -57,7 +57,7 @@ export async function writeImages(directory: string): Promise<string[]> {
 }
 
 /** One layer, its configuration, and the manifest that names both. */
-export function encodeImage({ name, command, files }: Image): Buffer {
+function encodeImage({ name, command, files }: Image): Buffer {
   const layer = encodeTar(files);
   const config = Buffer.from(
     JSON.stringify({
@@ -83,7 +83,7 @@ function digestOf(content: Uint8Array): string {
 }
 
 /** Plain files of root, from the beginning of time: the same bytes each time (POSIX.1-1988, ustar). */
-export function encodeTar(files: readonly ImageFile[]): Buffer {
+function encodeTar(files: readonly ImageFile[]): Buffer {
   const parts = files.flatMap(({ path, content, mode }) => [
     encodeHeader(path, content.length, mode),
     content,

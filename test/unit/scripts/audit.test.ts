@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { classify, type Fault, FaultRules, seededRandom } from "../../lab/cluster/api-faults.ts";
+import { type Fault, FaultRules, seededRandom } from "../../lab/cluster/api-faults.ts";
 import { type AuditFacts, audit } from "../../lab/cluster/audit.ts";
 import { type Attachment, Ledger } from "../../lab/cluster/ledger.ts";
 import type { KubeObject } from "../../lab/kube-client.ts";
@@ -145,52 +145,10 @@ describe("the ledger", () => {
     ledger.hold(nic(A, "10.0.0.2"));
     expect(ledger.breaches).toHaveLength(1);
   });
-
-  it("reports how long an address was free between two pods", () => {
-    const ledger = new Ledger();
-    const [first, second] = [nic(A, "10.0.0.1"), nic(B, "10.0.0.1")];
-    for (const each of [first, first, second]) {
-      ledger.hold(each);
-      ledger.drop(each);
-    }
-    expect(ledger.reuses).toEqual([{ address: "10.0.0.1", from: A, to: B, gapMs: expect.any(Number) }]);
-    expect(ledger.breaches).toEqual([]);
-  });
-
-  it("writes down a second attachment of one NIC", () => {
-    const ledger = new Ledger();
-    ledger.hold(nic(A, "10.0.0.1"));
-    ledger.hold({ ...nic(A, "10.0.0.1"), containerId: "again" });
-    expect(ledger.breaches).toEqual([
-      "shop/a (aaaaaaaa, eth0) on n1 was attached although shop/a (aaaaaaaa, eth0) on n1 still is",
-    ]);
-  });
 });
 
 const RESET: Fault = { kind: "reset-before" };
 const post = { method: "POST", url: "/apis/ipam.vendor.io/v1/ipallocations" };
-
-describe("what a request is to the API server", () => {
-  it.each([
-    ["GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1", "list", "pods"],
-    ["GET", "/api/v1/pods?watch=true&resourceVersion=7", "watch", "pods"],
-    ["GET", "/api/v1/pods?resourceVersion=7&watch=1", "watch", "pods"],
-    ["GET", "/api/v1/namespaces", "list", "namespaces"],
-    ["GET", "/api/v1/namespaces/shop", "get", "namespaces"],
-    ["GET", "/api/v1/namespaces/shop/pods", "list", "pods"],
-    ["GET", "/api/v1/namespaces/shop/pods/web-0", "get", "pods"],
-    ["PATCH", "/api/v1/namespaces/shop/pods/web-0/status", "patch", "pods/status"],
-    ["POST", "/api/v1/namespaces/shop/pods/web-0/binding", "post", "pods/binding"],
-    ["GET", "/apis/ipam.vendor.io/v1/ipallocations/10.6.0.1", "get", "ipallocations"],
-    ["PUT", "/apis/ipam.vendor.io/v1/ipallocations/10.6.0.1", "put", "ipallocations"],
-    ["DELETE", "/apis/ipam.vendor.io/v1/ipallocations/10.6.0.1", "delete", "ipallocations"],
-    ["POST", "/apis/ipam.vendor.io/v1/ipallocations", "post", "ipallocations"],
-    ["GET", "/readyz", "get", ""],
-    ["GET", "/apis/ipam.vendor.io/v1", "get", ""],
-  ])("%s %s", (method, url, verb, resource) => {
-    expect(classify({ method, url })).toEqual({ verb, resource });
-  });
-});
 
 describe("rules", () => {
   it("the first that fits is applied", () => {
@@ -199,19 +157,6 @@ describe("rules", () => {
     rules.add({ path: /ipallocations/, fault: RESET });
     rules.add({ fault: { kind: "hang-after" } });
     expect(rules.choose(post)).toBe(RESET);
-  });
-
-  it("none without a rule, after its removal, and when it is spent", () => {
-    const rules = new FaultRules(() => 0);
-    expect(rules.choose(post)).toBeUndefined();
-    const rule = rules.add({ fault: RESET, times: 1 });
-    expect([rules.choose(post), rules.choose(post), rule.hits()]).toEqual([RESET, undefined, 1]);
-    const endless = rules.add({ fault: RESET });
-    endless.remove();
-    endless.remove();
-    rules.add({ fault: RESET });
-    rules.clear();
-    expect(rules.choose(post)).toBeUndefined();
   });
 
   it("a probability is met, and the seed decides which calls it strikes", () => {
@@ -225,11 +170,5 @@ describe("rules", () => {
     const count = strikes(7).replaceAll("-", "").length;
     expect(count).toBeGreaterThan(150);
     expect(count).toBeLessThan(250);
-  });
-
-  it("a delay is within its range", () => {
-    const range = { minMs: 10, maxMs: 30 };
-    expect(new FaultRules(() => 0).delayMs(range)).toBe(10);
-    expect(new FaultRules(() => 0.5).delayMs(range)).toBe(20);
   });
 });

@@ -4,15 +4,13 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { cacheDir, referenceTool, root } from "../../../scripts/setup/paths.mjs";
+import { root } from "../../../scripts/setup/paths.mjs";
 import { buildVersion, tagOf } from "../../../scripts/setup/version.mjs";
 
 // Plain JavaScript for the machine's own Node.js: without types, so imported by a path that the compiler does not follow.
 const setupFile = (name: string): string => join(root, "scripts", "setup", name);
 const { meetsLock } = await import(setupFile("npm.mjs"));
 const { hashInputs } = await import(setupFile("stamp.mjs"));
-const { buildTools } = await import(setupFile("go.mjs"));
-const { run } = await import(setupFile("command.mjs"));
 
 let directory = "";
 beforeEach(() => {
@@ -36,10 +34,6 @@ describe("a build", () => {
   const short = () => git("rev-parse", "--short=12", "HEAD");
   const version = "0.9.0-dev";
 
-  test("of a released version has that version, whatever the tree", () => {
-    expect(buildVersion({ version: "0.9.0", directory })).toBe("0.9.0");
-  });
-
   test("between releases has the number of commits since the last one, and its commit", () => {
     git("init", "-q");
     commit("before");
@@ -51,14 +45,6 @@ describe("a build", () => {
     expect(buildVersion({ version, since, directory })).toBe(`0.9.0-dev.2+${short()}`);
     writeFileSync(join(directory, "file"), "changed");
     expect(buildVersion({ version, since, directory })).toBe(`0.9.0-dev.2+${short()}.dirty`);
-  });
-
-  test("of a clone that does not reach back to the last release has no number", () => {
-    git("init", "-q");
-    commit("one");
-    expect(buildVersion({ version, since: "0123456789abcdef0123456789abcdef01234567", directory })).toBe(
-      `0.9.0-dev+${short()}`,
-    );
   });
 
   test("of an unpacked source archive has neither, also inside another repository", () => {
@@ -111,47 +97,6 @@ describe("stamps", () => {
     writeFileSync(join(directory, "b"), "");
     expect(hashInputs([directory], ["x"])).not.toBe(second);
   });
-
-  test("of an absent file differ from those of an empty one", () => {
-    const file = join(directory, "a");
-    const absent = hashInputs([file]);
-    writeFileSync(file, "");
-    expect(hashInputs([file])).not.toBe(absent);
-  });
-});
-
-describe("a command of the set-up", () => {
-  test("gives what it printed", () => {
-    expect(run("echo", ["hello"])).toBe("hello\n");
-  });
-
-  test("that fails shows its output and how to run it", () => {
-    expect(() => run("sh", ["-c", "echo broken >&2; exit 3"])).toThrow(/ended with 3.*broken.*sh -c 'echo broken/s);
-  });
-
-  test("that does not exist is named", () => {
-    expect(() => run("berth-no-such-command", [])).toThrow(/Cannot run berth-no-such-command/);
-  });
-});
-
-describe("places", () => {
-  test.each([
-    { env: { BERTH_CACHE: "/a", XDG_CACHE_HOME: "/b", HOME: "/c" }, expected: "/a" },
-    { env: { XDG_CACHE_HOME: "/b", HOME: "/c" }, expected: "/b/berth" },
-    { env: { HOME: "/c" }, expected: "/c/.cache/berth" },
-  ])("the cache is $expected", ({ env, expected }) => {
-    expect(cacheDir(env)).toBe(expected);
-  });
-
-  test("an empty HOME still gives an absolute cache", () => {
-    expect(cacheDir({ HOME: "" })).toMatch(/^\/.*\/\.cache\/berth$/);
-  });
-
-  test("the reference tools are those of the committed modules", () => {
-    expect(referenceTool("plugins").version).toBe("1.9.1");
-    expect(referenceTool("cnitool").version).toBe("1.3.0");
-    expect(referenceTool("kubernetes").version).toBe("1.34.4");
-  });
 });
 
 test("an unknown target is refused with the list of targets", () => {
@@ -178,29 +123,4 @@ test("a set-up waits for another one that fills the same cache", async () => {
   await Promise.all([once(waiting, "close"), once(holder, "close")]);
   expect(String(line)).toContain(`${directory}, waiting for it`);
   expect(readdirSync(directory)).toEqual([".setup.lock"]);
-});
-
-describe("building Go tools", () => {
-  /** A compiler that names `packages` packages, says `words` and ends with `exitCode`. */
-  const compiler = (packages: number, words: string, exitCode: number): string => {
-    const path = join(directory, "go");
-    writeFileSync(path, `#!/bin/sh\nseq ${packages} >&2\necho "${words}" >&2\nexit ${exitCode}\n`, { mode: 0o755 });
-    return path;
-  };
-
-  test("counts the packages", async () => {
-    const said: string[] = [];
-    await buildTools(compiler(600, "done", 0), [], { cwd: directory, env: {}, say: (text: string) => said.push(text) });
-    expect(said).toEqual([" 250", " 500"]);
-  });
-
-  test("shows what the compiler said when it fails, and the folder", async () => {
-    const building = buildTools(compiler(3, "undefined: x", 1), [], { cwd: directory, env: {} });
-    await expect(building).rejects.toThrow(/ended with 1:.*undefined: x.*cd .*berth-unit/s);
-  });
-
-  test("says when there is no compiler", async () => {
-    const building = buildTools(join(directory, "none"), [], { cwd: directory, env: {} });
-    await expect(building).rejects.toThrow(/Cannot run .*none/);
-  });
 });

@@ -52,15 +52,6 @@ test.each<Row>([
   expect(tally.complaints).toEqual(complaint === undefined ? [] : [expect.stringContaining(complaint)]);
 });
 
-test("a failed test is reported with its file, its name and the first lines of its message", () => {
-  const failureMessages = [`Error: no\n${"at x\n".repeat(40)}`];
-  const assertionResults = [{ status: "failed", fullName: "a pool is full", failureMessages }];
-  const { complaints } = tallyReport("unit", 1, report({ ...file("pool", ["failed"]), assertionResults }));
-  expect(complaints).toHaveLength(1);
-  expect(complaints[0]).toMatch(/^\/b\/pool\.test\.ts: a pool is full\n {4}Error: no\n/);
-  expect(complaints[0]?.split("\n")).toHaveLength(13);
-});
-
 /** A report in which the first so many of five tests, each in a file of its own, failed. */
 function withFailures(count: number): Report {
   return report(...Array.from({ length: 5 }, (_, index) => file(`${index}`, [index < count ? "failed" : "passed"])));

@@ -62,14 +62,6 @@ describe("alerts", () => {
     expect(status, output).toBe(0);
   });
 
-  it("a case that is wrong is found", () => {
-    const [first] = CASES.tests;
-    const wrong = { ...first, alert_rule_test: [{ eval_time: "11m", alertname: "BerthPoolNearlyFull" }] };
-    writeFileSync(join(place, "wrong.yaml"), JSON.stringify({ ...CASES, tests: [wrong] }));
-    copyFileSync(join(root, "deploy/chart/berth/files/alerts.yaml"), join(place, "alerts.rules.yaml"));
-    expect(promtool("test", "rules", "wrong.yaml").status).toBe(1);
-  });
-
   const tested = CASES.tests.flatMap((each: { alert_rule_test: readonly object[] }) => each.alert_rule_test) as {
     readonly alertname: string;
     readonly exp_alerts?: readonly object[];
@@ -107,8 +99,6 @@ describe("the dashboard", () => {
     const { status, output } = checkQueries(dashboardQueries());
     expect(status, output).toBe(0);
   });
-
-  it("a query that Prometheus cannot read is found", () => expect(checkQueries(["sum by (up"]).status).not.toBe(0));
 
   it("asks only for metrics that exist", () =>
     expect([...dashboardQueries(), "berth_gone_total"].flatMap(unknownMetrics)).toEqual(["berth_gone_total"]));
