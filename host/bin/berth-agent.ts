@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /** The executable `berth-agent`: berth-agent-main.ts, on a Node.js that can load it. */
 import { requireNode } from "./require-node.ts";
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /**
  * The executable `berthctl`: berthctl-main.ts, on a Node.js that can load it.
  */

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /**
  * The executable `kubectl-berth`, which kubectl calls for `kubectl berth`: kubectl-berth-main.ts, on a Node.js that can load it.
  */

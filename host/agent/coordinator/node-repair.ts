@@ -81,6 +81,11 @@ interface Failure {
   readonly isRefused: boolean;
 }
 
+/** Whether the changed link leads to a pod. Those of pods that went are no loss. */
+function mayLeadToPod(link: Link, ways: Scope["ways"]): boolean {
+  return isLivePair(link) || (ways.has(link.index) && parseAlias(link.alias) === undefined);
+}
+
 interface NodeRepairDeps {
   readonly host: Pick<NodeNamespace, "route" | "netfilter" | "mirror">;
   /** What this node has set up; undefined while the settings of pods are not known. */
@@ -188,7 +193,11 @@ export class NodeRepair {
     const episode = this.#current();
     if (episode === undefined || episode.repairs <= SOON_REPAIRS) return undefined;
     const { isAll, areDevices, isRuleset } = this.#scope;
-    const isAffected = isAll || areDevices || this.#changedLinks().length > 0 || (isRuleset && !this.#isTableRight());
+    const isAffected =
+      isAll ||
+      areDevices ||
+      this.#findChanged(this.#scope).some((link) => mayLeadToPod(link, this.#scope.ways)) ||
+      (isRuleset && !this.#isTableRight());
     if (!isAffected) return undefined;
     return (
       `Pods are cut off from this node, its services or other nodes: ${describePrograms(episode.programs)} removed Berth's part of the node's ` +
@@ -252,26 +261,29 @@ export class NodeRepair {
   /** Returns what the changes may have affected; undefined while that is not known. */
   async #select({ isAll, isRuleset, areDevices, links, ways }: Scope): Promise<NodeSide | undefined> {
     const { known } = this.#deps;
-    const found = this.#changedLinks({ links, ways });
+    const changed = this.#findChanged({ links, ways });
+    const found = changed.filter((link) => mayLeadToPod(link, ways));
     const pairs = new Set(found.filter(isLivePair).map(({ name }) => name));
     // The way to an overlay's pod leads over a link that Berth did not make.
     const isElsewhere = found.some((link) => !isLivePair(link));
     if (isAll || isElsewhere || (isRuleset && !this.#isTableRight())) return known();
-    if (pairs.size === 0 && !areDevices) return { requests: [], devices: [] };
+    // A bond may have veths as its members.
+    const isDevice =
+      areDevices || changed.some(({ index, alias }) => links.has(index) && parseAlias(alias) === undefined);
+    if (pairs.size === 0 && !isDevice) return { requests: [], devices: [] };
     const all = await known();
     return (
       all && {
         requests: all.requests.filter(({ containerId }) => pairs.has(nameVeth(containerId).host.name)),
-        devices: areDevices ? all.devices : [],
+        devices: isDevice ? all.devices : [],
       }
     );
   }
 
-  /** Returns the changed links that still lead to pods, or may. Those of pods that went are no loss. */
-  #changedLinks({ links, ways }: Pick<Scope, "links" | "ways"> = this.#scope): Link[] {
+  /** Returns the changed links that still exist. */
+  #findChanged({ links, ways }: Pick<Scope, "links" | "ways">): Link[] {
     const changed = new Set([...links, ...ways]);
-    const found = changed.size === 0 ? [] : findLinks(this.#deps.host.route, [...changed]).map(linkOf);
-    return found.filter((link) => isLivePair(link) || (ways.has(link.index) && parseAlias(link.alias) === undefined));
+    return changed.size === 0 ? [] : findLinks(this.#deps.host.route, [...changed]).map(linkOf);
   }
 
   #isTableRight(): boolean {
