@@ -1,13 +1,14 @@
 /**
- * Tools built from Go modules into the user's cache, a folder for each version of each module in scripts/reference.
- * Effects: the user's cache and Go's own caches; nothing in the repository.
+ * Tools built from Go modules into the user's cache, a folder for each version of each module in scripts/reference; and programs
+ * of the repository itself.
+ * Effects: the user's cache, dist/bench and Go's own caches.
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { findCommand, SetupError } from "./command.mjs";
-import { referenceTool } from "./paths.mjs";
-import { hashInputs, readStamp, writeStamp } from "./stamp.mjs";
+import { findCommand, run, SetupError } from "./command.mjs";
+import { referenceTool, root } from "./paths.mjs";
+import { buildStep, hashInputs, readStamp, writeStamp } from "./stamp.mjs";
 
 const FLAGS = ["-trimpath"];
 const ENVIRONMENT = { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -buildvcs=false", GOWORK: "off" };
@@ -45,6 +46,25 @@ export function goStep({ tool, title = `reference ${tool}`, flags = [], linkFlag
       }
     },
   };
+}
+
+/** The step that builds dist/bench/<program> from the module in the folder `source` of the repository. */
+export function benchProgramStep({ name, source, program }) {
+  const cwd = join(root, source);
+  const output = join(root, "dist", "bench", program);
+  const flags = [...FLAGS, "-ldflags", "-s -w"];
+  return buildStep({
+    name,
+    inputs: [cwd],
+    outputs: [output],
+    texts: [process.arch, ...flags],
+    build: () => {
+      mkdirSync(dirname(output), { recursive: true });
+      run(requireGo(program), ["build", ...flags, "-o", `${output}.tmp`, "."], { cwd, env: ENVIRONMENT });
+      rmSync(output, { recursive: true, force: true });
+      renameSync(`${output}.tmp`, output);
+    },
+  });
 }
 
 /** `go build`, which names each package that it compiles (-v): `say` prints their number; the end of its output is shown when it fails. */
@@ -102,7 +122,7 @@ function requireGo(tool) {
   const go = findCommand("go", ["/usr/local/go/bin"]);
   if (go !== undefined) return go;
   throw new SetupError(
-    `The reference ${tool} cannot be built`,
+    `${tool} cannot be built`,
     'there is no "go" in PATH; Go 1.25 or newer is needed',
     "apt-get install golang-go (Debian 13 or newer; before that from go.dev), then npm run setup",
   );
