@@ -12,7 +12,7 @@ import { openEchoAgent, openEmptyProgram } from "../ipam/floor.ts";
 import { type Calls, measureAlone } from "./alone.ts";
 import { measureChains } from "./chain.ts";
 import { coordinatorConf, PLAIN, preparedResult } from "./configuration.ts";
-import { measureDetection, measureProbingAtOnce } from "./detection.ts";
+import { measureDetection } from "./detection.ts";
 import { measureHealth } from "./event-loop.ts";
 import { type Node, openNode } from "./node.ts";
 import { warmUp, writeConf } from "./pods.ts";
@@ -95,14 +95,13 @@ async function measure(
   for (const node of nodes) health.push(...(await measureHealth(node, quick ? 20 : 60)));
   const [node] = nodes;
   const detection = node === undefined ? [] : await measureDetection(node, quick ? 5 : 30);
-  const probing = node === undefined ? [] : await measureProbingAtOnce(node, quick ? 1 : 4);
-  return { alone, chains, rates, health, detection, probing };
+  return { alone, chains, rates, health, detection };
 }
 
 const us = (samples: readonly Sample[]): number[] => samples.map(({ wallMs }) => Math.round(wallMs * 1000));
 
 /** Whole microseconds: what is kept of a run. */
-function compact({ alone, chains, rates, health, detection, probing }: CoordinatorFigures): object {
+function compact({ alone, chains, rates, health, detection }: CoordinatorFigures): object {
   const calls = (each: Calls | undefined): object | undefined =>
     each && {
       wallUs: us(each.samples),
@@ -118,7 +117,6 @@ function compact({ alone, chains, rates, health, detection, probing }: Coordinat
     rates: rates.map(({ samples, ...row }) => ({ ...row, wallUs: us(samples) })),
     health: health.map(({ name, answerMs }) => ({ name, answerUs: answerMs.map((ms) => Math.round(ms * 1000)) })),
     detection: detection.map((row) => ({ ...row, without: us(row.without), with: us(row.with) })),
-    probingUs: us(probing),
   };
 }
 
@@ -127,5 +125,4 @@ const notes = [
   "A DEL of the coordinator takes the pair down, deletes the NIC, and answers when the kernel has closed it; macvlan's DEL then finds none. The pair goes with the pod's namespace, or is deleted later, several in one step. The kernel needs a dozen milliseconds for either and more, mostly waiting, and the agent has threads for it. Where DELs are measured one at a time, the namespaces are deleted after the last one. For the rates each is deleted after its DEL, as a runtime does; the last column says when all links were gone after the last one, and the CPU time of a pair includes the agent's until then.",
   "In the chains the plugins are executed one after the other, each with the result of the one before; the reference chain has no coordinator, its pods reach no service. The chains take turns, one ADD each, then one DEL each; for the rates, one batch of pairs each.",
   "What detection adds is measured in pairs, a call without it and one with it; silence has to take the window. A conflict is found by the answer to the first probe, which goes out within 2 ms at random.",
-  "Spiderpool, against which the design sets a target, too (≤ 0.2 × its chain), is not in the table: its plugins work in a cluster with its controller only, and none is set up here.",
 ];

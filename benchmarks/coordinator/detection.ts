@@ -65,23 +65,6 @@ async function measureConflicts(node: Node, pairs: number): Promise<DetectionRow
   ];
 }
 
-/** Pods that probe at once. */
-export const PROBING_AT_ONCE = 50;
-
-/** ADDs of `berth` that all probe at once, exec to exit. They have to take the window. */
-export async function measureProbingAtOnce(node: Node, rounds: number): Promise<Sample[]> {
-  const samples: Sample[] = [];
-  for (let round = 0; round <= rounds; round++) {
-    const { first, add, del } = await early(node, ASKING, PROBING_AT_ONCE);
-    const batch = { first, count: PROBING_AT_ONCE };
-    const added = await runBatch({ subject: add, atOnce: PROBING_AT_ONCE, ...batch }, node.netns);
-    await runBatch({ subject: del, atOnce: 1, ...batch }, node.netns);
-    await node.pods.remove(first, PROBING_AT_ONCE);
-    if (round > 0) samples.push(...added.samples);
-  }
-  return samples;
-}
-
 /** The coordinator on NICs that are ready. */
 function late(node: Node, asks: boolean, count: number, v4?: (index: number) => string): Promise<Side> {
   return preparePods(node, count, { families: "IPv4", asks, ...(v4 === undefined ? {} : { v4 }) });

@@ -6,8 +6,7 @@ import { type Sample, wallMs } from "../harness/runner.ts";
 import { type Column, cpuOf, detail, percentiles, tableOf, times } from "../harness/table.ts";
 import { type AloneRow, type Calls, FAMILY_CHOICES } from "./alone.ts";
 import { type ChainRow, REFERENCE, WHOLE } from "./chain.ts";
-import { WINDOW_MS } from "./configuration.ts";
-import { type DetectionRow, PROBING_AT_ONCE } from "./detection.ts";
+import type { DetectionRow } from "./detection.ts";
 import type { HealthRow } from "./event-loop.ts";
 import type { RateRow } from "./rates.ts";
 
@@ -17,30 +16,20 @@ export interface CoordinatorFigures {
   readonly rates: readonly RateRow[];
   readonly health: readonly HealthRow[];
   readonly detection: readonly DetectionRow[];
-  /** ADDs that probe at once. */
-  readonly probing: readonly Sample[];
 }
 
-/** The floor beside the targets. */
-export const FLOOR = "shim + trivial agent in C";
-
-const ADD_MS = { IPv4: 3, "dual stack": 3.5 } as const;
 const FLATNESS = 1.1;
 const CHAIN_RATIO = 1.2;
 const DEL_RATIO = 1.2;
 const CPU_RATIO = 1.1;
-const SILENCE_MS = 20;
-const CONFLICT_MS = 5;
-const PROBING_SURPLUS_MS = 50;
 
-export function tabulate({ alone, chains, rates, health, detection, probing }: CoordinatorFigures): Table[] {
+export function tabulate({ alone, chains, rates, health, detection }: CoordinatorFigures): Table[] {
   return [
     tableOf("ADD, CHECK and DEL", ALONE, alone),
     detail(tableOf("The agent's answers to other questions (GET /v1/health)", HEALTH, health)),
     ...VERBS.map((verb) => tableOf(verb.title, chainColumns(chains, verb), chains)),
     tableOf("Pairs of ADD and DEL of the same chains", rateColumns(rates), rates),
     tableOf("What detection adds to an ADD", DETECTION, detection),
-    detail(tableOf("ADDs that probe at once", PROBING, [probing])),
   ];
 }
 
@@ -141,12 +130,6 @@ const DETECTION: readonly Column<DetectionRow>[] = [
   ...percentiles<DetectionRow>("surplus", surplusMs, [0.5, 0.95, 1]),
 ];
 
-const PROBING: readonly Column<readonly Sample[]>[] = [
-  ["early stage: berth", () => `${PROBING_AT_ONCE} pods`],
-  ...times<readonly Sample[]>("", (samples) => samples, [0.5, 0.99, 1]),
-  ["of it window", () => WINDOW_MS],
-];
-
 /** Of each pair: what the call with detection took longer than the one without, and than it has to. */
 export function surplusMs({ without, with: asking, dueMs }: DetectionRow): number[] {
   return asking.flatMap(({ wallMs }, index) => {
@@ -155,29 +138,13 @@ export function surplusMs({ without, with: asking, dueMs }: DetectionRow): numbe
   });
 }
 
-export function targetsOf({ alone, chains, rates, detection, probing }: CoordinatorFigures): Target[] {
-  const floor = wallMs(alone.find(({ name }) => name === FLOOR)?.add.samples ?? [], 0.5);
+export function targetsOf({ alone, chains, rates }: CoordinatorFigures): Target[] {
   return [
-    ...alone
-      .filter(({ check }) => check !== undefined)
-      .map(({ name, families = "IPv4", add }) =>
-        within(`ADD p50: ${name}`, ADD_MS[families], wallMs(add.samples, 0.5), `floor ${formatFigure(floor)}`),
-      ),
     ...flatnessTargets(alone),
     ...VERBS.flatMap((verb) =>
       chains.filter(({ name }) => name === WHOLE).map((row) => chainTarget(row, chains, verb)),
     ),
     ...rates.filter(({ name }) => name === WHOLE).flatMap((row) => rateTargets(row, rates)),
-    ...detection.map((row) => {
-      const [limit, what] =
-        row.dueMs > 0 ? [SILENCE_MS, "surplus over the window"] : [CONFLICT_MS, "until it is reported"];
-      return within(`${row.name}: ${what}, p50`, limit, percentile(surplusMs(row), 0.5));
-    }),
-    within(
-      `${PROBING_AT_ONCE} ADDs that probe at once: surplus over the window, p99`,
-      PROBING_SURPLUS_MS,
-      wallMs(probing, 0.99) - WINDOW_MS,
-    ),
   ];
 }
 
@@ -216,9 +183,4 @@ function rateTargets(row: RateRow, rows: readonly RateRow[]): Target[] {
   const measured = `${formatFigure(rate / other)} × (${formatFigure(rate)} of ${formatFigure(other)}/s)`;
   const what = `pairs per second, ${row.atOnce} at once, ${row.node}`;
   return [{ what, wanted: "≥ 1 × macvlan + host-local", measured, isMet: rate >= other }, cpu];
-}
-
-function within(what: string, limitMs: number, valueMs: number, remark?: string): Target {
-  const measured = `${formatFigure(valueMs)} ms${remark === undefined ? "" : ` (${remark})`}`;
-  return { what, wanted: `≤ ${limitMs} ms`, measured, isMet: valueMs <= limitMs };
 }
