@@ -43,12 +43,11 @@ data: {conf.yml: 'hostRouteCIDR: ["10.6.0.0/16", "fd00:6::/64"]'}
 export function definitions(): Record<string, string> {
   const names = [PLAIN, ASKING, TAKEN];
   const plugins = (name: string): object[] => [mainEntry(berthIpam(name)), coordinatorEntry(name !== PLAIN)];
-  return Object.fromEntries(
-    names.map((name) => [
-      `${name}.conflist`,
-      JSON.stringify({ cniVersion: CNI_VERSION, name, plugins: plugins(name) }),
-    ]),
-  );
+  return Object.fromEntries(names.map((name) => [`${name}.conflist`, networkList(name, plugins(name))]));
+}
+
+export function networkList(name: string, plugins: readonly object[]): string {
+  return JSON.stringify({ cniVersion: CNI_VERSION, name, plugins });
 }
 
 export const CNI_VERSION = "1.0.0";
@@ -63,7 +62,7 @@ export function hostLocalIpam(dataDir: string): object {
   return { type: "host-local", dataDir, ranges: [[range]], routes: [{ dst: "0.0.0.0/0" }] };
 }
 
-function mainEntry(ipam: object): object {
+export function mainEntry(ipam: object): object {
   return { type: "macvlan", master: "uplink", mode: "bridge", ipam };
 }
 

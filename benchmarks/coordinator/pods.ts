@@ -40,8 +40,8 @@ export class Pods {
     this.#uplink = uplink;
   }
 
-  /** Path of the pod's namespace; `{n}` is allowed, for the runner. */
-  path(number: number | "{n}"): string {
+  /** Path of the pod's namespace; `{n}` is allowed, for the runner, and without a number it is what all paths begin with. */
+  path(number: number | "{n}" | ""): string {
     return `/run/netns/${this.#prefix}${number}`;
   }
 

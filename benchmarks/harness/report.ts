@@ -71,7 +71,11 @@ export interface BenchReport {
   readonly figures?: readonly Figure[];
   /** Where the section is, from the project's root. Default: benchmarks/README.md. */
   readonly page?: string;
+  /** For readers who choose, in a few sentences: between the markers of the benchmark's name on {@link HEADLINE_PAGES}. */
+  readonly headline?: string;
 }
+
+const HEADLINE_PAGES = ["README.md", "docs/why-berth.md"];
 
 export interface BenchOptions {
   /** Few samples: to see that it works, not to quote. */
@@ -120,6 +124,7 @@ export function formatReport(report: BenchReport, machine: Machine, quick: boole
     ]);
     parts.push(formatTable({ title: "Targets", columns: ["what", "target", "measured", ""], rows }));
   }
+  parts.push(report.headline ?? "");
   parts.push(report.notes.map((note) => `* ${note}`).join("\n"));
   parts.push(describeMachine(report, machine, quick));
   return parts.filter((part) => part !== "").join("\n\n");
@@ -159,6 +164,7 @@ export function formatSection({ figures = [], ...report }: BenchReport, machine:
 /** Writes the section between the markers of the benchmark's name on the report's page, and the drawings. */
 export async function writePages(name: string, report: BenchReport, machine: Machine): Promise<void> {
   await writeSection(report.page ?? "benchmarks/README.md", name, formatSection(report, machine));
+  if (report.headline !== undefined) for (const page of HEADLINE_PAGES) await writeSection(page, name, report.headline);
   for (const { path, svg } of report.figures ?? []) await writeFile(join(root, path), svg);
 }
 

@@ -1,10 +1,12 @@
 /**
- * What only the benchmarks need: the small runner, the floor's empty program, what deletes a pod's namespace, the trivial agent.
+ * What only the benchmarks need: the small runner, the floor's empty program, what deletes a pod's namespace, the trivial agent, the
+ * caller through libcni.
  * Effects: dist/bench.
  */
 import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "./command.mjs";
+import { benchProgramStep } from "./go.mjs";
 import { root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 
@@ -16,19 +18,22 @@ const programs = [
 ];
 
 export function benchSteps() {
-  return programs.map(({ name, compiler, flags }) => {
-    const source = join(root, "benchmarks", "harness", `${name}.c`);
-    const output = join(root, "dist", "bench", name);
-    return buildStep({
-      name: `bench ${name}`,
-      inputs: [source],
-      outputs: [output],
-      texts: [compiler, ...flags],
-      build: () => {
-        mkdirSync(join(root, "dist", "bench"), { recursive: true });
-        run(compiler, [...flags, "-o", `${output}.tmp`, source]);
-        renameSync(`${output}.tmp`, output);
-      },
-    });
+  const caller = { name: "bench caller", source: "benchmarks/node/caller", program: "caller" };
+  return [...programs.map(compileStep), benchProgramStep(caller)];
+}
+
+function compileStep({ name, compiler, flags }) {
+  const source = join(root, "benchmarks", "harness", `${name}.c`);
+  const output = join(root, "dist", "bench", name);
+  return buildStep({
+    name: `bench ${name}`,
+    inputs: [source],
+    outputs: [output],
+    texts: [compiler, ...flags],
+    build: () => {
+      mkdirSync(join(root, "dist", "bench"), { recursive: true });
+      run(compiler, [...flags, "-o", `${output}.tmp`, source]);
+      renameSync(`${output}.tmp`, output);
+    },
   });
 }
