@@ -13,7 +13,6 @@ import { type Calls, measureAlone } from "./alone.ts";
 import { measureChains } from "./chain.ts";
 import { coordinatorConf, PLAIN, preparedResult } from "./configuration.ts";
 import { measureDetection } from "./detection.ts";
-import { measureHealth } from "./event-loop.ts";
 import { type Node, openNode } from "./node.ts";
 import { warmUp, writeConf } from "./pods.ts";
 import { measureRates } from "./rates.ts";
@@ -91,17 +90,15 @@ async function measure(
   const rates = [];
   for (const node of nodes.slice(0, 1))
     rates.push(...(await measureRates(node, { rounds: quick ? 2 : 10, pairs: quick ? 16 : 40 })));
-  const health = [];
-  for (const node of nodes) health.push(...(await measureHealth(node, quick ? 20 : 60)));
   const [node] = nodes;
   const detection = node === undefined ? [] : await measureDetection(node, quick ? 5 : 30);
-  return { alone, chains, rates, health, detection };
+  return { alone, chains, rates, detection };
 }
 
 const us = (samples: readonly Sample[]): number[] => samples.map(({ wallMs }) => Math.round(wallMs * 1000));
 
 /** Whole microseconds: what is kept of a run. */
-function compact({ alone, chains, rates, health, detection }: CoordinatorFigures): object {
+function compact({ alone, chains, rates, detection }: CoordinatorFigures): object {
   const calls = (each: Calls | undefined): object | undefined =>
     each && {
       wallUs: us(each.samples),
@@ -115,7 +112,6 @@ function compact({ alone, chains, rates, health, detection }: CoordinatorFigures
       stepUs: samples.map(({ stepMs }) => stepMs.map((ms) => Math.round(ms * 1000))),
     })),
     rates: rates.map(({ samples, ...row }) => ({ ...row, wallUs: us(samples) })),
-    health: health.map(({ name, answerMs }) => ({ name, answerUs: answerMs.map((ms) => Math.round(ms * 1000)) })),
     detection: detection.map((row) => ({ ...row, without: us(row.without), with: us(row.with) })),
   };
 }

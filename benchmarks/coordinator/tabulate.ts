@@ -3,18 +3,16 @@
 import { formatFigure, mean, percentile, type Table } from "../../test/lab/statistics.ts";
 import { atMost, type Target } from "../harness/report.ts";
 import { type Sample, wallMs } from "../harness/runner.ts";
-import { type Column, cpuOf, detail, percentiles, tableOf, times } from "../harness/table.ts";
+import { type Column, cpuOf, percentiles, tableOf, times } from "../harness/table.ts";
 import { type AloneRow, type Calls, FAMILY_CHOICES } from "./alone.ts";
 import { type ChainRow, REFERENCE, WHOLE } from "./chain.ts";
 import type { DetectionRow } from "./detection.ts";
-import type { HealthRow } from "./event-loop.ts";
 import type { RateRow } from "./rates.ts";
 
 export interface CoordinatorFigures {
   readonly alone: readonly AloneRow[];
   readonly chains: readonly ChainRow[];
   readonly rates: readonly RateRow[];
-  readonly health: readonly HealthRow[];
   readonly detection: readonly DetectionRow[];
 }
 
@@ -23,10 +21,9 @@ const CHAIN_RATIO = 1.2;
 const DEL_RATIO = 1.2;
 const CPU_RATIO = 1.1;
 
-export function tabulate({ alone, chains, rates, health, detection }: CoordinatorFigures): Table[] {
+export function tabulate({ alone, chains, rates, detection }: CoordinatorFigures): Table[] {
   return [
     tableOf("ADD, CHECK and DEL", ALONE, alone),
-    detail(tableOf("The agent's answers to other questions (GET /v1/health)", HEALTH, health)),
     ...VERBS.map((verb) => tableOf(verb.title, chainColumns(chains, verb), chains)),
     tableOf("Pairs of ADD and DEL of the same chains", rateColumns(rates), rates),
     tableOf("What detection adds to an ADD", DETECTION, detection),
@@ -42,12 +39,6 @@ const ALONE: readonly Column<AloneRow>[] = [
   ...times<AloneRow>("CHECK", ({ check }) => check?.samples),
   ...times<AloneRow>("DEL", ({ del }) => del?.samples),
   ["CPU per DEL", ({ del }) => agentCpu(del)],
-];
-
-const HEALTH: readonly Column<HealthRow>[] = [
-  ["meanwhile", ({ name }) => name],
-  ...percentiles<HealthRow>("", ({ answerMs }) => answerMs, [0.5, 0.95, 0.99, 1]),
-  ["questions", ({ answerMs }) => String(answerMs.length)],
 ];
 
 interface Verb {
