@@ -33,14 +33,16 @@ const kinds: Kind[] = [
 ];
 
 /**
- * Each file of these kinds has a process of its own. One process runs many files of the others, and loads each module once: a third less processor time
- * for the unit tests. Those files leave nothing behind in the process.
+ * Each file of these kinds has a process of its own. One process runs many files of the others, and loads each module
+ * once: a third less processor time for the unit tests. Those files leave nothing behind in the process.
  */
 const OWN_PROCESS: ReadonlySet<string> = new Set(["nodes", "long"]);
 
-// Programs in Go collect garbage less often: a sixth less of an API server's processor time, for memory that the machine has.
+// Programs in Go collect garbage less often: a sixth less of an API server's processor time, for memory that the
+// machine has.
 process.env.GOGC ??= "400";
-// A worker thread of the product (SQLite's, for each registry) strips the types of its modules once, not at every start: 0.03 s for 0.19 s.
+// A worker thread of the product (SQLite's, for each registry) strips the types of its modules once, not at every
+// start: 0.03 s for 0.19 s.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled/", import.meta.url));
 
 export default defineConfig({

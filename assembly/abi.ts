@@ -65,7 +65,7 @@ export const TABLE_USED: usize = 28;
 /** Two 64-bit registers for the 128-bit results of internal functions. */
 export const WIDE_HI: usize = 32;
 export const WIDE_LO: usize = 40;
-/** Where the reader of a snapshot stands, and where the snapshot ends. */
+/** The place of a snapshot's reader, and the end of the snapshot. */
 export const READ_AT: usize = 48;
 export const READ_END: usize = 52;
 export const FREE_LISTS: usize = 64;

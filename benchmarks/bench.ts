@@ -3,8 +3,8 @@
  *
  * It waits until the machine is quiet, but not longer than `--wait`; a quick run does not wait.
  * A full run prints its tables, writes them into benchmarks/README.md and keeps the raw figures in benchmarks/results.
- * A quick one only prints. The exit code says whether everything ran, not whether the targets were met. After SIGINT or SIGTERM it
- * removes what it has made and ends.
+ * A quick one only prints. The exit code says whether everything ran, not whether the targets were met. After SIGINT
+ * or SIGTERM it removes what it has made and ends.
  */
 import { parseArgs } from "node:util";
 import { clusterBench } from "./cluster/cluster.ts";

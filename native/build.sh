@@ -1,10 +1,12 @@
 #!/bin/sh
 # Builds the native parts: `native/build.sh shim` the CNI executables, `native/build.sh addon` the Node.js addon.
 # The executables are one program under five names (native/shim.c).
-# The addon is left as it is when it is newer than everything that it is made of. Outputs appear by rename: an executable may be running.
+# The addon is left as it is when it is newer than everything that it is made of. Outputs appear by rename: an
+# executable may be running.
 #
-# For another processor or a release (scripts/release/native.ts): BERTH_OUT is the output folder, BERTH_SHIM_CC and BERTH_ADDON_CC are the compilers
-# with their flags, BERTH_NODE_HEADERS is the folder of node_api.h. `berth --version` prints BERTH_VERSION, and BERTH_BUILD as the commit of a release.
+# For another processor or a release (scripts/release/native.ts): BERTH_OUT is the output folder, BERTH_SHIM_CC and
+# BERTH_ADDON_CC are the compilers with their flags, BERTH_NODE_HEADERS is the folder of node_api.h. `berth --version`
+# prints BERTH_VERSION, and BERTH_BUILD as the commit of a release.
 set -eu
 cd "$(dirname "$0")/.."
 OUT=${BERTH_OUT:-dist}
@@ -29,7 +31,8 @@ build_shim() {
     [ -n "${BERTH_SHIM_CC:-}" ] || command -v "$compiler" >/dev/null || compiler=cc
     mkdir -p "$OUT/bin"
     temporary=$OUT/bin/.berth.$$
-    # One page less to map at every exec: -z noseparate-code, no build id, no unwind tables of C. Debian's musl-gcc makes no static PIE, and musl has no FORTIFY.
+    # One page less to map at every exec: -z noseparate-code, no build id, no unwind tables of C. Debian's musl-gcc
+    # makes no static PIE, and musl has no FORTIFY.
     $compiler -std=gnu11 -static -Os -s $WARNINGS $HARDENING -ffunction-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections,-z,noseparate-code,--build-id=none \
         ${BERTH_VERSION:+-DBERTH_VERSION="\"$BERTH_VERSION\""} ${BERTH_BUILD:+-DBERTH_BUILD="\"$BERTH_BUILD\""} -o "$temporary" $SHIM_SOURCES
     for name in $SHIM_NAMES; do

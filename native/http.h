@@ -21,16 +21,16 @@ struct http_request {
 };
 
 /*
- * Returns NULL if there is a complete answer, whose parts are in a static buffer: one exchange per execution. Otherwise returns
- * what the server did instead, a sentence without its subject. Never sends twice: the server may have acted on a request that it
- * did not answer.
+ * Returns NULL if there is a complete answer, whose parts are in a static buffer: one exchange per execution.
+ * Otherwise returns what the server did instead, a sentence without its subject. Never sends twice: the server may
+ * have acted on a request that it did not answer.
  */
 const char *http_exchange(const struct http_request *request, struct http_answer *answer);
 
 /*
- * Reads the status line and headers, head[0, length) ending in an empty line. Sets status, body_length and notice, and terminates
- * the notice with a NUL in place. Returns NULL, or why the head is refused: not HTTP/1, not exactly one Content-Length, one above
- * HTTP_BODY_LIMIT, or chunked.
+ * Reads the status line and headers, head[0, length) ending in an empty line. Sets status, body_length and notice,
+ * and terminates the notice with a NUL in place. Returns NULL, or why the head is refused: not HTTP/1, not exactly
+ * one Content-Length, one above HTTP_BODY_LIMIT, or chunked.
  */
 const char *http_parse_head(char *head, size_t length, struct http_answer *answer);
 

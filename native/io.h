@@ -8,7 +8,10 @@
 /* Returns CLOCK_MONOTONIC in milliseconds. */
 int64_t io_now_ms(void);
 
-/* Waits until `fd` is ready for `events` (POLLIN, POLLOUT) or broken. Returns 0, ETIMEDOUT at the deadline, or another errno. */
+/*
+ * Waits until `fd` is ready for `events` (POLLIN, POLLOUT) or broken. Returns 0, ETIMEDOUT at the deadline, or
+ * another errno.
+ */
 int io_wait(int fd, short events, int64_t deadline_ms);
 
 /* Writes everything, despite interruptions, partial writes and non-blocking descriptors. Returns 0 or an errno. */

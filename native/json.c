@@ -62,7 +62,9 @@ static int hex_digit(int byte) {
     return -1;
 }
 
-/* Reads an escape after its backslash. Returns the character, 0x80 for any that is not ASCII, -1 for an invalid escape. */
+/*
+ * Reads an escape after its backslash. Returns the character, 0x80 for any that is not ASCII, -1 for an invalid escape.
+ */
 static int read_escape(struct cursor *c) {
     static const char plain[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
     int byte = peek(c);
@@ -193,7 +195,10 @@ static bool open_container(struct scan *s, bool *empty) {
     return !object || read_key(s);
 }
 
-/* Closes the containers that end after a value. Returns false for invalid text; depth is 0 once the whole value has ended. */
+/*
+ * Closes the containers that end after a value. Returns false for invalid text; depth is 0 once the whole value has
+ * ended.
+ */
 static bool close_containers(struct scan *s) {
     while (s->depth > 0) {
         bool object = s->objects >> (s->depth - 1) & 1;

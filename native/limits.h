@@ -19,21 +19,28 @@
 #define TEXT_QUOTE_LIMIT 4096
 /* Highest value of BERTH_CONNECT_WAIT and BERTH_REQUEST_LIMIT: seconds. */
 #define TEXT_SECONDS_LIMIT 3600
-/* How long ADD, CHECK and GC try to connect to the agent, unless BERTH_CONNECT_WAIT is set: milliseconds. @limit */
+/*
+ * Time for which ADD, CHECK and GC try to connect to the agent, unless BERTH_CONNECT_WAIT is set: milliseconds.
+ * @limit
+ */
 #define CONNECT_WAIT_MS 20000
-/* How long ADD waits for the answer after connecting: milliseconds. Reading stdin may take as long, for every verb. @limit */
+/*
+ * Time for which ADD waits for the answer after connecting: milliseconds. Reading stdin may take as long, for every
+ * verb.
+ * @limit
+ */
 #define ADD_LIMIT_MS 90000
-/* How long CHECK waits for the answer: milliseconds. */
+/* Time for which CHECK waits for the answer: milliseconds. */
 #define CHECK_LIMIT_MS 10000
-/* How long DEL waits for the answer before it is spooled: milliseconds. @limit */
+/* Time for which DEL waits for the answer before it is spooled: milliseconds. @limit */
 #define DEL_LIMIT_MS 10000
-/* How long GC waits for the answer: milliseconds. */
+/* Time for which GC waits for the answer: milliseconds. */
 #define GC_LIMIT_MS 60000
-/* How long STATUS waits for the answer: milliseconds. */
+/* Time for which STATUS waits for the answer: milliseconds. */
 #define STATUS_LIMIT_MS 2000
-/* How long a probe waits for the answer, less than the timeouts of the chart's probes: milliseconds. */
+/* Time for which a probe waits for the answer, less than the timeouts of the chart's probes: milliseconds. */
 #define PROBE_LIMIT_MS 9000
-/* How long VERSION, which does not contact the agent, reads its stdin: milliseconds. */
+/* Time for which VERSION, which does not contact the agent, reads its stdin: milliseconds. */
 #define VERSION_LIMIT_MS 2000
 
 #endif

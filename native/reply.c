@@ -33,8 +33,8 @@ void reply_to(const char *bytes, size_t length) {
 }
 
 /*
- * The cniVersion to answer in. An empty one, or an empty configuration, counts as none. Returns false if the configuration is not
- * an object, or its version cannot be repeated unchanged.
+ * The cniVersion to answer in. An empty one, or an empty configuration, counts as none. Returns false if the
+ * configuration is not an object, or its version cannot be repeated unchanged.
  */
 static bool read_version(struct version *version) {
     struct json_member member = {.name = "cniVersion"};
@@ -96,7 +96,10 @@ void print_line(const char *piece, ...) {
     io_write_all(STDERR_FILENO, text.start, text.length);
 }
 
-/* The installers recognize Berth's own files, of every version, by the words "CNI plugins berth, coordinator and ifacer". */
+/*
+ * The installers recognize Berth's own files, of every version, by the words "CNI plugins berth, coordinator and
+ * ifacer".
+ */
 void print_about(void) {
     print_line("Berth " BERTH_VERSION " (build " BERTH_BUILD "): pod network addresses and interfaces, CNI plugins berth, coordinator and ifacer", NULL);
     print_line("CNI protocol versions supported: 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0", NULL);

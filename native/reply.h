@@ -15,8 +15,8 @@ void reply_to(const char *config, size_t length);
 __attribute__((noreturn, sentinel)) void fail(enum code code, ...);
 
 /*
- * Answers VERSION and exits. Fails with code 6 if the configuration is neither empty nor a JSON object, or its cniVersion is
- * invalid.
+ * Answers VERSION and exits. Fails with code 6 if the configuration is neither empty nor a JSON object, or its
+ * cniVersion is invalid.
  */
 __attribute__((noreturn)) void reply_versions(void);
 

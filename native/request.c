@@ -82,7 +82,8 @@ void read_config(int64_t limit_ms) {
 }
 
 /*
- * Returns why a header cannot carry the value unchanged, or NULL: HTTP allows only these bytes, and strips spaces at both ends.
+ * Returns why a header cannot carry the value unchanged, or NULL: HTTP allows only these bytes, and strips spaces at
+ * both ends.
  */
 static const char *find_fault(const char *value) {
     size_t length = strnlen(value, VARIABLE_LIMIT + 1);

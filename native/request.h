@@ -1,6 +1,6 @@
 /*
- * Builds the request of docs/shim-protocol.md from stdin and the environment. Exits with error JSON if something cannot be
- * forwarded.
+ * Builds the request of docs/shim-protocol.md from stdin and the environment. Exits with error JSON if something
+ * cannot be forwarded.
  */
 #ifndef BERTH_REQUEST_H
 #define BERTH_REQUEST_H
@@ -13,8 +13,8 @@
 const char *variable_or(const char *name, const char *otherwise);
 
 /*
- * Returns a variable in seconds (decimals allowed) as milliseconds; `otherwise` if it is unset. Fails with code 4 for anything
- * else.
+ * Returns a variable in seconds (decimals allowed) as milliseconds; `otherwise` if it is unset. Fails with code 4 for
+ * anything else.
  */
 int64_t milliseconds_of(const char *name, int64_t otherwise);
 
@@ -25,8 +25,8 @@ const char *socket_path(void);
 void read_config(int64_t limit_ms);
 
 /*
- * Returns the bytes of the request, in a static buffer; call read_config first. A DEL omits variables that it does not need and
- * no header can carry: a variable for which an ADD was refused must not prevent the pod's deletion.
+ * Returns the bytes of the request, in a static buffer; call read_config first. A DEL omits variables that it does
+ * not need and no header can carry: a variable for which an ADD was refused must not prevent the pod's deletion.
  */
 const char *build_request(const char *plugin, bool is_del, size_t *length);
 

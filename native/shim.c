@@ -1,6 +1,7 @@
 /*
- * The executable that the container runtime runs as berth, coordinator and ifacer: it forwards one CNI call to the agent and
- * returns the answer. It knows the framing of the protocol (CNI 1.1 §2) and docs/shim-protocol.md; the agent interprets the call.
+ * The executable that the container runtime runs as berth, coordinator and ifacer: it forwards one CNI call to the
+ * agent and returns the answer. It knows the framing of the protocol (CNI 1.1 §2) and docs/shim-protocol.md; the
+ * agent interprets the call.
  *
  * environment, stdin ──▶ request ──▶ agent ──▶ answer ──▶ stdout, exit code
  *                             └─ DEL without a complete answer ──▶ spool, exit 0
@@ -46,7 +47,10 @@ static const struct verb VERBS[] = {
     [VERSION] = {"VERSION", VERSION_LIMIT_MS, 0, DECODE},
 };
 
-/* The names of the executable. The last two are for hosts where another product's executables have the names before them. */
+/*
+ * The names of the executable. The last two are for hosts where another product's executables have the names before
+ * them.
+ */
 static const struct {
     const char *name, *plugin;
 } PLUGINS[] = {

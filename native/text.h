@@ -18,8 +18,9 @@ void text_add(struct text *text, const char *string);
 void text_add_number(struct text *text, uint64_t number);
 
 /*
- * Adds `string` for a line of text (text_add_plain) or for the inside of a JSON string (text_add_json). Bytes that are not
- * printable ASCII appear as \xNN; a string longer than TEXT_QUOTE_LIMIT bytes is truncated and followed by "...".
+ * Adds `string` for a line of text (text_add_plain) or for the inside of a JSON string (text_add_json). Bytes that
+ * are not printable ASCII appear as \xNN; a string longer than TEXT_QUOTE_LIMIT bytes is truncated and followed by
+ * "...".
  */
 void text_add_plain(struct text *text, const char *string);
 void text_add_json(struct text *text, const char *string);

@@ -1,7 +1,7 @@
 #ifndef BERTH_VERSION_H
 #define BERTH_VERSION_H
 
-/* What the build calls itself; scripts/setup/product.mjs sets it. */
+/* The version of the build; scripts/setup/product.mjs sets it. */
 #ifndef BERTH_VERSION
 #define BERTH_VERSION "development"
 #endif

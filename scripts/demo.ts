@@ -1,8 +1,9 @@
 /**
  * `npm run demo`: what Berth does, explained to a newcomer to CNI, on real namespaces with real plugins.
  * `npm run demo -- --stay` waits for Enter at the end, with the address map open.
- * `npm run demo -- --cluster`: what it does in a cluster, on a real etcd and a real API server; `--record docs/operator.svg` writes the README's recording.
- * The exit code is 0 only when every claim came true; everything is removed in any case, also after Ctrl-C.
+ * `npm run demo -- --cluster`: what it does in a cluster, on a real etcd and a real API server; `--record
+ * docs/operator.svg` writes the README's recording. The exit code is 0 only when every claim came true; everything is
+ * removed in any case, also after Ctrl-C.
  * Effects: network namespaces, an agent, temporary files; all removed.
  */
 import { writeFile } from "node:fs/promises";

@@ -1,11 +1,12 @@
 /**
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
- *   node scripts/setup.mjs [product] [reference] [test] [cluster] [chart] [nodes] [versions] [embeddings] [release] [last-release] [bench] [allocators] [peers]   default: all of them
+ *   node scripts/setup.mjs [product] [reference] [test] [cluster] [chart] [nodes] [versions] [embeddings]
+ *     [release] [last-release] [bench] [allocators] [peers]   default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
- * One set-up works at a time in a checkout, and one with a cache unless it makes the product alone (flock on .setup.lock in both); the question whether
- * anything is stale is asked without the locks first.
+ * One set-up works at a time in a checkout, and one with a cache unless it makes the product alone (flock on
+ * .setup.lock in both); the question whether anything is stale is asked without the locks first.
  * Effects: node_modules, dist, the user's cache, Debian packages (as root).
  */
 import { spawnSync } from "node:child_process";

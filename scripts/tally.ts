@@ -1,11 +1,11 @@
-/** What a run of one kind of tests counts for: no test passes by not running. */
+/** Counts the results of a run of one kind of tests: no test passes by not running. */
 
 export interface Tally {
   readonly passed: number;
   readonly failed: number;
   /** Tests that failed, and passed when they were run a second time. */
   readonly unsteady: number;
-  /** What failed and why: the tests, then what no test reports by itself. */
+  /** The failures and their reasons: the tests, then errors that no test reports by itself. */
   readonly complaints: readonly string[];
 }
 
@@ -15,14 +15,17 @@ export const MAX_UNSTEADY = 3;
 /** The part of a failed test's message that distinguishes it from others: a log is often all that is left of a run. */
 const FAILURE_LINES = 12;
 
-/** What is read of vitest's JSON report. */
+/** The parts of vitest's JSON report that are read. */
 export interface Report {
   readonly success: boolean;
   readonly numPassedTests: number;
   readonly testResults: readonly FileResult[];
 }
 
-/** Its status is `failed` without a failed test when it cannot be loaded or a hook has failed; then `message` may say why. */
+/**
+ * Its status is `failed` without a failed test when it cannot be loaded or a hook has failed; then `message` may say
+ * why.
+ */
 interface FileResult {
   readonly name: string;
   readonly status: string;
@@ -98,8 +101,8 @@ export function filesToRepeat(report: Report | undefined, { failed }: Tally): st
 }
 
 /**
- * The result of two runs: the first with its report, the second of the files to repeat. Only when all of those pass the second time, by themselves, was
- * it an accident; it stays in the complaints.
+ * The result of two runs: the first with its report, the second of the files to repeat. Only when all of those pass
+ * the second time, by themselves, was it an accident; it stays in the complaints.
  */
 export function tallyTwoRuns(first: Tally, report: Report | undefined, second: Tally): Tally {
   if (report === undefined || second.failed > 0)

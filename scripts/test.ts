@@ -5,10 +5,10 @@
  *   npm run test:long         the same and test/long
  *   npm run test:embeddings   the embeddings alone (`--only KIND`)
  *
- * Everything runs even when something before it has failed. The last line is `N passed, N failed, N unsteady`: the tests, and one each
- * for the linter and the compiler. When a few tests of a kind failed, or hooks of files, their files run once more at the end, when nothing else runs; what
- * passes then is unsteady, and named. A kind without a test, a skipped test, an error outside of the tests and more than a few unsteady tests are
- * failures.
+ * Everything runs even when something before it has failed. The last line is `N passed, N failed, N unsteady`: the
+ * tests, and one each for the linter and the compiler. When a few tests of a kind failed, or hooks of files, their
+ * files run once more at the end, when nothing else runs; what passes then is unsteady, and named. A kind without a
+ * test, a skipped test, an error outside of the tests and more than a few unsteady tests are failures.
  */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -23,8 +23,9 @@ import { hasMachine, MachineError, runInMachine, umlVitest } from "./uml/machine
 /** These kinds keep both processors busy, and show their progress. */
 const FOREGROUND = ["unit", "property", "simulation", "cluster", "e2e", "embeddings"];
 /**
- * These mostly wait, or use one processor. They run beside the others, one after the other; the output of each is printed when it has ended. `uml`
- * comes first, beside tests that only compute; `nodes` then shares the processors with control planes, not with measurements of milliseconds.
+ * These mostly wait, or use one processor. They run beside the others, one after the other; the output of each is
+ * printed when it has ended. `uml` comes first, beside tests that only compute; `nodes` then shares the processors
+ * with control planes, not with measurements of milliseconds.
  */
 const BACKGROUND = [...(hasMachine ? ["uml"] : []), "nodes", "netns"];
 
@@ -44,7 +45,7 @@ interface Run {
 interface Result extends Run {
   readonly stage: Stage;
   readonly seconds: number;
-  /** Of the processors, by the stage's processes that their parents waited for. */
+  /** Processor time of the stage's processes that their parents waited for. */
   readonly cpuSeconds: number;
 }
 
@@ -115,7 +116,7 @@ function testStage(kind: string, directory: string): Stage {
   return { name: `${kind} tests`, run: (log) => runFiles([], log), repeat: (files) => runFiles(files, undefined) };
 }
 
-/** Of the stages that have ended: children count when they end, so each stage adds its own. */
+/** Processor time of the stages that have ended: children count when they end, so each stage adds its own. */
 let countedCpuSeconds = 0;
 
 async function runStage(stage: Stage, log?: string): Promise<Result> {
@@ -127,7 +128,10 @@ async function runStage(stage: Stage, log?: string): Promise<Result> {
   return { ...result, stage, seconds: (performance.now() - startMs) / 1000, cpuSeconds };
 }
 
-/** Runs stages beside each other: those of the foreground on this terminal, those of the background into files that are printed between them. */
+/**
+ * Runs stages beside each other: those of the foreground on this terminal, those of the background into files that
+ * are printed between them.
+ */
 async function runStages(
   foreground: readonly Stage[],
   background: readonly Stage[],

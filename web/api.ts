@@ -62,8 +62,8 @@ export class Api {
   }
 
   /**
-   * Reads the changes of a map until the signal ends, or the connection: then it resolves. `onOpen` is called when every later change will come.
-   * `onReload`: the map has to be read again.
+   * Reads the changes of a map until the signal ends, or the connection: then it resolves. `onOpen` is called when
+   * every later change will come. `onReload`: the map has to be read again.
    */
   async follow(pool: string, on: FollowEvents, signal: AbortSignal): Promise<void> {
     const answer = await this.#get("changes", { pool }, signal);

@@ -1,8 +1,11 @@
-/** The colours of the map: those of Okabe and Ito, which people with any kind of colour vision can tell apart; patterns tell them apart as well. */
+/**
+ * The colours of the map: those of Okabe and Ito, which people with any kind of colour vision can tell apart;
+ * patterns tell them apart as well.
+ */
 import type { Kind } from "./map-model.ts";
 import type { Palette } from "./tiles.ts";
 
-/** What the page calls a kind, and what it means. */
+/** The page's name of a kind, and its meaning. */
 export const KIND_TEXTS: Readonly<Record<Kind, string>> = {
   Free: "free",
   Bound: "bound to a pod",

@@ -1,4 +1,4 @@
-/** What the page says beside the map: a pool, its usage, an address, what a search found. */
+/** The texts of the page beside the map: a pool, its usage, an address, the results of a search. */
 import type { HistoryAnswer, MapAddress, PoolsAnswer, SearchAnswer, UsageAnswer } from "../host/records/map-records.ts";
 import { KIND_TEXTS } from "./colours.ts";
 import { make, makeFacts, makeLink, makeList } from "./elements.ts";

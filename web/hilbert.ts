@@ -1,11 +1,11 @@
 /**
- * The Hilbert curve: which square of a grid has a number, and the reverse. Numbers that follow one another are neighbours, and each aligned run of 4^n numbers
- * is a square of 2^n cells a side.
+ * The Hilbert curve: which square of a grid has a number, and the reverse. Numbers that follow one another are
+ * neighbours, and each aligned run of 4^n numbers is a square of 2^n cells a side.
  */
 
 /**
- * How a part of the curve lies: 0 as drawn below, 1 transposed, 2 transposed at the other diagonal, 3 turned by half. One after the other is the exclusive or
- * of both.
+ * The orientation of a part of the curve: 0 as drawn below, 1 transposed, 2 transposed at the other diagonal, 3
+ * turned by half. One after the other is the exclusive or of both.
  *
  *      x 0 1
  *   y 0  0 3      digits of a square's quarters; quarter 0 is transposed, 3 transposed at the other diagonal
@@ -29,11 +29,14 @@ const DIGIT: readonly (readonly number[])[] = PLACE.map((places) => [0, 1, 2, 3]
 export interface Square {
   readonly x: number;
   readonly y: number;
-  /** Of the part of the curve inside of it. */
+  /** Orientation of the part of the curve inside of it. */
   readonly orientation: Orientation;
 }
 
-/** Returns the square that has a number, `levels` below a curve of an orientation: x and y are below 2^levels, the number below 4^levels. */
+/**
+ * Returns the square that has a number, `levels` below a curve of an orientation: x and y are below 2^levels, the
+ * number below 4^levels.
+ */
 export function squareOf(number: number, levels: number, start: Orientation): Square {
   let x = 0;
   let y = 0;

@@ -23,13 +23,13 @@ import { MapView } from "./view.ts";
 const RETRY_MS = 500;
 const MAX_RETRY_MS = 15_000;
 
-/** How long the view rests before table and link follow it: milliseconds. */
+/** Time for which the view rests before table and link follow it: milliseconds. */
 const SETTLE_MS = 200;
 
-/** How often counts, alerts and usage are read: milliseconds. */
+/** Interval at which counts, alerts and usage are read: milliseconds. */
 const REFRESH_MS = 30_000;
 
-/** How soon they are read after an address went into quarantine: milliseconds. */
+/** Time from went into quarantine: milliseconds. */
 const ALERT_MS = 1_000;
 
 const QUARANTINED = KINDS.indexOf("Quarantined");
@@ -138,8 +138,8 @@ async function load(pool: string, signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Follows the changes until the pool is left. Resolves when the map was shown, or cannot be. After each connection the map is read again: what happened in
- * between is not told.
+ * Follows the changes until the pool is left. Resolves when the map was shown, or cannot be. After each connection
+ * the map is read again: what happened in between is not told.
  */
 function follow(pool: string, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -234,7 +234,7 @@ function showHover(number: number | undefined): void {
       : `${model.addressAt(number)}: ${KIND_TEXTS[kind]}${placeNote(model, number)}`;
 }
 
-/** What the head of the map says of an address beside its kind. */
+/** Returns the note in the map's head on an address beside its kind. */
 function placeNote(model: MapModel, number: number): string {
   const { header } = model;
   const value = parseIp(model.addressAt(number))?.value ?? -1n;
@@ -266,7 +266,7 @@ async function choose(number: number): Promise<void> {
   });
 }
 
-/** What is one click away from an address. */
+/** Returns the actions one click away from an address. */
 function actionsOf(address: string, record: MapAddress | undefined): readonly HTMLElement[] {
   const output = make("div");
   if (!answer?.canExplain) return [make("p", `Which pods had it: kubectl berth history ${address}`)];

@@ -30,11 +30,11 @@ export class MapModel {
   readonly size: number;
   /** The curve has 4^levels squares; those past `size` are empty. */
   readonly levels: number;
-  /** Of the curve: so that one of which half is used lies on its side. */
+  /** Orientation of the curve: so that one of which half is used lies on its side. */
   readonly orientation: Orientation;
   /** By kind; undefined: no address is of the kind. Those of Reserved and Outside hold used addresses, too. */
   readonly planes: (Uint32Array | undefined)[] = [];
-  /** What is neither free nor bound: all other planes in one. */
+  /** Addresses that are neither free nor bound: all other planes in one. */
   readonly others: Uint32Array;
   readonly #firsts: readonly bigint[];
   readonly #bits: number;

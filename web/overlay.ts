@@ -1,15 +1,18 @@
-/** What is drawn over the map's squares: borders and names of its prefixes, rings around addresses in quarantine, the square that is chosen. */
+/**
+ * Draws over the map's squares: borders and names of its prefixes, rings around addresses in quarantine, the square
+ * that is chosen.
+ */
 import { numberAt, squareOf } from "./hilbert.ts";
 import { KINDS, type MapModel } from "./map-model.ts";
 
-/** Where the map is looked at from. */
+/** The viewer's position on the map. */
 export interface Sight {
   /** In squares of the map: the upper left corner. */
   readonly x: number;
   readonly y: number;
   /** Pixels of the screen for each square. */
   readonly scale: number;
-  /** Of the screen: pixels. */
+  /** Width of the screen: pixels. */
   readonly width: number;
   readonly height: number;
   /** Pixels of the screen for each of the page. */
@@ -25,7 +28,10 @@ const MAX_RINGS = 256;
 
 type Context = CanvasRenderingContext2D;
 
-/** Draws the borders of the smallest prefixes whose names have room, and the names. The table beside the map has the same names. */
+/**
+ * Draws the borders of the smallest prefixes whose names have room, and the names. The table beside the map has the
+ * same names.
+ */
 export function drawPrefixes(context: Context, model: MapModel, sight: Sight): void {
   const { scale, ratio, isDark } = sight;
   const [ink, halo] = isDark ? ["#fff", "#000"] : ["#000", "#fff"];

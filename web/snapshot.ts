@@ -1,4 +1,7 @@
-/** Reads the core's snapshots of used addresses (docs/wasm-abi.md, Snapshots) as bits, without masks and without addresses beyond the window. */
+/**
+ * Reads the core's snapshots of used addresses (docs/wasm-abi.md, Snapshots) as bits, without masks and without
+ * addresses beyond the window.
+ */
 
 const MAGIC = 0x53545242;
 const VERSION = 1;
@@ -6,7 +9,7 @@ const HEADER_BYTES = 32;
 const CHUNK = 4_096;
 const RAW_BYTES = 512;
 
-/** How a chunk is told. */
+/** The encodings of a chunk. */
 const EMPTY = 0;
 const FULL = 1;
 const RUNS = 2;
@@ -33,8 +36,8 @@ export function setBit(bits: Uint32Array, at: number, value: boolean): void {
 }
 
 /**
- * Returns one bit for each address of the window, set when it is used: address i is bit i mod 32 of word i / 32. The words have room for whole chunks of
- * 4,096. Throws on anything that is not a snapshot of this version.
+ * Returns one bit for each address of the window, set when it is used: address i is bit i mod 32 of word i / 32. The
+ * words have room for whole chunks of 4,096. Throws on anything that is not a snapshot of this version.
  */
 export function readSnapshot(bytes: Uint8Array): Uint32Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -1,6 +1,6 @@
 /**
- * Pictures of parts of a map: square tiles of 256 pixels. On level 0 a pixel is one address; on level n > 0 it is 4^n of them, on level -n an address has
- * 2^n pixels a side, from -3 on with a pattern.
+ * Pictures of parts of a map: square tiles of 256 pixels. On level 0 a pixel is one address; on level n > 0 it is 4^n
+ * of them, on level -n an address has 2^n pixels a side, from -3 on with a pattern.
  */
 import { numberAt, type Orientation, placesOf, squareOf } from "./hilbert.ts";
 import { type MapModel, popCount } from "./map-model.ts";
@@ -31,7 +31,7 @@ const PATTERNS: readonly (readonly number[])[] = [
   [0x01, 0, 0, 0, 0x10, 0, 0, 0],
 ];
 
-/** Of a pixel that stands for several addresses this kind is shown if only one of them is of it. */
+/** A pixel that stands for several addresses shows this kind if only one of them is of it. */
 const ALARMING = 4;
 
 const PLACES = new Map<string, Uint32Array>();
@@ -103,7 +103,10 @@ export class TilePainter {
     else this.#paintSingle(pixels, first, -level, part);
   }
 
-  /** Writes one pixel for each address, or for 4^level of them. The most frequent, of free and bound addresses alone, are written right here. */
+  /**
+   * Writes one pixel for each address, or for 4^level of them. The most frequent, of free and bound addresses alone,
+   * are written right here.
+   */
   #paintMany(pixels: Uint32Array, first: number, level: number, part: Orientation): void {
     const places = placesIn(TILE_LEVELS, part);
     const { size, planes, others } = this.#model;

@@ -1,16 +1,18 @@
 /**
- * The picture of a map on a canvas: where it is looked at from, the tiles that are painted, and what the user does with pointer and keys. Positions are in
- * squares of the map; scale is pixels of the screen per square.
+ * The picture of a map on a canvas: where it is looked at from, the tiles that are painted, and what the user does
+ * with pointer and keys. Positions are in squares of the map; scale is pixels of the screen per square.
  */
 import { numberAt, type Orientation, squareOf } from "./hilbert.ts";
 import type { Block, MapModel } from "./map-model.ts";
 import { drawChosen, drawPrefixes, drawRings, findQuarantined } from "./overlay.ts";
 import { DEEPEST, type Palette, TILE, TilePainter } from "./tiles.ts";
 
-/** How many tiles are kept; more if so many are in view. */
+/** Number of tiles that are kept; more if so many are in view. */
 const KEPT_TILES = 64;
 
-/** How long a frame may paint new tiles: milliseconds. What is missing is shown from a coarser tile until then. */
+/**
+ * Time for which a frame may paint new tiles: milliseconds. What is missing is shown from a coarser tile until then.
+ */
 const PAINT_MS = 3;
 
 /** Pixels of the screen per square when one address fills the view's grid. */
@@ -310,7 +312,10 @@ export class MapView {
     this.#context.drawImage(found.tile.canvas, fromX, fromY, side, side, left ?? 0, top ?? 0, width ?? 0, height ?? 0);
   }
 
-  /** Squares in a row and in a column of the smallest block that has all addresses: a square, or two beside or below one another. */
+  /**
+   * Squares in a row and in a column of the smallest block that has all addresses: a square, or two beside or below
+   * one another.
+   */
   #gridOf({ levels, size, orientation }: MapModel): readonly [number, number] {
     const bits = Math.ceil(Math.log2(Math.max(1, size)));
     const side = 2 ** Math.floor(bits / 2);

@@ -51,7 +51,7 @@ export function findFree(bitmap: usize, start: u32): i32 {
   return first | <u32>ctz<u64>(freeWord(bitmap, first));
 }
 
-/** What a scan looks for. */
+/** The targets of a scan. */
 const A_USED: u32 = 0;
 const AN_UNUSED: u32 = 1;
 const A_TAKEN: u32 = 2;

@@ -24,12 +24,12 @@ export const TOP: usize = 8;
 const USED_COUNT: usize = 16;
 const MASKED_COUNT: usize = 20;
 const USED_MASKED_COUNT: usize = 24;
-/** Where the directory and the summaries stand. */
+/** Offsets of the directory and the summaries. */
 const DIRECTORY: usize = 28;
 const SUMMARIES: usize = 32;
 const GROUPS: usize = 40;
 
-/** Where the planes of a chunk are, each of PLANE_BYTES. */
+/** Offsets of the planes of a chunk, each of PLANE_BYTES. */
 export const USED: usize = 0;
 export const MASKED: usize = 512;
 export const PLANE_BYTES: u32 = 512;
@@ -78,7 +78,7 @@ export function summaryAt(bitmap: usize, chunk: u32): usize {
   return load<u32>(bitmap, SUMMARIES) + (chunk << 3);
 }
 
-/** Where the chunk's entry of the directory is. */
+/** Returns the address of the chunk's entry in the directory. */
 function entryCell(bitmap: usize, chunk: u32): usize {
   return load<u32>(bitmap, DIRECTORY) + (chunk << 2);
 }
@@ -88,7 +88,7 @@ export function entryOf(bitmap: usize, chunk: u32): u32 {
   return load<u32>(entryCell(bitmap, chunk));
 }
 
-/** Where the ordinal's word of used bits is, in the chunk of that entry. */
+/** Returns the address of the ordinal's word of used bits, in the chunk of that entry. */
 function wordAt(entry: u32, ordinal: u32): usize {
   return (entry & ~HAS_MASKED) + ((ordinal >>> 3) & 504);
 }
@@ -131,7 +131,10 @@ export function freeBitmap(bitmap: usize): void {
   free(load<u32>(bitmap, SUMMARIES), chunks << 3);
 }
 
-/** The chunk's entry, of a chunk that is made when it is absent; 0 when there is no memory. Masked bits are set before used ones. */
+/**
+ * The chunk's entry, of a chunk that is made when it is absent; 0 when there is no memory. Masked bits are set before
+ * used ones.
+ */
 function requireChunk(bitmap: usize, chunk: u32, plane: usize): u32 {
   const cell = entryCell(bitmap, chunk);
   const present = load<u32>(cell);

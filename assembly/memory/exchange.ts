@@ -8,7 +8,7 @@ import { allocate, free } from "./heap";
 
 const MIN_BYTES: u32 = 4096;
 
-/** Where the buffer starts. */
+/** Returns the start of the buffer. */
 export function exchangeAt(): usize {
   return load<u32>(EXCHANGE);
 }

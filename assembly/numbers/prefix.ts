@@ -33,7 +33,10 @@ export function prefixOf(operation: u32, family: u32, hi: u64, lo: u64, length: 
   return OK;
 }
 
-/** The first address of part `index` of the prefix, when it is cut into prefixes of length `part`; OUTSIDE past the last. */
+/**
+ * The first address of part `index` of the prefix, when it is cut into prefixes of length `part`; OUTSIDE past the
+ * last.
+ */
 export function prefixPart(family: u32, hi: u64, lo: u64, length: u32, part: u32, index: u32): i32 {
   const bits = part - length;
   if (bits < 32 && index >>> bits != 0) return OUTSIDE;

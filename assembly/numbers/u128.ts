@@ -43,7 +43,10 @@ export function lastLo(family: u32): u64 {
   return family == 4 ? 0xffffffff : ~(<u64>0);
 }
 
-/** The number in eight big-endian bytes. Two loads of four: a load of eight waits for the cache when a host has just written four of them. */
+/**
+ * The number in eight big-endian bytes. Two loads of four: a load of eight waits for the cache when a host has just
+ * written four of them.
+ */
 export function readBig(at: usize): u64 {
   return ((<u64>bswap<u32>(load<u32>(at))) << 32) | bswap<u32>(load<u32>(at, 4));
 }

@@ -43,7 +43,7 @@ export function freedAt(freed: usize, index: u32): u32 {
   return load<u32>(ringCell(freed, index));
 }
 
-/** Where the number of the ordinal's entries is kept. */
+/** Returns the address of the number of the ordinal's entries. */
 function entriesCell(freed: usize, ordinal: u32): usize {
   return freed + RING + (load<u32>(freed) << 2) + ordinal;
 }
@@ -101,7 +101,9 @@ function findFresh(freed: usize, bitmap: usize): i32 {
   return NONE;
 }
 
-/** The free ordinal to use next: the lowest fresh one, else the one freed first, which leaves the ring. NONE: all taken. */
+/**
+ * The free ordinal to use next: the lowest fresh one, else the one freed first, which leaves the ring. NONE: all taken.
+ */
 export function takeFreed(freed: usize, bitmap: usize): i32 {
   const fresh = findFresh(freed, bitmap);
   if (fresh >= 0) return fresh;

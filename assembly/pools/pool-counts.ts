@@ -1,5 +1,5 @@
 /**
- * What a pool holds, in numbers.
+ * The contents of a pool, in numbers.
  * Effects: the exchange buffer; may grow memory.
  *
  *  0  size       17 bytes, big-endian      36  window      u32     52  free in window  u32

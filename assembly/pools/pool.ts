@@ -42,7 +42,7 @@ const FREED: usize = 24;
 const SPARSE_MASKED: usize = 28;
 const BITMAP: usize = 32;
 
-/** What {@link locate} answers for an ordinal past the window; the number is in the WIDE registers. */
+/** The answer of {@link locate} for an ordinal past the window; the number is in the WIDE registers. */
 export const BEYOND: i32 = -100;
 
 export function poolFamily(pool: usize): u32 {
@@ -63,7 +63,7 @@ export function setSparse(pool: usize, sparse: usize): void {
 export function bitmapOf(pool: usize): usize {
   return pool + BITMAP;
 }
-/** Where round robin goes on: an ordinal, perhaps one past the window. */
+/** Returns the place from which round robin goes on: an ordinal, perhaps one past the window. */
 export function cursorOf(pool: usize): u32 {
   return load<u32>(pool, CURSOR);
 }
@@ -143,7 +143,10 @@ export function freePool(pool: usize): void {
   free(pool, load<u32>(pool, BYTES));
 }
 
-/** Whether an ordinal, which is below the window or the size of the ranges, lies in the first range: most pools have no other. */
+/**
+ * Whether an ordinal, which is below the window or the size of the ranges, lies in the first range: most pools have
+ * no other.
+ */
 function isInFirst(ranges: usize, ordinal: u64): bool {
   const next = entryAt(ranges, 1);
   return ordinal < beforeLoOf(next) || beforeHiOf(next) != 0;

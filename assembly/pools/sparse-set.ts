@@ -47,7 +47,7 @@ export function freeSparse(set: usize): void {
 /** 2^64 divided by the golden ratio: consecutive multiples spread evenly. */
 const GOLDEN: u64 = 0x9e3779b97f4a7c15;
 
-/** Where the number's probing starts. */
+/** Returns the slot at which the number's probing starts. */
 function homeOf(set: usize, hi: u64, lo: u64): u32 {
   const mixed = (lo ^ (hi * GOLDEN)) * GOLDEN;
   return <u32>((mixed ^ (mixed >> 29)) >> 32) & (load<u32>(set) - 1);

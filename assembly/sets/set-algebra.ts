@@ -82,7 +82,9 @@ export function subtract(a: usize, b: usize): usize {
   return set;
 }
 
-/** Whether each range of `b` (all), or one of them (not all), lies in `a` (all), or shares an address with it (not all). */
+/**
+ * Whether each range of `b` (all), or one of them (not all), lies in `a` (all), or shares an address with it (not all).
+ */
 function relate(a: usize, b: usize, all: bool): bool {
   for (let range = entryAt(b, 0); range < endOf(b); range = nextEntry(range)) {
     const near = range + (all ? FIRST : LAST);

@@ -56,7 +56,7 @@ function runLength(entry: u32, start: u32, value: bool): u32 {
   return 4096 - start;
 }
 
-/** What the chunk is told as: EMPTY, FULL or RUNS. */
+/** Returns the token of the chunk: EMPTY, FULL or RUNS. */
 function tokenOf(bitmap: usize, chunk: u32): u32 {
   const entry = entryOf(bitmap, chunk);
   if (runLength(entry, 0, false) == 4096) return EMPTY;
@@ -128,7 +128,9 @@ function writeHeader(out: usize, pool: usize, runs: usize): void {
   store<u32>(out, cursorOf(pool), 28);
 }
 
-/** More than the snapshot can take: per chunk a skipping token and a chunk, per run three numbers of at most 10 bytes. */
+/**
+ * More than the snapshot can take: per chunk a skipping token and a chunk, per run three numbers of at most 10 bytes.
+ */
 function boundOf(pool: usize): u32 {
   const chunks = presentChunks(bitmapOf(pool)) + 1;
   return HEADER_BYTES + chunks * (RAW_BYTES + 16) + sparseCount(sparseOf(pool)) * 30 + TRAILER_BYTES;

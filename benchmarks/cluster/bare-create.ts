@@ -1,5 +1,6 @@
 /**
- * The API server's own part: one object of an allocation's kind and size created, and deleted, by a client that is warm.
+ * The API server's own part: one object of an allocation's kind and size created, and deleted, by a client that is
+ * warm.
  * Effects: connections; objects in the API server.
  */
 

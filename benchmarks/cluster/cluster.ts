@@ -1,7 +1,8 @@
 /**
- * The benchmark `cluster`: ADD and DEL of a cluster's agent from exec to exit, with the address claimed ahead and without, beside host-local,
- * the embedded agent, and a bare create on the same API server.
- * Effects: etcd and an API server on loopback; plugins and agents; one network namespace; files below .scratch, removed at the end.
+ * The benchmark `cluster`: ADD and DEL of a cluster's agent from exec to exit, with the address claimed ahead and
+ * without, beside host-local, the embedded agent, and a bare create on the same API server.
+ * Effects: etcd and an API server on loopback; plugins and agents; one network namespace; files below .scratch,
+ * removed at the end.
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -35,10 +36,16 @@ import { openCreateFloor } from "./create-floor.ts";
 import { countAgentRequests } from "./requests.ts";
 
 const AT_ONCE = 40;
-/** Of one processor, for etcd and the API server apart. The agents, which run on other machines in a cluster, have the rest. */
+/**
+ * Of one processor, for etcd and the API server apart. The agents, which run on other machines in a cluster, have the
+ * rest.
+ */
 const SERVER_SHARE = 0.5;
 
-/** So 300 pods come and go first, as in the benchmark `coordinator`: an agent runs for weeks, and its first calls are its slowest. */
+/**
+ * So 300 pods come and go first, as in the benchmark `coordinator`: an agent runs for weeks, and its first calls are
+ * its slowest.
+ */
 const WARM_UP_ROUNDS = 15;
 
 /** From the end of a turn's preparations to its first ADD: milliseconds. */
@@ -99,7 +106,10 @@ async function measureApart(
 
 const compactAll = (all: readonly Measured[]): object[] => all.map(compact);
 
-/** Apart: rounds differ by a factor of two there, by whether the API server collects its garbage, so there are more of them. */
+/**
+ * Apart: rounds differ by a factor of two there, by whether the API server collects its garbage, so there are more of
+ * them.
+ */
 function courses({ quick }: BenchOptions): Record<"oneAtATime" | "manyAtOnce" | "apart", Course> {
   const manyAtOnce = { atOnce: AT_ONCE, callsPerRound: 200, warmUpRounds: 1 };
   return {
@@ -149,8 +159,9 @@ setFlagsFromString("--expose-gc");
 const collectGarbage: (() => void) | undefined = runInNewContext("globalThis.gc");
 
 /**
- * Its ADDs begin SETTLE_MS after the API server and this process have collected their garbage. Otherwise what earlier turns have left is collected in some turn, for
- * 0.05 to 0.15 s of both processors, and mostly in that of a contestant that asks neither anything.
+ * Its ADDs begin SETTLE_MS after the API server and this process have collected their garbage. Otherwise what earlier
+ * turns have left is collected in some turn, for 0.05 to 0.15 s of both processors, and mostly in that of a
+ * contestant that asks neither anything.
  */
 function afterCollection(contestant: Contestant<Work>, { client }: ControlPlane): Contestant<Work> {
   return {

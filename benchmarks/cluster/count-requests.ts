@@ -11,11 +11,16 @@ import { measure } from "../ipam/measure.ts";
 
 interface CountedRequests {
   readonly name: string;
-  /** By verb and resource, from before the pods were created until their addresses were free; without watches and what a start needs. */
+  /**
+   * By verb and resource, from before the pods were created until their addresses were free; without watches and what
+   * a start needs.
+   */
   readonly rows: readonly TallyRow[];
 }
 
-/** Opens one contestant with the proxy's kubeconfig, has it serve `count` pods from number `first` on, and closes it. */
+/**
+ * Opens one contestant with the proxy's kubeconfig, has it serve `count` pods from number `first` on, and closes it.
+ */
 export async function countRequests(
   plane: ControlPlane,
   { atOnce, first, count }: Omit<Batch, "subject">,

@@ -1,7 +1,8 @@
 /**
- * An agent that does of a cluster's agent only what none can leave out: for an ADD it creates an object of an allocation's kind and size, and answers when the
- * API server has; for a DEL it answers, and deletes the object after that. It claims, records and checks nothing.
- * Started by create-floor.ts: `node create-agent.ts SOCKET KUBECONFIG SPACE`.
+ * An agent that does of a cluster's agent only what none can leave out: for an ADD it creates an object of an
+ * allocation's kind and size, and answers when the API server has; for a DEL it answers, and deletes the object after
+ * that. It claims, records and checks nothing. Started by create-floor.ts: `node create-agent.ts SOCKET KUBECONFIG
+ * SPACE`.
  * Effects: serves the socket until it is killed; objects in the API server.
  */
 import { createServer, type IncomingHttpHeaders } from "node:http";

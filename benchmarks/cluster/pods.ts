@@ -27,7 +27,10 @@ export interface NodePods {
   /** What the calls of a pod have in their environment. */
   readonly env: Readonly<Record<string, string>>;
   create(first: number, count: number): Promise<unknown>;
-  /** They are to be deleted and still exist, as a runtime's DEL finds them: an IPAM may ignore the DEL of a pod that lives. */
+  /**
+   * They are to be deleted and still exist, as a runtime's DEL finds them: an IPAM may ignore the DEL of a pod that
+   * lives.
+   */
   terminate(first: number, count: number): Promise<unknown>;
   remove(first: number, count: number): Promise<unknown>;
 }

@@ -1,5 +1,6 @@
 /**
- * The benchmark `controller`: its memory when very many addresses are in use, of one pool or of very many generated ones, beside an empty Node.js.
+ * The benchmark `controller`: its memory when very many addresses are in use, of one pool or of very many generated
+ * ones, beside an empty Node.js.
  * Effects: etcd and an API server on loopback; a controller.
  */
 import { setTimeout as sleep } from "node:timers/promises";

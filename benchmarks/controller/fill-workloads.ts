@@ -1,6 +1,7 @@
 /**
- * Fills a cluster with workloads that have a generated pool each, many thousands within seconds: Deployments, ReplicaSets, Subnets, pools, pods and
- * their allocations, written into etcd as controller manager, controller and agents leave them.
+ * Fills a cluster with workloads that have a generated pool each, many thousands within seconds: Deployments,
+ * ReplicaSets, Subnets, pools, pods and their allocations, written into etcd as controller manager, controller and
+ * agents leave them.
  * Effects: keys of etcd.
  */
 import { IN_USE_FINALIZER } from "../../host/controller/finalizers/plan-finalizers.ts";

@@ -1,5 +1,6 @@
 /**
- * The coordinator alone: ADD, CHECK and DEL from exec to exit on pods whose NIC is ready, beside the floors of the same run.
+ * The coordinator alone: ADD, CHECK and DEL from exec to exit on pods whose NIC is ready, beside the floors of the
+ * same run.
  * Effects: runs plugins in pods that it makes.
  */
 import { daemonCpuMs } from "../../test/lab/statistics.ts";

@@ -1,6 +1,6 @@
 /**
- * The whole chain of a NIC as a runtime executes it: `macvlan` with its IPAM, then `coordinator` with the result of it, against
- * `macvlan` with `host-local` and nothing after it.
+ * The whole chain of a NIC as a runtime executes it: `macvlan` with its IPAM, then `coordinator` with the result of
+ * it, against `macvlan` with `host-local` and nothing after it.
  * Effects: runs plugins in pods that it makes.
  */
 import { join } from "node:path";

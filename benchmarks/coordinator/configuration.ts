@@ -82,7 +82,10 @@ export function mainConf(network: string, ipam: object): string {
   return JSON.stringify({ cniVersion: CNI_VERSION, name: network, ...mainEntry(ipam) });
 }
 
-/** Stdin of `coordinator`, with the result of the plugin before it: a value, or the runner's mark for it. A DEL needs none. */
+/**
+ * Stdin of `coordinator`, with the result of the plugin before it: a value, or the runner's mark for it. A DEL needs
+ * none.
+ */
 export function coordinatorConf(network: string, asks: boolean, prevResult?: object | "{prevResult}"): string {
   const conf = { cniVersion: CNI_VERSION, name: network, ...coordinatorEntry(asks), prevResult };
   return JSON.stringify(conf).replace('"{prevResult}"', "{prevResult}");

@@ -1,7 +1,7 @@
 /**
  * What detection adds to an ADD, in pairs: the same call without it and with it, on the same node, one after the other.
- * Early stage: `berth` by itself on a NIC that is down and bare, as `macvlan` has it then. Late stage: the coordinator on a NIC that
- * is ready. And the chain, where the early stage asks and the coordinator need not.
+ * Early stage: `berth` by itself on a NIC that is down and bare, as `macvlan` has it then. Late stage: the
+ * coordinator on a NIC that is ready. And the chain, where the early stage asks and the coordinator need not.
  * Effects: runs plugins in pods that it makes.
  */
 import { type Batch, runBatch, runBatches, type Sample, type Subject } from "../harness/runner.ts";

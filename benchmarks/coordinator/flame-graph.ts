@@ -1,6 +1,7 @@
 /**
- * Where the agent's time for a pod's NIC goes: `node benchmarks/coordinator/flame-graph.ts [PAIRS]` profiles an agent while chains of macvlan, berth and
- * coordinator attach and detach pods one after the other, and draws docs/coordinator-add.svg.
+ * Where the agent's time for a pod's NIC goes: `node benchmarks/coordinator/flame-graph.ts [PAIRS]` profiles an agent
+ * while chains of macvlan, berth and coordinator attach and detach pods one after the other, and draws
+ * docs/coordinator-add.svg.
  * Effects: those of a benchmark's node; docs/coordinator-add.svg.
  */
 import { mkdirSync, rmSync } from "node:fs";

@@ -40,7 +40,10 @@ export class Pods {
     this.#uplink = uplink;
   }
 
-  /** Path of the pod's namespace; `{n}` is allowed, for the runner, and without a number it is what all paths begin with. */
+  /**
+   * Path of the pod's namespace; `{n}` is allowed, for the runner, and without a number it is what all paths begin
+   * with.
+   */
   path(number: number | "{n}" | ""): string {
     return `/run/netns/${this.#prefix}${number}`;
   }
@@ -56,14 +59,19 @@ export class Pods {
     return first;
   }
 
-  /** Removes their NICs, so that nothing of them is on the segment any more. Their empty namespaces stay until `delete`. */
+  /**
+   * Removes their NICs, so that nothing of them is on the segment any more. Their empty namespaces stay until `delete`.
+   */
   async strip(first: number, count: number): Promise<void> {
     const numbers = Array.from({ length: count }, (_, index) => first + index);
     const strip = (number: number): string => `ip -n ${this.#prefix}${number} link delete eth0 2>/dev/null &`;
     await this.#run([...numbers.map(strip), "wait"]);
   }
 
-  /** Removes the namespaces, as a runtime does after the DEL, and waits until the node's ends of their pairs are gone, too. */
+  /**
+   * Removes the namespaces, as a runtime does after the DEL, and waits until the node's ends of their pairs are gone,
+   * too.
+   */
   async remove(first: number, count: number): Promise<void> {
     const numbers = new Set(Array.from({ length: count }, (_, index) => first + index));
     this.#made = this.#made.filter((number) => !numbers.has(number));

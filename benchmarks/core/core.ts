@@ -1,6 +1,6 @@
 /**
- * The benchmark `core`: what an address taken and given back costs in the core, as the agent calls it, and in the allocators of
- * Cilium and host-local, on the same pools.
+ * The benchmark `core`: what an address taken and given back costs in the core, as the agent calls it, and in the
+ * allocators of Cilium and host-local, on the same pools.
  * Effects: set-up; child processes, one at a time.
  */
 import { execFileSync } from "node:child_process";

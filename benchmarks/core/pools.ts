@@ -22,7 +22,10 @@ export function addressAt(ordinal: number): Ip {
   return { family: 4, value: BigInt(0x0a000000 + ordinal) };
 }
 
-/** Returns the used ordinals, ascending, without the network and the broadcast address, which every allocator keeps to itself. */
+/**
+ * Returns the used ordinals, ascending, without the network and the broadcast address, which every allocator keeps to
+ * itself.
+ */
 export function usedOrdinals({ bits, fill, pattern }: BenchPool): number[] {
   const size = 2 ** bits;
   const used: number[] = [];

@@ -1,6 +1,8 @@
 /**
- * The benchmark `growth`: ADD and memory against pool size, pools, addresses in use, and pods on the node, beside the peers that can follow.
- * Effects: control planes on loopback; daemons and plugins; network namespaces; files below .scratch, removed at the end.
+ * The benchmark `growth`: ADD and memory against pool size, pools, addresses in use, and pods on the node, beside the
+ * peers that can follow.
+ * Effects: control planes on loopback; daemons and plugins; network namespaces; files below .scratch, removed at the
+ * end.
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * SIGINT and SIGTERM: the benchmark stops at its next step, so that what it has made (namespaces, agents, files) is removed as at its
- * normal end. A second signal ends the process at once.
+ * SIGINT and SIGTERM: the benchmark stops at its next step, so that what it has made (namespaces, agents, files) is
+ * removed as at its normal end. A second signal ends the process at once.
  */
 import { constants } from "node:os";
 

@@ -1,9 +1,15 @@
-/** Waits until nothing else uses the processors: what else runs makes percentiles and rates worthless, and ratios doubtful. */
+/**
+ * Waits until nothing else uses the processors: what else runs makes percentiles and rates worthless, and ratios
+ * doubtful.
+ */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { requireUninterrupted } from "./interruption.ts";
 
-/** Largest share of the processors' time that other programs, and the hypervisor's other guests, may take on a quiet machine. */
+/**
+ * Largest share of the processors' time that other programs, and the hypervisor's other guests, may take on a quiet
+ * machine.
+ */
 const QUIET_SHARE = 0.05;
 
 /** How long the machine has to be quiet before a benchmark starts: milliseconds. */
@@ -53,7 +59,10 @@ export async function waitUntilQuiet({
   }
 }
 
-/** The first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq and steal, in ticks. Throws on any other text. */
+/**
+ * The first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq and steal, in ticks.
+ * Throws on any other text.
+ */
 export function parseStat(text: string): ProcessorTime {
   const [, line] = /^cpu +([\d ]+)$/m.exec(text) ?? [];
   const ticks = line?.split(" ").slice(0, 8).map(Number) ?? [];

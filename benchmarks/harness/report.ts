@@ -1,6 +1,6 @@
 /**
- * The reporter of all benchmarks: what each hands over, and where it goes: tables and targets to the terminal, tables, drawings and missed targets to a
- * section of a page, raw samples to benchmarks/results.
+ * The reporter of all benchmarks: what each hands over, and where it goes: tables and targets to the terminal,
+ * tables, drawings and missed targets to a section of a page, raw samples to benchmarks/results.
  * Effects: writes pages between their markers, drawings, and one results file.
  */
 import { execFileSync } from "node:child_process";
@@ -71,7 +71,9 @@ export interface BenchReport {
   readonly figures?: readonly Figure[];
   /** Where the section is, from the project's root. Default: benchmarks/README.md. */
   readonly page?: string;
-  /** For readers who choose, in a few sentences: between the markers of the benchmark's name on {@link HEADLINE_PAGES}. */
+  /**
+   * For readers who choose, in a few sentences: between the markers of the benchmark's name on {@link HEADLINE_PAGES}.
+   */
   readonly headline?: string;
 }
 

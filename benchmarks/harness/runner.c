@@ -2,18 +2,20 @@
  * Runs commands the way a container runtime runs plugins, and measures each from exec to exit.
  * A parent as large as Node.js would cost more than what it measures; this one is small and spawns by vfork.
  *
- * Plan, on stdin, a line each, fields separated by tabs; {n} in a file's path or a value is the run's number, and one {text:PATH} at a
- * value's end what the file has, up to its first line's end:
+ * Plan, on stdin, a line each, fields separated by tabs; {n} in a file's path or a value is the run's number, and one
+ * {text:PATH} at a value's end what the file has, up to its first line's end:
  *   subject <path> <stdin file> [<name>=<value> ...]      subjects are numbered from 0
- *   then <path> <stdin file> [<name>=<value> ...]         next step of the subject above; {prevResult} in its stdin is what the
- *                                                         step before printed
- *   exits <status>                                        what the last step of the subject above exits with, 0 unless told; or
- *                                                         "any": a step that fails ends its run, not the batch
+ *   then <path> <stdin file> [<name>=<value> ...]         next step of the subject above; {prevResult} in its
+ *                                                         stdin is what the step before printed
+ *   exits <status>                                        what the last step of the subject above exits with,
+ *                                                         0 unless told; or "any": a step that fails ends its run,
+ *                                                         not the batch
  *   batch <subject> <at once> <first n> <count> <limit ms>     after the limit no run is started; 0: no limit
  * Answer, on stdout, after the last batch:
  *   run <batch> <n> <wall ns> <user µs> <system µs> <wall ns of each step> ...       batches are numbered from 0
- *   answer <batch> <exit status> <text>                   after the run of a subject that exits with "any": what its last step printed,
- *                                                         in one line; 128 and more: the signal that ended it
+ *   answer <batch> <exit status> <text>                   after the run of a subject that exits with "any": what
+ *                                                         its last step printed, in one line; 128 and more: the
+ *                                                         signal that ended it
  *   batch <batch> <wall ns>
  * A step that exits otherwise ends everything: what it printed goes to stderr, and the exit code is 1.
  */
@@ -52,7 +54,10 @@ struct sample {
   char *text; /* NULL unless the subject may exit with any status. */
 };
 
-/* One run that is under way. What its step printed stays in `output` for the next one, and for the case that it fails. No file yet: 0. */
+/*
+ * One run that is under way. What its step printed stays in `output` for the next one, and for the case that it
+ * fails. No file yet: 0.
+ */
 struct slot {
   pid_t pid;
   int input, output;
@@ -187,7 +192,10 @@ static int new_file(const char *name) {
   return file;
 }
 
-/* A slot's files are made for its first run: each process that is spawned gets all open files, and closes them again, in time that is measured. */
+/*
+ * A slot's files are made for its first run: each process that is spawned gets all open files, and closes them again,
+ * in time that is measured.
+ */
 static void open_files(struct slot *slot) {
   if (slot->output != 0) return;
   slot->input = new_file("input");

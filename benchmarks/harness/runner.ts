@@ -9,18 +9,28 @@ import type { Netns } from "../../test/lab/netns.ts";
 import { percentile } from "../../test/lab/statistics.ts";
 import { requireUninterrupted } from "./interruption.ts";
 
-/** An executable with its stdin and its whole environment, where `{n}` stands for the number of the run, `{text:PATH}` at a value's end for a file's line. */
+/**
+ * An executable with its stdin and its whole environment, where `{n}` stands for the number of the run, `{text:PATH}`
+ * at a value's end for a file's line.
+ */
 export interface Step {
   readonly path: string;
-  /** Its path may have `{n}`, too. In the file of a later step, `{prevResult}` stands for what the step before printed. */
+  /**
+   * Its path may have `{n}`, too. In the file of a later step, `{prevResult}` stands for what the step before printed.
+   */
   readonly stdinFile: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** What one run executes: a step, and those that follow it, one after the other as a runtime does with a chain of plugins. */
+/**
+ * What one run executes: a step, and those that follow it, one after the other as a runtime does with a chain of
+ * plugins.
+ */
 export interface Subject extends Step {
   readonly next?: readonly Step[];
-  /** What the last step exits with; 0 unless told. `any`: a step that fails ends its run only, and samples have answers. */
+  /**
+   * What the last step exits with; 0 unless told. `any`: a step that fails ends its run only, and samples have answers.
+   */
   readonly exits?: number | "any";
 }
 
@@ -57,14 +67,20 @@ export interface BatchOutcome {
 
 const executable = join(root, "dist", "bench", "runner");
 
-/** Runs a batch, in `node` when given; throws what the subject printed when one of its runs exits otherwise than it should. */
+/**
+ * Runs a batch, in `node` when given; throws what the subject printed when one of its runs exits otherwise than it
+ * should.
+ */
 export async function runBatch(batch: Batch, node?: Netns): Promise<BatchOutcome> {
   const [outcome] = await runBatches([batch], node);
   if (outcome === undefined) throw new Error("The runner has not answered");
   return outcome;
 }
 
-/** Runs batches without a pause between them: alternatives that take turns. Gives an outcome for each. Throws after a signal. */
+/**
+ * Runs batches without a pause between them: alternatives that take turns. Gives an outcome for each. Throws after a
+ * signal.
+ */
 export async function runBatches(batches: readonly Batch[], node?: Netns): Promise<BatchOutcome[]> {
   requireUninterrupted();
   return decodeAnswer(await answerOf(formatPlan(batches), node));

@@ -20,8 +20,8 @@ import { type Series, tabulate, targetsOf } from "./tabulate.ts";
 const AT_ONCE = 40;
 
 /**
- * So each agent has answered 600 ADDs before: an agent runs for weeks, and around the 510th V8 compiles most of what an ADD calls, all at once, which makes
- * four or five of them slow, this once.
+ * So each agent has answered 600 ADDs before: an agent runs for weeks, and around the 510th V8 compiles most of what
+ * an ADD calls, all at once, which makes four or five of them slow, this once.
  */
 const WARM_UP_ROUNDS = 30;
 

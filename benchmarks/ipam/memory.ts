@@ -1,5 +1,6 @@
 /**
- * The agent's memory: just started and at rest, with many pools and pods, during many ADDs and DELs and when they have ended; beside it an empty Node.js.
+ * The agent's memory: just started and at rest, with many pools and pods, during many ADDs and DELs and when they
+ * have ended; beside it an empty Node.js.
  * Effects: agents, one after the other; those of ../harness/memory.ts; plugins.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -22,7 +23,9 @@ const QUIET_MS = 10_000;
 
 /** ADDs, then as many DELs. With the pods that stay they fit into one pool. */
 const CYCLES_PER_ROUND = 100;
-/** Of which so many are under way at any time: 100,000 cycles take a minute so, and two and a half one after the other. */
+/**
+ * Of which so many are under way at any time: 100,000 cycles take a minute so, and two and a half one after the other.
+ */
 const AT_ONCE = 40;
 
 interface MemoryReport {

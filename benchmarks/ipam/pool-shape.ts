@@ -15,7 +15,10 @@ export interface PoolShape {
 }
 
 export const emptyC24: PoolShape = { name: "empty /24", subnet: "10.1.0.0/24", taken: 0, cooldown: "0s" };
-/** With Berth's default rest nearly all of the /24 is cooling after the first round: most ADDs take such an address over. */
+/**
+ * With Berth's default rest nearly all of the /24 is cooling after the first round: most ADDs take such an address
+ * over.
+ */
 export const coolingC24: PoolShape = { ...emptyC24, name: "empty /24, cooldown 30 s", cooldown: "30s" };
 /** 4,500 addresses: of some peers' pools, which are one object each, a larger one cannot have more. */
 export const half19: PoolShape = { name: "/19 at 55 %", subnet: "10.4.0.0/19", taken: 0.55, cooldown: "0s" };

@@ -132,7 +132,10 @@ function addRateOf(all: readonly Measured[], name: string): number {
   return overallRate(all.find((measured) => measured.name === name)?.addRates ?? []);
 }
 
-/** Of rounds of as many calls each: all calls by all the time, for rounds may be of two kinds, as an API server with little of a processor has them. */
+/**
+ * Of rounds of as many calls each: all calls by all the time, for rounds may be of two kinds, as an API server with
+ * little of a processor has them.
+ */
 function overallRate(rates: readonly number[]): number {
   return 1 / mean(rates.map((rate) => 1 / rate));
 }

@@ -1,5 +1,6 @@
 /**
- * The benchmark `map`: the address map of a /8 with 8 million addresses in use, in headless Chromium without a graphics processor.
+ * The benchmark `map`: the address map of a /8 with 8 million addresses in use, in headless Chromium without a
+ * graphics processor.
  * Effects: a server on loopback; Chromium; the screenshot benchmarks/results/map.png.
  */
 import { join } from "node:path";

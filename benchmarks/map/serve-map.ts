@@ -1,5 +1,6 @@
 /**
- * The address map's page with a /8 in which 8 million addresses are in use, where Berth's own search has put them: from a hash on, the next free one.
+ * The address map's page with a /8 in which 8 million addresses are in use, where Berth's own search has put them:
+ * from a hash on, the next free one.
  * Effects: a server on loopback.
  */
 import { readFileSync } from "node:fs";
@@ -36,7 +37,10 @@ function nextSeed(seed: number): number {
   return (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
 }
 
-/** Returns the addresses of one pool over the whole /8 in the order of a search from a hash on: the worst case, for no address says anything of another. */
+/**
+ * Returns the addresses of one pool over the whole /8 in the order of a search from a hash on: the worst case, for no
+ * address says anything of another.
+ */
 function placeByHash(space: PoolSpace, used: number): Uint8Array {
   const subnet = requireSubnet();
   const range = { first: subnet.ip, last: { ...subnet.ip, value: subnet.ip.value + BigInt(SIZE - 1) } };
@@ -53,8 +57,9 @@ function placeByHash(space: PoolSpace, used: number): Uint8Array {
 const POOL_SIZE = 4_096;
 
 /**
- * Returns the addresses of pools of /20, as many of the 4,096 as it takes, in no order. Every second one gives its addresses out in ascending order, and two
- * of a hundred have been released since; the others choose by hash, and are filled from 70 to 97 percent.
+ * Returns the addresses of pools of /20, as many of the 4,096 as it takes, in no order. Every second one gives its
+ * addresses out in ascending order, and two of a hundred have been released since; the others choose by hash, and are
+ * filled from 70 to 97 percent.
  */
 function placeByPools(used: number): Uint8Array {
   const packed = new DataView(new ArrayBuffer(4 * used));

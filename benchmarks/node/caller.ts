@@ -1,5 +1,6 @@
 /**
- * The caller (caller/main.go) from TypeScript: pods of a node attached and detached through libcni, as a container runtime does it.
+ * The caller (caller/main.go) from TypeScript: pods of a node attached and detached through libcni, as a container
+ * runtime does it.
  * Effects: runs plugins in pods of the node; libcni's cache of results in the node's directory.
  */
 import { delimiter, join } from "node:path";

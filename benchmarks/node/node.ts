@@ -1,6 +1,6 @@
 /**
- * The benchmark `node`: what a node sees of ADD and DEL, through libcni from Go, from an agent that has served few pods, and from the same
- * one after many. Berth beside host-local, by turns.
+ * The benchmark `node`: what a node sees of ADD and DEL, through libcni from Go, from an agent that has served few
+ * pods, and from the same one after many. Berth beside host-local, by turns.
  * Effects: runs plugins and agents; network namespaces; files below .scratch, removed at the end.
  */
 import { mkdirSync, rmSync } from "node:fs";
@@ -81,7 +81,10 @@ interface Contestant {
   readonly list: string;
 }
 
-/** The peer and Berth: the IPAM by itself, as if it were a main plugin; or the chain of a NIC, which has the coordinator with Berth only. */
+/**
+ * The peer and Berth: the IPAM by itself, as if it were a main plugin; or the chain of a NIC, which has the
+ * coordinator with Berth only.
+ */
 function contestantsOf(node: Node, kind: Kind): [Contestant, Contestant] {
   const hostLocal = hostLocalIpam(join(node.directory, "ipam"));
   const isAlone = kind.name === "IPAM";
@@ -148,7 +151,9 @@ async function measureInTurn(node: Node, contestants: readonly Contestant[], cou
   }));
 }
 
-/** Pods that come and go, {@link AT_ONCE} at a time: of one, and then of the other, when nothing of the first is left. */
+/**
+ * Pods that come and go, {@link AT_ONCE} at a time: of one, and then of the other, when nothing of the first is left.
+ */
 async function measureAtOnce(node: Node, contestants: readonly Contestant[], count: number): Promise<CallerOutcome[]> {
   const outcomes: CallerOutcome[] = [];
   for (const { list } of contestants) {

@@ -1,4 +1,6 @@
-/** The figures of what a node sees: the states of the agent beside each other, and the sentence for readers who choose. */
+/**
+ * The figures of what a node sees: the states of the agent beside each other, and the sentence for readers who choose.
+ */
 import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
 import { type Column, tableOf } from "../harness/table.ts";
 import type { CallerOutcome } from "./caller.ts";

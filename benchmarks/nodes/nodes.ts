@@ -86,8 +86,9 @@ async function measureTurn(cluster: RealCluster, turns: Turns | undefined): Prom
 }
 
 /**
- * Resolves when no container of a deleted pod is left. A kubelet removes all of them once a minute, and three of them need both processors for up to five
- * seconds: the turn in which that falls, of whatever network, would be as much longer.
+ * Resolves when no container of a deleted pod is left. A kubelet removes all of them once a minute, and three of them
+ * need both processors for up to five seconds: the turn in which that falls, of whatever network, would be as much
+ * longer.
  */
 async function untilRemoved({ nodes }: RealCluster): Promise<void> {
   const list = async (): Promise<string> => {

@@ -1,5 +1,6 @@
 /**
- * Berth in a cluster with an agent on each of many nodes, which claim when a pod is bound, as a network definition of theirs names Berth.
+ * Berth in a cluster with an agent on each of many nodes, which claim when a pod is bound, as a network definition of
+ * theirs names Berth.
  * Effects: agents, objects in the API server.
  */
 import { type Agent, startAgent } from "../../test/lab/agent.ts";

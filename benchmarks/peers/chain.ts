@@ -1,10 +1,11 @@
 /**
- * The whole chain of a NIC in a cluster, as a runtime executes it, until the pod's first ping is answered: macvlan with each IPAM, and the
- * coordinators behind the two that have one.
+ * The whole chain of a NIC in a cluster, as a runtime executes it, until the pod's first ping is answered: macvlan
+ * with each IPAM, and the coordinators behind the two that have one.
  *
  *      segment: switch br0 (10.6.0.1), control plane ═══ node: uplink, agents ── macvlan eth0 of each pod
  *
- * Effects: a control plane, agents and a controller in two namespaces; pods with NICs; Spiderpool's socket at its fixed place.
+ * Effects: a control plane, agents and a controller in two namespaces; pods with NICs; Spiderpool's socket at its
+ * fixed place.
  */
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -49,7 +50,10 @@ interface ChainSpec {
   readonly coordinator?: { readonly path: string; readonly conf: object };
 }
 
-/** Names of the node for the API server: one has Berth's agent, the other those of the peers, so that none claims for another's pods. */
+/**
+ * Names of the node for the API server: one has Berth's agent, the other those of the peers, so that none claims for
+ * another's pods.
+ */
 const NODE = "berth";
 const PEERS_NODE = "peers";
 const GATEWAY = "10.6.0.1";
@@ -206,7 +210,8 @@ function chainOf({ name, ipam, coordinator }: ChainSpec, index: number, parts: P
   const macvlanEntry = { type: "macvlan", master: UPLINK, mode: "bridge", ipam };
   const main = write("main.json", JSON.stringify({ ...network, ...macvlanEntry }));
   const plugins = [macvlanEntry, ...(coordinator === undefined ? [] : [coordinator.conf])];
-  // As on every node: a coordinator reads in it what else is in its chain. The first definition of the node stays that of its pods' first NIC.
+  // As on every node: a coordinator reads in it what else is in its chain. The first definition of the node stays
+  // that of its pods' first NIC.
   if (isBerth)
     writeFileSync(join(agent.cniConfDir, `20-chain-${index}.conflist`), JSON.stringify({ ...network, plugins }));
   const step = (command: "ADD" | "DEL", path: string, stdinFile: string): Step => ({

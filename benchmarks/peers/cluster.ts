@@ -1,5 +1,6 @@
 /**
- * What the API server has before peers are measured: all kinds, a namespace for the pods, and Berth's pool and settings.
+ * What the API server has before peers are measured: all kinds, a namespace for the pods, and Berth's pool and
+ * settings.
  * Effects: objects in the API server.
  */
 import { applyCrds } from "../../test/lab/cluster/crds.ts";
@@ -8,7 +9,10 @@ import { applyPeerKinds } from "../../test/lab/cluster/peer-kinds.ts";
 import type { ControlPlane } from "../../test/lab/control-plane.ts";
 import { type PoolShape, takenOffsets, usableRange, usableRange6 } from "../ipam/pool-shape.ts";
 
-/** Berth's allocations of other pods, as many as the shape has, in the pool that {@link furnish} has made; those of `before` are there. */
+/**
+ * Berth's allocations of other pods, as many as the shape has, in the pool that {@link furnish} has made; those of
+ * `before` are there.
+ */
 export async function fillBerth({ etcdUrl }: ControlPlane, shape: PoolShape, before?: PoolShape): Promise<void> {
   const taken = new Set(takenOffsets(shape)).difference(new Set(before === undefined ? [] : takenOffsets(before)));
   let offset = 0;

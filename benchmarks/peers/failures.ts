@@ -18,7 +18,10 @@ function stringField(text: string, field: string): string | undefined {
   return quoted === undefined ? undefined : JSON.parse(quoted);
 }
 
-/** Where something failed, and how often: a line for each reason, the most frequent first; numbers in a reason count as equal. */
+/**
+ * Where something failed, and how often: a line for each reason, the most frequent first; numbers in a reason count
+ * as equal.
+ */
 export function describeFailures(where: string, texts: readonly string[]): string[] {
   const groups = Map.groupBy(texts.map(reasonOf), (reason) => reason.replaceAll(/[\w-]*\d[\w.:-]*/g, "#"));
   return [...groups.values()]

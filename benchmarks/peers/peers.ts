@@ -1,6 +1,7 @@
 /**
  * The benchmark `peers`: ADD and DEL of other IPAMs and of Berth, by turns, on one machine and one API server.
- * Effects: etcd and an API server on loopback; daemons and plugins; one network namespace; files below .scratch, removed at the end.
+ * Effects: etcd and an API server on loopback; daemons and plugins; one network namespace; files below .scratch,
+ * removed at the end.
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
 /**
- * Spiderpool: its plugin, its agents and its controller. A pool is one object, which has a record of each of its addresses.
+ * Spiderpool: its plugin, its agents and its controller. A pool is one object, which has a record of each of its
+ * addresses.
  * Effects: two daemons, objects in the API server.
  */
 import { join } from "node:path";

@@ -1,7 +1,9 @@
 /**
- * Many pods on many nodes at once, and back: how long it takes, what fails, which addresses two pods have, and which records stay.
+ * Many pods on many nodes at once, and back: how long it takes, what fails, which addresses two pods have, and which
+ * records stay.
  *
- *   pods are created ── ADDs of all, two at a time on each node ── records are counted ── DELs of all ── records are counted
+ *   pods are created ── ADDs of all, two at a time on each node ── records are counted
+ *   ── DELs of all ── records are counted
  *
  * Effects: a control plane; for each IPAM in turn daemons on simulated nodes, and plugins.
  */

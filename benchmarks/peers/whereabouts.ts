@@ -1,5 +1,6 @@
 /**
- * whereabouts with its objects in the API server: every call of the plugin reads and writes them itself, under a lease of the cluster.
+ * whereabouts with its objects in the API server: every call of the plugin reads and writes them itself, under a
+ * lease of the cluster.
  * Effects: objects in the API server.
  */
 import { writeFile } from "node:fs/promises";

@@ -1,5 +1,6 @@
 /**
- * The benchmark `start`: from the exec of the agent to its first answer, and the first ADD of a chain beside those that follow it.
+ * The benchmark `start`: from the exec of the agent to its first answer, and the first ADD of a chain beside those
+ * that follow it.
  * Effects: a node with an agent, which is stopped and started again and again; pods; empty Node.js processes.
  */
 import { spawn } from "node:child_process";

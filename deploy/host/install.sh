@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs Berth on this host, or removes it. Run it as root from the unpacked release tarball. A second run upgrades or repairs.
+# Installs Berth on this host, or removes it. Run it as root from the unpacked release tarball. A second run upgrades or
+# repairs.
 #
 #   ./install.sh                         embedded mode: pools are YAML files in /etc/berth/pools.d
 #   ./install.sh --kubeconfig FILE       cluster mode: FILE is an absolute path that the agent reads

@@ -227,7 +227,7 @@ func (r *Raw) Drop(handle int32) int32 {
 	return r.call(3)
 }
 
-// StateBytes calls state_bytes. How much of the memory, from address 0, is in use. A copy of it in a fresh
+// StateBytes calls state_bytes. Returns the bytes of memory in use, from address 0. A copy of it in a fresh
 // instance, grown to the same size, is an equal instance.
 //
 //   - result: bytes
@@ -500,7 +500,7 @@ func (r *Raw) PoolTrackFreed(pool int32) int32 {
 	return r.call(27)
 }
 
-// PoolCounts calls pool_counts. What the pool holds, in numbers.
+// PoolCounts calls pool_counts. Writes the counts of the pool.
 //
 //   - pool: pool handle
 //   - exchange after: 72 bytes, below
@@ -538,7 +538,7 @@ func (r *Raw) PoolMasks(pool int32) int32 {
 	return r.call(31)
 }
 
-// PoolUsed calls pool_used. What is used, masked or not.
+// PoolUsed calls pool_used. Writes the used addresses, masked or not.
 //
 //   - pool: pool handle
 //   - result: set handle; or BAD_HANDLE, NO_MEMORY, OVER_CEILING

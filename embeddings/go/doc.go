@@ -1,8 +1,8 @@
 // Package core allocates IP addresses: pools of them, and the algebra of address ranges.
 //
-// It is the Go face of berth-core.wasm, the allocator that Berth ships as one artefact for every language. The module is
-// in the package and runs in wazero, a runtime in Go: there is no cgo and nothing to install. The same calls give the
-// same results, and the same memory byte for byte, in every language.
+// It is the Go face of berth-core.wasm, the allocator that Berth ships as one artefact for every language. The module
+// is in the package and runs in wazero, a runtime in Go: there is no cgo and nothing to install. The same calls give
+// the same results, and the same memory byte for byte, in every language.
 //
 // A [Core] is one instance of the module. [Pool] and [RangeSet] live in its memory until they are dropped or the Core
 // is closed; they are no garbage of Go's. A Core with all that lives in it belongs to one goroutine at a time: callers

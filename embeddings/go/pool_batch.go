@@ -86,8 +86,8 @@ func (p *Pool) ClaimRun(run Range) (Outcome, error) {
 	return outcomeOfClaim(result), err
 }
 
-// ReleaseRun marks all addresses of a range not used: [Released] when one was used, [Free] when none was; [Outside] when
-// they do not all lie in the window, and then nothing has changed.
+// ReleaseRun marks all addresses of a range not used: [Released] when one was used, [Free] when none was; [Outside]
+// when they do not all lie in the window, and then nothing has changed.
 func (p *Pool) ReleaseRun(run Range) (Outcome, error) {
 	result, err := p.markRun("pool_release_run", (*Raw).PoolReleaseRun, run)
 	return outcomeOfRelease(min(result, 1)), err

@@ -1,5 +1,6 @@
 /**
- * One agent, from its start to its end: the socket's lock, the backend of its mode, plugins, spool, socket, in this order; and back.
+ * One agent, from its start to its end: the socket's lock, the backend of its mode, plugins, spool, socket, in this
+ * order; and back.
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -40,19 +41,19 @@ interface AgentOptions {
   /** The manifests of the embedded mode. Exactly one of this and `cluster` is given. */
   readonly configDirectory?: string | undefined;
   readonly cluster?: ClusterAccess | undefined;
-  /** Where the runtimes read network definitions; may be missing. */
+  /** Directory of the runtimes' network definitions; may be missing. */
   readonly cniConfDirectory: string;
-  /** Where `/var/log/vendor/` of network definitions is on this machine. */
+  /** Directory that stands for `/var/log/vendor/` of network definitions on this machine. */
   readonly logDirectory: string;
   readonly stateDirectory: string;
   readonly spoolDirectory: string;
   readonly socketPath: string;
-  /** Absent: metrics are on the socket only. */
+  /** Default: metrics are on the socket only. */
   readonly scraping?: ServerSettings | undefined;
-  /** Of the embedded mode, absent or off: the address map is not served. */
+  /** Settings of the address map in the embedded mode; if absent or off, it is not served. */
   readonly mapping?: ServerSettings | undefined;
   readonly nodeName?: string | undefined;
-  /** Of the embedded mode; in a cluster the Node has its own. */
+  /** The node's labels in the embedded mode; in a cluster the Node has its own. */
   readonly nodeLabels?: Readonly<Record<string, string>>;
   readonly lockWaitMs: number;
   /** The built core, berth-core.wasm. */
@@ -74,7 +75,7 @@ const NONE: readonly OccupiedIp[] = [];
 /** Rows on one page of the list that the audit log begins with. */
 const AUDIT_PAGE = 256;
 
-/** Where containerd, CRI-O and Docker keep the network namespaces of pods. */
+/** Directories in which containerd, CRI-O and Docker keep the network namespaces of pods. */
 const NETNS_DIRECTORIES = ["/run/netns", "/run/docker/netns"];
 
 /** Closed in reverse order. */
@@ -255,10 +256,10 @@ async function openBackend(
   return connectCluster(cluster, base);
 }
 
-/** How often the agent drains the spool: milliseconds. */
+/** Interval at which the agent drains the spool: milliseconds. */
 export const SPOOL_INTERVAL_MS = 2_000;
 
-/** How often the agent frees cooled addresses, and probes quarantined ones: milliseconds. */
+/** Interval at which the agent frees cooled addresses, and probes quarantined ones: milliseconds. */
 export const EXPIRE_INTERVAL_MS = 1_000;
 
 export interface Maintenance {
@@ -275,7 +276,9 @@ interface MaintenanceDeps {
   readonly log: Log;
 }
 
-/** Frees cooled addresses and those of NICs that were never attached, probes quarantined ones, and replays spooled DELs. */
+/**
+ * Frees cooled addresses and those of NICs that were never attached, probes quarantined ones, and replays spooled DELs.
+ */
 export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log }: MaintenanceDeps): Maintenance {
   const every = (intervalMs: number, failure: string, work: () => Promise<unknown>): PeriodicWorker =>
     new PeriodicWorker({
@@ -303,14 +306,17 @@ export function startMaintenance({ registry, spool, probeQuarantined, nowMs, log
   };
 }
 
-/** How often the agent checks whether its registry can record again: milliseconds. */
+/** Interval at which the agent checks whether its registry can record again: milliseconds. */
 const REGISTRY_LOOK_MS = 1_000;
 
 interface RegistryWatch {
   close(): void;
 }
 
-/** Keeps `trouble` of the registry current: STATUS and health report within two seconds that nothing can be recorded, or can be again. */
+/**
+ * Keeps `trouble` of the registry current: STATUS and health report within two seconds that nothing can be recorded,
+ * or can be again.
+ */
 export function watchRegistry(registry: Pick<Registry, "trouble" | "probe">, log: Log): RegistryWatch {
   let reported: string | undefined;
   const report = (): void => {

@@ -1,6 +1,6 @@
 /**
- * What each mode provides: where its resources come from, where its addresses are recorded, and who its pods are. The two implementations are
- * embedded/backend.ts and cluster/backend.ts.
+ * The port to a mode of the agent: resources, records of addresses, and identities of pods. The two implementations
+ * are embedded/backend.ts and cluster/backend.ts.
  */
 
 import type { PodStatus } from "../ipam/leak.ts";
@@ -17,9 +17,9 @@ import type { Audit } from "./log/audit.ts";
 import type { Resources } from "./request/resources.ts";
 
 export interface RecoverOptions {
-  /** Where runtimes keep cached results. */
+  /** Directories in which runtimes keep cached results. */
   readonly results: readonly string[];
-  /** Where runtimes keep network namespaces. */
+  /** Directories in which runtimes keep network namespaces. */
   readonly netns: readonly string[];
   readonly isDryRun: boolean;
 }
@@ -29,20 +29,20 @@ export interface AdoptionOptions extends RecoverOptions {
   readonly isUndo: boolean;
 }
 
-/** What both modes get from the process. */
+/** The options that both modes get from the process. */
 export interface BackendOptions {
   /** This node's name. */
   readonly node: string;
   readonly stateDirectory: string;
-  /** Where the runtimes read network definitions; may be missing. */
+  /** Directory of the runtimes' network definitions; may be missing. */
   readonly cniConfDirectory: string;
   /** The built core, berth-core.wasm. */
   readonly coreWasm: Uint8Array;
-  /** Of the running kernel: /proc/sys/kernel/random/boot_id. */
+  /** Boot ID of the running kernel: /proc/sys/kernel/random/boot_id. */
   readonly bootId: string;
   /** The machine's monotonic clock. */
   readonly nowMs: () => number;
-  /** How long to wait for another agent that locks the state directory. */
+  /** Time to wait for another agent that locks the state directory. */
   readonly lockWaitMs: number;
   /** Called once, before that wait, with the lock's holder. */
   readonly onWaiting?: ((holder: string) => void) | undefined;
@@ -65,7 +65,10 @@ export interface Backend extends ReadinessSource {
   readonly resources: Resources;
   /** For {@link addAddresses}, and all that allocates. */
   readonly ipam: AddDeps;
-  /** Before the first request: how to remove what the coordinator made for an attachment. Absent: the agent never does so by itself. */
+  /**
+   * Before the first request: how to remove what the coordinator made for an attachment. Default: the agent never does
+   * so by itself.
+   */
   fenceWith?(detach: (row: Allocation) => Promise<void>): void;
   /** Tells the cluster's people about this node: a word for programs, and a sentence. Absent without a cluster. */
   reportNode?(reason: string, sentence: string): void;
@@ -73,17 +76,26 @@ export interface Backend extends ReadinessSource {
   readonly live?: LiveObjects | undefined;
   /** Fills a registry that has lost rows; returns lines of text. Absent where the registry recovers by itself. */
   recover?(options: RecoverOptions): Promise<readonly string[]>;
-  /** Makes addresses of another IPAM that pods have Berth's. Absent without a cluster; rejects when the API server does not answer. */
+  /**
+   * Makes addresses of another IPAM that pods have Berth's. Absent without a cluster; rejects when the API server
+   * does not answer.
+   */
   adopt?(options: AdoptionOptions): Promise<AdoptionRecord>;
   /** The agent's own connection to the API server; undefined where there is none. */
   readonly client?: KubeClient | undefined;
   /** Sets the metrics of this mode to what is known now. */
   collectMetrics(metrics: AgentMetrics): Promise<void>;
-  /** Releases a Bound row for an administrator: it cools, and in embedded mode with it the other addresses of its NIC. Returns the released rows. */
+  /**
+   * Releases a Bound row for an administrator: it cools, and in embedded mode with it the other addresses of its NIC.
+   * Returns the released rows.
+   */
   releaseRow(row: Allocation): Promise<readonly Allocation[]>;
   /** Reads the row's pod now. Absent where pods are not known; rejects when the API server does not answer. */
   readPodOf?(row: Allocation): Promise<PodStatus>;
-  /** Reads the objects that name this node, and those of these names. Absent without a cluster; rejects when the API server does not answer. */
+  /**
+   * Reads the objects that name this node, and those of these names. Absent without a cluster; rejects when the API
+   * server does not answer.
+   */
   readObjects?(names: ReadonlySet<string>): Promise<readonly IpAllocation[]>;
   /** Counters for GET /v1/stats: plain JSON. */
   stats(): Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 /**
- * The program `berth-agent`: options and environment in, an agent until a signal stops it. Exits with 0 after a stop, with 1 when it cannot start or go on,
- * with 2 on wrong usage.
+ * The program `berth-agent`: options and environment in, an agent until a signal stops it. Exits with 0 after a stop,
+ * with 1 when it cannot start or go on, with 2 on wrong usage.
  */
 import { Command, InvalidArgumentError, Option } from "commander";
 import { startAgent } from "../agent/agent.ts";
@@ -22,7 +22,7 @@ import {
 } from "./metrics-options.ts";
 import { VERSION } from "./version.ts";
 
-/** How long a second agent waits for the state directory by default: milliseconds. */
+/** Time for which a second agent waits for the state directory by default: milliseconds. */
 const LOCK_WAIT_MS = 30_000;
 
 interface Flags extends MetricsFlags, MapFlags {
@@ -183,7 +183,8 @@ async function serve(program: Command, flags: Flags): Promise<void> {
   });
 }
 
-// Registry, spool and socket belong to root alone, whatever the umask of the caller: SQLite creates files by the umask, and a socket exists before its mode is set.
+// Registry, spool and socket belong to root alone, whatever the umask of the caller: SQLite creates files by the
+// umask, and a socket exists before its mode is set.
 process.umask(0o077);
 
 const program = describeOptions();

@@ -1,6 +1,6 @@
 /**
- * The process of `berth-controller`: options and environment in, a candidate for the lease until a signal stops it. Exits with 0 after a stop, with 1 when
- * it cannot start, with 2 on wrong usage.
+ * The process of `berth-controller`: options and environment in, a candidate for the lease until a signal stops it.
+ * Exits with 0 after a stop, with 1 when it cannot start, with 2 on wrong usage.
  */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
@@ -35,14 +35,21 @@ import {
 import { VERSION } from "./version.ts";
 
 /**
- * How long a Lease that is not renewed keeps other replicas away: milliseconds. Each replica counts from when it last read a changed Lease.
+ * Time for which a Lease that is not renewed keeps other replicas away: milliseconds. Each replica counts from when
+ * it last read a changed Lease.
  */
 const LEASE_DURATION_MS = 15_000;
 
-/** How long a holder leads after the start of its last successful renewal: milliseconds. Shorter than the Lease's duration by what a call on its way may take. */
+/**
+ * Time for which a holder leads after the start of its last successful renewal: milliseconds. Shorter than the
+ * Lease's duration by what a call on its way may take.
+ */
 const LEASE_RENEW_DEADLINE_MS = 10_000;
 
-/** How often the leader renews the Lease, and the other replicas read it: milliseconds, give or take a quarter. */
+/**
+ * Interval at which the leader renews the Lease, and the other replicas read it: milliseconds, give or take a
+ * quarter.
+ */
 const LEASE_RETRY_MS = 2_000;
 
 interface Flags extends MetricsFlags, MapFlags {
@@ -156,7 +163,7 @@ function refuseUsage(text: string): never {
   process.exit(WRONG_USAGE);
 }
 
-/** Undefined: agents are not asked. */
+/** Returns undefined if agents are not asked. */
 function agentAccessOf({ agentsTokenFile, agentsPort, metricsCertFile }: Flags): AgentAccess | undefined {
   if (agentsTokenFile === undefined) return undefined;
   if (metricsCertFile === undefined)

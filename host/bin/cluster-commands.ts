@@ -11,7 +11,7 @@ import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";
 
 interface AccessFlags {
-  /** Absent: the service account of the pod. */
+  /** Default: the service account of the pod. */
   readonly kubeconfig?: string;
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /**
- * The executable `kubectl-berth`, which kubectl calls for `kubectl berth`: kubectl-berth-main.ts, on a Node.js that can load it.
+ * The executable `kubectl-berth`, which kubectl calls for `kubectl berth`: kubectl-berth-main.ts, on a Node.js that
+ * can load it.
  */
 import { requireNode } from "./require-node.ts";
 

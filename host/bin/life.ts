@@ -1,4 +1,7 @@
-/** The ends of the agent and the controller as processes: by a signal, by a bug, by wrong usage; SIGHUP and SIGUSR1 end nothing. */
+/**
+ * The ends of the agent and the controller as processes: by a signal, by a bug, by wrong usage; SIGHUP and SIGUSR1
+ * end nothing.
+ */
 import type { Command } from "commander";
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
@@ -20,8 +23,8 @@ interface Life {
 }
 
 /**
- * From now on SIGHUP ends nothing: log files and settings are looked for without it. Neither does SIGUSR1, for which Node.js would open its inspector on loopback:
- * code as root for every process of the node.
+ * Ignores SIGHUP; log files and settings are reloaded automatically. Ignores SIGUSR1 as well, for which Node.js would
+ * open its inspector on loopback: code as root for every process of the node.
  */
 export function openLife(log: Log): Life {
   const die = (error: unknown): never => {

@@ -22,7 +22,7 @@ export function parseListen(text: string): ListenAddress {
   return address;
 }
 
-/** Where the address map is served. Certificate and key are those of the metrics. */
+/** Flags of the address map's server. Certificate and key are those of the metrics. */
 export interface MapFlags {
   readonly mapListen: ListenAddress;
   readonly mapInsecure?: true;
@@ -73,7 +73,10 @@ export function scrapeSettingsOf(
   return exposure === undefined ? settings : refuse(`--metrics-listen: ${exposure}`);
 }
 
-/** The same for the address map. On loopback it is plain HTTP: a browser that reaches it by a port-forward would not know the certificate. */
+/**
+ * The same for the address map. On loopback it is plain HTTP: a browser that reaches it by a port-forward would not
+ * know the certificate.
+ */
 export function mapSettingsOf(
   flags: MapFlags & MetricsFlags,
   hasCluster: boolean,

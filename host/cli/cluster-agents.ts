@@ -7,7 +7,7 @@ import type { PodName } from "./source.ts";
 import { commandTail } from "./support/tail.ts";
 
 export interface ClusterOptions {
-  /** Absent: all nodes. */
+  /** Default: all nodes. */
   readonly node?: string;
   readonly selector: string;
   readonly kubeconfig?: string;
@@ -19,7 +19,7 @@ export interface ClusterOptions {
 /** Agents that are asked at once: each is a kubectl and a berthctl. */
 const AGENTS_AT_ONCE = 8;
 
-/** How long one agent may take: milliseconds. */
+/** Longest time that one agent may take: milliseconds. */
 const AGENT_MS = 120_000;
 
 /** Longest answer of one agent: bytes. */
@@ -36,14 +36,17 @@ export interface AgentPod {
 
 interface AgentAnswer {
   readonly node: string;
-  /** Of berthctl; 255 if kubectl could not call it, or it took too long. */
+  /** Exit code of berthctl; 255 if kubectl could not call it, or it took too long. */
   readonly exitCode: number;
   readonly stdout: string;
   /** The last line of its errors. */
   readonly error: string;
 }
 
-/** Returns one pod for each node, the running one if there are several, in the order of the nodes. Rejects if kubectl cannot list them, or there is none. */
+/**
+ * Returns one pod for each node, the running one if there are several, in the order of the nodes. Rejects if kubectl
+ * cannot list them, or there is none.
+ */
 export async function listAgents(options: ClusterOptions): Promise<AgentPod[]> {
   const { node, selector } = options;
   const fields = ["namespace", "name"].map((key) => `{.metadata.${key}}{'\\t'}`).join("");
@@ -74,7 +77,10 @@ export function isRunning({ phase }: AgentPod): boolean {
   return phase === "Running";
 }
 
-/** Calls `berthctl words` in each pod, with `input` on its standard input. Returns the answers in the order of the pods; none rejects. */
+/**
+ * Calls `berthctl words` in each pod, with `input` on its standard input. Returns the answers in the order of the
+ * pods; none rejects.
+ */
 export function askAgents(
   agents: readonly AgentPod[],
   words: readonly string[],
@@ -109,7 +115,10 @@ function kubectlAside(access: Access, words: readonly string[], input = ""): Pro
   });
 }
 
-/** Calls `berthctl words` in each agent's pod, with this process's output. Returns their joint exit code. Rejects if there is no agent that runs. */
+/**
+ * Calls `berthctl words` in each agent's pod, with this process's output. Returns their joint exit code. Rejects if
+ * there is no agent that runs.
+ */
 export async function callAgents(words: readonly string[], options: ClusterOptions): Promise<ExitCode> {
   const agents = (await listAgents(options)).filter(isRunning);
   if (agents.length === 0) throw noAgents(options);
@@ -142,7 +151,7 @@ export function findNode({ namespace, name }: PodName, access: Access): string |
 /** Longest log of one controller that is searched: bytes. */
 const MAX_CONTROLLER_HISTORY = 64 * 1024 * 1024;
 
-/** How long one log of a controller may take: milliseconds. */
+/** Longest time that one log of a controller may take: milliseconds. */
 const CONTROLLER_LOG_MS = 60_000;
 
 /** Returns the logs of the controller's pods, also of containers that have ended; "" for one that cannot be read. */

@@ -69,7 +69,10 @@ function poolRecordOf(
   };
 }
 
-/** Pools and ReservedIPs that cannot be decoded are left out, as agents do. `coordinators`: the one that counts has what machines of the cluster have. */
+/**
+ * Pools and ReservedIPs that cannot be decoded are left out, as agents do. `coordinators`: the one that counts has
+ * what machines of the cluster have.
+ */
 export function placesOf(
   ip: Ip,
   { pools, reserved, coordinators }: Readonly<Record<"pools" | "reserved" | "coordinators", readonly KubeObject[]>>,

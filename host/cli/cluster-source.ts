@@ -1,4 +1,6 @@
-/** The records of a whole cluster, from its API server. Reads what the kubeconfig's user may read, and writes nothing. */
+/**
+ * The records of a whole cluster, from its API server. Reads what the kubeconfig's user may read, and writes nothing.
+ */
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import { isNotFound, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
@@ -25,10 +27,10 @@ import {
   type VersionRecord,
 } from "./source.ts";
 
-/** How long `berthctl` tries to reach the API server: milliseconds. */
+/** Time for which `berthctl` tries to reach the API server: milliseconds. */
 export const CLUSTER_PATIENCE_MS = 10_000;
 
-/** How long `--watch` gathers changes before it prints them: milliseconds. */
+/** Time for which `--watch` gathers changes before it prints them: milliseconds. */
 const WATCH_GATHER_MS = 250;
 
 interface ClusterSourceOptions {

@@ -1,6 +1,6 @@
 /**
- * What the commands of berthctl share: global options, the source of records, output, and exit codes. `kubectl berth` is the same program with the
- * API server as its default source.
+ * The parts that the commands of berthctl share: global options, the source of records, output, and exit codes.
+ * `kubectl berth` is the same program with the API server as its default source.
  */
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
@@ -44,7 +44,7 @@ export interface Call {
 
 export type Program = "berthctl" | "kubectl berth";
 
-/** Where a command prints. */
+/** The streams on which a command prints. */
 export interface Terminal {
   readonly write: (text: string) => void;
   readonly writeError: (text: string) => void;
@@ -68,7 +68,7 @@ export class CommandLine {
   readonly root: Command;
   readonly program: Program;
   readonly version: string;
-  /** How the command ended. */
+  /** The exit code of the command. */
   exitCode: ExitCode = ExitCode.Success;
   readonly #words: readonly string[];
   readonly #terminal: Terminal;
@@ -147,8 +147,9 @@ export class CommandLine {
   }
 
   /**
-   * Runs a command that only agents can answer: on this node `work` asks the agent on the socket; in a cluster berthctl is called with the same words in
-   * the agents' pods, and `join` makes one exit code of theirs. `pod`: only its node's agent is asked, unless another node is named.
+   * Runs a command that only agents can answer: on this node `work` asks the agent on the socket; in a cluster
+   * berthctl is called with the same words in the agents' pods, and `join` makes one exit code of theirs. `pod`: only
+   * its node's agent is asked, unless another node is named.
    */
   async runOnAgents(
     flags: OutputFlags,

@@ -1,6 +1,7 @@
 /**
- * What a shell may offer at a place of a command line, from the command tree; names of pools, pods and nodes come from the source. The protocol is that of
- * cobra, so that kubectl can ask the plugin: a candidate on each line, with a description after a tab, then `:4` (nothing else) or `:0` (files, too).
+ * Completes command lines of a shell from the command tree; names of pools, pods and nodes come from the source. The
+ * protocol is that of cobra, so that kubectl can ask the plugin: a candidate on each line, with a description after a
+ * tab, then `:4` (nothing else) or `:0` (files, too).
  */
 import type { Argument, Command, Option } from "commander";
 

@@ -1,4 +1,4 @@
-/** How berthctl ends: the exit codes, and which error means which. docs/berthctl.md lists them for scripts. */
+/** The exit codes of berthctl, and the errors that they stand for. docs/berthctl.md lists them for scripts. */
 import { ConfigError } from "../config/config-error.ts";
 import { AgentError } from "./ask-agent.ts";
 

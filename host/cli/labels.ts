@@ -1,4 +1,4 @@
-/** How Berth's pods are found in a cluster. */
+/** The labels by which Berth's pods are found in a cluster. */
 
 /** Label that the chart gives to the pods of agents and controller. */
 export const BERTH_LABELS = "app.kubernetes.io/name=berth";

@@ -11,7 +11,7 @@ import { type PoolRecord, poolRecord } from "../records/pool-record.ts";
 import { AgentError, askForList, askForRecord } from "./ask-agent.ts";
 import { type AllocationFilter, matchesFilter, type PodName, type Source, type VersionRecord } from "./source.ts";
 
-/** How often `--watch` asks the agent: milliseconds. */
+/** Interval at which `--watch` asks the agent: milliseconds. */
 const WATCH_INTERVAL_MS = 2_000;
 
 export class NodeSource implements Source {

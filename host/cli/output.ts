@@ -1,6 +1,6 @@
 /**
- * Prints records in every format: a table with columns that are described once per kind, names, JSON, YAML. Texts from outside never reach the
- * terminal unescaped.
+ * Prints records in every format: a table with columns that are described once per kind, names, JSON, YAML. Texts
+ * from outside never reach the terminal unescaped.
  */
 import { escapeUnprintable, paint, printable, printableLines, type Style } from "./text.ts";
 
@@ -21,7 +21,7 @@ interface Column<T> {
   readonly style?: (record: T) => Style | undefined;
 }
 
-/** How records of one kind are shown. */
+/** The display of records of one kind. */
 export interface Table<T> {
   /** Names the record on the command line; unique. */
   readonly nameOf: (record: T) => string;

@@ -1,4 +1,7 @@
-/** Scripts that teach a shell to ask `berthctl __complete`. Words of the user are passed as arguments and never evaluated. */
+/**
+ * Scripts that teach a shell to ask `berthctl __complete`. Words of the user are passed as arguments and never
+ * evaluated.
+ */
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];

@@ -1,6 +1,6 @@
 /**
- * Where the records that berthctl shows come from: the agent on this node's socket (node-source.ts), or the API server through a kubeconfig
- * (cluster-source.ts).
+ * The source of the records that berthctl shows: the agent on this node's socket (node-source.ts), or the API server
+ * through a kubeconfig (cluster-source.ts).
  */
 import type { AddressRecord } from "../records/address-record.ts";
 import type { AllocationRecord } from "../records/allocation-record.ts";
@@ -21,7 +21,7 @@ export interface VersionRecord {
   /** `agent`, `controller`, `API server` */
   readonly component: string;
   readonly version: string;
-  /** How many run, if there may be several. */
+  /** Number of running controllers, if there may be several. */
   readonly count?: number;
 }
 
@@ -42,12 +42,15 @@ export interface Source {
   pod(name: PodName): Promise<PodRecord>;
   /** Returns the programs that answer, and their versions. */
   versions(): Promise<readonly VersionRecord[]>;
-  /** Yields at once, and again whenever the records may have changed, until the signal ends. Asks for one kind of record in between. */
+  /**
+   * Yields at once, and again whenever the records may have changed, until the signal ends. Asks for one kind of
+   * record in between.
+   */
   changes(kind: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void>;
   close(): Promise<void>;
 }
 
-/** Returns whether the allocation meets the conditions. Of two pods that share an address either may. */
+/** Returns whether the allocation meets the conditions. Either of two pods that share an address may. */
 export function matchesFilter(record: AllocationRecord, filter: AllocationFilter): boolean {
   const { namespace, pod, pool, node, state } = filter;
   const holders = [record, ...(record.second === undefined ? [] : [record.second])];

@@ -19,7 +19,10 @@ export function formatCount(count: bigint): string {
   return `~${digits[0]}.${digits[1]}e${digits.length - 1}`;
 }
 
-/** Returns the part as whole percents, rounded down: `0%` only for nothing (else `<1%`), `100%` only for all. "-" of nothing. */
+/**
+ * Returns the part as whole percents, rounded down: `0%` only for nothing (else `<1%`), `100%` only for all. "-" of
+ * nothing.
+ */
 export function formatPercent(part: bigint, whole: bigint): string {
   if (whole <= 0n) return "-";
   const percent = (part * 100n) / whole;
@@ -31,7 +34,10 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
 const codeOf = (character: string): number => character.codePointAt(0) ?? 0;
 
-/** Returns the text on one line, with unprintable characters as `\u{1b}`: names come from users and must not control a terminal. */
+/**
+ * Returns the text on one line, with unprintable characters as `\u{1b}`: names come from users and must not control a
+ * terminal.
+ */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${codeOf(character).toString(16)}}`);
 }
@@ -41,7 +47,10 @@ export function printableLines(text: string): string {
   return text.split("\n").map(printable).join("\n");
 }
 
-/** Returns the text of a JSON value, or of quoted YAML, with unprintable characters as `\u001b`; line feeds between tokens stay. */
+/**
+ * Returns the text of a JSON value, or of quoted YAML, with unprintable characters as `\u001b`; line feeds between
+ * tokens stay.
+ */
 export function escapeUnprintable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => {
     if (character === "\n") return character;

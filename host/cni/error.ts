@@ -27,14 +27,16 @@ export type ErrorCode = (typeof ErrorCode)[keyof typeof ErrorCode];
 
 interface CniErrorOptions {
   readonly details?: string | undefined;
-  /** The message with the names of objects in other namespaces, for the node's log. Undefined if it has no such names. */
+  /**
+   * The message with the names of objects in other namespaces, for the node's log. Undefined if it has no such names.
+   */
   readonly forLog?: string | undefined;
   readonly cause?: unknown;
 }
 
 /**
- * A refusal. `message` says what failed on which object, why, and what to do; `details` is free text. Both appear in the pod's events,
- * so they must not name objects of other namespaces.
+ * A refusal. `message` says what failed on which object, why, and what to do; `details` is free text. Both appear in
+ * the pod's events, so they must not name objects of other namespaces.
  */
 export class CniError extends Error {
   override readonly name = "CniError";

@@ -20,21 +20,21 @@ export type IfName = string & { readonly [ifNameBrand]: true };
 const IDENTIFIER = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 /**
- * Characters that the kernel refuses (`dev_valid_name`), and more: control characters; lone surrogates, which do not survive encoding; and %,
- * because the kernel makes `bond0` out of `bond%d`, and `bond1` the next time.
+ * Characters that the kernel refuses (`dev_valid_name`), and more: control characters; lone surrogates, which do not
+ * survive encoding; and %, because the kernel makes `bond0` out of `bond%d`, and `bond1` the next time.
  */
 const BAD_IN_IF_NAME = /[\s/:%\p{Cc}\p{Cs}]/u;
 
 /** Names that no link can have. Below /proc/sys/net, `all` and `default` are the settings of all and of new links. */
 const RESERVED_IF_NAMES: ReadonlySet<string> = new Set([".", "..", "all", "default"]);
 
-/** What {@link parseContainerId} and {@link parseNetworkName} accept, for error texts. */
+/** The form that {@link parseContainerId} and {@link parseNetworkName} accept, for error texts. */
 export const IDENTIFIER_FORM = "a letter or digit, then letters, digits, _, . or -";
 
-/** What {@link parseIfName} accepts, for error texts. */
+/** The form that {@link parseIfName} accepts, for error texts. */
 export const IF_NAME_FORM = `an interface name: 1 to ${MAX_IF_NAME_BYTES} bytes without "/", ":", "%" and blanks, not "." or "..", "all" or "default"`;
 
-/** What {@link parseLinkName} accepts, for error texts. */
+/** The form that {@link parseLinkName} accepts, for error texts. */
 export const LINK_NAME_FORM = `an interface name or an alternative one: 1 to ${MAX_ALT_NAME_BYTES} bytes without "/", ":", "%" and blanks, not "." or "..", "all" or "default"`;
 
 /** Returns undefined if the text is not a container ID. */

@@ -1,4 +1,7 @@
-/** Decodes what all plugins read of the network configuration on stdin. The plugin's own keys stay raw; host/config decodes them. */
+/**
+ * Decodes what all plugins read of the network configuration on stdin. The plugin's own keys stay raw; host/config
+ * decodes them.
+ */
 import * as z from "zod";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import { JsonError, parseJson } from "../lib/json.ts";
@@ -53,7 +56,7 @@ export interface NetConf {
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
-/** What {@link parseIpRequest} accepts, for error texts. */
+/** The form that {@link parseIpRequest} accepts, for error texts. */
 export const IP_REQUEST_FORM = "an address, or an address with its length";
 
 /** Parses `a` or `a/length`. Returns undefined if the text is neither. */
@@ -90,7 +93,7 @@ function parseRequestedMac(text: string): LinkAddress | undefined {
 
 const macRequest = orAbsent(parsedText(parseRequestedMac, "a MAC address")).transform((address) => address?.mac);
 
-/** What the runtime adds for ADD. See {@link decodeNetConf} for DEL. */
+/** The fields that the runtime adds for ADD. See {@link decodeNetConf} for DEL. */
 const callSchema = z.object({
   runtimeConfig: orAbsent(
     z.object({
@@ -113,7 +116,9 @@ function decodePart<S extends z.ZodType>(schema: S, value: unknown): z.output<S>
 
 const objectSchema = z.record(z.string(), z.unknown());
 
-/** Returns whether the schema would change nothing: it copies each key, of every request, and leaves `__proto__` out. */
+/**
+ * Returns whether the schema would change nothing: it copies each key, of every request, and leaves `__proto__` out.
+ */
 function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !Object.hasOwn(value, "__proto__");
 }
@@ -131,7 +136,10 @@ function parseObject(text: string): Record<string, unknown> {
   }
 }
 
-/** Decodes prevResult, whose version may be another one than the configuration's. Throws CniError 1 for one that is not supported. */
+/**
+ * Decodes prevResult, whose version may be another one than the configuration's. Throws CniError 1 for one that is
+ * not supported.
+ */
 function decodePrevResult(value: unknown): CniResult {
   const named = typeof value === "object" && value !== null && "cniVersion" in value ? value.cniVersion : undefined;
   if (named != null && named !== "") decodeCniVersion(named, "prevResult.cniVersion");
@@ -151,7 +159,10 @@ function decodeCallParts(raw: Record<string, unknown>): CallParts {
   };
 }
 
-/** Most configurations that are remembered, by their text. A node has a few, and calls of one network for an IPAM plugin have the same text. */
+/**
+ * Most configurations that are remembered, by their text. A node has a few, and calls of one network for an IPAM
+ * plugin have the same text.
+ */
 export const MAX_REMEMBERED_CONFS = 16;
 
 /** Longest configuration that is remembered: UTF-16 units. */
@@ -165,9 +176,9 @@ function isOfNetwork({ raw, validAttachments }: NetConf): boolean {
 }
 
 /**
- * Decodes a configuration. Throws {@link CniError}: code 6 unless it is a JSON object whose version is text, 1 for an unsupported version, else 7.
- * With `forDelete`, malformed prevResult, runtimeConfig and args count as absent: a DEL must succeed although
- * the ADD was refused for them.
+ * Decodes a configuration. Throws {@link CniError}: code 6 unless it is a JSON object whose version is text, 1 for an
+ * unsupported version, else 7. With `forDelete`, malformed prevResult, runtimeConfig and args count as absent: a DEL
+ * must succeed although the ADD was refused for them.
  */
 export function decodeNetConf(text: string, forDelete = false): NetConf {
   const known = remembered.get(text);

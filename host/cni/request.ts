@@ -15,7 +15,10 @@ import { decodeNetConf, IP_REQUEST_FORM, type IpRequest, type NetConf, parseIpRe
 
 export type PluginName = "berth" | "coordinator" | "ifacer";
 
-/** `type` of the coordinator in network definitions: names of its executable. Another product may own the first one on a host. */
+/**
+ * `type` of the coordinator in network definitions: names of its executable. Another product may own the first one on
+ * a host.
+ */
 export const COORDINATOR_TYPES = ["coordinator", "berth-coordinator"] as const;
 
 /** The same of the ifacer. */
@@ -129,14 +132,15 @@ function requireParsed<T>(headers: Headers, variable: string, parse: (text: stri
 }
 
 /**
- * Asks plugins to ignore unknown keys, which Berth always does. Multus sets it to `true` before the runtime's arguments, in which
- * containerd sets it to `1`.
+ * Asks plugins to ignore unknown keys, which Berth always does. Multus sets it to `true` before the runtime's
+ * arguments, in which containerd sets it to `1`.
  */
 const IGNORE_UNKNOWN = "IgnoreUnknown";
 
 /**
  * Decodes `K=V;K=V`; a value may contain `=`. A malformed piece or a second value of a key is refused, or ignored with
- * `forDelete`: a DEL must succeed although the ADD was refused for it. The first value of {@link IGNORE_UNKNOWN} is kept.
+ * `forDelete`: a DEL must succeed although the ADD was refused for it. The first value of {@link IGNORE_UNKNOWN} is
+ * kept.
  */
 function decodeArgs(text: string | undefined, forDelete: boolean): ReadonlyMap<string, string> {
   const args = new Map<string, string>();
@@ -160,7 +164,8 @@ function readOverride(headers: Headers): boolean {
 
 /**
  * Decodes a request; `headers` have lower-case names as `node:http` gives them.
- * Throws {@link CniError}: code 4 naming every missing or the first malformed variable, else what {@link decodeNetConf} throws.
+ * Throws {@link CniError}: code 4 naming every missing or the first malformed variable, else what {@link
+ * decodeNetConf} throws.
  */
 export function decodeRequest(plugin: string, headers: Headers, body: Buffer | string): CniRequest {
   if (!isPluginName(plugin)) {
@@ -197,7 +202,7 @@ export function decodePodArgs(args: ReadonlyMap<string, string>): PodArgs {
   };
 }
 
-/** What a request says about its NIC; a text is empty where the request has none. */
+/** A request's facts about its NIC; a text is empty where the request has none. */
 interface RequestSubject extends PodArgs {
   readonly command: string;
   readonly containerId: string;
@@ -255,7 +260,10 @@ export function requestedIps(request: CniRequest): RequestedIp[] {
   return [...requested.values()];
 }
 
-/** Returns the MAC address that the request itself asks for. Throws {@link CniError} code 7 for a malformed one in CNI_ARGS. */
+/**
+ * Returns the MAC address that the request itself asks for. Throws {@link CniError} code 7 for a malformed one in
+ * CNI_ARGS.
+ */
 export function requestedMac({ netConf: { runtimeConfig, args }, ...request }: CniRequest): Mac | undefined {
   const text = request.args.get("MAC") ?? "";
   const mac = runtimeConfig.mac ?? args.cni.mac ?? parseMac(text);

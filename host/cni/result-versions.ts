@@ -1,6 +1,6 @@
 /**
- * Converts results to and from the JSON of each CNI version. Any plugin of a chain may have written prevResult, so decoding is
- * as lenient as the reference library: null and "" count as absent, unknown keys are ignored.
+ * Converts results to and from the JSON of each CNI version. Any plugin of a chain may have written prevResult, so
+ * decoding is as lenient as the reference library: null and "" count as absent, unknown keys are ignored.
  */
 import * as z from "zod";
 import { decode, formatMismatches, orAbsent, parsedText, wholeNumber } from "../lib/schema.ts";
@@ -38,7 +38,10 @@ function formatRoute({ dst, gw, ...rest }: ResultRoute): JsonObject {
   return defined({ dst: formatPrefix(dst), gw: gw && formatIp(gw), ...rest });
 }
 
-/** Returns the result's JSON value in that version, without empty lists. What another plugin has added goes on as it came, in every version. */
+/**
+ * Returns the result's JSON value in that version, without empty lists. Fields that another plugin has added are
+ * passed on unchanged, in every version.
+ */
 export function formatResult(result: CniResult, version: CniVersion): JsonObject {
   const { interfaces, ips, routes, dns } = result;
   return defined({

@@ -14,7 +14,8 @@ export function isAtLeast(version: CniVersion, other: CniVersion): boolean {
 
 /**
  * Decodes the `cniVersion` of a configuration; a missing one means 0.1.0 (CNI 1.1 §"Network configuration format").
- * `where` names its place in the error. Throws {@link CniError} code 1 if it is not supported, code 6 if it is not text.
+ * `where` names its place in the error. Throws {@link CniError} code 1 if it is not supported, code 6 if it is not
+ * text.
  */
 export function decodeCniVersion(value: unknown, where = "cniVersion"): CniVersion {
   const version = value === undefined || value === null || value === "" ? "0.1.0" : value;

@@ -6,7 +6,10 @@ import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from ".
 import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
 import { decodeNetworkSelections, type NetworkSelection } from "./network-selection.ts";
 
-/** Longest annotation that Berth reads: UTF-16 units. Tenants write annotations, and the node's agent must not be slowed down by them. @limit */
+/**
+ * Longest annotation that Berth reads: UTF-16 units. Tenants write annotations, and the node's agent must not be
+ * slowed down by them. @limit
+ */
 export const MAX_ANNOTATION_LENGTH = 16_384;
 
 export const ANNOTATION_PREFIX = "ipam.vendor.io/";
@@ -53,7 +56,9 @@ function sourceOf(annotation: string): string {
   return `annotation ${describeValue(annotation)}`;
 }
 
-/** Throws ConfigError for an unknown annotation under Berth's prefix: it is misspelled, or on the wrong kind of object. */
+/**
+ * Throws ConfigError for an unknown annotation under Berth's prefix: it is misspelled, or on the wrong kind of object.
+ */
 function refuseUnknown(
   annotations: Annotations,
   known: readonly string[],
@@ -81,7 +86,10 @@ function readText(annotations: Annotations, annotation: string): string | undefi
   throw new ConfigError(sourceOf(annotation), [mismatch]);
 }
 
-/** Returns the decoded value of one annotation; undefined if the object does not have it. `schemaOf` is asked only then: it may make a schema. */
+/**
+ * Returns the decoded value of one annotation; undefined if the object does not have it. `schemaOf` is asked only
+ * then: it may make a schema.
+ */
 function readAnnotation(annotations: Annotations, key: string, schemaOf: () => AnnotationSchema): unknown {
   const text = readText(annotations, ANNOTATION_PREFIX + key);
   if (text === undefined) return undefined;
@@ -103,7 +111,10 @@ export interface AnnotationRules extends EnabledFamilies {
 
 export const ALL_ENABLED: AnnotationRules = { enableIPv4: true, enableIPv6: true, enableSubnet: true };
 
-/** Replaces the names of a disabled family, which are not validated: the family counts as named, and its names are not used. */
+/**
+ * Replaces the names of a disabled family, which are not validated: the family counts as named, and its names are not
+ * used.
+ */
 const IGNORED = "ignored";
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -129,8 +140,9 @@ const POD_KEYS = Object.keys(POD_ANNOTATIONS);
 const NAMESPACE_KEYS = Object.keys(NAMESPACE_ANNOTATIONS);
 
 /**
- * Decodes a pod's annotations. Fields of disabled families are not validated, nor the annotations of Subnets if that feature is disabled: the result
- * only says that they are present. Throws ConfigError whose source is `annotation "<key>"`.
+ * Decodes a pod's annotations. Fields of disabled families are not validated, nor the annotations of Subnets if that
+ * feature is disabled: the result only says that they are present. Throws ConfigError whose source is `annotation
+ * "<key>"`.
  */
 export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABLED): PodAnnotations {
   refuseUnknown(annotations, POD_KEYS, NAMESPACE_KEYS, "namespace");

@@ -1,4 +1,7 @@
-/** The error of invalid configuration: source, field, found and wanted value. All decoders of config and resources throw it. */
+/**
+ * The error of invalid configuration: source, field, found and wanted value. All decoders of config and resources
+ * throw it.
+ */
 import type { z } from "zod";
 import { JsonError, parseJson } from "../lib/json.ts";
 import { decode, formatMismatches, type Mismatches } from "../lib/schema.ts";
@@ -6,7 +9,7 @@ import { decode, formatMismatches, type Mismatches } from "../lib/schema.ts";
 /** `mismatches` lists everything that is wrong; `path`, `got` and `wanted` are those of the first. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  /** What was decoded, as a phrase: `annotation "ipam.vendor.io/ippool"`, `file "pools.yaml", document 2`. */
+  /** The decoded source, as a phrase: `annotation "ipam.vendor.io/ippool"`, `file "pools.yaml", document 2`. */
   readonly source: string;
   readonly mismatches: Mismatches;
 

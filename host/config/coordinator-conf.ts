@@ -19,8 +19,8 @@ export const POD_TABLES_FIRST = 100;
 export const POD_TABLES_LAST = 199;
 
 /**
- * Most networks in each of `overlayPodCIDR`, `serviceCIDR`, `hijackCIDR` and `hostRouteCIDR`. Each becomes a route in every pod, and adding routes
- * delays other requests. @limit
+ * Most networks in each of `overlayPodCIDR`, `serviceCIDR`, `hijackCIDR` and `hostRouteCIDR`. Each becomes a route in
+ * every pod, and adding routes delays other requests. @limit
  */
 export const MAX_CIDRS = 1_024;
 
@@ -33,10 +33,16 @@ const MAX_DETECT_RETRY = 100;
 /** Longest `logOptions.logFile` of the resource Coordinator: characters. */
 const MAX_LOG_FILE_LENGTH = 255;
 
-/** Directory of log files. The agent writes them as root, and tenants write network definitions, so no other place is allowed. */
+/**
+ * Directory of log files. The agent writes them as root, and tenants write network definitions, so no other place is
+ * allowed.
+ */
 export const LOG_DIRECTORY = "/var/log/vendor/";
 
-/** Returns the path with `.` and `..` resolved; undefined if it is outside {@link LOG_DIRECTORY}. The writer refuses symbolic links. */
+/**
+ * Returns the path with `.` and `..` resolved; undefined if it is outside {@link LOG_DIRECTORY}. The writer refuses
+ * symbolic links.
+ */
 function parseLogFile(text: string): string | undefined {
   if (!text.startsWith("/") || /\p{Cc}/u.test(text)) return undefined;
   const parts: string[] = [];
@@ -243,7 +249,10 @@ function isDisabled(value: unknown): boolean {
   return ["disable", "disabled"].some((word) => word === (mode ?? tune_mode));
 }
 
-/** Decodes a plugin entry's own keys (cni/net-conf.ts, `pluginKeys`). Throws ConfigError, except for an entry that disables the coordinator. */
+/**
+ * Decodes a plugin entry's own keys (cni/net-conf.ts, `pluginKeys`). Throws ConfigError, except for an entry that
+ * disables the coordinator.
+ */
 export function decodeCoordinatorConf(value: unknown, source: string): CoordinatorSettings {
   if (isDisabled(value)) return { mode: "disable", warnings: [] };
   return decodeConfig(coordinatorEntry, value, source);

@@ -1,4 +1,7 @@
-/** Annotations with which users of other IPAMs choose addresses. Berth ignores them: a pod that has them and none of Berth's was probably moved. */
+/**
+ * Annotations with which users of other IPAMs choose addresses. Berth ignores them: a pod that has them and none of
+ * Berth's was probably moved.
+ */
 import { ANNOTATION_PREFIX } from "./annotations.ts";
 
 /** Most such annotations that are named. */
@@ -9,7 +12,7 @@ const MAX_KEY_LENGTH = 128;
 
 interface ForeignIpam {
   readonly name: string;
-  /** Those that a person writes: Calico and Spiderpool also write some by themselves. */
+  /** Returns whether a person writes the annotation: Calico and Spiderpool also write some by themselves. */
   readonly isWritten: (key: string) => boolean;
   /** The annotations concern the pod's first NIC only. */
   readonly isOfFirstNic: boolean;

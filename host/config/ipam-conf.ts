@@ -1,6 +1,6 @@
 /**
- * Decodes the `ipam` object of a network configuration whose IPAM plugin is Berth. Neither the runtime nor Multus nor the main plugins
- * add keys to this object, so unknown keys are refused.
+ * Decodes the `ipam` object of a network configuration whose IPAM plugin is Berth. Neither the runtime nor Multus nor
+ * the main plugins add keys to this object, so unknown keys are refused.
  */
 import * as z from "zod";
 import { ALL_ENABLED, type EnabledFamilies, ignoreNames } from "./annotations.ts";

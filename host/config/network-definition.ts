@@ -1,6 +1,6 @@
 /**
- * Decodes network definitions, from files of a CNI directory (`*.conflist`, `*.conf`, `*.json`) or from a NetworkAttachmentDefinition,
- * and the entries of the coordinator and of Berth's IPAM plugin in them.
+ * Decodes network definitions, from files of a CNI directory (`*.conflist`, `*.conf`, `*.json`) or from a
+ * NetworkAttachmentDefinition, and the entries of the coordinator and of Berth's IPAM plugin in them.
  */
 import * as z from "zod";
 import { IDENTIFIER_FORM, parseNetworkName } from "../cni/names.ts";
@@ -86,7 +86,10 @@ export function findCoordinatorSettings(plugins: readonly PlacedEntry[]): Coordi
   return found && decodeCoordinatorConf(pluginKeys({ raw: found.entry }), found.place);
 }
 
-/** Decodes the configuration of a NetworkAttachmentDefinition; `name` is its name unless the text has another. Throws ConfigError. */
+/**
+ * Decodes the configuration of a NetworkAttachmentDefinition; `name` is its name unless the text has another. Throws
+ * ConfigError.
+ */
 export function decodeAttachedNetwork(text: string, name: string, source: string): NetworkDefinition {
   return networkOf(decodeJsonConfig(attachedNetwork, text, source), name, source);
 }
@@ -102,15 +105,18 @@ function networkOf(found: z.output<typeof attachedNetwork>, name: string, source
   return { name: found.name ?? name, plugins: plugins ?? [own], inlinedOnly: true };
 }
 
-/** Returns the `ipam` object of the first plugin whose IPAM plugin is Berth; undefined if there is none. Throws ConfigError. */
+/**
+ * Returns the `ipam` object of the first plugin whose IPAM plugin is Berth; undefined if there is none. Throws
+ * ConfigError.
+ */
 export function findIpamConf(plugins: readonly PlacedEntry[]): IpamConf | undefined {
   const found = plugins.find(({ entry }) => isBerth(entry.ipam));
   return found && decodeIpamConf(found.entry.ipam, `${found.place}, ipam`);
 }
 
 /**
- * Returns whether no plugin of the network needs the NIC in its DEL: they are a plain main plugin with addresses of Berth, Berth's
- * coordinator, and its ifacer. DHCP, for example, gives an address back over the NIC.
+ * Returns whether no plugin of the network needs the NIC in its DEL: they are a plain main plugin with addresses of
+ * Berth, Berth's coordinator, and its ifacer. DHCP, for example, gives an address back over the NIC.
  */
 export function isNicDispensable(plugins: readonly PlacedEntry[]): boolean {
   const [main, ...others] = plugins.map(({ entry }) => entry).filter(({ type }) => !IFACER_NAMES.includes(type));

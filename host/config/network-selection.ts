@@ -1,6 +1,6 @@
 /**
- * Decodes the annotation `k8s.v1.cni.cncf.io/networks`, the additional networks of a pod (Kubernetes Network Custom Resource
- * Definition De-facto Standard, section 4.1). Keys that Berth does not read are not checked.
+ * Decodes the annotation `k8s.v1.cni.cncf.io/networks`, the additional networks of a pod (Kubernetes Network Custom
+ * Resource Definition De-facto Standard, section 4.1). Keys that Berth does not read are not checked.
  */
 import * as z from "zod";
 import { describeValue } from "../lib/describe.ts";
@@ -37,7 +37,10 @@ function splitShortForm(item: string, source: string): object {
   throw new ConfigError(source, [{ path: "", got: describeValue(item), wanted: "[namespace/]name[@interface]" }]);
 }
 
-/** Decodes the comma-separated or JSON form; returns undefined for a blank text. Throws ConfigError, also for more than `most` networks. */
+/**
+ * Decodes the comma-separated or JSON form; returns undefined for a blank text. Throws ConfigError, also for more
+ * than `most` networks.
+ */
 export function decodeNetworkSelections(text: string, source: string, most = Infinity): NetworkSelection[] | undefined {
   if (text.trim() === "") return undefined;
   const selections = /[[{"]/.test(text)

@@ -10,7 +10,10 @@ type Step = "*" | ((character: string) => boolean);
 
 const CLASS = /^\[(!?)([^[\]]+)\]/;
 
-/** Returns the step for the inside of `[..]`: characters and ranges. A `-` at an end stands for itself. Undefined for a reversed range. */
+/**
+ * Returns the step for the inside of `[..]`: characters and ranges. A `-` at an end stands for itself. Undefined for
+ * a reversed range.
+ */
 function classOf(inside: string, negated: boolean): Step | undefined {
   const ranges: [first: string, last: string][] = [];
   for (let at = 0; at < inside.length; ) {
@@ -57,13 +60,13 @@ export function compilePattern(pattern: string): (name: string) => boolean {
 }
 
 /**
- * The steps as an automaton whose states are bits, all followed at once (Navarro, Raffinot: Flexible Pattern Matching in Strings, §4.2): state n is reached
- * when the first n steps that take a character have taken one each.
+ * The steps as an automaton whose states are bits, all followed at once (Navarro, Raffinot: Flexible Pattern Matching
+ * in Strings, §4.2): state n is reached when the first n steps that take a character have taken one each.
  *
  *   pattern  p*1     state 0 --p--> 1 --1--> 2     stays: 1, where the star is
  *
- * A character of the name costs one step for 32 of the pattern, whatever that is: tenants write patterns, and an agent compares each with the names of all
- * pools.
+ * A character of the name costs one step for 32 of the pattern, whatever that is: tenants write patterns, and an
+ * agent compares each with the names of all pools.
  */
 class Automaton {
   readonly #takers: readonly Exclude<Step, "*">[];

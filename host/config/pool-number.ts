@@ -8,7 +8,7 @@ export interface PoolNumber {
 
 export const DEFAULT_POOL_NUMBER: PoolNumber = { kind: "flexible", count: 1 };
 
-/** What {@link parsePoolNumber} accepts, for error texts. */
+/** The form that {@link parsePoolNumber} accepts, for error texts. */
 export const POOL_NUMBER_FORM = '"N" (that many addresses) or "+N" (replicas and N more), N a decimal number';
 
 /** Returns undefined if the text has neither form. */

@@ -1,6 +1,7 @@
 /**
- * Asks the nodes' agents what only they know, for the address map: over TLS on the port of their metrics, with a token for agents alone. An agent must show
- * the certificate that the controller has itself, for one Secret serves both: then no other program gets the token.
+ * Asks the nodes' agents what only they know, for the address map: over TLS on the port of their metrics, with a
+ * token for agents alone. An agent must show the certificate that the controller has itself, for one Secret serves
+ * both: then no other program gets the token.
  */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -16,19 +17,22 @@ import type { ExplanationRecord } from "../records/explanation-record.ts";
 import { explainBy, historyBy, historyOf } from "../web/ask-agent.ts";
 import type { AddressHistory, MapQuestions, PodName } from "../web/map-source.ts";
 
-/** How long an agent may take to answer a question of the address map: milliseconds. */
+/** Longest time that an agent may take to answer a question of the address map: milliseconds. */
 const AGENT_PATIENCE_MS = 10_000;
 
 /** Most agents that are asked at once. */
 const AGENTS_AT_ONCE = 16;
 
-/** Most agents that are asked for the history of an address; of the other nodes the answer says that they were not asked. */
+/**
+ * Most agents that are asked for the history of an address; of the other nodes the answer says that they were not
+ * asked.
+ */
 const MAX_HISTORY_AGENTS = 512;
 
 /** Longest answer of an agent that is read: bytes. */
 const MAX_AGENT_ANSWER_BYTES = 4_194_304;
 
-/** How long the API server may take to say where the agents are: milliseconds. */
+/** Longest time that the API server may take to say where the agents are: milliseconds. */
 const API_PATIENCE_MS = 5_000;
 
 export interface AgentAccess {

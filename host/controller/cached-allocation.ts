@@ -1,6 +1,6 @@
 /**
- * Allocations as the controller caches all of them: only what its parts decide by, packed, because a large cluster has hundreds of thousands. Before
- * anything is written, the whole object is read from the API server.
+ * Allocations as the controller caches all of them: only what its parts decide by, packed, because a large cluster
+ * has hundreds of thousands. Before anything is written, the whole object is read from the API server.
  */
 
 import type { KubeObject } from "../kubernetes/kube-api.ts";
@@ -20,7 +20,7 @@ export type CachedHolder = Pick<Holder, "namespace" | "pod" | "ifName" | "node">
 
 type Quarantine = NonNullable<IpAllocationSpec["quarantine"]>;
 
-/** What a whole {@link IpAllocation} has as well. */
+/** The fields that a whole {@link IpAllocation} has as well. */
 export interface CachedAllocation extends Pick<IpAllocation, "name" | "deleting"> {
   /** Somebody wants to delete it although it is in use: {@link FORCE_DELETE}. */
   readonly isForced?: boolean;
@@ -42,17 +42,17 @@ export interface VersionedAllocation extends CachedAllocation {
 
 type CachedSpec = CachedAllocation["spec"];
 
-/** What very many allocations have in common. */
+/** The fields that very many allocations share. */
 interface Frame extends Pick<CachedSpec, "addressSpace" | "prefixLength" | "pool" | "state"> {
   readonly deleting: boolean;
   readonly isForced: boolean;
-  /** Of the only holder, "" if that is none. */
+  /** Interface of the only holder, "" if there is none. */
   readonly ifName: string;
 }
 
-/** What few allocations have. */
+/** The fields that few allocations have. */
 interface Rest extends Pick<CachedSpec, "workload" | "quarantine"> {
-  /** Undefined: the only holder is the pod in the record itself. */
+  /** If undefined, the only holder is the pod in the record itself. */
   readonly holders: CachedSpec["holders"] | undefined;
 }
 

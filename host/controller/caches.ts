@@ -1,6 +1,6 @@
 /**
- * What the controller watches: one reflector per collection, shared by all its listeners. The caches run whether or not this process leads, so
- * that a new leader has complete data at once.
+ * The controller's watches: one reflector per collection, shared by all its listeners. The caches run whether or not
+ * this process leads, so that a new leader has complete data at once.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -45,7 +45,9 @@ interface CachesOptions {
 }
 
 export interface OpenCaches extends Caches {
-  /** Resolves when every cache has been complete once. Rejects with the signal's reason, and when the caches are closed. */
+  /**
+   * Resolves when every cache has been complete once. Rejects with the signal's reason, and when the caches are closed.
+   */
   synced(signal?: AbortSignal): Promise<void>;
   /** Names of the collections whose first list is incomplete. */
   readonly unread: readonly string[];
@@ -177,7 +179,10 @@ class SharedParts {
   readonly #finalizers = new SharedValues<readonly string[]>();
   readonly #subnets = new SharedValues<Prefix>();
 
-  /** `before`: what was known of a pool of this name. What it has in common with it is held once, too, for it is kept along with what follows from it. */
+  /**
+   * `before`: the pool of this name that was known before. Parts that both have in common are held once, too, for
+   * they are kept along with the values derived from them.
+   */
   pool({ value, conditions, finalizers, ...rest }: ControlledPool, before: ControlledPool | undefined): ControlledPool {
     return {
       ...rest,

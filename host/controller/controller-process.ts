@@ -1,4 +1,7 @@
-/** The controller without its command line: watches from the start, takes part in the election, and runs the controllers while it leads. */
+/**
+ * The controller without its command line: watches from the start, takes part in the election, and runs the
+ * controllers while it leads.
+ */
 import { openEvents } from "../kubernetes/events.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { type Election, openElection } from "../kubernetes/lease/election.ts";
@@ -17,13 +20,19 @@ import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import { PoolWrites } from "./pool-writes.ts";
 import type { ControllerDeps } from "./types.ts";
 
-/** How long controllers may take to stop after leadership ends until the process reports itself as stuck: milliseconds. */
+/**
+ * Longest time that controllers may take to stop after leadership ends until the process reports itself as stuck:
+ * milliseconds.
+ */
 const CLOSE_PATIENCE_MS = 60_000;
 
 interface ControllerOptions {
   /** Closed by the caller. */
   readonly api: KubeApi;
-  /** Returns why the connection may not last, such as credentials that cannot be read again: a sentence without a full stop. */
+  /**
+   * Returns why the connection may not last, such as credentials that cannot be read again: a sentence without a full
+   * stop.
+   */
   readonly connectionProblem?: () => string | undefined;
   readonly controllers: Controllers;
   /** Namespace of the ConfigMap vendor-conf. */
@@ -63,11 +72,11 @@ export interface ControllerStatus {
 export interface ControllerProcess {
   readonly status: ControllerStatus;
   /**
-   * Set when only a restart of the process helps: a controller has not stopped long after leading ended. An API server that does not answer does
-   * not count.
+   * Set when only a restart of the process helps: a controller has not stopped long after leading ended. An API
+   * server that does not answer does not count.
    */
   readonly stuck: string | undefined;
-  /** What the address map shows. */
+  /** Source of the address map. */
   readonly map: MapSource;
   /** Sets the metrics of watches, leadership and controllers to what is known now. */
   collectMetrics(metrics: ControllerMetrics): void;
@@ -85,7 +94,10 @@ class ProcessInstance implements ControllerProcess {
   readonly #caches: OpenCaches;
   readonly #addressOwners: OpenAddressOwners;
   readonly #poolOwners: OpenPoolOwners;
-  /** undefined until every collection has been listed once: a process that cannot read must not keep the others from leading. */
+  /**
+   * undefined until every collection has been listed once: a process that cannot read must not keep the others from
+   * leading.
+   */
   #election: Election | undefined;
   readonly #closing = new AbortController();
   readonly #opening: Promise<void>;

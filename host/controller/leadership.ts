@@ -11,9 +11,12 @@ export type Controllers = Readonly<Record<string, StartController>>;
 export interface Leadership {
   /** By the controller's name. */
   readonly problems: Readonly<Record<string, readonly string[]>>;
-  /** Of all controllers. */
+  /** The measurements of all controllers. */
   readonly measurements: Measurements;
-  /** Stops the controllers in reverse order. Resolves when none of them writes any more; never rejects. The caller has aborted `leading` before. */
+  /**
+   * Stops the controllers in reverse order. Resolves when none of them writes any more; never rejects. The caller has
+   * aborted `leading` before.
+   */
   close(): Promise<void>;
 }
 
@@ -47,7 +50,10 @@ export function startLeadership(parts: Controllers, deps: ControllerDeps): Leade
   };
 }
 
-/** Returns a client that sends nothing once this process has stopped leading, even if its timers are late because the process was suspended. */
+/**
+ * Returns a client that sends nothing once this process has stopped leading, even if its timers are late because the
+ * process was suspended.
+ */
 export function openLeaderApi(api: KubeApi, leading: Leading): KubeApi {
   return {
     call: async (call) => {

@@ -1,4 +1,4 @@
-/** What the address map shows of a cluster: the controller's caches, whether or not this process leads. */
+/** The address map's source in a cluster: the controller's caches, whether or not this process leads. */
 
 import { formatPrefix } from "../net/prefix.ts";
 import { occupiedOf } from "../resources/coordinator.ts";

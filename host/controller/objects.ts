@@ -1,6 +1,6 @@
 /**
- * The objects whose status and finalizers the controller writes: the decoded specification, or why it is invalid, and the metadata that a write
- * needs.
+ * The objects whose status and finalizers the controller writes: the decoded specification, or why it is invalid, and
+ * the metadata that a write needs.
  */
 import * as z from "zod";
 import { ConfigError } from "../config/config-error.ts";
@@ -23,7 +23,7 @@ export interface Condition {
   readonly message: string;
 }
 
-/** What all of these objects have. */
+/** The fields that all of these objects have. */
 export interface ControlledMetadata {
   readonly name: string;
   readonly uid: string;

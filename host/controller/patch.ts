@@ -4,7 +4,7 @@ import { isConflict, isNotFound, type KubeApi, type KubeObject } from "../kubern
 export interface Patch {
   /** Path of the object, or of its status. */
   readonly path: string;
-  /** Of the object as it was read. */
+  /** UID of the object as it was read. */
   readonly uid: string;
   readonly resourceVersion: string;
   /** A JSON merge patch (RFC 7386): keys that it does not name keep their values. */
@@ -12,7 +12,10 @@ export interface Patch {
   readonly signal: AbortSignal;
 }
 
-/** Returns the patched object; undefined if it is gone, was recreated, or has another version by now, which the watch reports. */
+/**
+ * Returns the patched object; undefined if it is gone, was recreated, or has another version by now, which the watch
+ * reports.
+ */
 export async function patchIfSame(api: Pick<KubeApi, "call">, patch: Patch): Promise<KubeObject | undefined> {
   const { path, uid, resourceVersion, body, signal } = patch;
   const metadata = { ...body.metadata, uid, resourceVersion };

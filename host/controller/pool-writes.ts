@@ -1,27 +1,35 @@
 /**
- * How often the controller writes pools. The API server sends each such write to every node, one after the other, so what is written faster than it
- * sends makes the events of all pools late, and the ADDs that wait for them. The more nodes there are, the fewer writes.
+ * Sets the rate at which the controller writes pools. The API server sends each such write to every node, one after
+ * the other, so what is written faster than it sends makes the events of all pools late, and the ADDs that wait for
+ * them. The more nodes there are, the fewer writes.
  *
- * Writes that give or take addresses come first. A small share is for the status, which people read, and what the others leave.
+ * Writes that give or take addresses come first. A small share is for the status, which people read, and what the
+ * others leave.
  */
 import { pause } from "../kubernetes/http/retry.ts";
 
 /**
- * Events of pools' watches that the writes of addresses cause in a second, of all nodes together: 80 writes a second with 5,000 nodes. One thread of the
- * API server passes on half a million (docs/scale.md).
+ * Events of pools' watches that the writes of addresses cause in a second, of all nodes together: 80 writes a second
+ * with 5,000 nodes. One thread of the API server passes on half a million (docs/scale.md).
  */
 export const POOL_EVENTS_PER_SECOND = 400_000;
 
 /** For how long writes that were not made are saved up, to be made at once: milliseconds. */
 export const POOL_WRITES_SAVED_MS = 500;
 
-/** Writes that must wait are made in batches that take so long, for each costs a plan and two writes of the Subnet as well: milliseconds. */
+/**
+ * Writes that must wait are made in batches that take so long, for each costs a plan and two writes of the Subnet as
+ * well: milliseconds.
+ */
 export const POOL_WRITES_BATCH_MS = 300;
 
 /** Share of the writes that the status of pools has in any case, beyond those of addresses. */
 const POOL_STATUS_SHARE = 0.1;
 
-/** So much must be saved of the writes of addresses before the status gets any of them: a batch is begun long before. Milliseconds. */
+/**
+ * So much must be saved of the writes of addresses before the status gets any of them: a batch is begun long before.
+ * Milliseconds.
+ */
 const LEFT_BY_ADDRESSES_MS = (POOL_WRITES_BATCH_MS + POOL_WRITES_SAVED_MS) / 2;
 
 interface PoolWritesOptions {

@@ -1,12 +1,12 @@
 /**
- * The loop of a controller: one pass compares everything with what it should be and corrects it. Each pass decides from the caches, so the next
- * pass makes up for one that was lost.
+ * The loop of a controller: one pass compares everything with what it should be and corrects it. Each pass decides
+ * from the caches, so the next pass makes up for one that was lost.
  */
 import { pauseMs } from "../kubernetes/http/retry.ts";
 import { type PeriodicOptions, PeriodicWorker } from "../lib/periodic.ts";
 import type { ControllerDeps } from "./types.ts";
 
-/** How long a controller waits after a failed pass, plus its rest and a random back-off: milliseconds. */
+/** Time for which a controller waits after a failed pass, plus its rest and a random back-off: milliseconds. */
 export const RECONCILE_RETRY_MS = 1_000;
 
 type ReconcileOptions = Required<Pick<PeriodicOptions, "failure" | "work" | "restMs">>;

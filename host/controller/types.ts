@@ -1,4 +1,7 @@
-/** What the controllers get, and what each of them is. One of several processes leads, and runs them while it does. */
+/**
+ * The dependencies of the controllers, and the interface of each. One of several processes leads, and runs them while
+ * it does.
+ */
 
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { PoolDemand } from "../ipam/subnet-pools.ts";
@@ -27,7 +30,10 @@ export interface Cache<T> {
   readonly problems: readonly string[];
 }
 
-/** What the controller watches. A cache is a hint: before anything is freed or deleted, the object is read from the API server (leak). */
+/**
+ * The controller's watched objects. A cache is a hint: before anything is freed or deleted, the object is read from
+ * the API server (leak).
+ */
 export interface Caches {
   readonly pools: Cache<ControlledPool>;
   readonly subnets: Cache<ControlledSubnet>;
@@ -46,12 +52,13 @@ export type Liveness = "alive" | "gone" | "unknown";
 
 export interface AddressOwners {
   /**
-   * Reads the API server, never a cache. "gone": the owner, or the member's place in it (a StatefulSet that was scaled down), does not exist.
+   * Reads the API server, never a cache. "gone": the owner, or the member's place in it (a StatefulSet that was
+   * scaled down), does not exist.
    */
   readLiveness(workload: Workload, signal: AbortSignal): Promise<Liveness>;
   /**
-   * Reports the UID of an owner that is gone, was scaled down or has changed: its retained addresses should be checked. Returns the function that
-   * ends the subscription.
+   * Reports the UID of an owner that is gone, was scaled down or has changed: its retained addresses should be
+   * checked. Returns the function that ends the subscription.
    */
   subscribe(listener: (uid: string) => void): () => void;
 }
@@ -68,7 +75,10 @@ export type DemandSettings = Pick<VendorConf, "enableIPv4" | "enableIPv6" | "all
   readonly firstNic: string | undefined;
 };
 
-/** The workloads that name Subnets. A cache: before a pool is deleted with its workload, the workload is read from the API server. */
+/**
+ * The workloads that name Subnets. A cache: before a pool is deleted with its workload, the workload is read from the
+ * API server.
+ */
 export interface PoolOwners {
   /** Returns the current demands of all workloads. */
   demands(settings: DemandSettings): Demands;
@@ -78,7 +88,7 @@ export interface PoolOwners {
   readLiveness(application: PoolOwner, signal: AbortSignal): Promise<Liveness>;
 }
 
-/** What addresses and pools belong to. */
+/** The owners of addresses and pools. */
 interface Owners {
   readonly addresses: AddressOwners;
   readonly pools: PoolOwners;
@@ -91,7 +101,7 @@ interface ControllerClock {
   readonly now: () => Date;
 }
 
-/** What each controller gets when this process becomes the leader. */
+/** The dependencies of each controller when this process becomes the leader. */
 export interface ControllerDeps {
   readonly api: KubeApi;
   readonly caches: Caches;
@@ -99,7 +109,7 @@ export interface ControllerDeps {
   readonly events: Events;
   readonly log: Log;
   readonly clock: ControllerClock;
-  /** Of all controllers together. */
+  /** The writes of all controllers together. */
   readonly poolWrites: PoolWrites;
   /** Returns a number in [0, 1) that spreads pauses. */
   readonly random: () => number;
@@ -107,17 +117,17 @@ export interface ControllerDeps {
   readonly leading: AbortSignal;
 }
 
-/** What a controller counts anyway, for metrics. */
+/** Numbers that a controller counts anyway, for metrics. */
 export interface Measurements {
   /** The pools with their usage. */
   readonly pools?: () => Iterable<MeasuredPool>;
   /** The Subnets with what is left of them. */
   readonly subnets?: () => Iterable<MeasuredSubnet>;
-  /** Of the collection of allocations. */
+  /** Numbers of the collection of allocations. */
   readonly collection?: {
     /** Allocations that are checked again before anything is done with them. */
     readonly candidates: number;
-    /** How often each action was taken. */
+    /** Number of times that each action was taken. */
     readonly actions: ReadonlyMap<string, number>;
   };
 }

@@ -1,4 +1,7 @@
-/** The addresses of a pool or a Subnet as peers write them, made into the fields of Berth's. What Berth would refuse becomes a finding. */
+/**
+ * The addresses of a pool or a Subnet as peers write them, made into the fields of Berth's. What Berth would refuse
+ * becomes a finding.
+ */
 import { joinRanges, rangesOf, sharedSpans, spansOf, withoutSpans } from "../core/spans.ts";
 import { compareIp, formatIp, type Ip, isLinkLocal, parseIp } from "../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, parsePrefixOrIp, prefixContains } from "../net/prefix.ts";
@@ -14,13 +17,13 @@ interface Placed<T> {
 
 interface RouteText {
   readonly dst: string;
-  /** Undefined: through the gateway. */
+  /** If undefined, through the gateway. */
   readonly gw: string | undefined;
 }
 
 export interface AddressDraft {
   readonly subnet: Placed<string>;
-  /** Addresses and ranges `a-b`. Undefined: the whole subnet. */
+  /** Addresses and ranges `a-b`. If undefined, the whole subnet. */
   readonly ips?: readonly Placed<string>[] | undefined;
   /** Addresses, ranges and prefixes. */
   readonly excluded?: readonly Placed<string>[];
@@ -44,7 +47,7 @@ interface AddressFields {
 interface AddressTarget {
   readonly findings: Findings;
   readonly peer: string;
-  /** The only addresses that Berth may allocate, of all pools. Absent: those that the peer allocates. */
+  /** The only addresses that Berth may allocate, of all pools. Default: those that the peer allocates. */
   readonly ips?: readonly Range[] | undefined;
 }
 
@@ -91,12 +94,15 @@ export function convertAddresses(draft: AddressDraft, place: Place, target: Addr
 }
 
 interface Allocatable {
-  /** Undefined: the whole subnet. */
+  /** If undefined, the whole subnet. */
   readonly ips: readonly Range[] | undefined;
   readonly excluded: readonly Range[];
 }
 
-/** Returns what Berth may allocate while the peer goes on to allocate the rest. What both would allocate is a problem. */
+/**
+ * Returns what Berth may allocate while the peer goes on to allocate the rest. An address that both would allocate is
+ * a problem.
+ */
 function restrict(
   theirs: Allocatable,
   { subnet, place, field, target }: InSubnet & { readonly field: string; readonly target: AddressTarget },

@@ -28,7 +28,10 @@ function tokensOf(selector: string): Token[] | undefined {
   return tokens;
 }
 
-/** Returns the conditions, all of which must hold; undefined if a label selector cannot express the text, or it is malformed. */
+/**
+ * Returns the conditions, all of which must hold; undefined if a label selector cannot express the text, or it is
+ * malformed.
+ */
 export function parseCalicoSelector(selector: string): readonly Requirement[] | undefined {
   const tokens = tokensOf(selector);
   if (tokens === undefined) return undefined;

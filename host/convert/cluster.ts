@@ -118,7 +118,7 @@ const RESOURCES: Readonly<Record<string, Resource>> = {
   [NETWORK_DEFINITION_KIND]: NETWORK_DEFINITIONS,
 };
 
-/** What became of one object. */
+/** The outcome for one object. */
 export interface Applied {
   /** `IPPool/blue` */
   readonly name: string;
@@ -170,7 +170,7 @@ interface Write {
   readonly path: string;
   readonly body: object;
   readonly contentType: string;
-  /** Manager that created the object for want of another: its fields give way if no one else has any. */
+  /** Manager that created the object for want of another: its fields give way if no other manager has any. */
   readonly supplier?: string;
 }
 

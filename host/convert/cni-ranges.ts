@@ -1,4 +1,7 @@
-/** What whereabouts and host-local have in common: networks whose `ipam` object has the addresses, of which one pool each is made. */
+/**
+ * The common part of whereabouts and host-local: networks whose `ipam` object has the addresses, of which one pool
+ * each is made.
+ */
 import type { Family } from "../net/ip.ts";
 import { parsePrefix } from "../net/prefix.ts";
 import { type AddressDraft, convertAddresses } from "./address-draft.ts";
@@ -32,8 +35,8 @@ interface NetworkPools {
 }
 
 /**
- * Makes a pool of each range, and the network with the pools' names. Berth gives a NIC one address of each family. Returns whether there is a definition
- * that replaces the peer's.
+ * Makes a pool of each range, and the network with the pools' names. Berth gives a NIC one address of each family.
+ * Returns whether there is a definition that replaces the peer's.
  */
 export function addNetworkWithPools({ network, plugin, sets, builder, node }: NetworkPools): boolean {
   const { place, name, namespace, plugins } = network;
@@ -65,7 +68,10 @@ export function addNetworkWithPools({ network, plugin, sets, builder, node }: Ne
   return addNetwork(network, converted, builder);
 }
 
-/** Reports keys of an `ipam` object: those that configure the peer's own program, and those that have a meaning for pods. */
+/**
+ * Reports keys of an `ipam` object: those that configure the peer's own program, and those that have a meaning for
+ * pods.
+ */
 export function reportKeys(
   ipam: Readonly<Record<string, unknown>>,
   { place, field, findings }: { readonly place: Place; readonly field: string; readonly findings: Findings },

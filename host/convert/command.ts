@@ -1,4 +1,7 @@
-/** `berthctl convert`: Berth's manifests out of those of another IPAM (docs/migration.md). Writes nothing to a cluster without --apply. */
+/**
+ * `berthctl convert`: Berth's manifests out of those of another IPAM (docs/migration.md). Writes nothing to a cluster
+ * without --apply.
+ */
 import { Argument, Option } from "commander";
 import type { ClusterSource } from "../cli/cluster-source.ts";
 import type { Call, CommandLine, OutputFlags } from "../cli/command-line.ts";
@@ -107,7 +110,9 @@ async function planOf({ ipam, paths, flags }: Words, source: ClusterSource | und
   return convert(({ findings }) => readInput(files, findings), options);
 }
 
-/** Prints manifests on stdout and the report on stderr; with --out, manifests become files, and the report is on stdout. */
+/**
+ * Prints manifests on stdout and the report on stderr; with --out, manifests become files, and the report is on stdout.
+ */
 async function print({ out, note }: Call, plan: ConversionPlan, flags: ConvertFlags): Promise<void> {
   const { formatManifests, planFiles, planRecord, reportLines } = await import("./output.ts");
   const report = reportLines(plan);

@@ -1,4 +1,7 @@
-/** What a conversion makes: Berth's objects, files for nodes, patches of workloads, and findings. What Berth itself would refuse is left out with a problem. */
+/**
+ * The result of a conversion: Berth's objects, files for nodes, patches of workloads, and findings. Objects that
+ * Berth itself would refuse are left out with a problem.
+ */
 
 import { createHash } from "node:crypto";
 import { ConfigError } from "../config/config-error.ts";
@@ -69,7 +72,7 @@ export interface ConversionPlan {
   readonly findings: readonly Finding[];
 }
 
-/** What is known of the cluster that will have the objects. */
+/** The known facts about the cluster that will have the objects. */
 export interface Target {
   readonly pools: readonly IpPool[];
   /** Pods, `namespace/name`, by {@link addressKey} of the addresses that Berth has allocated to them. */
@@ -118,7 +121,7 @@ export interface PlanOptions {
   /** Appended to the names of network definitions, so that both IPAMs have theirs while workloads move. */
   readonly suffix: string;
   readonly target: Target;
-  /** The only addresses that Berth may allocate while the peer goes on. Absent: all that the peer allocates. */
+  /** The only addresses that Berth may allocate while the peer goes on. Default: all that the peer allocates. */
   readonly ips?: readonly Range[] | undefined;
 }
 

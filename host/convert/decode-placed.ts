@@ -1,12 +1,14 @@
-/** Decodes objects of peers. Nothing of them is ignored silently: fields that the schema does not have become findings. */
+/**
+ * Decodes objects of peers. Nothing of them is ignored silently: fields that the schema does not have become findings.
+ */
 import * as z from "zod";
 import { describeValue } from "../lib/describe.ts";
 import { decode } from "../lib/schema.ts";
 import type { Findings, Place } from "./findings.ts";
 
 /**
- * Returns the decoded value; undefined if it does not fit the schema, with a problem for each mismatch. Fields that the schema lacks are lost. `field` is
- * the place of the value in its object.
+ * Returns the decoded value; undefined if it does not fit the schema, with a problem for each mismatch. Fields that
+ * the schema lacks are lost. `field` is the place of the value in its object.
  */
 export function decodePlaced<S extends z.ZodType>(
   schema: S,
@@ -34,7 +36,10 @@ interface UnknownField {
   readonly found: unknown;
 }
 
-/** Returns the fields of the value that the schema does not name, at any depth, except where it accepts any. The value fits the schema. */
+/**
+ * Returns the fields of the value that the schema does not name, at any depth, except where it accepts any. The value
+ * fits the schema.
+ */
 function unknownFields(schema: z.core.$ZodType, value: unknown, path = ""): UnknownField[] {
   const inner = unwrap(schema);
   if (inner instanceof z.ZodArray && Array.isArray(value))

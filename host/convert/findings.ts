@@ -1,10 +1,10 @@
-/** What a conversion does not carry over as it is, and where that was found. */
+/** Findings: settings that a conversion does not carry over unchanged, each with its place. */
 import { describeValue } from "../lib/describe.ts";
 import { compareText } from "../lib/order.ts";
 
 /**
- * `problem`: the input is invalid or contradicts itself. `lost`: it has a meaning for the peer and no counterpart in Berth. `changed`: the counterpart
- * differs. `unneeded`: it has no counterpart, and Berth does without.
+ * `problem`: the input is invalid or contradicts itself. `lost`: it has a meaning for the peer and no counterpart in
+ * Berth. `changed`: the counterpart differs. `unneeded`: it has no counterpart, and Berth does without.
  */
 export const LEVELS = ["problem", "lost", "changed", "unneeded"] as const;
 type Level = (typeof LEVELS)[number];
@@ -22,7 +22,7 @@ export interface Finding extends Place {
   readonly field: string;
   /** The value as a phrase. */
   readonly found: string;
-  /** What became of it, or what is wanted instead. */
+  /** The outcome, or the setting that is wanted instead. */
   readonly text: string;
 }
 

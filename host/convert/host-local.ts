@@ -70,7 +70,10 @@ export function convertHostLocal(input: Input, builder: PlanBuilder): void {
   convertWorkloads(input.objects, builder, { converter: NO_ANNOTATIONS, renamed });
 }
 
-/** The same network on another node. If its subnets differ, they are routed to the nodes, and each pool is for its node alone. */
+/**
+ * The same network on another node. If its subnets differ, they are routed to the nodes, and each pool is for its
+ * node alone.
+ */
 function isOtherNode(one: PeerNetwork, other: PeerNetwork): boolean {
   return one !== other && one.name === other.name && one.node !== other.node;
 }

@@ -1,6 +1,6 @@
 /**
- * What a conversion reads: Kubernetes objects, network configurations of a CNI directory, and host-local's files of addresses. Pure: texts come as
- * arguments.
+ * The input of a conversion: Kubernetes objects, network configurations of a CNI directory, and host-local's files of
+ * addresses. Pure: texts come as arguments.
  */
 import { basename, dirname, extname } from "node:path/posix";
 import * as z from "zod";
@@ -111,7 +111,10 @@ export function readServed(items: readonly unknown[], findings: Findings): Place
   return items.flatMap((item) => objectsOf(item, "cluster", findings));
 }
 
-/** Returns whether lists and objects are nested more deeply than {@link MAX_INPUT_DEPTH}; without recursion, which could overflow the stack. */
+/**
+ * Returns whether lists and objects are nested more deeply than {@link MAX_INPUT_DEPTH}; without recursion, which
+ * could overflow the stack.
+ */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= MAX_INPUT_DEPTH; depth++) {
@@ -171,7 +174,7 @@ function objectsOf(value: unknown, source: string, findings: Findings): PlacedOb
   return [{ place: { source, object }, apiVersion, kind, namespace, name, labels, annotations, owners, value: found }];
 }
 
-/** Of several objects with one name the first counts. */
+/** The first of several objects with one name counts. */
 function withoutRepeated(objects: readonly PlacedObject[], findings: Findings): PlacedObject[] {
   const seen = new Map<string, PlacedObject>();
   for (const object of objects) {

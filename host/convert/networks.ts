@@ -1,4 +1,7 @@
-/** Network definitions of peers: where they are, and how they become definitions of Berth's. What other plugins read stays as it is. */
+/**
+ * Network definitions of peers: where they are, and how they become definitions of Berth's. What other plugins read
+ * stays as it is.
+ */
 import { pluginKeys } from "../cni/net-conf.ts";
 import { COORDINATOR_TYPES, IFACER_TYPES } from "../cni/request.ts";
 import { SUPPORTED_VERSIONS } from "../cni/version.ts";
@@ -124,8 +127,8 @@ export function newNetworkName(name: string, suffix: string): string {
 }
 
 /**
- * Adds the network with these plugins in place of the peer's. Berth's decoders check it, as the agent would. Returns whether there is a definition that
- * replaces the peer's.
+ * Adds the network with these plugins in place of the peer's. Berth's decoders check it, as the agent would. Returns
+ * whether there is a definition that replaces the peer's.
  */
 export function addNetwork(network: PeerNetwork, plugins: readonly Json[], builder: PlanBuilder): boolean {
   const { place, config, namespace, node, fileName, annotations } = network;

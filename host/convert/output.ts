@@ -22,7 +22,10 @@ export function planRecord(plan: ConversionPlan): object {
   return { peer, isLossy: isLossy(plan), findings, manifests, nodeFiles, patches, used };
 }
 
-/** Texts with unprintable characters are quoted, because only quoted text has escapes. JSON in several lines stays readable. */
+/**
+ * Texts with unprintable characters are quoted, because only quoted text has escapes. JSON in several lines stays
+ * readable.
+ */
 function formatYaml(value: unknown): string {
   const document = new Document(value, { aliasDuplicateObjects: false });
   visit(document, {

@@ -1,4 +1,7 @@
-/** Reads the files of a conversion: those that are named, and in directories those whose names tell that they may be input. */
+/**
+ * Reads the files of a conversion: those that are named, and in directories those whose names tell that they may be
+ * input.
+ */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { UsageError } from "../cli/exit-code.ts";

@@ -124,7 +124,10 @@ interface MainPlugins {
   readonly resource?: string | undefined;
 }
 
-/** Returns the entries before and after those of chained plugins and coordinator; undefined if the settings of the type are missing. */
+/**
+ * Returns the entries before and after those of chained plugins and coordinator; undefined if the settings of the
+ * type are missing.
+ */
 function mainPlugins(spec: MultusSpec, context: SettingsPlace): MainPlugins | undefined {
   const { place, findings } = context;
   const { cniType, macvlan, ipvlan, vlan, sriov, ibsriov, ipoib, ovs } = spec;
@@ -196,7 +199,10 @@ function spiderpoolIpam(named: z.output<typeof pools>): object {
 
 type OnMaster = z.output<z.ZodObject<typeof onMaster>>;
 
-/** Returns the ifacer's entry, if one is needed, and the device under the pods' NICs. `hasVlan`: the ifacer makes the VLAN, not the main plugin. */
+/**
+ * Returns the ifacer's entry, if one is needed, and the device under the pods' NICs. `hasVlan`: the ifacer makes the
+ * VLAN, not the main plugin.
+ */
 function devicesOf(
   { master, vlanID = 0, bond, rdmaResourceName }: OnMaster,
   { place, field, findings }: SettingsPlace,

@@ -52,7 +52,7 @@ const coordinatorEntry = z.object({
 
 type CoordinatorKeys = z.output<z.ZodObject<typeof coordinatorKeys>>;
 
-/** Where settings are, and where their findings go. */
+/** The place of settings, and the list for their findings. */
 export interface SettingsPlace {
   readonly place: Place;
   readonly field: string;

@@ -73,7 +73,10 @@ function convertIpam(ipam: Readonly<Record<string, unknown>>, context: SettingsP
   return berthIpam({ 4: keys?.default_ipv4_ippool ?? [], 6: keys?.default_ipv6_ippool ?? [] });
 }
 
-/** Returns whether one of the plugins is Spiderpool's. A coordinator alone, as behind Calico, is one too; one behind Berth is Berth's. */
+/**
+ * Returns whether one of the plugins is Spiderpool's. A coordinator alone, as behind Calico, is one too; one behind
+ * Berth is Berth's.
+ */
 function isSpiderpools({ plugins }: PeerNetwork): boolean {
   if (plugins.some((plugin) => ipamOf(plugin, ["berth"]) !== undefined)) return false;
   return plugins.some(

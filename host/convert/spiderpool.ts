@@ -1,4 +1,7 @@
-/** Spiderpool v1.2: pools, Subnets, reserved addresses, endpoints, settings and annotations (spiderpool.spidernet.io/v2beta1). */
+/**
+ * Spiderpool v1.2: pools, Subnets, reserved addresses, endpoints, settings and annotations
+ * (spiderpool.spidernet.io/v2beta1).
+ */
 import * as z from "zod";
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import { ConfigError } from "../config/config-error.ts";
@@ -329,7 +332,10 @@ const SETTING_NAMES: Readonly<Record<string, string>> = {
   enableSpiderSubnet: "enableSubnet",
 };
 
-/** Reads the ConfigMap `spiderpool-conf`. Berth's settings are one text of the chart, which a conversion does not overwrite. */
+/**
+ * Reads the ConfigMap `spiderpool-conf`. Berth's settings are one text of the chart, which a conversion does not
+ * overwrite.
+ */
 function convertSettings(objects: readonly PlacedObject[], { findings }: PlanBuilder): SpiderpoolSettings {
   const map = objects.find(
     ({ apiVersion, kind, name }) => apiVersion === "v1" && kind === "ConfigMap" && name === "spiderpool-conf",

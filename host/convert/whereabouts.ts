@@ -1,4 +1,7 @@
-/** whereabouts v0.9: ranges in network definitions and the node's flat file; allocations in IPPools (whereabouts.cni.cncf.io/v1alpha1). */
+/**
+ * whereabouts v0.9: ranges in network definitions and the node's flat file; allocations in IPPools
+ * (whereabouts.cni.cncf.io/v1alpha1).
+ */
 import * as z from "zod";
 import { orAbsent } from "../lib/schema.ts";
 import { formatIp, type Ip, parseIp } from "../net/ip.ts";

@@ -39,7 +39,10 @@ const ALLOW_SINGLE = { enableIPv4: true, enableIPv6: true, enableSubnet: true };
 /** Phases of pods that have no addresses any longer. */
 const FINAL_PHASES = ["Succeeded", "Failed"];
 
-/** Adds a patch for each object whose annotations change. `renamed`: definitions of the peer, `namespace/name`, that have a replacement. */
+/**
+ * Adds a patch for each object whose annotations change. `renamed`: definitions of the peer, `namespace/name`, that
+ * have a replacement.
+ */
 export function convertWorkloads(
   objects: readonly PlacedObject[],
   builder: PlanBuilder,

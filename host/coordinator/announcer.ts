@@ -1,8 +1,8 @@
 /**
- * Announces addresses on their segments, so that neighbours drop cached MACs of earlier owners. An announcement is a broadcast, which
- * the kernel copies to the NIC of each pod on the uplink while it is sent: with hundreds of pods that takes one processor for
- * milliseconds. So announcements are sent one after the other in the thread pool, after the ADD has been answered, and give way to
- * other calls of the runtime for a bounded time.
+ * Announces addresses on their segments, so that neighbours drop cached MACs of earlier owners. An announcement is a
+ * broadcast, which the kernel copies to the NIC of each pod on the uplink while it is sent: with hundreds of pods
+ * that takes one processor for milliseconds. So announcements are sent one after the other in the thread pool, after
+ * the ADD has been answered, and give way to other calls of the runtime for a bounded time.
  * Effects: frames on links; sockets and a timer until everything is announced.
  */
 import { encodeArpAnnouncement } from "../kernel/packet/arp.ts";
@@ -14,16 +14,16 @@ import type { ProbeLink } from "./probe.ts";
 /** Time between the two announcements of an address: milliseconds (RFC 5227: ANNOUNCE_INTERVAL). */
 export const ANNOUNCE_INTERVAL_MS = 2_000;
 
-/** How long no call of the runtime must have come before addresses are announced: milliseconds. */
+/** Time without a call of the runtime before addresses are announced: milliseconds. */
 export const ANNOUNCE_QUIET_MS = 20;
 
 /**
- * How long calls of the runtime may hold up an announcement that is due: milliseconds. The first of an address is sent 100 ms after its
- * ADD at the latest; a runtime takes longer than that to start a container.
+ * Time for which calls of the runtime may hold up an announcement that is due: milliseconds. The first of an address
+ * is sent 100 ms after its ADD at the latest; a runtime takes longer than that to start a container.
  */
 export const ANNOUNCE_HOLD_UP_MS = 80;
 
-/** What is announced on one link. */
+/** The announcement on one link. */
 export interface Announcement {
   readonly link: ProbeLink;
   readonly addresses: readonly Ip[];
@@ -72,8 +72,9 @@ export class Announcer implements Disposable {
   }
 
   /**
-   * Announces each address twice (RFC 5227 §2.3: request, sender = target; RFC 4861 §7.2.6: unsolicited advertisement, override):
-   * soon, and ANNOUNCE_INTERVAL_MS later. Replaces what was to be announced for the key. The process may exit between the two.
+   * Announces each address twice (RFC 5227 §2.3: request, sender = target; RFC 4861 §7.2.6: unsolicited
+   * advertisement, override): soon, and ANNOUNCE_INTERVAL_MS later. Replaces what was to be announced for the key.
+   * The process may exit between the two.
    */
   announce(key: string, announcement: Announcement): void {
     this.cancel(key);

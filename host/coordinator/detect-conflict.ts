@@ -1,7 +1,7 @@
 /**
- * Detects whether addresses are in use on a link's segment: probes for all of them and both families at once, and listens until
- * the window has passed, or until the last of the paced probes has timed out. Later answers are missed: the configured time is
- * taken as sufficient.
+ * Detects whether addresses are in use on a link's segment: probes for all of them and both families at once, and
+ * listens until the window has passed, or until the last of the paced probes has timed out. Later answers are missed:
+ * the configured time is taken as sufficient.
  * Effects: frames on the link; sockets, timers.
  */
 import { randomBytes } from "node:crypto";
@@ -28,9 +28,9 @@ interface ConflictTarget {
 }
 
 /**
- * Resolves with the first conflict, or with undefined if no other machine answers. The time starts when the link has a carrier.
- * Rejects with DetectionError if the link is down or deleted, loses its carrier, or the signal aborts: the result would be
- * unreliable.
+ * Resolves with the first conflict, or with undefined if no other machine answers. The time starts when the link has
+ * a carrier. Rejects with DetectionError if the link is down or deleted, loses its carrier, or the signal aborts: the
+ * result would be unreliable.
  */
 export async function detectConflict(question: ConflictProbe): Promise<Conflict | undefined> {
   const { link, addresses, ownMacs = [], random, signal } = question;

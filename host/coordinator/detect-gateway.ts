@@ -1,9 +1,10 @@
 /**
- * Detects whether the gateways of a link answer: asks all of them at once, several times, and each until its first answer.
+ * Detects whether the gateways of a link answer: asks all of them at once, several times, and each until its first
+ * answer.
  *
- * While an own address may be in conflict, gateways are asked by probes (sender 0.0.0.0, `::`), which every owner answers as
- * well: a request from the address would redirect a rival's traffic in the gateway's neighbour table. A temporary loss of the
- * carrier is tolerated, since the requests are repeated.
+ * While an own address may be in conflict, gateways are asked by probes (sender 0.0.0.0, `::`), which every owner
+ * answers as well: a request from the address would redirect a rival's traffic in the gateway's neighbour table. A
+ * temporary loss of the carrier is tolerated, since the requests are repeated.
  * Effects: frames on the link; sockets, timers.
  */
 import { randomBytes } from "node:crypto";
@@ -29,9 +30,11 @@ export interface GatewayProbe {
   readonly retry: number;
   /** Time between two requests: milliseconds. */
   readonly intervalMs: number;
-  /** How long to wait for an answer after the last request: milliseconds. */
+  /** Time to wait for an answer after the last request: milliseconds. */
   readonly timeoutMs: number;
-  /** The conflict detection of the `own` addresses, if it is running. Until it has ended, gateways are asked by probes. */
+  /**
+   * The conflict detection of the `own` addresses, if it is running. Until it has ended, gateways are asked by probes.
+   */
   readonly pendingConflict?: Promise<unknown> | undefined;
   /** Returns numbers in [0, 1) that spread the first request. */
   readonly random?: (() => number) | undefined;
@@ -55,8 +58,8 @@ function encodeRequest(mac: Mac, { gateway, own }: GatewayTarget, asProbe: boole
 }
 
 /**
- * Resolves with the gateways that did not answer and the MACs of those that did. The time starts when the link has a carrier.
- * Rejects with DetectionError if the link is down or deleted, gets no carrier in time, or the signal aborts.
+ * Resolves with the gateways that did not answer and the MACs of those that did. The time starts when the link has a
+ * carrier. Rejects with DetectionError if the link is down or deleted, gets no carrier in time, or the signal aborts.
  */
 export async function detectGateways(question: GatewayProbe): Promise<GatewayAnswers> {
   const { link, targets, pendingConflict, random = Math.random, signal } = question;

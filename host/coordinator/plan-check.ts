@@ -1,7 +1,7 @@
 /**
- * Excludes from CHECK what has changed by itself since the ADD. Nodes get addresses (of a service that moves, say), routers
- * advertise and withdraw prefixes and themselves, and clusters get service networks. A runtime that killed pods for such changes
- * would kill all pods of a node, and their successors too.
+ * Excludes from CHECK what has changed by itself since the ADD. Nodes get addresses (of a service that moves, say),
+ * routers advertise and withdraw prefixes and themselves, and clusters get service networks. A runtime that killed
+ * pods for such changes would kill all pods of a node, and their successors too.
  */
 
 import type { CollectedKey, CoordinatorConf } from "../config/coordinator-settings.ts";
@@ -30,7 +30,8 @@ function hostAddressesKnownToPod(host: NamespaceState, pod: NamespaceState): Add
 }
 
 /**
- * Returns whether Berth knows the pod's address: from the main plugin, or because an ADD of that NIC or a later one has found it.
+ * Returns whether Berth knows the pod's address: from the main plugin, or because an ADD of that NIC or a later one
+ * has found it.
  */
 function isKnownPodAddress(situation: PlanInput, { link, prefix: { ip } }: AddressState): boolean {
   const { addresses, ifName, observed } = situation;
@@ -42,8 +43,8 @@ function isKnownPodAddress(situation: PlanInput, { link, prefix: { ip } }: Addre
 }
 
 /**
- * Returns whether the other route is Berth's and has the same destination, link and gateway, alone or as one of several next
- * hops.
+ * Returns whether the other route is Berth's and has the same destination, link and gateway, alone or as one of
+ * several next hops.
  */
 function isCopyOf({ protocol, destination, link, gateway, nextHops }: RouteState, route: RouteState): boolean {
   if (protocol !== BERTH_PROTOCOL || formatPrefix(destination) !== formatPrefix(route.destination)) return false;
@@ -61,8 +62,8 @@ function isLateRoute(route: RouteState, pod: NamespaceState, kept: readonly Addr
 }
 
 /**
- * Returns the configuration with those collected networks that the pod has a route to: the cluster may have got others since. A
- * network that the cluster has lost is not checked in any case.
+ * Returns the configuration with those collected networks that the pod has a route to: the cluster may have got
+ * others since. A network that the cluster has lost is not checked in any case.
  */
 function withKnownNetworks(
   conf: CoordinatorConf,
@@ -77,7 +78,9 @@ function withKnownNetworks(
   return { ...conf, ...Object.fromEntries(known) };
 }
 
-/** Returns the input without later changes. `collected`: keys of the configuration that are collected, not configured. */
+/**
+ * Returns the input without later changes. `collected`: keys of the configuration that are collected, not configured.
+ */
 export function ignoreLaterChanges(situation: PlanInput, collected: readonly CollectedKey[]): PlanInput {
   const { pod, host } = situation.observed;
   const kept = pod.addresses.filter((address) => isKnownPodAddress(situation, address));
@@ -92,7 +95,7 @@ export function ignoreLaterChanges(situation: PlanInput, collected: readonly Col
   };
 }
 
-/** What CHECK knows of the attachment. */
+/** CHECK's facts about the attachment. */
 interface CheckedNic {
   readonly ifName: string;
   /** Next hops in the main plugin's result, which router advertisements do not change. */
@@ -113,8 +116,8 @@ function isRemnant(operation: Operation): boolean {
 }
 
 /**
- * Returns whether the operation is about the default route of a router that came or went; routers advertise themselves by
- * link-local addresses. One that the main plugin's result names is not among them.
+ * Returns whether the operation is about the default route of a router that came or went; routers advertise
+ * themselves by link-local addresses. One that the main plugin's result names is not among them.
  */
 function isRouterRoute(operation: Operation, { ifName, routers }: CheckedNic): boolean {
   if (operation.kind !== "add-route" && operation.kind !== "delete-route") return false;
@@ -125,8 +128,8 @@ function isRouterRoute(operation: Operation, { ifName, routers }: CheckedNic): b
 }
 
 /**
- * Returns whether the operation only changes the group of the pair, which decides masquerading, because other pod networks were
- * collected.
+ * Returns whether the operation only changes the group of the pair, which decides masquerading, because other pod
+ * networks were collected.
  */
 function isSnatGroupChange(operation: Operation, collected: readonly CollectedKey[]): boolean {
   if (operation.kind !== "set-link" || !collected.includes("overlayPodCIDR")) return false;
@@ -134,8 +137,8 @@ function isSnatGroupChange(operation: Operation, collected: readonly CollectedKe
 }
 
 /**
- * Returns whether the operation only brings a pod up to date that release 0.4 or an earlier one attached: none of its routes over the pair
- * has a source, and the pair's end in the pod has no address. A runtime's CHECK tolerates both.
+ * Returns whether the operation only brings a pod up to date that release 0.4 or an earlier one attached: none of its
+ * routes over the pair has a source, and the pair's end in the pod has no address. A runtime's CHECK tolerates both.
  */
 export function isUpgrade(operation: Operation, { routes }: NamespaceState): boolean {
   const former = routes.filter(({ link, protocol }) => link === POD_VETH && protocol === BERTH_PROTOCOL);

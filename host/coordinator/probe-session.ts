@@ -1,6 +1,6 @@
 /**
- * One probe session on a link: waits for the carrier, sends frames on schedule, and listens until a packet decides the outcome or
- * the time is over. Its sockets and timers live as long as the call.
+ * One probe session on a link: waits for the carrier, sends frames on schedule, and listens until a packet decides
+ * the outcome or the time is over. Its sockets and timers live as long as the call.
  * Effects: frames on the link; sockets, timers.
  */
 import { EAGAIN, ENETDOWN, ENOBUFS, ENODEV } from "../kernel/errno.ts";
@@ -13,7 +13,10 @@ import type { Family, Ip } from "../net/ip.ts";
 import { DetectionError, type DetectionReason } from "./detection-error.ts";
 import type { ProbeLink, Schedule } from "./probe.ts";
 
-/** How long detection waits for a link's carrier before it fails: milliseconds. A new bond takes its time. @limit */
+/**
+ * Time for which detection waits for a link's carrier before it fails: milliseconds. A new bond takes its time.
+ * @limit
+ */
 export const CARRIER_WAIT_MS = 10_000;
 
 export interface ProbeFrame {
@@ -53,7 +56,10 @@ const UNUSABLE: Readonly<Record<Exclude<LinkState, "ready">, readonly [Detection
   noCarrier: ["link", "it has lost its carrier"],
 };
 
-/** The kind of a tap (drivers/net/tun.c): its carrier is the program that has opened it, which a pod starts after its ADD. */
+/**
+ * The kind of a tap (drivers/net/tun.c): its carrier is the program that has opened it, which a pod starts after its
+ * ADD.
+ */
 const TAP = "tun";
 
 /** The outcome of a session. The first call of `resolve`, `fail` or `crash` decides it; later ones are ignored. */
@@ -139,8 +145,8 @@ export async function waitForCarrier(link: ProbeLink, signal: AbortSignal): Prom
 }
 
 /**
- * Calls the steps, none before its time. After a late step, at least half of the planned interval passes before the next, so that
- * its frames can still be answered.
+ * Calls the steps, none before its time. After a late step, at least half of the planned interval passes before the
+ * next, so that its frames can still be answered.
  */
 function runSteps(timesMs: readonly number[], step: (index: number) => void): Disposable {
   let timer: NodeJS.Timeout | undefined;
@@ -197,8 +203,8 @@ function runSchedule<T>(
 }
 
 /**
- * Resolves with the value that ends the session. Rejects with {@link DetectionError} if the link is down or deleted, gets no
- * carrier within CARRIER_WAIT_MS, nothing could be sent, or the signal aborts.
+ * Resolves with the value that ends the session. Rejects with {@link DetectionError} if the link is down or deleted,
+ * gets no carrier within CARRIER_WAIT_MS, nothing could be sent, or the signal aborts.
  */
 export async function runProbeSession<T>(session: ProbeSession<T>): Promise<T> {
   const { link, addresses, needsCarrier, signal } = session;

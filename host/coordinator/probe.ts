@@ -1,22 +1,19 @@
 /**
- * What detection sends and when, and how it interprets answers; without sockets, clock or randomness.
+ * The packets of detection and their times, and the interpretation of answers; without sockets, clock or randomness.
  *
- * | Packet                                                         | IPv4 (RFC 5227 §2.1.1)      | IPv6 (RFC 4862 §5.4, RFC 7527)
- * |
- * |----------------------------------------------------------------|-----------------------------|-----------------------------------|
- * | another machine has the candidate                              | sender is it, any operation | advertisement for it
- * |
- * | another machine probes for it                                  | request for it from 0.0.0.0 | solicitation for it from `::`
- * |
- * | our own frame, echoed by a bridge, bond or macvlan             | sender MAC is ours          | MAC is ours, or the nonce
- * |
+ * | Packet                                            | IPv4 (RFC 5227 §2.1.1)      | IPv6 (RFC 4862 §5.4, RFC 7527)  |
+ * |---------------------------------------------------|-----------------------------|---------------------------------|
+ * | another machine has the candidate                 | sender is it, any operation | advertisement for it            |
+ * | another machine probes for it                     | request for it from 0.0.0.0 | solicitation for it from `::`   |
+ * | our frame, echoed by a bridge, a bond or macvlan  | sender MAC is ours          | MAC is ours, or the nonce       |
  *
- * Links of kind ipvlan share their parent's MAC: a neighbour on the same parent looks like an echo here, and conflicts with it
- * are left to the registry. The kernel passes an ipvlan link only unicast ARP for one of its own addresses, so the answer to a
- * probe from 0.0.0.0 arrives at the parent: such a pod is probed on the parent link (host/agent/detection/links.ts).
+ * Links of kind ipvlan share their parent's MAC: a neighbour on the same parent looks like an echo here, and
+ * conflicts with it are left to the registry. The kernel passes an ipvlan link only unicast ARP for one of its own
+ * addresses, so the answer to a probe from 0.0.0.0 arrives at the parent: such a pod is probed on the parent link
+ * (host/agent/detection/links.ts).
  *
- * A switch that prunes multicast (MLD snooping) may withhold others' solicitations from us, since we join groups without a
- * report, which would be one more frame. Answers of owners go to all nodes and are never pruned.
+ * A switch that prunes multicast (MLD snooping) may withhold others' solicitations from us, since we join groups
+ * without a report, which would be one more frame. Answers of owners go to all nodes and are never pruned.
  */
 import { ConfigError } from "../config/config-error.ts";
 import type { DetectOptions } from "../config/coordinator-settings.ts";
@@ -29,14 +26,15 @@ import type { Mac } from "../net/mac.ts";
 export const PROBE_COUNT = 3;
 
 /**
- * The first probe or request is sent at a random moment within this time: milliseconds. It spreads the probes of pods that start
- * together.
+ * The first probe or request is sent at a random moment within this time: milliseconds. It spreads the probes of pods
+ * that start together.
  */
 export const FIRST_PROBE_JITTER_MS = 2;
 
 /**
- * Longest detection, of a conflict or of a gateway, that may be configured: milliseconds. Twice this time and CARRIER_WAIT_MS
- * must be below the shim's limit of an ADD, ADD_LIMIT_MS: on an ipvlan, gateways are asked after the address. @limit
+ * Longest detection, of a conflict or of a gateway, that may be configured: milliseconds. Twice this time and
+ * CARRIER_WAIT_MS must be below the shim's limit of an ADD, ADD_LIMIT_MS: on an ipvlan, gateways are asked after the
+ * address. @limit
  */
 export const MAX_DETECTION_MS = 35_000;
 
@@ -56,7 +54,7 @@ export interface Conflict {
   readonly mac: Mac | undefined;
 }
 
-/** What is being probed on a link. */
+/** The probe on a link. */
 export interface ProbeContext {
   /** Addresses that no other machine should have. */
   readonly candidates: readonly Ip[];
@@ -72,7 +70,7 @@ export type PacketClass =
   | { readonly kind: "conflict"; readonly conflict: Conflict }
   | { readonly kind: "gateway"; readonly gateway: Ip; readonly mac: Mac };
 
-/** What a packet claims: the machine `from` has the address `has`, or probes for `wants`. */
+/** A packet's claim: the machine `from` has the address `has`, or probes for `wants`. */
 interface Claim {
   readonly from: Mac;
   readonly has?: Ip;
@@ -100,8 +98,8 @@ function find(list: readonly Ip[], ip: Ip | undefined): Ip | undefined {
 }
 
 /**
- * Returns the meaning of a packet; undefined if it has none for the session: an ordinary request, or an address that is not
- * probed.
+ * Returns the meaning of a packet; undefined if it has none for the session: an ordinary request, or an address that
+ * is not probed.
  */
 export function classifyPacket(packet: NeighbourPacket, context: ProbeContext): PacketClass | undefined {
   const claim = claimOf(packet);
@@ -123,9 +121,9 @@ export interface Schedule {
 }
 
 /**
- * Returns the schedule of probes over a window: the first within FIRST_PROBE_JITTER_MS, so that a conflict is found early, in
- * whole milliseconds, since a timer rounds up; the others each at a random moment around its share of the window, ± a quarter of
- * it; then at least a quarter of the window to listen. `random` returns numbers in [0, 1).
+ * Returns the schedule of probes over a window: the first within FIRST_PROBE_JITTER_MS, so that a conflict is found
+ * early, in whole milliseconds, since a timer rounds up; the others each at a random moment around its share of the
+ * window, ± a quarter of it; then at least a quarter of the window to listen. `random` returns numbers in [0, 1).
  *
  *     window   ├─────────────────────────────────────────────────────────────────────────┤
  *     probes   1            ╰─────── 2 ───────╯       ╰─────── 3 ───────╯       listening
@@ -159,8 +157,8 @@ export function conflictSchedule(timing: ConflictTiming, random: () => number): 
 }
 
 /**
- * Throws ConfigError for a detection that takes too long: the runtime would abort every ADD before its end. Called when the
- * settings are used, since each of them may come from another source.
+ * Throws ConfigError for a detection that takes too long: the runtime would abort every ADD before its end. Called
+ * when the settings are used, since each of them may come from another source.
  */
 export function requireShortDetection(timing: ConflictTiming): void {
   const { totalMs, got } = timing.windowMs === undefined ? describePace(timing) : describeWindow(timing.windowMs);

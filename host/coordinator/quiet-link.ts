@@ -1,25 +1,26 @@
 /**
- * Brings up a pod's link that has no addresses yet, so that detection can probe on it, without the kernel sending frames of its
- * own. The early stage of detection uses it: main plugins (macvlan, ipvlan, vlan, bridge) create the link, down, before they call
- * the IPAM plugin.
+ * Brings up a pod's link that has no addresses yet, so that detection can probe on it, without the kernel sending
+ * frames of its own. The early stage of detection uses it: main plugins (macvlan, ipvlan, vlan, bridge) create the
+ * link, down, before they call the IPAM plugin.
  *
  *     as found                        while `work` runs               afterwards
- *     down                            up, with carrier                down, so that the kernel announces when the main plugin brings
- *                                                                     it up; or up, if a coordinator announces
+ *     down                            up, with carrier                down, so that the kernel announces when the main
+ *                                                                     plugin brings it up; or up, if a coordinator
+ *                                                                     announces
  *     disable_ipv6 = x                disable_ipv6 = 1                disable_ipv6 = x
  *     accept_dad = 1                  accept_dad = 1                  accept_dad = 0 if work has succeeded
  *
- * With IPv6 enabled, a link that comes up joins groups, assigns itself a link-local address, probes for it and solicits routers.
- * With IPv6 disabled and no address it is silent. Packet sockets are not affected and probe for both families. With `accept_dad`
- * = 0 the kernel relies on the result of `work` instead of probing for a second while the pod waits; this has no effect if
- * `conf/all/accept_dad` is set.
+ * With IPv6 enabled, a link that comes up joins groups, assigns itself a link-local address, probes for it and
+ * solicits routers. With IPv6 disabled and no address it is silent. Packet sockets are not affected and probe for
+ * both families. With `accept_dad` = 0 the kernel relies on the result of `work` instead of probing for a second
+ * while the pod waits; this has no effect if `conf/all/accept_dad` is set.
  *
- * Setting a macvlan down blocks its caller for 8 to 16 ms: the kernel waits until no CPU uses the link any more, holding the lock
- * on all links. Pods that start at the same time would wait for each other, whatever the thread. So the link stays up if a
- * coordinator follows, which announces the address itself.
+ * Setting a macvlan down blocks its caller for 8 to 16 ms: the kernel waits until no CPU uses the link any more,
+ * holding the lock on all links. Pods that start at the same time would wait for each other, whatever the thread. So
+ * the link stays up if a coordinator follows, which announces the address itself.
  *
- * A link that is already up has sent its frames. It stays up, and its IPv6 stays enabled: disabling it would remove the addresses
- * on it. Only `accept_dad` is set, for addresses added later.
+ * A link that is already up has sent its frames. It stays up, and its IPv6 stays enabled: disabling it would remove
+ * the addresses on it. Only `accept_dad` is set, for addresses added later.
  * Effects: flags and sysctls of the link; sockets; those of `work`.
  */
 import { type Conversation, createConversation } from "../kernel/netlink/conversation.ts";
@@ -60,7 +61,7 @@ function readSettings(conversation: Conversation, link: LinkMessage, ifName: str
   return readSysctlsByNetlink(conversation, keys, () => link);
 }
 
-/** What {@link raise} has changed. */
+/** The changes made by {@link raise}. */
 interface Raised {
   lower(): void;
   /** `disable_ipv6` as it was; empty if it was not changed. */
@@ -103,8 +104,9 @@ export interface QuietLinkOptions {
 }
 
 /**
- * Calls `work` with the link `ifName`, up and with a carrier, and returns its result. Throws what it throws; DetectionError if
- * there is no such link, it gets no carrier within CARRIER_WAIT_MS, the kernel refuses, or the signal aborts before `work`.
+ * Calls `work` with the link `ifName`, up and with a carrier, and returns its result. Throws what it throws;
+ * DetectionError if there is no such link, it gets no carrier within CARRIER_WAIT_MS, the kernel refuses, or the
+ * signal aborts before `work`.
  */
 export async function withQuietLink<T>(
   { netnsPath, ifName, staysUp }: QuietLinkOptions,
@@ -136,8 +138,8 @@ export async function withQuietLink<T>(
 }
 
 /**
- * Restores the link after a failure, whose error the caller must see; further errors are ignored, since the link may be deleted
- * by now.
+ * Restores the link after a failure, whose error the caller must see; further errors are ignored, since the link may
+ * be deleted by now.
  */
 function restore(raised: Raised | undefined, netnsPath: string): void {
   if (raised === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * The instance of the core in which this process does its range arithmetic. It is opened at first use, from the file beside the bundles.
- * Pools that live long have instances of their own (pool-space.ts).
+ * The instance of the core in which this process does its range arithmetic. It is opened at first use, from the file
+ * beside the bundles. Pools that live long have instances of their own (pool-space.ts).
  * Effects: reads the module once.
  */
 import { readFileSync } from "node:fs";

@@ -59,7 +59,7 @@ export function readPrefixes(view: DataView, family: Family, count: number): Pre
   }));
 }
 
-/** Reads the 17 bytes of a number of addresses. */
+/** Reads a 17-byte address count. */
 export function readSize(view: DataView, offset: number): bigint {
   const high = BigInt(view.getUint8(offset)) << BigInt(bitsOf(6));
   return high | readIp(view, offset + 1, 6).value;

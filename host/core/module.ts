@@ -31,7 +31,9 @@ export class CoreModule {
     this.exports = openExports(module);
   }
 
-  /** Instantiates the module, synchronously; compiles it first when given bytes. Throws if it is not a core of this ABI. */
+  /**
+   * Instantiates the module, synchronously; compiles it first when given bytes. Throws if it is not a core of this ABI.
+   */
   static open(wasm: Uint8Array | ArrayBuffer | WebAssembly.Module): CoreModule {
     const bytes = wasm instanceof Uint8Array ? new Uint8Array(wasm) : wasm;
     const core = new CoreModule(bytes instanceof WebAssembly.Module ? bytes : new WebAssembly.Module(bytes));
@@ -49,7 +51,10 @@ export class CoreModule {
     return clone;
   }
 
-  /** Returns the exports for a caller that bypasses this class. From then on the buffer's position is read before each call, because such calls may move it. */
+  /**
+   * Returns the exports for a caller that bypasses this class. From then on the buffer's position is read before each
+   * call, because such calls may move it.
+   */
   share(): CoreExports {
     this.#isShared = true;
     return this.exports;
@@ -75,7 +80,8 @@ export class CoreModule {
   /** Copies input to the start of the exchange buffer. */
   write(input: Uint8Array): void {
     this.reserve(input.length);
-    // Without input no room was reserved: the view may be of memory that has grown, and writing even zero bytes would throw.
+    // Without input no room was reserved: the view may be of memory that has grown, and writing even zero bytes would
+    // throw.
     if (input.length > 0) this.#octets.set(input);
   }
 

@@ -23,9 +23,9 @@ export interface PoolCounts {
   readonly total: bigint;
   /** Addresses marked used, including masked ones. */
   readonly used: number;
-  /** Of those, masked. */
+  /** Number of those that are masked. */
   readonly usedMasked: number;
-  /** Of the used ones, those beyond the window. */
+  /** Number of the used ones that are beyond the window. */
   readonly beyond: number;
   /** Allocatable addresses that are not used. */
   readonly free: bigint;

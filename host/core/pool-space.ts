@@ -1,6 +1,6 @@
 /**
- * One instance of the core, in which many pools and sets live. The only door for allocation: ipam decides, this remembers.
- * Opened by the agent; simulations clone it.
+ * One instance of the core, in which many pools and sets live. The only door for allocation: ipam decides, this
+ * remembers. Opened by the agent; simulations clone it.
  * Effects: the core instance's memory.
  */
 import type { Family } from "../net/ip.ts";
@@ -22,7 +22,10 @@ export class PoolSpace {
     return new PoolSpace(CoreModule.open(wasm));
   }
 
-  /** Returns a pool with nothing used. Throws CoreError on ranges of two families, a range the wrong way round, or a ceiling. */
+  /**
+   * Returns a pool with nothing used. Throws CoreError on ranges of two families, a range the wrong way round, or a
+   * ceiling.
+   */
   createPool(shape: PoolShape): Pool {
     return Pool.create(this.#core, shape);
   }
@@ -32,13 +35,15 @@ export class PoolSpace {
     return RangeSet.create(this.#core, family, ranges);
   }
 
-  /** Returns an equal instance, and for each of the given pools the same pool in it. The two go separate ways from here. */
+  /**
+   * Returns an equal instance, and for each of the given pools the same pool in it. The two go separate ways from here.
+   */
   clone(pools: readonly Pool[]): { readonly space: PoolSpace; readonly pools: readonly Pool[] } {
     const core = this.#core.clone();
     return { space: new PoolSpace(core), pools: pools.map((pool) => pool.inClone(core)) };
   }
 
-  /** How much of the core's memory is in use: bytes. */
+  /** Returns the size of the core's memory in use: bytes. */
   sizeBytes(): number {
     return this.#core.exports.state_bytes();
   }

@@ -88,7 +88,10 @@ export class Pool implements Disposable {
     return { first, last: { family: first.family, value: first.value + BigInt(count) - 1n } };
   }
 
-  /** Claims and returns the next address in the given order; undefined if none is free. `seed`, any u32, is for "hashed". */
+  /**
+   * Claims and returns the next address in the given order; undefined if none is free. `seed`, any u32, is for
+   * "hashed".
+   */
   allocate(order: AllocationOrder, seed = 0): Ip | undefined {
     const result = this.#core.exports.pool_allocate(this.#handle, Policy[order], seed);
     return this.#addressOf(this.#found("pool_allocate", result, order));
@@ -120,7 +123,10 @@ export class Pool implements Disposable {
     return result === Status.OUTSIDE ? "outside" : result === 1 ? "released" : "free";
   }
 
-  /** Marks addresses used, given as 4 or 16 big-endian bytes each; ignores those outside. Returns how many are newly marked. */
+  /**
+   * Marks addresses used, given as 4 or 16 big-endian bytes each; ignores those outside. Returns how many are newly
+   * marked.
+   */
   claimMany(packed: Uint8Array): number {
     return this.#many("pool_claim_many", this.#core.exports.pool_claim_many, packed);
   }
@@ -131,8 +137,8 @@ export class Pool implements Disposable {
   }
 
   /**
-   * Marks ordinals used, whose bits are set: ordinal i is bit i mod 8 of byte i / 8, as {@link usedBitmap} writes them. Bits beyond the window mean
-   * nothing. Returns how many are newly marked.
+   * Marks ordinals used, whose bits are set: ordinal i is bit i mod 8 of byte i / 8, as {@link usedBitmap} writes
+   * them. Bits beyond the window mean nothing. Returns how many are newly marked.
    */
   claimMarked(bitmap: Uint8Array): number {
     const input = this.#core.reserve(4 * 8 * bitmap.length);
@@ -180,7 +186,10 @@ export class Pool implements Disposable {
     return Uint16Array.from({ length: blocks }, (_, block) => view.getUint16(2 * block, true));
   }
 
-  /** Returns one bit for each of the first `count` ordinals, set when its address is used, masked or not: ordinal i is bit i mod 8 of byte i / 8. */
+  /**
+   * Returns one bit for each of the first `count` ordinals, set when its address is used, masked or not: ordinal i is
+   * bit i mod 8 of byte i / 8.
+   */
   usedBitmap(count: number): Uint8Array {
     const input = this.#core.reserve(4 * count);
     for (let ordinal = 0; ordinal < count; ordinal++) input.setUint32(4 * ordinal, ordinal, true);
@@ -213,12 +222,17 @@ export class Pool implements Disposable {
     return lost.ranges();
   }
 
-  /** Returns the used addresses as bytes for {@link load} of a pool with the same ranges, without masks and order of release. */
+  /**
+   * Returns the used addresses as bytes for {@link load} of a pool with the same ranges, without masks and order of
+   * release.
+   */
   save(): Uint8Array {
     return this.#core.read(this.#core.check("pool_save", this.#core.exports.pool_save(this.#handle)));
   }
 
-  /** Replaces the used addresses by those that {@link save} wrote. The pool is unchanged unless the result is "loaded". */
+  /**
+   * Replaces the used addresses by those that {@link save} wrote. The pool is unchanged unless the result is "loaded".
+   */
   load(snapshot: Uint8Array): "loaded" | "damaged" | "other version" | "other pool" {
     this.#core.write(snapshot);
     const status = this.#core.exports.pool_load(this.#handle, snapshot.length);

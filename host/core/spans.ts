@@ -1,6 +1,6 @@
 /**
- * Sets of addresses of one family as sorted spans, which are plain values; union, difference and intersection are the core's. None of it lists
- * addresses, so that a /8 costs what a /24 does.
+ * Sets of addresses of one family as sorted spans, which are plain values; union, difference and intersection are the
+ * core's. None of it lists addresses, so that a /8 costs what a /24 does.
  * Effects: the memory of the process's instance of the core.
  */
 
@@ -21,7 +21,10 @@ export interface Span {
 /** Ascending; no two overlap or touch. */
 export type Spans = readonly Span[];
 
-/** Lists of so many spans and more stay in the core for a while, because a Subnet's list is compared with each of its pools. Lists are never changed. */
+/**
+ * Lists of so many spans and more stay in the core for a while, because a Subnet's list is compared with each of its
+ * pools. Lists are never changed.
+ */
 const KEPT_SPANS = 64;
 
 /** Most lists that stay in the core. */
@@ -102,7 +105,7 @@ function combine(name: Operation, a: Spans, b: Spans): Spans {
   return withSet(a, family, (x) => withSet(b, family, (y) => takeSpans(core.check(name, operation(x, y)), family)));
 }
 
-/** Returns the spans that hold the same addresses. Those given may stand in any order and overlap. */
+/** Returns the spans that hold the same addresses. The given spans may be in any order and overlap. */
 export function joinSpans(spans: readonly Span[]): Spans {
   if (areJoined(spans)) return spans;
   const family = familyOf(spans);

@@ -1,8 +1,8 @@
 /**
  * The kernel's bond options: their values, the modes that allow them, and `bond.options` as settings: `miimon=100;
  * xmit_hash_policy=layer3+4`.
- * Sources: drivers/net/bonding/bond_options.c (names, values, `unsuppmodes`), Documentation/networking/bonding.rst. Their netlink
- * attributes are in kernel/netlink/link/bond.ts, under the same names or under `target`.
+ * Sources: drivers/net/bonding/bond_options.c (names, values, `unsuppmodes`), Documentation/networking/bonding.rst.
+ * Their netlink attributes are in kernel/netlink/link/bond.ts, under the same names or under `target`.
  */
 
 import { formatBondMode } from "../config/ifacer-conf.ts";
@@ -27,7 +27,7 @@ type BondValueType =
 type BondTarget = BondNumberName | "primary" | "activeSlave" | "arpIpTargets" | "nsIp6Targets" | "actorSystem";
 
 interface BondOption {
-  /** Where the value is stored in a bond's settings. */
+  /** The place of the value in a bond's settings. */
   readonly target: BondTarget;
   readonly value: BondValueType;
   /** Modes that allow the option; undefined for all. */
@@ -108,7 +108,9 @@ export const NEED_MIIMON: readonly BondNumberName[] = ["updelay", "downdelay", "
 /** Modes that enable `miimon` by default, with 100 ms. */
 const MIIMON_BY_ITSELF: readonly number[] = [LACP, TLB, ALB];
 
-/** Most addresses in `arp_ip_target` and in `ns_ip6_target`, which is the kernel's limit (BOND_MAX_ARP_TARGETS). @limit */
+/**
+ * Most addresses in `arp_ip_target` and in `ns_ip6_target`, which is the kernel's limit (BOND_MAX_ARP_TARGETS). @limit
+ */
 export const MAX_TARGETS = 16;
 
 type Value = number | string | readonly Ip[];

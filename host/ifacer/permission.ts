@@ -1,13 +1,16 @@
 /**
- * Checks what the administrator permits network definitions to do to the node's devices: tenants write definitions, but a node's
- * NICs are shared. Only ADD checks it, before anything else.
+ * Checks what the administrator permits network definitions to do to the node's devices: tenants write definitions,
+ * but a node's NICs are shared. Only ADD checks it, before anything else.
  */
 import type { IfacerPermission } from "../config/vendor-conf.ts";
 import type { DeviceSpec } from "./device-spec.ts";
 import { refuse } from "./host-links.ts";
 import type { FindName } from "./link-names.ts";
 
-/** Throws CniError 106 for a device or a VLAN ID that is not permitted. An empty list permits all. Any name of a link stands for the link. */
+/**
+ * Throws CniError 106 for a device or a VLAN ID that is not permitted. An empty list permits all. Any name of a link
+ * stands for the link.
+ */
 export function requirePermitted(
   { interfaces, bond, vlanId }: DeviceSpec,
   { interfaces: permitted, vlanIDs }: IfacerPermission,

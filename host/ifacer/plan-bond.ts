@@ -1,7 +1,8 @@
 /**
  * Plans the bond that a definition asks for, and its members.
  *
- *      bond with its mode and options → is a member in use? → each member: down, join, up → bond up → moved addresses → primary
+ *      bond with its mode and options → is a member in use? → each member: down, join, up → bond up → moved addresses
+ *      → primary
  */
 import { formatBondMode } from "../config/ifacer-conf.ts";
 import type { Mac } from "../net/mac.ts";
@@ -42,7 +43,9 @@ function isOn(upper: LinkState, lower: LinkState): boolean {
   return upper.parent === lower.index && !upper.parentElsewhere && upper.kind !== "veth";
 }
 
-/** Returns whether the bond was created by the kernel module when it was loaded, and is neither configured nor used yet. */
+/**
+ * Returns whether the bond was created by the kernel module when it was loaded, and is neither configured nor used yet.
+ */
 function isUntouched(host: NamespaceState, link: LinkState, mode: number): boolean {
   const { name, up } = link;
   if (!/^bond[0-9]+$/.test(name) || up || mode !== 0) return false;
@@ -57,8 +60,8 @@ interface FoundBond {
 }
 
 /**
- * Throws CniError 106 for an existing device of that name that is not this bond. Additional members belong to the administrator
- * and are left alone.
+ * Throws CniError 106 for an existing device of that name that is not this bond. Additional members belong to the
+ * administrator and are left alone.
  */
 function requireSame(host: NamespaceState, link: LinkState, spec: BondSpec): FoundBond {
   const { name, mode } = spec;
@@ -77,7 +80,8 @@ function requireSame(host: NamespaceState, link: LinkState, spec: BondSpec): Fou
 }
 
 /**
- * Returns whether the link's frames pass through `lower`: the link is a device on it, a bridge that it is a member of, and so on.
+ * Returns whether the link's frames pass through `lower`: the link is a device on it, a bridge that it is a member
+ * of, and so on.
  */
 function standsOn({ links }: NamespaceState, link: LinkState, lower: string): boolean {
   const seen = new Set([link]);
@@ -158,7 +162,10 @@ function join({ name, up }: LinkState, bond: string): Operation[] {
   ];
 }
 
-/** What an untouched bond has of the options that the kernel reports in mode 802.3ad only (`bond_fill_info`). */
+/**
+ * The values that an untouched bond has of the options which the kernel reports in mode 802.3ad only
+ * (`bond_fill_info`).
+ */
 const UNREPORTED: BondSettings = {
   numbers: { ad_actor_sys_prio: 65_535, ad_user_port_key: 0 },
   actorSystem: "00:00:00:00:00:00" as Mac,
@@ -181,7 +188,8 @@ function currentOptions(now: BondSettings, options: BondSettings): BondSettings 
 }
 
 /**
- * Sets the mode, then the options, then those that need `miimon`. Undone in reverse order, each is allowed when its turn comes.
+ * Sets the mode, then the options, then those that need `miimon`. Undone in reverse order, each is allowed when its
+ * turn comes.
  */
 function configure(name: string, now: BondSettings, mode: number, options: BondSettings): Operation[] {
   const { mode: was = 0, miimon = 0, arp_interval = 0 } = now.numbers;

@@ -1,7 +1,7 @@
 /**
- * Plans the devices of a definition on the node: a bond, a VLAN device, both, or none. An existing device that is as it should be
- * needs no operation. The planners return operations rather than a desired state, because here the order matters
- * (docs/decisions/0015).
+ * Plans the devices of a definition on the node: a bond, a VLAN device, both, or none. An existing device that is as
+ * it should be needs no operation. The planners return operations rather than a desired state, because here the order
+ * matters (docs/decisions/0015).
  */
 import type { Operation } from "../plan/operation.ts";
 import type { LinkState, NamespaceState } from "../plan/state.ts";
@@ -102,8 +102,8 @@ function requireFreeId({ links }: NamespaceState, { name, id, parent, parentLink
 }
 
 /**
- * Returns the operations after which the device exists and is up. A parent that is down is set up: otherwise the VLAN device
- * passes no frames.
+ * Returns the operations after which the device exists and is up. A parent that is down is set up: otherwise the VLAN
+ * device passes no frames.
  */
 function planVlan(host: NamespaceState, spec: VlanSpec): Operation[] {
   const { name, id, parent, isParentDown } = spec;

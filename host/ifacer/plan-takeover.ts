@@ -1,6 +1,6 @@
 /**
- * Plans what happens to the addresses and routes of an interface that joins a bond: they would be cut off, so the ADD is refused,
- * or they move to the bond.
+ * Plans what happens to the addresses and routes of an interface that joins a bond: they would be cut off, so the ADD
+ * is refused, or they move to the bond.
  */
 import { IFA_F_NODAD, IFA_F_NOPREFIXROUTE, IFA_F_PERMANENT, IFA_LABEL } from "../kernel/netlink/address/constants.ts";
 import { RTPROT_KERNEL, RTPROT_RA, RTPROT_REDIRECT } from "../kernel/netlink/route/constants.ts";
@@ -52,8 +52,8 @@ export function refuseIpConfig({ addresses, routes }: IpConfig, member: string, 
 }
 
 /**
- * Throws CniError 106 for addresses and routes with a lifetime: the client that renews them (DHCP, router advertisements) would
- * go on doing so on the member.
+ * Throws CniError 106 for addresses and routes with a lifetime: the client that renews them (DHCP, router
+ * advertisements) would go on doing so on the member.
  */
 export function requireStatic({ addresses, routes }: IpConfig, member: string): void {
   const address = addresses.find(({ flags }) => (flags & IFA_F_PERMANENT) === 0);
@@ -122,8 +122,8 @@ interface Move {
 }
 
 /**
- * Plans the move of addresses, routes and permanent neighbours of all joining members to the bond. Undoing the operations
- * restores them.
+ * Plans the move of addresses, routes and permanent neighbours of all joining members to the bond. Undoing the
+ * operations restores them.
  */
 export function planMove(host: NamespaceState, joining: readonly LinkState[], bond: string): Move {
   const place = "host";

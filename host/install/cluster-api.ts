@@ -27,7 +27,7 @@ export async function listObjects(api: KubeApi, path: string, labelSelector?: st
   return objects;
 }
 
-/** What the hooks read of any object. */
+/** The fields of any object that the hooks read. */
 export interface ListedObject {
   readonly metadata: { readonly name: string; readonly finalizers?: readonly string[] };
   readonly spec?: Readonly<Record<string, unknown>>;

@@ -1,4 +1,7 @@
-/** The network list that makes Berth's chain the default network of a host. Only lists with Berth's mark are replaced or removed. */
+/**
+ * The network list that makes Berth's chain the default network of a host. Only lists with Berth's mark are replaced
+ * or removed.
+ */
 import { basename, join } from "node:path";
 import { decodeNetworkList } from "../config/network-definition.ts";
 import { findContent, listNames, makeDirectory, removeFile, writeFile } from "./files.ts";
@@ -9,15 +12,15 @@ const MARK_KEY = "installedBy";
 const MARK = "berth-agent install";
 
 interface ConflistOptions {
-  /** Where runtimes look for network lists. */
+  /** Directory in which runtimes look for network lists. */
   readonly directory: string;
   /** The wanted list, by its file name; undefined if there should be none. */
   readonly wanted: { readonly name: string; readonly text: string } | undefined;
 }
 
 /**
- * Plans that the wanted list is there and no other one of Berth's. Throws InstallError if the file belongs to another program, ConfigError for a list
- * that no runtime could read.
+ * Plans that the wanted list is there and no other one of Berth's. Throws InstallError if the file belongs to another
+ * program, ConfigError for a list that no runtime could read.
  */
 export function planConflist({ directory, wanted }: ConflistOptions): Step[] {
   const target = wanted && join(directory, basename(wanted.name));

@@ -1,4 +1,7 @@
-/** Berth's custom resource definitions in a cluster: applied before an installation and an upgrade, removed after the end of a release. */
+/**
+ * Berth's custom resource definitions in a cluster: applied before an installation and an upgrade, removed after the
+ * end of a release.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
@@ -10,7 +13,7 @@ import { applyObject, callIfThere, pollUntil } from "./cluster-api.ts";
 
 const CRDS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
 
-/** How long the API server may take to serve a definition, or to remove one: milliseconds. */
+/** Longest time that the API server may take to serve a definition, or to remove one: milliseconds. */
 const CRD_WAIT_MS = 60_000;
 
 const crdSchema = z.looseObject({
@@ -29,7 +32,7 @@ const conditionsSchema = z.object({
 
 interface CrdOptions {
   readonly api: KubeApi;
-  /** Of YAML files, one definition each. */
+  /** Directory of YAML files, one definition each. */
   readonly directory: string;
   readonly print: (line: string) => void;
 }
@@ -42,7 +45,10 @@ function readCrds(directory: string) {
     .map((name) => decodeConfig(crdSchema, parse(readFileSync(join(directory, name), "utf8")), join(directory, name)));
 }
 
-/** Creates or changes the definitions. Resolves when all are served. Throws ConfigError before the first call if a file is not a definition. */
+/**
+ * Creates or changes the definitions. Resolves when all are served. Throws ConfigError before the first call if a
+ * file is not a definition.
+ */
 export async function applyCrds({ api, directory, print }: CrdOptions): Promise<void> {
   const crds = readCrds(directory);
   for (const crd of crds) {
@@ -71,7 +77,10 @@ async function isEstablished(api: KubeApi, name: string): Promise<boolean> {
   );
 }
 
-/** Deletes the definitions, and with them all their objects, which must have no finalizers. Throws if one is not gone in time. */
+/**
+ * Deletes the definitions, and with them all their objects, which must have no finalizers. Throws if one is not gone
+ * in time.
+ */
 export async function deleteCrds({ api, directory, print }: CrdOptions): Promise<void> {
   const paths = readCrds(directory).map(({ metadata }) => objectPath(CRDS, metadata));
   for (const path of paths) await callIfThere(api, { method: "DELETE", path });

@@ -1,4 +1,6 @@
-/** Files of a host that other programs use at any moment: each appears complete, by rename, and survives a power loss. */
+/**
+ * Files of a host that other programs use at any moment: each appears complete, by rename, and survives a power loss.
+ */
 import { randomBytes } from "node:crypto";
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";

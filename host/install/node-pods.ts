@@ -1,4 +1,7 @@
-/** A DaemonSet for a while: its pod is Ready on each node where the work is done. Nodes that do not answer are named when the time is over. */
+/**
+ * A DaemonSet for a while: its pod is Ready on each node where the work is done. Nodes that do not answer are named
+ * when the time is over.
+ */
 import * as z from "zod";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
@@ -26,8 +29,8 @@ interface NodeWork {
 }
 
 /**
- * Applies the DaemonSet, waits until `deadlineMs` (of `performance.now()`) at most, and deletes it. It does not wait for the nodes in `down`:
- * their pods become Ready no sooner than they do.
+ * Applies the DaemonSet, waits until `deadlineMs` (of `performance.now()`) at most, and deletes it. It does not wait
+ * for the nodes in `down`: their pods become Ready no sooner than they do.
  */
 export async function runOnNodes(
   api: KubeApi,
@@ -73,7 +76,7 @@ function countMissing(daemonSet: unknown): number | undefined {
   return Math.max(0, data.status.desiredNumberScheduled - data.status.numberReady);
 }
 
-/** Of a pod or a node. */
+/** Returns whether a pod or a node is ready. */
 export function isReady({ status }: ListedObject): boolean {
   const conditions = Array.isArray(status?.conditions) ? status.conditions : [];
   return conditions.some((each) => each.type === "Ready" && each.status === "True");

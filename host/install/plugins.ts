@@ -17,7 +17,7 @@ const ALL_NAMES: readonly string[] = ["berth", ...COORDINATOR_TYPES, ...IFACER_T
 const OWN_NAMES = ALL_NAMES.filter((name) => name.startsWith("berth"));
 
 interface PluginOptions {
-  /** Where runtimes look for plugins. */
+  /** Directory in which runtimes look for plugins. */
   readonly directory: string;
   /** The built shim. */
   readonly shim: Uint8Array;
@@ -54,7 +54,10 @@ function refusalOf(paths: readonly string[], aliasesHelp: boolean): string {
   return `${subject} to another product; nothing was changed${wayOut}`;
 }
 
-/** Returns whose file has the name. What cannot be read as a file, such as a link to nothing, is not Berth's. */
+/**
+ * Returns the owner of the file of that name. A name that cannot be read as a file, such as a dangling link, is not
+ * Berth's.
+ */
 export function pluginFileStatus(path: string): "absent" | "own" | "foreign" {
   try {
     const content = findContent(path);

@@ -1,4 +1,7 @@
-/** Before an upgrade: the new image on all nodes, because an agent must be replaced within the time that the plugins wait for it. */
+/**
+ * Before an upgrade: the new image on all nodes, because an agent must be replaced within the time that the plugins
+ * wait for it.
+ */
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, NODES } from "../kubernetes/paths.ts";
 import { listObjects } from "./cluster-api.ts";

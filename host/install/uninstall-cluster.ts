@@ -1,6 +1,7 @@
 /**
- * The end of a release in a cluster, before Helm deletes its objects: refuses while addresses are in use, stops agents and controller, cleans the
- * nodes, and removes Berth's objects. Every wait has a deadline: what cannot be reached is reported, and the rest goes on.
+ * The end of a release in a cluster, before Helm deletes its objects: refuses while addresses are in use, stops
+ * agents and controller, cleans the nodes, and removes Berth's objects. Every wait has a deadline: what cannot be
+ * reached is reported, and the rest goes on.
  */
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, LEASES, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
@@ -22,7 +23,10 @@ const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
 /** Pools first: while they are there, an agent that still runs could allocate. */
 const OWN_KINDS = [IP_POOLS, SUBNETS, IP_ALLOCATIONS, IP_POOL_USAGES, RESERVED_IPS, COORDINATORS];
 
-/** How long the pods of agents and controller may take to end, but a quarter of the limit at most: milliseconds. */
+/**
+ * Longest time that the pods of agents and controller may take to end, but a quarter of the limit at most:
+ * milliseconds.
+ */
 const STOP_WAIT_MS = 60_000;
 
 /** Most addresses in use that a refusal lists. */
@@ -31,7 +35,9 @@ const MAX_LISTED_ADDRESSES = 100;
 interface UninstallOptions {
   readonly api: KubeApi;
   readonly namespace: string;
-  /** Names of the DaemonSet, of the Deployment, which is also its Lease's, and the component labels' selector of both. */
+  /**
+   * Names of the DaemonSet, of the Deployment, which is also its Lease's, and the component labels' selector of both.
+   */
   readonly agent: string;
   readonly controller: string;
   readonly selector: string;

@@ -24,11 +24,11 @@ const OWN_LOG = new RegExp(`^(?:${LOG_FILE.replaceAll(".", "[.]")}|audit[.]jsonl
 interface UninstallOptions {
   readonly cniBinDirectory: string;
   readonly cniConfDirectory: string;
-  /** Of the agent's socket. */
+  /** Directory of the agent's socket. */
   readonly runDirectory: string;
-  /** Of registry and spool. */
+  /** Directory of registry and spool. */
   readonly stateDirectory: string;
-  /** Of the coordinator's log and the audit log; other products may have files there. */
+  /** Directory of the coordinator's log and the audit log; other products may have files there. */
   readonly logDirectory: string;
   readonly keepState: boolean;
   /** Leaves rules, routes, tables and pairs: the directories are those of another host. */
@@ -69,8 +69,8 @@ function answers(path: string): Promise<boolean> {
 }
 
 /**
- * Plans the removal of the pairs to pods, of the routes and rules of Berth's protocol, and of its nf_tables table. Settings of links (rp_filter) stay:
- * their former values are not known. Throws NetlinkError.
+ * Plans the removal of the pairs to pods, of the routes and rules of Berth's protocol, and of its nf_tables table.
+ * Settings of links (rp_filter) stay: their former values are not known. Throws NetlinkError.
  */
 function planRoutingRemoval(host: NamespaceSource): Step[] {
   const isOwn = ({ protocol }: { readonly protocol: number }) => protocol === BERTH_PROTOCOL;

@@ -6,7 +6,10 @@ import type { PodAnnotations } from "../config/annotations.ts";
 
 type Announcement = Pick<PodAnnotations, "networks" | "ippools" | "subnets">;
 
-/** Returns the name of the NIC for the network with this index in the pod's list of networks, which does not contain the first NIC. */
+/**
+ * Returns the name of the NIC for the network with this index in the pod's list of networks, which does not contain
+ * the first NIC.
+ */
 function announcedName({ networks }: Pick<Announcement, "networks">, index: number): string {
   return networks?.[index]?.interface ?? `net${index + 1}`;
 }
@@ -17,15 +20,19 @@ export function announcedNics(announcement: Pick<Announcement, "networks">, firs
 }
 
 /**
- * Returns whether a request for `ifName` also claims the addresses of another NIC listed in the pod's annotations: only if the pod announces that NIC. An
- * address claimed for a NIC that never comes is unavailable to other pods for minutes.
+ * Returns whether a request for `ifName` also claims the addresses of another NIC listed in the pod's annotations:
+ * only if the pod announces that NIC. An address claimed for a NIC that never comes is unavailable to other pods for
+ * minutes.
  */
 export function claimedWith(ifName: string, announcement: Announcement, firstNic: string): (nic: string) => boolean {
   const announced = new Set(announcedNics(announcement, firstNic));
   return (nic) => nic === ifName || announced.has(nic);
 }
 
-/** Returns the names of the NICs whose addresses a request for `ifName` claims according to the annotations: at most MAX_POD_NICS. */
+/**
+ * Returns the names of the NICs whose addresses a request for `ifName` claims according to the annotations: at most
+ * MAX_POD_NICS.
+ */
 export function demandedNics(ifName: string, announcement: Announcement, firstNic: string): string[] {
   const listed = [
     ...(announcement.subnets ?? []).map((entry) => entry.interface),

@@ -9,8 +9,8 @@ import type { Mac } from "../net/mac.ts";
 export const PROXY_ARP_ADDRESSES = 3;
 
 /**
- * What happened to an address in conflict: it was quarantined; freed, because the machine answers for every address; or it belongs to another
- * attachment of the same pod by now, with which it conflicts.
+ * The outcome for an address in conflict: it was quarantined; freed, because the machine answers for every address;
+ * or it belongs to another attachment of the same pod by now, with which it conflicts.
  */
 export type ConflictAction = "quarantined" | "proxyArp" | "superseded";
 
@@ -20,7 +20,7 @@ interface RefusedAddress {
   /** MAC address of the other machine; undefined if its answer did not contain it. */
   readonly mac: Mac | undefined;
   readonly ifName: string;
-  /** Where this address was requested by name; undefined if it was not requested. */
+  /** The place where this address was requested by name; undefined if it was not requested. */
   readonly source: string | undefined;
   readonly action: ConflictAction;
 }

@@ -94,8 +94,9 @@ export function mayLeak({ state, owner, containerId, namespace, pod }: LeakRow):
 }
 
 /**
- * Returns whether the row's pod is an orphan: the API server no longer has it, and the owner of the retained address may have created the next one.
- * Static pods never are, because their objects may be missing; nor are pods whose NIC was never attached.
+ * Returns whether the row's pod is an orphan: the API server no longer has it, and the owner of the retained address
+ * may have created the next one. Static pods never are, because their objects may be missing; nor are pods whose NIC
+ * was never attached.
  */
 export function isOrphan(row: LeakRow & { readonly workload?: unknown }, pod: PodStatus): boolean {
   if (row.workload === undefined || row.containerId === "" || !mayLeak(row) || isStaticOwner(row.owner)) return false;
@@ -122,8 +123,9 @@ function decideOwnersPod(question: LeakQuestion, pod: PodFacts): LeakDecision {
 }
 
 /**
- * Returns whether a static pod has ended. A missing mirror pod proves nothing: it may not exist yet, or may have been deleted by hand. Proof is a netns that is
- * gone or, if its path is unknown, a mirror pod with another configuration: the kubelet starts that one only after the previous one has ended.
+ * Returns whether a static pod has ended. A missing mirror pod proves nothing: it may not exist yet, or may have been
+ * deleted by hand. Proof is a netns that is gone or, if its path is unknown, a mirror pod with another configuration:
+ * the kubelet starts that one only after the previous one has ended.
  */
 function isStaticGone(pod: PodStatus, netns: NetnsStatus): boolean {
   if (netns !== "unknown") return netns === "gone";

@@ -1,5 +1,6 @@
 /**
- * The input and the result of pool selection: the pod and NIC, and the candidate pools with the reasons why they were passed over.
+ * The input and the result of pool selection: the pod and NIC, and the candidate pools with the reasons why they were
+ * passed over.
  */
 import type { FamilyNames, PodAnnotations } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
@@ -11,7 +12,7 @@ import type { SubnetPoolRequest } from "./subnet-pools.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** What is known about the pod. */
+/** The known facts about the pod. */
 export interface PodSubject {
   readonly namespace: string;
   readonly name: string;
@@ -23,7 +24,10 @@ export interface PodSubject {
   readonly application?: Belonging | undefined;
 }
 
-/** The workload whose generated pools a pod may use, or a clause that says why there is none: `pod "shop/x" has no controller`. */
+/**
+ * The workload whose generated pools a pod may use, or a clause that says why there is none: `pod "shop/x" has no
+ * controller`.
+ */
 export type Belonging =
   | { readonly kind: "application"; readonly application: PoolOwner }
   | { readonly kind: "none"; readonly reason: string };
@@ -41,7 +45,10 @@ export interface Subject {
   /** The NIC of the request, and the name of its network. */
   readonly ifName: string;
   readonly network: string;
-  /** All names that match the network in a pool's `multusName`. undefined: `network`, and its names in the pod's list of networks. */
+  /**
+   * All names that match the network in a pool's `multusName`. undefined: `network`, and its names in the pod's list
+   * of networks.
+   */
   readonly networkNames?: readonly string[] | undefined;
   /** Name of a pod's first NIC. */
   readonly firstNic: string;
@@ -59,7 +66,10 @@ export type Candidate = {
   | {
       readonly pool?: IpPool | undefined;
       readonly refusal: string;
-      /** The refusal without names of nodes, networks, and objects of other namespaces; undefined if `refusal` contains none. */
+      /**
+       * The refusal without names of nodes, networks, and objects of other namespaces; undefined if `refusal`
+       * contains none.
+       */
       readonly brief?: string | undefined;
     }
 );
@@ -86,9 +96,9 @@ export interface NicDemand {
   readonly rule: string;
   readonly cleanGateway: boolean;
   readonly families: readonly FamilyDemand[];
-  /** The main plugin takes an address itself where it is told no gateway (withheld.ts). Absent: it does not. */
+  /** The main plugin takes an address itself where it is told no gateway (withheld.ts). Default: it does not. */
   readonly takesFirst?: boolean;
-  /** Refused for this pod by a later plugin. Absent: none. */
+  /** Refused for this pod by a later plugin. Default: none. */
   readonly refused?: readonly RefusedIp[];
 }
 

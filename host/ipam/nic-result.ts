@@ -22,11 +22,14 @@ export interface NicResultOptions {
   readonly held: readonly HeldIp[];
   /** No gateway and no default route on this NIC (`cleangateway`). */
   readonly cleanGateway: boolean;
-  /** Those routes of the annotation `ipam.vendor.io/routes` that this NIC carries ({@link routesOfNic}). */
+  /** The routes of the annotation `ipam.vendor.io/routes` that this NIC carries ({@link routesOfNic}). */
   readonly podRoutes: readonly AnnotatedRoute[];
 }
 
-/** Returns addresses v4 before v6, and routes: default, the pool's, then those of the pod. A default route of the pod replaces the others of its family. */
+/**
+ * Returns addresses v4 before v6, and routes: default, the pool's, then those of the pod. A default route of the pod
+ * replaces the others of its family.
+ */
 export function buildNicResult({ held, cleanGateway, podRoutes }: NicResultOptions): CniResult {
   const ordered = [...held].sort((a, b) => a.ip.family - b.ip.family);
   const ips = ordered.map(({ ip, prefixLength, pool }): ResultIp => {
@@ -56,7 +59,7 @@ export interface Carrier {
 }
 
 interface Carriers {
-  /** Those that have addresses by now, in the order in which they are attached. */
+  /** The NICs that have addresses by now, in the order in which they are attached. */
   readonly nics: readonly Carrier[];
   /** Whether these are all that the pod will have. */
   readonly areAll: boolean;
@@ -76,8 +79,8 @@ export function routesOfNic(
 }
 
 /**
- * A route goes to each NIC whose prefix contains its gateway. Every link may have a router with the same link-local address, so that one goes
- * to the first NIC whose pool names the router, or to a pod's only NIC.
+ * A route goes to each NIC whose prefix contains its gateway. Every link may have a router with the same link-local
+ * address, so that one goes to the first NIC whose pool names the router, or to a pod's only NIC.
  */
 function carriersOf({ gw }: AnnotatedRoute, { nics, areAll }: Carriers): readonly Carrier[] {
   if (!isLinkLocal(gw)) return nics.filter(({ held }) => held.some((each) => isNeighbour(gw, prefixOf(each))));
@@ -91,7 +94,10 @@ function prefixOf({ ip, prefixLength }: HeldIp): Prefix {
   return { ip, length: prefixLength };
 }
 
-/** Returns whether a router on the link can have the address: it is inside the subnet, and not its network or broadcast address. */
+/**
+ * Returns whether a router on the link can have the address: it is inside the subnet, and not its network or
+ * broadcast address.
+ */
 function isNeighbour(gw: Ip, prefix: Prefix): boolean {
   return prefixContains(prefix, gw) && !edgesOf(prefix, rangeOfPrefix(prefix)).some((edge) => equalIp(edge, gw));
 }

@@ -1,6 +1,7 @@
 /**
- * Candidate pools and why they were passed over, as phrases whose number does not grow with the number of pools. The pod's owner reads why named
- * pools were rejected, and how many a pattern found; only the node's administrator reads names of other namespaces' objects.
+ * Candidate pools and why they were passed over, as phrases whose number does not grow with the number of pools. The
+ * pod's owner reads why named pools were rejected, and how many a pattern found; only the node's administrator reads
+ * names of other namespaces' objects.
  */
 import type { Candidate } from "./model.ts";
 
@@ -27,7 +28,9 @@ interface PassedOverTexts {
   readonly more?: (candidate: Candidate) => string;
 }
 
-/** Returns `pool "blue" is disabled (spec.disable)`, and for pools that are not named `600 pools: has no free address`. */
+/**
+ * Returns `pool "blue" is disabled (spec.disable)`, and for pools that are not named `600 pools: has no free address`.
+ */
 export function describePassedOver(candidates: readonly Candidate[], reader: Reader, texts: PassedOverTexts): string[] {
   const isOwner = reader === "owner";
   const nameable = isOwner ? candidates.filter(({ isMatched }) => isMatched !== true) : candidates;

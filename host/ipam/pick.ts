@@ -1,6 +1,6 @@
 /**
- * Picks an address for each family of each demanded NIC from the pool cache, all or nothing, and reserves it there. A guess: only the registry
- * decides whether the addresses are free.
+ * Picks an address for each family of each demanded NIC from the pool cache, all or nothing, and reserves it there. A
+ * guess: only the registry decides whether the addresses are free.
  */
 import { type Family, formatIp, type Ip } from "../net/ip.ts";
 import type { SourceName } from "../records/audit-line.ts";
@@ -18,7 +18,7 @@ export interface Picked {
   readonly requested?: boolean;
   /** Must be probed before use: a pod on a lost node may still answer for it. */
   readonly needsProbe?: boolean;
-  /** Absent: it was free, or requested. */
+  /** Default: it was free, or requested. */
   readonly source?: SourceName;
 }
 

@@ -1,4 +1,7 @@
-/** Whether an administrator may end the binding of an address. An address whose pod may be alive is refused unless it is forced. */
+/**
+ * Whether an administrator may end the binding of an address. An address whose pod may be alive is refused unless it
+ * is forced.
+ */
 import type { AllocationState } from "../resources/ip-allocation.ts";
 import { isFinished, isOwner, isStaticOwner, type NetnsStatus, type PodStatus } from "./leak.ts";
 
@@ -22,7 +25,10 @@ export interface OperationRefusal {
   readonly isOver?: boolean;
 }
 
-/** Returns why a release that a report asks for is not needed any more; undefined if the record is the reported one, or there is no report. */
+/**
+ * Returns why a release that a report asks for is not needed any more; undefined if the record is the reported one,
+ * or there is no report.
+ */
 export function refuseReported(
   { state, owner, containerId }: OperationFacts["row"],
   reported: Pick<OperationFacts["row"], "owner" | "containerId"> | undefined,
@@ -67,7 +73,10 @@ export function refuseRelease(facts: OperationFacts): OperationRefusal | undefin
   }
 }
 
-/** Returns why the address is not to be put in quarantine; undefined: it is. `facts` are undefined for an address that is free. */
+/**
+ * Returns why the address is not to be put in quarantine; undefined: it is. `facts` are undefined for an address that
+ * is free.
+ */
 export function refuseQuarantine(facts: OperationFacts | undefined): OperationRefusal | undefined {
   switch (facts?.row.state) {
     case undefined:

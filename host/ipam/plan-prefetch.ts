@@ -38,16 +38,16 @@ export interface PrefetchGroup {
 }
 
 /**
- * Returns the owner that the pod's ADD will use; undefined if it cannot be known. A static pod's CNI_ARGS contain the kubelet's hash of its file instead of a
- * UID (static-pods).
+ * Returns the owner that the pod's ADD will use; undefined if it cannot be known. A static pod's CNI_ARGS contain the
+ * kubelet's hash of its file instead of a UID (static-pods).
  */
 export function ownerOfPod(pod: Pick<Pod, "uid" | "annotations">): string | undefined {
   return mirroredHashOf(pod) ?? pod.uid;
 }
 
 /**
- * Returns the static pod's configuration hash if this is its mirror pod. The annotation `config.hash` alone proves nothing, because any pod may have it; a
- * pod with both annotations never runs itself.
+ * Returns the static pod's configuration hash if this is its mirror pod. The annotation `config.hash` alone proves
+ * nothing, because any pod may have it; a pod with both annotations never runs itself.
  */
 export function mirroredHashOf({ annotations }: Pick<Pod, "annotations">): string | undefined {
   const hash = annotations[CONFIG_HASH];
@@ -58,7 +58,8 @@ export function decidePod(pod: Pod, nodeName: string): PodDecision {
   if (ownerOfPod(pod) === undefined) return { kind: "left", reason: "it has no UID" };
   if (pod.nodeName !== nodeName) return { kind: "left", reason: "it is not bound to this node" };
   if (pod.hostNetwork) return { kind: "left", reason: "it uses the network of the node" };
-  // Whoever may create pods can forge one, even with the hash of another static pod; only the runtime's ADD proves that it runs here.
+  // A user with the right to create pods can forge one, even with the hash of another static pod; only the runtime's
+  // ADD proves that it runs here.
   if (pod.annotations[CONFIG_MIRROR] !== undefined) return { kind: "left", reason: "it is a mirror pod" };
   if (pod.deleting) return { kind: "over", reason: "it is being deleted" };
   if (pod.isFinished) return { kind: "over", reason: "it is finished" };

@@ -1,6 +1,6 @@
 /**
- * Which addresses of each pool are in use, as far as this agent knows: one bitmap of the core per pool. A cache: the registry decides, and its
- * answers are recorded here.
+ * Which addresses of each pool are in use, as far as this agent knows: one bitmap of the core per pool. A cache: the
+ * registry decides, and its answers are recorded here.
  */
 import type { Pool } from "../core/pool.ts";
 import type { PoolCounts, PoolShape } from "../core/pool-shape.ts";
@@ -40,9 +40,9 @@ interface Reservation {
 /** All pools of one subnet in one address space. An address belongs to each of them whose ranges contain it. */
 interface Network {
   readonly entries: Set<PoolEntry>;
-  /** Those that have an entry, and those that are about to get one. */
+  /** The pools that have an entry, and those that are about to get one. */
   readonly pools: Set<IpPool>;
-  /** What its pools name as routers: none of them hands these out. */
+  /** The routers that its pools name: none of the pools hands these out. */
   routers: readonly Ip[];
 }
 
@@ -88,7 +88,9 @@ export class PoolCache {
     return copy;
   }
 
-  /** Replaces the set of pools. Returns those that are new or have another shape: the caller marks their used addresses. */
+  /**
+   * Replaces the set of pools. Returns those that are new or have another shape: the caller marks their used addresses.
+   */
   update(pools: readonly IpPool[], reserved: readonly ReservedIp[]): IpPool[] {
     const wanted = new Map<string, IpPool>(pools.map((pool) => [pool.name, pool]));
     const gone = [...this.#entries.keys()].filter((name) => !wanted.has(name));
@@ -118,8 +120,8 @@ export class PoolCache {
   }
 
   /**
-   * Replaces the addresses that machines other than pods have. Returns the pools that have another shape: the caller marks their used addresses. Costs
-   * what has changed.
+   * Replaces the addresses that machines other than pods have. Returns the pools that have another shape: the caller
+   * marks their used addresses. Costs what has changed.
    */
   occupy(occupied: OccupiedIps): IpPool[] {
     const changed = occupied.differenceTo(this.#occupied);
@@ -180,7 +182,10 @@ export class PoolCache {
     return this.#occupied;
   }
 
-  /** Creates or edits the entry of a pool, whose subnet is unchanged. Returns whether its used addresses have to be marked. */
+  /**
+   * Creates or edits the entry of a pool, whose subnet is unchanged. Returns whether its used addresses have to be
+   * marked.
+   */
   #write(pool: IpPool): boolean {
     const occupied = this.#occupied.within(rangeOfPrefix(pool.spec.subnet)).map(({ ip }) => ip);
     const shape = poolShape(pool, this.#reserved, [...this.#networkOf(pool).routers, ...occupied]);
@@ -218,8 +223,9 @@ export class PoolCache {
   }
 
   /**
-   * Like {@link replaceUsed}, from a usage summary, which may be out of date, and from this node's own addresses: the live usage is read before the
-   * pool is treated as full. Returns false, and does nothing, if the summary is of other ranges: the pool was edited since.
+   * Like {@link replaceUsed}, from a usage summary, which may be out of date, and from this node's own addresses: the
+   * live usage is read before the pool is treated as full. Returns false, and does nothing, if the summary is of
+   * other ranges: the pool was edited since.
    */
   loadEstimate(
     pool: IpPool,
@@ -248,7 +254,9 @@ export class PoolCache {
     return this.#entries.get(poolName)?.isEstimate ?? false;
   }
 
-  /** Returns the pool with those of its subnet and space whose ranges overlap its own, directly or through other pools. */
+  /**
+   * Returns the pool with those of its subnet and space whose ranges overlap its own, directly or through other pools.
+   */
   neighboursOf(pool: IpPool): readonly IpPool[] {
     const all = [...this.#entriesAround(pool.spec.addressSpace, pool.spec.subnet.ip)].map((entry) => entry.pool);
     const found = new Set(all.filter(({ name }) => name === pool.name));
@@ -268,7 +276,10 @@ export class PoolCache {
     }
   }
 
-  /** Returns the names of other pools for which addresses of the pool are recorded, as far as {@link noteRecorded} has told. */
+  /**
+   * Returns the names of other pools for which addresses of the pool are recorded, as far as {@link noteRecorded} has
+   * told.
+   */
   otherNamesOf(pool: IpPool): ReadonlySet<string> {
     return this.#entryOf(pool)?.otherNames ?? new Set();
   }
@@ -286,8 +297,8 @@ export class PoolCache {
   }
 
   /**
-   * Finds and reserves a free address; undefined if the pool has none. The search starts at `seed`; in a pool with ascending selection at the
-   * lowest address, unless `randomize`.
+   * Finds and reserves a free address; undefined if the pool has none. The search starts at `seed`; in a pool with
+   * ascending selection at the lowest address, unless `randomize`.
    */
   take(pool: IpPool, seed: number, randomize = false): Ip | undefined {
     const bits = this.#entryOf(pool)?.bits;
@@ -315,7 +326,9 @@ export class PoolCache {
     this.#reservations.delete(key);
   }
 
-  /** An entry that has just been edited may lack a used address that other entries have; theirs keep the mark on cancel. */
+  /**
+   * An entry that has just been edited may lack a used address that other entries have; theirs keep the mark on cancel.
+   */
   #reserve(space: string, ip: Ip): void {
     const key = addressKey(space, ip);
     const marked = [...this.#entriesAround(space, ip)].filter(({ bits }) => bits.claim(ip) === "claimed");
@@ -340,7 +353,10 @@ export class PoolCache {
     return { reserved: this.#reserved, occupied: this.#occupied, siblings: this.#networkOf(pool).pools };
   }
 
-  /** Returns whether the pool can hand the address out: in its ranges, neither excluded, nor reserved, nor a router's or another machine's. */
+  /**
+   * Returns whether the pool can hand the address out: in its ranges, neither excluded, nor reserved, nor a router's
+   * or another machine's.
+   */
   contains(poolName: string, ip: Ip): boolean {
     return this.#entries.get(poolName)?.bits.contains(ip) ?? false;
   }

@@ -1,6 +1,6 @@
 /**
- * The text of a refusal: the candidate pools with the reasons why they were passed over. The pod's owner sees counts and reasons, the node's log
- * names more of them, and `berthctl explain` shows every candidate (passed-over.ts).
+ * The text of a refusal: the candidate pools with the reasons why they were passed over. The pod's owner sees counts
+ * and reasons, the node's log names more of them, and `berthctl explain` shows every candidate (passed-over.ts).
  */
 import { ErrorCode } from "../cni/error.ts";
 import { type Candidate, type FamilyDemand, familyName, type NicDemand } from "./model.ts";
@@ -13,7 +13,10 @@ export const MAX_DETAIL_LINES = 40;
 /** Reasons found by the search for an address, by pool name. */
 type Shortages = ReadonlyMap<string, string>;
 
-/** Returns one line per NIC, family and candidate for the node's administrator, in the order in which they were considered. */
+/**
+ * Returns one line per NIC, family and candidate for the node's administrator, in the order in which they were
+ * considered.
+ */
 export function describeDemand(nic: NicDemand, shortages: Shortages): string {
   const lines = nic.families.flatMap(({ family, candidates, generated }) => {
     const what = `${nic.ifName} ${familyName(family)}`;

@@ -40,7 +40,8 @@ export function findPoolOfRequested(poolCache: PoolCache, nic: NicDemand, ip: Ip
 }
 
 /**
- * Returns all requested addresses with their pools. Throws CniError 100 or 7 if no pool can hand one out, PoolShortage if the pool has not been generated yet.
+ * Returns all requested addresses with their pools. Throws CniError 100 or 7 if no pool can hand one out,
+ * PoolShortage if the pool has not been generated yet.
  */
 export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested: readonly RequestedIp[]): Picked[] {
   const byFamily = new Map<Family, Ip>();
@@ -53,7 +54,7 @@ export function assignRequested(poolCache: PoolCache, nic: NicDemand, requested:
     byFamily.set(ip.family, ip);
     const demand = nic.families.find(({ family }) => family === ip.family);
     if (demand?.generated !== undefined && demand.candidates.length === 0) throw noPoolMatches([nic], nic, demand);
-    // What the coordinator refused before it may accept now, and there is no other address to try.
+    // The coordinator may accept now an address that it refused before, and there is no other address to try.
     const found = findPoolOfRequested(poolCache, { ...nic, refused: [] }, ip);
     if (found.kind === "none") {
       const [text, forLog] = [found.reason, found.forLog].map((reason) => `${formatIp(ip)}: ${reason}`);

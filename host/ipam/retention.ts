@@ -68,7 +68,10 @@ export function workloadOfClaim({ namespace, name, uid }: IpamClaim): Workload {
   return { kind: "IPAMClaim", namespace, name, uid, member: name };
 }
 
-/** Returns the names of the IPAMClaims to which the pod's NICs refer, by interface, for the NICs whose addresses a request for `ifName` claims. */
+/**
+ * Returns the names of the IPAMClaims to which the pod's NICs refer, by interface, for the NICs whose addresses a
+ * request for `ifName` claims.
+ */
 export function claimsOf(annotations: PodAnnotations, firstNic: string, ifName: string): ReadonlyMap<string, string> {
   const { defaultNetwork, networks = [] } = annotations;
   const claims = [defaultNetwork?.claim, ...networks.map(({ claim }) => claim)];

@@ -36,7 +36,10 @@ interface NamedPools {
 interface Offer {
   readonly pools: PoolsByName;
   readonly refused: ReadonlyMap<string, string>;
-  /** Results cached during this selection: a tenant may repeat a pattern for many NICs, and each match compares all pools. */
+  /**
+   * Results cached during this selection: a tenant may repeat a pattern for many NICs, and each match compares all
+   * pools.
+   */
   readonly known: Known;
 }
 
@@ -47,13 +50,13 @@ interface Known {
   readonly matches: Map<string, readonly Candidate[]>;
   /** By family and list of names. */
   readonly lists: Map<string, readonly Candidate[]>;
-  /** What patterns found, by family and name: patterns of one annotation may all match the same pools. */
+  /** The pools that patterns found, by family and name: patterns of one annotation may all match the same pools. */
   readonly matched: Map<string, Candidate>;
 }
 
 /**
- * Chooses the candidates; `refused` has the reasons of existing pools that cannot be used. Throws CniError 100 if no rule names a pool, 102 if an
- * annotation cannot be followed.
+ * Chooses the candidates; `refused` has the reasons of existing pools that cannot be used. Throws CniError 100 if no
+ * rule names a pool, 102 if an annotation cannot be followed.
  */
 export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer["refused"] = new Map()): Selection {
   const known: Known = { names: new Map(), matches: new Map(), lists: new Map(), matched: new Map() };
@@ -69,7 +72,9 @@ export function selectPools(subject: Subject, pools: PoolsByName, refused: Offer
   return { nics, warnings };
 }
 
-/** Returns the pools that were generated for the pod's workload, and no others; undefined if the pod names no Subnets. */
+/**
+ * Returns the pools that were generated for the pod's workload, and no others; undefined if the pod names no Subnets.
+ */
 function selectGenerated(subject: Subject, offer: Offer, warnings: string[]): NicDemand[] | undefined {
   const { subnet, subnets } = subject.pod?.annotations ?? {};
   if (subnet === undefined && subnets === undefined) return undefined;

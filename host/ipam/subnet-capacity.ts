@@ -1,4 +1,7 @@
-/** Whether generated pools have as many addresses as they should: for the decision to wait, and for error texts (docs/subnets.md). */
+/**
+ * Whether generated pools have as many addresses as they should: for the decision to wait, and for error texts
+ * (docs/subnets.md).
+ */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { sizeOf, spansOf } from "../core/spans.ts";
 import type { Family } from "../net/ip.ts";
@@ -27,7 +30,10 @@ interface ShortageFacts {
   readonly forLog: string;
 }
 
-/** Returns `has 3 of 10 addresses wanted (9 replicas and 1 more)` with the reason if it is known; undefined for a pool made by hand. */
+/**
+ * Returns `has 3 of 10 addresses wanted (9 replicas and 1 more)` with the reason if it is known; undefined for a pool
+ * made by hand.
+ */
 export function describeSupply(pool: IpPool): string | undefined {
   const { generated } = pool.spec;
   if (generated === undefined) return undefined;
@@ -42,7 +48,9 @@ export function describeAbsence({ application, request: { subnets } }: Generated
   return `no pool has been generated for ${describePoolOwner(application)} out of Subnet ${names} yet`;
 }
 
-/** Returns whether one of the pools has fewer addresses than wanted, and no reason is known why it would not get them. */
+/**
+ * Returns whether one of the pools has fewer addresses than wanted, and no reason is known why it would not get them.
+ */
 export function isGrowing(demand: FamilyDemand): boolean {
   return poolsOf(demand).some((pool) => pool.shortfall === undefined && !isSupplied(pool));
 }
@@ -62,8 +70,8 @@ export type SubnetState =
   | { readonly kind: "unseen"; readonly why: string };
 
 /**
- * Returns the error of an ADD whose wait for generated pools has ended: code 11 while more addresses may come, else the shortage as it is (101 if all
- * addresses are in use or none can be added, 100 if every pool refuses the NIC).
+ * Returns the error of an ADD whose wait for generated pools has ended: code 11 while more addresses may come, else
+ * the shortage as it is (101 if all addresses are in use or none can be added, 100 if every pool refuses the NIC).
  */
 export function refuseUnsupplied(shortage: PoolShortage, waitedMs: number, status: SubnetState | undefined): CniError {
   const { demand, details, forLog, message } = shortage;
@@ -74,7 +82,10 @@ export function refuseUnsupplied(shortage: PoolShortage, waitedMs: number, statu
   return new CniError(ErrorCode.TryAgainLater, text, { details, forLog: `${forLog}: ${why}` });
 }
 
-/** Returns why there may be no pool for the demand, from the state of its first Subnet; `status` is undefined if it was not read. */
+/**
+ * Returns why there may be no pool for the demand, from the state of its first Subnet; `status` is undefined if it
+ * was not read.
+ */
 export function describeObstacle({ family, generated }: FamilyDemand, status: SubnetState | undefined): string {
   const subnet = `Subnet "${generated?.request.subnets[0]}"`;
   if (status === undefined || status.kind === "unseen") return status?.why ?? `${subnet} was not read`;

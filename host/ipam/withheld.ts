@@ -6,15 +6,15 @@ import type { IpPool } from "../resources/ip-pool.ts";
 import type { OccupiedIp } from "../resources/occupied-ips.ts";
 import type { NicDemand } from "./model.ts";
 
-/** What the NIC's main plugin is: its type, and its own keys. */
+/** The NIC's main plugin: its type, and its own keys. */
 interface MainPlugin {
   readonly type: string;
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Returns whether the main plugin gives itself an address where the result names no gateway: `bridge` as gateway takes the first one after the
- * network's (`calcGatewayIP` of the reference plugin).
+ * Returns whether the main plugin gives itself an address where the result names no gateway: `bridge` as gateway
+ * takes the first one after the network's (`calcGatewayIP` of the reference plugin).
  */
 export function takesFirstAddress({ type, raw }: MainPlugin): boolean {
   return type === "bridge" && (raw.isGateway === true || raw.isDefaultGateway === true);

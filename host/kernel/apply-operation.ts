@@ -1,6 +1,6 @@
 /**
- * Applies one operation to the kernel, synchronously: the process does nothing else between two operations. The deletion of a
- * veth, which takes milliseconds, is in link-remover.ts.
+ * Applies one operation to the kernel, synchronously: the process does nothing else between two operations. The
+ * deletion of a veth, which takes milliseconds, is in link-remover.ts.
  * Effects: those of the open namespaces.
  */
 import { invariant } from "../lib/invariant.ts";
@@ -58,7 +58,9 @@ function changeFrom({ master, ...settings }: LinkSettings, indexOf: IndexOf): Li
   return { ...settings, master: master === "" ? 0 : requireLink(indexOf(master), master) };
 }
 
-/** Changes the link. When its MAC changes, the kernel drops all of its neighbours; the permanent ones are added again. */
+/**
+ * Changes the link. When its MAC changes, the kernel drops all of its neighbours; the permanent ones are added again.
+ */
 function setKeepingNeighbours(route: Conversation, index: number, settings: LinkChange): void {
   const known = settings.mac === undefined ? [] : listNeighbours(route, index).map(neighbourOf);
   const fixed = known.filter((one) => one !== undefined && (one.state & NUD_PERMANENT) !== 0);
@@ -85,7 +87,10 @@ function routesBeside(beside: RouteRank | undefined, listed: ListedRoutes): Requ
   };
 }
 
-/** Adds or removes the object. Adding fails without the link; removing succeeds, since the object was deleted with its link. */
+/**
+ * Adds or removes the object. Adding fails without the link; removing succeeds, since the object was deleted with its
+ * link.
+ */
 function change<T>(
   kind: Operation["kind"],
   { route }: NamespaceSource,
@@ -110,8 +115,8 @@ const RP_FILTER = /^ipv4\/conf\/([^/]+)\/rp_filter$/;
 const ADDRESS_GENERATION = /^ipv6\/conf\/([^/]+)\/addr_gen_mode$/;
 
 /**
- * Returns the change of a link that is the same as setting the sysctl, and the link's name; undefined if there is none. It needs no
- * visit of the namespace.
+ * Returns the change of a link that is the same as setting the sysctl, and the link's name; undefined if there is
+ * none. It needs no visit of the namespace.
  */
 function linkChangeFrom(
   key: string,
@@ -127,8 +132,8 @@ function linkChangeFrom(
 type FindIndex = (place: Place, link: string) => number | undefined;
 
 /**
- * Returns the one rtnetlink request that the operation consists of, with the namespace it is sent to; undefined if it takes more
- * than one, or another way. Throws NetlinkError if its link does not exist.
+ * Returns the one rtnetlink request that the operation consists of, with the namespace it is sent to; undefined if it
+ * takes more than one, or another way. Throws NetlinkError if its link does not exist.
  */
 export function requestOf(
   operation: Operation,
@@ -173,8 +178,8 @@ export function requestOf(
 }
 
 /**
- * Applies the operation. Deleting an absent object succeeds; adding an existing one is an error. Must not be called for the
- * deletion of a veth. Throws NetlinkError or SysctlError; see {@link isGone}.
+ * Applies the operation. Deleting an absent object succeeds; adding an existing one is an error. Must not be called
+ * for the deletion of a veth. Throws NetlinkError or SysctlError; see {@link isGone}.
  */
 export function applyOperation(operation: Operation, namespaces: Namespaces, state: ListedState = new Map()): void {
   const { kind } = operation;

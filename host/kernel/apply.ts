@@ -1,6 +1,6 @@
 /**
- * Applies planned operations in order, or undoes those it has applied: the last step of observe, plan, diff, apply. Changes that
- * other processes make meanwhile are left alone: only what was done here is undone.
+ * Applies planned operations in order, or undoes those it has applied: the last step of observe, plan, diff, apply.
+ * Changes that other processes make meanwhile are left alone: only what was done here is undone.
  * Effects: those of the open namespaces and of the link remover.
  */
 import { messageOf } from "../lib/describe.ts";
@@ -17,7 +17,7 @@ import { findLink } from "./netlink/link/requests.ts";
 import { type Failure, Pipeline } from "./pipeline.ts";
 
 export interface ApplyOptions {
-  /** Deletes links of the host's namespace. Absent: no plan of the caller deletes a veth. */
+  /** Deletes links of the host's namespace. Default: no plan of the caller deletes a veth. */
   readonly remover?: LinkDeleter | undefined;
   /** Called before each operation (`kernel.apply`) and before each that is undone (`kernel.undo`). */
   readonly faults?: Faults | undefined;
@@ -39,8 +39,8 @@ export class ApplyError extends Error {
 }
 
 /**
- * Deletes the pair from the host's end; resolves when the remover has done so. A link of that name that is not a veth is not Berth's:
- * throws.
+ * Deletes the pair from the host's end; resolves when the remover has done so. A link of that name that is not a veth
+ * is not Berth's: throws.
  */
 async function deleteVeth(name: string, namespaces: Namespaces, remover: LinkDeleter | undefined): Promise<void> {
   const message = findLink(namespaces.host.route, name);
@@ -90,8 +90,8 @@ async function undo(inverses: readonly Operation[], namespaces: Namespaces, opti
 }
 
 /**
- * Returns the inverse of an operation that failed but may have had effects: the kernel applies a link's settings one by one, and
- * the first may be set when the second fails.
+ * Returns the inverse of an operation that failed but may have had effects: the kernel applies a link's settings one
+ * by one, and the first may be set when the second fails.
  */
 function inverseOfFailure({ operation, effect }: Failure): Operation[] {
   const isSettings = operation.kind === "set-link" || operation.kind === "set-bond";
@@ -100,7 +100,10 @@ function inverseOfFailure({ operation, effect }: Failure): Operation[] {
   return inverse === undefined ? [] : [inverse];
 }
 
-/** Undoes operations, the last one first, as many as possible. Returns those that could not be undone and why; normally none. */
+/**
+ * Undoes operations, the last one first, as many as possible. Returns those that could not be undone and why;
+ * normally none.
+ */
 export function undoOperations(
   operations: readonly Operation[],
   namespaces: Namespaces,
@@ -110,8 +113,8 @@ export function undoOperations(
 }
 
 /**
- * Applies one operation behind those of the pipeline, or adds it to them. Nothing is done if one of those has failed, which is
- * found out here. Everything except for a veth's deletion is done when this returns.
+ * Applies one operation behind those of the pipeline, or adds it to them. Nothing is done if one of those has failed,
+ * which is found out here. Everything except for a veth's deletion is done when this returns.
  */
 function advance(
   operation: Operation,
@@ -133,7 +136,10 @@ function advance(
   return ending?.then(() => void pipeline.applied.push(operation));
 }
 
-/** Applies the operations in order. If one fails, undoes those before it, the last one first, and throws {@link ApplyError}. */
+/**
+ * Applies the operations in order. If one fails, undoes those before it, the last one first, and throws {@link
+ * ApplyError}.
+ */
 export async function applyOperations(
   operations: readonly Operation[],
   namespaces: Namespaces,

@@ -102,9 +102,9 @@ export function setBond(route: Conversation, name: string, settings: BondSetting
 }
 
 /**
- * Tests whether the link, which is up, could join the bond. The kernel refuses a link that is in use, also by macvlans of pods,
- * before it refuses one that is up (drivers/net/bonding/bond_main.c, `bond_enslave`). Throws NetlinkError unless being up is the
- * only reason.
+ * Tests whether the link, which is up, could join the bond. The kernel refuses a link that is in use, also by
+ * macvlans of pods, before it refuses one that is up (drivers/net/bonding/bond_main.c, `bond_enslave`). Throws
+ * NetlinkError unless being up is the only reason.
  */
 export function tryMember(route: Conversation, name: string, bond: string): void {
   const [index, master] = [indexOf(route, name), indexOf(route, bond)];

@@ -1,6 +1,7 @@
 /**
- * Tells whether a directory may have changed since the last look at it, by one system call: the kernel notes each change in an inotify instance before the
- * call that made it returns (inotify(7)), so nothing is waited for, and no change is missed that was complete before the question.
+ * Tells whether a directory may have changed since the last look at it, by one system call: the kernel notes each
+ * change in an inotify instance before the call that made it returns (inotify(7)), so nothing is waited for, and no
+ * change is missed that was complete before the question.
  * Effects: one inotify instance for the process, with a watch per directory.
  */
 import { EAGAIN } from "./errno.ts";
@@ -16,8 +17,8 @@ const CHANGES =
   IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF;
 
 /**
- * How long a directory is not looked at without a notice: milliseconds. Nothing notes that another directory is mounted at the path, that one above
- * it is renamed, or that a file changes under a name elsewhere.
+ * Longest time between two looks at a directory without a notice: milliseconds. Nothing notes that another directory
+ * is mounted at the path, that one above it is renamed, or that a file changes under a name elsewhere.
  */
 export const LOOK_ANYWAY_MS = 1_000;
 
@@ -40,7 +41,7 @@ class Instance {
   /** Watches what is at the path now. Returns the number of the watch; undefined if that is impossible. */
   watch(path: string, asker: DirectoryNotices): number | undefined {
     if (this.#fd < 0) return undefined;
-    // What happened before is no news to this asker.
+    // Earlier changes are not reported to this asker.
     this.read();
     const watch = this.#native.inotifyAddWatch(this.#fd, path, CHANGES | IN_ONLYDIR);
     if (watch < 0) return undefined;
@@ -101,8 +102,8 @@ export class DirectoryNotices {
   }
 
   /**
-   * Returns false if nothing was made, written, renamed or removed in the directory since the call before, which returned true or false. After true the
-   * caller looks for itself, and what changes meanwhile is noticed.
+   * Returns false if nothing was made, written, renamed or removed in the directory since the call before, which
+   * returned true or false. After true the caller looks for itself, and what changes meanwhile is noticed.
    */
   mayHaveChanged(): boolean {
     if (this.#watch !== undefined) this.#instance.read();

@@ -1,6 +1,6 @@
 /**
- * The names of a namespace's links, read without the kernel's lock on all links: netlink's list waits for it while another link is
- * deleted.
+ * The names of a namespace's links, read without the kernel's lock on all links: netlink's list waits for it while
+ * another link is deleted.
  * Effects: a file below /proc; the calling thread is in the namespace meanwhile.
  */
 import { closeSync, openSync, readSync } from "node:fs";
@@ -13,8 +13,8 @@ const DEVICES = "/proc/thread-self/net/dev";
 const page = Buffer.alloc(4_096);
 
 /**
- * Returns the names of the first links, two dozen at least if there are as many: a pod may have thousands. Throws NetnsError if the
- * namespace cannot be entered.
+ * Returns the names of the first links, two dozen at least if there are as many: a pod may have thousands. Throws
+ * NetnsError if the namespace cannot be entered.
  */
 export function readFirstLinkNames(netns: NetnsHandle, native: Native = loadNative()): string[] {
   const text = withNetns(netns, readPage, native);

@@ -1,29 +1,30 @@
 /**
- * Deletes links in a thread of its own: deleting a veth blocks its caller in the kernel for 11 to 19 ms, while the event loop has
- * probes to answer.
+ * Deletes links in a thread of its own: deleting a veth blocks its caller in the kernel for 11 to 19 ms, while the
+ * event loop has probes to answer.
  * Effects: a thread with one netlink socket, from the first deletion on.
  */
 import { Worker } from "node:worker_threads";
 import type { RemovalAnswer, RemovalRequest, RemoverOptions } from "./link-remover-worker.ts";
 
 /**
- * Group (IFLA_GROUP) of links that are being deleted together: the letters "berd", so that no other software uses it by accident.
+ * Group (IFLA_GROUP) of links that are being deleted together: the letters "berd", so that no other software uses it
+ * by accident.
  */
 export const REMOVAL_GROUP = 0x6265_7264;
 
 /** Deletes one link. */
 export interface LinkDeleter {
   /**
-   * Resolves with whether the link was there once it is gone, and with it the other end of a veth. Deleting a link twice is
-   * harmless.
+   * Resolves with whether the link was there once it is gone, and with it the other end of a veth. Deleting a link
+   * twice is harmless.
    */
   removeLink(index: number): Promise<boolean>;
 }
 
 export interface LinkRemover extends LinkDeleter {
   /**
-   * Resolves with whether one of the links was there once all are gone. They share the kernel's waits: sixteen take little
-   * longer than one. Rejects if the kernel refuses one.
+   * Resolves with whether one of the links was there once all are gone. They share the kernel's waits: sixteen take
+   * little longer than one. Rejects if the kernel refuses one.
    */
   removeLinks(indexes: readonly number[]): Promise<boolean>;
   /** Waits for pending deletions and ends the thread. */
@@ -55,7 +56,10 @@ function workerUrl(): URL {
   return new URL(name, import.meta.url);
 }
 
-/** Opens a remover for the namespace at `netnsPath`. Its thread is started by the first deletion, and again after it has died. */
+/**
+ * Opens a remover for the namespace at `netnsPath`. Its thread is started by the first deletion, and again after it
+ * has died.
+ */
 export function openLinkRemover(netnsPath: string): LinkRemover {
   return new WorkerRemover(netnsPath);
 }

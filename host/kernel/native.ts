@@ -13,7 +13,9 @@ export interface Watch {
   readonly [watchBrand]: true;
 }
 
-/** Each function returns a number ≥ 0, or -errno. A TypeError is thrown only for arguments of a wrong type or number. */
+/**
+ * Each function returns a number ≥ 0, or -errno. A TypeError is thrown only for arguments of a wrong type or number.
+ */
 export interface Native {
   socket(domain: number, type: number, protocol: number): number;
   bind(fd: number, address: Uint8Array): number;
@@ -23,9 +25,9 @@ export interface Native {
   /** Returns the number of bytes received. Blocks the thread unless `flags` or the socket say otherwise. */
   recv(fd: number, into: Uint8Array, flags: number): number;
   /**
-   * Sends the request to the kernel over a netlink socket and receives, without waiting, all datagrams that have come: one behind
-   * the other into `into`, each from a multiple of 4, as long as there is room for one of 32,768 bytes. Returns the number of bytes
-   * received; -errno if sending failed, -4096 - errno if receiving did.
+   * Sends the request to the kernel over a netlink socket and receives, without waiting, all datagrams that have
+   * come: one behind the other into `into`, each from a multiple of 4, as long as there is room for one of 32,768
+   * bytes. Returns the number of bytes received; -errno if sending failed, -4096 - errno if receiving did.
    */
   exchange(fd: number, request: Uint8Array, into: Uint8Array): number;
   /** Sends to an address (struct sockaddr_*). */
@@ -36,9 +38,9 @@ export interface Native {
   /** Attaches a classic BPF program: struct sock_filter, eight bytes each. */
   attachFilter(fd: number, program: Uint8Array): number;
   /**
-   * Calls `ready` with 0 each time the event loop finds `fd` readable, or with -errno if an error is pending, which must be read
-   * then, or `ready` is called again at once. Makes `fd` non-blocking and keeps the loop alive. An exception of `ready` is
-   * uncaught. Ends with unwatch, which must come before close.
+   * Calls `ready` with 0 each time the event loop finds `fd` readable, or with -errno if an error is pending, which
+   * must be read then, or `ready` is called again at once. Makes `fd` non-blocking and keeps the loop alive. An
+   * exception of `ready` is uncaught. Ends with unwatch, which must come before close.
    */
   watch(fd: number, ready: (result: number) => void): Watch | number;
   /** Returns -EINVAL for a watch that has ended. */
@@ -88,8 +90,8 @@ function isNative(value: unknown): value is Native {
 }
 
 /**
- * Returns the path of the addon: `native/berth.node` beside a bundle in `dist`, or `dist/native/berth.node` for a source file.
- * `moduleDirectory` is that of the running module.
+ * Returns the path of the addon: `native/berth.node` beside a bundle in `dist`, or `dist/native/berth.node` for a
+ * source file. `moduleDirectory` is that of the running module.
  */
 export function addonPath(moduleDirectory: string = import.meta.dirname): string {
   const isSource = moduleDirectory.endsWith(join("host", "kernel"));

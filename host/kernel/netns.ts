@@ -1,9 +1,10 @@
 /**
  * Network namespaces: their identity, and working inside one.
  *
- * A namespace is a property of a thread, so only synchronous code runs inside: a Promise or a callback continues outside, and
- * work of the thread pool never runs inside.
- * Effects: moves the calling thread to another namespace and back; importing this file starts the threads of libuv's pool.
+ * A namespace is a property of a thread, so only synchronous code runs inside: a Promise or a callback continues
+ * outside, and work of the thread pool never runs inside.
+ * Effects: moves the calling thread to another namespace and back; importing this file starts the threads of libuv's
+ * pool.
  */
 import { access, constants, writeSync } from "node:fs";
 import { invariant } from "../lib/invariant.ts";
@@ -17,8 +18,8 @@ const O_CLOEXEC = 0o2000000;
 const CLONE_NEWNET = 0x40000000;
 
 /**
- * The namespace of the calling thread, which is the node's unless the thread has entered another; /proc/self is that of the main
- * thread.
+ * The namespace of the calling thread, which is the node's unless the thread has entered another; /proc/self is that
+ * of the main thread.
  */
 export const OWN_NETNS = "/proc/thread-self/ns/net";
 
@@ -76,7 +77,10 @@ export function readNetnsIdentity(path: string, native: Native = loadNative()): 
   return netns.identity;
 }
 
-/** Returns whether there is no network namespace at `path` any more. One that cannot be opened for another reason, such as too many open files, is there. */
+/**
+ * Returns whether there is no network namespace at `path` any more. One that cannot be opened for another reason,
+ * such as too many open files, is there.
+ */
 export function isNetnsGone(path: string): boolean {
   try {
     readNetnsIdentity(path);
@@ -87,7 +91,10 @@ export function isNetnsGone(path: string): boolean {
   }
 }
 
-/** Returns whether `path` is the namespace of the calling thread, which CNI_NETNS must not be. Throws {@link NetnsError}. */
+/**
+ * Returns whether `path` is the namespace of the calling thread, which CNI_NETNS must not be. Throws {@link
+ * NetnsError}.
+ */
 export function isOwnNetns(path: string, native: Native = loadNative()): boolean {
   const own = readOwnIdentity(native);
   const other = readNetnsIdentity(path, native);
@@ -109,11 +116,17 @@ export interface NetnsHandle {
   readonly path: string;
 }
 
-/** Descriptor of the namespace that the thread is in: that of the visit under way, else its own, opened at the first visit. */
+/**
+ * Descriptor of the namespace that the thread is in: that of the visit under way, else its own, opened at the first
+ * visit.
+ */
 let here: number | undefined;
 let isVisiting = false;
 
-/** Leaves the namespace, or aborts the process: a thread that stayed in a pod's namespace would serve all other pods there. */
+/**
+ * Leaves the namespace, or aborts the process: a thread that stayed in a pod's namespace would serve all other pods
+ * there.
+ */
 function leave(native: Native, path: string, home: number): void {
   const left = native.setns(home, CLONE_NEWNET);
   if (left === 0) return;
@@ -155,9 +168,9 @@ function visit<T>({ fd, path }: NetnsHandle, work: () => T, native: Native): T {
 }
 
 /**
- * Calls `work` with the calling thread inside the namespace, which is open or is opened by its path, and returns its result. Calls
- * may be nested. Throws {@link NetnsError} if the namespace cannot be entered, and whatever `work` throws. Aborts the process if it
- * cannot be left.
+ * Calls `work` with the calling thread inside the namespace, which is open or is opened by its path, and returns its
+ * result. Calls may be nested. Throws {@link NetnsError} if the namespace cannot be entered, and whatever `work`
+ * throws. Aborts the process if it cannot be left.
  */
 export function withNetns<T>(place: string | NetnsHandle, work: () => T, native: Native = loadNative()): T {
   if (typeof place !== "string") return visit(place, work, native);

@@ -1,7 +1,8 @@
 /**
- * Changes of the node's network by which pods may lose the state that the node has for them. The mirror reports those of rules,
- * routes and links, which it follows anyway; this file those of neighbours, sysctls and nf_tables. Filters in the kernel drop all
- * other notifications, such as each neighbour that a router answers for, and each of 5,000 services that a service proxy writes.
+ * Changes of the node's network by which pods may lose the state that the node has for them. The mirror reports those
+ * of rules, routes and links, which it follows anyway; this file those of neighbours, sysctls and nf_tables. Filters
+ * in the kernel drop all other notifications, such as each neighbour that a router answers for, and each of 5,000
+ * services that a service proxy writes.
  */
 import {
   ACCEPT,
@@ -31,7 +32,10 @@ import type { NetnsHandle } from "./netns.ts";
 
 /** A change that other software may have made. */
 export type NodeChange =
-  /** A rule was deleted: of this protocol (RTPROT_*). `port` is that of the program's socket, often its process ID; 0 for the kernel. */
+  /**
+   * A rule was deleted: of this protocol (RTPROT_*). `port` is that of the program's socket, often its process ID; 0
+   * for the kernel.
+   */
   | { readonly kind: "rule"; readonly protocol: number; readonly port: number }
   /** A route of a table that is mirrored was deleted or replaced, or a neighbour deleted. `link`: index. */
   | { readonly kind: "route" | "neighbour"; readonly link: number | undefined; readonly port: number }
@@ -53,14 +57,23 @@ const TYPE_AT = 4;
 const PORT_AT = 12;
 /** ndm_state of a neighbour message. */
 const STATE_AT = 24;
-/** A netconf message of one setting: header, fixed part, index of the link, value. The kernel reports all settings of a new link in one. */
+/**
+ * A netconf message of one setting: header, fixed part, index of the link, value. The kernel reports all settings of
+ * a new link in one.
+ */
 const ONE_SETTING_BYTES = 36;
 
-/** Returns the number as a program loads it: big-endian, whereas the kernel's messages are little-endian on all processors that Berth is built for. */
+/**
+ * Returns the number as a program loads it: big-endian, whereas the kernel's messages are little-endian on all
+ * processors that Berth is built for.
+ */
 const half = (value: number): number => ((value & 0xff) << 8) | (value >> 8);
 const word = (value: number): number => half(value & 0xffff) * 0x1_0000 + half(value >>> 16);
 
-/** Accepts neighbours that a program has deleted, which fail first (net/core/neighbour.c, neigh_delete), and single settings. */
+/**
+ * Accepts neighbours that a program has deleted, which fail first (net/core/neighbour.c, neigh_delete), and single
+ * settings.
+ */
 function routeFilter(): Uint8Array {
   const neighbour: Instruction[] = [
     [LOAD_WORD, 0, 0, PORT_AT],
@@ -80,7 +93,10 @@ function routeFilter(): Uint8Array {
   ]);
 }
 
-/** Accepts the message that ends the report of a transaction (net/netfilter/nf_tables_api.c, nf_tables_gen_notify), a datagram of its own. */
+/**
+ * Accepts the message that ends the report of a transaction (net/netfilter/nf_tables_api.c, nf_tables_gen_notify), a
+ * datagram of its own.
+ */
 function generationFilter(): Uint8Array {
   return assembleFilter([...requireValue([LOAD_HALF, 0, 0, TYPE_AT], [half(NFT_MSG_NEWGEN)]), ACCEPT]);
 }
@@ -100,15 +116,15 @@ function changeOf(message: ReceivedMessage): NodeChange | undefined {
 }
 
 interface WatchOptions {
-  /** How long further notifications wait after one: milliseconds. */
+  /** Time for which further notifications wait after one: milliseconds. */
   readonly gatherMs: number;
   readonly bufferBytes?: number;
   readonly native?: Native;
 }
 
 /**
- * Calls `listener` for each change of a neighbour, rp_filter or the ruleset from now on. A kernel without nf_tables reports no
- * ruleset. Throws NetlinkError if the kernel refuses a socket.
+ * Calls `listener` for each change of a neighbour, rp_filter or the ruleset from now on. A kernel without nf_tables
+ * reports no ruleset. Throws NetlinkError if the kernel refuses a socket.
  */
 export function watchNodeChanges(
   netns: NetnsHandle,

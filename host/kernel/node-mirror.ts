@@ -1,12 +1,13 @@
 /**
- * The state of the node's namespace that plans of pods need, kept up to date by notifications, so that reading it costs the same
- * with one pod and with hundreds: addresses, rules, gateways, and routing tables that are asked for. Links, neighbours and sysctls
- * are not mirrored; they are read when needed.
+ * The state of the node's namespace that plans of pods need, kept up to date by notifications, so that reading it
+ * costs the same with one pod and with hundreds: addresses, rules, gateways, and routing tables that are asked for.
+ * Links, neighbours and sysctls are not mirrored; they are read when needed.
  *
- * Reading is safe against changes that were made before: the kernel queues the notification of a change before it acknowledges the
- * change, and all queued ones are processed first. What was lost (a full queue), or cannot be replayed, is listed again. A list that
- * does not become stable is used as it is, as if there were no mirror. One exception: a new IPv6 address is reported only when
- * duplicate address detection is over, so the kernel is asked for the addresses that matter ({@link NodeMirror.readFor}).
+ * Reading is safe against changes that were made before: the kernel queues the notification of a change before it
+ * acknowledges the change, and all queued ones are processed first. State whose notifications were lost (a full
+ * queue), or cannot be replayed, is listed again. A list that does not become stable is used as it is, as if there
+ * were no mirror. One exception: a new IPv6 address is reported only when duplicate address detection is over, so the
+ * kernel is asked for the addresses that matter ({@link NodeMirror.readFor}).
  * Effects: two netlink sockets, and a watch on the event loop or a timer, until disposed of.
  */
 import { equalIp, formatIp, type Ip } from "../net/ip.ts";
@@ -55,13 +56,18 @@ import type { NodeChange } from "./node-changes.ts";
 import { detached, RouteMirror } from "./route-mirror.ts";
 import { addressStateOf, ruleStateOf } from "./state-values.ts";
 
-/** Queue of notifications: bytes. Some 300 of a new link fit into the node's default, which many pods at once exceed. */
+/**
+ * Queue of notifications: bytes. Some 300 of a new link fit into the node's default, which many pods at once exceed.
+ */
 const MIRROR_QUEUE_BYTES = 8 * 1024 * 1024;
 
-/** How long notifications wait for each other unless the state is read: milliseconds. A pod's ADD and DEL cause some twenty. */
+/**
+ * Time for which notifications wait for each other unless the state is read: milliseconds. A pod's ADD and DEL cause
+ * some twenty.
+ */
 export const MIRROR_GATHER_MS = 250;
 
-/** How often the state is listed again because it changed meanwhile, before the list is used as it is. */
+/** Number of times that the state is listed again because it changed meanwhile, before the list is used as it is. */
 const MIRROR_ATTEMPTS = 4;
 
 /** linux/rtnetlink.h */
@@ -85,7 +91,7 @@ const NAME_ONLY: ReadonlySet<number> = new Set([IFLA_IFNAME]);
 /** The flags that the notification of a new link reports as changed. */
 const ALL_FLAGS = 0xffff_ffff;
 
-/** What the mirror knows. */
+/** The mirror's state. */
 interface MirroredState {
   /** Without link-local ones of IPv6, which every link has. */
   readonly addresses: readonly AddressState[];
@@ -132,7 +138,7 @@ export class NodeMirror implements Disposable {
   readonly #gatewayLinks = new Set<number>();
   readonly #tables = new Map<number, RouteMirror>();
   readonly #nftTables = new Map<string, CachedTable>();
-  /** How many notifications came. */
+  /** Number of notifications received. */
   #notifications = 0;
 
   /** Throws NetlinkError if the kernel refuses the socket, or NetnsError. */
@@ -198,7 +204,10 @@ export class NodeMirror implements Disposable {
     return this.read();
   }
 
-  /** Returns the routes of the table to these addresses, and all that another protocol than `own` made. Throws NetlinkError. */
+  /**
+   * Returns the routes of the table to these addresses, and all that another protocol than `own` made. Throws
+   * NetlinkError.
+   */
   selectRoutes(table: number, ips: readonly Ip[], own: number): Route[] {
     return this.#readStable(() => this.#freshTable(table).select(ips, own));
   }
@@ -208,7 +217,10 @@ export class NodeMirror implements Disposable {
     return this.#readStable(() => this.#freshTable(table).all());
   }
 
-  /** Returns the table of nf_tables as it is now: it is read again only after a change of the ruleset. Throws NetlinkError. */
+  /**
+   * Returns the table of nf_tables as it is now: it is read again only after a change of the ruleset. Throws
+   * NetlinkError.
+   */
   nftTable(netfilter: Conversation, name: string): NftTable | undefined {
     const known = this.#nftTables.get(name) ?? new CachedTable(name);
     this.#nftTables.set(name, known);
@@ -216,8 +228,8 @@ export class NodeMirror implements Disposable {
   }
 
   /**
-   * Compares the mirror with fresh lists, which it takes over. Returns what differs, `-` for what only the mirror had and `+` for what
-   * it lacked; nothing if changes came meanwhile each time. Throws NetlinkError.
+   * Compares the mirror with fresh lists, which it takes over. Returns what differs, `-` for what only the mirror had
+   * and `+` for what it lacked; nothing if changes came meanwhile each time. Throws NetlinkError.
    */
   verify(): string[] {
     for (let attempt = 0; attempt < MIRROR_ATTEMPTS; attempt++) {

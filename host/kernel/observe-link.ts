@@ -28,8 +28,8 @@ export interface LinkObservation {
 }
 
 /**
- * Returns the link `ifName` of the namespace at `netnsPath`; undefined if there is no such link. Throws NetnsError if there is no
- * such namespace, NetlinkError if the kernel refuses.
+ * Returns the link `ifName` of the namespace at `netnsPath`; undefined if there is no such link. Throws NetnsError if
+ * there is no such namespace, NetlinkError if the kernel refuses.
  */
 export function observeLink(
   netnsPath: string,

@@ -1,6 +1,6 @@
 /**
- * Reads the state of a namespace as plain values: the first step of observe, plan, diff, apply. The query limits what is read, so
- * that observing the namespace of a node with many pods stays cheap.
+ * Reads the state of a namespace as plain values: the first step of observe, plan, diff, apply. The query limits what
+ * is read, so that observing the namespace of a node with many pods stays cheap.
  * Effects: those of the open namespace; the calling thread is in it while sysctls are read.
  */
 import { equalIp, formatIp, type Ip } from "../net/ip.ts";
@@ -27,15 +27,15 @@ import { addressStateOf, linkStateOf, type NameOf, routeStateOf, ruleStateOf } f
 import { readSysctls } from "./sysctl.ts";
 
 /**
- * Which neighbours to read: the one of an address on a link, all of a link, those of an address on any link, or, with neither,
- * all.
+ * Which neighbours to read: the one of an address on a link, all of a link, those of an address on any link, or, with
+ * neither, all.
  */
 interface NeighbourQuery {
   readonly link?: string | undefined;
   readonly ip?: Ip | undefined;
 }
 
-/** What to read. All links are always read. Anything else that is not requested is empty in the result. */
+/** The objects to read. All links are always read. Anything else that is not requested is empty in the result. */
 export interface NamespaceQuery {
   /** Addresses of all links, both families. */
   readonly addresses?: boolean | undefined;
@@ -60,7 +60,10 @@ function describeLinks(found: readonly LinkMessage[]): [LinkMessage, LinkState][
   return links.map(([message, link]) => [message, linkStateOf(link, (index) => names.get(index))]);
 }
 
-/** Returns the values in the order of the keys, without absent ones. Only what netlink does not report is read from files. */
+/**
+ * Returns the values in the order of the keys, without absent ones. Only what netlink does not report is read from
+ * files.
+ */
 function observeSysctls(source: NamespaceSource, keys: readonly SysctlKey[], links: Links): SysctlValues {
   const present = keys.filter((key) => isPresent(key, links));
   if (present.length === 0) return new Map();
@@ -164,9 +167,9 @@ function nameNeighbours(
 }
 
 /**
- * Reads the state that `query` asks for. The parts are read one after the other, so a concurrent change may show in one and not
- * in another; objects of a link that came or went meanwhile are left out.
- * Throws NetlinkError if the kernel refuses, SysctlError for a setting that cannot be read.
+ * Reads the state that `query` asks for. The parts are read one after the other, so a concurrent change may show in
+ * one and not in another; objects of a link that came or went meanwhile are left out. Throws NetlinkError if the
+ * kernel refuses, SysctlError for a setting that cannot be read.
  */
 export function observeNamespace(source: NamespaceSource, query: NamespaceQuery): NamespaceState {
   const { route } = source;
@@ -186,14 +189,17 @@ export function observeNamespace(source: NamespaceSource, query: NamespaceQuery)
   };
 }
 
-/** What to read of a node with a mirror. Of its links only these, and those of the routes and neighbours that are found. */
+/**
+ * The objects to read of a node with a mirror. Of its links only these, and those of the routes and neighbours that
+ * are found.
+ */
 interface MirroredQuery {
   /** The node may have one of these: that is found out even if the kernel has not reported it yet. */
   readonly addresses: readonly Ip[];
   readonly linkNames: readonly string[];
   readonly linkIndexes: readonly number[];
   readonly routeTables: readonly number[];
-  /** Of the routes that this protocol (RTPROT_*) made, only those to `addresses` are read; of others all. */
+  /** The protocol (RTPROT_*) of whose routes only those to `addresses` are read; of others all. */
   readonly ownProtocol: number;
   readonly neighbours: readonly NeighbourQuery[];
   readonly sysctls: readonly SysctlKey[];
@@ -217,8 +223,8 @@ function addLinks(route: Conversation, known: Map<number, LinkMessage>, indexes:
 }
 
 /**
- * Reads the node's state with the help of the mirror: its addresses and rules, and routes of its tables. Everything else is read
- * from the kernel. Without link-local addresses of IPv6. Throws as {@link observeNamespace}.
+ * Reads the node's state with the help of the mirror: its addresses and rules, and routes of its tables. Everything
+ * else is read from the kernel. Without link-local addresses of IPv6. Throws as {@link observeNamespace}.
  */
 export function observeMirrored(source: NamespaceSource, mirror: NodeMirror, query: MirroredQuery): NamespaceState {
   const { route } = source;

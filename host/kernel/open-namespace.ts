@@ -1,6 +1,7 @@
 /**
- * An open namespace: a socket for rtnetlink, one for nf_tables if needed, and a path to enter it for sysctls. The original path
- * is resolved once; afterwards everything refers to the same namespace, which lives as long as this is open.
+ * An open namespace: a socket for rtnetlink, one for nf_tables if needed, and a path to enter it for sysctls. The
+ * original path is resolved once; afterwards everything refers to the same namespace, which lives as long as this is
+ * open.
  * Effects: descriptors until disposed of.
  */
 import { EPROTONOSUPPORT } from "./errno.ts";
@@ -12,12 +13,13 @@ import { type NetnsIdentity, openNetns, withNetns } from "./netns.ts";
 import { type MirrorOptions, NodeMirror } from "./node-mirror.ts";
 
 /**
- * Most objects of one kind (routes, rules, addresses, links …) that are read in a pod's namespace. The pod's owner decides how
- * many there are, and all requests of the node wait while they are read. A pod of four NICs may need this many.
+ * Most objects of one kind (routes, rules, addresses, links …) that are read in a pod's namespace. The pod's owner
+ * decides how many there are, and all requests of the node wait while they are read. A pod of four NICs may need this
+ * many.
  */
 export const MAX_POD_ENTRIES = 16_384;
 
-/** What observing and changing a namespace needs. */
+/** The interface for observing and changing a namespace. */
 export interface NamespaceSource {
   /** The original path, for errors. */
   readonly path: string;
@@ -27,8 +29,8 @@ export interface NamespaceSource {
   readonly fd: number;
   readonly route: Conversation;
   /**
-   * The conversation with nf_tables, whose socket is opened at the first access. Throws NetlinkError if the kernel lacks
-   * nf_tables.
+   * The conversation with nf_tables, whose socket is opened at the first access. Throws NetlinkError if the kernel
+   * lacks nf_tables.
    */
   readonly netfilter: Conversation;
 }
@@ -43,20 +45,24 @@ export interface OpenNamespace extends NamespaceSource, Disposable {
 }
 
 /**
- * Opens a pod's namespace, whose contents the pod decides: at most MAX_POD_ENTRIES objects of each kind are read. Both sockets are
- * opened in one visit of it. Throws as {@link openNamespace}.
+ * Opens a pod's namespace, whose contents the pod decides: at most MAX_POD_ENTRIES objects of each kind are read.
+ * Both sockets are opened in one visit of it. Throws as {@link openNamespace}.
  */
 export function openPodNamespace(path: string, native: Native = loadNative()): OpenNamespace {
   return open(path, native, { most: MAX_POD_ENTRIES, withNetfilter: true, closesAside: false });
 }
 
-/** Opens a pod's namespace to delete an nf_tables table in it: closing does not wait until the kernel has freed that. Otherwise as above. */
+/**
+ * Opens a pod's namespace to delete an nf_tables table in it: closing does not wait until the kernel has freed that.
+ * Otherwise as above.
+ */
 export function openPodForCleaning(path: string, native: Native = loadNative()): OpenNamespace {
   return open(path, native, { most: MAX_POD_ENTRIES, withNetfilter: true, closesAside: true });
 }
 
 /**
- * Opens the namespace at `path`. Throws NetnsError if there is no such namespace, NetlinkError if the kernel refuses a socket.
+ * Opens the namespace at `path`. Throws NetnsError if there is no such namespace, NetlinkError if the kernel refuses
+ * a socket.
  */
 export function openNamespace(path: string, native: Native = loadNative()): OpenNamespace {
   return open(path, native, { most: undefined, withNetfilter: false, closesAside: false });

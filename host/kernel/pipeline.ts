@@ -1,6 +1,7 @@
 /**
- * Operations that wait to be sent together. Those that are one request each, all to one namespace, travel in one datagram and are
- * acknowledged together: the kernel executes them in order, each by itself, those behind a refused one as well.
+ * Operations that wait to be sent together. Those that are one request each, all to one namespace, travel in one
+ * datagram and are acknowledged together: the kernel executes them in order, each by itself, those behind a refused
+ * one as well.
  * Effects: those of the open namespaces.
  */
 import type { Operation } from "../plan/operation.ts";
@@ -32,9 +33,9 @@ export class Pipeline {
   readonly #namespaces: Namespaces;
   /** Indexes of links by name, valid until other requests may have run. */
   readonly #indexes: Record<Place, Map<string, number>> = { pod: new Map(), host: new Map() };
-  /** What the kernel said of links when they were looked up, by name; valid as long. */
+  /** The kernel's messages about links that were looked up, by name; valid as long. */
   readonly #messages: Record<Place, Map<string, LinkMessage>> = { pod: new Map(), host: new Map() };
-  /** Where the waiting operations go. */
+  /** The place of the waiting operations. */
   #place: Place = "host";
   #waiting: { readonly operation: Operation; readonly request: Request }[] = [];
   /** In the order in which they were added. */
@@ -46,7 +47,9 @@ export class Pipeline {
     this.#namespaces = namespaces;
   }
 
-  /** Adds the operation if it is one request, and returns whether it is. Throws NetlinkError if its link does not exist. */
+  /**
+   * Adds the operation if it is one request, and returns whether it is. Throws NetlinkError if its link does not exist.
+   */
   add(operation: Operation): boolean {
     if (this.#isInherited(operation)) return true;
     const single = requestOf(operation, this.#namespaces, (place, link) => this.#find(place, link));
@@ -91,9 +94,9 @@ export class Pipeline {
   }
 
   /**
-   * Returns whether a new link has the setting already, from `default` (net/ipv6/addrconf.c, ipv6_add_dev). Setting it again would wait
-   * for the lock on all links, and reading `default` beforehand takes the longer the more namespaces there are (fs/proc/proc_sysctl.c,
-   * proc_sys_compare).
+   * Returns whether a new link has the setting already, from `default` (net/ipv6/addrconf.c, ipv6_add_dev). Setting
+   * it again would wait for the lock on all links, and reading `default` beforehand takes the longer the more
+   * namespaces there are (fs/proc/proc_sysctl.c, proc_sys_compare).
    */
   #isInherited(operation: Operation): boolean {
     if (operation.kind !== "set-sysctl" || operation.from !== undefined) return false;

@@ -1,9 +1,10 @@
 /**
- * The routes of one table as notifications report them. They are replayed as long as they are simple: one route per destination,
- * over one link. Anything else makes the mirror stale, and the table has to be listed again.
+ * The routes of one table as notifications report them. They are replayed as long as they are simple: one route per
+ * destination, over one link. Anything else makes the mirror stale, and the table has to be listed again.
  *
- * The kernel does not report all deletions: with a link that goes down go its IPv4 routes, with an address those that have it as
- * their source, with a next hop object its routes. The mirror follows the first and is stale after the others.
+ * The kernel does not report all deletions: with a link that goes down go its IPv4 routes, with an address those that
+ * have it as their source, with a next hop object its routes. The mirror follows the first and is stale after the
+ * others.
  */
 import { equalIp, type Ip } from "../net/ip.ts";
 import { formatPrefix, wholePrefix } from "../net/prefix.ts";
@@ -31,9 +32,12 @@ export function detached(attributes: readonly Attribute[] = []): Attribute[] {
 export class RouteMirror {
   /** By destination, in the kernel's order. */
   readonly #routes = new Map<string, Route[]>();
-  /** For each route of a link its destination, as a key of the above: a link that goes costs the same with any number of others. */
+  /**
+   * For each route of a link its destination, as a key of the above: a link that goes costs the same with any number
+   * of others.
+   */
   readonly #links = new Map<number, string[]>();
-  /** How many routes each protocol has. */
+  /** Number of routes of each protocol. */
   readonly #protocols = new Map<number, number>();
   #isSimple = true;
   /** The table has to be listed before the mirror is used. */
@@ -88,7 +92,10 @@ export class RouteMirror {
     if (!this.#isSimple) this.isStale = true;
   }
 
-  /** Returns the routes to these addresses alone, and all that another protocol than `own` made. Costs the same with any number of routes. */
+  /**
+   * Returns the routes to these addresses alone, and all that another protocol than `own` made. Costs the same with
+   * any number of routes.
+   */
   select(ips: readonly Ip[], own: number): Route[] {
     if (this.#foreignOf(own) > 0) {
       const isWanted = (ip: Ip): boolean => ips.some((each) => equalIp(each, ip));

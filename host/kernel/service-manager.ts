@@ -1,6 +1,7 @@
 /**
- * Messages to the service manager that started this process (sd_notify(3)): that it is ready, that it stops, and that its event loop still runs. They are
- * datagrams to the socket that NOTIFY_SOCKET names, because Node.js has no datagram sockets of the family AF_UNIX.
+ * Messages to the service manager that started this process (sd_notify(3)): that it is ready, that it stops, and that
+ * its event loop still runs. They are datagrams to the socket that NOTIFY_SOCKET names, because Node.js has no
+ * datagram sockets of the family AF_UNIX.
  */
 import { loadNative, type Native } from "./native.ts";
 import { MSG_DONTWAIT, SOCK_CLOEXEC } from "./netlink/constants.ts";
@@ -16,13 +17,19 @@ const SOCK_DGRAM = 2;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 interface ServiceManager {
-  /** The service is up: units that are ordered after it start now. Begins the messages of the watchdog, if the unit asks for them. */
+  /**
+   * The service is up: units that are ordered after it start now. Begins the messages of the watchdog, if the unit
+   * asks for them.
+   */
   ready(): void;
   /** The service is about to end; the messages of the watchdog end. */
   stopping(): void;
 }
 
-/** Without a service manager the calls do nothing. A message that cannot be sent is dropped: the service works without it. */
+/**
+ * Without a service manager the calls do nothing. A message that cannot be sent is dropped: the service works without
+ * it.
+ */
 export function openServiceManager(environment: Environment, native: () => Native = loadNative): ServiceManager {
   const path = environment.NOTIFY_SOCKET;
   if (path === undefined || !/^[/@]./.test(path)) return { ready: () => {}, stopping: () => {} };
@@ -41,7 +48,10 @@ export function openServiceManager(environment: Environment, native: () => Nativ
   };
 }
 
-/** Returns a third of the time after which the manager takes a silent service for hung; undefined if it does not watch this process. */
+/**
+ * Returns a third of the time after which the manager takes a silent service for hung; undefined if it does not watch
+ * this process.
+ */
 function watchdogMs({ WATCHDOG_USEC: microseconds, WATCHDOG_PID: pid }: Environment): number | undefined {
   if (pid !== undefined && Number(pid) !== process.pid) return undefined;
   const milliseconds = Number(microseconds) / 3_000;
@@ -56,7 +66,10 @@ function openSocket(path: string, native: Native): (message: string) => void {
   };
 }
 
-/** Family in host byte order, path. A leading "@" stands for the NUL of an abstract address, which ends without one. Undefined for a longer path. */
+/**
+ * Family in host byte order, path. A leading "@" stands for the NUL of an abstract address, which ends without one.
+ * Undefined for a longer path.
+ */
 function unixAddress(path: string): Uint8Array | undefined {
   const isAbstract = path.startsWith("@");
   const name = Buffer.from(isAbstract ? `\0${path.slice(1)}` : `${path}\0`);

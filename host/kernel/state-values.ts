@@ -44,7 +44,9 @@ export function linkStateOf(link: Link, nameOf: NameOf): LinkState {
   };
 }
 
-/** `rest` are the attributes without a field of their own. A label equal to the link's name is the default and left out. */
+/**
+ * `rest` are the attributes without a field of their own. A label equal to the link's name is the default and left out.
+ */
 export function addressStateOf(address: Address, nameOf: NameOf, rest: readonly Attribute[]): AddressState | undefined {
   const { link, prefix, peer, scope, flags } = address;
   const name = nameOf(link);

@@ -8,7 +8,8 @@ import { loadNative, type Native } from "./native.ts";
 import { type NetnsHandle, withNetns } from "./netns.ts";
 
 /**
- * A path below `net`. Its parts are separated by slashes since names of links may contain dots: `ipv4/conf/eth0.100/rp_filter`.
+ * A path below `net`. Its parts are separated by slashes since names of links may contain dots:
+ * `ipv4/conf/eth0.100/rp_filter`.
  */
 type SysctlKey = string;
 
@@ -31,7 +32,10 @@ export class SysctlError extends Error {
 
 const EINVAL = 22;
 
-/** The node's directory by another path, for a container whose /proc/sys is read-only. It shows the settings of the reader's namespace there, too. */
+/**
+ * The node's directory by another path, for a container whose /proc/sys is read-only. It shows the settings of the
+ * reader's namespace there, too.
+ */
 const DIRECTORY = process.env.BERTH_SYSCTL_DIR || "/proc/sys/net";
 
 /** Returns whether the kernel has IPv6: it may be started without (`ipv6.disable=1`). In whichever namespace. */
@@ -39,7 +43,9 @@ export function hasIpv6(): boolean {
   return existsSync(`${DIRECTORY}/ipv6`);
 }
 
-/** Returns the path of the file; undefined for an invalid key: one with `..` would lead out of the namespace's settings. */
+/**
+ * Returns the path of the file; undefined for an invalid key: one with `..` would lead out of the namespace's settings.
+ */
 function pathOf(key: SysctlKey): string | undefined {
   const parts = key.split("/");
   const valid = parts.length > 1 && parts.every((part) => part !== "" && part !== "." && part !== "..");
@@ -65,7 +71,8 @@ function access<T>(
 }
 
 /**
- * Returns the values of the settings that exist, without their final newlines, read in one visit of the namespace. Throws {@link SysctlError}, or NetnsError.
+ * Returns the values of the settings that exist, without their final newlines, read in one visit of the namespace.
+ * Throws {@link SysctlError}, or NetnsError.
  */
 export function readSysctls(
   netns: string | NetnsHandle,
@@ -115,7 +122,10 @@ function writeFile(path: string, value: string): void {
   }
 }
 
-/** Sets the settings in their order, in one visit of the namespace; none after one that fails. Throws {@link SysctlError}, or NetnsError. */
+/**
+ * Sets the settings in their order, in one visit of the namespace; none after one that fails. Throws {@link
+ * SysctlError}, or NetnsError.
+ */
 export function writeSysctls(
   netns: string | NetnsHandle,
   values: ReadonlyMap<SysctlKey, string>,

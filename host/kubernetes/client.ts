@@ -20,31 +20,40 @@ import {
 } from "./http/retry.ts";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeCall, type KubeObject, type KubeWatch } from "./kube-api.ts";
 
-/** How long one attempt of any other call may take: milliseconds. A page of 500 objects from a busy server takes longer than one object. */
+/**
+ * Longest time that one attempt of any other call may take: milliseconds. A page of 500 objects from a busy server
+ * takes longer than one object.
+ */
 export const BACKGROUND_ATTEMPT_MS = 10_000;
 
-/** How long a call is retried if its caller sets no limit: milliseconds. Shorter than a runtime waits for a plugin. */
+/**
+ * Time for which a call is retried if its caller sets no limit: milliseconds. Shorter than a runtime waits for a
+ * plugin.
+ */
 const CALL_PATIENCE_MS = 15_000;
 
-/** How long one attempt of a call for a starting pod may take: milliseconds. A dead connection costs this much. */
+/**
+ * Longest time that one attempt of a call for a starting pod may take: milliseconds. A dead connection costs this
+ * much.
+ */
 const POD_ATTEMPT_MS = 5_000;
 
 /**
- * Shortest event of which only what is read is decoded, and after which a watch pauses: bytes. Decoding one of a megabyte takes milliseconds, and so does
- * collecting the garbage.
+ * Shortest event of which only what is read is decoded, and after which a watch pauses: bytes. Decoding one of a
+ * megabyte takes milliseconds, and so does collecting the garbage.
  */
 export const LARGE_EVENT = 65_536;
 
 /**
- * How long a watch pauses after a large event, in multiples of the time that the event took. A tenant with large objects leaves two thirds of the
- * event loop to the ADDs of others.
+ * Pause of a watch after a large event, in multiples of the time that the event took. A tenant with large objects
+ * leaves two thirds of the event loop to the ADDs of others.
  */
 export const LARGE_EVENT_PAUSE = 2;
 
 interface KubeClientOptions extends ExchangeOptions {
   /** Returns a number in [0, 1) that spreads the pauses. */
   readonly random: () => number;
-  /** Absent: over the network. */
+  /** Default: over the network. */
   readonly exchange?: Exchanges | undefined;
 }
 
@@ -96,7 +105,7 @@ class AttemptFailed extends Error {
 interface CallContext {
   readonly operation: string;
   readonly patience: Deadline;
-  /** How long an attempt may take, counted from 0: milliseconds. */
+  /** Returns the longest time of an attempt, counted from 0: milliseconds. */
   readonly attemptMsOf: (attempt: number) => number;
   readonly isOnce: boolean;
 }

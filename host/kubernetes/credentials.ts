@@ -1,6 +1,6 @@
 /**
- * The identity for the API server: its address, the TLS material and the headers of each request. The client library reads service accounts, tokens,
- * certificates and exec plugins; this file decides when they are read again.
+ * The identity for the API server: its address, the TLS material and the headers of each request. The client library
+ * reads service accounts, tokens, certificates and exec plugins; this file decides when they are read again.
  * Effects: reads files; runs exec plugins; loads the library on first use, which costs tens of megabytes of memory.
  */
 
@@ -15,10 +15,12 @@ import { untilAborted } from "../lib/abort.ts";
 import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
 import { loadKubeconfig, loadServiceAccount, type Origin } from "./kubeconfig.ts";
 
-/** How long credentials are used before their files are checked again: milliseconds. */
+/** Time for which credentials are used before their files are checked again: milliseconds. */
 const CREDENTIALS_FRESH_MS = 1_000;
 
-/** How long a kubeconfig's exec plugin may take: milliseconds. A hanging plugin is not started a second time. */
+/**
+ * Longest time that a kubeconfig's exec plugin may take: milliseconds. A hanging plugin is not started a second time.
+ */
 const EXEC_PLUGIN_MS = 20_000;
 
 /** RFC 6750 §2.1, with all visible characters. */
@@ -55,7 +57,10 @@ export interface Credentials {
   readonly problem: string | undefined;
   /** Returns credentials that are at most a second old; the last valid ones if files cannot be read now. */
   current(): Promise<Access>;
-  /** After `used` was refused with 401: reads everything again, unless it has changed since. Returns the same object if nothing has changed. */
+  /**
+   * After `used` was refused with 401: reads everything again, unless it has changed since. Returns the same object
+   * if nothing has changed.
+   */
   refresh(used: Access): Promise<Access>;
 }
 
@@ -77,7 +82,10 @@ export async function loadCredentials(options: CredentialsOptions = {}): Promise
   return credentials;
 }
 
-/** What the files say; valid until one of them changes. The library remembers a plugin's token until that expires. */
+/**
+ * The credentials in the files; valid until one of them changes. The library remembers a plugin's token until that
+ * expires.
+ */
 interface Loaded {
   readonly library: KubeConfig;
   readonly origin: Origin;
@@ -85,7 +93,7 @@ interface Loaded {
   readonly fingerprint: string;
 }
 
-/** What the library puts into a request. */
+/** The library's part of a request. */
 interface Answer {
   readonly headers: Readonly<Record<string, string>>;
   readonly material: Pick<RequestOptions, "ca" | "cert" | "key" | "rejectUnauthorized" | "servername">;
@@ -97,7 +105,7 @@ class CachedCredentials implements Credentials {
   /** The last that gave credentials. */
   #loaded: Loaded | undefined;
   #access: Access | undefined;
-  /** What the endpoint was made of. */
+  /** The parts from which the endpoint was made. */
   #parts: unknown;
   #readAtMs = Number.NEGATIVE_INFINITY;
   #forcedAtMs = Number.NEGATIVE_INFINITY;
@@ -142,7 +150,10 @@ class CachedCredentials implements Credentials {
     return this.#reading;
   }
 
-  /** One read at a time. The last valid content stays in use while nothing better can be read: a file may be half written. */
+  /**
+   * One read at a time. The last valid content stays in use while nothing better can be read: a file may be half
+   * written.
+   */
   async #read(isForced: boolean): Promise<Access> {
     try {
       const loaded = await this.#load(isForced);

@@ -1,6 +1,7 @@
 /**
- * The API server for a dry run: reads are real, and writes are sent with `dryRun=All`, so that the server admits or refuses them and stores nothing.
- * What was written is remembered for later calls on the same object; lists do not show it.
+ * The API server for a dry run: reads are real, and writes are sent with `dryRun=All`, so that the server admits or
+ * refuses them and stores nothing. Written objects are remembered for later calls on the same object; lists do not
+ * show it.
  */
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
 

@@ -1,5 +1,6 @@
 /**
- * Events (events.k8s.io/v1): what `kubectl describe` shows below an object. What repeats is one Event with a count, its series.
+ * Events (events.k8s.io/v1): what `kubectl describe` shows below an object. Repeated events are one Event with a
+ * count, its series.
  * Effects: calls in the background, a few per second at most.
  */
 
@@ -12,10 +13,13 @@ import { collectionPath, EVENTS } from "./paths.ts";
 /** Longest note of an event: bytes. The server refuses longer ones. */
 const MAX_EVENT_NOTE = 1_024;
 
-/** How often the count of an event that repeats is written at most: milliseconds. */
+/** Shortest interval at which the count of an event that repeats is written: milliseconds. */
 export const EVENT_REPEAT_MS = 300_000;
 
-/** How long an event that no longer repeats is remembered: milliseconds. API servers forget events after an hour. */
+/**
+ * Time for which an event that no longer repeats is remembered: milliseconds. API servers forget events after an
+ * hour.
+ */
 export const EVENT_MEMORY_MS = 3_600_000;
 
 /** Time between two events: milliseconds. Events are for people, and must not load the server. */
@@ -25,15 +29,15 @@ export const EVENT_GAP_MS = 300;
 export const MAX_WAITING_EVENTS = 100;
 
 /**
- * Most different notes for one object and reason; further ones count as repetitions of the last. A note with a count or an address is always
- * different.
+ * Most different notes for one object and reason; further ones count as repetitions of the last. A note with a count
+ * or an address is always different.
  */
 export const MAX_NOTES = 4;
 
 /** Most objects and reasons that are remembered to count repeated events. */
 const MAX_REMEMBERED_EVENTS = 1_000;
 
-/** How long sending one event is tried: milliseconds. */
+/** Time for which sending one event is tried: milliseconds. */
 const EVENT_PATIENCE_MS = 5_000;
 
 export interface KubeEvent {
@@ -65,7 +69,10 @@ interface EventsOptions {
 }
 
 export interface Events {
-  /** Returns at once and never throws. The same event is created once and then counted; there are a few per object and reason. */
+  /**
+   * Returns at once and never throws. The same event is created once and then counted; there are a few per object and
+   * reason.
+   */
   emit(event: KubeEvent): void;
   /** Drops queued events. */
   close(): Promise<void>;
@@ -80,7 +87,7 @@ interface Known {
   readonly event: KubeEvent;
   /** The event without its note. */
   readonly subject: string;
-  /** How often it was emitted. */
+  /** Number of times that it was emitted. */
   count: number;
   /** The server has an object of it. */
   isCreated: boolean;

@@ -1,10 +1,11 @@
 /**
  * When to retry a collection that the API server does not know: at once when its kind is installed, else rarely.
  *
- * An optional kind may be installed at any time, and pods that need it start a second later. Retrying every second would be 5,000 requests a second
- * in a cluster of 5,000 nodes, for ever if the kind is never installed. So the one CustomResourceDefinition that would create it is watched by name,
- * with metadata only: an idle watch, and only while the kind is missing. After an event the nodes' retries are spread, since all receive it at the
- * same moment. Kinds without such an object, and servers that refuse the watch, are retried every MISSING_KIND_RETRY_MS.
+ * An optional kind may be installed at any time, and pods that need it start a second later. Retrying every second
+ * would be 5,000 requests a second in a cluster of 5,000 nodes, for ever if the kind is never installed. So the one
+ * CustomResourceDefinition that would create it is watched by name, with metadata only: an idle watch, and only while
+ * the kind is missing. After an event the nodes' retries are spread, since all receive it at the same moment. Kinds
+ * without such an object, and servers that refuse the watch, are retried every MISSING_KIND_RETRY_MS.
  */
 
 import { Latch } from "../lib/latch.ts";
@@ -13,8 +14,8 @@ import { ApiError, type KubeApi, METADATA, type WatchEvent } from "./kube-api.ts
 import { collectionPath, type Resource } from "./paths.ts";
 
 /**
- * Time over which nodes' retries are spread after a kind was installed: milliseconds. Further retries follow after twice that time, four times, and
- * so on.
+ * Time over which nodes' retries are spread after a kind was installed: milliseconds. Further retries follow after
+ * twice that time, four times, and so on.
  */
 export const KIND_RETRY_SPREAD_MS = 500;
 
@@ -23,7 +24,10 @@ const DEFINITIONS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "
 /** Kinds of Kubernetes itself are not installed by a definition. */
 const BUILT_IN = /(?:^|\.)k8s\.io$/;
 
-/** Returns the name of the definition behind `/apis/GROUP/VERSION/PLURAL`, `PLURAL.GROUP`; undefined if there can be none. */
+/**
+ * Returns the name of the definition behind `/apis/GROUP/VERSION/PLURAL`, `PLURAL.GROUP`; undefined if there can be
+ * none.
+ */
 function definitionOf(path: string): string | undefined {
   const [, group, plural] = /^\/apis\/([^/]+)\/[^/]+\/([^/]+)$/.exec(path) ?? [];
   if (group === undefined || !group.includes(".") || BUILT_IN.test(group)) return undefined;
@@ -133,5 +137,8 @@ function isRefusal(error: unknown): boolean {
 /** Retry interval for a collection whose kind is not installed: milliseconds. */
 export const MISSING_KIND_RETRY_MS = 30_000;
 
-/** Shortest life of a watch: seconds. The server ends it after a random time up to twice as long, so that agents do not reconnect all at once. */
+/**
+ * Shortest life of a watch: seconds. The server ends it after a random time up to twice as long, so that agents do
+ * not reconnect all at once.
+ */
 export const WATCH_LIFE_S = 300;

@@ -8,7 +8,10 @@ export type KubeObject = Readonly<Record<string, unknown>>;
 /** Priority of a call: calls for starting pods go first. */
 export type Lane = "pod" | "background";
 
-/** `accept` for metadata only, of an object or of the events of a watch. A server that does not support it sends everything. */
+/**
+ * `accept` for metadata only, of an object or of the events of a watch. A server that does not support it sends
+ * everything.
+ */
 export const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /** The same of a list. */
@@ -27,11 +30,12 @@ export interface KubeCall {
   readonly accept?: string | undefined;
   /** Default "background". */
   readonly lane?: Lane;
-  /** How long the call is retried: milliseconds. Default `CALL_PATIENCE_MS`. 0: one attempt. */
+  /** Time for which the call is retried: milliseconds. Default `CALL_PATIENCE_MS`. 0: one attempt. */
   readonly patienceMs?: number;
   /**
-   * How long the first attempt may take, each later one twice as long as the one before, up to what the lane allows: milliseconds. Default: what the lane
-   * allows. For reads whose answers are small: one that is lost then costs little, and a slow server is still heard.
+   * Longest time of the first attempt; each later one may take twice as long as the one before, up to the lane's
+   * limit: milliseconds. Default: the lane's limit. For reads whose answers are small: one that is lost then costs
+   * little, and a slow server is still heard.
    */
   readonly attemptMs?: number;
   /** Called when an attempt had no answer: it may still be carried out, even after a later one was answered. */
@@ -42,15 +46,17 @@ export interface KubeCall {
 
 export interface KubeApi {
   /**
-   * Returns the decoded answer of a 2xx. Retries transient failures with a growing, jittered pause: no connection, a broken connection, no answer in
-   * time, 429 and 5xx (`Retry-After` is honoured). So **a POST may have been carried out although a later attempt is answered with 409**: callers that
-   * create must compare the existing object. Rejects with ApiError for a final answer, with ApiUnavailable when the patience is over, and with the
-   * signal's reason.
+   * Returns the decoded answer of a 2xx. Retries transient failures with a growing, jittered pause: no connection, a
+   * broken connection, no answer in time, 429 and 5xx (`Retry-After` is honoured). So **a POST may have been carried
+   * out although a later attempt is answered with 409**: callers that create must compare the existing object.
+   * Rejects with ApiError for a final answer, with ApiUnavailable when the patience is over, and with the signal's
+   * reason.
    */
   call(call: KubeCall): Promise<KubeObject>;
   /**
-   * Opens a watch: `onEvent` gets each event in order, `onBytes` the number of bytes received. Resolves when the server ends it; rejects with
-   * ApiError (410 and the like, also as an event of type ERROR) or ApiUnavailable, and with the signal's reason.
+   * Opens a watch: `onEvent` gets each event in order, `onBytes` the number of bytes received. Resolves when the
+   * server ends it; rejects with ApiError (410 and the like, also as an event of type ERROR) or ApiUnavailable, and
+   * with the signal's reason.
    */
   watch(watch: KubeWatch): Promise<void>;
   close(): Promise<void>;
@@ -58,7 +64,7 @@ export interface KubeApi {
 
 export interface KubeWatch {
   readonly path: string;
-  /** What is read of the objects. The rest of a large one may be left out. Default: all. */
+  /** The parts of the objects that are read. The rest of a large one may be left out. Default: all. */
   readonly reads?: Part | undefined;
   readonly query: Readonly<Record<string, string | number | boolean | undefined>>;
   /** Default `application/json`. */

@@ -1,6 +1,7 @@
 /**
- * Loads a kubeconfig, or a pod's service account, into the client library. Here is only what the library lacks: errors that name file and field and never
- * show secrets, files that are merged as kubectl merges them, and `tokenFile`.
+ * Loads a kubeconfig, or a pod's service account, into the client library. Here is only what the library lacks:
+ * errors that name file and field and never show secrets, files that are merged as kubectl merges them, and
+ * `tokenFile`.
  */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -13,7 +14,7 @@ import { parseYaml } from "../config/yaml.ts";
 import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
 import { orAbsent } from "../lib/schema.ts";
 
-/** What was loaded. */
+/** The loaded value. */
 export interface Origin {
   /** `file "/etc/berth/kubeconfig"`, for errors. */
   readonly source: string;
@@ -39,7 +40,7 @@ const execSchema = z.looseObject({
 const named = <K extends string, S extends z.ZodType>(key: K, schema: S) =>
   orAbsent(z.array(z.looseObject({ name: z.string(), [key]: schema } as { name: z.ZodString } & Record<K, S>)));
 
-/** Of a file in this directory, to which its paths are relative. */
+/** Returns the schema of a file in this directory, to which its paths are relative. */
 function schemaIn(directory: string) {
   const path = text.transform((value) => (value === undefined ? undefined : resolve(directory, value)));
   const cluster = z.looseObject({
@@ -76,8 +77,9 @@ interface Place {
 }
 
 /**
- * Several files are merged as kubectl merges those of the variable KUBECONFIG: the first one that has a name decides, and missing files do not matter.
- * `chosen` is a context in place of the current one. Throws ConfigError for a file that cannot be read, a field that is wrong and a name that is not there.
+ * Several files are merged as kubectl merges those of the variable KUBECONFIG: the first one that has a name decides,
+ * and missing files do not matter. `chosen` is a context in place of the current one. Throws ConfigError for a file
+ * that cannot be read, a field that is wrong and a name that is not there.
  */
 export async function loadKubeconfig(
   library: KubeConfig,

@@ -23,8 +23,8 @@ const pageSchema = z.object({
 });
 
 /**
- * Consistent: the server answers as of a moment after the call. Rejects as `KubeApi.call` does; with 410 if the later pages have been compacted
- * away, and the list has to start again.
+ * Consistent: the server answers as of a moment after the call. Rejects as `KubeApi.call` does; with 410 if the later
+ * pages have been compacted away, and the list has to start again.
  */
 export async function* listPages(api: KubeApi, { query, ...call }: ListCall): AsyncGenerator<Page> {
   let next: string | undefined;

@@ -1,4 +1,6 @@
-/** The map of a reflector: decodes objects, reports each change once, and keeps track of objects that cannot be decoded. */
+/**
+ * The map of a reflector: decodes objects, reports each change once, and keeps track of objects that cannot be decoded.
+ */
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 import type { KubeObject } from "./kube-api.ts";
@@ -21,7 +23,10 @@ interface MirrorOptions<T> {
 export class Mirror<T> {
   readonly #options: MirrorOptions<T>;
   readonly #items = new Map<string, T>();
-  /** Resource versions of wanted objects, including those that cannot be decoded, as far as `versionIn` does not tell them; "" if it is forgotten. */
+  /**
+   * Resource versions of wanted objects, including those that cannot be decoded, as far as `versionIn` does not tell
+   * them; "" if it is forgotten.
+   */
   readonly #versions = new Map<string, PackedVersion>();
   readonly #undecodable = new Set<string>();
   /** The reason for each key of `#undecodable`. */
@@ -43,7 +48,10 @@ export class Mirror<T> {
     return [...this.#faults.values()];
   }
 
-  /** Takes an object. Returns its key; undefined for an object that is not wanted. The same version again changes nothing. */
+  /**
+   * Takes an object. Returns its key; undefined for an object that is not wanted. The same version again changes
+   * nothing.
+   */
   set(object: KubeObject): string | undefined {
     const { keyOf, decode, versionIn, log, name } = this.#options;
     const key = keyOf(object);
@@ -106,7 +114,7 @@ export class Mirror<T> {
     return metadata.resourceVersion;
   }
 
-  /** Of all wanted objects. */
+  /** Returns the keys of all wanted objects. */
   *#keys(): Generator<string> {
     yield* this.#items.keys();
     for (const key of this.#versions.keys()) if (!this.#items.has(key)) yield key;

@@ -1,5 +1,6 @@
 /**
- * Paths of the API server. Namespaces and names are encoded here and nowhere else. Berth's own resources are in resources/collections.ts.
+ * Paths of the API server. Namespaces and names are encoded here and nowhere else. Berth's own resources are in
+ * resources/collections.ts.
  */
 
 export interface Resource {

@@ -1,5 +1,6 @@
 /**
- * Mirrors one collection of the API server: a list, then watches from there. The map outlives an outage; `problems` says when it may be out of date.
+ * Mirrors one collection of the API server: a list, then watches from there. The map outlives an outage; `problems`
+ * says when it may be out of date.
  */
 import { Latch } from "../lib/latch.ts";
 import type { Log } from "../lib/log.ts";
@@ -18,11 +19,15 @@ import {
 import { listPages, type Page } from "./list.ts";
 import { type Change, isVersion, Mirror, type PackedVersion } from "./mirror.ts";
 
-/** How long one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be reached, and keeps trying. */
+/**
+ * Time for which one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be
+ * reached, and keeps trying.
+ */
 const LIST_PATIENCE_MS = 10_000;
 
 /**
- * How long a watch may lack a known change after an outage: milliseconds. Then everything is listed: etcd may have been restored from a backup.
+ * Time for which a watch may lack a known change after an outage: milliseconds. Then everything is listed: etcd may
+ * have been restored from a backup.
  */
 const MISSED_CHANGE_MS = 2_000;
 
@@ -33,7 +38,7 @@ export interface ReflectorOptions<T> {
   readonly api: KubeApi;
   /** For problems and logs: `pods of this node`. */
   readonly name: string;
-  /** Of the collection: `/api/v1/pods`. */
+  /** Path of the collection: `/api/v1/pods`. */
   readonly path: string;
   /** `spec.nodeName=n1` */
   readonly fieldSelector?: string | undefined;
@@ -41,12 +46,18 @@ export interface ReflectorOptions<T> {
   readonly labelSelector?: string | undefined;
   /** Requests only the objects' metadata. */
   readonly metadataOnly?: boolean;
-  /** What `decode` reads; default: all. */
+  /** The parts that `decode` reads; default: all. */
   readonly reads?: Part | undefined;
-  /** Throws for an invalid object, whose last valid value then stays. Returns undefined for an object that counts as absent, and costs no memory. */
+  /**
+   * Throws for an invalid object, whose last valid value then stays. Returns undefined for an object that counts as
+   * absent, and costs no memory.
+   */
   readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;
-  /** The version that a value keeps of itself; without it the reflector keeps one for each object, which takes more memory. */
+  /**
+   * The version that a value keeps of itself; without it the reflector keeps one for each object, which takes more
+   * memory.
+   */
   readonly versionIn?: (value: T) => PackedVersion;
   /** Called in order, after `items` has changed. */
   readonly onChange: (change: Change<T>) => void;
@@ -54,7 +65,10 @@ export interface ReflectorOptions<T> {
   readonly onSynced?: () => void;
   /** A collection that the server does not know counts as empty until its kind is installed (kind-arrival.ts). */
   readonly optional?: boolean;
-  /** How often such a collection is retried without an event of its kind: milliseconds. Default MISSING_KIND_RETRY_MS. */
+  /**
+   * Interval at which such a collection is retried without an event of its kind: milliseconds. Default
+   * MISSING_KIND_RETRY_MS.
+   */
   readonly missingKindRetryMs?: number | undefined;
   readonly log: Log;
   /** Returns a number in [0, 1). */
@@ -168,9 +182,9 @@ export class Reflector<T> {
   }
 
   /**
-   * Whether etcd was restored from a backup. The server then accepts a watch from a version that it does not have yet, and is silent until it has
-   * it; or it has overtaken that version, and never reports what was undone. So the newest object is read. If it differs from the known one, the
-   * watch must report that soon.
+   * Whether etcd was restored from a backup. The server then accepts a watch from a version that it does not have
+   * yet, and is silent until it has it; or it has overtaken that version, and never reports what was undone. So the
+   * newest object is read. If it differs from the known one, the watch must report that soon.
    */
   async #hasGoneBack(): Promise<boolean> {
     const newest = this.#mirror.newest();

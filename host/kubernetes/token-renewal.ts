@@ -14,10 +14,13 @@ import { replaceFile } from "../lib/replace-file.ts";
 import { orAbsent } from "../lib/schema.ts";
 import type { KubeApi } from "./kube-api.ts";
 
-/** How often the token's file and age are checked: milliseconds. */
+/** Interval at which the token's file and age are checked: milliseconds. */
 export const TOKEN_CHECK_MS = 30_000;
 
-/** Longest pause after a failed renewal: milliseconds. The first is a second; each is random, up to a limit that doubles. */
+/**
+ * Longest pause after a failed renewal: milliseconds. The first is a second; each is random, up to a limit that
+ * doubles.
+ */
 const TOKEN_RETRY_MAX_MS = 60_000;
 
 /** Shortest lifetime of a token that the API server issues: seconds. */

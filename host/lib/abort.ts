@@ -1,6 +1,6 @@
 /**
- * Returns what `work` returns, or rejects with the signal's reason if that aborts first. The work itself goes on; its failure after the abort is
- * ignored.
+ * Returns what `work` returns, or rejects with the signal's reason if that aborts first. The work itself goes on; its
+ * failure after the abort is ignored.
  */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {
@@ -14,7 +14,9 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** Resolves when `work` has ended, whether it succeeded or not, or after so many milliseconds. The work itself goes on. */
+/**
+ * Resolves when `work` has ended, whether it succeeded or not, or after so many milliseconds. The work itself goes on.
+ */
 export async function waitAtMost(work: Promise<unknown>, milliseconds: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, milliseconds);

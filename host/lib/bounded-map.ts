@@ -1,4 +1,7 @@
-/** A map that forgets the entry set longest ago when it would exceed its limit. `set` counts as new also for a key that is present; `get` does not. */
+/**
+ * A map that forgets the entry set longest ago when it would exceed its limit. `set` counts as new also for a key
+ * that is present; `get` does not.
+ */
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #maxSize: number;
 

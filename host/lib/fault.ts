@@ -1,9 +1,12 @@
 /**
- * Deterministic fault injection: every durable or visible effect of the agent reports here just before (or after) it happens, and a test can
- * make effect number n fail or kill the process. In production every point is a no-op.
+ * Deterministic fault injection: every durable or visible effect of the agent reports here just before (or after) it
+ * happens, and a test can make effect number n fail or kill the process. In production every point is a no-op.
  */
 
-/** Reports that the effect called `point` is about to happen. Throws {@link FaultError} or does not return if the plan chose it. */
+/**
+ * Reports that the effect called `point` is about to happen. Throws {@link FaultError} or does not return if the plan
+ * chose it.
+ */
 export type Faults = (point: string) => void;
 
 export interface FaultPlan {

@@ -1,6 +1,6 @@
 /**
- * Runs `work` for all items, at most `most` at a time. Returns the results in the order of the items. Throws the first error once all started work
- * has ended.
+ * Runs `work` for all items, at most `most` at a time. Returns the results in the order of the items. Throws the
+ * first error once all started work has ended.
  */
 export async function inParallel<T, R>(items: readonly T[], most: number, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];

@@ -1,4 +1,7 @@
-/** Parses JSON that people write. Errors have line and column; a repeated key is an error, while JSON.parse keeps the last value. */
+/**
+ * Parses JSON that people write. Errors have line and column; a repeated key is an error, while JSON.parse keeps the
+ * last value.
+ */
 import { describeValue } from "./describe.ts";
 
 /** Longest part of malformed JSON that an error shows: UTF-16 units. */
@@ -116,7 +119,9 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
 
-/** Returns how many keys the objects of a valid JSON text have, repeated ones included: the colons outside of strings. */
+/**
+ * Returns how many keys the objects of a valid JSON text have, repeated ones included: the colons outside of strings.
+ */
 function countKeys(text: string): number {
   let count = 0;
   let inString = false;

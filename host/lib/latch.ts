@@ -1,6 +1,6 @@
 /**
- * An event that happens once or never and that many callers await. An abandoned wait leaves nothing behind, while a promise keeps a
- * reaction for every caller until it resolves.
+ * An event that happens once or never and that many callers await. An abandoned wait leaves nothing behind, while a
+ * promise keeps a reaction for every caller until it resolves.
  */
 
 interface Waiter {
@@ -27,7 +27,9 @@ export class Latch {
     this.#finish(({ reject }) => reject(reason));
   }
 
-  /** Resolves when the latch opens. Rejects with the reason of `fail`, or with the signal's reason if it aborts first. */
+  /**
+   * Resolves when the latch opens. Rejects with the reason of `fail`, or with the signal's reason if it aborts first.
+   */
   wait(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);

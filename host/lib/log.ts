@@ -1,4 +1,7 @@
-/** The log of an executable: one JSON object per line on stderr, through pino. If the reader stalls, lines are dropped and counted; callers never wait. */
+/**
+ * The log of an executable: one JSON object per line on stderr, through pino. If the reader stalls, lines are dropped
+ * and counted; callers never wait.
+ */
 
 import { writeSync } from "node:fs";
 import pino from "pino";
@@ -8,7 +11,7 @@ export type Log = pino.Logger;
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** How every log of Berth writes its lines: the time in UTC, the level as a word. */
+/** The format of all log lines of Berth: the time in UTC, the level as a word. */
 export const LOG_FORMAT: Pick<pino.LoggerOptions, "timestamp" | "formatters"> = {
   timestamp: pino.stdTimeFunctions.isoTime,
   formatters: { level: (label) => ({ level: label }) },

@@ -1,5 +1,6 @@
 /**
- * Repeats a piece of work in the background: at times that the work itself names, and when it is woken. Runs never overlap.
+ * Repeats a piece of work in the background: at times that the work itself names, and when it is woken. Runs never
+ * overlap.
  */
 import { messageOf } from "./describe.ts";
 import type { Log } from "./log.ts";
@@ -7,14 +8,17 @@ import type { Log } from "./log.ts";
 export interface PeriodicOptions {
   /** A clause for the log and for `problems`: `Draining the spool failed`. */
   readonly failure: string;
-  /** Of the log line. Default: warn. */
+  /** Level of the log line. Default: warn. */
   readonly level?: "warn" | "error";
   /** One run. Returns after how many milliseconds the next one is due; undefined: only `wake` starts another. */
   readonly work: () => Promise<number | undefined>;
-  /** Checked before each run: while it returns false the run is skipped, and due again after `checkMs`. A failure persists meanwhile. */
+  /**
+   * Checked before each run: while it returns false the run is skipped, and due again after `checkMs`. A failure
+   * persists meanwhile.
+   */
   readonly isDue?: () => boolean;
   readonly checkMs?: number;
-  /** How long to wait after a run that failed, for the `failures`th time in succession: milliseconds. */
+  /** Time to wait after a run that failed, for the `failures`th time in succession: milliseconds. */
   readonly retryMs: (failures: number) => number;
   /** Shortest time between the end of a run and the start of the next: milliseconds. Default: 0. */
   readonly restMs?: () => number;

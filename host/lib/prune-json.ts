@@ -1,16 +1,16 @@
 /**
- * Drops the parts of a large JSON text that its reader does not use, before it is parsed. Reading a megabyte byte by byte takes a few milliseconds; parsing it
- * takes ten and more, and leaves as much to be collected.
+ * Drops the parts of a large JSON text that its reader does not use, before it is parsed. Reading a megabyte byte by
+ * byte takes a few milliseconds; parsing it takes ten and more, and leaves as much to be collected.
  */
 
-/** What is read of a value. A value of another type than expected is kept whole, for its decoder to refuse. */
+/** The part of a value that is read. A value of another type than expected is kept whole, for its decoder to refuse. */
 export type Part =
   | "all"
-  /** Of an object: these members, and what is read of each. */
+  /** For an object: the members that are read, and the part of each. */
   | { readonly members: Readonly<Record<string, Part>> }
-  /** Of an object whose members are data: those that are wanted. `at` counts them from 0, wanted or not. */
+  /** For an object whose members are data: selects the members. `at` counts them from 0, wanted or not. */
   | { readonly entries: (key: string, at: number) => boolean }
-  /** Of a list: the items in whose text this occurs. */
+  /** For a list: the items whose text contains this. */
   | { readonly containing: string };
 
 const [QUOTE, COMMA, COLON, OPEN_LIST, ESCAPE, CLOSE_LIST, OPEN, CLOSE, BLANK] = [...'",:[\\]{} '].map((each) =>
@@ -18,8 +18,9 @@ const [QUOTE, COMMA, COLON, OPEN_LIST, ESCAPE, CLOSE_LIST, OPEN, CLOSE, BLANK] =
 ) as [number, number, number, number, number, number, number, number, number];
 
 /**
- * Returns the text without what `part` leaves out; undefined for a text that is not compact (blanks outside of strings) or that ends too soon. What
- * else is malformed remains so, or is left out. Keys are compared as they are written. UTF-8 in and out.
+ * Returns the text without the members that `part` leaves out; undefined for a text that is not compact (blanks
+ * outside of strings) or that ends too soon. Other malformed parts remain so, or are left out. Keys are compared as
+ * they are written. UTF-8 in and out.
  */
 export function pruneJson(text: Buffer, part: Part): Buffer | undefined {
   const pruner = new Pruner(text);
@@ -85,7 +86,10 @@ class Pruner {
     return found < 0 ? this.#text.length : found;
   }
 
-  /** Members or items up to `end`, with the commas that divide those that are kept. `pass` passes one, and returns whether it is kept. */
+  /**
+   * Members or items up to `end`, with the commas that divide those that are kept. `pass` passes one, and returns
+   * whether it is kept.
+   */
   #sequence(end: number, pass: (at: number) => boolean): void {
     const text = this.#text;
     this.#at++;

@@ -5,15 +5,16 @@ import { dirname } from "node:path";
 
 interface Replacement {
   readonly content: Uint8Array | string;
-  /** Whatever the umask. */
+  /** Independent of the umask. */
   readonly mode: number;
   /** Path in the same directory, which must not exist yet. A crash may leave this file. */
   readonly temporary: string;
 }
 
 /**
- * Creates or replaces the file by rename: readers, and a crash or power loss, find the old content or the new one. A program that is being executed goes
- * on with its old content. Rejects with the file system's error, with nothing changed before the rename.
+ * Creates or replaces the file by rename: readers, and a crash or power loss, find the old content or the new one. A
+ * program that is being executed goes on with its old content. Rejects with the file system's error, with nothing
+ * changed before the rename.
  */
 export async function replaceFile(path: string, { content, mode, temporary }: Replacement): Promise<void> {
   const file = await fs.promises.open(temporary, "wx", 0o600);

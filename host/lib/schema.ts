@@ -95,8 +95,8 @@ function mismatchesOf(issue: z.core.$ZodIssue, root: unknown): Mismatch[] {
 }
 
 /**
- * How many values a schema decodes before zod compiles it to a function of its own, which takes longer than to decode a few of them: most schemas decode no more
- * while the agent starts, and while it answers its first calls.
+ * Number of values that a schema decodes before zod compiles it to a function of its own, which takes longer than to
+ * decode a few of them: most schemas decode no more while the agent starts, and while it answers its first calls.
  */
 const INTERPRETED_DECODINGS = 10;
 const decodings = new WeakMap<z.ZodType, number>();
@@ -108,7 +108,10 @@ function isNew(schema: z.ZodType): boolean {
   return true;
 }
 
-/** Returns the decoded value, or the mismatches in the order of the schema. Of many unknown keys only the first are reported. */
+/**
+ * Returns the decoded value, or the mismatches in the order of the schema. Of many unknown keys only the first are
+ * reported.
+ */
 export function decode<S extends z.ZodType>(schema: S, value: unknown): Decoded<z.output<S>> {
   const result = schema.safeParse(value, { error: messageOf, jitless: isNew(schema) });
   if (result.success) return { ok: true, value: result.data };
@@ -142,7 +145,10 @@ export function orAbsent<S extends z.ZodType>(schema: S) {
   return schema.nullish().transform((value) => value ?? undefined);
 }
 
-/** Returns the schema of an object with any keys and text values. Unlike `z.record` it refuses the key `__proto__` instead of dropping it. */
+/**
+ * Returns the schema of an object with any keys and text values. Unlike `z.record` it refuses the key `__proto__`
+ * instead of dropping it.
+ */
 export function textMap() {
   return z
     .unknown()

@@ -1,6 +1,9 @@
 /** Search in lists that are in order. */
 
-/** Returns how many elements are before the searched place. `isBefore` holds for the first ones, and for none behind them. */
+/**
+ * Returns how many elements are before the searched place. `isBefore` holds for the first ones, and for none behind
+ * them.
+ */
 export function countLeading<T>(list: readonly T[], isBefore: (each: T) => boolean): number {
   let low = 0;
   let high = list.length;

@@ -5,7 +5,7 @@ export class SerialQueue {
   #tail: Promise<void> = Promise.resolve();
   #size = 0;
 
-  /** How many jobs run or wait. */
+  /** Number of jobs that run or wait. */
   get size(): number {
     return this.#size;
   }
@@ -31,7 +31,7 @@ export class SerialQueue {
 export class KeyedSerialQueue {
   readonly #queues = new Map<string, SerialQueue>();
 
-  /** How many keys have a job that runs or waits. */
+  /** Number of keys with a job that runs or waits. */
   get size(): number {
     return this.#queues.size;
   }

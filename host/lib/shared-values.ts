@@ -10,7 +10,7 @@ export class SharedValues<T> {
   of(key: string, make: () => T): T {
     const known = this.#values.get(key);
     if (known !== undefined) return known;
-    // Those in use come back with the next object that has them.
+    // Values in use come back with the next object that has them.
     if (this.#values.size >= MAX_SHARED_VALUES) this.#values.clear();
     const value = make();
     this.#values.set(key, value);

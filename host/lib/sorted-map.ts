@@ -1,9 +1,12 @@
 import { countLeading } from "./search.ts";
 
-/** A map in the order of its keys, whatever the order in which they came. A new key, and one that goes, cost a search and a shift. */
+/**
+ * A map in the order of its keys, whatever the order in which they came. A new key, and one that goes, cost a search
+ * and a shift.
+ */
 export class SortedMap<V> extends Map<string, V> {
   readonly #keys: string[] = [];
-  /** In the same order: who looks at all values does not search for each. */
+  /** Values in the order of the keys: a loop over all values does not search for each. */
   readonly #values: V[] = [];
 
   override set(key: string, value: V): this {
@@ -50,7 +53,7 @@ export class SortedMap<V> extends Map<string, V> {
     for (const [key, value] of this.entries()) use(value, key, this);
   }
 
-  /** Where the key stands, or would stand. */
+  /** Returns the place of the key, or the place where it would be inserted. */
   #placeOf(key: string): number {
     return countLeading(this.#keys, (each) => each < key);
   }

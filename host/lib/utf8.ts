@@ -1,6 +1,6 @@
 /**
- * Texts as UTF-8. Nearly all are short names in ASCII, for which a loop takes a tenth of the time of the platform's encoder while the agent serves one pod
- * at a time.
+ * Texts as UTF-8. Nearly all are short names in ASCII, for which a loop takes a tenth of the time of the platform's
+ * encoder while the agent serves one pod at a time.
  */
 const encoder = new TextEncoder();
 

@@ -1,6 +1,7 @@
 /**
- * Who is answered by the servers of metrics and of the address map: the API server reviews the caller's bearer token, and whether its user has a right. For scrapes it is to `get` the path `/metrics`,
- * which is what kube-rbac-proxy asks. Answers are remembered for a while.
+ * Authorizes callers of the servers of metrics and of the address map: the API server reviews the caller's bearer
+ * token, and whether its user has a right. For scrapes it is to `get` the path `/metrics`, which is what
+ * kube-rbac-proxy asks. Answers are remembered for a while.
  */
 import { hash } from "node:crypto";
 import * as z from "zod";
@@ -10,10 +11,10 @@ import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 import { answerJson, type HttpAnswer, isOpen, type ServerSettings } from "./listen.ts";
 
-/** How long a caller that has the right is let in without another review: milliseconds. */
+/** Time for which a caller that has the right is let in without another review: milliseconds. */
 const ALLOWED_MEMORY_MS = 60_000;
 
-/** How long a caller that does not have it is refused without another review: milliseconds. */
+/** Time for which a caller that does not have it is refused without another review: milliseconds. */
 export const REFUSED_MEMORY_MS = 10_000;
 
 /** Most remembered callers of each kind. Refused ones do not push out allowed ones. */
@@ -22,7 +23,7 @@ const MAX_REMEMBERED_CALLERS = 64;
 /** Most reviews at once; further callers are told to come back. A caller can make up tokens as fast as it likes. */
 export const MAX_REVIEWS = 4;
 
-/** How long a review may take: milliseconds. */
+/** Longest time that a review may take: milliseconds. */
 const REVIEW_PATIENCE_MS = 5_000;
 
 /** Longest token that is reviewed: characters. */
@@ -47,14 +48,14 @@ const tokenReview = z.object({
   status: z.object({
     authenticated: z.boolean().default(false),
     user: user.optional(),
-    /** Of those that were asked for, those that the token is for. */
+    /** The requested audiences that the token has. */
     audiences: z.array(z.string()).default([]),
   }),
 });
 
 const accessReview = z.object({ status: z.object({ allowed: z.boolean().default(false) }) });
 
-/** Of a SubjectAccessReview. */
+/** The right in a SubjectAccessReview. */
 export type Right =
   | { readonly nonResourceAttributes: { readonly path: string; readonly verb: string } }
   | {
@@ -72,7 +73,7 @@ interface CallerAccessOptions extends Pick<ServerSettings, "address" | "isInsecu
   /** Monotonic: milliseconds. */
   readonly nowMs: () => number;
   readonly log: Log;
-  /** Of the tokens; undefined: the API server's own. */
+  /** Audience of the tokens; undefined: the API server's own. */
   readonly audience?: string;
 }
 
@@ -88,8 +89,8 @@ export class CallerAccess {
   }
 
   /**
-   * `authorization` is the header of the request. Returns the answer to a caller without the right, which is 403 with the text `forbidden` for one that
-   * is known; undefined if it has the right. Never rejects.
+   * `authorization` is the header of the request. Returns the answer to a caller without the right, which is 403 with
+   * the text `forbidden` for one that is known; undefined if it has the right. Never rejects.
    */
   async refusal(authorization: string | undefined, right: Right, forbidden: string): Promise<HttpAnswer | undefined> {
     if (isOpen(this.#options)) return undefined;

@@ -4,7 +4,7 @@ import type { ApiRequestCount, KubeStats } from "../kubernetes/client.ts";
 import type { ReflectorStats } from "../kubernetes/reflector.ts";
 import { counter, foldLabel, gauge, histogram, type OpenedMetrics, setGauge, setTotal, setTotals } from "./metric.ts";
 
-/** How often the delay of the event loop is measured: milliseconds. */
+/** Interval at which the delay of the event loop is measured: milliseconds. */
 const EVENT_LOOP_PROBE_MS = 500;
 
 export const COMMON_METRICS = {
@@ -46,7 +46,10 @@ export const COMMON_METRICS = {
 
 type CommonMetrics = OpenedMetrics<typeof COMMON_METRICS>;
 
-/** Statuses that Kubernetes' API server and proxies before it use. Others are counted together: a broken proxy cannot make up series. */
+/**
+ * Statuses that Kubernetes' API server and proxies before it use. Others are counted together: a broken proxy cannot
+ * create new series.
+ */
 const STATUSES = new Set(
   "200 201 202 204 301 302 307 308 400 401 403 404 405 406 409 410 413 415 422 429 500 501 502 503 504 error".split(
     " ",

@@ -9,10 +9,10 @@ import { formatIp, parseIp } from "../net/ip.ts";
 /** Most connections at once to a server for metrics and status. More are closed at once. */
 const MAX_CONNECTIONS = 64;
 
-/** How long a caller of such a server may take to send its request: milliseconds. */
+/** Longest time that a caller of such a server may take to send its request: milliseconds. */
 const REQUEST_PATIENCE_MS = 10_000;
 
-/** How often the files of a certificate are checked for a renewed one: milliseconds. */
+/** Interval at which the files of a certificate are checked for a renewed one: milliseconds. */
 const CERTIFICATE_CHECK_MS = 30_000;
 
 export type ListenAddress =
@@ -50,7 +50,7 @@ interface TlsFiles {
   readonly keyFile: string;
 }
 
-/** Where to serve metrics or the address map, and to whom. */
+/** Address and callers of a server of metrics or of the address map. */
 export interface ServerSettings {
   readonly address: ListenAddress;
   readonly tls: TlsFiles | undefined;
@@ -63,7 +63,10 @@ export function isOpen({ address, isInsecure }: Pick<ServerSettings, "address" |
   return address.kind !== "network" || isInsecure;
 }
 
-/** Returns why these settings would show everything to anyone on the network, and what to do: a clause. Undefined if they do not. */
+/**
+ * Returns why these settings would show everything to anyone on the network, and what to do: a clause. Undefined if
+ * they do not.
+ */
 export function findExposure(
   settings: ServerSettings,
   { hasCluster }: { readonly hasCluster: boolean },
@@ -92,7 +95,7 @@ export interface HttpListener {
 
 interface ListenOptions {
   readonly address: ListenAddress;
-  /** Absent: plain HTTP. */
+  /** Default: plain HTTP. */
   readonly tls?: TlsFiles | undefined;
   /** Called for GET and HEAD, with the path without its query. */
   readonly answer: (path: string, request: IncomingMessage) => HttpAnswer | Promise<HttpAnswer>;

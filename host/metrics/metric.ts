@@ -1,4 +1,7 @@
-/** Definitions of metrics, and the metrics of one process that are opened from them. docs/monitoring.md is generated from the definitions. */
+/**
+ * Definitions of metrics, and the metrics of one process that are opened from them. docs/monitoring.md is generated
+ * from the definitions.
+ */
 import type { Counter, Gauge, Histogram } from "prom-client";
 import PromCounter from "prom-client/lib/counter.js";
 import PromGauge from "prom-client/lib/gauge.js";
@@ -6,7 +9,10 @@ import PromHistogram from "prom-client/lib/histogram.js";
 import Registry from "prom-client/lib/registry.js";
 import { messageOf } from "../lib/describe.ts";
 
-/** Shortest time between two collections of values for scrapes: milliseconds. Scrapes within this time share one, so that many cost no more than a few. */
+/**
+ * Shortest time between two collections of values for scrapes: milliseconds. Scrapes within this time share one, so
+ * that many cost no more than a few.
+ */
 const SCRAPE_SHARE_MS = 500;
 
 /** The media type of {@link MetricSet.render}: the text format of Prometheus. */
@@ -93,7 +99,10 @@ export class MetricSet<D extends MetricDefinitions> {
     this.metrics = Object.fromEntries(opened);
   }
 
-  /** Calls `collect` before each answer to a scrape: it reads what exists anyway, and sets values. One that fails leaves its values as they were. */
+  /**
+   * Calls `collect` before each answer to a scrape: it reads what exists anyway, and sets values. One that fails
+   * leaves its values as they were.
+   */
   onScrape(collect: () => void | Promise<void>): void {
     this.#collectors.push(collect);
   }
@@ -155,7 +164,7 @@ export function setTotal(counter: Counter, total: number): void {
   counter.inc(total);
 }
 
-/** The value of a label for everything that is not known by name: no caller can make up series. */
+/** The value of a label for everything that is not known by name: callers cannot create new series. */
 const OTHER = "other";
 
 /** Returns the value if it is one of the known ones, else "other". */

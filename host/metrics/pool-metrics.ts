@@ -2,8 +2,8 @@
 import { gauge, type OpenedMetrics, setGauge } from "./metric.ts";
 
 /**
- * Most names in the label `pool`. Pools beyond, in the order of their names, are counted together as `_other`. Generated pools, whose number
- * workloads decide, are counted together per Subnet in any case. @limit
+ * Most names in the label `pool`. Pools beyond, in the order of their names, are counted together as `_other`.
+ * Generated pools, whose number workloads decide, are counted together per Subnet in any case. @limit
  */
 export const MAX_POOL_LABELS = 500;
 

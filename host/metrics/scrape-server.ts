@@ -1,14 +1,20 @@
-/** GET /metrics for Prometheus, on an address of its own; of an agent in a cluster also what the controller's address map asks. */
+/**
+ * GET /metrics for Prometheus, on an address of its own; of an agent in a cluster also what the controller's address
+ * map asks.
+ */
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import type { Log } from "../lib/log.ts";
 import { CallerAccess } from "./caller-access.ts";
 import { answerJson, type HttpListener, isOpen, listenHttp, type ServerSettings } from "./listen.ts";
 import { METRICS_TYPE, type MetricSet } from "./metric.ts";
 
-/** What agents answer to the controller, for users of the address map. */
+/** Paths of agents' answers to the controller, for users of the address map. */
 const QUESTION_PATHS = ["/v1/explain", "/v1/history"] as const;
 
-/** Audience of the tokens for {@link QUESTION_PATHS}: the API server takes no token of it, so that an agent cannot use one. */
+/**
+ * Audience of the tokens for {@link QUESTION_PATHS}: the API server takes no token of it, so that an agent cannot use
+ * one.
+ */
 export const AGENTS_AUDIENCE = "berth-agents";
 
 interface ScrapeServerOptions extends ServerSettings {

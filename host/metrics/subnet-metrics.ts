@@ -2,7 +2,10 @@
 import { byName } from "../lib/order.ts";
 import { gauge, type OpenedMetrics, setGauge } from "./metric.ts";
 
-/** Most names in the label `subnet`. Subnets beyond, in the order of their names, are counted together as `_other`. @limit */
+/**
+ * Most names in the label `subnet`. Subnets beyond, in the order of their names, are counted together as `_other`.
+ * @limit
+ */
 export const MAX_SUBNET_LABELS = 200;
 
 const OTHER_SUBNETS = "_other";

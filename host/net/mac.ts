@@ -6,7 +6,10 @@ export type Mac = string & { readonly [macBrand]: true };
 
 const MAC = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/;
 
-/** Parses six octets of two hexadecimal digits, separated by colons or dashes. Returns undefined if the text is not a MAC address. */
+/**
+ * Parses six octets of two hexadecimal digits, separated by colons or dashes. Returns undefined if the text is not a
+ * MAC address.
+ */
 export function parseMac(text: string): Mac | undefined {
   const canonical = text.toLowerCase().replaceAll("-", ":");
   return MAC.test(canonical) ? (canonical as Mac) : undefined;
@@ -22,7 +25,10 @@ const IN_OCTETS = /^[0-9a-f]{2}([:-])(?:[0-9a-f]{2}\1)*[0-9a-f]{2}$/i;
 const IN_PAIRS = /^[0-9a-f]{4}(?:[.][0-9a-f]{4})+$/i;
 const LENGTHS: readonly number[] = [6, 8, 20];
 
-/** Parses what Go's net.ParseMAC accepts: 6, 8 or 20 octets with colons or dashes, or in pairs with dots. Returns undefined for other text. */
+/**
+ * Parses what Go's net.ParseMAC accepts: 6, 8 or 20 octets with colons or dashes, or in pairs with dots. Returns
+ * undefined for other text.
+ */
 export function parseLinkAddress(text: string): LinkAddress | undefined {
   if (!IN_OCTETS.test(text) && !IN_PAIRS.test(text)) return undefined;
   const octets = text.toLowerCase().match(/[0-9a-f]{2}/g) ?? [];

@@ -10,7 +10,7 @@ interface Entry<T> {
 export class PrefixTable<T> {
   /** By first address; of those that begin at the same one the widest first. */
   readonly #entries: Readonly<Record<Family, Entry<T>[]>> = { 4: [], 6: [] };
-  /** That a prefix has had. */
+  /** Lengths that a prefix has had. */
   readonly #lengths: Readonly<Record<Family, Set<number>>> = { 4: new Set(), 6: new Set() };
 
   get(prefix: Prefix): T | undefined {
@@ -29,7 +29,7 @@ export class PrefixTable<T> {
     this.#entries[prefix.ip.family].splice(this.#placeOf(prefix), 1);
   }
 
-  /** Of prefixes of which none contains another: the value of the one with this address. */
+  /** Returns the value of the prefix with this address; none of the prefixes contains another. */
   find(ip: Ip): T | undefined {
     const entries = this.#entries[ip.family];
     const found = entries[firstAfter(entries, (prefix) => prefix.ip.value <= ip.value) - 1];
@@ -60,7 +60,7 @@ export class PrefixTable<T> {
     return isSame ? found : undefined;
   }
 
-  /** Where the prefix stands, or would stand. */
+  /** Returns the place of the prefix, or the place where it would be inserted. */
   #placeOf({ ip: { family, value }, length }: Prefix): number {
     return firstAfter(
       this.#entries[family],

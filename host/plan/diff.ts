@@ -1,7 +1,7 @@
 /**
- * The difference between a plan and the observed state: an ordered list of operations, empty if the plan already holds. Additions
- * come before deletions, so that there is a route at every moment; only where the kernel allows a single object does the old one
- * go first.
+ * The difference between a plan and the observed state: an ordered list of operations, empty if the plan already
+ * holds. Additions come before deletions, so that there is a route at every moment; only where the kernel allows a
+ * single object does the old one go first.
  */
 import { formatIp } from "../net/ip.ts";
 import { formatPrefix } from "../net/prefix.ts";
@@ -23,7 +23,7 @@ import {
 import { formatNeighbour, formatRoute, formatRule } from "./text.ts";
 
 /**
- * How objects of one kind are compared: the kernel has room for one object per `key`; two objects with the same `value` are
+ * Compares objects of one kind: the kernel has room for one object per `key`; two objects with the same `value` are
  * equal.
  */
 interface Identity<T> {
@@ -59,7 +59,10 @@ const neighbourIdentity: Identity<NeighbourState> = {
   value: formatNeighbour,
 };
 
-/** A link has an address once, whatever its scope. Replacing it would delete the link's IPv4 routes, if it is the last one. */
+/**
+ * A link has an address once, whatever its scope. Replacing it would delete the link's IPv4 routes, if it is the last
+ * one.
+ */
 const addressText = ({ prefix, link }: AddressState): string => `${formatPrefix(prefix)} dev ${link}`;
 
 const addressIdentity: Identity<AddressState> = { key: addressText, value: addressText };
@@ -122,7 +125,10 @@ function rowsOf<T>({ key, value }: Identity<T>, observed: readonly T[]): Map<str
   return rows;
 }
 
-/** Orders the deletions among objects with one key from the outside in, so that undoing can restore each at an end of the row. */
+/**
+ * Orders the deletions among objects with one key from the outside in, so that undoing can restore each at an end of
+ * the row.
+ */
 function outerFirst<T>(identity: Identity<T>, goes: readonly T[], observed: readonly T[]): T[] {
   const { key, value } = identity;
   if (goes.length === 0) return [];
@@ -191,7 +197,8 @@ function linkOperations(place: Place, wanted: Wanted, observed: NamespaceState, 
     const keys = (["mac", "alias", "group", "up"] as const).filter(
       (key) => settings[key] !== undefined && settings[key] !== now[key],
     );
-    // A change of a link that is up makes the kernel walk all IPv6 routes of the namespace (net/ipv6/addrconf.c, addrconf_notify).
+    // A change of a link that is up makes the kernel walk all IPv6 routes of the namespace (net/ipv6/addrconf.c,
+    // addrconf_notify).
     const isLast = (key: string): boolean => key === "up" && settings.up === true;
     return [keys.filter((key) => !isLast(key)), keys.filter(isLast)].flatMap((some): Operation[] => {
       const pick = (source: LinkSettings): LinkSettings =>
@@ -232,8 +239,9 @@ function byReach({ adds, deletes }: Changes<RouteState>): Changes<RouteState> {
 }
 
 /**
- * Returns the keys of multipath routes beside which the kernel may have others that it does not list: an IPv6 dump skips what stands
- * between the next hops of a route, for example a default route that a router advertised (net/ipv6/ip6_fib.c, fib6_dump_node).
+ * Returns the keys of multipath routes beside which the kernel may have others that it does not list: an IPv6 dump
+ * skips what stands between the next hops of a route, for example a default route that a router advertised
+ * (net/ipv6/ip6_fib.c, fib6_dump_node).
  */
 function keysThatHide({ key }: Identity<RouteState>, observed: readonly RouteState[]): ReadonlySet<string> {
   const hides = ({ destination, nextHops }: RouteState) => destination.ip.family === 6 && nextHops !== undefined;
@@ -241,8 +249,8 @@ function keysThatHide({ key }: Identity<RouteState>, observed: readonly RouteSta
 }
 
 /**
- * Adds to each operation on a route that has, or may have, others with the same key beside it the position among them at that
- * moment: an addition takes the place of what was deleted in front.
+ * Adds to each operation on a route that has, or may have, others with the same key beside it the position among them
+ * at that moment: an addition takes the place of what was deleted in front.
  */
 function withRanks(identity: Identity<RouteState>, stages: Stages, observed: readonly RouteState[]): Stages {
   if (stages.deletes.length === 0 && stages.adds.every(({ kind }) => kind === "add-route")) return stages;
@@ -315,7 +323,10 @@ function afterLink(state: NamespaceState, name: string): NamespaceState {
   };
 }
 
-/** The node's links are set first, so that what follows in the pod is sent together with its links, and finds the pair with a carrier. */
+/**
+ * The node's links are set first, so that what follows in the pod is sent together with its links, and finds the pair
+ * with a carrier.
+ */
 const LINK_PLACES: readonly Place[] = ["host", "pod"];
 
 /** Returns the operations, in order, after which the plan holds. Once they are applied, the difference is empty. */

@@ -1,4 +1,7 @@
-/** A table of nf_tables as a plain value: sets of interface names, base chains, and rules, which are lists of expressions. */
+/**
+ * A table of nf_tables as a plain value: sets of interface names, base chains, and rules, which are lists of
+ * expressions.
+ */
 
 /** One step of a rule on the kernel's registers; kernel/netlink/nftables/statement.ts composes them into statements. */
 export type Expression =

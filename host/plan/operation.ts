@@ -1,6 +1,6 @@
 /**
- * A change of a namespace, and its inverse. Applying a plan is a list of operations; undoing it is the list of inverses in
- * reverse order.
+ * A change of a namespace, and its inverse. Applying a plan is a list of operations; undoing it is the list of
+ * inverses in reverse order.
  */
 import type { Mac } from "../net/mac.ts";
 import type { BondSettings } from "./bond.ts";
@@ -28,8 +28,8 @@ export type Device =
     };
 
 /**
- * Position among several routes with the same destination and metric, which some plugins leave behind; the kernel uses the first
- * one. A route from the middle is restored as the last.
+ * Position among several routes with the same destination and metric, which some plugins leave behind; the kernel
+ * uses the first one. A route from the middle is restored as the last.
  */
 export type RouteRank = "first" | "last";
 
@@ -98,9 +98,9 @@ const OPPOSITE = {
 } as const;
 
 /**
- * Returns the operation that undoes this one. Undefined if the inverse of another operation includes it (a new link's settings
- * are deleted with the link), for the deletion of a veth or a device, which does not bring back the routes over it, and for a
- * test.
+ * Returns the operation that undoes this one. Undefined if the inverse of another operation includes it (a new link's
+ * settings are deleted with the link), for the deletion of a veth or a device, which does not bring back the routes
+ * over it, and for a test.
  */
 export function inverseOf(operation: Operation): Operation | undefined {
   switch (operation.kind) {

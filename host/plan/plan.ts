@@ -1,12 +1,12 @@
 /**
- * The desired state of two namespaces: what has to exist, and which of the existing objects are owned and may be deleted.
- * Everything else is left alone.
+ * The desired state of two namespaces: what has to exist, and which of the existing objects are owned and may be
+ * deleted. Everything else is left alone.
  */
 import type { NftTable } from "./nft-table.ts";
 import type { Veth } from "./operation.ts";
 import type { AddressState, LinkSettings, NeighbourState, Place, RouteState, RuleState, SysctlKey } from "./state.ts";
 
-/** What has to exist in one namespace. */
+/** The objects that have to exist in one namespace. */
 export interface Wanted {
   /** Settings by name of links that exist or that the plan creates. */
   readonly links: ReadonlyMap<string, LinkSettings>;

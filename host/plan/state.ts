@@ -1,6 +1,6 @@
 /**
- * State of a network namespace, observed or desired, as plain values. Links are referred to by name: an index means nothing
- * before a link exists.
+ * State of a network namespace, observed or desired, as plain values. Links are referred to by name: an index means
+ * nothing before a link exists.
  */
 import type { Family, Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";
@@ -16,7 +16,7 @@ export const PLACES: readonly Place[] = ["pod", "host"];
 /** The kernel's default metric of IPv6 routes. */
 export const IPV6_METRIC = 1024;
 
-/** What can be set on an existing link. */
+/** The settings of an existing link. */
 export interface LinkSettings {
   readonly up?: boolean | undefined;
   readonly mac?: Mac | undefined;
@@ -59,9 +59,9 @@ export interface LinkState {
   readonly master: string | undefined;
   /** In bytes; undefined if it was not read. */
   readonly mtu?: number | undefined;
-  /** Of links of kind `vlan` only. */
+  /** VLAN tag, for links of kind `vlan` only. */
   readonly vlan?: VlanTag | undefined;
-  /** Of links of kind `bond` only. */
+  /** Bond settings, for links of kind `bond` only. */
   readonly bond?: BondSettings | undefined;
 }
 

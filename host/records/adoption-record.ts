@@ -1,4 +1,4 @@
-/** What a node's agent has adopted from another IPAM, or would adopt (docs/migration.md). */
+/** The addresses that a node's agent has adopted from another IPAM, or would adopt (docs/migration.md). */
 import * as z from "zod";
 
 const ADOPTION_OUTCOMES = ["adoptable", "adopted", "recorded", "refused", "released", "releasable"] as const;

@@ -1,7 +1,10 @@
 /** One address that is not free, as the status API answers it and berthctl shows it. */
 import * as z from "zod";
 
-/** Address, and address space unless it is the default: `10.0.0.7`, `10.0.0.7/lab`. Names the address on the command line. */
+/**
+ * Address, and address space unless it is the default: `10.0.0.7`, `10.0.0.7/lab`. Names the address on the command
+ * line.
+ */
 export function formatAddressName(address: string, space: string): string {
   return space === "" ? address : `${address}/${space}`;
 }
@@ -13,7 +16,9 @@ const holder = z.object({
   node: z.string(),
 });
 
-/** Newer agents may answer more. Texts are empty if there is no such thing: a Cooling address has no pod in a cluster. */
+/**
+ * Newer agents may answer more. Texts are empty if there is no such thing: a Cooling address has no pod in a cluster.
+ */
 export const allocationRecord = z.object({
   address: z.string(),
   prefixLength: z.int().optional(),
@@ -36,7 +41,7 @@ export const allocationRecord = z.object({
   workload: z.object({ kind: z.string(), namespace: z.string(), name: z.string(), member: z.string() }).optional(),
   /** Time of the last transition, RFC 3339. */
   since: z.string().optional(),
-  /** What a page of the status API is continued with; {@link formatAddressName}. */
+  /** The cursor that continues a page of the status API; {@link formatAddressName}. */
   cursor: z.string(),
   quarantine: z
     .object({ reason: z.string().optional(), mac: z.string().optional(), parent: z.string().default("") })

@@ -1,10 +1,10 @@
 /**
- * One line of the audit log (docs/audit-log.md): which pod got or lost which addresses, when, and why. The schema is the decoder of the reader, the type of
- * the writers, and the table of the page.
+ * One line of the audit log (docs/audit-log.md): which pod got or lost which addresses, when, and why. The schema is
+ * the decoder of the reader, the type of the writers, and the table of the page.
  */
 import * as z from "zod";
 
-/** What happened to the addresses. */
+/** The events of addresses. */
 export const AUDIT_EVENTS = {
   ADD: "a NIC got its addresses, or was refused",
   DEL: "a NIC released its addresses",
@@ -23,7 +23,7 @@ export const AUDIT_EVENTS = {
 
 export type AuditName = keyof typeof AUDIT_EVENTS;
 
-/** Where an address came from: the sources that an ADD asks, in this order. */
+/** The sources of an address, in the order in which an ADD asks them. */
 export const ADDRESS_SOURCES = {
   own: "the NIC had it already, or had it until just now",
   prefetched: "claimed ahead of the ADD",
@@ -91,7 +91,7 @@ export const historyPageSchema = z.object({
   lines: z.array(auditLineSchema),
   /** Time of the oldest line in the files; absent if there is none. */
   from: z.string().optional(),
-  /** How many lines are missing in the part that was searched, at most. */
+  /** Number of lines missing in the part that was searched, at most. */
   missing: z.int(),
   /** The query of the next page, in place of the same keys of this one; absent on the last. */
   next: z.object({ since: z.string(), skip: z.int() }).optional(),

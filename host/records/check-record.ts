@@ -1,10 +1,11 @@
 /**
- * What is wrong: where objects, records, pods, NICs, neighbours, routes and rules disagree, of one node as `GET /v1/check` answers it; and of one or all
- * nodes, with what is wrong on their hosts, as `berthctl check` prints it and writes it to a report file.
+ * Findings: disagreements of objects, records, pods, NICs, neighbours, routes and rules, of one node as `GET
+ * /v1/check` answers it; and of one or all nodes, with the faults of their hosts, as `berthctl check` prints it and
+ * writes it to a report file.
  */
 import * as z from "zod";
 
-/** What disagrees, by kind. docs/diagnostics.md has a row for each. */
+/** The kinds of disagreements. docs/diagnostics.md has a row for each. */
 const DAMAGE_KINDS = [
   "duplicate",
   "lost-record",
@@ -26,13 +27,13 @@ const finding = z.object({
   namespace: z.string(),
   pod: z.string(),
   interface: z.string(),
-  /** Of the address's record: pod UID, or container ID; empty without a record. */
+  /** Owner in the address's record: pod UID, or container ID; empty without a record. */
   owner: z.string(),
-  /** Of the address's record; empty without one. */
+  /** Container in the address's record; empty without one. */
   container: z.string(),
-  /** What disagrees: a clause. */
+  /** The disagreement: a clause. */
   text: z.string(),
-  /** What to do about it: a sentence without a full stop, which ends in a colon if commands follow. */
+  /** The remedy: a sentence without a full stop, which ends in a colon if commands follow. */
   remedy: z.string(),
   /** For a shell of root on the node, in this order; absent if the remedy needs none. */
   commands: z.array(z.string()).optional(),
@@ -43,7 +44,7 @@ const finding = z.object({
 /** `error`: pods get no network, or lose it, or an address is lost; a warning does not count for the exit code. */
 const level = z.enum(["error", "warning"]);
 
-/** Of a host or its agent, as berthctl finds it there. */
+/** A finding of berthctl about a host or its agent. */
 const hostFinding = z.object({
   /** A row of docs/diagnostics.md: `plugins`, `agent`. */
   check: z.string(),
@@ -52,7 +53,7 @@ const hostFinding = z.object({
   remedy: z.string(),
 });
 
-/** What `check --repair` has restored of one attachment. */
+/** The operations of `check --repair` on one attachment. */
 const repair = z.object({
   namespace: z.string(),
   pod: z.string(),
@@ -69,17 +70,17 @@ const node = z.object({
   cluster: z.string().optional(),
   /** RFC 3339. */
   time: z.string(),
-  /** How many addresses were compared. */
+  /** Number of addresses compared. */
   records: z.int(),
   nics: z.int(),
   /** Absent without a cluster. */
   objects: z.int().optional(),
-  /** How many of the coordinator's attachments were compared with the kernel. */
+  /** Number of the coordinator's attachments compared with the kernel. */
   attachments: z.int(),
   /** Only of `check --repair`: what it has restored, and what it could not, as sentences. */
   repaired: z.array(repair).optional(),
   unrepaired: z.array(z.string()).optional(),
-  /** What could not be read: sentences. Nothing is found out about these. */
+  /** State that could not be read: sentences. Nothing is found out about these. */
   problems: z.array(z.string()),
 });
 
@@ -91,7 +92,7 @@ const usedAddress = z.object({
   place: z.string(),
 });
 
-/** Of one node. */
+/** The check of one node. */
 export const checkRecord = node.extend({
   findings: z.array(finding),
   /** Only if asked for: to be compared with other nodes. */
@@ -100,19 +101,19 @@ export const checkRecord = node.extend({
   host: z.array(hostFinding).optional(),
 });
 
-/** Of one node or a cluster. */
+/** The check of one node or a cluster. */
 export const checkReport = z.object({
   /** When the comparison ended; RFC 3339. */
   time: z.string(),
   /** UID of the namespace kube-system; absent without a cluster. */
   cluster: z.string().optional(),
-  /** That were compared. */
+  /** The nodes that were compared. */
   nodes: z.array(node),
   /** Nodes that should have been compared as well, with the reason: a clause. */
   notCompared: z.array(z.object({ node: z.string(), reason: z.string(), remedy: z.string().optional() })),
   /** `kind` is of a disagreement or of a check of the host; `node` is empty if no node is to blame. */
   findings: z.array(finding.extend({ kind: z.string(), level: level.default("error"), node: z.string() })),
-  /** What of the API server could not be read: sentences. */
+  /** State of the API server that could not be read: sentences. */
   problems: z.array(z.string()),
 });
 

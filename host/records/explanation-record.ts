@@ -1,4 +1,4 @@
-/** What an ADD of a pod would answer now, or what is known of a pool, as `GET /v1/explain` answers it. */
+/** The answer that an ADD of a pod would get now, or the known facts about a pool, as `GET /v1/explain` answers it. */
 import * as z from "zod";
 
 /** An address that a NIC would get. */
@@ -6,7 +6,7 @@ const address = z.object({
   address: z.string(),
   prefixLength: z.int(),
   pool: z.string(),
-  /** Where it comes from (docs/audit-log.md). */
+  /** The source of the address (docs/audit-log.md). */
   source: z.string(),
   /** Why just this one: a clause. */
   reason: z.string(),
@@ -28,7 +28,7 @@ const nic = z.object({
   network: z.string().optional(),
   /** `foreign`: another IPAM plugin serves the NIC. */
   outcome: z.enum(["allocated", "refused", "foreign"]),
-  /** Of a refusal, as the runtime would get it (docs/errors.md). */
+  /** Code of a refusal, as the runtime would get it (docs/errors.md). */
   code: z.int().optional(),
   message: z.string().optional(),
   details: z.string().optional(),
@@ -36,7 +36,7 @@ const nic = z.object({
   /** The rule that names the pools; absent if none does. */
   rule: z.string().optional(),
   pools: z.array(candidate),
-  /** How long the ADD would wait: milliseconds. */
+  /** Time that the ADD would wait: milliseconds. */
   waitedMs: z.number().optional(),
 });
 

@@ -1,12 +1,12 @@
 /**
- * What the address map's page asks for: one schema per answer. The page and its tests decode by these; the server makes the records. Keys may be added;
- * none changes its meaning.
+ * The answers to the address map's page: one schema per answer. The page and its tests decode by these; the server
+ * makes the records. Keys may be added; none changes its meaning.
  */
 import * as z from "zod";
 
 /**
- * How an address that is not free is shown. `InUse` stands for all of the others where the viewer may not know more. The order is that of the planes of
- * a map, and of the numbers in a change: 1 is Bound; 0 is free.
+ * The displayed state of an address that is not free. `InUse` stands for all of the others where the viewer may not
+ * know more. The order is that of the planes of a map, and of the numbers in a change: 1 is Bound; 0 is free.
  */
 export const MAP_STATES = ["Bound", "Cooling", "Kept", "Quarantined", "InUse"] as const;
 
@@ -19,7 +19,7 @@ const condition = z.object({
   type: z.string(),
   status: z.string(),
   reason: z.string(),
-  /** Empty for a viewer who may not see all namespaces: it names pods. */
+  /** Empty for a viewer without access to all namespaces: it names pods. */
   message: z.string(),
 });
 
@@ -55,7 +55,7 @@ export const poolsAnswer = z.object({
   mode: z.enum(["embedded", "cluster"]),
   /** Whether the server answers /api/v1/explain and /api/v1/history; else the page names the command that does. */
   canExplain: z.boolean(),
-  /** Of the agent or the controller: sentences. */
+  /** Problems of the agent or the controller: sentences. */
   problems: z.array(z.string()),
   pools: z.array(pool),
 });
@@ -66,22 +66,32 @@ const range = z.object({ first: z.string(), last: z.string() });
 const segment = z.object({ first: z.string(), bits: z.int().min(0).max(24) });
 
 /**
- * The head of the answer to GET /api/v1/map, before its planes (docs/map.md has the layout). The segments number their addresses from 0 on, in their
- * order. A subnet of up to 2^24 addresses is one segment; of a larger one only the islands in use are there.
+ * The head of the answer to GET /api/v1/map, before its planes (docs/map.md has the layout). The segments number
+ * their addresses from 0 on, in their order. A subnet of up to 2^24 addresses is one segment; of a larger one only
+ * the islands in use are there.
  */
 export const mapHeader = z.object({
   pool: z.string(),
   subnet: z.string(),
   family: z.union([z.literal(4), z.literal(6)]),
   segments: z.array(segment),
-  /** How many islands are in use; more than there are segments if the list is cut. Absent of a subnet that is one segment. */
+  /**
+   * Number of islands in use; more than there are segments if the list is cut. Absent for a subnet that is one
+   * segment.
+   */
   islands: z.int().optional(),
-  /** What the pool hands out: its ranges without the excluded addresses. All else of the subnet is outside. */
+  /**
+   * The addresses that the pool hands out: its ranges without the excluded addresses. All else of the subnet is
+   * outside.
+   */
   ranges: z.array(range),
-  /** Names are empty for a viewer who may not see all namespaces. */
+  /** Names are empty for a viewer without access to all namespaces. */
   reserved: z.array(range.extend({ name: z.string() })),
   gateway: z.string().optional(),
-  /** Addresses of the ranges that routers and other machines have, with clauses that say so; empty for a viewer who may not see all namespaces. */
+  /**
+   * Addresses of the ranges that routers and other machines have, with clauses that say so; empty for a viewer
+   * without access to all namespaces.
+   */
   exceptions: z.array(z.object({ address: z.string(), why: z.string() })).optional(),
   /** The planes in the order of the bytes that follow; a state without an address has none. */
   planes: z.array(z.object({ state: z.enum(MAP_STATES), bytes: z.int().min(0), used: z.int().min(0) })),
@@ -122,7 +132,10 @@ export const usageAnswer = z.object({
   used: z.array(z.int().min(0)),
 });
 
-/** The answer to GET /api/v1/history: what the audit logs say of an address, ascending. Pods of namespaces that the viewer may not see are left out. */
+/**
+ * The answer to GET /api/v1/history: what the audit logs say of an address, ascending. Pods of namespaces that the
+ * viewer may not see are left out.
+ */
 export const historyAnswer = z.object({
   lines: z.array(
     z.object({
@@ -142,7 +155,10 @@ export const historyAnswer = z.object({
   problems: z.array(z.string()),
 });
 
-/** An event `changes` of GET /api/v1/changes: pairs of an address's number (the head of the map) and its state's (0: free). */
+/**
+ * An event `changes` of GET /api/v1/changes: pairs of an address's number (the head of the map) and its state's (0:
+ * free).
+ */
 export type ChangesEvent = readonly (readonly [number: number, state: number])[];
 
 export type PoolsAnswer = z.output<typeof poolsAnswer>;

@@ -1,4 +1,7 @@
-/** What an agent would do, or has done, with addresses that an administrator releases or quarantines. */
+/**
+ * The operations that an agent would carry out, or has carried out, on addresses that an administrator releases or
+ * quarantines.
+ */
 import * as z from "zod";
 
 export const operationRecord = z.object({
@@ -6,7 +9,7 @@ export const operationRecord = z.object({
     z.object({
       /** As on the command line: `10.0.0.7`, `10.0.0.7/lab`. */
       address: z.string(),
-      /** What happens to the address: a clause. */
+      /** The operation on the address: a clause. */
       what: z.string(),
       /** Why it is not done: a clause. */
       refusal: z.string().optional(),

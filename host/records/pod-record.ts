@@ -8,6 +8,6 @@ export interface PodRecord {
   readonly pod?: { readonly uid: string; readonly node: string; readonly phase: string } | undefined;
   /** Whether pods are known, and this one does not exist. */
   readonly isMissing: boolean;
-  /** Of the pod's NICs, and those that are retained for it. */
+  /** Allocations of the pod's NICs, and those that are retained for it. */
   readonly allocations: readonly AllocationRecord[];
 }

@@ -20,7 +20,10 @@ export function decodeAddress(bytes: Uint8Array): Ip {
   return { family, value: bytes.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n) };
 }
 
-/** Many addresses of one family in one array. It doubles as it grows: a million IPv4 addresses take 4 MB here and would take 200 MB as rows. */
+/**
+ * Many addresses of one family in one array. It doubles as it grows: a million IPv4 addresses take 4 MB here and
+ * would take 200 MB as rows.
+ */
 export class PackedAddresses {
   readonly #width: number;
   #bytes = new Uint8Array(1024);

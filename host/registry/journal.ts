@@ -1,10 +1,13 @@
 /**
- * The record of a cluster's node: its attachments, and what it still has to write to the API server. It is the embedded registry's table, but a row
- * stays, as Cooling, until the API server is known to have no object for it.
+ * The record of a cluster's node: its attachments, and what it still has to write to the API server. It is the
+ * embedded registry's table, but a row stays, as Cooling, until the API server is known to have no object for it.
  */
 import type { Allocation, CopyOptions, Registry } from "./registry.ts";
 
-/** The containerId of a row that was adopted from the API server: the container that has the address is unknown (late-del). No container has this ID. */
+/**
+ * The containerId of a row that was adopted from the API server: the container that has the address is unknown
+ * (late-del). No container has this ID.
+ */
 export const UNKNOWN_CONTAINER = "-";
 
 /** An object that names this node and that the journal lacks. */
@@ -24,9 +27,11 @@ export type Adoption = Pick<
 >;
 
 /**
- * A row of a claim names the address owner only if it had the address before, until {@link Registry.retain}: what a killed agent has claimed and not
- * answered is not retained. Registry's methods differ in one more respect: a row that they would delete (undo, releaseUnattached, endQuarantine, the unattached addresses of a release)
- * becomes Cooling and due at once, no address is reported as free, and `expire` only counts. {@link Journal.forget} deletes and reports.
+ * A row of a claim names the address owner only if it had the address before, until {@link Registry.retain}: what a
+ * killed agent has claimed and not answered is not retained. Registry's methods differ in one more respect: a row
+ * that they would delete (undo, releaseUnattached, endQuarantine, the unattached addresses of a release) becomes
+ * Cooling and due at once, no address is reported as free, and `expire` only counts. {@link Journal.forget} deletes
+ * and reports.
  */
 export interface Journal extends Registry {
   copy(options: CopyOptions): Promise<Journal>;
@@ -38,16 +43,19 @@ export interface Journal extends Registry {
   disown(allocations: readonly Allocation[]): Promise<void>;
   /** Their owners had them before, according to their objects. Does nothing if the row has changed. */
   inherit(allocations: readonly Allocation[]): Promise<void>;
-  /** Records that the API server has an object for each, without changing the version. Rows that have changed are confirmed if the owner is the same. */
+  /**
+   * Records that the API server has an object for each, without changing the version. Rows that have changed are
+   * confirmed if the owner is the same.
+   */
   confirm(allocations: readonly Allocation[]): Promise<void>;
   /**
-   * The object was deleted or never created, or is another pod's: deletes the row if unchanged, and reports the address as free unless `isTaken`. Returns
-   * whether it was deleted.
+   * The object was deleted or never created, or is another pod's: deletes the row if unchanged, and reports the
+   * address as free unless `isTaken`. Returns whether it was deleted.
    */
   forget(allocation: Allocation, isTaken?: boolean): Promise<boolean>;
   /**
-   * Writes a confirmed row: with {@link UNKNOWN_CONTAINER} if Bound; a Cooling one starts to cool. Returns undefined if the address has a row, or its NIC
-   * another Bound address of the family.
+   * Writes a confirmed row: with {@link UNKNOWN_CONTAINER} if Bound; a Cooling one starts to cool. Returns undefined
+   * if the address has a row, or its NIC another Bound address of the family.
    */
   adopt(adoption: Adoption): Promise<Allocation | undefined>;
   /** The row's pod is gone: Bound → Cooling if unchanged, whatever the container; otherwise returns undefined. */

@@ -1,6 +1,6 @@
 /**
- * The registry's port: which owner has which address. It decides nothing about pools, only whether an address was free. Implementations: SqliteRegistry
- * (embedded), KubernetesRegistry (cluster).
+ * The registry's port: which owner has which address. It decides nothing about pools, only whether an address was
+ * free. Implementations: SqliteRegistry (embedded), KubernetesRegistry (cluster).
  */
 
 import type { Family, Ip } from "../net/ip.ts";
@@ -38,21 +38,32 @@ export interface Allocation {
   readonly pod: string;
   /** Path of the attachment's netns, as its ADD gave it; undefined if unknown. */
   readonly netns?: string | undefined;
-  /** MAC address of the attachment's NIC, set if the ADD probed (`detectIPConflict`) or `berthctl recover` found the NIC; else undefined. */
+  /**
+   * MAC address of the attachment's NIC, set if the ADD probed (`detectIPConflict`) or `berthctl recover` found the
+   * NIC; else undefined.
+   */
   readonly mac?: Mac | undefined;
   /**
-   * Set if the address is Quarantined, or Bound although it is in quarantine: then it must be probed before it is used. {@link Registry.trust} says that
-   * the probe found it silent; whatever else ends the binding returns it to quarantine.
+   * Set if the address is Quarantined, or Bound although it is in quarantine: then it must be probed before it is
+   * used. {@link Registry.trust} says that the probe found it silent; whatever else ends the binding returns it to
+   * quarantine.
    */
   readonly quarantine?: Quarantine | undefined;
-  /** The address owner, which retains the address when the pod goes; undefined if there is none, and until {@link Registry.retain}. */
+  /**
+   * The address owner, which retains the address when the pod goes; undefined if there is none, and until {@link
+   * Registry.retain}.
+   */
   readonly workload?: Workload | undefined;
   /**
-   * Node of an earlier pod of the same member (retention). If the address is another node's, that node's agent has yet to take it off the earlier pod's
-   * NIC. If it is Bound here, the node is lost, and {@link Registry.trust} makes the address this pod's.
+   * Node of an earlier pod of the same member (retention). If the address is another node's, that node's agent has
+   * yet to take it off the earlier pod's NIC. If it is Bound here, the node is lost, and {@link Registry.trust} makes
+   * the address this pod's.
    */
   readonly predecessorNode?: string | undefined;
-  /** Whether a pod of another node has it that has not ended: of several that are found for one NIC of a machine ({@link Registry.findRetained}). */
+  /**
+   * Whether a pod of another node has it that has not ended: of several that are found for one NIC of a machine
+   * ({@link Registry.findRetained}).
+   */
   readonly isInUse?: boolean | undefined;
   /** Whether the API server is known to have an object for the row (cluster only). */
   readonly isConfirmed?: boolean | undefined;
@@ -62,7 +73,10 @@ export interface Allocation {
   readonly freeAtMs?: number | undefined;
   /** Time of the last transition, on the machine's monotonic clock, milliseconds. */
   readonly sinceMs: number;
-  /** Grows with every write; the precondition of take-over and undo. If this node has no row: the object's resource version, negative (cluster only). */
+  /**
+   * Grows with every write; the precondition of take-over and undo. If this node has no row: the object's resource
+   * version, negative (cluster only).
+   */
   readonly version: number;
 }
 
@@ -73,11 +87,14 @@ export interface Proposal {
   readonly prefixLength: number;
   readonly pool: string;
   readonly ifName: string;
-  /** Version of the Cooling or Quarantined allocation to take over. Absent: the address must be free. */
+  /** Version of the Cooling or Quarantined allocation to take over. Default: the address must be free. */
   readonly replaces?: number;
   /** The caller requested this address: an address that was claimed for the NIC and never attached gives way to it. */
   readonly requested?: boolean;
-  /** Another machine may answer for the address: it is Bound as if it came from quarantine ({@link Allocation.quarantine}). */
+  /**
+   * Another machine may answer for the address: it is Bound as if it came from quarantine ({@link
+   * Allocation.quarantine}).
+   */
   readonly needsProbe?: boolean;
   /** The address owner, in place of the claim's. */
   readonly workload?: Workload;
@@ -100,14 +117,20 @@ export interface Claim {
   readonly proposals: readonly Proposal[];
   /** The address owner, which retains the addresses when the pod goes; undefined if there is none. */
   readonly workload?: Workload | undefined;
-  /** A virtual machine that runs in another pod migrates to this one, and has its addresses there. Absent: none does. */
+  /**
+   * A virtual machine that runs in another pod migrates to this one, and has its addresses there. Default: none does.
+   */
   readonly isMigrationTarget?: boolean | undefined;
   /**
-   * The same ADD claims again because it lost the address of one family. The NIC's other addresses are not written; the outcome is `taken` if another
-   * sandbox has them by now. (Every claim gives a NIC only the families that it lacks.)
+   * The same ADD claims again because it lost the address of one family. The NIC's other addresses are not written;
+   * the outcome is `taken` if another sandbox has them by now. (Every claim gives a NIC only the families that it
+   * lacks.)
    */
   readonly partial?: boolean;
-  /** Whoever claims will claim what is missing in place of what is taken, or undo the rest. Without it a claim is all or nothing. */
+  /**
+   * The caller will claim other addresses in place of those that are taken, or undo the rest. Without it a claim is
+   * all or nothing.
+   */
   readonly keepsRest?: boolean;
   /** Do not offer the owner's own cooling addresses again: they are outside of the selected pools. */
   readonly skipOwnCooling?: boolean;
@@ -117,8 +140,9 @@ export type ClaimedPart = Pick<Extract<ClaimOutcome, { kind: "bound" }>, "create
 
 export type ClaimOutcome =
   /**
-   * `held`: all addresses of the NIC of the request. `created`: the addresses that this claim wrote, for any NIC. `previous`: those of `held` that were
-   * on another NIC before (of an older sandbox, or released and not yet free), as they were.
+   * `held`: all addresses of the NIC of the request. `created`: the addresses that this claim wrote, for any NIC.
+   * `previous`: those of `held` that were on another NIC before (of an older sandbox, or released and not yet free),
+   * as they were.
    */
   | {
       readonly kind: "bound";
@@ -126,28 +150,29 @@ export type ClaimOutcome =
       readonly created: readonly Allocation[];
       readonly previous: readonly Allocation[];
       /**
-       * Those of `created` that were free before. For an address owner those of `held` and `created` that it did not have before, as far as is known,
-       * and that no ADD was answered with. Absent in the embedded registry, where the pool cache knows.
+       * The rows of `created` that were free before. For an address owner those of `held` and `created` that it did
+       * not have before, as far as is known, and that no ADD was answered with. Absent in the embedded registry,
+       * where the pool cache knows.
        */
       readonly fresh?: readonly Allocation[];
       /**
-       * Of a migration's target: those of `held` and `created` that its member had before, and that no other pod has now. Where the machine runs, its NIC may
-       * have others.
+       * For a migration's target: the rows of `held` and `created` that its member had before, and that no other pod
+       * has now. Where the machine runs, its NIC may have others.
        */
       readonly presumed?: readonly Allocation[];
     }
   /** The owner's own addresses are still cooling: propose them, or skip them. Nothing was written. */
   | { readonly kind: "cooling"; readonly own: readonly Allocation[] }
   /**
-   * A proposed address has another owner. Nothing was written, except in a cluster for a claim that `keepsRest`: `kept` is what it has got of the rest.
-   * The caller claims what is missing, with `partial`, or undoes it.
+   * A proposed address has another owner. Nothing was written, except in a cluster for a claim that `keepsRest`:
+   * `kept` is what it has got of the rest. The caller claims what is missing, with `partial`, or undoes it.
    */
   | { readonly kind: "taken"; readonly by: readonly Allocation[]; readonly kept?: ClaimedPart };
 
 export interface Attachment {
   readonly containerId: string;
   readonly ifName: string;
-  /** Name of its network. Absent: any network. */
+  /** Name of its network. Default: any network. */
   readonly network?: string;
 }
 
@@ -193,12 +218,15 @@ export interface QuarantineQuery {
   readonly spans?: readonly AddressSpan[];
 }
 
-/** Returns the container ID under which `berthctl recover` records a NIC that no runtime remembers. A DEL with this netns releases it. */
+/**
+ * Returns the container ID under which `berthctl recover` records a NIC that no runtime remembers. A DEL with this
+ * netns releases it.
+ */
 export function containerOfNetns(netns: string): string {
   return `netns:${netns}`;
 }
 
-/** How long a released address cools: milliseconds. */
+/** Times for which a released address cools: milliseconds. */
 export interface Cooldowns {
   readonly defaultMs: number;
   readonly byPool: ReadonlyMap<string, number>;
@@ -215,7 +243,7 @@ export function cooldownOf(
 /** Called with every address that becomes free, in the order of the registry's writes. */
 export type FreedObserver = (space: string, ip: Ip) => void;
 
-/** What belongs to a copy of a registry, in place of the original's. */
+/** The options of a copy of a registry, in place of the original's. */
 export interface CopyOptions {
   readonly nowMs: () => number;
   readonly cooldowns: Cooldowns;
@@ -223,27 +251,28 @@ export interface CopyOptions {
 }
 
 /**
- * A method resolves only when its result is recorded, does all of its work or nothing, and rejects with RegistryError. "Unchanged" means: the version
- * is that of the given allocation. The continuations of one result run before the next result is delivered, so that the pool cache can follow the order
- * of the writes.
+ * A method resolves only when its result is recorded, does all of its work or nothing, and rejects with
+ * RegistryError. "Unchanged" means: the version is that of the given allocation. The continuations of one result run
+ * before the next result is delivered, so that the pool cache can follow the order of the writes.
  */
 export interface Registry {
   /** `signal` ends the wait for an API server; the claim is then undone. */
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome>;
   /**
-   * Undoes a claim of exactly these records, if unchanged: those that were cooling cool for the rest of their time, the others become free.
-   * `superseded`: those of them in whose place their owner wants other addresses. In a cluster what a lost journal had taken in of these only cools in the
-   * journal, until it is known whether the owner gets the others.
+   * Undoes a claim of exactly these records, if unchanged: those that were cooling cool for the rest of their time,
+   * the others become free. `superseded`: those of them in whose place their owner wants other addresses. In a
+   * cluster what a lost journal had taken in of these only cools in the journal, until it is known whether the owner
+   * gets the others.
    */
   undo(created: readonly Allocation[], superseded?: readonly Allocation[]): Promise<void>;
   /**
-   * The claimed addresses are their address owner's from now on (retention). Until then one that was new to it becomes free when its pod goes. Rejects
-   * with RegistryError if one of them has changed.
+   * The claimed addresses are their address owner's from now on (retention). Until then one that was new to it
+   * becomes free when its pod goes. Rejects with RegistryError if one of them has changed.
    */
   retain(claimed: readonly Allocation[]): Promise<void>;
   /**
-   * DEL: the attachment's addresses start to cool. With the owner's last NIC, addresses that were never attached become free. Returns the released
-   * addresses.
+   * DEL: the attachment's addresses start to cool. With the owner's last NIC, addresses that were never attached
+   * become free. Returns the released addresses.
    */
   release(attachment: Attachment): Promise<readonly Allocation[]>;
   /** GC: releases every attachment of the network that is not in `valid` and was bound before `beforeMs`. */
@@ -257,14 +286,15 @@ export interface Registry {
   /** Returns all addresses of an owner, of every NIC and state. */
   findOwner(owner: string): Promise<readonly Allocation[]>;
   /**
-   * Returns Cooling addresses in any of the spans, which are of one space and family, the longest released first. With a pool's name includes those of
-   * other nodes, aged by when this node first read them; if there are none, asks the other nodes to show theirs (cooling-visibility).
+   * Returns Cooling addresses in any of the spans, which are of one space and family, the longest released first.
+   * With a pool's name includes those of other nodes, aged by when this node first read them; if there are none, asks
+   * the other nodes to show theirs (cooling-visibility).
    */
   findCooling(spans: readonly AddressSpan[], limit: number, pool?: string): Promise<readonly Allocation[]>;
   /**
-   * Bound → Quarantined, if unchanged, otherwise returns undefined. The record loses its owner and attachment, so that no DEL makes it cool and no claim
-   * of the owner gets it back. Survives a power loss. Undoes `created`, the claim of the same ADD, in the same transaction: an agent that dies leaves no
-   * half of a pod's addresses.
+   * Bound → Quarantined, if unchanged, otherwise returns undefined. The record loses its owner and attachment, so
+   * that no DEL makes it cool and no claim of the owner gets it back. Survives a power loss. Undoes `created`, the
+   * claim of the same ADD, in the same transaction: an agent that dies leaves no half of a pod's addresses.
    */
   quarantine(
     allocation: Allocation,
@@ -277,25 +307,30 @@ export interface Registry {
   postponeProbe(allocation: Allocation, nextProbeAtMs: number): Promise<void>;
   /** Quarantined → free, if unchanged. */
   endQuarantine(allocation: Allocation): Promise<void>;
-  /** A Bound address from quarantine was found silent, and is Bound like any other now. Returns undefined if the record has changed. */
+  /**
+   * A Bound address from quarantine was found silent, and is Bound like any other now. Returns undefined if the
+   * record has changed.
+   */
   trust(allocation: Allocation): Promise<Allocation | undefined>;
   /** Returns all addresses of the span that this node's records have in use, 4 or 16 big-endian bytes each, sorted. */
   readUsed(span: AddressSpan): Promise<Uint8Array>;
   /**
-   * Returns all addresses of the span that any node has in use, in the same form, as of a moment after the call. Undefined if {@link readUsed} is
-   * already complete, or if the list would be too long. `pools`: the names of all pools in the span; `others`: of pools that had some of the addresses,
-   * which are left out if the list would be too long with them.
+   * Returns all addresses of the span that any node has in use, in the same form, as of a moment after the call.
+   * Undefined if {@link readUsed} is already complete, or if the list would be too long. `pools`: the names of all
+   * pools in the span; `others`: of pools that had some of the addresses, which are left out if the list would be too
+   * long with them.
    */
   listUsed(span: AddressSpan, pools: readonly string[], others?: readonly string[]): Promise<Uint8Array | undefined>;
   /**
-   * Returns the controller's count of the pool's usage, if it is newer than what is known; otherwise undefined. A hint, which may be wrong: it says where
-   * to search first, and nothing is refused because of it. Never rejects.
+   * Returns the controller's count of the pool's usage, if it is newer than what is known; otherwise undefined. A
+   * hint, which may be wrong: it says where to search first, and nothing is refused because of it. Never rejects.
    */
   readUsageSummary(pool: string): Promise<PoolUsage | undefined>;
   /**
-   * Returns the addresses that are retained for this member of the workload, or that an earlier pod of it has, on any node (retention). The caller
-   * proposes those in the selected pools with `replaces`, and {@link claim} decides. `target`: the pod to which the member, a machine, migrates; only for that
-   * {@link Allocation.isInUse} is found out. Empty in the embedded registry.
+   * Returns the addresses that are retained for this member of the workload, or that an earlier pod of it has, on any
+   * node (retention). The caller proposes those in the selected pools with `replaces`, and {@link claim} decides.
+   * `target`: the pod to which the member, a machine, migrates; only for that {@link Allocation.isInUse} is found
+   * out. Empty in the embedded registry.
    */
   findRetained(
     workload: Workload,
@@ -305,13 +340,16 @@ export interface Registry {
   countUsage(): Promise<readonly UsageCount[]>;
   list(after: ListCursor | undefined, limit: number): Promise<readonly Allocation[]>;
   setCooldowns(cooldowns: Cooldowns): void;
-  /** Why nothing can be recorded at present, a sentence that names the file; undefined if no reason is known. Does no I/O. */
+  /**
+   * Why nothing can be recorded at present, a sentence that names the file; undefined if no reason is known. Does no
+   * I/O.
+   */
   readonly trouble: string | undefined;
   /** Calls that are not answered yet; undefined if they are not counted. */
   readonly pendingCalls?: number | undefined;
   /**
-   * Returns a registry in memory with the same records, for a dry run: what is done to it changes neither this one nor the API server, whose objects it
-   * reads. The caller closes it.
+   * Returns a registry in memory with the same records, for a dry run: what is done to it changes neither this one
+   * nor the API server, whose objects it reads. The caller closes it.
    */
   copy(options: CopyOptions): Promise<Registry>;
   /** Updates {@link trouble} by a trial write, if there is trouble or the last trial was a while ago. Never rejects. */
@@ -329,8 +367,8 @@ export type Recovered = Pick<
 /** The embedded mode's registry: after a loss no API server has its rows. */
 export interface RecoverableRegistry extends Registry {
   /**
-   * `found` become Bound whatever their rows say; `gone` cool, if unchanged. The registry then counts as complete, which ends a loss. If the file was
-   * damaged or lost, all rows that can still be read are written to a new one.
+   * `found` become Bound whatever their rows say; `gone` cool, if unchanged. The registry then counts as complete,
+   * which ends a loss. If the file was damaged or lost, all rows that can still be read are written to a new one.
    */
   recover(found: readonly Recovered[], gone: readonly Allocation[]): Promise<void>;
 }

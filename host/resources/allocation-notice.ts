@@ -1,12 +1,16 @@
 /**
- * A notice of the controller to one node's agent: which allocations to read again (recreate, docs/decisions/0035). It is an annotation of the node's Node
- * object, which the agent watches by name. A notice decides nothing: whoever forges one causes reads.
+ * A notice of the controller to one node's agent: which allocations to read again (recreate, docs/decisions/0035). It
+ * is an annotation of the node's Node object, which the agent watches by name. A notice decides nothing: whoever
+ * forges one causes reads.
  */
 import { parseAllocationName } from "./ip-allocation.ts";
 
 export const NOTICE_ANNOTATION = "ipam.vendor.io/read-allocations";
 
-/** Of the Lease by which the controllers elect their leader: the identity of one that sends notices. An older one leaves it as it is. */
+/**
+ * Annotation of the Lease by which the controllers elect their leader: the identity of one that sends notices. An
+ * older one leaves it as it is.
+ */
 export const NOTIFIER_ANNOTATION = "ipam.vendor.io/notifier";
 
 /** Name of that Lease. */
@@ -20,7 +24,10 @@ export type NoticedAllocations = readonly string[] | "all";
 
 const ALL = "*";
 
-/** Returns the annotation's value: `2026-11-22T15:00:00.000Z 10.6.0.1 10.6.0.2`. `id` differs from that of the node's last notice, and has no space. */
+/**
+ * Returns the annotation's value: `2026-11-22T15:00:00.000Z 10.6.0.1 10.6.0.2`. `id` differs from that of the node's
+ * last notice, and has no space.
+ */
 export function formatNotice(id: string, names: readonly string[]): string {
   return [id, ...(names.length > MAX_NOTICE_NAMES ? [ALL] : names)].join(" ");
 }

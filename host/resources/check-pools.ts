@@ -1,4 +1,7 @@
-/** The rules between pools. There is no webhook, so the API server accepts pools that contradict each other; they are refused here. */
+/**
+ * The rules between pools. There is no webhook, so the API server accepts pools that contradict each other; they are
+ * refused here.
+ */
 import { compareIp } from "../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix } from "../net/prefix.ts";
 import { formatRange, type Range } from "../net/range.ts";
@@ -37,19 +40,24 @@ function refusal(pool: IpPool, other: IpPool): string {
   );
 }
 
-/** Older pools first, because pods use them. Pools of the same second, and those of the embedded mode, keep their order. */
+/**
+ * Older pools first, because pods use them. Pools of the same second, and those of the embedded mode, keep their order.
+ */
 function byAge(a: IpPool, b: IpPool): number {
   const [one, other] = [a.created ?? "", b.created ?? ""];
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-/** Returns why the pool is not usable, whatever other pools there are: no pod can have its addresses. Undefined if it is usable. */
+/**
+ * Returns why the pool is not usable, whatever other pools there are: no pod can have its addresses. Undefined if it
+ * is usable.
+ */
 export function refuseFaulty({ spec }: IpPool): string | undefined {
   const isAboutAddresses = spec.faults?.some(({ path }) => /^spec\.(?:subnet|ips)/.test(path));
   return isAboutAddresses && spec.ranges.length === 0 ? `is refused: ${describeFaults(spec)}` : undefined;
 }
 
-/** Of two pools with the same name or with partly overlapping subnets, accepts the older one, else the first one. */
+/** Accepts the older of two pools with the same name or with partly overlapping subnets, else the first one. */
 export function checkPools(pools: readonly IpPool[]): PoolCheck {
   const { fitting, refused, problems } = decidePools(pools);
   const accepted = pools.filter((pool) => fitting.has(pool));

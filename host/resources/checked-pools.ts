@@ -1,6 +1,6 @@
 /**
- * Which pools may be used, kept along with their changes: what {@link checkPools} finds in all of them, at the cost of those that have changed and of those
- * in networks that overlap theirs.
+ * Which pools may be used, kept along with their changes: what {@link checkPools} finds in all of them, at the cost
+ * of those that have changed and of those in networks that overlap theirs.
  */
 import { byName } from "../lib/order.ts";
 import { SortedMap } from "../lib/sorted-map.ts";
@@ -41,8 +41,8 @@ export class CheckedPools {
   }
 
   /**
-   * Takes pools that are new or changed; undefined for one that is gone. Returns the names of those that may be usable now and were not, or the other
-   * way round, or have changed.
+   * Takes pools that are new or changed; undefined for one that is gone. Returns the names of those that may be
+   * usable now and were not, or the other way round, or have changed.
    */
   apply(changes: Iterable<readonly [name: string, pool: IpPool | undefined]>): ReadonlySet<string> {
     const changed = new Set<string>();

@@ -1,4 +1,4 @@
-/** Where the API server serves each of Berth's resources. */
+/** The paths at which the API server serves Berth's resources. */
 import { API_VERSION } from "./fields/metadata.ts";
 
 const collection = (plural: string) => ({ apiVersion: API_VERSION, plural });

@@ -21,7 +21,7 @@ const podCIDRType = z.enum(["auto", "cluster", "calico", "cilium", "none"]);
 /** Name of the only Coordinator that is used. */
 export const COORDINATOR_NAME = "default";
 
-/** What is said of one with another name, after its own. */
+/** The statement about an object with another name, after its own. */
 export const IS_IGNORED = `is ignored: only the one named "${COORDINATOR_NAME}" is used. Move its settings there and delete it`;
 
 export interface Coordinator {
@@ -29,10 +29,10 @@ export interface Coordinator {
   readonly name: string;
   /** The object's settings. Those of a network definition take precedence; defaults fill what is unset. */
   readonly spec: CoordinatorSettings & {
-    /** Where the controller finds the cluster's pod networks. */
+    /** The source of the cluster's pod networks for the controller. */
     readonly podCIDRType: z.output<typeof podCIDRType>;
   };
-  /** What the controller collected; undefined before that, and in the embedded mode. */
+  /** The networks that the controller collected; undefined before that, and in the embedded mode. */
   readonly collected?: CollectedNetworks | undefined;
   /** Namespaces that have reached their limit, with their number of addresses. Undefined in the embedded mode. */
   readonly fullNamespaces?: ReadonlyMap<string, number> | undefined;
@@ -43,7 +43,7 @@ export interface Coordinator {
 interface CollectedNetworks {
   /** "NotReady": one of the two lists is unknown, or its source failed; the lists keep their previous entries. */
   readonly phase: "Synced" | "NotReady";
-  /** Where each of the two lists comes from, or what is wrong. */
+  /** The source of each of the two lists, or the fault. */
   readonly reason: string;
   readonly overlayPodCIDR: readonly Prefix[];
   readonly serviceCIDR: readonly Prefix[];
@@ -120,7 +120,10 @@ function withoutEmpty(spec: Coordinator["spec"]): Coordinator["spec"] {
   return { ...spec, ...Object.fromEntries(empty) };
 }
 
-/** Returns the resource's settings, then the collected ones: the layers below those of a network definition, strongest first. */
+/**
+ * Returns the resource's settings, then the collected ones: the layers below those of a network definition, strongest
+ * first.
+ */
 export function coordinatorLayers(coordinator: Coordinator | undefined): CoordinatorSettings[] {
   if (coordinator === undefined) return [];
   const { collected } = coordinator;

@@ -1,6 +1,6 @@
 /**
- * The kind IPAllocation: one address that is not free. Its name is the address, so that creating the object locks the address
- * (docs/allocation.md). Unknown keys are accepted, because newer agents may have written them.
+ * The kind IPAllocation: one address that is not free. Its name is the address, so that creating the object locks the
+ * address (docs/allocation.md). Unknown keys are accepted, because newer agents may have written them.
  */
 
 import { hash } from "node:crypto";
@@ -68,14 +68,17 @@ const ALLOCATION_RULES: readonly AllocationRule[] = [
 ];
 
 /**
- * The workload's namespace is unchanged. If an older agent did not write it, the old holder's namespace is compared; without either, the rule fails.
- * CEL reserves the word `namespace`, so the field is escaped as `__namespace__`.
+ * The workload's namespace is unchanged. If an older agent did not write it, the old holder's namespace is compared;
+ * without either, the rule fails. CEL reserves the word `namespace`, so the field is escaped as `__namespace__`.
  */
 const SAME_NAMESPACE =
   "has(self.workload.__namespace__) && (has(oldSelf.workload.__namespace__) ? self.workload.__namespace__ == oldSelf.workload.__namespace__ : " +
   "has(oldSelf.holders) && oldSelf.holders.size() > 0 && self.workload.__namespace__ == oldSelf.holders[0].__namespace__)";
 
-/** Which node may take over an address, as far as the API server can check it (node-rights and retention in docs/allocation.md). */
+/**
+ * Which node may take over an address, as far as the API server can check it (node-rights and retention in
+ * docs/allocation.md).
+ */
 const TAKE_OVER: CelRule = {
   rule:
     "self.node == oldSelf.node || oldSelf.state in ['Cooling', 'Quarantined'] || (has(self.workload) && has(oldSelf.workload) && " +
@@ -102,7 +105,10 @@ const IS_SIX_NAME =
   `cidr(${NAME}.substring(0, 39).replace('-', ':') + '/128').containsIP(self.spec.address)`;
 const ENDING = "(self.spec.addressSpace == '' ? '' : '.' + self.spec.addressSpace)";
 
-/** Rule of the whole object: the name is the address, else creating the object would not lock it. Mirrors allocationName. */
+/**
+ * Rule of the whole object: the name is the address, else creating the object would not lock it. Mirrors
+ * allocationName.
+ */
 export const NAME_RULE: CelRule = {
   rule: `!isIP(self.spec.address) || (self.spec.address.contains(':') ? ${IS_SIX_NAME} : ${IS_FOUR_NAME})`.replaceAll(
     "ending",
@@ -133,7 +139,10 @@ interface AllocationQuarantine {
   readonly mac: string;
   /** The node's link on which that machine can be probed; "" if unknown. */
   readonly parent: string;
-  /** With `NodeLost`: the NIC that had the address on the lost node. `spec.node` differs if another node was told to probe the address. */
+  /**
+   * With `NodeLost`: the NIC that had the address on the lost node. `spec.node` differs if another node was told to
+   * probe the address.
+   */
   readonly holder?: Holder | undefined;
 }
 
@@ -307,7 +316,10 @@ export const ipAllocationSchema = z.object({
   spec,
 });
 
-/** A workload is in the namespace of its pods; the holder's namespace stands in for one that an older agent did not write. */
+/**
+ * A workload is in the namespace of its pods; the holder's namespace stands in for one that an older agent did not
+ * write.
+ */
 function decodeWorkload(
   { interface: ifName, namespace, fresh, ...names }: z.output<typeof workload>,
   ofHolder = "",

@@ -9,7 +9,10 @@ import { edgesOf } from "./fields/address-spec.ts";
 import type { IpPool, IpPoolSpec } from "./ip-pool.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
-/** Both lists are ascending and inside the subnet; no two ranges of a list overlap or touch. Masked addresses may lie outside `ranges`. */
+/**
+ * Both lists are ascending and inside the subnet; no two ranges of a list overlap or touch. Masked addresses may lie
+ * outside `ranges`.
+ */
 export interface PoolShape {
   readonly ranges: readonly Range[];
   readonly masked: readonly Range[];
@@ -20,7 +23,10 @@ function isInside(ip: Ip | undefined, subnet: Prefix): ip is Ip {
   return ip !== undefined && prefixContains(subnet, ip);
 }
 
-/** Returns what the pool names as routers, its gateway and the next hops of its routes, if they are addresses of its subnet. */
+/**
+ * Returns what the pool names as routers, its gateway and the next hops of its routes, if they are addresses of its
+ * subnet.
+ */
 export function routersOf({ subnet, gateway, routes }: Pick<IpPoolSpec, "subnet" | "gateway" | "routes">): Ip[] {
   return [gateway, ...routes.map(({ gw }) => gw)].filter((ip) => isInside(ip, subnet));
 }
@@ -38,8 +44,8 @@ export function equalRouters(a: readonly Ip[], b: readonly Ip[]): boolean {
 }
 
 /**
- * Returns the pool's shape. Reserved addresses of other families and address spaces are ignored. `others`: further addresses of the subnet that no pod
- * may have.
+ * Returns the pool's shape. Reserved addresses of other families and address spaces are ignored. `others`: further
+ * addresses of the subnet that no pod may have.
  */
 export function poolShape(
   { spec }: Pick<IpPool, "spec">,

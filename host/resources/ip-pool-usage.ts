@@ -1,12 +1,14 @@
 /**
- * The kind IPPoolUsage: which addresses of the pool of the same name are in use (exhaustion in docs/allocation.md). The controller derives it from
- * the allocations. It is a hint: no address is claimed, refused or freed because of it. Unknown keys are accepted, because newer controllers may have
- * written them.
+ * The kind IPPoolUsage: which addresses of the pool of the same name are in use (exhaustion in docs/allocation.md).
+ * The controller derives it from the allocations. It is a hint: no address is claimed, refused or freed because of
+ * it. Unknown keys are accepted, because newer controllers may have written them.
  */
 import * as z from "zod";
 import { API_VERSION, decodeBerth, metadata } from "./fields/metadata.ts";
 
-/** Largest bitmap of a usage object, with one bit per address: bytes. Larger pools have free counts per block instead. */
+/**
+ * Largest bitmap of a usage object, with one bit per address: bytes. Larger pools have free counts per block instead.
+ */
 export const MAX_USAGE_BITMAP_BYTES = 65_536;
 
 /** Most blocks of 4,096 addresses for which a usage object has free counts. */
@@ -30,7 +32,10 @@ export interface PoolUsage {
   readonly outside: number;
   /** Addresses of the ranges that other pools have allocated. */
   readonly others: number;
-  /** For pools up to 524,288 addresses: bit i mod 8 of byte i / 8 is set if the address with ordinal i has an allocation. */
+  /**
+   * For pools up to 524,288 addresses: bit i mod 8 of byte i / 8 is set if the address with ordinal i has an
+   * allocation.
+   */
   readonly bitmap?: Uint8Array | undefined;
   /** For larger pools: free addresses in each block of 4,096 ordinals, of the first 2^24. */
   readonly freePerBlock?: readonly number[] | undefined;

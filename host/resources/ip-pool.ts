@@ -1,4 +1,6 @@
-/** The kind IPPool. Rules between pools are in check-pools.ts; which addresses may be allocated, in ip-pool-shape.ts. */
+/**
+ * The kind IPPool. Rules between pools are in check-pools.ts; which addresses may be allocated, in ip-pool-shape.ts.
+ */
 import * as z from "zod";
 import { parseNetworkName } from "../cni/names.ts";
 import { duration } from "../config/fields/duration.ts";
@@ -48,13 +50,21 @@ export interface IpPool {
   /** RFC 3339 in UTC, in whole seconds. Undefined in the embedded mode. */
   readonly created?: string | undefined;
   readonly spec: IpPoolSpec;
-  /** `status.wanted`: the last agent that found the pool exhausted, and when (cooling-visibility in docs/allocation.md). */
+  /**
+   * `status.wanted`: the last agent that found the pool exhausted, and when (cooling-visibility in docs/allocation.md).
+   */
   readonly wanted?: string | undefined;
-  /** Why a generated pool has fewer addresses than it should have: the message of its condition `Supplied` while that is False. */
+  /**
+   * Why a generated pool has fewer addresses than it should have: the message of its condition `Supplied` while that
+   * is False.
+   */
   readonly shortfall?: string | undefined;
 }
 
-/** Returns `text` if it names a network definition, or a CNI configuration, whose name may have more kinds of characters. */
+/**
+ * Returns `text` if it names a network definition, or a CNI configuration, whose name may have more kinds of
+ * characters.
+ */
 function parseNetworkReference(text: string): string | undefined {
   const slash = text.indexOf("/");
   const namespaceHolds = slash < 0 || isDnsLabel(text.slice(0, slash));

@@ -17,7 +17,7 @@ export interface AddressPlace {
   readonly pool: string;
   readonly addressSpace: string;
   readonly subnet: string;
-  /** Why the pool never allocates the address: a clause. Absent: it may. */
+  /** Why the pool never allocates the address: a clause. Default: it may. */
   readonly excluded?: string;
 }
 
@@ -37,7 +37,10 @@ export function locateAddress(
   });
 }
 
-/** Returns the addresses of the pool's ranges that routers and other machines have, with the reasons, ascending. `routers`: those of all siblings. */
+/**
+ * Returns the addresses of the pool's ranges that routers and other machines have, with the reasons, ascending.
+ * `routers`: those of all siblings.
+ */
 export function findExceptions(pool: IpPool, routers: readonly Ip[], around: PoolSurroundings): readonly OccupiedIp[] {
   const named = routers.map((ip) => ({ ip, why: "" }));
   const all = new OccupiedIps([...named, ...around.occupied.within(rangeOfPrefix(pool.spec.subnet))]);
@@ -45,7 +48,7 @@ export function findExceptions(pool: IpPool, routers: readonly Ip[], around: Poo
   return inRanges.map(({ ip, why }) => ({ ip, why: findExclusion(ip, pool, around) ?? why }));
 }
 
-/** What else bears on which addresses a pool allocates. */
+/** Other objects that bear on the addresses that a pool allocates. */
 export interface PoolSurroundings {
   readonly reserved: readonly ReservedIp[];
   readonly occupied: OccupiedIps;
@@ -53,7 +56,10 @@ export interface PoolSurroundings {
   readonly siblings: Iterable<IpPool>;
 }
 
-/** Returns why the pool never allocates the address, a clause; undefined if it may. The same addresses are masked as by ip-pool-shape.ts. */
+/**
+ * Returns why the pool never allocates the address, a clause; undefined if it may. The same addresses are masked as
+ * by ip-pool-shape.ts.
+ */
 export function findExclusion(
   ip: Ip,
   { spec }: IpPool,

@@ -62,7 +62,10 @@ const keyOf = ({ kind, name }: Resource, { path, got }: Mismatch): string => `${
 
 const NONE: Tolerates = () => false;
 
-/** Decodes one object; `source` names its place in errors. Throws ConfigError, also for an unknown kind and for faults that are not tolerated. */
+/**
+ * Decodes one object; `source` names its place in errors. Throws ConfigError, also for an unknown kind and for faults
+ * that are not tolerated.
+ */
 export function decodeResource(value: unknown, source: string, tolerates = NONE): Resource {
   const { apiVersion, kind } = decodeConfig(head, value, source);
   if (!isKind(kind)) {
@@ -92,8 +95,9 @@ function decodeObjects(value: unknown, source: string, tolerates: Tolerates): Re
 }
 
 /**
- * Decodes all resources of a text of one or more documents. Throws ConfigError with the line of the first invalid field; `tolerates`: which faults of
- * addresses are none, because the object had them before they were refused. Default: none.
+ * Decodes all resources of a text of one or more documents. Throws ConfigError with the line of the first invalid
+ * field; `tolerates`: which faults of addresses are none, because the object had them before they were refused.
+ * Default: none.
  */
 export function decodeManifests(text: string, source: string, tolerates = NONE): Resource[] {
   return parseYaml(text, source).flatMap((document) =>

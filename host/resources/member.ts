@@ -1,21 +1,30 @@
 /**
- * Which pods count as one member of a workload (retention in docs/allocation.md). Without the schema of the kind IPAllocation, which the registry's
- * thread has no use for.
+ * Which pods count as one member of a workload (retention in docs/allocation.md). Without the schema of the kind
+ * IPAllocation, which the registry's thread has no use for.
  */
 
 /** An owner of retained addresses: it outlives its pods (retention in docs/allocation.md). */
 export interface Workload {
   /** `StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim` */
   readonly kind: string;
-  /** Namespace of the workload and its pods. "" in a Kept object of an older agent: such a workload cannot be identified and has no member. */
+  /**
+   * Namespace of the workload and its pods. "" in a Kept object of an older agent: such a workload cannot be
+   * identified and has no member.
+   */
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
   /** Identifies one of the workload's pods: the pod's name, which includes the ordinal, or the machine's name. */
   readonly member: string;
-  /** The member's NIC for which the address is retained. Undefined if any NIC may have it, and in objects of older agents. */
+  /**
+   * The member's NIC for which the address is retained. Undefined if any NIC may have it, and in objects of older
+   * agents.
+   */
   readonly ifName?: string | undefined;
-  /** The member did not have the address before it was claimed, and no ADD is known to have been answered with it. One that it had before comes first. */
+  /**
+   * The member did not have the address before it was claimed, and no ADD is known to have been answered with it. One
+   * that it had before comes first.
+   */
   readonly isFresh?: boolean | undefined;
 }
 
@@ -33,8 +42,9 @@ export function ownerOf({ isFresh: _, ...workload }: Workload, isFresh: boolean)
 }
 
 /**
- * Returns whether both are the same member of the same workload (retention in docs/allocation.md). A user who may create pods can write any
- * UID into their owner references, but only in the user's own namespaces. Comparing the namespace therefore detects forged owners.
+ * Returns whether both are the same member of the same workload (retention in docs/allocation.md). A user with the
+ * right to create pods can write any UID into their owner references, but only in the user's own namespaces.
+ * Comparing the namespace therefore detects forged owners.
  */
 export function isSameMember(one: Member | undefined, other: Member | undefined): boolean {
   if (one === undefined || one.namespace === "") return false;

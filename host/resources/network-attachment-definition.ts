@@ -1,11 +1,17 @@
-/** The fields of a NetworkAttachmentDefinition (k8s.cni.cncf.io/v1) that Berth reads. config/network-definition.ts decodes the configuration in it. */
+/**
+ * The fields of a NetworkAttachmentDefinition (k8s.cni.cncf.io/v1) that Berth reads. config/network-definition.ts
+ * decodes the configuration in it.
+ */
 import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Part } from "../lib/prune-json.ts";
 import { metadata } from "./fields/metadata.ts";
 import { IDENTITY_PARTS, trimMetadata } from "./fields/trim-metadata.ts";
 
-/** Largest usable `spec.config` of a NetworkAttachmentDefinition: bytes. Every agent caches those of all namespaces. @limit */
+/**
+ * Largest usable `spec.config` of a NetworkAttachmentDefinition: bytes. Every agent caches those of all namespaces.
+ * @limit
+ */
 export const MAX_DEFINITION_CONFIG_BYTES = 65_536;
 
 export interface NetworkAttachmentDefinition {
@@ -32,7 +38,7 @@ const definitionSchema = z.object({
   spec: z.object({ config: z.string().nullish() }).nullish(),
 });
 
-/** What {@link decodeNetworkDefinition} reads of a NetworkAttachmentDefinition. */
+/** The parts of a NetworkAttachmentDefinition that {@link decodeNetworkDefinition} reads. */
 export const DEFINITION_PARTS: Part = {
   members: {
     apiVersion: "all",

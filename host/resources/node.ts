@@ -4,7 +4,10 @@ import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
 import { isDeleting, metadata } from "./fields/metadata.ts";
 
-/** Taint by which an administrator, or a tool that cuts the power, confirms that the node is off (node-lost in docs/allocation.md). */
+/**
+ * Taint by which an administrator, or a tool that cuts the power, confirms that the node is off (node-lost in
+ * docs/allocation.md).
+ */
 export const OUT_OF_SERVICE = "node.kubernetes.io/out-of-service";
 
 export interface Node {
@@ -20,7 +23,7 @@ export interface Node {
   readonly ready: "True" | "False" | "Unknown";
   /** The node's pod CIDRs, as written; empty if the cluster does not assign any. */
   readonly podCidrs: readonly string[];
-  /** Of `status.addresses`, as written: also host names. */
+  /** Addresses from `status.addresses`, as written: also host names. */
   readonly addresses: readonly string[];
 }
 

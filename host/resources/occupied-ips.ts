@@ -12,7 +12,7 @@ export class OccupiedIps {
   /** Ascending. */
   readonly #all: readonly OccupiedIp[];
 
-  /** Of several entries with one address the first counts. */
+  /** The first of several entries with one address counts. */
   constructor(entries: readonly OccupiedIp[]) {
     const sorted = entries.toSorted((a, b) => compareIp(a.ip, b.ip));
     this.#all = sorted.filter(({ ip }, index) => {

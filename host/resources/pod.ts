@@ -83,7 +83,7 @@ const ANNOTATIONS_PART: Part = {
   entries: (key) => key.startsWith(ANNOTATION_PREFIX) || OTHER_ANNOTATIONS.includes(key) || isForeignAnnotation(key),
 };
 
-/** What {@link decodePod} reads of a Pod. */
+/** The parts of a Pod that {@link decodePod} reads. */
 export const POD_PARTS: Part = {
   members: {
     apiVersion: "all",

@@ -1,4 +1,7 @@
-/** Pools by name, in the order of their names, by the workload for which they were generated, and those that are defaults. */
+/**
+ * Pools by name, in the order of their names, by the workload for which they were generated, and those that are
+ * defaults.
+ */
 import { SortedMap } from "../lib/sorted-map.ts";
 import { type PoolOwner, poolOwnerKey } from "./fields/subnet-pool.ts";
 import type { IpPool } from "./ip-pool.ts";
@@ -6,9 +9,12 @@ import type { IpPool } from "./ip-pool.ts";
 type Owner = Pick<PoolOwner, "namespace" | "uid">;
 
 export interface PoolsByName extends ReadonlyMap<string, IpPool> {
-  /** The pools that were generated for a workload. Absent: they are not sorted by workload, and all have to be looked at. */
+  /**
+   * The pools that were generated for a workload. Default: they are not sorted by workload, and all have to be looked
+   * at.
+   */
   ofOwner?(owner: Owner): Iterable<IpPool>;
-  /** The pools with `spec.default`. Absent: all have to be looked at. */
+  /** The pools with `spec.default`. Default: all have to be looked at. */
   defaults?(): Iterable<IpPool>;
 }
 
@@ -59,7 +65,7 @@ export class PoolTable extends SortedMap<IpPool> implements PoolsByName {
   }
 }
 
-/** Of pools whose names differ. */
+/** Returns the table of pools whose names differ. */
 export function tableOfPools(pools: Iterable<IpPool>): PoolTable {
   const table = new PoolTable();
   for (const pool of pools) table.set(pool.name, pool);

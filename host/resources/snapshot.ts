@@ -30,7 +30,10 @@ interface ResourceSource {
   readonly resources: readonly Resource[];
 }
 
-/** Merges the files in the order given. Of two resources with the same kind and name the first is used; the second is a problem. */
+/**
+ * Merges the files in the order given. The first of two resources with the same kind and name is used; the second is
+ * a problem.
+ */
 export function assembleSnapshot(sources: readonly ResourceSource[]): Snapshot {
   const problems: string[] = [];
   const first = new Map<string, { resource: Resource; source: string }>();

@@ -8,7 +8,9 @@ export const MAX_POOLS_OF_SUBNET = 2_048;
 /** Most namespaces that the controller reports as having reached `maxAddressesPerNamespace`. */
 export const MAX_FULL_NAMESPACES = 1_024;
 
-/** Most addresses of pools of each kind (Nodes, API server, Services) that the controller tells the agents of. @limit */
+/**
+ * Most addresses of pools of each kind (Nodes, API server, Services) that the controller tells the agents of. @limit
+ */
 export const MAX_OCCUPIED = 2_048;
 
 const condition = z.object({

@@ -51,7 +51,10 @@ export const subnetSchema = berthObject(
     }),
 );
 
-/** Returns why workloads of a namespace may not use the Subnet; undefined if they may. The text names no other namespace. */
+/**
+ * Returns why workloads of a namespace may not use the Subnet; undefined if they may. The text names no other
+ * namespace.
+ */
 export function refuseNamespace(spec: SubnetSpec, name: string, labels: Labels): string | undefined {
   if (spec.namespaceName.length > 0)
     return spec.namespaceName.includes(name) ? undefined : "is for other namespaces (spec.namespaceName)";
@@ -86,7 +89,10 @@ const assignments = z.object({
     .default([]),
 });
 
-/** Decodes the status of a Subnet, which may be absent. Throws ConfigError: assigning more is unsafe while the assignments cannot be read. */
+/**
+ * Decodes the status of a Subnet, which may be absent. Throws ConfigError: assigning more is unsafe while the
+ * assignments cannot be read.
+ */
 export function decodeAssignments(status: unknown, source: string): Assignments {
   return decodeConfig(assignments, status ?? {}, source);
 }

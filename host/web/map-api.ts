@@ -1,4 +1,7 @@
-/** The address map's answers to GET /api/v1/…: records of records/map-records.ts, the bytes of a map, and streams of changes. */
+/**
+ * The address map's answers to GET /api/v1/…: records of records/map-records.ts, the bytes of a map, and streams of
+ * changes.
+ */
 
 import type { ServerResponse } from "node:http";
 import type * as z from "zod";
@@ -130,7 +133,10 @@ async function explain({ questions }: MapSource, { query, viewer }: Question): P
   return encode(explanationRecord, viewer === "all" ? explanation : forOwner(explanation));
 }
 
-/** Returns what the pod's owner may know: the outcome of each NIC as the runtime has it, without the names of pools that serve others. */
+/**
+ * Returns what the pod's owner may know: the outcome of each NIC as the runtime has it, without the names of pools
+ * that serve others.
+ */
 function forOwner({ succeeds, lines, nics }: ExplanationRecord): ExplanationRecord {
   const told = nics.flatMap((nic) => [describeOutcome(nic), ...(nic.details ?? "").split("\n")]);
   // Without a NIC the lines are the runtime's error.
@@ -224,7 +230,7 @@ const NEARLY_FULL = 0.1;
 interface PoolCounts {
   /** Addresses that the pool may hand out. */
   readonly size: bigint;
-  /** Of them, those that are not free. */
+  /** Number of them that are not free. */
   readonly used: number;
   readonly quarantined: number;
   /** Such a pool is as large as its workload needs. */
@@ -248,10 +254,10 @@ export function findAlerts({ size, used, quarantined, isGenerated }: PoolCounts)
   return alerts;
 }
 
-/** How long changes of a map are gathered before they are sent: milliseconds. */
+/** Time for which changes of a map are gathered before they are sent: milliseconds. */
 const GATHER_MS = 100;
 
-/** How often a stream without changes shows that it lives: milliseconds. */
+/** Interval of a stream's signs of life while nothing changes: milliseconds. */
 const KEEP_ALIVE_MS = 15_000;
 
 /** Most changes that are gathered; with more, the page is told to read the map again. */
@@ -262,7 +268,7 @@ const MAX_UNREAD_BYTES = 4_194_304;
 
 interface FeedOptions {
   readonly pool: MapPool;
-  /** Those of the map that the page shows. */
+  /** The map's segments that the page shows. */
   readonly segments: Segments;
   readonly viewer: Viewer;
   readonly subscribe: (listener: (change: MapChange) => void) => () => void;

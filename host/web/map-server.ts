@@ -1,6 +1,6 @@
 /**
- * The address map's HTTP server: the page, and the API that it reads. Only GET and HEAD. On loopback whoever can connect sees all; other machines need a
- * bearer token of the cluster, which the API server reviews.
+ * The address map's HTTP server: the page, and the API that it reads. Only GET and HEAD. On loopback whoever can
+ * connect sees all; other machines need a bearer token of the cluster, which the API server reviews.
  */
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
@@ -30,7 +30,7 @@ interface MapServerOptions extends ServerSettings {
   readonly log: Log;
 }
 
-/** What a browser may do with an answer: run the server's own script and styles, and send requests to no other host. */
+/** The rights of an answer in a browser: run the server's own script and styles, and send requests to no other host. */
 const HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

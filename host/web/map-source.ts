@@ -1,6 +1,6 @@
 /**
- * The port of the address map: what agent and controller know of pools and addresses. Implementations: agent/embedded/map-source.ts,
- * controller/map-source.ts.
+ * The port of the address map: what agent and controller know of pools and addresses. Implementations:
+ * agent/embedded/map-source.ts, controller/map-source.ts.
  */
 import type { Ip } from "../net/ip.ts";
 import type { Prefix } from "../net/prefix.ts";
@@ -57,13 +57,13 @@ export interface MapAllocation extends Pick<IpAllocationSpec, "ip" | "addressSpa
 export interface MapChange {
   readonly ip: Ip;
   readonly addressSpace: string;
-  /** Undefined: it is free now. */
+  /** If undefined, it is free now. */
   readonly allocation: MapAllocation | undefined;
 }
 
-/** What only agents know. */
+/** The questions that only agents can answer. */
 export interface MapQuestions {
-  /** What an ADD of the pod would get now, and why. */
+  /** Returns the explanation of the answer that an ADD of the pod would get now. */
   explain(pod: PodName): Promise<ExplanationRecord>;
   /** Which pods had the address, from the audit logs; the lines ascend by time. */
   history(address: Ip): Promise<AddressHistory>;

@@ -1,4 +1,7 @@
-/** Which addresses of a subnet a map shows, and their numbers: the whole subnet up to 2^24 addresses, else islands of 256 around those in use. */
+/**
+ * Which addresses of a subnet a map shows, and their numbers: the whole subnet up to 2^24 addresses, else islands of
+ * 256 around those in use.
+ */
 import { countLeading } from "../lib/search.ts";
 import { bitsOf, type Family, formatIp, type Ip } from "../net/ip.ts";
 import { firstIp, type Prefix, prefixContains } from "../net/prefix.ts";

@@ -1,4 +1,7 @@
-/** How many addresses of each pool were in use, once a minute, in memory: the last day, from the start of the process on. */
+/**
+ * The number of addresses of each pool in use, once a minute, in memory: the last day, from the start of the process
+ * on.
+ */
 import type { UsageAnswer } from "../records/map-records.ts";
 
 /** Time between two samples of the usage that the address map shows: milliseconds. */
@@ -21,7 +24,10 @@ export class UsageSamples {
   readonly #rings = new Map<string, Ring>();
   #lastMs = 0;
 
-  /** Takes the used addresses of all pools at a time of the wall clock: milliseconds. Pools that are missing are forgotten. */
+  /**
+   * Takes the used addresses of all pools at a time of the wall clock: milliseconds. Pools that are missing are
+   * forgotten.
+   */
   take(used: ReadonlyMap<string, number>, nowMs: number): void {
     this.#lastMs = nowMs;
     for (const name of this.#rings.keys()) if (!used.has(name)) this.#rings.delete(name);

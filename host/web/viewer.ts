@@ -1,11 +1,17 @@
-/** What a viewer of the address map may see: all, or the addresses of some namespaces; of all others only that they are in use. */
+/**
+ * The part of the address map that a viewer may see: all, or the addresses of some namespaces; of all others only
+ * that they are in use.
+ */
 import { MAP_STATES, type MapState } from "../records/map-records.ts";
 import type { MapAllocation, MapPool } from "./map-source.ts";
 
 /** "all", or the namespaces whose pods the viewer may list. */
 export type Viewer = "all" | ReadonlySet<string>;
 
-/** Returns whether the viewer may know whose address this is. An address with holders in two namespaces needs the right to both. */
+/**
+ * Returns whether the viewer may know whose address this is. An address with holders in two namespaces needs the
+ * right to both.
+ */
 export function seesAllocation(viewer: Viewer, { holders, workload, quarantine }: MapAllocation): boolean {
   if (viewer === "all") return true;
   const namespaces = holders.map(({ namespace }) => namespace);

@@ -1,7 +1,8 @@
 /*
- * The system calls that Node.js lacks, one function each, for host/kernel/native.ts, which decides what to open, send or trust.
- * Every function returns a number ≥ 0, or -errno; it throws a TypeError only for arguments of a wrong type or number. The module
- * has no state and may be loaded by any number of threads. Arguments are read in arguments.c; watch.c waits for descriptors.
+ * The system calls that Node.js lacks, one function each, for host/kernel/native.ts, which decides what to open, send
+ * or trust. Every function returns a number ≥ 0, or -errno; it throws a TypeError only for arguments of a wrong type
+ * or number. The module has no state and may be loaded by any number of threads. Arguments are read in arguments.c;
+ * watch.c waits for descriptors.
  */
 #define _GNU_SOURCE
 #include "watch.h"
@@ -76,15 +77,19 @@ static napi_value addon_recv(napi_env env, napi_callback_info info) {
     return outcome_of(env, recv(fd, bytes.start, bytes.length, flags));
 }
 
-/* The longest datagram that the kernel makes for a netlink socket; it makes the parts of a dump as long as the room for them. */
+/*
+ * The longest datagram that the kernel makes for a netlink socket; it makes the parts of a dump as long as the room
+ * for them.
+ */
 #define LONGEST_ANSWER 32768
 /* Larger than any error number of the kernel. */
 #define RECEIVING 4096
 
 /*
- * exchange(fd, request: Uint8Array, into: Uint8Array): bytes received. Sends the request, then receives without waiting what has
- * come, datagram behind datagram from the next multiple of four, until there is no more, or no room for the longest. Returns
- * -errno if sending fails, -RECEIVING - errno if receiving fails; what was received before is then lost.
+ * exchange(fd, request: Uint8Array, into: Uint8Array): bytes received. Sends the request, then receives without
+ * waiting what has come, datagram behind datagram from the next multiple of four, until there is no more, or no room
+ * for the longest. Returns -errno if sending fails, -RECEIVING - errno if receiving fails; what was received before
+ * is then lost.
  */
 static napi_value addon_exchange(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
@@ -118,7 +123,10 @@ static napi_value addon_sendto(napi_env env, napi_callback_info info) {
     return outcome_of(env, sendto(fd, bytes.start, bytes.length, flags, to.start, (socklen_t)to.length));
 }
 
-/* recvfrom(fd, into: Uint8Array, flags, from: Uint8Array): bytes received; as much of the sender's address as `from` holds */
+/*
+ * recvfrom(fd, into: Uint8Array, flags, from: Uint8Array): bytes received; as much of the sender's address as `from`
+ * holds
+ */
 static napi_value addon_recvfrom(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
     int fd, flags;
@@ -143,7 +151,10 @@ static napi_value addon_setsockopt(napi_env env, napi_callback_info info) {
     return outcome_of(env, setsockopt(numbers[0], numbers[1], numbers[2], value.start, (socklen_t)value.length));
 }
 
-/* attachFilter(fd, program: Uint8Array of struct sock_filter): 0. The option takes a pointer, which JavaScript cannot make. */
+/*
+ * attachFilter(fd, program: Uint8Array of struct sock_filter): 0. The option takes a pointer, which JavaScript cannot
+ * make.
+ */
 static napi_value addon_attach_filter(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
     int fd;
@@ -167,7 +178,10 @@ static napi_value addon_close(napi_env env, napi_callback_info info) {
 
 #define PATH_ROOM (PATH_MAX + 8) /* more than a path: one that is cut here is still too long */
 
-/* Reads a path. Returns false with an exception for anything but a text; `error` is -errno for a text that is no path, else 0. */
+/*
+ * Reads a path. Returns false with an exception for anything but a text; `error` is -errno for a text that is no
+ * path, else 0.
+ */
 static bool read_path(napi_env env, napi_value argument, char path[PATH_ROOM], int *error) {
     size_t length;
     if (napi_get_value_string_utf8(env, argument, path, PATH_ROOM, &length) != napi_ok) {
@@ -235,8 +249,9 @@ static napi_value addon_setns(napi_env env, napi_callback_info info) {
 }
 
 /*
- * Returns the kind of a namespace, CLONE_NEW*, or -1. QEMU's user mode (7.2) does not know the ioctl: any namespace then counts as
- * a network namespace, and the kernel refuses one of another kind where it is used, in setns and for IFLA_NET_NS_FD.
+ * Returns the kind of a namespace, CLONE_NEW*, or -1. QEMU's user mode (7.2) does not know the ioctl: any namespace
+ * then counts as a network namespace, and the kernel refuses one of another kind where it is used, in setns and for
+ * IFLA_NET_NS_FD.
  */
 static int kind_of(int fd) {
     struct statfs system;
@@ -248,7 +263,10 @@ static int kind_of(int fd) {
     return -1;
 }
 
-/* identify(fd, into: BigUint64Array of 2): the namespace's kind, CLONE_NEW*; into = [device, inode]. -ENOTTY: no namespace. */
+/*
+ * identify(fd, into: BigUint64Array of 2): the namespace's kind, CLONE_NEW*; into = [device, inode]. -ENOTTY: no
+ * namespace.
+ */
 static napi_value addon_identify(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
     int fd;

@@ -1,6 +1,6 @@
 /*
- * Arguments of the addon's functions: JavaScript values as numbers and bytes. Each reader returns false and leaves a pending
- * TypeError for a value of another type.
+ * Arguments of the addon's functions: JavaScript values as numbers and bytes. Each reader returns false and leaves a
+ * pending TypeError for a value of another type.
  */
 #ifndef BERTH_ARGUMENTS_H
 #define BERTH_ARGUMENTS_H

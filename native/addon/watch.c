@@ -1,8 +1,9 @@
 /*
  * Watches descriptors on the event loop of the calling thread: one uv_poll each, one callback per readable event.
  *
- * Life of a watch: watch() creates it; unwatch() or the end of the environment (a worker that stops) closes it, whichever comes
- * first; libuv frees it one turn later. Until then an asynchronous clean-up hook makes the environment wait for it.
+ * Life of a watch: watch() creates it; unwatch() or the end of the environment (a worker that stops) closes it,
+ * whichever comes first; libuv frees it one turn later. Until then an asynchronous clean-up hook makes the
+ * environment wait for it.
  */
 #include "watch.h"
 #include <errno.h>
@@ -54,7 +55,10 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
         napi_fatal_exception(env, error);
     }
     napi_close_handle_scope(env, scope);
-    /* libuv ends a poll that saw an error, such as ENETDOWN of a packet socket; the callback has read it, and what follows counts too. */
+    /*
+     * libuv ends a poll that saw an error, such as ENETDOWN of a packet socket; the callback has read it, and what
+     * follows counts too.
+     */
     if (status != 0 && !uv_is_closing((uv_handle_t *)poll)) uv_poll_start(poll, UV_READABLE, on_ready);
 }
 

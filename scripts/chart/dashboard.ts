@@ -4,7 +4,7 @@ import { CHART } from "./generated-values.ts";
 
 interface Panel {
   readonly title: string;
-  /** Of Grafana: `s`, `percentunit`, `bytes`, `short`, `ops`. */
+  /** Grafana's name of the unit: `s`, `percentunit`, `bytes`, `short`, `ops`. */
   readonly unit: string;
   /** Queries with their legends. */
   readonly queries: readonly (readonly [expression: string, legend: string])[];

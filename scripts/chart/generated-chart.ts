@@ -28,7 +28,10 @@ function chartMetadata(): GeneratedText {
   return { path: `${CHART}/Chart.yaml`, text: `${lines.join("\n")}\n` };
 }
 
-/** Helm puts roles before policies, kubectl applies the documents in the order of the file: a right is to come after its limits. */
+/**
+ * Helm puts roles before policies, kubectl applies the documents in the order of the file: a right is to come after
+ * its limits.
+ */
 function policiesFirst(text: string): string {
   const documents = text.split("---\n");
   const isPolicy = (document: string) => /^kind: ValidatingAdmissionPolicy/m.test(document);

@@ -36,7 +36,10 @@ export interface Release {
 /** The plain manifests are those of this release. */
 export const PLAIN_RELEASE: Release = { name: "berth", namespace: "kube-system" };
 
-/** Returns the rendered documents with their comments, joined for each template: `rbac.yaml`. Hooks are left out unless they are asked for. */
+/**
+ * Returns the rendered documents with their comments, joined for each template: `rbac.yaml`. Hooks are left out
+ * unless they are asked for.
+ */
 export function renderChart(
   { directory }: Pick<ChartCopy, "directory">,
   { name, namespace }: Release,

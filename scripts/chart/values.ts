@@ -7,7 +7,7 @@ const name = z.string().regex(/^[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/);
 const flag = z.boolean();
 const path = z.string().regex(/^(?:\/|$)/);
 
-/** What `berthctl check` reads of other programs, as far as a pod may be given it. */
+/** The files of other programs that `berthctl check` reads, as far as a pod may be given them. */
 const HOST_FILES = [
   "/etc/systemd/system",
   "/usr/lib/systemd/system",
@@ -99,7 +99,7 @@ const definition = z.strictObject({
   annotations: object("annotations").default({}).meta({ description: "Further annotations." }),
 });
 
-/** What a pod of agent and controller has in common. */
+/** The values that a pod of agent and controller share. */
 const pod = {
   logLevel: z
     .enum(["trace", "debug", "info", "warn", "error"])

@@ -1,4 +1,4 @@
-/** What more than one scene does: claims about a NIC and about the agent's records, the end of a pod. */
+/** The steps of more than one scene: claims about a NIC and about the agent's records, the end of a pod. */
 import { parseIp } from "../../host/net/ip.ts";
 import { parsePrefix, prefixContains } from "../../host/net/prefix.ts";
 import { type PoolName, pools } from "./manifests.ts";

@@ -1,4 +1,7 @@
-/** What an administrator of the demo's node writes: pools and settings for Berth, pods with their wishes, CNI networks. */
+/**
+ * The files that an administrator of the demo's node writes: pools and settings for Berth, pods with their wishes,
+ * CNI networks.
+ */
 import { segmentAddress, segmentSubnet } from "../../test/lab/addressing.ts";
 import { ipPool, macvlan, vendorConf } from "../../test/lab/manifests.ts";
 
@@ -12,7 +15,10 @@ interface Pool {
 const lan = { subnet: segmentSubnet(0, 4), gateway: segmentAddress(0, 1, 4) };
 const storage = { subnet: segmentSubnet(1, 4), gateway: segmentAddress(1, 1, 4) };
 
-/** Two pools of the data-centre's network, one of its network for storage, one for a bridge inside the node, and two small ones. */
+/**
+ * Two pools of the data-centre's network, one of its network for storage, one for a bridge inside the node, and two
+ * small ones.
+ */
 export const pools = {
   blue: { subnet: "10.10.0.0/24", ips: "10.10.0.10-10.10.0.250", gateway: "10.10.0.1" },
   "lan-v4": { ...lan, ips: "10.60.0.50-10.60.0.99" },
@@ -24,7 +30,9 @@ export const pools = {
 
 export type PoolName = keyof typeof pools;
 
-/** A released address rests before another pod gets it; two seconds, so that the story need not wait for the default 30. */
+/**
+ * A released address rests before another pod gets it; two seconds, so that the story need not wait for the default 30.
+ */
 export const settings = vendorConf({ allowSingleFamily: true, allocationCooldown: "2s" });
 
 export function poolManifests(): string {
@@ -52,7 +60,7 @@ metadata:
 ${lines.join("")}`;
 }
 
-/** Where services have their addresses; no machine has them. */
+/** The address ranges of services; no machine has them. */
 const SERVICES = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
 
 const coordinator = (settings: object = {}): object => ({ type: "coordinator", ...SERVICES, ...settings });

@@ -1,5 +1,6 @@
 /**
- * Shows the agent's address map to a browser on this machine: the agent of the story is in a network namespace of its own, and serves the map on a unix socket.
+ * Shows the agent's address map to a browser on this machine: the agent of the story is in a network namespace of its
+ * own, and serves the map on a unix socket.
  * Effects: a port on loopback; closed by the stack that it is given.
  */
 import { connect, createServer, type Server, type Socket } from "node:net";

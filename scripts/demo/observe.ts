@@ -52,7 +52,10 @@ async function usableAddresses(netns: Netns, ifName: string): Promise<string[]> 
   return all.map(({ local, prefixlen }) => `${local}/${prefixlen}`).sort();
 }
 
-/** The same, once there are as many as `wanted`: the kernel holds an IPv6 address back for a second or two (RFC 4862 §5.4). */
+/**
+ * The same, once there are as many as `wanted`: the kernel holds an IPv6 address back for a second or two (RFC 4862
+ * §5.4).
+ */
 export function addressesOf(netns: Netns, ifName: string, wanted: number): Promise<string[]> {
   return eventually(
     () => usableAddresses(netns, ifName),
@@ -77,7 +80,7 @@ export async function recordsOf(stage: Stage): Promise<AddressRecord[]> {
   return (await stage.agent.get("/v1/allocations")) as AddressRecord[];
 }
 
-/** What `berthctl allocations` prints: a heading, and a line for each address. */
+/** Returns the output of `berthctl allocations`: a heading, and a line for each address. */
 export async function berthctlAllocations(stage: Stage): Promise<string[]> {
   const argv = [process.execPath, join(root, "dist", "berthctl.mjs"), "allocations"];
   return (await requireCommand(argv, { env: stage.agent.env })).trimEnd().split("\n");
@@ -115,7 +118,7 @@ export async function routesOfPods(node: Netns): Promise<string[]> {
   return texts.flatMap((text) => text.split("\n")).filter((line) => line !== "");
 }
 
-/** How many addresses of all pools are in use, or resting after a release. */
+/** Returns the number of addresses of all pools that are in use, or resting after a release. */
 export async function usedAddresses(stage: Stage): Promise<number> {
   const pools = (await stage.agent.get("/v1/pools")) as PoolCount[];
   return pools.reduce((sum, { used }) => sum + Number(used), 0);

@@ -1,4 +1,7 @@
-/** A terminal session as an animated SVG: each line appears when it was printed, long pauses shortened, and the page scrolls. */
+/**
+ * A terminal session as an animated SVG: each line appears when it was printed, long pauses shortened, and the page
+ * scrolls.
+ */
 
 export interface PrintedLine {
   readonly text: string;

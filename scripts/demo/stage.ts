@@ -1,6 +1,6 @@
 /**
- * Where the story happens: a node in a small data centre, an agent on it, and pods that come and go.
- * Everything is in namespaces of a name of its own; the machine's network is not touched.
+ * The place of the story: a node in a small data centre, an agent on it, and pods that come and go. Everything is in
+ * namespaces of a name of its own; the machine's network is not touched.
  *
  *   node: eth0 ── segment 0 ── router ── outside      the pods' macvlan NICs are on eth0 and eth1;
  *         eth1 ── segment 1 ──┘                       pods0 10.10.0.1 is the node's own bridge for pods
@@ -43,9 +43,9 @@ export interface Pod {
 export interface Stage {
   readonly agent: Agent;
   readonly fabric: Fabric;
-  /** That of the fabric on which the agent runs. */
+  /** The namespace of the node on which the agent runs. */
   readonly node: Netns;
-  /** Where a browser on this machine finds the agent's address map. */
+  /** URL of the agent's address map for a browser on this machine. */
   readonly mapUrl: string;
   /** The pods that live, by name. */
   readonly pods: Map<string, Pod>;
@@ -53,7 +53,10 @@ export interface Stage {
   createPod(spec: PodSpec): Promise<Pod>;
   /** A container runtime's ADD, CHECK or DEL of one NIC, through cnitool. Never throws for what the plugins say. */
   call(command: "add" | "check" | "del", pod: Pod, nic: Pick<Nic, "network" | "ifName">): Promise<PluginOutcome>;
-  /** The same of the network's main plugin alone, in a sandbox of its own: its error has a code, which cnitool leaves out. */
+  /**
+   * The same of the network's main plugin alone, in a sandbox of its own: its error has a code, which cnitool leaves
+   * out.
+   */
   callMain(command: "ADD" | "DEL", pod: Pod, nic: Pick<Nic, "network" | "ifName">): Promise<PluginOutcome>;
   /** ADD that has to succeed; the NIC is noted in the pod. */
   attach(pod: Pod, network: Nic["network"], ifName: string): Promise<Nic>;

@@ -1,6 +1,6 @@
 /**
- * What the coordinator is for: pods on the data-centre's network, their node, services, clients from outside, several NICs.
- * Told after the scenes in which pods get their addresses; what is said is shown by traffic.
+ * Shows the purpose of the coordinator: pods on the data-centre's network, their node, services, clients from
+ * outside, several NICs. Told after the scenes in which pods get their addresses; what is said is shown by traffic.
  */
 import { outsideAddress, segmentAddress } from "../../test/lab/addressing.ts";
 import { type Capture, openCapture } from "../../test/lab/capture.ts";
@@ -48,7 +48,7 @@ async function openService(
   stack.defer(() => service.delete());
 }
 
-/** That server answered, and saw the asking one as `peer`. */
+/** Claims that the server answered, and saw the asking one as `peer`. */
 function claimAnswer(narrator: Narrator, what: string, answer: Answer, wanted: { server: string; peer: string }): void {
   const holds = answer.server === wanted.server && answer.seenPeer === wanted.peer;
   narrator.claim(what, holds, `${answer.server} answers, and saw ${answer.seenPeer} ask`);

@@ -7,9 +7,9 @@ export interface AbiExport {
   readonly name: string;
   readonly doc: string;
   readonly params: readonly { readonly name: string; readonly is: string }[];
-  /** What stands in the exchange buffer before the call. */
+  /** The contents of the exchange buffer before the call. */
   readonly input?: string;
-  /** What stands there after it. */
+  /** The contents of the exchange buffer after the call. */
   readonly output?: string;
   readonly result: string;
   readonly statuses: readonly string[];

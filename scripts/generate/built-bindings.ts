@@ -1,6 +1,7 @@
 /**
- * The raw layers of the embeddings that set-up builds, and that are not committed: C, Java, Python and Rust, and the core for Rust. Go's are committed,
- * because `go get` takes the tree as it is. Run as a program, this file writes them.
+ * The raw layers of the embeddings that set-up builds, and that are not committed: C, Java, Python and Rust, and the
+ * core for Rust. Go's are committed, because `go get` takes the tree as it is. Run as a program, this file writes
+ * them.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";

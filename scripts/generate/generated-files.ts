@@ -19,7 +19,7 @@ import { limitsPage } from "./pages/limits.ts";
 import { metricsTable } from "./pages/metrics.ts";
 import { resourcesPage } from "./pages/resources.ts";
 
-/** Those of other languages are built: see built-bindings.ts. */
+/** The bindings that are committed; those of other languages are built: see built-bindings.ts. */
 const BINDINGS: readonly ((abi: AbiDescription) => readonly GeneratedText[])[] = [
   renderBrowserBindings,
   renderGoBindings,
@@ -71,8 +71,8 @@ export const GENERATED_COPIES: readonly { readonly path: string; readonly from: 
 ];
 
 /**
- * Tests whose expected outcomes are in files of test/vectors. They compare like any test; `vitest run -u` rewrites the files.
- * JSON has no comments, and the text cases hold hand-written input: these files have no header.
+ * Tests whose expected outcomes are in files of test/vectors. They compare like any test; `vitest run -u` rewrites
+ * the files. JSON has no comments, and the text cases hold hand-written input: these files have no header.
  */
 export const RECORDING_TESTS: readonly string[] = [
   "test/unit/coordinator/plan-vectors.test.ts",

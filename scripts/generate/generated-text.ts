@@ -28,7 +28,10 @@ const COMMENTS: Readonly<Record<string, Comment>> = {
   ".yaml": hash,
 };
 
-/** Returns the header's comment for the file at `path`, with its line end; `source` is what to edit instead. Throws for an unknown extension. */
+/**
+ * Returns the header's comment for the file at `path`, with its line end; `source` is what to edit instead. Throws
+ * for an unknown extension.
+ */
 export function headerOf(path: string, source: string): string {
   const comment = COMMENTS[extname(path)];
   if (comment === undefined) throw new Error(`${path}: no comment form is known for this extension`);

@@ -1,4 +1,7 @@
-/** The Helm chart as a package, and what it renders to by default as plain manifests, in one file with the custom resource definitions. */
+/**
+ * The Helm chart as a package, and what it renders to by default as plain manifests, in one file with the custom
+ * resource definitions.
+ */
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { copyChart, PLAIN_RELEASE, renderChart } from "../chart/helm.ts";
@@ -6,7 +9,10 @@ import { tagOf } from "../setup/version.mjs";
 import { compress, writeTar } from "./archive.ts";
 import type { Facts } from "./facts.ts";
 
-/** Returns the artifacts `berth-VERSION.tgz` and `berth-VERSION.yaml`. Not by `helm package`, which writes the time of packaging. */
+/**
+ * Returns the artifacts `berth-VERSION.tgz` and `berth-VERSION.yaml`. Not by `helm package`, which writes the time of
+ * packaging.
+ */
 export async function buildChart({ version, timeSeconds }: Facts): Promise<[name: string, content: Buffer][]> {
   using chart = copyChart();
   const { directory } = chart;

@@ -1,11 +1,11 @@
-/** What identifies a build: the same commit gives the same facts. */
+/** The facts that identify a build: the same commit gives the same facts. */
 import { execFileSync } from "node:child_process";
 import manifest from "../../package.json" with { type: "json" };
 import { root } from "../setup/paths.mjs";
 import { readVersion } from "../setup/version.mjs";
 
 export interface Facts {
-  /** What the programs in dist call themselves. */
+  /** The version that the programs in dist report. */
   readonly version: string;
   readonly description: string;
   /** The commit, with `-dirty` if tracked files differ from it. */

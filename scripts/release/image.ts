@@ -1,4 +1,7 @@
-/** The image: a root file system without a base image, as an OCI layout that `docker load` and `ctr images import` also take. */
+/**
+ * The image: a root file system without a base image, as an OCI layout that `docker load` and `ctr images import`
+ * also take.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
@@ -10,7 +13,7 @@ import { TRIPLES } from "./native.ts";
 import { below, withDirectories } from "./product.ts";
 import { type Architecture, sha256, unpackDebian } from "./sources.ts";
 
-/** What Node.js links, and the package of each. The loader has a fixed path. */
+/** The libraries that Node.js links, and the package of each. The loader has a fixed path. */
 const LIBRARIES: readonly (readonly [string, readonly string[]])[] = [
   ["libc6", ["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libresolv.so.2"]],
   ["libstdc++6", ["libstdc++.so.6"]],
@@ -32,7 +35,7 @@ interface RootOptions {
   readonly product: readonly ArchiveEntry[];
   /** THIRD_PARTY_LICENSES. */
   readonly notices: Buffer;
-  /** Where Debian packages are unpacked. */
+  /** Directory into which Debian packages are unpacked. */
   readonly directory: string;
 }
 
@@ -76,7 +79,10 @@ function readLibrary(directory: string, triple: string, library: string): Buffer
   }
 }
 
-/** Returns the archive of a one-layer image; `layer` is the compressed root file system, `diffId` the hash of the uncompressed one. */
+/**
+ * Returns the archive of a one-layer image; `layer` is the compressed root file system, `diffId` the hash of the
+ * uncompressed one.
+ */
 export async function writeImage(architecture: Architecture, root: Buffer, facts: Facts): Promise<Buffer> {
   const layer = await compress(root);
   const created = new Date(facts.timeSeconds * 1000).toISOString();

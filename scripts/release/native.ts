@@ -13,7 +13,7 @@ export const TRIPLES: Readonly<Record<Architecture, string>> = {
 
 interface NativeOptions {
   readonly architecture: Architecture;
-  /** Of the npm package of Node.js: its headers are used. */
+  /** Files of the npm package of Node.js: its headers are used. */
   readonly node: ReadonlyMap<string, Buffer>;
   /** `berth --version` prints both; the build is the commit. */
   readonly version: string;

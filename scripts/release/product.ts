@@ -1,10 +1,13 @@
-/** The files of Berth for one processor, as they lie in usr/lib/berth of the image; the tarball has the plugins in a folder of their own. */
+/**
+ * The files of Berth for one processor, as they lie in usr/lib/berth of the image; the tarball has the plugins in a
+ * folder of their own.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../setup/paths.mjs";
 import type { ArchiveEntry } from "./archive.ts";
 
-/** What the bundles read. */
+/** The files that the bundles read. */
 const PLAIN_FILES = ["core/berth-core.wasm", "map/index.html", "map/map.css", "map/map.js"];
 
 export interface NativeParts {

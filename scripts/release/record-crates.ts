@@ -1,9 +1,11 @@
 /**
- * Records the Rust crates inside the Node.js executable, with licences and texts of their packages on crates.io, for THIRD_PARTY_LICENSES.
+ * Records the Rust crates inside the Node.js executable, with licences and texts of their packages on crates.io, for
+ * THIRD_PARTY_LICENSES.
  *
  *   node scripts/release/record-crates.ts
  *
- * Run it after a change of Node.js's version, with `ROOTS` as Node.js's deps/crates/Cargo.toml has them. Needs cargo and crates.io; a release reads the file.
+ * Run it after a change of Node.js's version, with `ROOTS` as Node.js's deps/crates/Cargo.toml has them. Needs cargo
+ * and crates.io; a release reads the file.
  * Effects: scripts/release/inventory/crates.json; cargo's cache.
  */
 import { execFileSync } from "node:child_process";
@@ -13,7 +15,7 @@ import { dirname, join } from "node:path";
 import type { CrateRecords } from "./inventory/crates.ts";
 import { cratesIn } from "./inventory/crates.ts";
 
-/** What Node.js asks for; all else in deps/crates follows from it. */
+/** The crates that Node.js asks for; all others in deps/crates follow from them. */
 const ROOTS: readonly string[] = [
   'temporal_capi = { version = "=0.2.4", features = ["zoneinfo64"], default-features = false }',
   'icu_calendar = { version = "~2.2", features = ["ixdtf"], default-features = false }',

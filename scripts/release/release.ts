@@ -1,6 +1,6 @@
 /**
- * `npm run release`: writes images, tarballs, their SBOMs, source maps, THIRD_PARTY_LICENSES and SHA256SUMS into dist/release. It needs no network once the set-up
- * has run, and the same commit gives the same bytes.
+ * `npm run release`: writes images, tarballs, their SBOMs, source maps, THIRD_PARTY_LICENSES and SHA256SUMS into
+ * dist/release. It needs no network once the set-up has run, and the same commit gives the same bytes.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { writeNotices } from "./inventory/notices.ts";
 import { sha256 } from "./sources.ts";
 import type { Release, Step } from "./step.ts";
 
-/** What a release consists of, in the order of the work. */
+/** The steps of a release, in the order of the work. */
 const STEPS: readonly Step[] = [
   async ({ notices }) => [["THIRD_PARTY_LICENSES", notices]],
   (release) => build("amd64", release),
@@ -25,7 +25,10 @@ const STEPS: readonly Step[] = [
   async ({ facts }) => [[`berth-${tagOf(facts.version)}-source-maps.tar.gz`, await packSourceMaps(facts)]],
 ];
 
-/** Returns the archive of the bundles' source maps, which images and tarballs do without: unpacked beside the bundles they name lines of the source. */
+/**
+ * Returns the archive of the bundles' source maps, which images and tarballs do without: unpacked beside the bundles
+ * they name lines of the source.
+ */
 async function packSourceMaps(facts: Facts): Promise<Buffer> {
   const dist = join(root, "dist");
   const names = readdirSync(dist).filter((name) => name.endsWith(".mjs.map"));

@@ -15,7 +15,10 @@ export function sha256(content: Uint8Array): string {
 
 const nodes = new Map<Architecture, Promise<Map<string, Buffer>>>();
 
-/** Returns the files of the npm package of Node.js; throws unless the executable is the one that nodejs.org publishes. Reads it once. */
+/**
+ * Returns the files of the npm package of Node.js; throws unless the executable is the one that nodejs.org publishes.
+ * Reads it once.
+ */
 export function readNode(architecture: Architecture): Promise<Map<string, Buffer>> {
   const files = nodes.get(architecture) ?? unpackNode(architecture);
   nodes.set(architecture, files);

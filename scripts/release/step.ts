@@ -6,7 +6,7 @@ import type { Architecture } from "./sources.ts";
 /** A file of the release. */
 export type Artifact = readonly [name: string, content: Buffer];
 
-/** What steps share. */
+/** The state that steps share. */
 export interface Release {
   readonly facts: Facts;
   /** The folder of the artifacts; a step may write other things there. */

@@ -1,4 +1,6 @@
-/** The tarball for hosts: programs that bring their Node.js and use the host's C library, the plugins, and install.sh. */
+/**
+ * The tarball for hosts: programs that bring their Node.js and use the host's C library, the plugins, and install.sh.
+ */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { manPages } from "../generate/pages/berthctl.ts";
@@ -12,7 +14,9 @@ import type { Architecture } from "./sources.ts";
 const PROGRAMS = ["berth-agent", "berth-controller", "berthctl", "kubectl-berth"];
 const PLUGINS = "bin/";
 
-/** Works through symbolic links. Many hosts lack libatomic; all others that Node.js links come with the distribution. */
+/**
+ * Works through symbolic links. Many hosts lack libatomic; all others that Node.js links come with the distribution.
+ */
 function launcher(program: string): string {
   return `#!/bin/sh
 # Runs ${program} with the Node.js of this release.

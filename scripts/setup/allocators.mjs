@@ -1,5 +1,6 @@
 /**
- * The allocators of other projects that the benchmark `core` measures: benchmarks/core/peers, whose go.mod fixes their versions.
+ * The allocators of other projects that the benchmark `core` measures: benchmarks/core/peers, whose go.mod fixes
+ * their versions.
  * Effects: dist/bench/allocators; Go's own caches.
  */
 import { benchProgramStep } from "./go.mjs";

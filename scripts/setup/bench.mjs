@@ -1,6 +1,6 @@
 /**
- * What only the benchmarks need: the small runner, the floor's empty program, what deletes a pod's namespace, the trivial agent, the
- * caller through libcni.
+ * The programs of the benchmarks: the small runner, the floor's empty program, what deletes a pod's namespace, the
+ * trivial agent, the caller through libcni.
  * Effects: dist/bench.
  */
 import { mkdirSync, renameSync } from "node:fs";

@@ -1,5 +1,6 @@
 /**
- * What the Helm chart is rendered and checked with: Helm, and the API descriptions of the oldest and the newest Kubernetes that is promised.
+ * The tools that render and check the Helm chart: Helm, and the API descriptions of the oldest and the newest
+ * Kubernetes that is promised.
  * Effects: the user's cache and Go's own caches.
  */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";

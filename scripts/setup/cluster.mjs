@@ -1,6 +1,7 @@
 /**
- * The control plane that the tests run: etcd, kube-apiserver and kube-proxy, the Debian packages that kube-proxy calls, and kubectl.
- * A cold build costs about seven minutes of one processor; it prints how many packages it has compiled.
+ * The control plane that the tests run: etcd, kube-apiserver and kube-proxy, the Debian packages that kube-proxy
+ * calls, and kubectl. A cold build costs about seven minutes of one processor; it prints how many packages it has
+ * compiled.
  * Effects: the user's cache, Debian packages (as root); nothing in the repository.
  */
 import { debianStep } from "./debian.mjs";
@@ -16,11 +17,15 @@ export function clusterSteps() {
   ];
 }
 
-/** Programs of Kubernetes, from the module scripts/reference/<tool>. With the same flags everywhere: what two of them share is compiled once. */
+/**
+ * Programs of Kubernetes, from the module scripts/reference/<tool>. With the same flags everywhere: what two of them
+ * share is compiled once.
+ */
 export function kubernetesStep(tool, { title, rename = {} }) {
   const { version } = referenceTool(tool);
   const [major, minor] = version.split(".");
-  // Without them the programs call themselves v0.0.0 and the API server cannot determine which features belong to its version.
+  // Without them the programs call themselves v0.0.0 and the API server cannot determine which features belong to its
+  // version.
   const stamps = { gitVersion: `v${version}`, gitMajor: major, gitMinor: minor };
   return goStep({
     tool,

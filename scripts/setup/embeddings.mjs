@@ -1,5 +1,5 @@
 /**
- * What the embeddings need: their tools, the core where their build files expect it, and each one built.
+ * The set-up of the embeddings: their tools, the core where their build files expect it, and each one built.
  * Effects: Debian packages, dist/embeddings, the user's cache.
  */
 import { join } from "node:path";
@@ -27,7 +27,7 @@ export function embeddingsSteps() {
   ];
 }
 
-/** What is generated from the ABI and not committed. */
+/** Generates the files that come from the ABI and are not committed. */
 function rawLayersStep() {
   const generators = join(root, "scripts", "generate");
   return buildStep({

@@ -1,6 +1,6 @@
 /**
- * Tools built from Go modules into the user's cache, a folder for each version of each module in scripts/reference; and programs
- * of the repository itself.
+ * Tools built from Go modules into the user's cache, a folder for each version of each module in scripts/reference;
+ * and programs of the repository itself.
  * Effects: the user's cache, dist/bench and Go's own caches.
  */
 import { spawn } from "node:child_process";
@@ -17,8 +17,8 @@ const ENVIRONMENT = { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -buildvcs=false"
 const PROGRESS_STEP = 250;
 
 /**
- * The step `title` that builds the tools of scripts/reference/<tool>. `flags` and `env` are added to the usual ones; `rename` gives executables,
- * which Go names after their folder, the names that they are called by.
+ * The step `title` that builds the tools of scripts/reference/<tool>. `flags` and `env` are added to the usual ones;
+ * `rename` gives executables, which Go names after their folder, the names that they are called by.
  */
 export function goStep({ tool, title = `reference ${tool}`, flags = [], linkFlags = [], env = {}, rename = {} }) {
   const { source, version, directory } = referenceTool(tool);
@@ -67,7 +67,10 @@ export function benchProgramStep({ name, source, program }) {
   });
 }
 
-/** `go build`, which names each package that it compiles (-v): `say` prints their number; the end of its output is shown when it fails. */
+/**
+ * `go build`, which names each package that it compiles (-v): `say` prints their number; the end of its output is
+ * shown when it fails.
+ */
 export function buildTools(go, args, { cwd, env, say = (text) => process.stdout.write(text) }) {
   const child = spawn(go, ["build", "-v", ...args], {
     cwd,

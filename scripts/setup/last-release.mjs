@@ -1,5 +1,6 @@
 /**
- * The product of the last release, built by its own set-up from its commit: what tests of upgrades, rollbacks and mixed versions start from.
+ * The product of the last release, built by its own set-up from its commit: what tests of upgrades, rollbacks and
+ * mixed versions start from.
  * Effects: the user's cache.
  */
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";

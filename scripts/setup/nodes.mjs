@@ -1,6 +1,6 @@
 /**
- * What real nodes are made of: kubelet, controller manager and scheduler beside the control plane of cluster.mjs, Multus, Debian's runtime,
- * and the program that pods run which do nothing.
+ * The parts of real nodes: kubelet, controller manager and scheduler beside the control plane of cluster.mjs, Multus,
+ * Debian's runtime, and the program of pods that do nothing.
  * Effects: the user's cache, Debian packages (as root), dist/nodes.
  */
 import { mkdirSync, renameSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Where set-up puts things: the repository's own `dist/`, and the user's cache for tools that are not part of Berth.
+ * The folders of set-up: the repository's own `dist/`, and the user's cache for tools that are not part of Berth.
  * Effects: reads the go.mod files of scripts/reference.
  */
 import { readFileSync } from "node:fs";
@@ -9,12 +9,15 @@ import { fileURLToPath } from "node:url";
 
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
-/** The folder of caches: `BERTH_CACHE`, else `berth` below the user's cache folder. An empty HOME is the user's entry in passwd. */
+/**
+ * The folder of caches: `BERTH_CACHE`, else `berth` below the user's cache folder. An empty HOME is the user's entry
+ * in passwd.
+ */
 export function cacheDir(env = process.env) {
   return env.BERTH_CACHE || join(env.XDG_CACHE_HOME || join(env.HOME || userInfo().homedir, ".cache"), "berth");
 }
 
-/** Where the last release is checked out and built. */
+/** Returns the folder in which the last release is checked out and built. */
 export function lastReleaseDir() {
   const { version, commit } = JSON.parse(readFileSync(join(root, "scripts", "last-release.json"), "utf8"));
   return join(cacheDir(), `last-release-${version}-${commit.slice(0, 12)}`);
@@ -36,7 +39,9 @@ const modules = {
   multus: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4",
 };
 
-/** The folder scripts/reference/<tool>, the version that its go.mod asks for, and the cache folder of the executables. */
+/**
+ * The folder scripts/reference/<tool>, the version that its go.mod asks for, and the cache folder of the executables.
+ */
 export function referenceTool(tool) {
   const source = join(root, "scripts", "reference", tool);
   const version = new RegExp(`${modules[tool]} v(\\S+)`).exec(readFileSync(join(source, "go.mod"), "utf8"))?.[1];

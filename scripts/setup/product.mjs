@@ -1,6 +1,6 @@
 /**
- * What Berth itself consists of: npm packages, the shim, the addon, the Wasm core, the bundles.
- * Each part is built from the files named beside it when one of them has changed.
+ * The parts of Berth itself: npm packages, the shim, the addon, the Wasm core, the bundles. Each part is built from
+ * the files named beside it when one of them has changed.
  * Effects: node_modules and dist.
  */
 import { createHash } from "node:crypto";
@@ -17,9 +17,9 @@ const inRoot = (...parts) => join(root, ...parts);
 const packageLock = inRoot("package-lock.json");
 
 /**
- * Each bundle's entry below host/; the executables are called by their users, the workers by the agent. Those of a group share
- * chunks. The agent has its own: shared with the command line they would be six times as many, and each takes time to load. A worker
- * shares none: what two threads share is loaded in each of them anyway.
+ * Each bundle's entry below host/; the executables are called by their users, the workers by the agent. Those of a
+ * group share chunks. The agent has its own: shared with the command line they would be six times as many, and each
+ * takes time to load. A worker shares none: what two threads share is loaded in each of them anyway.
  */
 const bundleGroups = [
   ["bin/berth-agent.ts"],
@@ -71,7 +71,7 @@ function versionStep(version) {
   });
 }
 
-/** What host/bin/version.ts prints. */
+/** Defines the version that host/bin/version.ts prints. */
 const define = (version) => `--define:BERTH_VERSION=${JSON.stringify(version)}`;
 
 /** The release and the debug core, as asconfig.json describes them, each renamed into place. */
@@ -103,8 +103,8 @@ function temporaryOf(path) {
 }
 
 /**
- * What another program needs to take the core along: beside the module its text, its description, the vectors that the module itself records,
- * and the sums of all of these.
+ * Copies the files that another program needs to take the core along: beside the module its text, its description,
+ * the vectors that the module itself records, and the sums of all of these.
  */
 function corePackageStep() {
   const directory = inRoot("dist", "core");
@@ -138,8 +138,8 @@ function sha256Of(path) {
 }
 
 /**
- * Neither blanks nor long forms: V8 keeps the text of what it has loaded. Names stay, for stack traces; lines are short, because Node.js prints the whole line
- * that an uncaught error comes from.
+ * Neither blanks nor long forms: V8 keeps the text of what it has loaded. Names stay, for stack traces; lines are
+ * short, because Node.js prints the whole line that an uncaught error comes from.
  */
 const small = ["--minify-whitespace", "--minify-syntax", "--line-limit=200"];
 // The package's ES modules, of which only what is used gets into a bundle. For Node.js it names one CommonJS module.
@@ -157,8 +157,9 @@ function bundle(entries, flags) {
 }
 
 /**
- * One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. A dynamic import is a chunk beside them: an executable's
- * program, which an old Node.js could not parse, and what only some need. A source map is beside each. Other modules in dist are of older builds.
+ * One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. A dynamic import
+ * is a chunk beside them: an executable's program, which an old Node.js could not parse, and what only some need. A
+ * source map is beside each. Other modules in dist are of older builds.
  */
 function bundleStep(groups, version) {
   const entries = groups.flat();

@@ -1,7 +1,8 @@
 /**
- * What `npm run release` needs: compilers for both processors, and the pinned downloads that are included (scripts/release/sources.json).
- * Node.js comes from npm, verified by the hash in package-lock.json; the C library's parts come from the Debian archive, verified by its signed index
- * and by the recorded hash. Effects: the user's cache, Debian packages (as root).
+ * The set-up of `npm run release`: compilers for both processors, and the pinned downloads that are included
+ * (scripts/release/sources.json). Node.js comes from npm, verified by the hash in package-lock.json; the C library's
+ * parts come from the Debian archive, verified by its signed index and by the recorded hash. Effects: the user's
+ * cache, Debian packages (as root).
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -86,7 +87,9 @@ function debianArchivesStep() {
   };
 }
 
-/** An apt of its own with both architectures, so that the machine's package lists and architectures stay as they are. */
+/**
+ * An apt of its own with both architectures, so that the machine's package lists and architectures stay as they are.
+ */
 function openPrivateApt(directory) {
   const mirror = run("apt-get", [
     ...["indextargets", "--format", "$(REPO_URI)", "ORIGIN: Debian", "LABEL: Debian", "COMPONENT: main"],

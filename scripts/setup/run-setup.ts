@@ -1,5 +1,6 @@
 /**
- * Set-up of what only some runs need, asked for by the run itself: `npm run demo -- --cluster` builds a control plane, `npm run demo` does not.
+ * Set-up of what only some runs need, asked for by the run itself: `npm run demo -- --cluster` builds a control
+ * plane, `npm run demo` does not.
  * Effects: those of scripts/setup.mjs; ends this process when it fails, which it has said why.
  */
 import { spawnSync } from "node:child_process";

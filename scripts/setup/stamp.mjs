@@ -7,7 +7,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync,
 import { dirname, join } from "node:path";
 import { root } from "./paths.mjs";
 
-/** Feeds a file, or all files below a folder in the order of their names, into `hash`. What is absent counts as absent. */
+/**
+ * Feeds a file, or all files below a folder in the order of their names, into `hash`. What is absent counts as absent.
+ */
 function feed(hash, path) {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat?.isDirectory()) {

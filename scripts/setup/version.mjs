@@ -1,6 +1,6 @@
 /**
- * What a build calls itself: the version of package.json, and between releases the number of commits since the last one and the commit,
- * `0.5.0-dev.12+0123456789ab`, with `.dirty` if tracked files differ from the commit.
+ * The version of a build: the version of package.json, and between releases the number of commits since the last one
+ * and the commit, `0.5.0-dev.12+0123456789ab`, with `.dirty` if tracked files differ from the commit.
  * Effects: runs git.
  */
 import { spawnSync } from "node:child_process";
@@ -11,7 +11,7 @@ import { root } from "./paths.mjs";
 /** The version and the commit of the last release. */
 export const lastRelease = JSON.parse(readFileSync(join(root, "scripts", "last-release.json"), "utf8"));
 
-/** Where the product's version is written when it is built: what all in dist calls itself. */
+/** File to which the product's version is written when it is built: the version that all in dist report. */
 export const VERSION_FILE = join(root, "dist", "VERSION");
 
 /** Returns what the programs in dist call themselves. */
@@ -22,8 +22,9 @@ export function readVersion() {
 const readManifestVersion = () => JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version;
 
 /**
- * Returns the version of what is built from `directory`. The number of commits is left out if the history does not reach back to the last release
- * (a shallow clone), number and commit if `directory` is no clone, as an unpacked source archive is not.
+ * Returns the version of what is built from `directory`. The number of commits is left out if the history does not
+ * reach back to the last release (a shallow clone), number and commit if `directory` is no clone, as an unpacked
+ * source archive is not.
  */
 export function buildVersion({ version = readManifestVersion(), since = lastRelease.commit, directory = root } = {}) {
   if (!version.includes("-")) return version;
@@ -41,7 +42,10 @@ export function buildVersion({ version = readManifestVersion(), since = lastRele
   return `${version}${count}+${commit}${dirty}`;
 }
 
-/** Returns the version as tags of images and names of files have it: a tag has no `+`. Helm replaces it in a registry in the same way. */
+/**
+ * Returns the version as tags of images and names of files have it: a tag has no `+`. Helm replaces it in a registry
+ * in the same way.
+ */
 export function tagOf(version) {
   return version.replace("+", "_");
 }

@@ -1,6 +1,7 @@
 /**
- * Other versions of what real nodes are made of, for the long tests: containerd 2 and CRI-O beside Debian's containerd, and the oldest Kubernetes that is
- * promised beside the one of cluster.mjs and nodes.mjs. A cold build costs about sixteen minutes of one processor.
+ * Other versions of what real nodes are made of, for the long tests: containerd 2 and CRI-O beside Debian's
+ * containerd, and the oldest Kubernetes that is promised beside the one of cluster.mjs and nodes.mjs. A cold build
+ * costs about sixteen minutes of one processor.
  * Effects: the user's cache, Debian packages (as root), dist/nodes.
  */
 import { execFileSync } from "node:child_process";
@@ -23,7 +24,10 @@ export function versionsSteps() {
   ];
 }
 
-/** containerd links no snapshotter and tracer that the lab does not use; what calls the C library is left out with CGO_ENABLED=0. */
+/**
+ * containerd links no snapshotter and tracer that the lab does not use; what calls the C library is left out with
+ * CGO_ENABLED=0.
+ */
 function containerdStep() {
   const tags = ["no_btrfs", "no_zfs", "no_devmapper", "no_tracing"];
   return goStep({

@@ -1,11 +1,13 @@
 #!/bin/sh
-# The first process of a User-Mode Linux: makes the guest ready, runs one command, tells how it ended, switches the guest off.
+# The first process of a User-Mode Linux: makes the guest ready, runs one command, tells how it ended, switches the
+# guest off.
 #
 #   init.sh DIRECTORY EXIT_CODE ROOT COMMAND [ARGUMENT...]
 #
-# The guest's root file system is the machine's own, read-only. It can write to /run and /dev, which are in its memory, and to DIRECTORY,
-# which is the machine's folder of that name. In it is EXIT_CODE, the file that the command's exit code is written to when it has ended.
-# ROOT is the repository. Called by the kernel that machine.ts starts.
+# The guest's root file system is the machine's own, read-only. It can write to /run and /dev, which are in its
+# memory, and to DIRECTORY, which is the machine's folder of that name. In it is EXIT_CODE, the file that the
+# command's exit code is written to when it has ended. ROOT is the repository. Called by the kernel that machine.ts
+# starts.
 set -eu
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 directory=$1

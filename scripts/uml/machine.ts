@@ -3,9 +3,10 @@
  *
  *   const exitCode = await runInMachine(["vitest", "run", "--project", "uml"], { directory });
  *
- * Its files are the machine's files, which it cannot change: only `directory` can be written to, by the same path inside and outside.
- * It has no network but what is made inside. It boots in a second or two, and is slow at system calls: for what works, not for how fast.
- * Needs root, for a process namespace: whatever ends, nothing of the guest stays behind.
+ * Its files are the machine's files, which it cannot change: only `directory` can be written to, by the same path
+ * inside and outside. It has no network but what is made inside. It boots in a second or two, and is slow at system
+ * calls: for what works, not for how fast. Needs root, for a process namespace: whatever ends, nothing of the guest
+ * stays behind.
  * Effects: a process of about a gigabyte; a folder inside `directory`; prints what the guest prints.
  */
 import { type ChildProcessByStdio, execFile, spawn } from "node:child_process";
@@ -23,7 +24,7 @@ const MEMORY_MB = 1024;
 /** Lines of init.sh. */
 const READY = "berth-uml: ready";
 const DONE = "berth-uml: done";
-/** How long the guest may take to halt when its command has ended: its exit code is known then. */
+/** Longest time that the guest may take to halt when its command has ended: its exit code is known then. */
 const HALT_MS = 10_000;
 /** When the guest is silent while it boots, after how long the user is told that it continues. */
 const PROGRESS_MS = 5_000;
@@ -33,18 +34,23 @@ export interface MachineOptions {
   readonly directory: string;
   /** Further words of the kernel's command line, such as `ipv6.disable=1`, which its modules read, too. */
   readonly kernel?: readonly string[];
-  /** How long the guest may take until the command starts. Default: 60,000. */
+  /** Longest time that the guest may take until the command starts. Default: 60,000. */
   readonly bootMs?: number;
-  /** How long all of it may take. Default: 600,000. */
+  /** Longest time that the whole run may take. Default: 600,000. */
   readonly deadlineMs?: number;
   /** Receives what the guest and the machine say, line by line. Default: the console. */
   readonly print?: (line: string) => void;
 }
 
-/** The guest did not come to the end of its command. The text has what it printed while it booted, or why it was ended. */
+/**
+ * The guest did not come to the end of its command. The text has what it printed while it booted, or why it was ended.
+ */
 export class MachineError extends Error {}
 
-/** Boots, runs `argv` (found in node_modules/.bin too) in the repository's root, halts. Gives the command's exit code; throws MachineError. */
+/**
+ * Boots, runs `argv` (found in node_modules/.bin too) in the repository's root, halts. Gives the command's exit code;
+ * throws MachineError.
+ */
 export async function runInMachine(argv: readonly string[], options: MachineOptions): Promise<number> {
   const place = await mkdtemp(join(options.directory, "uml-"));
   try {
@@ -67,7 +73,7 @@ export async function runInMachine(argv: readonly string[], options: MachineOpti
   }
 }
 
-/** What the kernel of the guest does not know of the processor: wide-registers.c. */
+/** The library for registers of the processor that the kernel of the guest does not know: wide-registers.c. */
 const PRELOAD = "wide-registers.so";
 
 async function buildPreload(place: string): Promise<void> {
@@ -97,7 +103,8 @@ function spawnKernel(
     ...words,
   ];
   const kernel = ["linux.uml", `mem=${MEMORY_MB}M`, ...files, ...console];
-  // When this process ends, so does unshare, and with it the kernel and every process of the guest, however far they are.
+  // When this process ends, so does unshare, and with it the kernel and every process of the guest, however far they
+  // are.
   const [file = "", ...args] = [
     "setpriv",
     "--pdeathsig",
@@ -140,7 +147,7 @@ class Listener {
     else if (this.#stage === "booting") this.#said.push(line);
   }
 
-  /** Of a guest that did not boot. */
+  /** Describes a guest that did not boot. */
   words(): string {
     return this.isBooting ? `; it said:\n${this.#said.join("\n")}` : "";
   }

@@ -1,6 +1,6 @@
 /**
- * The built agent in cluster mode, from its flags to its end: an address that is an object, a start and a DEL without an API server, an identity
- * that keeps its address over nodes, what the agent reports about itself.
+ * The built agent in cluster mode, from its flags to its end: an address that is an object, a start and a DEL without
+ * an API server, an identity that keeps its address over nodes, what the agent reports about itself.
  */
 import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";

@@ -1,4 +1,7 @@
-/** Five agents and two hundred pods at once on a real API server: by etcd's own history, no write breaks a rule of an address. */
+/**
+ * Five agents and two hundred pods at once on a real API server: by etcd's own history, no write breaks a rule of an
+ * address.
+ */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";

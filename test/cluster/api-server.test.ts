@@ -1,4 +1,7 @@
-/** What the fake of test/fakes is held to, on a real API server; and both beside each other, with a script of random operations. */
+/**
+ * What the fake of test/fakes is held to, on a real API server; and both beside each other, with a script of random
+ * operations.
+ */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../host/kubernetes/client.ts";

@@ -1,4 +1,7 @@
-/** `kubectl berth release` and `quarantine`: the agent of the address is called, and what it then does on a real API server with its own rights. */
+/**
+ * `kubectl berth release` and `quarantine`: the agent of the address is called, and what it then does on a real API
+ * server with its own rights.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** The built `kubectl berth` and `berthctl --kubeconfig` on a real API server: what a whole cluster has, as a user with that kubeconfig sees it. */
+/**
+ * The built `kubectl berth` and `berthctl --kubeconfig` on a real API server: what a whole cluster has, as a user
+ * with that kubeconfig sees it.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -3,8 +3,9 @@ import type { PlaneParts } from "../lab/cluster/plane-parts.ts";
 import { attachControlPlane, type ControlPlane } from "../lab/control-plane.ts";
 
 /**
- * A control plane with Berth's kinds, accounts and policies, and nothing else, that other files have used before. Its servers may be stopped, started
- * and restored. `stop` gives it back. Tests that change kinds, accounts or policies, or the servers' options, start one of their own (startPlane).
+ * A control plane with Berth's kinds, accounts and policies, and nothing else, that other files have used before. Its
+ * servers may be stopped, started and restored. `stop` gives it back. Tests that change kinds, accounts or policies,
+ * or the servers' options, start one of their own (startPlane).
  */
 export async function borrowPlane(): Promise<ControlPlane> {
   const parts = await ask<PlaneParts>("borrow");

@@ -1,4 +1,6 @@
-/** The hooks of the Helm chart as its Jobs run them, with the rights that the chart gives them, on a real API server. */
+/**
+ * The hooks of the Helm chart as its Jobs run them, with the rights that the chart gives them, on a real API server.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -85,7 +87,9 @@ async function isGone(path: string): Promise<boolean> {
 const names = async (plural: string): Promise<string[]> =>
   (await plane.client.get(`${API}/${plural}`)).items.map(({ metadata }: KubeObject) => metadata.name);
 
-/** What the DaemonSet controller does, which does not run here: all nodes are done as soon as there is the DaemonSet. */
+/**
+ * What the DaemonSet controller does, which does not run here: all nodes are done as soon as there is the DaemonSet.
+ */
 async function reportDone(path: string, numberReady = 2): Promise<void> {
   await expect.poll(() => isGone(path), { timeout: 60_000 }).toBe(false);
   const { metadata } = await plane.client.get(path);

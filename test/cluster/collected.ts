@@ -1,4 +1,7 @@
-/** What the tests of the controller's collection share: a pool of 10.6.0.0/16, its allocations, and a workload that owns some. */
+/**
+ * What the tests of the controller's collection share: a pool of 10.6.0.0/16, its allocations, and a workload that
+ * owns some.
+ */
 
 import type { IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../host/resources/member.ts";

@@ -1,4 +1,7 @@
-/** Addresses whose pods are gone and for which no DEL came, on a real API server: the test makes each sweep and moves the clock. */
+/**
+ * Addresses whose pods are gone and for which no DEL came, on a real API server: the test makes each sweep and moves
+ * the clock.
+ */
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";

@@ -1,6 +1,6 @@
 /**
- * The cluster's networks in the status of the Coordinator `default`, as the controller's part writes them on a real API server. Calico and
- * Cilium are their custom resources alone.
+ * The cluster's networks in the status of the Coordinator `default`, as the controller's part writes them on a real
+ * API server. Calico and Cilium are their custom resources alone.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { keepNetworks } from "../../host/controller/networks/networks-controller.ts";
@@ -35,7 +35,9 @@ afterEach(async () => {
 });
 afterAll(() => world?.stop());
 
-/** The part as the one that leads, which retries absent kinds often; `prepare` may stand between it and the API server. */
+/**
+ * The part as the one that leads, which retries absent kinds often; `prepare` may stand between it and the API server.
+ */
 const start = (prepare?: LabControllerOptions["prepare"]): Promise<LabController> =>
   world.lead(
     { networks: (deps) => keepNetworks(deps, { missingKindRetryMs: 200 }) },

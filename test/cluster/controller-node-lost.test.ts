@@ -1,6 +1,7 @@
 /**
- * A node is lost: what the controller, the node's own agent when it is back, and another node's agent do with its addresses, on a real API
- * server. The segment is a table: which machine answers for which address. The test moves the clocks and makes the sweeps.
+ * A node is lost: what the controller, the node's own agent when it is back, and another node's agent do with its
+ * addresses, on a real API server. The segment is a table: which machine answers for which address. The test moves
+ * the clocks and makes the sweeps.
  */
 
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
@@ -211,7 +212,8 @@ it("conflict: no node attaches from the pool: the address stays, and the control
   collector.advance(10 * INTERVAL_MS);
   await collector.sweep();
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");
-  // An autoscaler deletes the Node. Who knows that the machine is off makes it again, with the taint, and says so by that.
+  // An autoscaler deletes the Node. Who knows that the machine is off makes it again, with the taint, and says so by
+  // that.
   await collector.deleteNode("n1");
   await collector.sweep();
   expect(await world.stateOf("10.6.0.1")).toBe("Quarantined n1");

@@ -1,6 +1,7 @@
 /**
- * `berthctl convert` on a real API server with the peers' own kinds. The golden input of test/vectors/convert is created there with strict validation, so that
- * it is what the peers have, and everything that is made of it is written there, so that it is what Berth takes.
+ * `berthctl convert` on a real API server with the peers' own kinds. The golden input of test/vectors/convert is
+ * created there with strict validation, so that it is what the peers have, and everything that is made of it is
+ * written there, so that it is what Berth takes.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** `berthctl explain pool` on a real API server: what an agent's own account may read, and what that shows of a generated pool. */
+/**
+ * `berthctl explain pool` on a real API server: what an agent's own account may read, and what that shows of a
+ * generated pool.
+ */
 
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { LiveObjects } from "../../host/agent/backend.ts";

@@ -1,5 +1,6 @@
 /**
- * One fault after another, of any kind, on any node, while pods come and go: what the single tests do one by one, in an order that a seed decides.
+ * One fault after another, of any kind, on any node, while pods come and go: what the single tests do one by one, in
+ * an order that a seed decides.
  */
 import { expect } from "vitest";
 import { seededRandom } from "../lab/cluster/api-faults.ts";

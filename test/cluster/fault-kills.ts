@@ -4,8 +4,8 @@ import type { LabNode, World } from "../lab/cluster/world.ts";
 import { endPod, expectOwned, pause, report } from "./fault-questions.ts";
 
 /**
- * More effects than an ADD and a DEL have, and what an agent does by itself meanwhile, which is more where they take longer: the walk must end
- * before.
+ * More effects than an ADD and a DEL have, and what an agent does by itself meanwhile, which is more where they take
+ * longer: the walk must end before.
  */
 const MOST_EFFECTS = 100;
 
@@ -41,7 +41,10 @@ export async function died({ agent }: LabNode, limitMs = 60_000): Promise<boolea
   }
 }
 
-/** Effect 1, 1 + step, … of an agent that starts, adds and deletes, until there is no such effect. Gives how many kills there were. */
+/**
+ * Effect 1, 1 + step, … of an agent that starts, adds and deletes, until there is no such effect. Gives how many
+ * kills there were.
+ */
 export async function killAtEffects(world: World, name: string, step: number): Promise<number> {
   const node = world.node(name);
   let kills = 0;

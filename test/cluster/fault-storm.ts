@@ -1,6 +1,6 @@
 /**
- * Pods that come and go on all nodes while something is wrong, and what must be true afterwards: no address twice, none lost, every pod that
- * should run has its address in time. The tests in the gate and the long ones share it.
+ * Pods that come and go on all nodes while something is wrong, and what must be true afterwards: no address twice,
+ * none lost, every pod that should run has its address in time. The tests in the gate and the long ones share it.
  */
 import { expect } from "vitest";
 import type { LabPod } from "../lab/cluster/objects.ts";
@@ -20,7 +20,10 @@ export interface StormOptions {
   readonly durationMs: number;
   /** What goes wrong meanwhile; it is over when this resolves. Default: nothing does. */
   readonly disturb?: () => Promise<void>;
-  /** Pods are made one by one just before their ADD, not before the storm: for faults between the agents and an API server that runs. */
+  /**
+   * Pods are made one by one just before their ADD, not before the storm: for faults between the agents and an API
+   * server that runs.
+   */
   readonly isFresh?: boolean;
 }
 
@@ -39,7 +42,8 @@ export interface StormOutcome {
 export async function storm(world: World, options: StormOptions): Promise<StormOutcome> {
   const { name, pods, disturb = async () => {}, isFresh = false } = options;
   const leaving = await startPods(world, `${name}-old`, pods);
-  // Bound, and no agent has received their events: nothing was claimed ahead. The events pass when the disturbance begins.
+  // Bound, and no agent has received their events: nothing was claimed ahead. The events pass when the disturbance
+  // begins.
   if (!isFresh) for (const { proxy } of world.nodes()) proxy.holdWatches();
   const coming = isFresh ? [] : await createPods(world, `${name}-new`, pods);
   let endedMs = Number.POSITIVE_INFINITY;

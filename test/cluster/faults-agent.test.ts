@@ -1,5 +1,6 @@
 /**
- * What becomes of addresses when an agent is killed, loses its journal, or finds that an object was deleted by hand; and when two agents want the last address.
+ * What becomes of addresses when an agent is killed, loses its journal, or finds that an object was deleted by hand;
+ * and when two agents want the last address.
  */
 import { mkdir, rm } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
@@ -26,7 +27,10 @@ import {
 } from "./fault-questions.ts";
 import { startPods, storm } from "./fault-storm.ts";
 
-/** No watch of a node reports that another node's object is gone: the node checks every 10 s while it has lost an address. */
+/**
+ * No watch of a node reports that another node's object is gone: the node checks every 10 s while it has lost an
+ * address.
+ */
 const SEEN_AGAIN_MS = 15_000;
 
 let world: World;

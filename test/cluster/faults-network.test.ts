@@ -1,6 +1,6 @@
 /**
- * What becomes of addresses when calls are late, broken before or after they were carried out, refused or never answered, and when watches break,
- * fall behind or expire.
+ * What becomes of addresses when calls are late, broken before or after they were carried out, refused or never
+ * answered, and when watches break, fall behind or expire.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { Fault, FaultRule } from "../lab/cluster/api-faults.ts";
@@ -36,7 +36,10 @@ afterAll(async () => {
   await drainAll(world).finally(() => world?.stop());
 });
 
-/** A fifth of the calls, and the first creates of each node for certain: how many calls there are in the time depends on the machine. */
+/**
+ * A fifth of the calls, and the first creates of each node for certain: how many calls there are in the time depends
+ * on the machine.
+ */
 const often = (fault: Fault): FaultRule[] => [
   { verbs: ["post"], path: /ipallocations/, times: 2, fault },
   { verbs: ALL, probability: 0.2, fault },

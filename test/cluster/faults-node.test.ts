@@ -1,6 +1,6 @@
 /**
- * What becomes of the addresses of a node that does not answer, or that is no longer in the cluster, while its pods live on (node-lost); and of nodes
- * whose clocks are wrong.
+ * What becomes of the addresses of a node that does not answer, or that is no longer in the cluster, while its pods
+ * live on (node-lost); and of nodes whose clocks are wrong.
  */
 
 import { join } from "node:path";

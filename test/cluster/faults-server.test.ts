@@ -1,4 +1,7 @@
-/** What becomes of addresses when the API server or etcd ends, comes back, forgets its history, or comes back as it was some time ago. */
+/**
+ * What becomes of addresses when the API server or etcd ends, comes back, forgets its history, or comes back as it
+ * was some time ago.
+ */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";

@@ -1,4 +1,7 @@
-/** The built agent with a token in a file, as on a host outside of a cluster's DaemonSet: what it reports when the file is no longer good, and renewal. */
+/**
+ * The built agent with a token in a file, as on a host outside of a cluster's DaemonSet: what it reports when the
+ * file is no longer good, and renewal.
+ */
 import { spawnSync } from "node:child_process";
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -62,7 +65,10 @@ const untilProblems = (agent: Agent, wanted: readonly unknown[]) =>
 const claimsOf = (token: string): KubeObject =>
   JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
 
-/** A token of node a that the API server accepts for so many seconds. It accepts each for a minute longer than the token says. */
+/**
+ * A token of node a that the API server accepts for so many seconds. It accepts each for a minute longer than the
+ * token says.
+ */
 async function signToken(seconds: number): Promise<string> {
   const issued = claimsOf(await createHostToken(world.client, "a"));
   const privateKey = createPrivateKey(readFileSync(world.plane.files.accountKey));

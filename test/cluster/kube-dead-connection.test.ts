@@ -13,7 +13,10 @@ import { writeKubeconfig } from "../unit/kubernetes/kubeconfig-file.ts";
 const portOf = (address: AddressInfo | string | null): number =>
   typeof address === "object" && address !== null ? address.port : 0;
 
-/** Passes bytes on. What is silenced stays open, and nothing passes any more: a load balancer whose server behind it is gone, say. */
+/**
+ * Passes bytes on. What is silenced stays open, and nothing passes any more: a load balancer whose server behind it
+ * is gone, say.
+ */
 async function openRelay(to: number) {
   const ends = new Set<Socket>();
   const relay = createServer((near) => {

@@ -144,8 +144,8 @@ describe("a reflector", () => {
         await plane.client.delete(`${PATH}/${name}`);
         present.delete(name);
       } else await plane.client.patch(`${PATH}/${name}`, { data: { value: `${step}` } });
-      // What is written now arrives by a watch that was opened after the last cut; a deletion of what that never saw would not. What follows may be under way at
-      // the next cut.
+      // What is written now arrives by a watch that was opened after the last cut; a deletion of what that never saw
+      // would not. What follows may be under way at the next cut.
       const hasArrived = () => observed.reflector.items.get(name) === `${step}`;
       if (step % 20 === 9) await until(hasArrived, "the change has arrived", PATIENCE_MS);
       if (step % 20 !== 19) continue;

@@ -1,6 +1,7 @@
 /**
- * `kubectl berth` where agents are asked, too: a real API server, the real kubectl, the built agent and controller. What a kubelet would do for `exec` and
- * `logs`, a script in kubectl's place does: it starts the built berthctl beside the agent, or prints the process's log.
+ * `kubectl berth` where agents are asked, too: a real API server, the real kubectl, the built agent and controller.
+ * What a kubelet would do for `exec` and `logs`, a script in kubectl's place does: it starts the built berthctl
+ * beside the agent, or prints the process's log.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,7 @@
 /**
- * Every command of kubectl that the documents name, typed on an API server that also has Calico's, whereabouts' and Kube-OVN's kinds, some of which
- * have the names of Berth's: each does what it says, and no object of theirs is touched.
+ * Every command of kubectl that the documents name, typed on an API server that also has Calico's, whereabouts' and
+ * Kube-OVN's kinds, some of which have the names of Berth's: each does what it says, and no object of theirs is
+ * touched.
  */
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
- * The world of the cluster tests before Berth comes into it: pods that are bound, run, finish and go; what the audit says of real objects; which
- * rights agents have.
+ * The world of the cluster tests before Berth comes into it: pods that are bound, run, finish and go; what the audit
+ * says of real objects; which rights agents have.
  */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** The laboratory of the cluster mode by itself: servers that end and come back, data that go back, faults as a plain client sees them. */
+/**
+ * The laboratory of the cluster mode by itself: servers that end and come back, data that go back, faults as a plain
+ * client sees them.
+ */
 import { readFile } from "node:fs/promises";
 import { Agent, request } from "node:https";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

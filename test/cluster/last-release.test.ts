@@ -1,4 +1,7 @@
-/** Agents and controllers of the last release and of this tree in one cluster, with the kinds and rights of this tree, as an upgrade and a rollback have them. */
+/**
+ * Agents and controllers of the last release and of this tree in one cluster, with the kinds and rights of this tree,
+ * as an upgrade and a rollback have them.
+ */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { lastReleaseDir, root } from "../../scripts/setup/paths.mjs";

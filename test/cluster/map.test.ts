@@ -1,4 +1,7 @@
-/** The address map of a cluster, served to other machines: who may see it, what a tenant sees, and the page in a browser, on a real API server. */
+/**
+ * The address map of a cluster, served to other machines: who may see it, what a tenant sees, and the page in a
+ * browser, on a real API server.
+ */
 import { execFile, execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -127,7 +130,10 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** Asks as curl does, which takes the certificate as it is. This process is not blocked: the agent reaches the API server through it. */
+/**
+ * Asks as curl does, which takes the certificate as it is. This process is not blocked: the agent reaches the API
+ * server through it.
+ */
 async function fetchFrom(address: string, bearer?: string): Promise<Answer> {
   const headers = bearer === undefined ? [] : ["-H", `authorization: Bearer ${bearer}`];
   const words = ["-sk", "-w", "%{http_code}", ...headers, address];

@@ -1,4 +1,7 @@
-/** Metrics in a cluster: agent and controller over TLS, to callers whose token the API server accepts, with the rights of the chart. */
+/**
+ * Metrics in a cluster: agent and controller over TLS, to callers whose token the API server accepts, with the rights
+ * of the chart.
+ */
 import { execFileSync, spawnSync } from "node:child_process";
 import { get } from "node:https";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** Addresses of pools that Nodes, the API server and Services have: the controller publishes them, and built agents pass over them. */
+/**
+ * Addresses of pools that Nodes, the API server and Services have: the controller publishes them, and built agents
+ * pass over them.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startOccupied } from "../../host/controller/occupied/occupied-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";

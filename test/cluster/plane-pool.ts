@@ -1,6 +1,6 @@
 /**
- * Lends control planes to the files of tests: one serves many files, one after the other. Runs in vitest's own process, before the first file
- * (`setup`) and after the last one.
+ * Lends control planes to the files of tests: one serves many files, one after the other. Runs in vitest's own
+ * process, before the first file (`setup`) and after the last one.
  */
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,7 @@
-/** Many pods whose ADDs come a sandbox's time after the binding: nearly all find their address, each costs one create, and no other call. */
+/**
+ * Many pods whose ADDs come a sandbox's time after the binding: nearly all find their address, each costs one create,
+ * and no other call.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Added, type AgentNode, BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";

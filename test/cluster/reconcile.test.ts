@@ -1,4 +1,7 @@
-/** Journal and objects that disagree, on a real API server: records that vanish, a journal that was lost, an etcd that was restored. */
+/**
+ * Journal and objects that disagree, on a real API server: records that vanish, a journal that was lost, an etcd that
+ * was restored.
+ */
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { NOTICE_REST_MS, startNotices } from "../../host/controller/notices/notice-controller.ts";

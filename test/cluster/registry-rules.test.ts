@@ -1,4 +1,7 @@
-/** The rules of docs/allocation.md on the cluster's registry: registries of two nodes, one API server, and what is asked of it. */
+/**
+ * The rules of docs/allocation.md on the cluster's registry: registries of two nodes, one API server, and what is
+ * asked of it.
+ */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { formatIp } from "../../host/net/ip.ts";

@@ -1,6 +1,6 @@
 /**
- * The suites of every registry, on the cluster's: a journal and a real API server. The one difference to the embedded registry is that the API
- * server is updated after the answer; so each answer is followed by a wait for that.
+ * The suites of every registry, on the cluster's: a journal and a real API server. The one difference to the embedded
+ * registry is that the API server is updated after the answer; so each answer is followed by a wait for that.
  */
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
 import type { Registry } from "../../host/registry/registry.ts";

@@ -1,4 +1,6 @@
-/** Built agents of two nodes at work, while an attacker with the token of one tries to get the addresses of the other. */
+/**
+ * Built agents of two nodes at work, while an attacker with the token of one tries to get the addresses of the other.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startNotices } from "../../host/controller/notices/notice-controller.ts";
 import { ALLOCATIONS, createWorkload } from "../lab/cluster/objects.ts";

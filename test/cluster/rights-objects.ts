@@ -80,7 +80,10 @@ export const pathOf = (address: string): string => `${ALLOCATIONS}/${address}`;
 /** What {@link placeObjects} made with that client. */
 const placed = new WeakMap<KubeClient, readonly string[]>();
 
-/** Recreates all of {@link OBJECTS}, unless they are what this client made before, at the same versions, and there is nothing else. */
+/**
+ * Recreates all of {@link OBJECTS}, unless they are what this client made before, at the same versions, and there is
+ * nothing else.
+ */
 export async function placeObjects(client: KubeClient): Promise<void> {
   if (isDeepStrictEqual(await snapshot(client), placed.get(client))) return;
   await forceDeleteAll(client);

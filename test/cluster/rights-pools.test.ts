@@ -1,6 +1,7 @@
 /**
- * Which account may write what of pools and Subnets under deploy/policies.yaml: the controller all of what it generates and nothing that was made by
- * hand; all other accounts the opposite, so that no address of a Subnet gets into a second generated pool by hand.
+ * Which account may write what of pools and Subnets under deploy/policies.yaml: the controller all of what it
+ * generates and nothing that was made by hand; all other accounts the opposite, so that no address of a Subnet gets
+ * into a second generated pool by hand.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { POOLS, poolObject } from "../lab/cluster/objects.ts";

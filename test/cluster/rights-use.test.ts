@@ -1,6 +1,7 @@
 /**
- * The rights of deploy/rbac.yaml and deploy/controller.yaml beside what built agents and the controller really use, by the API server's own audit
- * log: nothing is refused, and nothing is granted that is not used, except what UNUSED lists.
+ * The rights of deploy/rbac.yaml and deploy/controller.yaml beside what built agents and the controller really use,
+ * by the API server's own audit log: nothing is refused, and nothing is granted that is not used, except what UNUSED
+ * lists.
  */
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";

@@ -1,5 +1,6 @@
 /**
- * One workload of each kind that Berth follows, all of one Subnet: their pods get addresses, then they go, and at last the Subnet.
+ * One workload of each kind that Berth follows, all of one Subnet: their pods get addresses, then they go, and at
+ * last the Subnet.
  */
 import { expect } from "vitest";
 import { createOwned, type LabPod, type OwnerReference, POOLS, podTemplate, SUBNETS } from "../lab/cluster/objects.ts";

@@ -1,4 +1,7 @@
-/** Selection in a cluster: which pod a request is for, the text of its refusal, and when the agent does not trust its own cache. */
+/**
+ * Selection in a cluster: which pod a request is for, the text of its refusal, and when the agent does not trust its
+ * own cache.
+ */
 import { execFileSync } from "node:child_process";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { deletePod, finishPod, podPath } from "../lab/cluster/objects.ts";
@@ -130,7 +133,10 @@ describe("the coordinator of a pod that the watch does not know yet", () => {
   const second: Nic = { ...first, name: "net1", net: 7 };
   const route = (nic: string) => ({ "default-route-nic": nic, "k8s.v1.cni.cncf.io/networks": "store" });
 
-  /** Makes both NICs for the young pod `name`, of which the watch still has the earlier one of that name, and gives the NIC of its default route. */
+  /**
+   * Makes both NICs for the young pod `name`, of which the watch still has the earlier one of that name, and gives
+   * the NIC of its default route.
+   */
   async function attach(name: string, routeNic: string) {
     const names = makeNamespaces("bsp");
     try {

@@ -1,6 +1,7 @@
 /**
- * Selection in a cluster: which rule decides, and which pools the filters leave, from objects that a real API server serves. The rules
- * themselves are tested in test/unit/ipam; here it is that each of them is fed from the right object. Who asks: selection-pods.test.ts.
+ * Selection in a cluster: which rule decides, and which pools the filters leave, from objects that a real API server
+ * serves. The rules themselves are tested in test/unit/ipam; here it is that each of them is fed from the right
+ * object. Who asks: selection-pods.test.ts.
  */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

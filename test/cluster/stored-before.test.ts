@@ -1,4 +1,7 @@
-/** Pools and Subnets that an older release accepted and this one refuses: stored before the upgrade, then read, served, reported and changed. */
+/**
+ * Pools and Subnets that an older release accepted and this one refuses: stored before the upgrade, then read,
+ * served, reported and changed.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import type { Condition } from "../../host/controller/objects.ts";

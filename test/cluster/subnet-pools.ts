@@ -1,6 +1,6 @@
 /**
- * Pools of Subnets that the test makes as the controller would: with its account, empty first. The workloads are plain objects, which no controller
- * follows.
+ * Pools of Subnets that the test makes as the controller would: with its account, empty first. The workloads are
+ * plain objects, which no controller follows.
  */
 import { expect, vi } from "vitest";
 import { ClusterResources } from "../../host/agent/cluster/resources.ts";

@@ -1,4 +1,7 @@
-/** The agent's part of generated pools on a real API server: the wait inside ADD, its refusal, and what holds once a pod has its address. */
+/**
+ * The agent's part of generated pools on a real API server: the wait inside ADD, its refusal, and what holds once a
+ * pod has its address.
+ */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { POOL_WAIT_MS } from "../../host/agent/request/add-deadline.ts";
 import { type AgentNode, BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";

@@ -1,6 +1,6 @@
 /**
- * Pools that are generated out of Subnets, on a real API server with the controller's account and the policies of deploy/: created, filled, grown,
- * shrunk, reclaimed, taken over (docs/subnets.md).
+ * Pools that are generated out of Subnets, on a real API server with the controller's account and the policies of
+ * deploy/: created, filled, grown, shrunk, reclaimed, taken over (docs/subnets.md).
  */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";

@@ -1,6 +1,7 @@
 /**
- * A hostile namespace, `evil`, whose pods claim to belong to a workload of the namespace `shop`: a tenant who may create pods may write any owner, with
- * any UID. None of them gets, frees or holds up an address of the workload (retention, docs/security.md, "Forged owners").
+ * A hostile namespace, `evil`, whose pods claim to belong to a workload of the namespace `shop`: a tenant who may
+ * create pods may write any owner, with any UID. None of them gets, frees or holds up an address of the workload
+ * (retention, docs/security.md, "Forged owners").
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import * as lab from "../lab/cluster/objects.ts";

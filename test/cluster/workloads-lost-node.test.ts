@@ -1,4 +1,7 @@
-/** Workloads whose node dies (node-lost and retention, docs/workloads.md): the address comes along, and a node that is back takes nothing. */
+/**
+ * Workloads whose node dies (node-lost and retention, docs/workloads.md): the address comes along, and a node that is
+ * back takes nothing.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { leadAddressOwners } from "../lab/cluster/collector.ts";
 import * as lab from "../lab/cluster/objects.ts";

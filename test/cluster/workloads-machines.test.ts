@@ -1,4 +1,7 @@
-/** KubeVirt's machines keep their addresses, and a machine that migrates has its address on two nodes (retention, docs/workloads.md). */
+/**
+ * KubeVirt's machines keep their addresses, and a machine that migrates has its address on two nodes (retention,
+ * docs/workloads.md).
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import * as lab from "../lab/cluster/objects.ts";
 import { INSTANCES, instance, MACHINES, machine } from "../lab/cluster/workload-kinds.ts";

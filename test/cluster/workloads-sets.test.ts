@@ -1,6 +1,6 @@
 /**
- * Pods of a StatefulSet keep their addresses as long as the set wants them, and pods that have finished keep nothing (node-lost and retention,
- * docs/workloads.md).
+ * Pods of a StatefulSet keep their addresses as long as the set wants them, and pods that have finished keep nothing
+ * (node-lost and retention, docs/workloads.md).
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { leadAddressOwners } from "../lab/cluster/collector.ts";

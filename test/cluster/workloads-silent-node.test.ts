@@ -1,6 +1,6 @@
 /**
- * A StatefulSet pod that moved off a node that does not answer: the earlier pod may run on. So it has its address at once when the segment is
- * silent, and not otherwise (node-lost). The segment is a table; the NICs are, too.
+ * A StatefulSet pod that moved off a node that does not answer: the earlier pod may run on. So it has its address at
+ * once when the segment is silent, and not otherwise (node-lost). The segment is a table; the NICs are, too.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { ClusterBackend } from "../../host/agent/cluster/backend.ts";

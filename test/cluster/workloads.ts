@@ -1,4 +1,7 @@
-/** Agents of several nodes beside workloads that are plain objects: the test is the controllers of StatefulSets, machines and claims. */
+/**
+ * Agents of several nodes beside workloads that are plain objects: the test is the controllers of StatefulSets,
+ * machines and claims.
+ */
 import { type Add, type AgentNode, BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";
 import type { LabPod } from "../lab/cluster/objects.ts";
 import { applyWorkloadKinds } from "../lab/cluster/workload-kinds.ts";

@@ -1,4 +1,7 @@
-/** The built berthctl against the built agent of a host: what it prints, changes and ends with, also on a terminal and in a pipe. */
+/**
+ * The built berthctl against the built agent of a host: what it prints, changes and ends with, also on a terminal and
+ * in a pipe.
+ */
 import { spawn } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +28,9 @@ function berthctl(world: World, ...words: string[]): Promise<CommandOutcome> {
   return runCommand([process.execPath, PROGRAM, ...words], { env: world.agent.env });
 }
 
-/** The variables by which Node.js decides whether a terminal has colours, besides TERM: a CI server sets some of them. */
+/**
+ * The variables by which Node.js decides whether a terminal has colours, besides TERM: a CI server sets some of them.
+ */
 const COLOR_VARIABLES = [
   "NO_COLOR",
   "NODE_DISABLE_COLORS",

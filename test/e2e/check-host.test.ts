@@ -1,4 +1,7 @@
-/** `berthctl check` on a host with the built agent and plugins: nothing on a healthy one, and each fault that is made by hand, with its remedy. */
+/**
+ * `berthctl check` on a host with the built agent and plugins: nothing on a healthy one, and each fault that is made
+ * by hand, with its remedy.
+ */
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";

@@ -1,4 +1,7 @@
-/** What `berthctl check` prints is executed as a reader would, for each kind of difference, and `check --repair` restores the same: both leave no finding. */
+/**
+ * What `berthctl check` prints is executed as a reader would, for each kind of difference, and `check --repair`
+ * restores the same: both leave no finding.
+ */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -98,7 +101,8 @@ function berthctl(...words: string[]) {
 }
 
 /**
- * Other tests have namespaces on this machine, which the agent reads, too: what it finds about their addresses is left out, unless it is about `address`.
+ * Other tests have namespaces on this machine, which the agent reads, too: what it finds about their addresses is
+ * left out, unless it is about `address`.
  */
 async function check(words: readonly string[] = [], address?: string): Promise<CheckReport> {
   const { exitCode, stdout, stderr } = await berthctl("check", "-o", "json", ...words);

@@ -1,4 +1,7 @@
-/** Bad configurations of the coordinator: refused with path, found and wanted, by every verb but DEL, and nothing changed. */
+/**
+ * Bad configurations of the coordinator: refused with path, found and wanted, by every verb but DEL, and nothing
+ * changed.
+ */
 import { execFileSync } from "node:child_process";
 import { linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** `podMACPrefix`: a NIC that outlives its pod gets its former MAC address back, and an address that the pod requests wins. */
+/**
+ * `podMACPrefix`: a NIC that outlives its pod gets its former MAC address back, and an address that the pod requests
+ * wins.
+ */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

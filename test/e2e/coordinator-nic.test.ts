@@ -1,4 +1,7 @@
-/** The coordinator's DEL of a pod's only NIC deletes the NIC in place of its main plugin, where no plugin of the network needs it any more. */
+/**
+ * The coordinator's DEL of a pod's only NIC deletes the NIC in place of its main plugin, where no plugin of the
+ * network needs it any more.
+ */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -100,7 +100,10 @@ export async function expectDefault({ lab, pod, family }: Expected, { ifName, se
   ).toEqual([segment]);
 }
 
-/** Whoever asks one of the pod's addresses from outside is answered by the NIC that has it; what the pod opens from it leaves there. */
+/**
+ * Whoever asks one of the pod's addresses from outside is answered by the NIC that has it; what the pod opens from it
+ * leaves there.
+ */
 export async function expectReplies({ lab, pod, family, nics }: Expected): Promise<void> {
   for (const { ifName, segment } of nics) {
     const address = pod.address(family, ifName);
@@ -128,7 +131,10 @@ async function offerServices({ fabric, families }: Lab): Promise<void> {
   }
 }
 
-/** A client from outside that comes in by a port of the node reaches each address, is seen as itself, and gets its answer over the node. */
+/**
+ * A client from outside that comes in by a port of the node reaches each address, is seen as itself, and gets its
+ * answer over the node.
+ */
 export async function expectNodePort({ lab, pod, family, nics }: Expected): Promise<void> {
   const place = { address: segmentAddress(0, 11, family), port: NODE_PORT };
   for (const { ifName } of nics) {

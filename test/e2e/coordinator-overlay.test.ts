@@ -78,7 +78,10 @@ async function segmentsOf(from: string, traffic: () => Promise<unknown>): Promis
   return watch.segmentsOf((frame) => frame.from === from);
 }
 
-/** Services by the first NIC, both networks answered by their own NIC, the node reaches both; the default route is where it should be. */
+/**
+ * Services by the first NIC, both networks answered by their own NIC, the node reaches both; the default route is
+ * where it should be.
+ */
 async function expectOverlay(pod: LabPod, family: Family, holder: "eth0" | "net1"): Promise<void> {
   const { node1, outside } = lab.fabric;
   const [first, second] = [pod.address(family, "eth0"), pod.address(family, "net1")];

@@ -1,4 +1,6 @@
-/** Networks that a running pod is disconnected from and connected to again: its other NICs keep their way to the node. */
+/**
+ * Networks that a running pod is disconnected from and connected to again: its other NICs keep their way to the node.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES } from "../../host/net/ip.ts";
 import { coordinate, macvlanOn, pairsOf, withoutRetired } from "../lab/coordinator-worlds.ts";

@@ -207,7 +207,8 @@ describe("tunePodRoutes false", () => {
     const before = await pod.netns.ip("route show default");
     await pod.attach("cw-plain1", "net1");
     expect(await pod.netns.ip("route show default")).toContain(before);
-    // Else a pair of addresses takes the same route of two each time, by a number that the kernel draws when it boots: perhaps the right one.
+    // Else a pair of addresses takes the same route of two each time, by a number that the kernel draws when it
+    // boots: perhaps the right one.
     writeSysctl(pod.netns.path, "ipv6/fib_multipath_hash_policy", "1");
     for (const family of FAMILIES) {
       expect(await pod.netns.ip(`-${family} rule show`)).not.toContain("910:");

@@ -1,4 +1,7 @@
-/** The reference plugin `sbr` before and behind the coordinator, which takes tables in the pod and moves the NIC's routes there. */
+/**
+ * The reference plugin `sbr` before and behind the coordinator, which takes tables in the pod and moves the NIC's
+ * routes there.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
@@ -58,7 +61,10 @@ function inLab(prefix: string, families: readonly Family[]): void {
     await check(pod, { ifName, segment }, order);
   }
 
-  /** The coordinator's alone: the main plugin's fails behind `sbr`, with or without Berth, because it looks for its routes in the main table. */
+  /**
+   * The coordinator's alone: the main plugin's fails behind `sbr`, with or without Berth, because it looks for its
+   * routes in the main table.
+   */
   async function check(pod: LabPod, { ifName, segment }: NicPlace, order: Order): Promise<void> {
     await coordinate(pod, "CHECK", network(segment, order), { entry: ENTRY, ifName });
   }

@@ -1,5 +1,6 @@
 /**
- * Three underlay pods on two nodes, servers in all of them, and stand-ins for services: where the coordinator's tests of traffic begin.
+ * Three underlay pods on two nodes, servers in all of them, and stand-ins for services: where the coordinator's tests
+ * of traffic begin.
  * Effects: a lab.
  */
 import type { Family } from "../../host/net/ip.ts";
@@ -107,7 +108,10 @@ export async function makeScene(prefix: string, families: readonly Family[]): Pr
   }
 }
 
-/** A link of a node-local cache, and further addresses. The kernel of the tests has no dummy links; a bridge without ports is as good. */
+/**
+ * A link of a node-local cache, and further addresses. The kernel of the tests has no dummy links; a bridge without
+ * ports is as good.
+ */
 async function furnishNode({ families, fabric: { node1 } }: Lab): Promise<void> {
   await node1.ip("link add nodelocaldns type bridge");
   await node1.ip("link set nodelocaldns up");

@@ -1,4 +1,7 @@
-/** What leaves over the pair carries the NIC's address, whatever other addresses the pod has; and a redirect in the pod answers the node. */
+/**
+ * What leaves over the pair carries the NIC's address, whatever other addresses the pod has; and a redirect in the
+ * pod answers the node.
+ */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { segmentAddress } from "../lab/addressing.ts";
@@ -11,7 +14,10 @@ import { ENTRY, makeNicLab, type NicLab, PORT, SERVICE } from "./coordinator-nic
 /** The port of the sidecar, to which the pod's rules redirect what is for {@link SERVED}. */
 const SIDECAR = 15_006;
 const SERVED = 8_081;
-/** On `lo`, as a pod behind direct server return or anycast has them; the second IPv6 address is nearer to the service's than the NIC's. */
+/**
+ * On `lo`, as a pod behind direct server return or anycast has them; the second IPv6 address is nearer to the
+ * service's than the NIC's.
+ */
 const ON_LOOPBACK = ["192.0.2.10/32", "2001:db8::10/128", "fd00:96::ffff/128"];
 
 let lab: NicLab;

@@ -7,8 +7,9 @@ import { type Segment, withSegment } from "../lab/segment-world.ts";
 const PODS = 50;
 const WINDOW_MS = 200;
 /**
- * How much longer than the window, and than the same pods without detection, the median may take. On a quiet machine it is below 50 ms; other
- * work on the machine needs room. Where links are put down again after the question it is 340 to 700 ms.
+ * How much longer than the window, and than the same pods without detection, the median may take. On a quiet machine
+ * it is below 50 ms; other work on the machine needs room. Where links are put down again after the question it is
+ * 340 to 700 ms.
  */
 const SURPLUS_MS = 250;
 /** Other work may meet those with detection alone, but not each time. */
@@ -53,7 +54,10 @@ function describeTimes(label: string, attached: readonly Attached[]): string {
   return `${label}: p50 ${p50} ms, p90 ${p90} ms, max ${max} ms`;
 }
 
-/** So many pods at once with detection, and as many without. Gives all addresses, and what detection took beyond its window at the median. */
+/**
+ * So many pods at once with detection, and as many without. Gives all addresses, and what detection took beyond its
+ * window at the median.
+ */
 async function measure(segment: Segment): Promise<{ addresses: string[]; surplusMs: number }> {
   const pods = await makePods(segment, 2 * PODS);
   await segment.setDetection({ detectIPConflict: true });

@@ -90,7 +90,8 @@ describe("while the NIC is asking", () => {
       const again = segment.addDirectly(pod, podArgs("shop", pod.name, UID));
       const answers = [await call.answer, await again.answer];
       const given = answers.flatMap(({ ips = [] }) => ips.map(({ address }) => address));
-      // The first ends by putting the link down, since no coordinator follows: then the detection of the other fails, and says so.
+      // The first ends by putting the link down, since no coordinator follows: then the detection of the other fails,
+      // and says so.
       const refusals = answers.filter(({ code }) => code !== undefined).map(({ code }) => code);
       expect(given.length + refusals.length).toBe(2);
       expect(new Set(given)).toEqual(new Set(["10.66.0.1/29"]));

@@ -166,7 +166,10 @@ function unreachable(): string {
   return path;
 }
 
-/** Different refusals with 1.6 KB each in the log; the sockets on the way hold up to half a megabyte beside what the agent keeps. */
+/**
+ * Different refusals with 1.6 KB each in the log; the sockets on the way hold up to half a megabyte beside what the
+ * agent keeps.
+ */
 async function fillLog(world: World, count: number): Promise<void> {
   for (let index = 0; index < count; index += 20)
     await Promise.all(Array.from({ length: 20 }, (_, more) => refuse(world, index + more)));

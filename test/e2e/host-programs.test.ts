@@ -1,6 +1,6 @@
 /**
- * What real programs of a host do to what the coordinator has set up, and that the files of docs/host.md end it. They run in a network namespace with
- * folders of their own.
+ * What real programs of a host do to what the coordinator has set up, and that the files of docs/host.md end it. They
+ * run in a network namespace with folders of their own.
  */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { requireCommand } from "../lab/command.ts";
@@ -30,7 +30,10 @@ const UPLINK = {
 };
 const ALL = { "/etc/systemd/network/zz.network": `[Match]\nName=*\n[Network]\n${NETWORK}` };
 
-/** Runs a script in the namespace, with empty folders that have these files. Neither the mounts nor the links are the machine's own. */
+/**
+ * Runs a script in the namespace, with empty folders that have these files. Neither the mounts nor the links are the
+ * machine's own.
+ */
 async function runWith(folders: readonly string[], files: Readonly<Record<string, string>>, script: string) {
   const mounts = folders.map((folder) => `mount -t tmpfs none ${folder}\n`);
   const writes = Object.entries(files).map(
@@ -41,8 +44,8 @@ async function runWith(folders: readonly string[], files: Readonly<Record<string
 }
 
 /**
- * Waits until networkd has configured each of the five links, or left it alone; then ends it. Without systemd, udev's database says that the links are
- * there.
+ * Waits until networkd has configured each of the five links, or left it alone; then ends it. Without systemd, udev's
+ * database says that the links are there.
  */
 const NETWORKD = `
 mkdir -p /run/systemd/netif/links /run/systemd/netif/leases /run/systemd/netif/lldp /run/udev/data

@@ -1,4 +1,7 @@
-/** Container runtimes of a host, with a network from the one command of docs/install-host.md: Podman 4, and containerd's go-cni by its client ctr. */
+/**
+ * Container runtimes of a host, with a network from the one command of docs/install-host.md: Podman 4, and
+ * containerd's go-cni by its client ctr.
+ */
 import { copyFileSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -87,7 +90,10 @@ it("Podman gives a container an address of the pool, the same after a restart, a
   expect(await allocations()).not.toMatch(/ Bound +\/web /);
 });
 
-/** A network on the NIC, with a pool of its own, and the coordinator. Podman attaches networks in any order, so the mode is named. */
+/**
+ * A network on the NIC, with a pool of its own, and the coordinator. Podman attaches networks in any order, so the
+ * mode is named.
+ */
 async function defineCoordinated(name: string, master: string, prefix: string): Promise<void> {
   const ipam = { type: "berth", default_ipv4_ippool: [name] };
   const list = {

@@ -1,4 +1,7 @@
-/** Berth's underlay pods and the services of a real kube-proxy: macvlan + ipam berth + coordinator on node 1, the backend on node 2. */
+/**
+ * Berth's underlay pods and the services of a real kube-proxy: macvlan + ipam berth + coordinator on node 1, the
+ * backend on node 2.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { outsideAddress, POD_NETWORK, segmentAddress, segmentSubnet } from "../lab/addressing.ts";
@@ -71,7 +74,10 @@ async function withPod(settings: object, test: (pod: Pod) => Promise<void>): Pro
   }
 }
 
-/** The pod networks as kube-proxy and the coordinator have them, and whether kube-proxy masquerades a pod of the underlay then. */
+/**
+ * The pod networks as kube-proxy and the coordinator have them, and whether kube-proxy masquerades a pod of the
+ * underlay then.
+ */
 const CLUSTERS = [
   { mode: "nftables", when: "no clusterCIDR", networks: [], masquerades: false },
   { mode: "nftables", when: "a clusterCIDR elsewhere", networks: Object.values(POD_NETWORK), masquerades: true },

@@ -1,8 +1,8 @@
 /**
  * Services of a real kube-proxy, from a real API server, on two nodes of the test network.
  *
- * Here with pods of the nodes' own network, as kube-proxy knows them, and with a plain machine: that the instruments work, and what
- * kube-proxy does by itself. Berth's pods are in kube-proxy-underlay.test.ts.
+ * Here with pods of the nodes' own network, as kube-proxy knows them, and with a plain machine: that the instruments
+ * work, and what kube-proxy does by itself. Berth's pods are in kube-proxy-underlay.test.ts.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
@@ -73,7 +73,8 @@ describe.each(PROXIES)("kube-proxy $mode with clusterCIDR $clusterCIDR", (option
           seenPeer: nodeAddress(1, family),
         });
     });
-  // Why Berth masquerades: the backend is on the client's own segment and answers it directly, from an address that was not asked.
+  // Why Berth masquerades: the backend is on the client's own segment and answers it directly, from an address that
+  // was not asked.
   else
     it("does not masquerade a client that is no pod, which then resets", async () => {
       for (const [index, family] of FAMILIES.entries()) {

@@ -1,6 +1,6 @@
 /**
- * `kubectl berth check` and `release --from-report` with a kubectl that answers for agents, and an API server that does not: what users are told of
- * nodes that do not answer.
+ * `kubectl berth check` and `release --from-report` with a kubectl that answers for agents, and an API server that
+ * does not: what users are told of nodes that do not answer.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";

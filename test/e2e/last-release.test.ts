@@ -1,4 +1,6 @@
-/** The last release and this tree on one node: an upgrade, plugins of one with the agent of the other, and the way back. */
+/**
+ * The last release and this tree on one node: an upgrade, plugins of one with the agent of the other, and the way back.
+ */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES } from "../../host/net/ip.ts";

@@ -1,4 +1,7 @@
-/** The page of the address map with a data centre's pools: what a user sees and does. The pictures of the documents are made here. */
+/**
+ * The page of the address map with a data centre's pools: what a user sees and does. The pictures of the documents
+ * are made here.
+ */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,6 @@
-/** The agent's metrics: as Prometheus' own tool judges them, and as a real Prometheus reads them while pods come and go. */
+/**
+ * The agent's metrics: as Prometheus' own tool judges them, and as a real Prometheus reads them while pods come and go.
+ */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

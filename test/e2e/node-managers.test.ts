@@ -1,4 +1,7 @@
-/** Programs that manage a host's network, as Debian has them, beside running pods: what they remove of the node's side is back within seconds. */
+/**
+ * Programs that manage a host's network, as Debian has them, beside running pods: what they remove of the node's side
+ * is back within seconds.
+ */
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { macvlan } from "../lab/manifests.ts";
 import { bootHost, type Host } from "../lab/systemd-host.ts";
@@ -17,7 +20,10 @@ const REPAIR_MS = 5_000;
 let host: Host;
 let pod: string;
 
-/** Of systemd-networkd, which then has the node's NIC. With a read-only /sys it does not wait for udev, which no host in namespaces has. */
+/**
+ * Of systemd-networkd, which then has the node's NIC. With a read-only /sys it does not wait for udev, which no host
+ * in namespaces has.
+ */
 const UPLINK = `[Match]
 Name=eth0
 [Network]

@@ -34,7 +34,10 @@ async function reaches(pod: LabPod): Promise<boolean> {
 
 const pairOf = (pod: LabPod): string => nameVeth(pod.containerId).host.name;
 
-/** All of the node's network that the agent maintains, and the settings of the pod's pair; what is made anew has other handles. */
+/**
+ * All of the node's network that the agent maintains, and the settings of the pod's pair; what is made anew has other
+ * handles.
+ */
 async function nodeSide(pod: LabPod): Promise<string> {
   const lines = await readNetworkState(node.netns, { neighbours: "permanent", sysctls: false });
   const keys = [`net.ipv4.conf.${pairOf(pod)}.rp_filter`, `net.ipv6.conf.${pairOf(pod)}.disable_ipv6`];

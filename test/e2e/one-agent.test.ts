@@ -1,4 +1,7 @@
-/** One agent per socket: the next one waits or is refused by name, a stop loses no call, and a socket that is taken away comes back. */
+/**
+ * One agent per socket: the next one waits or is refused by name, a stop loses no call, and a socket that is taken
+ * away comes back.
+ */
 import { existsSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { describe, expect, it } from "vitest";
@@ -141,7 +144,8 @@ describe("a socket", () => {
           async () => second.stderr(),
           (text) => text.includes("Waiting"),
         );
-        // The first one looks once a second, and has just looked when it has restored the socket: the second one is faster then.
+        // The first one looks once a second, and has just looked when it has restored the socket: the second one is
+        // faster then.
         const { ino } = statSync(world.agent.socket);
         rmSync(world.agent.socket);
         await comesBack(world, ino);

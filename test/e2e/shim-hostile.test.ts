@@ -1,4 +1,7 @@
-/** The shim against agents that break off, lie, dawdle or talk nonsense: valid CNI JSON or a spooled DEL, always in time. */
+/**
+ * The shim against agents that break off, lie, dawdle or talk nonsense: valid CNI JSON or a spooled DEL, always in
+ * time.
+ */
 import { spawn } from "node:child_process";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";

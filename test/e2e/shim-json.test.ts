@@ -1,4 +1,6 @@
-/** The shim's JSON scanner against JSON.parse: the same decision and the same member for every text, under sanitizers. */
+/**
+ * The shim's JSON scanner against JSON.parse: the same decision and the same member for every text, under sanitizers.
+ */
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";

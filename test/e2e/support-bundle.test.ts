@@ -44,7 +44,8 @@ beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "berth-bundle-"));
   bin = path("bin");
   mkdirSync(bin);
-  // The journal of a service manager: longer than a file of the bundle may be, so that it begins in the middle of a key.
+  // The journal of a service manager: longer than a file of the bundle may be, so that it begins in the middle of a
+  // key.
   writeFileSync(
     join(bin, "journalctl"),
     `#!/bin/sh

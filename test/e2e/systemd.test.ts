@@ -1,4 +1,7 @@
-/** The unit that install.sh installs, under a real systemd in namespaces: ordering, restarts, upgrade, hardening, logs, uninstall. */
+/**
+ * The unit that install.sh installs, under a real systemd in namespaces: ordering, restarts, upgrade, hardening,
+ * logs, uninstall.
+ */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";

@@ -1,5 +1,6 @@
 /**
- * The Python embedding, as its wheel is installed: conformance, its own tests, the README's program, and the core inside.
+ * The Python embedding, as its wheel is installed: conformance, its own tests, the README's program, and the core
+ * inside.
  * Effects: starts Python.
  */
 import { spawnSync } from "node:child_process";

@@ -1,8 +1,10 @@
 /**
- * An API server in memory, for allocations and whatever else has a name: a fake of the port KubeApi. It compares preconditions, counts
- * versions and notifies its watches as the real one does, and passes the same suites (test/unit/fakes/api-server-suite.ts, and
- * test/unit/registry/kubernetes-registry.test.ts). It knows no schemas: what a kind would refuse, default or prune passes as it is.
- * Effects: none; a {@link Gate} decides when a call is carried out and when it is answered, a {@link Delivery} when a watch delivers.
+ * An API server in memory, for allocations and whatever else has a name: a fake of the port KubeApi. It compares
+ * preconditions, counts versions and notifies its watches as the real one does, and passes the same suites
+ * (test/unit/fakes/api-server-suite.ts, and test/unit/registry/kubernetes-registry.test.ts). It knows no schemas:
+ * what a kind would refuse, default or prune passes as it is.
+ * Effects: none; a {@link Gate} decides when a call is carried out and when it is answered, a {@link Delivery} when a
+ * watch delivers.
  */
 import {
   ApiError,
@@ -38,18 +40,24 @@ export interface Written {
   readonly after: StoredObject | undefined;
 }
 
-/** Stands between a caller and the server. `commit` carries the call out and may be called at any time, also after the answer, but once. */
+/**
+ * Stands between a caller and the server. `commit` carries the call out and may be called at any time, also after the
+ * answer, but once.
+ */
 export type Gate = (call: KubeCall, commit: () => KubeObject) => Promise<KubeObject>;
 
 /** The server cannot be reached. */
 export const unreachable: Gate = () => Promise.reject(new ApiUnavailable("GET /", "No connection"));
 
-/** Stands between the server and a watch of the collection `path`: `deliver` passes the event on, and is called in order. */
+/**
+ * Stands between the server and a watch of the collection `path`: `deliver` passes the event on, and is called in
+ * order.
+ */
 export type Delivery = (path: string, deliver: () => void, event: WatchEvent) => void;
 
 /**
- * Paths of collections, with the kind and version of their objects, and another path of the same list: that of all namespaces, of which several may
- * have it.
+ * Paths of collections, with the kind and version of their objects, and another path of the same list: that of all
+ * namespaces, of which several may have it.
  */
 export type Served = Readonly<
   Record<string, { readonly apiVersion: string; readonly kind: string; readonly everywhere?: string }>
@@ -127,7 +135,10 @@ export class MemoryApiServer {
   readonly #isOpen: boolean;
   readonly #nowMs: () => number;
   readonly #collections = new Map<string, Collection>();
-  /** Lists of which pages were read, by the continue token: later pages are of the same moment. `items`: all of the list; `start`: of the next page. */
+  /**
+   * Lists of which pages were read, by the continue token: later pages are of the same moment. `items`: all of the
+   * list; `start`: of the next page.
+   */
   readonly #rests = new Map<
     string,
     { readonly version: number; readonly items: readonly StoredObject[]; readonly start: number }
@@ -197,7 +208,10 @@ export class MemoryApiServer {
     if (before !== undefined) this.#remove(this.#collection(path), before);
   }
 
-  /** What came before is forgotten, as after five minutes: a watch from there, and the rest of a list, are refused with 410. */
+  /**
+   * What came before is forgotten, as after five minutes: a watch from there, and the rest of a list, are refused
+   * with 410.
+   */
   compact(): void {
     this.compactTo(this.#version);
   }
@@ -223,8 +237,8 @@ export class MemoryApiServer {
   }
 
   /**
-   * These collections (default: all) become as in the copy: what was written since never was, and no watch hears of it. Watches from before are refused;
-   * break the open ones.
+   * These collections (default: all) become as in the copy: what was written since never was, and no watch hears of
+   * it. Watches from before are refused; break the open ones.
    */
   restore(copy: ReturnType<MemoryApiServer["snapshot"]>, paths: Iterable<string> = copy.keys()): void {
     this.compact();
@@ -335,7 +349,10 @@ export class MemoryApiServer {
     return { kind: "Status", status: "Success" };
   }
 
-  /** Those that may have the fields: found by an index, or a list for each of thousands of nodes would look at all pods each time. */
+  /**
+   * Those that may have the fields: found by an index, or a list for each of thousands of nodes would look at all
+   * pods each time.
+   */
   #candidates({ objects, indexes }: Collection, fieldSelector: unknown): readonly StoredObject[] {
     const term = termsOf(fieldSelector).find(({ isEqual }) => isEqual);
     if (term === undefined || objects.size < INDEXED_OBJECTS) return [...objects.values()];

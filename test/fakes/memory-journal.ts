@@ -1,5 +1,6 @@
 /**
- * The journal without its thread: the real statements on a database in memory, in the order of the calls. The same walk gives the same end.
+ * The journal without its thread: the real statements on a database in memory, in the order of the calls. The same
+ * walk gives the same end.
  * Effects: writes the database that it is given, which outlives it as a disk outlives an agent.
  */
 import type { DatabaseSync } from "node:sqlite";

@@ -1,6 +1,6 @@
 /**
- * What the API server makes of an object that is created, replaced, patched or deleted: the parts of metadata that are its own, generations,
- * finalizers, the status apart. Values in, values out; memory-api-server.ts stores them.
+ * What the API server makes of an object that is created, replaced, patched or deleted: the parts of metadata that
+ * are its own, generations, finalizers, the status apart. Values in, values out; memory-api-server.ts stores them.
  * Held to a real server by test/unit/fakes/api-server-suite.ts.
  */
 import { isDeepStrictEqual } from "node:util";
@@ -83,7 +83,10 @@ export function created(body: KubeObject & Sent, uid: string, nowMs: number, cal
   return asStored({ ...rest, metadata: { ...metadata, ...own } });
 }
 
-/** The object after a write of `wanted`, a whole object. The same object: the write changes nothing, and gives no new version. */
+/**
+ * The object after a write of `wanted`, a whole object. The same object: the write changes nothing, and gives no new
+ * version.
+ */
 export function updated(
   before: StoredObject,
   wanted: KubeObject & Sent,

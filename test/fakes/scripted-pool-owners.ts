@@ -1,4 +1,7 @@
-/** Workloads that a test makes up: the port Applications of the controller, whose real implementation is host/controller/applications. */
+/**
+ * Workloads that a test makes up: the port Applications of the controller, whose real implementation is
+ * host/controller/applications.
+ */
 import type { Demands, Liveness, PoolOwners } from "../../host/controller/types.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";

@@ -7,8 +7,9 @@
  *   await agent.kill("SIGKILL"); await agent.start(); // the same state, spool and socket
  *   await agent.delete();                            // stop and remove the place
  *
- * With `kubeconfig` it is an agent of a cluster, and there is no folder to watch. `agent.env` is what the plugins need to find this agent. With
- * `node`, it runs in that namespace. Effects: a child and a folder below the system's temporary folder.
+ * With `kubeconfig` it is an agent of a cluster, and there is no folder to watch. `agent.env` is what the plugins
+ * need to find this agent. With `node`, it runs in that namespace. Effects: a child and a folder below the system's
+ * temporary folder.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
@@ -33,7 +34,10 @@ export interface AgentOptions {
   readonly dist?: string;
   /** Added to `--config DIR` or `--kubeconfig FILE`. */
   readonly args?: readonly string[];
-  /** Goes before the command line, and becomes the agent in the same process: `["unshare", "--time", "--monotonic", "86400"]`. */
+  /**
+   * Goes before the command line, and becomes the agent in the same process: `["unshare", "--time", "--monotonic",
+   * "86400"]`.
+   */
   readonly wrapper?: readonly string[];
   /** Options of Node.js, beside those of the service. */
   readonly nodeOptions?: readonly string[];
@@ -58,7 +62,10 @@ export interface Agent {
   readonly configDir: string;
   /** Network definitions go here, as into /etc/cni/net.d. */
   readonly cniConfDir: string;
-  /** Stands for /var/log/vendor/. It exists before the agent starts, which would create it some time after its first answer. */
+  /**
+   * Stands for /var/log/vendor/. It exists before the agent starts, which would create it some time after its first
+   * answer.
+   */
   readonly logDir: string;
   /** What V8 has compiled in earlier starts, as the service and the chart have it. */
   readonly codeCache: string;
@@ -71,7 +78,10 @@ export interface Agent {
   stderr(): string;
   /** Reads what was left unread. */
   readStderr(): void;
-  /** Starts again after `stop` or `kill`; resolves at the first byte of its first answer. `dist` is the folder of the build. */
+  /**
+   * Starts again after `stop` or `kill`; resolves at the first byte of its first answer. `dist` is the folder of the
+   * build.
+   */
   start(env?: NodeJS.ProcessEnv, dist?: string): Promise<void>;
   /** SIGKILL and a start with that fault plan, or none. */
   restart(fault?: string): Promise<void>;

@@ -1,5 +1,6 @@
 /**
- * `kubectl apply --server-side -f` for the lab: YAML documents to the API server, each at the path that the server's own list of kinds says.
+ * `kubectl apply --server-side -f` for the lab: YAML documents to the API server, each at the path that the server's
+ * own list of kinds says.
  *
  *   const applied = await applyFile(plane.client, "deploy/examples/20-pools.yaml");     // ["IPPool lan-v4", …]
  *   await applyFolder(plane.client, "deploy/crds");

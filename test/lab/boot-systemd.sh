@@ -3,8 +3,9 @@
 #
 #   unshare --mount --pid --net --uts --ipc --cgroup --fork --kill-child sh boot-systemd.sh ROOT RELEASE
 #
-# ROOT is an empty folder, RELEASE an unpacked release tarball. The host has this machine's /usr, read-only where it matters, and files of its own
-# elsewhere. `containerd.service` is a runtime that executes /srv/add.sh once, at its start.
+# ROOT is an empty folder, RELEASE an unpacked release tarball. The host has this machine's /usr, read-only where it
+# matters, and files of its own elsewhere. `containerd.service` is a runtime that executes /srv/add.sh once, at its
+# start.
 set -eu
 root=$1
 release=$2

@@ -5,7 +5,8 @@
  *   await ask(client, "10.60.0.50", 80);
  *   capture.frames().filter(({ direction, from }) => direction === "in" && from === "10.60.0.50")
  *
- * The kernel queues a frame at the moment it passes, so what has been answered is in the queue: nothing has to be waited for.
+ * The kernel queues a frame at the moment it passes, so what has been answered is in the queue: nothing has to be
+ * waited for.
  * Effects: a packet socket in the namespace.
  */
 import { getSystemErrorName } from "node:util";
@@ -33,7 +34,10 @@ export interface Capture extends Disposable {
   clear(): void;
 }
 
-/** struct sockaddr_ll: family, ether type in network byte order, link index; its packet type is at offset 10 (linux/if_packet.h). */
+/**
+ * struct sockaddr_ll: family, ether type in network byte order, link index; its packet type is at offset 10
+ * (linux/if_packet.h).
+ */
 function linkAddress(link: number): Uint8Array {
   const bytes = new Uint8Array(20);
   const view = new DataView(bytes.buffer);

@@ -17,7 +17,10 @@ import type { Netns } from "./netns.ts";
 
 /** Where Berth's built plugins are. */
 export const berthBin = join(root, "dist", "bin");
-/** Where the reference plugins are: bridge, host-device, host-local, ipvlan, loopback, macvlan, portmap, ptp, static, tuning, vlan. */
+/**
+ * Where the reference plugins are: bridge, host-device, host-local, ipvlan, loopback, macvlan, portmap, ptp, static,
+ * tuning, vlan.
+ */
 export const referenceBin = referenceTool("plugins").directory;
 /** CNI_PATH of every call by default: Berth's plugins first. */
 export const defaultCniPath: readonly string[] = [berthBin, referenceBin];
@@ -86,7 +89,10 @@ export interface CnitoolOptions {
 
 export type CnitoolVerb = "add" | "del" | "check" | "gc" | "status";
 
-/** Runs `cnitool <command> <network> <netns>`. Its container ID is a hash of the namespace's path. Errors are text on stderr. */
+/**
+ * Runs `cnitool <command> <network> <netns>`. Its container ID is a hash of the namespace's path. Errors are text on
+ * stderr.
+ */
 export async function cnitool(
   command: CnitoolVerb,
   network: string,
@@ -129,8 +135,8 @@ export function requireSuccess(
 }
 
 /**
- * The plugin's error; throws unless it refused with one, in `cniVersion` when that is given. Reference plugins pass the error of their
- * IPAM plugin on without a version: "any".
+ * The plugin's error; throws unless it refused with one, in `cniVersion` when that is given. Reference plugins pass
+ * the error of their IPAM plugin on without a version: "any".
  */
 export function requireRefusal(outcome: PluginOutcome, what: string, cniVersion?: string): Refusal {
   const { exitCode, stdout, text, stderr } = outcome;

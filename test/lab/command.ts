@@ -1,5 +1,6 @@
 /**
- * Running a command: `runCommand(argv)` gives the outcome whatever it is, `requireCommand(argv)` throws unless it exits with 0.
+ * Running a command: `runCommand(argv)` gives the outcome whatever it is, `requireCommand(argv)` throws unless it
+ * exits with 0.
  * Effects: starts a child and waits for it.
  */
 import { spawn } from "node:child_process";

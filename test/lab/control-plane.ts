@@ -7,8 +7,8 @@
  *   const copy = await plane.snapshot(); await plane.restore(copy);     // resource versions go back, as with a backup
  *   await plane.stop();
  *
- * There is no controller manager, so there are no endpoints, service accounts, or pods of Deployments. Without further `accounts`
- * the one user is an administrator. The executables come from `npm run setup`.
+ * There is no controller manager, so there are no endpoints, service accounts, or pods of Deployments. Without
+ * further `accounts` the one user is an administrator. The executables come from `npm run setup`.
  * Effects: two children; a folder below the system's temporary folder, which `stop` removes.
  */
 import { cp, mkdtemp, rm } from "node:fs/promises";
@@ -47,7 +47,9 @@ export interface ControlPlaneOptions {
   readonly accounts?: readonly Account[];
   /** Added to kube-apiserver's command line: `["--watch-cache=false"]`. */
   readonly serverArgs?: readonly string[];
-  /** Whether a controller manager will run: then pods have service accounts, and kubelets their own rights. Default: no. */
+  /**
+   * Whether a controller manager will run: then pods have service accounts, and kubelets their own rights. Default: no.
+   */
   readonly hasManagers?: boolean;
   /** Default: 1.34. */
   readonly kubernetes?: KubernetesVersion;
@@ -86,13 +88,25 @@ export interface ControlPlane {
   writeKubeconfig(name: string, options: KubeconfigOptions): Promise<string>;
   /** A client with that account's rights, or with a token's; the caller closes it. */
   openClient(account: string | { readonly token: string }): Promise<KubeClient>;
-  /** The API server's certificate with its authority's behind it, and its key, PEM: for who stands in for it on the same address. */
+  /**
+   * The API server's certificate with its authority's behind it, and its key, PEM: for who stands in for it on the
+   * same address.
+   */
   pair(): Promise<{ readonly cert: string; readonly key: string }>;
-  /** A copy of etcd's data as it is at one moment, in a folder that `stop` removes. Calls in flight wait for some milliseconds. */
+  /**
+   * A copy of etcd's data as it is at one moment, in a folder that `stop` removes. Calls in flight wait for some
+   * milliseconds.
+   */
   snapshot(): Promise<string>;
-  /** Both servers end, the data become those of the copy, both start. What was written since never was, and resource versions are given out again. */
+  /**
+   * Both servers end, the data become those of the copy, both start. What was written since never was, and resource
+   * versions are given out again.
+   */
   restore(copy: string): Promise<void>;
-  /** Drops etcd's history, and restarts the API server, which has a history of its own: a watch from before is answered with 410. Loopback only. */
+  /**
+   * Drops etcd's history, and restarts the API server, which has a history of its own: a watch from before is
+   * answered with 410. Loopback only.
+   */
   compact(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -123,7 +137,9 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   }
 }
 
-/** What a process may have done to a control plane of another one, by {@link attachControlPlane}; the answer is text. */
+/**
+ * What a process may have done to a control plane of another one, by {@link attachControlPlane}; the answer is text.
+ */
 const ACTIONS = {
   "start the server": ({ server }: ControlPlane) => server.start(),
   "stop the server": ({ server }: ControlPlane) => server.stop(),
@@ -148,7 +164,10 @@ export interface PlaneOwner {
   giveBack(): Promise<void>;
 }
 
-/** Another process's control plane on loopback. Process IDs and output of its servers are unknown here. `stop` closes the client and gives it back. */
+/**
+ * Another process's control plane on loopback. Process IDs and output of its servers are unknown here. `stop` closes
+ * the client and gives it back.
+ */
 export async function attachControlPlane(parts: PlaneParts, owner: PlaneOwner): Promise<ControlPlane> {
   const open = opener(parts, undefined);
   const client = await open();

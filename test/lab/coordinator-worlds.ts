@@ -1,6 +1,6 @@
 /**
- * Worlds for the coordinator's tests: two nodes of the test network, one node on a silent wire, a pod whose NIC is there already,
- * and nodes beside a control plane.
+ * Worlds for the coordinator's tests: two nodes of the test network, one node on a silent wire, a pod whose NIC is
+ * there already, and nodes beside a control plane.
  * Effects: those of {@link NetnsWorld}.
  */
 import { RETIRED_GROUP } from "../../host/coordinator/plan/constants.ts";
@@ -24,7 +24,10 @@ const RANGES = [
   [100, 149],
 ] as const;
 
-/** On both nodes, as kube-proxy has it: what a node would forward without having seen the connection's other half is dropped. */
+/**
+ * On both nodes, as kube-proxy has it: what a node would forward without having seen the connection's other half is
+ * dropped.
+ */
 export const DROP_INVALID =
   "table inet forwarding { chain forward { type filter hook forward priority 0; ct state invalid drop; }; }";
 
@@ -85,7 +88,9 @@ const CHAIN_CONFIG = {
   "same6.yaml": ipPool("same6", "fd00:7::/64", { ips: ["fd00:7::7"], addressSpace: "other" }),
 };
 
-/** A network's plugins on the chain's node; the main plugin has the pools `<pool>4` and `<pool>6`, or the default ones. */
+/**
+ * A network's plugins on the chain's node; the main plugin has the pools `<pool>4` and `<pool>6`, or the default ones.
+ */
 export const ENTRY = { type: "coordinator", serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
 export const MACVLAN = macvlan("uplink");
 export const macvlanWith = (pool: "one" | "same"): object =>
@@ -131,8 +136,8 @@ export function makeChainNode(prefix: string) {
       ...node,
       dump,
       /**
-       * Defines a network of macvlan and the coordinator, and lets a first pod come and go. Returns the node's state then: the rule and the table that
-       * all pods share are there, and stay.
+       * Defines a network of macvlan and the coordinator, and lets a first pod come and go. Returns the node's state
+       * then: the rule and the table that all pods share are there, and stay.
        */
       begin: async (network: string): Promise<string[]> => {
         await world.define(network, [MACVLAN, ENTRY]);
@@ -163,7 +168,9 @@ export async function withoutRetired(node: Netns): Promise<void> {
   if (left.length > 0) throw new Error(`After ${GONE_MS} ms ${node.name} has ${left.length} retired pairs`);
 }
 
-/** Waits until the namespace is in this state: pairs of detached pods take a moment to go, and then the pod is cleaned. */
+/**
+ * Waits until the namespace is in this state: pairs of detached pods take a moment to go, and then the pod is cleaned.
+ */
 export async function expectNetns(netns: Netns, wanted: readonly string[]): Promise<void> {
   const last = await eventually(
     () => dumpNetns(netns),
@@ -196,7 +203,9 @@ export async function pairsOf(node: Netns): Promise<string[]> {
 /** For pods whose addresses no agent has given. */
 export const ALLOW_LAB = { "conf.yaml": vendorConf({ hostRouteCIDR: LAB_NETWORKS }) };
 
-/** A pod whose NICs another plugin has made, with addresses of segment 0: its network state is that of its node, too. */
+/**
+ * A pod whose NICs another plugin has made, with addresses of segment 0: its network state is that of its node, too.
+ */
 export class PreparedPod extends LabPod {
   constructor(node: LabNode, netns: Netns, host: number) {
     super(node, netns, { name: undefined, connectWait: "5" });

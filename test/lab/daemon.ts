@@ -1,5 +1,6 @@
 /**
- * A long-running child whose life is the caller's: its output is stored; it ends on request, and with this process at the latest.
+ * A long-running child whose life is the caller's: its output is stored; it ends on request, and with this process at
+ * the latest.
  * Effects: a child.
  */
 import { spawn } from "node:child_process";
@@ -14,7 +15,10 @@ export interface Daemon {
   isRunning(): boolean;
   /** Throws with its output when it has ended. */
   requireRunning(): void;
-  /** Asks until `isReady` says so; throws with the output when the daemon ends or `limitMs` is over. What `isReady` throws means no, and is named then. */
+  /**
+   * Asks until `isReady` says so; throws with the output when the daemon ends or `limitMs` is over. What `isReady`
+   * throws means no, and is named then.
+   */
   until(isReady: () => Promise<boolean>, limitMs: number): Promise<void>;
   /** SIGKILL, and waits for the end: what it leaves behind is disposable. */
   kill(): Promise<void>;

@@ -1,7 +1,7 @@
 /**
  * A small data centre in namespaces: two nodes on three segments, a router, and a client behind it.
  *
- *      node1  node2  hosts        each with a NIC on every segment: eth0 (with addresses), eth1, eth2 (bare, parents for macvlan)
+ *      node1  node2  hosts        a NIC on each segment: eth0 (with addresses), eth1, eth2 (bare, parents of macvlan)
  *        │││    │││    │
  *      ──┴┼┼────┴┼┼────┴── segment 0   10.60.0.0/24  fd00:60::/64
  *      ───┴┼─────┴┼─────── segment 1   10.71.0.0/24  fd00:71::/64
@@ -16,8 +16,9 @@
  *   await ask(fabric.outside, segmentAddress(0, 50, 4), 80);
  *   await fabric.delete();
  *
- * The router forwards and does nothing else: it knows neither services nor the nodes' own pod networks, and translates nothing. It takes
- * packets from everywhere (no rp_filter), so a reply on the wrong segment arrives and can be counted there.
+ * The router forwards and does nothing else: it knows neither services nor the nodes' own pod networks, and
+ * translates nothing. It takes packets from everywhere (no rp_filter), so a reply on the wrong segment arrives and
+ * can be counted there.
  * Effects: namespaces named `<prefix>-<role>-<pid>`; nothing outside of them.
  */
 
@@ -55,9 +56,15 @@ export interface Fabric {
   addNetns(name: string): Promise<Netns>;
   /** A machine on segment 0 that is no node; its NIC is `eth0`. */
   addHost(name: string, host: number): Promise<Netns>;
-  /** A pod with macvlan NICs `eth0`, `net1`, `net2` on the node's NICs of these segments; its default route is by the first. */
+  /**
+   * A pod with macvlan NICs `eth0`, `net1`, `net2` on the node's NICs of these segments; its default route is by the
+   * first.
+   */
   addMacvlanPod(node: Netns, name: string, nics: readonly SegmentPlace[]): Promise<Netns>;
-  /** A pod of the node's own network, which only the nodes know: see podAddress in addressing.ts. Its NIC `eth0` is on the node's bridge `cni0`. */
+  /**
+   * A pod of the node's own network, which only the nodes know: see podAddress in addressing.ts. Its NIC `eth0` is on
+   * the node's bridge `cni0`.
+   */
   addRoutedPod(node: Netns, name: string, host: number): Promise<Netns>;
   /** Removes all of it; twice is fine. */
   delete(): Promise<void>;

@@ -1,20 +1,26 @@
 /**
- * Waits for the first answer of an agent that starts. Who asks again and again takes a tenth of the time that the agent needs on two processors, so
- * nobody asks before the socket is there.
+ * Waits for the first answer of an agent that starts. Who asks again and again takes a tenth of the time that the
+ * agent needs on two processors, so nobody asks before the socket is there.
  */
 import { watch } from "node:fs";
 import { connect } from "node:net";
 import { basename, dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Between two questions while the socket's directory reports nothing, as it does not exist or the socket was there before: milliseconds. */
+/**
+ * Between two questions while the socket's directory reports nothing, as it does not exist or the socket was there
+ * before: milliseconds.
+ */
 const PAUSE_MS = 50;
 
 /** An agent that has the question and says nothing for so long is asked again: milliseconds. */
 const PATIENCE_MS = 10_000;
 
 export interface FirstAnswer {
-  /** Resolves at the first byte of an answer. `requireRunning` throws when there will be none; it is called before each question. */
+  /**
+   * Resolves at the first byte of an answer. `requireRunning` throws when there will be none; it is called before
+   * each question.
+   */
   wait(requireRunning: () => void): Promise<void>;
   [Symbol.dispose](): void;
 }

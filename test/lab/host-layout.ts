@@ -1,5 +1,6 @@
 /**
- * The release tarball's files in a folder, with the parts that are in dist instead of those built for a release: for tests of install.sh.
+ * The release tarball's files in a folder, with the parts that are in dist instead of those built for a release: for
+ * tests of install.sh.
  * Effects: files in `directory`.
  */
 import { readFileSync } from "node:fs";
@@ -12,7 +13,9 @@ import { lastReleaseDir, root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";
 import { requireCommand } from "./command.ts";
 
-/** Writes the same for the last release, by its own scripts, which stand in another folder; {@link assembleHostLayout}. */
+/**
+ * Writes the same for the last release, by its own scripts, which stand in another folder; {@link assembleHostLayout}.
+ */
 export async function assembleLastHostLayout(directory: string): Promise<void> {
   const script = `
     const { assembleHostLayout } = await import("./scripts/lab/host-layout.ts");

@@ -3,12 +3,14 @@
  *
  *   await addNode(plane.client, fabric.node1, ["10.60.0.11", "fd00:60::11"]);
  *   const proxy = await startKubeProxy(fabric.node1, { plane, mode: "nftables" });
- *   await addService(plane.client, { name: "web", addresses: ["10.96.0.10"], port: 80, backends: [{ address: "10.60.0.51", port: 8080 }] });
+ *   const backends = [{ address: "10.60.0.51", port: 8080 }];
+ *   await addService(plane.client, { name: "web", addresses: ["10.96.0.10"], port: 80, backends });
  *   await proxy.knows("10.96.0.10", "10.60.0.51");
  *   await proxy.stop();
  *
  * Endpoints are made by hand, because there is no controller that finds pods.
- * Effects: a child in the node's namespace, which changes that namespace's packet filter and settings; objects of the control plane.
+ * Effects: a child in the node's namespace, which changes that namespace's packet filter and settings; objects of the
+ * control plane.
  */
 import { join } from "node:path";
 import { kubernetesBin } from "./cluster/plane-parts.ts";
@@ -21,7 +23,10 @@ import { type Place, requireIp } from "./sockets.ts";
 export interface KubeProxyOptions {
   readonly plane: ControlPlane;
   readonly mode: "nftables" | "iptables";
-  /** `10.244.0.0/16,fd00:244::/32`: whatever comes from elsewhere and asks a service is masqueraded. Default: none, and nothing is. */
+  /**
+   * `10.244.0.0/16,fd00:244::/32`: whatever comes from elsewhere and asks a service is masqueraded. Default: none,
+   * and nothing is.
+   */
   readonly clusterCIDR?: string;
 }
 

@@ -1,6 +1,7 @@
 /**
- * A data centre's pools as the port of the address map shows them: tenants with blocks of their own, rollouts that leave addresses cooling, databases that
- * retain theirs, a few conflicts, and much that is free. The same seed makes the same picture.
+ * A data centre's pools as the port of the address map shows them: tenants with blocks of their own, rollouts that
+ * leave addresses cooling, databases that retain theirs, a few conflicts, and much that is free. The same seed makes
+ * the same picture.
  *
  *   await using scene = await openMapScene();
  *   scene.change("10.20.3.4", undefined);        // every page that is open sees it
@@ -18,7 +19,9 @@ import { SAMPLE_MS, UsageSamples } from "../../host/web/usage-samples.ts";
 const POOL = "servers";
 const SUBNET = "10.20.0.0/16";
 
-/** Blocks of /22, one after the other: whose they are, how full, and which states their addresses are in besides Bound. */
+/**
+ * Blocks of /22, one after the other: whose they are, how full, and which states their addresses are in besides Bound.
+ */
 const TENANTS: readonly {
   readonly name: string;
   readonly blocks: number;

@@ -1,9 +1,11 @@
 /**
- * The world of namespaces that tests and the demo share: nodes with the built agent, links between them, pods, and a runtime's calls.
+ * The world of namespaces that tests and the demo share: nodes with the built agent, links between them, pods, and a
+ * runtime's calls.
  *
  *   const world = await NetnsWorld.build("cc", async (world) => {
  *     const netns = await world.addNetns("node");
- *     return Object.assign(world, { node: await world.addNode(netns, { "pool.yaml": ipPool("blue", "10.6.0.0/24") }) });
+ *     const node = await world.addNode(netns, { "pool.yaml": ipPool("blue", "10.6.0.0/24") });
+ *     return Object.assign(world, { node });
  *   });
  *   await world.define("blue", [macvlan("eth0"), { type: "coordinator" }]);
  *   const pod = await world.addPod(world.node, "a");
@@ -102,7 +104,8 @@ export class NetnsWorld {
   /** A pod without a NIC; see {@link LabPod}. */
   async addPod(node: LabNode, name: string, options: Partial<PodOptions> = {}): Promise<LabPod> {
     const netns = await this.addNetns(name);
-    // No other machine has its addresses: no second of waiting for that. Solicitations tell the node the pod's link-local address, at some time.
+    // No other machine has its addresses: no second of waiting for that. Solicitations tell the node the pod's
+    // link-local address, at some time.
     for (const key of ["accept_dad", "router_solicitations"]) writeSysctl(netns.path, `ipv6/conf/default/${key}`, "0");
     return new LabPod(node, netns, { name, ...options });
   }

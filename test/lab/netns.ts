@@ -8,7 +8,8 @@
  *   await addBridge(node, "br0", ["v0"]);
  *   await pod.delete();                               // twice is fine
  *
- * Commands run through nsenter, not `ip netns exec`: /sys stays mounted as it is, and it is quicker. `ip` itself enters a namespace for less.
+ * Commands run through nsenter, not `ip netns exec`: /sys stays mounted as it is, and it is quicker. `ip` itself
+ * enters a namespace for less.
  * Effects: creates and removes namespaces and links below /run/netns; never changes the caller's own namespace.
  */
 import { join } from "node:path";

@@ -1,9 +1,10 @@
 /**
  * A real Prometheus, of Debian's package, that scrapes what a test runs.
  *
- *   const prometheus = await startPrometheus({ targets: [{ job: "agent", url: "http://127.0.0.1:9473" }], rules: text });
+ *   const targets = [{ job: "agent", url: "http://127.0.0.1:9473" }];
+ *   const prometheus = await startPrometheus({ targets, rules: text });
  *   await prometheus.query('berth_pool_addresses{state="free"}');   // [{ labels: { pool: "blue", … }, value: 3 }]
- *   await prometheus.alerts();                                      // [{ name: "BerthPoolNearlyFull", state: "firing", labels }]
+ *   await prometheus.alerts();   // [{ name: "BerthPoolNearlyFull", state: "firing", labels }]
  *   await prometheus.stop();
  *
  * Effects: a child, a folder below the system's temporary folder, a port on loopback.

@@ -1,4 +1,7 @@
-/** A node with an uplink, a segment behind it with a rival that has addresses, and pods with macvlan NICs: the built agent and plugins. */
+/**
+ * A node with an uplink, a segment behind it with a rival that has addresses, and pods with macvlan NICs: the built
+ * agent and plugins.
+ */
 import type { Agent } from "./agent.ts";
 import {
   type PluginCall,

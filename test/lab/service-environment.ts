@@ -3,7 +3,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../scripts/setup/paths.mjs";
 
-/** Returns `Environment=` of deploy/host/systemd/berth-agent.service by name; without values that are paths of the host. */
+/**
+ * Returns `Environment=` of deploy/host/systemd/berth-agent.service by name; without values that are paths of the host.
+ */
 export function serviceEnvironment(): Readonly<Record<string, string>> {
   const unit = readFileSync(join(root, "deploy", "host", "systemd", "berth-agent.service"), "utf8");
   const lines = unit.matchAll(/^Environment=("?)(?<name>\w+)=(?<value>.*)\1$/gm);

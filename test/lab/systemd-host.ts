@@ -1,5 +1,6 @@
 /**
- * A host under a real systemd, in namespaces, with the release tarball unpacked in /srv/release and Berth installed from it (boot-systemd.sh).
+ * A host under a real systemd, in namespaces, with the release tarball unpacked in /srv/release and Berth installed
+ * from it (boot-systemd.sh).
  *
  *   await using host = await bootHost();
  *   await host.require("systemctl", "restart", "berth-agent");
@@ -31,7 +32,9 @@ export interface Host extends AsyncDisposable {
   signal(unit: string, name: "KILL" | "STOP"): Promise<void>;
   /** An ADD of the plugin berth for a new pod; gives its result. */
   add(name: string, uid?: string): Promise<string>;
-  /** `cnitool COMMAND NETWORK` for a pod, with the lists of /etc/cni/net.d; its namespace is made when it is missing. */
+  /**
+   * `cnitool COMMAND NETWORK` for a pod, with the lists of /etc/cni/net.d; its namespace is made when it is missing.
+   */
   chain(command: "add" | "check" | "del", network: string, pod: string): Promise<string>;
   stop(): Promise<void>;
 }

@@ -121,7 +121,9 @@ async function openUdp(netns: Netns, place: Place): Promise<UdpSocket> {
   return socket;
 }
 
-/** One question on a connection of its own. Throws {@link NoTraffic} when none comes in time, or the kernel's reason. */
+/**
+ * One question on a connection of its own. Throws {@link NoTraffic} when none comes in time, or the kernel's reason.
+ */
 export async function ask(netns: Netns, address: string, port: number, options: AskOptions = {}): Promise<Answer> {
   if (options.protocol === "udp") return askUdp(netns, { address, port }, options);
   const session = openSession(netns, address, port, options);

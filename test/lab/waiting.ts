@@ -7,8 +7,8 @@ const MOST_MS = 50;
 const PATIENCE_MS = 30_000;
 
 /**
- * The pause between two questions of a loop that began at `startMs`, by performance.now(): a tenth of the time that has passed, so that a long wait
- * does not keep those busy who answer, and ends at most a tenth late.
+ * The pause between two questions of a loop that began at `startMs`, by performance.now(): a tenth of the time that
+ * has passed, so that a long wait does not keep those busy who answer, and ends at most a tenth late.
  */
 export async function pauseSince(startMs: number): Promise<void> {
   await sleep(Math.min(MOST_MS, Math.max(LEAST_MS, (performance.now() - startMs) / 10)));

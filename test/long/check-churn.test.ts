@@ -1,5 +1,6 @@
 /**
- * Five minutes of churn on three real nodes, with agents that restart: `kubectl berth check` finds nothing that is no damage.
+ * Five minutes of churn on three real nodes, with agents that restart: `kubectl berth check` finds nothing that is no
+ * damage.
  *
  *   BERTH_CHURN_S=60 vitest run --project long test/long/check-churn.test.ts
  */

@@ -1,6 +1,7 @@
 /**
- * Ten minutes of churn on three real nodes, with faults of everything that Berth stands on. A census of the kernel finds no address on two
- * NICs at any moment, the members of the set keep theirs, and in the end nothing is left anywhere.
+ * Ten minutes of churn on three real nodes, with faults of everything that Berth stands on. A census of the kernel
+ * finds no address on two NICs at any moment, the members of the set keep theirs, and in the end nothing is left
+ * anywhere.
  *
  *   BERTH_CHURN_S=60 BERTH_SEED=7 vitest run --project long test/long/churn-nodes.test.ts
  */
@@ -144,7 +145,9 @@ async function memberAddresses(): Promise<string[]> {
   return members.map(({ metadata, status }) => `${metadata.name} ${status.podIP}`).sort();
 }
 
-/** Links, routes and namespaces of pods that are left on the node. The rule of the table stays: it belongs to the node. */
+/**
+ * Links, routes and namespaces of pods that are left on the node. The rule of the table stays: it belongs to the node.
+ */
 async function leftOnNode({ name, machine }: RealNode): Promise<string[]> {
   const run = (argv: readonly string[]) => requireCommand(machine.enter(argv));
   const links = (await run(["ip", "-o", "link"])).split("\n").filter((line) => !/^\d+: (?:lo|eth0)[:@]|^$/.test(line));

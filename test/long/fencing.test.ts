@@ -1,6 +1,7 @@
 /**
- * A StatefulSet's pod that leaves its node in every way in which its earlier life could go on there, with detection and without. The hung kubelet
- * itself is in test/nodes/trouble.ts. No sample of the kernel state shows two holders of the address, and the set has it in the end.
+ * A StatefulSet's pod that leaves its node in every way in which its earlier life could go on there, with detection
+ * and without. The hung kubelet itself is in test/nodes/trouble.ts. No sample of the kernel state shows two holders
+ * of the address, and the set has it in the end.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { requireCommand } from "../lab/command.ts";
@@ -37,7 +38,10 @@ const awaited = ({ address, node }: OrphanScene): string =>
   `Address ${address} is retained for StatefulSet "${NAMESPACE}/orphan", and its earlier pod ${NAMESPACE}/orphan-0, which is deleted, still has it on node "${node.name}"`;
 const answered = ({ node }: OrphanScene): string => `was on node "${node.name}", which is lost, and `;
 
-/** Between the node and the API server nothing passes while there are black holes; the pods' NICs are on the wire as before. */
+/**
+ * Between the node and the API server nothing passes while there are black holes; the pods' NICs are on the wire as
+ * before.
+ */
 async function routeBothWays(change: "add" | "del", { machine, address }: RealNode): Promise<void> {
   const route = (to: string): string[] => ["ip", "route", change, "blackhole", `${to}/32`];
   await machine.run(route(LAN.gateway));

@@ -1,6 +1,6 @@
 /**
- * The hardened unit in a cluster, by the steps of docs/install-host.md: a control plane in the host's network, a token that the service renews, the
- * watchdog.
+ * The hardened unit in a cluster, by the steps of docs/install-host.md: a control plane in the host's network, a
+ * token that the service renews, the watchdog.
  */
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** What ifacer-service.test.ts executes in User-Mode Linux. Throws, and so ends with 1, when something is not as it should be. */
+/**
+ * What ifacer-service.test.ts executes in User-Mode Linux. Throws, and so ends with 1, when something is not as it
+ * should be.
+ */
 import assert from "node:assert/strict";
 import { bootHost } from "../lab/systemd-host.ts";
 

@@ -1,4 +1,7 @@
-/** ifacer in the agent of the hardened systemd unit: its filters and capabilities permit VLANs and bonds. In User-Mode Linux, whose kernel has both. */
+/**
+ * ifacer in the agent of the hardened systemd unit: its filters and capabilities permit VLANs and bonds. In User-Mode
+ * Linux, whose kernel has both.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

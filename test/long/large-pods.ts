@@ -1,6 +1,6 @@
 /**
- * A tenant that creates pods with metadata as large as the API server takes, one after the other, in a process of its own: what encoding them costs is
- * no part of the latencies that the test measures.
+ * A tenant that creates pods with metadata as large as the API server takes, one after the other, in a process of its
+ * own: what encoding them costs is no part of the latencies that the test measures.
  * Effects: a child process; TLS connections to the API server.
  */
 import { fork } from "node:child_process";
@@ -18,7 +18,10 @@ interface Tenant {
 
 export interface LargePods {
   readonly pid: number;
-  /** Creates them, bound to that node, until `isOver`; resolves to their number. `perSecond`: at most so many; default: one after the other. */
+  /**
+   * Creates them, bound to that node, until `isOver`; resolves to their number. `perSecond`: at most so many;
+   * default: one after the other.
+   */
   attack(nodeName: string, isOver: () => boolean, perSecond?: number): Promise<number>;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * From host-local to Berth on three kubelets, as docs/migration.md says: node by node, workload by workload, with the way back, while pods talk to each
- * other.
+ * From host-local to Berth on three kubelets, as docs/migration.md says: node by node, workload by workload, with the
+ * way back, while pods talk to each other.
  */
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -135,7 +135,8 @@ test("the way back: workloads restart with host-local's network, and what was ad
   installNetworks("host-local");
   const web = await watch.restart("deployments", "web");
   expect(addressesOf(web).filter((address) => !THEIRS.test(address))).toEqual([]);
-  // Of pods that run, and of those that ended while the node had the other network: the runtime did not call host-local for them.
+  // Of pods that run, and of those that ended while the node had the other network: the runtime did not call
+  // host-local for them.
   expect(theirRecords()).toEqual(expect.arrayContaining(addressesOf([...web, ...still, ...db])));
   expect(countOf(await adopt("--undo"), "releasable")).toBe(6);
   expect(countOf(await adopt("--undo", "--apply"), "released")).toBe(6);

@@ -1,6 +1,6 @@
 /**
- * From Spiderpool and its coordinator to Berth on three kubelets, as docs/migration.md says: first NICs by Multus, workload by workload, with the way back,
- * while pods talk to each other.
+ * From Spiderpool and its coordinator to Berth on three kubelets, as docs/migration.md says: first NICs by Multus,
+ * workload by workload, with the way back, while pods talk to each other.
  */
 import { readFileSync } from "node:fs";
 import { readdir, readlink } from "node:fs/promises";

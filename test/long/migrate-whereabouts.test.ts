@@ -1,6 +1,6 @@
 /**
- * From whereabouts and macvlan to Berth on three kubelets, as docs/migration.md says: second NICs by Multus, workload by workload, with the way back, while
- * pods talk to each other.
+ * From whereabouts and macvlan to Berth on three kubelets, as docs/migration.md says: second NICs by Multus, workload
+ * by workload, with the way back, while pods talk to each other.
  */
 import { readFileSync } from "node:fs";
 import { rename } from "node:fs/promises";

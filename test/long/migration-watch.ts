@@ -1,6 +1,7 @@
 /**
- * What must be true at every moment of a migration: pods that are not moved answer each other, and no sample of the kernel state shows an address on two
- * NICs. The three migrations of this folder bring the cluster and the other IPAM.
+ * What must be true at every moment of a migration: pods that are not moved answer each other, and no sample of the
+ * kernel state shows an address on two NICs. The three migrations of this folder bring the cluster and the other
+ * IPAM.
  */
 import { expect } from "vitest";
 import type { KubeObject } from "../lab/kube-client.ts";

@@ -1,4 +1,6 @@
-/** What noticing foreign changes costs the agent: while a service proxy rewrites its rules, and while nothing happens. */
+/**
+ * What noticing foreign changes costs the agent: while a service proxy rewrites its rules, and while nothing happens.
+ */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";

@@ -1,4 +1,7 @@
-/** What the policies cost an agent's write, in figures. Prints them, beside an administrator's, whom no policy of a create concerns. */
+/**
+ * What the policies cost an agent's write, in figures. Prints them, beside an administrator's, whom no policy of a
+ * create concerns.
+ */
 
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";

@@ -1,7 +1,8 @@
 /**
- * What one tenant can do to the agent of his node (docs/security.md, "What one tenant may hold"): each attack on a built agent of a real API server with
- * 1,000 pools, while other pods come and go. Printed: the agent's memory before and after, how long the others' ADDs took, quiet and meanwhile, and the
- * same of the bare creation of their objects, in which Berth has no part: what an attack does to the API server itself.
+ * What one tenant can do to the agent of his node (docs/security.md, "What one tenant may hold"): each attack on a
+ * built agent of a real API server with 1,000 pools, while other pods come and go. Printed: the agent's memory before
+ * and after, how long the others' ADDs took, quiet and meanwhile, and the same of the bare creation of their objects,
+ * in which Berth has no part: what an attack does to the API server itself.
  *
  *   node_modules/.bin/vitest run --project long test/long/tenant-attacks.test.ts
  */
@@ -59,7 +60,10 @@ beforeAll(async () => {
 
 afterAll(() => world?.stop());
 
-/** The control plane and the tenant of large pods on one processor, the agent and the other pods on the other: an API server is on machines of its own. */
+/**
+ * The control plane and the tenant of large pods on one processor, the agent and the other pods on the other: an API
+ * server is on machines of its own.
+ */
 async function pin(pids: readonly number[], processor: number): Promise<void> {
   if (availableParallelism() < 2) return;
   for (const pid of pids) await execFileAsync("taskset", ["-acp", `${processor}`, `${pid}`]);
@@ -148,8 +152,9 @@ async function attacked(attack: Attack, times: number): Promise<{ count: number;
 }
 
 /**
- * By what the 99th of a hundred ADDs of others is slower in turns with an attack than in those between, which are quiet or have `load`, and by what it may
- * be. `isFloored`: where bare creations, which are the API server's own, become slower than MAX_RATIO, an ADD may as well.
+ * By what the 99th of a hundred ADDs of others is slower in turns with an attack than in those between, which are
+ * quiet or have `load`, and by what it may be. `isFloored`: where bare creations, which are the API server's own,
+ * become slower than MAX_RATIO, an ADD may as well.
  */
 async function measure(what: string, attack: Attack, options: { load?: Attack; isFloored?: boolean } = {}) {
   const { load, isFloored = false } = options;
@@ -364,7 +369,8 @@ describe("one tenant", () => {
       await world.client.create("/apis/k8s.cni.cncf.io/v1/namespaces/evil/network-attachment-definitions", object);
     };
     const steady = (node: string) => (isOver: () => boolean) => tenant.attack(node, isOver, CLIENT_RATE);
-    // Five in a second take most of the API server's one processor, and one after the other all of it, whichever node they are on.
+    // Five in a second take most of the API server's one processor, and one after the other all of it, whichever node
+    // they are on.
     const pods = await measure("H4, large pods", steady(NODE), { isFloored: true });
     expect(pods.ratio).toBeLessThanOrEqual(pods.limit);
     const agents = await measure("H4, large pods, against the same on another node", steady(NODE), {

@@ -1,4 +1,6 @@
-/** A host's agent across real expiries: its tokens live for ten minutes, the shortest time that the API server issues. */
+/**
+ * A host's agent across real expiries: its tokens live for ten minutes, the shortest time that the API server issues.
+ */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

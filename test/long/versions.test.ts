@@ -1,4 +1,7 @@
-/** Real nodes with other versions of what users have: containerd 2 and CRI-O, which call STATUS of CNI 1.1, and the oldest Kubernetes that is promised. */
+/**
+ * Real nodes with other versions of what users have: containerd 2 and CRI-O, which call STATUS of CNI 1.1, and the
+ * oldest Kubernetes that is promised.
+ */
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

@@ -18,7 +18,10 @@ const ROUTER = ip("fe80::1:1");
 const ICMPV6_AT = 40;
 const ADVERTISEMENT_BYTES = 16;
 
-/** A router advertisement without options to all nodes (RFC 4861 §4.2): hop limit 255, and the router's lifetime in seconds. */
+/**
+ * A router advertisement without options to all nodes (RFC 4861 §4.2): hop limit 255, and the router's lifetime in
+ * seconds.
+ */
 function advertisement(lifetimeS: number): Uint8Array {
   const frame = createFrame(
     multicastMac(ALL_NODES),

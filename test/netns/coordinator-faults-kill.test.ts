@@ -1,4 +1,6 @@
-/** The agent killed at every operation of the coordinator: the request again succeeds, and the last DEL leaves nothing. */
+/**
+ * The agent killed at every operation of the coordinator: the request again succeeds, and the last DEL leaves nothing.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Snapshot, snapshot } from "./coordinator-snapshot.ts";
 import {

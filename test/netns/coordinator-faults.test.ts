@@ -1,4 +1,7 @@
-/** The coordinator's ADD and DEL failing at every single operation: both namespaces are as they were found, or the rest is told. */
+/**
+ * The coordinator's ADD and DEL failing at every single operation: both namespaces are as they were found, or the
+ * rest is told.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createFaultCounter, openFaults } from "../../host/lib/fault.ts";
 import { snapshot } from "./coordinator-snapshot.ts";
@@ -72,7 +75,10 @@ async function failureOf(work: Promise<void>): Promise<Error | undefined> {
   }
 }
 
-/** Fails at operation 1, 2, …, and sees that nothing is left behind, until the request succeeds. Returns how many operations there were. */
+/**
+ * Fails at operation 1, 2, …, and sees that nothing is left behind, until the request succeeds. Returns how many
+ * operations there were.
+ */
 async function failEverywhere(request: () => Promise<void>): Promise<number> {
   const found = await snapshot(names);
   for (let number = 1; ; number++) {

@@ -1,4 +1,7 @@
-/** A pod that means ill changes its own namespace: its DEL succeeds all the same, soon, and the node keeps nothing of it. */
+/**
+ * A pod that means ill changes its own namespace: its DEL succeeds all the same, soon, and the node keeps nothing of
+ * it.
+ */
 
 import { beforeEach, expect, it } from "vitest";
 import { MAX_POD_ENTRIES } from "../../host/kernel/open-namespace.ts";

@@ -1,4 +1,7 @@
-/** The cluster's networks as they were collected: ADD makes the ways there, a change holds without a restart, CHECK holds no change against a pod. */
+/**
+ * The cluster's networks as they were collected: ADD makes the ways there, a change holds without a restart, CHECK
+ * holds no change against a pod.
+ */
 import { beforeEach, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { decodeServedCoordinator } from "../../host/resources/coordinator.ts";

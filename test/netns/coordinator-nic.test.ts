@@ -1,4 +1,7 @@
-/** How the coordinator's DEL deletes the NIC: not before the caller can rely on it, and however long the kernel and the thread pool take. */
+/**
+ * How the coordinator's DEL deletes the NIC: not before the caller can rely on it, and however long the kernel and
+ * the thread pool take.
+ */
 import { pbkdf2 } from "node:crypto";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,7 @@
-/** What `ip route get` must say in a pod and on its node, by what the pod has and nothing that the coordinator has planned. */
+/**
+ * What `ip route get` must say in a pod and on its node, by what the pod has and nothing that the coordinator has
+ * planned.
+ */
 import { expect } from "vitest";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
 import { askIp } from "./coordinator-snapshot.ts";

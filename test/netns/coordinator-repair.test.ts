@@ -1,4 +1,7 @@
-/** The repair of an attachment restores what CHECK misses, all or nothing, and only while the attachment and its namespace are the pod's. */
+/**
+ * The repair of an attachment restores what CHECK misses, all or nothing, and only while the attachment and its
+ * namespace are the pod's.
+ */
 import { expect, it } from "vitest";
 import { formatOperation } from "../../host/plan/text.ts";
 import { coordinateEach } from "./coordinator-lab.ts";

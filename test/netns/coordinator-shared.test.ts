@@ -1,4 +1,7 @@
-/** An address that two pods have while a machine migrates: the target's coordinator leaves it to the source (docs/workloads.md). */
+/**
+ * An address that two pods have while a machine migrates: the target's coordinator leaves it to the source
+ * (docs/workloads.md).
+ */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { decodeArp } from "../../host/kernel/packet/arp.ts";
 import { ETH_P_ARP, ETH_P_IPV6 } from "../../host/kernel/packet/ethernet.ts";

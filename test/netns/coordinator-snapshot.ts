@@ -59,7 +59,10 @@ function isRule(value: unknown): value is RuleWords {
   return typeof value === "object" && value !== null && "priority" in value;
 }
 
-/** Rules of one preference in one order: each is for another source, and one that is added again stands behind the others. */
+/**
+ * Rules of one preference in one order: each is for another source, and one that is added again stands behind the
+ * others.
+ */
 function orderRules(value: unknown): unknown {
   if (Array.isArray(value) && value.length > 0 && value.every(isRule)) {
     return value.toSorted((a, b) => a.priority - b.priority || (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));

@@ -1,4 +1,7 @@
-/** An ADD that is taken back when its pod's namespace has lost its path, or the path leads to another pod: nothing stays on the node. */
+/**
+ * An ADD that is taken back when its pod's namespace has lost its path, or the path leads to another pod: nothing
+ * stays on the node.
+ */
 import { execFileSync } from "node:child_process";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { coordinateEach } from "./coordinator-lab.ts";

@@ -1,7 +1,7 @@
 /**
- * Random walks of a pod's NICs on the real kernel: attached, attached again, checked, taken away, detached, in any order and
- * configuration. After every step the plan is fulfilled and `ip route get` says what coordinator-oracle.ts expects.
- * `WALK_SEED=n` repeats a walk.
+ * Random walks of a pod's NICs on the real kernel: attached, attached again, checked, taken away, detached, in any
+ * order and configuration. After every step the plan is fulfilled and `ip route get` says what coordinator-oracle.ts
+ * expects. `WALK_SEED=n` repeats a walk.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Seeded } from "../world/seeded.ts";

@@ -201,7 +201,9 @@ export class Walk {
     }
   }
 
-  /** Whether the default routes are where the configuration wants them, not where another one that came later put them. */
+  /**
+   * Whether the default routes are where the configuration wants them, not where another one that came later put them.
+   */
   #isInForce({ nic, conf }: Attached): boolean {
     if (this.#forgotten.has(nic.name)) return false;
     const { podDefaultRouteNic: wanted } = conf;

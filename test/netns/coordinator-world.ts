@@ -41,7 +41,9 @@ export const nicOf = (name: string, net: number, more: Partial<Nic> = {}): Nic =
   ...more,
 });
 
-/** Of a subnet of its own, with other last octets than any other NIC's: MAC addresses with a prefix are made of them. */
+/**
+ * Of a subnet of its own, with other last octets than any other NIC's: MAC addresses with a prefix are made of them.
+ */
 export const addressOf = ({ net }: Nic, family: 4 | 6, host = net === 244 ? 33 : 10 * net + 3): string =>
   family === 4 ? `10.${net}.0.${host}` : `fd00:${net}::${host}`;
 
@@ -134,7 +136,9 @@ export function makeNic(names: Names, nic: Nic): void {
   if (families.includes(6)) waitForLocalRoute(names.pod, addressOf(nic, 6));
 }
 
-/** The kernel's own route of an IPv6 address follows the address by itself, also where duplicates are not looked for. */
+/**
+ * The kernel's own route of an IPv6 address follows the address by itself, also where duplicates are not looked for.
+ */
 function waitForLocalRoute(netns: string, address: string): void {
   const deadlineMs = performance.now() + LOCAL_ROUTE_MS;
   while (!showIn(netns, "-6 route show table local").includes(`local ${address} `))

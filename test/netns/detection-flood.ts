@@ -1,6 +1,7 @@
 /**
- * A program: fills a segment with frames until it is ended, and prints how many were sent. Started by the tests of detection with the
- * path of a namespace, the index of a link, what to send (`unrelated`, `malformed`), and the two addresses that are being asked about.
+ * A program: fills a segment with frames until it is ended, and prints how many were sent. Started by the tests of
+ * detection with the path of a namespace, the index of a link, what to send (`unrelated`, `malformed`), and the two
+ * addresses that are being asked about.
  * Effects: frames, as fast as they go.
  */
 import { writeSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * An agent's question for addresses of a lost node, from inside the node's namespace: the link by the pool's NICs, frames on it, and what becomes
- * of the journal's rows. Prints the addresses that are free afterwards, as JSON.
+ * An agent's question for addresses of a lost node, from inside the node's namespace: the link by the pool's NICs,
+ * frames on it, and what becomes of the journal's rows. Prints the addresses that are free afterwards, as JSON.
  *
  *   node detection-lost-node-child.ts <namespace of a pod of the pool, or "-"> 10.6.0.1 10.6.0.2
  */

@@ -1,6 +1,6 @@
 /**
- * Another node's agent asks for addresses of a node that is lost, on a real segment: it knows no link for them, and takes the one under a NIC that
- * it has from that pool.
+ * Another node's agent asks for addresses of a node that is lost, on a real segment: it knows no link for them, and
+ * takes the one under a NIC that it has from that pool.
  */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";

@@ -41,7 +41,10 @@ describe("another one asks", () => {
   });
 });
 
-/** tcpdump's reading of our frames, as patterns. `(…)` behind the address would be a target hardware address that is not 0. */
+/**
+ * tcpdump's reading of our frames, as patterns. `(…)` behind the address would be a target hardware address that is
+ * not 0.
+ */
 const arpProbe = (address: string) =>
   expect.stringMatching(
     new RegExp(

@@ -1,4 +1,7 @@
-/** The test network itself, with plain `ip` and no Berth: who reaches whom, by which link, and that the instruments see it. */
+/**
+ * The test network itself, with plain `ip` and no Berth: who reaches whom, by which link, and that the instruments
+ * see it.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES } from "../../host/net/ip.ts";
 import { outsideAddress, podAddress, segmentAddress } from "../lab/addressing.ts";

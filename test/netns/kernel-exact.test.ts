@@ -1,4 +1,7 @@
-/** Deletions of rules and routes on the real kernel, which deletes the first match of the request: ours delete exactly what they name. */
+/**
+ * Deletions of rules and routes on the real kernel, which deletes the first match of the request: ours delete exactly
+ * what they name.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { createLink } from "../../host/kernel/netlink/link/requests.ts";

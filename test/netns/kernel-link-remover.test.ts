@@ -1,4 +1,6 @@
-/** Links deleted in a thread of its own, on the real kernel: gone when it says so, and the event loop goes on meanwhile. */
+/**
+ * Links deleted in a thread of its own, on the real kernel: gone when it says so, and the event loop goes on meanwhile.
+ */
 import { execFileSync } from "node:child_process";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";

@@ -3,8 +3,8 @@
  *
  *      pod ─ veth1 ┤ node ├ eth0 ─ wire ─ backend
  *
- * The pod connects to a service address, which the node rewrites to the backend's. Only because the node masquerades does the backend
- * see the node, not the pod.
+ * The pod connects to a service address, which the node rewrites to the backend's. Only because the node masquerades
+ * does the backend see the node, not the pod.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,7 @@
-/** Which changes of a node's network are reported, on the real kernel: those by which pods lose what the node has for them, and no others. */
+/**
+ * Which changes of a node's network are reported, on the real kernel: those by which pods lose what the node has for
+ * them, and no others.
+ */
 import { execFileSync } from "node:child_process";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type NodeChange, watchNodeChanges } from "../../host/kernel/node-changes.ts";
@@ -51,7 +54,10 @@ const indexOf = (name: string): number =>
     }[]
   )[0]?.ifindex ?? 0;
 
-/** Makes the change; it and nothing else must be reported. The table that is made last shows that nothing more is to come. */
+/**
+ * Makes the change; it and nothing else must be reported. The table that is made last shows that nothing more is to
+ * come.
+ */
 async function expectChange(act: () => void, wanted: readonly object[]): Promise<void> {
   watch();
   act();

@@ -1,4 +1,7 @@
-/** Operations of every kind, for both namespaces of a scene: what is added is new there, what is deleted is what is observed there. */
+/**
+ * Operations of every kind, for both namespaces of a scene: what is added is new there, what is deleted is what is
+ * observed there.
+ */
 import type { NamespaceQuery } from "../../host/kernel/observe-namespace.ts";
 import { observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import type { Operation, Veth } from "../../host/plan/operation.ts";

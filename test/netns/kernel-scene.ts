@@ -1,4 +1,7 @@
-/** Two namespaces like those of a node and its pod, and everything that `ip`, `nft` and `sysctl` print of one, for tests of observing and applying. */
+/**
+ * Two namespaces like those of a node and its pod, and everything that `ip`, `nft` and `sysctl` print of one, for
+ * tests of observing and applying.
+ */
 import { execFileSync, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
@@ -82,7 +85,9 @@ table inet others {
 }
 table ip nat { chain post { type nat hook postrouting priority srcnat; oifname "eth0" masquerade; }; }`;
 
-/** A node with a bridge and a parent for macvlans, a pod with a veth and a macvlan; both with things of others in them. */
+/**
+ * A node with a bridge and a parent for macvlans, a pod with a veth and a macvlan; both with things of others in them.
+ */
 export function makeScene(prefix: string): Scene {
   execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
   const names = { pod: `${prefix}p${process.pid}`, host: `${prefix}h${process.pid}` };

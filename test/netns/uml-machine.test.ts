@@ -6,7 +6,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { hasMachine, MachineError, runInMachine } from "../../scripts/uml/machine.ts";
 
-/** Ends a machine that hangs before the test's own time is over, so that it says where and leaves nothing to the next test. */
+/**
+ * Ends a machine that hangs before the test's own time is over, so that it says where and leaves nothing to the next
+ * test.
+ */
 const DEADLINE_MS = 45_000;
 
 /** Of one test. */

@@ -1,4 +1,7 @@
-/** What without-ipv6.test.ts executes in User-Mode Linux. Throws, and so ends with 1, when something is not as it should be. */
+/**
+ * What without-ipv6.test.ts executes in User-Mode Linux. Throws, and so ends with 1, when something is not as it
+ * should be.
+ */
 import assert from "node:assert/strict";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { requireRefusal, requireSuccess } from "../lab/cnitool.ts";

@@ -1,6 +1,6 @@
 /**
- * `kubectl berth check` on a real cluster: nothing is found while pods come and go, and each kind of damage that is made by hand is, and nothing else;
- * `release --from-report` releases what leaked.
+ * `kubectl berth check` on a real cluster: nothing is found while pods come and go, and each kind of damage that is
+ * made by hand is, and nothing else; `release --from-report` releases what leaked.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

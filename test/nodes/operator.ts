@@ -1,5 +1,6 @@
 /**
- * The command line of a real cluster's administrator. kubectl is a script that calls berthctl on the node's machine: agents of the lab are no pods.
+ * The command line of a real cluster's administrator. kubectl is a script that calls berthctl on the node's machine:
+ * agents of the lab are no pods.
  * Effects: a folder below the system's temporary folder.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

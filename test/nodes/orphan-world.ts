@@ -1,6 +1,7 @@
 /**
- * The one pod of a StatefulSet that is forced away from its node while its sandbox lives on there, and its successor on another node.
- * Shared by trouble.ts and by test/long/fencing.test.ts; each brings a cluster, and what is wrong with the node.
+ * The one pod of a StatefulSet that is forced away from its node while its sandbox lives on there, and its successor
+ * on another node. Shared by trouble.ts and by test/long/fencing.test.ts; each brings a cluster, and what is wrong
+ * with the node.
  */
 import { expect } from "vitest";
 import type { KubeObject } from "../lab/kube-client.ts";
@@ -28,7 +29,10 @@ export interface OrphanScene {
   readonly address: string;
   /** Deletes the pod by force; by default its node takes no more. */
   forceAway(options?: { readonly mayComeBack?: boolean }): Promise<void>;
-  /** Resolves when the successor runs with the same address; gives the milliseconds from {@link forceAway} until its NIC had it. */
+  /**
+   * Resolves when the successor runs with the same address; gives the milliseconds from {@link forceAway} until its
+   * NIC had it.
+   */
   untilSucceeded(limitMs?: number): Promise<number>;
   /** The nodes on whose NICs the census has just found the address. */
   holders(): string[];
@@ -36,7 +40,10 @@ export interface OrphanScene {
   refusals(): Promise<string[]>;
 }
 
-/** Runs `play` with a StatefulSet of one on that network. No sample of the kernel state may show its address twice, and nothing may be left. */
+/**
+ * Runs `play` with a StatefulSet of one on that network. No sample of the kernel state may show its address twice,
+ * and nothing may be left.
+ */
 export async function withOrphan(
   { cluster, seen }: Pick<OrphanScene, "cluster" | "seen">,
   network: NetworkName,

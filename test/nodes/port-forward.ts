@@ -1,4 +1,7 @@
-/** The line of docs/map.md that opens the address map of a cluster, typed by its administrator: API server, kubelet and runtime are real. */
+/**
+ * The line of docs/map.md that opens the address map of a cluster, typed by its administrator: API server, kubelet
+ * and runtime are real.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -16,7 +19,10 @@ const LINE = /`kubectl (?<words>[^`]*port-forward[^`]*)`/;
 const DEPLOYMENT = "berth-controller";
 const SYSTEM = "kube-system";
 
-/** A pod on the node's network, as the chart's controller, and the controller's program on that network: agents and controller of the lab are no pods. */
+/**
+ * A pod on the node's network, as the chart's controller, and the controller's program on that network: agents and
+ * controller of the lab are no pods.
+ */
 async function startControllerPod(): Promise<void> {
   const { client, plane } = cluster;
   const node = cluster.node("node1");

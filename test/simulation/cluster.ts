@@ -1,6 +1,7 @@
 /**
- * A simulated cluster: the API server, machines with agents, kubelets and pods, two controller processes of the product, and what Kubernetes does besides:
- * StatefulSets and other workloads, the life of nodes, owner garbage collection.
+ * A simulated cluster: the API server, machines with agents, kubelets and pods, two controller processes of the
+ * product, and what Kubernetes does besides: StatefulSets and other workloads, the life of nodes, owner garbage
+ * collection.
  */
 
 import { createHash } from "node:crypto";
@@ -35,7 +36,10 @@ import {
   type Workload,
 } from "./workload.ts";
 
-/** The cluster has no Services, and its nodes' addresses lie in no pool: nothing to publish, and recorded histories stay as they are. */
+/**
+ * The cluster has no Services, and its nodes' addresses lie in no pool: nothing to publish, and recorded histories
+ * stay as they are.
+ */
 const { occupied: _occupied, ...SIMULATED } = CONTROLLERS;
 
 const PODS = "/api/v1/namespaces/shop/pods";
@@ -116,8 +120,8 @@ type Family = (typeof FAMILIES)[number];
 const POOL_NETWORKS: Readonly<Record<Family, string>> = { blue: "10.6.0.0/16", six: "fd00::/64" };
 
 /**
- * Short, so that much happens in little time. With virtual machines a ready node's agent counts as inactive only after it has compared its allocations
- * without a controller's notice, as with the default settings.
+ * Short, so that much happens in little time. With virtual machines a ready node's agent counts as inactive only
+ * after it has compared its allocations without a controller's notice, as with the default settings.
  */
 function settings({ cooldown, tenant, virtualMachines }: ClusterShape): string {
   const own = Object.entries(tenant ?? {}).map(([key, value]) => `${key}: ${value}\n`);
@@ -132,9 +136,15 @@ const NODE_GRACE_MS = 10_000;
 /** How long it may be not ready before its pods are evicted: milliseconds. */
 const EVICTION_MS = 20_000;
 const TICK_MS = 250;
-/** While a started agent's reads are answered at once, it has compared its journal with the API server within: milliseconds (undo). */
+/**
+ * While a started agent's reads are answered at once, it has compared its journal with the API server within:
+ * milliseconds (undo).
+ */
 const COMPARED_MS = 2_500;
-/** Most allocations of which an administrator has a copy after they were deleted; the same of those that were Bound to another pod. */
+/**
+ * Most allocations of which an administrator has a copy after they were deleted; the same of those that were Bound to
+ * another pod.
+ */
 const COPIES_MOST = 20;
 
 export interface ClusterShape {
@@ -545,7 +555,10 @@ export class Cluster {
     );
   }
 
-  /** Whether pods are on their way, or agents may have been told of a record so lately that they are not told of another one at once. */
+  /**
+   * Whether pods are on their way, or agents may have been told of a record so lately that they are not told of
+   * another one at once.
+   */
   get isChanging(): boolean {
     const running = this.nodes.reduce((sum, { kubelet }) => sum + (kubelet?.running.length ?? 0), 0);
     const isRecent = this.#options.time.nowMs - this.#recordedMs <= 2 * NOTICE_REST_MS;
@@ -641,7 +654,10 @@ export class Cluster {
     return { default: true, selection, subnet: POOL_NETWORKS[family], ips: [rangeOf(family, 1, poolSize)] };
   }
 
-  /** The addresses of the family's pool become those from `first` to `last`, numbers, without `excluded`; all by default. */
+  /**
+   * The addresses of the family's pool become those from `first` to `last`, numbers, without `excluded`; all by
+   * default.
+   */
   editPool(
     family: Family,
     { first = 1, last = this.#options.shape.poolSize, excluded = [] as readonly number[], isDisabled = false } = {},
@@ -728,8 +744,8 @@ export class Cluster {
   }
 
   /**
-   * A pod that claims the address before its record is made again would have it, too: that is documented (recreate). Nor is an agent told of it while no
-   * controller leads (docs/controller.md).
+   * A pod that claims the address before its record is made again would have it, too: that is documented (recreate).
+   * Nor is an agent told of it while no controller leads (docs/controller.md).
    */
   #deleteByHand(): void {
     const isQuiet = this.nodes.every(({ kubelet, machine }) => kubelet?.isIdle === true && machine.isActing);

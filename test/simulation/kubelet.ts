@@ -1,6 +1,6 @@
 /**
- * Kubelet and runtime of one machine: sandboxes for the pods that are bound to it, an ADD for each NIC, and the DELs when a pod ends, some of them late,
- * twice, or from the spool.
+ * Kubelet and runtime of one machine: sandboxes for the pods that are bound to it, an ADD for each NIC, and the DELs
+ * when a pod ends, some of them late, twice, or from the spool.
  */
 import type { Seeded } from "../world/seeded.ts";
 import type { Call, Machine } from "./machine.ts";
@@ -17,7 +17,9 @@ export interface PodObject {
   readonly nics: readonly (readonly [ifName: string, network: string])[];
   readonly isDeleting: boolean;
   readonly isFinished: boolean;
-  /** From a file of the kubelet: its UID is the hash of that, and the API server has a mirror of it under another one. */
+  /**
+   * From a file of the kubelet: its UID is the hash of that, and the API server has a mirror of it under another one.
+   */
   readonly isStatic?: boolean;
   /** It does not get another sandbox after its own (`restartPolicy: Never`). */
   readonly runsOnce?: boolean;

@@ -1,4 +1,7 @@
-/** What has to be true of addresses, after every step and at the end. It sees NICs and objects, never the product's memory. */
+/**
+ * What has to be true of addresses, after every step and at the end. It sees NICs and objects, never the product's
+ * memory.
+ */
 import { ErrorCode } from "../../host/cni/error.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
@@ -43,23 +46,40 @@ interface Missing {
 const REST_MS = 2_000;
 /** How long no pod is made after a record was deleted by hand, unless it is back: milliseconds. */
 const RECREATED_WITHIN_MS = 5_000;
-/** A pod is not refused while an address has been out of use for so long: milliseconds (cooling-visibility, exhaustion). */
+/**
+ * A pod is not refused while an address has been out of use for so long: milliseconds (cooling-visibility, exhaustion).
+ */
 const IDLE_MS = 15_000;
-/** A pod whose new sandbox gets its addresses so soon after their release has the same ones: milliseconds (sandbox-restart). */
+/**
+ * A pod whose new sandbox gets its addresses so soon after their release has the same ones: milliseconds
+ * (sandbox-restart).
+ */
 const OWN_MS = 3_000;
 /** A machine that leaves may have been heard so long ago, by a node that was on since: milliseconds. */
 const HEARD_MS = 10_000;
-/** After the last change of its family's pools no pod gets an address later than this that none of them gives: milliseconds (pool-changes). */
+/**
+ * After the last change of its family's pools no pod gets an address later than this that none of them gives:
+ * milliseconds (pool-changes).
+ */
 const OUTSIDE_MS = 2_000;
 /** Most addresses of a family that one node has in quarantine because of a machine that answers for all (conflict). */
 const PROXY_ARP_MOST = 3;
-/** While all agents and a controller act, a record that was deleted by hand while a NIC has its address is back within: milliseconds (recreate). */
+/**
+ * While all agents and a controller act, a record that was deleted by hand while a NIC has its address is back
+ * within: milliseconds (recreate).
+ */
 const RECREATED_MS = 20_000;
 /** The same if another controller leads since: agents notice that when they ask next who leads. */
 const RECREATED_UNTOLD_MS = 240_000;
-/** While all agents and a controller act, a member waits no longer than this for the node of an earlier pod of it: milliseconds (retention). */
+/**
+ * While all agents and a controller act, a member waits no longer than this for the node of an earlier pod of it:
+ * milliseconds (retention).
+ */
 const AWAITED_MS = 20_000;
-/** The same if its record was restored by hand while the earlier pod was there, or another controller leads since: until a sweep has found that. */
+/**
+ * The same if its record was restored by hand while the earlier pod was there, or another controller leads since:
+ * until a sweep has found that.
+ */
 const AWAITED_UNTOLD_MS = 120_000;
 /** Most writes of a record for one ADD. */
 const WRITES_MOST = 16;
@@ -108,11 +128,19 @@ export class Ledger implements Segment {
   readonly #deletedByHand = new Map<string, Missing>();
   /** `db-0 eth0 4`: what the member's pods have shown first. */
   readonly #members = new Map<string, string>();
-  /** By the same: what pods of the member have left on lost nodes, what was in no pool for a time, what somebody has restored, and what it need not get again. */
+  /**
+   * By the same: what pods of the member have left on lost nodes, what was in no pool for a time, what somebody has
+   * restored, and what it need not get again.
+   */
   readonly #leftBehind = new Map<string, Set<string>>();
-  /** By the same: recorded for it when the journal of their node was lost, which alone knew which of them was answered. */
+  /**
+   * By the same: recorded for it when the journal of their node was lost, which alone knew which of them was answered.
+   */
   readonly #undecided = new Map<string, Set<string>>();
-  /** By address: the pod that its record names, or named last, and the writes of the record since it does, or since the pod's last ADD. */
+  /**
+   * By address: the pod that its record names, or named last, and the writes of the record since it does, or since
+   * the pod's last ADD.
+   */
   readonly #holds = new Map<string, { readonly podUID: string; readonly writers: Set<string>; writes: number }>();
   /** Most writes of a record for one ADD. */
   mostWrites = 0;
@@ -141,11 +169,17 @@ export class Ledger implements Segment {
   /** By node: what the members' pods had shown when its journal was copied. */
   readonly #copied = new Map<string, Copied>();
   readonly #finished = new Set<string>();
-  /** By UID of a pod whose last ADD was refused because an earlier pod of the member has the address on another node: for how long: milliseconds. */
+  /**
+   * By UID of a pod whose last ADD was refused because an earlier pod of the member has the address on another node:
+   * for how long: milliseconds.
+   */
   readonly #awaiting = new Map<string, { readonly text: string; readonly address: string; forMs: number }>();
   /** By node: when its journal was lost. */
   readonly #journalLostMs = new Map<string, number>();
-  /** By address: when its record was left to the one of two pods that had it, or written late for a node without its journal: the node is told of it. */
+  /**
+   * By address: when its record was left to the one of two pods that had it, or written late for a node without its
+   * journal: the node is told of it.
+   */
   readonly #leftToMs = new Map<string, number>();
   /** By address: when its record was written by hand. */
   readonly #restoredMs = new Map<string, number>();
@@ -285,7 +319,10 @@ export class Ledger implements Segment {
     }
   }
 
-  /** Called every now and then. `isServed`: all agents and kubelets and a controller act; `ledSinceMs`: since when that controller leads. */
+  /**
+   * Called every now and then. `isServed`: all agents and kubelets and a controller act; `ledSinceMs`: since when
+   * that controller leads.
+   */
   checkAwaited(isServed: boolean, ledSinceMs: number): void {
     const passedMs = this.#options.nowMs() - this.#checkedMs;
     this.#checkedMs = this.#options.nowMs();
@@ -352,13 +389,19 @@ export class Ledger implements Segment {
     this.#requireRecord(address);
   }
 
-  /** Whether a NIC has an address whose record was deleted by hand just now. Another pod that claims it before the record is back has it, too (recreate). */
+  /**
+   * Whether a NIC has an address whose record was deleted by hand just now. Another pod that claims it before the
+   * record is back has it, too (recreate).
+   */
   get lacksRecord(): boolean {
     const sinceMs = this.#options.nowMs() - RECREATED_WITHIN_MS;
     return [...this.#deletedByHand].some(([address, { atMs }]) => atMs > sinceMs && this.#live.has(address));
   }
 
-  /** How often a record is written for one ADD, from the claim to the end, is bounded, whatever goes wrong. An agent that starts claims anew. */
+  /**
+   * How often a record is written for one ADD, from the claim to the end, is bounded, whatever goes wrong. An agent
+   * that starts claims anew.
+   */
   #countWrite(address: string, after: StoredObject | undefined, writer: string): void {
     const [{ podUID } = { podUID: "" }] = (after?.spec as unknown as Spec | undefined)?.holders ?? [];
     const before = this.#holds.get(address);
@@ -374,8 +417,8 @@ export class Ledger implements Segment {
   }
 
   /**
-   * Only another machine is a reason for the quarantine of an address, and one that answers for all only for few (conflict); or that its pod is gone, on a
-   * node that has not confirmed it (node-lost).
+   * Only another machine is a reason for the quarantine of an address, and one that answers for all only for few
+   * (conflict); or that its pod is gone, on a node that has not confirmed it (node-lost).
    */
   #requireCause(address: string, { spec }: StoredObject): void {
     const { quarantine: { reason, mac = "", holder } = { reason: "" }, node } = spec as unknown as Spec;
@@ -499,14 +542,20 @@ export class Ledger implements Segment {
     else if (isLost) this.#lostUntilMs.set(name, this.#options.nowMs() + BACK_MS);
   }
 
-  /** On a lost node, or one whose agent does not act: the member's next pod, whose NIC cannot probe, gets another address (node-lost). */
+  /**
+   * On a lost node, or one whose agent does not act: the member's next pod, whose NIC cannot probe, gets another
+   * address (node-lost).
+   */
   #isLeftBehind(address: string): boolean {
     const { node, quarantine } = this.#objects.get(address) ?? {};
     if (quarantine?.reason === "NodeLost") return true;
     return node !== undefined && (this.#lostUntilMs.get(node) ?? 0) > this.#options.nowMs();
   }
 
-  /** A pod of the member is answered: whatever is recorded for it and left behind now may be the next one's, also what none of its pods has shown yet. */
+  /**
+   * A pod of the member is answered: whatever is recorded for it and left behind now may be the next one's, also what
+   * none of its pods has shown yet.
+   */
   #noteLeftBehind(key: string): void {
     for (const [address, { workload }] of this.#objects) {
       const { member = "", interface: ifName = "" } = workload ?? {};
@@ -534,7 +583,10 @@ export class Ledger implements Segment {
     return found;
   }
 
-  /** The node is out of service: only its journal knew that an address that it had claimed for a member was not answered yet (retention). */
+  /**
+   * The node is out of service: only its journal knew that an address that it had claimed for a member was not
+   * answered yet (retention).
+   */
   nodeOff(name: string): void {
     for (const [address, { node, workload }] of this.#objects) {
       if (node !== name || workload === undefined) continue;
@@ -563,8 +615,9 @@ export class Ledger implements Segment {
   }
 
   /**
-   * What the member was answered after the copy, the journal may take for unanswered, and so not for the member's; and so what an earlier pod was answered,
-   * which the node has taken over since and whose record does not say that it was.
+   * What the member was answered after the copy, the journal may take for unanswered, and so not for the member's;
+   * and so what an earlier pod was answered, which the node has taken over since and whose record does not say that
+   * it was.
    */
   restoreJournal(node: string): void {
     const then = this.#copied.get(node);
@@ -601,7 +654,10 @@ export class Ledger implements Segment {
     for (const [key, had] of [...this.#members]) if (had === address) this.#members.delete(key);
   }
 
-  /** The set no longer has the member, or somebody deleted what it retains. A node whose agent does not act may still say that the member has it. */
+  /**
+   * The set no longer has the member, or somebody deleted what it retains. A node whose agent does not act may still
+   * say that the member has it.
+   */
   forgetMember(name: string): void {
     for (const [key, had] of [...this.#members]) if (key.startsWith(`${name} `)) this.#forget(key, had);
   }
@@ -629,7 +685,8 @@ export class Ledger implements Segment {
       }
     for (const [address, { state, node, holders = [], workload }] of this.#objects) {
       const isOfPod = state === "Bound" && holders.length > 0 && holders.every(({ podUID }) => uids.has(podUID));
-      // A row that was taken in without its journal may be of a NIC, so it stays as long as the pod; so does what its agent finds only within the hour.
+      // A row that was taken in without its journal may be of a NIC, so it stays as long as the pod; so does what its
+      // agent finds only within the hour.
       const isUntold = this.#restoredMs.get(address) === Number.NEGATIVE_INFINITY;
       if (isOfPod && (this.#live.has(address) || this.#withoutJournal.has(node) || isUntold)) continue;
       faults.push(`${address} is still ${state} ${JSON.stringify(holders)} ${workload?.member ?? ""}`);

@@ -1,6 +1,6 @@
 /**
- * One machine: its disk, the NICs of its sandboxes, and the agent, which is the product's ClusterBackend, plugin and maintenance. What the shim does
- * when no agent answers (retry, spool) is here in little.
+ * One machine: its disk, the NICs of its sandboxes, and the agent, which is the product's ClusterBackend, plugin and
+ * maintenance. What the shim does when no agent answers (retry, spool) is here in little.
  */
 import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
@@ -97,7 +97,9 @@ interface MachineOptions {
   readonly segment: Segment;
   readonly coreWasm: Uint8Array;
   readonly cniConfDirectory: string;
-  /** The main plugin creates the NIC before it calls the IPAM plugin, as macvlan does: addresses can be probed on it. */
+  /**
+   * The main plugin creates the NIC before it calls the IPAM plugin, as macvlan does: addresses can be probed on it.
+   */
   readonly hasEarlyNics: boolean;
 }
 
@@ -340,7 +342,9 @@ export class Machine {
     this.#options.timeline.note(`${this.name}: the agent is killed`);
   }
 
-  /** SIGTERM, as for an upgrade: it answers the calls under way, ends in order, and another one starts after `forMs`. */
+  /**
+   * SIGTERM, as for an upgrade: it answers the calls under way, ends in order, and another one starts after `forMs`.
+   */
   async upgrade(forMs: number): Promise<void> {
     const agent = this.#agent;
     if (agent?.plugin === undefined) return;
@@ -366,8 +370,8 @@ export class Machine {
   }
 
   /**
-   * The journal of the last backup takes the place of the journal. The agent finds out by the witness of this boot, and sets it aside; a machine that has
-   * booted since has none (docs/recovery.md).
+   * The journal of the last backup takes the place of the journal. The agent finds out by the witness of this boot,
+   * and sets it aside; a machine that has booted since has none (docs/recovery.md).
    */
   restoreDisk(): void {
     if (this.#copy === undefined) return;
@@ -519,8 +523,8 @@ export class Machine {
   }
 
   /**
-   * Runs the call in the agent's process; what it resolves or rejects with comes over the socket. `signal`: the caller hangs up; an answer that it no
-   * longer takes is given to `onUndelivered`.
+   * Runs the call in the agent's process; what it resolves or rejects with comes over the socket. `signal`: the
+   * caller hangs up; an answer that it no longer takes is given to `onUndelivered`.
    */
   #ask<T>(
     agent: ServingAgent,

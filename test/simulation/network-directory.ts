@@ -9,8 +9,8 @@ import { plainConf } from "./machine.ts";
 const DEFINITION = JSON.stringify({ cniVersion: "1.1.0", name: "lan", plugins: [plainConf("lan")] });
 
 /**
- * Returns the folder, and makes it if there is none. The file in it is made once and whole, and never written again: the agents watch the folder, so that
- * one process would change the history of another.
+ * Returns the folder, and makes it if there is none. The file in it is made once and whole, and never written again:
+ * the agents watch the folder, so that one process would change the history of another.
  */
 export function networkDirectory(): string {
   const cache = join(root, "node_modules", ".cache");

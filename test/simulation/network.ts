@@ -1,6 +1,6 @@
 /**
- * The network between the product's clients and the simulated API server: latency, and what faults do to requests and watches. The product's own client
- * (lanes, deadlines, retries, decoding) stands before it, as bytes before a socket.
+ * The network between the product's clients and the simulated API server: latency, and what faults do to requests and
+ * watches. The product's own client (lanes, deadlines, retries, decoding) stands before it, as bytes before a socket.
  */
 import type { Answer, Exchanges } from "../../host/kubernetes/http/exchange.ts";
 import { ApiError, type KubeCall, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
@@ -89,7 +89,10 @@ export class Network {
     else this.#lags.set(key, { sinceMs: nowMs, untilMs });
   }
 
-  /** The machine's process lists the collection, because its watch is broken: nothing newer reaches it before an answer does. */
+  /**
+   * The machine's process lists the collection, because its watch is broken: nothing newer reaches it before an
+   * answer does.
+   */
   noteListing(machine: string, path: string, listing: Promise<Answer>): void {
     this.noteLag(machine, path, Number.POSITIVE_INFINITY);
     listing.then(
@@ -107,13 +110,18 @@ export class Network {
     if (lag?.untilMs === Number.POSITIVE_INFINITY) lag.untilMs = this.#options.time.nowMs;
   }
 
-  /** Returns when the machine's process has been told of what was written at `atMs`: milliseconds, `atMs` if nothing was late. */
+  /**
+   * Returns when the machine's process has been told of what was written at `atMs`: milliseconds, `atMs` if nothing
+   * was late.
+   */
   toldMs(machine: string, path: string, atMs: number): number {
     const { sinceMs = atMs, untilMs = atMs } = this.#lags.get(`${machine} ${path}`) ?? {};
     return sinceMs <= atMs ? Math.max(atMs, untilMs) : atMs;
   }
 
-  /** The process reads or writes an object, or reads the list of its node's or a pod: what its reconciliation waits for. */
+  /**
+   * The process reads or writes an object, or reads the list of its node's or a pod: what its reconciliation waits for.
+   */
   noteCall(process: Process, answering: Promise<Answer>): void {
     const { time } = this.#options;
     const calls = this.#calls.get(process) ?? { failed: 0, open: new Set() };

@@ -1,6 +1,6 @@
 /**
- * A record that vanished is back (recreate): at once if a controller leads, and within the interval of the agents' own checks if none does. No pod claims an
- * address meanwhile, so a duplicate cannot hide it.
+ * A record that vanished is back (recreate): at once if a controller leads, and within the interval of the agents'
+ * own checks if none does. No pod claims an address meanwhile, so a duplicate cannot hide it.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -289,7 +289,10 @@ const CUT: Action = {
   },
 };
 
-/** Longer than the grace of a node, so that it is taken for lost while its pods live; by then one of them is deleted by force. */
+/**
+ * Longer than the grace of a node, so that it is taken for lost while its pods live; by then one of them is deleted
+ * by force.
+ */
 const SILENCE: Action = {
   name: "a machine is silent, and one of its pods is deleted by force",
   weight: 4,

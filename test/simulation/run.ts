@@ -46,7 +46,9 @@ export interface RunReport {
   readonly mostWrites: number;
   /** How often a controller has become the leader. */
   readonly leaders: number;
-  /** Longest time until a started agent had compared its journal with the API server, while it could act: milliseconds. */
+  /**
+   * Longest time until a started agent had compared its journal with the API server, while it could act: milliseconds.
+   */
   readonly mostComparingMs: number;
   /** How long after the last fault everything was as it should be: milliseconds. */
   readonly recoveryMs: number;

@@ -1,7 +1,8 @@
 /**
- * One queue of events in place of time: timers, messages and disks of all simulated processes. The code in a process runs as it is: while a process of
- * the simulation has the floor, the globals of time and chance (setTimeout, performance.now, Date, Math.random, AbortSignal.timeout,
- * node:timers/promises) are the simulation's. Whatever runs outside of a simulated process, such as the test runner, has the real ones.
+ * One queue of events in place of time: timers, messages and disks of all simulated processes. The code in a process
+ * runs as it is: while a process of the simulation has the floor, the globals of time and chance (setTimeout,
+ * performance.now, Date, Math.random, AbortSignal.timeout, node:timers/promises) are the simulation's. Whatever runs
+ * outside of a simulated process, such as the test runner, has the real ones.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createRequire, syncBuiltinESMExports } from "node:module";
@@ -16,7 +17,10 @@ export class Process {
   readonly name: string;
   /** When it ended; infinite while it lives. */
   endedMs = Number.POSITIVE_INFINITY;
-  /** The machine or the process stands still until then: nothing of it runs. {@link SimulatedTime.pause} and resume change it. */
+  /**
+   * The machine or the process stands still until then: nothing of it runs. {@link SimulatedTime.pause} and resume
+   * change it.
+   */
   pausedUntilMs = 0;
   /** What was due meanwhile, in order. */
   readonly parked: Event[] = [];

@@ -1,17 +1,29 @@
-/** What has to be true of the pools that the controller generates out of Subnets (docs/subnets.md). It sees the objects of the API server alone. */
+/**
+ * What has to be true of the pools that the controller generates out of Subnets (docs/subnets.md). It sees the
+ * objects of the API server alone.
+ */
 import { formatIp, parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
 import type { MemoryApiServer, StoredObject } from "../fakes/memory-api-server.ts";
 import type { PodObject } from "./kubelet.ts";
 import { uidOf, type Workload, wantedOf } from "./workload.ts";
 
-/** A user waits no longer than this for addresses that its Subnet has, and keeps what it does not need no longer, while a controller leads: milliseconds. */
+/**
+ * A user waits no longer than this for addresses that its Subnet has, and keeps what it does not need no longer,
+ * while a controller leads: milliseconds.
+ */
 const BOUND_MS = 30_000;
 /** That time does not begin before a controller has led and run for so long without a break: milliseconds. */
 const CAUGHT_UP_MS = 5_000;
-/** A pod that is answered later than this after its agent was told that its pool lost the address had it before: milliseconds. */
+/**
+ * A pod that is answered later than this after its agent was told that its pool lost the address had it before:
+ * milliseconds.
+ */
 const LOST_MS = 2_000;
-/** A controller may not know of a record that is there for less, not counting the time in which it stood still: milliseconds. */
+/**
+ * A controller may not know of a record that is there for less, not counting the time in which it stood still:
+ * milliseconds.
+ */
 const HELD_MS = 15_000;
 const FAMILIES = [4, 6] as const;
 type Family = (typeof FAMILIES)[number];
@@ -153,7 +165,8 @@ export class SubnetLedger {
       this.#had.add(key);
       if (!isNew) continue;
       const pools = [...this.#pools.values()].filter((pool) => pool.addresses.includes(address));
-      // An agent may have claimed it for a pool whose change it was told later, which the controller finds out (docs/subnets.md, life of a generated pool).
+      // An agent may have claimed it for a pool whose change it was told later, which the controller finds out
+      // (docs/subnets.md, life of a generated pool).
       const { nowMs, toldMs } = this.#options;
       for (const { pool, atMs } of this.#lost.get(address) ?? [])
         if (nowMs() - toldMs(node, atMs) < LOST_MS) pools.push(pool);

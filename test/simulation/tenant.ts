@@ -1,6 +1,7 @@
 /**
- * A hostile tenant: it may create any pod and IPAMClaim, and a Deployment, in its own namespace, and tries to get what is others', or more than its share
- * (docs/security.md, "What a tenant can do"). It sees the objects of the API server alone, and so do its invariants.
+ * A hostile tenant: it may create any pod and IPAMClaim, and a Deployment, in its own namespace, and tries to get
+ * what is others', or more than its share (docs/security.md, "What a tenant can do"). It sees the objects of the API
+ * server alone, and so do its invariants.
  */
 import type { MemoryApiServer, StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
@@ -91,7 +92,9 @@ export class Tenant {
       this.#create(random, this.#pickAttack(random));
   }
 
-  /** Pods that together want more addresses than its namespace may have; `more`: so many, beside those that there are. */
+  /**
+   * Pods that together want more addresses than its namespace may have; `more`: so many, beside those that there are.
+   */
   flood(random: Seeded, more?: number): void {
     const { server, collections, limits } = this.#options;
     const nics = manyNics(Math.floor(limits.maxAddressesPerPod / 2));

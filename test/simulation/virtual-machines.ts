@@ -1,7 +1,8 @@
 /**
- * KubeVirt in little: virtual machines, the launcher pod of each run, and live migrations, which have a second launcher of the same run for a while. Every
- * other machine keeps its addresses as a VirtualMachine, the rest by IPAMClaims, one for each NIC. Of these, every other one requests addresses for its
- * first NIC, of pools that only these machines may use.
+ * KubeVirt in little: virtual machines, the launcher pod of each run, and live migrations, which have a second
+ * launcher of the same run for a while. Every other machine keeps its addresses as a VirtualMachine, the rest by
+ * IPAMClaims, one for each NIC. Of these, every other one requests addresses for its first NIC, of pools that only
+ * these machines may use.
  */
 import type { MemoryApiServer } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
@@ -53,7 +54,10 @@ interface Options {
   };
   readonly random: Seeded;
   readonly count: number;
-  /** Addresses for a NIC of the machine with this number, one of each family, of pools that only machines with such wishes use. */
+  /**
+   * Addresses for a NIC of the machine with this number, one of each family, of pools that only machines with such
+   * wishes use.
+   */
   readonly wishesOf: (number: number, nic: number) => readonly string[];
   /** The pools of launchers of these machines, by family, in the order of preference. */
   readonly wishPools: { readonly ipv4: readonly string[]; readonly ipv6: readonly string[] };

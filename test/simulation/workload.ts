@@ -134,7 +134,10 @@ export function replicaSetObjects(workload: Workload, pods: PodsByVersion): Read
   );
 }
 
-/** How many addresses its pools should have for one NIC and family; undefined: it needs none. `pods`: those that are there to stay. */
+/**
+ * How many addresses its pools should have for one NIC and family; undefined: it needs none. `pods`: those that are
+ * there to stay.
+ */
 export function wantedOf({ kind, replicas, isAbsent, subnets }: Workload, pods: number): number | undefined {
   if (subnets === undefined || isAbsent || (kind === "Thing" && pods === 0)) return undefined;
   const { number } = subnets;

@@ -1,4 +1,7 @@
-/** Every option of a bond, each set on a bond of its own: what the kernel then has, by its files in /sys, by `ip` and by our own reading. */
+/**
+ * Every option of a bond, each set on a bond of its own: what the kernel then has, by its files in /sys, by `ip` and
+ * by our own reading.
+ */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

@@ -1,9 +1,10 @@
 /**
- * A second NIC on links that other kernels lack, under the whole chain: ifacer where it makes the link, the reference plugin, Berth's addresses, the
- * coordinator in mode overlay with detection. This kernel cannot have the table of an underlay pod; see coordinator-underlay.test.ts.
+ * A second NIC on links that other kernels lack, under the whole chain: ifacer where it makes the link, the reference
+ * plugin, Berth's addresses, the coordinator in mode overlay with detection. This kernel cannot have the table of an
+ * underlay pod; see coordinator-underlay.test.ts.
  *
- *   pod net1 ── e0, e0.30 or b0.30 (e0, e1) ═══ e0, e1 ── br0, br0.30 other        10.66.0.0/24, mode l3: 10.67.0.0/24 behind the node
- *   pod eth0 ── veth (another network plugin's)                                    10.244.0.0/24
+ *   pod net1 ── e0, e0.30 or b0.30 (e0, e1) ═══ e0, e1 ── br0, br0.30 other 10.66.0.0/24; l3: 10.67.0.0/24, by the node
+ *   pod eth0 ── veth (another network plugin's)                             10.244.0.0/24
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";

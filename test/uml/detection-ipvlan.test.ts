@@ -1,6 +1,6 @@
 /**
- * Conflicts on the segment of an ipvlan NIC, on a kernel that has it: the built shim and agent for the early stage, the agent's own function
- * for the late one, since this kernel cannot have the tables of an underlay pod.
+ * Conflicts on the segment of an ipvlan NIC, on a kernel that has it: the built shim and agent for the early stage,
+ * the agent's own function for the late one, since this kernel cannot have the tables of an underlay pod.
  *
  *   pod eth0 (ipvlan) ── up0 (the guest's own namespace, the agent's) ───── eth0 other
  */

@@ -18,7 +18,8 @@ const CONFIG = {
 };
 
 /**
- * A node with the built agent, a pod, and another machine at the other end of two wires, which are members of a bridge there.
+ * A node with the built agent, a pod, and another machine at the other end of two wires, which are members of a
+ * bridge there.
  *
  *   pod net1 (macvlan) ── b0.30 ── b0 ── e0, e1 ═══ e0, e1 ── br0 ── br0.30 other      10.66.0.0/24, tagged 30
  */

@@ -1,4 +1,7 @@
-/** The kernel's modules: loaded when they are needed, explained when they are not there. In the guest's own namespace, where bond0 comes. */
+/**
+ * The kernel's modules: loaded when they are needed, explained when they are not there. In the guest's own namespace,
+ * where bond0 comes.
+ */
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";

@@ -1,6 +1,7 @@
 /**
- * A node for the ifacer, inside User-Mode Linux: a namespace whose interfaces are veths to a switch, and the plugin on it without an agent.
- * The complete state of links, addresses and routes is text, so that two moments can be compared.
+ * A node for the ifacer, inside User-Mode Linux: a namespace whose interfaces are veths to a switch, and the plugin
+ * on it without an agent. The complete state of links, addresses and routes is text, so that two moments can be
+ * compared.
  */
 
 import { execFileSync, spawnSync } from "node:child_process";

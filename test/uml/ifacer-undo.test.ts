@@ -1,4 +1,7 @@
-/** Wherever an ADD of the ifacer fails, the node is as it was found: links, members, addresses, routes, as `ip` shows them. */
+/**
+ * Wherever an ADD of the ifacer fails, the node is as it was found: links, members, addresses, routes, as `ip` shows
+ * them.
+ */
 
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";

@@ -1,4 +1,6 @@
-/** Kinds of links that many kernels lack, on a kernel that has them: what we make, `ip` shows; what `ip` makes, we read. */
+/**
+ * Kinds of links that many kernels lack, on a kernel that has them: what we make, `ip` shows; what `ip` makes, we read.
+ */
 import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Conversation } from "../../host/kernel/netlink/conversation.ts";
@@ -158,7 +160,10 @@ describe("a bond", () => {
   });
 });
 
-/** Kinds that we do not make are kept as they came: made by `ip`, read, made again from what was read, they are the same to `ip`. */
+/**
+ * Kinds that we do not make are kept as they came: made by `ip`, read, made again from what was read, they are the
+ * same to `ip`.
+ */
 describe("a kind that is not ours", () => {
   const rows: [name: string, line: string, ofIp: object][] = [
     ["ipvlan", "link add link d0 name x0 type ipvlan mode l3s private", { mode: "l3s", private: true }],

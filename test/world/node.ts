@@ -1,11 +1,12 @@
 /**
  * A node in memory: the world of the unit and property tests that are about more than one part of the agent.
  *
- *   const node = await openNode({ snapshot: snapshotOf(pool("blue", "10.6.0.0/24")) });    // with the embedded registry
- *   const node = await openClusterNode({ server });                                        // with that of a cluster, on an API server in memory
+ *   const node = await openNode({ snapshot: snapshotOf(pool("blue", "10.6.0.0/24")) });   // the embedded registry
+ *   const node = await openClusterNode({ server });   // a cluster's, on an API server in memory
  *
- * Registry, pool cache and inventory are the product's; the disk is SQLite in memory, and time stands still until the test moves it. The part
- * that a test is about is opened on the node by the test: a collector, a prefetcher, detection on a {@link Segment}.
+ * Registry, pool cache and inventory are the product's; the disk is SQLite in memory, and time stands still until the
+ * test moves it. The part that a test is about is opened on the node by the test: a collector, a prefetcher,
+ * detection on a {@link Segment}.
  */
 
 import type { DatabaseSync } from "node:sqlite";

@@ -1,6 +1,6 @@
 /**
- * Calls to an API server in memory that wait for a walk: it decides when one is carried out, when and whether it is answered, and lets what a process
- * had sent before its end be carried out late.
+ * Calls to an API server in memory that wait for a walk: it decides when one is carried out, when and whether it is
+ * answered, and lets what a process had sent before its end be carried out late.
  */
 import { ApiUnavailable, type KubeCall, type KubeObject } from "../../host/kubernetes/kube-api.ts";
 import type { Seeded } from "./seeded.ts";

@@ -1,4 +1,6 @@
-/** Subnets, pools and demands as plain values, and plans carried out on them as by an API server without other writers. */
+/**
+ * Subnets, pools and demands as plain values, and plans carried out on them as by an API server without other writers.
+ */
 import { deepStrictEqual } from "node:assert/strict";
 import { decodeControlledPool, decodeControlledSubnet } from "../../host/controller/objects.ts";
 import type { CurrentPool, SubnetsPlan, SubnetsView } from "../../host/controller/subnets/model.ts";

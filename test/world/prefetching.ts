@@ -1,4 +1,6 @@
-/** Prefetch on a {@link TestNode}, with a door before its registry at which claims wait until a test lets them through. */
+/**
+ * Prefetch on a {@link TestNode}, with a door before its registry at which claims wait until a test lets them through.
+ */
 import { addAddresses } from "../../host/agent/ipam/add.ts";
 import { identifyRequest } from "../../host/agent/ipam/pod-identity.ts";
 import { Prefetcher, UNATTACHED_MS } from "../../host/agent/ipam/prefetch/prefetcher.ts";

@@ -1,6 +1,6 @@
 /**
- * Tables that are written as text, for messages that are full of quotes. A row is a line `input => expected`; one that is too long continues
- * on the next line, which begins with `=>`. Backslashes mean themselves.
+ * Tables that are written as text, for messages that are full of quotes. A row is a line `input => expected`; one
+ * that is too long continues on the next line, which begins with `=>`. Backslashes mean themselves.
  */
 export function rows(table: TemplateStringsArray): [input: string, expected: string][] {
   return splitRows(table.raw.join("")).map(([input, expected]) => [input.trim(), expected]);

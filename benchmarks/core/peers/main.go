@@ -1,7 +1,7 @@
-// The peers of the benchmark "core": the allocators of Cilium and host-local without what is around them. It reads pools
-// from its standard input, and prints for each what it costs to take an address and give it back.
+// The peers of the benchmark "core": the allocators of Cilium and host-local without what is around them. It reads
+// pools from its standard input, and prints for each what it costs to take an address and give it back.
 //
-//	allocators cilium|host-local
+// 	allocators cilium|host-local
 package main
 
 import (

@@ -26,8 +26,8 @@ func openCilium(pool pool) (func() error, error) {
 	}, nil
 }
 
-// openHostLocal is the plugin's iterator: from the address last reserved on, each is offered to the store until it takes
-// one. The plugin's own store is a folder with a file for each address; the one in store.go is in memory.
+// openHostLocal is the plugin's iterator: from the address last reserved on, each is offered to the store until it
+// takes one. The plugin's own store is a folder with a file for each address; the one in store.go is in memory.
 func openHostLocal(pool pool) (func() error, error) {
 	_, subnet, err := net.ParseCIDR(pool.Prefix.String())
 	if err != nil {

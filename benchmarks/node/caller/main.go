@@ -1,9 +1,11 @@
-// Command caller attaches and detaches pods through libcni, from one process as a container runtime does, and measures each call.
+// Command caller attaches and detaches pods through libcni, from one process as a container runtime does, and
+// measures each call.
 //
 // Usage: caller PLUGIN-DIRECTORIES CACHE-DIRECTORY NETNS-PREFIX < batches
 //
-// Batches are lines of JSON, worked off in their order. Pod N has the network namespace NETNS-PREFIX followed by N. The answer is a line
-// of JSON for each call, and one for each batch. A call that fails ends the program with what it failed with on stderr.
+// Batches are lines of JSON, worked off in their order. Pod N has the network namespace NETNS-PREFIX followed by N.
+// The answer is a line of JSON for each call, and one for each batch. A call that fails ends the program with what it
+// failed with on stderr.
 package main
 
 import (

@@ -1,5 +1,6 @@
 /**
- * The address map: a pool of one prefix, and a square for each of its first addresses. A click on one claims or releases it.
+ * The address map: a pool of one prefix, and a square for each of its first addresses. A click on one claims or
+ * releases it.
  * Effects: the page.
  */
 import { Core, formatIp, type Pool, parseIp, parsePrefix } from "berth-core";

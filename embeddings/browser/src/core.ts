@@ -28,7 +28,10 @@ export class Core {
     this.prefixes = new Prefixes(module);
   }
 
-  /** A fresh instance of the core that comes with this package, or of another one. Throws CoreError when its ABI is another. */
+  /**
+   * A fresh instance of the core that comes with this package, or of another one. Throws CoreError when its ABI is
+   * another.
+   */
   static async open(wasm?: WasmSource): Promise<Core> {
     return new Core(CoreModule.open(await compileCore(wasm)));
   }
@@ -44,8 +47,9 @@ export class Core {
   }
 
   /**
-   * A pool with nothing used. The ranges ("10.0.0.0/24", "10.0.0.1-10.0.0.9", "10.0.0.7") are of one family, may overlap
-   * and stand in any order; `masked` addresses are never found. Throws CoreError on two families or a ceiling.
+   * A pool with nothing used. The ranges ("10.0.0.0/24", "10.0.0.1-10.0.0.9", "10.0.0.7") are of one family, may
+   * overlap and stand in any order; `masked` addresses are never found. Throws CoreError on two families or a
+   * ceiling.
    */
   createPool(ranges: readonly string[], masked: readonly string[] = []): Pool {
     const shape = { ranges: ranges.map(requireRange), masked: masked.map(requireRange) };

@@ -1,7 +1,7 @@
 /**
- * A pool of addresses, with text in and out: which are used, which is free next. Made by {@link Core.createPool}; lives until
- * {@link Pool.drop}, or to the end of the scope with `using`.
- * Addresses of the other family are outside; an IPv4-mapped one (::ffff:10.0.0.1) is IPv6. Text that is no address is a TypeError.
+ * A pool of addresses, with text in and out: which are used, which is free next. Made by {@link Core.createPool};
+ * lives until {@link Pool.drop}, or to the end of the scope with `using`. Addresses of the other family are outside;
+ * an IPv4-mapped one (::ffff:10.0.0.1) is IPv6. Text that is no address is a TypeError.
  * Effects: the core instance's memory.
  */
 import type { CoreModule } from "../../../host/core/module.ts";
@@ -60,17 +60,23 @@ export class Pool implements Disposable {
     return askEach(addresses, this.family, (packed) => this.values.testMany(packed));
   }
 
-  /** The first free address at or after ordinal `seed` modulo the window, wrapping once; undefined when none is free. */
+  /**
+   * The first free address at or after ordinal `seed` modulo the window, wrapping once; undefined when none is free.
+   */
   findFree(seed = 0): string | undefined {
     return textOf(this.values.findFree(seed));
   }
 
-  /** The first free address in hashed order over all addresses, those beyond the window too. `seed` has up to 128 bits. */
+  /**
+   * The first free address in hashed order over all addresses, those beyond the window too. `seed` has up to 128 bits.
+   */
   findFreeWide(seed: bigint): string | undefined {
     return textOf(this.values.findFreeWide(seed));
   }
 
-  /** `count` free addresses of the window that follow one another, as a range; the first is a multiple of 2^alignBits. */
+  /**
+   * `count` free addresses of the window that follow one another, as a range; the first is a multiple of 2^alignBits.
+   */
   findFreeRun(count: number, alignBits = 0, seed = 0): string | undefined {
     const run = this.values.findFreeRun(count, alignBits, seed);
     return run === undefined ? undefined : formatRange(run);
@@ -130,7 +136,9 @@ export class Pool implements Disposable {
     return this.values.freePerBlock();
   }
 
-  /** The used addresses, masked or not: a set that the caller drops, as the next two. Throws CoreError above 2^20 runs. */
+  /**
+   * The used addresses, masked or not: a set that the caller drops, as the next two. Throws CoreError above 2^20 runs.
+   */
   used(): RangeSet {
     return RangeSet.adopt(this.#core, this.values.used());
   }
@@ -145,12 +153,18 @@ export class Pool implements Disposable {
     return RangeSet.adopt(this.#core, this.values.masks());
   }
 
-  /** Gives the pool other ranges and masks. What is used stays used wherever it is in the new ranges; the rest is forgotten. */
+  /**
+   * Gives the pool other ranges and masks. What is used stays used wherever it is in the new ranges; the rest is
+   * forgotten.
+   */
   edit(ranges: readonly string[], masked: readonly string[] = []): void {
     this.values.edit({ ranges: ranges.map(requireRange), masked: masked.map(requireRange) });
   }
 
-  /** What is used, as bytes for {@link load} of a pool with the same ranges. Masks and the order of release are not in it. */
+  /**
+   * What is used, as bytes for {@link load} of a pool with the same ranges. Masks and the order of release are not in
+   * it.
+   */
   save(): Uint8Array {
     return this.values.save();
   }

@@ -40,7 +40,9 @@ export class Prefixes {
     return status === Status.NONE ? undefined : `${this.#read(family, "prefix_next", status)}/${length}`;
   }
 
-  /** One of the prefixes of `length` into which the prefix can be split, counted from 0; undefined after the last one. */
+  /**
+   * One of the prefixes of `length` into which the prefix can be split, counted from 0; undefined after the last one.
+   */
   part(prefix: string, length: number, index: number): string | undefined {
     const { family, length: whole } = this.#pass(prefix);
     const status = this.#core.exports.prefix_part(family, whole, length, index);

@@ -1,6 +1,6 @@
 /**
- * A set of addresses of one family, with text in and out. Made by {@link Core.rangeSet}; lives until {@link RangeSet.drop}, or to
- * the end of the scope with `using`.
+ * A set of addresses of one family, with text in and out. Made by {@link Core.rangeSet}; lives until {@link
+ * RangeSet.drop}, or to the end of the scope with `using`.
  * Effects: the core instance's memory.
  */
 import type { CoreModule } from "../../../host/core/module.ts";

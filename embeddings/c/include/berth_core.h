@@ -1,15 +1,17 @@
 /*
- * Pools and sets of IP addresses: which are used, which is free next. The library is the WebAssembly core of Berth as C.
+ * Pools and sets of IP addresses: which are used, which is free next. The library is the WebAssembly core of Berth as
+ * C.
  *
  * Functions that answer `int` give a result of 0 or more, or a negative status: misuse or a ceiling (enum berth_status,
- * berth_strerror). What happens every day (taken, outside, none free) is a result. After a status nothing has changed, unless
- * stated. Out parameters are written on success only.
+ * berth_strerror). What happens every day (taken, outside, none free) is a result. After a status nothing has
+ * changed, unless stated. Out parameters are written on success only.
  *
- * Pools and sets are small values that name an object of their core. They may be copied; when the object is dropped, every copy
- * answers BERTH_STATUS_BAD_HANDLE. A core, with all its objects, is one thread's at a time; two cores share nothing.
+ * Pools and sets are small values that name an object of their core. They may be copied; when the object is dropped,
+ * every copy answers BERTH_STATUS_BAD_HANDLE. A core, with all its objects, is one thread's at a time; two cores
+ * share nothing.
  *
- * Families are AF_INET and AF_INET6. "Packed" addresses are an array of struct in_addr or struct in6_addr, by the family of the
- * object. Counts are in addresses, not bytes.
+ * Families are AF_INET and AF_INET6. "Packed" addresses are an array of struct in_addr or struct in6_addr, by the
+ * family of the object. Counts are in addresses, not bytes.
  */
 #ifndef BERTH_CORE_H
 #define BERTH_CORE_H
@@ -24,24 +26,34 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* --- An instance --------------------------------------------------------------------------------------------------- */
+/*
+ * --- An instance ---------------------------------------------------------------------------------------------------
+ */
 
-/* A fresh instance. NULL with errno ENOMEM, or ENOTSUP when the core in the library is of another ABI than its headers. */
+/*
+ * A fresh instance. NULL with errno ENOMEM, or ENOTSUP when the core in the library is of another ABI than its headers.
+ */
 struct berth_core *berth_core_open(void);
 
-/* An equal instance, which goes its own way; berth_pool_in and berth_set_in give its objects. NULL with errno ENOMEM. */
+/*
+ * An equal instance, which goes its own way; berth_pool_in and berth_set_in give its objects. NULL with errno ENOMEM.
+ */
 struct berth_core *berth_core_copy(const struct berth_core *core);
 
 /* Ends the instance and all that is in it. NULL is allowed. */
 void berth_core_close(struct berth_core *core);
 
-/* Where an address that the core gave (berth_raw_exchange) lies in this process. The memory never moves; it may grow. */
+/*
+ * Where an address that the core gave (berth_raw_exchange) lies in this process. The memory never moves; it may grow.
+ */
 void *berth_core_memory(const struct berth_core *core, uint32_t address);
 
 /* SHA-256, in hexadecimal, of the WebAssembly module that the library was made of. */
 const char *berth_core_sha256(void);
 
-/* --- Sets of addresses --------------------------------------------------------------------------------------------- */
+/*
+ * --- Sets of addresses ---------------------------------------------------------------------------------------------
+ */
 
 /* `handle` is what the functions of berth_raw.h call the set. */
 struct berth_set {
@@ -50,7 +62,10 @@ struct berth_set {
     sa_family_t family;
 };
 
-/* The addresses of ranges, which may overlap and stand in any order. BERTH_STATUS_BAD_FAMILY when one is of another family. */
+/*
+ * The addresses of ranges, which may overlap and stand in any order. BERTH_STATUS_BAD_FAMILY when one is of another
+ * family.
+ */
 int berth_set_create(struct berth_core *core, sa_family_t family, const struct berth_range *ranges, size_t count,
                      struct berth_set *set);
 
@@ -84,8 +99,8 @@ int berth_set_size(const struct berth_set *set, struct berth_size *size);
 int berth_set_count(const struct berth_set *set);
 
 /*
- * The fewest ranges, ascending; no two touch. Writes as many as `capacity` allows and gives how many there are: with a capacity
- * of 0 it only counts, and `ranges` may be NULL.
+ * The fewest ranges, ascending; no two touch. Writes as many as `capacity` allows and gives how many there are: with
+ * a capacity of 0 it only counts, and `ranges` may be NULL.
  */
 int berth_set_ranges(const struct berth_set *set, struct berth_range *ranges, size_t capacity);
 
@@ -98,7 +113,9 @@ struct berth_set berth_set_in(const struct berth_set *set, struct berth_core *co
 /* Gives the memory back. */
 int berth_set_drop(const struct berth_set *set);
 
-/* --- Pools: shape and state ---------------------------------------------------------------------------------------- */
+/*
+ * --- Pools: shape and state ----------------------------------------------------------------------------------------
+ */
 
 /* `handle` is what the functions of berth_raw.h call the pool. */
 struct berth_pool {
@@ -108,8 +125,8 @@ struct berth_pool {
 };
 
 /*
- * What a pool is made of. All ranges and masks are of one family; they may overlap and stand in any order. Masked addresses
- * (network, gateway, reserved) are never found, but may be claimed.
+ * What a pool is made of. All ranges and masks are of one family; they may overlap and stand in any order. Masked
+ * addresses (network, gateway, reserved) are never found, but may be claimed.
  */
 struct berth_shape {
     const struct berth_range *ranges;
@@ -135,14 +152,17 @@ enum berth_loaded { BERTH_LOADED, BERTH_DAMAGED, BERTH_OTHER_VERSION, BERTH_OTHE
 int berth_pool_create(struct berth_core *core, const struct berth_shape *shape, struct berth_pool *pool);
 
 /*
- * Gives the pool another shape. What is used stays used wherever it is in the new ranges; the rest is forgotten. A pool without
- * addresses may change its family, and then has another handle, so that copies of `*pool` are stale.
+ * Gives the pool another shape. What is used stays used wherever it is in the new ranges; the rest is forgotten. A
+ * pool without addresses may change its family, and then has another handle, so that copies of `*pool` are stale.
  */
 int berth_pool_edit(struct berth_pool *pool, const struct berth_shape *shape);
 
 int berth_pool_counts(const struct berth_pool *pool, struct berth_counts *counts);
 
-/* Free addresses in each block of 4,096 ordinals of the window, the last perhaps shorter; `capacity` as in berth_set_ranges. */
+/*
+ * Free addresses in each block of 4,096 ordinals of the window, the last perhaps shorter; `capacity` as in
+ * berth_set_ranges.
+ */
 int berth_pool_free_per_block(const struct berth_pool *pool, uint16_t *blocks, size_t capacity);
 
 /* New sets: what is used, masked or not; the ranges; the masks as far as they lie in the ranges. */
@@ -151,8 +171,8 @@ int berth_pool_ranges(const struct berth_pool *pool, struct berth_set *set);
 int berth_pool_masks(const struct berth_pool *pool, struct berth_set *set);
 
 /*
- * What is used, as bytes for berth_pool_load of a pool with the same ranges; masks and the order of release are not in it. Gives
- * the length; writes nothing when `capacity` is less.
+ * What is used, as bytes for berth_pool_load of a pool with the same ranges; masks and the order of release are not
+ * in it. Gives the length; writes nothing when `capacity` is less.
  */
 int berth_pool_save(const struct berth_pool *pool, void *snapshot, size_t capacity);
 
@@ -168,7 +188,9 @@ struct berth_pool berth_pool_in(const struct berth_pool *pool, struct berth_core
 /* Gives the memory back. */
 int berth_pool_drop(const struct berth_pool *pool);
 
-/* --- Pools: addresses ---------------------------------------------------------------------------------------------- */
+/*
+ * --- Pools: addresses ----------------------------------------------------------------------------------------------
+ */
 
 /* Answers of berth_pool_claim and berth_pool_claim_run. */
 enum berth_claimed { BERTH_TAKEN, BERTH_CLAIMED, BERTH_CLAIM_OUTSIDE };
@@ -183,15 +205,20 @@ int berth_pool_allocate(const struct berth_pool *pool, enum berth_policy policy,
 int berth_pool_allocate_many(const struct berth_pool *pool, enum berth_policy policy, uint32_t seed, void *packed,
                              size_t count);
 
-/* The first free address at or after ordinal `seed` modulo the window, wrapping once: 1, or 0 when none is. Marks nothing. */
+/*
+ * The first free address at or after ordinal `seed` modulo the window, wrapping once: 1, or 0 when none is. Marks
+ * nothing.
+ */
 int berth_pool_find_free(const struct berth_pool *pool, uint32_t seed, struct berth_ip *ip);
 
-/* The same in hashed order over all addresses, those beyond the window too. `seed` is a number of 128 bits, big-endian. */
+/*
+ * The same in hashed order over all addresses, those beyond the window too. `seed` is a number of 128 bits, big-endian.
+ */
 int berth_pool_find_free_wide(const struct berth_pool *pool, const uint8_t seed[16], struct berth_ip *ip);
 
 /*
- * `count` free addresses of the window that follow one another, the first a multiple of 2^align_bits, from ordinal `seed` modulo
- * the window on, wrapping once: 1, or 0 when there are none. Marks nothing.
+ * `count` free addresses of the window that follow one another, the first a multiple of 2^align_bits, from ordinal
+ * `seed` modulo the window on, wrapping once: 1, or 0 when there are none. Marks nothing.
  */
 int berth_pool_find_free_run(const struct berth_pool *pool, uint32_t count, int align_bits, uint32_t seed,
                              struct berth_range *run);
@@ -221,10 +248,14 @@ int berth_pool_release_many(const struct berth_pool *pool, const void *packed, s
 /* Marks a range of the window used, all of it or nothing: enum berth_claimed. */
 int berth_pool_claim_run(const struct berth_pool *pool, const struct berth_range *run);
 
-/* Marks a range not used: how many of its addresses were used. BERTH_STATUS_OUTSIDE unless all of it is in the window. */
+/*
+ * Marks a range not used: how many of its addresses were used. BERTH_STATUS_OUTSIDE unless all of it is in the window.
+ */
 int berth_pool_release_run(const struct berth_pool *pool, const struct berth_range *run);
 
-/* --- Prefixes ------------------------------------------------------------------------------------------------------ */
+/*
+ * --- Prefixes ------------------------------------------------------------------------------------------------------
+ */
 
 /* The lowest and the highest address. BERTH_STATUS_BAD_ARGUMENT above length 32 or 128, as in all that follow. */
 int berth_prefix_first(struct berth_core *core, const struct berth_prefix *prefix, struct berth_ip *first);
@@ -236,7 +267,9 @@ int berth_prefix_mask(struct berth_core *core, sa_family_t family, int length, s
 /* The prefix of the same length that follows: 1, or 0 after the last one. */
 int berth_prefix_next(struct berth_core *core, const struct berth_prefix *prefix, struct berth_prefix *next);
 
-/* Number `index`, from 0, of the prefixes of `length` into which the prefix can be split: 1, or 0 after the last one. */
+/*
+ * Number `index`, from 0, of the prefixes of `length` into which the prefix can be split: 1, or 0 after the last one.
+ */
 int berth_prefix_part(struct berth_core *core, const struct berth_prefix *prefix, int length, uint32_t index,
                       struct berth_prefix *part);
 

@@ -63,8 +63,8 @@ int berth_ip_parse(const char *text, struct berth_ip *ip);
 const char *berth_ip_format(const struct berth_ip *ip, char text[BERTH_IP_TEXT]);
 
 /*
- * The address of a socket. BERTH_STATUS_BAD_FAMILY unless it is sockaddr_in or sockaddr_in6; BERTH_STATUS_BAD_ARGUMENT when
- * it has a zone (sin6_scope_id).
+ * The address of a socket. BERTH_STATUS_BAD_FAMILY unless it is sockaddr_in or sockaddr_in6;
+ * BERTH_STATUS_BAD_ARGUMENT when it has a zone (sin6_scope_id).
  */
 int berth_ip_from_sockaddr(const struct sockaddr *address, struct berth_ip *ip);
 
@@ -79,8 +79,8 @@ int berth_prefix_parse(const char *text, struct berth_prefix *prefix);
 const char *berth_prefix_format(const struct berth_prefix *prefix, char text[BERTH_PREFIX_TEXT]);
 
 /*
- * "10.0.0.0-10.0.0.9", "10.0.0.0/24" or "10.0.0.1". BERTH_STATUS_BAD_ARGUMENT for any other text, BERTH_STATUS_BAD_FAMILY for
- * ends of two families, BERTH_STATUS_BAD_RANGE for an end before the start.
+ * "10.0.0.0-10.0.0.9", "10.0.0.0/24" or "10.0.0.1". BERTH_STATUS_BAD_ARGUMENT for any other text,
+ * BERTH_STATUS_BAD_FAMILY for ends of two families, BERTH_STATUS_BAD_RANGE for an end before the start.
  */
 int berth_range_parse(const char *text, struct berth_range *range);
 

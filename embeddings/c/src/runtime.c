@@ -48,7 +48,9 @@ void wasm_rt_free_memory(wasm_rt_memory_t *memory)
     memory->data = NULL;
 }
 
-/* By its contract the core never traps: after a bug of the core its memory is not to be trusted, so the process ends. */
+/*
+ * By its contract the core never traps: after a bug of the core its memory is not to be trusted, so the process ends.
+ */
 void wasm_rt_trap(wasm_rt_trap_t trap)
 {
     fprintf(stderr, "berth_core: trap %d in the core, which is a bug of it\n", (int)trap);

@@ -1,7 +1,7 @@
 /*
- * The runtime of the code that wasm2c writes: linear memory and traps, and nothing else, since the core has no imports and no
- * table. Stands before the generated code and includes wabt's header. The names are ours, so that a program may link another
- * module of wasm2c, with its own runtime, beside this one.
+ * The runtime of the code that wasm2c writes: linear memory and traps, and nothing else, since the core has no
+ * imports and no table. Stands before the generated code and includes wabt's header. The names are ours, so that a
+ * program may link another module of wasm2c, with its own runtime, beside this one.
  */
 #ifndef BERTH_RUNTIME_H
 #define BERTH_RUNTIME_H
@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /*
- * An address of the core is at most 2^32 - 1 plus a constant below 2^32. On hosts of 64 bits an instance reserves all 8 GiB of
- * address space, of which it may touch its memory only: an access outside ends the process (SIGSEGV), and accesses cost nothing
- * more. Elsewhere, or with BERTH_COMPARE, each access is compared with the size of the memory.
+ * An address of the core is at most 2^32 - 1 plus a constant below 2^32. On hosts of 64 bits an instance reserves all
+ * 8 GiB of address space, of which it may touch its memory only: an access outside ends the process (SIGSEGV), and
+ * accesses cost nothing more. Elsewhere, or with BERTH_COMPARE, each access is compared with the size of the memory.
  */
 #if UINTPTR_MAX > UINT32_MAX && !defined(BERTH_COMPARE)
 #define WASM_RT_MEMCHECK_SIGNAL_HANDLER 1

@@ -60,7 +60,10 @@ static void test_batches(struct berth_core *core)
     CHECK(berth_pool_drop(&pool) == 0);
 }
 
-/* A batch makes the buffer and the memory grow: what was derived before shows old bytes, but the functions derive it anew. */
+/*
+ * A batch makes the buffer and the memory grow: what was derived before shows old bytes, but the functions derive it
+ * anew.
+ */
 static void test_growth(void)
 {
     enum { COUNT = 1 << 18 };

@@ -1,6 +1,7 @@
 /**
- * Reads from the API server the owners of the retained addresses of a pod of this node: the machine behind the pod, and the IPAMClaims that the pod's
- * networks refer to. host/ipam/retention.ts finds the owners that the pod itself shows.
+ * Reads from the API server the owners of the retained addresses of a pod of this node: the machine behind the pod,
+ * and the IPAMClaims that the pod's networks refer to. host/ipam/retention.ts finds the owners that the pod itself
+ * shows.
  */
 
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -32,7 +33,10 @@ interface AddressOwnerDeps {
 interface AddressOwnerQuery {
   readonly pod: Pod;
   readonly annotations: PodAnnotations;
-  /** The NIC whose addresses are requested, with the NICs that are claimed with it. Undefined: none, and no claim is read. */
+  /**
+   * The NIC whose addresses are requested, with the NICs that are claimed with it. undefined: no NIC; no IPAMClaim is
+   * read.
+   */
   readonly ifName: string | undefined;
 }
 
@@ -92,8 +96,9 @@ async function readOwner(api: KubeApi, path: string, signal: AbortSignal): Promi
 }
 
 /**
- * Takes the address from the member's earlier pod on this node, and off its NIC; returns the row as Cooling. Rejects with CniError 11 when that pod,
- * read by its own namespace and name, is alive, and when its NIC still has the address.
+ * Takes the address from the member's earlier pod on this node, and off its NIC; returns the row as Cooling. Rejects
+ * with CniError 11 when that pod, read by its own namespace and name, is alive, and when its NIC still has the
+ * address.
  */
 export async function evictPredecessor(
   { registry, isPodGone, endOrphan }: EvictDeps,
@@ -101,7 +106,8 @@ export async function evictPredecessor(
   { namespace, pod }: Pick<Allocation, "namespace" | "pod">,
 ): Promise<Allocation | undefined> {
   const isSameName = former.namespace === namespace && former.pod === pod;
-  // Of two pods of one name the live one, which makes the request, is the later one. Addresses claimed ahead for the earlier one are on no NIC.
+  // Of two pods of one name the live one, which makes the request, is the later one. Addresses claimed ahead for the
+  // earlier one are on no NIC.
   if (isSameName && former.containerId === "") return registry.collect(former);
   const cooling = await endOrphan(former);
   if (cooling !== undefined) return cooling;

@@ -1,6 +1,6 @@
 /**
- * The cluster mode: resources from the API server's watches, addresses as objects there and in this node's journal. It is everything of an agent but
- * socket, spool and plugins, so that tests run many nodes in one process.
+ * The cluster mode: resources from the API server's watches, addresses as objects there and in this node's journal.
+ * It is everything of an agent but socket, spool and plugins, so that tests run many nodes in one process.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { PoolSpace } from "../../core/pool-space.ts";
@@ -49,7 +49,7 @@ import { ClusterResources, openLiveObjects } from "./resources.ts";
 /** The backend's own connection to the API server. */
 interface ClusterConnection {
   readonly server: string;
-  /** What is wrong with the credentials now, sentences. */
+  /** Current problems of the credentials: sentences. */
   readonly problems: readonly string[];
   readonly client: KubeClient;
   close(): Promise<void>;
@@ -57,17 +57,17 @@ interface ClusterConnection {
 
 export interface ClusterBackendOptions extends BackendOptions {
   readonly api: KubeApi;
-  /** Closed with the backend. Absent: `api` belongs to the caller. */
+  /** Closed with the backend. Default: `api` belongs to the caller. */
   readonly connection?: ClusterConnection | undefined;
-  /** Absent: the product's, on a thread of its own. */
+  /** Default: the product's, on a thread of its own. */
   readonly openJournal?: KubernetesRegistryOptions["openJournal"];
-  /** Absent: the kernel's. */
+  /** Default: the kernel's. */
   readonly links?: DetectionLinks | undefined;
-  /** Absent: the kernel's. */
+  /** Default: the kernel's. */
   readonly nics?: NicAccess | undefined;
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
-  /** Name of the controllers' Lease there. Absent: {@link CONTROLLER_LEASE}. */
+  /** Name of the controllers' Lease there. Default: {@link CONTROLLER_LEASE}. */
   readonly controllerLease?: string | undefined;
   /** From 0 to 1: spreads pauses so that nodes do not coincide. */
   readonly random: () => number;

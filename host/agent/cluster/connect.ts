@@ -1,6 +1,6 @@
 /**
- * The cluster mode of an agent that runs alone in its process: credentials, and a connection of its own. Loaded only in a cluster: the libraries
- * behind it are large.
+ * The cluster mode of an agent that runs alone in its process: credentials, and a connection of its own. Loaded only
+ * in a cluster: the libraries behind it are large.
  */
 import { ConfigError } from "../../config/config-error.ts";
 import { type KubeClient, openKubeClient } from "../../kubernetes/client.ts";
@@ -12,10 +12,13 @@ import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { BackendOptions } from "../backend.ts";
 import { type ClusterBackend, openClusterBackend } from "./backend.ts";
 
-/** How often the files of the credentials are checked: milliseconds. Changed credentials are tried with one call. */
+/**
+ * Interval at which the files of the credentials are checked: milliseconds. Changed credentials are tried with one
+ * call.
+ */
 const CREDENTIALS_CHECK_MS = 2_000;
 
-/** How to reach the API server. */
+/** The means of reaching the API server. */
 export interface ClusterAccess {
   /** A file; absent: the service account of the pod that this process runs in. */
   readonly kubeconfig?: string | undefined;
@@ -77,7 +80,10 @@ class Connection {
   }
 }
 
-/** Watches stay open when a token is refused, so that an agent without calls would not notice wrong credentials for minutes. */
+/**
+ * Watches stay open when a token is refused, so that an agent without calls would not notice wrong credentials for
+ * minutes.
+ */
 async function checkCredentials(credentials: Credentials, api: KubeClient, log: Log): Promise<PeriodicWorker> {
   let accepted = await credentials.current();
   return new PeriodicWorker({

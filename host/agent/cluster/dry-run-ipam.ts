@@ -1,4 +1,7 @@
-/** What the cluster adds to a dry run of the ADD: it reads what the ADD reads, and its writes end in a copy of the registry. */
+/**
+ * The cluster's part of a dry run of the ADD: it reads the same objects as the ADD, and its writes end in a copy of
+ * the registry.
+ */
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Claim } from "../../registry/registry.ts";

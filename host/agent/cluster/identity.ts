@@ -1,6 +1,6 @@
 /**
- * Finds the pod of a runtime's request. The watch is a cache: its pod counts only if the UID is that of the request; otherwise the API server is asked
- * (static-pods, leak).
+ * Finds the pod of a runtime's request. The watch is a cache: its pod counts only if the UID is that of the request;
+ * otherwise the API server is asked (static-pods, leak).
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
@@ -29,7 +29,10 @@ interface IdentityDeps {
 export interface ClusterIdentifier extends Identifier {
   /** Looks the owner of generated pools up anew for its next pod: it got no pool. */
   forget(application: PoolOwner): void;
-  /** Returns the identity of a watched pod whose ADD for the NIC is still to come; only the owners of its pools and addresses are looked up. */
+  /**
+   * Returns the identity of a watched pod whose ADD for the NIC is still to come; only the owners of its pools and
+   * addresses are looked up.
+   */
   ofPod(pod: Pod, ifName: string, signal: AbortSignal): Promise<PodIdentity>;
 }
 
@@ -88,11 +91,13 @@ interface IdentityOptions {
   /** As the runtime gives it; absent: as the kubelet will give it. */
   readonly owner?: string | undefined;
   readonly home?: Namespace | undefined;
-  /** The NIC whose addresses are requested. Undefined: none. */
+  /** The NIC whose addresses are requested; undefined if there is none. */
   readonly ifName?: string | undefined;
 }
 
-/** Without what keeps its addresses, and what it belongs to. Throws ConfigError when an annotation of the pod is wrong. */
+/**
+ * Without what keeps its addresses, and what it belongs to. Throws ConfigError when an annotation of the pod is wrong.
+ */
 export function identityOfPod(
   pod: Pod,
   rules: AnnotationRules,
@@ -121,7 +126,10 @@ function requireNamed({ args }: AttachRequest): Named {
   );
 }
 
-/** Undefined for a static pod without its mirror. Throws CniError 103 when the API server has no such pod, or another one of its name. */
+/**
+ * Undefined for a static pod without its mirror. Throws CniError 103 when the API server has no such pod, or another
+ * one of its name.
+ */
 async function findPod(deps: IdentityDeps, named: Named, signal: AbortSignal): Promise<Pod | undefined> {
   const cached = deps.snapshot().pods.get(`${named.namespace}/${named.name}`);
   if (cached !== undefined && isMeant(cached, named)) return cached;
@@ -141,7 +149,10 @@ function isMeant(pod: Pod, { uid }: Named): boolean {
   return uid !== undefined && (pod.uid === uid || mirroredHashOf(pod) === uid);
 }
 
-/** Returns the pod as the API server has it now; undefined if there is none. Rejects with CniError 11 when it does not answer in time. */
+/**
+ * Returns the pod as the API server has it now; undefined if there is none. Rejects with CniError 11 when it does not
+ * answer in time.
+ */
 export async function readPod(api: KubeApi, of: Omit<Named, "uid">, signal?: AbortSignal): Promise<Pod | undefined> {
   const { namespace, name } = of;
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
@@ -181,7 +192,10 @@ async function read<T>(
   }
 }
 
-/** A static pod without its mirror (static-pods): only its name is known, so namespace defaults and lower rules of selection apply. */
+/**
+ * A static pod without its mirror (static-pods): only its name is known, so namespace defaults and lower rules of
+ * selection apply.
+ */
 function staticPod(
   { namespace, name, uid }: Named,
   { netConf, containerId }: AttachRequest,
@@ -193,7 +207,9 @@ function staticPod(
   return { owner: uid ?? containerId, namespace, name, subject };
 }
 
-/** Its addresses are collected as soon as it is finished. The mirror of a static pod says nothing about its next run. */
+/**
+ * Its addresses are collected as soon as it is finished. The mirror of a static pod says nothing about its next run.
+ */
 function requireUnfinished(pod: Pod, { namespace, name, uid }: Named): void {
   if (!pod.isFinished || (uid !== undefined && uid === mirroredHashOf(pod))) return;
   const text = `Pod ${namespace}/${name} is finished (phase ${pod.phase}): it will not run again, so it gets no address`;

@@ -1,5 +1,6 @@
 /**
- * What the cluster adds to the ADD: addresses of other nodes and of earlier pods, generated pools, prefetched addresses, events of refused pods.
+ * The cluster's part of the ADD: addresses of other nodes and of earlier pods, generated pools, prefetched addresses,
+ * events of refused pods.
  */
 
 import { ErrorCode } from "../../cni/error.ts";
@@ -119,7 +120,7 @@ function refusalEvent({ namespace, name, owner }: PodIdentity, error: unknown): 
 
 interface SubnetQuestion {
   readonly name: string;
-  /** Of the workload that names it. */
+  /** Namespace of the workload that names it. */
   readonly namespace: string;
   readonly labels: Labels;
 }

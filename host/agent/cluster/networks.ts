@@ -1,6 +1,7 @@
 /**
- * The NICs that a pod announces, and the network behind each (Kubernetes Network Custom Resource Definition De-facto Standard, sections 4 and 5): the
- * definitions in the node's CNI directory, and the NetworkAttachmentDefinitions of the watch.
+ * The NICs that a pod announces, and the network behind each (Kubernetes Network Custom Resource Definition De-facto
+ * Standard, sections 4 and 5): the definitions in the node's CNI directory, and the NetworkAttachmentDefinitions of
+ * the watch.
  */
 import { basename } from "node:path";
 import type { PodAnnotations } from "../../config/annotations.ts";
@@ -29,7 +30,7 @@ interface Network {
 }
 
 interface DefinitionSources {
-  /** Of the node's CNI directory. */
+  /** Networks of the node's CNI directory. */
   readonly node: Pick<Definitions, "networks" | "settingsOf" | "problems">;
   /** By `namespace/name`. */
   readonly attachments: () => ReadonlyMap<string, NetworkAttachmentDefinition>;
@@ -39,7 +40,7 @@ interface DefinitionSources {
 /** Multus, which calls the plugins of other networks in its place, under the names it is installed by. */
 const META_PLUGIN = /^multus(?:-shim|-cni)?$/;
 
-/** Where Multus looks for networks that name no namespace, unless its configuration says otherwise. */
+/** Namespace in which Multus looks for networks that name none, unless its configuration says otherwise. */
 const META_NAMESPACE = "kube-system";
 
 export class ClusterDefinitions implements NicSettings {
@@ -64,7 +65,7 @@ export class ClusterDefinitions implements NicSettings {
     return typeof clusterNetwork === "string" ? this.#findDelegate(clusterNetwork) : undefined;
   }
 
-  /** Where a `v1.multus-cni.io/default-network` without a namespace is looked for. */
+  /** Returns the namespace in which a `v1.multus-cni.io/default-network` without one is looked for. */
   get metaNamespace(): string {
     const meta = this.#sources.node.networks[0]?.plugins[0]?.entry;
     return typeof meta?.multusNamespace === "string" ? meta.multusNamespace : META_NAMESPACE;
@@ -158,7 +159,7 @@ function tryOr<T>(otherwise: T, attempt: () => T): T {
 interface NicPlan extends AnnouncedNic {
   /** `namespace/name` of the NetworkAttachmentDefinition; undefined for a definition of the node. */
   readonly attachment: string | undefined;
-  /** Of the network's definition; empty if no definition is known. */
+  /** Plugins of the network's definition; empty if no definition is known. */
   readonly plugins: readonly PlacedEntry[];
 }
 

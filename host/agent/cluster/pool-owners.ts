@@ -1,6 +1,6 @@
 /**
- * Finds the workload that owns the generated pools of a pod: its controller, or the controller of that, as far as one lookup shows (docs/subnets.md,
- * "Whose pool it is"). Lookups of ReplicaSets and Jobs are cached.
+ * Finds the workload that owns the generated pools of a pod: its controller, or the controller of that, as far as one
+ * lookup shows (docs/subnets.md, "Whose pool it is"). Lookups of ReplicaSets and Jobs are cached.
  */
 import * as z from "zod";
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -44,7 +44,10 @@ export class PoolOwners {
     this.#deps = deps;
   }
 
-  /** Returns undefined for a pod that names no Subnets. Rejects with CniError 11 when the API server does not answer in time. */
+  /**
+   * Returns undefined for a pod that names no Subnets. Rejects with CniError 11 when the API server does not answer
+   * in time.
+   */
   async find(pod: Pod, { subnet, subnets }: PodAnnotations, signal: AbortSignal): Promise<Belonging | undefined> {
     if (subnet === undefined && subnets === undefined) return undefined;
     const { namespace, name: podName } = pod;
@@ -59,7 +62,10 @@ export class PoolOwners {
     return { kind: "application", application: { apiVersion, kind, namespace, name, uid } };
   }
 
-  /** Forgets the lookups that led to the workload: it got no pool, and a ReplicaSet may have been adopted by another one since. */
+  /**
+   * Forgets the lookups that led to the workload: it got no pool, and a ReplicaSet may have been adopted by another
+   * one since.
+   */
   forget({ uid }: Pick<PoolOwner, "uid">): void {
     for (const [owner, { top }] of this.#lookups) if (top === uid) this.#lookups.delete(owner);
   }

@@ -1,6 +1,7 @@
 /**
- * The resources of the cluster backend: the state of the watches as one snapshot. Settings are composed anew when they change, and of the pools those that
- * have changed, because a large cluster has ten thousand; pods and namespaces are the watches' own maps.
+ * The resources of the cluster backend: the state of the watches as one snapshot. Settings are composed anew when
+ * they change, and of the pools those that have changed, because a large cluster has ten thousand; pods and
+ * namespaces are the watches' own maps.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Labels } from "../../config/label-selector.ts";
@@ -22,7 +23,10 @@ import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request
 import { type AnyWatch, openWatches, type Watches, type WatchesOptions } from "./watches.ts";
 
 interface ClusterResourcesOptions extends Omit<WatchesOptions, "onPool" | "onSetting"> {
-  /** A new snapshot, and the names of the pools in which it differs; not called for pods and namespaces, whose maps change by themselves. */
+  /**
+   * A new snapshot, and the names of the pools in which it differs; not called for pods and namespaces, whose maps
+   * change by themselves.
+   */
   readonly onChange: (snapshot: Snapshot, changed: ReadonlySet<string>) => void;
 }
 
@@ -91,7 +95,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     return this.#watches.pods.isSynced && this.#watches.pods.problems.length === 0;
   }
 
-  /** How often this node's pods or its Node object were listed anew. */
+  /** Number of times that this node's pods or its Node object were listed anew. */
   get relists(): number {
     const { pods, node } = this.#watches;
     return [pods, node].reduce((sum, { stats }) => sum + Math.max(0, stats.lists - 1), 0);
@@ -120,7 +124,8 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   }
 
   /**
-   * The wait of an ADD. Rejects with CniError 50 after SYNC_WAIT_MS, and with the signal's reason. `whyNot`: what it waits for besides the lists, a clause.
+   * The wait of an ADD. Rejects with CniError 50 after SYNC_WAIT_MS, and with the signal's reason. `whyNot`: what it
+   * waits for besides the lists, a clause.
    */
   async within(
     signal: AbortSignal,
@@ -149,8 +154,8 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   }
 
   /**
-   * Waits until pools or settings have changed, or an address has become free, since {@link changeCount} was `since`. False when nothing came within so
-   * many milliseconds.
+   * Waits until pools or settings have changed, or an address has become free, since {@link changeCount} was `since`.
+   * False when nothing came within so many milliseconds.
    */
   async changed(signal: AbortSignal, { since, withinMs }: { since: number; withinMs: number }): Promise<boolean> {
     this.flush();
@@ -175,7 +180,10 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     await Promise.all(this.#all.map((reflector) => reflector.close()));
   }
 
-  /** A reserved address or a setting that was never decoded might forbid an allocation. Invalid pools are left out instead. */
+  /**
+   * A reserved address or a setting that was never decoded might forbid an allocation. Invalid pools are left out
+   * instead.
+   */
   #isComplete(): boolean {
     const { reserved, coordinators, vendorConf } = this.#watches;
     const others: readonly AnyWatch[] = [reserved, vendorConf];
@@ -236,7 +244,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   }
 }
 
-/** How long `berthctl explain pool` tries to read each object: milliseconds. */
+/** Time for which `berthctl explain pool` tries to read each object: milliseconds. */
 const EXPLAIN_PATIENCE_MS = 2_000;
 
 /** For explanations; it never waits long. */

@@ -26,7 +26,7 @@ export interface WatchesOptions {
   readonly api: KubeApi;
   /** This node's name. */
   readonly node: string;
-  /** Of the ConfigMap vendor-conf. */
+  /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   readonly log: Log;
   readonly random: () => number;
@@ -37,7 +37,7 @@ export interface WatchesOptions {
   /** An ADD somewhere was refused for want of this pool's addresses (cooling-visibility). */
   readonly onWanted: (pool: string) => void;
   readonly onPod: (change: Change<Pod>) => void;
-  /** Of this node's own object. */
+  /** Called with changes of this node's own object. */
   readonly onNode: (change: Change<Node>) => void;
 }
 
@@ -46,7 +46,10 @@ type WatchedPool = (
   | { readonly kind: "pool"; readonly pool: IpPool }
   | { readonly kind: "bad"; readonly name: string; readonly reason: string }
 ) & {
-  /** UID, generation and shortfall: a change of it concerns every pod that needs the pool's addresses. Undefined if unknown. */
+  /**
+   * UID, generation and shortfall: a change of it concerns every pod that needs the pool's addresses. Undefined if
+   * unknown.
+   */
   readonly revision: string | undefined;
   /** When an ADD was last refused for want of its addresses, as the API server has it. */
   readonly wanted: string | undefined;

@@ -41,8 +41,8 @@ function withMac(result: CniResult, ifName: string, mac: Mac | undefined): CniRe
 }
 
 /**
- * Announces the NIC's addresses without delaying the answer: neighbours may have cached another MAC, since the pod was on another node or
- * its MAC prefix is new. Addresses that the kernel is still probing are left to the kernel.
+ * Announces the NIC's addresses without delaying the answer: neighbours may have cached another MAC, since the pod
+ * was on another node or its MAC prefix is new. Addresses that the kernel is still probing are left to the kernel.
  */
 function announceAddresses(
   { deps, log, announceLater }: AttachContext,

@@ -1,6 +1,6 @@
 /**
- * What the coordinator decided for the attachments of this node, for `berthctl explain` and for their DELs, and their requests, for `berthctl check`. Lost
- * when the agent restarts; the rest is in the kernel.
+ * The coordinator's decisions for the attachments of this node, for `berthctl explain` and for their DELs, and their
+ * requests, for `berthctl check`. Lost when the agent restarts; the rest is in the kernel.
  */
 import type { AttachRequest } from "../../cni/request.ts";
 import type { Attachment } from "../../registry/registry.ts";

@@ -1,6 +1,7 @@
 /**
- * What the DEL of a pod's only NIC leaves in its namespace, deleted there: rules, routes and the nf_tables table of the reply path.
- * It goes with the namespace, which a runtime deletes right after the DEL; only a namespace that stays is cleaned.
+ * Deletes from a pod's namespace the state that the DEL of its only NIC leaves there: rules, routes and the nf_tables
+ * table of the reply path. It goes with the namespace, which a runtime deletes right after the DEL; only a namespace
+ * that stays is cleaned.
  * Effects: changes the pod's namespace.
  */
 import type { IfName } from "../../cni/names.ts";
@@ -35,8 +36,8 @@ export function openPod(netns: string | undefined): OpenNamespace | undefined {
 }
 
 /**
- * Returns whether the kernel refused. In a pod this is caused by the pod's own changes to its namespace, which must not block its
- * deletion.
+ * Returns whether the kernel refused. In a pod this is caused by the pod's own changes to its namespace, which must
+ * not block its deletion.
  */
 export const isOfKernel = (error: unknown): boolean => error instanceof NetlinkError || error instanceof SysctlError;
 
@@ -83,7 +84,9 @@ export function isSameNetns(one: NetnsIdentity, { device, inode }: NetnsIdentity
   return one.device === device && one.inode === inode;
 }
 
-/** Links that the kernel adds to every namespace when their module is loaded (net.core.fb_tunnels_only_for_init_net). */
+/**
+ * Links that the kernel adds to every namespace when their module is loaded (net.core.fb_tunnels_only_for_init_net).
+ */
 const FALLBACK_TUNNELS = "tunl0 gre0 gretap0 erspan0 ip_vti0 sit0 ip6tnl0 ip6gre0 ip6_vti0".split(" ");
 
 /** Returns whether a link of this name in a pod is none of its NICs. */
@@ -92,8 +95,8 @@ export function isNoNic(name: string): boolean {
 }
 
 /**
- * Returns the pod that the namespace at `path` is of, "gone" if there is no such namespace, or "in use" if it has links besides the
- * NIC and its pair: other NICs need their routes and rules to be right when the DEL is answered.
+ * Returns the pod that the namespace at `path` is of, "gone" if there is no such namespace, or "in use" if it has
+ * links besides the NIC and its pair: other NICs need their routes and rules to be right when the DEL is answered.
  */
 export function findDetachedPod(path: string | undefined, ifName: IfName): DetachedPod | "gone" | "in use" {
   if (path === undefined) return "gone";
@@ -108,8 +111,9 @@ export function findDetachedPod(path: string | undefined, ifName: IfName): Detac
 }
 
 /**
- * Cleans the pod's namespace if it is still there and has the other end of the pair. Returns the open namespace. Closing it occupies a
- * thread of the pool until the kernel has freed a deleted table, a dozen milliseconds after this returns.
+ * Cleans the pod's namespace if it is still there and has the other end of the pair. Returns the open namespace.
+ * Closing it occupies a thread of the pool until the kernel has freed a deleted table, a dozen milliseconds after
+ * this returns.
  */
 export async function cleanPod(
   host: NamespaceSource,

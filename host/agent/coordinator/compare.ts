@@ -1,6 +1,6 @@
 /**
- * CHECK of `coordinator`, and repairs: what an attachment lacks of what its ADD left, reported or applied. A repair changes nothing in a
- * namespace that may be another pod's by now.
+ * CHECK of `coordinator`, and repairs: what an attachment lacks of what its ADD left, reported or applied. A repair
+ * changes nothing in a namespace that may be another pod's by now.
  * Effects: changes both namespaces, or the node's alone.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -23,9 +23,10 @@ import { addressesOf, requirePrevResult } from "./observe.ts";
 import { isRetired } from "./pair-remover.ts";
 
 /**
- * Restores on the node what the ADD left there, and returns the operations that did it. Nothing is restored in mode `disable`; if the NIC
- * is not there with its addresses, or they are no longer allocated: the attachment has ended; if the pair is gone: the node alone cannot
- * restore it. Throws CniError 106 if the attachment conflicts with what exists, ApplyError if the kernel refuses.
+ * Restores on the node what the ADD left there, and returns the operations that did it. Nothing is restored in mode
+ * `disable`; if the NIC is not there with its addresses, or they are no longer allocated: the attachment has ended;
+ * if the pair is gone: the node alone cannot restore it. Throws CniError 106 if the attachment conflicts with what
+ * exists, ApplyError if the kernel refuses.
  */
 export async function restoreNodeSide(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
   const { conf, deps } = context;
@@ -69,9 +70,9 @@ function findMissing(
   return ips.find((ip) => !own.some(({ prefix }) => equalIp(prefix.ip, ip)));
 }
 
-/** How an attachment differs from what its ADD left. */
+/** The differences between an attachment and the state that its ADD left. */
 export interface Comparison {
-  /** What would restore it. */
+  /** The operations that would restore it. */
   readonly operations: readonly Operation[];
   /** A setting of the node that no operation may change. */
   readonly override?: Override | undefined;
@@ -99,8 +100,9 @@ async function decideAnew(
 }
 
 /**
- * Applies what {@link compareAttachment} would return, and returns it. Nothing is changed in a namespace whose interface lacks an address of the attachment:
- * another pod may have the path by now. Rejects as it does, with ApplyError if the kernel refuses, and with CniError 106 for such a namespace.
+ * Applies what {@link compareAttachment} would return, and returns it. Nothing is changed in a namespace whose
+ * interface lacks an address of the attachment: another pod may have the path by now. Rejects as it does, with
+ * ApplyError if the kernel refuses, and with CniError 106 for such a namespace.
  */
 export async function repairAttachment(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
   const { conf, deps, log } = context;
@@ -135,7 +137,10 @@ function macOf({ netConf: { prevResult }, ifName }: AttachRequest): Mac | undefi
   return parseMac(nic?.mac ?? "");
 }
 
-/** Throws CniError 106 that lists the differences in the words of `ip`. A pod that a former release attached has no difference for that alone. */
+/**
+ * Throws CniError 106 that lists the differences in the words of `ip`. A pod that a former release attached has no
+ * difference for that alone.
+ */
 export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
   const decision = await decideAnew(context, request, macOf(request));
   if (decision === undefined) return;

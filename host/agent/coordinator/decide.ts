@@ -57,7 +57,9 @@ export interface Decision {
   readonly identity: { readonly namespace: string; readonly pod: string };
 }
 
-/** Returns the MAC address that the pod requests for the NIC, and in which words. Throws CniError 7 for a malformed one. */
+/**
+ * Returns the MAC address that the pod requests for the NIC, and in which words. Throws CniError 7 for a malformed one.
+ */
 function findRequestedMac(
   { deps }: AttachContext,
   request: AttachRequest,
@@ -75,8 +77,9 @@ function findRequestedMac(
 }
 
 /**
- * Returns the MAC address that podMACPrefix, or the pod's own request, demands for the NIC. A later plugin may have set another one: CHECK
- * demands the `reported` one of the chain's result; without it nothing, unless the coordinator has certainly set the present one.
+ * Returns the MAC address that podMACPrefix, or the pod's own request, demands for the NIC. A later plugin may have
+ * set another one: CHECK demands the `reported` one of the chain's result; without it nothing, unless the coordinator
+ * has certainly set the present one.
  */
 function demandMac(
   context: AttachContext,
@@ -108,7 +111,10 @@ interface MacQuestion {
   readonly reported: Mac | undefined;
 }
 
-/** Returns the changes that the request needs; undefined in mode `disable`. Synchronous, so that nothing changes between observing and applying. */
+/**
+ * Returns the changes that the request needs; undefined in mode `disable`. Synchronous, so that nothing changes
+ * between observing and applying.
+ */
 export function decide(
   context: AttachContext,
   request: AttachRequest,
@@ -171,16 +177,22 @@ export function decide(
   };
 }
 
-/** Returns the name of the pod's link that has this alternative name; the name itself if it is a link's own, or none's yet. */
+/**
+ * Returns the name of the pod's link that has this alternative name; the name itself if it is a link's own, or none's
+ * yet.
+ */
 function linkNameIn({ route }: OpenNamespace, { links }: NamespaceState, name: string): string {
   const isKnown = name === "" || links.some((link) => link.name === name);
   return isKnown ? name : (findLinkName(route, name) ?? name);
 }
 
-/** How long an ADD waits until the kernel has probed the NIC's IPv6 addresses: milliseconds. Most main plugins have done so. */
+/**
+ * Time for which an ADD waits until the kernel has probed the NIC's IPv6 addresses: milliseconds. Most main plugins
+ * have done so.
+ */
 const MAX_DUPLICATE_DETECTION_MS = 5_000;
 
-/** How often an ADD looks whether the kernel has probed the addresses: milliseconds. */
+/** Interval at which an ADD looks whether the kernel has probed the addresses: milliseconds. */
 const LOOK_MS = 20;
 
 function isProbing({ ifName, addresses, observed }: PlanInput): boolean {
@@ -192,7 +204,10 @@ function isProbing({ ifName, addresses, observed }: PlanInput): boolean {
   );
 }
 
-/** Decides once the kernel has probed the NIC's addresses, or takes too long: it refuses routes from an address that it is probing. */
+/**
+ * Decides once the kernel has probed the NIC's addresses, or takes too long: it refuses routes from an address that
+ * it is probing.
+ */
 export async function decideWhenProbed(
   signal: AbortSignal,
   ...situation: Parameters<typeof decide>
@@ -205,7 +220,10 @@ export async function decideWhenProbed(
   }
 }
 
-/** The default route moves when its NIC is attached. If no annotation announces that NIC, nothing else would report that it never came. */
+/**
+ * The default route moves when its NIC is attached. If no annotation announces that NIC, nothing else would report
+ * that it never came.
+ */
 function warnAboutAbsentNic({ defaultNic, conf, observed }: PlanInput, subject: PodIdentity["subject"]): string[] {
   const known = [
     ...observed.pod.links.map(({ name }) => name),
@@ -218,7 +236,7 @@ function warnAboutAbsentNic({ defaultNic, conf, observed }: PlanInput, subject: 
   ];
 }
 
-/** What is known of the pod and its NICs before anything is decided. */
+/** Facts about the pod and its NICs that are read before anything is decided. */
 interface RegistryFacts {
   readonly pod: PodIdentity;
   readonly isFirstNicBerth: boolean;
@@ -235,7 +253,7 @@ export function findPlugins(
   return pluginsOfNic(definitions, { ifName, network, pod: subject });
 }
 
-/** What the registry has bound to one NIC of the pod. */
+/** The registry's addresses of one NIC of the pod. */
 interface BoundNic {
   readonly ifName: string;
   readonly rows: readonly Allocation[];
@@ -246,7 +264,10 @@ async function findBound({ registry }: Pick<CoordinatorDeps, "registry">, nic: A
   return { ifName: nic.ifName, rows: found.filter(({ state }) => state === "Bound") };
 }
 
-/** Returns the pod, and what Berth allocated to the NIC. CHECK passes no signal: it does not ask the API server, and does not fail for what the watch does not know of the pod. */
+/**
+ * Returns the pod, and what Berth allocated to the NIC. CHECK passes no signal: it does not ask the API server, and
+ * does not fail for what the watch does not know of the pod.
+ */
 export function readOwnFacts(
   { deps }: AttachContext,
   request: AttachRequest,

@@ -1,6 +1,6 @@
 /**
- * DEL and GC of `coordinator`: deletes what an attachment has left in its pod and on the node, however little is still known of
- * it.
+ * DEL and GC of `coordinator`: deletes what an attachment has left in its pod and on the node, however little is
+ * still known of it.
  * Effects: changes both namespaces.
  */
 import type { DetachRequest, NodeRequest } from "../../cni/request.ts";
@@ -34,7 +34,10 @@ export interface DetachInput extends Attachment, Pick<DetachRequest, "netns"> {
   readonly netConf: Pick<DetachRequest["netConf"], "name" | "prevResult">;
 }
 
-/** Returns the attachment's addresses, from the result and the registry, without those that another attachment has by now. */
+/**
+ * Returns the attachment's addresses, from the result and the registry, without those that another attachment has by
+ * now.
+ */
 async function findAddresses({ registry }: CoordinatorDeps, request: DetachInput): Promise<Ip[]> {
   const { containerId, ifName, netConf } = request;
   const recorded = await registry.findAttachment({ containerId, ifName });
@@ -51,8 +54,8 @@ async function findAddresses({ registry }: CoordinatorDeps, request: DetachInput
 }
 
 /**
- * Returns whether the namespace still is the attachment's: paths are reused. It has the attachment's pair, or else its addresses,
- * or rules for them if the link was deleted.
+ * Returns whether the namespace still is the attachment's: paths are reused. It has the attachment's pair, or else
+ * its addresses, or rules for them if the link was deleted.
  */
 function isOfAttachment(pod: NamespaceState, pair: Veth, ifName: string, ips: readonly Ip[]): boolean {
   const end = pod.links.find(({ name }) => name === POD_VETH);
@@ -83,8 +86,9 @@ async function applyTolerantly(
 }
 
 /**
- * Retires the pair of a pod's only NIC: everything of it on the node lies on the pair, and the pod's namespace is cleaned later if
- * it stays. Returns the pair's deletion; undefined if there is no pair, or more to do. Throws ApplyError.
+ * Retires the pair of a pod's only NIC: everything of it on the node lies on the pair, and the pod's namespace is
+ * cleaned later if it stays. Returns the pair's deletion; undefined if there is no pair, or more to do. Throws
+ * ApplyError.
  */
 async function retirePair(
   { host, remover, faults }: CoordinatorDeps,
@@ -142,8 +146,8 @@ async function removeAll(
 }
 
 /**
- * Gives the NIC its former MAC back, or the node's links theirs if the NIC has left the pod already. A refusal of the kernel is logged: the record stays
- * on the NIC, for the next DEL or GC. Returns what was done in the pod.
+ * Gives the NIC its former MAC back, or the node's links theirs if the NIC has left the pod already. A refusal of the
+ * kernel is logged: the record stays on the NIC, for the next DEL or GC. Returns what was done in the pod.
  */
 async function returnMac(
   { host, faults }: CoordinatorDeps,
@@ -170,8 +174,8 @@ async function returnMac(
 }
 
 /**
- * Succeeds once nothing of the attachment is in use on the node. The pair of a pod's only NIC is down then, and deleted soon; with
- * `nics`, the NIC is gone.
+ * Succeeds once nothing of the attachment is in use on the node. The pair of a pod's only NIC is down then, and
+ * deleted soon; with `nics`, the NIC is gone.
  */
 export async function detach(
   deps: CoordinatorDeps,
@@ -197,7 +201,10 @@ export async function detach(
   }
 }
 
-/** Deletes the pairs of this network's containers that the runtime does not know, and gives NICs that are back their former MACs. Returns the pairs' names. */
+/**
+ * Deletes the pairs of this network's containers that the runtime does not know, and gives NICs that are back their
+ * former MACs. Returns the pairs' names.
+ */
 export async function collect({ host, remover, faults }: CoordinatorDeps, { netConf }: NodeRequest): Promise<string[]> {
   const { validAttachments } = netConf;
   if (validAttachments === undefined) return [];

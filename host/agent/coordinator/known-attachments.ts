@@ -1,4 +1,4 @@
-/** What this node has set up for its pods, also for those that an earlier agent served. */
+/** The node's state of the attachments of its pods, including those that an earlier agent served. */
 import { type AttachRequest, IFACER_TYPES } from "../../cni/request.ts";
 import type { PlacedEntry } from "../../config/network-definition.ts";
 import { listRows } from "../../registry/list-rows.ts";

@@ -1,5 +1,6 @@
 /**
- * The late stage of detection, on a NIC that already has its addresses, and the detection of its gateways (docs/detection.md).
+ * The late stage of detection, on a NIC that already has its addresses, and the detection of its gateways
+ * (docs/detection.md).
  * Effects: frames on the NIC; on a conflict the address is removed from the NIC and quarantined.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -28,7 +29,10 @@ import { addressesOf } from "./observe.ts";
 export interface LateDetectionDeps {
   readonly registry: Pick<Registry, "findAttachment" | "undo">;
   readonly prober: Pick<QuarantineProber, "conflict">;
-  /** What Berth has just answered for the NIC, addresses that the early stage has probed, and those that two pods share while a machine migrates. */
+  /**
+   * Berth's last answers for the NIC, addresses that the early stage has probed, and those that two pods share while
+   * a machine migrates.
+   */
   readonly answered: Pick<AnsweredAttachments, "has" | "isShared" | "takeAnswer" | "macOf">;
 }
 
@@ -48,8 +52,9 @@ function findProbeLink(pod: OpenNamespace, ifName: string): ProbeLink | undefine
 }
 
 /**
- * Returns the MAC addresses of all links in the pod. By default Linux answers ARP for every address of a namespace on each of its links
- * (`arp_ignore` 0, networking/ip-sysctl.rst), so another NIC of the pod on the same segment answers too.
+ * Returns the MAC addresses of all links in the pod. By default Linux answers ARP for every address of a namespace on
+ * each of its links (`arp_ignore` 0, networking/ip-sysctl.rst), so another NIC of the pod on the same segment answers
+ * too.
  */
 function macsInPod(pod: OpenNamespace): ReadonlySet<Mac> {
   const macs = listLinks(pod.route).map((message) => linkOf(message)?.mac);
@@ -68,8 +73,8 @@ function removeAddress(pod: OpenNamespace, link: ProbeLink, ip: Ip): void {
 }
 
 /**
- * Returns an address for which the kernel's own duplicate address detection has failed (RFC 4862 §5.4.5): the other owner may be silent
- * by now. The kernel does not report its MAC.
+ * Returns an address for which the kernel's own duplicate address detection has failed (RFC 4862 §5.4.5): the other
+ * owner may be silent by now. The kernel does not report its MAC.
  */
 function findDadFailure(pod: OpenNamespace, link: ProbeLink, ips: readonly Ip[]): Conflict | undefined {
   const failed = addressesOnNic(pod, link, ips).find(({ flags }) => (flags & IFA_F_DADFAILED) !== 0);
@@ -97,8 +102,8 @@ function unreachableGateways(
 }
 
 /**
- * Quarantines the address if Berth allocated it, and returns the error 104 that names the address, the MAC and the pool.
- * Rejects if the registry fails.
+ * Quarantines the address if Berth allocated it, and returns the error 104 that names the address, the MAC and the
+ * pool. Rejects if the registry fails.
  */
 async function addressConflict(
   { registry, prober }: LateDetectionDeps,
@@ -117,7 +122,8 @@ async function addressConflict(
     );
   }
   const action = await prober.conflict({ allocation, mac, parent: findParentName(link.netnsPath, ifName) });
-  // As after the early stage: an address that cools belongs to its owner, so the next attempt would get the same one again.
+  // As after the early stage: an address that cools belongs to its owner, so the next attempt would get the same one
+  // again.
   if (action === "proxyArp") await registry.undo([allocation]);
   return addressConflicts({ ip, pool: allocation.pool, mac, ifName, source: undefined, action: action });
 }
@@ -165,7 +171,8 @@ export async function detectOnNic(
       ...(unverified.length === 0 ? {} : { pendingConflict: conflict }),
       signal: either,
     });
-  // Answers to 0.0.0.0 do not reach an ipvlan, so its gateways are asked from its address, and only once that is known to be free.
+  // Answers to 0.0.0.0 do not reach an ipvlan, so its gateways are asked from its address, and only once that is
+  // known to be free.
   const gateways =
     probeLink === link ? probeGateways() : conflict.then((found) => (found ? NOT_PROBED : probeGateways()));
   gateways.catch(() => {}); // awaited below unless there is a conflict

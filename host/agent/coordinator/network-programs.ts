@@ -24,8 +24,9 @@ export function settingOf(program: string): string | undefined {
 }
 
 /**
- * Returns the name of the process that made the change; undefined if it is not known or this one: the kernel made it, the process has ended, or runs
- * where this one cannot see it. Of processes found by number only known programs count: the number may be another's by now.
+ * Returns the name of the process that made the change; undefined if it is not known or this one: the kernel made it,
+ * the process has ended, or runs where this one cannot see it. Of processes found by number only known programs
+ * count: the number may be another's by now.
  */
 export function nameProgram(change: NodeChange): string | undefined {
   if (change.kind === "ruleset")

@@ -1,6 +1,7 @@
 /**
- * Deletes the NIC of a detached pod in place of its main plugin. The kernel needs two dozen milliseconds for that, nearly all of it waiting after the link
- * is gone for everyone; a thread waits, while the plugin's DEL finds no NIC and is done.
+ * Deletes the NIC of a detached pod in place of its main plugin. The kernel needs two dozen milliseconds for that,
+ * nearly all of it waiting after the link is gone for everyone; a thread waits, while the plugin's DEL finds no NIC
+ * and is done.
  * Effects: deletes a link in the pod's namespace; a thread of libuv's pool until the kernel is done.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,13 +18,16 @@ import type { Log } from "../../lib/log.ts";
 import type { Veth } from "../../plan/operation.ts";
 import { type DetachedPod, isSameNetns } from "./clean-pod.ts";
 
-/** Most NICs that are deleted at once or wait for a thread of libuv's pool, which has eight. Further ones are left to their plugins. */
+/**
+ * Most NICs that are deleted at once or wait for a thread of libuv's pool, which has eight. Further ones are left to
+ * their plugins.
+ */
 export const MAX_NIC_DELETIONS = 16;
 
 /** They have no other end, and no existence outside of the namespace. */
 const KINDS = ["macvlan", "ipvlan"];
 
-/** How often to look whether the NIC is gone: milliseconds. */
+/** Interval at which to look whether the NIC is gone: milliseconds. */
 const LOOK_MS = 1;
 
 export class NicRemover {
@@ -69,8 +73,8 @@ export class NicRemover {
 }
 
 /**
- * Returns the index of the NIC; undefined if it is of another kind, or the namespace lacks the end of the pod's pair: the path may be another pod's
- * by now.
+ * Returns the index of the NIC; undefined if it is of another kind, or the namespace lacks the end of the pod's pair:
+ * the path may be another pod's by now.
  */
 function findNic(route: Conversation, ifName: string, end: Veth["pod"]): number | undefined {
   const links = findLinks(route, [end.name, ifName]).map(linkOf);

@@ -1,7 +1,8 @@
 /**
- * Restores what the node has for its pods when other software removes it: rule, routes, neighbours, the table of nf_tables,
- * settings of the pairs. Changes that the kernel reports start it, and the start of the agent; without changes it does nothing.
- * Against a program that removes the same again and again it backs off, and says whose setting to change.
+ * Restores what the node has for its pods when other software removes it: rule, routes, neighbours, the table of
+ * nf_tables, settings of the pairs. Changes that the kernel reports start it, and the start of the agent; without
+ * changes it does nothing. Against a program that removes the same again and again it backs off, and says whose
+ * setting to change.
  * Effects: reads and changes of the node's namespace, the log, an event, metrics.
  */
 import { setImmediate } from "node:timers/promises";
@@ -32,28 +33,34 @@ import type { NodeSide } from "./known-attachments.ts";
 import { nameProgram, settingOf } from "./network-programs.ts";
 import { isRetired } from "./pair-remover.ts";
 
-/** How long after the start of the agent the node is compared for the first time: milliseconds. Pods that start come first. */
+/** Time from the start of the agent to the first comparison of the node: milliseconds. Pods that start come first. */
 const FIRST_REPAIR_MS = 1_000;
 
-/** How long further changes are gathered before the node is repaired: milliseconds. A program that flushes makes many. */
+/**
+ * Time for which further changes are gathered before the node is repaired: milliseconds. A program that flushes makes
+ * many.
+ */
 const REPAIR_GATHER_MS = 200;
 
 /** Shortest time between two repairs: milliseconds. */
 const REPAIR_PAUSE_MS = 1_000;
 
-/** How many repairs of one episode come that soon; before each further one the pause doubles. */
+/** Number of repairs of one episode that come that soon; before each further one the pause doubles. */
 const SOON_REPAIRS = 8;
 
 /** Longest pause between two repairs: milliseconds. */
 const MAX_REPAIR_PAUSE_MS = 60_000;
 
-/** How long nothing is removed until the next removal is a new episode, with a log line of its own: milliseconds. */
+/**
+ * Time for which nothing is removed until the next removal is a new episode, with a log line of its own:
+ * milliseconds.
+ */
 const EPISODE_QUIET_MS = 60_000;
 
 /** Most operations that the log line of an episode shows. */
 const MAX_SHOWN_OPERATIONS = 16;
 
-/** What is to be compared. */
+/** The scope of a comparison. */
 interface Scope {
   /** Everything: what all pods share is affected, or nothing is known. */
   isAll: boolean;
@@ -77,7 +84,10 @@ interface Episode {
 interface Failure {
   /** A sentence. */
   readonly text: string;
-  /** By the kernel: something is missing. Otherwise the attachment conflicts with what exists, and may work all the same. */
+  /**
+   * By the kernel: something is missing. Otherwise the attachment conflicts with what exists, and may work all the
+   * same.
+   */
   readonly isRefused: boolean;
 }
 
@@ -88,7 +98,7 @@ function mayLeadToPod(link: Link, ways: Scope["ways"]): boolean {
 
 interface NodeRepairDeps {
   readonly host: Pick<NodeNamespace, "route" | "netfilter" | "mirror">;
-  /** What this node has set up; undefined while the settings of pods are not known. */
+  /** Returns this node's state of its attachments; undefined while the settings of pods are not known. */
   readonly known: () => Promise<NodeSide | undefined>;
   /** Restores an attachment on the node; returns what was missing. */
   readonly restore: (request: AttachRequest) => Promise<readonly Operation[]>;
@@ -108,7 +118,7 @@ export class NodeRepair {
   #scope: Scope = { ...nothing(), isAll: true };
   #programs = new Set<string>();
   #episode: Episode | undefined;
-  /** What could not be restored when it was last tried. */
+  /** The failures of the last attempt to restore the state. */
   #failures: readonly Failure[] = [];
   /** Runs in a row that left something to do. */
   #attempts = 0;
@@ -156,7 +166,7 @@ export class NodeRepair {
     this.#worker.wake();
   }
 
-  /** What could not be restored, or not yet, as sentences. */
+  /** State that could not be restored, or not yet: sentences. */
   get problems(): readonly string[] {
     const delayed = this.#describeDelay();
     return [
@@ -176,7 +186,7 @@ export class NodeRepair {
     await this.#worker.close();
   }
 
-  /** How long changes wait: longer with each repair of an episode. */
+  /** Time for which changes wait: longer with each repair of an episode. */
   get #pauseMs(): number {
     const { repairs } = this.#current() ?? { repairs: 0 };
     if (repairs === 0) return REPAIR_GATHER_MS;

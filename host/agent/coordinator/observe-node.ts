@@ -15,7 +15,7 @@ export interface ResolvedNeighbour {
   readonly link: number;
   readonly ip: Ip;
   readonly mac: Mac;
-  /** How long ago the neighbour last proved to have the MAC address; 0 if the entry is permanent. */
+  /** Time since the neighbour last proved to have the MAC address; 0 if the entry is permanent. */
   readonly confirmedAgoMs: number;
 }
 

@@ -34,8 +34,8 @@ export function addressesOf(result: CniResult, ifName: string): Ip[] {
 }
 
 /**
- * Returns the settings that plans set: those of a pair's end, which may have to be created, and of other links that carry the
- * traffic.
+ * Returns the settings that plans set: those of a pair's end, which may have to be created, and of other links that
+ * carry the traffic.
  */
 const settingKeysOf = (end: string, carriers: readonly string[]): SysctlKey[] => [
   ...["all", end, ...carriers].map((link) => `ipv4/conf/${link}/rp_filter`),
@@ -59,8 +59,8 @@ export function observePod(pod: NamespaceSource, ifName: string, first: string):
 }
 
 /**
- * Returns the addresses by which the node may know the pod: those that the main plugin reports, and those on the pod's links up
- * to the permitted number.
+ * Returns the addresses by which the node may know the pod: those that the main plugin reports, and those on the
+ * pod's links up to the permitted number.
  */
 export function knownAddresses(addresses: readonly Ip[], pod: NamespaceState): Ip[] {
   return uniqueIps([...addresses, ...globalAddresses(pod).slice(0, MAX_POD_ADDRESSES)]);
@@ -71,12 +71,12 @@ export function observeGateways({ mirror }: Pick<NodeNamespace, "mirror">): Ip[]
   return uniqueIps(mirror.read().gateways);
 }
 
-/** What is observed of the node for one pod. */
+/** The query for the node's state that concerns one pod. */
 interface HostQuery {
   readonly pair: Veth;
   /** Routing tables. */
   readonly tables: readonly number[];
-  /** Of the pod: of the routing tables only routes to these, and routes that are not Berth's. */
+  /** The pod's addresses: of the routing tables only routes to these, and routes that are not Berth's. */
   readonly addresses: readonly Ip[];
   readonly isUnderlay: boolean;
   /** Index of a link whose state is observed besides the pair's. */

@@ -1,7 +1,8 @@
 /**
- * Removes pairs of detached pods without making their DELs wait: a DEL sets the pair down, which deletes the routes over it, and
- * marks it by its group. Marked pairs are deleted several at a time, or have gone with their pods' namespaces by then. The mark is
- * in the kernel, with the path of the pod's namespace, so the next agent finds and finishes what this one leaves.
+ * Removes pairs of detached pods without making their DELs wait: a DEL sets the pair down, which deletes the routes
+ * over it, and marks it by its group. Marked pairs are deleted several at a time, or have gone with their pods'
+ * namespaces by then. The mark is in the kernel, with the path of the pod's namespace, so the next agent finds and
+ * finishes what this one leaves.
  * Effects: changes links of the host's namespace; a timer.
  */
 import { setImmediate } from "node:timers/promises";
@@ -20,14 +21,14 @@ import { SerialQueue } from "../../lib/serial.ts";
 import { cleanPod, type DetachedPod, isSameNetns } from "./clean-pod.ts";
 
 /**
- * How long the pair of a detached pod stays, down and without routes, before it is deleted: milliseconds. Usually the runtime
- * deletes the pod's namespace first, and the pair goes with it.
+ * Time for which the pair of a detached pod stays, down and without routes, before it is deleted: milliseconds.
+ * Usually the runtime deletes the pod's namespace first, and the pair goes with it.
  */
 export const RETIREMENT_MS = 500;
 
 /**
- * Most pairs that are deleted in one step. The kernel holds its lock on all links for 0.5 ms per pair, and all network set-up of
- * the node waits.
+ * Most pairs that are deleted in one step. The kernel holds its lock on all links for 0.5 ms per pair, and all
+ * network set-up of the node waits.
  */
 const REMOVAL_BATCH = 16;
 
@@ -114,9 +115,10 @@ export class PairRemover {
   }
 
   /**
-   * Takes the pair of a pod's only NIC down and leaves its deletion to later. The kernel drops all neighbours and routes over it.
-   * Waits only if too many pairs are retired. Returns whether that is all there is to do: not if the pair is gone, the next agent
-   * could not finish it, or an earlier DEL did not know the pod's namespace. Throws NetlinkError.
+   * Takes the pair of a pod's only NIC down and leaves its deletion to later. The kernel drops all neighbours and
+   * routes over it. Waits only if too many pairs are retired. Returns whether that is all there is to do: not if the
+   * pair is gone, the next agent could not finish it, or an earlier DEL did not know the pod's namespace. Throws
+   * NetlinkError.
    */
   async retire(index: number, owner: RetiredOwner & { readonly pod: DetachedPod | "gone" }): Promise<boolean> {
     const { containerId, pod } = owner;

@@ -15,13 +15,13 @@ import { LogPathError } from "../log/open-log-file.ts";
 /** Most log files of network definitions during an agent's life, besides the default. @limit */
 export const MAX_LOG_FILES = 16;
 
-/** How long lines of these files are gathered before they are written: milliseconds. `kill -9` loses them. */
+/** Time for which lines of these files are gathered before they are written: milliseconds. `kill -9` loses them. */
 const PLUGIN_LOG_DELAY_MS = 250;
 
 export interface PluginLogs {
   /**
-   * Returns the log for these options. Throws CniError 7 if the file must not be written. A full or broken disk is no error:
-   * lines are lost, and the agent's log reports it.
+   * Returns the log for these options. Throws CniError 7 if the file must not be written. A full or broken disk is no
+   * error: lines are lost, and the agent's log reports it.
    */
   for(logOptions: CoordinatorConf["logOptions"]): Log;
   /** Resolves when all lines are written. */
@@ -29,7 +29,7 @@ export interface PluginLogs {
 }
 
 interface PluginLogsOptions {
-  /** Where `/var/log/vendor/` of the definitions is on this machine; created if missing. */
+  /** Directory that stands for `/var/log/vendor/` of the definitions on this machine; created if missing. */
   readonly directory?: string;
   /** The agent's own log. */
   readonly log: Log;

@@ -54,13 +54,22 @@ interface CoordinatorPluginOptions extends CoordinatorDeps, Omit<LateDetectionDe
 type WithdrawnAttachment = Pick<Allocation, "containerId" | "ifName" | "netns" | "network">;
 
 interface CoordinatorPlugin extends Plugin, Disposable {
-  /** Does what a DEL does, and waits until the pair is gone: the pod may still run. A DEL that still comes finds nothing to do. */
+  /**
+   * Does what a DEL does, and waits until the pair is gone: the pod may still run. A DEL that still comes finds
+   * nothing to do.
+   */
   withdraw(attachment: WithdrawnAttachment, conf: CoordinatorConf): Promise<void>;
   /** Rejects as CHECK does. */
   compare(request: AttachRequest): Promise<Comparison>;
-  /** Restores on the node what the ADD left there, and returns what was missing. Rejects as CHECK does, and with ApplyError. */
+  /**
+   * Restores on the node what the ADD left there, and returns what was missing. Rejects as CHECK does, and with
+   * ApplyError.
+   */
   restoreNodeSide(request: AttachRequest): Promise<readonly Operation[]>;
-  /** Applies these operations and returns them; none if a DEL of the served attachment has come meanwhile. Rejects as {@link repairAttachment}. */
+  /**
+   * Applies these operations and returns them; none if a DEL of the served attachment has come meanwhile. Rejects as
+   * {@link repairAttachment}.
+   */
   repair(request: AttachRequest, isServed: boolean): Promise<readonly Operation[]>;
 }
 
@@ -76,7 +85,9 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
   const announcer = new Announcer();
   /** ADDs that may be probing. A DEL of the same attachment aborts them, so that nothing is created after it. */
   const running = new Map<string, AbortController>();
-  /** An ADD waits until a DEL of the same container has retired the pair, which it would otherwise mistake for its own. */
+  /**
+   * An ADD waits until a DEL of the same container has retired the pair, which it would otherwise mistake for its own.
+   */
   const queue = new KeyedSerialQueue();
   /** Serves a call of the runtime, which announcements give way to. */
   const serve = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -209,9 +220,12 @@ export interface OpenCoordinator {
   readonly compare: CoordinatorPlugin["compare"];
   readonly repair: CoordinatorPlugin["repair"];
   observeNode(): NodeState;
-  /** Returns the node's own addresses and the next hops of its routes; the same value while they are the same. Throws NetlinkError. */
+  /**
+   * Returns the node's own addresses and the next hops of its routes; the same value while they are the same. Throws
+   * NetlinkError.
+   */
   readonly readOccupied: () => readonly OccupiedIp[];
-  /** What the agent restores on the node when others remove it. */
+  /** Restores the node's state when other programs remove it. */
   readonly nodeRepair: Pick<NodeRepair, "problems" | "isCutOff">;
   /** Removes what was created for the attachment, as its DEL would. */
   withdraw(attachment: WithdrawnAttachment): Promise<void>;
@@ -230,17 +244,20 @@ interface OpenCoordinatorOptions
   readonly refused: Pick<RefusedAddresses, "add">;
   readonly nowMs: () => number;
   readonly metrics: CoordinatorMetrics;
-  /** Where `/var/log/vendor/` of network definitions is on this machine. */
+  /** Directory that stands for `/var/log/vendor/` of network definitions on this machine. */
   readonly logDirectory: string;
 }
 
 /** Most differences between mirror and kernel that a log line shows. */
 const MAX_SHOWN_DIFFERENCES = 16;
 
-/** How often the mirror of the node's network is compared with the kernel's state: milliseconds. */
+/** Interval at which the mirror of the node's network is compared with the kernel's state: milliseconds. */
 const MIRROR_COMPARISON_INTERVAL_MS = 60_000;
 
-/** Compares the mirror with the kernel's state from time to time. A difference is a defect: the mirror is safe without this. */
+/**
+ * Compares the mirror with the kernel's state from time to time. A difference is a defect: the mirror is safe without
+ * this.
+ */
 function startComparing(
   mirror: NodeMirror,
   { log, metrics }: Pick<OpenCoordinatorOptions, "log" | "metrics">,

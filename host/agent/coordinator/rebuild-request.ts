@@ -1,5 +1,6 @@
 /**
- * The request of a CHECK of an attachment that an earlier agent served: from the rows of its NIC and the definition of its network.
+ * The request of a CHECK of an attachment that an earlier agent served: from the rows of its NIC and the definition
+ * of its network.
  */
 import { parseContainerId, parseIfName } from "../../cni/names.ts";
 import { type AttachRequest, COORDINATOR_TYPES } from "../../cni/request.ts";
@@ -23,7 +24,10 @@ export async function pluginsOfRow(
   return pluginsOfNic(networks, { ifName, network, pod: found?.subject });
 }
 
-/** Returns the request of a CHECK of the NIC that has these rows; undefined if no definition of its network has a coordinator. */
+/**
+ * Returns the request of a CHECK of the NIC that has these rows; undefined if no definition of its network has a
+ * coordinator.
+ */
 export async function rebuildRequest(
   deps: RebuildDeps,
   rows: readonly Allocation[],

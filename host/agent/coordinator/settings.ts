@@ -1,6 +1,6 @@
 /**
- * The settings of a request: its own keys, the resource Coordinator, and the cluster's networks, which a definition or the
- * resource names or the controller collects into the status.
+ * The settings of a request: its own keys, the resource Coordinator, and the cluster's networks, which a definition
+ * or the resource names or the controller collects into the status.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { pluginKeys } from "../../cni/net-conf.ts";
@@ -66,8 +66,8 @@ export class SettingsReader {
   }
 
   /**
-   * Returns the settings, in order of precedence: the entry's own keys, the resource Coordinator, collected networks, defaults.
-   * Throws ConfigError.
+   * Returns the settings, in order of precedence: the entry's own keys, the resource Coordinator, collected networks,
+   * defaults. Throws ConfigError.
    */
   read({ netConf }: Pick<CniRequest, "netConf">): Settings {
     const { coordinator } = this.#deps.snapshot();
@@ -142,8 +142,8 @@ export function describeNetworks(
 }
 
 /**
- * Throws CniError 11 if service networks are unknown: the pod could not reach services, and would not get the routes later.
- * Unknown pod networks are accepted: a cluster may have none.
+ * Throws CniError 11 if service networks are unknown: the pod could not reach services, and would not get the routes
+ * later. Unknown pod networks are accepted: a cluster may have none.
  */
 export function requireServiceNetworks({ missing }: ClusterNetworks): void {
   if (missing === undefined) return;

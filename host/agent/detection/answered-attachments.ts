@@ -1,14 +1,15 @@
 /**
- * What an ADD of `berth` leaves for the coordinator of the same chain, which comes a moment later: the addresses that it has just answered, so that the
- * registry need not be asked, those that were probed before they were on the NIC, which need not be probed again, and the MAC of the NIC. In memory
- * only: after a restart of the agent the coordinator asks and probes.
+ * The record that an ADD of `berth` leaves for the coordinator of the same chain, which comes a moment later: the
+ * addresses of the answer, so that the registry need not be asked, those that were probed before they were on the
+ * NIC, which need not be probed again, and the MAC of the NIC. In memory only: after a restart of the agent the
+ * coordinator asks and probes.
  */
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 
-/** How long after an ADD of `berth` the coordinator believes its answer without asking the registry: milliseconds. */
+/** Time for which the coordinator trusts the answer of an ADD of `berth` without asking the registry: milliseconds. */
 export const ANSWER_VALID_MS = 2_000;
 
 /** Most answers that wait for a coordinator, which not every chain has. */
@@ -19,11 +20,14 @@ interface Answered {
   readonly untilMs: number;
 }
 
-/** What `berth` knows of a NIC's MAC when it answers. */
+/** The MACs of a NIC that `berth` knows when it answers. */
 interface AnsweredMac {
-  /** What the runtime hands to the main plugin. */
+  /** The MAC that the runtime hands to the main plugin. */
   readonly requested: Mac | undefined;
-  /** What the NIC has; undefined if it does not exist yet. Another one later was set by a plugin between `berth` and the coordinator. */
+  /**
+   * The MAC of the NIC; undefined if the NIC does not exist yet. Another one later was set by a plugin between
+   * `berth` and the coordinator.
+   */
   readonly found: Mac | undefined;
 }
 

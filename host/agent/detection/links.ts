@@ -1,5 +1,6 @@
 /**
- * The links that detection needs: a pod's NIC, the node's link under it or to a pool's segment, and an old sandbox's NIC that still has the address.
+ * The links that detection needs: a pod's NIC, the node's link under it or to a pool's segment, and an old sandbox's
+ * NIC that still has the address.
  */
 import { DetectionError } from "../../coordinator/detection-error.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
@@ -31,8 +32,8 @@ export function findNodeLink(name: string): ProbeLink | undefined {
 }
 
 /**
- * Returns the name of the node's link through which the pod's NIC reaches its segment: the parent of macvlan, ipvlan or vlan, the bridge of the other
- * end of a veth. "" if there is none on the node.
+ * Returns the name of the node's link through which the pod's NIC reaches its segment: the parent of macvlan, ipvlan
+ * or vlan, the bridge of the other end of a veth. "" if there is none on the node.
  */
 export function findParentName(netnsPath: string, ifName: string): string {
   const nic = findIn(netnsPath, (conversation) => findLink(conversation, ifName));
@@ -43,10 +44,10 @@ export function findParentName(netnsPath: string, ifName: string): string {
 }
 
 /**
- * Returns the link on which the NIC's segment is probed: the NIC itself, but for an ipvlan the node's link under it. An ipvlan receives only unicast
- * ARP for one of its addresses, so the answer to a probe from 0.0.0.0 stays at the parent, whose MAC it has. An ipvlan without ARP (mode L3) is
- * returned itself, and cannot be probed.
- * Throws DetectionError when the parent is not a link of the node that is up; NetnsError, NetlinkError.
+ * Returns the link on which the NIC's segment is probed: the NIC itself, but for an ipvlan the node's link under it.
+ * An ipvlan receives only unicast ARP for one of its addresses, so the answer to a probe from 0.0.0.0 stays at the
+ * parent, whose MAC it has. An ipvlan without ARP (mode L3) is returned itself, and cannot be probed. Throws
+ * DetectionError when the parent is not a link of the node that is up; NetnsError, NetlinkError.
  */
 export function findAskingLink(nic: ProbeLink): ProbeLink {
   const { netnsPath, name, kind } = nic;
@@ -71,8 +72,8 @@ function findIn(netnsPath: string, find: (conversation: Conversation) => LinkMes
 }
 
 /**
- * Takes the address of a released or replaced attachment off the NIC that still has it, unless that is `current`. Returns that NIC's MAC, which is not
- * another machine's; undefined if no NIC has the address.
+ * Takes the address of a released or replaced attachment off the NIC that still has it, unless that is `current`.
+ * Returns that NIC's MAC, which is not another machine's; undefined if no NIC has the address.
  */
 export function withdrawAddress(
   { containerId, netns, ifName, ip, mac }: Pick<Allocation, "containerId" | "netns" | "ifName" | "ip" | "mac">,
@@ -99,13 +100,19 @@ export function withdrawAddress(
   }
 }
 
-/** Returns whether the MAC is that of its ADD, or one that the coordinator has derived from one of its addresses since (podMACPrefix). */
+/**
+ * Returns whether the MAC is that of its ADD, or one that the coordinator has derived from one of its addresses since
+ * (podMACPrefix).
+ */
 function mayHaveMac({ mac: found }: Link, recorded: Mac | undefined, ips: readonly Ip[]): boolean {
   if (recorded === undefined || found === recorded) return true;
   return found !== undefined && ips.some((ip) => macOfAddress(found.slice(0, "0a:1b".length), ip) === found);
 }
 
-/** Returns whether the namespace has the attachment's end of a pair: then another plugin has changed the MAC of its NIC, as `tuning` does. */
+/**
+ * Returns whether the namespace has the attachment's end of a pair: then another plugin has changed the MAC of its
+ * NIC, as `tuning` does.
+ */
 function hasPair(conversation: Conversation, containerId: string): boolean {
   const { pod } = nameVeth(containerId);
   const found = findLink(conversation, pod.name);
@@ -126,8 +133,9 @@ interface PoolLinkDeps {
 }
 
 /**
- * Returns the node's link under a NIC that has an address of the pool, or else of another pool with the same prefix and address space: through it the
- * pool's segment is probed for an address of a lost node (conflict). Undefined if there is no such NIC whose link is up.
+ * Returns the node's link under a NIC that has an address of the pool, or else of another pool with the same prefix
+ * and address space: through it the pool's segment is probed for an address of a lost node (conflict). Undefined if
+ * there is no such NIC whose link is up.
  */
 export async function findPoolLink(deps: PoolLinkDeps, wanted: Allocation): Promise<ProbeLink | undefined> {
   const near: Allocation[] = [];

@@ -22,7 +22,10 @@ export interface DetectionLinks extends EarlyStageDeps {
   readonly findNodeLink: (name: string) => ProbeLink | undefined;
 }
 
-/** How long after a conflict the pool's gateway is probed, so that the refusal, and ADDs that began with this one, come first: milliseconds. */
+/**
+ * Time from a conflict to the probe of the pool's gateway, so that the refusal, and ADDs that began with this one,
+ * come first: milliseconds.
+ */
 const GATEWAY_PROBE_DELAY_MS = 100;
 
 const links: NicLinks = { observe: observeLink, withdraw: withdrawAddress, findParentName, findAskingLink };

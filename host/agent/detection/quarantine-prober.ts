@@ -1,7 +1,8 @@
 /**
- * Quarantines addresses that another machine answers for, unless that machine answers for any (proxy ARP), and probes quarantined addresses again
- * through the node's link under the NIC that met the conflict: silence releases an address, an answer postpones its next probe (conflict). The agent
- * probes the addresses of lost nodes too, when the controller tells it to (node-lost).
+ * Quarantines addresses that another machine answers for, unless that machine answers for any (proxy ARP), and probes
+ * quarantined addresses again through the node's link under the NIC that met the conflict: silence releases an
+ * address, an answer postpones its next probe (conflict). The agent probes the addresses of lost nodes too, when the
+ * controller tells it to (node-lost).
  */
 import type { ConflictProbe } from "../../coordinator/detect-conflict.ts";
 import { DetectionError } from "../../coordinator/detection-error.ts";
@@ -17,10 +18,15 @@ import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { Audit } from "../log/audit.ts";
 
-/** How long a quarantined address must stay silent before it is released: milliseconds. No request waits for it. */
+/**
+ * Time for which a quarantined address must stay silent before it is released: milliseconds. No request waits for it.
+ */
 const QUARANTINE_WINDOW_MS = 1_000;
 
-/** Time until a quarantined address is first probed; then each time after as long as it has been quarantined: milliseconds. */
+/**
+ * Time until a quarantined address is first probed; then each time after as long as it has been quarantined:
+ * milliseconds.
+ */
 export const QUARANTINE_FIRST_PROBE_MS = 5_000;
 
 /** Longest time between two probes of a quarantined address: milliseconds. */
@@ -30,11 +36,12 @@ export const QUARANTINE_PROBE_MAX_MS = 300_000;
 export const PROBES_AT_ONCE = 32;
 
 /**
- * Most machines suspected of proxy ARP at a time. The one that answered longest ago is forgotten first. Any machine on the segment can make up MACs.
+ * Most machines suspected of proxy ARP at a time. The one that answered longest ago is forgotten first. Any machine
+ * on the segment can make up MACs.
  */
 export const MAX_PROXY_ARP_SUSPECTS = 32;
 
-/** How long a machine is suspected of proxy ARP after its last answer: milliseconds. */
+/** Time for which a machine is suspected of proxy ARP after its last answer: milliseconds. */
 export const PROXY_ARP_MEMORY_MS = 3_600_000;
 
 /** The engine of detection: host/coordinator/detect-conflict.ts. */
@@ -50,17 +57,20 @@ export interface QuarantineProberDeps {
   readonly findPoolLink?: ((allocation: Allocation) => Promise<ProbeLink | undefined>) | undefined;
   readonly nowMs: () => number;
   readonly random: () => number;
-  /** Resolves when the ADD that met a conflict has been answered, as a rule: what follows from the conflict otherwise does not delay the answer. */
+  /**
+   * Resolves when the ADD that met a conflict has been answered, as a rule: what follows from the conflict otherwise
+   * does not delay the answer.
+   */
   readonly letAnswer: () => Promise<unknown>;
   readonly log: Log;
-  /** Absent: conflicts are not counted. */
+  /** Default: conflicts are not counted. */
   readonly metrics?: ConflictMetrics | undefined;
   readonly audit: Audit;
 }
 
 interface ConflictFound {
   readonly allocation: Allocation;
-  /** Of the machine that answered; undefined if its answer has none. */
+  /** MAC of the machine that answered; undefined if its answer has none. */
   readonly mac: Mac | undefined;
   /** The node's link to the segment on which it answered; "" if unknown. */
   readonly parent: string;
@@ -77,7 +87,10 @@ interface Suspect extends ProxyArp {
 export class QuarantineProber {
   readonly #deps: QuarantineProberDeps;
   readonly #suspects = new BoundedMap<string, Suspect>(MAX_PROXY_ARP_SUSPECTS);
-  /** By pool and MAC: of addresses that a machine answers for at once, the first make it a suspect before the others are quarantined. */
+  /**
+   * By pool and MAC: of addresses that a machine answers for at once, the first make it a suspect before the others
+   * are quarantined.
+   */
   readonly #conflicts = new KeyedSerialQueue();
   readonly #closed = new AbortController();
   /** Probes of gateways in the background; never rejects. */
@@ -94,14 +107,17 @@ export class QuarantineProber {
   }
 
   /**
-   * Part of the seed of an address search; "" while no proxy ARP is suspected. It changes with each answer: as such an address is not quarantined, the
-   * next attempt would start with the same one.
+   * Part of the seed of an address search; "" while no proxy ARP is suspected. It changes with each answer: as such
+   * an address is not quarantined, the next attempt would start with the same one.
    */
   get salt(): string {
     return this.#known().length === 0 ? "" : `#${this.#salt}`;
   }
 
-  /** Returns whether a machine on the pool's segment is suspected. In a pool that is searched in ascending order the {@link salt} has no effect. */
+  /**
+   * Returns whether a machine on the pool's segment is suspected. In a pool that is searched in ascending order the
+   * {@link salt} has no effect.
+   */
   hasSuspect(pool: string): boolean {
     return this.#known().some((each) => each.pool === pool);
   }
@@ -244,7 +260,10 @@ export class QuarantineProber {
     }
   }
 
-  /** An answer with the gateway's MAC for an address that is not the gateway's is proxy ARP, too. A failed probe changes nothing. */
+  /**
+   * An answer with the gateway's MAC for an address that is not the gateway's is proxy ARP, too. A failed probe
+   * changes nothing.
+   */
   async #probeGateway(poolName: string, mac: Mac, parent: string): Promise<void> {
     const { pools, findNodeLink, detect, random, letAnswer, log } = this.#deps;
     try {

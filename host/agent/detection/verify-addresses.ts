@@ -1,6 +1,7 @@
 /**
- * The early stage of conflict detection for one NIC: probes the addresses that it is about to get. The main plugins macvlan, ipvlan, vlan and bridge
- * have created the NIC by then; with ptp it does not exist yet, and the coordinator probes later.
+ * The early stage of conflict detection for one NIC: probes the addresses that it is about to get. The main plugins
+ * macvlan, ipvlan, vlan and bridge have created the NIC by then; with ptp it does not exist yet, and the coordinator
+ * probes later.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
@@ -75,7 +76,10 @@ export class EarlyStage {
     return detectIPConflict && mode !== "disable";
   }
 
-  /** The NIC as it was before its addresses; undefined if it does not exist or cannot probe. Read once, on the first use. */
+  /**
+   * The NIC as it was before its addresses; undefined if it does not exist or cannot probe. Read once, on the first
+   * use.
+   */
   get nic(): Nic | undefined {
     if (this.#nic === "unseen") {
       const { netns, ifName } = this.#options;
@@ -90,8 +94,9 @@ export class EarlyStage {
   }
 
   /**
-   * Probes the addresses of the NIC, both families at once; only those taken out of quarantine if the settings ask for no more. Throws CniError 11 when
-   * the NIC cannot probe, 106 when its kind never can; rejects with the signal's reason.
+   * Probes the addresses of the NIC, both families at once; only those taken out of quarantine if the settings ask
+   * for no more. Throws CniError 11 when the NIC cannot probe, 106 when its kind never can; rejects with the signal's
+   * reason.
    */
   async verify({ held, previous }: ClaimedAddresses, signal: AbortSignal): Promise<EarlyDetection> {
     const { isWanted } = this;

@@ -1,6 +1,7 @@
 /**
- * The resources of the embedded backend: YAML manifests in a directory that is watched. An invalid file keeps its last valid resources, and a file that
- * becomes empty keeps them for a moment; problems are reported until they are fixed.
+ * The resources of the embedded backend: YAML manifests in a directory that is watched. An invalid file keeps its
+ * last valid resources, and a file that becomes empty keeps them for a moment; problems are reported until they are
+ * fixed.
  */
 import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
@@ -12,13 +13,19 @@ import { assembleSnapshot } from "../../resources/snapshot.ts";
 import { readRegular } from "../request/regular-file.ts";
 import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request/resources.ts";
 
-/** How often the agent checks whether the watched directory was replaced: milliseconds. */
+/** Interval at which the agent checks whether the watched directory was replaced: milliseconds. */
 const DIRECTORY_RECHECK_MS = 2_000;
 
-/** Largest manifest file, some 6,000 pools: bytes. Reading YAML takes a hundred times its size in memory; more goes into more files. @limit */
+/**
+ * Largest manifest file, some 6,000 pools: bytes. Reading YAML takes a hundred times its size in memory; more goes
+ * into more files. @limit
+ */
 export const MAX_MANIFEST_BYTES = 1024 * 1024;
 
-/** How long a manifest file that has become empty keeps its resources: milliseconds. Editors that rewrite a file in place empty it first. */
+/**
+ * Time for which a manifest file that has become empty keeps its resources: milliseconds. Editors that rewrite a file
+ * in place empty it first.
+ */
 const EMPTY_FILE_MS = 1_000;
 
 interface ManifestFile {
@@ -63,7 +70,10 @@ export class ManifestDirectory implements Resources {
     return this.#state;
   }
 
-  /** Reads at once what has changed so far: the event loop may answer a caller before it gives the watcher the notice of an earlier change. */
+  /**
+   * Reads at once what has changed so far: the event loop may answer a caller before it gives the watcher the notice
+   * of an earlier change.
+   */
   flush(): void {
     if (this.#pending === undefined && !this.#notices.mayHaveChanged()) return;
     clearTimeout(this.#pending);
@@ -145,7 +155,9 @@ export class ManifestDirectory implements Resources {
     }
   }
 
-  /** Rewriting a file in place empties it first, which is not taken for a change at once. Undefined if the text applies. */
+  /**
+   * Rewriting a file in place empties it first, which is not taken for a change at once. Undefined if the text applies.
+   */
   #retainEmptied(text: string, known: ManifestFile | undefined): ManifestFile | undefined {
     if (text !== "" || known?.resources === undefined || known.resources.length === 0) return undefined;
     const { resources, emptySinceMs = performance.now() } = known;
@@ -158,7 +170,10 @@ export class ManifestDirectory implements Resources {
     return { text: undefined, resources, problem: undefined, emptySinceMs };
   }
 
-  /** An upgrade must not make a file invalid: what the last release accepted, and a later version of the file still has, is reported by the pool itself. */
+  /**
+   * An upgrade must not make a file invalid: what the last release accepted, and a later version of the file still
+   * has, is reported by the pool itself.
+   */
   #decode(name: string, text: string, known: ManifestFile | undefined): ManifestFile {
     const had = new Set(faultsIn(known?.resources ?? []));
     const isFirstLook = this.#isFirstLook;
@@ -174,7 +189,10 @@ export class ManifestDirectory implements Resources {
   }
 }
 
-/** Returns a text that differs for a directory made anew: file systems reuse inode numbers at once, so it has the time of birth. Undefined if unknown. */
+/**
+ * Returns a text that differs for a directory made anew: file systems reuse inode numbers at once, so it has the time
+ * of birth. Undefined if unknown.
+ */
 function identify(path: string): string | undefined {
   try {
     const { dev, ino, birthtimeNs } = statSync(path, { bigint: true });

@@ -1,6 +1,7 @@
 /**
- * What the address map shows of a node without a cluster: its pools and the rows of its registry, which are read again while someone looks. After a read it
- * rests twenty times as long as that took, so that viewers do not take the registry's thread from ADDs.
+ * The address map's source on a node without a cluster: its pools and the rows of its registry, which are read again
+ * while a viewer is connected. After a read it rests twenty times as long as that took, so that viewers do not take
+ * the registry's thread from ADDs.
  */
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";

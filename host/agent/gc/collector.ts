@@ -1,9 +1,11 @@
 /**
- * Collects leaked addresses: those of pods that are gone or finished and for which no DEL has come (late-del, static-pods, leak).
+ * Collects leaked addresses: those of pods that are gone or finished and for which no DEL has come (late-del,
+ * static-pods, leak).
  *
- * A sweep goes through this node's journal in pages. Rows whose pod the watch shows alive are skipped. For the others the watch is only a reason to
- * ask the API server; host/ipam/leak.ts decides on its answer. A pod that the watch reports as finished or deleted is checked without waiting for
- * the sweep. Other nodes' addresses are never collected (node-lost): the journal has none.
+ * A sweep goes through this node's journal in pages. Rows whose pod the watch shows alive are skipped. For the others
+ * the watch is only a reason to ask the API server; host/ipam/leak.ts decides on its answer. A pod that the watch
+ * reports as finished or deleted is checked without waiting for the sweep. Other nodes' addresses are never collected
+ * (node-lost): the journal has none.
  */
 import {
   confirmAfterMs,
@@ -39,7 +41,10 @@ export const SWEEP_FAILURES = 3;
 /** Rows of the journal that a sweep reads at once. */
 export const SWEEP_PAGE = 500;
 
-/** How often the collector checks whether a sweep is due: milliseconds. Changed settings of `garbageCollection` apply from the next check on. */
+/**
+ * Interval at which the collector checks whether a sweep is due: milliseconds. Changed settings of
+ * `garbageCollection` apply from the next check on.
+ */
 export const COLLECTOR_TICK_MS = 1_000;
 
 export interface CollectorSettings {
@@ -64,13 +69,16 @@ interface CollectorDeps {
   readonly node: string;
   readonly registry: Pick<Journal, "list" | "findOwner" | "collect">;
   readonly pods: WatchedPods;
-  /** Absent: the kernel's. */
+  /** Default: the kernel's. */
   readonly nics?: Pick<NicAccess, "readNetnsStatus"> | undefined;
-  /** Takes an orphan's address off its NIC; resolves with whether the NIC has lost it. Undefined: nothing is fenced. */
+  /**
+   * Takes an orphan's address off its NIC; resolves with whether the NIC has lost it. If undefined, nothing is
+   * fenced.
+   */
   readonly fence?: ((row: OrphanRow) => Promise<boolean>) | undefined;
-  /** Returns whether a NIC of this node has the address whose container is unknown. Absent: none has. */
+  /** Returns whether a NIC of this node has the address whose container is unknown. Default: none has. */
   readonly isOnUnknownNic?: ((ip: Ip) => Promise<boolean>) | undefined;
-  /** Returns whether the NIC's ADD is under way or was answered a moment ago. Absent: never. */
+  /** Returns whether the NIC's ADD is under way or was answered a moment ago. Default: never. */
   readonly isAttaching?: ((nic: Pick<Allocation, "netns" | "ifName" | "ip">) => boolean) | undefined;
   readonly log: Log;
   readonly audit: Audit;
@@ -85,7 +93,7 @@ interface CollectorOptions {
 }
 
 interface SweepReport {
-  /** How many rows have a pod that the watch does not show alive. */
+  /** Number of rows whose pod the watch does not show alive. */
   readonly suspects: number;
   /** The collected rows, as Cooling. */
   readonly collected: readonly Allocation[];
@@ -97,7 +105,10 @@ export type PodRow = Pick<
   "state" | "owner" | "containerId" | "namespace" | "pod" | "netns" | "ifName" | "pool" | "space" | "ip"
 >;
 
-/** A pod whose addresses are to be checked: reported by the watch as finished, with the status, or as deleted, without; or named by a row taken in. */
+/**
+ * A pod whose addresses are to be checked: reported by the watch as finished, with the status, or as deleted,
+ * without; or named by a row taken in.
+ */
 interface Reported {
   /** Its UID, and its configuration hash if it has one. */
   readonly owners: ReadonlySet<string>;
@@ -151,12 +162,12 @@ export class Collector {
     });
   }
 
-  /** How many addresses were collected since the start. */
+  /** Number of addresses collected since the start. */
   get collected(): number {
     return this.#collected;
   }
 
-  /** How many addresses have a pod that was missed once. */
+  /** Number of addresses whose pod was missed once. */
   get candidates(): number {
     return this.#observations.size;
   }
@@ -172,21 +183,24 @@ export class Collector {
   }
 
   /**
-   * The journal has taken the row in from the API server: its pod may be gone, with no report to come. Returns at once; the check follows in the
-   * background.
+   * The journal has taken the row in from the API server: its pod may be gone, with no report to come. Returns at
+   * once; the check follows in the background.
    */
   adopted({ owner }: Allocation): void {
     this.#checkLater(owner, { owners: new Set([owner]), status: undefined });
   }
 
-  /** Goes through the journal now. Returns undefined while the watch is not synced; rejects when the API server does not answer. */
+  /**
+   * Goes through the journal now. Returns undefined while the watch is not synced; rejects when the API server does
+   * not answer.
+   */
   sweep(): Promise<SweepReport | undefined> {
     return this.#queue.run(() => this.#sweep());
   }
 
   /**
-   * Returns whether the row's pod is gone or finished, as the API server says now; false when that is unknown. ADDs may wait for it. A CNI GC only nominates
-   * rows (late-del).
+   * Returns whether the row's pod is gone or finished, as the API server says now; false when that is unknown. ADDs
+   * may wait for it. A CNI GC only nominates rows (late-del).
    */
   async isPodGone(row: PodRow): Promise<boolean> {
     if (!mayLeak(row)) return false;
@@ -201,9 +215,9 @@ export class Collector {
   }
 
   /**
-   * Collects the address of an orphan at once, so that the workload's next pod gets it, but not before it is off the orphan's NIC (retention).
-   * Returns the row as Cooling; undefined when the row's pod is no orphan or its NIC may still have the address. Rejects when the API server does
-   * not answer, or the kernel refuses to fence.
+   * Collects the address of an orphan at once, so that the workload's next pod gets it, but not before it is off the
+   * orphan's NIC (retention). Returns the row as Cooling; undefined when the row's pod is no orphan or its NIC may
+   * still have the address. Rejects when the API server does not answer, or the kernel refuses to fence.
    */
   async endOrphan(row: Allocation): Promise<Allocation | undefined> {
     const { fence } = this.#deps;
@@ -238,7 +252,10 @@ export class Collector {
     }
   }
 
-  /** A sweep is due after the interval, when the last one failed, and when a pod has been missed for long enough; the latter two not again and again. */
+  /**
+   * A sweep is due after the interval, when the last one failed, and when a pod has been missed for long enough; the
+   * latter two not again and again.
+   */
   #isSweepDue(): boolean {
     const { settings, nowMs } = this.#options;
     const { intervalMs } = settings();
@@ -305,8 +322,8 @@ export class Collector {
   }
 
   /**
-   * Most of the pods have had their DEL by now and have no row; then the API server is not asked. Pods whose check failed stay reported, and those with a
-   * NIC that is being attached.
+   * Most of the pods have had their DEL by now and have no row; then the API server is not asked. Pods whose check
+   * failed stay reported, and those with a NIC that is being attached.
    */
   async #checkReported(): Promise<void> {
     if (!this.#deps.pods.isSynced()) return;
@@ -340,8 +357,9 @@ export class Collector {
   }
 
   /**
-   * Decides by the status that was read of the row's pod, and acts; before it collects the address it reads the pod once more. Returns the row as
-   * Cooling; undefined when the address stays. Rejects when the API server does not answer, or the kernel refuses to fence an orphan.
+   * Decides by the status that was read of the row's pod, and acts; before it collects the address it reads the pod
+   * once more. Returns the row as Cooling; undefined when the address stays. Rejects when the API server does not
+   * answer, or the kernel refuses to fence an orphan.
    */
   async #check(row: Allocation, pod: PodStatus): Promise<Allocation | undefined> {
     this.#closed.signal.throwIfAborted();

@@ -12,7 +12,10 @@ import { decodeNode, OUT_OF_SERVICE } from "../../resources/node.ts";
 import { decodePod } from "../../resources/pod.ts";
 import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
 
-/** How long a sweep retries one call of the API server: milliseconds. No request waits for it, and the next sweep asks again. */
+/**
+ * Time for which a sweep retries one call of the API server: milliseconds. No request waits for it, and the next
+ * sweep asks again.
+ */
 export const SWEEP_PATIENCE_MS = 3_000;
 
 /** Most pods that a sweep reads one by one; more are read in one LIST. */
@@ -33,7 +36,7 @@ export interface PodReaderDeps {
   readonly node: string;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Of reads of one pod. Default: "background". */
+  /** Lane of reads of one pod. Default: "background". */
   readonly lane?: Lane;
 }
 
@@ -44,7 +47,10 @@ export function podKey({ namespace, pod }: PodName): string {
   return `${namespace}/${pod}`;
 }
 
-/** Reads one pod. "unknown" when the API server refuses the call or the object cannot be decoded; rejects when it does not answer. */
+/**
+ * Reads one pod. "unknown" when the API server refuses the call or the object cannot be decoded; rejects when it does
+ * not answer.
+ */
 export async function readPodStatus(
   { api, signal, log, lane = "background" }: PodReaderDeps,
   name: PodName,
@@ -61,8 +67,8 @@ export async function readPodStatus(
 }
 
 /**
- * Returns each pod's status by its {@link podKey}: with a GET each when they are few, else with one consistent LIST of the node's pods. A pod that has
- * an address of this node is in that list or gone.
+ * Returns each pod's status by its {@link podKey}: with a GET each when they are few, else with one consistent LIST
+ * of the node's pods. A pod that has an address of this node is in that list or gone.
  */
 export async function readPodStatuses(
   deps: PodReaderDeps,
@@ -102,7 +108,10 @@ function decodeStatus(object: KubeObject, log: Log): PodStatus {
 /** Taints of the cluster's own controllers on a node whose kubelet is silent or unwell. */
 const SILENT = ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"];
 
-/** Returns whether the node is out of service ("off") or lost (node-lost); "lost" also without such a node. Rejects when the API server does not answer. */
+/**
+ * Returns whether the node is out of service ("off") or lost (node-lost); "lost" also without such a node. Rejects
+ * when the API server does not answer.
+ */
 export async function readNodeStatus(api: KubeApi, node: string): Promise<NodeStatus> {
   const query = { fieldSelector: `metadata.name=${node}` };
   const call = { path: "/api/v1/nodes", query, lane: "pod", patienceMs: POD_READ_PATIENCE_MS } as const;

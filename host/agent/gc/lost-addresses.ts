@@ -1,6 +1,6 @@
 /**
- * Addresses that pods of this node have and that the API server records for another pod (recreate). Nothing is deleted and nothing is silent: a person
- * has to delete one of the two pods.
+ * Addresses that pods of this node have and that the API server records for another pod (recreate). Nothing is
+ * deleted and nothing is silent: a person has to delete one of the two pods.
  */
 import type { Events } from "../../kubernetes/events.ts";
 import type { Log } from "../../lib/log.ts";
@@ -34,7 +34,7 @@ export class LostAddresses {
     return [...this.#lost.values()].map(({ text }) => text);
   }
 
-  /** How many were reported since the agent started. */
+  /** Number of addresses reported since the agent started. */
   get count(): number {
     return this.#count;
   }

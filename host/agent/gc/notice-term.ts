@@ -1,6 +1,6 @@
 /**
- * Whether one controller has led all the time, and sends notices: its Lease says both (recreate, docs/decisions/0035). An older controller sends none, and
- * between two leaders no controller does.
+ * Whether one controller has led all the time, and sends notices: its Lease says both (recreate,
+ * docs/decisions/0035). An older controller sends none, and between two leaders no controller does.
  */
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { decodeLease } from "../../kubernetes/lease/lease-object.ts";
@@ -15,8 +15,8 @@ interface Term {
 }
 
 /**
- * Returns a function that reads whether the same controller has led since the call before, and has renewed its Lease. It never rejects, and resolves with
- * false the first time, and when there is no answer.
+ * Returns a function that reads whether the same controller has led since the call before, and has renewed its Lease.
+ * It never rejects, and resolves with false the first time, and when there is no answer.
  */
 export function openNoticeTerm(api: KubeApi, lease: ObjectName): () => Promise<boolean> {
   let before: Term | undefined;

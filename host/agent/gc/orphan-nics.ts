@@ -1,6 +1,6 @@
 /**
- * The network namespace of an orphan: finding it when the journal has no path of it, and taking addresses off its NICs and setting those down, so that
- * the orphan neither answers for the addresses nor sends from them.
+ * The network namespace of an orphan: finding it when the journal has no path of it, and taking addresses off its
+ * NICs and setting those down, so that the orphan neither answers for the addresses nor sends from them.
  */
 
 import * as fs from "node:fs";
@@ -31,14 +31,16 @@ interface OrphanNics {
   readonly netns: string;
   readonly ips: readonly Ip[];
   /**
-   * Whether a virtual machine may run in the pod. It has the address inside, where no link of the pod shows it: all links of the pod are set down then.
+   * Whether a virtual machine may run in the pod. It has the address inside, where no link of the pod shows it: all
+   * links of the pod are set down then.
    */
   readonly hasMachine: boolean;
 }
 
 /**
- * Returns the names of the links that were set down; none if no link has one of the addresses. Undefined if the path is no network namespace of a pod.
- * Throws NetlinkError when the kernel refuses, NetnsError when the namespace cannot be entered.
+ * Returns the names of the links that were set down; none if no link has one of the addresses. Undefined if the path
+ * is no network namespace of a pod. Throws NetlinkError when the kernel refuses, NetnsError when the namespace cannot
+ * be entered.
  */
 export function fenceNics({ netns, ips, hasMachine }: OrphanNics): readonly string[] | undefined {
   try {
@@ -76,8 +78,8 @@ function isWanted(ips: readonly Ip[]) {
 const USUAL_FOLDER = "/run/netns";
 
 /**
- * Returns the path of the first namespace that has the address and is not one of `known`, the namespaces of the journal's attachments; their directories
- * are searched. Undefined if there is none.
+ * Returns the path of the first namespace that has the address and is not one of `known`, the namespaces of the
+ * journal's attachments; their directories are searched. Undefined if there is none.
  */
 function findNetns(ip: Ip, known: readonly string[]): string | undefined {
   const taken = new Set(known.map(resolve));
@@ -118,7 +120,7 @@ function hasAddressAnywhere(netns: string, ip: Ip): boolean {
   }
 }
 
-/** What the agent does with pods' NICs besides attaching them, as a port: the kernel's, unless a caller gives another. */
+/** The port to pods' NICs for work other than attaching them: the kernel's, unless a caller gives another. */
 export interface NicAccess {
   readonly readNetnsStatus: typeof readNetnsStatus;
   readonly findNetns: typeof findNetns;
@@ -133,7 +135,7 @@ export type OrphanRow = Allocation & { readonly workload: Workload };
 export interface FenceDeps {
   /** Paths of the network namespaces of all attachments in the journal. */
   readonly knownNetns: () => Promise<readonly string[]>;
-  /** Absent: the kernel's. */
+  /** Default: the kernel's. */
   readonly nics?: NicAccess | undefined;
   readonly node: string;
   /** The setting `enableFencing`, as it is now. */
@@ -145,8 +147,8 @@ export interface FenceDeps {
 }
 
 /**
- * Takes the address off the orphan's NIC unless fencing is disabled. Returns whether no NIC of this node has the address; false also if the orphan's
- * namespace cannot be found. Rejects when the kernel refuses.
+ * Takes the address off the orphan's NIC unless fencing is disabled. Returns whether no NIC of this node has the
+ * address; false also if the orphan's namespace cannot be found. Rejects when the kernel refuses.
  */
 export async function fenceOrphan(deps: FenceDeps, orphan: OrphanRow): Promise<boolean> {
   const { readNetnsStatus, findNetns, fenceNics } = deps.nics ?? KERNEL_NICS;
@@ -158,7 +160,8 @@ export async function fenceOrphan(deps: FenceDeps, orphan: OrphanRow): Promise<b
   const hasMachine = mayBeShared(workload);
   if (!deps.isEnabled()) return status === "there" && !hasMachine;
   const links = fenceNics({ netns, ips: [ip], hasMachine }) ?? [];
-  // The container of an address adopted from the API server is unknown; the next attachment of the address replaces the routes.
+  // The container of an address adopted from the API server is unknown; the next attachment of the address replaces
+  // the routes.
   if (row.containerId !== UNKNOWN_CONTAINER) await deps.detach(row);
   if (links.length > 0) report(deps, row, links);
   return (await readNetnsStatus(row)) !== "inUse";
@@ -197,8 +200,8 @@ function apiVersionOf({ kind }: Workload): string {
 type AttachedNic = Pick<Allocation, "netns" | "ifName" | "ip">;
 
 /**
- * Returns whether the NIC's network namespace still exists and the NIC still has its address. "unknown" for a path below a folder that is missing: the
- * agent may see another /run or /proc than the runtime does.
+ * Returns whether the NIC's network namespace still exists and the NIC still has its address. "unknown" for a path
+ * below a folder that is missing: the agent may see another /run or /proc than the runtime does.
  */
 export async function readNetnsStatus({ netns, ifName, ip }: AttachedNic): Promise<NetnsStatus> {
   if (netns === undefined || netns === "") return "unknown";

@@ -1,6 +1,6 @@
 /**
- * The allocations that name this node: compared with the journal at the start, when the controller's notices say so, when a watch of this node lists anew,
- * and from time to time (undo, recreate; docs/decisions/0035).
+ * The allocations that name this node: compared with the journal at the start, when the controller's notices say so,
+ * when a watch of this node lists anew, and from time to time (undo, recreate; docs/decisions/0035).
  */
 import type { Change } from "../../kubernetes/mirror.ts";
 import { NOTICE_ANNOTATION, type NoticedAllocations, parseNotice } from "../../resources/allocation-notice.ts";
@@ -27,7 +27,10 @@ export class OwnAllocations {
     this.#reconciler.wake();
   }
 
-  /** Resolves after the first reconciliation: an ADD before that might give a pod another address than it has. Rejects with the signal's reason. */
+  /**
+   * Resolves after the first reconciliation: an ADD before that might give a pod another address than it has. Rejects
+   * with the signal's reason.
+   */
   reconciled(signal: AbortSignal): Promise<void> {
     return this.#reconciler.reconciled(signal);
   }

@@ -4,14 +4,19 @@
  *   object that names this node, without a row in the journal (an orphan)
  *     Bound, its NIC has no address of the family    adopt it
  *     Bound, its NIC has another                     release it at the second observation
- *     Bound and fresh, its member's own still cools  the same: the NIC's next ADD takes that one, and this one is a late write (retention)
- *     Bound, its NIC has another that was adopted    the same, but only when the pod is gone: it is unknown which of them is on the NIC
+ *     Bound and fresh, its member's own still cools  the same: the NIC's next ADD takes that one, and this
+ *                                                    one is a late write (retention)
+ *     Bound, its NIC has another that was adopted    the same, but only when the pod is gone: it is unknown
+ *                                                    which of them is on the NIC
  *     Cooling; Quarantined for a conflict            adopt it as it is
- *     Quarantined because this node was lost         when the pod that had it is alive, adopt it as Bound; else release it at the second
- *                                                    observation, which leaves it to the owner that retains it: this is the confirmation (node-lost)
+ *     Quarantined because this node was lost         when the pod that had it is alive, adopt it as Bound;
+ *                                                    else release it at the second observation, which leaves
+ *                                                    it to the owner that retains it: this is the
+ *                                                    confirmation (node-lost)
  *     Quarantined because another node was lost      adopt it, to probe it (conflict)
- *     of another node, Bound to a pod here as well   when that pod is gone, release it at the second observation, which leaves it to the other pod;
- *                                                    else as if it named this node (retention)
+ *     of another node, Bound to a pod here as well   when that pod is gone, release it at the second
+ *                                                    observation, which leaves it to the other pod; else as
+ *                                                    if it named this node (retention)
  *     Kept; being deleted; of another node           leave it
  *   row without an object, or with one that differs
  *     Bound or Quarantined, confirmed                publish it again (recreate)
@@ -88,7 +93,8 @@ function decideNodeLost({ object, node, ownRows, nowMs }: OrphanObjectFacts): Or
   const { quarantine: { holder } = {}, ...spec } = object.spec;
   if (holder === undefined) return { kind: "release", adoption: coolingOf(object, node), ifPodGone: false };
   if (holder.node !== node) {
-    // Any machine that answers is another one. The owner that retained the address is gone, else this node would not be asked to probe it.
+    // Any machine that answers is another one. The owner that retained the address is gone, else this node would not
+    // be asked to probe it.
     const quarantine = { reason: "Conflict" as const, mac: undefined, parent: "", nextProbeAtMs: nowMs };
     return { kind: "adopt", adoption: { ...adoptionOf(object, node), quarantine, workload: undefined } };
   }
@@ -110,7 +116,10 @@ function isOnNic({ ifName, ip }: Allocation, nic: string, family: Family): boole
   return ifName === nic && ip.family === family;
 }
 
-/** Returns whether the row cools, because the machine has booted or the sandbox ended, and was the member's before the object was claimed for it. */
+/**
+ * Returns whether the row cools, because the machine has booted or the sandbox ended, and was the member's before the
+ * object was claimed for it.
+ */
 function isOwnBefore({ state, isConfirmed, workload }: Allocation, { spec }: IpAllocation): boolean {
   if (state !== "Cooling" || isConfirmed !== true || spec.workload?.isFresh !== true) return false;
   return workload?.isFresh !== true && isSameMember(workload, spec.workload);
@@ -122,7 +131,7 @@ function adoptionOf(object: IpAllocation, node: string): Adoption {
   return { space: addressSpace, ip, prefixLength, pool, state, owner: podUid, ifName, namespace, pod, workload };
 }
 
-/** Of an address without a pod: the object is deleted when the row has cooled. */
+/** Returns the adoption of an address without a pod: the object is deleted when the row has cooled. */
 function coolingOf(object: IpAllocation, node: string): Adoption {
   return { ...adoptionOf(object, node), state: "Cooling", workload: undefined };
 }
@@ -132,12 +141,15 @@ export function needsPublishing(row: Allocation, object: IpAllocation | undefine
   if (row.isConfirmed === false) return false;
   if (row.state === "Quarantined") return object?.spec.state !== "Quarantined";
   if (row.state !== "Bound") return false;
-  // The node was taken for lost. No other pod has the address; it is released when its pod is known to be gone (node-lost).
+  // The node was taken for lost. No other pod has the address; it is released when its pod is known to be gone
+  // (node-lost).
   if (object?.spec.state === "Quarantined") return false;
   return object === undefined || !isObjectOf(row, object, node);
 }
 
-/** Returns whether the object says of the row's address owner what the row, of a restored journal, does not (retention). */
+/**
+ * Returns whether the object says of the row's address owner what the row, of a restored journal, does not (retention).
+ */
 export function isOlderThan(row: Allocation, object: IpAllocation | undefined, node: string): boolean {
   return object !== undefined && findMissingOwner(row, knownOf(object), node) !== undefined;
 }

@@ -1,7 +1,8 @@
 /**
- * Reconciles this node's journal with the objects that name it (undo, recreate): with all of them at the start and when records may have vanished unseen,
- * with single ones when the controller sends a notice (docs/decisions/0035). plan-reconciliation.ts decides about each difference. An object is read once
- * more before anything is done about it, and released only when two observations, a grace apart, found it unchanged.
+ * Reconciles this node's journal with the objects that name it (undo, recreate): with all of them at the start and
+ * when records may have vanished unseen, with single ones when the controller sends a notice (docs/decisions/0035).
+ * plan-reconciliation.ts decides about each difference. An object is read once more before anything is done about it,
+ * and released only when two observations, a grace apart, found it unchanged.
  */
 import { ConfigError } from "../../config/config-error.ts";
 import { ApiError, ApiUnavailable, type KubeApi } from "../../kubernetes/kube-api.ts";
@@ -32,23 +33,26 @@ import {
 } from "./plan-reconciliation.ts";
 
 /**
- * How often an agent asks whether a controller sends notices: milliseconds, give or take a quarter. If none did all the time, it reconciles with all
- * objects of its node.
+ * Interval at which an agent asks whether a controller sends notices: milliseconds, give or take a quarter. If none
+ * did all the time, it reconciles with all objects of its node.
  */
 export const RECONCILE_INTERVAL_MS = 180_000;
 
-/** How often an agent reconciles with all objects of its node in any case: milliseconds, give or take a quarter. */
+/**
+ * Interval at which an agent reconciles with all objects of its node in any case: milliseconds, give or take a
+ * quarter.
+ */
 export const RECONCILE_ALL_MS = 3_600_000;
 
-/** How often the reconciler checks what is due: milliseconds. */
+/** Interval at which the reconciler checks what is due: milliseconds. */
 export const RECONCILE_TICK_MS = 1_000;
 
-/** How long a reconciliation tries one read of objects: milliseconds. The next one reads again. */
+/** Time for which a reconciliation tries one read of objects: milliseconds. The next one reads again. */
 const RECONCILE_PATIENCE_MS = 10_000;
 
 /**
- * How long the first attempt to read one object may take, each later one twice as long, at most POD_ATTEMPT_MS before the first reconciliation is done:
- * milliseconds. So much a lost answer delays a started agent's ADDs.
+ * Longest time of the first attempt to read one object; each later one may take twice as long, at most POD_ATTEMPT_MS
+ * before the first reconciliation is done: milliseconds. So much a lost answer delays a started agent's ADDs.
  */
 const RECONCILE_READ_MS = 1_000;
 
@@ -72,7 +76,10 @@ export interface ReconcilerDeps {
   /** This node's name. */
   readonly node: string;
   readonly registry: ReconciledRegistry;
-  /** How often watches of this node have listed anew: then records may have vanished with no event, as when etcd was restored. */
+  /**
+   * Number of times that watches of this node have listed anew: then records may have vanished with no event, as when
+   * etcd was restored.
+   */
   readonly relists: () => number;
   /** Reads whether a controller has sent its notices all the time since the last call. Never rejects. */
   readonly isTold: () => Promise<boolean>;
@@ -149,8 +156,8 @@ export class Reconciler {
   }
 
   /**
-   * Resolves after the first reconciliation: an ADD before that might give a pod another address than it has. Rejects with the signal's reason, and
-   * when the reconciler is closed first.
+   * Resolves after the first reconciliation: an ADD before that might give a pod another address than it has. Rejects
+   * with the signal's reason, and when the reconciler is closed first.
    */
   reconciled(signal?: AbortSignal): Promise<void> {
     return this.#first.wait(signal);
@@ -216,11 +223,11 @@ export class Reconciler {
     const { nowMs } = this.#options;
     this.#closed.signal.throwIfAborted();
     this.#relists = relists();
-    // ADDs wait for the first one. What is due from here on is not in the list yet.
+    // ADDs wait for the first one. Rows that become due from here on are not in the list yet.
     const retryMs = nowMs() + (this.#isFirst ? RECONCILE_TICK_MS : SWEEP_RETRY_MS);
     this.#allDueMs = retryMs;
     this.#dueMs.clear();
-    // Whoever leads now is compared with later: before the first list, and not again with each attempt.
+    // Records the current leader for later comparison: before the first list, and not again with each attempt.
     if (!this.#hasListed) await isTold();
     this.#hasListed = true;
     const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
@@ -289,7 +296,7 @@ export class Reconciler {
     return { lane, attemptMs, patienceMs: RECONCILE_PATIENCE_MS, signal: this.#closed.signal };
   }
 
-  /** What is left open is looked at again by name. */
+  /** Addresses that this leaves undecided are looked up again by name. */
   async #compare(rows: readonly Allocation[], objects: ReadonlyMap<string, IpAllocation>): Promise<ReconcileReport> {
     const { registry, lost, node } = this.#deps;
     const isOlder = (row: Allocation): boolean => isOlderThan(row, objects.get(nameOf(row)), node);
@@ -331,8 +338,9 @@ export class Reconciler {
   }
 
   /**
-   * Several pods at once; the objects of one pod one by one, as the outcome of one matters to the next. Goes on with other pods after a read without an
-   * answer, and rejects at the end: the next reconciliation, for which ADDs may wait, has the less to do.
+   * Several pods at once; the objects of one pod one by one, as the outcome of one matters to the next. Goes on with
+   * other pods after a read without an answer, and rejects at the end: the next reconciliation, for which ADDs may
+   * wait, has the less to do.
    */
   async #handleOrphans(orphans: readonly IpAllocation[]): Promise<OrphanReport> {
     const adopted: Allocation[] = [];
@@ -379,7 +387,10 @@ export class Reconciler {
     return this.#release(action.adoption);
   }
 
-  /** The pod keeps the address; without that pod it is released: this node was taken for lost (node-lost), or the pod shares it (retention). */
+  /**
+   * The pod keeps the address; without that pod it is released: this node was taken for lost (node-lost), or the pod
+   * shares it (retention).
+   */
   async #confirm(object: IpAllocation, { adoption, ended }: Confirmation): Promise<Allocation | undefined> {
     const row: PodRow = { ...adoption, containerId: UNKNOWN_CONTAINER };
     if (!(await this.#deps.collector.isPodGone(row))) return this.#adopt(adoption);

@@ -1,7 +1,7 @@
 /**
- * ADD and CHECK of `ifacer`: observe the node and plan; then apply the operations, or report them. Nothing else runs between
- * observing and the last operation, applied or undone: several ADDs for one device run one after another, and all but the first
- * find it in place.
+ * ADD and CHECK of `ifacer`: observe the node and plan; then apply the operations, or report them. Nothing else runs
+ * between observing and the last operation, applied or undone: several ADDs for one device run one after another, and
+ * all but the first find it in place.
  * Effects: changes links, addresses and routes of the node.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
@@ -27,7 +27,7 @@ import type { NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { MoveRecord } from "./move-record.ts";
 
-/** How often an ADD plans again because another process created the same device. */
+/** Number of times that an ADD plans again because another process created the same device. */
 const DEVICE_ATTEMPTS = 5;
 
 export interface IfacerDeps {
@@ -66,7 +66,10 @@ async function apply(operations: readonly Operation[], { host, faults }: IfacerD
 
 const isMove = ({ kind }: Operation): boolean => kind === "delete-address" || kind === "delete-route";
 
-/** Applies the operations. Moves of the node's addresses and routes are recorded on disk until they have ended, either way. */
+/**
+ * Applies the operations. Moves of the node's addresses and routes are recorded on disk until they have ended, either
+ * way.
+ */
 async function applyRecorded(operations: readonly Operation[], deps: IfacerDeps): Promise<void> {
   if (!operations.some(isMove)) return apply(operations, deps);
   try {
@@ -138,8 +141,9 @@ export async function attach(definition: DeviceSpec, request: AttachRequest, dep
 }
 
 /**
- * Restores the devices if other software has deleted them or set them down, and returns the operations that did it. Addresses are
- * never moved to a bond: only an ADD does that. Throws CniError 106 for a device that must not be changed, and ApplyError.
+ * Restores the devices if other software has deleted them or set them down, and returns the operations that did it.
+ * Addresses are never moved to a bond: only an ADD does that. Throws CniError 106 for a device that must not be
+ * changed, and ApplyError.
  */
 export async function restoreDevices(definition: DeviceSpec, deps: IfacerDeps): Promise<readonly Operation[]> {
   const spec = requireSpec(definition, deps);

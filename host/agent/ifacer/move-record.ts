@@ -1,7 +1,7 @@
 /**
- * Records on disk how the ifacer is moving the node's addresses and routes, so that an agent killed in the middle does not leave
- * the node unreachable: the next agent undoes the move before it serves requests. Without fsync: after a power loss the node's
- * own configuration restores its addresses.
+ * Records on disk how the ifacer is moving the node's addresses and routes, so that an agent killed in the middle
+ * does not leave the node unreachable: the next agent undoes the move before it serves requests. Without fsync: after
+ * a power loss the node's own configuration restores its addresses.
  * Effects: one file in the state directory.
  */
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -53,8 +53,8 @@ export class MoveRecord {
   }
 
   /**
-   * Returns the operations of a move that an agent of this boot did not finish; none if there is no such move, or the file is
-   * invalid.
+   * Returns the operations of a move that an agent of this boot did not finish; none if there is no such move, or the
+   * file is invalid.
    */
   read(): readonly Operation[] {
     let text: string;

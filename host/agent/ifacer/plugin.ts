@@ -1,6 +1,6 @@
 /**
- * The plugin `ifacer`: the CNI verbs for devices that pods of several definitions share (docs/ifacer.md). DEL, GC and undoing an
- * ADD delete nothing: other pods may use the device, and nothing on the node says how many.
+ * The plugin `ifacer`: the CNI verbs for devices that pods of several definitions share (docs/ifacer.md). DEL, GC and
+ * undoing an ADD delete nothing: other pods may use the device, and nothing on the node says how many.
  */
 import { pluginKeys } from "../../cni/net-conf.ts";
 import type { CniRequest } from "../../cni/request.ts";
@@ -44,8 +44,8 @@ interface OpenIfacerOptions extends Pick<IfacerDeps, "faults" | "log" | "permiss
 }
 
 /**
- * Opens the ifacer after undoing the unfinished move of an agent that was killed. Throws NetlinkError if the kernel refuses a
- * socket.
+ * Opens the ifacer after undoing the unfinished move of an agent that was killed. Throws NetlinkError if the kernel
+ * refuses a socket.
  */
 export async function openIfacer({ stateDirectory, bootId, ...rest }: OpenIfacerOptions): Promise<OpenIfacer> {
   const host = openNamespace(OWN_NETNS);

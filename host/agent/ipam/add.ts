@@ -1,5 +1,6 @@
 /**
- * ADD of `berth`: pod and namespace → selection → claim → result (docs/allocation.md); once more while a generated pool is still growing.
+ * ADD of `berth`: pod and namespace → selection → claim → result (docs/allocation.md); once more while a generated
+ * pool is still growing.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, requestedIps } from "../../cni/request.ts";
@@ -31,7 +32,7 @@ import { isAt, isSameAddress } from "./sources/source.ts";
 import { firstNicOf } from "./subject.ts";
 import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
 
-/** What an ADD works with. */
+/** The dependencies of an ADD. */
 export interface AddDeps {
   readonly identifier: Identifier;
   readonly networks: NicSettings;
@@ -161,14 +162,20 @@ function inOrder(nics: readonly Carrier[], { pod, firstNic }: Subject): Carrier[
   return nics.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
-/** Returns the pool of an address that may be older than the pool. If that was renamed or moved, the pool whose subnet contains the address has its gateway. */
+/**
+ * Returns the pool of an address that may be older than the pool. If that was renamed or moved, the pool whose subnet
+ * contains the address has its gateway.
+ */
 function findPoolOf({ space, ip, pool }: Allocation, pools: PoolsByName): IpPool | undefined {
   const isAround = ({ spec }: IpPool): boolean => spec.addressSpace === space && prefixContains(spec.subnet, ip);
   const own = pools.get(pool);
   return own !== undefined && isAround(own) ? own : [...pools.values()].find(isAround);
 }
 
-/** Throws CniError 11 if the pool is invalid: without it the address has no gateway and no routes. A pool that is gone has none. */
+/**
+ * Throws CniError 11 if the pool is invalid: without it the address has no gateway and no routes. A pool that is gone
+ * has none.
+ */
 function refuseUnusable({ ip, pool, ifName }: Allocation, refused: ReadonlyMap<string, string>): undefined {
   const reason = refused.get(pool);
   if (reason === undefined) return undefined;
@@ -177,8 +184,9 @@ function refuseUnusable({ ip, pool, ifName }: Allocation, refused: ReadonlyMap<s
 }
 
 /**
- * Whether all NICs of the pod that could carry a route are known now. With a list of NICs (`ippools`, `subnets`): when all of them have addresses. Else
- * when this is the last NIC of the pod's list of networks; a NIC that is not announced counts as the last.
+ * Whether all NICs of the pod that could carry a route are known now. With a list of NICs (`ippools`, `subnets`):
+ * when all of them have addresses. Else when this is the last NIC of the pod's list of networks; a NIC that is not
+ * announced counts as the last.
  */
 function isLastNic({ nics }: Selection, { pod, firstNic, ifName }: Subject, bound: readonly Allocation[]): boolean {
   if (nics.length > 1) return nics.every((nic) => bound.some((row) => row.ifName === nic.ifName));

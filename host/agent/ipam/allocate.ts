@@ -1,6 +1,7 @@
 /**
- * Claims the addresses of an ADD, like host-local's allocator, but with a registry that other nodes write to as well: pick from memory, claim in the
- * registry, learn from its answer, and ask the sources of addresses in order for something else.
+ * Claims the addresses of an ADD, like host-local's allocator, but with a registry that other nodes write to as well:
+ * pick from memory, claim in the registry, learn from its answer, and ask the sources of addresses in order for
+ * something else.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { NicDemand } from "../../ipam/model.ts";
@@ -34,13 +35,13 @@ import { type FullNamespace, namespaceFull, refuseFresh, requireWithinLimits } f
 export const MAX_CLAIM_ATTEMPTS = 64;
 
 export interface Claimed {
-  /** The addresses of the NIC of the request: of a repeated one those that it has, whatever it requests now. */
+  /** The NIC's addresses; a repeated ADD gets those that it already has, whatever it requests now. */
   readonly held: readonly Allocation[];
-  /** What this claim wrote, for any NIC: undone if the answer cannot be delivered. */
+  /** The rows that this claim wrote, for any NIC: undone if the answer cannot be delivered. */
   readonly created: readonly Allocation[];
   /** As in {@link ClaimOutcome}. */
   readonly previous: readonly Allocation[];
-  /** What was proposed, with the sources of the addresses. */
+  /** The proposed addresses with their sources. */
   readonly picked: readonly Picked[];
 }
 
@@ -67,7 +68,7 @@ class AddressAllocator {
   readonly #sources: readonly AddressSource[];
   /** The NIC has some of the families and lacks others. */
   #isPartial = false;
-  /** What the claims so far have got, and is claimed no more. */
+  /** The results of the claims so far, which are claimed no more. */
   #kept: Required<ClaimedPart> & { readonly picked: readonly Picked[] } = NOTHING;
 
   constructor(deps: AllocateDeps, demand: AddressDemand) {
@@ -109,7 +110,10 @@ class AddressAllocator {
     }
   }
 
-  /** In a full namespace a pod gets what is retained for it. Throws CniError 101 if it lacks anything else: a claim would be recorded before it is refused. */
+  /**
+   * In a full namespace a pod gets what is retained for it. Throws CniError 101 if it lacks anything else: a claim
+   * would be recorded before it is refused.
+   */
   async #requireRetained(full: FullNamespace): Promise<void> {
     const missing = (await this.#own.findMissing(true)).filter(({ families }) => families.length > 0);
     if (missing.length > 0 && !(await this.#retained.cover(missing))) throw namespaceFull(full);
@@ -144,7 +148,7 @@ class AddressAllocator {
     return this.#kept.created.length > 0;
   }
 
-  /** Of what an earlier claim has kept, a later one may report more. */
+  /** A later claim may report again a row that an earlier claim has kept. */
   #withKept({ created, previous, fresh = [], presumed = [] }: ClaimedPart): Required<ClaimedPart> {
     const join = (before: readonly Allocation[], now: readonly Allocation[]): readonly Allocation[] => [
       ...before.filter((row) => !now.some((each) => isSameAddress(each, row))),
@@ -175,13 +179,13 @@ class AddressAllocator {
     }
   }
 
-  /** Undefined: nothing is in the way of the next claim. */
+  /** Returns undefined if nothing is in the way of the next claim. */
   #setbackOf(outcome: ClaimOutcome, pick: Pick, nics: readonly NicDemand[]): Setback | undefined {
     if (outcome.kind === "cooling") return outcome;
     if (outcome.kind === "taken") return { ...outcome, nics, picked: pick.kind === "picked" ? pick.picked : [] };
     if (pick.kind === "picked") return undefined;
     if (outcome.held.length > 0 && !this.#isPartial) {
-      // What falls short may be a family that the NIC has.
+      // The shortage may be of a family that the NIC has.
       this.#isPartial = true;
       return undefined;
     }
@@ -189,7 +193,9 @@ class AddressAllocator {
     return { kind: "short", nics, shortage, pools: usablePools(this.#search.poolCache, shortage.demand) };
   }
 
-  /** The loop over the sources: the first that has something else to offer ends it. Throws PoolShortage when none has. */
+  /**
+   * The loop over the sources: the first that has something else to offer ends it. Throws PoolShortage when none has.
+   */
   async #overcome(setback: Setback): Promise<void> {
     const { nics } = this.#search.demand;
     if (setback.kind === "taken") await this.#replaceTaken(setback.by, setback.picked);
@@ -209,7 +215,10 @@ class AddressAllocator {
     }
   }
 
-  /** Retained addresses are the pod's in any case; a fresh one is refused while its namespace has its share, and is retained from now on. */
+  /**
+   * Retained addresses are the pod's in any case; a fresh one is refused while its namespace has its share, and is
+   * retained from now on.
+   */
   async #accept(bound: Bound, picked: readonly Picked[]): Promise<Claimed> {
     const { demand, registry } = this.#search;
     const { fresh = [], presumed = [] } = bound;

@@ -1,12 +1,12 @@
 /**
- * The NICs whose ADD is under way or was answered a moment ago: their addresses may come up at any time, so that a NIC does not have its address proves
- * nothing yet (retention).
+ * The NICs whose ADD is under way or was answered a moment ago: their addresses may come up at any time, so that a
+ * NIC does not have its address proves nothing yet (retention).
  */
 import type { NetnsStatus } from "../../ipam/leak.ts";
 import { formatIp, type Ip } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
 
-/** How long a main plugin may take from the answer of an ADD until the NIC has its addresses: milliseconds. */
+/** Longest time that a main plugin may take from the answer of an ADD until the NIC has its addresses: milliseconds. */
 export const NIC_COMING_UP_MS = 5_000;
 
 /** Reads whether a NIC has its address. */
@@ -30,7 +30,10 @@ export class AttachingNics {
   readonly #running = new Map<string, number>();
   /** When the last ADD was answered, the earliest first: milliseconds. */
   readonly #answeredMs = new Map<string, number>();
-  /** By NIC: addresses that it has been seen to have since that answer. They do not come up any more, and it may lose them (fencing). */
+  /**
+   * By NIC: addresses that it has been seen to have since that answer. They do not come up any more, and it may lose
+   * them (fencing).
+   */
   readonly #arrived = new Map<string, Set<string>>();
 
   constructor(nowMs: () => number) {

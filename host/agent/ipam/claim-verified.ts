@@ -24,13 +24,13 @@ interface ClaimVerifiedDeps extends AllocateDeps {
 }
 
 interface VerifiedDemand extends AddressDemand {
-  /** The NIC whose definition says whether to probe. Absent: the claimant's, of an unknown pod. */
+  /** The NIC whose definition says whether to probe. Default: the claimant's, of an unknown pod. */
   readonly nic?: NicReference;
 }
 
 /**
- * Throws what allocateAddresses throws, CniError 101 when a repeated ADD requests another address, 104 on a conflict, 11 when the NIC cannot probe;
- * then nothing of it is kept.
+ * Throws what allocateAddresses throws, CniError 101 when a repeated ADD requests another address, 104 on a conflict,
+ * 11 when the NIC cannot probe; then nothing of it is kept.
  */
 export async function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): Promise<Claimed> {
   const { networks, detection } = deps;
@@ -73,7 +73,8 @@ export async function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDem
       claimed = join(claimed, await allocateAddresses(deps, completing(first, allocation.ip.family)));
     }
   } catch (error) {
-    // What this or another attempt of the pod took out of quarantine, and was not found silent, goes back there.
+    // An address that this or another attempt of the pod took out of quarantine, and that was not found silent, goes
+    // back there.
     const untrusted = claimed.held.filter(({ quarantine }) => quarantine !== undefined);
     const others = untrusted.filter((each) => !claimed.created.some((created) => isSameAddress(created, each)));
     const left = [...claimed.created, ...others];
@@ -90,7 +91,10 @@ function compareRequested({ requested }: AddressDemand, held: readonly Allocatio
   throw refuseRequested(ErrorCode.PoolExhausted, refused.source, `${formatIp(refused.ip)}: the interface has ${has}`);
 }
 
-/** A migrating machine answers for its address on the other node: that is no conflict, and the address is not announced here. */
+/**
+ * A migrating machine answers for its address on the other node: that is no conflict, and the address is not
+ * announced here.
+ */
 async function findShared(
   deps: ClaimVerifiedDeps,
   held: readonly Allocation[],
@@ -108,8 +112,8 @@ async function findShared(
 }
 
 /**
- * Remembers what was found silent, and trusts what came out of quarantine. Throws CniError 11 when a DEL or GC of the attachment came during the
- * probe, so that no address is answered that is no longer held.
+ * Remembers what was found silent, and trusts what came out of quarantine. Throws CniError 11 when a DEL or GC of the
+ * attachment came during the probe, so that no address is answered that is no longer held.
  */
 async function accept(deps: ClaimVerifiedDeps, claimed: Claimed, detected: EarlyDetection): Promise<Claimed> {
   if (detected.kind !== "silent") return claimed;

@@ -1,5 +1,5 @@
 /**
- * What a cluster adds to the ADD. In the embedded mode there is none of it; the implementation is ../cluster/ipam.ts.
+ * The cluster's part of the ADD. In the embedded mode there is none of it; the implementation is ../cluster/ipam.ts.
  */
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
@@ -11,13 +11,13 @@ export interface ClusterAddresses {
   /** Releases retained addresses that their member can no longer get. */
   releaseRetained(retained: readonly Allocation[]): Promise<void>;
   /**
-   * The ADD that has undone claims because of others in their place ({@link Registry.undo}) has ended. `isReplaced`: with these others. What a lost journal
-   * had taken in of `superseded` is then released, otherwise retained.
+   * The ADD that has undone claims because of others in their place ({@link Registry.undo}) has ended. `isReplaced`:
+   * with these others. Rows of `superseded` that a lost journal had taken in are then released, otherwise retained.
    */
   settleSuperseded(superseded: readonly Allocation[], isReplaced: boolean): Promise<void>;
   /**
-   * Takes the address from the member's earlier pod on this node, which the kubelet has not detached. Returns the cooling allocation; undefined if
-   * it has changed meanwhile. Rejects with CniError 11 if that pod is alive.
+   * Takes the address from the member's earlier pod on this node, which the kubelet has not detached. Returns the
+   * cooling allocation; undefined if it has changed meanwhile. Rejects with CniError 11 if that pod is alive.
    */
   evictPredecessor(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined>;
   /** Waits until another node's allocation changes. Returns whether it did within so many milliseconds. */
@@ -26,9 +26,12 @@ export interface ClusterAddresses {
 
 /** Changes of pools and settings, and addresses that become free on this node. */
 export interface PoolChanges {
-  /** How many there were. */
+  /** Number of changes. */
   readonly changeCount: number;
-  /** Resolves when there were more than `since`; false when none came within so many milliseconds. Rejects with the signal's reason. */
+  /**
+   * Resolves when there were more than `since`; false when none came within so many milliseconds. Rejects with the
+   * signal's reason.
+   */
   changed(signal: AbortSignal, wait: { readonly since: number; readonly withinMs: number }): Promise<boolean>;
 }
 
@@ -63,6 +66,9 @@ export interface ClusterIpam extends ClusterAddresses, GeneratedPools {
   reportIgnored(pod: PodIdentity, text: string): void;
   /** Why an address of the attachment belongs to another pod in the API server; undefined if none does. */
   findLoss(attachment: Attachment): string | undefined;
-  /** The same for a dry run on this copy of the registry: waits for no other node and for no pool, takes nothing off a NIC, and reports nothing. */
+  /**
+   * The same for a dry run on this copy of the registry: waits for no other node and for no pool, takes nothing off a
+   * NIC, and reports nothing.
+   */
   forDryRun(copy: Registry): ClusterIpam;
 }

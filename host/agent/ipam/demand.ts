@@ -1,6 +1,4 @@
-/**
- * What an ADD demands for its NIC: pod and namespace → selection → limits → where the search for an address starts.
- */
+/** The demand of an ADD for its NIC: pod and namespace → selection → limits → start of the search for an address. */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { NetConf } from "../../cni/net-conf.ts";
 import type { RequestedIp } from "../../cni/request.ts";
@@ -45,7 +43,7 @@ export interface DemandDeps {
   readonly networks: NicSettings;
   readonly node: Subject["node"];
   readonly log: Log;
-  /** Absent: no pool can be on its way. */
+  /** Default: no pool can be on its way. */
   readonly cluster?: { readonly poolChanges: PoolChanges } | undefined;
 }
 
@@ -55,7 +53,10 @@ interface Prepared {
   readonly demand: AddressDemand & { readonly nic: NicReference };
 }
 
-/** Throws what selectPools throws, ConfigError for an annotation of the namespace, and CniError 108 on a kernel without IPv6. */
+/**
+ * Throws what selectPools throws, ConfigError for an annotation of the namespace, and CniError 108 on a kernel
+ * without IPv6.
+ */
 export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Prepared> {
   const { subject, selection } = await select(deps, nic, deadline);
   const { identity, ifName, network, containerId, netns } = nic;
@@ -122,8 +123,8 @@ function isLeftToItsAdd({ identity: { claims }, ifName }: WantingNic, other: str
 }
 
 /**
- * The IPAMClaims of the demanded NICs retain their addresses, and may request some. Throws CniError 11 when one does not exist, and 102 when one is for
- * another NIC than refers to it.
+ * The IPAMClaims of the demanded NICs retain their addresses, and may request some. Throws CniError 11 when one does
+ * not exist, and 102 when one is for another NIC than refers to it.
  */
 function followClaims(
   deps: DemandDeps,
@@ -150,7 +151,10 @@ function followClaims(
   return { workloads, requested: [...requested, ...byClaim.filter(isNew)] };
 }
 
-/** Pods of the same name start at the same place; those whose addresses are retained at a place of their address owner's member (retention). */
+/**
+ * Pods of the same name start at the same place; those whose addresses are retained at a place of their address
+ * owner's member (retention).
+ */
 function seedOf({ workload, owner, namespace, name }: PodIdentity): string {
   if (workload !== undefined) return memberKey(workload);
   return name === "" ? owner : `${namespace}/${name}`;
@@ -161,7 +165,10 @@ interface Selected {
   readonly selection: Selection;
 }
 
-/** The watch reports a pool a moment after its creator has been told that it exists: a NIC that no pool can serve selects once more. */
+/**
+ * The watch reports a pool a moment after its creator has been told that it exists: a NIC that no pool can serve
+ * selects once more.
+ */
 async function select(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Selected> {
   const timeout = deadline.newPool();
   for (;;) {
@@ -184,7 +191,10 @@ interface SnapshotWait {
   readonly timeout: Timeout;
 }
 
-/** Resolves when there is another snapshot; with false when the time is over. Addresses that become free, as with each DEL, change nothing in selection. */
+/**
+ * Resolves when there is another snapshot; with false when the time is over. Addresses that become free, as with each
+ * DEL, change nothing in selection.
+ */
 async function hasOtherSnapshot(
   { cluster, inventory }: DemandDeps,
   { snapshot, since, timeout }: SnapshotWait,

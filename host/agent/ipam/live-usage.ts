@@ -1,7 +1,7 @@
 /**
- * Refreshes the pool cache from the live usage of a pool: before the pool is treated as full, and after misses (exhaustion), in one search again only
- * after twice as many. For a large pool the usage summary is read first, which is small. The embedded registry is always up to date and costs nothing
- * here.
+ * Refreshes the pool cache from the live usage of a pool: before the pool is treated as full, and after misses
+ * (exhaustion), in one search again only after twice as many. For a large pool the usage summary is read first, which
+ * is small. The embedded registry is always up to date and costs nothing here.
  */
 
 import type { Picked } from "../../ipam/pick.ts";
@@ -10,15 +10,19 @@ import { firstIp, lastIp } from "../../net/prefix.ts";
 import { type AddressSpan, type Registry, RegistryError } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 
-/** Misses in a row (picked addresses that were others') after which a small pool's live usage is listed (exhaustion). */
+/**
+ * Misses in a row (picked addresses that were others') after which a small pool's live usage is listed (exhaustion).
+ */
 export const LIVE_USAGE_MISSES = 2;
 
-/** Pools of up to so many addresses are small in that sense. For larger ones the list is long, and a miss says little. */
+/**
+ * Pools of up to so many addresses are small in that sense. For larger ones the list is long, and a miss says little.
+ */
 const SMALL_POOL_ADDRESSES = 4_096;
 
 /**
- * The same for larger pools, counted from the reading of the usage summary. So a half full pool is hardly ever listed; one that is nearly full is if
- * it has no current summary.
+ * The same for larger pools, counted from the reading of the usage summary. So a half full pool is hardly ever
+ * listed; one that is nearly full is if it has no current summary.
  */
 export const LIVE_USAGE_MISSES_LARGE = 8;
 
@@ -39,7 +43,7 @@ export class LiveUsage {
     this.#deps = deps;
   }
 
-  /** How many picked addresses in a row belonged to others. */
+  /** Number of picked addresses in a row that belonged to others. */
   get misses(): number {
     return this.#misses;
   }
@@ -55,8 +59,8 @@ export class LiveUsage {
   }
 
   /**
-   * Another owner has a picked address. After LIVE_USAGE_MISSES the small pools among these are listed, and the summaries of the large ones are
-   * read; after LIVE_USAGE_MISSES_LARGE more the large ones are listed as well.
+   * Another owner has a picked address. After LIVE_USAGE_MISSES the small pools among these are listed, and the
+   * summaries of the large ones are read; after LIVE_USAGE_MISSES_LARGE more the large ones are listed as well.
    */
   async miss(picked: readonly Picked[]): Promise<void> {
     this.#misses++;
@@ -91,7 +95,10 @@ export class LiveUsage {
     return true;
   }
 
-  /** Not if the pool has changed since: an address of it has turned out to be recorded for another one, or the misses have doubled. */
+  /**
+   * Not if the pool has changed since: an address of it has turned out to be recorded for another one, or the misses
+   * have doubled.
+   */
   #isListed(pool: IpPool): boolean {
     return [pool.name, ...this.#otherNamesOf(pool)].every((name) => {
       const misses = this.#listed.get(name);
@@ -99,7 +106,7 @@ export class LiveUsage {
     });
   }
 
-  /** Of pools that are gone, or that had addresses which the pool or its neighbours have now. */
+  /** Returns the names of pools that are gone, or that had addresses which the pool or its neighbours have now. */
   #otherNamesOf(pool: IpPool): readonly string[] {
     const { poolCache } = this.#deps;
     const neighbours = poolCache.neighboursOf(pool);
@@ -120,7 +127,10 @@ export class LiveUsage {
     return true;
   }
 
-  /** The usage cannot be listed, and an estimate is no reason to refuse: the cache is reset to what this node knows, and the search goes on by trying. */
+  /**
+   * The usage cannot be listed, and an estimate is no reason to refuse: the cache is reset to what this node knows,
+   * and the search goes on by trying.
+   */
   async #dropEstimates(pools: readonly IpPool[]): Promise<boolean> {
     const { registry, poolCache } = this.#deps;
     const estimated = pools.filter(({ name }) => poolCache.isEstimate(name));

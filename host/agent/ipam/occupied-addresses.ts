@@ -1,4 +1,7 @@
-/** The addresses that machines other than pods have now, of all that can tell: the node itself, and in a cluster what the controller publishes. */
+/**
+ * The addresses that machines other than pods have now, of all that can tell: the node itself, and in a cluster what
+ * the controller publishes.
+ */
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import type { NodeMirror } from "../../kernel/node-mirror.ts";
 import type { Log } from "../../lib/log.ts";
@@ -58,7 +61,10 @@ export class NodeAddresses {
     this.#mirror = mirror;
   }
 
-  /** Returns the same list while nothing has changed, which costs one look into the queue of notifications. Throws NetlinkError. */
+  /**
+   * Returns the same list while nothing has changed, which costs one look into the queue of notifications. Throws
+   * NetlinkError.
+   */
   read(): readonly OccupiedIp[] {
     const { addresses, gateways } = this.#mirror.read();
     if (addresses !== this.#from?.addresses || gateways !== this.#from.gateways) {

@@ -15,13 +15,16 @@ import type { ClusterIpam } from "./cluster-ipam.ts";
 /** Whether the agent can serve, from memory. */
 export interface Readiness {
   readonly ready: boolean;
-  /** Why no address can be recorded, a sentence: pods that run keep theirs, an ADD is refused by the registry. Absent: all is well. */
+  /**
+   * Why no address can be recorded, a sentence: pods that run keep theirs, an ADD is refused by the registry. Default:
+   * all is well.
+   */
   readonly trouble?: string | undefined;
   /** Each a sentence, the most important first. */
   readonly problems: readonly string[];
 }
 
-/** What an ADD waits for before anything else: the backend. */
+/** The backend's readiness, for which an ADD waits first. */
 export interface ReadinessSource {
   /** Waits, for a bounded time, until the resources are known. Rejects with CniError 50 that says what is missing. */
   synced(signal: AbortSignal): Promise<void>;
@@ -53,8 +56,9 @@ export class IpamPlugin implements Plugin {
   }
 
   /**
-   * A pod's ADD for another sandbox ends an earlier one that is still under way: its runtime has restarted and has given that sandbox up. If the earlier
-   * ADD ended last, the DEL of its sandbox would release the address of the later one.
+   * A pod's ADD for another sandbox ends an earlier one that is still under way: its runtime has restarted and has
+   * given that sandbox up. If the earlier ADD ended last, the DEL of its sandbox would release the address of the
+   * later one.
    */
   async #supersede<T>(
     { args, ifName, netConf, containerId }: AttachRequest,
@@ -109,7 +113,10 @@ export class IpamPlugin implements Plugin {
   }
 }
 
-/** Throws CniError 50 if no ADD can be served. An agent that is ready is not asked for its problems, which takes a look at the definitions. */
+/**
+ * Throws CniError 50 if no ADD can be served. An agent that is ready is not asked for its problems, which takes a
+ * look at the definitions.
+ */
 export function requireReady(readiness: Readiness): void {
   if (readiness.ready) return;
   const { problems } = readiness;
@@ -175,8 +182,8 @@ function comparePrevResult({ netConf, ifName }: AttachRequest, held: readonly Al
 }
 
 /**
- * Where result and pool both have a gateway it is the same. A result may lack the pool's (`cleangateway`), and may have one where the pool has none:
- * some main plugins become the gateway themselves.
+ * If both the result and the pool have a gateway, it is the same. A result may lack the pool's (`cleangateway`), and
+ * may have one where the pool has none: some main plugins become the gateway themselves.
  */
 function compareGateways({ netConf }: AttachRequest, held: readonly Allocation[], pools: Snapshot["pools"]): void {
   for (const { address, gateway } of netConf.prevResult?.ips ?? []) {

@@ -1,6 +1,6 @@
 /**
- * The pod of a request: the owner of its addresses, and what is known of it. The port of both modes, and the embedded mode's implementation, which
- * trusts the runtime and the manifests; the cluster's is ../cluster/identity.ts.
+ * The pod of a request: the owner of its addresses, and what is known of it. The port of both modes, and the embedded
+ * mode's implementation, which trusts the runtime and the manifests; the cluster's is ../cluster/identity.ts.
  */
 
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
@@ -22,7 +22,7 @@ export interface PodIdentity {
   readonly node?: string | undefined;
   /** The owner of the pod's addresses after it is deleted; undefined: they are not retained. */
   readonly workload?: Workload | undefined;
-  /** A virtual machine migrates to the pod. Absent: none does. */
+  /** A virtual machine migrates to the pod. Default: none does. */
   readonly isMigrationTarget?: boolean | undefined;
   /** The IPAMClaims that its NICs refer to, by interface: they retain the addresses of these NICs. */
   readonly claims?: ReadonlyMap<string, NicClaim> | undefined;
@@ -39,7 +39,10 @@ export interface NicClaim {
   readonly claim: IpamClaim | undefined;
 }
 
-/** Its methods reject with CniError 103 when there is no such pod, and with ConfigError when one of its annotations is invalid. */
+/**
+ * Its methods reject with CniError 103 when there is no such pod, and with ConfigError when one of its annotations is
+ * invalid.
+ */
 export interface Identifier {
   /** Returns the pod of an ADD. `signal` ends the wait for an API server. */
   identify(request: AttachRequest, signal: AbortSignal): Promise<PodIdentity>;
@@ -60,7 +63,7 @@ export function openManifestIdentifier(snapshot: () => Snapshot): Identifier {
 
 type Known = Pick<Snapshot, "pods" | "vendorConf">;
 
-/** What a request says about the pod. */
+/** The hints that a request gives about the pod. */
 interface PodHints {
   readonly namespace: string;
   readonly name: string;

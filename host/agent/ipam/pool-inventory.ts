@@ -1,4 +1,6 @@
-/** The agent's pools: the snapshot of the resources, the pool cache that belongs to it, and the registry that it caches. */
+/**
+ * The agent's pools: the snapshot of the resources, the pool cache that belongs to it, and the registry that it caches.
+ */
 import type { PoolCache } from "../../ipam/pool-cache.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { SortedMap } from "../../lib/sorted-map.ts";
@@ -16,9 +18,9 @@ const MAX_REMEMBERED_WARNINGS = 256;
 
 interface InventoryOptions {
   readonly metrics?: ClaimMetrics | undefined;
-  /** Those that the registry was opened with. Absent: it is told with the first snapshot. */
+  /** The cooldowns that the registry was opened with. Default: it is told with the first snapshot. */
   readonly cooldowns?: Cooldowns | undefined;
-  /** Absent: none yet. */
+  /** Default: none yet. */
   readonly refused?: RefusedAddresses;
 }
 
@@ -37,7 +39,10 @@ export class PoolInventory {
   /** Pools whose used addresses are still to be read into the cache. */
   readonly #unread = new Map<string, IpPool>();
   #reading: Promise<void> | undefined;
-  /** Those that the registry has, by pool and by default; undefined before it was told. It may run in another thread. */
+  /**
+   * The cooldowns that the registry has, by pool and by default; undefined before it was told. It may run in another
+   * thread.
+   */
   readonly #cooldowns: Map<string, number>;
   #defaultCooldownMs: number | undefined;
   #isFollowing = false;
@@ -65,8 +70,8 @@ export class PoolInventory {
   }
 
   /**
-   * Applies the snapshot at once; {@link loaded} waits until the used addresses of its pools are in the cache. `changed`: names of the pools in which it
-   * differs from the one before; absent: all may differ.
+   * Applies the snapshot at once; {@link loaded} waits until the used addresses of its pools are in the cache.
+   * `changed`: names of the pools in which it differs from the one before; absent: all may differ.
    */
   follow(snapshot: Snapshot, changed?: ReadonlySet<string>): void {
     const all = (): Set<string> => new Set([...this.#snapshot.pools.keys(), ...snapshot.pools.keys()]);
@@ -81,7 +86,7 @@ export class PoolInventory {
     for (const name of [...names, ...reshaped.map((pool) => pool.name)]) this.#checkDefault(name);
   }
 
-  /** How long released addresses cool. The map is the inventory's own. */
+  /** Times for which released addresses cool. The map is the inventory's own. */
   get cooldowns(): Cooldowns {
     return { defaultMs: this.#snapshot.vendorConf.allocationCooldownMs, byPool: this.#cooldowns };
   }

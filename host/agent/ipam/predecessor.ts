@@ -14,7 +14,10 @@ export function awaitsNode({ ip, namespace, pod, workload, predecessorNode }: Al
   return new CniError(ErrorCode.TryAgainLater, text);
 }
 
-/** For a pod whose address may still be on the NIC of an earlier pod of the same member, on a node that is lost: a machine answers for it. */
+/**
+ * For a pod whose address may still be on the NIC of an earlier pod of the same member, on a node that is lost: a
+ * machine answers for it.
+ */
 export function awaitsLostNode(
   { ip, namespace, pod, workload, predecessorNode }: Allocation,
   mac: Mac | undefined,

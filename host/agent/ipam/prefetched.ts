@@ -10,7 +10,9 @@ import type { Allocation } from "../../registry/registry.ts";
 import type { Prefetched } from "./cluster-ipam.ts";
 import type { AddressDemand } from "./sources/source.ts";
 
-/** Gives back what was claimed ahead for the NIC of the demand, unless it is just what the demand would be served with. */
+/**
+ * Gives back what was claimed ahead for the NIC of the demand, unless it is just what the demand would be served with.
+ */
 export async function giveBackUnfit(
   prefetched: Prefetched,
   poolCache: PoolCache,

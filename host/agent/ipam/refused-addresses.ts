@@ -1,6 +1,6 @@
 /**
- * Addresses that the coordinator refused for a pod (code 106), which its next ADD is not to get again. In memory: after a restart of the agent each
- * is offered once more (decision 0045).
+ * Addresses that the coordinator refused for a pod (code 106), which its next ADD is not to get again. In memory:
+ * after a restart of the agent each is offered once more (decision 0045).
  */
 import type { RefusedIp } from "../../ipam/model.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";

@@ -1,6 +1,7 @@
 /**
- * How many addresses one pod and one namespace may have (`maxAddressesPerPod`, `maxAddressesPerNamespace` of vendor-conf). A pod's addresses are all
- * on this node and are counted here; the controller counts those of a namespace and reports the namespaces that have reached their limit.
+ * Limits the number of addresses of one pod and of one namespace (`maxAddressesPerPod`, `maxAddressesPerNamespace` of
+ * vendor-conf). A pod's addresses are all on this node and are counted here; the controller counts those of a
+ * namespace and reports the namespaces that have reached their limit.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { VendorConf } from "../../config/vendor-conf.ts";
@@ -16,7 +17,7 @@ export interface FullNamespace {
 }
 
 export interface TenantLimits {
-  /** Undefined: the pod cannot reach the limit with all NICs that it announces. */
+  /** If undefined, the pod cannot reach the limit with all NICs that it announces. */
   readonly perPod: number | undefined;
   /** The pod's; undefined: it is not full, as far as is known. */
   readonly full: FullNamespace | undefined;
@@ -43,8 +44,8 @@ interface LimitedDemand {
 }
 
 /**
- * Throws CniError 101 when the pod would exceed a limit. It does not lose what it has; `mayHaveRetained`: an address may be retained for it, which its
- * namespace's count includes already.
+ * Throws CniError 101 when the pod would exceed a limit. It does not lose what it has; `mayHaveRetained`: an address
+ * may be retained for it, which its namespace's count includes already.
  */
 export async function requireWithinLimits(
   registry: Pick<Registry, "findOwner">,
@@ -65,7 +66,10 @@ export async function requireWithinLimits(
   if (full !== undefined && !mayHaveRetained) throw namespaceFull(full);
 }
 
-/** Returns CniError 101 if there are fresh addresses, which had no owner before, and the namespace has reached its limit. */
+/**
+ * Returns CniError 101 if there are fresh addresses, which had no owner before, and the namespace has reached its
+ * limit.
+ */
 export function refuseFresh(
   { limits }: Pick<LimitedDemand, "limits">,
   fresh: readonly Allocation[] = [],

@@ -1,6 +1,6 @@
 /**
- * The wait of an ADD whose generated pool does not exist yet, or has no free address: until pools change, by the event, and then once more from
- * selection (docs/subnets.md). Meanwhile nothing is read and nothing is claimed.
+ * The wait of an ADD whose generated pool does not exist yet, or has no free address: until pools change, by the
+ * event, and then once more from selection (docs/subnets.md). Meanwhile nothing is read and nothing is claimed.
  */
 import type { FamilyDemand } from "../../ipam/model.ts";
 import { isGrowing, PoolShortage, refuseUnsupplied } from "../../ipam/subnet-capacity.ts";
@@ -11,7 +11,7 @@ import type { PoolInventory } from "./pool-inventory.ts";
 
 interface WaitForPoolDeps {
   readonly inventory: PoolInventory;
-  /** Absent: there are no generated pools. */
+  /** Default: there are no generated pools. */
   readonly cluster?: GeneratedPools | undefined;
 }
 
@@ -61,7 +61,9 @@ async function tryOnce<T>(
   }
 }
 
-/** Resolves when one of the pools has a free address again as far as this node knows; with false when the time is over. */
+/**
+ * Resolves when one of the pools has a free address again as far as this node knows; with false when the time is over.
+ */
 async function hasRoom(
   { cluster, inventory }: WaitForPoolDeps,
   short: Short,

@@ -1,6 +1,6 @@
 /**
- * The audit log of this agent: lines are queued as they are, and become text, on stderr and in the file, after the requests that caused them were
- * answered. If disk or reader stall, lines are dropped and counted; no request waits.
+ * The audit log of this agent: lines are queued as they are, and become text, on stderr and in the file, after the
+ * requests that caused them were answered. If disk or reader stall, lines are dropped and counted; no request waits.
  */
 import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
@@ -23,14 +23,14 @@ export const AUDIT_FILES_KEPT = 3;
 /** Most audit lines that wait to be written. Further ones are dropped and counted. */
 const MAX_AUDIT_BACKLOG = 4_096;
 
-/** How long audit lines are gathered before they are written: milliseconds. `kill -9` loses them. */
+/** Time for which audit lines are gathered before they are written: milliseconds. `kill -9` loses them. */
 const AUDIT_DELAY_MS = 250;
 
 /** Most audit lines that are written before the agent looks after its requests again. */
 const AUDIT_BATCH = 32;
 
 interface AuditLogOptions {
-  /** Where {@link LOG_DIRECTORY} is on this machine. */
+  /** Directory that stands for {@link LOG_DIRECTORY} on this machine. */
   readonly directory?: string;
   readonly node: string;
   /** The agent's own log, which shows every line as well. */
@@ -41,7 +41,7 @@ interface AuditLogOptions {
 
 interface Waiting {
   readonly entry: AuditEntry;
-  /** Of the wall clock. */
+  /** Time of the wall clock. */
   readonly atMs: number;
   /** Not on stderr. */
   readonly isQuiet: boolean;
@@ -72,7 +72,7 @@ export class AuditLog implements Audit {
     });
   }
 
-  /** How many lines are missing in the file. */
+  /** Number of lines missing in the file. */
   get lost(): number {
     return this.#lost + this.#file.lost;
   }
@@ -174,7 +174,10 @@ function lineOf({ entry, atMs }: Waiting, node: string): AuditLine {
 /** Most NICs whose refusals are remembered; of the one refused longest ago the next refusal is logged again. */
 const MAX_REMEMBERED_REFUSALS = 1_024;
 
-/** Most different refusals of one NIC that are logged in {@link REFUSAL_REPEAT_MS}. One with a count or an address is always different. */
+/**
+ * Most different refusals of one NIC that are logged in {@link REFUSAL_REPEAT_MS}. One with a count or an address is
+ * always different.
+ */
 export const MAX_REFUSALS_OF_NIC = 4;
 
 /** After how long a refusal that lasts is logged once more, with the number of its repetitions: milliseconds. */
@@ -187,8 +190,8 @@ interface Remembered {
 }
 
 /**
- * Which refusals were logged: a kubelet repeats a refused ADD every few seconds, each time with a new sandbox. Only a change is
- * news: another code or text, or a success in between.
+ * Which refusals were logged: a kubelet repeats a refused ADD every few seconds, each time with a new sandbox. Only a
+ * change is news: another code or text, or a success in between.
  */
 class RefusalMemory {
   readonly #nowMs: () => number;
@@ -198,7 +201,9 @@ class RefusalMemory {
     this.#nowMs = nowMs;
   }
 
-  /** Returns how many repetitions had no line if this refusal is to be logged; undefined if it is itself a repetition. */
+  /**
+   * Returns how many repetitions had no line if this refusal is to be logged; undefined if it is itself a repetition.
+   */
   note(refusal: Refusal): number | undefined {
     const key = keyOf(refusal);
     const known = this.#refused.get(key) ?? { loggedMs: new Map<string, number>(), repeats: 0 };

@@ -1,13 +1,13 @@
-/** What the agent's parts tell the audit log. */
+/** The entries that the agent's parts write to the audit log. */
 
 import type { AuditName } from "../../records/audit-line.ts";
 import type { Allocation } from "../../registry/registry.ts";
 
-/** What is known when something happens: texts are formatted later. */
+/** The facts that are known when an event happens: texts are formatted later. */
 export interface AuditEntry {
   readonly audit: AuditName;
   readonly plugin?: string;
-  /** Absent: those of the first allocation. */
+  /** Default: those of the first allocation. */
   readonly namespace?: string | undefined;
   readonly pod?: string | undefined;
   readonly uid?: string | undefined;
@@ -27,7 +27,7 @@ export interface AuditEntry {
 
 export type Refusal = AuditEntry & Required<Pick<AuditEntry, "audit" | "plugin" | "code" | "message">>;
 
-/** What tells one request and its repetitions from others. */
+/** The fields that tell one request and its repetitions from others. */
 export type Served = Pick<AuditEntry, "audit" | "plugin" | "namespace" | "pod" | "ifName" | "containerId">;
 
 export interface Audit {

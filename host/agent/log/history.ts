@@ -11,7 +11,7 @@ import { AUDIT_FILE, AUDIT_FILES_KEPT } from "./audit-log.ts";
 /** Most lines on one page of GET /v1/history. */
 const MAX_HISTORY_LINES = 500;
 
-/** How much of a file is searched at once: bytes. */
+/** Size of the part of a file that is searched at once: bytes. */
 const HISTORY_READ_BYTES = 256 * 1024;
 
 /** Longest line of the audit log that is searched: bytes. */
@@ -24,7 +24,7 @@ interface HistoryQuery {
   /** The first and the last moment, both included, as in the lines. */
   readonly since?: string | undefined;
   readonly until?: string | undefined;
-  /** How many of the lines at `since` the caller has already. */
+  /** Number of the lines at `since` that the caller has already. */
   readonly skip: number;
 }
 
@@ -59,7 +59,10 @@ export class History {
     return { node: this.#node, lines, from, missing, next };
   }
 
-  /** Opens the newest first, for a file that is renamed meanwhile is then met twice and not missed. Returns the oldest first. */
+  /**
+   * Opens the newest first, for a file that is renamed meanwhile is then met twice and not missed. Returns the oldest
+   * first.
+   */
   async #open(): Promise<FileHandle[]> {
     const found = new Map<bigint, FileHandle>();
     for (let number = 0; number <= AUDIT_FILES_KEPT; number++) {

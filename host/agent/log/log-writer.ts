@@ -1,7 +1,7 @@
 /**
- * Writes one log file asynchronously: a line is queued at once and written when the disk is ready. A full disk, or a file that
- * was moved, removed or replaced by something else, loses lines but fails no pod. Lines may contain text of tenants and are read
- * in terminals, so invisible characters are escaped and lines have a maximum length.
+ * Writes one log file asynchronously: a line is queued at once and written when the disk is ready. A full disk, or a
+ * file that was moved, removed or replaced by something else, loses lines but fails no pod. Lines may contain text of
+ * tenants and are read in terminals, so invisible characters are escaped and lines have a maximum length.
  * Effects: writes the file, reopens it when its name refers to another one, rotates it when it is full.
  */
 import { closeSync, write } from "node:fs";
@@ -11,14 +11,15 @@ import type { Log } from "../../lib/log.ts";
 import { type LogPath, LogPathError, type OpenLogFile, openLogPath, rotateLogFile } from "./open-log-file.ts";
 
 /**
- * Largest log file that a network definition names: bytes. A full one is renamed to `.1`, which replaces the previous one. @limit
+ * Largest log file that a network definition names: bytes. A full one is renamed to `.1`, which replaces the previous
+ * one. @limit
  */
 export const LOG_FILE_BYTES = 8 * 1024 * 1024;
 
 /** Most text waiting to be written to one log file: UTF-16 units. Further lines are dropped and counted. */
 export const MAX_LOG_BACKLOG = 1024 * 1024;
 
-/** How often a log file's name is checked for rotation: milliseconds. */
+/** Interval at which a log file's name is checked for rotation: milliseconds. */
 export const LOG_RECHECK_MS = 1_000;
 
 const writeBytes = promisify(write);
@@ -26,15 +27,15 @@ const LINE_FEED = 0x0a;
 
 interface LogWriterOptions {
   readonly path: LogPath;
-  /** How reports call the file: `the coordinator's log file`. */
+  /** The file's name in reports: `the coordinator's log file`. */
   readonly subject: string;
   /** `name` of the lines about lost ones. */
   readonly name: string;
   /** Largest file; default: {@link LOG_FILE_BYTES}. */
   readonly fileBytes?: number;
-  /** How many full files are kept; default: one. */
+  /** Number of full files that are kept; default: one. */
   readonly keep?: number;
-  /** How long lines are gathered before they are written: milliseconds. */
+  /** Time for which lines are gathered before they are written: milliseconds. */
   readonly gatherMs: number;
   /** The agent's own log, which reports once that lines are being lost, and once that they no longer are. */
   readonly log: Log;
@@ -67,7 +68,7 @@ export class LogWriter {
     this.#options = options;
   }
 
-  /** How many lines were lost since the start. */
+  /** Number of lines lost since the start. */
   get lost(): number {
     return this.#lostInAll;
   }
@@ -161,7 +162,9 @@ export class LogWriter {
     return sizeBytes > 0 && sizeBytes + lengthBytes > fileBytes;
   }
 
-  /** Opens the file that has the name now, if the last check was a while ago. If the disk fails, the open file is kept. */
+  /**
+   * Opens the file that has the name now, if the last check was a while ago. If the disk fails, the open file is kept.
+   */
   #reopen(now = false): void {
     const nowMs = this.#options.nowMs();
     if (!now && nowMs - this.#checkedMs < LOG_RECHECK_MS) return;
@@ -207,8 +210,8 @@ export const MAX_LOG_LINE = 16 * 1024;
 export const MAX_LOG_TEXT = 1024;
 
 /**
- * Characters that are valid in JSON but interpreted or hidden by a terminal: C1 controls, DEL, separators, directional marks,
- * zero-width characters.
+ * Characters that are valid in JSON but interpreted or hidden by a terminal: C1 controls, DEL, separators,
+ * directional marks, zero-width characters.
  */
 const UNSEEN = /[\u007f-\u009f\u2028\u2029\p{Cf}]/gu;
 

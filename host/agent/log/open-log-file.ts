@@ -1,7 +1,7 @@
 /**
- * Opens a file that a tenant has named, below a directory of the node, without following links. Each step opens one name inside
- * an open directory (`/proc/self/fd/N/name`, since Node.js lacks openat(2)) and checks what it has opened: nothing can be
- * exchanged between check and use, and only a regular file is opened for writing.
+ * Opens a file that a tenant has named, below a directory of the node, without following links. Each step opens one
+ * name inside an open directory (`/proc/self/fd/N/name`, since Node.js lacks openat(2)) and checks what it has
+ * opened: nothing can be exchanged between check and use, and only a regular file is opened for writing.
  * Effects: opens, creates, renames and truncates files; creates the log directory itself, but no folder in it.
  */
 import {
@@ -63,7 +63,8 @@ export function openLogPath({ directory, parts }: LogPath): OpenLogFile {
 }
 
 /**
- * Renames the file to `.1`, after `.1` to `.2` and so on: `keep` full files remain. Truncates it if it cannot be renamed. `fd` is that file, open.
+ * Renames the file to `.1`, after `.1` to `.2` and so on: `keep` full files remain. Truncates it if it cannot be
+ * renamed. `fd` is that file, open.
  */
 export function rotateLogFile(path: LogPath, fd: number, keep = 1): void {
   try {

@@ -11,11 +11,11 @@ interface AgentState {
   readonly backend: ReadinessSource & { readonly ipam: { readonly inventory: Pick<PoolInventory, "registry"> } };
   readonly spool: { count(): { readonly waiting: number; readonly rejected: number } };
   readonly audit: { readonly lost: number };
-  /** How often the agent restored its socket. */
+  /** Number of times that the agent restored its socket. */
   readonly restores: number;
 }
 
-/** What an agent has in both modes. */
+/** Collects the metrics that an agent has in both modes. */
 export function collectAgent(metrics: AgentMetrics, { backend, spool, audit, restores }: AgentState): void {
   const { ready, trouble, problems } = backend.readiness();
   metrics.ready.set(ready && trouble === undefined ? 1 : 0);

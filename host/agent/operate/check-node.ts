@@ -1,4 +1,7 @@
-/** Compares a node's records with objects, pods, NICs, neighbours, routes and rules: twice, so that what is changing meanwhile is no finding. */
+/**
+ * Compares a node's records with objects, pods, NICs, neighbours, routes and rules: twice, so that what is changing
+ * meanwhile is no finding.
+ */
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { CniError } from "../../cni/error.ts";
 import { decodePodArgs } from "../../cni/request.ts";
@@ -26,7 +29,7 @@ import { type CoordinatorState, type DriftDeps, type DriftFacts, listQuestions, 
 /** Between the two readings of a check: milliseconds. */
 const RECHECK_MS = 2_000;
 
-/** How long a check waits for the identity of its cluster: milliseconds. */
+/** Time for which a check waits for the identity of its cluster: milliseconds. */
 const CLUSTER_ID_MS = 5_000;
 
 /** Rows of the registry that are read at once. */
@@ -35,14 +38,14 @@ const ROWS_AT_ONCE = 500;
 interface CheckDeps {
   readonly backend: Pick<Backend, "ipam" | "readPodOf" | "readObjects" | "client">;
   readonly coordinator: CoordinatorState;
-  /** Where runtimes keep the network namespaces of pods. */
+  /** Directories in which runtimes keep the network namespaces of pods. */
   readonly netnsDirectories: readonly string[];
 }
 
-/** What one reading found. */
+/** The findings of one reading. */
 interface Reading {
   readonly facts: NodeFacts;
-  /** How many were to be compared. */
+  /** Number of attachments that were to be compared. */
   readonly attachments: number;
   /** Containers with an attachment that could not be compared. */
   readonly uncompared: readonly string[];
@@ -50,7 +53,10 @@ interface Reading {
   readonly problems: readonly string[];
 }
 
-/** Rejects with RegistryError. What else cannot be read is one of the record's problems. `withUsed`: the record has the addresses of NICs. */
+/**
+ * Rejects with RegistryError. Any other state that cannot be read is one of the record's problems. `withUsed`: the
+ * record has the addresses of NICs.
+ */
 export async function checkNode(deps: CheckDeps, { withUsed = false } = {}): Promise<CheckRecord> {
   const first = await readNode(deps, () => true);
   const before = new Set(first.findings.map(keyOf));
@@ -209,7 +215,10 @@ async function readObjects(
   }
 }
 
-/** Restores the attachments in order, one in a turn of the event loop; what the kernel refuses is undone. Returns sentences about what is not restored. */
+/**
+ * Restores the attachments in order, one in a turn of the event loop; what the kernel refuses is undone. Returns
+ * sentences about what is not restored.
+ */
 export async function repairDrift(
   deps: DriftDeps,
   facts: DriftFacts,

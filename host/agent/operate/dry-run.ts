@@ -1,6 +1,7 @@
 /**
- * The ADD without effects: the code of the ADD on copies of the registry and of the pool cache, on a clock that does not wait, and on a NIC that finds
- * every address silent. The API server is read, and checks the writes without storing them.
+ * The ADD without effects: the code of the ADD on copies of the registry and of the pool cache, on a clock that does
+ * not wait, and on a NIC that finds every address silent. The API server is read, and checks the writes without
+ * storing them.
  */
 
 import type { AttachRequest } from "../../cni/request.ts";
@@ -21,7 +22,7 @@ const LATE_PLUGINS: readonly string[] = ["ptp"];
 const NIC = { index: 1, mac: "02:00:00:00:00:01" as Mac, flags: 0, up: true, addresses: [] };
 
 export class DryRun implements AsyncDisposable {
-  /** What the ADD is given. */
+  /** The dependencies of the ADD. */
   readonly ipam: AddDeps;
   readonly #clock: SkippingClock;
   readonly #detection: DryRunDetection;
@@ -65,12 +66,15 @@ export class DryRun implements AsyncDisposable {
     this.#readiness = { synced: async () => {}, readiness: () => source.readiness() };
   }
 
-  /** How long the ADDs so far would have waited: milliseconds. */
+  /** Time that the ADDs so far would have waited: milliseconds. */
   get waitedMs(): number {
     return this.#clock.skippedMs;
   }
 
-  /** Returns what the ADD would assign, and rejects as it would be refused. The next ADD finds what this one has claimed. */
+  /**
+   * Returns what the ADD would assign, and rejects as it would be refused. The next ADD finds what this one has
+   * claimed.
+   */
   async add(request: AttachRequest, signal: AbortSignal): Promise<Assigned> {
     this.#detection.hasNic = !LATE_PLUGINS.includes(request.netConf.type);
     const { assigned } = await new IpamPlugin(this.ipam, this.#readiness).add(request, signal);

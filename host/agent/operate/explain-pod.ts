@@ -1,6 +1,6 @@
 /**
- * What an ADD of a pod's NICs would answer now, and why: a dry run of the ADD, with the candidate pools of its selection and the addresses that are free
- * in the cluster.
+ * Explains the answer that an ADD of a pod's NICs would get now: a dry run of the ADD, with the candidate pools of
+ * its selection and the addresses that are free in the cluster.
  */
 import type { CniError } from "../../cni/error.ts";
 import { type AttachRequest, decodeRequest, requestedIps } from "../../cni/request.ts";
@@ -34,25 +34,31 @@ import type { NicNetwork } from "../request/nic-definition.ts";
 import type { Assigned } from "../request/plugin.ts";
 import { DryRun } from "./dry-run.ts";
 
-/** Most candidate pools of a NIC whose free addresses are counted in the cluster; of others this node's knowledge is shown. */
+/**
+ * Most candidate pools of a NIC whose free addresses are counted in the cluster; of others this node's knowledge is
+ * shown.
+ */
 const MAX_COUNTED_POOLS = 16;
 
 /** Longest time an explanation of a pod takes: milliseconds. */
 const EXPLAIN_LIMIT_MS = 9_000;
 
-/** What the request says in place of a runtime. */
+/** The container ID of the request, in place of a runtime's. */
 const CONTAINER = "explain";
 const NETNS = "/run/netns/explain";
 
-/** Of a NIC whose network is unknown. */
+/** The network name of a NIC whose network is unknown. */
 const UNKNOWN_NETWORK = "unknown";
 
 export interface Question {
   readonly namespace: string;
   readonly pod: string;
-  /** Undefined: every NIC that the pod announces. */
+  /** If undefined, every NIC that the pod announces. */
   readonly ifName?: string | undefined;
-  /** Name of the network's configuration, or of its NetworkAttachmentDefinition; undefined: as the pod's annotations say. */
+  /**
+   * Name of the network's configuration, or of its NetworkAttachmentDefinition; undefined: as the pod's annotations
+   * say.
+   */
   readonly network?: string | undefined;
 }
 
@@ -73,7 +79,7 @@ export async function explainPod(
   try {
     requireReady(backend.readiness());
     const identity = await ipam.identifier.find(question.namespace, question.pod);
-    // What is read for the explanation must not be known to the ADD.
+    // The dry run of the ADD must not know the objects that are read for the explanation.
     await using reading = await DryRun.open(ipam, backend);
     await using dryRun = await DryRun.open(ipam, backend);
     return await new PodExplainer(deps, { reading: reading.ipam, dryRun }, { question, identity, signal }).explain();
@@ -172,7 +178,7 @@ class PodExplainer {
     return [`pod ${namespace}/${name} has no manifest here: what its runtime says of its annotations is unknown`];
   }
 
-  /** What the pod has before the dry run. */
+  /** Describes the addresses of the pod before the dry run. */
   async #describeHeld(): Promise<string[]> {
     const { owner } = this.#identity;
     const held = owner === "" ? [] : await this.#reading.inventory.registry.findOwner(owner);
@@ -288,7 +294,7 @@ class PodExplainer {
     return (await Promise.all(lines)).flat();
   }
 
-  /** What the dry run does not know of the NIC. */
+  /** Returns notes on the facts about the NIC that the dry run lacks. */
   #notesOf({ ifName, network, plugins, isAsking }: NicNetwork): string[] {
     const { networks } = this.#reading;
     const name = network || UNKNOWN_NETWORK;
@@ -314,7 +320,10 @@ function findBerth(plugins: NicNetwork["plugins"]): NicNetwork["plugins"][number
   return plugins.find(({ entry: { ipam } }) => Object(ipam).type === "berth");
 }
 
-/** Returns the request as a runtime would make it, which reads the network's definition. Throws what a malformed definition is refused with. */
+/**
+ * Returns the request as a runtime would make it, which reads the network's definition. Throws what a malformed
+ * definition is refused with.
+ */
 function requestOf(
   { namespace, name, owner, subject }: PodIdentity,
   { ifName, network, plugins }: NicNetwork,

@@ -1,5 +1,6 @@
 /**
- * One pool in words: whose it is, why it has that size, how much of it is in use, what is in the way, and what becomes of it.
+ * One pool in words: whose it is, why it has that size, how much of it is in use, what is in the way, and what
+ * becomes of it.
  */
 
 import { sizeOf, spansOf } from "../../core/spans.ts";

@@ -1,4 +1,4 @@
-/** Where a node's records, the API server's objects, pods and NICs disagree. */
+/** Finds disagreements between a node's records, the API server's objects, pods and NICs. */
 import { isOwner, isStaticOwner, type NetnsStatus, type PodStatus } from "../../ipam/leak.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -86,7 +86,10 @@ function findOnNic(nic: NicAddress, facts: NodeFacts): DamageFinding[] {
   return [finding("lost-record", located, text, remedy)];
 }
 
-/** Whether the record is of the NIC. Where it does not say which netns the NIC is in, or that cannot be read, its name decides. */
+/**
+ * Whether the record is of the NIC. Where it does not say which netns the NIC is in, or that cannot be read, its name
+ * decides.
+ */
 export function isOf({ row, netns, netnsId }: RowFacts, nic: NicAddress): boolean {
   const { state, ifName, ip } = row;
   if (state !== "Bound" || !equalIp(ip, nic.ip) || ifName !== nic.ifName) return false;
@@ -169,7 +172,7 @@ function findOrphans({ objects, node, rows }: NodeFacts): DamageFinding[] {
   });
 }
 
-/** What a finding is about: a row has all of it. */
+/** The subject of a finding: a row has all of it. */
 type About = Pick<Allocation, "ip" | "space" | "pool" | "namespace" | "pod" | "ifName"> &
   Partial<Pick<Allocation, "owner" | "containerId">>;
 

@@ -1,6 +1,7 @@
 /**
- * What the kernel lacks of what the coordinator made, or has too much: the attachments' routes, rules and settings, and on the node what belongs to no
- * attachment. The comparison itself is the coordinator's, as for CHECK.
+ * Finds state of the coordinator that the kernel lacks, or has too much of: the attachments' routes, rules and
+ * settings, and on the node state that belongs to no attachment. The comparison itself is the coordinator's, as for
+ * CHECK.
  */
 import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "../../coordinator/plan/constants.ts";
@@ -34,12 +35,15 @@ export interface ComparedAttachment {
   readonly row: Allocation | undefined;
 }
 
-/** How an attachment differs from what its ADD left. */
+/** The differences between an attachment and the state that its ADD left. */
 export interface AttachmentDrift extends Comparison {
   readonly attachment: ComparedAttachment;
 }
 
-/** Returns one finding for each attachment, and one for each object or setting of the node that concerns several of them. */
+/**
+ * Returns one finding for each attachment, and one for each object or setting of the node that concerns several of
+ * them.
+ */
 export function findDrift(drifts: readonly AttachmentDrift[]): DamageFinding[] {
   const operations = drifts.flatMap((drift) => drift.operations.filter(isShared));
   const shared = new Map(operations.map((operation) => [describe(operation), operation]));
@@ -57,7 +61,10 @@ export function findDrift(drifts: readonly AttachmentDrift[]): DamageFinding[] {
   return [...ofNode, ...ofSettings, ...drifts.flatMap(findOwnDrift)];
 }
 
-/** Returns the operation in the words of `ip`. A table of nf_tables is named only: adding it needs its chains and sets, too. */
+/**
+ * Returns the operation in the words of `ip`. A table of nf_tables is named only: adding it needs its chains and
+ * sets, too.
+ */
 function describe(operation: Operation): string {
   const isTable = operation.kind === "add-table" || operation.kind === "delete-table";
   return isTable ? `${operation.place}: nf_tables, table inet ${operation.table.name}` : formatOperation(operation);
@@ -112,14 +119,14 @@ function leftover(text: string, deletion: string | undefined): DamageFinding {
   });
 }
 
-/** What is known of the attachments of this node. */
+/** The known state of the attachments of this node. */
 export interface KnownAttachments {
   readonly containerIds: ReadonlySet<string>;
-  /** That a record, a NIC or an attachment has: {@link keyOfIp}. */
+  /** Addresses of a record, a NIC or an attachment: {@link keyOfIp}. */
   readonly ips: ReadonlySet<string>;
   /** Addresses that a record has: {@link keyOfIp}. */
   readonly recorded: ReadonlySet<string>;
-  /** Of all links in the namespaces of pods. */
+  /** MACs of all links in the namespaces of pods. */
   readonly macs: ReadonlySet<Mac>;
 }
 
@@ -127,7 +134,10 @@ export function keyOfIp({ family, value }: Ip): string {
   return `${family} ${value}`;
 }
 
-/** Returns what the node has that carries Berth's mark and belongs to no attachment, and what diverts the traffic of pods. */
+/**
+ * Returns what the node has that carries Berth's mark and belongs to no attachment, and what diverts the traffic of
+ * pods.
+ */
 export function findLeftovers(host: NamespaceState, known: KnownAttachments): DamageFinding[] {
   return [
     ...findPairs(host, known),
@@ -144,7 +154,10 @@ function ownTables(host: NamespaceState): ReadonlySet<number> {
   return ruleTablesOf(host).difference(KERNEL_TABLES);
 }
 
-/** A pair whose other end is in no pod's namespace. The kernel deletes pairs with either namespace, the agent retired ones. */
+/**
+ * A pair whose other end is in no pod's namespace. The kernel deletes pairs with either namespace, the agent retired
+ * ones.
+ */
 function findPairs({ links }: NamespaceState, { containerIds, macs }: KnownAttachments): DamageFinding[] {
   return links.flatMap(({ name, kind, alias, group }) => {
     const owner = kind === "veth" && !isRetired(group) ? parseAlias(alias) : undefined;

@@ -1,4 +1,7 @@
-/** Other machines that use a pod's address, by the neighbour table of the node's link below the pod's NIC. Only what is known already: no probes. */
+/**
+ * Other machines that use a pod's address, by the neighbour table of the node's link below the pod's NIC. Only what
+ * is known already: no probes.
+ */
 import { equalIp, formatIp } from "../../net/ip.ts";
 import type { LinkState } from "../../plan/state.ts";
 import type { DamageFinding } from "../../records/check-record.ts";
@@ -10,7 +13,7 @@ export const PROXY_ADDRESSES = 3;
 
 interface RivalFacts extends Pick<NodeFacts, "nowMs" | "rows" | "nics" | "objects" | "pools"> {
   readonly neighbours: readonly ResolvedNeighbour[];
-  /** Of the node. */
+  /** The node's links. */
   readonly links: readonly LinkState[];
 }
 

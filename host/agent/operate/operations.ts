@@ -1,6 +1,6 @@
 /**
- * Releases and quarantines that an administrator orders with berthctl. They go through the registry's own transitions, and each names the version of the row
- * that was judged: an ADD or a DEL in between makes it fail.
+ * Releases and quarantines that an administrator orders with berthctl. They go through the registry's own
+ * transitions, and each names the version of the row that was judged: an ADD or a DEL in between makes it fail.
  */
 import {
   type OperationFacts,
@@ -22,7 +22,10 @@ import type { Audit } from "../log/audit.ts";
 /** Rows of the registry that are read at once to find those of a pod. */
 const ROWS_AT_ONCE = 500;
 
-/** Owner and NIC of an address between its claim and its quarantine. No pod has them; the claim ends after two minutes if the agent does. */
+/**
+ * Owner and NIC of an address between its claim and its quarantine. No pod has them; the claim ends after two minutes
+ * if the agent does.
+ */
 const OPERATOR = { owner: "berthctl-quarantine", ifName: "quarantine" };
 
 interface AddressName {
@@ -35,7 +38,7 @@ interface OperationOptions {
   readonly isForced: boolean;
 }
 
-/** What a report says of an address: a record that has changed since is not released. */
+/** A report's facts about an address: a record that has changed since is not released. */
 export interface ReportedRecord {
   readonly owner: string;
   readonly containerId: string;
@@ -128,7 +131,7 @@ export class Operations {
     return row === undefined ? [] : [row];
   }
 
-  /** Those that are not released yet. */
+  /** Returns the rows that are not released yet. */
   async #rowsOf({ namespace, pod }: { namespace: string; pod: string }): Promise<Allocation[]> {
     const rows: Allocation[] = [];
     for await (const row of listRows(this.#deps.backend.ipam.inventory.registry, ROWS_AT_ONCE))

@@ -1,4 +1,7 @@
-/** The facts behind `berthctl explain pool`: what this node knows of a pool and, in a cluster, what the API server has of it and of its Subnet. */
+/**
+ * The facts behind `berthctl explain pool`: what this node knows of a pool and, in a cluster, what the API server has
+ * of it and of its Subnet.
+ */
 import * as z from "zod";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { messageOf } from "../../lib/describe.ts";
@@ -26,7 +29,7 @@ export interface SubnetFacts {
 export interface LiveFacts {
   readonly usage: ReadResult<PoolUsage>;
   readonly troubles: ReadResult<readonly Trouble[]>;
-  /** Of a generated pool. */
+  /** The Subnet of a generated pool. */
   readonly subnet: ReadResult<SubnetFacts> | undefined;
 }
 

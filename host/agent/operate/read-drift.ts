@@ -1,6 +1,7 @@
 /**
- * How the coordinator's attachments differ from what their ADDs left in the kernel. An attachment is compared by the request of its ADD; after a
- * restart of the agent, by its record and the definition of its network. Without a definition, it is not compared.
+ * Reads the differences between the coordinator's attachments and the state that their ADDs left in the kernel. An
+ * attachment is compared by the request of its ADD; after a restart of the agent, by its record and the definition of
+ * its network. Without a definition, it is not compared.
  */
 import { setImmediate } from "node:timers/promises";
 import { CniError } from "../../cni/error.ts";
@@ -21,7 +22,7 @@ export interface DriftDeps extends RebuildDeps {
   readonly coordinator: CoordinatorState;
 }
 
-/** What is known of the registry at one moment. */
+/** The registry's facts at one moment. */
 export interface DriftFacts {
   readonly rows: readonly RowFacts[];
   readonly nowMs: number;
@@ -35,7 +36,8 @@ interface Question {
 }
 
 /**
- * Compares the attachments in order, one in a turn of the event loop. `isWanted` leaves attachments out. `uncompared`: containers whose comparison failed.
+ * Compares the attachments in order, one in a turn of the event loop. `isWanted` leaves attachments out.
+ * `uncompared`: containers whose comparison failed.
  */
 export async function readDrift(
   deps: DriftDeps,

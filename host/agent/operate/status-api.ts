@@ -1,7 +1,8 @@
 /**
- * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/address, /v1/check, /v1/explain, /v1/history, /v1/stats, /metrics. In a
- * cluster these pages show what this node knows: its own allocations, and pools as far as its pool cache is loaded. GET changes nothing; POST
- * /v1/recover runs embedded/recovery/recover.ts, POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine operations.ts, POST /v1/repair
+ * The agent's status API: GET /v1/health, /v1/pools, /v1/allocations, /v1/address, /v1/check, /v1/explain,
+ * /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows: its own allocations, and
+ * pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs embedded/recovery/recover.ts,
+ * POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine operations.ts, POST /v1/repair
  * diagnostics/repair-drift.ts.
  */
 import { describeValue } from "../../lib/describe.ts";
@@ -39,11 +40,11 @@ interface StatusApiOptions {
     Backend,
     "mode" | "ipam" | "live" | "recover" | "adopt" | "stats" | "readiness" | "readPodOf" | "readObjects" | "client"
   >;
-  /** Where runtimes keep the network namespaces of pods. */
+  /** Directories in which runtimes keep the network namespaces of pods. */
   readonly netnsDirectories: readonly string[];
   readonly spool: Pick<Spool, "count">;
   readonly version: string;
-  /** How often the agent restored its socket. */
+  /** Returns the number of times that the agent restored its socket. */
   readonly socketRestored: () => number;
   readonly metrics: Pick<AgentMetricSet, "render">;
   readonly coordinator: CoordinatorState & Pick<OpenCoordinator, "nodeRepair">;
@@ -134,7 +135,7 @@ async function answerOperation(operations: Operations, path: string, query: URLS
   return answerJson(await done);
 }
 
-/** What the report says of the address that is to be released; undefined for an order without a report. */
+/** Returns the report's facts about the address that is to be released; undefined for an order without a report. */
 function reportedRecord(query: URLSearchParams): ReportedRecord | undefined {
   const [owner, containerId] = [query.get("owner"), query.get("container")];
   return owner === null || containerId === null ? undefined : { owner, containerId };

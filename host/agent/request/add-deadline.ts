@@ -1,6 +1,7 @@
 /**
- * For how long an ADD can wait, and for what. The total is the caller's: its `signal` aborts when it hangs up (the shim after `ADD_LIMIT_MS` of
- * native/limits.h), and ends every wait. Each wait has a limit of its own, in this order:
+ * The waits of an ADD and their limits. The total is the caller's: its `signal` aborts when it hangs up (the
+ * shim after `ADD_LIMIT_MS` of native/limits.h), and ends every wait. Each wait has a limit of its own, in this
+ * order:
  *
  * | Wait | Longest | Counted from |
  * |---|---|---|
@@ -11,40 +12,42 @@
  * | a generated pool, or an address in it | POOL_WAIT_MS | the first attempt that found none |
  * | other nodes that publish their cooling addresses | OTHERS_COOLING_WAIT_MS | the begin of the search |
  * | an address that was released only just now | MIN_COOLING_MS | the end of the wait for other nodes |
- * | another node that takes the address off its predecessor's NIC | HAND_OVER_WAIT_MS | the first such address of the search |
+ * | another node that takes the address off the former NIC | HAND_OVER_WAIT_MS | the first such address of the search |
  * | an answer of the API server to a claim | CLAIM_PATIENCE_MS (registry/kubernetes) | each claim |
  * | the Subnet of a pod that is refused | SUBNET_READ_MS | the refusal |
  *
- * Conflict detection takes the time of its probes besides (coordinator/probe.ts), for at most MAX_CONFLICT_CANDIDATES addresses.
+ * Conflict detection takes the time of its probes besides (coordinator/probe.ts), for at most MAX_CONFLICT_CANDIDATES
+ * addresses.
  */
 
-/** How long an ADD waits until the watches have read everything once: milliseconds. @limit */
+/** Time for which an ADD waits until the watches have read everything once: milliseconds. @limit */
 export const SYNC_WAIT_MS = 20_000;
 
-/** How long an ADD tries to read a pod that the watch lacks: milliseconds. @limit */
+/** Time for which an ADD tries to read a pod that the watch lacks: milliseconds. @limit */
 export const POD_READ_PATIENCE_MS = 10_000;
 
-/** How long a prefetch may take: milliseconds. An ADD waits for it no longer. */
+/** Longest time that a prefetch may take: milliseconds. An ADD waits for it no longer. */
 export const PREFETCH_PATIENCE_MS = 10_000;
 
-/** How long an ADD that no pool can serve waits for a new pool: milliseconds. */
+/** Time for which an ADD that no pool can serve waits for a new pool: milliseconds. */
 const NEW_POOL_WAIT_MS = 300;
 
 /**
- * How long an ADD waits for addresses of a generated pool: milliseconds. Then its pod is refused with the reason, and retried by the kubelet. @limit
+ * Time for which an ADD waits for addresses of a generated pool: milliseconds. Then its pod is refused with the
+ * reason, and retried by the kubelet. @limit
  */
 export const POOL_WAIT_MS = 5_000;
 
-/** How long an ADD waits for other nodes' cooling addresses: milliseconds. */
+/** Time for which an ADD waits for other nodes' cooling addresses: milliseconds. */
 export const OTHERS_COOLING_WAIT_MS = 2_000;
 
 /** A released address is never handed to another pod sooner than this: milliseconds. */
 export const MIN_COOLING_MS = 2_000;
 
-/** How long an ADD waits for another node's agent to fence the member's earlier pod: milliseconds. @limit */
+/** Time for which an ADD waits for another node's agent to fence the member's earlier pod: milliseconds. @limit */
 export const HAND_OVER_WAIT_MS = 5_000;
 
-/** How long a refused ADD tries to read the Subnet for its error text: milliseconds. */
+/** Time for which a refused ADD tries to read the Subnet for its error text: milliseconds. */
 export const SUBNET_READ_MS = 1_000;
 
 export interface Clock {

@@ -1,8 +1,9 @@
 /**
- * The network definitions of this node's CNI configuration directory, above all their coordinators. Read as libcni reads it: of two files with one
- * network the first by name counts. A change made before an ADD began holds for it, so each ADD asks the kernel whether there was one; where the kernel
- * cannot notice all changes, the files' stamps are checked once per turn of the event loop.
- * An invalid file is a problem and keeps its last valid content; it stops nothing, because the coordinator refuses its own entry.
+ * The network definitions of this node's CNI configuration directory, above all their coordinators. Read as libcni
+ * reads it: of two files with one network the first by name counts. A change made before an ADD began holds for it,
+ * so each ADD asks the kernel whether there was one; where the kernel cannot notice all changes, the files' stamps
+ * are checked once per turn of the event loop. An invalid file is a problem and keeps its last valid content; it
+ * stops nothing, because the coordinator refuses its own entry.
  */
 import { type Dirent, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -30,7 +31,10 @@ import { StampedFiles } from "./stamped-files.ts";
 /** Largest file of a network definition, like the shim's stdin: bytes. @limit */
 export const MAX_DEFINITION_BYTES = 1024 * 1024;
 
-/** Most files of the CNI configuration directory, and of a network's folder in it, that are read. Each costs an ADD microseconds. @limit */
+/**
+ * Most files of the CNI configuration directory, and of a network's folder in it, that are read. Each costs an ADD
+ * microseconds. @limit
+ */
 export const MAX_DEFINITION_FILES = 256;
 
 /** A network, and the file that defines it. */
@@ -59,8 +63,8 @@ const NETWORK_NAME = /\.(conflist|conf|json)$/;
 const PLUGIN_NAME = /\.conf$/;
 
 /**
- * Complete settings: a definition's override those of the Coordinator resource, which override the defaults. They are resolved once for each of both: an
- * ADD of a network without detection needs nothing else of them.
+ * Complete settings: a definition's override those of the Coordinator resource, which override the defaults. They are
+ * resolved once for each of both: an ADD of a network without detection needs nothing else of them.
  */
 export class ResolvedSettings {
   #coordinator: Snapshot["coordinator"];
@@ -93,7 +97,9 @@ export class Definitions {
   readonly #later: (forget: () => void) => void;
   #hasLooked = false;
   readonly #notices: DirectoryNotices;
-  /** Whether a change of any file of the last look is noticed: none is a symbolic link or lies in a network's folder. */
+  /**
+   * Whether a change of any file of the last look is noticed: none is a symbolic link or lies in a network's folder.
+   */
   #isNoticeable = false;
 
   /** The directory may be missing. Callers share one reading until `later` calls back; without it each call reads. */

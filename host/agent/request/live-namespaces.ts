@@ -43,7 +43,10 @@ export function listNamespacePaths(directories: readonly string[]): readonly str
 
 const NOTHING = { addresses: [], macs: [] };
 
-/** The same of one path, and the MAC addresses of all its links. `seen`: the namespaces that were read before, to which this one is added. */
+/**
+ * The same of one path, and the MAC addresses of all its links. `seen`: the namespaces that were read before, to
+ * which this one is added.
+ */
 export function readNamespaceAddresses(
   path: string,
   seen: Set<string>,

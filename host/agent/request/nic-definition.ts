@@ -21,14 +21,17 @@ export interface NicNetwork {
   readonly network: string;
   /** `namespace/name` of the NetworkAttachmentDefinition; undefined for a definition of the node. */
   readonly attachment?: string | undefined;
-  /** Of the network's definition; empty if none is known. */
+  /** Plugins of the network's definition; empty if none is known. */
   readonly plugins: readonly PlacedEntry[];
   /** Whether the pod or the definition requests addresses for it by name. */
   readonly isAsking?: boolean | undefined;
 }
 
 export interface NicSettings {
-  /** The names by which `multusName` of a pool may mean the NIC's network; undefined: those that follow from the pod's annotations. */
+  /**
+   * The names by which `multusName` of a pool may mean the NIC's network; undefined: those that follow from the pod's
+   * annotations.
+   */
   readonly networkNames: (nic: NicReference) => readonly string[] | undefined;
   /** The settings of the NIC's coordinator. */
   readonly settingsFor: (nic: NicReference) => CoordinatorConf;
@@ -41,8 +44,8 @@ export interface NicSettings {
 }
 
 /**
- * Returns the plugins of the NIC's network: of the NetworkAttachmentDefinition that the pod names for it, else of the node's network; empty if no
- * definition is known.
+ * Returns the plugins of the NIC's network: of the NetworkAttachmentDefinition that the pod names for it, else of the
+ * node's network; empty if no definition is known.
  */
 export function pluginsOfNic(
   { nicsOf, pluginsOf }: Pick<NicSettings, "nicsOf" | "pluginsOf">,

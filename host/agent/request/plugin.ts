@@ -8,11 +8,11 @@ export interface Addition {
   readonly result: CniResult;
   /** Undoes what the ADD recorded when the answer cannot be delivered (undo). */
   readonly undo: () => Promise<void>;
-  /** Absent: the plugin assigns no addresses. */
+  /** Default: the plugin assigns no addresses. */
   readonly assigned?: Assigned;
 }
 
-/** What an ADD of `berth` assigned, for the audit log. */
+/** The assignment of an ADD of `berth`, for the audit log. */
 export type Assigned = Required<Pick<AuditEntry, "namespace" | "pod" | "uid" | "allocations" | "sources" | "rule">>;
 
 /** One CNI plugin. Every method rejects with CniError, ConfigError or RegistryError; any other error is a bug. */

@@ -8,7 +8,10 @@ export class UnreadableFile extends Error {
   override readonly name = "UnreadableFile";
 }
 
-/** Returns the file's bytes, and its stamp from before they were read. Throws UnreadableFile, or the error of the system call. */
+/**
+ * Returns the file's bytes, and its stamp from before they were read. Throws UnreadableFile, or the error of the
+ * system call.
+ */
 export function readRegular(path: string, maxBytes: number): { bytes: Buffer; stats: BigIntStats } {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {

@@ -1,6 +1,6 @@
 /**
- * Pools, pods, namespaces and settings as the agent knows them. A port: embedded/manifest-directory.ts reads files, cluster/resources.ts watches the
- * API server.
+ * Pools, pods, namespaces and settings as the agent knows them. A port: embedded/manifest-directory.ts reads files,
+ * cluster/resources.ts watches the API server.
  */
 import type { Snapshot } from "../../resources/snapshot.ts";
 

@@ -1,7 +1,7 @@
 /**
- * The attachments that the runtimes of this node have cached: libcni keeps the result of each ADD until the DEL, one file each (containernetworking/cni,
- * libcni/api.go, `cachedInfo`), in /var/lib/cni/results for containerd, CRI-O and podman; Multus keeps
- * those of the networks that it attaches in its own /var/lib/cni/multus/results.
+ * The attachments that the runtimes of this node have cached: libcni keeps the result of each ADD until the DEL, one
+ * file each (containernetworking/cni, libcni/api.go, `cachedInfo`), in /var/lib/cni/results for containerd, CRI-O and
+ * podman; Multus keeps those of the networks that it attaches in its own /var/lib/cni/multus/results.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ export interface CachedAttachment {
   readonly network: string;
   /** Path of the pod's network namespace; undefined if neither file nor result has it. */
   readonly netns: string | undefined;
-  /** Of CNI_ARGS: `K8S_POD_NAMESPACE` and so on. */
+  /** Arguments from CNI_ARGS: `K8S_POD_NAMESPACE` and so on. */
   readonly args: ReadonlyMap<string, string>;
   readonly result: CniResult;
   /** `ipam.type` of each plugin of the configuration that the file holds; empty if there is none. */

@@ -1,12 +1,15 @@
 /**
- * Files that are decoded again only when their stamp has changed; an invalid one keeps its last valid content. Nothing is watched: each read sees all
- * changes made before it.
+ * Files that are decoded again only when their stamp has changed; an invalid one keeps its last valid content.
+ * Nothing is watched: each read sees all changes made before it.
  */
 import { type BigIntStats, lstatSync, statSync } from "node:fs";
 import { messageOf } from "../../lib/describe.ts";
 import { readRegular } from "./regular-file.ts";
 
-/** A file that was changed less than this before it was read is read again next time: milliseconds. Time stamps of files are coarser than changes. */
+/**
+ * A file that was changed less than this before it was read is read again next time: milliseconds. Time stamps of
+ * files are coarser than changes.
+ */
 export const STAMP_GRAIN_MS = 100;
 
 interface StampedFile<T> {

@@ -17,7 +17,8 @@ import { cutText, messageOf } from "../../lib/describe.ts";
 import { RegistryError } from "../../registry/registry.ts";
 
 /**
- * Longest message of an error that leaves the agent, to a runtime, an event or the log: UTF-16 units. A tenant may be its cause as often as it likes.
+ * Longest message of an error that leaves the agent, to a runtime, an event or the log: UTF-16 units. A tenant may be
+ * its cause as often as it likes.
  */
 const MAX_ERROR_MESSAGE = 2_048;
 
@@ -29,7 +30,7 @@ export interface Answer {
   readonly status: number;
   readonly body: string;
   readonly notice?: string;
-  /** Of the CNI error; absent in any other answer. */
+  /** Code of the CNI error; absent in any other answer. */
   readonly code?: ErrorCode;
   /** Default: `application/json`. */
   readonly contentType?: string;
@@ -45,7 +46,7 @@ const KERNEL_ERRORS = [NetlinkError, SysctlError, ApplyError, LinkRemovalError, 
 /** Printed when the configuration is too broken to say which version it is. */
 const FALLBACK_VERSION = SUPPORTED_VERSIONS[SUPPORTED_VERSIONS.length - 1] ?? "1.0.0";
 
-/** Whatever went wrong, as CNI error JSON in the caller's version. */
+/** Returns any error as CNI error JSON in the caller's version. */
 export function answerError(error: unknown, requestBody: string): Answer {
   const refusal = toCniError(error);
   const body = JSON.stringify(formatCniError(refusal, findVersion(requestBody)));

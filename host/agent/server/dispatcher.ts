@@ -99,8 +99,8 @@ export class Dispatcher {
   }
 
   /**
-   * A main plugin may fail before it calls its IPAM plugin if the namespace is gone, as host-device does. The coordinator's DEL, which comes
-   * first, then releases the addresses: no NIC has them any more.
+   * A main plugin may fail before it calls its IPAM plugin if the namespace is gone, as host-device does. The
+   * coordinator's DEL, which comes first, then releases the addresses: no NIC has them any more.
    */
   async #delete(request: DetachRequest): Promise<readonly Allocation[]> {
     const { plugin, netns } = request;

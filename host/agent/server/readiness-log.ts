@@ -1,11 +1,17 @@
-/** Logs once for each change that the agent cannot serve, and why, and that it can again, whether or not a pod has come meanwhile. */
+/**
+ * Logs once for each change that the agent cannot serve, and why, and that it can again, whether or not a pod has
+ * come meanwhile.
+ */
 import type { Log } from "../../lib/log.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 
-/** How often the agent checks whether it is ready, to log a change: milliseconds. */
+/** Interval at which the agent checks whether it is ready, to log a change: milliseconds. */
 export const READINESS_LOOK_MS = 1_000;
 
-/** The first check comes after an interval: a start without problems logs nothing. Returns a function that stops the checks. */
+/**
+ * The first check comes after an interval: a start without problems logs nothing. Returns a function that stops the
+ * checks.
+ */
 export function logReadiness(readiness: () => Readiness, log: Log): () => void {
   let logged: string | undefined;
   const check = (): void => {

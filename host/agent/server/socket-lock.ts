@@ -1,4 +1,7 @@
-/** One agent per socket (single-agent): a lock beside the socket, held from before it is bound until everything is closed. */
+/**
+ * One agent per socket (single-agent): a lock beside the socket, held from before it is bound until everything is
+ * closed.
+ */
 import { mkdirSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname } from "node:path";
@@ -6,15 +9,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type FileLock, tryLock } from "../../kernel/file-lock.ts";
 import type { Log } from "../../lib/log.ts";
 
-/** How often a starting agent checks whether another one still serves its socket: milliseconds. */
+/** Interval at which a starting agent checks whether another one still serves its socket: milliseconds. */
 export const SOCKET_RETRY_MS = 100;
 
-/** How long connecting to a socket may take before its process counts as one that serves: milliseconds. */
+/** Longest time that connecting to a socket may take before its process counts as one that serves: milliseconds. */
 export const SOCKET_ANSWER_MS = 1_000;
 
 interface SocketLockOptions {
   readonly path: string;
-  /** How long to wait for another agent that serves the socket. */
+  /** Time to wait for another agent that serves the socket. */
   readonly lockWaitMs: number;
   readonly log: Log;
 }
@@ -25,7 +28,10 @@ export interface SocketLock {
   release(): void;
 }
 
-/** Resolves when the lock is this process's and nothing answers on the socket. Rejects, naming the holder, after `lockWaitMs`. */
+/**
+ * Resolves when the lock is this process's and nothing answers on the socket. Rejects, naming the holder, after
+ * `lockWaitMs`.
+ */
 export async function lockSocket({ path, lockWaitMs, log }: SocketLockOptions): Promise<SocketLock> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   const startMs = performance.now();
@@ -72,7 +78,10 @@ function nameOf(holder: string): string {
   return holder === "" ? "process unknown" : holder;
 }
 
-/** Returns whether a process accepts connections there: an agent that holds no lock, for its file was removed or it is of an older version. */
+/**
+ * Returns whether a process accepts connections there: an agent that holds no lock, for its file was removed or it is
+ * of an older version.
+ */
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path);

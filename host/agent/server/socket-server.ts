@@ -1,6 +1,6 @@
 /**
- * The agent's unix socket: mode 0600, bound under a temporary name and renamed into place, so that an old process that closes late cannot take the new
- * one's socket away (single-agent).
+ * The agent's unix socket: mode 0600, bound under a temporary name and renamed into place, so that an old process
+ * that closes late cannot take the new one's socket away (single-agent).
  */
 
 import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
@@ -15,13 +15,13 @@ import { type Answer, answerError, type StatusApi } from "./answer.ts";
 import type { Dispatched, Dispatcher, RawRequest } from "./dispatcher.ts";
 import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "./spool.ts";
 
-/** How long a stopping agent lets requests finish: milliseconds. */
+/** Time for which a stopping agent lets requests finish: milliseconds. */
 const STOP_GRACE_MS = 5_000;
 
-/** How long a stopping agent waits for the request of a caller that has connected: milliseconds. */
+/** Time for which a stopping agent waits for the request of a caller that has connected: milliseconds. */
 export const SILENCE_GRACE_MS = 1_000;
 
-/** How long a caller may take to send the head of a request: milliseconds. */
+/** Longest time that a caller may take to send the head of a request: milliseconds. */
 const SILENCE_MS = 60_000;
 
 interface SocketServerOptions {
@@ -30,7 +30,7 @@ interface SocketServerOptions {
   readonly inspect: StatusApi;
   /** Called before an ADD: drains the spool. */
   readonly beforeAdd: () => Promise<void>;
-  /** Absent: calls are not counted. */
+  /** Default: calls are not counted. */
   readonly meter?: RequestMeter | undefined;
   /** Fault seam around the answer. */
   readonly faults: (point: string) => void;
@@ -55,12 +55,12 @@ interface Listener {
   readonly temporary: string;
 }
 
-/** Of all servers of one path. */
+/** The connections of all servers of one path. */
 interface Connections {
   readonly all: Set<Socket>;
-  /** Those that have not sent the head of a request. */
+  /** Connections that have not sent the head of a request. */
   readonly silent: Set<Socket>;
-  /** How many have been accepted. */
+  /** Number of accepted connections. */
   accepted: number;
 }
 
@@ -150,8 +150,9 @@ async function acceptWaiting(connections: Connections): Promise<void> {
 }
 
 /**
- * Removes the name first, so that callers retry until the next agent serves. Connections made by then wait in the kernel, which would break them when the
- * listener closes: they are accepted before. Requests under way may finish for a bounded time.
+ * Removes the name first, so that callers retry until the next agent serves. Connections made by then wait in the
+ * kernel, which would break them when the listener closes: they are accepted before. Requests under way may finish
+ * for a bounded time.
  */
 async function closeListener(
   path: string,

@@ -1,13 +1,14 @@
 /**
- * Checks whether the socket's path still leads to this agent, and restores the socket if it does not: /run was cleaned, or something was mounted over
- * it. An agent that runtimes cannot reach would hold its state and serve no pod.
+ * Checks whether the socket's path still leads to this agent, and restores the socket if it does not: /run was
+ * cleaned, or something was mounted over it. An agent that runtimes cannot reach would hold its state and serve no
+ * pod.
  */
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { SOCKET_ANSWER_MS, SOCKET_RETRY_MS, type SocketLock } from "./socket-lock.ts";
 import type { SocketServer } from "./socket-server.ts";
 
-/** How often the agent checks whether its socket and its lock are still in place: milliseconds. */
+/** Interval at which the agent checks whether its socket and its lock are still in place: milliseconds. */
 export const SOCKET_RECHECK_MS = 1_000;
 
 interface SocketWatchOptions {
@@ -20,7 +21,7 @@ interface SocketWatchOptions {
 }
 
 export interface SocketWatch {
-  /** How often the socket was restored. */
+  /** Number of times that the socket was restored. */
   readonly restored: number;
   close(): Promise<void>;
 }

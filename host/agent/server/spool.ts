@@ -1,6 +1,6 @@
 /**
- * DELs that the shim wrote down because no agent answered: replayed before anything is attached (docs/shim-protocol.md, "Spool"). A file that cannot be
- * read is renamed, so that nothing is lost.
+ * DELs that the shim wrote down because no agent answered: replayed before anything is attached
+ * (docs/shim-protocol.md, "Spool"). A file that cannot be read is renamed, so that nothing is lost.
  */
 import { lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ export class Spool {
     this.#notices = new DirectoryNotices(directory);
   }
 
-  /** How many requests wait, and how many could not be read. */
+  /** Returns the number of requests that wait, and of those that could not be read. */
   count(): { readonly waiting: number; readonly rejected: number } {
     const names = this.#names();
     return {
@@ -45,7 +45,7 @@ export class Spool {
     };
   }
 
-  /** Replays all spooled DELs, oldest first. Those that fail stay for the next time. */
+  /** Replays all spooled DELs, oldest first. Requests that fail stay for the next time. */
   async drain(): Promise<void> {
     if (this.#draining !== undefined) return this.#draining;
     if (!this.#notices.mayHaveChanged() && this.#isEmpty) return;
@@ -116,7 +116,9 @@ function readSpooled(path: string): RawRequest | string {
   }
 }
 
-/** Returns the bytes, or why the file is not one of the shim, which writes only regular files: no link, pipe or device. */
+/**
+ * Returns the bytes, or why the file is not one of the shim, which writes only regular files: no link, pipe or device.
+ */
 function readShimFile(path: string): Buffer | string {
   if (!lstatSync(path).isFile()) return "it is not a regular file";
   try {
@@ -143,7 +145,10 @@ const NAME = /^[\w-]+$/;
 
 const BLANK = 0x20;
 
-/** The lower-case names of the headers as the shim writes them: looking one up costs less than a name of its own for each request. */
+/**
+ * The lower-case names of the headers as the shim writes them: looking one up costs less than a name of its own for
+ * each request.
+ */
 const SHIM_HEADERS: ReadonlyMap<string, string> = new Map(
   [
     ...["Host", "Connection", "Content-Type", "Content-Length", "Traceparent"],

@@ -1,4 +1,7 @@
-/** One report about a whole cluster: what its agents find on their nodes, and what only all of them together and the API server show. */
+/**
+ * One report about a whole cluster: what its agents find on their nodes, and what only all of them together and the
+ * API server show.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { decode } from "../../lib/schema.ts";
@@ -28,8 +31,8 @@ interface CheckOptions {
 }
 
 /**
- * Rejects if there is no agent, or the API server's allocations cannot be read. With `options.node` only that node's agent is asked. `isRepair`: the agents
- * first restore what they find as drift.
+ * Rejects if there is no agent, or the API server's allocations cannot be read. With `options.node` only that node's
+ * agent is asked. `isRepair`: the agents first restore what they find as drift.
  */
 export async function checkCluster(
   api: KubeApi,
@@ -95,7 +98,10 @@ interface TwiceOptions {
   readonly records: readonly CheckRecord[];
 }
 
-/** What changes meanwhile is no finding: the API server is read again, and nodes that seem to share an address are asked again. */
+/**
+ * A change during the check is no finding: the API server is read again, and nodes that seem to share an address are
+ * asked again.
+ */
 async function findTwice({ api, options, agents, facts, records }: TwiceOptions): Promise<ClusterFinding[]> {
   const named = new Set(agents.map(({ node }) => node));
   const before = new Set(findClusterDamage({ facts, records, agents: named }).map(keyOfFinding));

@@ -1,4 +1,7 @@
-/** What is wrong on this node: its files, kernel and host programs, then its agent, then what the agent finds. Only the last needs an agent. */
+/**
+ * Finds the faults of this node: its files, kernel and host programs, then its agent, then the agent's own findings.
+ * Only the last needs an agent.
+ */
 import { hostname } from "node:os";
 import { type CheckRecord, type CheckReport, checkRecord, type HostFinding } from "../../records/check-record.ts";
 import { AgentError, askForRecord } from "../ask-agent.ts";
@@ -11,7 +14,7 @@ import { readHealth } from "../node-source.ts";
 
 export interface NodeCheck {
   readonly paths: HostPaths;
-  /** Of berthctl. */
+  /** berthctl's version. */
   readonly version: string;
   /** The agent first restores what it finds as drift. */
   readonly isRepair?: boolean;
@@ -19,7 +22,10 @@ export interface NodeCheck {
   readonly withUsed?: boolean;
 }
 
-/** What this node answers: its agent's record with the findings of its host, or only these, and why the agent gives no record. */
+/**
+ * The answer of this node: its agent's record with the findings of its host, or only these, and the reason why the
+ * agent gives no record.
+ */
 type NodeAnswer =
   | { readonly record: CheckRecord }
   | { readonly host: readonly HostFinding[]; readonly failure: AgentError };

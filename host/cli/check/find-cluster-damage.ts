@@ -1,4 +1,7 @@
-/** What only the whole cluster shows: addresses on two nodes, objects of nodes and pools that are gone, pods whose addresses no object explains. */
+/**
+ * Finds faults that only the whole cluster shows: addresses on two nodes, objects of nodes and pools that are gone,
+ * pods whose addresses no object explains.
+ */
 import { formatIp, type Ip } from "../../net/ip.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
 import type { CheckRecord, CheckReport, DamageKind } from "../../records/check-record.ts";

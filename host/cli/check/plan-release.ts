@@ -8,7 +8,7 @@ export const REPORT_MINUTES = 15;
 type Finding = CheckReport["findings"][number];
 
 export interface PlannedRelease {
-  /** What is to be released, by node, in the order of the report. */
+  /** The findings to release, by node, in the order of the report. */
   readonly byNode: ReadonlyMap<string, readonly Finding[]>;
   /** Findings that no release can end. */
   readonly others: readonly Finding[];

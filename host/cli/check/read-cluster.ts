@@ -1,4 +1,4 @@
-/** What the API server has of addresses, pods and nodes, cut to what a check of the whole cluster compares. */
+/** Reads addresses, pods and nodes from the API server, cut to the parts that a check of the whole cluster compares. */
 import * as z from "zod";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
@@ -28,11 +28,14 @@ export interface ClusterFacts {
   readonly pools: readonly IpPool[];
   readonly allocations: readonly IpAllocation[];
   readonly pods: readonly AddressedPod[];
-  /** What could not be read: sentences. */
+  /** Objects that could not be read: sentences. */
   readonly problems: readonly string[];
 }
 
-/** Pods are read before allocations: what a pod's status shows was recorded before. Rejects if allocations or pools cannot be read. */
+/**
+ * Pods are read before allocations: what a pod's status shows was recorded before. Rejects if allocations or pools
+ * cannot be read.
+ */
 export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
   const problems: string[] = [];
   const orNothing = async <T>(what: string, read: Promise<T>): Promise<T | undefined> =>

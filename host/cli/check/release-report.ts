@@ -1,6 +1,6 @@
 /**
- * `release --from-report`: on this node through the agent, which judges each address again, or in a cluster through berthctl in the pods of the nodes'
- * agents. Releasing what is released already changes nothing and is no failure.
+ * `release --from-report`: on this node through the agent, which judges each address again, or in a cluster through
+ * berthctl in the pods of the nodes' agents. Releasing what is released already changes nothing and is no failure.
  */
 import { readFileSync } from "node:fs";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";

@@ -1,4 +1,7 @@
-/** `berthctl adopt`: makes addresses that another IPAM gave running pods Berth's allocations (docs/migration.md). Writes nothing without --apply. */
+/**
+ * `berthctl adopt`: makes addresses that another IPAM gave running pods Berth's allocations (docs/migration.md).
+ * Writes nothing without --apply.
+ */
 import { decode } from "../../lib/schema.ts";
 import { type AdoptedAddress, type AdoptionRecord, adoptionRecord } from "../../records/adoption-record.ts";
 import { askAgent, refusalOf } from "../ask-agent.ts";

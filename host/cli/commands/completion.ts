@@ -6,7 +6,10 @@ import { ExitCode } from "../exit-code.ts";
 import { SHELL_SCRIPTS, SHELLS, type Shell } from "../shell-scripts.ts";
 import type { Source } from "../source.ts";
 
-/** How long a shell waits for names from an agent or a cluster: milliseconds. Without them it completes commands and options. */
+/**
+ * Time for which a shell waits for names from an agent or a cluster: milliseconds. Without them it completes commands
+ * and options.
+ */
 const COMPLETION_PATIENCE_MS = 1_500;
 
 /** Most names that a shell is offered. */
@@ -24,7 +27,10 @@ export function addCompletion(cli: CommandLine): void {
     );
 }
 
-/** The first word of the command lines that shells ask with. Commander would take options from among the words, so it does not see them. */
+/**
+ * The first word of the command lines that shells ask with. Commander would take options from among the words, so it
+ * does not see them.
+ */
 export const COMPLETE = "__complete";
 
 /** Answers a shell: `words` are those behind the program, the last one is being typed. */
@@ -63,7 +69,10 @@ function takeGlobalOptions(root: Command, words: readonly string[]): void {
   }
 }
 
-/** Returns nothing where the source does not answer in time: a shell shows no errors. Names that no shell can show are left out. */
+/**
+ * Returns nothing where the source does not answer in time: a shell shows no errors. Names that no shell can show are
+ * left out.
+ */
 async function findNames(open: () => Promise<Source>, kind: NameKind): Promise<readonly string[]> {
   const names = open().then((source) => readNames(source, kind));
   const late = new Promise<readonly string[]>((resolve) => setTimeout(resolve, COMPLETION_PATIENCE_MS, []).unref());

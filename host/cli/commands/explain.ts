@@ -35,7 +35,7 @@ export function addExplain(cli: CommandLine): void {
     );
 }
 
-/** Undefined: the question is not about a pod. */
+/** Returns undefined if the question is not about a pod. */
 function podOf(subject: string, name: string | undefined, { namespace }: ExplainFlags) {
   if (name !== undefined && subject !== "pod") return undefined;
   return { namespace, name: name ?? subject };

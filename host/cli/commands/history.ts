@@ -1,4 +1,7 @@
-/** `berthctl history`: which pods had an address, or which addresses a pod had, from the audit log of this node, or of each node. */
+/**
+ * `berthctl history`: which pods had an address, or which addresses a pod had, from the audit log of this node, or of
+ * each node.
+ */
 import { type AuditLine, type HistoryPage, historyPageSchema, parseAuditLine } from "../../records/audit-line.ts";
 import { normalizeSubject } from "../arguments.ts";
 import { askForRecord } from "../ask-agent.ts";
@@ -43,7 +46,7 @@ export function addHistory(cli: CommandLine): void {
     );
 }
 
-/** Of each agent, then what the controllers did: they have no agent's file, only their logs. */
+/** Prints the lines of each agent, then those of the controllers: they have no agent's file, only their logs. */
 async function showClusterHistory(
   cli: CommandLine,
   { out }: Call,
@@ -99,7 +102,10 @@ function isAddress(subject: string): boolean {
   return /^[\d.]+$/.test(subject) || subject.includes(":");
 }
 
-/** Returns the time of `14:02`, `14:02:30` (today, as the machine's clock shows it) or of any form that Date knows. Throws RangeError. */
+/**
+ * Returns the time of `14:02`, `14:02:30` (today, as the machine's clock shows it) or of any form that Date knows.
+ * Throws RangeError.
+ */
 function parseTime(text: string, now = new Date()): Date {
   const [, hour, minute, second = "0"] = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/.exec(text) ?? [];
   const time = hour === undefined ? new Date(text) : new Date(now);
@@ -141,7 +147,10 @@ function whyOf({ code, message, sources, rule }: AuditLine): string {
 /** After these a NIC has the addresses of the line. */
 const TAKES: ReadonlySet<string> = new Set(["ADD", "HELD"]);
 
-/** Returns by interface and address the line since when the pod had it, of those who had it then; `lines` ends at that time. */
+/**
+ * Returns by interface and address the line since when the pod had it, of the pods that had it then; `lines` ends at
+ * that time.
+ */
 function findHolders(lines: readonly AuditLine[]): readonly AuditLine[] {
   const holders = new Map<string, AuditLine>();
   for (const line of lines) {

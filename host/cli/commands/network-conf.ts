@@ -1,4 +1,7 @@
-/** Makes the network configuration that `berthctl network` prints. The agent's own decoders validate it, so what it refuses the agent would refuse, too. */
+/**
+ * Makes the network configuration that `berthctl network` prints. The agent's own decoders validate it, so what it
+ * refuses the agent would refuse, too.
+ */
 import { stringify } from "yaml";
 import { pluginKeys } from "../../cni/net-conf.ts";
 import { SUPPORTED_VERSIONS } from "../../cni/version.ts";
@@ -195,7 +198,9 @@ function verify(name: string, text: string, isList: boolean): void {
     if (entry.type === "ifacer") decodeIfacerConf(pluginKeys({ raw: entry }), place);
 }
 
-/** Returns the text to print: YAML of a NetworkAttachmentDefinition, or JSON of a conflist. Throws {@link FlagError}. */
+/**
+ * Returns the text to print: YAML of a NetworkAttachmentDefinition, or JSON of a conflist. Throws {@link FlagError}.
+ */
 export function formatNetwork(name: string, flags: NetworkFlags): string {
   checkCombination(name, flags);
   const { cniVersion, conflist = false, namespace, resourceName } = flags;

@@ -6,7 +6,10 @@ import type { NetworkFlags } from "./network-conf.ts";
 
 const NAME = "network";
 
-/** Its options come from the schemas of the configuration, which take as long to load as everything else: only if it is called or described. */
+/**
+ * Its options come from the schemas of the configuration, which take as long to load as everything else: only if it
+ * is called or described.
+ */
 export async function addNetwork(cli: CommandLine): Promise<void> {
   const network = cli
     .command(NAME, "Print a NetworkAttachmentDefinition, or with --conflist a CNI configuration list (docs/network.md)")

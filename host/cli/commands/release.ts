@@ -1,4 +1,7 @@
-/** `berthctl release` and `berthctl quarantine`: what only agents may do with their addresses. Both show first what would happen, and ask. */
+/**
+ * `berthctl release` and `berthctl quarantine`: what only agents may do with their addresses. Both show first what
+ * would happen, and ask.
+ */
 import { decode } from "../../lib/schema.ts";
 import { parseIp } from "../../net/ip.ts";
 import { type OperationRecord, operationRecord } from "../../records/operation-record.ts";

@@ -14,7 +14,7 @@ interface BundleFlags extends HostPathFlags {
   readonly timeout: string;
 }
 
-/** How long one pod may take. */
+/** Longest time that one pod may take. */
 const TIMEOUT_S = "60";
 
 /** `--file -`: stdout. */

@@ -1,4 +1,4 @@
-/** What an agent says of itself, as findings. */
+/** Turns an agent's report about itself into findings. */
 import type { HostFinding } from "../../records/check-record.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import { hostError, hostWarning } from "./finding.ts";

@@ -1,4 +1,4 @@
-/** What is wrong on a host on which Berth is to run, with a remedy for each. The facts are read by read-host.ts. */
+/** Finds the faults of a host on which Berth is to run, with a remedy for each. The facts are read by read-host.ts. */
 import type { HostFinding } from "../../records/check-record.ts";
 import { FILE_CHECKS } from "./file-checks.ts";
 import { hostError, hostWarning } from "./finding.ts";
@@ -21,7 +21,7 @@ export interface NetworkFacts {
 interface PluginFacts {
   readonly name: string;
   readonly kind: "absent" | "foreign" | "own";
-  /** Of the file. */
+  /** Mode of the file. */
   readonly mode: number;
 }
 
@@ -34,10 +34,10 @@ interface FileFacts {
   readonly isPrivate: boolean;
 }
 
-/** What another IPAM plugin keeps on the host. */
+/** The state of another IPAM plugin on the host. */
 interface LeftoverFacts {
   readonly path: string;
-  /** Of the plugin: `host-local`. */
+  /** Type of the plugin: `host-local`. */
   readonly ipam: string;
   /** Addresses by the name of their network; empty if they are kept elsewhere. */
   readonly addresses: ReadonlyMap<string, number>;
@@ -52,7 +52,7 @@ export interface HostFacts {
   /** Modules that the kernel has or can load; undefined if unknown. */
   readonly modules: ReadonlySet<string> | undefined;
   readonly confDirectory: string;
-  /** In the order of their names, as the runtime takes them. Undefined: there is no such directory. */
+  /** In the order of their names, as the runtime takes them. If undefined, there is no such directory. */
   readonly networks: readonly NetworkFacts[] | undefined;
   /** Files of the directory that are no network definitions, each with a reason. */
   readonly unreadable: readonly string[];
@@ -81,7 +81,7 @@ const EARLIEST_TIME_S = Date.UTC(2026, 0, 1) / 1_000;
 /** The smallest MTU of a link with IPv6 (RFC 8200 §5). */
 const MIN_MTU = 1_280;
 
-/** What plugins need of the kernel. */
+/** The kernel modules that plugins need. */
 const MODULES: Readonly<Record<string, readonly string[]>> = {
   macvlan: ["macvlan"],
   ipvlan: ["ipvlan"],
@@ -120,7 +120,7 @@ function checkProcess({ isRoot, timeS }: HostFacts): HostFinding[] {
   ];
 }
 
-/** Whoever may write them decides which address a pod gets, or executes programs as root. */
+/** A user with the right to write them decides which address a pod gets, or executes programs as root. */
 function checkFiles({ files }: HostFacts): HostFinding[] {
   return files.flatMap(({ path, uid, mode, isPrivate }) => {
     const octal = mode.toString(8).padStart(4, "0");

@@ -1,4 +1,7 @@
-/** What other programs of the host are told to do with links, routes, rules and tables: a check for each, from the texts of their files. */
+/**
+ * Checks the settings of other programs of the host for links, routes, rules and tables: a check for each, from the
+ * texts of their files.
+ */
 import { compilePattern, isPattern } from "../../config/pattern.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import type { HostFinding } from "../../records/check-record.ts";
@@ -7,7 +10,7 @@ import { type Assignment, type HostFiles, mergeFolders, parseIni } from "./ini-f
 import { type CniDirectories, PLATFORMS } from "./platforms.ts";
 
 interface FileCheck {
-  /** What is read. The last part may be `*` and an ending: the files of a folder. */
+  /** The files to read. The last part may be `*` and an ending: the files of a folder. */
   readonly paths: readonly string[];
   readonly find: (files: HostFiles, about: CniDirectories) => HostFinding[];
 }
@@ -17,7 +20,7 @@ const PAIR = nameVeth("").host.name;
 
 const PAGE = "docs/host.md";
 
-/** Of the configuration of systemd's programs: the first wins. */
+/** Directories of the configuration of systemd's programs: the first wins. */
 const LAYERS = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
 
 const inLayers = (path: string): string[] => LAYERS.map((layer) => `${layer}/${path}`);
@@ -242,7 +245,10 @@ function findFirewalld(files: HostFiles): HostFinding[] {
 
 const SYSCTL_FOLDERS = [...inLayers("sysctl.d"), "/lib/sysctl.d"];
 
-/** `net.ipv4.conf.eth0/1.rp_filter` is `net/ipv4/conf/eth0.1/rp_filter`; a name whose first separator is a slash stays as it is. */
+/**
+ * `net.ipv4.conf.eth0/1.rp_filter` is `net/ipv4/conf/eth0.1/rp_filter`; a name whose first separator is a slash stays
+ * as it is.
+ */
 function sysctlPath(name: string): string {
   if (/^[^.]*\//.test(name)) return name;
   return name.replaceAll(/[./]/g, (separator) => (separator === "." ? "/" : "."));
@@ -250,7 +256,7 @@ function sysctlPath(name: string): string {
 
 interface SysctlSetting {
   readonly path: string;
-  /** Undefined: it is not to be set by a pattern. */
+  /** If undefined, it is not to be set by a pattern. */
   readonly value: string | undefined;
   readonly file: string;
 }

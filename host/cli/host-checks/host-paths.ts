@@ -1,4 +1,4 @@
-/** Where things are on a host, as options of the commands that look at it. */
+/** The places of files on a host, as options of the commands that read them. */
 import { type Command, Option } from "commander";
 
 export interface HostPaths {
@@ -6,7 +6,7 @@ export interface HostPaths {
   readonly stateDirectory: string;
   readonly confDirectory: string;
   readonly binDirectory: string;
-  /** Where the root of the host is mounted: for its files that are not Berth's. */
+  /** Mount point of the host's root: for its files that are not Berth's. */
   readonly hostRoot: string;
 }
 
@@ -38,7 +38,10 @@ export function hostPaths(socket: string, { cniConfDir, cniBinDir, stateDir, hos
   return { socket, stateDirectory: stateDir, confDirectory: cniConfDir, binDirectory: cniBinDir, hostRoot };
 }
 
-/** Returns those of the options that the command line has, for an agent's own berthctl: the environment of its pod knows the others. */
+/**
+ * Returns those of the options that the command line has, for an agent's own berthctl: the environment of its pod
+ * knows the others.
+ */
 export function givenHostPaths(command: Command): string[] {
   return OPTIONS.flatMap((option) => {
     const name = option.attributeName();

@@ -1,6 +1,6 @@
 /** Distributions of Kubernetes whose runtimes have directories of their own. */
 
-/** Of a runtime, on its node. */
+/** The directories of a runtime on its node. */
 export interface CniDirectories {
   readonly confDirectory: string;
   readonly binDirectory: string;

@@ -84,7 +84,7 @@ function statusOf(path: string): Stats | undefined {
   }
 }
 
-/** Those that exist. */
+/** Returns the facts of the files that exist. */
 function fileFacts(paths: readonly string[], isPrivate: boolean): HostFacts["files"] {
   return paths.flatMap((path) => {
     const status = statusOf(path);
@@ -190,12 +190,12 @@ export const MAX_HOST_FILE_BYTES = 262_144;
 /** Symbolic links that are followed, one after the other: as the kernel. */
 const MAX_LINKS = 40;
 
-/** Of the kernel and this process, wherever the host's files are. */
+/** Paths of the kernel and of this process, which do not move with the host's files. */
 const OWN = /^\/(?:proc|sys)\//;
 
 /**
- * Returns what there is of these paths, without the root. The last part of a path may be `*` and an ending: the files of a folder. A folder, a link that
- * leads nowhere and what cannot be read have an empty text.
+ * Returns what there is of these paths, without the root. The last part of a path may be `*` and an ending: the files
+ * of a folder. A folder, a link that leads nowhere and what cannot be read have an empty text.
  */
 export function readFiles(root: string, paths: readonly string[]): HostFiles {
   const found = new Map<string, string>();

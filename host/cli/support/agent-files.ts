@@ -1,4 +1,7 @@
-/** What a support bundle of a cluster has of agents and controllers: their own bundles and logs, through kubectl's exec and logs. */
+/**
+ * The part of a cluster's support bundle that comes from agents and controllers: their own bundles and logs, through
+ * kubectl's exec and logs.
+ */
 import { inParallel } from "../../lib/in-parallel.ts";
 import { kubectlWords } from "../cluster-agents.ts";
 import { type BundleFile, unpackBundle } from "./archive.ts";
@@ -7,7 +10,7 @@ import type { BerthPod } from "./cluster-files.ts";
 import { failedFile, outputOf } from "./host-files.ts";
 import { commandTail } from "./tail.ts";
 
-/** How many agents a support bundle asks at once. */
+/** Number of agents that a support bundle asks at once. */
 const BUNDLE_NODES_AT_ONCE = 4;
 
 /** Largest share of one node in the support bundle of a cluster, before it is compressed: bytes. */
@@ -19,7 +22,7 @@ const MAX_BUNDLE_CONTROLLERS = 5;
 /** Longest name of a node in the paths of a support bundle. */
 const MAX_NODE_NAME = 80;
 
-/** Of a log, lines of the last hours. */
+/** Options for the part of a log in the bundle: lines of the last hours. */
 const LOG_WORDS = ["--since=6h", "--tail=20000"];
 
 /** Asks the controller's own address, which is on loopback. */
@@ -29,7 +32,7 @@ const ASK_CONTROLLER =
 export interface AskOptions {
   readonly kubeconfig?: string;
   readonly context?: string;
-  /** How long one pod may take: milliseconds. */
+  /** Longest time that one pod may take: milliseconds. */
   readonly timeoutMs: number;
 }
 

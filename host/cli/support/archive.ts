@@ -19,7 +19,7 @@ export interface BundleFile {
   /** Below the bundle's folder, without `..`. */
   readonly path: string;
   readonly text: string;
-  /** What is missing in the text, or why there is none. */
+  /** Describes the part that is missing in the text, or the reason why there is none. */
   readonly note?: string | undefined;
 }
 
@@ -33,7 +33,7 @@ interface BundleOptions {
 
 export interface Bundle {
   readonly archive: Buffer;
-  /** What was cut and left out. */
+  /** Notes on the parts that were cut and left out. */
   readonly notes: readonly string[];
 }
 
@@ -65,7 +65,10 @@ export async function packBundle(
   return { archive: gzipSync(Buffer.concat(await Array.fromAsync(tar as AsyncIterable<Buffer>))), notes };
 }
 
-/** Returns the files of an archive that {@link packBundle} made, below their folder. Rejects for anything else, and for more than `maxBytes`. */
+/**
+ * Returns the files of an archive that {@link packBundle} made, below their folder. Rejects for anything else, and
+ * for more than `maxBytes`.
+ */
 export async function unpackBundle(archive: Buffer, maxBytes: number): Promise<BundleFile[]> {
   const tar = extract();
   tar.end(gunzipSync(archive, { maxOutputLength: maxBytes }));

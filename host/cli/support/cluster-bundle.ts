@@ -1,4 +1,7 @@
-/** The files of a cluster's support bundle: what its API server has, its controllers, and the agents that say most about a fault. */
+/**
+ * The files of a cluster's support bundle: what its API server has, its controllers, and the agents that say most
+ * about a fault.
+ */
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { AgentError } from "../ask-agent.ts";
 import { type AskOptions, collectAgents, collectControllers } from "./agent-files.ts";

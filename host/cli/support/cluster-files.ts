@@ -1,4 +1,7 @@
-/** What a support bundle has of a cluster from its API server: versions, objects, events, nodes, Berth's pods. Whatever cannot be read is noted. */
+/**
+ * The part of a cluster's support bundle that comes from its API server: versions, objects, events, nodes, Berth's
+ * pods. Anything that cannot be read is noted.
+ */
 import * as z from "zod";
 import type { KubeApi, KubeCall, KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
@@ -99,7 +102,7 @@ function podOf(object: KubeObject): BerthPod | undefined {
   };
 }
 
-/** What matters most comes first. */
+/** Collects the most important files first. */
 export async function collectClusterFiles(
   api: KubeApi,
   pods: readonly BerthPod[],
@@ -165,7 +168,7 @@ interface Listing {
   readonly resource: Resource;
   readonly namespace?: string;
   readonly query?: KubeCall["query"];
-  /** What of an object is in the bundle; undefined: nothing. Default: all of it. */
+  /** Returns the part of an object that is in the bundle; undefined: nothing. Default: all of it. */
   readonly shape?: (object: KubeObject) => object | undefined;
 }
 

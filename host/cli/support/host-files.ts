@@ -1,4 +1,7 @@
-/** What a support bundle has of this host: versions, the agent's answers, metrics, logs, network definitions, the node's addresses and routes. */
+/**
+ * The part of a support bundle that comes from this host: versions, the agent's answers, metrics, logs, network
+ * definitions, the node's addresses and routes.
+ */
 import { type Dirent, readdirSync } from "node:fs";
 import { hostname, release, uptime } from "node:os";
 import { join } from "node:path";
@@ -16,7 +19,7 @@ const MAX_BUNDLE_DEFINITIONS = 100;
 /** Longest network definition in a support bundle: bytes. */
 const MAX_BUNDLE_DEFINITION = 64 * 1024;
 
-/** How long a support bundle waits for one command, such as `ip route`: milliseconds. */
+/** Time for which a support bundle waits for one command, such as `ip route`: milliseconds. */
 const BUNDLE_COMMAND_MS = 20_000;
 
 export interface HostBundlePaths extends HostPaths {
@@ -37,7 +40,7 @@ const COMMANDS: readonly (readonly [file: string, ...argv: string[]])[] = [
   ["ip-neigh.txt", "ip", "neighbour", "show"],
 ];
 
-/** What matters most comes first: what does not fit is left out from the end. */
+/** Collects the most important files first: if not all fit, the last are left out. */
 export async function collectHostFiles(paths: HostBundlePaths, version: string): Promise<BundleFile[]> {
   const { socket, confDirectory, binDirectory, logDirectory } = paths;
   const about = { version, node: process.version, kernel: release(), host: hostname(), uptimeS: uptime() };

@@ -8,9 +8,9 @@ const MAX_REASON = 500;
 
 interface CommandTail {
   readonly content: Buffer;
-  /** Of everything that was printed. */
+  /** Length of the whole output. */
   readonly wholeBytes: number;
-  /** Why the command failed. Undefined: it did not. */
+  /** The reason why the command failed; undefined if it succeeded. */
   readonly failure?: string | undefined;
 }
 
@@ -19,7 +19,10 @@ interface TailOptions {
   readonly timeoutMs: number;
 }
 
-/** Resolves with the last `maxBytes` of stdout when the command has ended; it is killed after `timeoutMs`. Never rejects. */
+/**
+ * Resolves with the last `maxBytes` of stdout when the command has ended; it is killed after `timeoutMs`. Never
+ * rejects.
+ */
 export function commandTail(
   [command = "", ...words]: readonly string[],
   { maxBytes, timeoutMs }: TailOptions,

@@ -8,7 +8,7 @@ const MAX_DURATION_LENGTH = 32;
 /** Longest duration, that of a timer of Node.js: milliseconds. */
 export const MAX_DURATION_MS = 2_147_483_647;
 
-/** What {@link parseDuration} accepts, for error texts. */
+/** The form that {@link parseDuration} accepts, for error texts. */
 const DURATION_FORM = 'a duration such as "30s", "200ms" or "1h30m", at most 24 days';
 
 /** Units from long to short; each at most once and in this order. */
@@ -36,7 +36,10 @@ export function formatDuration(ms: number): string {
   return text === "" ? "0s" : text;
 }
 
-/** {@link DURATION} with few enough digits for CEL's duration, which has 64 bits of nanoseconds. Longer ones exceed the limit anyway. */
+/**
+ * {@link DURATION} with few enough digits for CEL's duration, which has 64 bits of nanoseconds. Longer ones exceed
+ * the limit anyway.
+ */
 const COUNTABLE = "^(0*[0-9]{1,3}h)?(0*[0-9]{1,5}m)?(0*[0-9]{1,7}s)?(0*[0-9]{1,10}ms)?$";
 
 function durationRule(message: string, comparison: string): CelRule {

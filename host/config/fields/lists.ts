@@ -16,8 +16,8 @@ export function boundedList<S extends z.ZodType>(entry: S, most: number, what: s
 }
 
 /**
- * Returns a zod check that refuses the first entry with the key of an earlier entry; `field` is the key's path. Entries without a key
- * are not compared. `wanted` replaces the text that names the earlier entry.
+ * Returns a zod check that refuses the first entry with the key of an earlier entry; `field` is the key's path.
+ * Entries without a key are not compared. `wanted` replaces the text that names the earlier entry.
  */
 export function refuseRepeated<T>(keyOf: (entry: T) => string | undefined, field: string, wanted?: string) {
   return ({ value, issues }: z.core.ParsePayload<T[]>): void => {

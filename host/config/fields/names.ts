@@ -22,12 +22,14 @@ export function isDnsLabel(text: string): boolean {
   return text.length <= MAX_LABEL_LENGTH && DNS_LABEL.test(text);
 }
 
-/** Returns whether the text is a DNS subdomain as Kubernetes defines it, which limits only the length of the whole name. */
+/**
+ * Returns whether the text is a DNS subdomain as Kubernetes defines it, which limits only the length of the whole name.
+ */
 export function isDnsSubdomain(text: string): boolean {
   return text.length <= MAX_NAME_LENGTH && DNS_SUBDOMAIN.test(text);
 }
 
-/** What {@link isDnsSubdomain} accepts, for error texts. */
+/** The form that {@link isDnsSubdomain} accepts, for error texts. */
 const DNS_SUBDOMAIN_FORM = `a name of lower-case letters, digits, "-" and ".", at most ${MAX_NAME_LENGTH} characters`;
 
 /** The name of a Kubernetes object. */

@@ -65,7 +65,10 @@ interface CanonicalForm {
 
 const CANONICAL = "its canonical form";
 
-/** The address in the text is that of the network. Kubernetes 1.31 takes the cost of comparing two addresses or networks with == for unlimited. */
+/**
+ * The address in the text is that of the network. Kubernetes 1.31 takes the cost of comparing two addresses or
+ * networks with == for unlimited.
+ */
 const IS_MASKED =
   "cidr(self.substring(0, self.indexOf('/')) + (self.contains(':') ? '/128' : '/32')).containsIP(cidr(self).masked().ip())";
 
@@ -79,7 +82,10 @@ function canonicalRules({ isForm, wanted, exact = false }: Omit<CanonicalForm, "
   ];
 }
 
-/** Returns the schema of a prefix without host bits; with `exact`, the text must be canonical. The error has the canonical form. */
+/**
+ * Returns the schema of a prefix without host bits; with `exact`, the text must be canonical. The error has the
+ * canonical form.
+ */
 function canonical({ parse, wanted, exact = false }: CanonicalForm) {
   const limited = z.string({ error: wanted }).max(MAX_PREFIX_LENGTH, { error: wanted, abort: true });
   return limited.transform((text, context): Prefix => {
@@ -124,7 +130,7 @@ export const prefixOrIp = canonical(PREFIX_OR_IP).meta({
   ...cel(...canonicalRules(PREFIX_OR_IP)),
 });
 
-/** What a next hop can be. */
+/** The form of a next hop. */
 export const ROUTER_FORM = "a router's unicast address, in IPv6 also a link-local one";
 
 /** Returns whether a next hop can have the address ({@link ROUTER_FORM}). */

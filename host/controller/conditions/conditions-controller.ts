@@ -1,4 +1,7 @@
-/** Writes into the status of pools, Subnets and ReservedIPs what is wrong with them, and sends an event when something turns bad. */
+/**
+ * Writes into the status of pools, Subnets and ReservedIPs what is wrong with them, and sends an event when something
+ * turns bad.
+ */
 import { statusPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
@@ -18,13 +21,13 @@ import { KnownUse, SubnetUse } from "./subnet-use.ts";
 /** Shortest time between two passes over the conditions of all pools, Subnets and ReservedIPs: milliseconds. */
 const CONDITIONS_REST_MS = 1_000;
 
-/** That time is at least this many times as long as the last pass. So it uses a twentieth of a processor at most. */
+/** The rest lasts at least this many times as long as the last pass. So it uses a twentieth of a processor at most. */
 const CONDITIONS_REST_FACTOR = 20;
 
 /** Shortest time between two passes over the condition `Supplied`, for which pods wait: milliseconds. */
 const SUPPLIED_REST_MS = 100;
 
-/** How long a pass writes before the next one looks again at what is to be written: milliseconds. */
+/** Time for which a pass writes before the next one plans the writes anew: milliseconds. */
 const CONDITIONS_WRITING_MS = 5_000;
 
 /** The objects with conditions. Agents watch those that `isWatched`. */
@@ -113,7 +116,7 @@ class ConditionsController implements Controller {
     };
   }
 
-  /** Those that are valid. */
+  /** Measures the valid Subnets. */
   *#measureSubnets(): Generator<MeasuredSubnet> {
     const { pools, subnets, reserved, known } = this.#supplyView();
     if (subnets.length === 0) return;
@@ -168,7 +171,8 @@ class ConditionsController implements Controller {
   async #sync(kind: Kind, object: Controlled<unknown>, findings: readonly Finding[]): Promise<number | undefined> {
     const { clock } = this.#deps;
     const wrote = this.#wrote.get(object.uid);
-    // The watch has not brought the last write yet; its event starts the next pass. If another writer was faster, the object is compared anew.
+    // The watch has not brought the last write yet; its event starts the next pass. If another writer was faster, the
+    // object is compared anew.
     if (findings.length === 0 || wrote?.upon === object.resourceVersion) return undefined;
     const { conditions, turnedBad, dueMs } = planConditions({
       ...{

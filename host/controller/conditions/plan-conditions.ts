@@ -2,7 +2,10 @@
 import { SharedValues } from "../../lib/shared-values.ts";
 import type { Condition, ControlledMetadata } from "../objects.ts";
 
-/** How often a condition is written at most if only its message changes: milliseconds. All agents watch the pools. */
+/**
+ * Shortest interval at which a condition is written if only its message changes: milliseconds. All agents watch the
+ * pools.
+ */
 const CONDITION_MESSAGE_MS = 60_000;
 
 /** The types of conditions that the controller writes. */
@@ -33,7 +36,10 @@ export interface Finding {
   readonly isWanted?: boolean;
 }
 
-/** Returns the finding that nothing is wrong, which is held once: ten thousand pools have six of them each while their conditions are written. */
+/**
+ * Returns the finding that nothing is wrong, which is held once: ten thousand pools have six of them each while their
+ * conditions are written.
+ */
 export function absent(type: ConditionType, reason: string): Finding {
   return ABSENT.of(`${type} ${reason}`, () => ({ type, isTrue: false, reason, message: "" }));
 }
@@ -46,7 +52,7 @@ export const READY: Finding = { type: "Ready", isTrue: true, reason: "Ready", me
 interface ConditionsPlan {
   /** All conditions of the object as they should be; undefined if nothing has to be written. */
   readonly conditions: readonly Condition[] | undefined;
-  /** What was good or unknown, and is bad now. */
+  /** Findings that were good or unknown, and are bad now. */
   readonly turnedBad: readonly Finding[];
   /** After how long a change of the message alone may be written: milliseconds; undefined if there is none. */
   readonly dueMs: number | undefined;
@@ -61,7 +67,10 @@ interface ConditionsView {
   readonly sinceMs: number;
 }
 
-/** A condition that never was bad is not written; one that was bad stays and says that it no longer is. `Ready` is always present. */
+/**
+ * A condition that never was bad is not written; one that was bad stays and says that it no longer is. `Ready` is
+ * always present.
+ */
 export function planConditions({ object, findings, now, sinceMs }: ConditionsView): ConditionsPlan {
   const known = new Map(object.conditions.map((condition) => [condition.type, condition]));
   const wanted = findings.filter((each) => isTrouble(each) || each.type === "Ready" || known.has(each.type));
@@ -90,7 +99,10 @@ function isBad(finding: Finding): boolean {
   return isTrouble(finding) && finding.isWanted !== true;
 }
 
-/** Returns whether the finding is worth a write of its own: its status or reason differ, or it is a problem that has no condition yet. */
+/**
+ * Returns whether the finding is worth a write of its own: its status or reason differ, or it is a problem that has
+ * no condition yet.
+ */
 export function isOtherThan(finding: Finding, conditions: readonly Condition[]): boolean {
   const known = conditions.find(({ type }) => type === finding.type);
   if (known === undefined) return isTrouble(finding);

@@ -1,4 +1,7 @@
-/** Compares a pool with the Subnets that cover its network. A pool needs no Subnet, but if there is one it should lie inside. */
+/**
+ * Compares a pool with the Subnets that cover its network. A pool needs no Subnet, but if there is one it should lie
+ * inside.
+ */
 import { joinSpans, rangesOf, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import type { Ip } from "../../net/ip.ts";
 import { prefixesOverlap } from "../../net/prefix.ts";
@@ -8,7 +11,7 @@ import type { Subnet } from "../../resources/subnet.ts";
 interface Outside {
   /** Names of the Subnets whose network overlaps the pool's. */
   readonly subnets: readonly string[];
-  /** How many addresses of the pool are in none of these Subnets, and how many it has. */
+  /** Number of the pool's addresses in none of these Subnets, and of all its addresses. */
   readonly count: bigint;
   readonly total: bigint;
   /** The lowest address outside. */

@@ -1,4 +1,7 @@
-/** Finds the pools or Subnets that share addresses: in one pass over the sorted ends of all ranges, if the core says that any do. */
+/**
+ * Finds the pools or Subnets that share addresses: in one pass over the sorted ends of all ranges, if the core says
+ * that any do.
+ */
 
 import { areContested, spansOf } from "../../core/spans.ts";
 import { type Family, formatIp } from "../../net/ip.ts";
@@ -14,7 +17,7 @@ export interface RangeOwner {
 }
 
 export interface Sharing {
-  /** How many of the owner's addresses others have as well. */
+  /** Number of the owner's addresses that others have as well. */
   readonly count: bigint;
   /** The lowest of them. */
   readonly first: string;
@@ -33,13 +36,13 @@ export function planOverlap(owners: readonly RangeOwner[]): ReadonlyMap<string, 
   return new Map(contested.flatMap(sharingIn));
 }
 
-/** What is known of an owner while the ends are walked. */
+/** An owner's state while the ends are walked. */
 interface Found {
   readonly owner: RangeOwner;
   count: bigint;
   first: bigint | undefined;
   readonly others: Set<string>;
-  /** How many addresses were shared by any owners before the open range began. */
+  /** Number of addresses that any owners shared before the open range began. */
   before: bigint;
 }
 
@@ -82,12 +85,14 @@ function endsOf(all: readonly Found[]): End[] {
 
 /** Steps from one end of a range to the next. */
 class Sweep {
-  /** Those with an open range. */
+  /** Owners with an open range. */
   readonly #open = new Set<Found>();
-  /** Of those, the ones that still collect names of others: a few at most, since all that are open share the position. */
+  /**
+   * Owners of `#open` that still collect names of others: a few at most, since all that are open share the position.
+   */
   readonly #curious = new Set<Found>();
   #at = 0n;
-  /** How many addresses before the position belong to two or more owners. */
+  /** Number of addresses before the position that belong to two or more owners. */
   #shared = 0n;
 
   step({ at, of, opens }: End): void {

@@ -1,4 +1,7 @@
-/** Whether generated pools have the addresses that their workloads need, and if not, why: a full or missing Subnet, or a limit. */
+/**
+ * Whether generated pools have the addresses that their workloads need, and if not, why: a full or missing Subnet, or
+ * a limit.
+ */
 
 import type { VendorConf } from "../../config/vendor-conf.ts";
 import { byName } from "../../lib/order.ts";
@@ -99,7 +102,7 @@ function supplied({ generated, has }: SizedPool): Finding {
   return finding;
 }
 
-/** Of ten thousand pools in ten passes a second: made once for each. */
+/** Findings made once for each pool: ten thousand pools are in ten passes a second. */
 const suppliedFindings = new WeakMap<SubnetPoolSpec, { readonly has: number; readonly finding: Finding }>();
 
 /** Returns undefined if nothing prevents the pool from getting what it needs. */

@@ -1,4 +1,4 @@
-/** What each Subnet has for pools, and which pools have it, computed like the division of Subnets. */
+/** Each Subnet's supply for pools, and the pools that have it, computed like the division of Subnets. */
 
 import { joinSpans, type Span, type Spans, sharedSpans, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { messageOf } from "../../lib/describe.ts";
@@ -15,17 +15,20 @@ interface SubnetUseView {
   readonly reserved: readonly ReservedIp[];
   /** Throws ConfigError. */
   readonly assignmentsOf: (subnet: ControlledSubnet) => Assignments;
-  /** Of earlier passes. Default: none. */
+  /** The use that earlier passes found. Default: none. */
   readonly known?: KnownUse | undefined;
 }
 
 interface Offers {
-  /** What the Subnets were opened from. */
+  /** The values from which the Subnets were opened. */
   readonly from: readonly unknown[];
   readonly capacities: ReadonlyMap<string, SubnetCapacity>;
 }
 
-/** What most passes would find as the one before did. Values are kept by the object from which they follow. */
+/**
+ * Results that most passes would compute as the pass before did. Values are kept by the object from which they
+ * follow.
+ */
 export class KnownUse {
   #offers: Offers = { from: [], capacities: new Map() };
   readonly #sizes = new WeakMap<IpPool["spec"], { readonly offered: Spans | undefined; readonly size: number }>();
@@ -46,7 +49,7 @@ export class KnownUse {
     return made;
   }
 
-  /** How many of the pool's addresses are offered; undefined: all of them count. */
+  /** Returns the number of the pool's addresses that are offered; undefined: all of them count. */
   sizeOf(spec: IpPool["spec"], offered: Spans | undefined): number {
     const known = this.#sizes.get(spec);
     if (known !== undefined && known.offered === offered) return known.size;
@@ -66,7 +69,7 @@ export class KnownUse {
 interface Assigned {
   /** By the pool's name. */
   readonly entries: ReadonlyMap<string, Assignments["pools"]>;
-  /** How many addresses all pools have at most. */
+  /** Number of addresses that all pools have at most. */
   readonly most: bigint;
 }
 
@@ -138,7 +141,10 @@ export class SubnetUse {
     }
   }
 
-  /** Returns how many addresses the Subnet's status assigns to the pool; undefined if it does not list the pool. Throws ConfigError. */
+  /**
+   * Returns how many addresses the Subnet's status assigns to the pool; undefined if it does not list the pool.
+   * Throws ConfigError.
+   */
   assignedTo(pool: string, subnet: ControlledSubnet): number | undefined {
     const entries = this.#known.assignedIn(this.#read(subnet)).entries.get(pool);
     return entries && sizeOfRanges(entries.flatMap(({ ips }) => ips));

@@ -1,6 +1,6 @@
 /**
- * Keeps a deleted pool until its last address is free (pool-changes). Agents refuse new addresses from the moment of deletion; the release of the
- * last one triggers the removal of the finalizer.
+ * Keeps a deleted pool until its last address is free (pool-changes). Agents refuse new addresses from the moment of
+ * deletion; the release of the last one triggers the removal of the finalizer.
  */
 
 import { isNotFound } from "../../kubernetes/kube-api.ts";
@@ -20,7 +20,10 @@ import { IN_USE_FINALIZER, planFinalizers } from "./plan-finalizers.ts";
 /** Pools whose finalizers are set, or removed, at once. */
 const POOLS_AT_ONCE = 8;
 
-/** Shortest time between two passes, for a pool in deletion whose addresses become free one after the other: milliseconds. */
+/**
+ * Shortest time between two passes, for a pool in deletion whose addresses become free one after the other:
+ * milliseconds.
+ */
 const REST_MS = 200;
 
 export const startFinalizers: StartController = (deps) => new FinalizerController(deps);

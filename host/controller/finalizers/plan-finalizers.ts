@@ -1,13 +1,13 @@
 /**
- * Which pools get the finalizer, and which may lose it (pool-changes): every pool has it, and a deleted pool keeps it as long as an allocation
- * names it.
+ * Which pools get the finalizer, and which may lose it (pool-changes): every pool has it, and a deleted pool keeps it
+ * as long as an allocation names it.
  */
 import type { ControlledPool } from "../objects.ts";
 
-/** How long a deleted pool keeps its finalizer at least, so that agents hear of the deletion: milliseconds. */
+/** Shortest time for which a deleted pool keeps its finalizer, so that agents hear of the deletion: milliseconds. */
 export const POOL_LEAVING_MS = 2_000;
 
-/** How often a pool in deletion is checked without an event: milliseconds. */
+/** Interval at which a pool in deletion is checked without an event: milliseconds. */
 export const POOL_LEAVING_RECHECK_MS = 30_000;
 
 /** The finalizer of pools and Subnets: the API server keeps the object until it is removed. */
@@ -17,7 +17,7 @@ interface FinalizerView {
   readonly pools: Iterable<ControlledPool>;
   /** Whether an allocation of the pool is cached. */
   readonly isHeld: (pool: string) => boolean;
-  /** How long the deletion of the pool has been known: milliseconds. */
+  /** Returns the time since the deletion of the pool became known: milliseconds. */
   readonly leavingMs: (pool: ControlledPool) => number;
 }
 

@@ -1,5 +1,6 @@
 /**
- * One check of one allocation: decides from caches and lists and, before anything is written, again from the API server (leak).
+ * One check of one allocation: decides from caches and lists and, before anything is written, again from the API
+ * server (leak).
  */
 
 import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
@@ -47,7 +48,7 @@ interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" |
   readonly signal: AbortSignal;
 }
 
-/** Where a check reads nodes and pods. */
+/** Reads nodes and pods for a check. */
 export interface StatusReader {
   node(name: string): Promise<NodeStatus>;
   pod(holder: Holder, node: NodeStatus): Promise<PodStatus>;
@@ -63,7 +64,7 @@ export interface Collected {
   readonly prober: string | undefined;
 }
 
-/** What earlier checks did, by name of the allocation. */
+/** The actions of earlier checks, by name of the allocation. */
 export interface CheckHistory {
   /** Nodes that were chosen to probe. */
   readonly asked: Map<string, Set<string>>;
@@ -301,7 +302,10 @@ interface CollectTerms extends ChangeTerms {
   readonly signal: AbortSignal;
 }
 
-/** Returns false if the object has changed, or nothing had to be written. Rejects if the API server does not answer, or refuses. */
+/**
+ * Returns false if the object has changed, or nothing had to be written. Rejects if the API server does not answer,
+ * or refuses.
+ */
 async function collect(
   objects: AllocationObjects,
   object: IpAllocation,

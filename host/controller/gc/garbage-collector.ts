@@ -1,9 +1,10 @@
 /**
- * Collects allocations that no agent releases: of lost nodes, of deleted address owners, of agents that do not act (node-lost,
- * conflict, leak; docs/garbage-collection.md).
+ * Collects allocations that no agent releases: of lost nodes, of deleted address owners, of agents that do not act
+ * (node-lost, conflict, leak; docs/garbage-collection.md).
  *
- * A sweep reads all allocations page by page every `garbageCollection.interval`. A state observed for the first time is only noted; when its time
- * has come, that allocation is read again. Nodes that disappear or are tainted as out of service, and owners that disappear, are checked at once.
+ * A sweep reads all allocations page by page every `garbageCollection.interval`. A state observed for the first time
+ * is only noted; when its time has come, that allocation is read again. Nodes that disappear or are tainted as out of
+ * service, and owners that disappear, are checked at once.
  */
 import { ConfigError } from "../../config/config-error.ts";
 import type { PodFacts } from "../../ipam/leak.ts";
@@ -33,7 +34,10 @@ import { Probers } from "./probers.ts";
 import { COLLECTION_PATIENCE_MS, listPods, nodeStatus, podStatus, readNode, readPod } from "./read-status.ts";
 import { SweepProblems, sendEvents } from "./report.ts";
 
-/** How often the collection checks whether something is due: milliseconds. A change of `garbageCollection` takes effect with the next check. */
+/**
+ * Interval at which the collection checks whether something is due: milliseconds. A change of `garbageCollection`
+ * takes effect with the next check.
+ */
 const COLLECTION_TICK_MS = 1_000;
 
 /** Allocations that are checked at once. */
@@ -68,7 +72,7 @@ class Collector implements GarbageCollector {
   readonly #unsubscribe: (() => void)[];
   #sweepDueMs: number;
   #sweepProblems = new SweepProblems();
-  /** How often each was taken. */
+  /** Number of times that each action was taken. */
   readonly #actions = new Map<string, number>();
   #withoutProber: readonly string[] = [];
 
@@ -262,7 +266,10 @@ class Collector implements GarbageCollector {
     }
   }
 
-  /** Checks a few at a time. An allocation that the API server refuses to change does not stop the others; a server that does not answer does. */
+  /**
+   * Checks a few at a time. An allocation that the API server refuses to change does not stop the others; a server
+   * that does not answer does.
+   */
   async #checkAll<T>(
     items: readonly T[],
     check: (item: T) => Promise<Collected | undefined>,
@@ -289,8 +296,8 @@ class Collector implements GarbageCollector {
 }
 
 /**
- * The allocations of lost nodes that another node was asked to probe, by the lost node. Kept along: a zone of a thousand nodes
- * would otherwise be a thousand searches through all allocations.
+ * The allocations of lost nodes that another node was asked to probe, by the lost node. Kept along: a zone of a
+ * thousand nodes would otherwise be a thousand searches through all allocations.
  */
 export class AddressesElsewhere {
   readonly #byNode = new Map<string, Set<string>>();

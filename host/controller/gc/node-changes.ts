@@ -1,6 +1,6 @@
 /**
- * Which nodes are checked before the next sweep: those that have just disappeared or were tainted as out of service, several times, as their pods
- * disappear after them. And which ready nodes a sweep compares with their pods.
+ * Which nodes are checked before the next sweep: those that have just disappeared or were tainted as out of service,
+ * several times, as their pods disappear after them. And which ready nodes a sweep compares with their pods.
  */
 import type { Node } from "../../resources/node.ts";
 import type { ControllerDeps } from "../types.ts";
@@ -8,12 +8,14 @@ import type { NodeStatus } from "./plan-collection.ts";
 import { nodeStatus } from "./read-status.ts";
 
 /**
- * Ready nodes whose allocations one sweep compares with their pods. The next sweep continues with the next nodes. Their agents do the same much more
- * often.
+ * Ready nodes whose allocations one sweep compares with their pods. The next sweep continues with the next nodes.
+ * Their agents do the same much more often.
  */
 const READY_NODES_PER_SWEEP = 50;
 
-/** First pause between checks of a lost node's addresses: milliseconds. Each pause is twice as long as the one before. */
+/**
+ * First pause between checks of a lost node's addresses: milliseconds. Each pause is twice as long as the one before.
+ */
 const NODE_CHECK_FIRST_MS = 1_000;
 
 /** Longest of these pauses, after which only sweeps check the node: milliseconds. */

@@ -1,6 +1,6 @@
 /**
- * Since when each allocation has been observed in its current state: the first of the two observations that the rule leak demands. In memory only:
- * a new leader observes anew.
+ * Since when each allocation has been observed in its current state: the first of the two observations that the rule
+ * leak demands. In memory only: a new leader observes anew.
  */
 
 interface Observation {

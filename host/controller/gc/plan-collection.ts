@@ -1,6 +1,7 @@
 /**
- * What the controller does with one allocation: a table whose first matching row applies (late-del, node-lost, retention, cooling-visibility, conflict,
- * leak). Allocations of a live node are its agent's; the table covers the cases in which no agent acts.
+ * Decides the controller's action on one allocation: a table whose first matching row applies (late-del, node-lost,
+ * retention, cooling-visibility, conflict, leak). Allocations of a live node are its agent's; the table covers the
+ * cases in which no agent acts.
  */
 
 import type { IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
@@ -9,18 +10,27 @@ import type { CachedHolder } from "../cached-allocation.ts";
 /** State of an allocation; `NodeLost` and `Conflict` are the two reasons of a quarantine. */
 export type CollectionState = "Bound" | "Cooling" | "Kept" | "NodeLost" | "Conflict";
 
-/** The node of the pod that has, or had, the address; of two nodes the livelier one. `outOfService`: it carries the taint, so it is switched off. */
+/**
+ * The node of the pod that has, or had, the address; of two nodes the livelier one. `outOfService`: it carries the
+ * taint, so it is switched off.
+ */
 export type NodeStatus = "ready" | "notReady" | "outOfService" | "absent";
 
-/** The pod with exactly the holder's UID. `replaced`: another pod has its name. `unknown`: it may run although there is no object. */
+/**
+ * The pod with exactly the holder's UID. `replaced`: another pod has its name. `unknown`: it may run although there
+ * is no object.
+ */
 export type PodStatus = "alive" | "finished" | "replaced" | "absent" | "unknown";
 
-/** Of the pods that have the address. `outliving`: of two one is alive, and the other one, on a ready node, has ended. */
+/**
+ * The status of the pods that have the address. `outliving`: of two one is alive, and the other one, on a ready node,
+ * has ended.
+ */
 export type PodsStatus = PodStatus | "outliving";
 
 /**
- * The address owner. `moved`: it is alive, and its member has another address for the NIC, in place of `NodeLost` on another node; only with `NodeLost`
- * and `Kept`.
+ * The address owner. `moved`: it is alive, and its member has another address for the NIC, in place of `NodeLost` on
+ * another node; only with `NodeLost` and `Kept`.
  */
 export type OwnerStatus = "none" | "alive" | "moved" | "gone" | "unknown";
 
@@ -39,7 +49,10 @@ export interface ObservedState {
 }
 
 interface CollectionCase extends ObservedState {
-  /** How long exactly this has been observed, on the observer's monotonic clock: milliseconds; undefined at the first observation. */
+  /**
+   * Time since exactly this was first observed, on the observer's monotonic clock: milliseconds; undefined at the
+   * first observation.
+   */
   readonly ageMs: number | undefined;
 }
 
@@ -70,7 +83,7 @@ export type Action =
   /** The object is deleted. */
   | "free";
 
-/** How long the state must have been observed. */
+/** Time for which the state must have been observed. */
 type Pause = "none" | "grace" | "settle" | "overdue" | "silence" | "nodeLost" | "turn";
 
 export interface CollectionRow {
@@ -92,7 +105,7 @@ export type CollectionDecision =
   /** Not yet: check again when the state has been observed for `pauseMs`. */
   | { readonly kind: "observe"; readonly action: Action; readonly why: string; readonly pauseMs: number };
 
-/** How many of its own sweeps the agent of a ready node may miss before it counts as dead. */
+/** Number of its own sweeps that the agent of a ready node may miss before it counts as dead. */
 const MISSED_SWEEPS = 2;
 
 /** After how many times `nodeLost` the next node is chosen to probe. */

@@ -1,6 +1,7 @@
 /**
- * Which node probes an address whose own node is gone (conflict): one that attaches pods from the same pool, since its link reaches the segment. The lost
- * node itself comes first once it is back: it need not probe, because it can confirm that the pod has stopped (node-lost).
+ * Which node probes an address whose own node is gone (conflict): one that attaches pods from the same pool, since
+ * its link reaches the segment. The lost node itself comes first once it is back: it need not probe, because it can
+ * confirm that the pod has stopped (node-lost).
  */
 import { formatPrefix } from "../../net/prefix.ts";
 import type { Caches } from "../types.ts";
@@ -24,7 +25,10 @@ interface ProberChoice {
   readonly except: ReadonlySet<string>;
 }
 
-/** Prefers nodes that attach from the pool itself to those that attach from its subnet, and among them the least busy. Returns undefined if none can probe. */
+/**
+ * Prefers nodes that attach from the pool itself to those that attach from its subnet, and among them the least busy.
+ * Returns undefined if none can probe.
+ */
 function chooseProber({ candidates, except }: ProberChoice): string | undefined {
   const able = candidates.filter(
     ({ node, isReady, attached, besides }) => isReady && attached + besides > 0 && !except.has(node),
@@ -50,7 +54,10 @@ export class Probers {
     this.#caches = caches;
   }
 
-  /** Returns undefined if the lost node is not ready, or excepted, and no other ready node has a pod on the pool's segment. */
+  /**
+   * Returns undefined if the lost node is not ready, or excepted, and no other ready node has a pod on the pool's
+   * segment.
+   */
   choose({ pool, lost, except }: ProberQuestion): string | undefined {
     if (this.#isReady(lost) && !except.has(lost)) return lost;
     const attached = this.#count();

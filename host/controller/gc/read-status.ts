@@ -1,4 +1,7 @@
-/** The status of nodes and pods for the collection: from the caches, which are hints, and from the API server right before a write (leak). */
+/**
+ * The status of nodes and pods for the collection: from the caches, which are hints, and from the API server right
+ * before a write (leak).
+ */
 
 import { ConfigError } from "../../config/config-error.ts";
 import { isFinished, isOwner, isStaticOwner, type PodFacts, podFacts } from "../../ipam/leak.ts";
@@ -99,5 +102,5 @@ function factsOf(object: KubeObject): PodFacts {
   return podFacts(decodePod(object, describeObject(object)));
 }
 
-/** How long one read of the collection is tried: milliseconds. The next check reads again. */
+/** Time for which one read of the collection is tried: milliseconds. The next check reads again. */
 export const COLLECTION_PATIENCE_MS = 3_000;

@@ -1,4 +1,7 @@
-/** Whether the member that had an address has another one instead: its pod runs on another node, with addresses of other pools. */
+/**
+ * Whether the member that had an address has another one instead: its pod runs on another node, with addresses of
+ * other pools.
+ */
 
 import { isSameMember, memberKey } from "../../resources/member.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
@@ -37,7 +40,10 @@ export class Replacements {
   }
 }
 
-/** Returns whether the other allocation is bound to a pod of the same member on another node, for the same NIC and family. */
+/**
+ * Returns whether the other allocation is bound to a pod of the same member on another node, for the same NIC and
+ * family.
+ */
 export function isReplacement(object: CachedAllocation, { name, deleting, spec }: CachedAllocation): boolean {
   const holder = lastHolder(object);
   const { workload, ip } = object.spec;

@@ -1,4 +1,4 @@
-/** What the collection reports: events on nodes and pools, and problems. */
+/** The reports of the collection: events on nodes and pools, and problems. */
 
 import type { KubeEvent } from "../../kubernetes/events.ts";
 import { compareText } from "../../lib/order.ts";
@@ -57,7 +57,7 @@ function nameSome(objects: readonly IpAllocation[]): string {
   return `${what} ${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** What a sweep has found that lasts until an administrator acts. */
+/** Findings of a sweep that last until an administrator acts. */
 export class SweepProblems {
   readonly #lost = new Map<string, number>();
   readonly #orphans = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** What one source, or several in order of precedence, say about one kind of network. */
+/** The statement of one source, or of several in order of precedence, about one kind of network. */
 import { MAX_CIDRS } from "../../config/coordinator-conf.ts";
 import { formatPrefix, type Prefix } from "../../net/prefix.ts";
 import { type Statement, uniquePrefixes } from "./statement.ts";
@@ -9,7 +9,10 @@ const WIDE_IPV4_LENGTH = 16;
 /** A collected IPv6 network with a shorter prefix than this counts as wide (MAX_WIDE_NETWORKS). */
 const WIDE_IPV6_LENGTH = 48;
 
-/** Most wide networks among the collected pod networks, and among the service networks. Many of them would cover every address. */
+/**
+ * Most wide networks among the collected pod networks, and among the service networks. Many of them would cover every
+ * address.
+ */
 export const MAX_WIDE_NETWORKS = 16;
 
 /** Most sources that a Coordinator's `status.reason` names for one key. */
@@ -70,7 +73,10 @@ export function agree(where: string, statements: readonly Statement[]): NetworkF
   return { kind: "wrong", reason };
 }
 
-/** Returns the finding of the first source that says anything. A source that cannot be read is not skipped, because its networks would take precedence. */
+/**
+ * Returns the finding of the first source that says anything. A source that cannot be read is not skipped, because
+ * its networks would take precedence.
+ */
 export function firstOf(...findings: readonly NetworkFinding[]): NetworkFinding {
   const known = findings.find(({ kind }) => kind !== "absent");
   return known ?? { kind: "absent", places: findings.flatMap((each) => (each.kind === "absent" ? each.places : [])) };

@@ -1,6 +1,6 @@
 /**
- * Keeps the status of the Coordinator `default` in line with the sources of the cluster's networks. If there is no such object, creates it with an
- * empty specification, which is the administrator's to fill.
+ * Keeps the status of the Coordinator `default` in line with the sources of the cluster's networks. If there is no
+ * such object, creates it with an empty specification, which is the administrator's to fill.
  */
 
 import { isConflict } from "../../kubernetes/kube-api.ts";
@@ -15,7 +15,9 @@ import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { isStatus, type NetworksStatus, planStatus } from "./plan-status.ts";
 import { openSources, type Sources, type SourcesOptions } from "./sources.ts";
 
-/** Delay between a change and the comparison of the cluster's networks: milliseconds. Several changes then count as one. */
+/**
+ * Delay between a change and the comparison of the cluster's networks: milliseconds. Several changes then count as one.
+ */
 const NETWORKS_DELAY_MS = 200;
 
 /** Interval of that comparison while a source has not been read: milliseconds. */
@@ -86,7 +88,9 @@ export function keepNetworks(
   };
 }
 
-/** All fields have defaults, so administrators need not create it. One that has been created meanwhile stays as it is. */
+/**
+ * All fields have defaults, so administrators need not create it. One that has been created meanwhile stays as it is.
+ */
 async function create({ api, leading, log }: ControllerDeps): Promise<void> {
   const body = { apiVersion: API_VERSION, kind: "Coordinator", metadata: { name: COORDINATOR_NAME }, spec: {} };
   try {

@@ -1,6 +1,7 @@
 /**
- * Which sources tell the cluster's pod and service networks. Pod networks come from the installed network plugin, else from the cluster's setup;
- * service networks from ServiceCIDR objects, which Kubernetes 1.33 and newer have, else from the setup as well.
+ * Which sources tell the cluster's pod and service networks. Pod networks come from the installed network plugin,
+ * else from the cluster's setup; service networks from ServiceCIDR objects, which Kubernetes 1.33 and newer have,
+ * else from the setup as well.
  */
 import { agree, firstOf, foundIn, type NetworkFinding, unite } from "./finding.ts";
 import type { SourceStates } from "./sources.ts";

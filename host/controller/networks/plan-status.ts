@@ -27,8 +27,9 @@ interface Outcome {
 }
 
 /**
- * Returns undefined if a source has not answered yet, but may at any moment. While a source cannot be read, is malformed or contradicts another one,
- * the networks found earlier stay, and agents keep using them. They go when all sources say that there are none.
+ * Returns undefined if a source has not answered yet, but may at any moment. While a source cannot be read, is
+ * malformed or contradicts another one, the networks found earlier stay, and agents keep using them. They go when all
+ * sources say that there are none.
  */
 export function planStatus(
   { value, fault, status }: ControlledCoordinator,

@@ -1,4 +1,7 @@
-/** Watches the sources of a cluster's networks, each as narrowly as the API server allows. A kind that is not installed is looked for again. */
+/**
+ * Watches the sources of a cluster's networks, each as narrowly as the API server allows. A kind that is not
+ * installed is looked for again.
+ */
 import * as z from "zod";
 import { parseYaml } from "../../config/yaml.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
@@ -32,7 +35,7 @@ interface CiliumSettings {
   readonly ipam: string;
   /** The enabled families. */
   readonly families: readonly Family[];
-  /** Of the whole cluster, in the enabled families. */
+  /** Pools of the whole cluster, in the enabled families. */
   readonly pools: readonly Statement[];
   readonly faults: readonly string[];
 }
@@ -59,7 +62,10 @@ export interface SourcesOptions {
   readonly nodes: Cache<SourceStates["nodes"][number]>;
   readonly log: Log;
   readonly random: () => number;
-  /** How often a kind that the server does not know is looked for again: milliseconds. Default: the reflector's. */
+  /**
+   * Interval at which a kind that the server does not know is looked for again: milliseconds. Default: the
+   * reflector's.
+   */
   readonly missingKindRetryMs?: number | undefined;
   /** Called when the findings may have changed. */
   readonly onChange: () => void;

@@ -1,11 +1,14 @@
-/** What one source says about networks: foreign text as canonical prefixes, or what is wrong with it. */
+/** The statement of one source about networks: foreign text as canonical prefixes, or the fault in it. */
 import { MAX_CIDRS } from "../../config/coordinator-conf.ts";
 import { MAX_PREFIX_LENGTH } from "../../config/fields/network.ts";
 import { describeValue } from "../../lib/describe.ts";
 import { bitsOf, compareIp, type Family, isIpv4Mapped } from "../../net/ip.ts";
 import { formatPrefix, maskPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 
-/** Shortest prefix of a collected IPv4 network. No cluster owns a wider one, and all of it would be routed through the node. */
+/**
+ * Shortest prefix of a collected IPv4 network. No cluster owns a wider one, and all of it would be routed through the
+ * node.
+ */
 const MIN_CLUSTER_IPV4_LENGTH = 8;
 
 /** Shortest prefix of a collected IPv6 network. */
@@ -21,8 +24,8 @@ export interface Statement {
 }
 
 /**
- * Parses texts that may each list several networks, separated by commas or blanks. Returns an empty list if there are none. Clears host bits, as
- * Kubernetes does.
+ * Parses texts that may each list several networks, separated by commas or blanks. Returns an empty list if there are
+ * none. Clears host bits, as Kubernetes does.
  */
 export function readStatements(place: string, texts: readonly string[]): Statement[] {
   const words = texts.flatMap((text) => text.split(/[\s,]+/)).filter((word) => word !== "");
@@ -47,7 +50,10 @@ export function faultyStatement(place: string, fault: string): Statement {
 /** deploy/policies.yaml lets the controller write the same. */
 const SHORTEST: Readonly<Record<Family, number>> = { 4: MIN_CLUSTER_IPV4_LENGTH, 6: MIN_CLUSTER_IPV6_LENGTH };
 
-/** Returns the prefix, or what is wrong with it as the end of a sentence: it must be a network that a pod may have a route to. */
+/**
+ * Returns the prefix, or what is wrong with it as the end of a sentence: it must be a network that a pod may have a
+ * route to.
+ */
 function parseNetwork(word: string): Prefix | string {
   const prefix = word.length > MAX_PREFIX_LENGTH ? undefined : parsePrefix(word);
   if (prefix === undefined || isIpv4Mapped(prefix.ip)) return "is not a network in CIDR form";
@@ -88,8 +94,8 @@ function areHalves(a: Prefix, b: Prefix): boolean {
 }
 
 /**
- * Returns the last value of the flag, which counts (pflag); undefined without it. Underscores in a flag's name equal dashes. A word with blanks that
- * is not a flag itself is a shell's command line, and split.
+ * Returns the last value of the flag, which counts (pflag); undefined without it. Underscores in a flag's name equal
+ * dashes. A word with blanks that is not a flag itself is a shell's command line, and split.
  */
 export function findFlag(name: string, command: readonly string[]): string | undefined {
   const words = command.flatMap((word) => (word.startsWith("-") ? [word] : wordsOf(word)));

@@ -1,6 +1,7 @@
 /**
- * Sends notices to agents whose allocations another writer may have changed (recreate, docs/decisions/0035). plan-notices.ts decides about each change of
- * the cache; the pod is read from the API server. What cannot be read counts as a reason to tell.
+ * Sends notices to agents whose allocations another writer may have changed (recreate, docs/decisions/0035).
+ * plan-notices.ts decides about each change of the cache; the pod is read from the API server. An object that cannot
+ * be read counts as a reason to tell.
  */
 import { ConfigError } from "../../config/config-error.ts";
 import { describeFailure, pause, pauseMs } from "../../kubernetes/http/retry.ts";
@@ -12,7 +13,7 @@ import { sendNotice } from "../send-notice.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { planNotices, type Suspicion } from "./plan-notices.ts";
 
-/** Shortest time between two notices to one node: milliseconds. What comes meanwhile is in the next. */
+/** Shortest time between two notices to one node: milliseconds. Suspicions that come meanwhile are in the next. */
 export const NOTICE_REST_MS = 1_000;
 
 export const startNotices: StartController = (deps) => new NoticeController(deps);
@@ -22,7 +23,7 @@ class NoticeController implements Controller {
   readonly #closing = new AbortController();
   readonly #signal: AbortSignal;
   readonly #unsubscribe: () => void;
-  /** Of each node that is not told yet: by the allocation's name. */
+  /** The suspicions of each node that is not told yet: by the allocation's name. */
   readonly #waiting = new Map<string, Map<string, Suspicion>>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #problems = new Map<string, string>();
@@ -81,7 +82,7 @@ class NoticeController implements Controller {
 
   async #isToBeTold({ node, pod: of, ifTerminating, ifAbsent = false }: Suspicion): Promise<boolean> {
     const { api, caches } = this.#deps;
-    // What happened to a lost node's addresses was no agent's doing.
+    // No agent caused the changes to a lost node's addresses.
     if (of === undefined || (!ifAbsent && nodeStatus(caches.nodes.items.get(node)) !== "ready")) return true;
     const signal = this.#signal;
     const path = objectPath(PODS, { namespace: of.namespace, name: of.pod });

@@ -1,24 +1,30 @@
 /**
- * Which agents have to read an allocation again because another writer may have changed it (recreate, docs/decisions/0035).
+ * Which agents have to read an allocation again because another writer may have changed it (recreate,
+ * docs/decisions/0035).
  *
  *   what happened to it                                        told
- *   absent → Bound, for a member                               its holders' nodes, unless the pod exists there: restored from an old backup (retention)
- *   Kept → Bound                                               the same: carried out late, after its agent's journal was lost
+ *   absent → Bound, for a member                               its holders' nodes, unless the pod exists there:
+ *                                                              restored from an old backup (retention)
+ *   Kept → Bound                                               the same: carried out late, after its agent's journal
+ *                                                              was lost
  *   Bound → absent, with the annotation `force-delete`         its holders' nodes
  *   Bound → absent                                             its holders' nodes, if the pod exists there
  *   Bound → NodeLost; NodeLost → absent                        its holders' nodes
- *   a holder left it, in any other way                         the holder's node, if the pod exists there and is not terminating
+ *   a holder left it, in any other way                         the holder's node, if the pod exists there and is not
+ *                                                              terminating
  *   of two holders' nodes it now names the other one           that node: its journal may have been lost meanwhile
- *   Quarantined → absent, or on another node                   its node, which probes it, and that node if it is to probe
+ *   Quarantined → absent, or on another node                   its node, which probes it, and that node if it is to
+ *                                                              probe
  *
- * An agent's own release is among them only if the pod outlives it, as with a new sandbox: that costs a write, and nothing else.
+ * An agent's own release is among them only if the pod outlives it, as with a new sandbox: that costs a write, and
+ * nothing else.
  */
 import type { CachedAllocation, CachedHolder } from "../cached-allocation.ts";
 
 /** An agent that may have to be told. */
 export interface Suspicion {
   readonly node: string;
-  /** Only if this pod exists on the node, or the node is not ready. Absent: in any case. */
+  /** Only if this pod exists on the node, or the node is not ready. Default: in any case. */
   readonly pod?: Pick<CachedHolder, "namespace" | "pod">;
   /** Only if the pod does not exist on the node. */
   readonly ifAbsent?: boolean;
@@ -45,7 +51,10 @@ export function planNotices(
   return [...lost, ...[...heirs, ...former, ...prober].map((each) => ({ node: each, ifTerminating: true }))];
 }
 
-/** The next pod of the member waits for the node of an earlier one, which may know nothing of it. A plain pod's address is another one's at no time. */
+/**
+ * The next pod of the member waits for the node of an earlier one, which may know nothing of it. A plain pod's
+ * address is another one's at no time.
+ */
 function planNew({ spec: { state, workload, holders } }: CachedAllocation): readonly Suspicion[] {
   if (state !== "Bound" || workload === undefined) return [];
   return holders.map(({ node, namespace, pod }) => ({

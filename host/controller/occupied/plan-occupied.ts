@@ -15,7 +15,7 @@ export type OccupiedStatus = Readonly<Record<keyof MachineAddresses, readonly st
 
 interface OccupiedPlan {
   readonly occupied: OccupiedStatus;
-  /** How many were left out. */
+  /** Number of addresses left out. */
   readonly leftOut: number;
 }
 

@@ -1,4 +1,7 @@
-/** Which addresses an EndpointSlice, a Service, and kubeadm's settings name. What is no address, or malformed, is left out. */
+/**
+ * Which addresses an EndpointSlice, a Service, and kubeadm's settings name. Entries that are malformed or no
+ * addresses are left out.
+ */
 import * as z from "zod";
 import { parseYaml } from "../../config/yaml.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
@@ -7,7 +10,7 @@ const texts = z.array(z.string()).catch([]);
 
 const slice = z.object({ endpoints: z.array(z.object({ addresses: texts })).catch([]) });
 
-/** Of one of the API server's own EndpointSlices: the machines that run it. */
+/** Reads one of the API server's own EndpointSlices: the machines that run it. */
 export function readEndpoints(object: KubeObject): readonly string[] {
   return slice.parse(object).endpoints.flatMap(({ addresses }) => addresses);
 }
@@ -20,7 +23,7 @@ const service = z.object({
     .catch({}),
 });
 
-/** Of a Service: the addresses that nodes, or a load balancer, answer for in its place. Undefined if it has none. */
+/** Reads a Service: the addresses that nodes, or a load balancer, answer for in its place. Undefined if it has none. */
 export function readService(object: KubeObject): readonly string[] | undefined {
   const { spec, status } = service.parse(object);
   const ingress = status.loadBalancer?.ingress ?? [];
@@ -35,7 +38,10 @@ const kubeadmMap = z.object({ data: z.object({ [KEY]: z.string() }) });
 
 const configuration = z.object({ controlPlaneEndpoint: z.string() });
 
-/** Of the ConfigMap kubeadm-config: the host of `controlPlaneEndpoint`, which is a virtual address of the API server or a name. */
+/**
+ * Reads the ConfigMap kubeadm-config: the host of `controlPlaneEndpoint`, which is a virtual address of the API
+ * server or a name.
+ */
 export function readControlPlane(object: KubeObject): readonly string[] {
   const text = kubeadmMap.safeParse(object).data?.data[KEY];
   if (text === undefined) return [];

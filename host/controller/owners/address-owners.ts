@@ -1,6 +1,6 @@
 /**
- * The owners of retained addresses: StatefulSets, KubeVirt's machines and IPAMClaims (docs/workloads.md). The watches only tell when an owner is
- * worth checking; the check itself is a GET.
+ * The owners of retained addresses: StatefulSets, KubeVirt's machines and IPAMClaims (docs/workloads.md). The watches
+ * only tell when an owner is worth checking; the check itself is a GET.
  */
 
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
@@ -16,7 +16,7 @@ import { decodeMachine } from "../../resources/workloads/virtual-machine.ts";
 import type { AddressOwners, Liveness } from "../types.ts";
 import { readLiveness, requireUid } from "./liveness.ts";
 
-/** What a watch keeps of an owner. */
+/** The state that a watch keeps of an owner. */
 interface AddressOwnerState {
   readonly uid: string;
   /** Differs whenever the owner retains the addresses of other members than before. */
@@ -84,7 +84,9 @@ interface AddressOwnersOptions {
 }
 
 export interface OpenAddressOwners extends AddressOwners {
-  /** Resolves when every first list is complete; changes are reported from then on. Rejects with the signal's reason. */
+  /**
+   * Resolves when every first list is complete; changes are reported from then on. Rejects with the signal's reason.
+   */
   synced(signal?: AbortSignal): Promise<void>;
   /** Sentences without a full stop. */
   readonly problems: readonly string[];

@@ -1,5 +1,6 @@
 /**
- * Writes into each IPAMClaim the addresses that its NIC has (docs/workloads.md). Agents only read claims; what they gave is in the allocations.
+ * Writes into each IPAMClaim the addresses that its NIC has (docs/workloads.md). Agents only read claims; what they
+ * gave is in the allocations.
  */
 
 import { ConfigError } from "../../config/config-error.ts";
@@ -135,13 +136,18 @@ interface ClaimStatus {
   readonly ownerPod: string;
 }
 
-/** The states of addresses that are given: those that a pod has count before retained ones, except what the status says already. */
+/**
+ * The states of addresses that are given: those that a pod has count before retained ones, except what the status
+ * says already.
+ */
 const RANKED_STATES = ["Bound", "Kept"] as const;
 
 /**
- * Returns undefined if the status is up to date, or nothing has been given. Addresses of earlier pods stay in it until there are new ones, and those that
- * are bound or retained, or in quarantine because their node is lost, stay even then: the next pod requests what it says, and a new one may be of an ADD that is never answered. `gone`: addresses that
- * the claim had and that are neither. Another pod may have them by now, and each next one of the claim would be refused.
+ * Returns undefined if the status is up to date, or nothing has been given. Addresses of earlier pods stay in it
+ * until there are new ones, and those that are bound or retained, or in quarantine because their node is lost, stay
+ * even then: the next pod requests what it says, and a new one may be of an ADD that is never answered. `gone`:
+ * addresses that the claim had and that are neither. Another pod may have them by now, and each next one of the claim
+ * would be refused.
  */
 export function planClaimStatus(
   claim: IpamClaim,

@@ -1,4 +1,7 @@
-/** The pools that one workload needs, by its own object or else by its ReplicaSets or pods; and those that a former version of it still uses. */
+/**
+ * The pools that one workload needs, by its own object or else by its ReplicaSets or pods; and those that a former
+ * version of it still uses.
+ */
 import { ConfigError } from "../../config/config-error.ts";
 import type { PoolNumber } from "../../config/pool-number.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
@@ -20,7 +23,7 @@ type SubnetRequests = Extract<SubnetTemplate, { kind: "requests" }>;
 /** Throws ConfigError. */
 type PlanNicRequests = (template: SubnetRequests) => readonly NicRequest[];
 
-/** What a template asks for one NIC and family. */
+/** A template's request for one NIC and family. */
 interface Requested {
   readonly request: NicRequest;
   readonly template: SubnetRequests;
@@ -68,7 +71,8 @@ interface Current {
 const NOTHING: Current = { requested: [] };
 
 /**
- * For a kind that is not followed only pods are known, and their owner may be forged. So its pools are sized by the number of pods, and deleted with them.
+ * For a kind that is not followed only pods are known, and their owner may be forged. So its pools are sized by the
+ * number of pods, and deleted with them.
  */
 function refuseUnfollowed({ application, template }: TrackedObject): string | undefined {
   const { apiVersion, kind } = application;
@@ -92,7 +96,9 @@ function readRequests(template: SubnetTemplate, planNicRequests: PlanNicRequests
   }
 }
 
-/** `head` is the workload itself or, of a kind that is not followed, its newest member: the members are all there is. */
+/**
+ * `head` is the workload itself or, of a kind that is not followed, its newest member: the members are all there is.
+ */
 function sizeOf(head: TrackedObject, sum: MemberSum | undefined, { number }: SubnetRequests): Size {
   const { need, objectCount, isOwner } = head;
   // A CronJob does not count Jobs that were created from it by hand.

@@ -16,7 +16,10 @@ export interface NicRequest {
   readonly subnets: readonly string[];
 }
 
-/** Who gives the addresses of the network of a NetworkAttachmentDefinition `namespace/name`; "unknown": it does not exist. */
+/**
+ * The provider of the addresses of the network of a NetworkAttachmentDefinition `namespace/name`; "unknown": it does
+ * not exist.
+ */
 export type NetworkProvider = "berth" | "foreign" | "unknown";
 
 export type ProviderLookup = (name: string) => NetworkProvider;
@@ -63,8 +66,9 @@ function nicsOf(
 }
 
 /**
- * No pod can be attached to a definition that cannot be decoded. A definition without a configuration refers to files of the nodes, which cannot be
- * read here: it counts as Berth's, since a pool too many is better than a pod that waits for ever.
+ * No pod can be attached to a definition that cannot be decoded. A definition without a configuration refers to files
+ * of the nodes, which cannot be read here: it counts as Berth's, since a pool too many is better than a pod that
+ * waits for ever.
  */
 export function isServedByBerth(object: KubeObject): boolean {
   const source = describeObject(object);

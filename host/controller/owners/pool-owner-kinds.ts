@@ -1,5 +1,6 @@
 /**
- * The kinds of workloads whose pods may name Subnets: how each is read, and how many addresses it needs. Of other kinds only the pods are known.
+ * The kinds of workloads whose pods may name Subnets: how each is read, and how many addresses it needs. Of other
+ * kinds only the pods are known.
  */
 
 import * as z from "zod";
@@ -18,7 +19,10 @@ interface PoolOwnerKind {
   readonly plural: string;
   /** Whether an object of a kind that ends by itself has ended. Throws ConfigError. */
   readonly isOver?: (object: KubeObject, source: string) => boolean;
-  /** Returns undefined if the object's pods name no Subnets. `before` is the result for the previous version. Throws ConfigError. */
+  /**
+   * Returns undefined if the object's pods name no Subnets. `before` is the result for the previous version. Throws
+   * ConfigError.
+   */
   readonly read: (object: KubeObject, source: string, before: TrackedObject | undefined) => TrackedObject | undefined;
 }
 
@@ -167,7 +171,10 @@ const COUNTED: ReadonlySet<string> = new Set([
   ...["apps/v1 ReplicaSet", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "batch/v1 Job", "v1 Node"],
 ]);
 
-/** Needs only the metadata. Returns undefined for a pod that names no Subnets, or is counted by its controller. Throws ConfigError. */
+/**
+ * Needs only the metadata. Returns undefined for a pod that names no Subnets, or is counted by its controller. Throws
+ * ConfigError.
+ */
 export function readPod(object: KubeObject, source: string): TrackedObject | undefined {
   const raw = object.metadata;
   if (typeof raw !== "object" || raw === null || !("annotations" in raw)) return undefined;

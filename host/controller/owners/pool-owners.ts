@@ -115,7 +115,7 @@ export function openPoolOwners({ api, log, random }: PoolOwnersOptions): OpenPoo
   };
 }
 
-/** What the objects of very many workloads have in common is held once. */
+/** Holds once the parts that the objects of very many workloads have in common. */
 class SharedParts {
   readonly #needs = new SharedValues<TrackedObject["need"]>();
   readonly #templates = new SharedValues<TrackedObject["template"]>();

@@ -1,4 +1,4 @@
-/** What the controller caches of an object whose pods name Subnets: a workload, a part of one, or a pod. */
+/** The controller's cache entry of an object whose pods name Subnets: a workload, a part of one, or a pod. */
 import {
   ANNOTATION_PREFIX,
   type AnnotationRules,
@@ -12,7 +12,7 @@ import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { WorkloadMetadata } from "../../resources/workloads/template.ts";
 import type { DemandSettings } from "../types.ts";
 
-/** What a pod template says about Subnets, or why it is invalid: a sentence without a full stop. */
+/** A pod template's statement about Subnets, or the reason why it is invalid: a sentence without a full stop. */
 export type SubnetTemplate =
   | {
       readonly kind: "requests";
@@ -29,11 +29,11 @@ export type SubnetTemplate =
   | {
       readonly kind: "fault";
       readonly message: string;
-      /** What was read: other settings may permit it. */
+      /** The annotations that were read: other settings may permit them. */
       readonly of?: { readonly namespace: string; readonly annotations: Readonly<Record<string, string>> };
     };
 
-/** What is counted. */
+/** The counted unit. */
 type Unit = "replica" | "node" | "pod" | "parallelism";
 
 export interface Need {
@@ -45,17 +45,20 @@ export interface Need {
 }
 
 export interface TrackedObject {
-  /** What its pods belong to: the object itself, or what controls it. */
+  /** The owner of its pods: the object itself, or its controller. */
   readonly application: PoolOwner;
   /** Whether the object is the workload itself. */
   readonly isOwner: boolean;
   readonly need: Need;
-  /** How many objects the need was counted from: Jobs of a CronJob. */
+  /** Number of objects from which the need was counted: Jobs of a CronJob. */
   readonly objectCount: number;
   readonly template: SubnetTemplate;
   /** Among the parts or pods of one workload the greatest is the newest. */
   readonly rank: Rank;
-  /** For a Deployment, the digest of the template that its controller has seen, or that no pod is older than; undefined: unknown. */
+  /**
+   * For a Deployment, the digest of the template that its controller has seen, or that no pod is older than;
+   * undefined: unknown.
+   */
   readonly observedDigest: string | undefined;
 }
 

@@ -1,8 +1,9 @@
 /**
- * Applies the plan for the Subnets of one network, so that no address is ever in two pools, whatever other processes write at the same time and
- * wherever this process stops (docs/subnets.md, "Why no address is in two pools"):
+ * Applies the plan for the Subnets of one network, so that no address is ever in two pools, whatever other processes
+ * write at the same time and wherever this process stops (docs/subnets.md, "Why no address is in two pools"):
  *
- *   to give        read pools → write all Subnets of the network with the versions that were read: reserve → write pools with their versions
+ *   to give        read pools → write all Subnets of the network with the versions that were read: reserve
+ *                  → write pools with their versions
  *   to take back   read Subnet → write pools → write Subnet with the version that was read
  */
 
@@ -32,7 +33,7 @@ export interface ApplyDeps {
   readonly forgetSubnet: (name: string) => void;
   /** Whether the pool is cached; for any other pool the API server is read. */
   readonly isKnown: (pool: string) => boolean;
-  /** How many new pools of the Subnet wait to be made. */
+  /** Returns the number of new pools of the Subnet that wait to be made. */
   readonly waitingFor: (subnet: string) => number;
   /** Reports a write that the API server has refused as invalid; the others continue. */
   readonly refused: (what: string, reason: string) => void;
@@ -113,7 +114,10 @@ class NetworkUpdate {
     return { ...target, now: { object, spec, generated: target.generated } };
   }
 
-  /** Reserves what pools have and should have in every Subnet of the network. Returns false if another writer was faster. */
+  /**
+   * Reserves what pools have and should have in every Subnet of the network. Returns false if another writer was
+   * faster.
+   */
   async #reserve(targets: readonly PoolTarget[]): Promise<boolean> {
     for (const draft of this.#drafts.values()) {
       const own = targets.filter(({ subnet }) => subnet?.object.name === draft.subnet.object.name);
@@ -145,7 +149,9 @@ class NetworkUpdate {
     });
   }
 
-  /** Reserves for pools that were written exactly what they have now, and for the others everything that they may have. */
+  /**
+   * Reserves for pools that were written exactly what they have now, and for the others everything that they may have.
+   */
   async #release(targets: readonly PoolTarget[]): Promise<void> {
     for (const draft of this.#drafts.values()) {
       const own = targets.filter(({ subnet }) => subnet?.object.name === draft.subnet.object.name);

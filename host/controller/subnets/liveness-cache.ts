@@ -1,4 +1,7 @@
-/** The liveness of workloads that have generated pools and no demand. "alive" is read again when workloads have changed since; "gone" is final. */
+/**
+ * The liveness of workloads that have generated pools and no demand. "alive" is read again when workloads have
+ * changed since; "gone" is final.
+ */
 
 import { inParallel } from "../../lib/in-parallel.ts";
 import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
@@ -6,8 +9,8 @@ import type { Liveness, PoolOwners } from "../types.ts";
 import { POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 
 /**
- * How long the liveness of a workload with generated pools and no demand is cached: milliseconds. Applies if it is unknown, or workloads have
- * changed since.
+ * Time for which the liveness of a workload with generated pools and no demand is cached: milliseconds. Applies if it
+ * is unknown, or workloads have changed since.
  */
 const LIVENESS_RECHECK_MS = 5_000;
 

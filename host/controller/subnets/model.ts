@@ -36,8 +36,8 @@ export interface SubnetsView {
   readonly subnets: readonly CurrentSubnet[];
   readonly pools: readonly CurrentPool[];
   /**
-   * Addresses that generated pools must not use: of pools made by hand and of their routers, of ReservedIPs, of machines of the cluster, of invalid
-   * pools.
+   * Addresses that generated pools must not use: of pools made by hand and of their routers, of ReservedIPs, of
+   * machines of the cluster, of invalid pools.
    */
   readonly others: readonly { readonly addressSpace: string; readonly family: Family; readonly spans: Spans }[];
   /** Names of all pools, valid or not. */
@@ -47,7 +47,7 @@ export interface SubnetsView {
   /** Whether an allocation of the address is cached. */
   readonly isHeld: (addressSpace: string, family: Family, address: bigint) => boolean;
   readonly strays: readonly StrayAddress[];
-  /** How long the pool has had more than is needed: milliseconds; 0 for a new surplus. */
+  /** Returns the time for which the pool has had more than is needed: milliseconds; 0 for a new surplus. */
   readonly excessMs: (uid: string) => number;
   /** Returns the labels of a namespace, none if it is unknown. */
   readonly labelsOf: (namespace: string) => Labels;
@@ -106,7 +106,7 @@ export interface SubnetsPlan {
   readonly shortfalls: readonly Shortfall[];
   /** UIDs of pools with more than is needed, which they give back after a while. */
   readonly excess: ReadonlySet<string>;
-  /** Those of them for which it is too early. */
+  /** The pools among them for which it is too early. */
   readonly postponed: ReadonlySet<string>;
   /** Names of pools that wait until an address is released. */
   readonly waiting: ReadonlySet<string>;

@@ -1,4 +1,7 @@
-/** Writes of this process that the watch has not brought yet, so that the next pass continues from them instead of failing on an old version. */
+/**
+ * Writes of this process that the watch has not brought yet, so that the next pass continues from them instead of
+ * failing on an old version.
+ */
 
 interface Versioned {
   readonly name: string;
@@ -17,7 +20,10 @@ export class OwnWrites<T extends Versioned> {
   /** UIDs of objects whose deletion the watch has reported since the last pass. */
   readonly #gone = new Set<string>();
 
-  /** `before` is undefined for a created object. An answer that arrives after the watch has reported the deletion is ignored. */
+  /**
+   * `before` is undefined for a created object. An answer that arrives after the watch has reported the deletion is
+   * ignored.
+   */
   wrote(before: T | undefined, now: T): void {
     if (this.#gone.has(now.uid)) return;
     const earlier = this.#newest.get(now.name)?.upon ?? [];

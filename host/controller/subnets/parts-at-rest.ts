@@ -1,7 +1,7 @@
 /**
- * The parts of the Subnets for which the last pass had nothing to do, or only new pools whose turn had not come (write-turns.ts). Until something changes of
- * what they were planned from, planning them again would find the same, and is left out: in a roll-out of ten thousand workloads each pass would plan all
- * pools for the sake of a few.
+ * The parts of the Subnets for which the last pass had nothing to do, or only new pools whose turn had not come
+ * (write-turns.ts). Until something changes of what they were planned from, planning them again would find the same,
+ * and is left out: in a roll-out of ten thousand workloads each pass would plan all pools for the sake of a few.
  */
 import type { Labels } from "../../config/label-selector.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
@@ -12,26 +12,35 @@ import type { NetworkPlan, SubnetsPlan, SubnetsView } from "./model.ts";
 import { planSubnets } from "./plan/plan-subnets.ts";
 import { splitView } from "./plan/split-view.ts";
 
-/** For how long a plan is kept whose new pools wait: one of the addresses that they are to get may be in use by then. Milliseconds. */
+/**
+ * For how long a plan is kept whose new pools wait: one of the addresses that they are to get may be in use by then.
+ * Milliseconds.
+ */
 export const WAITING_PLAN_MS = 5_000;
 
 /** A part that was planned. */
 interface PlannedPart {
   readonly view: SubnetsView;
-  /** Of the demands' namespaces, which a Subnet may be restricted to. */
+  /** Labels of the demands' namespaces, which a Subnet may be restricted to. */
   readonly labels: readonly Labels[];
   readonly plan: SubnetsPlan;
   readonly plannedMs: number;
-  /** The plan changes nothing, and says so until its input changes: nothing in it depends on time, on addresses in use, or on what is unknown. */
+  /**
+   * The plan changes nothing, and says so until its input changes: nothing in it depends on time, on addresses in
+   * use, or on what is unknown.
+   */
   readonly isFinal: boolean;
-  /** The plan changes nothing but that it makes pools, and says so until its input changes, or one of their addresses is used. */
+  /**
+   * The plan changes nothing but that it makes pools, and says so until its input changes, or one of their addresses
+   * is used.
+   */
   readonly onlyCreates: boolean;
 }
 
 export interface PartialPlan extends SubnetsPlan {
-  /** Those that are not at rest. */
+  /** The parts that are not at rest. */
   readonly parts: readonly PlannedPart[];
-  /** Of those: what was planned in an earlier pass, which had nothing to write for it. */
+  /** The plans among those that come from an earlier pass, which had nothing to write for them. */
   readonly kept: ReadonlySet<NetworkPlan>;
 }
 
@@ -44,7 +53,7 @@ export class PartsAtRest {
   readonly #nowMs: () => number;
   /** By the UID of the part's first Subnet. */
   readonly #resting = new Map<string, PlannedPart>();
-  /** What all parts were planned from. */
+  /** The values from which all parts were planned. */
   #common: readonly unknown[] = [];
 
   /** `nowMs`: monotonic, milliseconds. */
@@ -78,7 +87,10 @@ export class PartsAtRest {
     };
   }
 
-  /** Whether a pass would find nothing new: the pool's part is at rest, and planning reads nothing of what has changed. A status is written often. */
+  /**
+   * Whether a pass would find nothing new: the pool's part is at rest, and planning reads nothing of what has
+   * changed. A status is written often.
+   */
   ignores(change: Change<ControlledPool>): boolean {
     if (change.kind === "gone" || change.before === undefined) return false;
     const { generated } = change.value.value?.spec ?? {};
@@ -107,7 +119,7 @@ export class PartsAtRest {
     if (key === undefined || before === undefined) return undefined;
     const isNew = before.isFinal || this.#nowMs() - before.plannedMs < WAITING_PLAN_MS;
     if (isNew && isSamePart(before, view)) {
-      // Of what waits, some may be written now.
+      // Some of the waiting writes may be made now.
       if (!before.isFinal) this.#resting.delete(key);
       return before;
     }

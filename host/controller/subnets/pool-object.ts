@@ -27,7 +27,10 @@ export function emptyPool({ name, generated, gateway, routes }: PoolTarget, { sp
   };
 }
 
-/** Returns the change of an existing pool. The annotation changes in any case, so that a write with an older version fails. */
+/**
+ * Returns the change of an existing pool. The annotation changes in any case, so that a write with an older version
+ * fails.
+ */
 export function poolChange(
   { spans, generated, gateway, routes }: PoolTarget,
   { family, version }: { readonly family: 4 | 6; readonly version: string },

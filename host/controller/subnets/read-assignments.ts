@@ -1,4 +1,7 @@
-/** The assignments in the status of Subnets, which may list thousands of pools: they are decoded once for each version, for all who ask. */
+/**
+ * The assignments in the status of Subnets, which may list thousands of pools: they are decoded once for each
+ * version, for all callers.
+ */
 import { type Assignments, decodeAssignments } from "../../resources/subnet.ts";
 import type { ControlledSubnet } from "../objects.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Addresses in use that have left the pool that gave them: an agent claimed them while the controller, which did not know of that yet, took them back.
- * Another pool may have them by now, whose pods cannot use them.
+ * Addresses in use that have left the pool that gave them: an agent claimed them while the controller, which did not
+ * know of that yet, took them back. Another pool may have them by now, whose pods cannot use them.
  */
 import { type Spans, spansOf, withoutSpans } from "../../core/spans.ts";
 import type { Change } from "../../kubernetes/mirror.ts";

@@ -1,6 +1,6 @@
 /**
- * Generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each pass compares all that is not at rest; a change of a workload, a
- * pool or a Subnet starts the next one at once.
+ * Generates pools out of Subnets for the workloads that name them (docs/subnets.md). Each pass compares all that is
+ * not at rest; a change of a workload, a pool or a Subnet starts the next one at once.
  */
 import * as z from "zod";
 import { ApiError, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
@@ -295,7 +295,10 @@ function noteGone<T extends { name: string; uid: string; resourceVersion: string
 /** All that matters of a pool, which may be invalid itself. */
 const generatedPool = z.object({ spec: z.object({ generated: z.object({ subnet: z.string() }) }) });
 
-/** Removes the finalizer from deleted Subnets without generated pools. Reads the API server, and only if there is such a Subnet. */
+/**
+ * Removes the finalizer from deleted Subnets without generated pools. Reads the API server, and only if there is such
+ * a Subnet.
+ */
 export async function releaseUnreadable(
   { api, leading: signal }: { readonly api: KubeApi; readonly leading: AbortSignal },
   unreadable: readonly ControlledSubnet[],

@@ -74,7 +74,7 @@ function readOther(spec: OtherSpec): Other {
 
 const readOthers = new WeakMap<object, Other>();
 
-/** What machines of the cluster have, in each of these address spaces. The same for the same status. */
+/** Reads the addresses of the cluster's machines in each of these address spaces. The same for the same status. */
 function readOccupied(status: object, spaces: ReadonlySet<string>): readonly Other[] {
   const key = [...spaces].join();
   const known = readStatuses.get(status);
@@ -98,8 +98,8 @@ const NO_STATUS = {};
 const NO_LABELS: Labels = {};
 
 /**
- * An address that its pool has as it was written last is no stray: the watch has yet to tell of that. Pools' events, which go to every node, may come
- * later than those of the allocations.
+ * An address that its pool has as it was written last is no stray: the watch has yet to tell of that. Pools' events,
+ * which go to every node, may come later than those of the allocations.
  */
 function strayAmong(pools: readonly ControlledPool[], strays: SubnetsView["strays"]): SubnetsView["strays"] {
   const byName = new Map(pools.map((pool) => [pool.name, pool]));

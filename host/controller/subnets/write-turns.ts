@@ -1,7 +1,8 @@
 /**
- * Which of a plan's writes of pools are made now, when there are too many for all nodes to be told of them in time (pool-writes.ts): those that give
- * a pool that exists more addresses, then all others. Among each the namespaces take turns, so that the roll-out of one does not keep the others
- * waiting. What waits is planned again, so the plan for it is as good as new.
+ * Which of a plan's writes of pools are made now, when there are too many for all nodes to be told of them in time
+ * (pool-writes.ts): those that give a pool that exists more addresses, then all others. Among each the namespaces
+ * take turns, so that the roll-out of one does not keep the others waiting. Waiting writes are planned again, so the
+ * plan for them is as good as new.
  */
 import { spansOf, withoutSpans } from "../../core/spans.ts";
 import { poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
@@ -45,7 +46,7 @@ export class WriteTurns {
       }
     }
     if (postponed === 0) this.#last.clear();
-    // What is written without a turn counts all the same.
+    // Writes without a turn count all the same.
     const fences = networks.flatMap(({ targets }) => targets.filter(isFence)).length;
     writes.spend(fences);
     if (held.size === 0) return { networks, remove, postponed, waiting: new Map() };
@@ -91,12 +92,15 @@ function grows({ now, spans }: PoolTarget): boolean {
   return withoutSpans(spans, now === undefined ? [] : spansOf(now.spec.ranges)).length > 0;
 }
 
-/** A pool with addresses that its Subnet's status does not list is written before the status lists them: an earlier writer may be about to write it. */
+/**
+ * A pool with addresses that its Subnet's status does not list is written before the status lists them: an earlier
+ * writer may be about to write it.
+ */
 function isFence({ isChanged, isUnknown }: PoolTarget): boolean {
   return isChanged && isUnknown;
 }
 
-/** Returns the plan without the writes of these pools. What their Subnets reserve for them stays reserved. */
+/** Returns the plan without the writes of these pools. Addresses that their Subnets reserve for them stay reserved. */
 function without({ subnets, targets }: NetworkPlan, held: ReadonlySet<PoolTarget | CurrentPool>): NetworkPlan {
   const left = targets.flatMap((target) => {
     if (!held.has(target)) return target;

@@ -1,6 +1,7 @@
 /**
- * Publishes the namespaces that have reached `maxAddressesPerNamespace`, since no agent sees more than the addresses of its own node. The list is in
- * the status of the Coordinator `default`, which every agent watches; it is written when a namespace joins or leaves it.
+ * Publishes the namespaces that have reached `maxAddressesPerNamespace`, since no agent sees more than the addresses
+ * of its own node. The list is in the status of the Coordinator `default`, which every agent watches; it is written
+ * when a namespace joins or leaves it.
  */
 
 import { statusPath } from "../../kubernetes/paths.ts";
@@ -15,8 +16,8 @@ import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
 
 /**
- * Shortest time between two updates of `status.fullNamespaces`: milliseconds. A namespace may exceed the limit for this time and the delay of two
- * watches.
+ * Shortest time between two updates of `status.fullNamespaces`: milliseconds. A namespace may exceed the limit for
+ * this time and the delay of two watches.
  */
 const SHARES_REST_MS = 2_000;
 
@@ -53,7 +54,10 @@ function keepShares(deps: ControllerDeps): Controller {
   };
 }
 
-/** Returns after how many milliseconds to retry if another writer was faster: the watch is about to report that. Otherwise undefined. */
+/**
+ * Returns after how many milliseconds to retry if another writer was faster: the watch is about to report that.
+ * Otherwise undefined.
+ */
 async function tell({ api, caches, leading, log }: ControllerDeps, tally: NamespaceTally): Promise<number | undefined> {
   const coordinator = caches.coordinators.items.get(COORDINATOR_NAME);
   if (coordinator === undefined || coordinator.deleting) return undefined;
@@ -94,7 +98,10 @@ class NamespaceTally {
   }
 }
 
-/** Returns undefined for a cooling address, which belongs to no namespace. Both holders of a migrating machine are in the same one. */
+/**
+ * Returns undefined for a cooling address, which belongs to no namespace. Both holders of a migrating machine are in
+ * the same one.
+ */
 function namespaceOf({ spec: { holders, workload, quarantine } }: CachedAllocation): string | undefined {
   return (holders[0]?.namespace ?? workload?.namespace ?? quarantine?.holder?.namespace) || undefined;
 }

@@ -1,5 +1,6 @@
 /**
- * When the usage of a pool is written, and when the counts in the pool's own status are: rarely, because all agents watch the pools (exhaustion).
+ * When the usage of a pool is written, and when the counts in the pool's own status are: rarely, because all agents
+ * watch the pools (exhaustion).
  */
 
 /** Shortest time between two writes of a pool's usage object: milliseconds. */
@@ -11,24 +12,30 @@ const USAGE_WRITE_MS = 10_000;
 /** Share of a pool's addresses whose change writes the usage object before USAGE_WRITE_MS. */
 const USAGE_CHANGE_SHARE = 0.05;
 
-/** How long `status.used` of an IPPool may be off by USAGE_CHANGE_SHARE of the pool or more: milliseconds. All agents watch the pools. */
+/**
+ * Longest time for which `status.used` of an IPPool may be off by USAGE_CHANGE_SHARE of the pool or more:
+ * milliseconds. All agents watch the pools.
+ */
 const POOL_COUNTS_MS = 60_000;
 
-/** How long `status.used` of an IPPool may be off by less: milliseconds. */
+/** Longest time for which `status.used` of an IPPool may be off by less: milliseconds. */
 const POOL_COUNTS_SLOW_MS = 600_000;
 
-/** Pools of up to so many addresses wait with their usage objects for those of other pools: agents read only those of larger ones. */
+/**
+ * Pools of up to so many addresses wait with their usage objects for those of other pools: agents read only those of
+ * larger ones.
+ */
 export const USAGE_UNREAD_ADDRESSES = 4_096;
 
 /**
- * Shortest time between two writes of any small pools' usage objects, on average: milliseconds. With ten thousand pools of 16 addresses every pod would
- * cost a write otherwise.
+ * Shortest time between two writes of any small pools' usage objects, on average: milliseconds. With ten thousand
+ * pools of 16 addresses every pod would cost a write otherwise.
  */
 const USAGE_EACH_MS = 10;
 
 /**
- * Shortest time between two writes of any pools' counts, on average: milliseconds. Each is sent to every node: to 5,000 nodes, ten thousand pools a
- * minute would be 800,000 events a second.
+ * Shortest time between two writes of any pools' counts, on average: milliseconds. Each is sent to every node: to
+ * 5,000 nodes, ten thousand pools a minute would be 800,000 events a second.
  */
 const POOL_COUNTS_EACH_MS = 200;
 
@@ -44,7 +51,7 @@ interface UsageState {
   readonly written: Counts | undefined;
   /** Time since this process wrote it last; infinite if it never did. */
   readonly sinceMs: number;
-  /** How many pools there are. */
+  /** Number of pools. */
   readonly pools: number;
 }
 
@@ -64,7 +71,7 @@ export function countsDueMs({ now, written, sinceMs, pools }: UsageState): numbe
   return Math.max(0, Math.max(restMs, pools * POOL_COUNTS_EACH_MS) - sinceMs);
 }
 
-/** Of counts with one total. */
+/** Returns whether two counts with one total differ much. */
 function isFar(now: Counts, written: Counts): boolean {
   return Math.abs(now.used - written.used) >= Math.max(1, now.total * USAGE_CHANGE_SHARE);
 }

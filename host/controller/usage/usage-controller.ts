@@ -1,6 +1,6 @@
 /**
- * Keeps one IPPoolUsage per pool up to date, and the rarely written counts in the pool's own status. Both are derived from the cached allocations; a
- * new leader writes only what differs.
+ * Keeps one IPPoolUsage per pool up to date, and the rarely written counts in the pool's own status. Both are derived
+ * from the cached allocations; a new leader writes only what differs.
  */
 
 import type { Change } from "../../kubernetes/mirror.ts";
@@ -18,7 +18,7 @@ import { type Counts, countsDueMs, USAGE_MIN_MS, usageDueMs } from "./plan-usage
 import { UsageCounter } from "./usage-counter.ts";
 import { UsageObjects } from "./usage-objects.ts";
 
-/** How often all usage objects are read to find foreign changes: milliseconds. */
+/** Interval at which all usage objects are read to find foreign changes: milliseconds. */
 const USAGE_RELOAD_MS = 600_000;
 
 /** Shortest time between two passes: a quarter of the shortest interval between writes. */

@@ -1,6 +1,6 @@
 /**
- * The usage of all pools, updated with each change of an allocation at the cost of one search. A pool whose ranges change is recounted from all
- * allocations.
+ * The usage of all pools, updated with each change of an allocation at the cost of one search. A pool whose ranges
+ * change is recounted from all allocations.
  */
 import { readCoreWasm } from "../../core/instance.ts";
 import { Pool } from "../../core/pool.ts";
@@ -20,7 +20,10 @@ import type { CachedAllocation } from "../cached-allocation.ts";
 import type { Counts } from "./plan-usage.ts";
 import { SpacesIndex } from "./range-search.ts";
 
-/** What a pool was counted by. Its shape follows from it: very many pools' shapes would take more memory than the pools. */
+/**
+ * The values by which a pool was counted. Its shape follows from it: very many pools' shapes would take more memory
+ * than the pools.
+ */
 interface Counted {
   readonly spec: IpPool["spec"];
   readonly reserved: readonly ReservedIp[];
@@ -33,7 +36,10 @@ interface CountedPool extends Counted {
   readonly tally: PoolTally;
 }
 
-/** Most pools whose marks are in the core's memory at once; those of the others sleep until an address of theirs changes. */
+/**
+ * Most pools whose marks are in the core's memory at once; those of the others sleep until an address of theirs
+ * changes.
+ */
 const MAX_TALLIES_AWAKE = 256;
 
 export class UsageCounter {
@@ -52,7 +58,10 @@ export class UsageCounter {
     this.#mostAwake = mostAwake;
   }
 
-  /** Takes the current pools and all allocations. Pools whose shape has changed are recounted. `occupied`: addresses of other machines. */
+  /**
+   * Takes the current pools and all allocations. Pools whose shape has changed are recounted. `occupied`: addresses
+   * of other machines.
+   */
   follow(
     pools: readonly IpPool[],
     reserved: readonly ReservedIp[],
@@ -196,7 +205,7 @@ const NO_STATES: StateCounts = { Bound: 0, Cooling: 0, Kept: 0, Quarantined: 0 }
 interface TallyCounts {
   /** The allocatable addresses; at most Number.MAX_SAFE_INTEGER. */
   readonly total: number;
-  /** How many of them are not free. */
+  /** Number of them that are not free. */
   readonly used: number;
 }
 
@@ -243,7 +252,10 @@ export class PoolTally {
     return this.#state;
   }
 
-  /** Counts an address that has an allocation now; `isOwn`: of this pool. Call once for each allocation. Addresses outside the ranges do not count. */
+  /**
+   * Counts an address that has an allocation now; `isOwn`: of this pool. Call once for each allocation. Addresses
+   * outside the ranges do not count.
+   */
   take(ip: Ip, isOwn: boolean): void {
     if (this.#pool.claim(ip) !== "outside" && isOwn) this.#own++;
   }

@@ -1,4 +1,6 @@
-/** The usage objects in the API server: reads all, writes one with preconditions, and deletes those of deleted pools. */
+/**
+ * The usage objects in the API server: reads all, writes one with preconditions, and deletes those of deleted pools.
+ */
 
 import { createHash } from "node:crypto";
 import { isConflict, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
@@ -18,7 +20,7 @@ const USAGES = collectionPath(IP_POOL_USAGES);
 interface KnownUsage {
   readonly uid: string;
   readonly resourceVersion: string;
-  /** Of owner and content; "" if it cannot be decoded. */
+  /** Digest of owner and content; "" if it cannot be decoded. */
   readonly digest: string;
   readonly counts: Counts | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Decides which addresses of a pod get routes on the node. Tenants write network definitions, with any IPAM plugin, and the node
- * prefers the route to a pod's address over all of its other routes.
+ * Decides which addresses of a pod get routes on the node. Tenants write network definitions, with any IPAM plugin,
+ * and the node prefers the route to a pod's address over all of its other routes.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { IFA_F_PERMANENT } from "../../kernel/netlink/address/constants.ts";
@@ -13,8 +13,8 @@ import { includesIp, uniqueIps } from "./own-objects.ts";
 import type { PlanInput, RoutableAddresses } from "./plan-input.ts";
 
 /**
- * Most addresses of one pod, over all its NICs and including those from router advertisements. Each is a route and a neighbour on
- * the node. @limit
+ * Most addresses of one pod, over all its NICs and including those from router advertisements. Each is a route and a
+ * neighbour on the node. @limit
  */
 export const MAX_POD_ADDRESSES = 256;
 
@@ -39,8 +39,8 @@ function findHarm(ip: Ip, { observed, gateways }: PlanInput): string | undefined
 }
 
 /**
- * Throws CniError 106 if the name of the pair (44 bits of a hash) is taken by a link with another MAC address (46 other bits of
- * it), so of another container or another program.
+ * Throws CniError 106 if the name of the pair (44 bits of a hash) is taken by a link with another MAC address (46
+ * other bits of it), so of another container or another program.
  */
 export function requireFreeVethName({ observed, pair }: PlanInput): void {
   const found = observed.host.links.find(({ name }) => name === pair.host.name);
@@ -52,7 +52,10 @@ export function requireFreeVethName({ observed, pair }: PlanInput): void {
   );
 }
 
-/** Throws {@link AddressRefusal} for an address that would divert the node's own traffic, and CniError 106 for too many addresses. */
+/**
+ * Throws {@link AddressRefusal} for an address that would divert the node's own traffic, and CniError 106 for too
+ * many addresses.
+ */
 export function requireSafeAddresses(situation: PlanInput, ips: readonly Ip[]): void {
   const { ifName, observed } = situation;
   const count = observed.pod.addresses.filter(({ scope }) => scope === RT_SCOPE_UNIVERSE).length;
@@ -80,17 +83,17 @@ export function isRoutable(ip: Ip, { allocated, allowed }: RoutableAddresses): b
 }
 
 /**
- * Returns whether the address comes from a router advertisement and is in a subnet in which Berth allocated an address to the
- * NIC.
+ * Returns whether the address comes from a router advertisement and is in a subnet in which Berth allocated an
+ * address to the NIC.
  */
 function isLearnedInPoolSubnet({ prefix, flags }: AddressState, { allocated }: RoutableAddresses): boolean {
   return (flags & IFA_F_PERMANENT) === 0 && allocated.some((own) => prefixContains(own, prefix.ip));
 }
 
 /**
- * Returns the NIC's addresses that get a route on the node, and warnings about the others. Throws CniError 106 for an address
- * that the main plugin reports and the node must not route: the pod would start, but neither its node nor services could answer
- * it.
+ * Returns the NIC's addresses that get a route on the node, and warnings about the others. Throws CniError 106 for an
+ * address that the main plugin reports and the node must not route: the pod would start, but neither its node nor
+ * services could answer it.
  */
 export function selectRoutable(
   { addresses, ifName, observed, routable }: PlanInput,

@@ -1,6 +1,7 @@
 /**
- * The owner of a veth's host end, as the alias of the link (IFLA_IFALIAS): it explains the link to people, and to an agent that
- * has lost its state. A retired pair names its pod's namespace instead, for an agent that has to finish a DEL.
+ * The owner of a veth's host end, as the alias of the link (IFLA_IFALIAS): it explains the link to people, and to an
+ * agent that has lost its state. A retired pair names its pod's namespace instead, for an agent that has to finish a
+ * DEL.
  */
 
 /** The fields of the alias. */
@@ -18,8 +19,8 @@ export interface VethOwner {
 const ALIAS_BYTES = 255;
 
 /**
- * Formats the alias as `berth <owner> <container> <network> <pod>`. Blanks within a field become `_`, so that no name can pass
- * for another field. A text that is too long is cut at its end, the pod's name.
+ * Formats the alias as `berth <owner> <container> <network> <pod>`. Blanks within a field become `_`, so that no name
+ * can pass for another field. A text that is too long is cut at its end, the pod's name.
  */
 export function formatAlias({ owner, containerId, network, pod }: VethOwner): string {
   const words = ["berth", owner, containerId, network, pod].filter((word) => word !== "");
@@ -35,7 +36,7 @@ export function parseAlias(alias: string): VethOwner | undefined {
   return { owner, containerId, network, pod };
 }
 
-/** What is to be known of a retired pair by an agent that did not retire it. */
+/** The facts about a retired pair for an agent that did not retire it. */
 export interface RetiredPair {
   readonly containerId: string;
   /** The pod's first NIC. */
@@ -48,8 +49,8 @@ export interface RetiredPair {
 const RETIRED = "retired";
 
 /**
- * Formats the alias of a retired pair as `berth retired <container> <interface> <netns>`, which {@link parseAlias} takes for
- * Berth's, too. Returns undefined if it is too long, or cannot be parsed again.
+ * Formats the alias of a retired pair as `berth retired <container> <interface> <netns>`, which {@link parseAlias}
+ * takes for Berth's, too. Returns undefined if it is too long, or cannot be parsed again.
  */
 export function formatRetiredAlias({ containerId, ifName, netns }: RetiredPair): string | undefined {
   const words = ["berth", RETIRED, containerId, ifName, netns];

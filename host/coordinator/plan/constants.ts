@@ -1,26 +1,35 @@
 /**
- * The numbers and names that mark the coordinator's objects in the kernel: protocols, tables, preferences, marks, groups.
- * Operators see them in `ip` and `nft`; docs/coordinator.md explains them.
+ * The numbers and names that mark the coordinator's objects in the kernel: protocols, tables, preferences, marks,
+ * groups. Operators see them in `ip` and `nft`; docs/coordinator.md explains them.
  */
 import { POD_TABLES_FIRST, POD_TABLES_LAST } from "../../config/coordinator-conf.ts";
 
-/** The protocol (RTPROT_*) of all of Berth's routes and rules. iproute2 has no name for it, and no routing daemon uses it. */
+/**
+ * The protocol (RTPROT_*) of all of Berth's routes and rules. iproute2 has no name for it, and no routing daemon uses
+ * it.
+ */
 export const BERTH_PROTOCOL = 98;
 
 /** Name of the pod's end of the pair to its node. */
 export const POD_VETH = "veth0";
 
 /**
- * Address of the pod's end, in all pods, with the scope of the link: netfilter's `redirect` needs one to lead IPv4 packets to, and the
- * kernel takes it as the source of nothing that a route gives a source. From the part of 169.254.0.0/16 that no machine chooses
- * for itself (RFC 3927 §2.1).
+ * Address of the pod's end, in all pods, with the scope of the link: netfilter's `redirect` needs one to lead IPv4
+ * packets to, and the kernel takes it as the source of nothing that a route gives a source. From the part of
+ * 169.254.0.0/16 that no machine chooses for itself (RFC 3927 §2.1).
  */
 export const POD_VETH_ADDRESS = "169.254.255.98/32";
 
-/** In the pod: replies to what came in through the pair go back through it. Used for nothing else; if it is taken, the next free table is. */
+/**
+ * In the pod: replies to what came in through the pair go back through it. Used for nothing else; if it is taken, the
+ * next free table is.
+ */
 export const FIRST_REPLY_TABLE = POD_TABLES_FIRST;
 
-/** In the pod: table of its first NIC; each other NIC has one of the following tables. If it is taken, the next free table is. */
+/**
+ * In the pod: table of its first NIC; each other NIC has one of the following tables. If it is taken, the next free
+ * table is.
+ */
 export const FIRST_NIC_TABLE = POD_TABLES_FIRST + 1;
 
 export const LAST_NIC_TABLE = POD_TABLES_LAST;
@@ -33,18 +42,24 @@ export const REPLY_RULE_PREFERENCE = 900;
 
 export const NIC_RULE_PREFERENCE = 910;
 
-/** In the pod, before all rules but the kernel's for local addresses: goes on at Berth's rules, past those that another plugin puts before them. */
+/**
+ * In the pod, before all rules but the kernel's for local addresses: goes on at Berth's rules, past those that
+ * another plugin puts before them.
+ */
 export const GUARD_RULE_PREFERENCE = 0;
 
-/** In the pod, after the kernel's own rules: the default route of a NIC whose routes another plugin moves out of the main table. */
+/**
+ * In the pod, after the kernel's own rules: the default route of a NIC whose routes another plugin moves out of the
+ * main table.
+ */
 export const DEFAULT_RULE_PREFERENCE = 33_000;
 
 /** One bit, in the pod, on connections and packets; other software may use the other bits. */
 export const REPLY_MARK = 0x0100_0000;
 
 /**
- * Groups (IFLA_GROUP) of host ends whose connections are masqueraded when they leave the node: all connections, or those that no
- * service translated if kube-proxy masquerades the rest.
+ * Groups (IFLA_GROUP) of host ends whose connections are masqueraded when they leave the node: all connections, or
+ * those that no service translated if kube-proxy masquerades the rest.
  */
 export const SNAT_GROUPS = { all: 98, untranslated: 97, none: 0 } as const;
 

@@ -41,9 +41,9 @@ function detectMode({ conf, ifName, pod, isFirstNicBerth }: ModeInput): Mode {
 }
 
 /**
- * Returns why the first NIC is underlay although the configuration says "overlay"; undefined if it may be overlay. A physical
- * device may carry an overlay network, too (a virtual function behind a switch that encapsulates), and Berth allocates addresses
- * for bridges: there the configuration is trusted.
+ * Returns why the first NIC is underlay although the configuration says "overlay"; undefined if it may be overlay. A
+ * physical device may carry an overlay network, too (a virtual function behind a switch that encapsulates), and Berth
+ * allocates addresses for bridges: there the configuration is trusted.
  */
 function findUnderlayReason({ conf, pod }: Pick<ModeInput, "conf" | "pod">): string | undefined {
   const first = conf.podDefaultCniNic;

@@ -1,6 +1,6 @@
 /**
- * Names and MAC addresses of the veth pair between a pod and its node. They are derived from the container ID alone, so that a
- * DEL finds what an ADD created, whatever state was lost in between.
+ * Names and MAC addresses of the veth pair between a pod and its node. They are derived from the container ID alone,
+ * so that a DEL finds what an ADD created, whatever state was lost in between.
  */
 import { hash } from "node:crypto";
 import { invariant } from "../../lib/invariant.ts";

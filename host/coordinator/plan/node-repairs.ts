@@ -1,7 +1,7 @@
 /** Which part of a difference the agent repairs by itself, and in which words it reports that. */
 import type { Operation } from "../../plan/operation.ts";
 
-/** What was repaired, as the metric's label says it. */
+/** The repaired object, in the words of the metric's label. */
 export type RepairKind = "rule" | "route" | "neighbour" | "nftables" | "sysctl" | "link";
 
 /** Returns undefined for an operation that the agent leaves to ADD. */
@@ -33,7 +33,9 @@ function isAboutMaker(operation: Operation): boolean {
   return operation.kind === "set-link" && operation.to.up === undefined;
 }
 
-/** Returns the operations on the node; none if the pod's pair is gone: nothing on the node leads to the pod without it. */
+/**
+ * Returns the operations on the node; none if the pod's pair is gone: nothing on the node leads to the pod without it.
+ */
 export function selectNodeRepairs(operations: readonly Operation[]): Operation[] {
   if (operations.some(({ kind }) => kind === "add-veth")) return [];
   return operations.filter(

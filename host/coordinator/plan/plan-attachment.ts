@@ -1,7 +1,7 @@
 /**
- * Plans the state of a pod and its node with a NIC attached, for ADD and CHECK. What a NIC adds to the path to the node stays
- * until the path itself is removed: definitions of different networks may name different networks behind the node. A NIC is
- * responsible only for the families of its addresses.
+ * Plans the state of a pod and its node with a NIC attached, for ADD and CHECK. A NIC's additions to the path to the
+ * node stay until the path itself is removed: definitions of different networks may name different networks behind
+ * the node. A NIC is responsible only for the families of its addresses.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Family, Ip } from "../../net/ip.ts";
@@ -76,8 +76,8 @@ function planReplyPath(
 }
 
 /**
- * Returns rp_filter of the links that carry the pod's traffic. The kernel uses the larger of `all` and the link's value, so `all`
- * is set, too.
+ * Returns rp_filter of the links that carry the pod's traffic. The kernel uses the larger of `all` and the link's
+ * value, so `all` is set, too.
  */
 function rpFilter(value: number, links: readonly string[]): [string, string][] {
   return value < 0 ? [] : links.map((link) => [`ipv4/conf/${link}/rp_filter`, String(value)]);
@@ -87,7 +87,7 @@ function rpFilter(value: number, links: readonly string[]): [string, string][] {
 export interface Override {
   /** A clause. */
   readonly text: string;
-  /** What ends it: words of a shell. */
+  /** The command that ends it: words of a shell. */
   readonly command: string;
 }
 
@@ -105,8 +105,9 @@ const withIpv6 = (links: readonly string[]): [string, string][] =>
   links.map((link) => [`ipv6/conf/${link}/disable_ipv6`, "0"]);
 
 /**
- * A new end of a pair on the node gets no link-local address: no packet needs one, as neighbours are permanent, and each has routes
- * of its own, all of which the kernel walks whenever a link gets its carrier. Nothing if the node lacks IPv6.
+ * A new end of a pair on the node gets no link-local address: no packet needs one, as neighbours are permanent, and
+ * each has routes of its own, all of which the kernel walks whenever a link gets its carrier. Nothing if the node
+ * lacks IPv6.
  */
 function withoutLinkLocal({ links, sysctls }: NamespaceState, ends: readonly string[]): [string, string][] {
   if (!sysctls.has("ipv6/conf/all/forwarding")) return [];
@@ -255,7 +256,8 @@ export function planAttachment(situation: PlanInput): PlanResult {
         })
       : undefined;
   const isFirst = ifName === conf.podDefaultCniNic;
-  // Not by a later NIC in a pod of a former release: with the only IPv4 address of a link, which an undone ADD deletes, all routes over it go.
+  // Not by a later NIC in a pod of a former release: with the only IPv4 address of a link, which an undone ADD
+  // deletes, all routes over it go.
   const addsPairAddress = isFirst || !present.some(({ destination }) => destination.ip.family === 4);
   // Without a source the kernel would take this address.
   const hasPairAddress =

@@ -52,14 +52,15 @@ export function planDetachment(
     { pair, observed },
     nics.slice(0, 1).flatMap(({ addresses }) => addresses),
   );
-  // What a NIC has added to the path stays; without a NIC of the family there is no source for it.
+  // A NIC's additions to the path stay; without a NIC of the family there is no source for it.
   const withoutGone = (route: RouteState): RouteState =>
     route.preferredSource !== undefined && includesIp(ips, route.preferredSource)
       ? { ...route, preferredSource: undefined }
       : route;
   const hasFirst = links.some(({ name }) => name === first);
   const isMaker = parseAlias(end?.alias ?? "")?.network === situation.network;
-  // The pair stays for other NICs. Without any, the first one takes it along; without a first one, the last; or the one that it was made for.
+  // The pair stays for other NICs. Without any, the first one takes it along; without a first one, the last; or the
+  // one that it was made for.
   const isLast = isFirst || (pod.links.length > 0 && (!hasFirst || isMaker));
   const goes = isLast && (!hasPair || sources.length === 0);
   const renewed = [...ours, ...replyRoutesIn(pod)].map((route) => withoutGone(renewRoute(route, path, sources)));

@@ -13,8 +13,8 @@ export interface PlanInput {
   readonly mode: "underlay" | "overlay";
   readonly ifName: string;
   /**
-   * The NIC that is to carry the pod's default route, from the pod's annotation or else the configuration; "" leaves the route
-   * unchanged.
+   * The NIC that is to carry the pod's default route, from the pod's annotation or else the configuration; "" leaves
+   * the route unchanged.
    */
   readonly defaultNic: string;
   /** Addresses of this NIC as the main plugin reports them; those observed on it are added. */
@@ -33,7 +33,10 @@ export interface PlanInput {
   readonly gateways: readonly Ip[];
   /** Which of the NIC's addresses the node may route to the pod. Undefined for CHECK, which adds no routes. */
   readonly routable: RoutableAddresses | undefined;
-  /** A plugin behind the coordinator (`sbr`) moves the NIC's routes out of the main table. Unknown to CHECK, which sees that. */
+  /**
+   * A plugin behind the coordinator (`sbr`) moves the NIC's routes out of the main table. Unknown to CHECK, which
+   * sees that.
+   */
   readonly losesMainRoutes?: boolean | undefined;
   /** The pod's NICs that the registry knows and whose networks have a coordinator, this one too. */
   readonly attached: readonly AttachedNic[];
@@ -48,7 +51,7 @@ export interface PlanResult {
 /** A NIC of the pod whose network has a coordinator. */
 export interface AttachedNic {
   readonly ifName: string;
-  /** Those that Berth gave it. */
+  /** The addresses that Berth gave it. */
   readonly addresses: readonly Ip[];
   readonly conf: CoordinatorConf;
 }

@@ -1,4 +1,7 @@
-/** The MAC address of a NIC with a fixed prefix (podMACPrefix): two octets of the configuration, four of the NIC's address. */
+/**
+ * The MAC address of a NIC with a fixed prefix (podMACPrefix): two octets of the configuration, four of the NIC's
+ * address.
+ */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { Ip } from "../../net/ip.ts";
@@ -6,8 +9,8 @@ import { type Mac, parseMac } from "../../net/mac.ts";
 import type { LinkState } from "../../plan/state.ts";
 
 /**
- * Returns `requested` if the pod requests a MAC, else that of the prefix; undefined without a prefix. Throws CniError 106 for a link
- * that cannot have a MAC of its own, or has no address.
+ * Returns `requested` if the pod requests a MAC, else that of the prefix; undefined without a prefix. Throws CniError
+ * 106 for a link that cannot have a MAC of its own, or has no address.
  */
 export function planMac(prefix: string, link: LinkState, addresses: readonly Ip[], requested?: Mac): Mac | undefined {
   if (prefix === "") return undefined;

@@ -1,4 +1,7 @@
-/** The NICs of a pod that the coordinator manages: their addresses, their tables, and their default routes in whichever table. */
+/**
+ * The NICs of a pod that the coordinator manages: their addresses, their tables, and their default routes in
+ * whichever table.
+ */
 import { RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
 import { FAMILIES, type Family, type Ip } from "../../net/ip.ts";
 import type { AddressState, NamespaceState, RouteState } from "../../plan/state.ts";
@@ -9,9 +12,14 @@ import { isNicTable, NicTables, sourceTablesOf } from "./plan-tables.ts";
 export interface Nic {
   readonly name: string;
   readonly isFirst: boolean;
-  /** The NIC's own table, used if the pod has several NICs, or another plugin directs what comes from the NIC's addresses. */
+  /**
+   * The NIC's own table, used if the pod has several NICs, or another plugin directs what comes from the NIC's
+   * addresses.
+   */
   readonly table: number;
-  /** Tables of another plugin (`sbr`) for what comes from the NIC's addresses, to which it has moved the NIC's routes. */
+  /**
+   * Tables of another plugin (`sbr`) for what comes from the NIC's addresses, to which it has moved the NIC's routes.
+   */
   readonly others: readonly number[];
   readonly addresses: readonly Ip[];
   /** Default routes over this NIC only, as routes of the main table; they may be in another table at the moment. */
@@ -24,8 +32,8 @@ function globalAddresses(pod: NamespaceState, link: string): Ip[] {
 }
 
 /**
- * Returns the route with only those of its next hops whose link is kept; nothing if none is left. What loses a next hop loses
- * the attributes that are not decoded, too.
+ * Returns the route with only those of its next hops whose link is kept; nothing if none is left. A route that loses
+ * a next hop loses the attributes that are not decoded, too.
  */
 function keepHops(route: RouteState, isKept: (link: string | undefined) => boolean): RouteState[] {
   const { nextHops, ...single } = route;
@@ -68,8 +76,8 @@ function findTable(pod: NamespaceState, name: string, addresses: readonly Ip[]):
 }
 
 /**
- * Returns the managed NICs: the first one, the one of the request, those that already have a table, and those with a default
- * route in the main table. A NIC keeps its table; a new one gets the lowest free one.
+ * Returns the managed NICs: the first one, the one of the request, those that already have a table, and those with a
+ * default route in the main table. A NIC keeps its table; a new one gets the lowest free one.
  */
 export function findNics(pod: NamespaceState, first: string, ifName: string): Nic[] {
   const mainDefaults = defaultsIn(pod, RT_TABLE_MAIN);
@@ -93,7 +101,10 @@ export function findNics(pod: NamespaceState, first: string, ifName: string): Ni
   });
 }
 
-/** Returns the default routes over the NIC: those of the main table, and those of `tables` in whose place there is none before. */
+/**
+ * Returns the default routes over the NIC: those of the main table, and those of `tables` in whose place there is
+ * none before.
+ */
 function defaultsOf(pod: NamespaceState, name: string, tables: readonly number[]): RouteState[] {
   const found: RouteState[] = [];
   for (const table of [RT_TABLE_MAIN, ...tables]) {
@@ -114,8 +125,8 @@ export function familiesOf(ips: readonly Ip[]): Family[] {
 }
 
 /**
- * Returns the pod without the routes over NICs that were attached later and are not managed by the coordinator. Their own plugins
- * are responsible for them, and the next ADD of the coordinator gives them tables.
+ * Returns the pod without the routes over NICs that were attached later and are not managed by the coordinator. Their
+ * own plugins are responsible for them, and the next ADD of the coordinator gives them tables.
  */
 export function withoutForeignRoutes(pod: NamespaceState, first: string, ifName: string): NamespaceState {
   const names = pod.links.filter(({ loopback }) => !loopback).map(({ name }) => name);

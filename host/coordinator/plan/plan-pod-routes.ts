@@ -1,7 +1,7 @@
 /**
- * Plans the routes of a pod with several NICs. Each NIC has a table of its own with its default route, the routes on its link,
- * and the path to the node; a rule selects the table by source address, so that replies leave by the NIC on which the request
- * arrived. The main table has the default route of one NIC.
+ * Plans the routes of a pod with several NICs. Each NIC has a table of its own with its default route, the routes on
+ * its link, and the path to the node; a rule selects the table by source address, so that replies leave by the NIC on
+ * which the request arrived. The main table has the default route of one NIC.
  */
 import { RT_TABLE_MAIN, RTN_UNICAST, RTPROT_BOOT } from "../../kernel/netlink/route/constants.ts";
 import { FR_ACT_GOTO } from "../../kernel/netlink/rule/constants.ts";
@@ -71,12 +71,18 @@ function specificRoutes(pod: NamespaceState, { name, others }: Nic): RouteState[
   );
 }
 
-/** Returns whether the main table does not keep the NIC's routes: another plugin moves them to a table for what comes from the NIC. */
+/**
+ * Returns whether the main table does not keep the NIC's routes: another plugin moves them to a table for what comes
+ * from the NIC.
+ */
 function isMovedOut({ ifName, losesMainRoutes = false }: PodRoutesInput, { name, others }: Nic): boolean {
   return others.length > 0 || (losesMainRoutes && name === ifName);
 }
 
-/** Returns the rule that leads what has no way by the main table to that of the NIC with the default route, if the main table does not keep that. */
+/**
+ * Returns the rule that leads what has no way by the main table to that of the NIC with the default route, if the
+ * main table does not keep that.
+ */
 function defaultRule(question: PodRoutesInput, family: Family): RuleState[] {
   const { pod, ifName, losesMainRoutes = false } = question;
   const nic = findDefaultNic(question, family);
@@ -89,9 +95,10 @@ function defaultRule(question: PodRoutesInput, family: Family): RuleState[] {
 }
 
 /**
- * Returns the rules by which the pod's packets pass over the rules of a plugin that moves routes, and come to Berth's. The kernel puts
- * a rule without a preference before all others but the first (net/core/fib_rules.c, fib_default_rule_pref), and behind those that
- * have the first one's preference: there is no other place that stays before it.
+ * Returns the rules by which the pod's packets pass over the rules of a plugin that moves routes, and come to
+ * Berth's. The kernel puts a rule without a preference before all others but the first (net/core/fib_rules.c,
+ * fib_default_rule_pref), and behind those that have the first one's preference: there is no other place that stays
+ * before it.
  */
 function guardRules({ replyFamilies }: PodRoutesInput, moved: readonly Nic[]): RuleState[] {
   return familiesOf(moved.flatMap(({ addresses }) => addresses)).map((family) => {
@@ -110,8 +117,9 @@ function nicRule(ip: Ip, table: number): RuleState {
 }
 
 /**
- * Returns the NIC whose default route of the family is kept in, or moved to, the main table: the requested one; otherwise the
- * first NIC if it still has one there, even if other plugins' NICs have put theirs before it; otherwise the one that has it.
+ * Returns the NIC whose default route of the family is kept in, or moved to, the main table: the requested one;
+ * otherwise the first NIC if it still has one there, even if other plugins' NICs have put theirs before it; otherwise
+ * the one that has it.
  */
 function findDefaultNic(question: PodRoutesInput, family: Family): Nic | undefined {
   const { pod, nics, ifName, defaultNic } = question;
@@ -141,8 +149,9 @@ function withoutLinkRoute(same: readonly RouteState[]): readonly RouteState[] {
 }
 
 /**
- * Joins default routes that router advertisements have added side by side into one multipath route for a table of Berth's. Its next hops are
- * in the order of their gateways: the kernel's order changes with every route that is added again.
+ * Joins default routes that router advertisements have added side by side into one multipath route for a table of
+ * Berth's. Its next hops are in the order of their gateways: the kernel's order changes with every route that is
+ * added again.
  */
 function joinSame(routes: readonly RouteState[]): RouteState[] {
   return [...Map.groupBy(routes, keyOf).values()].map(withoutLinkRoute).flatMap((same) => {
@@ -163,8 +172,8 @@ function fromNic(route: RouteState, { name }: Nic, sources: readonly Source[]): 
 }
 
 /**
- * Returns the routes of the NIC's table. A default route is moved even if the NIC has no address of its family, so that it is not
- * lost.
+ * Returns the routes of the NIC's table. A default route is moved even if the NIC has no address of its family, so
+ * that it is not lost.
  */
 function routesOfTable(question: PodRoutesInput, nic: Nic): RouteState[] {
   const { pod } = question;
@@ -187,9 +196,9 @@ function routesOfTable(question: PodRoutesInput, nic: Nic): RouteState[] {
 }
 
 /**
- * Returns the default routes that the main table should have, and the present ones. Those of a family for which no NIC has a
- * replacement are left alone: they belong to the main plugin, which removes them with its NIC. A default route over the node, for
- * a pod without any other, gives way to a NIC's.
+ * Returns the default routes that the main table should have, and the present ones. Those of a family for which no
+ * NIC has a replacement are left alone: they belong to the main plugin, which removes them with its NIC. A default
+ * route over the node, for a pod without any other, gives way to a NIC's.
  */
 function mainDefaults(question: PodRoutesInput): { wanted: RouteState[]; owned: RouteState[] } {
   const { pod } = question;
@@ -230,9 +239,9 @@ export function hasNicTables(pod: NamespaceState): boolean {
 }
 
 /**
- * Plans the tables and rules. With fewer than two NICs, of which no other plugin moves the routes, only the default routes of the
- * main table are planned. A default route is
- * added to its NIC's table before it is removed from the main one, so that it is never lost.
+ * Plans the tables and rules. With fewer than two NICs, of which no other plugin moves the routes, only the default
+ * routes of the main table are planned. A default route is added to its NIC's table before it is removed from the
+ * main one, so that it is never lost.
  */
 export function planPodRoutes(question: PodRoutesInput): PodRoutes {
   const { pod, nics } = question;

@@ -1,6 +1,6 @@
 /**
- * The nf_tables tables. In an underlay pod, replies are sent back by the pair through which the request came; on the node,
- * connections to services that leave it are masqueraded so that they come back to it.
+ * The nf_tables tables. In an underlay pod, replies are sent back by the pair through which the request came; on the
+ * node, connections to services that leave it are masqueraded so that they come back to it.
  */
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import {
@@ -27,10 +27,16 @@ import { NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, SNAT_GROUPS } from "./con
 import { ruleTo } from "./own-objects.ts";
 import { routeTo, type ServicePath } from "./plan-service-path.ts";
 
-/** Each made once: what is compared and sent of a table is remembered by the table (plan/diff.ts, kernel/netlink/nftables). */
+/**
+ * Each made once: what is compared and sent of a table is remembered by the table (plan/diff.ts,
+ * kernel/netlink/nftables).
+ */
 const replyTables = new Map<string, NftTable>();
 
-/** In the pod: marks connections that come in by the pair, and the replies to them. `link` is the name of the pod's end, which all pairs share. */
+/**
+ * In the pod: marks connections that come in by the pair, and the replies to them. `link` is the name of the pod's
+ * end, which all pairs share.
+ */
 export function replyTable(link: string): NftTable {
   const table = replyTables.get(link) ?? makeReplyTable(link);
   replyTables.set(link, table);
@@ -81,10 +87,10 @@ export function replyRoute(
 const TO_PODS = ["veth*", "cali*", "lxc*", "cni*"];
 
 /**
- * On the node, for all pods: masquerades what came in by one of their pairs and leaves by a NIC, so that the answer comes back to
- * the node. Otherwise it would go to the pod directly over the segment: the pod would not recognise an answer of a service, and
- * the node, having seen half of the connection, would drop the rest of any other. A backend on the node answers through the node
- * anyway, and sees the client's address.
+ * On the node, for all pods: masquerades what came in by one of their pairs and leaves by a NIC, so that the answer
+ * comes back to the node. Otherwise it would go to the pod directly over the segment: the pod would not recognise an
+ * answer of a service, and the node, having seen half of the connection, would drop the rest of any other. A backend
+ * on the node answers through the node anyway, and sees the client's address.
  */
 export function snatTable(): NftTable {
   return SNAT_TABLE;
@@ -103,9 +109,10 @@ function makeSnatTable(): NftTable {
 const SNAT_TABLE = makeSnatTable();
 
 /**
- * Returns which connections Berth masquerades. `auto`: for a pod inside its clusterCIDR, or any pod if it has none of that
- * family, kube-proxy does not masquerade connections to services, because the answers to pods of the cluster find their way back
- * by themselves; Berth then masquerades all. For other pods kube-proxy masquerades these connections, and Berth the rest.
+ * Returns which connections Berth masquerades. `auto`: for a pod inside its clusterCIDR, or any pod if it has none of
+ * that family, kube-proxy does not masquerade connections to services, because the answers to pods of the cluster
+ * find their way back by themselves; Berth then masquerades all. For other pods kube-proxy masquerades these
+ * connections, and Berth the rest.
  */
 export function decideSnat(
   { serviceSnat, overlayPodCIDR }: CoordinatorConf,

@@ -1,6 +1,7 @@
 /**
- * The path between a pod and its node, for services, probes and hijacked networks. Underlay pods cannot reach their node by their
- * own NICs, nor the node them, so a veth pair connects them. The first NIC of an overlay pod already leads to the node.
+ * The path between a pod and its node, for services, probes and hijacked networks. Underlay pods cannot reach their
+ * node by their own NICs, nor the node them, so a veth pair connects them. The first NIC of an overlay pod already
+ * leads to the node.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
@@ -28,7 +29,8 @@ import { isDefault, linkOf, type Nic } from "./plan-nics.ts";
 import { type Source, sourceOf } from "./plan-sources.ts";
 
 /**
- * Most tables of a node (`hostRuleTable`) that definitions may name. Each adds a rule for all of the node's traffic, and rules are never deleted.
+ * Most tables of a node (`hostRuleTable`) that definitions may name. Each adds a rule for all of the node's traffic,
+ * and rules are never deleted.
  * @limit
  */
 const MAX_HOST_TABLES = 8;
@@ -40,7 +42,7 @@ export interface ServicePath {
   readonly host: { readonly link: string; readonly mac: Mac | undefined };
   /** The node's addresses; the first is the next hop of everything that goes through the node. */
   readonly hostAddresses: Readonly<Record<Family, readonly Ip[]>>;
-  /** Overlay: gateways of the first NIC. Undefined: the node's addresses are on the link. */
+  /** Overlay: gateways of the first NIC. If undefined, the node's addresses are on the link. */
   readonly gateways?: Readonly<Partial<Record<Family, Ip | undefined>>>;
   /** Families that the path supports. */
   readonly families: readonly Family[];
@@ -75,8 +77,8 @@ function findHostEnd({ host }: Observed, first: LinkState): LinkState | undefine
 }
 
 /**
- * Returns the gateway of the family's default routes; of several of one metric, as routers advertise them, the one with the lowest address: the kernel's
- * order changes with every route that is added again.
+ * Returns the gateway of the family's default routes; of several of one metric, as routers advertise them, the one
+ * with the lowest address: the kernel's order changes with every route that is added again.
  */
 function gatewayOf(defaults: readonly RouteState[], family: Family): Ip | undefined {
   const own = defaults.filter(({ destination }) => destination.ip.family === family);
@@ -85,7 +87,10 @@ function gatewayOf(defaults: readonly RouteState[], family: Family): Ip | undefi
   return gateways.filter((each) => each !== undefined).toSorted((a, b) => (a.value < b.value ? -1 : 1))[0];
 }
 
-/** Returns the path over the first NIC of an overlay pod; undefined if that is not connected to the node by a recognised link. */
+/**
+ * Returns the path over the first NIC of an overlay pod; undefined if that is not connected to the node by a
+ * recognised link.
+ */
 export function findOverlayPath(
   { observed, conf }: Pick<PlanInput, "observed" | "conf">,
   first: Nic,
@@ -148,7 +153,10 @@ function podRoutes(path: ServicePath, family: Family, networks: readonly Prefix[
   ];
 }
 
-/** Returns a route that lies in the pod as it has to be now: over the pair from one of the pod's addresses, by way of the node's first one. */
+/**
+ * Returns a route that lies in the pod as it has to be now: over the pair from one of the pod's addresses, by way of
+ * the node's first one.
+ */
 export function renewRoute(
   route: RouteState,
   { pod, hostAddresses }: ServicePath,
@@ -161,8 +169,8 @@ export function renewRoute(
 }
 
 /**
- * Returns the routes over the path of the pod's main table: for `families` to the node and to `networks`, and those that lie there for
- * other networks and NICs. A default route over the node gives way to that of a NIC.
+ * Returns the routes over the path of the pod's main table: for `families` to the node and to `networks`, and those
+ * that lie there for other networks and NICs. A default route over the node gives way to that of a NIC.
  */
 export function serviceRoutes(
   present: readonly RouteState[],
@@ -185,7 +193,7 @@ export function serviceRoutes(
 const isSameFamily = (one: RouteState, other: RouteState): boolean =>
   one.destination.ip.family === other.destination.ip.family;
 
-/** What the path is to lead to, and from where. */
+/** The destinations of the path, and its start. */
 interface ServiceDemand {
   readonly families: readonly Family[];
   readonly networks: readonly Prefix[];
@@ -194,8 +202,8 @@ interface ServiceDemand {
 }
 
 /**
- * Returns the pod's permanent neighbours for the node's addresses, so that they need no resolution. A pod without IPv6 may not
- * even accept neighbours of it.
+ * Returns the pod's permanent neighbours for the node's addresses, so that they need no resolution. A pod without
+ * IPv6 may not even accept neighbours of it.
  */
 export function podNeighbours(
   { pod, host, hostAddresses }: ServicePath,
@@ -212,9 +220,9 @@ export function hostNeighbours({ host, pod }: ServicePath, ips: readonly Ip[]): 
 }
 
 /**
- * Returns the node's routes to the pod's addresses. They have no source address: the kernel would delete an IPv4 route together
- * with its source address, and so those of all pods when a NIC of the node loses its address for a moment. The pod knows all of
- * the node's addresses.
+ * Returns the node's routes to the pod's addresses. They have no source address: the kernel would delete an IPv4
+ * route together with its source address, and so those of all pods when a NIC of the node loses its address for a
+ * moment. The pod knows all of the node's addresses.
  */
 export function hostRoutes({ host }: ServicePath, ips: readonly Ip[], table: number): RouteState[] {
   return ips.map((ip) => routeTo(wholePrefix(ip), { link: host.link }, table));
@@ -226,7 +234,8 @@ export function hostRule(family: Family, table: number): RuleState {
 }
 
 /**
- * Returns the networks behind the node, each once. Networks to which the pod already has a route are left out, with a warning.
+ * Returns the networks behind the node, each once. Networks to which the pod already has a route are left out, with a
+ * warning.
  */
 export function findNetworks(
   situation: PlanInput,
@@ -255,8 +264,9 @@ export function findNetworks(
 }
 
 /**
- * Throws CniError 106 for a table of the node that contains routes of other software, since Berth's rule would send all of the
- * node's traffic there; and for one table too many, since tenants write definitions but the node is shared.
+ * Throws CniError 106 for a table of the node that contains routes of other software, since Berth's rule would send
+ * all of the node's traffic there; and for one table too many, since tenants write definitions but the node is
+ * shared.
  */
 export function requireOwnTable({ observed, conf, clusterTable }: PlanInput): void {
   const table = conf.hostRuleTable;
@@ -282,7 +292,8 @@ export function requireOwnTable({ observed, conf, clusterTable }: PlanInput): vo
 }
 
 /**
- * Throws {@link AddressRefusal} for an address that the node reaches by another live attachment: two address spaces that meet on one node.
+ * Throws {@link AddressRefusal} for an address that the node reaches by another live attachment: two address spaces
+ * that meet on one node.
  */
 export function requireUnusedAddresses(
   { observed, conf, owner }: PlanInput,
@@ -317,7 +328,9 @@ const VIRTUAL_LINKS =
 
 /** RT_SCOPE_UNIVERSE */
 const GLOBAL = 0;
-/** IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (linux/if_addr.h): addresses that may disappear. */
+/**
+ * IFA_F_TEMPORARY, IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE (linux/if_addr.h): addresses that may disappear.
+ */
 const UNRELIABLE = 0x01 | 0x08 | 0x20 | 0x40;
 /** IFA_F_TEMPORARY and IFA_F_SECONDARY are the same bit, which IPv4 sets on every further address of a subnet. */
 const UNRELIABLE_IPV4 = 0x08 | 0x20;
@@ -328,8 +341,9 @@ function isReliable({ prefix, scope, flags }: AddressState): boolean {
 }
 
 /**
- * Returns the source address that the kernel selects for IPv4 over the link `end`: its own, as a bridge has, else, over a link without one such as the pair's,
- * the first of all links (inet_select_addr in net/ipv4/devinet.c), possibly on the loopback. For IPv6 it selects the one with the longest common prefix.
+ * Returns the source address that the kernel selects for IPv4 over the link `end`: its own, as a bridge has, else,
+ * over a link without one such as the pair's, the first of all links (inet_select_addr in net/ipv4/devinet.c),
+ * possibly on the loopback. For IPv6 it selects the one with the longest common prefix.
  */
 function kernelSourceAddress(host: NamespaceState, family: Family, end: string): AddressState[] {
   const candidates = host.addresses.filter((address) => address.prefix.ip.family === 4 && isReliable(address));
@@ -338,8 +352,9 @@ function kernelSourceAddress(host: NamespaceState, family: Family, end: string):
 }
 
 /**
- * Returns the node's addresses of one family, each once: first those in a subnet with one of the pod's addresses, then the others
- * in the kernel's order of links, and last the kernel's default source address towards the pod, over the link `end`.
+ * Returns the node's addresses of one family, each once: first those in a subnet with one of the pod's addresses,
+ * then the others in the kernel's order of links, and last the kernel's default source address towards the pod, over
+ * the link `end`.
  */
 export function findHostAddresses(host: NamespaceState, family: Family, podAddresses: readonly Ip[], end = ""): Ip[] {
   const counts = (address: AddressState): boolean => isReliable(address) && !VIRTUAL_LINKS.test(address.link);

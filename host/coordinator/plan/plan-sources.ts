@@ -1,6 +1,6 @@
 /**
- * Which of a pod's addresses what leaves over its pair is sent from. The pair has none of its own to offer: without a preferred
- * source the kernel takes one of another link, to which the node may have no route over the pair.
+ * Which of a pod's addresses what leaves over its pair is sent from. The pair has none of its own to offer: without a
+ * preferred source the kernel takes one of another link, to which the node may have no route over the pair.
  */
 
 import { IFA_F_DADFAILED, IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
@@ -34,8 +34,9 @@ function isUsable({ addresses }: NamespaceState, nic: string, ip: Ip): boolean {
 }
 
 /**
- * Returns the sources in order of preference: those of the first NIC before those of the others; of a NIC those that Berth gave it,
- * then `ips`, of the request's NIC, to which the node is going to have routes, then the one that is in use.
+ * Returns the sources in order of preference: those of the first NIC before those of the others; of a NIC those that
+ * Berth gave it, then `ips`, of the request's NIC, to which the node is going to have routes, then the one that is in
+ * use.
  */
 export function findSources(
   { observed: { pod, host }, pair, attached, conf }: Pick<PlanInput, "observed" | "pair" | "attached" | "conf">,
@@ -54,8 +55,8 @@ export function findSources(
 }
 
 /**
- * Returns the pod's other NICs that are to be restored, with the addresses that they have, because the pair is made anew: it was
- * deleted, and with it all that led over it.
+ * Returns the pod's other NICs that are to be restored, with the addresses that they have, because the pair is made
+ * anew: it was deleted, and with it all that led over it.
  */
 export function findRestored(situation: PlanInput): AttachedNic[] {
   const { observed, attached, ifName } = situation;

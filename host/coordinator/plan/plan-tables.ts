@@ -1,6 +1,6 @@
 /**
- * Which routing tables of a pod are Berth's, and which are free. A table with routes of other software, or to which its rules point,
- * is not free: plugins such as `sbr` take tables in the same range.
+ * Which routing tables of a pod are Berth's, and which are free. A table with routes of other software, or to which
+ * its rules point, is not free: plugins such as `sbr` take tables in the same range.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { RT_TABLE_MAIN, RTPROT_KERNEL } from "../../kernel/netlink/route/constants.ts";
@@ -23,7 +23,10 @@ export function isNicTable(table: number): boolean {
   return table >= FIRST_NIC_TABLE && table <= LAST_NIC_TABLE;
 }
 
-/** Returns the table of replies that the pod has; of one whose rule is gone, the one with nothing but Berth's routes over the pair. */
+/**
+ * Returns the table of replies that the pod has; of one whose rule is gone, the one with nothing but Berth's routes
+ * over the pair.
+ */
 function findReplyTable({ routes, rules }: NamespaceState): number | undefined {
   const rule = rules.find((each) => isOwn(each) && each.preference === REPLY_RULE_PREFERENCE);
   if (rule !== undefined) return rule.table;
@@ -44,7 +47,10 @@ function findFree(first: number, taken: ReadonlySet<number | undefined>): number
   return undefined;
 }
 
-/** Returns the table of replies: the one that the pod has, else the first free one. Throws CniError 106 if there is none. */
+/**
+ * Returns the table of replies: the one that the pod has, else the first free one. Throws CniError 106 if there is
+ * none.
+ */
 export function replyTableOf(pod: NamespaceState, nicTables: readonly number[]): number {
   const taken = new Set([...foreignTables(pod), ...nicTables]);
   return (
@@ -99,8 +105,8 @@ function refuse(what: string, first: number): never {
 const STANDARD_TABLES = [0, 253, RT_TABLE_MAIN, 255];
 
 /**
- * Returns the tables to which other software directs what comes from the NIC's addresses, and to which it has moved the NIC's routes:
- * the main table lacks those of the addresses' prefixes.
+ * Returns the tables to which other software directs what comes from the NIC's addresses, and to which it has moved
+ * the NIC's routes: the main table lacks those of the addresses' prefixes.
  */
 export function sourceTablesOf({ rules, routes }: NamespaceState, name: string, addresses: readonly Ip[]): number[] {
   const connected = routes.filter(

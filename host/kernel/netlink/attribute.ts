@@ -10,7 +10,9 @@ import { malformed } from "./error.ts";
 import { putUint16, putUint32, uint8At, uint16At, uint32At } from "./numbers.ts";
 
 const HEADER_BYTES = 4;
-/** NLA_F_NESTED and NLA_F_NET_BYTEORDER are kept apart from the type, so that unknown attributes survive a round trip. */
+/**
+ * NLA_F_NESTED and NLA_F_NET_BYTEORDER are kept apart from the type, so that unknown attributes survive a round trip.
+ */
 const FLAG_BITS = 0xc000;
 
 export interface Attribute {
@@ -30,8 +32,8 @@ export function viewOf(bytes: Uint8Array): DataView {
 }
 
 /**
- * Decodes bytes[start, end) as a list. The values are views into `bytes`. Throws NetlinkError for a false length. With `wanted`,
- * attributes of other types are left out: most of a long dump is of no interest, and each view costs.
+ * Decodes bytes[start, end) as a list. The values are views into `bytes`. Throws NetlinkError for a false length.
+ * With `wanted`, attributes of other types are left out: most of a long dump is of no interest, and each view costs.
  */
 export function decodeAttributes(bytes: Uint8Array, start = 0, wanted?: ReadonlySet<number>): Attribute[] {
   const attributes: Attribute[] = [];
@@ -128,7 +130,9 @@ export function optional<T>(
   return value === undefined ? undefined : attribute(type, encode(value));
 }
 
-/** Returns the decoded value of the last attribute of the type, undefined if there is none. Throws what `decode` throws. */
+/**
+ * Returns the decoded value of the last attribute of the type, undefined if there is none. Throws what `decode` throws.
+ */
 export function readValue<T>(
   attributes: readonly Attribute[],
   type: number,

@@ -31,8 +31,8 @@ export const NLM_F_REQUEST = 0x1;
 export const NLM_F_ACK = 0x4;
 export const NLM_F_DUMP_INTR = 0x10;
 /**
- * For requests that create: replace an existing object, fail if there is one, create if there is none, append to the existing
- * ones.
+ * For requests that create: replace an existing object, fail if there is one, create if there is none, append to the
+ * existing ones.
  */
 export const NLM_F_REPLACE = 0x100;
 export const NLM_F_EXCL = 0x200;

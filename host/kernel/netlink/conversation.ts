@@ -1,6 +1,6 @@
 /**
- * Requests and dumps over a netlink socket: sequence numbers, multipart answers, acknowledgements, and the repetition of
- * interrupted dumps.
+ * Requests and dumps over a netlink socket: sequence numbers, multipart answers, acknowledgements, and the repetition
+ * of interrupted dumps.
  */
 import { EINTR, EMSGSIZE, ENOBUFS } from "../errno.ts";
 import {
@@ -22,7 +22,7 @@ import {
 } from "./message.ts";
 import type { Datagrams } from "./socket.ts";
 
-/** How often a dump is repeated because its table changed while it was read. */
+/** Number of times that a dump is repeated because its table changed while it was read. */
 export const DUMP_ATTEMPTS = 16;
 
 export interface Request {
@@ -36,7 +36,10 @@ export interface Request {
   readonly payload: Uint8Array;
 }
 
-/** What the kernel answered to a refused request. Not an error yet: often it says that an object is absent, and a trace costs. */
+/**
+ * The kernel's answer to a refused request. Not an error yet: often it says that an object is absent, and a trace
+ * costs.
+ */
 export class Refusal {
   readonly errno: number;
   readonly #request: Request;
@@ -57,22 +60,28 @@ export class Refusal {
 export type Outcome = Message[] | Refusal;
 
 /**
- * A conversation with the kernel, one request at a time: each answer is read to its end before the next request. Throws {@link
- * NetlinkError} if the kernel refuses.
+ * A conversation with the kernel, one request at a time: each answer is read to its end before the next request.
+ * Throws {@link NetlinkError} if the kernel refuses.
  */
 export interface Conversation {
   /** Returns the messages before the acknowledgement. */
   request(request: Request): Message[];
-  /** The same of a request that the kernel takes long for: a thread of the pool waits. Nothing else may be asked meanwhile. */
+  /**
+   * The same of a request that the kernel takes long for: a thread of the pool waits. Nothing else may be asked
+   * meanwhile.
+   */
   requestAside(request: Request): Promise<Message[]>;
   /**
-   * Sends the requests as one datagram. The kernel executes them in order, each by itself: those behind a refused one as well.
-   * Returns for each the messages before its acknowledgement, or the refusal.
+   * Sends the requests as one datagram. The kernel executes them in order, each by itself: those behind a refused one
+   * as well. Returns for each the messages before its acknowledgement, or the refusal.
    */
   pipeline(requests: readonly Request[]): Outcome[];
   /** Returns the whole table as it was at one moment. */
   dump(request: Request): Message[];
-  /** Sends the requests as one datagram. The first begins the batch and the last ends it; all of them take effect, or none. */
+  /**
+   * Sends the requests as one datagram. The first begins the batch and the last ends it; all of them take effect, or
+   * none.
+   */
   batch(requests: readonly Request[]): void;
 }
 
@@ -83,9 +92,9 @@ interface Answer {
 }
 
 /**
- * Reads up to the acknowledgement or the end of the dump, and ignores messages with another sequence number, which are left from
- * an abandoned request. Returns undefined if the answer is longer than `most` messages; the kernel then goes on sending it and
- * takes no other request.
+ * Reads up to the acknowledgement or the end of the dump, and ignores messages with another sequence number, which
+ * are left from an abandoned request. Returns undefined if the answer is longer than `most` messages; the kernel then
+ * goes on sending it and takes no other request.
  */
 function readToEnd(datagrams: Datagrams, sequence: number, most: number): Answer | undefined {
   const messages: Message[] = [];
@@ -144,8 +153,9 @@ function readBatch(datagrams: Datagrams, requests: readonly Request[], firstSequ
 }
 
 /**
- * Reads up to the acknowledgement of the last request, the only one that asks for it: the kernel answers in order, and reports
- * errors unasked (net/netlink/af_netlink.c, netlink_rcv_skb). An answer that the kernel had to drop fails the reading: ENOBUFS.
+ * Reads up to the acknowledgement of the last request, the only one that asks for it: the kernel answers in order,
+ * and reports errors unasked (net/netlink/af_netlink.c, netlink_rcv_skb). An answer that the kernel had to drop fails
+ * the reading: ENOBUFS.
  */
 function readPipeline(datagrams: Datagrams, requests: readonly Request[], firstSequence: number): Outcome[] {
   const outcomes: Outcome[] = requests.map(() => []);
@@ -167,8 +177,8 @@ function readPipeline(datagrams: Datagrams, requests: readonly Request[], firstS
 }
 
 /**
- * Creates a conversation over the socket. `most` limits the number of messages in an answer: the owner of a pod's namespace
- * decides how many objects it has. A longer answer throws EMSGSIZE and leaves the conversation unusable.
+ * Creates a conversation over the socket. `most` limits the number of messages in an answer: the owner of a pod's
+ * namespace decides how many objects it has. A longer answer throws EMSGSIZE and leaves the conversation unusable.
  */
 export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_INFINITY): Conversation {
   let sequence = 0;
@@ -180,7 +190,10 @@ export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_
     datagrams.send(encodeNext(request, more));
     return sequence;
   };
-  /** Sends the requests as one datagram; asks for acknowledgements of those for which `isAcknowledged`. Returns the first number. */
+  /**
+   * Sends the requests as one datagram; asks for acknowledgements of those for which `isAcknowledged`. Returns the
+   * first number.
+   */
   const sendTogether = (requests: readonly Request[], isAcknowledged: (index: number) => boolean): number => {
     const first = (sequence + 1) >>> 0;
     const messages = requests.map(({ type, flags = 0, payload }, index) => {

@@ -41,8 +41,8 @@ export function decodeIpOf(family: Family, bytes: Uint8Array): Ip {
 }
 
 /**
- * Decodes a prefix whose length is in the fixed part. Without an attribute the address is zero (a default route). Throws
- * NetlinkError for a length or a family that does not fit.
+ * Decodes a prefix whose length is in the fixed part. Without an attribute the address is zero (a default route).
+ * Throws NetlinkError for a length or a family that does not fit.
  */
 export function decodePrefixOf(family: Family, bytes: Uint8Array | undefined, length: number): Prefix {
   if (length > bitsOf(family)) throw malformed("prefix", 0, `length ${length}`, `at most ${bitsOf(family)}`);

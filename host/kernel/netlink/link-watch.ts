@@ -1,10 +1,10 @@
 /**
  * Watches one link: whether it exists, is up, and has a carrier.
  *
- * A notification only says that something has changed, and may be older than the last read, so each one causes a new read. A
- * carrier loss shorter than one turn of the event loop is not noticed.
- * Effects: two sockets, and a watch on the event loop until disposed of; the calling thread is in the namespace while they are
- * opened.
+ * A notification only says that something has changed, and may be older than the last read, so each one causes a new
+ * read. A carrier loss shorter than one turn of the event loop is not noticed.
+ * Effects: two sockets, and a watch on the event loop until disposed of; the calling thread is in the namespace while
+ * they are opened.
  */
 import { loadNative, type Native } from "../native.ts";
 import { createConversation } from "./conversation.ts";
@@ -16,8 +16,8 @@ import { openMonitor, RTNLGRP_LINK } from "./monitor.ts";
 import { openRouteSocket } from "./socket.ts";
 
 /**
- * `absent`: deleted, or moved to another namespace. `noArp`: a kind of link without neighbours (ipvlan in mode L3, tunnels).
- * `down`: switched off. `noCarrier`: up, but no frame can pass.
+ * `absent`: deleted, or moved to another namespace. `noArp`: a kind of link without neighbours (ipvlan in mode L3,
+ * tunnels). `down`: switched off. `noCarrier`: up, but no frame can pass.
  */
 export type LinkState = "absent" | "noArp" | "down" | "noCarrier" | "ready";
 

@@ -2,7 +2,8 @@
  * The header of every message, and the acknowledgement that ends a request.
  *
  *      0        4      6       8          12     16            length
- *      ├ length ┼ type ┼ flags ┼ sequence ┼ port ┼ payload …   ┤ padding to a multiple of 4   (linux/netlink.h, struct nlmsghdr)
+ *      ├ length ┼ type ┼ flags ┼ sequence ┼ port ┼ payload …   ┤ padding to a multiple of 4
+ *      (linux/netlink.h, struct nlmsghdr)
  */
 import { align, decodeAttributes, decodeString, decodeUint32, findValue } from "./attribute.ts";
 import { NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSG_DONE, NLMSGERR_ATTR_MSG, NLMSGERR_ATTR_OFFS } from "./constants.ts";
@@ -20,7 +21,9 @@ export interface Message {
 }
 
 export interface ReceivedMessage extends Message {
-  /** The socket whose request caused the message, often the process ID of its program; 0 if the kernel did it by itself. */
+  /**
+   * The socket whose request caused the message, often the process ID of its program; 0 if the kernel did it by itself.
+   */
   readonly port: number;
 }
 
@@ -44,7 +47,9 @@ export function decodeMessages(datagram: Uint8Array): ReceivedMessage[] {
   return messages;
 }
 
-/** Encodes the messages, each padded to a multiple of 4, as one datagram with port 0; the kernel fills in the socket's. */
+/**
+ * Encodes the messages, each padded to a multiple of 4, as one datagram with port 0; the kernel fills in the socket's.
+ */
 export function encodeMessages(messages: readonly Message[]): Uint8Array {
   const bytes = new Uint8Array(
     messages.reduce((total, { payload }) => total + align(HEADER_BYTES + payload.length), 0),
@@ -62,7 +67,10 @@ export function encodeMessages(messages: readonly Message[]): Uint8Array {
   return bytes;
 }
 
-/** How a request or a dump ended: `errno` is 0 on success. `message` and `offset` come from the extended acknowledgement. */
+/**
+ * The end of a request or a dump: `errno` is 0 on success. `message` and `offset` come from the extended
+ * acknowledgement.
+ */
 export interface Acknowledgement {
   readonly errno: number;
   readonly message: string | undefined;

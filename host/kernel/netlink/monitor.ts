@@ -1,7 +1,7 @@
 /**
  * Notifications of the kernel about changes in a namespace.
- * Effects: a socket, and a watch on the event loop until disposed of; the calling thread is in the namespace while the socket is
- * opened.
+ * Effects: a socket, and a watch on the event loop until disposed of; the calling thread is in the namespace while
+ * the socket is opened.
  */
 
 import { EBADMSG, ENOBUFS } from "../errno.ts";
@@ -38,23 +38,24 @@ interface MonitorOptions {
   readonly protocol?: number;
   /** A classic BPF program that selects datagrams before they are queued, by the first message of each. */
   readonly filter?: Uint8Array;
-  /** Of the protocol (RTNLGRP_*, NFNLGRP_*); those of `optional` may be unknown to the kernel. */
+  /** Groups of the protocol (RTNLGRP_*, NFNLGRP_*); those of `optional` may be unknown to the kernel. */
   readonly groups: readonly number[];
   readonly optional?: readonly number[];
   /** Size of the queue of notifications; the default is the node's. */
   readonly bufferBytes?: number;
   /**
-   * After a notification the next ones wait in the queue for so long, unless they are drained: each turn of the event loop costs more
-   * than what it reads. Milliseconds; by default none waits.
+   * After a notification the next ones wait in the queue for so long, unless they are drained: each turn of the event
+   * loop costs more than what it reads. Milliseconds; by default none waits.
    */
   readonly gatherMs?: number;
 }
 
 export interface Monitor extends Disposable {
   /**
-   * Passes all notifications that have arrived to the listener, now. The kernel queues the notification of a change before it
-   * acknowledges the change, so afterwards the listener knows of every change that was finished before this call, or of a loss.
-   * Returns whether the queue is empty: not if receiving fails, or more notifications come than are passed on.
+   * Passes all notifications that have arrived to the listener, now. The kernel queues the notification of a change
+   * before it acknowledges the change, so afterwards the listener knows of every change that was finished before this
+   * call, or of a loss. Returns whether the queue is empty: not if receiving fails, or more notifications come than
+   * are passed on.
    */
   drain(): boolean;
 }
@@ -63,7 +64,10 @@ export interface Monitor extends Disposable {
 const MAX_NOTIFICATIONS = 100_000;
 
 interface MonitorListener {
-  /** Receives a notification, such as RTM_NEW* and RTM_DEL*; the decoders of the families read them. The payload is overwritten afterwards. */
+  /**
+   * Receives a notification, such as RTM_NEW* and RTM_DEL*; the decoders of the families read them. The payload is
+   * overwritten afterwards.
+   */
   message(message: ReceivedMessage): void;
   /** Notifications were lost (ENOBUFS) or could not be decoded: the listener has to read the state itself. */
   lost(error: NetlinkError): void;
@@ -75,7 +79,10 @@ function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Receiv
   return datagram && decodeMessages(datagram);
 }
 
-/** Calls the listener for every change in the groups (RTNLGRP_*) from now on. Throws {@link NetlinkError}, or NetnsError. */
+/**
+ * Calls the listener for every change in the groups (RTNLGRP_*) from now on. Throws {@link NetlinkError}, or
+ * NetnsError.
+ */
 export function openMonitor(
   netns: string | NetnsHandle,
   { protocol = NETLINK_ROUTE, filter, groups, optional = [], bufferBytes, gatherMs = 0 }: MonitorOptions,

@@ -1,6 +1,6 @@
 /**
- * The only file that touches a netlink socket; the rest of the folder converts between bytes and values. The namespace is chosen
- * when the socket is opened; afterwards the socket is used from outside.
+ * The only file that touches a netlink socket; the rest of the folder converts between bytes and values. The
+ * namespace is chosen when the socket is opened; afterwards the socket is used from outside.
  * Effects: a socket; the calling thread is in the namespace while it is opened.
  */
 import { write } from "node:fs";
@@ -27,14 +27,14 @@ import { NetlinkError } from "./error.ts";
 /** Longest datagram that is received from the kernel: bytes. Its dumps come in pieces of at most this. */
 export const MAX_DATAGRAM_BYTES = 32_768;
 
-/** What a conversation needs of a socket. Tests replace it by a script. */
+/** The part of a socket that a conversation needs. Tests replace it by a script. */
 export interface Datagrams extends Disposable {
   send(datagram: Uint8Array): void;
   /** The same, but a thread of the pool waits until the kernel has done what is requested. */
   sendAside(datagram: Uint8Array): Promise<void>;
   /**
-   * Returns the next datagrams, one behind the other, which are not overwritten later. Never waits: rtnetlink has answered when
-   * `send` returns.
+   * Returns the next datagrams, one behind the other, which are not overwritten later. Never waits: rtnetlink has
+   * answered when `send` returns.
    */
   receive(): Uint8Array;
 }
@@ -52,8 +52,8 @@ export function requireResult(result: number, operation: string): number {
 }
 
 /**
- * Sets the options and connects the socket to the kernel, which then drops datagrams of other processes; a privileged pod could
- * send them.
+ * Sets the options and connects the socket to the kernel, which then drops datagrams of other processes; a privileged
+ * pod could send them.
  */
 function configure(native: Native, fd: number): void {
   for (const option of [NETLINK_EXT_ACK, NETLINK_CAP_ACK, NETLINK_GET_STRICT_CHK]) {
@@ -67,8 +67,8 @@ function receivingError(errno: number): NetlinkError {
 }
 
 /**
- * Receives one datagram into `buffer`. Returns its length; undefined if none has come. Retries after EINTR. MSG_TRUNC makes the
- * kernel return the true length.
+ * Receives one datagram into `buffer`. Returns its length; undefined if none has come. Retries after EINTR. MSG_TRUNC
+ * makes the kernel return the true length.
  */
 function receiveInto(native: Native, fd: number, buffer: Uint8Array): number | undefined {
   let length: number;
@@ -112,7 +112,8 @@ function takeRoom(length: number): Uint8Array {
 }
 
 /**
- * Buffer for requests: V8 would move a short array out of its heap before passing it to the addon, which costs more than a copy.
+ * Buffer for requests: V8 would move a short array out of its heap before passing it to the addon, which costs more
+ * than a copy.
  */
 const outgoing = new Uint8Array(MAX_DATAGRAM_BYTES);
 
@@ -122,7 +123,7 @@ function outgoingBytes(datagram: Uint8Array): Uint8Array {
   return outgoing.subarray(0, datagram.length);
 }
 
-/** What `exchange` of the addon subtracts if receiving failed: more than any error number of the kernel. */
+/** The number that `exchange` of the addon subtracts if receiving failed: more than any error number of the kernel. */
 const RECEIVING = 4_096;
 
 class Socket implements Datagrams {
@@ -170,15 +171,17 @@ class Socket implements Datagrams {
   }
 }
 
-/** Opens an rtnetlink socket in the namespace, given by its path or open. Throws {@link NetlinkError}, or NetnsError. */
+/**
+ * Opens an rtnetlink socket in the namespace, given by its path or open. Throws {@link NetlinkError}, or NetnsError.
+ */
 export function openRouteSocket(netns: string | NetnsHandle, native: Native = loadNative()): Datagrams {
   return openSocket(netns, NETLINK_ROUTE, native);
 }
 
 /**
- * Opens an nfnetlink socket in the namespace, given by its path or open. With `closesAside` it is closed in the thread pool: after a
- * table was deleted over it, closing waits until the kernel has freed the table, a dozen milliseconds. Throws {@link NetlinkError},
- * or NetnsError.
+ * Opens an nfnetlink socket in the namespace, given by its path or open. With `closesAside` it is closed in the
+ * thread pool: after a table was deleted over it, closing waits until the kernel has freed the table, a dozen
+ * milliseconds. Throws {@link NetlinkError}, or NetnsError.
  */
 export function openNetfilterSocket(
   netns: string | NetnsHandle,

@@ -2,7 +2,8 @@
  * ARP over Ethernet for IPv4: frames ↔ values, and the three requests that detection sends.
  *
  *      0              2          4      5      6         8            14          18           24          28
- *      ├ hardware = 1 ┼ protocol ┼ hlen ┼ plen ┼ operation ┼ sender MAC ┼ sender IP ┼ target MAC ┼ target IP ┤   (RFC 826)
+ *      ├ hardware = 1 ┼ protocol ┼ hlen ┼ plen ┼ operation ┼ sender MAC ┼ sender IP ┼ target MAC ┼ target IP ┤
+ *      (RFC 826)
  */
 import type { Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -20,9 +21,9 @@ const ARP_REQUEST = 1;
 export const ARP_REPLY = 2;
 
 export interface ArpPacket {
-  /** Of the frame. */
+  /** Destination MAC of the frame. */
   readonly destination: Mac;
-  /** Of the frame. */
+  /** Source MAC of the frame. */
   readonly source: Mac;
   /** ARP_REQUEST, ARP_REPLY */
   readonly operation: number;
@@ -32,7 +33,9 @@ export interface ArpPacket {
   readonly targetIp: Ip;
 }
 
-/** Returns undefined for a frame that is not ARP for IPv4 over Ethernet. Never throws: any machine may send anything. */
+/**
+ * Returns undefined for a frame that is not ARP for IPv4 over Ethernet. Never throws: any machine may send anything.
+ */
 export function decodeArp(frame: Uint8Array): ArpPacket | undefined {
   if (!isFrameOf(frame, ETH_P_ARP, HEADER_BYTES + ARP_BYTES)) return undefined;
   const arp = frame.subarray(HEADER_BYTES, HEADER_BYTES + ARP_BYTES);

@@ -2,7 +2,8 @@
  * Neighbour solicitations and advertisements of IPv6 in their frames: bytes ↔ values, and those that detection sends.
  *
  *      0          14           54     55     56         58                62       78
- *      ├ Ethernet ┼ IPv6 header ┼ type ┼ code ┼ checksum ┼ flags, reserved ┼ target ┼ options …      (RFC 4861 §4.3, §4.4)
+ *      ├ Ethernet ┼ IPv6 header ┼ type ┼ code ┼ checksum ┼ flags, reserved ┼ target ┼ options …
+ *      (RFC 4861 §4.3, §4.4)
  */
 import { type Ip, isMulticast } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -35,9 +36,9 @@ export const ALL_NODES: Ip = { family: 6, value: (0xff02n << 112n) | 1n };
 const SOLICITED_NODE = (0xff02n << 112n) | 0x1_ff00_0000n;
 
 interface NdpAddresses {
-  /** Of the frame. */
+  /** Destination MAC of the frame. */
   readonly destinationMac: Mac;
-  /** Of the frame. */
+  /** Source MAC of the frame. */
   readonly sourceMac: Mac;
   readonly source: Ip;
   readonly destination: Ip;
@@ -66,8 +67,8 @@ export function multicastMac(group: Ip): Mac {
 }
 
 /**
- * Computes the checksum over the pseudo header and the message (RFC 4443 §2.3). The result is 0 for a message that contains a
- * correct checksum.
+ * Computes the checksum over the pseudo header and the message (RFC 4443 §2.3). The result is 0 for a message that
+ * contains a correct checksum.
  */
 function checksumOf(packet: Uint8Array): number {
   const length = packet.length - IPV6_BYTES;
@@ -90,8 +91,8 @@ function decodeOptions(bytes: Uint8Array): Map<number, Uint8Array> | undefined {
 }
 
 /**
- * Returns the IPv6 packet without Ethernet's padding; undefined unless its headers are those of a solicitation or advertisement
- * and its checksum is correct.
+ * Returns the IPv6 packet without Ethernet's padding; undefined unless its headers are those of a solicitation or
+ * advertisement and its checksum is correct.
  */
 function findPacket(frame: Uint8Array): Uint8Array | undefined {
   if (!isFrameOf(frame, ETH_P_IPV6, ICMP_AT + FIXED_BYTES)) return undefined;
@@ -103,13 +104,18 @@ function findPacket(frame: Uint8Array): Uint8Array | undefined {
   return valid && packet[IPV6_BYTES + 1] === 0 && checksumOf(whole) === 0 ? whole : undefined;
 }
 
-/** RFC 4861 §7.1.1: a solicitation from `::` goes only to the solicited-node group and carries no source address option. */
+/**
+ * RFC 4861 §7.1.1: a solicitation from `::` goes only to the solicited-node group and carries no source address option.
+ */
 function isProper({ source, destination, target, linkLayer }: NdpAddresses): boolean {
   if (source.value !== 0n) return true;
   return destination.value === solicitedNode(target).value && linkLayer === undefined;
 }
 
-/** Returns undefined for packets that RFC 4861 §7.1 discards, and for other packets. Never throws: any machine may send anything. */
+/**
+ * Returns undefined for packets that RFC 4861 §7.1 discards, and for other packets. Never throws: any machine may
+ * send anything.
+ */
 export function decodeNdp(frame: Uint8Array): NdpMessage | undefined {
   const packet = findPacket(frame);
   const options = packet && decodeOptions(packet.subarray(IPV6_BYTES + FIXED_BYTES));
@@ -186,8 +192,8 @@ function solicit(mac: Mac, source: Ip, target: Ip, more: { linkLayer?: Mac; nonc
 }
 
 /**
- * A probe for the address from `::` (RFC 4862 §5.4.2). The nonce (six bytes) identifies our own frame when it is echoed (RFC
- * 7527).
+ * A probe for the address from `::` (RFC 4862 §5.4.2). The nonce (six bytes) identifies our own frame when it is
+ * echoed (RFC 7527).
  */
 export function encodeNdpProbe(mac: Mac, candidate: Ip, nonce: Uint8Array): Uint8Array {
   return solicit(mac, UNSPECIFIED, candidate, { nonce });

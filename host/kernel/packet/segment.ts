@@ -1,5 +1,6 @@
 /**
- * ARP and neighbour discovery on the segment of a link, over at most one packet socket per family, however many addresses.
+ * ARP and neighbour discovery on the segment of a link, over at most one packet socket per family, however many
+ * addresses.
  * Effects: those of the packet sockets.
  */
 import { FAMILIES, type Family, type Ip } from "../../net/ip.ts";
@@ -58,7 +59,9 @@ export interface Segment extends Disposable {
   drain(): void;
 }
 
-/** Answers to a probe from `::` go to all nodes; probes of other machines go to the solicited-node group of the address. */
+/**
+ * Answers to a probe from `::` go to all nodes; probes of other machines go to the solicited-node group of the address.
+ */
 function socketOptions(family: Family, { netnsPath, link, addresses }: SegmentOptions): PacketOptions {
   if (family === 4) return { netnsPath, link, etherType: ETH_P_ARP, filter: arpFilter(addresses) };
   const groups = [ALL_NODES, ...addresses.map(solicitedNode)].map(multicastMac);
@@ -115,8 +118,9 @@ const ICMP_TYPE_AT = HEADER_BYTES + 40;
 const NEXT_HEADER_ICMPV6 = 58;
 
 /**
- * Rejects frames that the kernel's own ARP would ignore: those of a VLAN that is not configured, which arrive without their tag,
- * and those to other MACs that a promiscuous link lets in. Addresses of another VLAN are different addresses.
+ * Rejects frames that the kernel's own ARP would ignore: those of a VLAN that is not configured, which arrive without
+ * their tag, and those to other MACs that a promiscuous link lets in. Addresses of another VLAN are different
+ * addresses.
  */
 const FOR_US: readonly Instruction[] = [
   [LOAD_BYTE, 0, 0, PACKET_TYPE_AT],

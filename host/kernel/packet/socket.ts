@@ -1,10 +1,11 @@
 /**
  * Packet sockets: frames of one type in and out of one link of a namespace, opened inside and used from outside.
  *
- * Detection opens a socket before it sends anything: one opened later would miss a fast answer. Closing a packet socket blocks
- * its caller in the kernel for 10 to 20 ms, until no CPU uses the socket any more, so a thread of libuv's pool closes it some
- * time after it was disposed of, and after all that it still sends.
- * Effects: a socket; the calling thread is in the namespace while it is opened; a watch on the event loop while it listens.
+ * Detection opens a socket before it sends anything: one opened later would miss a fast answer. Closing a packet
+ * socket blocks its caller in the kernel for 10 to 20 ms, until no CPU uses the socket any more, so a thread of
+ * libuv's pool closes it some time after it was disposed of, and after all that it still sends.
+ * Effects: a socket; the calling thread is in the namespace while it is opened; a watch on the event loop while it
+ * listens.
  */
 
 import { write } from "node:fs";
@@ -70,8 +71,8 @@ export interface SendingSocket extends Disposable {
   /** Sends a whole frame with its header. Never waits: a full queue throws {@link PacketError}, too. */
   send(frame: Uint8Array): void;
   /**
-   * The same in the thread pool: rejects with {@link PacketError}. For broadcasts: each NIC on the link gets a copy, and the kernel
-   * makes them while it sends.
+   * The same in the thread pool: rejects with {@link PacketError}. For broadcasts: each NIC on the link gets a copy,
+   * and the kernel makes them while it sends.
    */
   sendAside(frame: Uint8Array): Promise<void>;
 }
@@ -111,7 +112,9 @@ function bind(native: Native, fd: number, link: number, etherType: number): void
   if (result < 0) throw new PacketError("bind a packet socket", link, -result);
 }
 
-/** Configures the socket, which has no ether type until its filter is attached, so that no unfiltered frame is queued. */
+/**
+ * Configures the socket, which has no ether type until its filter is attached, so that no unfiltered frame is queued.
+ */
 function configure(native: Native, fd: number, { link, etherType, filter, groups = [] }: PacketOptions): void {
   const require = (result: number, operation: string) => {
     if (result < 0) throw new PacketError(operation, link, -result);

@@ -95,7 +95,10 @@ export class Lines {
   #parts: Uint8Array[] = [];
   #lengthBytes = 0;
 
-  /** Returns the lines that this piece completes, without newlines and blank lines. Throws RangeError for a line that is too long. */
+  /**
+   * Returns the lines that this piece completes, without newlines and blank lines. Throws RangeError for a line that
+   * is too long.
+   */
   push(piece: Uint8Array): Buffer[] {
     const lines: Buffer[] = [];
     let start = 0;

@@ -1,9 +1,10 @@
 /**
- * One request and the head of its answer, with credentials and headers, over connections that are kept: a limited number for calls, and others for
- * watches, which share one if the server speaks HTTP/2.
+ * One request and the head of its answer, with credentials and headers, over connections that are kept: a limited
+ * number for calls, and others for watches, which share one if the server speaks HTTP/2.
  *
- * Calls use HTTP/1.1. An aborted call closes its connection, so a dead connection is never used again; HTTP/2 brings no more calls per second and
- * would keep it. Watches only listen, so one connection for all saves resources of the server.
+ * Calls use HTTP/1.1. An aborted call closes its connection, so a dead connection is never used again; HTTP/2 brings
+ * no more calls per second and would keep it. Watches only listen, so one connection for all saves resources of the
+ * server.
  *
  * Effects: TCP connections.
  */
@@ -14,31 +15,31 @@ import type { Access, Credentials, Endpoint } from "../credentials.ts";
 import type { KubeCall } from "../kube-api.ts";
 import { MAX_CONNECTIONS } from "./retry.ts";
 
-/** How long opening a connection to the API server may take: milliseconds. */
+/** Longest time that opening a connection to the API server may take: milliseconds. */
 const CONNECT_MS = 3_000;
 
-/** How long an idle connection stays open: milliseconds. Shorter than the server's 90 seconds. */
+/** Time for which an idle connection stays open: milliseconds. Shorter than the server's 90 seconds. */
 const IDLE_CONNECTION_MS = 45_000;
 
-/** How long a connection may be silent before the kernel sends a keepalive probe: milliseconds. */
+/** Time for which a connection may be silent before the kernel sends a keepalive probe: milliseconds. */
 const PEER_SILENCE_MS = 10_000;
 
 /** Time between two keepalive probes: milliseconds. */
 const PEER_QUESTION_MS = 3_000;
 
-/** How many unanswered keepalive probes close a connection. */
+/** Number of unanswered keepalive probes that close a connection. */
 const PEER_QUESTIONS = 3;
 
 /** Largest answer that is read: bytes. A larger page of a list is read in smaller pages. */
 export const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
 /**
- * How long the head of a watch's answer may take: milliseconds. A connection on which the server does not answer at all is closed after twice that
- * time, with all its watches.
+ * Longest time that the head of a watch's answer may take: milliseconds. A connection on which the server does not
+ * answer at all is closed after twice that time, with all its watches.
  */
 const WATCH_HEAD_MS = 5_000;
 
-/** How long a watch may be silent: milliseconds. The server sends a bookmark about every minute. */
+/** Time for which a watch may be silent: milliseconds. The server sends a bookmark about every minute. */
 const WATCH_SILENCE_MS = 150_000;
 
 export interface Answer {
@@ -56,7 +57,7 @@ export interface ExchangeOptions {
 
 type Request = Pick<KubeCall, "method" | "path" | "query" | "body" | "contentType" | "accept">;
 
-/** How requests reach the API server, as a port. */
+/** The way of requests to the API server, as a port. */
 export type Exchanges = Pick<Exchange, "connections" | "send" | "close">;
 
 export class Exchange {
@@ -76,8 +77,8 @@ export class Exchange {
   }
 
   /**
-   * Sends over the connections for calls or those for watches. After a 401 it reads the credentials again, and sends once more if they have changed.
-   * Rejects with the failure, or with the signal's reason.
+   * Sends over the connections for calls or those for watches. After a 401 it reads the credentials again, and sends
+   * once more if they have changed. Rejects with the failure, or with the signal's reason.
    */
   async send(over: "calls" | "watches", request: Request, signal: AbortSignal): Promise<Answer> {
     const { credentials } = this.#options;

@@ -1,6 +1,6 @@
 /**
- * When a call is sent, and sent again: how many are under way at once, how long they may take, which failures are transient, and how long to wait before
- * the next attempt.
+ * When a call is sent, and sent again: how many are under way at once, how long they may take, which failures are
+ * transient, and how long to wait before the next attempt.
  * Effects: timers of `openDeadline` and `pause`.
  */
 import type { Lane } from "../kube-api.ts";
@@ -33,7 +33,9 @@ export type Failure =
 const LASTING =
   /^(?:CERT_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|INVALID_CA|INVALID_PURPOSE|HOSTNAME_MISMATCH|ERR_TLS_CERT_ALTNAME_INVALID|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|HPE_|UND_ERR_INVALID_ARG|UND_ERR_RES_EXCEEDED_MAX_SIZE|ERR_INVALID_)/;
 
-/** Returns whether another attempt of the same call may succeed, whatever its method: see `KubeApi.call` about creating. */
+/**
+ * Returns whether another attempt of the same call may succeed, whatever its method: see `KubeApi.call` about creating.
+ */
 export function mayPass(failure: Failure): boolean {
   if (failure.kind === "no answer") return !LASTING.test(failure.code);
   const { status } = failure;
@@ -41,7 +43,10 @@ export function mayPass(failure: Failure): boolean {
   return status === 408 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
 }
 
-/** Parses `Retry-After` (RFC 9110 §10.2.3): seconds or a date. Returns milliseconds, never negative and limited; undefined for anything else. */
+/**
+ * Parses `Retry-After` (RFC 9110 §10.2.3): seconds or a date. Returns milliseconds, never negative and limited;
+ * undefined for anything else.
+ */
 export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
@@ -56,8 +61,9 @@ function dateOf(text: string): number {
 }
 
 /**
- * Returns the pause after failed attempt number `attempt`, counted from 0: a random part (`random` is in [0, 1)) of a limit that doubles
- * ("full jitter"), after what the server requested. Callers that failed together do not retry together.
+ * Returns the pause after failed attempt number `attempt`, counted from 0: a random part (`random` is in [0, 1)) of a
+ * limit that doubles ("full jitter"), after what the server requested. Callers that failed together do not retry
+ * together.
  */
 export function pauseMs(attempt: number, random: number, retryAfterMs = 0): number {
   return retryAfterMs + Math.floor(random * Math.min(BACK_OFF_MAX_MS, BACK_OFF_FIRST_MS * 2 ** Math.min(attempt, 16)));
@@ -141,7 +147,10 @@ export class Lanes {
     return this.#waiting.pod.size + this.#waiting.background.size;
   }
 
-  /** Resolves when the caller may send; it must call {@link leave} afterwards. If it rejects, with the signal's reason, it must not. */
+  /**
+   * Resolves when the caller may send; it must call {@link leave} afterwards. If it rejects, with the signal's
+   * reason, it must not.
+   */
   enter(lane: Lane, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#waiting[lane].size === 0 && this.#hasRoom(lane)) {

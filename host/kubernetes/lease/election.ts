@@ -1,9 +1,10 @@
 /**
- * Elects one leader among several processes: the holder of a Lease (coordination.k8s.io/v1). plan-lease.ts decides who may take it; this file reads
- * and writes it.
+ * Elects one leader among several processes: the holder of a Lease (coordination.k8s.io/v1). plan-lease.ts decides
+ * which process may take it; this file reads and writes it.
  *
- * Why there is at most one leader: a holder stops `renewDeadline` after the *start* of its last successful renewal. A successor has seen that
- * renewal, or a later one, after its *end*, and has waited for the longer `duration` since. Each span is measured by one clock.
+ * Why there is at most one leader: a holder stops `renewDeadline` after the *start* of its last successful renewal. A
+ * successor has seen that renewal, or a later one, after its *end*, and has waited for the longer `duration` since.
+ * Each span is measured by one clock.
  *
  * Effects: calls in the background, a few per second at most; calls `lead`.
  */
@@ -23,7 +24,10 @@ import {
   planLease,
 } from "./plan-lease.ts";
 
-/** How long releasing a Lease is tried when a holder stops: milliseconds. If it fails, the next one waits for the Lease's duration. */
+/**
+ * Time for which releasing a Lease is tried when a holder stops: milliseconds. If it fails, the next one waits for
+ * the Lease's duration.
+ */
 const LEASE_RELEASE_MS = 3_000;
 
 export interface ElectionOptions {
@@ -33,7 +37,7 @@ export interface ElectionOptions {
   /** Unique to this process: a name with a random suffix. */
   readonly identity: string;
   readonly timings: LeaseTimings;
-  /** What it says of itself in the Lease. */
+  /** Annotations about itself in the Lease. */
   readonly annotations?: Readonly<Record<string, string>> | undefined;
   readonly clock: ElectionClock;
   /** Wall clock, for the times in the record. */
@@ -41,8 +45,8 @@ export interface ElectionOptions {
   /** Returns a number in [0, 1). */
   readonly random: () => number;
   /**
-   * Called when leading starts. Must resolve soon after the signal aborts, when this process no longer acts as the leader; it does not lead again
-   * before that.
+   * Called when leading starts. Must resolve soon after the signal aborts, when this process no longer acts as the
+   * leader; it does not lead again before that.
    */
   readonly lead: (leading: Leading) => Promise<void>;
   readonly log: Log;
@@ -91,7 +95,7 @@ class Candidate implements Election {
   #observed: ObservedLease | undefined;
   /** The object as this process wrote it; undefined if another process may have written since. */
   #own: LeaseObject | undefined;
-  /** What this process tried to write last: after a lost answer it is unknown whether it was written. */
+  /** The last write that this process tried: after a lost answer it is unknown whether it was written. */
   #written = "";
   #failures = 0;
   #problem: string | undefined;
@@ -214,7 +218,10 @@ class Candidate implements Election {
     return this.#observed;
   }
 
-  /** An older record of ours from a restored backup counts as foreign: another process may have led since, and may not know yet. */
+  /**
+   * An older record of ours from a restored backup counts as foreign: another process may have led since, and may not
+   * know yet.
+   */
   #isOwn({ spec }: LeaseObject): boolean {
     return spec?.holderIdentity === this.#options.identity && (this.isLeading || spec.renewTime === this.#written);
   }
@@ -250,8 +257,8 @@ class Candidate implements Election {
   }
 
   /**
-   * One attempt, for half of the holder's time, so that one dead connection does not cost the lease. It has priority over the leader's own writes,
-   * which may queue.
+   * One attempt, for half of the holder's time, so that one dead connection does not cost the lease. It has priority
+   * over the leader's own writes, which may queue.
    */
   async #call(call: KubeCall, { limitMs, parent }: Limit): Promise<KubeObject> {
     const { api, clock } = this.#options;

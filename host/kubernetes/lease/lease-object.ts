@@ -28,7 +28,9 @@ export function decodeLease(object: KubeObject): LeaseObject {
   return leaseSchema.parse(object);
 }
 
-/** The mark changes with every renewal, and does not contain the resource version: labelling the Lease is no renewal. */
+/**
+ * The mark changes with every renewal, and does not contain the resource version: labelling the Lease is no renewal.
+ */
 export function recordOf({ metadata, spec }: LeaseObject): LeaseRecord {
   const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = spec ?? {};
   const parts = [metadata.uid, holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions];
@@ -54,7 +56,7 @@ export interface LeaseWrite {
   readonly time: string;
   /** Whether leading starts with this write. */
   readonly isBeginning: boolean;
-  /** Of the holder; others stay. */
+  /** Annotations of the holder; others stay. */
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 

@@ -1,12 +1,12 @@
 /**
- * Who may take a Lease, and when. An observer measures time by its own monotonic clock since it saw the record change: the times in the record are
- * other machines', and are not compared.
+ * Decides which process may take a Lease, and when. An observer measures time by its own monotonic clock since it saw
+ * the record change: the times in the record are other machines', and are not compared.
  */
 
 export interface LeaseTimings {
-  /** How long others wait for a silent holder: milliseconds, whole seconds in the record. */
+  /** Time for which others wait for a silent holder: milliseconds, whole seconds in the record. */
   readonly durationMs: number;
-  /** How long a holder leads after the start of its last successful renewal: milliseconds. */
+  /** Time for which a holder leads after the start of its last successful renewal: milliseconds. */
   readonly renewDeadlineMs: number;
   /** Between two renewals or reads: milliseconds, plus or minus a quarter. */
   readonly retryMs: number;
@@ -47,7 +47,7 @@ export interface ObservedLease {
   readonly record: LeaseRecord | undefined;
   /** By the observer's own clock. */
   readonly sinceMs: number;
-  /** Of the last record; undefined if there never was one. */
+  /** Duration of the last record; undefined if there never was one. */
   readonly lastDurationMs: number | undefined;
 }
 
@@ -83,14 +83,16 @@ interface LeasePlanInput {
 type LeasePlan =
   /** There is none, and no process can still rely on one. */
   | { readonly kind: "create" }
-  /** Write it with its resource version: this process holds it, or none does, or its holder has not renewed it in time. */
+  /**
+   * Write it with its resource version: this process holds it, or none does, or its holder has not renewed it in time.
+   */
   | { readonly kind: "hold" }
   /** Another process may lead until then, by this observer's clock. */
   | { readonly kind: "wait"; readonly untilMs: number };
 
 /**
- * A Lease that has disappeared counts as one that is not renewed: its holder may not know yet. Only a process that has never seen one creates it at
- * once, as in a new cluster.
+ * A Lease that has disappeared counts as one that is not renewed: its holder may not know yet. Only a process that
+ * has never seen one creates it at once, as in a new cluster.
  */
 export function planLease({ observed, isOwn, isLeading, nowMs }: LeasePlanInput): LeasePlan {
   const { record, sinceMs, lastDurationMs } = observed;

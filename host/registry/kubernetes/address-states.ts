@@ -1,32 +1,46 @@
 /**
- * What this node knows of the objects of its addresses, and what may still separate each object from its row: one state per address. All of it may be
- * outdated; the API server checks the precondition of every call.
+ * This node's knowledge of the objects of its addresses, and the differences that may still separate each object from
+ * its row: one state per address. All of it may be outdated; the API server checks the precondition of every call.
  */
 import type { KnownObject } from "./known-object.ts";
 
-/** How long a write whose answer was lost may still be carried out: milliseconds. Until then an object that is absent may yet appear. */
+/**
+ * Time within which a write whose answer was lost may still be carried out: milliseconds. Until then an object that
+ * is absent may yet appear.
+ */
 export const LATE_WRITE_MS = 5_000;
 
 /** Most ended objects remembered to recognise late reads. The one that ended longest ago is forgotten first. */
 export const MAX_ENDED_OBJECTS = 4_096;
 
-/** `isProber`: this node was told to probe the address on behalf of a lost node. Outlives the object, but no restart of the agent. */
+/**
+ * `isProber`: this node was told to probe the address on behalf of a lost node. Outlives the object, but no restart
+ * of the agent.
+ */
 type ObjectState =
   | { readonly kind: "unknown"; readonly isProber: boolean }
-  /** This node has the object, according to an answer to a call for the address, or only to a list or read beside these. */
+  /**
+   * This node has the object, according to an answer to a call for the address, or only to a list or read beside these.
+   */
   | { readonly kind: "known"; readonly object: KnownObject; readonly source: "answer" | "seen" }
-  /** The object was deleted or went to another node. What was read of this version or an earlier one is late. */
+  /** The object was deleted or went to another node. A read of this version or an earlier one is late. */
   | { readonly kind: "ended"; readonly last: Version; readonly isProber: boolean };
 
 type Version = Pick<KnownObject, "uid" | "resourceVersion">;
 
-/** What may separate the object from the row, until the two agree. */
+/** The differences that may separate the object from the row, until the two agree. */
 export interface Pending {
   /** Earlier owners of the address on this node. Their rows were released, so their objects may be overwritten. */
   readonly formerOwners: ReadonlySet<string>;
-  /** A change or deletion had no answer. The object is certain only after another write, which makes the precondition of that one fail. */
+  /**
+   * A change or deletion had no answer. The object is certain only after another write, which makes the precondition
+   * of that one fail.
+   */
   readonly isUnanswered: boolean;
-  /** Until when a create or change whose answer was lost may still be carried out: milliseconds of the monotonic clock, 0 if there is none. */
+  /**
+   * Until when a create or change whose answer was lost may still be carried out: milliseconds of the monotonic
+   * clock, 0 if there is none.
+   */
   readonly lateUntilMs: number;
 }
 
@@ -59,7 +73,7 @@ export class AddressStates {
     this.#nowMs = nowMs;
   }
 
-  /** How many objects are known. */
+  /** Number of known objects. */
   get known(): number {
     return this.#states.values().reduce((count, { object }) => (object.kind === "known" ? count + 1 : count), 0);
   }
@@ -78,14 +92,20 @@ export class AddressStates {
     return object.kind === "known" ? object.object : undefined;
   }
 
-  /** Returns the object that a claim may rely on: not one that was only seen, unless this node's journal knows an earlier owner. */
+  /**
+   * Returns the object that a claim may rely on: not one that was only seen, unless this node's journal knows an
+   * earlier owner.
+   */
   findForClaim(name: string): KnownObject | undefined {
     const { object, pending } = this.get(name);
     if (object.kind !== "known") return undefined;
     return object.source === "seen" && pending.formerOwners.size === 0 ? undefined : object.object;
   }
 
-  /** Returns whether the object is known only of a list or read beside the calls for the address: it may have changed since. */
+  /**
+   * Returns whether the object is known only of a list or read beside the calls for the address: it may have changed
+   * since.
+   */
   isOnlySeen(name: string): boolean {
     const { object } = this.get(name);
     return object.kind === "known" && object.source === "seen";
@@ -108,7 +128,10 @@ export class AddressStates {
     });
   }
 
-  /** A list or read beside the calls for the address. Returns false if it is late: the answer to a later call may arrive before it. */
+  /**
+   * A list or read beside the calls for the address. Returns false if it is late: the answer to a later call may
+   * arrive before it.
+   */
   noteSeen(name: string, object: KnownObject): boolean {
     const state = this.get(name);
     const before = versionOf(state.object);
@@ -159,7 +182,10 @@ export class AddressStates {
     this.#change(name, { formerOwners: new Set([...formerOwners, owner]) });
   }
 
-  /** The object is what the row says, or neither exists. A write that may still be carried out would succeed once the object is deleted again. */
+  /**
+   * The object is what the row says, or neither exists. A write that may still be carried out would succeed once the
+   * object is deleted again.
+   */
   noteSynced(name: string): void {
     const state = this.get(name);
     const { lateUntilMs } = state.pending;

@@ -20,7 +20,7 @@ import {
   type IpAllocationSpec,
 } from "../../resources/ip-allocation.ts";
 
-/** How often a list is attempted if its later pages expire. */
+/** Number of attempts at a list if its later pages expire. */
 export const LIST_ATTEMPTS = 3;
 
 /** Page size of a list of names. */
@@ -69,8 +69,9 @@ export class AllocationObjects {
   }
 
   /**
-   * Rejects with a conflict if the name is taken, even by an earlier attempt of this very call. `onUnanswered`: as in {@link KubeCall}; no precondition
-   * prevents a late attempt from creating the object once more after it was deleted.
+   * Rejects with a conflict if the name is taken, even by an earlier attempt of this very call. `onUnanswered`: as in
+   * {@link KubeCall}; no precondition prevents a late attempt from creating the object once more after it was
+   * deleted.
    */
   async create(spec: IpAllocationSpec, terms: CallTerms, onUnanswered: () => void): Promise<IpAllocation> {
     const body = encodeIpAllocation(spec, metadataOf(spec));
@@ -89,7 +90,9 @@ export class AllocationObjects {
     return decodeWritten(await this.#api.call({ ...terms, method: "PUT", path, body }), spec, body);
   }
 
-  /** Returns the object if a finalizer holds it, otherwise undefined. Rejects with a conflict if the object has changed. */
+  /**
+   * Returns the object if a finalizer holds it, otherwise undefined. Rejects with a conflict if the object has changed.
+   */
   async delete(
     name: string,
     { uid, resourceVersion }: Precondition,
@@ -164,8 +167,9 @@ function metadataOf(spec: IpAllocationSpec) {
 }
 
 /**
- * Decodes the answer to a write of `spec`, which was `sent` in the API's form. If the server has stored what was sent, only the metadata is new, and
- * nothing is checked again: that is what most answers are, and checking takes longer than the comparison. A workload or a quarantine is decoded.
+ * Decodes the answer to a write of `spec`, which was `sent` in the API's form. If the server has stored what was
+ * sent, only the metadata is new, and nothing is checked again: that is what most answers are, and checking takes
+ * longer than the comparison. A workload or a quarantine is decoded.
  */
 function decodeWritten(answer: KubeObject, spec: IpAllocationSpec, sent: { readonly spec: object }): IpAllocation {
   const { name, uid, resourceVersion, creationTimestamp: createdAt, deletionTimestamp } = recordOf(answer.metadata);

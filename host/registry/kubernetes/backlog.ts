@@ -1,10 +1,15 @@
 /** The addresses whose objects are not yet what their rows say, and when each is tried again. */
 import type { AddressKey } from "./known-object.ts";
 
-/** The first pause before a sync that failed is tried again: milliseconds. Each pause is twice the one before, less a random part. */
+/**
+ * The first pause before a sync that failed is tried again: milliseconds. Each pause is twice the one before, less a
+ * random part.
+ */
 export const RETRY_FIRST_MS = 1_000;
 
-/** The longest such pause: milliseconds. After an outage a full pool has its released addresses back within this time. */
+/**
+ * The longest such pause: milliseconds. After an outage a full pool has its released addresses back within this time.
+ */
 export const RETRY_MAX_MS = 5_000;
 
 interface BacklogEntry {

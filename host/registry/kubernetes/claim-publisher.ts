@@ -1,5 +1,6 @@
 /**
- * A claim in a cluster: first the journal's rows, then one object for each row, all at once. If one of them is taken or fails, all are undone.
+ * A claim in a cluster: first the journal's rows, then one object for each row, all at once. If one of them is taken
+ * or fails, all are undone.
  */
 import { ApiError, ApiUnavailable } from "../../kubernetes/kube-api.ts";
 import { untilAborted, waitAtMost } from "../../lib/abort.ts";
@@ -19,10 +20,14 @@ import type { CallTerms } from "./allocation-objects.ts";
 import { nameOf } from "./known-object.ts";
 import type { ObjectSync, PublishOutcome } from "./object-sync.ts";
 
-/** How long maintenance waits for the API server in one round: milliseconds. The work goes on after that. */
+/** Time for which maintenance waits for the API server in one round: milliseconds. The work goes on after that. */
 export const EXPIRE_WAIT_MS = 2_000;
 
-/** How long a claim in a cluster waits for the API server in all: milliseconds. Shorter than the shim's 90 seconds. @limit */
+/**
+ * Total time for which a claim in a cluster waits for the API server: milliseconds. Shorter than the shim's 90
+ * seconds.
+ * @limit
+ */
 const CLAIM_PATIENCE_MS = 60_000;
 
 type Bound = Extract<ClaimOutcome, { kind: "bound" }>;
@@ -48,17 +53,21 @@ interface OpenClaim {
   isTouched: boolean;
 }
 
-/** How the address of a claimed row was obtained, for as long as the claim may be undone. */
+/** The source of a claimed row's address, for as long as the claim may be undone. */
 interface Source {
   readonly version: number;
   /**
-   * `new`: its address owner did not have it. `taken over`: the same, or without an owner; from a pod of another node, whose address still cooled.
-   * `taken in`: the journal had lost it, or no pod is known to have been answered with it, and {@link ClaimPublisher.retain} is still to come.
+   * `new`: its address owner did not have it. `taken over`: the same, or without an owner; from a pod of another
+   * node, whose address still cooled. `taken in`: the journal had lost it, or no pod is known to have been answered
+   * with it, and {@link ClaimPublisher.retain} is still to come.
    */
   readonly kind: "new" | "taken over" | "taken in";
 }
 
-/** A row that is published only when a probe finds the address silent: until then the object stays that of the earlier pod, whose node is lost. */
+/**
+ * A row that is published only when a probe finds the address silent: until then the object stays that of the earlier
+ * pod, whose node is lost.
+ */
 interface Deferred {
   readonly owner: string;
   readonly workload: Workload | undefined;
@@ -92,7 +101,10 @@ export class ClaimPublisher {
     this.#isLost = isLost;
   }
 
-  /** Rejects with RegistryError, or with the signal's reason. In that case, and if an address is taken, the whole claim is undone. */
+  /**
+   * Rejects with RegistryError, or with the signal's reason. In that case, and if an address is taken, the whole
+   * claim is undone.
+   */
   claim(claim: Claim, signal: AbortSignal | undefined): Promise<ClaimOutcome> {
     const begun = Promise.withResolvers<void>();
     const claimed = this.#owners.run(claim.owner, () => {
@@ -103,7 +115,10 @@ export class ClaimPublisher {
     return signal === undefined ? claimed : untilAborted(begun.promise, signal).then(() => claimed);
   }
 
-  /** The address of the row was probed and is silent: publishes the row if that was deferred. Rejects with RegistryError if the object changed. */
+  /**
+   * The address of the row was probed and is silent: publishes the row if that was deferred. Rejects with
+   * RegistryError if the object changed.
+   */
   async trust(row: Allocation): Promise<void> {
     const deferred = this.#findDeferred(row);
     if (deferred === undefined) return;
@@ -124,7 +139,8 @@ export class ClaimPublisher {
   /** `superseded`: those in whose place the member wants other addresses. */
   async undo(given: readonly Allocation[], superseded: readonly Allocation[] = []): Promise<void> {
     const created: Allocation[] = [];
-    // The object of a row that was never published is still the earlier pod's: the row is forgotten, and no object changes.
+    // The object of a row that was never published is still the earlier pod's: the row is forgotten, and no object
+    // changes.
     for (const row of given) {
       const isDeferred = this.#findDeferred(row) !== undefined;
       if (isDeferred) this.#deferred.delete(nameOf(row));
@@ -158,7 +174,8 @@ export class ClaimPublisher {
   }
 
   /**
-   * The ADD that has undone `superseded` has ended. `isReplaced`: their member has others in their place, and they are released; otherwise they are retained.
+   * The ADD that has undone `superseded` has ended. `isReplaced`: their member has others in their place, and they
+   * are released; otherwise they are retained.
    */
   async settleSuperseded(superseded: readonly Allocation[], isReplaced: boolean): Promise<void> {
     const found = superseded.flatMap((row) => {
@@ -225,8 +242,8 @@ export class ClaimPublisher {
   }
 
   /**
-   * What the journal had lost and taken in is written before the claim is answered: a write of the agent that had the journal may still be carried out
-   * (sandbox-restart). If it cannot be written, the claim is undone.
+   * Writes the rows that the journal had lost and taken in before the claim is answered: a write of the agent that
+   * had the journal may still be carried out (sandbox-restart). If it cannot be written, the claim is undone.
    */
   async #settle({ outcome, untilMs }: OpenClaim, signal: AbortSignal | undefined): Promise<void> {
     const { held, created } = outcome;
@@ -289,8 +306,8 @@ export class ClaimPublisher {
   }
 
   /**
-   * Adds what the journal had lost and taken in: whether an ADD was answered with it is unknown. If it was, the owner has no other address, and keeps
-   * this one.
+   * Adds what the journal had lost and taken in: whether an ADD was answered with it is unknown. If it was, the owner
+   * has no other address, and keeps this one.
    */
   #withAdopted(claim: Claim, outcome: Bound): Bound {
     const { held, fresh = [] } = outcome;
@@ -396,7 +413,7 @@ export class ClaimPublisher {
       all.some((each) => nameOf(each) === nameOf(row));
     const own = results.map(({ row }) => row);
     const created = outcome.created.filter((row) => isOf(own, row) || this.#findDeferred(row) !== undefined);
-    // What an earlier agent claimed and never answered is undone like what this claim wrote.
+    // Rows that an earlier agent claimed and never answered are undone like those that this claim wrote.
     const unanswered = results.filter((each) => each.isNewToOwner || each.isPresumed).map(({ row }) => row);
     const all = [...created, ...unanswered.filter((row) => !isOf(outcome.created, row))].map(complete);
     const bound = { ...outcome, held: outcome.held.map(complete), created: all, fresh: fresh.map(complete) };
@@ -432,7 +449,10 @@ export class ClaimPublisher {
     if (kind === "taken over" || isNewToOwner) this.#sources.set(nameOf(row), { version: row.version, kind });
   }
 
-  /** Undoes the journal's rows first. With `isAnswered` waits a little for the objects, because the next attempt may need them. */
+  /**
+   * Undoes the journal's rows first. With `isAnswered` waits a little for the objects, because the next attempt may
+   * need them.
+   */
   async #undoAll(results: readonly Result[], isAnswered: boolean): Promise<void> {
     for (const result of results) this.#noteSource(result);
     const left = await this.#forgetTaken(results);
@@ -453,7 +473,10 @@ export class ClaimPublisher {
     return isForgotten;
   }
 
-  /** Forgets rows that were new in this claim and whose objects are taken. Returns the other rows, and those that were written meanwhile. */
+  /**
+   * Forgets rows that were new in this claim and whose objects are taken. Returns the other rows, and those that were
+   * written meanwhile.
+   */
   async #forgetTaken(results: readonly Result[]): Promise<readonly Result[]> {
     const isForgotten = async ({ row, replaces, outcome }: Result): Promise<boolean> =>
       outcome.kind === "taken" && replaces === undefined && row.quarantine === undefined && this.#forget(row);

@@ -1,6 +1,7 @@
 /**
- * What to do next so that the object of an address becomes what the journal's row says: one call to the API server, or none. If two pods claim the
- * address, {@link takeOver} and {@link reclaim} decide by the state of the pods and nodes.
+ * Decides the next step by which the object of an address becomes equal to the journal's row: one call to the API
+ * server, or none. If two pods claim the address, {@link takeOver} and {@link reclaim} decide by the state of the
+ * pods and nodes.
  */
 import type { HolderStatus, NodeStatus } from "../../ipam/retention.ts";
 import { invariant } from "../../lib/invariant.ts";
@@ -20,14 +21,17 @@ export type SyncAction =
   | { readonly kind: "leave"; readonly others: readonly Holder[] }
   /** Another pod of the same member has the object: {@link takeOver} decides. */
   | { readonly kind: "takeOver" }
-  /** The object names another pod of this node than the one that was answered with the address: {@link reclaim} decides. */
+  /**
+   * The object names another pod of this node than the one that was answered with the address: {@link reclaim} decides.
+   */
   | { readonly kind: "reclaim" }
   /** This node was taken for lost, and another node is to probe the address: {@link recover} decides. */
   | { readonly kind: "recover" }
   | { readonly kind: "delete" }
   /**
-   * Another pod has the address. `needsProbe`: the row's pod gets it if no machine answers for it, because the other pod's node is lost.
-   * `predecessor`: the row's pod gets it as soon as the agent of that pod's node has taken it off the NIC. `by`: another pod that keeps it.
+   * Another pod has the address. `needsProbe`: the row's pod gets it if no machine answers for it, because the other
+   * pod's node is lost. `predecessor`: the row's pod gets it as soon as the agent of that pod's node has taken it off
+   * the NIC. `by`: another pod that keeps it.
    */
   | { readonly kind: "taken"; readonly needsProbe?: boolean; readonly predecessor?: Holder; readonly by?: Holder }
   /** The object is what the row says. */
@@ -75,7 +79,8 @@ function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAc
     return { kind: mayExist ? "read" : "create" };
   }
   if (object === "absent") return { kind: "create" };
-  // The object would vanish after the claim was answered. If it was answered already, the pod gets a new object when this one vanishes.
+  // The object would vanish after the claim was answered. If it was answered already, the pod gets a new object when
+  // this one vanishes.
   if (object.deleting === true) return { kind: row.isConfirmed === true ? "synced" : "taken" };
   const bind: SyncAction = { kind: "replace", state: "Bound" };
   const others = object.state === "Bound" ? findOtherHolders(row, object, node) : undefined;
@@ -84,10 +89,11 @@ function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAc
     case "Bound":
       if (object.podUid === row.owner && object.ifName === row.ifName) {
         if (object.node === node && !isUnanswered) return { kind: "synced" };
-        // This node had another name, unless the row is new: static pods of two nodes may have one UID, which their file gives them.
+        // This node had another name, unless the row is new: static pods of two nodes may have one UID, which their
+        // file gives them.
         if (object.node === node || row.isConfirmed === true) return bind;
       }
-      // What this node's earlier pod shares is not this row's alone.
+      // An address that this node's earlier pod shares is not this row's alone.
       if (object.node === node && object.sharers === undefined && formerOwners.has(object.podUid)) return bind;
       if (isOfSameNic(row, object)) return { kind: "takeOver" };
       return { kind: object.node === node && row.isConfirmed === true ? "reclaim" : "taken" };
@@ -113,7 +119,7 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   if (!isOurs(inputs, object)) return { kind: "forget" };
   // The watch reports its end.
   if (object.deleting === true) return { kind: "wait" };
-  // What the member no longer retains does not come back with an older journal.
+  // An address that the member no longer retains does not come back with an older journal.
   if (isRetained && object.state !== "Cooling") return { kind: "replace", state: "Kept" };
   if (isDue) return { kind: "delete" };
   if (!isPublic || object.state === "Cooling") return { kind: "wait" };
@@ -122,10 +128,10 @@ function decideCooling(inputs: SyncInputs): SyncAction {
 
 function decideQuarantined({ object, node, state }: SyncInputs): SyncAction {
   if (object === undefined) return { kind: "read" };
-  // It was there, Bound or in quarantine: another node has found the address silent while this one was lost. If this node only probes the address for a
-  // lost node, it is known to be free; otherwise its own next probe decides.
+  // It was there, Bound or in quarantine: another node has found the address silent while this one was lost. If this
+  // node only probes the address for a lost node, it is known to be free; otherwise its own next probe decides.
   if (object === "absent") return { kind: isProber(state, node) ? "forget" : "wait" };
-  // Whatever pod it was bound to: the journal knows that no pod here has it.
+  // This holds for any pod it was bound to: the journal knows that no pod here has it.
   if (object.node !== node || object.state === "Kept") return { kind: "forget" };
   // The object of a lost node names the pod that had the address, which the row does not.
   return object.state === "Quarantined" && (!state.pending.isUnanswered || object.lost !== undefined)
@@ -133,7 +139,10 @@ function decideQuarantined({ object, node, state }: SyncInputs): SyncAction {
     : { kind: "replace", state: "Quarantined" };
 }
 
-/** Returns whether this node made the object for the row or for an earlier owner of it, and not for a pod that the journal does not know. */
+/**
+ * Returns whether this node made the object for the row or for an earlier owner of it, and not for a pod that the
+ * journal does not know.
+ */
 function isOurs({ row, node, state }: SyncInputs, object: KnownObject): boolean {
   if (object.node !== node || object.state === "Kept") return false;
   if (object.state !== "Bound" || row.owner === "") return true;
@@ -148,13 +157,13 @@ export interface LiveStatus {
   /** Returns whether the pod with this UID is the one that has this name now (retention). */
   readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
   /**
-   * Reads another pod of the row's member that has the address (retention): whether it is gone, runs the same machine, which migrates, or is alive.
-   * Absent: it is gone.
+   * Reads another pod of the row's member that has the address (retention): whether it is gone, runs the same
+   * machine, which migrates, or is alive. Default: it is gone.
    */
   readonly readHolderStatus?:
     | ((row: Pick<Allocation, "namespace" | "pod">, holder: Holder) => Promise<HolderStatus>)
     | undefined;
-  /** Reads the node of an earlier pod of the row's member (node-lost, retention). Absent: it is off. */
+  /** Reads the node of an earlier pod of the row's member (node-lost, retention). Default: it is off. */
   readonly readNodeStatus?: ((node: string) => Promise<NodeStatus>) | undefined;
 }
 
@@ -167,8 +176,8 @@ interface ReadObject {
 }
 
 /**
- * Decides between two pods of one member at one address (retention). The live one gets it once the other one's NIC has lost it; two that run the same
- * machine, which migrates, share it; a pod that is alive keeps it.
+ * Decides between two pods of one member at one address (retention). The live one gets it once the other one's NIC
+ * has lost it; two that run the same machine, which migrates, share it; a pod that is alive keeps it.
  */
 export async function takeOver(
   deps: TakeOverDeps,
@@ -198,7 +207,9 @@ export async function takeOver(
   return { kind: "replace", state: "Bound", ...(readHolderStatus === undefined ? {} : { sharers }) };
 }
 
-/** Returns why a pod that is gone may still have the address on its NIC. The journal answers that for pods of this node. */
+/**
+ * Returns why a pod that is gone may still have the address on its NIC. The journal answers that for pods of this node.
+ */
 async function findObstacle(
   { readNodeStatus, node }: TakeOverDeps,
   gone: readonly Holder[],
@@ -207,7 +218,8 @@ async function findObstacle(
   let needsProbe = false;
   for (const holder of gone) {
     const status = holder.node === node ? "off" : ((await readNodeStatus?.(holder.node)) ?? "off");
-    // The pod may still run on a lost node, unseen (node-lost). No probe can tell: a pod that shares the address answers for it legitimately.
+    // The pod may still run on a lost node, unseen (node-lost). No probe can tell: a pod that shares the address
+    // answers for it legitimately.
     if (status === "there" || (status === "lost" && isShared)) return { kind: "taken", predecessor: holder };
     needsProbe ||= status === "lost" && !isProbed;
   }
@@ -215,8 +227,8 @@ async function findObstacle(
 }
 
 /**
- * Decides whether the object of this node is a record that a backup has brought back (recreate). The journal says which pod was answered with the
- * address; the object gives way if its own pod is gone and the row's is alive.
+ * Decides whether the object of this node is a record that a backup has brought back (recreate). The journal says
+ * which pod was answered with the address; the object gives way if its own pod is gone and the row's is alive.
  */
 export async function reclaim(
   { isLivePod, node }: Pick<TakeOverDeps, "isLivePod" | "node">,
@@ -231,7 +243,10 @@ export async function reclaim(
   return isLive ? { kind: "replace", state: "Bound" } : { kind: "taken" };
 }
 
-/** Decides whether the row's pod lives on this node, which was taken for lost (node-lost). If not, garbage collection releases the row. */
+/**
+ * Decides whether the row's pod lives on this node, which was taken for lost (node-lost). If not, garbage collection
+ * releases the row.
+ */
 export async function recover(
   { isLivePod }: Pick<LiveStatus, "isLivePod">,
   { namespace, pod, owner }: Allocation,
@@ -240,7 +255,8 @@ export async function recover(
 }
 
 /**
- * Returns the object without the row's pod: of the node that it names, unless only that pod was there. `own` is the object that the row demands.
+ * Returns the object without the row's pod: of the node that it names, unless only that pod was there. `own` is the
+ * object that the row demands.
  */
 export function specWithout(own: IpAllocationSpec, object: KnownObject, others: readonly Holder[]): IpAllocationSpec {
   const [first] = others;

@@ -1,4 +1,7 @@
-/** Objects of other nodes that this node has read: which addresses may be taken over, and since when each is known in that state. */
+/**
+ * Objects of other nodes that this node has read: which addresses may be taken over, and since when each is known in
+ * that state.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
@@ -8,13 +11,13 @@ import { type AddressSpan, type Allocation, isInSpan } from "../registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { type AddressKey, foreignOf, type KnownObject, knownOf, nameOf, specOf } from "./known-object.ts";
 
-/** How often a pool may be marked as wanted: milliseconds. */
+/** Interval at which a pool may be marked as wanted: milliseconds. */
 export const WANTED_INTERVAL_MS = 10_000;
 
 /** Most remembered objects of other nodes. The one read longest ago is forgotten first. */
 const MAX_FOREIGN_OBJECTS = 4_096;
 
-/** How often an ADD checks whether an earlier pod's node has released the address: milliseconds. */
+/** Interval at which an ADD checks whether an earlier pod's node has released the address: milliseconds. */
 const HAND_OVER_POLL_MS = 200;
 
 interface Remembered {
@@ -60,8 +63,9 @@ export class ForeignObjects {
   }
 
   /**
-   * Returns Cooling addresses of other nodes in the spans, those known longest first. Lists those with the pool's name, which are few; if there are
-   * none, all that cool, because an earlier pool of another name may have had the addresses.
+   * Returns Cooling addresses of other nodes in the spans, those known longest first. Lists those with the pool's
+   * name, which are few; if there are none, all that cool, because an earlier pool of another name may have had the
+   * addresses.
    */
   async findCooling(spans: readonly AddressSpan[], pool: string, terms: CallTerms): Promise<readonly Allocation[]> {
     const ofPool = await this.#listCooling(spans, { "spec.pool": pool }, terms);
@@ -94,7 +98,10 @@ export class ForeignObjects {
     return own.map((object) => this.remember(object));
   }
 
-  /** Kept → Cooling, on this node, which adopts it. Returns false if the object has changed since it was read, or is not Kept. */
+  /**
+   * Kept → Cooling, on this node, which adopts it. Returns false if the object has changed since it was read, or is
+   * not Kept.
+   */
   async coolRetained(retained: Allocation, terms: CallTerms): Promise<boolean> {
     const object = this.find(nameOf(retained));
     if (object?.state !== "Kept" || Number(object.resourceVersion) !== -retained.version) return false;
@@ -129,7 +136,10 @@ export class ForeignObjects {
     }
   }
 
-  /** Asks all nodes to show the addresses of the pool that cool there (cooling-visibility), at most every WANTED_INTERVAL_MS. */
+  /**
+   * Asks all nodes to show the addresses of the pool that cool there (cooling-visibility), at most every
+   * WANTED_INTERVAL_MS.
+   */
   async markWanted(pool: string, since: string, terms: CallTerms): Promise<void> {
     const nowMs = this.#options.nowMs();
     if (nowMs - (this.#markedMs.get(pool) ?? Number.NEGATIVE_INFINITY) < WANTED_INTERVAL_MS) return;

@@ -1,4 +1,7 @@
-/** An IPAllocation object beside a row of the journal: which of its fields matter, what it should be for a row, and what another node's is as a row. */
+/**
+ * An IPAllocation object beside a row of the journal: which of its fields matter, what it should be for a row, and
+ * what another node's is as a row.
+ */
 import {
   type AllocationState,
   allocationName,
@@ -23,7 +26,7 @@ export interface KnownObject {
   readonly resourceVersion: string;
   readonly state: AllocationState;
   readonly node: string;
-  /** Of the first holder, "" if there is none. */
+  /** Pod UID of the first holder, "" if there is none. */
   readonly podUid: string;
   readonly ifName: string;
   /** All holders, if there are several. */
@@ -70,8 +73,8 @@ function holderOf({ namespace, pod, owner, ifName }: Allocation, node: string): 
 }
 
 /**
- * Returns the holders that share the address with the row's pod, or with one of `former`, pods of this node that had the row before; undefined if there are
- * none.
+ * Returns the holders that share the address with the row's pod, or with one of `former`, pods of this node that had
+ * the row before; undefined if there are none.
  */
 export function findOtherHolders(
   row: Allocation,
@@ -88,8 +91,9 @@ export function findOtherHolders(
 const NO_PODS: ReadonlySet<string> = new Set();
 
 /**
- * Returns the address owner of which a row says nothing that is older than its object: the journal was copied between the row of a claim and the take-over
- * of what the owner had before, which records the owner first. Undefined if the row is not older.
+ * Returns the address owner of which a row says nothing that is older than its object: the journal was copied between
+ * the row of a claim and the take-over of what the owner had before, which records the owner first. Undefined if the
+ * row is not older.
  */
 export function findMissingOwner(row: Allocation, object: KnownObject, node: string): Workload | undefined {
   const { state, podUid, ifName, workload } = object;
@@ -105,8 +109,8 @@ export function findMissingOwner(row: Allocation, object: KnownObject, node: str
 export const PROBE_FIRST: Quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 0 };
 
 /**
- * Returns another node's object as a row. Its version is what a claim gives as `replaces` to take the address over. An address of a lost node is in
- * {@link PROBE_FIRST}.
+ * Returns another node's object as a row. Its version is what a claim gives as `replaces` to take the address over.
+ * An address of a lost node is in {@link PROBE_FIRST}.
  */
 export function foreignOf({ resourceVersion, createdAt, spec }: IpAllocation, sinceMs: number): Allocation {
   const { ip, addressSpace, prefixLength, pool, state, holders, workload, quarantine } = spec;
@@ -162,8 +166,8 @@ export function unreadableOf({ space, ip, prefixLength, pool, sinceMs }: Allocat
 }
 
 /**
- * Returns whether the object belongs to the row's member and NIC: each NIC retains its own addresses (retention). An object that an older agent
- * retained names no NIC.
+ * Returns whether the object belongs to the row's member and NIC: each NIC retains its own addresses (retention). An
+ * object that an older agent retained names no NIC.
  */
 export function isOfSameNic(
   { workload, ifName }: Allocation,
@@ -174,8 +178,8 @@ export function isOfSameNic(
 }
 
 /**
- * Returns whether another writer changed the object, for example an administrator. Being taken for lost does not count: that stands until the pod is
- * known to be gone (node-lost).
+ * Returns whether another writer changed the object, for example an administrator. Being taken for lost does not
+ * count: that stands until the pod is known to be gone (node-lost).
  */
 export function hasChanged(before: KnownObject | undefined, now: KnownObject): boolean {
   if (before === undefined || now.state === "Quarantined") return false;

@@ -1,6 +1,6 @@
 /**
- * The registry of a cluster: the node's journal, and for each address an object of the API server that object sync makes equal to the row. A claim is
- * answered when both exist; everything else is synced in the background.
+ * The registry of a cluster: the node's journal, and for each address an object of the API server that object sync
+ * makes equal to the row. A claim is answered when both exist; everything else is synced in the background.
  */
 import { mayBeShared } from "../../ipam/retention.ts";
 import { DryRunApi } from "../../kubernetes/dry-run-api.ts";
@@ -40,7 +40,8 @@ import { ObjectSync } from "./object-sync.ts";
 import { NameLists, packUsed, TIGHT_SHARE, TightPools, UsageSummaries } from "./pool-usage.ts";
 
 /**
- * Largest pools that are listed by name when they seem full, together: addresses, two /16. For larger ones the answer would be many megabytes.
+ * Largest pools that are listed by name when they seem full, together: addresses, two /16. For larger ones the answer
+ * would be many megabytes.
  */
 export const LIST_MAX_ADDRESSES = 131_072;
 
@@ -49,7 +50,7 @@ const FOR_POD: CallTerms = { lane: "pod" };
 
 export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveStatus {
   readonly api: KubeApi;
-  /** Opens the journal. Absent: on a thread of its own, in the directory. */
+  /** Opens the journal. Default: on a thread of its own, in the directory. */
   readonly openJournal?: ((options: SqliteRegistryOptions) => Promise<Journal>) | undefined;
   /** This node's name. */
   readonly node: string;
@@ -63,9 +64,15 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveSt
   readonly isPodGone: (row: Allocation) => Promise<boolean>;
   /** Another pod has the object of an address that a pod here uses (recreate). Nothing is changed. */
   readonly onLost: (row: Allocation, by: Allocation) => void;
-  /** A row was deleted, and its object is bound to another pod of this node. Absent: the next comparison finds the object. */
+  /**
+   * A row was deleted, and its object is bound to another pod of this node. Default: the next comparison finds the
+   * object.
+   */
   readonly onOrphan?: ((name: string) => void) | undefined;
-  /** Returns whether {@link onLost} was called with the row and that still holds: an ADD then publishes the row again. Absent: never. */
+  /**
+   * Returns whether {@link onLost} was called with the row and that still holds: an ADD then publishes the row again.
+   * Default: never.
+   */
   readonly isLost?: (row: Allocation) => boolean;
 }
 
@@ -102,7 +109,7 @@ export class KubernetesRegistry implements Registry {
     this.#usage = new UsageSummaries(options);
   }
 
-  /** How many objects are known, and how many addresses wait for the API server. */
+  /** Number of known objects, and of addresses that wait for the API server. */
   get size(): { readonly known: number; readonly backlog: number } {
     return this.#objectSync.size;
   }
@@ -266,7 +273,10 @@ export class KubernetesRegistry implements Registry {
     return target === undefined ? left : this.#withUse(left, target);
   }
 
-  /** What a machine migrates with is its address, whatever else is recorded: of several of one NIC reads which ones pods of other nodes have. */
+  /**
+   * A machine migrates with its address, whatever else is recorded: of several of one NIC reads which ones pods of
+   * other nodes have.
+   */
   #withUse(found: readonly Allocation[], target: Pick<Claim, "namespace" | "pod">): Promise<readonly Allocation[]> {
     const isOne = (row: Allocation): boolean =>
       found.every((other) => other === row || other.ifName !== row.ifName || other.ip.family !== row.ip.family);
@@ -294,8 +304,9 @@ export class KubernetesRegistry implements Registry {
   }
 
   /**
-   * What this node's journal says of an object: undefined if it is left of a claim of this node that was undone, and not fresh if the member was answered
-   * with it here. A row of another pod is older than the object: a journal was restored. So is a row in quarantine, which goes: this node was asked to
+   * Corrects an object by this node's journal: returns undefined if it is left of a claim of this node that was
+   * undone, and an allocation that is not fresh if the member was answered with it here. A row of another pod is
+   * older than the object: a journal was restored. So is a row in quarantine, which goes: this node was asked to
    * probe the address for a lost one, and the member has got it elsewhere since.
    */
   async #withRow(found: Allocation): Promise<Allocation | undefined> {
@@ -352,7 +363,8 @@ export class KubernetesRegistry implements Registry {
   }
 
   /**
-   * Writes a row for an object of this node that the journal lacks; a Cooling one cools and is then deleted. Returns undefined if the address has a row.
+   * Writes a row for an object of this node that the journal lacks; a Cooling one cools and is then deleted. Returns
+   * undefined if the address has a row.
    */
   async adopt(adoption: Adoption): Promise<Allocation | undefined> {
     const row = await this.#journal.adopt(adoption);
@@ -375,7 +387,10 @@ export class KubernetesRegistry implements Registry {
     return current?.owner === row.owner ? this.collect(current) : undefined;
   }
 
-  /** Releases addresses of {@link findRetained} that their member cannot use any more: each cools on this node, if its object is unchanged (retention). */
+  /**
+   * Releases addresses of {@link findRetained} that their member cannot use any more: each cools on this node, if its
+   * object is unchanged (retention).
+   */
   async releaseRetained(retained: readonly Allocation[]): Promise<void> {
     for (const each of retained) {
       const { space, ip, prefixLength, pool, ifName, namespace, pod } = each;
@@ -404,8 +419,8 @@ export class KubernetesRegistry implements Registry {
   }
 
   /**
-   * Waits until the object of another node's address changes. Returns false if it has not changed after so many milliseconds. Rejects with the signal's
-   * reason, and with RegistryError.
+   * Waits until the object of another node's address changes. Returns false if it has not changed after so many
+   * milliseconds. Rejects with the signal's reason, and with RegistryError.
    */
   awaitChange(row: Allocation, withinMs: number, signal: AbortSignal): Promise<boolean> {
     return orRegistryError(this.#foreign.awaitChange(row, withinMs, { ...FOR_POD, signal }));
@@ -419,7 +434,10 @@ export class KubernetesRegistry implements Registry {
     }
   }
 
-  /** Marks the pool as wanted, so that all nodes show their cooling addresses. Never rejects: the ADD is refused in any case. */
+  /**
+   * Marks the pool as wanted, so that all nodes show their cooling addresses. Never rejects: the ADD is refused in
+   * any case.
+   */
   async markWanted(pool: string): Promise<void> {
     try {
       await this.#foreign.markWanted(pool, new Date().toISOString(), FOR_POD);

@@ -1,6 +1,7 @@
 /**
- * Writes the API server's object of an address until it agrees with the journal's row, through one queue for each address (sandbox-restart). Claims wait
- * for it; everything else runs in the background, and what fails stays in the backlog.
+ * Writes the API server's object of an address until it agrees with the journal's row, through one queue for each
+ * address (sandbox-restart). Claims wait for it; everything else runs in the background, and what fails stays in the
+ * backlog.
  */
 import { ConfigError } from "../../config/config-error.ts";
 import { ApiError, ApiUnavailable, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
@@ -43,7 +44,7 @@ import type { TightPools } from "./pool-usage.ts";
 /** Most steps of one sync. More are needed only if others keep writing to the same object. */
 const MAX_STEPS = 12;
 
-/** How often an object that is being deleted is read until it is gone: milliseconds. */
+/** Interval at which an object that is being deleted is read until it is gone: milliseconds. */
 export const DELETING_RETRY_MS = 30_000;
 
 interface ObjectSyncOptions extends LiveStatus {
@@ -61,7 +62,10 @@ interface ObjectSyncOptions extends LiveStatus {
 }
 
 export type PublishOutcome =
-  /** `isNew`: the claim created the object, or tried to. `isTakenOver`: the object was Cooling before. `isShared`: another pod has the address, too. */
+  /**
+   * `isNew`: the claim created the object, or tried to. `isTakenOver`: the object was Cooling before. `isShared`:
+   * another pod has the address, too.
+   */
   | {
       readonly kind: "published";
       readonly isNew: boolean;
@@ -102,9 +106,10 @@ export class ObjectSync {
   }
 
   /**
-   * Makes the object what the Bound row says, or finds out which other pod has the address. `replaces`: the version of the allocation to take over.
-   * `onTakeOver` ends before the object is taken over from an earlier pod of the row's member, or from what is retained for it; `isFresh`: as the object
-   * says ({@link Workload.isFresh}). Rejects if neither is possible.
+   * Makes the object what the Bound row says, or finds out which other pod has the address. `replaces`: the version
+   * of the allocation to take over. `onTakeOver` ends before the object is taken over from an earlier pod of the
+   * row's member, or from what is retained for it; `isFresh`: as the object says ({@link Workload.isFresh}). Rejects
+   * if neither is possible.
    */
   publish(
     row: Allocation,
@@ -235,12 +240,18 @@ export class ObjectSync {
     this.#states.noteRestart(name);
   }
 
-  /** The row was made for an object of which the journal knew nothing: the agent that had the journal may have sent a write that is not carried out yet. */
+  /**
+   * The row was made for an object of which the journal knew nothing: the agent that had the journal may have sent a
+   * write that is not carried out yet.
+   */
   noteAdopted(address: AddressKey): void {
     this.#states.noteRestart(nameOf(address));
   }
 
-  /** The claim's row was forgotten, as another pod has the object: an attempt to create it may still be carried out once that one is gone. */
+  /**
+   * The claim's row was forgotten, as another pod has the object: an attempt to create it may still be carried out
+   * once that one is gone.
+   */
   noteTaken({ space, ip }: AddressKey): void {
     const name = nameOf({ space, ip });
     const { lateUntilMs } = this.#states.get(name).pending;
@@ -271,7 +282,10 @@ export class ObjectSync {
       this.syncLater({ space: spec.addressSpace, ip: spec.ip });
   }
 
-  /** Forgets what it knows of retained objects that are not among these, which this node has: other nodes have taken them over. */
+  /**
+   * Forgets what it knows of retained objects that are not among these, which this node has: other nodes have taken
+   * them over.
+   */
   forgetRetained(names: Pick<ReadonlySet<string>, "has">): void {
     this.#states.forgetRetained(names);
   }
@@ -302,7 +316,7 @@ export class ObjectSync {
       switch (action.kind) {
         case "wait":
           if (typeof task.object !== "object" || task.object.deleting !== true) return this.#backlog.done(name);
-          // Another finalizer holds it; nobody reports its end.
+          // Another finalizer holds it; its deletion is not reported.
           this.#states.invalidate(name);
           return this.#backlog.postpone(name, address, nowMs() + DELETING_RETRY_MS);
         case "synced":
@@ -314,7 +328,7 @@ export class ObjectSync {
             this.#states.invalidate(name);
             return this.#backlog.postpone(name, address, lateUntilMs);
           }
-          // What is retained counts as free: its member's next pod is to find it without a lookup.
+          // A retained address counts as free: its member's next pod is to find it without a lookup.
           const isTaken = typeof task.object === "object" && task.object.state !== "Kept";
           if (await journal.forget(row, isTaken)) {
             this.#states.noteForgotten(name);
@@ -337,7 +351,10 @@ export class ObjectSync {
     throw unstable(name);
   }
 
-  /** A live pod keeps the address that its ADD was answered with, even if another pod has taken the object meanwhile (retention). */
+  /**
+   * A live pod keeps the address that its ADD was answered with, even if another pod has taken the object meanwhile
+   * (retention).
+   */
   async #resolve(action: SyncAction, row: Allocation, task: SyncTask): Promise<ResolvedAction> {
     if (action.kind === "recover") return recover(this.#options, row);
     if (action.kind === "reclaim") return reclaim(this.#options, row, task);
@@ -366,7 +383,8 @@ export class ObjectSync {
       await this.#write(action, row, task, before);
     } catch (error) {
       if (isConflict(error) || (isNotFound(error) && action.kind !== "create")) {
-        // The object in the way may be of this very call, whose answer was lost (undo): what was known of it is outdated, also if the read has no answer.
+        // The object in the way may be of this very call, whose answer was lost (undo): what was known of it is
+        // outdated, also if the read has no answer.
         this.#states.invalidate(name);
         return this.#read(task);
       }
@@ -408,8 +426,8 @@ export class ObjectSync {
   }
 
   /**
-   * Writes the object over the known one. A write that changes nothing leaves the version as it is, and with it an earlier write that is carried out
-   * late would succeed: then it is repeated with another `since`.
+   * Writes the object over the known one. A write that changes nothing leaves the version as it is, and with it an
+   * earlier write that is carried out late would succeed: then it is repeated with another `since`.
    */
   async #replace(spec: IpAllocationSpec, before: KnownObject, terms: CallTerms): Promise<KnownObject> {
     const object = await this.#objects.replace(spec, before, terms);
@@ -440,7 +458,7 @@ export class ObjectSync {
     return { name, terms, object, full: undefined, isNew: false, isTakenOver: false };
   }
 
-  /** What was carried out late is an orphan, which a comparison finds. */
+  /** An object that was written late is an orphan, which a comparison finds. */
   #endWithoutRow(task: SyncTask, address: AddressKey): void {
     const { lateUntilMs } = this.#states.get(task.name).pending;
     if (lateUntilMs > this.#options.nowMs()) {
@@ -476,9 +494,10 @@ export class ObjectSync {
 }
 
 /**
- * Returns whether the decision is one that needs the object as it is now: what this node remembers may have been freed since, and another address be
- * retained for the row's member. `offered`: the object as the node remembers it of another one, or of a list; `listed`: the object of this task, if no
- * answer to a call for the address has shown it.
+ * Returns whether the decision is one that needs the object as it is now: what this node remembers may have been
+ * freed since, and another address be retained for the row's member. `offered`: the object as the node remembers it
+ * of another one, or of a list; `listed`: the object of this task, if no answer to a call for the address has shown
+ * it.
  */
 function mayBeOutdated(
   decided: SyncAction,

@@ -1,7 +1,7 @@
 /**
- * How much of each pool is in use, as far as a node can know it without watching the objects of all nodes: the controller's summary, read on demand; a
- * list of the pool's names when an ADD needs the truth (exhaustion); and which pools are tight, so that nodes show each other the addresses that cool
- * (cooling-visibility).
+ * The use of each pool, as far as a node can know it without watching the objects of all nodes: the controller's
+ * summary, read on demand; a list of the pool's names when an ADD needs the truth (exhaustion); and the tight pools,
+ * so that nodes show each other the addresses that cool (cooling-visibility).
  */
 import { describeFailure } from "../../kubernetes/http/retry.ts";
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
@@ -14,13 +14,13 @@ import { decodeAddress, encodeAddress } from "../address-bytes.ts";
 import { type AddressSpan, isInSpan } from "../registry.ts";
 import type { AllocationObjects, CallTerms } from "./allocation-objects.ts";
 
-/** How long a pool's usage object is not read again: milliseconds. It is written about as often. */
+/** Time for which a pool's usage object is not read again: milliseconds. It is written about as often. */
 export const USAGE_FRESH_MS = 2_000;
 
-/** How long reading it may take: milliseconds. An ADD waits for it, and does as well without an answer. */
+/** Longest time that reading it may take: milliseconds. An ADD waits for it, and does as well without an answer. */
 const USAGE_PATIENCE_MS = 1_000;
 
-/** How long a list of a pool's names makes its usage object superfluous: milliseconds. That may be as old. */
+/** Time for which a list of a pool's names makes its usage object superfluous: milliseconds. That may be as old. */
 export const LISTED_MS = 10_000;
 
 /** A pool is tight from this share of its addresses in use. */
@@ -29,7 +29,7 @@ export const TIGHT_SHARE = 0.8;
 /** A pool of up to so many addresses is always tight: nodes may have to take over each other's addresses. */
 const SMALL_POOL_ADDRESSES = 256;
 
-/** How long a pool found nearly full, or marked as wanted, counts as tight: milliseconds. */
+/** Time for which a pool found nearly full, or marked as wanted, counts as tight: milliseconds. */
 export const TIGHT_MS = 600_000;
 
 const USAGES = `${API_PATH}/ippoolusages`;
@@ -40,7 +40,7 @@ interface UsageSummariesOptions {
   readonly log: Log;
 }
 
-/** What is known of one pool's usage object. */
+/** The known facts of one pool's usage object. */
 interface Summary {
   readAtMs: number;
   /** When the names of the pool were listed. */
@@ -60,8 +60,8 @@ export class UsageSummaries {
   }
 
   /**
-   * Returns the pool's usage if it is newer than what was returned before and than the last list; otherwise undefined. Concurrent calls share one read.
-   * Never rejects.
+   * Returns the pool's usage if it is newer than what was returned before and than the last list; otherwise
+   * undefined. Concurrent calls share one read. Never rejects.
    */
   readNew(pool: string): Promise<PoolUsage | undefined> {
     const summary = this.#of(pool);
@@ -135,8 +135,8 @@ export class NameLists {
   }
 
   /**
-   * Returns all names of the pool as of a moment after the call. A list that was requested before may be older than what the caller knows; calls that
-   * come while one is under way share the next one.
+   * Returns all names of the pool as of a moment after the call. A list that was requested before may be older than
+   * what the caller knows; calls that come while one is under way share the next one.
    */
   read(pool: string): Promise<readonly string[]> {
     const flights = this.#flights.get(pool);
@@ -158,7 +158,10 @@ export class NameLists {
   }
 }
 
-/** Returns the addresses of the names that lie in the span, and the packed ones, without duplicates and sorted: 4 or 16 big-endian bytes each. */
+/**
+ * Returns the addresses of the names that lie in the span, and the packed ones, without duplicates and sorted: 4 or
+ * 16 big-endian bytes each.
+ */
 export function packUsed(span: AddressSpan, names: readonly string[], packed: Uint8Array): Uint8Array {
   const width = bitsOf(span.family) / 8;
   const found = new Map<bigint, Ip>();

@@ -1,6 +1,7 @@
 /**
- * Group commit: many operations in one transaction, one write to the disk. If the transaction fails, each operation is tried alone, so that it fails
- * for its own reason only. On a full disk the reserve file is given up and the write-ahead log emptied.
+ * Group commit: many operations in one transaction, one write to the disk. If the transaction fails, each operation
+ * is tried alone, so that it fails for its own reason only. On a full disk the reserve file is given up and the
+ * write-ahead log emptied.
  */
 
 import { statSync } from "node:fs";
@@ -18,7 +19,7 @@ export const MAX_GROUP = 128;
 /** Commits after which the write-ahead log is checkpointed once no further commit has come for CHECKPOINT_QUIET_MS. */
 export const COMMITS_PER_CHECKPOINT = 64;
 
-/** How long the registry must have had no commit before such a checkpoint: milliseconds. */
+/** Time without a commit of the registry before such a checkpoint: milliseconds. */
 export const CHECKPOINT_QUIET_MS = 100;
 
 /** One call of a store method. */
@@ -87,8 +88,8 @@ export class SqliteBatch {
   }
 
   /**
-   * Checkpoints the write-ahead log in a pause between commits, so that no ADD waits for the checkpoint and its fsync. The next commit restarts the log,
-   * and waits for an fsync, too.
+   * Checkpoints the write-ahead log in a pause between commits, so that no ADD waits for the checkpoint and its
+   * fsync. The next commit restarts the log, and waits for an fsync, too.
    */
   checkpointIfQuiet(): void {
     if (this.#commits < COMMITS_PER_CHECKPOINT || performance.now() - this.#committedAtMs < CHECKPOINT_QUIET_MS) return;
@@ -119,7 +120,9 @@ export class SqliteBatch {
     return true;
   }
 
-  /** For other operations: uses the room of the log, once the reserve is whole again. Returns false if there is none. */
+  /**
+   * For other operations: uses the room of the log, once the reserve is whole again. Returns false if there is none.
+   */
   #lendReserve(): boolean {
     const logBytes = statSync(`${this.#file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
     if (logBytes === 0) return false;

@@ -1,4 +1,7 @@
-/** Notices that other processes remove, replace or truncate the registry's files while it is open, and sets damaged files aside. */
+/**
+ * Notices that other processes remove, replace or truncate the registry's files while it is open, and sets damaged
+ * files aside.
+ */
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -61,10 +64,13 @@ function describeChange(before: FileState, now: FileState): string | undefined {
   return now.size < before.size ? "was truncated" : undefined;
 }
 
-/** How often an agent retries to lock a state directory: milliseconds. */
+/** Interval at which an agent retries to lock a state directory: milliseconds. */
 const LOCK_RETRY_MS = 100;
 
-/** Size of the write-ahead log at which it is written into the database: pages of 4 KiB. Claims may wait for the fsync of that write. */
+/**
+ * Size of the write-ahead log at which it is written into the database: pages of 4 KiB. Claims may wait for the fsync
+ * of that write.
+ */
 const CHECKPOINT_PAGES = 4_000;
 
 export interface LockOptions {
@@ -90,7 +96,10 @@ function openDatabase(file: string): DatabaseSync {
   }
 }
 
-/** Waits up to `lockWaitMs` for another agent. Throws SQLite's own error if the file is damaged, otherwise RegistryError. */
+/**
+ * Waits up to `lockWaitMs` for another agent. Throws SQLite's own error if the file is damaged, otherwise
+ * RegistryError.
+ */
 export function lockDatabase(file: string, options: LockOptions): DatabaseSync {
   const sleep = new Int32Array(new SharedArrayBuffer(4));
   for (let waitedMs = 0; ; waitedMs += LOCK_RETRY_MS) {
@@ -111,7 +120,10 @@ export function lockDatabase(file: string, options: LockOptions): DatabaseSync {
   }
 }
 
-/** For people, and for {@link wasInUse}. The lock is the database file's own, so the agent starts even if this file cannot be written. */
+/**
+ * For people, and for {@link wasInUse}. The lock is the database file's own, so the agent starts even if this file
+ * cannot be written.
+ */
 export function signHolder({ directory, bootId }: LockOptions): void {
   try {
     writeFileSync(join(directory, "holder"), `process ${process.pid}\nboot ${bootId}\n`, { mode: 0o600 });
@@ -120,7 +132,10 @@ export function signHolder({ directory, bootId }: LockOptions): void {
   }
 }
 
-/** Returns whether an agent may have used the directory since the machine started. A file that names no boot counts as a yes. */
+/**
+ * Returns whether an agent may have used the directory since the machine started. A file that names no boot counts as
+ * a yes.
+ */
 export function wasInUse({ directory, bootId }: LockOptions): boolean {
   const lines = readHolder(directory);
   return lines !== undefined && (lines.length < 2 || lines.includes(`boot ${bootId}`));

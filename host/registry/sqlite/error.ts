@@ -1,4 +1,4 @@
-/** What SQLite's error codes (sqlite3.h) mean for a registry. */
+/** The meaning of SQLite's error codes (sqlite3.h) for a registry. */
 import { messageOf } from "../../lib/describe.ts";
 
 const SQLITE_PERM = 3;

@@ -1,7 +1,10 @@
 /** The table `identity`, of one row: the registry's ID, its number of commits, and why it is incomplete. */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 
-/** How much must be writable before a registry is used again after a full disk: bytes. More than a claim of many NICs writes. */
+/**
+ * Space that must be writable before a registry is used again after a full disk: bytes. More than a claim of many
+ * NICs writes.
+ */
 const PROBE_BYTES = 64 * 1024;
 
 /** A registry at one commit. The witness keeps the latest outside of the database. */
@@ -33,7 +36,7 @@ export class SqliteIdentity implements RegistryPoint {
     this.#advance = database.prepare("UPDATE identity SET generation = ?");
   }
 
-  /** How many commits have written anything. */
+  /** Number of commits that have written anything. */
   get generation(): number {
     return this.#generation;
   }
@@ -77,7 +80,10 @@ export class SqliteIdentity implements RegistryPoint {
     this.#loss = undefined;
   }
 
-  /** Finds out whether the database can be written: with `isThorough` by as much as a claim may need. The next probe returns the room. */
+  /**
+   * Finds out whether the database can be written: with `isThorough` by as much as a claim may need. The next probe
+   * returns the room.
+   */
   probe(isThorough: boolean): void {
     // Random bytes, because SQLite does not write a value that is unchanged.
     this.#database.prepare("UPDATE identity SET room = randomblob(?)").run(isThorough ? PROBE_BYTES : 8);

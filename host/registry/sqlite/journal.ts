@@ -1,6 +1,6 @@
 /**
- * The operations of `Journal`: the store of a cluster's node. A row whose address has no use any more is not deleted but cools, until the API server
- * is known to have no object for it.
+ * The operations of `Journal`: the store of a cluster's node. A row whose address has no use any more is not deleted
+ * but cools, until the API server is known to have no object for it.
  */
 
 import { formatIp } from "../../net/ip.ts";
@@ -93,7 +93,8 @@ export class SqliteJournal extends SqliteStore {
     nic: Pick<Allocation, "owner" | "ifName">,
   ): Workload | undefined {
     const before = present?.workload;
-    // The API server no longer has the run of a machine's pod that has ended, and which the claim does not know yet to have ended.
+    // The API server no longer has the run of a machine's pod that has ended, and which the claim does not know yet
+    // to have ended.
     if (workload === undefined && present?.owner === nic.owner && present.ifName === nic.ifName) return before;
     if (workload === undefined || before === undefined || !isSameMember(workload, before)) return undefined;
     return ownerOf(workload, before.isFresh === true);

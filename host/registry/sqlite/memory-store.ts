@@ -1,4 +1,6 @@
-/** The store without a thread and without a file, for registries that nothing outlives: copies for dry runs, and tests. */
+/**
+ * The store without a thread and without a file, for registries that nothing outlives: copies for dry runs, and tests.
+ */
 import { DatabaseSync } from "node:sqlite";
 import { type Cooldowns, type FreedObserver, RegistryError } from "../registry.ts";
 import { SqliteJournal } from "./journal.ts";

@@ -14,11 +14,11 @@ export interface SqliteRegistryOptions {
   readonly directory: string;
   /** Path of the witness, a file in memory; undefined if there is none. */
   readonly witness?: string | undefined;
-  /** Of the running kernel: /proc/sys/kernel/random/boot_id. */
+  /** Boot ID of the running kernel: /proc/sys/kernel/random/boot_id. */
   readonly bootId: string;
   /** The machine's monotonic clock, the same in all processes of one boot. */
   readonly nowMs: () => number;
-  /** How long to wait for another agent that uses the directory. */
+  /** Time to wait for another agent that uses the directory. */
   readonly lockWaitMs: number;
   /** Called once before that wait, with the process that holds the lock. */
   readonly onWaiting?: ((holder: string) => void) | undefined;
@@ -42,7 +42,10 @@ export function openSqliteJournal(options: SqliteRegistryOptions): Promise<Journ
   return openSqlite(options, true);
 }
 
-/** A directory that the agent did not create, for example a hostPath volume, may be readable by all; its content is not for other users. */
+/**
+ * A directory that the agent did not create, for example a hostPath volume, may be readable by all; its content is
+ * not for other users.
+ */
 function restrictToOwner(directory: string): void {
   if ((statSync(directory).mode & 0o077) !== 0) chmodSync(directory, 0o700);
 }

@@ -50,13 +50,18 @@ ALTER TABLE allocation ADD COLUMN probe_at INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX quarantined ON allocation (probe_at) WHERE state = 'Quarantined';
 `;
 
-/* Format 3, for a cluster's journal: whether the API server is known to have an object, and the address owner as JSON. */
+/*
+ * Format 3, for a cluster's journal: whether the API server is known to have an object, and the address owner as JSON.
+ */
 const CLUSTER = `
 ALTER TABLE allocation ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 0 CHECK (confirmed IN (0, 1));
 ALTER TABLE allocation ADD COLUMN workload TEXT NOT NULL DEFAULT '';
 `;
 
-/* Format 4: the registry's ID, its number of commits, and why it is incomplete. `room` is written to find out whether the disk has room. */
+/*
+ * Format 4: the registry's ID, its number of commits, and why it is incomplete. `room` is written to find out whether
+ * the disk has room.
+ */
 const IDENTITY = `
 CREATE TABLE identity (
   id         TEXT    NOT NULL,
@@ -76,7 +81,10 @@ export function readFormat(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.user_version);
 }
 
-/** Creates the tables, or brings an older format up to date, in one transaction. Throws RegistryError for a newer format. */
+/**
+ * Creates the tables, or brings an older format up to date, in one transaction. Throws RegistryError for a newer
+ * format.
+ */
 export function prepareSchema(database: DatabaseSync): void {
   const found = readFormat(database);
   if (found === SCHEMA_VERSION) return;

@@ -1,6 +1,6 @@
 /**
- * The registry's database from opening to closing: finds out whether rows were lost (docs/recovery.md), notices changes of its files, and runs groups
- * of calls. Runs on the thread of sqlite-worker.ts.
+ * The registry's database from opening to closing: finds out whether rows were lost (docs/recovery.md), notices
+ * changes of its files, and runs groups of calls. Runs on the thread of sqlite-worker.ts.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -187,7 +187,10 @@ export class SqliteSession {
     return open;
   }
 
-  /** Rows of an older journal, or of another one, may be of addresses that other pods have by now, also where another boot wrote them. */
+  /**
+   * Rows of an older journal, or of another one, may be of addresses that other pods have by now, also where another
+   * boot wrote them.
+   */
   #startEmpty({ database }: Open): Open {
     database.close();
     this.#files.setAside();
@@ -285,8 +288,8 @@ interface FoundRegistry {
 }
 
 /**
- * Returns the loss as a sentence; undefined if nothing is lost: the registry is complete, nothing was ever recorded, or the sandboxes it knew died with
- * the last boot.
+ * Returns the loss as a sentence; undefined if nothing is lost: the registry is complete, nothing was ever recorded,
+ * or the sandboxes it knew died with the last boot.
  */
 export function findLoss({ file, isNew, damage, point, witness, wasInUse }: FoundRegistry): string | undefined {
   if (witness === undefined ? !wasInUse : witness.generation === 0) return undefined;

@@ -22,7 +22,10 @@ import type { StoreMethod } from "./operation.ts";
 import { insertRows, type RawRow } from "./schema.ts";
 import type { StoreAccess } from "./store-access.ts";
 
-/** How often the agent checks that it can write to its registry: milliseconds. After a failure it checks every second. */
+/**
+ * Interval at which the agent checks that it can write to its registry: milliseconds. After a failure it checks every
+ * second.
+ */
 export const PROBE_INTERVAL_MS = 5_000;
 
 /** Most rows that a copy of the registry reads at once. */

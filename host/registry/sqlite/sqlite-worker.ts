@@ -1,6 +1,6 @@
 /**
- * The thread that owns the registry's database. All commits happen here, because they must never block the event loop on which detection counts
- * milliseconds (clocks-and-boots).
+ * The thread that owns the registry's database. All commits happen here, because they must never block the event loop
+ * on which detection counts milliseconds (clocks-and-boots).
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { messageOf } from "../../lib/describe.ts";
@@ -15,7 +15,10 @@ export interface NoticeMessage {
   readonly text: string;
 }
 
-/** The first messages of the worker; after `opened` it sends a `Reply` to each call. `waiting` is sent once if another agent has the database. */
+/**
+ * The first messages of the worker; after `opened` it sends a `Reply` to each call. `waiting` is sent once if another
+ * agent has the database.
+ */
 export type OpenMessage =
   | NoticeMessage
   | { readonly kind: "waiting"; readonly holder: string }
@@ -23,8 +26,8 @@ export type OpenMessage =
   | { readonly kind: "failed"; readonly message: string };
 
 /**
- * Runs calls until the one that closes. The thread waits for the bell in place of its event loop, a turn of which costs as much as a commit. Calls
- * that arrive while others are run share the next commit.
+ * Runs calls until the one that closes. The thread waits for the bell in place of its event loop, a turn of which
+ * costs as much as a commit. Calls that arrive while others are run share the next commit.
  */
 function serve(port: MessagePort, bell: Int32Array, session: SqliteSession): void {
   for (;;) {
@@ -56,7 +59,9 @@ function receive(port: MessagePort, bell: Int32Array): unknown[] {
   }
 }
 
-/** Opens what the first message names; nothing follows that before the answer. Returns undefined if it cannot be opened. */
+/**
+ * Opens what the first message names; nothing follows that before the answer. Returns undefined if it cannot be opened.
+ */
 function open(port: MessagePort, bell: Int32Array): SqliteSession | undefined {
   const post = (message: OpenMessage): void => port.postMessage(message);
   const [options] = receive(port, bell);

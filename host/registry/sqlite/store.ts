@@ -1,6 +1,6 @@
 /**
- * The operations of `Registry` as statements on one SQLite database: synchronous, with the time as an argument. The caller opens and commits the
- * transaction that each of them runs in.
+ * The operations of `Registry` as statements on one SQLite database: synchronous, with the time as an argument. The
+ * caller opens and commits the transaction that each of them runs in.
  */
 
 import type { DatabaseSync, StatementSync } from "node:sqlite";
@@ -30,7 +30,9 @@ import {
 import { SqliteIdentity } from "./identity.ts";
 import { decodeRow, encodeWorkload, type RawRow, type Row } from "./schema.ts";
 
-/** Most addresses of another boot that start to cool in one transaction. The thread with its small heap holds them all. */
+/**
+ * Most addresses of another boot that start to cool in one transaction. The thread with its small heap holds them all.
+ */
 export const MAX_AT_ONCE = 4_096;
 
 /** Most addresses that become free in one transaction. A claim may have to wait for that transaction. */
@@ -47,15 +49,15 @@ const INSERT = `INSERT INTO allocation
   VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`;
 
 /**
- * Leaves free_at and what is known of a conflict as they were: an undo lets the address cool for the rest of its time, or puts it back into
- * quarantine.
+ * Leaves free_at and what is known of a conflict as they were: an undo lets the address cool for the rest of its
+ * time, or puts it back into quarantine.
  */
 const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', owner = ?, interface = ?, container = ?,
   network = ?, namespace = ?, pod = ?, netns = ?, mac = ?, workload = ?, boot = ?, since = ?, version = ?, confirmed = 0 WHERE ${UNCHANGED}`;
 
 /**
- * Not `container = ?`: SQLite would compare the value with that of a partial index (`unattached`), and prepare the statement anew for each value
- * (sqlite3VdbeSetVarmask).
+ * Not `container = ?`: SQLite would compare the value with that of a partial index (`unattached`), and prepare the
+ * statement anew for each value (sqlite3VdbeSetVarmask).
  */
 const OF_ATTACHMENT = "container BETWEEN ?1 AND ?1 AND interface = ?2 AND container <> ''";
 
@@ -69,7 +71,9 @@ const COOLING_TIMES = `SELECT DISTINCT pool, free_at - since AS rest FROM alloca
 const FOLLOW_POOL = `UPDATE allocation SET free_at = since + ?
   WHERE state = 'Cooling' AND pool = ? AND boot = ? AND free_at - since = ?`;
 
-/** A quarantined row says nothing of its last owner. Its free_at lies in the past, so that an undo does not let it cool. */
+/**
+ * A quarantined row says nothing of its last owner. Its free_at lies in the past, so that an undo does not let it cool.
+ */
 const NO_OWNER = `owner = '', interface = '', container = '', network = '', namespace = '', pod = '', netns = '', mac = '',
   workload = '', free_at = 0`;
 
@@ -241,7 +245,10 @@ export class SqliteStore {
     return { ...outcome, held: [...attached, ...outcome.held], previous: [...moved, ...outcome.previous] };
   }
 
-  /** Restores claimed addresses, if the rows are unchanged: one that was cooling cools for the rest of its time, the others are dropped. */
+  /**
+   * Restores claimed addresses, if the rows are unchanged: one that was cooling cools for the rest of its time, the
+   * others are dropped.
+   */
   undo(created: readonly Allocation[], nowMs: number): void {
     for (const allocation of created) this.#undo(allocation, nowMs);
   }
@@ -268,8 +275,8 @@ export class SqliteStore {
   }
 
   /**
-   * Frees up to MAX_FREED_AT_ONCE addresses whose cooldown is over. Returns how many still cool; undefined if more may be due, so that waiting
-   * claims go first.
+   * Frees up to MAX_FREED_AT_ONCE addresses whose cooldown is over. Returns how many still cool; undefined if more
+   * may be due, so that waiting claims go first.
    */
   expire(nowMs: number): number | undefined {
     const rows = this.#prepare(EXPIRE).all(nowMs, MAX_FREED_AT_ONCE);
@@ -355,7 +362,10 @@ export class SqliteStore {
     this.delete(allocation);
   }
 
-  /** Returns the address owner that the row of a claim names at first. `present`: the row that it takes over; `nic`: the claim's. */
+  /**
+   * Returns the address owner that the row of a claim names at first. `present`: the row that it takes over; `nic`:
+   * the claim's.
+   */
   protected firstOwner(
     workload: Workload | undefined,
     _present: Allocation | undefined,
@@ -364,7 +374,10 @@ export class SqliteStore {
     return workload;
   }
 
-  /** Deletes the row if it is unchanged. Returns whether it was. `isTaken`: the address is not free, because another node has it. */
+  /**
+   * Deletes the row if it is unchanged. Returns whether it was. `isTaken`: the address is not free, because another
+   * node has it.
+   */
   protected delete({ space, ip, version }: Allocation, isTaken = false): boolean {
     const changes = this.write(`DELETE FROM allocation WHERE ${UNCHANGED}`, ...keyOf(space, ip), version);
     if (changes > 0 && !isTaken) this.#freed.push({ space, ip });
@@ -442,8 +455,9 @@ export class SqliteStore {
   }
 
   /**
-   * A new sandbox of the same pod gets the address; a late DEL of the old sandbox then finds nothing (late-del). Writes even if nothing is new: a
-   * repeated ADD relies on the address, so an undo of the first one must not take it away.
+   * A new sandbox of the same pod gets the address; a late DEL of the old sandbox then finds nothing (late-del).
+   * Writes even if nothing is new: a repeated ADD relies on the address, so an undo of the first one must not take it
+   * away.
    */
   #attach(allocation: Allocation, claim: Claim, nowMs: number): Allocation {
     const { containerId, network, netns, mac } = claim;
@@ -476,15 +490,18 @@ export class SqliteStore {
     this.drop(allocation, nowMs);
   }
 
-  /** Marks a row that this transaction binds as if it came from quarantine: whatever ends it but {@link trust} returns it there. */
+  /**
+   * Marks a row that this transaction binds as if it came from quarantine: whatever ends it but {@link trust} returns
+   * it there.
+   */
   #requireProbe({ space, ip }: Pick<Allocation, "space" | "ip">, nowMs: number): Quarantine {
     this.write(`UPDATE allocation SET reason = 'Conflict', probe_at = ? WHERE ${KEY}`, nowMs, ...keyOf(space, ip));
     return { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: nowMs };
   }
 
   /**
-   * An address that was in quarantine when it was bound, and was not found silent since, goes back, to be probed at once, as after a reboot. Returns
-   * false for any other address.
+   * An address that was in quarantine when it was bound, and was not found silent since, goes back, to be probed at
+   * once, as after a reboot. Returns false for any other address.
    */
   #returnToQuarantine({ space, ip, version, quarantine }: Allocation, nowMs: number): boolean {
     if (quarantine === undefined) return false;
@@ -529,7 +546,10 @@ function isIdle({ state }: Allocation): boolean {
   return state === "Cooling" || state === "Quarantined";
 }
 
-/** Returns whether the address was claimed with another NIC's ADD, never attached, and the NIC's own ADD now requests another one. */
+/**
+ * Returns whether the address was claimed with another NIC's ADD, never attached, and the NIC's own ADD now requests
+ * another one.
+ */
 function isContradicted({ containerId, ifName, ip }: Allocation, { proposals }: Claim): boolean {
   if (containerId !== "") return false;
   return proposals.some(

@@ -1,6 +1,7 @@
 /**
- * A file in memory (/run) with the registry's ID and generation as of the last commit. It lives as long as the machine runs: a registry that is older
- * than this file has lost rows of live pods. Each commit writes it, without fsync, in a few microseconds.
+ * A file in memory (/run) with the registry's ID and generation as of the last commit. It lives as long as the
+ * machine runs: a registry that is older than this file has lost rows of live pods. Each commit writes it, without
+ * fsync, in a few microseconds.
  */
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";

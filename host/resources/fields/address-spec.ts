@@ -1,4 +1,7 @@
-/** The address keys that IPPool and Subnet share, and the rules within one object. If `ips` is absent, it is the whole subnet; if empty, nothing. */
+/**
+ * The address keys that IPPool and Subnet share, and the rules within one object. If `ips` is absent, it is the whole
+ * subnet; if empty, nothing.
+ */
 import * as z from "zod";
 import { refuseRepeated } from "../../config/fields/lists.ts";
 import { DNS_LABEL, isDnsLabel, MAX_LABEL_LENGTH } from "../../config/fields/names.ts";
@@ -42,7 +45,7 @@ export interface AddressSpec {
   readonly gateway?: Ip | undefined;
   readonly routes: readonly AddressRoute[];
   readonly addressSpace: string;
-  /** Values that Berth up to 0.4 accepted, and that new objects cannot have. Absent: none. */
+  /** Values that Berth up to 0.4 accepted, and that new objects cannot have. Default: none. */
   readonly faults?: readonly Mismatch[];
 }
 
@@ -84,7 +87,10 @@ const RANGE_RULES: readonly CelRule[] = [
   },
 ];
 
-/** A rule of its own, so that ranges that were stored before it stay valid while they are unchanged (CRD validation ratcheting). */
+/**
+ * A rule of its own, so that ranges that were stored before it stay valid while they are unchanged (CRD validation
+ * ratcheting).
+ */
 const USUAL_RANGE_RULE: CelRule = {
   rule: `isIP(self) ? ${isUsual("self")} : !(${BOTH_ENDS}) || (${isUsual(firstOf("self"))} && ${isUsual(lastOf("self"))})`,
   message: OUTSIDE_SPECIAL,
@@ -242,8 +248,8 @@ function findingsOf(keys: AddressKeys): Finding[] {
 }
 
 /**
- * Returns what earlier releases accepted although no pod can use it. Stored objects with such values are served as far as possible and
- * reported; new ones are refused.
+ * Returns what earlier releases accepted although no pod can use it. Stored objects with such values are served as
+ * far as possible and reported; new ones are refused.
  */
 function faultsOf(keys: AddressKeys): Mismatch[] {
   const { subnet, ips = [] } = keys;
@@ -294,8 +300,8 @@ function isReachable(ip: string): string {
 }
 
 /**
- * The host bits of an address are all zeros or all ones if the next address is the first or the second one of a block of the subnet's
- * size.
+ * The host bits of an address are all zeros or all ones if the next address is the first or the second one of a block
+ * of the subnet's size.
  */
 function isNoEdge(ip: string): string {
   const octets = [16_777_216, 65_536, 256, 1].map((factor, at) => `int(${ip}.split('.')[${at}]) * ${factor}`);
@@ -305,8 +311,8 @@ function isNoEdge(ip: string): string {
 }
 
 /**
- * The key is compared with its old value, so that objects that were stored before the rule can be changed in other fields. The server
- * takes the cost of comparing two optional values for unlimited.
+ * The key is compared with its old value, so that objects that were stored before the rule can be changed in other
+ * fields. The server takes the cost of comparing two optional values for unlimited.
  */
 function edgeRule(key: string, none: string, rule: string, found?: string): CelRule {
   const isUnchanged = `oldSelf.?${key}.orValue(${none}) == self.${key}`;

@@ -1,4 +1,7 @@
-/** The metadata that Berth reads of Kubernetes objects, and the outer schema of its own kinds. Unknown metadata is accepted; likely misspellings are not. */
+/**
+ * The metadata that Berth reads of Kubernetes objects, and the outer schema of its own kinds. Unknown metadata is
+ * accepted; likely misspellings are not.
+ */
 import * as z from "zod";
 import { decodeConfig } from "../../config/config-error.ts";
 import { objectName } from "../../config/fields/names.ts";
@@ -47,7 +50,10 @@ export const metadata = metadataKeys.transform((metadata, context) => {
   return { name, namespace, uid, resourceVersion, labels, annotations, ownerReferences, ...times };
 });
 
-/** Returns whether the object is from an API server, which has checked its keys: one that looks like a misspelling may be a newer key. */
+/**
+ * Returns whether the object is from an API server, which has checked its keys: one that looks like a misspelling may
+ * be a newer key.
+ */
 export function isServed({ resourceVersion }: { readonly resourceVersion?: string | undefined }): boolean {
   return resourceVersion !== undefined && resourceVersion !== "";
 }

@@ -1,4 +1,6 @@
-/** `spec.generated` of an IPPool: the pool owner and the Subnet that the controller generated it for (docs/subnets.md). */
+/**
+ * `spec.generated` of an IPPool: the pool owner and the Subnet that the controller generated it for (docs/subnets.md).
+ */
 
 import * as z from "zod";
 import { namespaceName, objectName } from "../../config/fields/names.ts";
@@ -44,8 +46,8 @@ export type SubnetPoolSpec = Readonly<Omit<z.output<typeof subnetPoolSpec>, "int
 };
 
 /**
- * Returns a unique key. It includes the namespace because users who may create pods can write any UID into owner references, but only in their own
- * namespaces.
+ * Returns a unique key. It includes the namespace because users with the right to create pods can write any UID into
+ * owner references, but only in their own namespaces.
  */
 export function poolOwnerKey({ namespace, uid }: Pick<PoolOwner, "namespace" | "uid">): string {
   return `${namespace}/${uid}`;

@@ -1,6 +1,7 @@
 /**
- * Trims the metadata of objects that tenants write. An agent caches all pods of its node and all namespaces and network definitions of the cluster, and each
- * may have megabytes of labels, annotations and owners. The raw object is trimmed before decoding: decoding thousands of entries would delay ADDs.
+ * Trims the metadata of objects that tenants write. An agent caches all pods of its node and all namespaces and
+ * network definitions of the cluster, and each may have megabytes of labels, annotations and owners. The raw object
+ * is trimmed before decoding: decoding thousands of entries would delay ADDs.
  */
 
 import { MAX_ANNOTATION_LENGTH } from "../../config/annotations.ts";
@@ -13,7 +14,7 @@ export const MAX_CACHED_LABELS = 128;
 /** Most annotations under `ipam.vendor.io/` that are cached per object; more than Berth defines. */
 const MAX_CACHED_ANNOTATIONS = 32;
 
-/** What is read of the metadata of every kind. */
+/** The parts of the metadata of every kind that are read. */
 export const IDENTITY_PARTS: Readonly<Record<string, Part>> = {
   name: "all",
   namespace: "all",
@@ -24,18 +25,24 @@ export const IDENTITY_PARTS: Readonly<Record<string, Part>> = {
   deletionTimestamp: "all",
 };
 
-/** Of `ownerReferences`, what {@link keepController} reads. */
+/** The part of `ownerReferences` that {@link keepController} reads. */
 export const CONTROLLER_PART: Part = { containing: '"controller":true' };
 
 type Raw = Readonly<Record<string, unknown>>;
 
-/** Returns the object with the keys of its metadata replaced by those of `trim(metadata)`. Anything else is returned as it is, for the schema to refuse. */
+/**
+ * Returns the object with the keys of its metadata replaced by those of `trim(metadata)`. Anything else is returned
+ * as it is, for the schema to refuse.
+ */
 export function trimMetadata(object: unknown, trim: (metadata: Raw) => Raw): unknown {
   if (!isRaw(object) || !isRaw(object.metadata)) return object;
   return { ...object, metadata: { ...object.metadata, ...trim(object.metadata) } };
 }
 
-/** Returns the annotations below `prefix` and those named in `others`. A value longer than allowed is cut to one character more, so that decoding it fails. */
+/**
+ * Returns the annotations below `prefix` and those named in `others`. A value longer than allowed is cut to one
+ * character more, so that decoding it fails.
+ */
 export function keepAnnotations(annotations: unknown, prefix: string, others: readonly string[]): unknown {
   if (!isRaw(annotations)) return annotations;
   const own = Object.keys(annotations).filter((key) => key.startsWith(prefix));
@@ -60,7 +67,10 @@ export function countLabels(object: unknown): number {
   return Object.keys(object.metadata.labels).length;
 }
 
-/** Returns only the owner that controls the object, if any. Texts are cut to one character more than any object's name or UID has, so that they match none. */
+/**
+ * Returns only the owner that controls the object, if any. Texts are cut to one character more than any object's name
+ * or UID has, so that they match none.
+ */
 export function keepController(owners: unknown): unknown {
   if (!Array.isArray(owners)) return owners;
   const controller: unknown = owners.find((owner) => isRaw(owner) && (owner.controller ?? false) !== false);

@@ -27,7 +27,10 @@ const deployment = z.object({
   status: orAbsent(z.object({ observedGeneration: observed, replicas: counted, updatedReplicas: counted })),
 });
 
-/** Decodes a Deployment. `maxSurge` is a number of pods, 0 with the strategy Recreate; `digest` is the template's. Throws ConfigError. */
+/**
+ * Decodes a Deployment. `maxSurge` is a number of pods, 0 with the strategy Recreate; `digest` is the template's.
+ * Throws ConfigError.
+ */
 export function decodeDeployment(value: unknown, source: string) {
   const { metadata, spec, status } = decodeConfig(deployment, value, source);
   const { type = "RollingUpdate", rollingUpdate } = spec.strategy ?? {};
@@ -67,7 +70,10 @@ const daemonSet = z.object({
   ),
 });
 
-/** Decodes a DaemonSet. `desired` is the number of nodes that should have a pod, `maxSurge` a number of pods. Throws ConfigError. */
+/**
+ * Decodes a DaemonSet. `desired` is the number of nodes that should have a pod, `maxSurge` a number of pods. Throws
+ * ConfigError.
+ */
 export function decodeDaemonSet(value: unknown, source: string) {
   const { metadata, spec, status } = decodeConfig(daemonSet, value, source);
   const { type = "RollingUpdate", rollingUpdate } = spec.updateStrategy ?? {};

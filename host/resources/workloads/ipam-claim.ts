@@ -1,6 +1,6 @@
 /**
- * The IPAMClaim (k8s.cni.cncf.io/v1alpha1): addresses of one NIC that outlive its pods. Its creator names a network and an interface and may
- * request addresses; the allocator reports the allocated ones in the status.
+ * The IPAMClaim (k8s.cni.cncf.io/v1alpha1): addresses of one NIC that outlive its pods. Its creator names a network
+ * and an interface and may request addresses; the allocator reports the allocated ones in the status.
  */
 
 import * as z from "zod";

@@ -1,4 +1,4 @@
-/** What kinds with a pod template share: metadata, the template's annotations, counts. */
+/** The parts that kinds with a pod template share: metadata, the template's annotations, counts. */
 import * as z from "zod";
 import { orAbsent, textMap, wholeNumber } from "../../lib/schema.ts";
 import { metadata } from "../fields/metadata.ts";

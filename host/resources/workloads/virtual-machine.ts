@@ -1,6 +1,7 @@
 /**
- * The fields of KubeVirt's kinds (kubevirt.io/v1) that Berth reads. A VirtualMachine exists while the machine is stopped. Each run of it is a
- * VirtualMachineInstance of the same name with a virt-launcher pod, or two while it migrates.
+ * The fields of KubeVirt's kinds (kubevirt.io/v1) that Berth reads. A VirtualMachine exists while the machine is
+ * stopped. Each run of it is a VirtualMachineInstance of the same name with a virt-launcher pod, or two while it
+ * migrates.
  */
 import * as z from "zod";
 import { decodeConfig } from "../../config/config-error.ts";

@@ -1,4 +1,7 @@
-/** What more than one scene of the cluster does: looking at objects, claims about pods and what the API server says of them. */
+/**
+ * The steps of more than one scene of the cluster: looking at objects, claims about pods and about the API server's
+ * objects of them.
+ */
 import { attachmentOf } from "../../../test/lab/history/follow.ts";
 import type { KubeObject } from "../../../test/lab/kube-client.ts";
 import { eventually } from "../../../test/lab/waiting.ts";
@@ -32,7 +35,7 @@ export async function allocationsOf(stage: Stage, { uid }: Pick<Pod, "uid">): Pr
   );
 }
 
-/** What `kubectl get ipallocations.ipam.vendor.io` prints. */
+/** Returns the output of `kubectl get ipallocations.ipam.vendor.io`. */
 export async function kubectlGetAllocations(stage: Stage): Promise<string[]> {
   const rows = (await allocations(stage)).map(({ metadata, spec }) => {
     const [holder] = spec.holders ?? [];

@@ -1,5 +1,6 @@
 /**
- * A node's own /run/netns. The demo's nodes share one machine, and an agent that looks at its node's pods must not find those of the other node.
+ * A node's own /run/netns. The demo's nodes share one machine, and an agent that looks at its node's pods must not
+ * find those of the other node.
  * Effects: a folder below /run, mounts.
  */
 import { mkdir, rm, writeFile } from "node:fs/promises";

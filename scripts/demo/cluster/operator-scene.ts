@@ -1,4 +1,7 @@
-/** An operator's two questions: which pod has this address, and why does this pod not start. The commands are typed in a real shell. */
+/**
+ * An operator's two questions: which pod has this address, and why does this pod not start. The commands are typed in
+ * a real shell.
+ */
 import { join } from "node:path";
 import { runCommand } from "../../../test/lab/command.ts";
 import { root } from "../../setup/paths.mjs";
@@ -8,7 +11,10 @@ import type { Node, Stage } from "./stage.ts";
 
 export const OPERATOR_TITLE = "An operator's questions";
 
-/** Types the command on that node as its administrator; prints it and its output, both of which it returns with the exit code. */
+/**
+ * Types the command on that node as its administrator; prints it and its output, both of which it returns with the
+ * exit code.
+ */
 async function type(stage: Stage, narrator: Narrator, node: Node, line: string) {
   const { agent } = node;
   const functions = `berthctl() { "${process.execPath}" "${join(root, "dist", "berthctl.mjs")}" "$@"; }`;

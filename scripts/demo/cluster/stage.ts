@@ -1,10 +1,11 @@
 /**
- * Where the cluster's story happens: a control plane, two nodes with an agent each, and pods that a Deployment or a StatefulSet wants.
- * Everything is in namespaces of a name of its own; the machine's network is not touched.
+ * The place of the cluster's story: a control plane, two nodes with an agent each, and pods that a Deployment or a
+ * StatefulSet wants. Everything is in namespaces of a name of its own; the machine's network is not touched.
  *
  *   control 10.60.0.5 ── segment 0 ── node1 eth0, node2 eth0      the pods' macvlan NICs are on eth0 of their node
  *
- * There are no controllers but Berth's own, and no kubelets: this file makes the pods that the manifests ask for and plays their runtime.
+ * There are no controllers but Berth's own, and no kubelets: this file makes the pods that the manifests ask for and
+ * plays their runtime.
  * Effects: namespaces, etcd, an API server, agents; all removed by the stack that it is given.
  */
 
@@ -47,7 +48,7 @@ export interface Pod {
   readonly uid: string;
   readonly node: Node;
   readonly netns: Netns;
-  /** Of a StatefulSet's pod: the same for the next one of its name. */
+  /** Identity of a StatefulSet's pod: the same for the next one of its name. */
   readonly identity: string | undefined;
   /** As the plugin's result says, without prefix length; none before the ADD. */
   addresses: readonly string[];
@@ -58,7 +59,7 @@ export interface Stage {
   readonly fabric: Fabric;
   readonly history: History;
   readonly nodes: readonly Node[];
-  /** Those that live, by name. */
+  /** The live pods, by name. */
   readonly pods: Map<string, Pod>;
   /** A client with the agents' rights and no more. */
   openAgentClient(): Promise<KubeClient>;
@@ -68,13 +69,19 @@ export interface Stage {
   startController(): Promise<void>;
   /** A pod as the workload of that file wants it, bound to the node: its object and its empty namespace. */
   createPod(file: string, name: string, node: Node): Promise<Pod>;
-  /** What the runtime does. Never throws for what the plugins say; of an ADD that succeeds the pod's addresses are noted. */
+  /**
+   * Calls the plugins as the runtime does. Never throws for what the plugins say; of an ADD that succeeds the pod's
+   * addresses are noted.
+   */
   call(command: "add" | "check" | "del", pod: Pod): Promise<PluginOutcome>;
   /** The object and the namespace go; the DEL was before. */
   removePod(pod: Pod): Promise<void>;
 }
 
-/** The control plane without anything of Berth's; what has been made is undone by `stack`, also when something here fails. */
+/**
+ * The control plane without anything of Berth's; what has been made is undone by `stack`, also when something here
+ * fails.
+ */
 export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
   const fabric = await makeFabric("democ");
   stack.defer(() => fabric.delete());

@@ -17,7 +17,7 @@ import {
 } from "./acts.ts";
 import type { Pod, Stage } from "./stage.ts";
 
-/** How long the API server is away. */
+/** Time for which the API server is away. */
 const AWAY_MS = 5_000;
 /** A DEL that waited for it would take this long at least. */
 const QUICK_MS = 1_000;

@@ -1,4 +1,7 @@
-/** The raw layer of the C embedding: a header with one function per export, the statuses, policies, ceilings and offsets; and its source. */
+/**
+ * The raw layer of the C embedding: a header with one function per export, the statuses, policies, ceilings and
+ * offsets; and its source.
+ */
 import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
 import type { GeneratedText } from "../generated-text.ts";
 
@@ -42,7 +45,7 @@ struct berth_core;
 /* The version of the ABI that this header describes. */
 enum { BERTH_ABI_MAJOR = ${version.major}, BERTH_ABI_MINOR = ${version.minor} };
 
-/* What a function answers below 0. */
+/* Statuses: a function's answers below 0. */
 ${enumeration("berth_status", status)}
 
 /* In which order free addresses of the window are taken. */
@@ -51,7 +54,7 @@ ${enumeration("berth_policy", policies)}
 /* Ceilings of one instance. */
 ${enumeration("", ceilings)}
 
-/* Where each number stands in the output of berth_raw_pool_counts, in bytes from its start. */
+/* The place of each number in the output of berth_raw_pool_counts, in bytes from its start. */
 ${enumeration("", count)}
 
 /* The meaning of a status as a sentence, and its name ("BAD_HANDLE"). Never NULL; any number is allowed. */

@@ -1,6 +1,6 @@
 /**
- * The raw exports for Java: Abi.java, one class with a method per export, the statuses and policies as enums, ceilings and offsets as constants.
- * Laid out as google-java-format does: two spaces, 100 columns.
+ * The raw exports for Java: Abi.java, one class with a method per export, the statuses and policies as enums,
+ * ceilings and offsets as constants. Laid out as google-java-format does: two spaces, 100 columns.
  */
 import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
 import type { GeneratedText } from "../generated-text.ts";
@@ -11,7 +11,7 @@ function camelCase(name: string): string {
   return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** What Javadoc would read as markup. */
+/** Escapes the characters that Javadoc would read as markup. */
 function escapeHtml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
@@ -84,7 +84,7 @@ public final class Abi {
   /** A core of another major version is refused. */
   public static final int MAJOR = ${abi.version.major};
 
-  /** What a core of this minor version has, later ones have too. */
+  /** Later minor versions have everything that this one has. */
   public static final int MINOR = ${abi.version.minor};
 
   /** Why the core refused an operation. */
@@ -104,7 +104,7 @@ ${statuses.map(({ name, code, doc }) => renderMember(name, code, doc, doc)).join
       return code;
     }
 
-    /** What it means, as a sentence. */
+    /** Its meaning, as a sentence. */
     public String text() {
       return text;
     }
@@ -128,20 +128,20 @@ ${policies.map(({ name, value, doc }) => renderMember(name, value, doc)).join(",
       this.number = number;
     }
 
-    /** What the raw calls take. */
+    /** The number that the raw calls take. */
     public int number() {
       return number;
     }
   }
 
-  /** What one instance holds at most. */
+  /** The limits of one instance. */
   public static final class Ceiling {
 ${ceilings.map(({ name, value, doc }) => renderConstant(name, value, doc)).join("\n\n")}
 
     private Ceiling() {}
   }
 
-  /** Where each number stands in the output of {@link #poolCounts}, in bytes from its start. */
+  /** The place of each number in the output of {@link #poolCounts}, in bytes from its start. */
   public static final class CountOffset {
 ${counts.map(({ name, at, as, doc }) => renderConstant(name.toUpperCase(), at, `As ${as}: ${doc}.`)).join("\n\n")}
 

@@ -1,6 +1,6 @@
 /**
- * The Python embedding's raw layer, written from assembly/abi.json: one method per export, statuses, policies, ceilings and counts.
- * The text is laid out as black does, 88 columns wide.
+ * The Python embedding's raw layer, written from assembly/abi.json: one method per export, statuses, policies,
+ * ceilings and counts. The text is laid out as black does, 88 columns wide.
  */
 import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
 import type { GeneratedText } from "../generated-text.ts";

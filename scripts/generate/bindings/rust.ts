@@ -1,4 +1,7 @@
-/** The raw layer of the Rust embedding: what its macros (embeddings/rust/src/raw/macros.rs) make methods, enums and constants of. */
+/**
+ * The raw layer of the Rust embedding: what its macros (embeddings/rust/src/raw/macros.rs) make methods, enums and
+ * constants of.
+ */
 import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
 import type { GeneratedText } from "../generated-text.ts";
 
@@ -60,7 +63,10 @@ function renderExport({ name, doc, params, input, output, result, statuses }: Ab
   return [...lines, `    fn ${name}(${typed.join(", ")});`];
 }
 
-/** Lines of documentation, none longer than the formatter's width unless a word is; `hanging` goes before all lines but the first. */
+/**
+ * Lines of documentation, none longer than the formatter's width unless a word is; `hanging` goes before all lines
+ * but the first.
+ */
 function comment(text: string, indent = "", hanging = ""): string[] {
   const lines: string[] = [];
   let line = `${indent}///`;

@@ -35,7 +35,7 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What the schema accepts as input. Throws for what a structural schema cannot say, such as a choice of types. */
+/** Returns the schema of accepted input. Throws for what a structural schema cannot say, such as a choice of types. */
 export function structuralSchema(schema: z.ZodType): StructuralSchema {
   return clean(z.toJSONSchema(schema, { io: "input", target: "openapi-3.0", unrepresentable: "throw" }), "");
 }
@@ -76,7 +76,9 @@ function cleanKey(key: (typeof KEYS)[number], schema: JsonObject, path: string):
   }
 }
 
-/** The API server names only the type of a refused text; with this the message contains it, as those of the agent do. */
+/**
+ * The API server names only the type of a refused text; with this the message contains it, as those of the agent do.
+ */
 function withFound(rule: CelRule, maxLength: unknown): CelRule {
   const { messageExpression = celText(rule.message) } = rule;
   const { rule: expression, message, ...rest } = rule;

@@ -70,7 +70,9 @@ function sectionOf(entry: AbiExport): string {
   return `### \`${signature}\`\n\n${entry.doc}\n\n${rows.join("\n")}\n`;
 }
 
-/** Calls that repeat another one for every item of the exchange buffer; {@link batchSection} describes them together. */
+/**
+ * Calls that repeat another one for every item of the exchange buffer; {@link batchSection} describes them together.
+ */
 const BATCH_DOC = /^(\w+) for each (address|ordinal)\. A failure ends the batch; those before it are done\.$/;
 
 function batchSection(batches: readonly AbiExport[]): string {
@@ -141,9 +143,9 @@ ${MEMORY_PICTURE}
 * Time, randomness, names, text: seeds are arguments, addresses are bytes, everything else belongs to the host.
 * Threads: use one instance for each thread. A copy of the memory is a copy of the allocator.
 * Shrinking memory: freed blocks are reused for blocks of the same size (powers of two).
-* Constant time everywhere: \`pool_find_run\` scans words, so its cost grows with the number of holes that are too small; \`pool_edit\`,
-  \`pool_used\`, \`pool_save\` and \`pool_load\` take time in proportion to the used addresses. All other calls take a few nanoseconds at any
-  size and fill.
+* Constant time everywhere: \`pool_find_run\` scans words, so its cost grows with the number of holes that are too
+  small; \`pool_edit\`, \`pool_used\`, \`pool_save\` and \`pool_load\` take time in proportion to the used addresses. All other
+  calls take a few nanoseconds at any size and fill.
 
 ## Statuses
 

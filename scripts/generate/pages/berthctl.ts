@@ -6,7 +6,7 @@ import manifest from "../../../package.json" with { type: "json" };
 
 /** A page that a release installs in share/man/man1. */
 interface ManPage {
-  /** Of the file, such as `berthctl-pools.1`. */
+  /** Name of the file, such as `berthctl-pools.1`. */
   readonly name: string;
   readonly text: string;
 }

@@ -20,7 +20,10 @@ interface Limit {
   readonly doc: string;
 }
 
-/** Returns the limits of one file, in its order. A value that refers to other constants is read from the imported module. */
+/**
+ * Returns the limits of one file, in its order. A value that refers to other constants is read from the imported
+ * module.
+ */
 async function limitsOf(path: string): Promise<Limit[]> {
   const limits: Limit[] = [];
   for (const [, comment = "", exported, name = "", expression = ""] of readFileSync(path, "utf8").matchAll(LIMIT)) {
@@ -34,7 +37,10 @@ async function limitsOf(path: string): Promise<Limit[]> {
   return limits;
 }
 
-/** Returns what the constant limits, with the unit unless the name has it; the reasons that follow are for those who read the code. */
+/**
+ * Returns what the constant limits, with the unit unless the name has it; the reasons that follow are for those who
+ * read the code.
+ */
 function meaningOf({ name, doc }: Limit): string {
   const firstSentence = /^.*?\.(?=\s|$)/s.exec(doc)?.[0] ?? doc;
   if (name.endsWith("_MS")) return firstSentence.replace(/: milliseconds(?=[.,])/, "");
@@ -56,12 +62,12 @@ async function hostSection(folder: string): Promise<string> {
 }
 
 /** A comment that ends in the tag, then the definition as a plain number. */
-const DEFINITION = /\/\* ((?:(?!\*\/)[\s\S])*) @limit \*\/\n#define (\w+) (\d+)\n/g;
+const DEFINITION = /\/\*\s((?:(?!\*\/)[\s\S])*?)\s*(?:\* )?@limit\s*\*\/\n#define (\w+) (\d+)\n/g;
 
 function shimSection(): string {
   const text = readFileSync(join(root, "native", "limits.h"), "utf8");
   const limits = [...text.matchAll(DEFINITION)].map(([, doc = "", name = "", value]) => {
-    return { name, value: Number(value), doc };
+    return { name, value: Number(value), doc: doc.replace(/^ \* /gm, "") };
   });
   if (limits.length !== text.match(/@limit/g)?.length)
     throw new Error("native/limits.h: each @limit needs a plain number below its comment");

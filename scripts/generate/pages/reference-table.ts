@@ -51,8 +51,8 @@ function rowsOf(schema: z.ZodType): string[] {
 }
 
 /**
- * Returns the Markdown table of all fields, without rows that the table of `described` has, too; a list's fields begin with `[]`. Empty for
- * a schema without fields.
+ * Returns the Markdown table of all fields, without rows that the table of `described` has, too; a list's fields
+ * begin with `[]`. Empty for a schema without fields.
  */
 export function referenceTable(schema: z.ZodType, described?: z.ZodType): string {
   const known = new Set(described === undefined ? [] : rowsOf(described));

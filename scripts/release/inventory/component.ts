@@ -10,7 +10,7 @@ export interface Component {
   readonly purl?: string;
   /** The licence with the copyright notices. */
   readonly text: string;
-  /** Where the source code is, if the licence asks for it. */
+  /** The place of the source code, if the licence asks for it. */
   readonly source?: string;
   /** Name of the component that contains this one. */
   readonly within?: string;

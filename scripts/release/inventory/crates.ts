@@ -9,17 +9,20 @@ export interface CrateRecords {
 }
 
 interface CrateRecord {
-  /** Of the package that licence and texts are from. */
+  /** Version of the package that licence and texts are from. */
   readonly version: string;
   /** SPDX expression of the package. */
   readonly license: string;
-  /** Of the package, as crates.io states it. */
+  /** Hash of the package, as crates.io states it. */
   readonly sha256: string;
   /** Keys of `texts`. */
   readonly texts: readonly string[];
 }
 
-/** Paths of sources that panic: Node.js's crates by the first numbers of their versions, those of Rust's standard library by all. */
+/**
+ * Paths of sources that panic: Node.js's crates by the first numbers of their versions, those of Rust's standard
+ * library by all.
+ */
 const CRATE = /\/(?:deps\/crates|rustc-[^/\s]+)\/vendor\/([\w-]+?)-v?(\d+(?:[._]\d+)*)\//g;
 
 /** Returns versions by names; only of crates that can panic. */
@@ -30,7 +33,10 @@ export function cratesIn(executable: Buffer): Map<string, string> {
   );
 }
 
-/** Returns all recorded crates; a version is as exact as the executable is. Throws for a crate, or a version, that is not recorded. */
+/**
+ * Returns all recorded crates; a version is as exact as the executable is. Throws for a crate, or a version, that is
+ * not recorded.
+ */
 export function crateComponents(executable: Buffer, within: string): Component[] {
   const found = cratesIn(executable);
   const { crates, texts }: CrateRecords = recorded;

@@ -67,7 +67,7 @@ export function debianComponent(name: string, architecture: Architecture, texts:
   };
 }
 
-/** What the compiler links into the static shim; `version` is the compiler's. */
+/** Returns the parts that the compiler links into the static shim; `version` is the compiler's. */
 export function compilerRuntime(version: string, texts: DebianTexts): Component {
   return {
     ...{ type: "library", name: "libgcc", version, license: GCC_RUNTIME },

@@ -1,4 +1,4 @@
-/** What the artifacts for one processor contain of others. */
+/** The components of other projects in the artifacts for one processor. */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

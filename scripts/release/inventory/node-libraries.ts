@@ -5,7 +5,9 @@ interface NodeLibrary {
   readonly license: string;
   /** Key of `process.versions`; absent: Node.js states no version. */
   readonly versionKey?: string;
-  /** Debian package whose copyright file has the text; absent: Node.js's LICENSE has a section with the library's name. */
+  /**
+   * Debian package whose copyright file has the text; absent: Node.js's LICENSE has a section with the library's name.
+   */
   readonly textOf?: string;
 }
 

@@ -1,4 +1,7 @@
-/** Node.js and what is inside its executable. A library that is not in the tables of node-libraries.ts stops the release. */
+/**
+ * Node.js and what is inside its executable. A library that is not in the tables of node-libraries.ts stops the
+ * release.
+ */
 import type { Component } from "./component.ts";
 import { crateComponents } from "./crates.ts";
 import type { DebianTexts } from "./debian.ts";

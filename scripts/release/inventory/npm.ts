@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Component } from "./component.ts";
 
-/** What esbuild writes beside the bundles, as far as it is read here. */
+/** The file that esbuild writes beside the bundles, as far as it is read here. */
 interface Metafile {
   readonly outputs: Readonly<
     Record<string, { readonly inputs: Readonly<Record<string, { readonly bytesInOutput: number }>> }>

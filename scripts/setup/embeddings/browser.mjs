@@ -1,6 +1,6 @@
 /**
- * The package berth-core for JavaScript, and what plays it: in dist/embeddings/browser, where node_modules/berth-core is the package
- * as npm would install it, so that the programs and pages beside it import it as a stranger would.
+ * The package berth-core for JavaScript, and what plays it: in dist/embeddings/browser, where node_modules/berth-core
+ * is the package as npm would install it, so that the programs and pages beside it import it as a stranger would.
  * Effects: dist/embeddings/browser.
  */
 import { cpSync, mkdirSync, renameSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ const common = ["--bundle", "--format=esm", "--log-level=warning", ...external];
 const forBrowsers = [...common, "--platform=neutral", "--target=es2022"];
 const forNode = [...common, "--platform=node", "--target=node26", "--out-extension:.js=.mjs"];
 
-/** Where the engine does not know `using`, its symbol is the one that compilers then agree on. */
+/** If the engine does not know `using`, its symbol is the one that compilers then agree on. */
 const symbol = "--banner:js=Symbol.dispose??=Symbol.for('Symbol.dispose');";
 
 /** Each bundle's name in the build, and its entry. */
@@ -57,7 +57,7 @@ function build() {
   renameSync(folder, output);
 }
 
-/** What `npm publish` would send, were it called there. */
+/** Builds the package that `npm publish` would send, were it called there. */
 function buildPackage(folder) {
   mkdirSync(folder, { recursive: true });
   bundle([...forBrowsers, symbol], { "berth-core": "src/index.ts" }, folder);

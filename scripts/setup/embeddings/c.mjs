@@ -1,5 +1,6 @@
 /**
- * The embedding for C: the library, its tests (plain and under the sanitizers), and the conformance runner, by its Makefile.
+ * The embedding for C: the library, its tests (plain and under the sanitizers), and the conformance runner, by its
+ * Makefile.
  * Effects: dist/embeddings/c; a copy of the core in embeddings/c.
  */
 import { copyFileSync, mkdirSync } from "node:fs";

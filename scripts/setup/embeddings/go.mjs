@@ -1,5 +1,6 @@
 /**
- * The Go embedding's conformance runner. `go:embed` finds the core in a committed copy, which `npm run generate` writes.
+ * The Go embedding's conformance runner. `go:embed` finds the core in a committed copy, which `npm run generate`
+ * writes.
  * Effects: dist/embeddings/go, Go's caches below the user's cache.
  */
 import { mkdirSync } from "node:fs";

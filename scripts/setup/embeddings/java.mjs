@@ -1,6 +1,6 @@
 /**
- * The Java embedding: Maven builds the library and its conformance runner, and puts the jars of a class path into one folder.
- * Maven's repository is in the user's cache; what is there already needs no network.
+ * The Java embedding: Maven builds the library and its conformance runner, and puts the jars of a class path into one
+ * folder. Maven's repository is in the user's cache; what is there already needs no network.
  * Effects: embeddings/java/target, dist/embeddings/java, the user's cache.
  */
 import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";

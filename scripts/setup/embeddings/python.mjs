@@ -1,6 +1,7 @@
 /**
- * The Python embedding: the core copied into its package, the wheel, and an environment of this checkout in which the wheel is installed.
- * What the wheel needs is installed once per requirements.txt and Python, in the user's cache; with that there, nothing is downloaded.
+ * The Python embedding: the core copied into its package, the wheel, and an environment of this checkout in which the
+ * wheel is installed. What the wheel needs is installed once per requirements.txt and Python, in the user's cache;
+ * with that there, nothing is downloaded.
  * Effects: embeddings/python/src/berth_core/berth-core.wasm, dist/embeddings/python, the user's cache.
  */
 import { spawnSync } from "node:child_process";

@@ -19,7 +19,9 @@ const PROGRAMS = ["conformance", "first"];
 const OLDEST = [1, 95];
 const FOLDERS = ["deps", "build", ".fingerprint"];
 
-/** Cargo and its environment, wherever the user's home is: rustup keeps its folders beside the one with its commands. */
+/**
+ * Cargo and its environment, wherever the user's home is: rustup keeps its folders beside the one with its commands.
+ */
 export function requireRust() {
   const cargo = findCommand("cargo", [join(process.env.HOME ?? "", ".cargo", "bin")]);
   if (cargo === undefined) throw rustError('there is no "cargo" in PATH');

@@ -188,7 +188,9 @@ export function addressRows(kind: string): Row[] {
 
 const hex = (value: number): string => value.toString(16).padStart(4, "0");
 
-/** Faults of one object that only the agent finds: the API server accepts what the decoder refuses (docs/resources.md). */
+/**
+ * Faults of one object that only the agent finds: the API server accepts what the decoder refuses (docs/resources.md).
+ */
 export function agentRows(kind: string): Row[] {
   return [
     refuse(kind, { subnet: FOUR, ips: ["10.6.0.9-10.6.0.8"] }, "spec.ips[0]"),

@@ -1,4 +1,7 @@
-/** The Helm chart: what it renders to, for every value, is what API servers of the promised versions and Berth itself accept. */
+/**
+ * The Helm chart: what it renders to, for every value, is what API servers of the promised versions and Berth itself
+ * accept.
+ */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** Checks objects as the API server of a Kubernetes version decodes them with strict field validation: its published API description, or Berth's CRDs. */
+/**
+ * Checks objects as the API server of a Kubernetes version decodes them with strict field validation: its published
+ * API description, or Berth's CRDs.
+ */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv, type ValidateFunction } from "ajv";

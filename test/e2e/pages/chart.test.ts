@@ -1,4 +1,7 @@
-/** The page of the chart: its command with its first values on an API server without nodes, where this test runs what Jobs would run; all its values. */
+/**
+ * The page of the chart: its command with its first values on an API server without nodes, where this test runs what
+ * Jobs would run; all its values.
+ */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -42,7 +45,10 @@ afterAll(async () => {
   await plane?.stop();
 });
 
-/** Runs a Job's container with the token of the Job's account, as its pod would, and reports its end as the Job controller does. */
+/**
+ * Runs a Job's container with the token of the Job's account, as its pod would, and reports its end as the Job
+ * controller does.
+ */
 async function runJob({ metadata, spec }: KubeObject): Promise<void> {
   const { containers, serviceAccountName, volumes } = spec.template.spec;
   const { data } = await plane.client.get(`${CORE}/configmaps/${volumes[0].configMap.name}`);

@@ -1,6 +1,6 @@
 /**
- * A page as a shell script: its blocks ```sh, each command on its own line of the page, so that a failure names the line.
- * The first command that fails ends the script, unless the table says that it is refused.
+ * A page as a shell script: its blocks ```sh, each command on its own line of the page, so that a failure names the
+ * line. The first command that fails ends the script, unless the table says that it is refused.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -67,7 +67,10 @@ export function partsAt(place: Place): [name: string, part: ExecutedPart][] {
     .map((part) => [part.section === undefined ? part.page : `${part.page}, ${part.section}`, part]);
 }
 
-/** Prints each failed command to stderr; `$refused` are those that may fail. It stands on line 1, where pages have their title. */
+/**
+ * Prints each failed command to stderr; `$refused` are those that may fail. It stands on line 1, where pages have
+ * their title.
+ */
 const PROLOGUE = [
   "set -E -o pipefail",
   `trap 'code=$?; echo "FAILED line $LINENO, exit code $code: $BASH_COMMAND" >&2; case "$refused" in *"<$BASH_COMMAND>"*) ;; *) exit $code ;; esac' ERR`,
@@ -95,8 +98,8 @@ function replaceWords(text: string, words: Readonly<Record<string, string>>): st
 }
 
 /**
- * Executes a part of a page by `run`, which gets a command line; `words` are replaced like the part's own. Throws unless every command does what the
- * page says.
+ * Executes a part of a page by `run`, which gets a command line; `words` are replaced like the part's own. Throws
+ * unless every command does what the page says.
  */
 export async function executePart(
   part: ExecutedPart,

@@ -1,6 +1,6 @@
 /**
- * Where the commands on the pages for users are executed: every block ```sh of README.md and docs/*.md, read from the page itself.
- * A new page needs one row, for the whole page or for each of its sections that differ.
+ * Where the commands on the pages for users are executed: every block ```sh of README.md and docs/*.md, read from the
+ * page itself. A new page needs one row, for the whole page or for each of its sections that differ.
  */
 
 import { readVersion, tagOf } from "../../../scripts/setup/version.mjs";

@@ -27,7 +27,10 @@ export class SymptomNode {
     this.agent = node.agent;
   }
 
-  /** What the runtime reports of a pod that must be refused; `plugins` replaces the network's: a macvlan NIC on the uplink. */
+  /**
+   * What the runtime reports of a pod that must be refused; `plugins` replaces the network's: a macvlan NIC on the
+   * uplink.
+   */
   refusal = async (name: string, plugins?: readonly object[]): Promise<string> => {
     const { exitCode, text, stderr } = await (await this.#pod(name, plugins)).call("add", this.#network);
     if (exitCode === 0) throw new Error(`Pod ${name} was attached: ${text}`);

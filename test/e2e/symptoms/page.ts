@@ -1,6 +1,7 @@
 /**
- * docs/troubleshooting.md as its tests read it. A symptom is a heading of level 3; the first block ```text below it is what a user sees, and a test of
- * the same title produces it. `…` in the block stands for any text; the lines are found in this order.
+ * docs/troubleshooting.md as its tests read it. A symptom is a heading of level 3; the first block ```text below it
+ * is what a user sees, and a test of the same title produces it. `…` in the block stands for any text; the lines are
+ * found in this order.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

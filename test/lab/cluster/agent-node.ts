@@ -1,4 +1,7 @@
-/** The agent of one node in this process, on a real API server and with no kernel work: its clock goes ahead when the test says so. */
+/**
+ * The agent of one node in this process, on a real API server and with no kernel work: its clock goes ahead when the
+ * test says so.
+ */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -128,7 +131,10 @@ export class AgentNode implements AsyncDisposable {
     await cluster?.close();
   }
 
-  /** Another agent on the files that are there now, as after a `kill -9`: what the one before writes when it ends is lost. */
+  /**
+   * Another agent on the files that are there now, as after a `kill -9`: what the one before writes when it ends is
+   * lost.
+   */
   async crash(): Promise<void> {
     const copy = `${this.#stateDirectory}+`;
     cpSync(this.#stateDirectory, copy, { recursive: true });
@@ -155,7 +161,10 @@ export class AgentNode implements AsyncDisposable {
     await this.registry.expire();
   }
 
-  /** The ADD of one NIC of the pod, always of the same container unless the call names one. Rejects as the plugin would be refused. */
+  /**
+   * The ADD of one NIC of the pod, always of the same container unless the call names one. Rejects as the plugin
+   * would be refused.
+   */
   async add(pod: Pick<LabPod, "namespace" | "name" | "uid">, { detection, ...call }: Add = {}): Promise<Added> {
     const { ipam } = this.cluster;
     const deps = detection === undefined ? ipam : { ...ipam, detection: { ...ipam.detection, ...detection } };

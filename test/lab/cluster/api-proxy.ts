@@ -7,7 +7,8 @@
  *   proxy.holdWatches(); proxy.releaseWatches();     // calls pass, events wait: a stale cache
  *   proxy.count({ verb: "post", resource: "ipallocations" })
  *
- * Clients use `proxy.kubeconfig`. It shows the API server's own certificate, so that it must be on the same address. One per node cuts off one node.
+ * Clients use `proxy.kubeconfig`. It shows the API server's own certificate, so that it must be on the same address.
+ * One per node cuts off one node.
  * Effects: a listening socket, connections to the API server, a file in the plane's folder.
  */
 import { once } from "node:events";

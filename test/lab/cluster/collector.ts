@@ -1,4 +1,6 @@
-/** The controller's collection of addresses, run by the test: its rounds, its clock, and who owns retained addresses. */
+/**
+ * The controller's collection of addresses, run by the test: its rounds, its clock, and who owns retained addresses.
+ */
 import { type GarbageCollector, startGarbageCollector } from "../../../host/controller/gc/garbage-collector.ts";
 import { startNotices } from "../../../host/controller/notices/notice-controller.ts";
 import { openAddressOwners } from "../../../host/controller/owners/address-owners.ts";

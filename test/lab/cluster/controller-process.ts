@@ -1,7 +1,7 @@
 /**
  * The built controller as a process of its own.
  *
- *   const controller = await startControllerProcess({ kubeconfig: plane.kubeconfig, name: "a", args: ["--lease-duration", "3"] });
+ *   const controller = await startControllerProcess({ kubeconfig: plane.kubeconfig, name: "a" });
  *   (await controller.status()).isLeading
  *   await controller.kill();                       // SIGKILL: the lease runs out
  *   expect(await controller.stop()).toBe(0);       // SIGTERM: the lease is given back

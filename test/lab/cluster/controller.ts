@@ -1,12 +1,14 @@
 /**
- * Single parts of the controller on a real API server, in this process, as the one that leads: caches, events, no lease.
+ * Single parts of the controller on a real API server, in this process, as the one that leads: caches, events, no
+ * lease.
  *
  *   const controller = await startParts(plane.kubeconfig, { usage: startUsage });
  *   …                                            // controller.caches.pools.items, controller.problems("usage")
- *   controller.resign();                          // `leading` ends, as when the lease is lost; the parts are still to be closed
+ *   controller.resign();                          // `leading` ends, as when the lease is lost; then close the parts
  *   await controller.close();
  *
- * `kubeconfig` may be a proxy's (api-proxy.ts), or one that plane.writeKubeconfig made for an account with fewer rights.
+ * `kubeconfig` may be a proxy's (api-proxy.ts), or one that plane.writeKubeconfig made for an account with fewer
+ * rights.
  */
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
 import { startLeadership } from "../../../host/controller/leadership.ts";

@@ -1,6 +1,6 @@
 /**
- * Fills a pool with other pods' allocations, many thousands within seconds, and a cluster with nodes: written into etcd as the API server stores
- * them.
+ * Fills a pool with other pods' allocations, many thousands within seconds, and a cluster with nodes: written into
+ * etcd as the API server stores them.
  * Effects: keys of etcd.
  */
 import { randomUUID } from "node:crypto";

@@ -1,4 +1,7 @@
-/** Pods whose ADDs and DELs, at agents in this process, are compared with the history of all addresses (history/follow.ts). */
+/**
+ * Pods whose ADDs and DELs, at agents in this process, are compared with the history of all addresses
+ * (history/follow.ts).
+ */
 import type { Attachment } from "../history/allocation-checker.ts";
 import { attachmentOf, type History } from "../history/follow.ts";
 import type { LabPod } from "./objects.ts";
@@ -12,7 +15,9 @@ export interface AttachedPod {
   readonly checked: Promise<unknown>;
 }
 
-/** The ADD of its NIC. `identity`: whose the address stays after the pod. Rejects with what the agent refuses it with. */
+/**
+ * The ADD of its NIC. `identity`: whose the address stays after the pod. Rejects with what the agent refuses it with.
+ */
 export async function attachPod(world: World, history: History, pod: LabPod, identity?: string): Promise<AttachedPod> {
   const { ips } = await world.agent(pod.node).add(pod);
   const attachments = ips.map((ip) => attachmentOf(ip, pod.uid, identity));

@@ -1,4 +1,7 @@
-/** The product's own code in this process on a real API server: its client, the agent of a node, and requests as the agent gets them. */
+/**
+ * The product's own code in this process on a real API server: its client, the agent of a node, and requests as the
+ * agent gets them.
+ */
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,6 +1,7 @@
 /**
- * Which NIC of which pod has which address, as the runtimes saw it: the witness for "no address twice", independent of Berth.
- * An address is live from the answer to its ADD until its DEL is sent. What is wrong is written down as a sentence at that moment.
+ * Which NIC of which pod has which address, as the runtimes saw it: the witness for "no address twice", independent
+ * of Berth. An address is live from the answer to its ADD until its DEL is sent. What is wrong is written down as a
+ * sentence at that moment.
  * Effects: none but its own record.
  */
 import type { LabPod } from "./objects.ts";

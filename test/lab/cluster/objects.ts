@@ -1,4 +1,7 @@
-/** Objects of the API server as the lab needs them, each built in one place, and the life of a pod without scheduler and kubelet. */
+/**
+ * Objects of the API server as the lab needs them, each built in one place, and the life of a pod without scheduler
+ * and kubelet.
+ */
 import { parseIp } from "../../../host/net/ip.ts";
 import {
   allocationLabels,

@@ -25,7 +25,10 @@ interface PeerModule {
 
 const SPIDER = "spiderpool.spidernet.io_spider";
 
-/** The proxy has no newer module of Calico with its definitions; later versions added fields, which test/vectors/convert does not use. */
+/**
+ * The proxy has no newer module of Calico with its definitions; later versions added fields, which
+ * test/vectors/convert does not use.
+ */
 const MODULES: readonly PeerModule[] = [
   {
     module: "github.com/spidernet-io/spiderpool@v1.2.2",

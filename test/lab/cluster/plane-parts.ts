@@ -1,5 +1,6 @@
 /**
- * What the control plane's two servers are started with: ports, command lines, the files that they read, and the files for their clients.
+ * What the control plane's two servers are started with: ports, command lines, the files that they read, and the
+ * files for their clients.
  * Effects: files below the plane's folder.
  */
 import { generateKeyPairSync, randomBytes } from "node:crypto";

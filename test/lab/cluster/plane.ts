@@ -43,8 +43,9 @@ export class PlaneReset {
   }
 
   /**
-   * Starts what was stopped, and deletes all newer objects below the API server, past finalizers and policies. Returns the keys of older objects that
-   * were changed or deleted; with any of them the plane is no longer as it was.
+   * Starts what was stopped, and deletes all newer objects below the API server, past finalizers and policies.
+   * Returns the keys of older objects that were changed or deleted; with any of them the plane is no longer as it
+   * was.
    */
   async run(): Promise<readonly string[]> {
     await this.#plane.etcd.start();

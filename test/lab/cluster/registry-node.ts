@@ -1,6 +1,7 @@
 /**
- * Registries of nodes in this process, on a real API server and with the rights of their agents: alone ({@link RegistryNode}), and with all that keeps
- * one in agreement with objects and pods ({@link ReconciledNode}). Their clocks are the test's to advance.
+ * Registries of nodes in this process, on a real API server and with the rights of their agents: alone ({@link
+ * RegistryNode}), and with all that keeps one in agreement with objects and pods ({@link ReconciledNode}). Their
+ * clocks are the test's to advance.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -150,7 +151,9 @@ export interface RecordedLog {
   readonly lines: readonly string[];
 }
 
-/** A registry with the watches of its pods and its Node, the reconciler and the collector; their rounds are the test's. */
+/**
+ * A registry with the watches of its pods and its Node, the reconciler and the collector; their rounds are the test's.
+ */
 export class ReconciledNode extends JournalNode {
   readonly #log: Log;
   /** Of its log: `error …`. */

@@ -1,12 +1,14 @@
 /**
- * Berth's accounts and policies in an API server, and tokens as a DaemonSet's agents have them: bound to a pod, so that they name its node.
+ * Berth's accounts and policies in an API server, and tokens as a DaemonSet's agents have them: bound to a pod, so
+ * that they name its node.
  *
  *   await applyRights(plane.client);                              // after applyCrds
  *   const token = await requestNodeToken(plane.client, "n1");     // for a proxy or a client
  *   const kubeconfig = await writeAgentKubeconfig(plane, "n1");   // for an agent
  *   const controller = await openAsController(plane);             // for pools that are generated
  *
- * Effects: writes the accounts of deploy/rbac.yaml and deploy/controller.yaml and the policies, and waits until these are in force; pods in kube-system.
+ * Effects: writes the accounts of deploy/rbac.yaml and deploy/controller.yaml and the policies, and waits until these
+ * are in force; pods in kube-system.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -102,7 +104,9 @@ export async function writeAgentKubeconfig(plane: Pick<ControlPlane, "client" | 
   return plane.writeKubeconfig(`agent-${node}`, { token: await requestNodeToken(plane.client, node) });
 }
 
-/** A token as a pod of the account on that node has it, by the TokenRequest API. The pod is made when it is not there. */
+/**
+ * A token as a pod of the account on that node has it, by the TokenRequest API. The pod is made when it is not there.
+ */
 export async function requestNodeToken(client: KubeClient, node: string, options: TokenOptions = {}): Promise<string> {
   const { account = "berth-agent", isBound = true } = options;
   const pod = isBound ? await requirePod(client, account, node) : undefined;
@@ -137,14 +141,18 @@ export function createHostToken(client: KubeClient, node: string, expirationSeco
 }
 
 /**
- * A client with the controller's account: no other account, not even an administrator's, gives addresses to a pool with `spec.generated`. The caller closes it.
+ * A client with the controller's account: no other account, not even an administrator's, gives addresses to a pool
+ * with `spec.generated`. The caller closes it.
  */
 export async function openAsController(plane: Pick<ControlPlane, "client" | "openClient">): Promise<KubeClient> {
   const token = await requestNodeToken(plane.client, "", { account: "berth-controller", isBound: false });
   return plane.openClient({ token });
 }
 
-/** A pool with `spec.generated` as the controller makes it: first empty, then with its addresses. `controller` is of {@link openAsController}. */
+/**
+ * A pool with `spec.generated` as the controller makes it: first empty, then with its addresses. `controller` is of
+ * {@link openAsController}.
+ */
 export async function placeGeneratedPool(controller: KubeClient, pool: KubeObject): Promise<KubeObject> {
   const made = await controller.create(POOLS, { ...pool, spec: { ...pool.spec, ips: [] } });
   const { name, resourceVersion } = made.metadata;

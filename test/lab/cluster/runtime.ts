@@ -1,6 +1,7 @@
 /**
- * A node's container runtime as far as Berth sees it: ADD until it succeeds, each attempt with a container ID of its own and with the DEL of the
- * failed one, as kubelet and containerd do; DEL at the end. Writes the answers into the ledger.
+ * A node's container runtime as far as Berth sees it: ADD until it succeeds, each attempt with a container ID of its
+ * own and with the DEL of the failed one, as kubelet and containerd do; DEL at the end. Writes the answers into the
+ * ledger.
  * Effects: executes the built plugin.
  */
 import { createHash } from "node:crypto";

@@ -1,4 +1,7 @@
-/** A way to the API server that notes what it is asked, and where a test can stand between: in this process, beside one agent or controller. */
+/**
+ * A way to the API server that notes what it is asked, and where a test can stand between: in this process, beside
+ * one agent or controller.
+ */
 import type { KubeApi, KubeCall, KubeObject, KubeWatch } from "../../../host/kubernetes/kube-api.ts";
 
 export class WatchedApi implements KubeApi {

@@ -1,6 +1,7 @@
 /**
- * Kinds of other projects, as plain as Berth needs them: those that keep addresses, KubeVirt's machines and the IPAMClaim; and those that make
- * pods as Argo's Rollout (by ReplicaSets) and OpenKruise's CloneSet (itself) do. No controller is behind them.
+ * Kinds of other projects, as plain as Berth needs them: those that keep addresses, KubeVirt's machines and the
+ * IPAMClaim; and those that make pods as Argo's Rollout (by ReplicaSets) and OpenKruise's CloneSet (itself) do. No
+ * controller is behind them.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type KubeClient, KubeError, type KubeObject } from "../kube-client.ts";

@@ -1,7 +1,7 @@
 /**
- * A cluster on one machine: a control plane with Berth's kinds, accounts and policies, and as much of Berth as a test opens: built agents behind proxies,
- * agents and registries in this process, parts of the controller, clients of any account. There is no scheduler, no kubelet and no controller manager:
- * the test is all three.
+ * A cluster on one machine: a control plane with Berth's kinds, accounts and policies, and as much of Berth as a test
+ * opens: built agents behind proxies, agents and registries in this process, parts of the controller, clients of any
+ * account. There is no scheduler, no kubelet and no controller manager: the test is all three.
  *
  *   const world = await startWorld({ nodes: ["n1", "n2"], pools: [{ name: "blue", subnet: "10.6.0.0/24" }] });
  *   const pod = await world.createPod({ name: "web-0", node: "n1" });
@@ -68,7 +68,10 @@ export interface NodeOptions {
   readonly labels?: Readonly<Record<string, string>>;
   readonly proxy?: ProxyOptions;
   readonly agent?: Partial<AgentOptions>;
-  /** The agent calls the API server itself, so that nothing in this process is on its way: for measurements. Its proxy is idle. */
+  /**
+   * The agent calls the API server itself, so that nothing in this process is on its way: for measurements. Its proxy
+   * is idle.
+   */
   readonly isDirect?: boolean;
 }
 
@@ -367,7 +370,8 @@ export class World {
   }
 
   /**
-   * Waits for {@link states} to be these. Before each check agents in this process do what is due, and so does `sweep`, the controller's.
+   * Waits for {@link states} to be these. Before each check agents in this process do what is due, and so does
+   * `sweep`, the controller's.
    */
   async untilStates(wanted: readonly string[], sweep: () => Promise<void> = async () => {}): Promise<void> {
     let last: readonly string[] = [];
@@ -410,7 +414,10 @@ async function untilNone(limitMs: number, ask: () => Promise<readonly string[]>)
   return until(() => `nothing is wrong any more\n${sentences.join("\n")}`, isNone, limitMs);
 }
 
-/** Enters a mount namespace in which no other network namespace has a path: the agent shall not find addresses of what else runs on this machine. */
+/**
+ * Enters a mount namespace in which no other network namespace has a path: the agent shall not find addresses of what
+ * else runs on this machine.
+ */
 const HIDE_OTHERS = `
   set -e
   netns=$1

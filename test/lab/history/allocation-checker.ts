@@ -1,11 +1,11 @@
 /**
- * The checker of a registry's history: gets every write to every IPAllocation in order, and from the test which pods have which
- * address, and reports what must not have happened (docs/allocation.md: I1, and the table of states).
+ * The checker of a registry's history: gets every write to every IPAllocation in order, and from the test which pods
+ * have which address, and reports what must not have happened (docs/allocation.md: I1, and the table of states).
  *
  *   const checker = new AllocationChecker({ minReuseMs: 2_000 });
  *   checker.written({ name, revision, object });       // each revision of each object; undefined: deleted
  *   checker.answered(attachment, nowMs);               // an ADD was answered: the address is on a NIC from here
- *   checker.mustHold(attachment);                      // from this place of the history the object has to be Bound to the pod
+ *   checker.mustHold(attachment);                      // from here on the object has to be Bound to the pod
  *   checker.leaving(attachment, nowMs);                // its DEL is about to be called
  *   checker.breaches                                   // texts; none: all is well
  */
@@ -192,8 +192,9 @@ function faultOfTransition(before: IpAllocation | undefined, after: IpAllocation
 }
 
 /**
- * Bound stays Bound: a second NIC of the holder's, the same identity in a new pod, or a release and the next claim in one write, which only
- * the node of both can do. That the holder before does not live any more is seen by its attachment.
+ * Bound stays Bound: a second NIC of the holder's, the same identity in a new pod, or a release and the next claim in
+ * one write, which only the node of both can do. That the holder before does not live any more is seen by its
+ * attachment.
  */
 function faultOfRebinding(before: IpAllocation, after: IpAllocation | undefined): string | undefined {
   const { holders: were, workload } = before.spec;

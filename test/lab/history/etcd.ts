@@ -1,6 +1,6 @@
 /**
- * etcd through its JSON gateway: the keys of a range, puts, deletions, and a watch that misses nothing. Keys and values travel in base64, revisions
- * as decimals (etcd's api/etcdserverpb/rpc.proto).
+ * etcd through its JSON gateway: the keys of a range, puts, deletions, and a watch that misses nothing. Keys and
+ * values travel in base64, revisions as decimals (etcd's api/etcdserverpb/rpc.proto).
  */
 import { Agent, type IncomingMessage, request } from "node:http";
 import { Socket } from "node:net";
@@ -27,7 +27,10 @@ export interface Etcd {
   putAll(entries: readonly (readonly [key: string, value: string])[]): Promise<void>;
   /** All in one transaction, of at most 128. */
   deleteAll(keys: readonly string[]): Promise<void>;
-  /** Calls `onKey` for each write to the range from that revision on; resolves when the connection ends. Throws {@link WatchEnded}. */
+  /**
+   * Calls `onKey` for each write to the range from that revision on; resolves when the connection ends. Throws {@link
+   * WatchEnded}.
+   */
   watch(range: EtcdRange, fromRevision: number, onKey: (key: EtcdKey) => void): Promise<void>;
   close(): void;
 }

@@ -7,8 +7,8 @@
  *   await history.caughtUp();                                                 // all writes up to now are checked
  *   history.checker.breaches
  *
- * It reads etcd and not the API server, whose watch may omit what came and went between two reads. "The object was Bound before the
- * ADD was answered" is tested to within the time of one write of etcd (stream.ts).
+ * It reads etcd and not the API server, whose watch may omit what came and went between two reads. "The object was
+ * Bound before the ADD was answered" is tested to within the time of one write of etcd (stream.ts).
  * Effects: connections to etcd; a key beside the API server's.
  */
 import { parseIp } from "../../../host/net/ip.ts";

@@ -1,13 +1,14 @@
 /**
- * The checker of generated pools: sees every write to every IPPool and Subnet in order, and says what must not have happened (docs/subnets.md).
+ * The checker of generated pools: sees every write to every IPPool and Subnet in order, and says what must not have
+ * happened (docs/subnets.md).
  *
  *   const checker = new PoolChecker();
  *   checker.writtenPool({ name, revision, object });    // each revision of each object; undefined: deleted
  *   checker.writtenSubnet({ name, revision, object });
  *   checker.breaches                                    // texts; none: all is well
  *
- * No address is in two generated pools; none is generated that a pool made by hand has; a generated pool has what its Subnet's status says,
- * and that says of no address that two pools have it.
+ * No address is in two generated pools; none is generated that a pool made by hand has; a generated pool has what its
+ * Subnet's status says, and that says of no address that two pools have it.
  */
 import { compareIp } from "../../../host/net/ip.ts";
 import { formatRange, type Range, rangesOverlap } from "../../../host/net/range.ts";

@@ -4,7 +4,8 @@
  *   const stream = openStream(etcd, { range, markKey, fromRevision, onKey, onFailure });
  *   await stream.mark();                              // all writes up to now have been passed on
  *
- * A place is marked by writing a key of its own, the last of the range: what was written before the mark comes before it in the watch.
+ * A place is marked by writing a key of its own, the last of the range: what was written before the mark comes before
+ * it in the watch.
  * Effects: a watch of etcd; a key beside the API server's.
  */
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,6 +1,7 @@
 /**
- * Images of Berth for nodes of the lab, as `npm run release` makes them, for this machine's processor only: the last release, this tree, and what a user
- * of this tree would upgrade to. Effects: compiles shim and addon; writes archives.
+ * Images of Berth for nodes of the lab, as `npm run release` makes them, for this machine's processor only: the last
+ * release, this tree, and what a user of this tree would upgrade to. Effects: compiles shim and addon; writes
+ * archives.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -27,7 +28,10 @@ export const CURRENT: BerthVersion = { version: readVersion() };
 /** What users have. */
 export const LAST: BerthVersion = { version: lastRelease.version };
 
-/** Writes one archive for each version into the folder and returns their paths. Those of this tree have the same programs; tags and texts differ. */
+/**
+ * Writes one archive for each version into the folder and returns their paths. Those of this tree have the same
+ * programs; tags and texts differ.
+ */
 export async function writeBerthImages(directory: string, versions: readonly BerthVersion[]): Promise<string[]> {
   const architecture: Architecture = process.arch === "arm64" ? "arm64" : "amd64";
   const facts = readFacts();

@@ -1,12 +1,14 @@
 /**
- * A census of the kernel state of all nodes: which pod network namespace has which address on a NIC, several times a second.
+ * A census of the kernel state of all nodes: which pod network namespace has which address on a NIC, several times a
+ * second.
  *
  *   await using census = startCensus(cluster);
  *   // ... churn ...
  *   census.duplicates();      // addresses that two namespaces had at one moment, as sentences
  *
- * It reads the kernel only: pods whose objects are gone, and addresses that no registry knows, are counted as well. A sample is not atomic,
- * so an address that seems to be on two NICs is read again in both namespaces, the first one before and after the second.
+ * It reads the kernel only: pods whose objects are gone, and addresses that no registry knows, are counted as well. A
+ * sample is not atomic, so an address that seems to be on two NICs is read again in both namespaces, the first one
+ * before and after the second.
  * Effects: enters the pods' network namespaces from a timer.
  */
 import { readdirSync } from "node:fs";

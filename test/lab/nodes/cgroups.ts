@@ -1,11 +1,12 @@
 /**
- * The cgroups of a node: a folder of its own in each hierarchy, below which its kubelet makes those of the pods. Version 1 and 2.
+ * The cgroups of a node: a folder of its own in each hierarchy, below which its kubelet makes those of the pods.
+ * Version 1 and 2.
  *
  *   await makeCgroups("berth-1-node1");
- *   await findPodProcesses("berth-1-node1", pod.metadata.uid);    // numbers of processes, as this process's namespace has them
+ *   await findPodProcesses("berth-1-node1", pod.metadata.uid);    // PIDs in this process's namespace
  *   await removeCgroups("berth-1-node1");                         // when the node's processes are gone
  *
- *   await using _ = await limitProcessor("berth-1-plane", pids, 0.5);   // half of one processor for these processes together
+ *   await using _ = await limitProcessor("berth-1-plane", pids, 0.5);   // half a processor for all of them
  *
  * Effects: folders below /sys/fs/cgroup; which of them the processes are in.
  */
@@ -54,7 +55,10 @@ export async function removeCgroups(name: string): Promise<void> {
   }
 }
 
-/** Limits the processes together to that part of one processor, until disposed of; then each returns to the cgroup it was in. */
+/**
+ * Limits the processes together to that part of one processor, until disposed of; then each returns to the cgroup it
+ * was in.
+ */
 export async function limitProcessor(name: string, pids: readonly number[], share: number): Promise<AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
   stack.defer(() => removeCgroups(name));
@@ -97,7 +101,10 @@ export async function findPodProcesses(name: string, uid: string): Promise<numbe
   return texts.flatMap((text) => text.split("\n").filter((line) => line !== "")).map(Number);
 }
 
-/** The whole of version 2; or each hierarchy of version 1, and that of version 2 beside them, where runc makes folders, too. */
+/**
+ * The whole of version 2; or each hierarchy of version 1, and that of version 2 beside them, where runc makes
+ * folders, too.
+ */
 async function findHierarchies(): Promise<string[]> {
   if (await exists(join(ROOT, "cgroup.controllers"))) return [ROOT];
   const folders = (await readdir(ROOT, { withFileTypes: true })).filter((entry) => entry.isDirectory());

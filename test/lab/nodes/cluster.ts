@@ -1,16 +1,19 @@
 /**
- * A real cluster on one machine: a control plane with controller manager and scheduler, nodes with containerd, kubelet and Berth's agent, and
- * Berth's controller. Agents and controller have the rights and the policies of deploy/.
+ * A real cluster on one machine: a control plane with controller manager and scheduler, nodes with containerd,
+ * kubelet and Berth's agent, and Berth's controller. Agents and controller have the rights and the policies of
+ * deploy/.
  *
  *      node1  node2  node3       machines of their own (machine.ts); the pods' macvlan NICs are on eth0 of their node
  *        │      │      │
  *      ──┴──────┴──────┴── lan   10.99.0.0/16; the control plane is 10.99.0.1
  *
  *   await using cluster = await startRealCluster({ nodes: 3 });
- *   await cluster.client.create("/apis/apps/v1/namespaces/shop/deployments", deployment({ name: "web", replicas: 50 }));
+ *   const web = deployment({ name: "web", replicas: 50 });
+ *   await cluster.client.create("/apis/apps/v1/namespaces/shop/deployments", web);
  *   await cluster.nodes[0].crash();
  *
- * Effects: namespaces, processes, cgroups and a folder below the system's temporary folder; all gone after `stop`, and after a start that failed.
+ * Effects: namespaces, processes, cgroups and a folder below the system's temporary folder; all gone after `stop`,
+ * and after a start that failed.
  */
 import { mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -46,7 +49,10 @@ export interface RealClusterOptions {
   readonly controllers?: number;
   /** Default: `containerd-1`. */
   readonly runtime?: Runtime;
-  /** False: nothing of Berth, and each node has its own /opt/cni and /etc/cni; then there is no network by default either. Default: true. */
+  /**
+   * False: nothing of Berth, and each node has its own /opt/cni and /etc/cni; then there is no network by default
+   * either. Default: true.
+   */
   readonly hasBerth?: boolean;
   /** Archives of further images. */
   readonly images?: readonly string[];
@@ -70,7 +76,10 @@ export interface RealCluster extends AsyncDisposable {
   restartController(index: number): Promise<void>;
   /** Throws when there is none. */
   node(name: string): RealNode;
-  /** For all nodes. Pods that live are detached by what they were attached by only if nothing is changed meanwhile: there should be none. */
+  /**
+   * For all nodes. Pods that live are detached by what they were attached by only if nothing is changed meanwhile:
+   * there should be none.
+   */
   setNetwork(network: NetworkName): Promise<void>;
   /** Resolves when these nodes are Ready. Default: all. */
   ready(...names: readonly string[]): Promise<void>;

@@ -38,7 +38,10 @@ async function importImage(machine: Machine, policy: string, archive: string): P
   await machine.run([copyimg, ...store, "--signature-policy", policy, ...source]);
 }
 
-/** With cgroups of version 1, CRI-O sets limits of every controller that the kernel has, and fails for one that is not mounted. */
+/**
+ * With cgroups of version 1, CRI-O sets limits of every controller that the kernel has, and fails for one that is not
+ * mounted.
+ */
 async function hideUnmountedControllers(machine: Machine): Promise<void> {
   const path = join(machine.directory, "cgroups");
   const lines = (await readFile("/proc/cgroups", "utf8")).split("\n");

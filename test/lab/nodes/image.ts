@@ -1,7 +1,8 @@
 /**
  * Images for pods without a registry: an archive as `docker save` writes it, which `ctr images import` takes.
  *
- *   await writeImage("/tmp/pause.tar", { name: PAUSE_IMAGE, command: ["/pause"], files: [{ path: "pause", content, mode: 0o755 }] });
+ *   const files = [{ path: "pause", content, mode: 0o755 }];
+ *   await writeImage("/tmp/pause.tar", { name: PAUSE_IMAGE, command: ["/pause"], files });
  *
  * Effects: writes the archive.
  */
@@ -93,7 +94,8 @@ function encodeTar(files: readonly ImageFile[]): Buffer {
 }
 
 /**
- *   0 name · 100 mode · 108 uid · 116 gid · 124 size · 136 mtime · 148 checksum · 156 type · 157 link · 257 "ustar" · 263 "00"
+ *   0 name · 100 mode · 108 uid · 116 gid · 124 size · 136 mtime · 148 checksum · 156 type · 157 link ·
+ *   257 "ustar" · 263 "00"
  */
 function encodeHeader(path: string, size: number, mode: number): Buffer {
   if (Buffer.byteLength(path) > 100) throw new RangeError(`"${path}" is too long for a name in an archive`);

@@ -1,14 +1,16 @@
 /**
- * A node's machine: processes, mounts and network of its own, on this machine's kernel. Its first process is the pause program; when that ends,
- * the kernel ends all others of the machine and takes its mounts: nothing can be left of it but cgroups (cgroups.ts) and its folder.
+ * A node's machine: processes, mounts and network of its own, on this machine's kernel. Its first process is the
+ * pause program; when that ends, the kernel ends all others of the machine and takes its mounts: nothing can be left
+ * of it but cgroups (cgroups.ts) and its folder.
  *
  *   const machine = await bootMachine({ name: "node1", directory, netns });
  *   const runtime = await machine.start("containerd", ["containerd", "--config", path]);
  *   await runtime.end("SIGTERM");
  *   await machine.powerOff();                         // as when the plug is pulled
  *
- * Below /run it is empty at each boot, /var/lib and /var/log are folders of its own that outlive it, and so is the boot ID new each time.
- * An installable machine also has /opt and changes of /etc for itself. All other files are those of this machine, by the same paths.
+ * Below /run it is empty at each boot, /var/lib and /var/log are folders of its own that outlive it, and so is the
+ * boot ID new each time. An installable machine also has /opt and changes of /etc for itself. All other files are
+ * those of this machine, by the same paths.
  * Effects: processes; files below `directory`.
  */
 import { randomUUID } from "node:crypto";
@@ -24,7 +26,10 @@ export interface MachineOptions {
   readonly name: string;
   readonly directory: string;
   readonly netns: Netns;
-  /** Gives it /opt and /etc of its own; /etc begins as this machine's, without networks. What is installed there stays in its folder. */
+  /**
+   * Gives it /opt and /etc of its own; /etc begins as this machine's, without networks. What is installed there stays
+   * in its folder.
+   */
   readonly isInstallable?: boolean;
 }
 

@@ -1,5 +1,6 @@
 /**
- * One real node: a machine with containerd, a kubelet and the built agent of Berth, which has a token of its own account that is bound to this node.
+ * One real node: a machine with containerd, a kubelet and the built agent of Berth, which has a token of its own
+ * account that is bound to this node.
  *
  *   const node = await addRealNode(site, { number: 1, network: "berth" });
  *   await node.restart("kubelet");

@@ -1,5 +1,6 @@
 /**
- * What a real cluster shows from outside: pods by their kubelets' reports, addresses by the API server, and what does not fit together, as sentences.
+ * What a real cluster shows from outside: pods by their kubelets' reports, addresses by the API server, and what does
+ * not fit together, as sentences.
  *
  *   const seen = observe(cluster);
  *   const pods = await seen.untilReady("web", 50);
@@ -29,15 +30,18 @@ export interface Observer {
   /** Of the namespace, with that label `app`; default: all. */
   pods(app?: string): Promise<KubeObject[]>;
   allocations(): Promise<KubeObject[]>;
-  /** Resolves with the pods of that label when there are exactly `count` and all are Ready. Each read is checked: no two live ones have one address. */
+  /**
+   * Resolves with the pods of that label when there are exactly `count` and all are Ready. Each read is checked: no
+   * two live ones have one address.
+   */
   untilReady(app: string, count: number, isWanted?: (pod: KubeObject) => boolean): Promise<KubeObject[]>;
   /** Resolves when no pod of that label is left. */
   untilGone(app: string): Promise<void>;
   /** Resolves when no address is in use, and gives how long that took. */
   untilReturned(): Promise<number>;
   /**
-   * Resolves when every pod's address is an object Bound to it, once, and every Bound object has its pod; throws what is wrong. An object may
-   * outlive its pod for a moment: a DEL is answered before the API server is updated.
+   * Resolves when every pod's address is an object Bound to it, once, and every Bound object has its pod; throws what
+   * is wrong. An object may outlive its pod for a moment: a DEL is answered before the API server is updated.
    */
   untilConsistent(): Promise<void>;
   /** The same for one moment, as sentences. */

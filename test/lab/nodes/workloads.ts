@@ -1,4 +1,7 @@
-/** Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and bare pods as objects: one container that does nothing and ends on request. */
+/**
+ * Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and bare pods as objects: one container that does nothing and
+ * ends on request.
+ */
 import type { KubeObject } from "../kube-client.ts";
 import { BUSYBOX_IMAGE, PAUSE_IMAGE } from "./image.ts";
 

@@ -1,6 +1,7 @@
 /**
- * Spiderpool on real nodes whose default network is Multus with a network of its own (`overlay`): its kinds, its controller, an agent on each node, its
- * plugins under their own names, which Berth's `coordinator` and `ifacer` leave to them, and a macvlan network for the first NIC of pods.
+ * Spiderpool on real nodes whose default network is Multus with a network of its own (`overlay`): its kinds, its
+ * controller, an agent on each node, its plugins under their own names, which Berth's `coordinator` and `ifacer`
+ * leave to them, and a macvlan network for the first NIC of pods.
  *
  *   const spiderpool = await installSpiderpool(cluster, { ips: ["10.99.64.1-10.99.127.254"] });
  *   deploymentOf({ name: "web", annotations: { "v1.multus-cni.io/default-network": "kube-system/spider" } });

@@ -1,13 +1,14 @@
 /**
- * Spiderpool's controller and an agent for each node, against a control plane on loopback, with the settings of its chart.
+ * Spiderpool's controller and an agent for each node, against a control plane on loopback, with the settings of its
+ * chart.
  *
  *   const spiderpool = await startSpiderpool({ kubeconfig: plane.kubeconfig, node: "spider" });
  *   spiderpool.agent.socket;                             // of its plugin: ipam_unix_socket_path
  *   await spiderpool.stop();
  *
- * The kinds are those of cluster/peer-kinds.ts. Its webhooks are served, and not registered: objects are written complete. Effects: two processes,
- * which listen on ports 5710 to 5722, and one more on two ports from 5730 on for each further node; a folder below the system's temporary folder,
- * gone after `stop`.
+ * The kinds are those of cluster/peer-kinds.ts. Its webhooks are served, and not registered: objects are written
+ * complete. Effects: two processes, which listen on ports 5710 to 5722, and one more on two ports from 5730 on for
+ * each further node; a folder below the system's temporary folder, gone after `stop`.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,5 +1,6 @@
 /**
- * whereabouts on real nodes whose default network is Multus with a network of its own (`overlay`): its kinds, its plugin, and a macvlan network with it.
+ * whereabouts on real nodes whose default network is Multus with a network of its own (`overlay`): its kinds, its
+ * plugin, and a macvlan network with it.
  *
  *   await installWhereabouts(cluster);
  *   await applyObject(cluster.client, whereaboutsNetwork("lan", { range: "10.99.64.0/18" }));

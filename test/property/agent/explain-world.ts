@@ -1,6 +1,6 @@
 /**
- * Random clusters for `explain`: pools, namespaces, networks and pods of one node, with addresses that are in use, cool, are retained, or belong to
- * another node. Each has a question, whose answer must be that of the ADD.
+ * Random clusters for `explain`: pools, namespaces, networks and pods of one node, with addresses that are in use,
+ * cool, are retained, or belong to another node. Each has a question, whose answer must be that of the ADD.
  */
 
 import { DryRunIpam } from "../../../host/agent/cluster/dry-run-ipam.ts";

@@ -3,7 +3,10 @@ import { expect, it } from "vitest";
 import { Seeded } from "../../world/seeded.ts";
 import { ExplainWorld, explainedAnswers } from "./explain-world.ts";
 
-/** The same each time, so that the gate says of a commit what it said before; others with BERTH_SEED, and more with BERTH_RUNS. */
+/**
+ * The same each time, so that the gate says of a commit what it said before; others with BERTH_SEED, and more with
+ * BERTH_RUNS.
+ */
 const SEED = Number(process.env.BERTH_SEED ?? 1);
 const CLUSTERS = Number(process.env.BERTH_RUNS ?? 400);
 /** Of one node, one after the other. */

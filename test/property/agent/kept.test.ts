@@ -1,6 +1,6 @@
 /**
- * A workload's member gets its own addresses back, NIC by NIC and family by family, however full the pool is and however little the node knows of
- * it, and nothing beside them is kept for it (retention).
+ * A workload's member gets its own addresses back, NIC by NIC and family by family, however full the pool is and
+ * however little the node knows of it, and nothing beside them is kept for it (retention).
  */
 import { expect, it } from "vitest";
 import { evictPredecessor, readHolderStatus } from "../../../host/agent/cluster/address-owners.ts";
@@ -89,7 +89,9 @@ class World {
     };
   }
 
-  /** Its pod starts there: an ADD for each NIC. Rejects as the first ADD that is refused; then the pod is gone again. */
+  /**
+   * Its pod starts there: an ADD for each NIC. Rejects as the first ADD that is refused; then the pod is gone again.
+   */
   async start(member: Member, node: ClusterNode, options: StartOptions = {}): Promise<LivePod> {
     const { isAtOnce = false, isMigrationTarget = false, requested, source } = options;
     const pod = this.#podOf(member);
@@ -144,7 +146,10 @@ class World {
     });
   }
 
-  /** What is Bound to or kept for each NIC and family of a workload's members, beyond one: `web-0/eth0/4 10.6.0.7 10.6.0.9`. */
+  /**
+   * What is Bound to or kept for each NIC and family of a workload's members, beyond one: `web-0/eth0/4 10.6.0.7
+   * 10.6.0.9`.
+   */
   surplus(): string[] {
     const found = new Map<string, string[]>();
     for (const { spec } of this.server.objects.values()) {
@@ -184,7 +189,10 @@ function machineOf(name: string): Member {
   };
 }
 
-/** The same each time, so that the gate says of a commit what it said before; others with BERTH_SEED, and more with BERTH_RUNS. */
+/**
+ * The same each time, so that the gate says of a commit what it said before; others with BERTH_SEED, and more with
+ * BERTH_RUNS.
+ */
 const SEED = Number(process.env.BERTH_SEED ?? 1);
 const RUNS = Number(process.env.BERTH_RUNS ?? 20);
 const RESTARTS = Number(process.env.BERTH_RUNS ?? 4);

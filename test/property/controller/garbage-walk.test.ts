@@ -1,6 +1,6 @@
 /**
- * One address and all that may happen to its node, its pod and its workload, in any order: the controller and the nodes act by their tables, and
- * no address becomes free while a NIC has it, unless its node is marked as off.
+ * One address and all that may happen to its node, its pod and its workload, in any order: the controller and the
+ * nodes act by their tables, and no address becomes free while a NIC has it, unless its node is marked as off.
  */
 
 import fc from "fast-check";

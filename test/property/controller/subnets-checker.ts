@@ -1,13 +1,15 @@
 /**
- * The checker of generated pools: sees every write to pools, Subnets and allocations in order, and says what must not have happened
- * (docs/subnets.md, "Never in two pools").
+ * The checker of generated pools: sees every write to pools, Subnets and allocations in order, and says what must not
+ * have happened (docs/subnets.md, "Never in two pools").
  *
- *   checker.written({ collection, before, after }, { controller: "c1", known });    // `known`: what that controller could know; undefined: a person wrote
- *   checker.breaches                                                               // texts; none: all is well
+ *   // `known`: what that controller could know; undefined: a person wrote
+ *   checker.written({ collection, before, after }, { controller: "c1", known });
+ *   checker.breaches   // texts; none: all is well
  *
- * Whatever runs at once, an address is never in two generated pools of one address space, a pool gets none that its Subnet's status does not
- * reserve for it alone, and none is taken away that its writer knew to be held. Of pools made by hand, ReservedIPs and edits of a Subnet
- * less can be promised, because they are made without asking the controller: what the controller knew when its round began is not given out.
+ * Whatever runs at once, an address is never in two generated pools of one address space, a pool gets none that its
+ * Subnet's status does not reserve for it alone, and none is taken away that its writer knew to be held. Of pools
+ * made by hand, ReservedIPs and edits of a Subnet less can be promised, because they are made without asking the
+ * controller: what the controller knew when its round began is not given out.
  */
 import type { StoredObject } from "../../fakes/memory-objects.ts";
 import { type PoolFacts, poolFactsOf, type SubnetFacts, subnetFactsOf } from "./subnets-facts.ts";

@@ -1,6 +1,6 @@
 /**
- * Controllers that all believe that they lead, on one API server in memory: the real caches and the real parts, which hear and write when the walk
- * lets them.
+ * Controllers that all believe that they lead, on one API server in memory: the real caches and the real parts, which
+ * hear and write when the walk lets them.
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { vi } from "vitest";

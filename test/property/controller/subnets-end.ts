@@ -1,6 +1,6 @@
 /**
- * What has to be true of generated pools when all is quiet and one controller lives: who can have what he wants has it, nothing is leaked, and the
- * Subnets say what the pools have.
+ * What has to be true of generated pools when all is quiet and one controller lives: who can have what he wants has
+ * it, nothing is leaked, and the Subnets say what the pools have.
  */
 
 import { DEFAULT_VENDOR_CONF } from "../../../host/config/vendor-conf.ts";

@@ -1,6 +1,6 @@
 /**
- * Pools and Subnets as plain sets of addresses, made one by one and not by the spans of host/: a model that is slow and obvious. For networks of
- * some hundreds of addresses.
+ * Pools and Subnets as plain sets of addresses, made one by one and not by the spans of host/: a model that is slow
+ * and obvious. For networks of some hundreds of addresses.
  */
 import { formatIp } from "../../../host/net/ip.ts";
 import { firstIp, lastIp } from "../../../host/net/prefix.ts";

@@ -1,4 +1,7 @@
-/** The rarest of the interleavings, step by step: a write that gives addresses to a pool arrives after they were promised to another one. */
+/**
+ * The rarest of the interleavings, step by step: a write that gives addresses to a pool arrives after they were
+ * promised to another one.
+ */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { flush, SUBNETS, SubnetsWorld } from "./subnets-controller.ts";
 

@@ -1,6 +1,6 @@
 /**
- * What administrators do to Subnets, pools, ReservedIPs and limits during a walk: only what a real server would accept, because the one in memory
- * accepts everything.
+ * What administrators do to Subnets, pools, ReservedIPs and limits during a walk: only what a real server would
+ * accept, because the one in memory accepts everything.
  * Effects: writes to the API server in memory.
  */
 import type { Seeded } from "../../world/seeded.ts";

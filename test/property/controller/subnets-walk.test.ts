@@ -1,12 +1,16 @@
 /**
- * Whatever runs at once, the addresses of a Subnet are never in two pools: several controllers that all believe that they lead, with old
- * caches, late writes and lost answers, while workloads, Subnets and pools made by hand come, change and go. In the end, all is as it should be.
+ * Whatever runs at once, the addresses of a Subnet are never in two pools: several controllers that all believe that
+ * they lead, with old caches, late writes and lost answers, while workloads, Subnets and pools made by hand come,
+ * change and go. In the end, all is as it should be.
  */
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { STEPS, type Step, walk } from "./subnets-walk.ts";
 
-/** The same walks each time, so that the gate says of a commit what it said before; others with BERTH_SEED, and more with BERTH_RUNS. */
+/**
+ * The same walks each time, so that the gate says of a commit what it said before; others with BERTH_SEED, and more
+ * with BERTH_RUNS.
+ */
 const SEED = Number(process.env.BERTH_SEED ?? 20_261_120);
 const RUNS = Number(process.env.BERTH_RUNS ?? 24);
 const LENGTH = 250;

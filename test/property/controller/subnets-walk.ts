@@ -1,4 +1,7 @@
-/** One walk: what people, workloads, nodes and the network do to the controllers, at random, and what has to be true in the end. */
+/**
+ * One walk: what people, workloads, nodes and the network do to the controllers, at random, and what has to be true
+ * in the end.
+ */
 import { Seeded } from "../../world/seeded.ts";
 import type { WalkController } from "./subnets-controller.ts";
 import { ALLOCATIONS, CONFIG_MAPS, flush, POOLS, RESERVED, SUBNETS, SubnetsWorld } from "./subnets-controller.ts";

@@ -1,5 +1,6 @@
 /**
- * The workloads of the walk, as a script tells them: what they want, and whether they live. Each controller hears of a change when the walk lets it.
+ * The workloads of the walk, as a script tells them: what they want, and whether they live. Each controller hears of
+ * a change when the walk lets it.
  * Effects: none but on itself.
  */
 import type { PoolDemand } from "../../../host/ipam/subnet-pools.ts";

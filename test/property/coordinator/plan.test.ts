@@ -1,6 +1,6 @@
 /**
- * Whatever is in a pod and on its node, and whatever is asked: what is planned can be done, doing it leaves nothing to do, it can be undone,
- * it takes nothing of others, and no operation takes back another.
+ * Whatever is in a pod and on its node, and whatever is asked: what is planned can be done, doing it leaves nothing
+ * to do, it can be undone, it takes nothing of others, and no operation takes back another.
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -150,7 +150,10 @@ const isOfOthers = (line: string): boolean =>
     line.startsWith(text.replace(/^(pod|host): (route|rule) /, "$1: $2 4 ").split(" proto")[0] ?? text),
   );
 
-/** Whether it takes away something that is Berth's to take: its own, default routes that move, and what the node knows of the pod's addresses. */
+/**
+ * Whether it takes away something that is Berth's to take: its own, default routes that move, and what the node knows
+ * of the pod's addresses.
+ */
 function isRightful(operation: Operation, { verb, addresses }: Request): boolean {
   switch (operation.kind) {
     case "delete-route": {

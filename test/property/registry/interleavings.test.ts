@@ -1,5 +1,6 @@
 /**
- * No interleaving of claims, releases, take-overs, lost answers, late writes, old events and agents that end makes an address live twice or loses it.
+ * No interleaving of claims, releases, take-overs, lost answers, late writes, old events and agents that end makes an
+ * address live twice or loses it.
  */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { walk } from "./walk.ts";

@@ -1,6 +1,7 @@
 /**
- * What a walk is about: nodes with the cluster's registry and its reconciler on one API server, and pods that come and go. Everything happens one step
- * at a time: the walk decides what becomes of a call, when a notice arrives, and when an agent ends.
+ * What a walk is about: nodes with the cluster's registry and its reconciler on one API server, and pods that come
+ * and go. Everything happens one step at a time: the walk decides what becomes of a call, when a notice arrives, and
+ * when an agent ends.
  */
 
 import { vi } from "vitest";

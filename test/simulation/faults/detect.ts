@@ -1,7 +1,7 @@
 /**
- * `npm run simulate:faults`: switches each fault on and says by which seed and after how many steps the simulation notices it. Fails if it does not within
- * the limit, or by another violation, or if the product without the fault violates an invariant with the same seed. `--only TEXT`, once or more: faults whose
- * name has such a text.
+ * `npm run simulate:faults`: switches each fault on and says by which seed and after how many steps the simulation
+ * notices it. Fails if it does not within the limit, or by another violation, or if the product without the fault
+ * violates an invariant with the same seed. `--only TEXT`, once or more: faults whose name has such a text.
  */
 import { spawnSync } from "node:child_process";
 import { constants, setPriority } from "node:os";

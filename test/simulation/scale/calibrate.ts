@@ -1,7 +1,8 @@
 /**
- * `npm run calibrate`: what the lab's real etcd and kube-apiserver cost, for the simulated one of the scale runs. Writes calibration.json beside this
- * file, and calibration.md from it. `npm run calibrate -- --only names` measures watches of one object by its name beside watches by a field alone, and
- * `--only lists` lists among many allocations; they replace these rows.
+ * `npm run calibrate`: what the lab's real etcd and kube-apiserver cost, for the simulated one of the scale runs.
+ * Writes calibration.json beside this file, and calibration.md from it. `npm run calibrate -- --only names` measures
+ * watches of one object by its name beside watches by a field alone, and `--only lists` lists among many allocations;
+ * they replace these rows.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
@@ -135,7 +136,9 @@ interface FanOutOptions {
   readonly write: (number: number) => Promise<unknown>;
 }
 
-/** Writes one after the other with ever more watches: how late one watch hears of them, and what each costs the server. */
+/**
+ * Writes one after the other with ever more watches: how late one watch hears of them, and what each costs the server.
+ */
 async function measureFanOut(bench: Bench, options: FanOutOptions): Promise<FanOut[]> {
   const { kind, watchers: counts, pathOf, ownPath, writes, write } = options;
   const results: FanOut[] = [];
@@ -263,7 +266,10 @@ async function measureController(plane: ControlPlane): Promise<Calibration["cont
 }
 
 const { values: flags } = parseArgs({ options: { only: { type: "string", default: "" } } });
-/** As many watches of allocations and of Nodes, each of one object by its name, and of allocations by their node, in one run. */
+/**
+ * As many watches of allocations and of Nodes, each of one object by its name, and of allocations by their node, in
+ * one run.
+ */
 async function measureNames(bench: Bench, write: () => Promise<unknown>): Promise<FanOut[]> {
   const common = { watchers: NAME_WATCHERS, ownPath: objects.ALLOCATIONS, writes: 100, write };
   const one = (index: number): string => `fieldSelector=metadata.name%3Dother-${index}`;

@@ -1,4 +1,7 @@
-/** The way of full agents and controllers to the simulated API server, where requests wait for its processors. Without faults but cut-off machines. */
+/**
+ * The way of full agents and controllers to the simulated API server, where requests wait for its processors. Without
+ * faults but cut-off machines.
+ */
 import type { Answer, Exchanges } from "../../../host/kubernetes/http/exchange.ts";
 import { ApiError, type KubeCall, type WatchEvent } from "../../../host/kubernetes/kube-api.ts";
 import type { MemoryApiServer } from "../../fakes/memory-api-server.ts";

@@ -1,6 +1,7 @@
 /**
- * A large simulated cluster: the product's controller, full agents (the product's) on as many nodes as fit into a process, and light nodes, which make an
- * agent's requests and nothing else. Deployments whose pools are generated out of Subnets; each pod has one NIC.
+ * A large simulated cluster: the product's controller, full agents (the product's) on as many nodes as fit into a
+ * process, and light nodes, which make an agent's requests and nothing else. Deployments whose pools are generated
+ * out of Subnets; each pod has one NIC.
  */
 import { RECONCILE_ALL_MS, RECONCILE_INTERVAL_MS } from "../../../host/agent/gc/reconciler.ts";
 import { type ControllerProcess, openController } from "../../../host/controller/controller-process.ts";
@@ -195,7 +196,10 @@ export class ScaleWorld {
     this.#askOfLight(0, 0);
   }
 
-  /** What light nodes ask for in the course of time, every second: whether a controller sends notices, and all of their allocations. */
+  /**
+   * What light nodes ask for in the course of time, every second: whether a controller sends notices, and all of
+   * their allocations.
+   */
   #askOfLight(leases: number, lists: number): void {
     const { time, shape } = this.#options;
     const agents = Math.max(0, this.model.agents - shape.full);
@@ -531,7 +535,10 @@ export class ScaleWorld {
     }
   }
 
-  /** As the light nodes' agents, whose watches list anew: records that etcd has lost are created again, those that came back are deleted. */
+  /**
+   * As the light nodes' agents, whose watches list anew: records that etcd has lost are created again, those that
+   * came back are deleted.
+   */
   repairLight(): void {
     const live = new Set<string>();
     for (const { uid } of this.pods) live.add(uid);

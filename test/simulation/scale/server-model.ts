@@ -1,6 +1,7 @@
 /**
- * What requests and watches cost the simulated API server, from the figures of a real one (calibration.json): processor time by kind of request, a
- * queue for the processors, and the distribution of each event to all watches of its kind.
+ * What requests and watches cost the simulated API server, from the figures of a real one (calibration.json):
+ * processor time by kind of request, a queue for the processors, and the distribution of each event to all watches of
+ * its kind.
  */
 import type { KubeCall } from "../../../host/kubernetes/kube-api.ts";
 import type { Calibration, FanOut, RequestCost } from "./calibration.ts";
@@ -14,7 +15,9 @@ export function kindOf({ path }: Pick<KubeCall, "path">): string {
   return collection;
 }
 
-/** Work that waits for processors, as one amount of processor time: what arrives waits until what came before is done. */
+/**
+ * Work that waits for processors, as one amount of processor time: what arrives waits until what came before is done.
+ */
 export class Backlog {
   readonly #processors: number;
   #leftMs = 0;
@@ -61,7 +64,10 @@ const MATCHING: Readonly<Record<string, Matching>> = {
   "network-attachment-definitions": "all",
 };
 
-/** Share of an event's distribution that one thread does for each watch, one after the other; the watches' own threads do the rest. */
+/**
+ * Share of an event's distribution that one thread does for each watch, one after the other; the watches' own threads
+ * do the rest.
+ */
 const DISPATCH_SHARE = 0.5;
 
 export interface ServerModelOptions {
@@ -155,7 +161,10 @@ export class ServerModel {
   }
 }
 
-/** Of several concurrencies: the processor time is least where the server has most to do at once, the latency where it has least. */
+/**
+ * Of several concurrencies: the processor time is least where the server has most to do at once, the latency where it
+ * has least.
+ */
 function cheapest(costs: readonly RequestCost[]): RequestCost {
   const [first] = costs.toSorted((a, b) => a.serverCpuMs - b.serverCpuMs);
   return { ...(first as RequestCost), p50Ms: Math.min(...costs.map(({ p50Ms }) => p50Ms)) };

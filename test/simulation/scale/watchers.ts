@@ -1,4 +1,7 @@
-/** Many watches of a real API server, as many agents have them: HTTP/2 streams over few connections, whose bytes are counted and dropped. */
+/**
+ * Many watches of a real API server, as many agents have them: HTTP/2 streams over few connections, whose bytes are
+ * counted and dropped.
+ */
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import { requireToken } from "../../lab/cluster/plane-parts.ts";
 import type { ControlPlane } from "../../lab/control-plane.ts";

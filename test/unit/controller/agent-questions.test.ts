@@ -1,4 +1,7 @@
-/** Questions to agents go to no program without the controller's certificate, and an agent that does not answer is named. */
+/**
+ * Questions to agents go to no program without the controller's certificate, and an agent that does not answer is
+ * named.
+ */
 import { execFileSync } from "node:child_process";
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
@@ -19,7 +22,9 @@ function makeCertificate(name: string) {
   return files;
 }
 
-/** With the authority's certificate behind the own one, as cert-manager writes a Secret whose authority is not public. */
+/**
+ * With the authority's certificate behind the own one, as cert-manager writes a Secret whose authority is not public.
+ */
 function issueCertificate(authority: { readonly certFile: string; readonly keyFile: string }, name: string) {
   const files = { certFile: join(directory, `${name}.crt`), keyFile: join(directory, `${name}.key`) };
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", files.keyFile];

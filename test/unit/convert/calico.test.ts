@@ -1,4 +1,7 @@
-/** Fields of Calico's pools that the definitions of the cluster test do not have yet, and the form in which calicoctl writes objects. */
+/**
+ * Fields of Calico's pools that the definitions of the cluster test do not have yet, and the form in which calicoctl
+ * writes objects.
+ */
 import { expect, it } from "vitest";
 import { convert } from "../../../host/convert/convert.ts";
 import { readInput } from "../../../host/convert/input.ts";

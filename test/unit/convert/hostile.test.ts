@@ -1,4 +1,7 @@
-/** Input that is invalid, contradicts itself or is made to do harm: each ends in a finding that names object, field, found and wanted value. */
+/**
+ * Input that is invalid, contradicts itself or is made to do harm: each ends in a finding that names object, field,
+ * found and wanted value.
+ */
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../../host/config/config-error.ts";
 import { isDnsSubdomain } from "../../../host/config/fields/names.ts";

@@ -1,4 +1,7 @@
-/** Golden input with random changes: whatever it contains, everything that is made of it passes Berth's decoders, and nothing throws but ConfigError. */
+/**
+ * Golden input with random changes: whatever it contains, everything that is made of it passes Berth's decoders, and
+ * nothing throws but ConfigError.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";

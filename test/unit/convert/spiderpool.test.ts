@@ -1,4 +1,6 @@
-/** Networks of Spiderpool by their type, and settings of its coordinator. The golden conversion has macvlan and sriov. */
+/**
+ * Networks of Spiderpool by their type, and settings of its coordinator. The golden conversion has macvlan and sriov.
+ */
 import { describe, expect, it } from "vitest";
 import { convert } from "../../../host/convert/convert.ts";
 import { readInput } from "../../../host/convert/input.ts";

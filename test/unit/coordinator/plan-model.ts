@@ -1,4 +1,7 @@
-/** Two namespaces as values that change as the kernel's do: what an operation leaves behind, and what the kernel refuses. */
+/**
+ * Two namespaces as values that change as the kernel's do: what an operation leaves behind, and what the kernel
+ * refuses.
+ */
 import { equalIp, formatIp } from "../../../host/net/ip.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
 import type { Operation, RouteRank } from "../../../host/plan/operation.ts";
@@ -86,7 +89,10 @@ function addLink(observed: Observed, place: Place, { peer, ...words }: LinkWords
   return peerLink === undefined ? linked : change(linked, other, { links: linked[other].links.map(join) });
 }
 
-/** Adds to a list what must not be there; `first` as the kernel puts routes that others add without being asked to be careful. */
+/**
+ * Adds to a list what must not be there; `first` as the kernel puts routes that others add without being asked to be
+ * careful.
+ */
 function add<T>(list: readonly T[], thing: T, key: (thing: T) => string): T[] {
   if (list.some((other) => key(other) === key(thing))) throw new Error(`EEXIST: ${key(thing)}`);
   return [...list, thing];
@@ -138,7 +144,9 @@ function requireLink(observed: Observed, place: Place, name: string | undefined)
   }
 }
 
-/** IPv4 refuses a route that has the key of another, and so does IPv6; both must know the link and reach the gateway. */
+/**
+ * IPv4 refuses a route that has the key of another, and so does IPv6; both must know the link and reach the gateway.
+ */
 function addRoute(observed: Observed, place: Place, route: RouteState, beside: RouteRank | undefined): Observed {
   const links = [route.link, ...(route.nextHops ?? []).map(({ link }) => link)];
   for (const link of links) requireLink(observed, place, link);
@@ -232,7 +240,10 @@ export function applyAll(observed: Observed, operations: readonly Operation[]): 
   return operations.reduce(applyOperation, observed);
 }
 
-/** What there is, in no order but that the first of several routes of one destination and metric is told, to compare two moments by. */
+/**
+ * What there is, in no order but that the first of several routes of one destination and metric is told, to compare
+ * two moments by.
+ */
 export function inventory(observed: Observed): string[] {
   return PLACES.flatMap((place) => {
     const { links, addresses, routes, rules, neighbours, sysctls, tables } = observed[place];

@@ -1,6 +1,7 @@
 /**
- * A script of random operations on objects of one kind, from a seed: the same one for the fake and for a real API server, whose answers must be equal.
- * What a server chooses itself (UIDs, versions, times) is replaced by when it was first seen.
+ * A script of random operations on objects of one kind, from a seed: the same one for the fake and for a real API
+ * server, whose answers must be equal. What a server chooses itself (UIDs, versions, times) is replaced by when it
+ * was first seen.
  */
 import { ApiError, type KubeApi, type KubeCall, type WatchEvent } from "../../../host/kubernetes/kube-api.ts";
 import { Seeded } from "../../world/seeded.ts";
@@ -219,7 +220,10 @@ class Script {
   }
 }
 
-/** One line for each operation, its answer, and each event of a watch. The names begin with the prefix, which no other object has. */
+/**
+ * One line for each operation, its answer, and each event of a watch. The names begin with the prefix, which no other
+ * object has.
+ */
 export function playScript(api: KubeApi, seed: number, steps: number, prefix: string): Promise<readonly string[]> {
   return new Script(api, seed, prefix).play(steps);
 }

@@ -27,7 +27,10 @@ const NAMES = new Set(
 /** What follows `kubectl` to the end of the line or the code; a line that is broken inside backticks is one. */
 const COMMAND = /\bkubectl(?=((?:[ \t]|\n[ \t/#*]*)[^`\n]*(?:\n[ \t/#*]*[^`\n]+`)?))/g;
 
-/** Words that name one of Berth's kinds without its group: with another project's kind of that name present, the command is about that one. */
+/**
+ * Words that name one of Berth's kinds without its group: with another project's kind of that name present, the
+ * command is about that one.
+ */
 export function ambiguousNames(text: string): string[] {
   return [...text.matchAll(COMMAND)].flatMap(([, rest = ""]) => wordsOf(rest).filter(isAmbiguous));
 }
@@ -56,7 +59,10 @@ export function ambiguousRights(text: string): string[] {
 /** Verbs by which a text speaks of kubectl, and does not say what to type. */
 const MENTION = /^kubectl (?:explain|describe|apply --server-side|get -o yaml|create job --from)$/;
 
-/** The commands of a page that a reader may type, in its order: those in blocks of code, without a prompt, and those in the text. */
+/**
+ * The commands of a page that a reader may type, in its order: those in blocks of code, without a prompt, and those
+ * in the text.
+ */
 export function commandsOf(page: string): string[] {
   const blocks = /^(```|~~~)[^\n]*\n([\s\S]*?)^\1/gm;
   const found: string[] = [];

@@ -1,4 +1,7 @@
-/** Faults that structure.test.ts still allows while they are being removed: the part of the message before the colon. The list only shrinks. */
+/**
+ * Faults that structure.test.ts still allows while they are being removed: the part of the message before the colon.
+ * The list only shrinks.
+ */
 export const EXCEPTIONS = {
   imports: [],
   exports: [

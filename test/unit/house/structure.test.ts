@@ -96,6 +96,30 @@ describe.each(TABLES)("imports inside %s", (folder, table) => {
   it("are declared only if there are any", () => expect(unusedRights(table, sources)).toEqual([]));
 });
 
+const MAX_COLUMNS = 120;
+
+/** Lines of comments that are longer than a line of code may be. The formatter holds code to that, and no prose. */
+function longComments({ path, text }: Source): string[] {
+  const isLong = (line: string) => [...line].length > MAX_COLUMNS && /^\s*(?:\/?\*|\/\/)/.test(line);
+  return text.split("\n").flatMap((line, index) => (isLong(line) ? [`${path}:${index + 1}: break this line`] : []));
+}
+
+describe("comments", () => {
+  it("fit 120 columns", () => {
+    const sources = [...product, ...tests, ...readSources("assembly", ".ts"), ...readSources("native", ".c")];
+    expect(sources.flatMap(longComments)).toEqual([]);
+  });
+
+  it("are found where they do not", () => {
+    const words = "word ".repeat(24);
+    const text = `/** ${words}*/\nconst a = 1; // ${words}\n  // ${words}\n * ─${"x".repeat(116)}\n`;
+    expect(longComments(sourceOf("host/a.ts", text))).toEqual([
+      "host/a.ts:1: break this line",
+      "host/a.ts:3: break this line",
+    ]);
+  });
+});
+
 /** Groups of files each of which imports all others of its group, directly or not. */
 function circles(sources: readonly Source[]): string[][] {
   const importsOf = new Map(
@@ -240,7 +264,10 @@ describe("exports", () => {
   });
 });
 
-/** A type, which may describe what a test passes, or what its own file uses as well: a file is not divided for its tests. */
+/**
+ * A type, which may describe what a test passes, or what its own file uses as well: a file is not divided for its
+ * tests.
+ */
 function mayServeTests(text: string, name: string): boolean {
   const isType = new RegExp(`^export (?:interface|type) ${name}\\b`, "m").test(text);
   return isType || (text.match(new RegExp(`(?<![.\\w])${name}\\b`, "g")) ?? []).length > 1;

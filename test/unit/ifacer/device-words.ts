@@ -1,4 +1,7 @@
-/** Lines such as `link e0.7 vlan on e0 id 7 down` → values; those of addresses and routes are the coordinator's, with a label and a broadcast address. */
+/**
+ * Lines such as `link e0.7 vlan on e0 id 7 down` → values; those of addresses and routes are the coordinator's, with
+ * a label and a broadcast address.
+ */
 
 import type { Ip } from "../../../host/net/ip.ts";
 import { parseMac } from "../../../host/net/mac.ts";

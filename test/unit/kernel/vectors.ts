@@ -1,5 +1,6 @@
 /**
- * Datagrams between this code and a real kernel (Linux 6.18, x86_64), captured in a namespace that these commands had made:
+ * Datagrams between this code and a real kernel (Linux 6.18, x86_64), captured in a namespace that these commands had
+ * made:
  *
  *     ip link add v0 index 7 address 02:00:00:00:00:01 type veth peer name v1 index 8 address 02:00:00:00:00:02
  *     ip link set v0 up

@@ -1,6 +1,6 @@
 /**
- * Certificates that sign themselves, for TLS servers and clients of tests: version 3, P-256, for the address 127.0.0.1, valid for years.
- * Node.js has no builder for these; X.509 (RFC 5280 §4.1) in DER is little.
+ * Certificates that sign themselves, for TLS servers and clients of tests: version 3, P-256, for the address
+ * 127.0.0.1, valid for years. Node.js has no builder for these; X.509 (RFC 5280 §4.1) in DER is little.
  */
 import { generateKeyPairSync, sign } from "node:crypto";
 

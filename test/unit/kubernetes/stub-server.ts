@@ -1,5 +1,6 @@
 /**
- * A server of a test's own choosing in the API server's place, and a client for it: for answers that the real one does not give on demand.
+ * A server of a test's own choosing in the API server's place, and a client for it: for answers that the real one
+ * does not give on demand.
  * Effects: a server on loopback, a folder below the system's temporary folder; `close` ends both.
  */
 import { once } from "node:events";

@@ -1,4 +1,7 @@
-/** Operations as commands: their words are those that `ip` and `sysctl` accept, and nothing of a name reaches the shell. test/e2e/check-remedies.test.ts executes them. */
+/**
+ * Operations as commands: their words are those that `ip` and `sysctl` accept, and nothing of a name reaches the
+ * shell. test/e2e/check-remedies.test.ts executes them.
+ */
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
 import { formatCommand } from "../../../host/plan/command.ts";

@@ -36,7 +36,10 @@ function planFor(pod: NamespaceState, wanted: Partial<Wanted>): Plan {
 
 const VIA = (host: number): string => `default via 10.0.0.${host} dev a proto boot`;
 
-/** The routes of the row, the first one first, and those that are wanted of them → what is done, `first` and `last` told. */
+/**
+ * The routes of the row, the first one first, and those that are wanted of them → what is done, `first` and `last`
+ * told.
+ */
 const rows: [what: string, row: number[], wanted: number[], done: string[]][] = [
   ["one that is alone is simply deleted", [1], [], ["del 1"]],
   ["the first of two", [1, 2], [2], ["del 1 first"]],

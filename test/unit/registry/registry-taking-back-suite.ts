@@ -1,4 +1,7 @@
-/** What every registry must do about claims that come to nothing, and about NICs that come late; part of registry-suite.ts. */
+/**
+ * What every registry must do about claims that come to nothing, and about NICs that come late; part of
+ * registry-suite.ts.
+ */
 
 import { describe, expect, it } from "vitest";
 import { claim, proposal } from "../../world/subjects.ts";

@@ -7,7 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { buildVersion, tagOf } from "../../../scripts/setup/version.mjs";
 
-// Plain JavaScript for the machine's own Node.js: without types, so imported by a path that the compiler does not follow.
+// Plain JavaScript for the machine's own Node.js: without types, so imported by a path that the compiler does not
+// follow.
 const setupFile = (name: string): string => join(root, "scripts", "setup", name);
 const { meetsLock } = await import(setupFile("npm.mjs"));
 const { hashInputs } = await import(setupFile("stamp.mjs"));

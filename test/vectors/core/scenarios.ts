@@ -4,7 +4,10 @@
  */
 import { walk } from "./walk-scenario.ts";
 
-/** Records one call: its input, its arguments, how many bytes of output to keep (or how many per item of the result; of these `atMost`). */
+/**
+ * Records one call: its input, its arguments, how many bytes of output to keep (or how many per item of the result;
+ * of these `atMost`).
+ */
 export type Call = (
   call: string,
   args: number[],

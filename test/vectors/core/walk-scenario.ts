@@ -1,6 +1,7 @@
 /**
- * A random walk over the whole ABI as one of the stories: good, edge and hostile arguments on a handful of living and dead objects.
- * It reaches cases that no written scenario has; the seed is fixed, so that it is the same walk every time.
+ * A random walk over the whole ABI as one of the stories: good, edge and hostile arguments on a handful of living and
+ * dead objects. It reaches cases that no written scenario has; the seed is fixed, so that it is the same walk every
+ * time.
  */
 import { ABI, type AbiExport } from "../../../scripts/generate/abi-description.ts";
 import { Seeded } from "../../world/seeded.ts";
@@ -22,7 +23,9 @@ interface Living {
 class Walk {
   readonly #random = new Seeded(SEED);
   readonly #perform: Call;
-  /** Sets of a few thousand addresses at which the noise aims: pools are made of these, so that the memory stays small. */
+  /**
+   * Sets of a few thousand addresses at which the noise aims: pools are made of these, so that the memory stays small.
+   */
   readonly #homes: Living[] = [];
   readonly #living: Living[] = [];
   #dropped = 0;

@@ -1,6 +1,7 @@
 /**
- * Makes addresses of running pods that another IPAM gave them Berth's allocations, and ends that again (docs/migration.md). Nothing in a pod is changed, and
- * no record of the other IPAM. An adoption is a claim of exactly these addresses: one that another pod has is refused.
+ * Makes addresses of running pods that another IPAM gave them Berth's allocations, and ends that again
+ * (docs/migration.md). Nothing in a pod is changed, and no record of the other IPAM. An adoption is a claim of
+ * exactly these addresses: one that another pod has is refused.
  */
 import { ConfigError } from "../../../config/config-error.ts";
 import { messageOf } from "../../../lib/describe.ts";
@@ -35,7 +36,7 @@ interface AdoptionDeps {
   readonly log: Log;
 }
 
-/** How long the API server may take for one NIC: milliseconds. */
+/** Longest time that the API server may take for one NIC: milliseconds. */
 const ADOPTION_PATIENCE_MS = 15_000;
 
 /** Rejects with RegistryError when the API server does not answer; what was adopted until then stays. */

@@ -1,6 +1,7 @@
 /**
- * Decides which addresses of running pods, which another IPAM gave them, become Berth's allocations (docs/migration.md). The kernel says which NIC has
- * which address; the runtimes' cached results say which pod and container the NIC's namespace belongs to, and what the NIC's ADD was answered with.
+ * Decides which addresses of running pods, which another IPAM gave them, become Berth's allocations
+ * (docs/migration.md). The kernel says which NIC has which address; the runtimes' cached results say which pod and
+ * container the NIC's namespace belongs to, and what the NIC's ADD was answered with.
  */
 import { decodePodArgs } from "../../../cni/request.ts";
 import { isFinished, isOwner, podFacts } from "../../../ipam/leak.ts";
@@ -18,7 +19,7 @@ import type { CachedAttachment } from "../../request/runtime-cache.ts";
 
 export interface AdoptionEvidence {
   readonly cached: readonly CachedAttachment[];
-  /** Of all pods' namespaces on this node. */
+  /** The addresses in all pods' namespaces on this node. */
   readonly live: readonly LiveAddress[];
   /** All rows of the journal. */
   readonly rows: readonly Allocation[];
@@ -140,7 +141,9 @@ function planNic(
   return { nic: { ...owner, ifName, netns, mac, ipams, addresses: placements }, refused };
 }
 
-/** Returns whether an ADD of Berth gave the NIC the address. A journal that was lost does not know for which network. */
+/**
+ * Returns whether an ADD of Berth gave the NIC the address. A journal that was lost does not know for which network.
+ */
 function isOfBerth({ prefix, ifName, netnsId }: LiveAddress, { rows, netnsIdOf }: AdoptionEvidence): boolean {
   return rows.some(
     (row) =>
@@ -183,7 +186,7 @@ function podObstacle({ namespace, pod, owner }: NicOwner, { findPod }: AdoptionE
 
 interface NicAddresses {
   readonly nic: Pick<LiveAddress, "netnsId" | "ifName">;
-  /** Those that may be adopted. */
+  /** The addresses that may be adopted. */
   readonly foreign: readonly LiveAddress[];
   /** Attachments of this very NIC. */
   readonly answered: readonly CachedAttachment[];

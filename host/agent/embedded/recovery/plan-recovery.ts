@@ -1,4 +1,7 @@
-/** Decides which rows a registry that lost some should have, from the caches of runtimes, the kernel, and the rows that are left. */
+/**
+ * Decides which rows a registry that lost some should have, from the caches of runtimes, the kernel, and the rows
+ * that are left.
+ */
 import { decodePodArgs } from "../../../cni/request.ts";
 import { formatIp } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";
@@ -41,7 +44,7 @@ export function planRecovery(evidence: Evidence): Recovery {
   const cached = evidence.cached.flatMap((attachment) => findsOfCache(attachment, evidence, ignored));
   const isRecorded = (find: Find): boolean => bound.some((row) => keyOf(row) === keyOf(find) && !isGone(row));
   const alone = evidence.live.flatMap((nic) => findsOfNic(nic, evidence.pools)).filter((find) => !isRecorded(find));
-  // What a runtime remembers takes the place of what a NIC has.
+  // A runtime's cached result takes precedence over the NIC's addresses.
   const found = [...new Map([...alone, ...cached].map((find) => [keyOf(find), find])).values()];
   const isRight = (find: Find): boolean =>
     bound.some(
@@ -85,7 +88,10 @@ function findsOfNic({ netns, ifName, mac, prefix }: LiveAddress, pools: readonly
   return inPools(prefix, pools).map((place) => ({ ...place, ...about, source: netns }));
 }
 
-/** Returns one entry for each address space in which a pool has the address: it is unknown in which of them it was allocated. */
+/**
+ * Returns one entry for each address space in which a pool has the address: it is unknown in which of them it was
+ * allocated.
+ */
 function inPools(
   { ip }: Prefix,
   pools: readonly IpPool[],

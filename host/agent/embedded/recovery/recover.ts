@@ -1,4 +1,7 @@
-/** `berthctl recover`: restores lost rows of the registry from the cached results of runtimes and the NICs of pods (docs/recovery.md). */
+/**
+ * `berthctl recover`: restores lost rows of the registry from the cached results of runtimes and the NICs of pods
+ * (docs/recovery.md).
+ */
 import type { Log } from "../../../lib/log.ts";
 import { formatIp } from "../../../net/ip.ts";
 import { listRows } from "../../../registry/list-rows.ts";

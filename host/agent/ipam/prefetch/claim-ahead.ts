@@ -1,5 +1,6 @@
 /**
- * Claims what the ADD of an announced NIC will ask for, without a container: the same pools, and the same address to begin with.
+ * Claims what the ADD of an announced NIC will ask for, without a container: the same pools, and the same address to
+ * begin with.
  */
 import { CniError, ErrorCode } from "../../../cni/error.ts";
 import type { AnnouncedNic } from "../../../ipam/plan-prefetch.ts";
@@ -19,8 +20,8 @@ export interface ClaimAheadDeps extends Omit<DemandDeps, "cluster"> {
   readonly cluster?: ClusterAddresses | undefined;
   readonly clock: Clock;
   /**
-   * Returns the identity that the pod will have for the ADD of this NIC. Not read from the snapshot, which may be older than the pod. Throws
-   * ConfigError when an annotation is wrong.
+   * Returns the identity that the pod will have for the ADD of this NIC. Not read from the snapshot, which may be
+   * older than the pod. Throws ConfigError when an annotation is wrong.
    */
   readonly identityOf: (pod: Pod, ifName: string, signal: AbortSignal) => Promise<PodIdentity>;
   readonly prober: Pick<QuarantineProber, "salt" | "hasSuspect">;
@@ -44,8 +45,8 @@ interface ClaimedAhead {
 }
 
 /**
- * Never waits for an address to become free. Rejects when nothing can be claimed now or within PREFETCH_PATIENCE_MS, and when `unwanted` aborts;
- * then nothing stays claimed.
+ * Never waits for an address to become free. Rejects when nothing can be claimed now or within PREFETCH_PATIENCE_MS,
+ * and when `unwanted` aborts; then nothing stays claimed.
  */
 export async function claimAhead(
   deps: ClaimAheadDeps,
@@ -90,7 +91,10 @@ async function claimMissing(
   return { claimed: groupByNic(created), found, attached };
 }
 
-/** Waits until the pool cache knows the pools, but not for pools that are still being generated. Rejects with what selection throws. */
+/**
+ * Waits until the pool cache knows the pools, but not for pools that are still being generated. Rejects with what
+ * selection throws.
+ */
 async function demandAhead(
   deps: ClaimAheadDeps,
   pod: Pod,

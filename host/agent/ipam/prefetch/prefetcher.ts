@@ -1,6 +1,7 @@
 /**
- * Claims the addresses of pods that were bound to this node while the runtime still sets up their sandboxes, so that their ADD finds them in the
- * journal (prefetch, docs/prefetch.md). plan-prefetch.ts decides which pods are prefetched. A failed claim never makes a pod fail: its ADD claims.
+ * Claims the addresses of pods that were bound to this node while the runtime still sets up their sandboxes, so that
+ * their ADD finds them in the journal (prefetch, docs/prefetch.md). plan-prefetch.ts decides which pods are
+ * prefetched. A failed claim never makes a pod fail: its ADD claims.
  */
 import {
   type AnnouncedNic,
@@ -17,15 +18,18 @@ import { type KnownPod, KnownPods, PrefetchJob } from "./known-pods.ts";
 /** Addresses claimed for a NIC that was never attached are freed after this: milliseconds (unattached). */
 export const UNATTACHED_MS = 120_000;
 
-/** Most pods whose addresses are claimed ahead of their ADD at once. A queued claim costs nothing; an ADD that comes first claims by itself. */
+/**
+ * Most pods whose addresses are claimed ahead of their ADD at once. A queued claim costs nothing; an ADD that comes
+ * first claims by itself.
+ */
 export const PREFETCHES_AT_ONCE = 16;
 
 interface PrefetcherOptions {
   /** Returns all NICs of a pod, of any plugin. Throws ConfigError when an annotation of the pod is wrong. */
   readonly nics: (pod: Pod) => readonly AnnouncedNic[];
   /**
-   * Resolves when definitions and pools are known and the journal has the addresses of this node's pods; nothing is claimed before. If it rejects,
-   * nothing is claimed at all.
+   * Resolves when definitions and pools are known and the journal has the addresses of this node's pods; nothing is
+   * claimed before. If it rejects, nothing is claimed at all.
    */
   readonly ready: Promise<unknown>;
 }
@@ -40,11 +44,14 @@ export interface PrefetchStats {
   readonly found: number;
   /** ADDs that came for the first time to a NIC of a pod without a sandbox. */
   readonly adds: number;
-  /** Of these ADDs: used the address that was claimed ahead. */
+  /** Number of these ADDs that used the address that was claimed ahead. */
   readonly used: number;
-  /** Of these ADDs: came while the claim was running, and waited for it. */
+  /** Number of these ADDs that came while the claim was running, and waited for it. */
   readonly waited: number;
-  /** Of these ADDs: came before the watch had shown the pod, or before the prefetcher was ready. The ADD claims. */
+  /**
+   * Number of these ADDs that came before the watch had shown the pod, or before the prefetcher was ready. The ADD
+   * claims.
+   */
   readonly unseen: number;
   /** Not claimed: an ADD of the pod came before the claim had begun. The ADD claims. */
   readonly late: number;
@@ -56,7 +63,10 @@ export interface PrefetchStats {
   readonly timedOut: number;
   /** Not claimed: the pod was deleted first, or its NIC was attached before this agent started. */
   readonly withdrawn: number;
-  /** Not claimed: no pool fits, none has a free address, or the API server did not answer. The ADD reports it to the pod. */
+  /**
+   * Not claimed: no pool fits, none has a free address, or the API server did not answer. The ADD reports it to the
+   * pod.
+   */
   readonly failed: number;
 }
 
@@ -117,8 +127,9 @@ export class Prefetcher {
   }
 
   /**
-   * Called by the ADD of a NIC before anything else. Waits for a running claim for the NIC, however it ends; withdraws one that has not begun. From
-   * then on nothing is claimed ahead for the NIC. Rejects only with the signal's reason.
+   * Called by the ADD of a NIC before anything else. Waits for a running claim for the NIC, however it ends;
+   * withdraws one that has not begun. From then on nothing is claimed ahead for the NIC. Rejects only with the
+   * signal's reason.
    */
   async waitForClaim(owner: string, ifName: string, signal: AbortSignal): Promise<void> {
     if (this.#isClosed) return;
@@ -274,8 +285,8 @@ export class Prefetcher {
   }
 
   /**
-   * No ADD will come: withdraws queued jobs, aborts running ones, releases claimed addresses. Those that an ADD attached meanwhile stay: their rows
-   * have changed.
+   * No ADD will come: withdraws queued jobs, aborts running ones, releases claimed addresses. Addresses that an ADD
+   * attached meanwhile stay: their rows have changed.
    */
   #takeBack(known: KnownPod, reason: string): void {
     known.isPlanned = true;

@@ -1,6 +1,6 @@
 /**
- * Released addresses that still cool, of this node and as far as they are published of other nodes: taken over when nothing is free, the longest
- * released first.
+ * Released addresses that still cool, of this node and as far as they are published of other nodes: taken over when
+ * nothing is free, the longest released first.
  */
 import type { Allocation } from "../../../registry/registry.ts";
 import { MIN_COOLING_MS, type Timeout } from "../../request/add-deadline.ts";

@@ -1,5 +1,6 @@
 /**
- * Looks up what is retained for the members of a demand, or what earlier pods of them have, and says which of several comes first (retention).
+ * Looks up what is retained for the members of a demand, or what earlier pods of them have, and says which of several
+ * comes first (retention).
  */
 import { CniError, ErrorCode } from "../../../cni/error.ts";
 import type { NicDemand } from "../../../ipam/model.ts";
@@ -15,24 +16,33 @@ import { type AddressDemand, isAt, isSameNic, type Search, workloadOf } from "./
 export interface Retained {
   readonly kept: Allocation;
   readonly picks: readonly Picked[];
-  /** The pod's own according to the API server alone: an earlier life of the agent has claimed it, and its journal is lost. */
+  /**
+   * The pod's own according to the API server alone: an earlier life of the agent has claimed it, and its journal is
+   * lost.
+   */
   readonly isOrphaned: boolean;
-  /** Bound, and written after the object of an address that the NIC has: if it is an earlier pod's, left of a claim that was undone. */
+  /**
+   * Bound, and written after the object of an address that the NIC has: if it is an earlier pod's, left of a claim
+   * that was undone.
+   */
   readonly isLate: boolean;
-  /** Fresh, and its object was created after that of a fresh address that the NIC has: another claim's that was not answered. */
+  /**
+   * Fresh, and its object was created after that of a fresh address that the NIC has: another claim's that was not
+   * answered.
+   */
   readonly isYounger: boolean;
 }
 
 /**
- * The first in order is the best. `picked`: what a claim has got already. Reads one list of the API server for each workload of the demand. Throws CniError 11
- * where an address must be probed and there is no NIC yet.
+ * The first in order is the best. `picked`: what a claim has got already. Reads one list of the API server for each
+ * workload of the demand. Throws CniError 11 where an address must be probed and there is no NIC yet.
  */
 export async function findRetained(
   { registry, poolCache, demand }: Search,
   picked: readonly Picked[] = [],
 ): Promise<readonly Retained[]> {
   const { claimant, nics, deadline } = demand;
-  // What a target has is not what the pod is to have from which the machine migrates to it.
+  // The addresses of a migration's target are not for the pod from which the machine migrates to it.
   const target = claimant.isMigrationTarget === true ? claimant : undefined;
   const found: Retained[] = [];
   const shared: Allocation[] = [];
@@ -42,7 +52,8 @@ export async function findRetained(
     const own = all.filter(({ owner }) => owner === claimant.owner);
     for (const kept of all.filter((each) => mayHave(demand, each))) {
       const isOwn = own.includes(kept);
-      // What this pod itself has is in the journal, or left of a claim that is being undone; another pod's row there will give way.
+      // An address of this pod itself is in the journal, or left of a claim that is being undone; another pod's row
+      // there will give way.
       if (isOwn && (await registry.findAddress(kept.space, kept.ip))?.owner === kept.owner) {
         if (kept.isInUse === true) shared.push(kept);
         continue;
@@ -55,15 +66,16 @@ export async function findRetained(
       found.push({ kept, picks: picksOf(poolCache, ofMember, kept), isOrphaned: isOwn, isLate, isYounger });
     }
   }
-  // What the pod shares with the one that migrates to it is the member's: nothing is better.
+  // An address that the pod shares with the one that migrates to it is the member's: nothing is better.
   return inOrder(found.filter(({ kept }) => !shared.some((each) => isSameNic(each, kept))));
 }
 
 /**
- * What a live pod of a migrating machine has first, what is orphaned last; what is fresh after what the member had before, and of that what was created
- * first. Of equal ones what is retained first, or was until an earlier pod took it over, the last one before others; then what earlier
- * pods have, the oldest before others, which are left of claims that are being undone, and of what one of them has the object that was created first:
- * taking over what was retained is a later write to an older object.
+ * Sorts the addresses. Those of a live pod of a migrating machine come first, orphaned ones last; fresh ones follow
+ * those that the member had before, the first created first. Of equal ones, the retained come first, or those that
+ * were retained until an earlier pod took them over, the last one before others. Then follow the addresses of earlier
+ * pods, the oldest before others, which are left of claims that are being undone; of one pod's addresses the one
+ * whose object was created first, since taking over a retained address is a later write to an older object.
  */
 function inOrder(found: readonly Retained[]): readonly Retained[] {
   // Versions of objects are negative.
@@ -85,8 +97,8 @@ function inOrder(found: readonly Retained[]): readonly Retained[] {
 }
 
 /**
- * Returns whether an earlier pod has taken the address over after all that is retained for the NIC, which were claimed in its place meanwhile: its object
- * is older than theirs, and was written later.
+ * Returns whether an earlier pod has taken the address over after all that is retained for the NIC, which were
+ * claimed in its place meanwhile: its object is older than theirs, and was written later.
  */
 function wasKept(earlier: Allocation, allKept: readonly Allocation[]): boolean {
   const others = allKept.filter((kept) => isSameNic(kept, earlier));
@@ -99,7 +111,10 @@ export function isFresh({ workload }: Allocation): boolean {
   return workload?.isFresh === true;
 }
 
-/** Whoever has them: before the later one can have been answered, its ADD has read a list with the earlier one, and preferred that. */
+/**
+ * This holds for any holders: before the later one can have been answered, its ADD has read a list with the earlier
+ * one, and preferred that.
+ */
 function compareFresh(a: Allocation, b: Allocation): number {
   return isFresh(a) && isFresh(b) ? compareText(a.createdAt ?? "", b.createdAt ?? "") : 0;
 }
@@ -144,8 +159,9 @@ export function findPool(poolCache: PoolCache, nic: NicDemand, { space, ip }: Al
 }
 
 /**
- * The member's address on a node that is lost, which may still answer for it: only a NIC that can probe may have it (node-lost). Throws CniError 11
- * where there is no NIC yet: the ADD will probe, and another address claimed ahead of it would be the member's for good.
+ * The member's address on a node that is lost, which may still answer for it: only a NIC that can probe may have it
+ * (node-lost). Throws CniError 11 where there is no NIC yet: the ADD will probe, and another address claimed ahead of
+ * it would be the member's for good.
  */
 export function mayHave({ canProbe }: AddressDemand, { ip, workload, quarantine }: Allocation): boolean {
   if (quarantine === undefined) return true;

@@ -1,6 +1,6 @@
 /**
- * Free addresses of the selected pools, as the pool cache knows them. When the cache is wrong, or finds none, it is refreshed first: addresses
- * whose cooldown is over are freed, and the live usage of the pools is read.
+ * Free addresses of the selected pools, as the pool cache knows them. When the cache is wrong, or finds none, it is
+ * refreshed first: addresses whose cooldown is over are freed, and the live usage of the pools is read.
  */
 import type { NicDemand } from "../../../ipam/model.ts";
 import { cancelReservations, hashText, type Pick, type Picked, pickAddresses } from "../../../ipam/pick.ts";
@@ -43,7 +43,10 @@ export class FreeAddresses implements AddressSource {
     return pick;
   }
 
-  /** Records the registry's answer in the cache: addresses in use are marked, reservations that came to nothing are cancelled. */
+  /**
+   * Records the registry's answer in the cache: addresses in use are marked, reservations that came to nothing are
+   * cancelled.
+   */
   learn(outcome: ClaimOutcome): void {
     const inUse =
       outcome.kind === "bound"
@@ -91,7 +94,10 @@ export class FreeAddresses implements AddressSource {
   }
 }
 
-/** Where the search for a NIC's addresses starts; a NIC with an address owner of its own starts at a place of its own (retention). */
+/**
+ * Returns the seed of the place where the search for a NIC's addresses starts; a NIC with an address owner of its own
+ * starts at a place of its own (retention).
+ */
 function seedTextOf({ workloads }: AddressDemand, ifName: string, seedText: string): string {
   const own = workloads?.get(ifName);
   return `${own === undefined ? seedText : memberKey(own)}/${ifName}`;

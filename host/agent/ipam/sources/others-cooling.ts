@@ -1,12 +1,12 @@
 /**
- * Addresses that cool on other nodes and are not published yet: their nodes are asked to publish them (cooling-visibility), and the search waits
- * for that a moment.
+ * Addresses that cool on other nodes and are not published yet: their nodes are asked to publish them
+ * (cooling-visibility), and the search waits for that a moment.
  */
 import type { IpPool } from "../../../resources/ip-pool.ts";
 import type { Timeout } from "../../request/add-deadline.ts";
 import type { AddressSource, Search, Setback } from "./source.ts";
 
-/** How often an ADD looks for addresses that other nodes publish: milliseconds. */
+/** Interval at which an ADD looks for addresses that other nodes publish: milliseconds. */
 export const OTHERS_COOLING_POLL_MS = 400;
 
 export class OthersCooling implements AddressSource {
@@ -20,7 +20,10 @@ export class OthersCooling implements AddressSource {
     this.#patience = search.demand.deadline.othersCooling(search.cluster !== undefined);
   }
 
-  /** Returns whether {@link next} is to wait for addresses of the pool that other nodes publish. For a generated pool the ADD waits by pool changes instead. */
+  /**
+   * Returns whether {@link next} is to wait for addresses of the pool that other nodes publish. For a generated pool
+   * the ADD waits by pool changes instead.
+   */
   expect(pool: IpPool): boolean {
     this.#expected = !this.#patience.isOver && pool.spec.generated === undefined ? pool : undefined;
     return this.#expected !== undefined;

@@ -23,7 +23,10 @@ export class OwnAddresses implements AddressSource {
     return true;
   }
 
-  /** The pod's own cooling address was claimed and undone, because of another one: its row has another version. Returns whether that is so. */
+  /**
+   * The pod's own cooling address was claimed and undone, because of another one: its row has another version.
+   * Returns whether that is so.
+   */
   renew(holder: Allocation): boolean {
     const { assignments, demand } = this.#search;
     const assigned = assignments.at(holder);
@@ -55,8 +58,8 @@ export class OwnAddresses implements AddressSource {
   }
 
   /**
-   * The newest of each NIC and family, if the selected pools contain it. What the pod's member had before comes first, and what no ADD was answered with
-   * last.
+   * The newest of each NIC and family, if the selected pools contain it. Addresses that the pod's member had before
+   * come first, those that no ADD was answered with last.
    */
   #assignCooling(own: readonly Allocation[]): void {
     const { poolCache, demand, assignments } = this.#search;

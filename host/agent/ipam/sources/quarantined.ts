@@ -1,5 +1,6 @@
 /**
- * Addresses that have been in quarantine for long: the last resort, for a NIC on which they can be probed before they are used (conflict).
+ * Addresses that have been in quarantine for long: the last resort, for a NIC on which they can be probed before they
+ * are used (conflict).
  */
 import { type AddressSource, type Search, type Setback, spansOf } from "./source.ts";
 import { TAKE_OVER_CHOICES, type TakeOvers } from "./take-overs.ts";

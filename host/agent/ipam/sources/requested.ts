@@ -19,15 +19,18 @@ export class RequestedAddresses {
     this.#cooling = cooling;
   }
 
-  /** Assigns all of them to the NIC of the request. Throws CniError 100 or 7 when one cannot be had, PoolShortage when its pool has yet to be generated. */
+  /**
+   * Assigns all of them to the NIC of the request. Throws CniError 100 or 7 when one cannot be had, PoolShortage when
+   * its pool has yet to be generated.
+   */
   assign(nic: NicDemand): void {
     const { poolCache, demand, assignments } = this.#search;
     assignments.assign(assignRequested(poolCache, nic, demand.requested));
   }
 
   /**
-   * Another owner has an assigned address. Returns false if the pod does not request it; else waits until it has cooled, and throws CniError 101
-   * or 11 when it is not to be had.
+   * Another owner has an assigned address. Returns false if the pod does not request it; else waits until it has
+   * cooled, and throws CniError 101 or 11 when it is not to be had.
    */
   async replace(holder: Allocation): Promise<boolean> {
     const { demand, assignments } = this.#search;
@@ -49,7 +52,9 @@ export class RequestedAddresses {
   }
 }
 
-/** Which owner has an address that a pod of `namespace` requests; a holder in another namespace is not named in `text`. */
+/**
+ * Which owner has an address that a pod of `namespace` requests; a holder in another namespace is not named in `text`.
+ */
 function describeHolder(holder: Allocation, namespace: string): { readonly text: string; readonly forLog: string } {
   const { state, pod, containerId, ifName, quarantine } = holder;
   if (state === "Quarantined") {

@@ -1,6 +1,6 @@
 /**
- * Addresses that are retained for a member of a workload, or that an earlier pod of the member still has (retention). The search for a free address
- * starts where the member's last one was found, so most pods never need the lookup.
+ * Addresses that are retained for a member of a workload, or that an earlier pod of the member still has (retention).
+ * The search for a free address starts where the member's last one was found, so most pods never need the lookup.
  */
 import type { NicDemand } from "../../../ipam/model.ts";
 import type { Picked } from "../../../ipam/pick.ts";
@@ -26,7 +26,7 @@ import {
   workloadOf,
 } from "./source.ts";
 
-/** How often an ADD checks whether another pod's claim of its retained address has ended: milliseconds. */
+/** Interval at which an ADD checks whether another pod's claim of its retained address has ended: milliseconds. */
 export const CLAIM_POLL_MS = 100;
 
 type IsWanted = (nic: Pick<Picked, "ifName" | "ip">) => boolean;
@@ -36,11 +36,11 @@ export class RetainedAddresses implements AddressSource {
   readonly #own: OwnAddresses;
   /** Undefined until they are looked up, and when one of them has changed since. */
   #found: readonly Retained[] | undefined;
-  /** What lookups have put first. */
+  /** The addresses that lookups have put first. */
   #chosen: readonly Picked[] = [];
   /** Versions of what was found and the pod cannot have. */
   readonly #refused = new Set<Picked["replaces"]>();
-  /** What the NICs had, and has given way to what they may not get. */
+  /** The rows of the NICs that have given way to addresses which the NICs may not get. */
   #superseded: readonly Allocation[] = [];
   /** For other nodes that take addresses off the NICs of earlier pods. */
   #handOver: Timeout | undefined;
@@ -57,7 +57,10 @@ export class RetainedAddresses implements AddressSource {
     return this.#assignFound(setback.nics);
   }
 
-  /** Looks them up before anything is claimed, because the pod gets nothing else. Returns whether they and what is its own are all that the NICs lack. */
+  /**
+   * Looks them up before anything is claimed, because the pod gets nothing else. Returns whether they and what is its
+   * own are all that the NICs lack.
+   */
   async cover(nics: readonly NicDemand[]): Promise<boolean> {
     const { assignments } = this.#search;
     await this.#assignFound(nics);
@@ -76,14 +79,15 @@ export class RetainedAddresses implements AddressSource {
       nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family));
     const chosen = this.#choose((nic) => isMissing(nic) && assignments.find(nic) === undefined);
     assignments.assign(chosen);
-    // What a NIC of the pod has no use for may be what another one is short of.
+    // Another NIC may be short of an address that a NIC of the pod has no use for.
     if (chosen.length === 0) await this.#releaseSurplus([]);
     return chosen.length > 0;
   }
 
   /**
-   * Another owner has a picked address: takes it over from an earlier pod of the member, or waits until its node has released it. Returns false if
-   * retention says nothing about the holder. Throws CniError 11 while the earlier pod keeps the address.
+   * Another owner has a picked address: takes it over from an earlier pod of the member, or waits until its node has
+   * released it. Returns false if retention says nothing about the holder. Throws CniError 11 while the earlier pod
+   * keeps the address.
    */
   async replace(holder: Allocation, picked: readonly Picked[]): Promise<boolean> {
     const { demand, assignments } = this.#search;
@@ -103,7 +107,7 @@ export class RetainedAddresses implements AddressSource {
     }
     const assigned = assignments.at(holder);
     if (assigned === undefined) return true;
-    // What the pod has had itself is retained for it, too.
+    // Addresses of the pod itself are retained for it, too.
     const isMembers =
       assigned.source === "retained" ||
       (assigned.source === "own" && workloadOf(demand, assigned.ifName) !== undefined);
@@ -122,8 +126,8 @@ export class RetainedAddresses implements AddressSource {
   }
 
   /**
-   * Whether the claimed addresses are undone in favour of retained ones. If not, the surplus of what is retained is released. Rejects, with the
-   * claim undone, when the lookup fails.
+   * Whether the claimed addresses are undone in favour of retained ones. If not, the surplus of what is retained is
+   * released. Rejects, with the claim undone, when the lookup fails.
    */
   async prefer(bound: Bound, picked: readonly Picked[]): Promise<boolean> {
     const { registry, assignments } = this.#search;
@@ -134,21 +138,22 @@ export class RetainedAddresses implements AddressSource {
       const isUnsure = fresh.length > 0 || presumed.length > 0 || this.#isMovedByRequest(created);
       if (this.#found === undefined && isUnsure) this.#found = await findRetained(this.#search, picked);
       this.#found = this.#found?.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
-      // What a lookup has put first is not given up for what it has put after it.
+      // An address that a lookup has put first is not given up for one that it has put after it.
       const isFirst = (row: Allocation): boolean =>
         isFresh(row) && this.#chosen.some((pick) => isAt(pick, row) && isSameNic(pick, row));
       const open = [...fresh, ...presumed].filter((row) => !isFirst(row));
       const isOpen: IsWanted = (nic) => open.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
       const chosen = this.#choose(isOpen, (each) => isPreferred(each, { open, created, presumed }));
       if (chosen.length > 0) {
-        // A claim is undone as a whole; the rest of it is claimed again, and what the member had of it is retained again.
+        // A claim is undone as a whole; the rest of it is claimed again, and what the member had of it is retained
+        // again.
         const rest = created.flatMap(({ workload, ...row }) => {
           const found = picked.filter((each) => isAt(each, row)).map(({ replaces: _, ...each }) => each);
           return workload === undefined ? found : found.map((each): Picked => ({ ...each, source: "retained" }));
         });
         assignments.assign(rest);
         assignments.assign(chosen);
-        // What the journal has taken in of the other family is the NIC's as before.
+        // Addresses of the other family that the journal has taken in stay the NIC's.
         const superseded = fresh.filter((row) => chosen.some((pick) => isSameNic(pick, row)));
         this.#superseded = [...this.#superseded, ...superseded];
         await registry.undo([...new Set([...created, ...superseded])], superseded);
@@ -171,8 +176,8 @@ export class RetainedAddresses implements AddressSource {
   }
 
   /**
-   * The pod requested an address that was retained: another one may be retained for the NIC. An IPAMClaim requests its own address at each start of
-   * a machine, which is no reason for another lookup.
+   * The pod requested an address that was retained: another one may be retained for the NIC. An IPAMClaim requests
+   * its own address at each start of a machine, which is no reason for another lookup.
    */
   #isMovedByRequest(created: readonly Allocation[]): boolean {
     const requests = this.#search.demand.requested.filter(({ source }) => !source.startsWith("IPAMClaim "));
@@ -184,7 +189,10 @@ export class RetainedAddresses implements AddressSource {
     return ifName === claimant.ifName && requested.some((request) => equalIp(request.ip, ip));
   }
 
-  /** `isBetter`: than what the NIC has. What the pod has from which a machine migrates always is; of two fresh ones the younger never is. */
+  /**
+   * `isBetter`: than the NIC's address. An address of the pod from which a machine migrates always is; of two fresh
+   * ones the younger never is.
+   */
   #choose(isWanted: IsWanted, isBetter: (each: Retained) => boolean = () => true): readonly Picked[] {
     const isUsable = (each: Retained): boolean =>
       !this.#refused.has(each.kept.version) && (each.kept.isInUse === true || (!each.isYounger && isBetter(each)));
@@ -195,17 +203,23 @@ export class RetainedAddresses implements AddressSource {
     return chosen;
   }
 
-  /** What was found is not to be had: what is will be looked up again. The pod may have given up its own for it, which cools. */
+  /**
+   * The retained addresses cannot be claimed; look them up again. The pod may have given up its own for it, which
+   * cools.
+   */
   #forget({ replaces }: Pick<Picked, "replaces">): void {
     this.#found = undefined;
     this.#refused.add(replaces);
     this.#own.skipCooling = false;
   }
 
-  /** Releases what the pod has no use for, now that its NICs have these and those of earlier ADDs. */
+  /**
+   * Releases the retained addresses that the pod does not use, now that its NICs have these and those of earlier
+   * ADDs.
+   */
   async #releaseSurplus(claimed: readonly Allocation[]): Promise<void> {
     const { demand, registry, cluster, poolCache } = this.#search;
-    // What another writer has changed meanwhile may be the member's again.
+    // An address that another writer has changed meanwhile may be the member's again.
     const isUnchanged = ({ kept }: Retained): boolean => kept.state === "Kept" && !this.#refused.has(kept.version);
     const retained = (this.#found ?? []).filter(isUnchanged);
     if (retained.length === 0) return;
@@ -218,7 +232,10 @@ export class RetainedAddresses implements AddressSource {
     if (surplus.length > 0) await cluster?.releaseRetained(surplus);
   }
 
-  /** The agent of the earlier pod's node takes the address off its NIC, which takes a moment. Rejects with CniError 11 when it does not. */
+  /**
+   * The agent of the earlier pod's node takes the address off its NIC, which takes a moment. Rejects with CniError 11
+   * when it does not.
+   */
   async #awaitNode(holder: Allocation): Promise<void> {
     const { demand, cluster } = this.#search;
     this.#handOver ??= demand.deadline.handOver();
@@ -228,8 +245,8 @@ export class RetainedAddresses implements AddressSource {
   }
 
   /**
-   * Another pod of this node tries to claim the address, which is retained for this one: the API server will refuse that. Rejects with CniError 11
-   * when it takes too long.
+   * Another pod of this node tries to claim the address, which is retained for this one: the API server will refuse
+   * that. Rejects with CniError 11 when it takes too long.
    */
   async #awaitClaim(holder: Allocation): Promise<void> {
     const { deadline } = this.#search.demand;
@@ -238,7 +255,10 @@ export class RetainedAddresses implements AddressSource {
     await deadline.sleep(CLAIM_POLL_MS);
   }
 
-  /** An earlier pod of the same member has the picked address on this node, or had it until just now; or on a node that is lost. */
+  /**
+   * An earlier pod of the same member has the picked address on this node, or had it until just now; or on a node
+   * that is lost.
+   */
   async #succeed(former: Allocation, { ifName, pool, ip }: Picked): Promise<void> {
     const { demand, assignments, cluster } = this.#search;
     const pick = { ifName, pool, ip, source: "retained" } as const;
@@ -254,9 +274,10 @@ export class RetainedAddresses implements AddressSource {
 }
 
 /**
- * Returns whether it is better than what its NIC has. `open`: rows that the claim leaves open; of these, `created`: that it has made; `presumed`: which
- * the member had before. What is not fresh is better than what is. Otherwise, where the journal has taken in one address of the API server, another or
- * a later one is no better.
+ * Returns whether it is better than the address of its NIC. `open`: rows that the claim leaves open; of these,
+ * `created`: that it has made; `presumed`: which the member had before. An address that the member had before is
+ * better than a fresh one. Otherwise, where the journal has taken in one address of the API server, another or a
+ * later one is no better.
  */
 function isPreferred(
   { kept, isOrphaned, isLate }: Retained,
@@ -283,10 +304,11 @@ function choosePicks(retained: readonly Retained[], isWanted: (pick: Picked) => 
 }
 
 /**
- * Returns what is of no use to the member now that it has `rows`: retained for a NIC and family that has one of them; or in no selected pool, unless
- * the NIC still lacks an address of the family: the pool that has it may only be renamed, or generated, of which this agent has not been told. Then
- * it is released only to another NIC of the demand, and where the namespace may have no other address beside it. What is retained for a NIC that is
- * not part of the demand may be what that NIC will want.
+ * Returns the retained addresses that are of no use to the member now that it has `rows`: retained for a NIC and
+ * family that has one of them; or in no selected pool, unless the NIC still lacks an address of the family: the pool
+ * that has it may only be renamed, or generated, of which this agent has not been told. Then it is released only to
+ * another NIC of the demand, and where the namespace may have no other address beside it. A NIC that is not part of
+ * the demand may want the address that is retained for it.
  */
 function surplusOf(
   retained: readonly Retained[],
@@ -313,12 +335,18 @@ function isOfOtherPod(demand: AddressDemand, { owner, ifName, workload }: Alloca
   return owner !== demand.claimant.owner && isSameMember(workloadOf(demand, ifName), workload);
 }
 
-/** Returns whether the holder is on this node or on one that is lost: the live pod of its member has more right to the address. */
+/**
+ * Returns whether the holder is on this node or on one that is lost: the live pod of its member has more right to the
+ * address.
+ */
 function isReplaceable({ version, quarantine }: Allocation): boolean {
   return version >= 0 || quarantine !== undefined;
 }
 
-/** Returns whether the pick was retained when it was chosen, and has become free since: the claim has created its object. */
+/**
+ * Returns whether the pick was retained when it was chosen, and has become free since: the claim has created its
+ * object.
+ */
 function isGone(pick: Picked, fresh: readonly Allocation[]): boolean {
   return pick.source === "retained" && fresh.some((row) => row.workload?.isFresh !== true && isAt(pick, row));
 }

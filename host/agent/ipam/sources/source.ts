@@ -1,5 +1,6 @@
 /**
- * What one search for addresses consists of: what is demanded, what is assigned so far, and the sources that may assign more.
+ * The parts of one search for addresses: the demand, the addresses assigned so far, and the sources that may assign
+ * more.
  */
 
 import type { RequestedIp } from "../../../cni/request.ts";
@@ -21,17 +22,26 @@ export interface AddressDemand {
   readonly claimant: Omit<Claim, "proposals" | "skipOwnCooling">;
   /** The owners of retained addresses of single NICs, in place of the claimant's. */
   readonly workloads?: ReadonlyMap<string, Workload> | undefined;
-  /** Whether the pod has no NIC beside those of the demand: then retained addresses that fit none of them are released. Absent: unknown. */
+  /**
+   * Whether the pod has no NIC beside those of the demand: then retained addresses that fit none of them are
+   * released. Default: unknown.
+   */
   readonly coversPod?: boolean | undefined;
-  /** Absent: none. */
+  /** Default: none. */
   readonly limits?: TenantLimits | undefined;
   /** Pods of the same name start their search at the same place. */
   readonly seedText: string;
-  /** Whether the pool's order does not matter now, by name: one machine answers for its first addresses. Absent: it does. */
+  /**
+   * Whether the pool's order does not matter now, by name: one machine answers for its first addresses. Default: it
+   * does.
+   */
   readonly randomize?: (pool: string) => boolean;
-  /** Whether a generated pool that is full according to the cache is refused at once, because the ADD will wait for its addresses. Absent: it is searched. */
+  /**
+   * Whether a generated pool that is full according to the cache is refused at once, because the ADD will wait for
+   * its addresses. Default: it is searched.
+   */
   readonly skipIfFull?: (demand: FamilyDemand) => boolean;
-  /** Whether addresses can be probed on the NIC now; if not, none is taken out of quarantine. Absent: they cannot. */
+  /** Whether addresses can be probed on the NIC now; if not, none is taken out of quarantine. Default: they cannot. */
   readonly canProbe?: () => boolean;
   readonly deadline: AddDeadline;
 }
@@ -39,9 +49,9 @@ export interface AddressDemand {
 export interface AllocateDeps {
   readonly registry: Registry;
   readonly poolCache: PoolCache;
-  /** Absent: there are no other nodes. */
+  /** Default: there are no other nodes. */
   readonly cluster?: ClusterAddresses | undefined;
-  /** Absent: claims are not counted. */
+  /** Default: claims are not counted. */
   readonly metrics?: ClaimMetrics | undefined;
 }
 
@@ -68,12 +78,15 @@ export type Setback =
       readonly kind: "short";
       readonly nics: readonly NicDemand[];
       readonly shortage: Shortage;
-      /** Those of the short demand that can hand out addresses at all. */
+      /** The pools of the short demand that can hand out addresses at all. */
       readonly pools: readonly IpPool[];
     };
 
 export interface AddressSource {
-  /** Assigns an address, waits for one, or corrects the pool cache. Returns whether to claim again; false leaves the setback to the next source. */
+  /**
+   * Assigns an address, waits for one, or corrects the pool cache. Returns whether to claim again; false leaves the
+   * setback to the next source.
+   */
   next(setback: Setback): Promise<boolean>;
 }
 

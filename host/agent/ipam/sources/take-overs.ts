@@ -1,5 +1,6 @@
 /**
- * Which recorded addresses one search may take over, and which it has chosen: other ADDs of this node skip those until {@link TakeOvers.end}.
+ * Which recorded addresses one search may take over, and which it has chosen: other ADDs of this node skip those
+ * until {@link TakeOvers.end}.
  */
 import type { NicDemand } from "../../../ipam/model.ts";
 import { hashText } from "../../../ipam/pick.ts";
@@ -19,7 +20,10 @@ export class TakeOvers {
     this.#search = search;
   }
 
-  /** Those that the pool can hand out to the NIC, and that neither this search nor another ADD has chosen. */
+  /**
+   * Returns the addresses that the pool can hand out to the NIC, and that neither this search nor another ADD has
+   * chosen.
+   */
   usable(found: readonly Allocation[], pool: IpPool, nic: NicDemand): Allocation[] {
     const { poolCache, assignments } = this.#search;
     // An address that a workload's pod of this node has just released is about to be retained for the next one.

@@ -16,7 +16,7 @@ export class Network {
   readonly capacities: SubnetCapacity[] = [];
   /** Nothing is given in this plan: the addresses of a pool that no status reserves must be reserved first. */
   isClosed = false;
-  /** What is reserved for generated pools. If one has more than that, nothing is given. */
+  /** The addresses reserved for generated pools. If one has more than that, nothing is given. */
   #taken: Span[] = [];
 
   constructor(addressSpace: string, family: Family) {
@@ -41,11 +41,11 @@ export class Network {
 export class SubnetCapacity {
   readonly subnet: CurrentSubnet;
   readonly network: Network;
-  /** What the specification offers to pools, without what others have. */
+  /** The addresses that the specification offers to pools, without those that others have. */
   readonly offered: Spans;
-  /** How many addresses the specification offers, whoever has them. */
+  /** Number of addresses that the specification offers, including those that others have. */
   readonly total: bigint;
-  /** What the status reserves, by the pool's name. */
+  /** The addresses that the status reserves, by the pool's name. */
   readonly entries: ReadonlyMap<string, Spans>;
   /** Pools in the status, and pools that will be created. */
   poolCount: number;

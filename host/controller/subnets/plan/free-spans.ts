@@ -30,7 +30,10 @@ export class FreeSpans {
     this.#spans = this.#spans.toSpliced(at, hit.length, ...left);
   }
 
-  /** Takes up to `count` addresses for a pool that has `own`: its gaps first, then the addresses after it, before it, and elsewhere. */
+  /**
+   * Takes up to `count` addresses for a pool that has `own`: its gaps first, then the addresses after it, before it,
+   * and elsewhere.
+   */
   take(own: Spans, count: number, isBusy: IsBusy): Spans {
     const taken: bigint[] = [];
     const isFull = (): boolean => taken.length >= count;
@@ -63,7 +66,10 @@ export class FreeSpans {
     for (const span of spansOfAddresses(addresses)) this.remove(span);
   }
 
-  /** Returns where so many addresses begin: at a free block of the next power of two, so that the pool can grow; else where they are contiguous; else at the start. */
+  /**
+   * Returns where so many addresses begin: at a free block of the next power of two, so that the pool can grow; else
+   * where they are contiguous; else at the start.
+   */
   #placeFor(count: bigint): bigint {
     let slot = 1n;
     while (slot < count) slot *= 2n;

@@ -1,11 +1,13 @@
 /**
- * How Subnets are divided into pools: which pools should exist, and which addresses each should have (docs/subnets.md).
+ * Divides Subnets into pools: decides which pools should exist, and which addresses each should have
+ * (docs/subnets.md).
  *
- * A pool that has enough addresses keeps them. One that has too few gets them from the first of its Subnets that has any left; one that has had
- * too many for a while gives back those that are not in use. What the status of a Subnet reserves for one pool is never given to another.
+ * A pool that has enough addresses keeps them. One that has too few gets them from the first of its Subnets that has
+ * any left; one that has had too many for a while gives back those that are not in use. Addresses that the status of
+ * a Subnet reserves for one pool are never given to another.
  *
- * The plan is a sequence of steps. Each returns what the next ones need; the only state that they share is the draft: pools and capacities as
- * they become.
+ * The plan is a sequence of steps. Each returns what the next ones need; the only state that they share is the draft:
+ * pools and capacities as they become.
  */
 
 import { spansOf, withoutSpans } from "../../../core/spans.ts";
@@ -22,23 +24,28 @@ import { isOrphanFor, keyOf, PlannedPool, resolveOverlaps, targetOf, unchangedTa
 import { explainShortfall } from "./shortfall.ts";
 import { subnetOf } from "./split-view.ts";
 
-/** How long a generated pool has more addresses than it needs before it shrinks, unless another pool lacks some: milliseconds. */
+/**
+ * Time for which a generated pool has more addresses than it needs before it shrinks, unless another pool lacks some:
+ * milliseconds.
+ */
 export const SHRINK_AFTER_MS = 5_000;
 
-/** A demand, the pools that serve it in the order of its Subnets, and the capacities of the Subnets that may serve it. */
+/**
+ * A demand, the pools that serve it in the order of its Subnets, and the capacities of the Subnets that may serve it.
+ */
 interface PoolRequest {
   readonly demand: PoolDemand;
   readonly capacities: readonly SubnetCapacity[];
   readonly pools: PlannedPool[];
 }
 
-/** What a step found out about pools that have more than is needed. */
+/** A step's findings about pools that have more than is needed. */
 interface Surplus {
   /** Pools to delete. */
   readonly remove: ReadonlySet<PlannedPool>;
   /** UIDs of pools that have more than is needed. */
   readonly excess: ReadonlySet<string>;
-  /** Those of them that keep it until SHRINK_AFTER_MS are over. */
+  /** The pools among them that keep it until SHRINK_AFTER_MS are over. */
   readonly postponed: ReadonlySet<string>;
   /** Names of pools that wait until an address is released. */
   readonly waiting: ReadonlySet<string>;
@@ -77,7 +84,7 @@ class Draft {
   readonly #byKey: Map<string, PlannedPool[]>;
   /** Names of pools that will be created. */
   readonly #created = new Set<string>();
-  /** How many more addresses each namespace may have. */
+  /** Number of further addresses that each namespace may have. */
   readonly #budgets = new Map<string, number>();
 
   constructor(view: SubnetsView) {
@@ -101,7 +108,10 @@ class Draft {
     );
   }
 
-  /** Leaves each address to one pool, whatever has happened before. An address that no Subnet offers any more goes unless it is in use. */
+  /**
+   * Leaves each address to one pool, whatever has happened before. An address that no Subnet offers any more goes
+   * unless it is in use.
+   */
   resolveOverlaps(): void {
     for (const [network, pools] of Map.groupBy(this.pools, ({ capacity }) => capacity?.network)) {
       if (network === undefined) continue;
@@ -132,7 +142,7 @@ class Draft {
       }
   }
 
-  /** What the pools have counts for their namespaces. */
+  /** Counts the addresses of the pools for their namespaces. */
   spendAll(): void {
     for (const { generated, size } of this.pools) this.spend(generated.application.namespace, size);
   }
@@ -154,7 +164,7 @@ class Draft {
     return { demand, capacities, pools };
   }
 
-  /** How many more addresses the namespace may have. */
+  /** Returns the number of further addresses that the namespace may have. */
   budgetOf(namespace: string): number {
     const { maxPerNamespace } = this.view;
     return this.#budgets.get(namespace) ?? (maxPerNamespace === 0 ? Number.POSITIVE_INFINITY : maxPerNamespace);
@@ -205,7 +215,10 @@ class Draft {
     return refuseNamespace(subnet.spec, namespace, this.view.labelsOf(namespace)) === undefined;
   }
 
-  /** Two controllers may have created a pool each for the same demand: the larger one comes first and grows, the others keep what is in use. */
+  /**
+   * Two controllers may have created a pool each for the same demand: the larger one comes first and grows, the
+   * others keep what is in use.
+   */
   #mergeDuplicates(pools: readonly PlannedPool[]): readonly PlannedPool[] {
     const sorted = pools.toSorted((a, b) => b.size - a.size || byName(a, b));
     for (const pool of sorted.slice(1)) {
@@ -217,7 +230,10 @@ class Draft {
   }
 }
 
-/** Returns demands of the current version of a workload before those of a former one, and otherwise in the order of their names. */
+/**
+ * Returns demands of the current version of a workload before those of a former one, and otherwise in the order of
+ * their names.
+ */
 function inOrder(demands: readonly PoolDemand[]): PoolDemand[] {
   const named = demands.map((demand) => {
     const { application, ifName, family } = demand;
@@ -233,7 +249,9 @@ function orphansAmong(pools: readonly PlannedPool[], requests: readonly PoolRequ
   return new Set(pools.filter((pool) => !pool.isDeleting && !pool.generated.reclaim && !used.has(pool)));
 }
 
-/** Fills the pools of a request, Subnet by Subnet, each as far as it goes. Returns why addresses are missing in the end. */
+/**
+ * Fills the pools of a request, Subnet by Subnet, each as far as it goes. Returns why addresses are missing in the end.
+ */
 function grow(request: PoolRequest, draft: Draft, orphans: Set<PlannedPool>): Shortfall | undefined {
   const { demand, capacities, pools } = request;
   const { maxPoolSize } = draft.view;
@@ -261,8 +279,8 @@ function grow(request: PoolRequest, draft: Draft, orphans: Set<PlannedPool>): Sh
 }
 
 /**
- * Returns the request's pool in the Subnet: the one that it has, an orphan of an earlier workload of the same name, or a new one. Undefined if
- * it can have none, or needs none.
+ * Returns the request's pool in the Subnet: the one that it has, an orphan of an earlier workload of the same name,
+ * or a new one. Undefined if it can have none, or needs none.
  */
 function poolIn(
   capacity: SubnetCapacity,
@@ -305,7 +323,10 @@ function sizeOfAll(pools: readonly PlannedPool[]): number {
   return pools.reduce((sum, { size }) => sum + size, 0);
 }
 
-/** Takes back what none of a pool's requests needs, from the last Subnet first: after a while, or at once if another request is short. */
+/**
+ * Takes back what none of a pool's requests needs, from the last Subnet first: after a while, or at once if another
+ * request is short.
+ */
 function shrink(requests: readonly PoolRequest[], shortfalls: readonly Shortfall[], draft: Draft): Surplus {
   const [remove, excess, postponed, waiting] = [
     new Set<PlannedPool>(),
@@ -365,7 +386,10 @@ function describe({ demand, pools }: PoolRequest, postponed: ReadonlySet<string>
   }
 }
 
-/** Deals with the pools that no request uses, by what is known of their workloads. Returns also the workloads whose liveness must be read first. */
+/**
+ * Deals with the pools that no request uses, by what is known of their workloads. Returns also the workloads whose
+ * liveness must be read first.
+ */
 function removeUnused(
   requests: readonly PoolRequest[],
   draft: Draft,

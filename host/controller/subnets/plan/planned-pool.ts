@@ -37,11 +37,11 @@ export class PlannedPool {
   readonly isDeleting: boolean;
   /** The addresses in its specification. */
   readonly ranges: Spans;
-  /** What the Subnet's status reserves for it. */
+  /** The addresses that the Subnet's status reserves for it. */
   readonly entry: Spans;
   /** The part of that which no other pool has, or is promised. */
   promised: Spans;
-  /** What it should have. */
+  /** The addresses that it should have. */
   target: Spans;
   generated: SubnetPoolSpec;
 
@@ -59,7 +59,7 @@ export class PlannedPool {
     this.target = this.ranges;
   }
 
-  /** What the Subnet still offers of the target. */
+  /** The part of the target that the Subnet still offers. */
   get usable(): Spans {
     return this.capacity === undefined ? this.target : sharedSpans(this.target, this.capacity.offered);
   }
@@ -123,8 +123,8 @@ function heldIn(spans: Spans, isHeld: IsBusy): Span[] {
 }
 
 /**
- * Takes from each pool the addresses that another one has or is promised as well, unless they are in use; of two pools the first by name keeps them.
- * `foreign`: what is reserved for unknown pools, which may exist all the same.
+ * Takes from each pool the addresses that another one has or is promised as well, unless they are in use; of two
+ * pools the first by name keeps them. `foreign`: what is reserved for unknown pools, which may exist all the same.
  */
 export function resolveOverlaps(
   pools: readonly PlannedPool[],
@@ -179,7 +179,10 @@ function describeWay({ gateway, routes }: Pick<AddressSpec, "gateway" | "routes"
   return [gateway === undefined ? "" : formatIp(gateway), ...way].join();
 }
 
-/** Returns whether the pool, which serves no request, was retained for a later workload of the same kind, namespace and name, for the same NIC. */
+/**
+ * Returns whether the pool, which serves no request, was retained for a later workload of the same kind, namespace
+ * and name, for the same NIC.
+ */
 export function isOrphanFor(
   { generated, capacity }: PlannedPool,
   { application, ifName }: PoolDemand,

@@ -1,6 +1,7 @@
 /**
- * Splits what is to be divided into parts that do not concern one another: planning each by itself gives the plan of the whole. Subnets belong together if
- * their networks overlap, if a demand names them, and, where namespaces have limits, if a namespace has pools in both.
+ * Splits what is to be divided into parts that do not concern one another: planning each by itself gives the plan of
+ * the whole. Subnets belong together if their networks overlap, if a demand names them, and, where namespaces have
+ * limits, if a namespace has pools in both.
  */
 import { equalIp } from "../../../net/ip.ts";
 import { type Prefix, prefixesOverlap } from "../../../net/prefix.ts";
@@ -31,7 +32,10 @@ interface Part {
   readonly pools: CurrentPool[];
 }
 
-/** Each part has all settings, and whatever no Subnet may give. A pool without its Subnet concerns all: then there is one part. */
+/**
+ * Each part has all settings, and whatever no Subnet may give. A pool without its Subnet concerns all: then there is
+ * one part.
+ */
 export function splitView(view: SubnetsView): readonly SubnetsView[] {
   const byName = new Map(view.subnets.map((subnet) => [subnet.object.name, subnet]));
   const homes = view.pools.map((pool) => subnetOf(byName, pool));

@@ -40,7 +40,10 @@ export function addressOf(message: AddressMessage): Address | undefined {
   return { link: message.index, prefix, peer, scope: message.scope, flags };
 }
 
-/** Encodes the address. The fixed part holds the low byte of the flags; an attribute holds all of them if there are more. */
+/**
+ * Encodes the address. The fixed part holds the low byte of the flags; an attribute holds all of them if there are
+ * more.
+ */
 export function encodeAddressValue({ link, prefix, peer, scope, flags, rest = [] }: Address): Uint8Array {
   const family = encodeFamily(prefix.ip.family);
   const attributes: Attribute[] = [

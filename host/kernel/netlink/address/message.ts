@@ -45,8 +45,8 @@ export const encodeAddress = CODEC.encode;
 export const decodeAddress = CODEC.decode;
 
 /**
- * Returns the link's own address (IFA_LOCAL if there is a peer) with its prefix length; undefined for families other than IP.
- * Throws NetlinkError if the message contradicts itself.
+ * Returns the link's own address (IFA_LOCAL if there is a peer) with its prefix length; undefined for families other
+ * than IP. Throws NetlinkError if the message contradicts itself.
  */
 export function prefixOf({ family, prefixLength, attributes }: AddressMessage): Prefix | undefined {
   if (family !== AF_INET && family !== AF_INET6) return undefined;

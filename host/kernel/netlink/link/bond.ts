@@ -1,7 +1,7 @@
 /**
- * Options of a bond: the attributes in its IFLA_INFO_DATA ↔ numbers, addresses and MACs by the kernel's option names. The ifacer
- * decides which values are valid, and in which order they are set.
- * Sources: linux/if_link.h (IFLA_BOND_*), Documentation/networking/bonding.rst for the names.
+ * Options of a bond: the attributes in its IFLA_INFO_DATA ↔ numbers, addresses and MACs by the kernel's option names.
+ * The ifacer decides which values are valid, and in which order they are set. Sources: linux/if_link.h (IFLA_BOND_*),
+ * Documentation/networking/bonding.rst for the names.
  */
 import type { Ip } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";

@@ -119,7 +119,7 @@ export function linkOf({ index, deviceType, flags, attributes }: LinkMessage): L
   };
 }
 
-/** What can be set on a link, new or existing. */
+/** The settings of a link, new or existing. */
 export interface LinkChange {
   readonly name?: string | undefined;
   readonly mac?: Mac | undefined;
@@ -134,11 +134,12 @@ export interface LinkChange {
   readonly netnsFd?: number | undefined;
   /** Reverse path filter of IPv4 (`rp_filter`): 0 to 2. */
   readonly rpFilter?: number | undefined;
-  /** How the link gets link-local addresses of IPv6 (`addr_gen_mode`): 0 to 3. */
+  /** The mode by which the link gets link-local addresses of IPv6 (`addr_gen_mode`): 0 to 3. */
   readonly addressGeneration?: number | undefined;
   /**
-   * Queues of a new link, in each direction. A veth that is created without this gets one per processor, of which all but the first are
-   * taken from it at once: the kernel waits for that, with the lock on all links held (drivers/net/veth.c, veth_init_queues).
+   * Queues of a new link, in each direction. A veth that is created without this gets one per processor, of which all
+   * but the first are taken from it at once: the kernel waits for that, with the lock on all links held
+   * (drivers/net/veth.c, veth_init_queues).
    */
   readonly queues?: number | undefined;
 }
@@ -152,8 +153,8 @@ export interface LinkSpec extends LinkChange {
   /** Index of the parent, for macvlan and vlan. */
   readonly parent?: number | undefined;
   /**
-   * The other end of a veth; the kernel names it if none is given. It cannot be created up: the kernel would open it before its
-   * other end.
+   * The other end of a veth; the kernel names it if none is given. It cannot be created up: the kernel would open it
+   * before its other end.
    */
   readonly peer?: Omit<LinkChange, "up"> & { readonly name: string };
 }

@@ -1,5 +1,6 @@
 /**
- * Requests about links. Deleting a veth blocks its caller in the kernel for 11 to 19 ms, so the agent does it in a worker thread.
+ * Requests about links. Deleting a veth blocks its caller in the kernel for 11 to 19 ms, so the agent does it in a
+ * worker thread.
  */
 import { ENODEV, ENOENT } from "../../errno.ts";
 import { attribute, decodeString, encodeString, encodeUint32, readValue } from "../attribute.ts";
@@ -50,7 +51,10 @@ export function linkRequest(name: string): Request {
   return { operation: () => `get link "${name}"`, type: RTM_GETLINK, payload: encodeLinkByName(name) };
 }
 
-/** Returns the link of that name in the answer, with its settings. The kernel also finds links by alternative names; those are ignored. */
+/**
+ * Returns the link of that name in the answer, with its settings. The kernel also finds links by alternative names;
+ * those are ignored.
+ */
 export function linkNamed(name: string, answer: readonly Message[]): LinkMessage | undefined {
   return answer
     .map((message) => decodeLink(message, LINK_AND_SETTINGS))
@@ -153,7 +157,10 @@ export function setLinkKind(conversation: Conversation, index: number, kind: Lin
   conversation.request({ operation, type: RTM_NEWLINK, payload: encodeKindChange(index, kind) });
 }
 
-/** Gives the link a further name, which it keeps in every namespace. Throws NetlinkError with EEXIST if a link has the name. */
+/**
+ * Gives the link a further name, which it keeps in every namespace. Throws NetlinkError with EEXIST if a link has the
+ * name.
+ */
 export function addAltName(conversation: Conversation, index: number, name: string): void {
   const operation = `add alternative name "${name}" to link ${index}`;
   conversation.request({ operation, type: RTM_NEWLINKPROP, payload: encodeAltName(index, name) });
@@ -185,8 +192,9 @@ export async function deleteLinkAside(conversation: Conversation, index: number)
 }
 
 /**
- * Deletes all links of the group in one step, so that they share the kernel's waits. Returns whether there was one. Throws
- * NetlinkError with EOPNOTSUPP, and deletes none, if the group has a link that cannot be deleted, such as a physical device.
+ * Deletes all links of the group in one step, so that they share the kernel's waits. Returns whether there was one.
+ * Throws NetlinkError with EOPNOTSUPP, and deletes none, if the group has a link that cannot be deleted, such as a
+ * physical device.
  */
 export function deleteLinkGroup(conversation: Conversation, group: number): boolean {
   const operation = `delete links of group ${group}`;

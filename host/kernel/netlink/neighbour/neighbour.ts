@@ -31,7 +31,10 @@ export function neighbourOf({ family, index, state, flags, attributes }: Neighbo
 /** USER_HZ: the kernel reports times to user space in hundredths of a second. */
 const MS_PER_TICK = 10;
 
-/** Returns how long ago the neighbour last proved to have its MAC address: milliseconds (nda_cacheinfo.ndm_confirmed of linux/neighbour.h). */
+/**
+ * Returns how long ago the neighbour last proved to have its MAC address: milliseconds (nda_cacheinfo.ndm_confirmed
+ * of linux/neighbour.h).
+ */
 export function confirmedAgoMs({ attributes }: NeighbourMessage): number | undefined {
   return readValue(attributes, NDA_CACHEINFO, (bytes) => uint32At(bytes, 0) * MS_PER_TICK);
 }
@@ -41,7 +44,9 @@ export function encodeNeighbour({ ip, mac, link, state, flags }: Neighbour): Uin
   return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: link, state, flags, attributes });
 }
 
-/** Formats the neighbour as `10.6.0.9 lladdr 02:00:00:00:00:09 dev 7`: the index of the link where `ip` shows its name. */
+/**
+ * Formats the neighbour as `10.6.0.9 lladdr 02:00:00:00:00:09 dev 7`: the index of the link where `ip` shows its name.
+ */
 export function formatNeighbour({ ip, mac, link, flags }: Neighbour): string {
   const proxy = (flags & NTF_PROXY) !== 0 ? "proxy " : "";
   return `${proxy}${formatIp(ip)}${mac === undefined ? "" : ` lladdr ${mac}`} dev ${link}`;

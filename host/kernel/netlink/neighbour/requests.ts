@@ -28,7 +28,9 @@ function encodeNeighbourOf(linkIndex: number, ip: Ip): Uint8Array {
   return encodeNeighbourMessage({ family: encodeFamily(ip.family), index: linkIndex, attributes });
 }
 
-/** Returns the entry of that address on the link; undefined if there is none, no such link, or no IPv6 in the kernel. */
+/**
+ * Returns the entry of that address on the link; undefined if there is none, no such link, or no IPv6 in the kernel.
+ */
 export function findNeighbour(conversation: Conversation, linkIndex: number, ip: Ip): NeighbourMessage | undefined {
   const operation = `get neighbour ${formatIp(ip)} on link ${linkIndex}`;
   const payload = encodeNeighbourOf(linkIndex, ip);
@@ -38,7 +40,9 @@ export function findNeighbour(conversation: Conversation, linkIndex: number, ip:
   return answers?.map(decodeNeighbourMessage)[0];
 }
 
-/** Returns the request to create the entry. The kernel refuses with EEXIST if the link already has one for that address. */
+/**
+ * Returns the request to create the entry. The kernel refuses with EEXIST if the link already has one for that address.
+ */
 export function newNeighbour(neighbour: Neighbour): Request {
   const operation = () => `add neighbour ${formatNeighbour(neighbour)}`;
   return { operation, type: RTM_NEWNEIGH, flags: NLM_F_CREATE | NLM_F_EXCL, payload: encodeNeighbour(neighbour) };

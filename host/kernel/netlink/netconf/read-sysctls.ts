@@ -1,6 +1,6 @@
 /**
- * Sysctls that the kernel also reports by netlink: a message costs a tenth of opening a file, and the messages about links have
- * been read anyway.
+ * Sysctls that the kernel also reports by netlink: a message costs a tenth of opening a file, and the messages about
+ * links have been read anyway.
  */
 import type { Family } from "../../../net/ip.ts";
 import type { SysctlKey } from "../../../plan/state.ts";
@@ -49,8 +49,8 @@ function findSetting(key: SysctlKey): { readonly setting: NetlinkSetting; readon
 }
 
 /**
- * Returns the values of those keys that netlink reports, each as its file shows it. The others have to be read from their files,
- * whether these exist or not. `linkOf` returns the message of a link with IFLA_AF_SPEC.
+ * Returns the values of those keys that netlink reports, each as its file shows it. The others have to be read from
+ * their files, whether these exist or not. `linkOf` returns the message of a link with IFLA_AF_SPEC.
  */
 export function readSysctlsByNetlink(
   conversation: Conversation,
@@ -81,7 +81,8 @@ export function readSysctlsByNetlink(
 }
 
 /**
- * Returns the settings of a link, or of NETCONFA_IFINDEX_*. Undefined if there is no such link, or the kernel lacks the protocol.
+ * Returns the settings of a link, or of NETCONFA_IFINDEX_*. Undefined if there is no such link, or the kernel lacks
+ * the protocol.
  */
 export function findNetconf(conversation: Conversation, family: Family, index: number): NetconfMessage | undefined {
   const attributes = [attribute(NETCONFA_IFINDEX, encodeUint32(index))];

@@ -1,6 +1,7 @@
 /**
  * Numbers of nf_tables messages, as the kernel spells them.
- * Sources: linux/netfilter/nfnetlink.h, linux/netfilter/nf_tables.h, linux/netfilter/nf_conntrack_common.h, linux/netfilter.h.
+ * Sources: linux/netfilter/nfnetlink.h, linux/netfilter/nf_tables.h, linux/netfilter/nf_conntrack_common.h,
+ * linux/netfilter.h.
  */
 
 const NFNL_SUBSYS_NFTABLES = 10;

@@ -1,6 +1,6 @@
 /**
- * Creates, reads and deletes Berth's own tables of nf_tables, each in one step. Tables of others are never touched: every request
- * names its table. The conversation must be with netfilter (openNetfilterSocket).
+ * Creates, reads and deletes Berth's own tables of nf_tables, each in one step. Tables of others are never touched:
+ * every request names its table. The conversation must be with netfilter (openNetfilterSocket).
  */
 import type { NftSet, NftTable } from "../../../plan/nft-table.ts";
 import { ENOENT } from "../../errno.ts";
@@ -81,7 +81,7 @@ function addRequests(table: string, set: NftSet): Request[] {
   return [request(operation, NFT_MSG_NEWSETELEM, encodeElements(table, set), NLM_F_CREATE)];
 }
 
-/** What creates a table, by the table: that of the reply path is the same object for each pod. */
+/** The requests that create a table, by the table: that of the reply path is the same object for each pod. */
 const creations = new WeakMap<NftTable, readonly Request[]>();
 
 /** Throws NetlinkError with EEXIST if there already is a table of that name. */
@@ -111,7 +111,9 @@ function readSets(conversation: Conversation, table: string): NftSet[] {
   });
 }
 
-/** Returns the table; undefined if there is none of that name. A table made by {@link createTable} is read back equal. */
+/**
+ * Returns the table; undefined if there is none of that name. A table made by {@link createTable} is read back equal.
+ */
 export function readTable(conversation: Conversation, name: string): NftTable | undefined {
   const operation = `get table "${name}"`;
   const question = request(operation, NFT_MSG_GETTABLE, [text(NFTA_TABLE_NAME, name)]);

@@ -50,7 +50,10 @@ export function encodeChain(table: string, { name, type, hook, priority }: NftCh
   return [...names, nested(NFTA_CHAIN_HOOK, place), text(NFTA_CHAIN_TYPE, type)];
 }
 
-/** Returns undefined for chains that no hook calls, and for chains of other types. The rules come in messages of their own. */
+/**
+ * Returns undefined for chains that no hook calls, and for chains of other types. The rules come in messages of their
+ * own.
+ */
 export function chainOf({ attributes }: NftMessage): NftChain | undefined {
   const place = readValue(attributes, NFTA_CHAIN_HOOK, decodeAttributes) ?? [];
   const hook = readValue(place, NFTA_HOOK_HOOKNUM, decodeNumber);

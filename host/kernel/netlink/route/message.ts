@@ -2,7 +2,8 @@
  * Route messages: bytes ↔ values.
  *
  *      0        1         2         3     4       5          6       7      8       12
- *      ├ family ┼ dst len ┼ src len ┼ tos ┼ table ┼ protocol ┼ scope ┼ type ┼ flags ┼ attributes …   (linux/rtnetlink.h, struct rtmsg)
+ *      ├ family ┼ dst len ┼ src len ┼ tos ┼ table ┼ protocol ┼ scope ┼ type ┼ flags ┼ attributes …
+ *      (linux/rtnetlink.h, struct rtmsg)
  */
 import type { Attribute } from "../attribute.ts";
 import { fixedPart } from "../fixed-part.ts";

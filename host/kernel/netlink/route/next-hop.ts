@@ -2,7 +2,8 @@
  * Next hops of a multipath route: the value of RTA_MULTIPATH ↔ a list.
  *
  *      0        2       3            4      8        length
- *      ├ length ┼ flags ┼ weight - 1 ┼ link ┼ attributes …   ┤ padding to a multiple of 4   (linux/rtnetlink.h, struct rtnexthop)
+ *      ├ length ┼ flags ┼ weight - 1 ┼ link ┼ attributes …   ┤ padding to a multiple of 4
+ *      (linux/rtnetlink.h, struct rtnexthop)
  */
 import type { Family, Ip } from "../../../net/ip.ts";
 import { align, decodeAttributes, encodeAttributes, optional, present, readValue, viewOf } from "../attribute.ts";

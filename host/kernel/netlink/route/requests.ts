@@ -20,17 +20,20 @@ import {
 import { decodeRouteMessage, encodeRouteMessage, type RouteMessage } from "./message.ts";
 import { encodeRoute, formatRoute, leadsNowhere, type Route, routeOf } from "./route.ts";
 
-/** What to list; undefined fields match everything. */
+/** The routes to list; undefined fields match everything. */
 interface RouteFilter {
   readonly family?: Family | undefined;
   readonly table?: number | undefined;
   /** Index of the device. */
   readonly link?: number | undefined;
-  /** Leaves out the table of the namespace's own addresses. They are not decoded: a pod has more of them than of all others. */
+  /**
+   * Leaves out the table of the namespace's own addresses. They are not decoded: a pod has more of them than of all
+   * others.
+   */
   readonly withoutLocal?: boolean | undefined;
 }
 
-/** Of the table's number in the fixed part. */
+/** Offset of the table's number in the fixed part. */
 const TABLE_OFFSET = 4;
 
 function encodeRouteDump(family: Family, { table, link }: RouteFilter): Uint8Array {
@@ -43,8 +46,8 @@ function isLocal({ payload }: Message): boolean {
 }
 
 /**
- * Returns routes without the cached copies that lookups make. A table that does not exist has no routes. A kernel without IPv6 (`ipv6.disable=1`) answers
- * with the routes of all other families; those are left out.
+ * Returns routes without the cached copies that lookups make. A table that does not exist has no routes. A kernel
+ * without IPv6 (`ipv6.disable=1`) answers with the routes of all other families; those are left out.
  */
 export function listRoutes(conversation: Conversation, filter: RouteFilter = {}): RouteMessage[] {
   const families = filter.family === undefined ? FAMILIES : [filter.family];
@@ -59,14 +62,14 @@ export function listRoutes(conversation: Conversation, filter: RouteFilter = {})
 }
 
 /**
- * What the kernel does if the table already has a route with the same destination and metric: refuse, or put the new one before
- * or after it.
+ * The kernel's reaction if the table already has a route with the same destination and metric: refuse, or put the new
+ * one before or after it.
  */
 const BESIDE = { none: NLM_F_EXCL, first: 0, last: NLM_F_APPEND } as const;
 
 /**
- * Returns the request to create the route. The kernel refuses with EEXIST if the table already has a route with the same
- * destination and metric, unless `beside` allows several.
+ * Returns the request to create the route. The kernel refuses with EEXIST if the table already has a route with the
+ * same destination and metric, unless `beside` allows several.
  */
 export function newRoute(route: Route, beside: keyof typeof BESIDE = "none"): Request {
   const operation = () => `add route ${formatRoute(route)}`;
@@ -79,8 +82,8 @@ export function createRoute(conversation: Conversation, route: Route, beside?: k
 }
 
 /**
- * Returns the fields that the kernel compares when it deletes a route: not the route metrics (RTA_METRICS), nor the device that
- * IPv6 assigns to routes without one.
+ * Returns the fields that the kernel compares when it deletes a route: not the route metrics (RTA_METRICS), nor the
+ * device that IPv6 assigns to routes without one.
  */
 function identityOf(route: Route): Route {
   const rest = route.rest?.filter(({ type }) => type === RTA_NH_ID);
@@ -89,8 +92,8 @@ function identityOf(route: Route): Route {
 }
 
 /**
- * Returns whether the route was there. Fields that the route leaves out are not compared: gateway, link, metric; type and
- * protocol 0; scope RT_SCOPE_NOWHERE.
+ * Returns whether the route was there. Fields that the route leaves out are not compared: gateway, link, metric; type
+ * and protocol 0; scope RT_SCOPE_NOWHERE.
  */
 export function deleteRoute(conversation: Conversation, route: Route): boolean {
   const operation = `delete route ${formatRoute(route)}`;
@@ -99,7 +102,10 @@ export function deleteRoute(conversation: Conversation, route: Route): boolean {
   return deleted !== undefined;
 }
 
-/** Routes as listed by the first of several deletions, without those deleted since. Keys are queries, values encoded routes. */
+/**
+ * Routes as listed by the first of several deletions, without those deleted since. Keys are queries, values encoded
+ * routes.
+ */
 export type ListedRoutes = Map<string, string[]>;
 
 const textOf = (route: Route): string => Buffer.from(encodeRoute(identityOf(route))).toString("latin1");
@@ -115,8 +121,8 @@ function listOnce(conversation: Conversation, filter: RouteFilter, listed: Liste
 }
 
 /**
- * Deletes the route that equals this one, also in metric and source. Returns whether it was there. Consecutive deletions, with no
- * other change in between, may share `listed`; otherwise each lists its table again.
+ * Deletes the route that equals this one, also in metric and source. Returns whether it was there. Consecutive
+ * deletions, with no other change in between, may share `listed`; otherwise each lists its table again.
  */
 export function deleteWholeRoute(conversation: Conversation, route: Route, listed: ListedRoutes = new Map()): boolean {
   const metric = route.metric ?? (route.destination.ip.family === 6 ? IP6_RT_PRIO_USER : undefined);

@@ -72,7 +72,10 @@ export function leadsNowhere({ type }: Pick<Route, "type">): boolean {
   return NOWHERE.includes(type);
 }
 
-/** Returns undefined for families other than IP. Throws NetlinkError for lengths and families that contradict each other. */
+/**
+ * Returns undefined for families other than IP. Throws NetlinkError for lengths and families that contradict each
+ * other.
+ */
 export function routeOf(message: RouteMessage): Route | undefined {
   const { attributes } = message;
   const family = decodeFamily(message.family);
@@ -137,7 +140,10 @@ export function encodeRoute(route: Route): Uint8Array {
   });
 }
 
-/** Formats the route for errors: `default via 10.6.0.1 dev 7 table 101`, with the index where `ip` shows the name of the link. */
+/**
+ * Formats the route for errors: `default via 10.6.0.1 dev 7 table 101`, with the index where `ip` shows the name of
+ * the link.
+ */
 export function formatRoute({ destination, gateway, link, table, metric }: Route): string {
   const to = destination.length === 0 ? "default" : formatPrefix(destination);
   const via = gateway && ` via ${formatIp(gateway)}`;

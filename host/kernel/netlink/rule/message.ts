@@ -2,7 +2,8 @@
  * Rule messages: bytes ↔ values.
  *
  *      0        1         2         3     4       5     7        8       12
- *      ├ family ┼ dst len ┼ src len ┼ tos ┼ table ┼ pad ┼ action ┼ flags ┼ attributes …   (linux/fib_rules.h, struct fib_rule_hdr)
+ *      ├ family ┼ dst len ┼ src len ┼ tos ┼ table ┼ pad ┼ action ┼ flags ┼ attributes …
+ *      (linux/fib_rules.h, struct fib_rule_hdr)
  */
 import type { Attribute } from "../attribute.ts";
 import { fixedPart } from "../fixed-part.ts";

@@ -14,8 +14,8 @@ function encodeRuleDump(family: Family): Uint8Array {
 }
 
 /**
- * Returns the rules in the kernel's order, which is that of evaluation; IPv4's before IPv6's if no family is given. A kernel without IPv6 (`ipv6.disable=1`)
- * has no rules of it.
+ * Returns the rules in the kernel's order, which is that of evaluation; IPv4's before IPv6's if no family is given. A
+ * kernel without IPv6 (`ipv6.disable=1`) has no rules of it.
  */
 export function listRules(conversation: Conversation, family?: Family): RuleMessage[] {
   const families = family === undefined ? FAMILIES : [family];
@@ -38,8 +38,8 @@ export function createRule(conversation: Conversation, rule: Rule): void {
 }
 
 /**
- * Returns whether the rule was there. The kernel deletes the first rule that has all conditions of this one, whatever other
- * conditions it has; {@link deleteWholeRule} does not.
+ * Returns whether the rule was there. The kernel deletes the first rule that has all conditions of this one, whatever
+ * other conditions it has; {@link deleteWholeRule} does not.
  */
 export function deleteRule(conversation: Conversation, rule: Rule): boolean {
   const operation = `delete IPv${rule.family} rule ${formatRule(rule)}`;
@@ -54,8 +54,8 @@ function messageOf(rule: Rule): RuleMessage {
 }
 
 /**
- * Returns whether the kernel would delete `found` if it were asked to delete `wanted`: it ignores inversion and what `wanted`
- * leaves out.
+ * Returns whether the kernel would delete `found` if it were asked to delete `wanted`: it ignores inversion and what
+ * `wanted` leaves out.
  */
 function wouldKernelDelete(found: RuleMessage, wanted: RuleMessage): boolean {
   const { tos, fromLength, toLength, action, table } = found;
@@ -90,9 +90,9 @@ function listOnce(conversation: Conversation, family: Family, listed: ListedRule
 }
 
 /**
- * Deletes the rule that equals this one. Returns whether it was there. Consecutive deletions, with no other change in between,
- * may share `listed`; otherwise each lists the rules again.
- * Throws NetlinkError with EBUSY if a rule of another owner precedes it that the kernel would delete instead.
+ * Deletes the rule that equals this one. Returns whether it was there. Consecutive deletions, with no other change in
+ * between, may share `listed`; otherwise each lists the rules again. Throws NetlinkError with EBUSY if a rule of
+ * another owner precedes it that the kernel would delete instead.
  */
 export function deleteWholeRule(conversation: Conversation, rule: Rule, listed: ListedRules = new Map()): boolean {
   const wanted = listedOf(rule);

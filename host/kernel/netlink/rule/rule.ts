@@ -72,14 +72,18 @@ const KNOWN = new Set([
 ]);
 
 /**
- * Returns whether the attribute is kept as it is. The kernel reports FRA_SUPPRESS_PREFIXLEN -1 for rules that suppress nothing.
+ * Returns whether the attribute is kept as it is. The kernel reports FRA_SUPPRESS_PREFIXLEN -1 for rules that
+ * suppress nothing.
  */
 function isUnread({ type, value }: Attribute): boolean {
   if (KNOWN.has(type)) return false;
   return type !== FRA_SUPPRESS_PREFIXLEN || decodeUint32(value) !== 0xffff_ffff;
 }
 
-/** Returns undefined for families other than IP. Throws NetlinkError for lengths and families that contradict each other. */
+/**
+ * Returns undefined for families other than IP. Throws NetlinkError for lengths and families that contradict each
+ * other.
+ */
 export function ruleOf(message: RuleMessage): Rule | undefined {
   const { attributes, fromLength, toLength } = message;
   const family = decodeFamily(message.family);

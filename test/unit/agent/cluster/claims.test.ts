@@ -1,4 +1,7 @@
-/** The search of a claim against a registry that plays a cluster: others have addresses of which the pool cache has not heard, and keep some. */
+/**
+ * The search of a claim against a registry that plays a cluster: others have addresses of which the pool cache has
+ * not heard, and keep some.
+ */
 import { describe, expect, it } from "vitest";
 import { allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";
 import type { ClusterIpam } from "../../../../host/agent/ipam/cluster-ipam.ts";

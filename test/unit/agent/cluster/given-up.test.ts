@@ -1,4 +1,7 @@
-/** What a journal has taken in after a loss, and the ADD gives up for the address that an earlier pod of the member has (retention). */
+/**
+ * What a journal has taken in after a loss, and the ADD gives up for the address that an earlier pod of the member
+ * has (retention).
+ */
 import { expect, it } from "vitest";
 import { allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";
 import type { HolderStatus } from "../../../../host/ipam/retention.ts";
@@ -15,7 +18,10 @@ const EARLIER = "10.6.0.2";
 
 const recorded = ({ server }: ClusterNode): readonly string[] => allocationLines(server).sort();
 
-/** Returns the node that has taken in the pod's own address, which may never have been answered; an earlier pod has another one on n2. */
+/**
+ * Returns the node that has taken in the pod's own address, which may never have been answered; an earlier pod has
+ * another one on n2.
+ */
 async function lost(earlier: HolderStatus): Promise<ClusterNode> {
   const other = await openClusterNode({ name: "n2" });
   const { registry, server } = other;

@@ -1,4 +1,7 @@
-/** What an ADD has got of a claim of which other pods have the rest stays claimed, and is undone if there is nothing in place of the rest. */
+/**
+ * What an ADD has got of a claim of which other pods have the rest stays claimed, and is undone if there is nothing
+ * in place of the rest.
+ */
 import { expect, it } from "vitest";
 import { allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
@@ -17,7 +20,10 @@ const attempt = (node: ClusterNode, workload?: typeof DB, signal?: AbortSignal) 
     node.demand("db-0", NIC, { workload, ...(signal === undefined ? {} : { signal }) }),
   );
 
-/** Another node has all addresses of the second pool but one, of which this node does not know, and which it does not try first. */
+/**
+ * Another node has all addresses of the second pool but one, of which this node does not know, and which it does not
+ * try first.
+ */
 async function nodes(): Promise<{ readonly node: ClusterNode; readonly calls: string[]; readonly left: string }> {
   const snapshot = snapshotOf(BLUE, SIX);
   const first = (await attempt(await openClusterNode({ snapshot }))).held.map(({ ip }) => formatIp(ip));

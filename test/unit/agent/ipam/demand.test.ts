@@ -68,7 +68,10 @@ it("those of an IPAMClaim that requests none are claimed with the first NIC's", 
   expect(first).toMatch(/^eth0=10\.6\.0\.\d+ net1=10\.7\.0\.\d+$/);
 });
 
-/** An ADD for which there is no pool, while these happen one after the other. Returns the refusal, or "served", and how often pools were selected. */
+/**
+ * An ADD for which there is no pool, while these happen one after the other. Returns the refusal, or "served", and
+ * how often pools were selected.
+ */
 async function selections(...events: ("freed" | "other pools" | "the pool")[]) {
   const others = ipPool("green", "10.7.0.0/24", { namespaceName: ["bank"] });
   const settings = vendorConf("enableIPv6: false");

@@ -12,7 +12,10 @@ import { ip } from "../../../world/values.ts";
 const FREE = "10.6.0.200";
 const USED = Array.from({ length: 254 }, (_, index) => `10.6.0.${index + 1}`).filter((each) => each !== FREE);
 
-/** Another node has all addresses of the subnet but FREE: by turns of these pools, which this node's pool "blue" has followed. */
+/**
+ * Another node has all addresses of the subnet but FREE: by turns of these pools, which this node's pool "blue" has
+ * followed.
+ */
 async function nodeAfter(former: readonly string[]): Promise<ClusterNode> {
   const server = new MemoryApiServer();
   const pools = former.map((name) => pool(name, "10.6.0.0/24"));

@@ -9,7 +9,9 @@ const blue = (cooldown?: string) => ipPool("blue", "10.0.0.0/24", cooldown === u
 const quick = decodedSnapshot(blue("5s"));
 const usual = decodedSnapshot(blue());
 
-/** An inventory, and what it tells its registry from now on. `cooldowns`: those that the registry has been opened with. */
+/**
+ * An inventory, and what it tells its registry from now on. `cooldowns`: those that the registry has been opened with.
+ */
 function openInventory(cooldowns?: Cooldowns) {
   const told: Cooldowns[] = [];
   const registry: Pick<Registry, "setCooldowns" | "readUsed"> = {

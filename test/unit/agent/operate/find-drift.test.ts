@@ -1,4 +1,7 @@
-/** What the kernel lacks of attachments, and what the node has for none of them: each is found, and what is in order is not. */
+/**
+ * What the kernel lacks of attachments, and what the node has for none of them: each is found, and what is in order
+ * is not.
+ */
 import { describe, expect, it } from "vitest";
 import {
   type AttachmentDrift,

@@ -1,4 +1,7 @@
-/** Another machine's MAC address in the node's neighbour table is found; old entries, proxies and the pod's own links are not. */
+/**
+ * Another machine's MAC address in the node's neighbour table is found; old entries, proxies and the pod's own links
+ * are not.
+ */
 import { expect, it } from "vitest";
 import { STEADY_MS } from "../../../../host/agent/operate/find-damage.ts";
 import { findRivals, PROXY_ADDRESSES } from "../../../../host/agent/operate/find-rivals.ts";

@@ -1,4 +1,7 @@
-/** What `berthctl check` says about other programs of a host, from trees of files as these programs have them. A correct configuration has no finding. */
+/**
+ * What `berthctl check` says about other programs of a host, from trees of files as these programs have them. A
+ * correct configuration has no finding.
+ */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";

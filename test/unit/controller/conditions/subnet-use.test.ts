@@ -1,4 +1,6 @@
-/** Whether a Subnet has addresses that no pool has: known without a comparison while its pools cannot have all of them. */
+/**
+ * Whether a Subnet has addresses that no pool has: known without a comparison while its pools cannot have all of them.
+ */
 import { expect, it } from "vitest";
 import { SubnetUse } from "../../../../host/controller/conditions/subnet-use.ts";
 import type { ControlledPool, ControlledSubnet } from "../../../../host/controller/objects.ts";

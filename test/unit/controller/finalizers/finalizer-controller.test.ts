@@ -34,8 +34,8 @@ function startWith(names: readonly string[], call: KubeApi["call"]) {
 }
 
 /**
- * The finalizer of a pool in deletion, whose addresses are free, is taken away. `version`: of the pool at the API server, the cache has "1"; `found`: what
- * a read of it finds.
+ * The finalizer of a pool in deletion, whose addresses are free, is taken away. `version`: of the pool at the API
+ * server, the cache has "1"; `found`: what a read of it finds.
  */
 async function lead(
   version: string,

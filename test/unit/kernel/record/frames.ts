@@ -1,6 +1,6 @@
 /**
- * Records the frames that the kernel, `arping` and `ndisc6` send, as test/unit/kernel/recorded/frames.json, with `tcpdump`'s reading.
- * Run by hand, as root: `node test/unit/kernel/record/frames.ts`.
+ * Records the frames that the kernel, `arping` and `ndisc6` send, as test/unit/kernel/recorded/frames.json, with
+ * `tcpdump`'s reading. Run by hand, as root: `node test/unit/kernel/record/frames.ts`.
  * Effects: two network namespaces for the time of the run; writes the file.
  */
 import { execFileSync, spawn, spawnSync } from "node:child_process";

@@ -1,7 +1,8 @@
 /**
  * Records what `ip` and `nft` say to the kernel, and what it answers, as test/unit/kernel/recorded/<family>.txt.
- * Run by hand, as root: `node test/unit/kernel/record/record.ts`, or with the names of the families to record: `kinds` needs a kernel that has
- * all kinds of links. Times of day and ports are left out; MACs and indexes are fixed here.
+ * Run by hand, as root: `node test/unit/kernel/record/record.ts`, or with the names of the families to record:
+ * `kinds` needs a kernel that has all kinds of links. Times of day and ports are left out; MACs and indexes are fixed
+ * here.
  * Effects: a network namespace for the time of the run; compiles record.c; writes the files.
  */
 import { execFileSync, spawnSync } from "node:child_process";
@@ -52,7 +53,9 @@ const RTM_GETLINK = 18;
 const NLMSG_ERROR = 2;
 const NLMSG_DONE = 3;
 
-/** `ip` also asks for links, to know their names: only `ip link show` means it, and then asks for family 17 (AF_PACKET). */
+/**
+ * `ip` also asks for links, to know their names: only `ip link show` means it, and then asks for family 17 (AF_PACKET).
+ */
 function isMeant(line: string): boolean {
   const [message] = line.startsWith("> ") ? messagesOf(line) : [];
   return message !== undefined && (message.type !== RTM_GETLINK || message.payload.startsWith("11"));

@@ -1,4 +1,7 @@
-/** retention: of several recorded addresses of a member the one that it had before; and what a machine has that migrates. */
+/**
+ * retention: of several recorded addresses of a member the one that it had before; and what a machine has that
+ * migrates.
+ */
 
 import { describe, expect, it } from "vitest";
 import type { HolderStatus } from "../../../../host/ipam/retention.ts";

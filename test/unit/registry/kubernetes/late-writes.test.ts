@@ -1,4 +1,7 @@
-/** What the walks of test/property/registry found, each as a row of its own: late writes, late events, edits by hand, lists that expire. */
+/**
+ * What the walks of test/property/registry found, each as a row of its own: late writes, late events, edits by hand,
+ * lists that expire.
+ */
 
 import { describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
@@ -138,7 +141,10 @@ it("retention: an ADD is not answered by what a list says that was read before t
   expect(allocationLines(node.server)).toEqual([`${NAME} Bound n1`]);
 });
 
-/** The next creation is attempted twice; the attempt that had no answer is carried out when the returned function is called. */
+/**
+ * The next creation is attempted twice; the attempt that had no answer is carried out when the returned function is
+ * called.
+ */
 function repeatCreation(node: ClusterNode): () => unknown {
   let runLate = (): unknown => undefined;
   node.gate = async ({ method, onUnanswered }, commit) => {

@@ -1,5 +1,6 @@
 /**
- * A NIC of two families is answered with both or not at all, what was answered is confirmed, whatever ends in between, and what is known to be another pod's is not answered again.
+ * A NIC of two families is answered with both or not at all, what was answered is confirmed, whatever ends in
+ * between, and what is known to be another pod's is not answered again.
  */
 
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,7 @@
-/** A registry writes to find out whether it can: at its first look, then every five seconds, and at each look while it cannot. */
+/**
+ * A registry writes to find out whether it can: at its first look, then every five seconds, and at each look while it
+ * cannot.
+ */
 import { afterEach, expect, it, vi } from "vitest";
 import { PROBE_INTERVAL_MS, SqliteRegistry } from "../../../../host/registry/sqlite/sqlite-registry.ts";
 import type { StoreAccess } from "../../../../host/registry/sqlite/store-access.ts";

@@ -28,7 +28,10 @@ function countWithoutLog(directory: string): number {
   }
 }
 
-/** Runs `commits` claims, then the groups of calls, a pause before each; returns how many addresses are in the database itself. */
+/**
+ * Runs `commits` claims, then the groups of calls, a pause before each; returns how many addresses are in the
+ * database itself.
+ */
 function countAfter(commits: number, pauseMs: number, ...groups: readonly (readonly CallMessage[])[]): number {
   const directory = mkdtempSync(join(tmpdir(), "berth-session-"));
   const options = {

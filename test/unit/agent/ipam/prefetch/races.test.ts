@@ -1,4 +1,7 @@
-/** The rule prefetch: the ADD against the claim ahead of it, the pod's end against both, and what an agent leaves to the next one. */
+/**
+ * The rule prefetch: the ADD against the claim ahead of it, the pod's end against both, and what an agent leaves to
+ * the next one.
+ */
 import { describe, expect, it } from "vitest";
 import { MAX_UNSEEN_PODS } from "../../../../../host/agent/ipam/prefetch/known-pods.ts";
 import { PREFETCHES_AT_ONCE, UNATTACHED_MS } from "../../../../../host/agent/ipam/prefetch/prefetcher.ts";
