@@ -97,8 +97,7 @@ export class Output {
   /** Prints a value as JSON or YAML. */
   async value(value: unknown): Promise<void> {
     if (this.#options.format === "yaml") {
-      const { formatYaml } = await import("./yaml-text.ts");
-      this.#options.write(`---\n${formatYaml(value)}`);
+      this.#options.write(`---\n${await formatYaml(value)}`);
     } else this.#options.write(`${escapeUnprintable(JSON.stringify(value, undefined, 2))}\n`);
   }
 
@@ -158,4 +157,17 @@ function cellOf<T>({ cell }: Column<T>, record: T): string {
 
 function widthAt(row: readonly string[], at: number): number {
   return row[at]?.length ?? 0;
+}
+
+/** Texts with unprintable characters are quoted, because only quoted text has escapes. */
+async function formatYaml(value: unknown): Promise<string> {
+  const { Document, Scalar, visit } = await import("yaml");
+  const document = new Document(value, { aliasDuplicateObjects: false });
+  visit(document, {
+    Scalar: (_, node) => {
+      if (typeof node.value === "string" && escapeUnprintable(node.value.replaceAll("\n", "\0")) !== node.value)
+        node.type = Scalar.QUOTE_DOUBLE;
+    },
+  });
+  return escapeUnprintable(document.toString({ lineWidth: 0 }));
 }

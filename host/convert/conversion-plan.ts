@@ -83,7 +83,7 @@ export function addressKey(address: Ip, addressSpace: string): string {
   return `${formatIp(address)} ${addressSpace}`;
 }
 
-export interface Holder {
+interface Holder {
   /** `shop/web-0`; undefined if only a container is known. */
   readonly pod?: string | undefined;
   /** Names the holder if no pod is known. */

@@ -36,7 +36,7 @@ export interface PlacedObject {
 }
 
 /** A `*.conflist` or `*.conf`, or another JSON file of a CNI directory. */
-export interface ConfigFile {
+interface ConfigFile {
   readonly place: Place;
   readonly fileName: string;
   readonly node: string | undefined;
@@ -44,7 +44,7 @@ export interface ConfigFile {
 }
 
 /** A file whose name is an address, in a folder with the name of its network. */
-export interface AddressFile {
+interface AddressFile {
   readonly place: Place;
   readonly network: string;
   readonly address: string;

@@ -8,10 +8,10 @@ import { join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
 import { PEERS, type Peer } from "../../../host/convert/conversion-plan.ts";
 import { convert } from "../../../host/convert/convert.ts";
+import { readInputFiles } from "../../../host/convert/files.ts";
 import { splitNode } from "../../../host/convert/host-local.ts";
 import { readInput } from "../../../host/convert/input.ts";
 import { isLossy, planFiles } from "../../../host/convert/output.ts";
-import { readInputFiles } from "../../../host/convert/read-files.ts";
 import { root } from "../house/sources.ts";
 
 const VECTORS = join(root, "test", "vectors", "convert");

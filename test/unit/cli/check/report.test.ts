@@ -1,7 +1,7 @@
 /** What may be released of a report, and how a report is shown. */
 import { describe, expect, it } from "vitest";
 import { describeReport, exitCodeOfReport } from "../../../../host/cli/check/describe-report.ts";
-import { planRelease, REPORT_MINUTES, reportOf } from "../../../../host/cli/check/plan-release.ts";
+import { planRelease, REPORT_MINUTES, reportOf } from "../../../../host/cli/check/release-report.ts";
 import type { CheckReport } from "../../../../host/records/check-record.ts";
 
 const NOW = Date.parse("2026-11-21T12:00:00Z");

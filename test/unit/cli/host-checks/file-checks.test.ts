@@ -6,8 +6,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { FILE_CHECKS } from "../../../../host/cli/host-checks/file-checks.ts";
-import { PLATFORMS } from "../../../../host/cli/host-checks/platforms.ts";
+import { FILE_CHECKS, PLATFORMS } from "../../../../host/cli/host-checks/file-checks.ts";
 import { MAX_HOST_FILE_BYTES, readFiles } from "../../../../host/cli/host-checks/read-host.ts";
 import { root } from "../../../../scripts/setup/paths.mjs";
 import { readFilesOfPage } from "../../../e2e/pages/script.ts";
