@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { parseIp } from "../../host/net/ip.ts";
 import type { Claim } from "../../host/registry/registry.ts";
-import { openSqliteRegistry } from "../../host/registry/sqlite/registry.ts";
+import { openSqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
 
 export interface Prefill {
   readonly stateDir: string;

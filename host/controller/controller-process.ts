@@ -7,18 +7,22 @@ import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { type Election, openElection } from "../kubernetes/lease/election.ts";
 import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
 import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
+import type { ReflectorStats } from "../kubernetes/reflector.ts";
 import type { Log } from "../lib/log.ts";
+import { collectWatches } from "../metrics/common-metrics.ts";
 import type { ControllerMetrics } from "../metrics/controller-metrics.ts";
+import { setGauge, setTotals } from "../metrics/metric.ts";
+import { collectPools } from "../metrics/pool-metrics.ts";
+import { collectSubnets } from "../metrics/subnet-metrics.ts";
 import { NOTIFIER_ANNOTATION } from "../resources/allocation-notice.ts";
 import type { MapSource } from "../web/map-source.ts";
 import { type OpenCaches, openCaches } from "./caches.ts";
-import { collectController } from "./collect.ts";
 import { type Controllers, type Leadership, openLeaderApi, startLeadership } from "./leadership.ts";
 import { openClusterMap } from "./map-source.ts";
 import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owners.ts";
 import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import { PoolWrites } from "./pool-writes.ts";
-import type { ControllerDeps } from "./types.ts";
+import type { ControllerDeps, Measurements } from "./types.ts";
 
 /**
  * Longest time that controllers may take to stop after leadership ends until the process reports itself as stuck:
@@ -227,4 +231,35 @@ function untilEnded(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
+}
+
+interface ControllerState {
+  readonly isLeading: boolean;
+  /** By the name of the collection. */
+  readonly watches: Readonly<Record<string, ReflectorStats & { readonly objects: number }>>;
+  /** By the name of the controller. */
+  readonly problems: Readonly<Record<string, readonly string[]>>;
+  /** Empty while this process does not lead: pools and Subnets would otherwise be counted by each replica. */
+  readonly measurements: Measurements;
+}
+
+export function collectController(
+  metrics: ControllerMetrics,
+  { isLeading, watches, problems, measurements }: ControllerState,
+): void {
+  metrics.leader.set(isLeading ? 1 : 0);
+  setGauge(
+    metrics.problems,
+    Object.entries(problems).map(([part, { length }]) => [{ part }, length]),
+  );
+  collectWatches(metrics, watches);
+  const { pools, subnets, collection } = measurements;
+  if (pools === undefined) for (const gauge of [metrics.pools, metrics.poolSize, metrics.poolAddresses]) gauge.reset();
+  else collectPools(metrics, pools());
+  collectSubnets(metrics, subnets?.() ?? []);
+  metrics.gcCandidates.set(collection?.candidates ?? 0);
+  setTotals(
+    metrics.gcActions,
+    [...(collection?.actions ?? [])].map(([action, count]) => [{ action }, count]),
+  );
 }

@@ -6,7 +6,7 @@ import { startGarbage } from "./gc/garbage-collector.ts";
 import type { Controllers } from "./leadership.ts";
 import { startNetworks } from "./networks/networks-controller.ts";
 import { startNotices } from "./notices/notice-controller.ts";
-import { startOccupied } from "./occupied/occupied-controller.ts";
+import { startOccupied } from "./occupied-controller.ts";
 import { startClaimStatus } from "./owners/claim-status.ts";
 import { startSubnets } from "./subnets/subnets-controller.ts";
 import { startShares } from "./usage/full-namespaces.ts";

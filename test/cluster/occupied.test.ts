@@ -3,7 +3,7 @@
  * pass over them.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { startOccupied } from "../../host/controller/occupied/occupied-controller.ts";
+import { startOccupied } from "../../host/controller/occupied-controller.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { decodeIpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import { runBerthctl } from "../lab/berthctl.ts";

@@ -17,7 +17,7 @@ import { createFaultCounter, type Faults, noFaults } from "../../host/lib/fault.
 import { openLog } from "../../host/lib/log.ts";
 import type { Ip } from "../../host/net/ip.ts";
 import type { Operation } from "../../host/plan/operation.ts";
-import { openSqliteRegistry } from "../../host/registry/sqlite/registry.ts";
+import { openSqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
 import type { Snapshot } from "../../host/resources/snapshot.ts";
 import { LAB_NETWORKS } from "../lab/addressing.ts";
 import { EMPTY_SNAPSHOT } from "../world/subjects.ts";

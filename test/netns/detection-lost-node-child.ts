@@ -11,7 +11,7 @@ import { openDetection } from "../../host/agent/detection/open-detection.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
-import { openSqliteJournal } from "../../host/registry/sqlite/registry.ts";
+import { openSqliteJournal } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { NO_AUDIT } from "../world/no-audit.ts";
 import { ip } from "../world/values.ts";
 

@@ -28,7 +28,7 @@ import {
   type KubernetesRegistryOptions,
 } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Claim, Proposal, Registry } from "../../host/registry/registry.ts";
-import { openSqliteRegistry, type SqliteRegistryOptions } from "../../host/registry/sqlite/registry.ts";
+import { openSqliteRegistry, type SqliteRegistryOptions } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../host/resources/ip-allocation.ts";
 import type { Snapshot } from "../../host/resources/snapshot.ts";
 import { type Gate, MemoryApiServer, type StoredObject } from "../fakes/memory-api-server.ts";

@@ -7,10 +7,12 @@ import { type AttachRequest, requestedIps } from "../../cni/request.ts";
 import { describeForeign } from "../../config/foreign-annotations.ts";
 import { decodeIpamConf } from "../../config/ipam-conf.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
-import type { Selection, Subject } from "../../ipam/model.ts";
+import type { NicDemand, Selection, Subject } from "../../ipam/model.ts";
 import { buildNicResult, type Carrier, routesOfNic } from "../../ipam/nic-result.ts";
+import type { PoolCache } from "../../ipam/pool-cache.ts";
+import { findPoolOfRequested } from "../../ipam/requested-ips.ts";
 import type { Log } from "../../lib/log.ts";
-import { formatIp } from "../../net/ip.ts";
+import { equalIp, formatIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import type { SourceName } from "../../records/audit-line.ts";
 import type { Allocation } from "../../registry/registry.ts";
@@ -23,12 +25,11 @@ import type { Addition } from "../request/plugin.ts";
 import type { Claimed } from "./allocate.ts";
 import type { AttachingNics } from "./attaching-nics.ts";
 import { claimVerified } from "./claim-verified.ts";
-import type { ClusterIpam } from "./cluster-ipam.ts";
+import type { ClusterIpam, Prefetched } from "./cluster-ipam.ts";
 import { prepareDemand, type WantingNic } from "./demand.ts";
 import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
-import { giveBackUnfit } from "./prefetched.ts";
-import { isAt, isSameAddress } from "./sources/source.ts";
+import { type AddressDemand, isAt, isSameAddress } from "./sources/source.ts";
 import { firstNicOf } from "./subject.ts";
 import { type SkipIfFull, waitForPool } from "./wait-for-pool.ts";
 
@@ -192,4 +193,35 @@ function isLastNic({ nics }: Selection, { pod, firstNic, ifName }: Subject, boun
   if (nics.length > 1) return nics.every((nic) => bound.some((row) => row.ifName === nic.ifName));
   const names = announcedNics(pod?.annotations ?? {}, firstNic);
   return !names.includes(ifName) || ifName === names.at(-1);
+}
+
+/**
+ * Gives back what was claimed ahead for the NIC of the demand, unless it is just what the demand would be served with.
+ */
+async function giveBackUnfit(
+  prefetched: Prefetched,
+  poolCache: PoolCache,
+  { nics, requested, claimant: { owner, ifName } }: AddressDemand,
+): Promise<void> {
+  const claimed = prefetched.claimedFor(owner, ifName);
+  if (claimed.length === 0) return;
+  const nic = nics.find((each) => each.ifName === ifName);
+  if (nic !== undefined && isFit(poolCache, nic, requested, claimed)) return;
+  await prefetched.discard(owner, ifName);
+}
+
+/** Returns whether all of them lie in candidates, each family has one, and no other address is requested. */
+function isFit(
+  poolCache: PoolCache,
+  nic: NicDemand,
+  requested: AddressDemand["requested"],
+  claimed: readonly Allocation[],
+): boolean {
+  const isServed = nic.families.every(({ family }) => claimed.some(({ ip }) => ip.family === family));
+  const isWanted = ({ space, ip }: Allocation): boolean => {
+    const found = findPoolOfRequested(poolCache, nic, ip);
+    return found.kind === "pool" && found.pool.spec.addressSpace === space;
+  };
+  const isGiven = requested.every((request) => claimed.some(({ ip }) => equalIp(ip, request.ip)));
+  return isServed && isGiven && claimed.every(isWanted);
 }

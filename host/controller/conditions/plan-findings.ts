@@ -1,19 +1,23 @@
-/** The findings about every pool, Subnet and ReservedIP. Each kind of problem has a planner of its own. */
-
-import { joinRanges } from "../../core/spans.ts";
+/**
+ * The findings about every pool, Subnet and ReservedIP: allocations that are where they should not be, pools outside
+ * their Subnets, and what the planners beside this file find.
+ */
+import { joinRanges, joinSpans, rangesContain, rangesOf, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
+import { PROXY_ARP_ADDRESSES } from "../../ipam/conflict.ts";
 import { byName, compareText } from "../../lib/order.ts";
-import { formatIp } from "../../net/ip.ts";
+import { formatIp, type Ip } from "../../net/ip.ts";
+import { prefixesOverlap } from "../../net/prefix.ts";
 import { checkPools, refuseFaulty } from "../../resources/check-pools.ts";
 import { describeFaults } from "../../resources/fields/address-spec.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { poolShape } from "../../resources/ip-pool-shape.ts";
+import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
+import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Subnet } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
-import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
+import { addresses, Examples, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { Controlled, ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
+import { SpacesIndex } from "../usage/range-search.ts";
 import { absent, type Finding, READY } from "./plan-conditions.ts";
-import { findProxy, type InUse, type PoolInUse, planInUse } from "./plan-in-use.ts";
-import { planOutside } from "./plan-outside.ts";
 import { planOverlap, type RangeOwner, type Sharing } from "./plan-overlap.ts";
 import { planSupplied, type SuppliedFindings, type SuppliedView } from "./plan-supplied.ts";
 
@@ -45,9 +49,9 @@ export function planFindings(world: FindingsInput): Findings {
     inUse,
     supply,
     subnets: valuesOf(subnets).sort(byName),
-    sharing: planOverlap(accepted.map(rangesOf)),
+    sharing: planOverlap(accepted.map(rangeOwnerOf)),
   };
-  const sharedSubnets = planOverlap(valuesOf(subnets).map(rangesOf));
+  const sharedSubnets = planOverlap(valuesOf(subnets).map(rangeOwnerOf));
   return {
     pools: new Map(pools.map((pool) => [pool.name, findingsOfPool(pool, about)])),
     subnets: new Map(subnets.map((subnet) => [subnet.name, findingsOfSubnet(subnet, sharedSubnets, supply)])),
@@ -60,7 +64,7 @@ function valuesOf<T>(controlled: readonly Controlled<T>[]): T[] {
   return controlled.flatMap(({ value }) => (value === undefined ? [] : [value]));
 }
 
-function rangesOf({ name, spec: { addressSpace, family, ranges } }: IpPool | Subnet): RangeOwner {
+function rangeOwnerOf({ name, spec: { addressSpace, family, ranges } }: IpPool | Subnet): RangeOwner {
   return { name, addressSpace, family, ranges: joinRanges(ranges, family) };
 }
 
@@ -205,4 +209,102 @@ function vanished(pools: readonly ControlledPool[], { pools: used }: InUse): str
   return gone.length > shown.length
     ? [...shown, `There are ${gone.length - shown.length} more pools that are gone and have addresses in use`]
     : shown;
+}
+
+interface PoolInUse {
+  /** All allocations of the pool. */
+  readonly all: Examples;
+  /** Allocations whose addresses the pool no longer gives out: outside its ranges, excluded, its gateway. */
+  readonly outside: Examples;
+  /** Quarantined allocations by the MAC address that answered. */
+  readonly byMac: Map<string, Examples>;
+}
+
+interface InUse {
+  /** By name, including deleted pools. */
+  readonly pools: ReadonlyMap<string, PoolInUse>;
+  /** Reserved addresses that pods have, by the name of the ReservedIP. */
+  readonly reserved: ReadonlyMap<string, Examples>;
+}
+
+interface InUseView {
+  readonly pools: readonly IpPool[];
+  readonly reserved: readonly ReservedIp[];
+  readonly allocations: Iterable<CachedAllocation>;
+}
+
+function planInUse({ pools, reserved, allocations }: InUseView): InUse {
+  const shapes = new Map(
+    pools.map((pool) => [pool.name as string, { space: pool.spec.addressSpace, ...poolShape(pool, []) }]),
+  );
+  const index = new SpacesIndex(
+    reserved.map(({ name, spec }) => ({
+      space: spec.addressSpace,
+      value: name,
+      ranges: joinRanges(spec.ranges, spec.family),
+    })),
+  );
+  const inPools = new Map<string, PoolInUse>();
+  const inReserved = new Map<string, Examples>();
+  for (const { spec } of allocations) {
+    const found = inPools.get(spec.pool) ?? { all: new Examples(), outside: new Examples(), byMac: new Map() };
+    inPools.set(spec.pool, found);
+    found.all.add(spec);
+    noteMac(found, spec);
+    if (spec.state === "Cooling") continue;
+    const shape = shapes.get(spec.pool);
+    if (shape !== undefined && !isHandedOut(shape, spec)) found.outside.add(spec);
+    if (spec.state === "Quarantined") continue;
+    for (const name of index.find(spec.addressSpace, spec.ip)) noteIn(inReserved, name, spec);
+  }
+  return { pools: inPools, reserved: inReserved };
+}
+
+/** Returns the MAC address with so many quarantined addresses of the pool that it counts as proxy ARP (conflict). */
+function findProxy({ byMac }: PoolInUse): { readonly mac: string; readonly found: Examples } | undefined {
+  const suspects = [...byMac].flatMap(([mac, found]) => (found.count >= PROXY_ARP_ADDRESSES ? [{ mac, found }] : []));
+  return suspects.sort((a, b) => compareText(a.mac, b.mac))[0];
+}
+
+function isHandedOut(shape: PoolShape & { readonly space: string }, { ip, addressSpace }: CachedAllocation["spec"]) {
+  return shape.space === addressSpace && rangesContain(shape.ranges, ip) && !rangesContain(shape.masked, ip);
+}
+
+function noteMac({ byMac }: PoolInUse, spec: CachedAllocation["spec"]): void {
+  const mac = spec.quarantine?.reason === "Conflict" ? spec.quarantine.mac : "";
+  if (spec.state === "Quarantined" && mac !== "") noteIn(byMac, mac, spec);
+}
+
+function noteIn(groups: Map<string, Examples>, key: string, spec: CachedAllocation["spec"]): void {
+  const examples = groups.get(key) ?? new Examples();
+  groups.set(key, examples);
+  examples.add(spec);
+}
+
+interface Outside {
+  /** Names of the Subnets whose network overlaps the pool's. */
+  readonly subnets: readonly string[];
+  /** Number of the pool's addresses in none of these Subnets, and of all its addresses. */
+  readonly count: bigint;
+  readonly total: bigint;
+  /** The lowest address outside. */
+  readonly first: Ip | undefined;
+}
+
+/** Returns undefined if no Subnet covers any of the pool's network. */
+function planOutside(pool: IpPool, subnets: readonly Subnet[]): Outside | undefined {
+  const near = subnets.filter((subnet) => covers(subnet, pool));
+  if (near.length === 0) return undefined;
+  const own = spansOf(pool.spec.ranges);
+  const offered = near.flatMap(({ spec }) => withoutSpans(spansOf(spec.ranges), spansOf(spec.excluded)));
+  const outside = withoutSpans(own, joinSpans(offered));
+  const [lowest] = rangesOf(outside, pool.spec.family);
+  return { subnets: near.map(({ name }) => name), count: sizeOf(outside), total: sizeOf(own), first: lowest?.first };
+}
+
+/** A generated pool counts only against its own Subnet. */
+function covers({ name, spec }: Subnet, pool: IpPool): boolean {
+  const { generated, addressSpace, subnet } = pool.spec;
+  if (generated !== undefined && generated.subnet !== name) return false;
+  return spec.addressSpace === addressSpace && prefixesOverlap(spec.subnet, subnet);
 }

@@ -30,7 +30,7 @@ import {
   RegistryError,
   type UsageCount,
 } from "../registry.ts";
-import { openSqliteJournal, type SqliteRegistryOptions } from "../sqlite/registry.ts";
+import { openSqliteJournal, type SqliteRegistryOptions } from "../sqlite/sqlite-registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { ClaimPublisher, EXPIRE_WAIT_MS } from "./claim-publisher.ts";
 import type { LiveStatus } from "./decide.ts";

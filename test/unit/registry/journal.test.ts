@@ -8,7 +8,7 @@ import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../../../host/registry/journal.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
-import { openSqliteJournal } from "../../../host/registry/sqlite/registry.ts";
+import { openSqliteJournal } from "../../../host/registry/sqlite/sqlite-registry.ts";
 import type { Workload } from "../../../host/resources/member.ts";
 import { claim, claimAndRetain, proposal } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";

@@ -16,7 +16,7 @@ import { describe, expect, it } from "vitest";
 import { createFaultCounter } from "../../../host/lib/fault.ts";
 import { parseIp } from "../../../host/net/ip.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
-import { openSqliteJournal, openSqliteRegistry } from "../../../host/registry/sqlite/registry.ts";
+import { openSqliteJournal, openSqliteRegistry } from "../../../host/registry/sqlite/sqlite-registry.ts";
 
 interface World {
   readonly state: string;

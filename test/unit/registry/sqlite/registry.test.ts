@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { createFaultCounter, type FaultPlan } from "../../../../host/lib/fault.ts";
 import { formatIp, parseIp } from "../../../../host/net/ip.ts";
 import type { Claim, Registry } from "../../../../host/registry/registry.ts";
-import { openSqliteRegistry } from "../../../../host/registry/sqlite/registry.ts";
+import { openSqliteRegistry } from "../../../../host/registry/sqlite/sqlite-registry.ts";
 import { MAX_AT_ONCE } from "../../../../host/registry/sqlite/store.ts";
 import { bind, CONFLICT, describeQuarantine } from "../registry-quarantine-suite.ts";
 import { COOLDOWN_MS, describeRegistry, type SuiteWorld } from "../registry-suite.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { collectController } from "../../../host/controller/collect.ts";
+import { collectController } from "../../../host/controller/controller-process.ts";
 import type { Measurements } from "../../../host/controller/types.ts";
 import { CONTROLLER_METRICS } from "../../../host/metrics/controller-metrics.ts";
 import { MetricSet } from "../../../host/metrics/metric.ts";

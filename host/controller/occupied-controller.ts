@@ -4,16 +4,19 @@
  * changes, and is empty where pools and machines have different addresses.
  */
 import * as z from "zod";
-import { keyOf } from "../../kubernetes/object-key.ts";
-import { CONFIG_MAPS, collectionPath, ENDPOINT_SLICES, SERVICES, statusPath } from "../../kubernetes/paths.ts";
-import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
-import { COORDINATORS } from "../../resources/collections.ts";
-import { MAX_OCCUPIED } from "../../resources/status.ts";
-import { patchIfSame } from "../patch.ts";
-import { startReconciling } from "../reconcile-loop.ts";
-import type { Controller, ControllerDeps, StartController } from "../types.ts";
-import { type MachineAddresses, type OccupiedStatus, planOccupied } from "./plan-occupied.ts";
-import { readControlPlane, readEndpoints, readService } from "./read-occupied.ts";
+import { parseYaml } from "../config/yaml.ts";
+import { joinRanges, rangesContain } from "../core/spans.ts";
+import type { KubeObject } from "../kubernetes/kube-api.ts";
+import { keyOf } from "../kubernetes/object-key.ts";
+import { CONFIG_MAPS, collectionPath, ENDPOINT_SLICES, SERVICES, statusPath } from "../kubernetes/paths.ts";
+import { Reflector, type ReflectorOptions } from "../kubernetes/reflector.ts";
+import { compareIp, FAMILIES, formatIp, type Ip, parseIp } from "../net/ip.ts";
+import type { Range } from "../net/range.ts";
+import { COORDINATORS } from "../resources/collections.ts";
+import { MAX_OCCUPIED } from "../resources/status.ts";
+import { patchIfSame } from "./patch.ts";
+import { startReconciling } from "./reconcile-loop.ts";
+import type { Controller, ControllerDeps, StartController } from "./types.ts";
 
 /** Shortest time between two updates of `status.occupied`: milliseconds. */
 const OCCUPIED_REST_MS = 2_000;
@@ -115,3 +118,84 @@ function publishedOf(occupied: unknown): OccupiedStatus {
 }
 
 type Selectors = Pick<ReflectorOptions<readonly string[]>, "fieldSelector" | "labelSelector">;
+
+/** Addresses as text, by what has them; other text is ignored. */
+interface MachineAddresses {
+  readonly nodes: Iterable<string>;
+  readonly apiServer: Iterable<string>;
+  readonly services: Iterable<string>;
+}
+
+type OccupiedStatus = Readonly<Record<keyof MachineAddresses, readonly string[]>>;
+
+interface OccupiedPlan {
+  readonly occupied: OccupiedStatus;
+  /** Number of addresses left out. */
+  readonly leftOut: number;
+}
+
+/** `ranges` are those of all pools and Subnets. Lists are ascending; an address is in the first list that has it. */
+export function planOccupied(machines: MachineAddresses, ranges: readonly Range[]): OccupiedPlan {
+  const byFamily = FAMILIES.map((family) => {
+    const own = ranges.filter(({ first }) => first.family === family);
+    return [family, joinRanges(own, family)] as const;
+  });
+  const joined = new Map(byFamily);
+  const isInPool = (ip: Ip): boolean => rangesContain(joined.get(ip.family) ?? [], ip);
+  const seen = new Set<string>();
+  let leftOut = 0;
+  const listOf = (addresses: Iterable<string>): readonly string[] => {
+    const found = [...addresses].flatMap((text) => parseIp(text) ?? []).filter(isInPool);
+    const list = [...new Set(found.toSorted(compareIp).map(formatIp))].filter((text) => !seen.has(text));
+    for (const text of list) seen.add(text);
+    leftOut += Math.max(0, list.length - MAX_OCCUPIED);
+    return list.slice(0, MAX_OCCUPIED);
+  };
+  const { nodes, apiServer, services } = machines;
+  const occupied = { nodes: listOf(nodes), apiServer: listOf(apiServer), services: listOf(services) };
+  return { occupied, leftOut };
+}
+
+const texts = z.array(z.string()).catch([]);
+
+const slice = z.object({ endpoints: z.array(z.object({ addresses: texts })).catch([]) });
+
+/** Reads one of the API server's own EndpointSlices: the machines that run it. */
+export function readEndpoints(object: KubeObject): readonly string[] {
+  return slice.parse(object).endpoints.flatMap(({ addresses }) => addresses);
+}
+
+const service = z.object({
+  spec: z.object({ externalIPs: texts, loadBalancerIP: z.string().optional().catch(undefined) }).partial(),
+  status: z
+    .object({ loadBalancer: z.object({ ingress: z.array(z.object({ ip: z.string().optional() })).catch([]) }) })
+    .partial()
+    .catch({}),
+});
+
+/** Reads a Service: the addresses that nodes, or a load balancer, answer for in its place. Undefined if it has none. */
+export function readService(object: KubeObject): readonly string[] | undefined {
+  const { spec, status } = service.parse(object);
+  const ingress = status.loadBalancer?.ingress ?? [];
+  const all = [...(spec.externalIPs ?? []), spec.loadBalancerIP, ...ingress.map(({ ip }) => ip)];
+  const found = all.filter((text) => text !== undefined);
+  return found.length === 0 ? undefined : [...new Set(found)];
+}
+
+const KEY = "ClusterConfiguration";
+
+const kubeadmMap = z.object({ data: z.object({ [KEY]: z.string() }) });
+
+const configuration = z.object({ controlPlaneEndpoint: z.string() });
+
+/**
+ * Reads the ConfigMap kubeadm-config: the host of `controlPlaneEndpoint`, which is a virtual address of the API
+ * server or a name.
+ */
+export function readControlPlane(object: KubeObject): readonly string[] {
+  const text = kubeadmMap.safeParse(object).data?.data[KEY];
+  if (text === undefined) return [];
+  const endpoint = configuration.safeParse(parseYaml(text, KEY)[0]?.value).data?.controlPlaneEndpoint;
+  const host = /^(?:\[(?<six>[^\]]*)\]|(?<four>[^:]*))(?::\d+)?$/.exec(endpoint ?? "")?.groups;
+  return [host?.six ?? host?.four ?? ""];
+}
