@@ -16,7 +16,7 @@ import type { Controller, ControllerDeps, Measurements, StartController } from "
 import { type Finding, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Findings, planFindings } from "./plan-findings.ts";
 import { planSupplied } from "./plan-supplied.ts";
-import { KnownUse, SubnetUse } from "./subnet-use.ts";
+import { SubnetUse } from "./subnet-use.ts";
 
 /** Shortest time between two passes over the conditions of all pools, Subnets and ReservedIPs: milliseconds. */
 const CONDITIONS_REST_MS = 1_000;
@@ -49,7 +49,6 @@ class ConditionsController implements Controller {
   readonly #ends: readonly (() => void)[];
   /** By UID: when this process wrote last, and the version that it replaced. */
   readonly #wrote = new Map<string, { readonly atMs: number; readonly upon: string }>();
-  readonly #known = new KnownUse();
   #tookMs = 0;
   #suppliedTookMs = 0;
   #problems: readonly string[] = [];
@@ -112,20 +111,18 @@ class ConditionsController implements Controller {
       subnets: [...subnets.items.values()],
       reserved: [...reserved.items.values()],
       settings: settingsOf(this.#deps.caches),
-      known: this.#known,
     };
   }
 
   /** Measures the valid Subnets. */
   *#measureSubnets(): Generator<MeasuredSubnet> {
-    const { pools, subnets, reserved, known } = this.#supplyView();
+    const { pools, subnets, reserved } = this.#supplyView();
     if (subnets.length === 0) return;
     const use = new SubnetUse({
       pools: pools.flatMap(({ value }) => value ?? []),
       subnets,
       reserved: reserved.flatMap(({ value }) => value ?? []),
       assignmentsOf: readAssignments,
-      known,
     });
     for (const subnet of subnets) {
       const numbers = use.faultOf(subnet) === undefined ? use.numbersOf(subnet) : undefined;

@@ -13,7 +13,7 @@ import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
 import { readAssignments } from "../subnets/read-assignments.ts";
 import { absent, type Finding } from "./plan-conditions.ts";
-import { type KnownUse, type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
+import { type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
 
 export interface SuppliedView {
   readonly pools: readonly ControlledPool[];
@@ -22,7 +22,6 @@ export interface SuppliedView {
   readonly settings: Pick<VendorConf, "maxGeneratedPoolSize" | "maxGeneratedAddressesPerNamespace">;
   /** Throws ConfigError. Default: decodes the status. */
   readonly assignmentsOf?: ((subnet: ControlledSubnet) => Assignments) | undefined;
-  readonly known?: KnownUse | undefined;
 }
 
 export interface SuppliedFindings {
@@ -41,14 +40,13 @@ interface SizedPool {
 }
 
 export function planSupplied(view: SuppliedView): SuppliedFindings {
-  const { pools, subnets, reserved, settings, assignmentsOf, known: knownUse } = view;
+  const { pools, subnets, reserved, settings, assignmentsOf } = view;
   const known = pools.flatMap(({ value }) => value ?? []);
   const use = new SubnetUse({
     pools: known,
     subnets,
     reserved: reserved.flatMap(({ value }) => value ?? []),
     assignmentsOf: assignmentsOf ?? readAssignments,
-    known: knownUse,
   });
   const generated = known.flatMap((pool) => suppliedOf(pool, use));
   const world: SuppliedContext = { settings, use, byNamespace: sumByNamespace(generated) };
@@ -92,18 +90,10 @@ function note(waiting: Map<string, SizedPool[]>, pool: SizedPool): void {
   waiting.set(subnet, pools);
 }
 
-function supplied({ generated, has }: SizedPool): Finding {
-  const known = suppliedFindings.get(generated);
-  if (known?.has === has) return known.finding;
-  const { wanted, reason } = generated;
+function supplied({ generated: { wanted, reason }, has }: SizedPool): Finding {
   const what = has === wanted ? `has the ${addresses(wanted)} wanted` : `has ${addresses(has)}, ${wanted} wanted`;
-  const finding: Finding = { type: "Supplied", isTrue: true, reason: "Supplied", message: `${what} (${reason})` };
-  suppliedFindings.set(generated, { has, finding });
-  return finding;
+  return { type: "Supplied", isTrue: true, reason: "Supplied", message: `${what} (${reason})` };
 }
-
-/** Findings made once for each pool: ten thousand pools are in ten passes a second. */
-const suppliedFindings = new WeakMap<SubnetPoolSpec, { readonly has: number; readonly finding: Finding }>();
 
 /** Returns undefined if nothing prevents the pool from getting what it needs. */
 function notSupplied(pool: SizedPool, world: SuppliedContext): Finding | undefined {
@@ -151,8 +141,8 @@ function exhaustion(
   const pools = use.poolsOf(subnet);
   if (assigned === undefined && pools >= MAX_POOLS_OF_SUBNET)
     return { reason: "SubnetFull", why: `Subnet "${subnet.name}" has ${pools} pools, as many as it can have` };
-  const numbers = use.hasRoom(subnet) ? undefined : use.numbersOf(subnet);
-  if (numbers === undefined) return undefined;
+  const numbers = use.numbersOf(subnet);
+  if (numbers === undefined || numbers.free > 0) return undefined;
   return { reason: "SubnetFull", why: `Subnet "${subnet.name}" ${describeNumbers(numbers)}` };
 }
 
