@@ -90,21 +90,6 @@ class Automaton {
   accepts(name: string): boolean {
     const last = this.#takers.length;
     if (name.length < last) return false;
-    return this.#words === 1 ? this.#acceptsByWord(name, 1 << last) : this.#acceptsByWords(name, last);
-  }
-
-  /** The usual case: all states are in one word. */
-  #acceptsByWord(name: string, last: number): boolean {
-    const stays = this.#stays[0] as number;
-    let states = 1;
-    for (let at = 0; at < name.length && states !== 0; at++) {
-      const entered = this.#enteredBy(name.charCodeAt(at))[0] as number;
-      states = ((states << 1) & entered) | (states & stays);
-    }
-    return (states & last) !== 0;
-  }
-
-  #acceptsByWords(name: string, last: number): boolean {
     const stays = this.#stays;
     const states = new Int32Array(this.#words);
     states[0] = 1;

@@ -212,16 +212,6 @@ export class Pool implements Disposable {
     return RangeSet.adopt(this.#core, this.#family, "pool_masks", this.#core.exports.pool_masks(this.#handle));
   }
 
-  /** Returns the used addresses that {@link edit} to this shape would forget, as the fewest ranges. */
-  inTheWayOf(shape: PoolShape): Range[] {
-    using used = this.used();
-    const family = familyOfShape(shape, this.#family);
-    if (family !== this.#family) return used.ranges();
-    using kept = RangeSet.create(this.#core, family, shape.ranges);
-    using lost = used.subtract(kept);
-    return lost.ranges();
-  }
-
   /**
    * Returns the used addresses as bytes for {@link load} of a pool with the same ranges, without masks and order of
    * release.

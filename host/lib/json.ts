@@ -115,53 +115,8 @@ class Checker {
   }
 }
 
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COLON = 0x3a;
-
-/**
- * Returns how many keys the objects of a valid JSON text have, repeated ones included: the colons outside of strings.
- */
-function countKeys(text: string): number {
-  let count = 0;
-  let inString = false;
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) inString = !inString;
-    else if (!inString && code === COLON) count++;
-    else if (inString && code === BACKSLASH) at++;
-  }
-  return count;
-}
-
-/** Returns how many keys the objects of the value have. Without recursion, as a value may be nested deeply. */
-function countValueKeys(value: unknown): number {
-  let count = 0;
-  const waiting: unknown[] = [value];
-  while (waiting.length > 0) {
-    const next = waiting.pop();
-    if (typeof next !== "object" || next === null) continue;
-    const values = Object.values(next);
-    if (!Array.isArray(next)) count += values.length;
-    for (const each of values) if (typeof each === "object" && each !== null) waiting.push(each);
-  }
-  return count;
-}
-
-/** Returns the value; undefined, which is no JSON value, if it may be malformed or repeats a key. */
-function parseQuickly(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return countValueKeys(value) === countKeys(text) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Returns the value. Throws {@link JsonError} if the text is not one JSON value. */
 export function parseJson(text: string): unknown {
-  const value = parseQuickly(text);
-  if (value !== undefined) return value;
   new Checker(text).check();
   return JSON.parse(text);
 }

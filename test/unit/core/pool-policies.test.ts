@@ -96,13 +96,11 @@ describe.each(CORE_BUILDS)("Pool beyond one address ($build)", ({ wasm }) => {
     expect(textOf(p.findFreeWide(2n ** 64n - 1n))).toBe("2001:db8::");
   });
 
-  it("says what is used, and what an edit would forget", () => {
+  it("says what is used", () => {
     const p = pool(["10.0.0.0/24"]);
     for (const host of [3, 4, 5, 200]) p.claim(ip(`10.0.0.${host}`));
     using used = p.used();
     expect(used.ranges().map(formatRange)).toEqual(["10.0.0.3-10.0.0.5", "10.0.0.200"]);
-    expect(p.inTheWayOf(shape(["10.0.0.5-10.0.1.9"])).map(formatRange)).toEqual(["10.0.0.3-10.0.0.4"]);
-    expect(p.inTheWayOf(shape(["::/64"])).length).toBe(2);
     expect([...p.freePerBlock()]).toEqual([252]);
   });
 
