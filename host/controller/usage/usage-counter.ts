@@ -3,7 +3,7 @@
  * change is recounted from all allocations.
  */
 import { readCoreWasm } from "../../core/instance.ts";
-import { Pool } from "../../core/pool.ts";
+import type { Pool } from "../../core/pool.ts";
 import { PoolSpace } from "../../core/pool-space.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { isSameList } from "../../lib/same-list.ts";
@@ -36,27 +36,14 @@ interface CountedPool extends Counted {
   readonly tally: PoolTally;
 }
 
-/**
- * Most pools whose marks are in the core's memory at once; those of the others sleep until an address of theirs
- * changes.
- */
-const MAX_TALLIES_AWAKE = 256;
-
 export class UsageCounter {
   readonly #space = PoolSpace.open(readCoreWasm());
-  readonly #mostAwake: number;
   readonly #pools = new Map<string, CountedPool>();
-  /** The one that was used last comes last. */
-  readonly #awake = new Set<PoolTally>();
   /** By the pool's name, including deleted pools. */
   readonly #states = new Map<string, Record<AllocationState, number>>();
   #index = new SpacesIndex<CountedPool>([]);
   /** Names of pools that have changed; the caller clears the set. */
   readonly changed = new Set<string>();
-
-  constructor({ mostAwake = MAX_TALLIES_AWAKE }: { readonly mostAwake?: number } = {}) {
-    this.#mostAwake = mostAwake;
-  }
 
   /**
    * Takes the current pools and all allocations. Pools whose shape has changed are recounted. `occupied`: addresses
@@ -78,8 +65,7 @@ export class UsageCounter {
     if (fresh.length === 0) return;
     const index = fresh.length === this.#pools.size ? this.#index : indexOf(fresh);
     for (const { spec } of allocations) {
-      for (const pool of index.find(spec.addressSpace, spec.ip))
-        this.#wake(pool).take(spec.ip, pool.name === spec.pool);
+      for (const pool of index.find(spec.addressSpace, spec.ip)) pool.tally.take(spec.ip, pool.name === spec.pool);
     }
   }
 
@@ -105,7 +91,7 @@ export class UsageCounter {
   /** Returns undefined if there is no such pool. */
   usageOf(pool: string): PoolUsage | undefined {
     const counted = this.#pools.get(pool);
-    return counted && this.#wake(counted).usage(this.statesOf(pool));
+    return counted?.tally.usage(this.statesOf(pool));
   }
 
   /** Returns a new count if the pool has none of its current shape. */
@@ -119,39 +105,19 @@ export class UsageCounter {
     this.#forget(name);
     const fresh = { name, ...by, tally: new PoolTally(this.#space, shapeOf(by)) };
     this.#pools.set(name, fresh);
-    this.#wake(fresh);
     this.changed.add(name);
     return [fresh];
   }
 
   #forget(name: string): void {
-    const tally = this.#pools.get(name)?.tally;
-    if (tally === undefined) return;
-    tally.close();
-    this.#awake.delete(tally);
+    this.#pools.get(name)?.tally.close();
     this.#pools.delete(name);
-  }
-
-  /** Returns the pool's tally, awake until many others have been needed. */
-  #wake(counted: CountedPool): PoolTally {
-    const { tally } = counted;
-    if (tally.isAsleep) tally.wake(this.#space, shapeOf(counted));
-    this.#awake.delete(tally);
-    this.#awake.add(tally);
-    const [longest] = this.#awake;
-    if (this.#awake.size > this.#mostAwake && longest !== undefined) {
-      longest.sleep();
-      this.#awake.delete(longest);
-    }
-    return tally;
   }
 
   #count({ pool, state, addressSpace, ip }: CachedAllocation["spec"], step: 1 | -1): void {
     this.#countState(pool, state, step);
     this.changed.add(pool);
-    for (const counted of this.#index.find(addressSpace, ip)) {
-      const { name } = counted;
-      const tally = this.#wake(counted);
+    for (const { name, tally } of this.#index.find(addressSpace, ip)) {
       if (step === 1) tally.take(ip, name === pool);
       else tally.drop(ip, name === pool);
       this.changed.add(name);
@@ -202,54 +168,15 @@ type StateCounts = Readonly<Record<AllocationState, number>>;
 
 const NO_STATES: StateCounts = { Bound: 0, Cooling: 0, Kept: 0, Quarantined: 0 };
 
-interface TallyCounts {
-  /** The allocatable addresses; at most Number.MAX_SAFE_INTEGER. */
-  readonly total: number;
-  /** Number of them that are not free. */
-  readonly used: number;
-}
-
-interface Asleep extends TallyCounts {
-  /** A byte in each character: less memory than an array of bytes. */
-  readonly marks: string;
-}
-
-/** Awake at first. */
 export class PoolTally {
   readonly ranges: PoolShape["ranges"];
-  #state: Pool | Asleep;
+  readonly #pool: Pool;
   /** Addresses of the ranges whose allocation is the pool's own. */
   #own = 0;
 
   constructor(space: PoolSpace, shape: PoolShape) {
     this.ranges = shape.ranges;
-    this.#state = space.createPool(shape);
-  }
-
-  get isAsleep(): boolean {
-    return !(this.#state instanceof Pool);
-  }
-
-  /** Leaves the core's memory. Until {@link wake}, only `ranges` and `counts` can be read. */
-  sleep(): void {
-    const { total, used } = this.counts;
-    const marks = Buffer.from(this.#pool.save()).toString("latin1");
-    this.#pool.drop();
-    this.#state = { total, used, marks };
-  }
-
-  /** The shape is that which the tally was made of. */
-  wake(space: PoolSpace, shape: PoolShape): void {
-    if (this.#state instanceof Pool) return;
-    const pool = space.createPool(shape);
-    const result = pool.load(Buffer.from(this.#state.marks, "latin1"));
-    if (result !== "loaded") throw new Error(`The marks of a pool cannot be loaded: ${result}`);
-    this.#state = pool;
-  }
-
-  get #pool(): Pool {
-    if (!(this.#state instanceof Pool)) throw new Error("The tally of a pool is asleep");
-    return this.#state;
+    this.#pool = space.createPool(shape);
   }
 
   /**
@@ -265,9 +192,9 @@ export class PoolTally {
     if (this.#pool.release(ip) !== "outside" && isOwn) this.#own--;
   }
 
-  get counts(): TallyCounts {
-    if (!(this.#state instanceof Pool)) return this.#state;
-    const { total, used, usedMasked } = this.#state.counts();
+  /** Of the allocatable addresses; `total` is at most Number.MAX_SAFE_INTEGER. */
+  get counts(): Counts {
+    const { total, used, usedMasked } = this.#pool.counts();
     return { total: atMostSafe(total), used: used - usedMasked };
   }
 
@@ -294,7 +221,7 @@ export class PoolTally {
 
   /** The pool is gone, or has another shape: this object is not used any more. */
   close(): void {
-    if (this.#state instanceof Pool) this.#state.drop();
+    this.#pool.drop();
   }
 }
 
