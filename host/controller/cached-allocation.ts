@@ -4,7 +4,6 @@
  */
 
 import type { KubeObject } from "../kubernetes/kube-api.ts";
-import { type PackedVersion, packVersion } from "../kubernetes/mirror.ts";
 import { SharedTexts, SharedValues } from "../lib/shared-values.ts";
 import type { Ip } from "../net/ip.ts";
 import {
@@ -35,11 +34,6 @@ export interface CachedAllocation extends Pick<IpAllocation, "name" | "deleting"
   };
 }
 
-/** With the version, which the cache would keep in a map otherwise. */
-export interface VersionedAllocation extends CachedAllocation {
-  readonly version: PackedVersion;
-}
-
 type CachedSpec = CachedAllocation["spec"];
 
 /** The fields that very many allocations share. */
@@ -56,14 +50,13 @@ interface Rest extends Pick<CachedSpec, "workload" | "quarantine"> {
   readonly holders: CachedSpec["holders"] | undefined;
 }
 
-type DecodedAllocation = Pick<IpAllocation, "name" | "deleting" | "resourceVersion" | "spec"> & {
+type DecodedAllocation = Pick<IpAllocation, "name" | "deleting" | "spec"> & {
   readonly isForced: boolean;
 };
 
 /** Some 90 bytes beside the texts of its own, which are the names of address and pod. */
-class PackedAllocation implements VersionedAllocation {
+class PackedAllocation implements CachedAllocation {
   readonly name: string;
-  readonly version: PackedVersion;
   /** An IPv4 address as a signed number of 32 bits, which V8 stores in place of a pointer. */
   readonly #ip: number | bigint;
   readonly #frame: Frame;
@@ -72,12 +65,11 @@ class PackedAllocation implements VersionedAllocation {
   readonly #pod: string;
   readonly #rest: Rest | undefined;
 
-  constructor({ name, deleting, isForced, resourceVersion, spec }: DecodedAllocation, shared: Shared) {
+  constructor({ name, deleting, isForced, spec }: DecodedAllocation, shared: Shared) {
     const { ip, node, holders, workload, quarantine } = spec;
     const [holder] = holders;
     const isPlain = holder !== undefined && holders.length === 1 && holder.node === node;
     this.name = name;
-    this.version = packVersion(resourceVersion);
     this.#ip = ip.family === 4 ? Number(ip.value) | 0 : ip.value;
     this.#frame = shared.frame(spec, { deleting, isForced, ifName: isPlain ? holder.ifName : "" });
     this.#node = shared.text(node);
@@ -151,7 +143,7 @@ class Shared {
 }
 
 /** Returns a decoder with texts of its own that are shared, which throws ConfigError. */
-export function openCachedDecoder(): (object: KubeObject) => VersionedAllocation {
+export function openCachedDecoder(): (object: KubeObject) => CachedAllocation {
   const shared = new Shared();
   return (object) => {
     const isForced = Object(Object(object.metadata).annotations)[FORCE_DELETE] === "true";

@@ -3,8 +3,6 @@
  * this process leads, so that a new leader has complete data at once.
  */
 
-import { isDeepStrictEqual } from "node:util";
-import type { Labels } from "../config/label-selector.ts";
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
 import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
 import type { Change } from "../kubernetes/mirror.ts";
@@ -13,17 +11,12 @@ import { CONFIG_MAPS, collectionPath, NAMESPACES, NODES } from "../kubernetes/pa
 import { Reflector, type ReflectorOptions, type ReflectorStats } from "../kubernetes/reflector.ts";
 import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
-import { SharedTexts, SharedValues } from "../lib/shared-values.ts";
-import { formatPrefix, type Prefix } from "../net/prefix.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../resources/collections.ts";
-import type { SubnetPoolSpec } from "../resources/fields/subnet-pool.ts";
-import type { IpPoolSpec } from "../resources/ip-pool.ts";
 import { decodeNamespace, type Namespace } from "../resources/namespace.ts";
 import { decodeNode, type Node } from "../resources/node.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
-import { openCachedDecoder, type VersionedAllocation } from "./cached-allocation.ts";
+import { type CachedAllocation, openCachedDecoder } from "./cached-allocation.ts";
 import {
-  type Condition,
   type ControlledCoordinator,
   type ControlledPool,
   type ControlledReservation,
@@ -86,14 +79,13 @@ class Followed<T> implements Cache<T> {
 
 /** Starts to watch at once. */
 export function openCaches({ api, configNamespace, log, random }: CachesOptions): OpenCaches {
-  const follow = <T>(
-    own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode" | "versionIn">,
-  ): Followed<T> => new Followed<T>({ api, log, random, keyOf, ...own });
+  const follow = <T>(own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode">): Followed<T> =>
+    new Followed<T>({ api, log, random, keyOf, ...own });
   const caches = {
     pools: follow<ControlledPool>({
       name: "IPPools",
       path: collectionPath(IP_POOLS),
-      decode: openPoolDecoder(),
+      decode: decodeControlledPool,
     }),
     subnets: follow<ControlledSubnet>({
       name: "Subnets",
@@ -105,11 +97,10 @@ export function openCaches({ api, configNamespace, log, random }: CachesOptions)
       path: collectionPath(RESERVED_IPS),
       decode: decodeControlledReservation,
     }),
-    allocations: follow<VersionedAllocation>({
+    allocations: follow<CachedAllocation>({
       name: "IPAllocations",
       path: collectionPath(IP_ALLOCATIONS),
       decode: openCachedDecoder(),
-      versionIn: ({ version }) => version,
     }),
     coordinators: follow<ControlledCoordinator>({
       name: "Coordinators",
@@ -166,78 +157,4 @@ function described<T>(decode: (object: KubeObject, source: string) => T): (objec
 export function settingsOf({ vendorConf }: Pick<Caches, "vendorConf">): VendorConf {
   const [map] = vendorConf.items.values();
   return map?.conf ?? DEFAULT_VENDOR_CONF;
-}
-
-/** No part of the controller reads the labels of pools. */
-const NO_LABELS: Labels = {};
-
-const NOTHING: readonly never[] = [];
-
-class SharedParts {
-  readonly #texts = new SharedTexts();
-  readonly #conditions = new SharedValues<Condition>();
-  readonly #finalizers = new SharedValues<readonly string[]>();
-  readonly #subnets = new SharedValues<Prefix>();
-
-  /**
-   * `before`: the pool of this name that was known before. Parts that both have in common are held once, too, for
-   * they are kept along with the values derived from them.
-   */
-  pool({ value, conditions, finalizers, ...rest }: ControlledPool, before: ControlledPool | undefined): ControlledPool {
-    return {
-      ...rest,
-      conditions: conditions.length === 0 ? NOTHING : conditions.map((each) => this.#condition(each)),
-      finalizers: this.#finalizers.of(finalizers.join(), () => finalizers),
-      value: value && { ...value, labels: NO_LABELS, spec: orEqual(before?.value?.spec, this.#spec(value.spec)) },
-    };
-  }
-
-  #condition(condition: Condition): Condition {
-    return this.#conditions.of(JSON.stringify(condition), () => condition);
-  }
-
-  #spec({ excluded, routes, namespaceName, nodeName, multusName, ...rest }: IpPoolSpec): IpPoolSpec {
-    return {
-      ...rest,
-      subnet: this.#subnets.of(formatPrefix(rest.subnet), () => rest.subnet),
-      generated: rest.generated && this.#generated(rest.generated),
-      excluded: orNothing(excluded),
-      routes: orNothing(routes),
-      namespaceName: orNothing(namespaceName),
-      nodeName: orNothing(nodeName),
-      multusName: orNothing(multusName),
-    };
-  }
-
-  #generated({ subnet, application, interface: ifName, reclaim, wanted, reason }: SubnetPoolSpec): SubnetPoolSpec {
-    const { apiVersion, kind, namespace, name, uid } = application;
-    return {
-      subnet: this.#texts.of(subnet),
-      application: {
-        apiVersion: this.#texts.of(apiVersion),
-        kind: this.#texts.of(kind),
-        namespace: this.#texts.of(namespace),
-        name,
-        uid,
-      },
-      interface: this.#texts.of(ifName),
-      reclaim,
-      wanted,
-      reason: this.#texts.of(reason),
-    };
-  }
-}
-
-function orEqual<T>(before: T | undefined, now: T): T {
-  return before !== undefined && isDeepStrictEqual(before, now) ? before : now;
-}
-
-function orNothing<T>(list: readonly T[]): readonly T[] {
-  return list.length === 0 ? NOTHING : list;
-}
-
-/** Returns a decoder with parts of its own that are shared. It throws only for what is not an API object at all. */
-export function openPoolDecoder(): (object: KubeObject, before?: ControlledPool) => ControlledPool {
-  const shared = new SharedParts();
-  return (object, before) => shared.pool(decodeControlledPool(object), before);
 }

@@ -14,8 +14,6 @@ interface MirrorOptions<T> {
   readonly name: string;
   readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;
-  /** The version that a value keeps of itself. Default: the mirror keeps it, in a map of all. */
-  readonly versionIn?: ((value: T) => PackedVersion) | undefined;
   readonly onChange: (change: Change<T>) => void;
   readonly log: Log;
 }
@@ -23,11 +21,8 @@ interface MirrorOptions<T> {
 export class Mirror<T> {
   readonly #options: MirrorOptions<T>;
   readonly #items = new Map<string, T>();
-  /**
-   * Resource versions of wanted objects, including those that cannot be decoded, as far as `versionIn` does not tell
-   * them; "" if it is forgotten.
-   */
-  readonly #versions = new Map<string, PackedVersion>();
+  /** Resource versions of wanted objects, including those that cannot be decoded; "" if it is forgotten. */
+  readonly #versions = new Map<string, string>();
   readonly #undecodable = new Set<string>();
   /** The reason for each key of `#undecodable`. */
   readonly #faults = new Map<string, string>();
@@ -53,10 +48,10 @@ export class Mirror<T> {
    * nothing.
    */
   set(object: KubeObject): string | undefined {
-    const { keyOf, decode, versionIn, log, name } = this.#options;
+    const { keyOf, decode, log, name } = this.#options;
     const key = keyOf(object);
-    const packed = packVersion(this.versionOf(object) ?? "");
-    if (packed !== "" && this.#knownVersion(key) === packed) return key;
+    const version = this.versionOf(object) ?? "";
+    if (version !== "" && this.#versions.get(key) === version) return key;
     const before = this.#items.get(key);
     let value: T | undefined;
     try {
@@ -64,7 +59,7 @@ export class Mirror<T> {
     } catch (error) {
       const reason = messageOf(error);
       log.warn({ collection: name, key, reason }, "An object is invalid; its last valid state stays in use");
-      this.#versions.set(key, packed);
+      this.#versions.set(key, version);
       this.#undecodable.add(key);
       this.#faults.set(key, `Of ${name}, ${key} cannot be used: ${reason}`);
       return key;
@@ -73,8 +68,7 @@ export class Mirror<T> {
       this.#forget(key);
       return undefined;
     }
-    if (versionIn === undefined) this.#versions.set(key, packed);
-    else this.#versions.delete(key);
+    this.#versions.set(key, version);
     this.#undecodable.delete(key);
     this.#faults.delete(key);
     this.#items.set(key, value);
@@ -88,22 +82,20 @@ export class Mirror<T> {
 
   /** Forgets all versions: the server has gone back in time, and assigns versions again. */
   forgetVersions(): void {
-    for (const key of this.#keys()) this.#versions.set(key, "");
+    for (const key of this.#versions.keys()) this.#versions.set(key, "");
   }
 
   /** Forgets objects that are not among `keys`. */
   keepOnly(keys: ReadonlySet<string>): void {
-    for (const key of this.#keys()) if (!keys.has(key)) this.#forget(key);
+    for (const key of this.#versions.keys()) if (!keys.has(key)) this.#forget(key);
   }
 
   /** Returns key and version of the object that was written last. */
   newest(): { readonly key: string; readonly version: string } | undefined {
     let newest: { key: string; version: string } | undefined;
-    for (const key of this.#keys()) {
-      const version = `${this.#knownVersion(key)}`;
+    for (const [key, version] of this.#versions)
       if (isVersion(version) && (newest === undefined || BigInt(version) > BigInt(newest.version)))
         newest = { key, version };
-    }
     return newest;
   }
 
@@ -112,19 +104,6 @@ export class Mirror<T> {
     const isThere = typeof metadata === "object" && metadata !== null && "resourceVersion" in metadata;
     if (!isThere || typeof metadata.resourceVersion !== "string" || metadata.resourceVersion === "") return undefined;
     return metadata.resourceVersion;
-  }
-
-  /** Returns the keys of all wanted objects. */
-  *#keys(): Generator<string> {
-    yield* this.#items.keys();
-    for (const key of this.#versions.keys()) if (!this.#items.has(key)) yield key;
-  }
-
-  #knownVersion(key: string): PackedVersion | undefined {
-    const known = this.#versions.get(key);
-    if (known !== undefined) return known;
-    const value = this.#items.get(key);
-    return value && this.#options.versionIn?.(value);
   }
 
   #forget(key: string): void {
@@ -146,14 +125,6 @@ export class Mirror<T> {
       log.error({ err: error, collection: name, key: change.key }, "Internal error while handling a change");
     }
   }
-}
-
-/** A number takes the place of a pointer to a text; a text that is not the decimals of one stays a text. */
-export type PackedVersion = number | string;
-
-export function packVersion(version: string): PackedVersion {
-  const number = Number(version);
-  return Number.isSafeInteger(number) && `${number}` === version ? number : version;
 }
 
 /** Versions are numbers in practice. */

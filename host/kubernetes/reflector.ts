@@ -17,7 +17,7 @@ import {
   type WatchEvent,
 } from "./kube-api.ts";
 import { listPages, type Page } from "./list.ts";
-import { type Change, isVersion, Mirror, type PackedVersion } from "./mirror.ts";
+import { type Change, isVersion, Mirror } from "./mirror.ts";
 
 /**
  * Time for which one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be
@@ -54,11 +54,6 @@ export interface ReflectorOptions<T> {
    */
   readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;
-  /**
-   * The version that a value keeps of itself; without it the reflector keeps one for each object, which takes more
-   * memory.
-   */
-  readonly versionIn?: (value: T) => PackedVersion;
   /** Called in order, after `items` has changed. */
   readonly onChange: (change: Change<T>) => void;
   /** Called once, when the first list is complete. */

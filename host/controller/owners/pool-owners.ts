@@ -6,7 +6,6 @@ import { collectionPath, NETWORK_DEFINITIONS, PODS } from "../../kubernetes/path
 import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
-import { SharedValues } from "../../lib/shared-values.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { Liveness, PoolOwners } from "../types.ts";
 import { readLiveness } from "./liveness.ts";
@@ -46,16 +45,12 @@ export function openPoolOwners({ api, log, random }: PoolOwnersOptions): OpenPoo
     return isServed === undefined ? "unknown" : isServed ? "berth" : "foreign";
   };
   const owners = new TrackedOwners(providerOf);
-  const shared = new SharedParts();
   const common = { api, log, random, keyOf };
   const follow = ({ kind, read, ...own }: Followed): Reflector<TrackedObject> =>
     new Reflector<TrackedObject>({
       ...common,
       ...own,
-      decode: (object, before) => {
-        const now = keepEqual(read(object, `${kind} "${keyOf(object)}"`, before), before);
-        return now === before ? before : now && shared.tracked(now);
-      },
+      decode: (object, before) => keepEqual(read(object, `${kind} "${keyOf(object)}"`, before), before),
       onChange: (change) => {
         if (change.kind === "set" && change.value === change.before) return;
         owners.update(`${kind} ${change.key}`, change.before, change.kind === "set" ? change.value : undefined);
@@ -113,21 +108,6 @@ export function openPoolOwners({ api, log, random }: PoolOwnersOptions): OpenPoo
     },
     close: async () => void (await Promise.all(reflectors.map((reflector) => reflector.close()))),
   };
-}
-
-/** Holds once the parts that the objects of very many workloads have in common. */
-class SharedParts {
-  readonly #needs = new SharedValues<TrackedObject["need"]>();
-  readonly #templates = new SharedValues<TrackedObject["template"]>();
-
-  tracked(object: TrackedObject): TrackedObject {
-    const { need, template } = object;
-    return {
-      ...object,
-      need: this.#needs.of(JSON.stringify(need), () => need),
-      template: this.#templates.of(JSON.stringify(template), () => template),
-    };
-  }
 }
 
 /** Returns `before` if nothing that matters here has changed, so that what was planned for the object stays valid. */

@@ -1,16 +1,11 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
-import { Mirror, type PackedVersion, packVersion } from "../../../host/kubernetes/mirror.ts";
+import { Mirror } from "../../../host/kubernetes/mirror.ts";
 import { keyOf } from "../../../host/kubernetes/object-key.ts";
 import { openLog } from "../../../host/lib/log.ts";
 
-interface Said {
-  readonly say: string;
-  readonly version: PackedVersion;
-}
-
 interface Scene {
-  readonly mirror: Mirror<Said>;
+  readonly mirror: Mirror<string>;
   /** `+a=x` for set, `-a` for gone. */
   readonly changes: string[];
   /** What `decode` was told to have been there before. */
@@ -18,16 +13,16 @@ interface Scene {
 }
 
 /** `say` is what an object decodes to; without one it is not wanted, and "!" is refused. */
-function open(versionIn: ((value: Said) => PackedVersion) | undefined): Scene {
+function open(): Scene {
   const [changes, before]: [string[], (string | undefined)[]] = [[], []];
-  const mirror = new Mirror<Said>({
-    ...{ name: "things", keyOf, log: openLog("test", "silent"), versionIn },
-    decode: ({ say, metadata }, former) => {
-      before.push(former?.say);
+  const mirror = new Mirror<string>({
+    ...{ name: "things", keyOf, log: openLog("test", "silent") },
+    decode: ({ say }, former) => {
+      before.push(former);
       if (say === "!") throw new Error("refused");
-      return typeof say === "string" ? { say, version: packVersion(Object(metadata).resourceVersion) } : undefined;
+      return typeof say === "string" ? say : undefined;
     },
-    onChange: (change) => changes.push(change.kind === "set" ? `+${change.key}=${change.value.say}` : `-${change.key}`),
+    onChange: (change) => changes.push(change.kind === "set" ? `+${change.key}=${change.value}` : `-${change.key}`),
   });
   return { mirror, changes, before };
 }
@@ -37,60 +32,55 @@ const object = (name: string, resourceVersion: string, say?: string): KubeObject
   say,
 });
 
-describe.each([
-  ["the mirror keeps versions", undefined],
-  ["values keep their versions", ({ version }: Said) => version],
-])("%s", (_, versionIn) => {
-  it("an object that is not wanted counts as not there, and nothing of it is kept", () => {
-    const { mirror, changes } = open(versionIn);
-    expect([mirror.set(object("a", "1")), mirror.set(object("b", "2", "x"))]).toEqual([undefined, "b"]);
-    expect([changes, [...mirror.items.keys()], mirror.newest()]).toEqual([["+b=x"], ["b"], { key: "b", version: "2" }]);
-    mirror.delete(object("a", "3"));
-    expect(changes).toEqual(["+b=x"]);
-  });
+it("an object that is not wanted counts as not there, and nothing of it is kept", () => {
+  const { mirror, changes } = open();
+  expect([mirror.set(object("a", "1")), mirror.set(object("b", "2", "x"))]).toEqual([undefined, "b"]);
+  expect([changes, [...mirror.items.keys()], mirror.newest()]).toEqual([["+b=x"], ["b"], { key: "b", version: "2" }]);
+  mirror.delete(object("a", "3"));
+  expect(changes).toEqual(["+b=x"]);
+});
 
-  it("an object that is wanted no more is gone, and comes again when it is", () => {
-    const { mirror, changes } = open(versionIn);
-    mirror.set(object("a", "1", "x"));
-    mirror.set(object("a", "2"));
-    mirror.set(object("a", "3", "y"));
-    expect(changes).toEqual(["+a=x", "-a", "+a=y"]);
-  });
+it("an object that is wanted no more is gone, and comes again when it is", () => {
+  const { mirror, changes } = open();
+  mirror.set(object("a", "1", "x"));
+  mirror.set(object("a", "2"));
+  mirror.set(object("a", "3", "y"));
+  expect(changes).toEqual(["+a=x", "-a", "+a=y"]);
+});
 
-  it("an object that could not be used and is wanted no more is no problem any more", () => {
-    const { mirror } = open(versionIn);
-    mirror.set(object("a", "1", "!"));
-    expect([mirror.problems, [...mirror.undecodable]]).toEqual([["Of things, a cannot be used: refused"], ["a"]]);
-    expect(mirror.set(object("a", "2"))).toBeUndefined();
-    expect([mirror.problems, [...mirror.undecodable]]).toEqual([[], []]);
-  });
+it("an object that could not be used and is wanted no more is no problem any more", () => {
+  const { mirror } = open();
+  mirror.set(object("a", "1", "!"));
+  expect([mirror.problems, [...mirror.undecodable]]).toEqual([["Of things, a cannot be used: refused"], ["a"]]);
+  expect(mirror.set(object("a", "2"))).toBeUndefined();
+  expect([mirror.problems, [...mirror.undecodable]]).toEqual([[], []]);
+});
 
-  it("the decoder gets the object's last state while it existed", () => {
-    const { mirror, before } = open(versionIn);
-    for (const [index, say] of ["x", "y", "!", "z", undefined, "x"].entries())
-      mirror.set(object("a", `${index + 1}`, say));
-    expect(before).toEqual([undefined, "x", "y", "y", "z", undefined]);
-  });
+it("the decoder gets the object's last state while it existed", () => {
+  const { mirror, before } = open();
+  for (const [index, say] of ["x", "y", "!", "z", undefined, "x"].entries())
+    mirror.set(object("a", `${index + 1}`, say));
+  expect(before).toEqual([undefined, "x", "y", "y", "z", undefined]);
+});
 
-  it("the same version again changes nothing, also if it could not be used; a forgotten one does", () => {
-    const { mirror, changes, before } = open(versionIn);
-    for (const say of ["x", "x"]) mirror.set(object("a", "1", say));
-    for (const say of ["!", "!"]) mirror.set(object("a", "2", say));
-    expect([changes, before]).toEqual([["+a=x"], [undefined, "x"]]);
-    // Back to the version of the value that stayed: the server has it anew.
-    mirror.set(object("a", "1", "y"));
-    mirror.forgetVersions();
-    expect(mirror.newest()).toBeUndefined();
-    mirror.set(object("a", "1", "z"));
-    expect([changes, mirror.newest()]).toEqual([["+a=x", "+a=y", "+a=z"], { key: "a", version: "1" }]);
-  });
+it("the same version again changes nothing, also if it could not be used; a forgotten one does", () => {
+  const { mirror, changes, before } = open();
+  for (const say of ["x", "x"]) mirror.set(object("a", "1", say));
+  for (const say of ["!", "!"]) mirror.set(object("a", "2", say));
+  expect([changes, before]).toEqual([["+a=x"], [undefined, "x"]]);
+  // Back to the version of the value that stayed: the server has it anew.
+  mirror.set(object("a", "1", "y"));
+  mirror.forgetVersions();
+  expect(mirror.newest()).toBeUndefined();
+  mirror.set(object("a", "1", "z"));
+  expect([changes, mirror.newest()]).toEqual([["+a=x", "+a=y", "+a=z"], { key: "a", version: "1" }]);
+});
 
-  it("what is not among the keys to keep is gone, also what could not be used", () => {
-    const { mirror, changes } = open(versionIn);
-    for (const [index, name] of ["a", "b", "c"].entries())
-      mirror.set(object(name, `${9 + index}`, name === "c" ? "!" : "x"));
-    expect(mirror.newest()).toEqual({ key: "c", version: "11" });
-    mirror.keepOnly(new Set(["a"]));
-    expect([changes.slice(2), mirror.problems, mirror.newest()]).toEqual([["-b"], [], { key: "a", version: "9" }]);
-  });
+it("what is not among the keys to keep is gone, also what could not be used", () => {
+  const { mirror, changes } = open();
+  for (const [index, name] of ["a", "b", "c"].entries())
+    mirror.set(object(name, `${9 + index}`, name === "c" ? "!" : "x"));
+  expect(mirror.newest()).toEqual({ key: "c", version: "11" });
+  mirror.keepOnly(new Set(["a"]));
+  expect([changes.slice(2), mirror.problems, mirror.newest()]).toEqual([["-b"], [], { key: "a", version: "9" }]);
 });
