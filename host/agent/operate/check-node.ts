@@ -21,9 +21,8 @@ import { allocationName, type IpAllocation } from "../../resources/ip-allocation
 import type { Backend } from "../backend.ts";
 import { readNetnsStatus } from "../gc/orphan-nics.ts";
 import { listNamespacePaths, netnsIdOf, readNamespaceAddresses } from "../request/live-namespaces.ts";
-import { findDamage, isOf, type NicAddress, type NodeFacts } from "./find-damage.ts";
+import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "./find-damage.ts";
 import { type ComparedAttachment, findDrift, findLeftovers, type KnownAttachments, keyOfIp } from "./find-drift.ts";
-import { findRivals } from "./find-rivals.ts";
 import { type CoordinatorState, type DriftDeps, type DriftFacts, listQuestions, readDrift } from "./read-drift.ts";
 
 /** Between the two readings of a check: milliseconds. */

@@ -3,8 +3,7 @@
  * are not.
  */
 import { expect, it } from "vitest";
-import { STEADY_MS } from "../../../../host/agent/operate/find-damage.ts";
-import { findRivals, PROXY_ADDRESSES } from "../../../../host/agent/operate/find-rivals.ts";
+import { findRivals, PROXY_ADDRESSES, STEADY_MS } from "../../../../host/agent/operate/find-damage.ts";
 import type { LinkState } from "../../../../host/plan/state.ts";
 import { pool, poolsByName } from "../../../world/subjects.ts";
 import { ip, mac, RIVAL } from "../../../world/values.ts";

@@ -18,8 +18,8 @@ import {
   MAX_DEFINITION_BYTES,
   MAX_DEFINITION_FILES,
   ResolvedSettings,
+  STAMP_GRAIN_MS,
 } from "../../../../host/agent/request/definitions.ts";
-import { STAMP_GRAIN_MS } from "../../../../host/agent/request/stamped-files.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../../../host/config/coordinator-settings.ts";
 import { decodeCoordinator } from "../../../../host/resources/coordinator.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
