@@ -178,7 +178,7 @@ function findOrphans({ objects, node, rows }: NodeFacts): DamageFinding[] {
 type About = Pick<Allocation, "ip" | "space" | "pool" | "namespace" | "pod" | "ifName"> &
   Partial<Pick<Allocation, "owner" | "containerId">>;
 
-export function finding(
+function finding(
   kind: DamageKind,
   { ip, space, pool, namespace, pod, ifName, owner = "", containerId = "" }: About,
   text: string,
