@@ -21,7 +21,7 @@ import type { PodRecord } from "../records/pod-record.ts";
 import type { PoolRecord } from "../records/pool-record.ts";
 import { checkPools } from "../resources/check-pools.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOL_USAGES, IP_POOLS, RESERVED_IPS } from "../resources/collections.ts";
-import { occupiedOf } from "../resources/coordinator.ts";
+import { COORDINATOR_NAME, occupiedOf } from "../resources/coordinator.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import { allocationName, decodeIpAllocation, type IpAllocation } from "../resources/ip-allocation.ts";
 import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
@@ -256,7 +256,7 @@ function placesOf(
 ): AddressPlace[] {
   const decoded = pools.flatMap((object) => tryTo(() => decodeIpPool(object, "IPPool")) ?? []);
   const taken = reserved.flatMap((object) => tryTo(() => decodeReservedIp(object, "ReservedIP")) ?? []);
-  const status = coordinators.find((object) => nameOf(object) === "default")?.status;
+  const status = coordinators.find((object) => nameOf(object) === COORDINATOR_NAME)?.status;
   return locateAddress(ip, decoded, taken, new OccupiedIps(occupiedOf(status)));
 }
 

@@ -1,7 +1,7 @@
 /** The address map's source in a cluster: the controller's caches, whether or not this process leads. */
 
 import { formatPrefix } from "../net/prefix.ts";
-import { occupiedOf } from "../resources/coordinator.ts";
+import { COORDINATOR_NAME, occupiedOf } from "../resources/coordinator.ts";
 import { unionOfRouters } from "../resources/ip-pool-shape.ts";
 import { findExceptions } from "../resources/locate-address.ts";
 import { OccupiedIps } from "../resources/occupied-ips.ts";
@@ -34,7 +34,7 @@ export function openClusterMap(caches: MapCaches): MapSource {
 function poolsOf({ pools, coordinators, reserved }: MapCaches): MapPool[] {
   const known = [...pools.items.values()].flatMap(({ value }) => value ?? []);
   const networks = Map.groupBy(known, ({ spec }) => `${formatPrefix(spec.subnet)} ${spec.addressSpace}`);
-  const occupied = new OccupiedIps(occupiedOf(coordinators.items.get("default")?.status));
+  const occupied = new OccupiedIps(occupiedOf(coordinators.items.get(COORDINATOR_NAME)?.status));
   const kept = [...reserved.items.values()].flatMap(({ value }) => value ?? []);
   return [...networks.values()].flatMap((siblings) => {
     const routers = unionOfRouters(siblings);

@@ -13,6 +13,7 @@ import { Reflector, type ReflectorOptions } from "../kubernetes/reflector.ts";
 import { compareIp, FAMILIES, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
 import { COORDINATORS } from "../resources/collections.ts";
+import { COORDINATOR_NAME } from "../resources/coordinator.ts";
 import { MAX_OCCUPIED } from "../resources/status.ts";
 import { patchIfSame } from "./patch.ts";
 import { startReconciling } from "./reconcile-loop.ts";
@@ -21,10 +22,7 @@ import type { Controller, ControllerDeps, StartController } from "./types.ts";
 /** Shortest time between two updates of `status.occupied`: milliseconds. */
 const OCCUPIED_REST_MS = 2_000;
 
-/** The only Coordinator that counts. */
-const NAME = "default";
-
-const PATH = statusPath(COORDINATORS, { name: NAME });
+const PATH = statusPath(COORDINATORS, { name: COORDINATOR_NAME });
 
 export const startOccupied: StartController = (deps) => keepOccupied(deps);
 
@@ -58,7 +56,7 @@ function keepOccupied(deps: ControllerDeps): Controller {
   });
   let leftOut = 0;
   const tell = async (): Promise<number | undefined> => {
-    const coordinator = caches.coordinators.items.get(NAME);
+    const coordinator = caches.coordinators.items.get(COORDINATOR_NAME);
     if (coordinator === undefined || coordinator.deleting) return undefined;
     const offering = [...caches.pools.items.values(), ...caches.subnets.items.values()];
     const ranges = offering.flatMap(({ value }) => value?.spec.ranges ?? []);
@@ -81,7 +79,7 @@ function keepOccupied(deps: ControllerDeps): Controller {
   const ends = [
     caches.pools.subscribe(wake),
     caches.subnets.subscribe(wake),
-    caches.coordinators.subscribe(({ key }) => key === NAME && wake()),
+    caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && wake()),
     caches.nodes.subscribe((change) => {
       const now = change.kind === "set" ? change.value.addresses : [];
       if (now.join() !== (change.before?.addresses ?? []).join()) wake();

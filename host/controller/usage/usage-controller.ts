@@ -8,7 +8,7 @@ import { statusPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { MeasuredPool } from "../../metrics/pool-metrics.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
-import { occupiedOf } from "../../resources/coordinator.ts";
+import { COORDINATOR_NAME, occupiedOf } from "../../resources/coordinator.ts";
 import { OccupiedIps } from "../../resources/occupied-ips.ts";
 import type { ControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
@@ -68,7 +68,7 @@ class UsageController implements Controller {
       }),
       caches.pools.subscribe(onPool),
       caches.reserved.subscribe(reshape),
-      caches.coordinators.subscribe(({ key }) => key === "default" && reshape()),
+      caches.coordinators.subscribe(({ key }) => key === COORDINATOR_NAME && reshape()),
     ];
   }
 
@@ -124,7 +124,7 @@ class UsageController implements Controller {
     const { pools, reserved, allocations, coordinators } = this.#deps.caches;
     const known = [...pools.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
     const kept = [...reserved.items.values()].flatMap(({ value }) => (value === undefined ? [] : [value]));
-    const occupied = occupiedOf(coordinators.items.get("default")?.status);
+    const occupied = occupiedOf(coordinators.items.get(COORDINATOR_NAME)?.status);
     this.#counter.follow(known, kept, allocations.items.values(), new OccupiedIps(occupied));
     for (const map of [this.#wroteMs, this.#countedMs]) {
       for (const name of map.keys()) if (!pools.items.has(name)) map.delete(name);
