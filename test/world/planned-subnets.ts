@@ -124,25 +124,6 @@ export class PlannedSubnets {
     for (const [name, { metadata }] of this.pools)
       if (metadata.deletionTimestamp !== undefined) this.pools.delete(name);
   }
-
-  /** `web eth0 blue`: its addresses; of pools that are not being deleted. */
-  division(): Record<string, string> {
-    const live = [...this.pools.values()].filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-    return Object.fromEntries(
-      live.map(({ spec }) => {
-        const { application, interface: ifName, subnet } = spec.generated as Record<string, { name: string }>;
-        return [`${application?.name} ${ifName} ${subnet}`, (spec.ips as string[]).join(" ")];
-      }),
-    );
-  }
-
-  /** `spec.generated` of the one pool of the workload. */
-  generated(name: string): Record<string, unknown> {
-    const found = [...this.pools.values()].map(({ spec }) => spec.generated as Record<string, unknown>);
-    const own = found.filter((each) => (each.application as { name: string }).name === name);
-    if (own[0] === undefined || own.length > 1) throw new Error(`${own.length} pools of ${name}`);
-    return own[0];
-  }
 }
 
 /** What plans say, in one order. */

@@ -77,7 +77,7 @@ it("a roll-out is made in batches, and says how many new pools wait", () => {
   expect(round(10).created).toHaveLength(3);
   let left = 12;
   for (let turn = 0; turn < 10 && left > 0; turn++) left -= round().created.length;
-  expect([left, Object.keys(world.division()).length]).toEqual([0, 20]);
+  expect([left, world.pools.size]).toEqual([0, 20]);
 });
 
 it("a workload's pools of all families are made together", () => {
@@ -151,7 +151,7 @@ it("what waits of a pool that exists stays as it is, and reserved", () => {
   round();
   round();
   round();
-  const before = world.division();
+  const before = structuredClone(world.pools);
   for (let index = 10; index < 15; index++) want("shop", `w${index}`, { count: 9 });
   writes.spend(AT_ONCE);
   nowMs -= POOL_WRITES_SAVED_MS;
@@ -167,7 +167,7 @@ it("what waits of a pool that exists stays as it is, and reserved", () => {
     false,
     false,
   ]);
-  expect(world.division()).toEqual(before);
+  expect(world.pools).toEqual(before);
 });
 
 it("pools of workloads that are gone are deleted in turns, too", () => {

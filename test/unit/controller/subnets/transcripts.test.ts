@@ -1,0 +1,235 @@
+/**
+ * The commands of this folder's transcripts, in which Subnets are divided step by step. A workload is written
+ * `namespace.name:uid`, of namespace shop and with its name as UID unless it says otherwise; a pool
+ * `workload/Subnet/NIC`, of NIC eth0 unless it says otherwise, or by the name that a transcript gave it.
+ */
+import type { NetworkPlan, PoolTarget, SubnetsPlan } from "../../../../host/controller/subnets/model.ts";
+import { splitView } from "../../../../host/controller/subnets/plan/split-view.ts";
+import type { Liveness } from "../../../../host/controller/types.ts";
+import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
+import { type PoolOwner, poolOwnerKey, type SubnetPoolSpec } from "../../../../host/resources/fields/subnet-pool.ts";
+import { PlannedSubnets } from "../../../world/planned-subnets.ts";
+import { type CommandLine, type Scenario, testTranscripts } from "../../../world/transcript.ts";
+
+testTranscripts(new URL(".", import.meta.url), () => new Division());
+
+interface PoolSpec {
+  readonly ips: readonly string[];
+  readonly gateway?: string;
+  readonly routes?: readonly { readonly dst: string; readonly gw: string }[];
+  readonly generated: SubnetPoolSpec;
+}
+
+interface SubnetStatus {
+  readonly assigned: number;
+  readonly pools: readonly { readonly name: string; readonly ips: readonly string[] }[];
+}
+
+class Division implements Scenario {
+  readonly #world = new PlannedSubnets();
+  /** What each workload wants. */
+  readonly #demands = new Map<string, PoolDemand[]>();
+  #networks: readonly NetworkPlan[] = [];
+
+  readonly commands: Scenario["commands"] = {
+    /** The Subnet is like this from now on. */
+    subnet: (line) => void this.#world.subnet(line.word(), { subnet: line.word(), ...line.values(...SUBNET_KEYS) }),
+    /** A Subnet's status reserves this: `status blue pool=ranges`. */
+    status: (line) => this.#setStatus(line),
+    /** The Subnet is gone. */
+    remove: (line) => void this.#world.subnets.delete(line.word()),
+    /** Workloads want this, and nothing that they wanted before. */
+    want: (line) => this.#want(line, false),
+    also: (line) => this.#want(line, true),
+    /** Workloads want nothing any more; `liveness`: what is known of their lives. */
+    end: (line) => this.#end(line),
+    /** Pods have these addresses. */
+    held: (line) => void line.words().map((ip) => this.#world.held.add(ip)),
+    /** A pod has the address from this pool. */
+    stray: (line) => void this.#world.strays.set(line.word(), this.#nameOf(line.word())),
+    /** These, or all, are free. */
+    free: (line) => this.#free(line.words()),
+    set: (line) => void Object.assign(this.#world, line.values<PlannedSubnets>(...SETTINGS)),
+    /** A pool that no plan has made, or a copy of one. */
+    pool: (line) => this.#addPool(line),
+    edit: (line) => this.#edit(line),
+    /** The deletion of a pool or a Subnet begins; finalizers keep it. */
+    delete: (line) =>
+      void Object.assign(this.#find(line.word()).metadata, { deletionTimestamp: "2026-11-20T04:00:00Z" }),
+    /** The finalizers of pools in deletion go. */
+    finish: () => void this.#world.finish(),
+    /** The pools are listed the other way round. */
+    reverse: () => this.#reverse(),
+    step: (line) => this.#step(line.values<{ times: number }>("times")),
+    pools: () => [...this.#world.pools.keys()].map((name) => this.#describeSpec(name)).sort(),
+    networks: () => this.#networks.map((network) => this.#describeNetwork(network)),
+    parts: () => this.#parts(),
+  };
+
+  constructor() {
+    this.#world.applications.demands = () => ({ demands: [...this.#demands.values()].flat(), faults: [] });
+    this.#world.subnet("blue", { subnet: "10.9.0.0/24" });
+  }
+
+  #nameOf(label: string): string {
+    return [...this.#world.pools.keys()].find((name) => this.#labelOf(name) === label) ?? label;
+  }
+
+  #labelOf(name: string): string {
+    if (!/-v[46]-[0-9a-f]{10}$/.test(name)) return name;
+    const { application, subnet, interface: ifName } = this.#specOf(name).generated;
+    return [workloadOf(application), subnet, ...(ifName === "eth0" ? [] : [ifName])].join("/");
+  }
+
+  #specOf(name: string): PoolSpec {
+    return this.#find(name).spec as unknown as PoolSpec;
+  }
+
+  #find(label: string) {
+    const { pools, subnets } = this.#world;
+    const found = pools.get(label) ?? subnets.get(label) ?? pools.get(this.#nameOf(label));
+    if (found === undefined) throw new Error(`There is no ${label}`);
+    return found;
+  }
+
+  #setStatus(line: CommandLine): undefined {
+    const subnet = this.#find(line.word());
+    subnet.status = { pools: line.pairs().map(([label, ips]) => ({ name: this.#nameOf(label), ips: ips.split(",") })) };
+  }
+
+  #free(ips: readonly string[]): undefined {
+    const { held, strays } = this.#world;
+    for (const ip of ips.length > 0 ? ips : [...held, ...strays.keys()]) {
+      held.delete(ip);
+      strays.delete(ip);
+    }
+  }
+
+  #want(line: CommandLine, isMore: boolean): undefined {
+    const kind = line.values<PoolOwner>("kind", "apiVersion");
+    const options = { ...DEMAND, ...line.values<PoolDemand>(...DEMAND_KEYS) };
+    const reason = `${options.count} ${options.count === 1 ? "pod" : "pods"}`;
+    for (const workload of line.words()) {
+      const others = (isMore && this.#demands.get(workload)) || [];
+      const application = { ...ownerOf(workload), ...kind };
+      this.#demands.set(workload, [...others, { application, reason, ...options }]);
+    }
+  }
+
+  #end(line: CommandLine): undefined {
+    const { liveness } = line.values<{ liveness: Liveness }>("liveness");
+    for (const workload of line.words()) {
+      this.#demands.delete(workload);
+      if (liveness !== undefined) this.#world.liveness.set(poolOwnerKey(ownerOf(workload)), liveness);
+    }
+  }
+
+  #addPool(line: CommandLine): undefined {
+    const name = line.word();
+    const {
+      of = name,
+      like,
+      subnet = "",
+    } = line.values<Record<"of" | "like" | "subnet", string>>("of", "like", "subnet");
+    const generated = { subnet, application: ownerOf(of), interface: "eth0", reclaim: true, wanted: 1, reason: "" };
+    const spec = like === undefined ? { ips: [], generated } : this.#find(like).spec;
+    const { network, ...rest } = line.values<Record<string, unknown>>("network", "ips", "addressSpace");
+    this.#world.pool(name, { ...spec, ...(network === undefined ? {} : { subnet: network }), ...rest });
+  }
+
+  #edit(line: CommandLine): undefined {
+    const spec = this.#specOf(this.#nameOf(line.word()));
+    Object.assign(spec, line.values("ips"));
+    Object.assign(spec.generated.application, line.values("apiVersion"));
+  }
+
+  #reverse(): undefined {
+    const pools = [...this.#world.pools].reverse();
+    this.#world.pools.clear();
+    for (const [name, pool] of pools) this.#world.pools.set(name, pool);
+  }
+
+  /** Shows each pool, and what the last plan says. */
+  #step({ times = 1 }): string[] {
+    let plan = this.#world.step();
+    for (let count = 1; count < times; count++) plan = this.#world.step();
+    this.#networks = plan.networks;
+    const pools = plan.networks.flatMap(({ targets }) => targets.map((target) => this.#describePool(target, plan)));
+    return [
+      ...pools.sort(),
+      ...plan.shortfalls.map(
+        ({ demand, reason, message }) => `${workloadOf(demand.application)} ${reason}: ${message}`,
+      ),
+      ...plan.ask.map((owner) => `ask ${workloadOf(owner)}`),
+    ];
+  }
+
+  /** `blue 3/254 grows`: the Subnets of a network of the last plan, with what they reserve of their addresses. */
+  #describeNetwork({ subnets, targets, grows }: NetworkPlan): string {
+    const names = subnets.map(
+      ({ subnet: { object }, total }) => `${object.name} ${this.#statusOf(object.name)?.assigned}/${total}`,
+    );
+    const pools = `${targets.length} ${targets.length === 1 ? "pool" : "pools"}`;
+    return [...(names.length > 0 ? names : ["no Subnet"]), pools, ...(grows ? ["grows"] : [])].join(" ");
+  }
+
+  /** `web/blue 3: 10.9.0.4-10.9.0.6 new`: what the pool wants, has, and what the plan says of it. */
+  #describePool({ name, now, subnet, isChanged }: PoolTarget, plan: SubnetsPlan): string {
+    const { ips, generated } = this.#specOf(name);
+    const entry = this.#statusOf(subnet?.object.name)?.pools.find((each) => each.name === name);
+    const uid = now?.object.uid ?? "";
+    const marks = {
+      new: now === undefined,
+      written: isChanged,
+      removed: plan.remove.some(({ object }) => object.name === name),
+      deleting: now?.object.deleting === true,
+      excess: plan.excess.has(uid),
+      postponed: plan.postponed.has(uid),
+      waits: plan.waiting.has(name),
+      [`reserved=${entry?.ips.join() ?? "none"}`]: subnet !== undefined && (entry?.ips ?? []).join() !== ips.join(),
+    };
+    const words = Object.entries(marks).flatMap(([word, holds]) => (holds ? [word] : []));
+    return [`${this.#labelOf(name)} ${generated.wanted}:`, ...(ips.length > 0 ? ips : ["none"]), ...words].join(" ");
+  }
+
+  #statusOf(subnet = ""): SubnetStatus | undefined {
+    return this.#world.subnets.get(subnet)?.status as SubnetStatus | undefined;
+  }
+
+  #describeSpec(name: string): string {
+    const { gateway, routes = [], generated } = this.#specOf(name);
+    const { application, wanted, reason, reclaim } = generated;
+    const way = [...(gateway === undefined ? [] : [gateway]), ...routes.map(({ dst, gw }) => `${dst} via ${gw}`)];
+    const owner = `${application.apiVersion} ${application.kind}`;
+    return `${this.#labelOf(name)}: ${owner}, wants ${wanted} (${reason}), ${reclaim ? "reclaimed" : "kept"}${way.map((each) => `, ${each}`).join("")}`;
+  }
+
+  /** `blue green: pools < workloads | red: …`: what is planned together. */
+  #parts(): string[] {
+    const parts = splitView(this.#world.view()).map(({ subnets, pools, demands }) => {
+      const words = [
+        ...pools.map(({ object }) => object.name),
+        "<",
+        ...demands.map((each) => workloadOf(each.application)),
+      ];
+      return `${subnets.map(({ object }) => object.name).join(" ")}: ${words.join(" ")}`;
+    });
+    return [parts.sort().join(" | ") || "none"];
+  }
+}
+
+const SUBNET_KEYS = ["ips", "excludeIPs", "gateway", "routes", "addressSpace", "namespaceName", "namespaceAffinity"];
+
+const SETTINGS = ["maxPoolSize", "maxPerNamespace", "excessMs", "byHand", "labels"] as const;
+
+const DEMAND_KEYS = ["count", "ifName", "family", "subnets", "reclaim", "isCurrent", "reason"] as const;
+const DEMAND = { ifName: "eth0", family: 4, subnets: ["blue"], count: 0, reclaim: true, isCurrent: true } as const;
+
+function ownerOf(workload: string): PoolOwner {
+  const [, namespace = "shop", name = "", uid = name] = /^(?:(.+)\.)?([^:]+)(?::(.+))?$/.exec(workload) ?? [];
+  return { apiVersion: "apps/v1", kind: "Deployment", namespace, name, uid };
+}
+
+function workloadOf({ namespace, name, uid }: PoolOwner): string {
+  return `${namespace === "shop" ? "" : `${namespace}.`}${name}${uid === name ? "" : `:${uid}`}`;
+}
