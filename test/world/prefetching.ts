@@ -63,8 +63,8 @@ class Door {
     this.claims.push(claim);
     this.mostAtOnce = Math.max(this.mostAtOnce, ++this.underWay);
     try {
-      if (this.broken.has(claim.pod)) throw new Error("the API server does not answer");
       while (this.closed.has(claim.pod)) await orAborted(this.#opened.promise, this.isDeaf ? undefined : signal);
+      if (this.broken.has(claim.pod)) throw new Error("the API server does not answer");
       return await run();
     } finally {
       this.underWay--;
@@ -154,24 +154,8 @@ const SETTINGS = "enableIPv6: false";
 
 const snapshotWith = (manifests: readonly object[]) => decodedSnapshot(vendorConf(SETTINGS), ...manifests);
 
-export type PrefetchTest = (world: Prefetching, reopen: () => Promise<Prefetching>) => Promise<void>;
-
-/** `reopen` ends the agent and starts another one on the same disk. */
-export async function withPrefetching(test: PrefetchTest, options: PrefetchingOptions = {}): Promise<void> {
-  const disk = openDisk();
-  const open = async (): Promise<Prefetching> => {
-    const door = new Door();
-    return new Prefetching(await openNode({ disk, around: door.around, snapshot: snapshotWith(POOLS) }), door, options);
-  };
-  let world = await open();
-  const reopen = async (): Promise<Prefetching> => {
-    await world.close();
-    world = await open();
-    return world;
-  };
-  try {
-    await test(world, reopen);
-  } finally {
-    await world.close();
-  }
+/** An agent on the disk. */
+export async function openPrefetching(options: PrefetchingOptions = {}, disk = openDisk()): Promise<Prefetching> {
+  const door = new Door();
+  return new Prefetching(await openNode({ disk, around: door.around, snapshot: snapshotWith(POOLS) }), door, options);
 }
