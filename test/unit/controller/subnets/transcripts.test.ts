@@ -3,8 +3,11 @@
  * `namespace.name:uid`, of namespace shop and with its name as UID unless it says otherwise; a pool
  * `workload/Subnet/NIC`, of NIC eth0 unless it says otherwise, or by the name that a transcript gave it.
  */
+import { POOL_EVENTS_PER_SECOND, POOL_WRITES_SAVED_MS, PoolWrites } from "../../../../host/controller/pool-writes.ts";
 import type { NetworkPlan, PoolTarget, SubnetsPlan } from "../../../../host/controller/subnets/model.ts";
+import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
 import { splitView } from "../../../../host/controller/subnets/plan/split-view.ts";
+import { WriteTurns } from "../../../../host/controller/subnets/write-turns.ts";
 import type { Liveness } from "../../../../host/controller/types.ts";
 import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
 import { type PoolOwner, poolOwnerKey, type SubnetPoolSpec } from "../../../../host/resources/fields/subnet-pool.ts";
@@ -25,11 +28,20 @@ interface SubnetStatus {
   readonly pools: readonly { readonly name: string; readonly ips: readonly string[] }[];
 }
 
+/** So many pools are written at once. */
+const WRITES_AT_ONCE = 10;
+
 class Division implements Scenario {
   readonly #world = new PlannedSubnets();
   /** What each workload wants. */
   readonly #demands = new Map<string, PoolDemand[]>();
   #networks: readonly NetworkPlan[] = [];
+  readonly #turns = new WriteTurns();
+  readonly #writes = new PoolWrites({
+    nodes: () => (POOL_EVENTS_PER_SECOND * POOL_WRITES_SAVED_MS) / 1_000 / WRITES_AT_ONCE,
+    nowMs: () => this.#nowMs,
+  });
+  #nowMs = 0;
 
   readonly commands: Scenario["commands"] = {
     /** The Subnet is like this from now on. */
@@ -61,6 +73,10 @@ class Division implements Scenario {
     /** The pools are listed the other way round. */
     reverse: () => this.#reverse(),
     step: (line) => this.#step(line.values<{ times: number }>("times")),
+    /** Time passes, and of a plan what has its turn is carried out. */
+    round: (line) => this.#round(line.values<{ ms: number; times: number }>("ms", "times")),
+    /** So many pools are written besides. */
+    spend: (line) => void this.#writes.spend(Number(line.word())),
     pools: () => [...this.#world.pools.keys()].map((name) => this.#describeSpec(name)).sort(),
     networks: () => this.#networks.map((network) => this.#describeNetwork(network)),
     parts: () => this.#parts(),
@@ -109,7 +125,7 @@ class Division implements Scenario {
     const kind = line.values<PoolOwner>("kind", "apiVersion");
     const options = { ...DEMAND, ...line.values<PoolDemand>(...DEMAND_KEYS) };
     const reason = `${options.count} ${options.count === 1 ? "pod" : "pods"}`;
-    for (const workload of line.words()) {
+    for (const workload of line.words().flatMap(expand)) {
       const others = (isMore && this.#demands.get(workload)) || [];
       const application = { ...ownerOf(workload), ...kind };
       this.#demands.set(workload, [...others, { application, reason, ...options }]);
@@ -118,7 +134,7 @@ class Division implements Scenario {
 
   #end(line: CommandLine): undefined {
     const { liveness } = line.values<{ liveness: Liveness }>("liveness");
-    for (const workload of line.words()) {
+    for (const workload of line.words().flatMap(expand)) {
       this.#demands.delete(workload);
       if (liveness !== undefined) this.#world.liveness.set(poolOwnerKey(ownerOf(workload)), liveness);
     }
@@ -162,6 +178,29 @@ class Division implements Scenario {
       ),
       ...plan.ask.map((owner) => `ask ${workloadOf(owner)}`),
     ];
+  }
+
+  /** Shows the pools that the last round writes, what it reserves, and what waits. */
+  #round({ ms = POOL_WRITES_SAVED_MS, times = 1 }): string[] {
+    this.#nowMs += ms;
+    const plan = planSubnets(this.#world.view());
+    const { networks, remove, postponed, waiting } = this.#turns.admit(plan, this.#writes);
+    this.#world.carryOut({ ...plan, networks, remove });
+    if (times > 1) return this.#round({ ms, times: times - 1 });
+    const targets = networks.flatMap((network) => network.targets);
+    const grown = networks.flatMap(({ grows, subnets }) => (grows ? subnets.map((each) => each.subnet.object) : []));
+    const lists = {
+      create: targets.filter(({ now }) => now === undefined).map(({ name }) => this.#labelOf(name)),
+      change: targets.filter(({ now, isChanged }) => now && isChanged).map(({ name }) => this.#labelOf(name)),
+      delete: remove.map(({ object }) => this.#labelOf(object.name)),
+      "reserve in": grown.map(({ name }) => name),
+      postponed: postponed === 0 ? [] : [postponed],
+      "new pools wait:": [...waiting].map((entry) => entry.join(" ")),
+    };
+    const words = Object.entries(lists).flatMap(([title, list]) =>
+      list.length > 0 ? `${title} ${list.join(" ")}` : [],
+    );
+    return [words.join(" | ") || "nothing"];
   }
 
   /** `blue 3/254 grows`: the Subnets of a network of the last plan, with what they reserve of their addresses. */
@@ -224,6 +263,14 @@ const SETTINGS = ["maxPoolSize", "maxPerNamespace", "excessMs", "byHand", "label
 
 const DEMAND_KEYS = ["count", "ifName", "family", "subnets", "reclaim", "isCurrent", "reason"] as const;
 const DEMAND = { ifName: "eth0", family: 4, subnets: ["blue"], count: 0, reclaim: true, isCurrent: true } as const;
+
+/** Returns `w1` to `w3` for `w{1..3}`. */
+function expand(text: string): string[] {
+  const [all, first, last] = /\{(\d+)\.\.(\d+)\}/.exec(text) ?? [];
+  if (all === undefined) return [text];
+  const count = Number(last) - Number(first) + 1;
+  return Array.from({ length: count }, (_, at) => text.replace(all, `${Number(first) + at}`)).flatMap(expand);
+}
 
 function ownerOf(workload: string): PoolOwner {
   const [, namespace = "shop", name = "", uid = name] = /^(?:(.+)\.)?([^:]+)(?::(.+))?$/.exec(workload) ?? [];
