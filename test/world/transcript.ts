@@ -116,11 +116,14 @@ export async function replay(name: string, text: string, open: OpenScenario): Pr
   return `${written.join("\n\n")}\n`;
 }
 
+/** One test replays many scenarios: milliseconds. */
+const TIMEOUT_MS = 60_000;
+
 /** Makes a test of each transcript in the folder. */
 export function testTranscripts(folder: URL, open: OpenScenario): void {
   for (const name of readdirSync(folder).filter((each) => each.endsWith(".txt"))) {
     const path = fileURLToPath(new URL(name, folder));
-    test(name, async () => {
+    test(name, { timeout: TIMEOUT_MS }, async () => {
       await expect(await replay(name, readFileSync(path, "utf8"), open)).toMatchFileSnapshot(path);
     });
   }
