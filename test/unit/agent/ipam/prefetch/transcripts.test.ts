@@ -1,7 +1,7 @@
 /**
  * The commands of this folder's transcripts: the rule prefetch on one node. After each command all that can go on does
  * so, and what has changed is shown on one line: claims (with the container that an ADD has), outcomes of ADDs, rows of
- * the journal, counters, lines of the log. Pods of the crowd appear in the counters alone.
+ * the journal, counters, lines of the log. Of the crowd it shows only how many rows it has.
  */
 import { PREFETCHES_AT_ONCE } from "../../../../../host/agent/ipam/prefetch/prefetcher.ts";
 import type { Pod } from "../../../../../host/resources/pod.ts";
@@ -150,6 +150,7 @@ class PrefetchingNode implements Scenario {
       ...this.#shown.splice(0),
       ...this.#rows.map(addressOf).flatMap((ip) => (rows.map(addressOf).includes(ip) ? [] : [`${ip} is free`])),
       ...rows.filter((row) => !this.#rows.includes(row)),
+      crowdOf(rows) === crowdOf(this.#rows) ? "" : `${crowdOf(rows)} rows of the crowd`,
       stats.map((entry) => entry.join("=")).join(" "),
       used === rows.length || door.underWay > 0
         ? ""
@@ -164,6 +165,10 @@ class PrefetchingNode implements Scenario {
 /** Of `web-0 eth0 10.6.0.1 Bound c-web-0`. */
 function addressOf(row: string): string {
   return row.split(" ")[2] ?? "";
+}
+
+function crowdOf(rows: readonly string[]): number {
+  return rows.filter((row) => row.startsWith("crowd-")).length;
 }
 
 function nicOf(text: string) {
