@@ -128,6 +128,10 @@ class Division implements Scenario {
     for (const workload of line.words().flatMap(expand)) {
       const others = (isMore && this.#demands.get(workload)) || [];
       const application = { ...ownerOf(workload), ...kind };
+      const key = poolOwnerKey(application);
+      const all = [...this.#demands.values()].flat().map((demand) => demand.application);
+      if (all.some((each) => poolOwnerKey(each) === key && each.name !== application.name))
+        throw new Error(`${workload} has the UID of another workload`);
       this.#demands.set(workload, [...others, { application, reason, ...options }]);
     }
   }
