@@ -5,16 +5,16 @@
  *   node: eth0 ── segment 0 ── router ── outside      the pods' macvlan NICs are on eth0 and eth1;
  *         eth1 ── segment 1 ──┘                       pods0 10.10.0.1 is the node's own bridge for pods
  *
- * The fabric in test/lab/fabric.ts has the whole picture. Called by demo.ts; the scenes use it.
+ * The fabric in test/lab/netns/fabric.ts has the whole picture. Called by demo.ts; the scenes use it.
  * Effects: namespaces, an agent; all removed by the stack that it is given.
  */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Agent, startAgent } from "../../test/lab/agent.ts";
-import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../../test/lab/cnitool.ts";
-import { type Fabric, makeFabric } from "../../test/lab/fabric.ts";
-import { podArgs } from "../../test/lab/manifests.ts";
+import type { Agent } from "../../test/lab/agent.ts";
+import type { PluginOutcome } from "../../test/lab/cnitool.ts";
+import type { Fabric } from "../../test/lab/netns/fabric.ts";
+import { type LabPod, NetnsWorld } from "../../test/lab/netns/world.ts";
 import type { Netns } from "../../test/lab/netns.ts";
 import {
   type NetworkList,
@@ -27,6 +27,9 @@ import {
 } from "./manifests.ts";
 import { openMapWindow } from "./map-window.ts";
 
+/** For which a plugin waits for an agent, by default. */
+const CONNECT_WAIT_S = "20";
+
 export interface Nic {
   readonly network: NetworkName;
   readonly ifName: string;
@@ -36,6 +39,7 @@ export interface Nic {
 
 export interface Pod {
   readonly spec: PodSpec;
+  readonly inLab: LabPod;
   readonly netns: Netns;
   readonly nics: Nic[];
 }
@@ -70,61 +74,36 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
     if (list === undefined) throw new Error(`There is no network ${name}`);
     return list;
   };
-  for (const { name } of networks.values()) stack.defer(() => forgetNetwork(name));
-  const fabric = await makeFabric("demo");
-  stack.defer(() => fabric.delete());
-  const node = fabric.node1;
+  const world = stack.use(new NetnsWorld("demo"));
+  const fabric = await world.addFabric();
   const directory = await mkdtemp(join(tmpdir(), "berth-demo-"));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
   const mapSocket = join(directory, "map.sock");
-  const agent = await startAgent({
-    config: { "pools.yaml": poolManifests(), "settings.yaml": settings },
-    args: ["--map-listen", `unix:${mapSocket}`],
-    node,
-  });
-  stack.defer(() => agent.delete());
+  const config = { "pools.yaml": poolManifests(), "settings.yaml": settings };
+  const node = await world.addNode(fabric.node1, config, { args: ["--map-listen", `unix:${mapSocket}`] });
   const mapUrl = await openMapWindow(mapSocket, stack);
-  await writeNetworks(agent.cniConfDir, [...networks.values()]);
+  for (const { name, plugins, cniVersion } of networks.values()) await world.define(name, plugins, cniVersion);
   const pods = new Map<string, Pod>();
-
-  const call: Stage["call"] = (command, { spec, netns }, { network, ifName }) =>
-    cnitool(command, requireList(network).name, netns.path, {
-      ...{ confDir: agent.cniConfDir, node, ifName, env: agent.env, args: podArgs("shop", spec.name, spec.uid) },
-    });
   return {
-    agent,
-    fabric,
-    node,
-    mapUrl,
-    pods,
-    call,
-    callMain: (command, { spec, netns }, { network, ifName }) => {
+    ...{ agent: node.agent, fabric, node: node.netns, mapUrl, pods },
+    call: (command, { inLab }, { network, ifName }) => inLab.call(command, requireList(network).name, ifName),
+    callMain: (command, { spec, inLab }, { network, ifName }) => {
       const { cniVersion, name, plugins } = requireList(network);
-      const attachment = {
-        containerId: `main-${spec.name}`,
-        netns: netns.path,
-        ifName,
-        args: podArgs("shop", spec.name, spec.uid),
-      };
-      const stdin = { ...plugins[0], cniVersion, name };
-      return runPlugin({ plugin: "macvlan", command, ...attachment, stdin, env: agent.env, node });
+      const conf = { ...plugins[0], cniVersion, name };
+      return inLab.run("macvlan", command, { containerId: `main-${spec.name}`, ifName, conf });
     },
     createPod: async (spec) => {
-      await agent.write(`pod-${spec.name}.yaml`, podManifest(spec));
-      const pod = { spec, netns: await fabric.addNetns(spec.name), nics: [] };
+      await node.agent.write(`pod-${spec.name}.yaml`, podManifest(spec));
+      const inLab = await world.addPod(node, spec.name, { uid: spec.uid, connectWait: CONNECT_WAIT_S });
+      const pod = { spec, inLab, netns: inLab.netns, nics: [] };
       pods.set(spec.name, pod);
       return pod;
     },
     attach: async (pod, network, ifName) => {
-      const { exitCode, stdout, stderr } = await call("add", pod, { network, ifName });
-      if (exitCode !== 0) throw new Error(`ADD of ${pod.spec.name} ${ifName} failed: ${stderr.trim()}`);
-      const nic = { network, ifName, addresses: stdout.ips.map(({ address }: { address: string }) => address) };
+      const { ips } = await pod.inLab.attach(requireList(network).name, ifName);
+      const nic = { network, ifName, addresses: ips.map(({ address }) => address) };
       pod.nics.push(nic);
       return nic;
     },
   };
-}
-
-async function writeNetworks(directory: string, lists: readonly NetworkList[]): Promise<void> {
-  for (const list of lists) await writeFile(join(directory, `${list.name}.conflist`), JSON.stringify(list));
 }

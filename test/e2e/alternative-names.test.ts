@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { requireRefusal, requireSuccess } from "../lab/cnitool.ts";
 import { ipPool, macvlan, podManifest, vendorConf } from "../lab/manifests.ts";
+import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth } from "../lab/netns.ts";
-import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns-world.ts";
 
 /** Longer than a name can be. */
 const LONG = "the-link-of-this-node-to-the-rack";

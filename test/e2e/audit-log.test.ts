@@ -8,7 +8,7 @@ import { LOG_RECHECK_MS } from "../../host/agent/log/log-writer.ts";
 import { auditLineSchema } from "../../host/records/audit-line.ts";
 import { requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool, podManifest } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 
 const CONFIG = {
   "conf.yaml": CONF,
@@ -20,25 +20,25 @@ const eventually = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000
 
 type Line = Readonly<Record<string, unknown>>;
 
-function fileOf({ agent }: World): string {
+function fileOf({ agent }: NetnsWorld): string {
   return join(agent.logDir, "audit.jsonl");
 }
 
 /** The lines of the file, each checked with the schema. */
-function linesOf(world: World): Line[] {
+function linesOf(world: NetnsWorld): Line[] {
   const path = fileOf(world);
   if (!existsSync(path)) return [];
   const lines = readFileSync(path, "utf8").split("\n").slice(0, -1);
   return lines.map((line) => auditLineSchema.strict().parse(JSON.parse(line)));
 }
 
-async function waitForLines(world: World, count: number): Promise<Line[]> {
+async function waitForLines(world: NetnsWorld, count: number): Promise<Line[]> {
   const found = () => linesOf(world).filter(({ audit }) => audit !== "START");
   await eventually(() => expect(found().length).toBeGreaterThanOrEqual(count));
   return found();
 }
 
-const history = (world: World, ...words: string[]) =>
+const history = (world: NetnsWorld, ...words: string[]) =>
   runCommand([process.execPath, "dist/berthctl.mjs", "history", ...words], { env: world.agent.env });
 
 describe("the audit log", () => {

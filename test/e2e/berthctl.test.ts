@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const CONFIG = {
@@ -24,7 +24,7 @@ const CONFIG = {
 };
 const PROGRAM = join(root, "dist", "berthctl.mjs");
 
-function berthctl(world: World, ...words: string[]): Promise<CommandOutcome> {
+function berthctl(world: NetnsWorld, ...words: string[]): Promise<CommandOutcome> {
   return runCommand([process.execPath, PROGRAM, ...words], { env: world.agent.env });
 }
 
@@ -42,7 +42,7 @@ const COLOR_VARIABLES = [
 ];
 
 /** The same on a terminal, which util-linux's script plays. */
-function onTerminal(world: World, line: string, env: Record<string, string> = {}): Promise<CommandOutcome> {
+function onTerminal(world: NetnsWorld, line: string, env: Record<string, string> = {}): Promise<CommandOutcome> {
   const argv = ["script", "--quiet", "--return", "--command", `${process.execPath} ${PROGRAM} ${line}`, "/dev/null"];
   const unset = Object.fromEntries(COLOR_VARIABLES.map((name) => [name, undefined]));
   return runCommand(argv, { env: { ...world.agent.env, ...unset, TERM: "xterm", ...env } });
@@ -50,7 +50,7 @@ function onTerminal(world: World, line: string, env: Record<string, string> = {}
 
 const quote = (words: readonly string[]): string => words.map((word) => `'${word}'`).join(" ");
 
-async function out(world: World, ...words: string[]): Promise<string> {
+async function out(world: NetnsWorld, ...words: string[]): Promise<string> {
   const { stdout, stderr, exitCode } = await berthctl(world, ...words);
   expect([exitCode, stderr]).toEqual([0, ""]);
   return stdout;
@@ -84,8 +84,8 @@ describe("berthctl on a host", () => {
       const ip = address.split("/")[0] ?? "";
       const state = async () =>
         JSON.parse(await out(world, "allocations", "-o", "json"))[0]?.state as string | undefined;
-      await world.pod.ip("link add eth0 type veth peer name peer0");
-      await world.pod.ip(`addr add ${ip}/29 dev eth0`);
+      await world.sandbox.ip("link add eth0 type veth peer name peer0");
+      await world.sandbox.ip(`addr add ${ip}/29 dev eth0`);
       const refused = await berthctl(world, "release", ip, "--yes");
       expect(refused).toMatchObject({
         exitCode: 1,

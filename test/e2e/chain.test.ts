@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
 import { ALL_VERSIONS, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const NETWORK = `bt${process.pid}`;
@@ -51,12 +51,18 @@ async function writeNetwork(plugin: string, cniVersion: string, extra: object = 
   await writeFile(join(confDir, "10.conflist"), JSON.stringify(list));
 }
 
-function call(world: World, command: Parameters<typeof cnitool>[0], pod: Netns, args = "", ifName = "eth0") {
+function call(world: NetnsWorld, command: Parameters<typeof cnitool>[0], pod: Netns, args = "", ifName = "eth0") {
   const pods = args === "" ? {} : { args: `IgnoreUnknown=1;${args}` };
   return cnitool(command, NETWORK, pod.path, { confDir, env: world.agent.env, node, ifName, ...pods });
 }
 
-async function succeed(world: World, command: Parameters<typeof cnitool>[0], pod: Netns, args = "", ifName = "eth0") {
+async function succeed(
+  world: NetnsWorld,
+  command: Parameters<typeof cnitool>[0],
+  pod: Netns,
+  args = "",
+  ifName = "eth0",
+) {
   const outcome = await call(world, command, pod, args, ifName);
   expect(outcome.exitCode, `${command}: ${outcome.text}${outcome.stderr}`).toBe(0);
   return outcome.stdout;

@@ -11,7 +11,7 @@ import type { CheckReport } from "../../host/records/check-record.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { requireCommand, runCommand } from "../lab/command.ts";
 import { ipPool, macvlan, vendorConf } from "../lab/manifests.ts";
-import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns-world.ts";
+import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns/world.ts";
 
 const NETWORK = "check-remedies";
 const SECOND = "check-remedies-second";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
-import { withWorld } from "../lab/netns-world.ts";
+import { withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const CHURN_MS = 8_000;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MIN_COOLING_MS } from "../../host/agent/request/add-deadline.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
 const POD = { pod: "shop/web-0/uid-1" };
@@ -20,7 +20,7 @@ function twoNics(eth0: string, net1: string): string {
   });
 }
 
-async function usedOf(world: World, name: string): Promise<string> {
+async function usedOf(world: NetnsWorld, name: string): Promise<string> {
   const pools: { name: string; used: string }[] = await world.agent.get("/v1/pools");
   return pools.find((pool) => pool.name === name)?.used ?? "absent";
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runPlugin } from "../lab/cnitool.ts";
+import { ALL_VERSIONS } from "../lab/manifests.ts";
 import {
   CHAIN_COOLDOWN_MS,
   type ChainNode,
@@ -12,9 +13,8 @@ import {
   macvlanWith,
   makeChainNode,
   pairsOf,
-} from "../lab/coordinator-worlds.ts";
-import { ALL_VERSIONS } from "../lab/manifests.ts";
-import type { LabPod } from "../lab/netns-world.ts";
+} from "../lab/netns/coordinator.ts";
+import type { LabPod } from "../lab/netns/world.ts";
 
 const NETWORK = `cc${process.pid}`;
 const OTHER = `${NETWORK}-other`;

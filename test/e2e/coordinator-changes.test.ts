@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import type { CheckRecord } from "../../host/records/check-record.ts";
 import { requireCommand } from "../lab/command.ts";
-import { type ChainNode, coordinate, ENTRY, MACVLAN, makeChainNode, pairsOf } from "../lab/coordinator-worlds.ts";
 import { macvlan } from "../lab/manifests.ts";
+import { type ChainNode, coordinate, ENTRY, MACVLAN, makeChainNode, pairsOf } from "../lab/netns/coordinator.ts";
 
 const NETWORK = `ch${process.pid}`;
 

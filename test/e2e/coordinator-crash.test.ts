@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ChainNode, dumpNetns, ENTRY, expectNetns, MACVLAN, makeChainNode } from "../lab/coordinator-worlds.ts";
-import type { LabPod } from "../lab/netns-world.ts";
+import { type ChainNode, dumpNetns, ENTRY, expectNetns, MACVLAN, makeChainNode } from "../lab/netns/coordinator.ts";
+import type { LabPod } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const NETWORK = `cd${process.pid}`;

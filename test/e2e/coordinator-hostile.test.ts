@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { runPlugin } from "../lab/cnitool.ts";
-import { makePreparedWorld, PreparedPod, type PreparedWorld } from "../lab/coordinator-worlds.ts";
-import type { PodCall } from "../lab/netns-world.ts";
+import { makePreparedWorld, PreparedPod, type PreparedWorld } from "../lab/netns/coordinator.ts";
+import type { PodCall } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 /** With one macvlan NIC, eth0. */

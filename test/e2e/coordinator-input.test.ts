@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { segmentAddress } from "../lab/addressing.ts";
-import { makePreparedWorld, type PreparedPod, type PreparedWorld } from "../lab/coordinator-worlds.ts";
+import { makePreparedWorld, type PreparedPod, type PreparedWorld } from "../lab/netns/coordinator.ts";
 
 let world: PreparedWorld;
 let pod: PreparedPod;

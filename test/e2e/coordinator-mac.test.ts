@@ -5,9 +5,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ChainNode, ENTRY, MACVLAN, makeChainNode } from "../lab/coordinator-worlds.ts";
+import { type ChainNode, ENTRY, MACVLAN, makeChainNode } from "../lab/netns/coordinator.ts";
+import type { LabPod, PodOptions } from "../lab/netns/world.ts";
 import { addVeth } from "../lab/netns.ts";
-import type { LabPod, PodOptions } from "../lab/netns-world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const NETWORK = `cm${process.pid}`;

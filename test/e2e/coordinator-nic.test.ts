@@ -5,9 +5,9 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type ChainNode, dumpNetns, ENTRY, expectNetns, MACVLAN, makeChainNode } from "../lab/coordinator-worlds.ts";
 import { macvlan } from "../lab/manifests.ts";
-import type { LabPod } from "../lab/netns-world.ts";
+import { type ChainNode, dumpNetns, ENTRY, expectNetns, MACVLAN, makeChainNode } from "../lab/netns/coordinator.ts";
+import type { LabPod } from "../lab/netns/world.ts";
 
 const NETWORK = `cn${process.pid}`;
 const AT_ONCE = 24;

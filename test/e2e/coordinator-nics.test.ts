@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Family } from "../../host/net/ip.ts";
-import { macvlanOn, withoutRetired } from "../lab/coordinator-worlds.ts";
 import { podManifest } from "../lab/manifests.ts";
+import { macvlanOn, withoutRetired } from "../lab/netns/coordinator.ts";
 
 import {
   ENTRY,

@@ -6,9 +6,9 @@ import { expect } from "vitest";
 import type { Family } from "../../host/net/ip.ts";
 import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
 import { type Capture, openCapture } from "../lab/capture.ts";
-import { type Lab, type LabOptions, makeLab } from "../lab/coordinator-worlds.ts";
 import { type Frame, formatFrame } from "../lab/frame.ts";
-import type { LabPod } from "../lab/netns-world.ts";
+import { type Lab, type LabOptions, makeLab } from "../lab/netns/coordinator.ts";
+import type { LabPod } from "../lab/netns/world.ts";
 import { serviceStandIn } from "../lab/service.ts";
 import { ask } from "../lab/traffic.ts";
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { outsideAddress, podAddress, segmentAddress } from "../lab/addressing.ts";
-import { type Lab, macvlanOn, makeLab, pairsOf } from "../lab/coordinator-worlds.ts";
 import { ipPool } from "../lab/manifests.ts";
+import { type Lab, macvlanOn, makeLab, pairsOf } from "../lab/netns/coordinator.ts";
+import type { LabPod } from "../lab/netns/world.ts";
 import type { Netns } from "../lab/netns.ts";
-import type { LabPod } from "../lab/netns-world.ts";
 import { serviceStandIn } from "../lab/service.ts";
 import { ask, ping } from "../lab/traffic.ts";
 import { ENTRY, openWatch, PORT, SERVICE, type Watch } from "./coordinator-nics.ts";

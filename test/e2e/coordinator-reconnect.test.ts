@@ -3,8 +3,8 @@
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES } from "../../host/net/ip.ts";
-import { coordinate, macvlanOn, pairsOf, withoutRetired } from "../lab/coordinator-worlds.ts";
-import type { LabPod } from "../lab/netns-world.ts";
+import { coordinate, macvlanOn, pairsOf, withoutRetired } from "../lab/netns/coordinator.ts";
+import type { LabPod } from "../lab/netns/world.ts";
 
 import {
   ENTRY,

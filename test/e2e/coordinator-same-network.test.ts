@@ -3,8 +3,8 @@ import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { FAMILIES } from "../../host/net/ip.ts";
 import { segmentAddress, segmentSubnet } from "../lab/addressing.ts";
 import { openCapture } from "../lab/capture.ts";
-import { macvlanOn } from "../lab/coordinator-worlds.ts";
 import { ipPool } from "../lab/manifests.ts";
+import { macvlanOn } from "../lab/netns/coordinator.ts";
 import { ask } from "../lab/traffic.ts";
 import {
   ENTRY,

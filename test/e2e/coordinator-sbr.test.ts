@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
-import { coordinate, macvlanOn, withoutRetired } from "../lab/coordinator-worlds.ts";
-import type { LabPod } from "../lab/netns-world.ts";
+import { coordinate, macvlanOn, withoutRetired } from "../lab/netns/coordinator.ts";
+import type { LabPod } from "../lab/netns/world.ts";
 import { ask } from "../lab/traffic.ts";
 import {
   ENTRY,

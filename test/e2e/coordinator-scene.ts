@@ -5,8 +5,8 @@
  */
 import type { Family } from "../../host/net/ip.ts";
 import { lengthOf, segmentAddress } from "../lab/addressing.ts";
-import { type Lab, macvlanOn, makeLab } from "../lab/coordinator-worlds.ts";
-import type { LabNode, LabPod } from "../lab/netns-world.ts";
+import { type Lab, macvlanOn, makeLab } from "../lab/netns/coordinator.ts";
+import type { LabNode, LabPod } from "../lab/netns/world.ts";
 import { serviceStandIn } from "../lab/service.ts";
 
 /** All servers listen here, but for the cache. */

@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { segmentAddress } from "../lab/addressing.ts";
-import { macvlanOn } from "../lab/coordinator-worlds.ts";
-import type { LabPod } from "../lab/netns-world.ts";
+import { macvlanOn } from "../lab/netns/coordinator.ts";
+import type { LabPod } from "../lab/netns/world.ts";
 import { ask, serve } from "../lab/traffic.ts";
 import { eventually } from "../lab/waiting.ts";
 import { ENTRY, makeNicLab, type NicLab, PORT, SERVICE } from "./coordinator-nics.ts";

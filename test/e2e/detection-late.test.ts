@@ -5,11 +5,11 @@ import { describe, expect, it } from "vitest";
 import { openCapture } from "../lab/capture.ts";
 import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../lab/cnitool.ts";
 import { requireCommand, runCommand } from "../lab/command.ts";
-import { pairsOf } from "../lab/coordinator-worlds.ts";
 import type { Frame } from "../lab/frame.ts";
 import { macvlan } from "../lab/manifests.ts";
+import { pairsOf } from "../lab/netns/coordinator.ts";
+import { ASCENDING_SIX, RIVAL_MAC, type Segment, withSegment } from "../lab/netns/segment.ts";
 import type { Netns } from "../lab/netns.ts";
-import { ASCENDING_SIX, RIVAL_MAC, type Segment, withSegment } from "../lab/segment-world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const CONF = { mode: "underlay", detectIPConflict: true };

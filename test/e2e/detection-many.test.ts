@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { requireCommand } from "../lab/command.ts";
 import { ipPool } from "../lab/manifests.ts";
+import { type Segment, withSegment } from "../lab/netns/segment.ts";
 import type { Netns } from "../lab/netns.ts";
-import { type Segment, withSegment } from "../lab/segment-world.ts";
 
 const PODS = 50;
 const WINDOW_MS = 200;

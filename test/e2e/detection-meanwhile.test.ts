@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { podArgs } from "../lab/manifests.ts";
+import { ASCENDING, ASCENDING_SIX, type Segment, withSegment } from "../lab/netns/segment.ts";
+import type { DirectCall } from "../lab/netns/world.ts";
 import type { Netns } from "../lab/netns.ts";
-import type { DirectCall } from "../lab/netns-world.ts";
-import { ASCENDING, ASCENDING_SIX, type Segment, withSegment } from "../lab/segment-world.ts";
 import { eventually } from "../lab/waiting.ts";
 import { readSysctl } from "../world/sysctl.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ipPool } from "../lab/manifests.ts";
-import { ASCENDING, ASCENDING_SIX, RIVAL_MAC, withSegment } from "../lab/segment-world.ts";
+import { ASCENDING, ASCENDING_SIX, RIVAL_MAC, withSegment } from "../lab/netns/segment.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const REFUSED = {

@@ -9,7 +9,7 @@ import { RESERVE_BYTES, ReserveFile } from "../../host/registry/sqlite/reserve-f
 import { openSqliteRegistry } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 import { ip } from "../world/values.ts";
 
@@ -62,7 +62,7 @@ const WIDE = { "conf.yaml": CONF, "wide.yaml": ipPool("wide", "10.8.0.0/16", { d
 
 /** STATUS as a runtime asks it, and what a person reads. */
 async function readinessOf(
-  world: World,
+  world: NetnsWorld,
 ): Promise<{ exitCode: number; code?: number; status: string; problems: string }> {
   const status = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
   const { body } = await world.agent.request("/v1/health");
@@ -75,7 +75,7 @@ async function readinessOf(
   };
 }
 
-async function becomesReady(world: World): Promise<void> {
+async function becomesReady(world: NetnsWorld): Promise<void> {
   const ready = { exitCode: 0, code: undefined, status: "ready", problems: "" };
   expect(
     await eventually(
@@ -87,7 +87,7 @@ async function becomesReady(world: World): Promise<void> {
 }
 
 /** Both say what is in the way, without any ADD that would have met it. */
-async function becomesUnready(world: World, reason: RegExp): Promise<void> {
+async function becomesUnready(world: NetnsWorld, reason: RegExp): Promise<void> {
   const found = await eventually(
     () => readinessOf(world),
     ({ status, exitCode }) => status !== "ready" && exitCode !== 0,

@@ -4,8 +4,8 @@ import { expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readDocuments } from "../lab/apply.ts";
 import { manifest, vendorConf } from "../lab/manifests.ts";
+import { NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth } from "../lab/netns.ts";
-import { NetnsWorld } from "../lab/netns-world.ts";
 
 const FOLDER = join(root, "deploy", "examples", "multus");
 /** cnitool finds a cached result by the network's name, which must be this test's own. */

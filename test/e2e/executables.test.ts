@@ -20,7 +20,7 @@ import { root } from "../../scripts/setup/paths.mjs";
 import { startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
@@ -170,12 +170,12 @@ function unreachable(): string {
  * Different refusals with 1.6 KB each in the log; the sockets on the way hold up to half a megabyte beside what the
  * agent keeps.
  */
-async function fillLog(world: World, count: number): Promise<void> {
+async function fillLog(world: NetnsWorld, count: number): Promise<void> {
   for (let index = 0; index < count; index += 20)
     await Promise.all(Array.from({ length: 20 }, (_, more) => refuse(world, index + more)));
 }
 
-function refuse(world: World, index: number): Promise<void> {
+function refuse(world: NetnsWorld, index: number): Promise<void> {
   const long = String(index).padEnd(300, "x");
   return new Promise((resolve, reject) => {
     const args = `K8S_POD_NAMESPACE=${long};K8S_POD_NAME=${long};K8S_POD_UID=${long}`;

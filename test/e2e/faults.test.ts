@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { startAgent } from "../lab/agent.ts";
 import { requireCommand } from "../lab/command.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { addDirectly, type World, withWorld } from "../lab/netns-world.ts";
+import { addDirectly, type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const CONFIG = {
@@ -30,7 +30,7 @@ const MOST_EFFECTS = 100;
 const FAILURES = 24;
 
 /** What a runtime does: ADD of both NICs; when one fails, DEL of both and a new sandbox. */
-async function runPod(world: World, sandbox: string): Promise<string[] | undefined> {
+async function runPod(world: NetnsWorld, sandbox: string): Promise<string[] | undefined> {
   const call = { ...POD, env: { ...world.agent.env, BERTH_CONNECT_WAIT: "0.2" } };
   const first = await world.call("ADD", sandbox, call);
   const second = first.exitCode === 0 ? await world.call("ADD", sandbox, { ...call, ifName: "net1" }) : first;
@@ -40,7 +40,7 @@ async function runPod(world: World, sandbox: string): Promise<string[] | undefin
   return undefined;
 }
 
-async function expectOnly(world: World, addresses: readonly string[]): Promise<void> {
+async function expectOnly(world: NetnsWorld, addresses: readonly string[]): Promise<void> {
   const usage = await world.usage();
   expect(new Set(usage.Bound ?? [])).toEqual(new Set(addresses));
 }
@@ -157,7 +157,7 @@ describe("a caller that hangs up", () => {
       await world.add("c1");
       await world.del("c1");
       const conf = { name: "lab", type: "macvlan", ipam: { type: "berth" } };
-      const call = addDirectly(world.agent, world.pod, conf);
+      const call = addDirectly(world.agent, world.sandbox, conf);
       await sleep(500); // The ADD waits for the address that only just cooled.
       call.hangUp();
       await sleep(2_000);

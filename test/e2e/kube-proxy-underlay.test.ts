@@ -7,11 +7,11 @@ import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { outsideAddress, POD_NETWORK, segmentAddress, segmentSubnet } from "../lab/addressing.ts";
 import { openCapture } from "../lab/capture.ts";
 import { SERVICE_CIDRS } from "../lab/cluster/plane-parts.ts";
-import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../lab/coordinator-worlds.ts";
 import { addService, deleteService, type KubeProxy } from "../lab/kube-proxy.ts";
 import { ipPool, macvlan, vendorConf } from "../lab/manifests.ts";
+import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../lab/netns/coordinator.ts";
+import type { LabNode } from "../lab/netns/world.ts";
 import type { Netns } from "../lab/netns.ts";
-import type { LabNode } from "../lab/netns-world.ts";
 import { ask, type Server, serve } from "../lab/traffic.ts";
 
 const NETWORK = `ku${process.pid}`;

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";
 import { POD_NETWORK, podAddress, segmentAddress } from "../lab/addressing.ts";
 import { openCapture } from "../lab/capture.ts";
-import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../lab/coordinator-worlds.ts";
 import { addService, type KubeProxy } from "../lab/kube-proxy.ts";
+import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../lab/netns/coordinator.ts";
 import type { Netns } from "../lab/netns.ts";
 import { ask } from "../lab/traffic.ts";
 

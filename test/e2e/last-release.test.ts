@@ -9,9 +9,9 @@ import { lastRelease, readVersion } from "../../scripts/setup/version.mjs";
 import { segmentAddress, segmentSubnet } from "../lab/addressing.ts";
 import { berthBin, referenceBin } from "../lab/cnitool.ts";
 import { runCommand } from "../lab/command.ts";
-import { macvlanOn } from "../lab/coordinator-worlds.ts";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
-import { type LabNode, type LabPod, NetnsWorld, usageOf } from "../lab/netns-world.ts";
+import { macvlanOn } from "../lab/netns/coordinator.ts";
+import { type LabNode, type LabPod, NetnsWorld, usageOf } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const LAST_DIST = join(lastReleaseDir(), "dist");

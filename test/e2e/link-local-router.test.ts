@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { requireRefusal } from "../lab/cnitool.ts";
 import { ipPool, macvlan, manifest, podManifest, vendorConf } from "../lab/manifests.ts";
+import { type LabNode, NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth, type Netns } from "../lab/netns.ts";
-import { type LabNode, NetnsWorld } from "../lab/netns-world.ts";
 
 const OUTSIDE = "fd00:99::1";
 /** Each segment has a router fe80::1 and the network fd00:66:N::/64. */

@@ -1,12 +1,15 @@
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 
 const CONFIG = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
 
 /** One agent for all rows: it must outlive every one of them. */
-async function refuseAll(world: World, rows: readonly [what: string, options: object, code: number, text: RegExp][]) {
+async function refuseAll(
+  world: NetnsWorld,
+  rows: readonly [what: string, options: object, code: number, text: RegExp][],
+) {
   for (const [what, options, code, text] of rows) {
     const refusal = await world.refused("ADD", "c1", options);
     expect(`${what}: ${refusal.code} ${refusal.msg}`).toMatch(new RegExp(`^${what}: ${code} .*${text.source}`, "si"));
@@ -91,7 +94,7 @@ describe("malformed calls", () => {
     ));
 });
 
-function talk(world: World, bytes: string | Buffer): Promise<string> {
+function talk(world: NetnsWorld, bytes: string | Buffer): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(world.agent.socket);
     let answer = "";

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { addressesAnswer, poolsAnswer, searchAnswer, usageAnswer } from "../../host/records/map-records.ts";
 import { type LabPage, visitPage } from "../lab/browser.ts";
 import { ipPool, manifest, podArgs, vendorConf } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const CONFIG = {
@@ -23,7 +23,7 @@ const LISTENING = { args: ["--map-listen", "127.0.0.1:0"] };
 const HOSTILE = `<script>document.title="owned"</script>`;
 
 /** Where the agent said that it serves the map. */
-async function urlOf(world: World): Promise<string> {
+async function urlOf(world: NetnsWorld): Promise<string> {
   const find = () => /"map":"(?<url>http[^"]+)"/.exec(world.agent.stderr())?.groups?.url ?? "";
   return eventually(
     async () => find(),
@@ -31,7 +31,7 @@ async function urlOf(world: World): Promise<string> {
   );
 }
 
-function withMap(test: (world: World, url: string) => Promise<void>): Promise<void> {
+function withMap(test: (world: NetnsWorld, url: string) => Promise<void>): Promise<void> {
   return withWorld(CONFIG, async (world) => test(world, await urlOf(world)), LISTENING);
 }
 

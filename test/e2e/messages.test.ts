@@ -2,9 +2,10 @@
 import { expect, it, vi } from "vitest";
 import { runCommand } from "../lab/command.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 
-const check = ({ agent }: World) => runCommand([process.execPath, "dist/berthctl.mjs", "check"], { env: agent.env });
+const check = ({ agent }: NetnsWorld) =>
+  runCommand([process.execPath, "dist/berthctl.mjs", "check"], { env: agent.env });
 
 const GOOD = ipPool("blue", "10.6.0.0/24", { default: true });
 

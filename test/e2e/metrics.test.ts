@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { startPrometheus } from "../lab/prometheus.ts";
 import { eventually } from "../lab/waiting.ts";
 
@@ -18,7 +18,7 @@ const TINY = {
 const LISTENING = { args: ["--metrics-listen", "127.0.0.1:0"] };
 
 /** Where the agent said that it serves metrics. */
-async function urlOf(world: World): Promise<string> {
+async function urlOf(world: NetnsWorld): Promise<string> {
   const find = () => /"metrics":"(?<url>http[^"]+)"/.exec(world.agent.stderr())?.groups?.url ?? "";
   return eventually(
     async () => find(),
@@ -26,7 +26,7 @@ async function urlOf(world: World): Promise<string> {
   );
 }
 
-const read = async (world: World): Promise<string> => (await world.agent.request("/metrics")).body;
+const read = async (world: NetnsWorld): Promise<string> => (await world.agent.request("/metrics")).body;
 
 const seriesValue = (text: string, series: string): number | undefined => {
   const line = text.split("\n").find((each) => each.startsWith(`${series} `));

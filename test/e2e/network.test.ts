@@ -7,8 +7,8 @@ import { root } from "../../scripts/setup/paths.mjs";
 import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
 import { runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
+import { withWorld } from "../lab/netns/world.ts";
 import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
-import { withWorld } from "../lab/netns-world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const NETWORK = `bn-${process.pid}`;
@@ -52,13 +52,13 @@ it.each(rows)("a pod gets its NIC and an address: %s", async (_, args, nic) => {
   await withWorld(
     CONFIG,
     async (world) => {
-      const call = work(world.agent.env, world.pod);
+      const call = work(world.agent.env, world.sandbox);
       for (const command of ["status", "add", "check"] as const) {
         const outcome = await call(command);
         expect(outcome.exitCode, `${command}: ${outcome.text}${outcome.stderr}`).toBe(0);
         if (command === "add") expect(outcome.stdout.ips[0].address).toMatch(/^10[.]66[.]0[.]\d+\/24$/);
       }
-      expect(await world.pod.ip("-d link show eth0")).toMatch(nic);
+      expect(await world.sandbox.ip("-d link show eth0")).toMatch(nic);
       const outcome = await call("del");
       expect(outcome.exitCode, `del: ${outcome.text}${outcome.stderr}`).toBe(0);
       const usage = await eventually(

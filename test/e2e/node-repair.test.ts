@@ -1,8 +1,8 @@
 /** What other software removes of the node's side of running pods is back without an ADD, and said once. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
-import { type ChainNode, makeChainNode } from "../lab/coordinator-worlds.ts";
-import type { LabPod } from "../lab/netns-world.ts";
+import { type ChainNode, makeChainNode } from "../lab/netns/coordinator.ts";
+import type { LabPod } from "../lab/netns/world.ts";
 import { readNetworkState } from "../lab/network-state.ts";
 import { eventually } from "../lab/waiting.ts";
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runBerthctl } from "../lab/berthctl.ts";
 import { ipPool, macvlan, vendorConf } from "../lab/manifests.ts";
+import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth } from "../lab/netns.ts";
-import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns-world.ts";
 
 const COORDINATOR = { type: "coordinator", serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
 const POOLS = {

@@ -7,14 +7,14 @@ import { createServer, type Server } from "node:net";
 import { describe, expect, it } from "vitest";
 import { type Agent, startAgent } from "../lab/agent.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 import { restartUnderLoad } from "./restart-storm.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/16", { default: true }) };
 
 /** What a second agent with these arguments says before it ends; it must end with 1. */
-async function refusal(world: World, args: readonly string[]): Promise<string> {
+async function refusal(world: NetnsWorld, args: readonly string[]): Promise<string> {
   const error = await startAgent({ config: BLUE, args: ["--lock-wait", "0.3", ...args] }).then(
     async (agent: Agent) => {
       await agent.delete();
@@ -29,7 +29,7 @@ async function refusal(world: World, args: readonly string[]): Promise<string> {
 }
 
 /** There is another socket than before. */
-async function comesBack(world: World, before: number): Promise<void> {
+async function comesBack(world: NetnsWorld, before: number): Promise<void> {
   const inode = await eventually(
     async () => statSync(world.agent.socket, { throwIfNoEntry: false })?.ino,
     (ino) => ino !== undefined && ino !== before,
@@ -38,7 +38,7 @@ async function comesBack(world: World, before: number): Promise<void> {
 }
 
 /** The agent answers, by its own socket again. */
-async function answersAgain(world: World, before: number): Promise<void> {
+async function answersAgain(world: NetnsWorld, before: number): Promise<void> {
   await comesBack(world, before);
   expect(await world.add("again")).toHaveLength(1);
 }

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { requireSuccess } from "../lab/cnitool.ts";
 import { ALL_VERSIONS, ipPool, macvlan, vendorConf } from "../lab/manifests.ts";
+import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth } from "../lab/netns.ts";
-import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns-world.ts";
 
 const network = `previous${process.pid}`;
 let world: NetnsWorld;

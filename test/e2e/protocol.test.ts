@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ALL_VERSIONS, CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { withWorld } from "../lab/netns-world.ts";
+import { withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
@@ -129,8 +129,8 @@ describe("DEL", () => {
 describe("CHECK", () => {
   const ready = async (world: Parameters<Parameters<typeof withWorld>[1]>[0], conf: Record<string, unknown> = {}) => {
     const { stdout } = await world.call("ADD", "c1", { conf });
-    await world.pod.ip("link add eth0 type veth peer name peer0");
-    await world.pod.ip(`addr add ${stdout.ips[0].address} dev eth0`);
+    await world.sandbox.ip("link add eth0 type veth peer name peer0");
+    await world.sandbox.ip(`addr add ${stdout.ips[0].address} dev eth0`);
     return stdout;
   };
 
@@ -196,14 +196,14 @@ describe("CHECK", () => {
   it("fails when the link or its address is gone, and heals nothing", () =>
     withWorld(BLUE, async (world) => {
       const prevResult = await ready(world);
-      await world.pod.ip("addr flush dev eth0");
+      await world.sandbox.ip("addr flush dev eth0");
       const { code, msg } = await world.refused("CHECK", "c1", { conf: { prevResult } });
       expect([code, msg]).toEqual([
         106,
-        `Interface "eth0" in ${world.pod.path} lacks its address ${prevResult.ips[0].address}`,
+        `Interface "eth0" in ${world.sandbox.path} lacks its address ${prevResult.ips[0].address}`,
       ]);
-      expect(await world.pod.ip("-4 addr show dev eth0")).toBe("");
-      await world.pod.ip("link delete eth0");
+      expect(await world.sandbox.ip("-4 addr show dev eth0")).toBe("");
+      await world.sandbox.ip("link delete eth0");
       expect((await world.refused("CHECK", "c1", { conf: { prevResult } })).msg).toContain(
         'Interface "eth0" is missing in',
       );

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { requireCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 
 /** As many as a kubelet runs, in a pool of 254. */
 const PODS = 100;
@@ -17,7 +17,7 @@ interface Place {
   readonly netns: string;
 }
 
-async function withPlace(test: (world: World, place: Place) => Promise<void>): Promise<void> {
+async function withPlace(test: (world: NetnsWorld, place: Place) => Promise<void>): Promise<void> {
   await withWorld(CONFIG, async (world) => {
     const place = { results: join(world.agent.directory, "results"), netns: join(world.agent.directory, "netns") };
     mkdirSync(place.results);
@@ -28,14 +28,14 @@ async function withPlace(test: (world: World, place: Place) => Promise<void>): P
 
 const runFile = promisify(execFile);
 
-async function berthctl(world: World, { results, netns }: Place, ...args: string[]): Promise<string> {
+async function berthctl(world: NetnsWorld, { results, netns }: Place, ...args: string[]): Promise<string> {
   const argv = [join(root, "dist", "berthctl.mjs"), "recover", "--results", results, "--netns", netns, ...args];
   const { stdout } = await runFile(process.execPath, argv, { env: { ...process.env, ...world.agent.env } });
   return stdout;
 }
 
 /** ADDs of live pods, whose results are kept as libcni keeps them (libcni/api.go, `cacheAdd`). */
-async function attachPods(world: World, { results }: Place): Promise<Map<string, string>> {
+async function attachPods(world: NetnsWorld, { results }: Place): Promise<Map<string, string>> {
   const addresses = new Map<string, string>();
   const attach = async (number: number): Promise<void> => {
     const containerId = `c${number}`;
@@ -49,7 +49,7 @@ async function attachPods(world: World, { results }: Place): Promise<Map<string,
       ["K8S_POD_NAME", `web-${number}`],
       ["K8S_POD_UID", `uid-${number}`],
     ];
-    const interfaces = [{ name: "eth0", mac: "02:00:00:00:00:01", sandbox: world.pod.path }];
+    const interfaces = [{ name: "eth0", mac: "02:00:00:00:00:01", sandbox: world.sandbox.path }];
     const ips = outcome.stdout.ips.map((one: object) => ({ ...one, interface: 0 }));
     const result = { ...outcome.stdout, interfaces, ips };
     writeFileSync(join(results, `lab-${containerId}-eth0`), JSON.stringify({ ...about, cniArgs, result }));
@@ -60,12 +60,16 @@ async function attachPods(world: World, { results }: Place): Promise<Map<string,
   return addresses;
 }
 
-function removeRegistry(world: World): void {
+function removeRegistry(world: NetnsWorld): void {
   for (const name of ["registry.sqlite", "registry.sqlite-wal"]) rmSync(join(world.agent.state, name), { force: true });
 }
 
 /** What so many ADDs are answered: addresses, and codes of refusals. */
-async function addMany(world: World, count: number, prefix: string): Promise<{ given: string[]; codes: number[] }> {
+async function addMany(
+  world: NetnsWorld,
+  count: number,
+  prefix: string,
+): Promise<{ given: string[]; codes: number[] }> {
   const [given, codes]: [string[], number[]] = [[], []];
   const add = async (number: number): Promise<void> => {
     const { exitCode, stdout } = await world.call("ADD", `${prefix}${number}`);
@@ -78,7 +82,7 @@ async function addMany(world: World, count: number, prefix: string): Promise<{ g
   return { given, codes };
 }
 
-async function expectWhole(world: World, live: ReadonlyMap<string, string>): Promise<void> {
+async function expectWhole(world: NetnsWorld, live: ReadonlyMap<string, string>): Promise<void> {
   const { given, codes } = await addMany(world, 60, "new");
   expect(codes).toEqual([]);
   expect(given.filter((address) => [...live.values()].includes(address))).toEqual([]);
@@ -133,7 +137,7 @@ describe("a registry that was removed while pods live", () => {
     withPlace(async (world, place) => {
       const live = await attachPods(world, place);
       const address = live.get("c0") ?? "";
-      const { pod } = world;
+      const pod = world.sandbox;
       const ip = (...args: string[]): Promise<unknown> => requireCommand(pod.enter(["ip", ...args]));
       await ip("link", "add", "eth0", "type", "veth", "peer", "name", "peer0");
       await ip("addr", "add", `${address}/24`, "dev", "eth0");

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { CONF, ipPool, vendorConf } from "../lab/manifests.ts";
-import { withWorld } from "../lab/netns-world.ts";
+import { withWorld } from "../lab/netns/world.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
 

@@ -1,5 +1,5 @@
 /** ADDs without a pause while the agent is stopped and started again, as an upgrade does it on a busy node. */
-import type { World } from "../lab/netns-world.ts";
+import type { NetnsWorld } from "../lab/netns/world.ts";
 
 export interface Storm {
   readonly restarts: number;
@@ -16,7 +16,10 @@ export interface StormOutcome {
   readonly lost: readonly string[];
 }
 
-export async function restartUnderLoad(world: World, { restarts, atOnce, addsBetween }: Storm): Promise<StormOutcome> {
+export async function restartUnderLoad(
+  world: NetnsWorld,
+  { restarts, atOnce, addsBetween }: Storm,
+): Promise<StormOutcome> {
   const [addresses, lost] = [new Set<string>(), [] as string[]];
   let [adds, isOver] = [0, false];
   let restarted = Promise.withResolvers<void>();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { runCommand } from "../lab/command.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const NAMESPACE = `${JSON.stringify({
@@ -47,7 +47,7 @@ const poolNames = (names: string[]) => ({
 });
 
 /** The pool out of which the pod's address came. */
-async function poolOf(world: World, pod: string, options: object = {}): Promise<string> {
+async function poolOf(world: NetnsWorld, pod: string, options: object = {}): Promise<string> {
   const [address = ""] = await world.add(pod.replace("/", "-"), { pod: `${pod}/${pod.replace("/", "-")}`, ...options });
   return address.split(".")[1] ?? "";
 }

@@ -8,12 +8,12 @@ import { describe, expect, it } from "vitest";
 import { startAgent } from "../lab/agent.ts";
 import { requireCommand } from "../lab/command.ts";
 import { CONF, ipPool, vendorConf } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
 
-function open(world: World): Promise<Socket> {
+function open(world: NetnsWorld): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(world.agent.socket);
     socket.once("connect", () => resolve(socket));
@@ -22,7 +22,7 @@ function open(world: World): Promise<Socket> {
 }
 
 /** Everything that the agent says until it closes. */
-async function say(world: World, text: string): Promise<string> {
+async function say(world: NetnsWorld, text: string): Promise<string> {
   const socket = await open(world);
   const received: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => received.push(chunk));
@@ -32,14 +32,14 @@ async function say(world: World, text: string): Promise<string> {
   return Buffer.concat(received).toString("latin1");
 }
 
-function addRequest(world: World, containerId: string, ipam: object = {}): string {
+function addRequest(world: NetnsWorld, containerId: string, ipam: object = {}): string {
   const body = JSON.stringify({ cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth", ...ipam } });
   const head = [
     "POST /v1/cni/berth HTTP/1.1",
     "Host: berth",
     "CNI-Command: ADD",
     `CNI-ContainerID: ${containerId}`,
-    `CNI-Netns: ${world.pod.path}`,
+    `CNI-Netns: ${world.sandbox.path}`,
     "CNI-IfName: eth0",
     "CNI-Path: /bin",
     `Content-Length: ${body.length}`,

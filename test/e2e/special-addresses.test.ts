@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { requireSuccess } from "../lab/cnitool.ts";
 import { ipPool, macvlan, podManifest, vendorConf } from "../lab/manifests.ts";
+import { type LabNode, NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth, type Netns } from "../lab/netns.ts";
-import { type LabNode, NetnsWorld } from "../lab/netns-world.ts";
 
 const network = `special${process.pid}`;
 const choose = (pod: string, pool: string) => podManifest("shop", pod, { ippool: { ipv4: [pool] } });

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type ChainNode, makeChainNode } from "../lab/coordinator-worlds.ts";
+import { type ChainNode, makeChainNode } from "../lab/netns/coordinator.ts";
 
 const NETWORK = `nrc${process.pid}`;
 const SERVICES = 5_000;

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { restartUnderLoad } from "../e2e/restart-storm.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { withWorld } from "../lab/netns-world.ts";
+import { withWorld } from "../lab/netns/world.ts";
 
 const RESTARTS = 30;
 const ADDS = 10_000;

@@ -7,8 +7,8 @@ import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { requireRefusal, requireSuccess } from "../lab/cnitool.ts";
 import { requireCommand } from "../lab/command.ts";
 import { ipPool, macvlan, vendorConf } from "../lab/manifests.ts";
+import { LabPod, NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth } from "../lab/netns.ts";
-import { LabPod, NetnsWorld } from "../lab/netns-world.ts";
 import { ping } from "../lab/traffic.ts";
 
 const OTHER = "10.66.0.1";

@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type CnitoolVerb, type PluginCall, type PluginOutcome, requireSuccess } from "../lab/cnitool.ts";
 import { requireCommand } from "../lab/command.ts";
 import { ALL_VERSIONS, ipPool, vendorConf } from "../lab/manifests.ts";
+import { NetnsWorld } from "../lab/netns/world.ts";
 import { addBridge, addVeth } from "../lab/netns.ts";
-import { NetnsWorld } from "../lab/netns-world.ts";
 import { ping } from "../lab/traffic.ts";
 import { eventually } from "../lab/waiting.ts";
 

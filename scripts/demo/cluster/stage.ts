@@ -9,22 +9,22 @@
  * Effects: namespaces, etcd, an API server, agents; all removed by the stack that it is given.
  */
 
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Agent, startAgent } from "../../../test/lab/agent.ts";
+import type { Agent } from "../../../test/lab/agent.ts";
 import { readDocuments } from "../../../test/lab/apply.ts";
 import { writeControllerKubeconfig } from "../../../test/lab/cluster/in-process.ts";
 import { requestNodeToken } from "../../../test/lab/cluster/rights.ts";
-import { cnitool, forgetNetwork, type PluginOutcome } from "../../../test/lab/cnitool.ts";
+import { cnitool, type PluginOutcome } from "../../../test/lab/cnitool.ts";
 import { type ControlPlane, startControlPlane } from "../../../test/lab/control-plane.ts";
 import { type Daemon, startDaemon } from "../../../test/lab/daemon.ts";
-import { type Fabric, makeFabric } from "../../../test/lab/fabric.ts";
 import { followHistory, type History } from "../../../test/lab/history/follow.ts";
 import type { KubeClient, KubeObject } from "../../../test/lab/kube-client.ts";
 import { createKubeClient } from "../../../test/lab/kube-client.ts";
 import { podArgs } from "../../../test/lab/manifests.ts";
+import type { Fabric } from "../../../test/lab/netns/fabric.ts";
+import { addressesOf, NetnsWorld } from "../../../test/lab/netns/world.ts";
 import type { Netns } from "../../../test/lab/netns.ts";
-import { addressesOf } from "../../../test/lab/netns-world.ts";
 import { root } from "../../setup/paths.mjs";
 import { NodePods } from "./node-pods.ts";
 
@@ -83,15 +83,14 @@ export interface Stage {
  * fails.
  */
 export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
-  const fabric = await makeFabric("democ");
-  stack.defer(() => fabric.delete());
+  const world = stack.use(new NetnsWorld("democ"));
+  const fabric = await world.addFabric();
   const machine = await fabric.addHost("control", CONTROL.host);
   const plane = await startControlPlane({ machine, address: CONTROL.address });
-  stack.defer(() => plane.stop());
+  world.defer(() => plane.stop());
   const history = await followHistory(plane.etcdUrl, { netnsPath: machine.path, minReuseMs: 2_000 });
-  stack.defer(() => history.close());
+  world.defer(() => history.close());
   const network = `democ${process.pid}`;
-  stack.defer(() => forgetNetwork(network));
   const nodes: Node[] = [];
   const pods = new Map<string, Pod>();
   const sets = new Map<string, KubeObject>();
@@ -110,21 +109,21 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
       for (const [index, netns] of [fabric.node1, fabric.node2].entries()) {
         const name = `node${index + 1}`;
         const pods = await NodePods.open(name);
-        stack.defer(() => pods.close());
-        const node = await startNode(plane, { name, netns, network, pods });
-        stack.defer(() => node.agent.delete());
-        nodes.push(node);
+        world.defer(() => pods.close());
+        nodes.push({ name, netns, pods, agent: await startAgent(plane, world, { name, netns, pods }) });
       }
+      const { plugins } = JSON.parse(await readFile(join(EXAMPLES, "lan.conflist"), "utf8"));
+      await world.define(network, plugins);
     },
     startController: async () => {
       const controller = await startController(plane, machine);
-      stack.defer(() => controller.kill());
+      world.defer(() => controller.kill());
     },
     createPod: async (file, name, node) => {
       const workload = sets.get(file) ?? (await findWorkload(plane, file));
       sets.set(file, workload);
       const { metadata } = await plane.client.create(PODS, podObject(workload, name, node));
-      const netns = await fabric.addNetns(`${name}-${metadata.uid.slice(0, 4)}`);
+      const netns = await world.addNetns(`${name}-${metadata.uid.slice(0, 4)}`);
       await node.pods.add(netns);
       const identity = workload.kind === "StatefulSet" ? `${workload.metadata.uid}/${name}` : undefined;
       const pod: Pod = { name, uid: metadata.uid, node, netns, identity, addresses: [] };
@@ -156,20 +155,16 @@ async function startController(plane: ControlPlane, machine: Netns): Promise<Dae
   return startDaemon("berth-controller", [...program, "--kubeconfig", kubeconfig, "--identity", "demo"], machine);
 }
 
-async function startNode(
+async function startAgent(
   plane: ControlPlane,
-  { name, netns, network, pods }: { name: string; netns: Netns; network: string; pods: NodePods },
-): Promise<Node> {
+  world: NetnsWorld,
+  { name, netns, pods }: Omit<Node, "agent">,
+): Promise<Agent> {
   const labels = { "kubernetes.io/hostname": name };
   await plane.client.create("/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name, labels } });
-  const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, {
-    token: await requestNodeToken(plane.client, name),
-  });
-  const { wrapper } = pods;
-  const agent = await startAgent({ config: {}, kubeconfig, node: netns, args: ["--node", name], wrapper });
-  const example = JSON.parse(await readFile(join(EXAMPLES, "lan.conflist"), "utf8")) as object;
-  await writeFile(join(agent.cniConfDir, "10-lan.conflist"), JSON.stringify({ ...example, name: network }));
-  return { name, netns, agent, pods };
+  const token = await requestNodeToken(plane.client, name);
+  const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, { token });
+  return world.addAgent({ config: {}, kubeconfig, node: netns, args: ["--node", name], wrapper: pods.wrapper });
 }
 
 /** The object that the file's first document became. */

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll } from "vitest";
 import { runCommand } from "../../lab/command.ts";
 import { ipPool, macvlan, manifest, vendorConf } from "../../lab/manifests.ts";
+import type { LabPod } from "../../lab/netns/world.ts";
 import type { Netns } from "../../lab/netns.ts";
-import type { LabPod } from "../../lab/netns-world.ts";
 import { eventually } from "../../lab/waiting.ts";
 import { openNode, type SymptomNode, withNode } from "./node.ts";
 import { symptom } from "./page.ts";

@@ -4,8 +4,8 @@ import { root } from "../../../scripts/setup/paths.mjs";
 import type { Agent } from "../../lab/agent.ts";
 import { runCommand } from "../../lab/command.ts";
 import { macvlan, vendorConf } from "../../lab/manifests.ts";
+import { type LabNode, type LabPod, NetnsWorld } from "../../lab/netns/world.ts";
 import { addVeth, type Netns } from "../../lab/netns.ts";
-import { type LabNode, type LabPod, NetnsWorld } from "../../lab/netns-world.ts";
 
 const CONF = vendorConf({ enableIPv6: false, allocationCooldown: "1h" });
 

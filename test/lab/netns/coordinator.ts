@@ -3,20 +3,20 @@
  * there already, and nodes beside a control plane.
  * Effects: those of {@link NetnsWorld}.
  */
-import { RETIRED_GROUP } from "../../host/coordinator/plan/constants.ts";
-import { REMOVAL_GROUP } from "../../host/kernel/link-remover.ts";
-import { writeSysctl } from "../../host/kernel/sysctl.ts";
-import { FAMILIES, type Family } from "../../host/net/ip.ts";
-import { LAB_NETWORKS, lengthOf, NODE_HOSTS, segmentAddress, segmentSubnet } from "./addressing.ts";
-import { requireSuccess } from "./cnitool.ts";
-import { requireCommand } from "./command.ts";
-import { startControlPlane } from "./control-plane.ts";
-import { addNode, type KubeProxyOptions, startKubeProxy } from "./kube-proxy.ts";
-import { ipPool, macvlan, vendorConf } from "./manifests.ts";
-import { addVeth, type Netns } from "./netns.ts";
-import { type LabNode, LabPod, NetnsWorld, type PodOptions } from "./netns-world.ts";
-import { isSameState, readNetworkState, readStableState, requireSameState } from "./network-state.ts";
-import { eventually } from "./waiting.ts";
+import { RETIRED_GROUP } from "../../../host/coordinator/plan/constants.ts";
+import { REMOVAL_GROUP } from "../../../host/kernel/link-remover.ts";
+import { writeSysctl } from "../../../host/kernel/sysctl.ts";
+import { FAMILIES, type Family } from "../../../host/net/ip.ts";
+import { LAB_NETWORKS, lengthOf, NODE_HOSTS, segmentAddress, segmentSubnet } from "../addressing.ts";
+import { requireSuccess } from "../cnitool.ts";
+import { requireCommand } from "../command.ts";
+import { startControlPlane } from "../control-plane.ts";
+import { addNode, type KubeProxyOptions, startKubeProxy } from "../kube-proxy.ts";
+import { ipPool, macvlan, vendorConf } from "../manifests.ts";
+import { addVeth, type Netns } from "../netns.ts";
+import { isSameState, readNetworkState, readStableState, requireSameState } from "../network-state.ts";
+import { eventually } from "../waiting.ts";
+import { type LabNode, LabPod, NetnsWorld, type PodOptions } from "./world.ts";
 
 /** Addresses of pods of each node, within each segment. */
 const RANGES = [
@@ -133,7 +133,7 @@ export function makeChainNode(prefix: string) {
       }
     };
     return Object.assign(world, {
-      ...node,
+      netns,
       dump,
       /**
        * Defines a network of macvlan and the coordinator, and lets a first pod come and go. Returns the node's state

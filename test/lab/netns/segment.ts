@@ -2,7 +2,7 @@
  * A node with an uplink, a segment behind it with a rival that has addresses, and pods with macvlan NICs: the built
  * agent and plugins.
  */
-import type { Agent } from "./agent.ts";
+import type { Agent } from "../agent.ts";
 import {
   type PluginCall,
   type PluginOutcome,
@@ -10,10 +10,10 @@ import {
   requireRefusal,
   requireSuccess,
   runPlugin,
-} from "./cnitool.ts";
-import { ipPool, macvlan, manifest, podArgs, vendorConf } from "./manifests.ts";
-import { addVeth, type Netns } from "./netns.ts";
-import { addDirectly, addressesOf, type DirectCall, type LabNode, LabPod, NetnsWorld, usageOf } from "./netns-world.ts";
+} from "../cnitool.ts";
+import { ipPool, macvlan, manifest, podArgs, vendorConf } from "../manifests.ts";
+import { addVeth, type Netns } from "../netns.ts";
+import { addDirectly, addressesOf, type DirectCall, type LabNode, LabPod, NetnsWorld, usageOf } from "./world.ts";
 
 export const RIVAL_MAC = "02:11:22:33:44:55";
 
@@ -130,20 +130,18 @@ let segments = 0;
 export async function withSegment(options: SegmentOptions, test: (segment: Segment) => Promise<void>): Promise<void> {
   const { pools = ASCENDING, onConflict = "fail", detectOptions, vendor = { enableIPv6: false }, more = [] } = options;
   const number = ++segments;
-  await NetnsWorld.build(`bd${number}`, async (world) => {
-    const [node, rival] = [await world.addNetns("node"), await world.addNetns("rival")];
-    await addVeth({ netns: node, name: "uplink" }, { netns: rival, name: "wire" });
-    await rival.ip(`link set wire address ${RIVAL_MAC}`);
-    const spec = { detectIPConflict: true, detectOptions: { onConflict, ...detectOptions } };
-    const config = {
-      "conf.yaml": vendorConf({ allocationCooldown: "1s", ...vendor }),
-      "coordinator.yaml": manifest("Coordinator", "default", spec),
-      ...pools,
-    };
-    const network = `bd${process.pid}-${number}`;
-    const segment = new Segment(world, await world.addNode(node, config), rival, network);
-    await world.define(network, [segment.plugin, ...more]);
-    await test(segment);
-    await world.delete();
-  });
+  await using world = new NetnsWorld(`bd${number}`);
+  const [node, rival] = [await world.addNetns("node"), await world.addNetns("rival")];
+  await addVeth({ netns: node, name: "uplink" }, { netns: rival, name: "wire" });
+  await rival.ip(`link set wire address ${RIVAL_MAC}`);
+  const spec = { detectIPConflict: true, detectOptions: { onConflict, ...detectOptions } };
+  const config = {
+    "conf.yaml": vendorConf({ allocationCooldown: "1s", ...vendor }),
+    "coordinator.yaml": manifest("Coordinator", "default", spec),
+    ...pools,
+  };
+  const network = `bd${process.pid}-${number}`;
+  const segment = new Segment(world, await world.addNode(node, config), rival, network);
+  await world.define(network, [segment.plugin, ...more]);
+  await test(segment);
 }

@@ -22,8 +22,8 @@
  * Effects: namespaces named `<prefix>-<role>-<pid>`; nothing outside of them.
  */
 
-import { writeSysctl } from "../../host/kernel/sysctl.ts";
-import type { Family } from "../../host/net/ip.ts";
+import { writeSysctl } from "../../../host/kernel/sysctl.ts";
+import type { Family } from "../../../host/net/ip.ts";
 import {
   formatAddress,
   lengthOf,
@@ -34,9 +34,9 @@ import {
   ROUTER_HOST,
   SEGMENTS,
   segmentAddress,
-} from "./addressing.ts";
-import { requireCommand } from "./command.ts";
-import { createNetns, type Netns } from "./netns.ts";
+} from "../addressing.ts";
+import { requireCommand } from "../command.ts";
+import { createNetns, type Netns } from "../netns.ts";
 
 export interface FabricOptions {
   /** Which families have addresses. Default: both. */
@@ -52,8 +52,6 @@ export interface Fabric {
   /** Its links: `seg0` to `seg2`, `out`. */
   readonly router: Netns;
   readonly outside: Netns;
-  /** An empty namespace that goes with the fabric: a pod that gets its NICs elsewhere. */
-  addNetns(name: string): Promise<Netns>;
   /** A machine on segment 0 that is no node; its NIC is `eth0`. */
   addHost(name: string, host: number): Promise<Netns>;
   /**
@@ -85,21 +83,17 @@ const LENIENT = { ...FORWARDING, "ipv4/conf/all/rp_filter": "0", "ipv4/conf/defa
 /** Builds it; when something fails, nothing is left. */
 export async function makeFabric(prefix: string, { families = [4, 6] }: FabricOptions = {}): Promise<Fabric> {
   const made: Netns[] = [];
-  const addNetns = async (name: string): Promise<Netns> => {
-    const netns = await createNetns(`${prefix}-${name}-${process.pid}`);
-    made.push(netns);
-    return netns;
-  };
   const remove = async (): Promise<void> => {
     for (const netns of made.splice(0).reverse()) await netns.delete();
   };
   const addMachine = async (name: string): Promise<Netns> => {
-    const netns = await addNetns(name);
+    const netns = await createNetns(`${prefix}-${name}-${process.pid}`);
+    made.push(netns);
     applySettings(netns, QUIET); // Before it has links: they take over what is the default when they come.
     return netns;
   };
   try {
-    return { ...(await buildFabric(families, addMachine)), addNetns, delete: remove };
+    return { ...(await buildFabric(families, addMachine)), delete: remove };
   } catch (error) {
     await remove();
     throw error;
@@ -107,12 +101,9 @@ export async function makeFabric(prefix: string, { families = [4, 6] }: FabricOp
 }
 
 /** Of a machine, whose addresses are usable at once. */
-type AddMachine = Fabric["addNetns"];
+type AddMachine = (name: string) => Promise<Netns>;
 
-async function buildFabric(
-  families: readonly Family[],
-  addMachine: AddMachine,
-): Promise<Omit<Fabric, "addNetns" | "delete">> {
+async function buildFabric(families: readonly Family[], addMachine: AddMachine): Promise<Omit<Fabric, "delete">> {
   const wires = await addMachine("switch");
   const router = await addMachine("router");
   const outside = await addMachine("outside");

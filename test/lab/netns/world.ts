@@ -1,6 +1,6 @@
 /**
- * The world of namespaces that tests and the demo share: nodes with the built agent, links between them, pods, and a
- * runtime's calls.
+ * The environment of namespaces, for tests and the demo: nodes with the built agent, links between them, pods, and a
+ * runtime's calls. segment.ts and coordinator.ts furnish it; {@link withWorld} has one agent and no network.
  *
  *   const world = await NetnsWorld.build("cc", async (world) => {
  *     const netns = await world.addNetns("node");
@@ -18,9 +18,9 @@ import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
-import { writeSysctl } from "../../host/kernel/sysctl.ts";
-import type { Family } from "../../host/net/ip.ts";
-import { type Agent, type AgentOptions, startAgent } from "./agent.ts";
+import { writeSysctl } from "../../../host/kernel/sysctl.ts";
+import type { Family } from "../../../host/net/ip.ts";
+import { type Agent, type AgentOptions, startAgent } from "../agent.ts";
 import {
   type CnitoolVerb,
   cnitool,
@@ -31,28 +31,30 @@ import {
   requireRefusal,
   requireSuccess,
   runPlugin,
-} from "./cnitool.ts";
+} from "../cnitool.ts";
+import { podArgs } from "../manifests.ts";
+import { createNetns, type Netns } from "../netns.ts";
+import { type Server, serve } from "../traffic.ts";
 import { type Fabric, type FabricOptions, makeFabric } from "./fabric.ts";
-import { podArgs } from "./manifests.ts";
-import { createNetns, type Netns } from "./netns.ts";
-import { type Server, serve } from "./traffic.ts";
 
 export interface LabNode {
   readonly netns: Netns;
   readonly agent: Agent;
 }
 
-export class NetnsWorld {
+export class NetnsWorld implements AsyncDisposable {
   readonly #prefix: string;
-  readonly #nodes: LabNode[] = [];
+  readonly #agents: Agent[] = [];
+  #sandbox: Netns | undefined;
   readonly #networks = new Set<string>();
   readonly #undo = new AsyncDisposableStack();
 
-  private constructor(prefix: string) {
+  /** `prefix` distinguishes the namespaces of test files. */
+  constructor(prefix: string) {
     this.#prefix = prefix;
   }
 
-  /** `prefix` distinguishes the namespaces of test files. If `build` fails, nothing is left. */
+  /** If `build` fails, nothing is left. */
   static async build<T>(prefix: string, build: (world: NetnsWorld) => Promise<T>): Promise<T> {
     const world = new NetnsWorld(prefix);
     try {
@@ -64,7 +66,7 @@ export class NetnsWorld {
   }
 
   /** Done by `delete`, after the agents have ended; the last first. */
-  defer(undo: () => Promise<unknown>): void {
+  defer(undo: () => unknown): void {
     this.#undo.defer(async () => void (await undo()));
   }
 
@@ -87,18 +89,38 @@ export class NetnsWorld {
     return server;
   }
 
+  /** Starts an agent; see {@link addNode}. */
+  async addAgent(options: AgentOptions): Promise<Agent> {
+    const agent = await startAgent(options);
+    this.#agents.push(agent);
+    return agent;
+  }
+
   /** Starts an agent in the namespace. */
   async addNode(netns: Netns, config: AgentOptions["config"], options: Partial<AgentOptions> = {}): Promise<LabNode> {
-    const node = { netns, agent: await startAgent({ config, node: netns, ...options }) };
-    this.#nodes.push(node);
-    return node;
+    return { netns, agent: await this.addAgent({ config, node: netns, ...options }) };
+  }
+
+  /** Adds the empty namespace that plays all pods of {@link call}. */
+  async addSandbox(): Promise<void> {
+    this.#sandbox = await this.addNetns("sandbox");
+  }
+
+  /** Throws unless {@link addSandbox} made it. */
+  get sandbox(): Netns {
+    return this.#sandbox ?? fail("The world has no sandbox");
+  }
+
+  /** The one that was started first. */
+  get agent(): Agent {
+    return this.#agents[0] ?? fail("The world has no agent");
   }
 
   /** Writes the network's definition on all nodes. Name it as no other network of this machine. */
   async define(network: string, plugins: readonly object[], cniVersion = "1.0.0"): Promise<void> {
     this.#networks.add(network);
     const text = JSON.stringify({ cniVersion, name: network, plugins });
-    for (const { agent } of this.#nodes) await writeFile(join(agent.cniConfDir, `${network}.conflist`), text);
+    for (const { cniConfDir } of this.#agents) await writeFile(join(cniConfDir, `${network}.conflist`), text);
   }
 
   /** A pod without a NIC; see {@link LabPod}. */
@@ -110,11 +132,62 @@ export class NetnsWorld {
     return new LabPod(node, netns, { name, ...options });
   }
 
+  /** `berth` of the first agent, called as a main plugin calls its IPAM plugin for a pod that the sandbox plays. */
+  call(command: Verb, containerId: string, options: CallOptions = {}): Promise<PluginOutcome> {
+    const { pod, conf, ipam, ...call } = options;
+    return runPlugin({
+      plugin: "berth",
+      command,
+      ...(command === "GC" || command === "STATUS" ? {} : { containerId, netns: this.sandbox.path, ifName: "eth0" }),
+      ...(pod === undefined ? {} : { args: podArgs(...pod.split("/")) }),
+      stdin: { cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth", ...ipam }, ...conf },
+      env: { ...this.agent.env, BERTH_CONNECT_WAIT: "5" },
+      ...call,
+    });
+  }
+
+  /** ADD that must succeed; its addresses without length. */
+  async add(containerId: string, options: CallOptions = {}): Promise<string[]> {
+    return addressesOf(requireSuccess(await this.call("ADD", containerId, options), `ADD of ${containerId}`));
+  }
+
+  /** DEL that must succeed, and says nothing. */
+  async del(containerId: string, options: CallOptions = {}): Promise<void> {
+    const outcome = await this.call("DEL", containerId, options);
+    requireSuccess(outcome, `DEL of ${containerId}`);
+    if (outcome.text !== "") throw new Error(`DEL of ${containerId} printed ${outcome.text}`);
+  }
+
+  /** A call that must be refused. */
+  async refused(command: Verb, containerId: string, options: CallOptions = {}): Promise<Refusal> {
+    return requireRefusal(await this.call(command, containerId, options), `${command} of ${containerId}`);
+  }
+
+  /** {@link usageOf} the first agent. */
+  usage(): Promise<Record<string, string[]>> {
+    return usageOf(this.agent);
+  }
+
   async delete(): Promise<void> {
-    for (const { agent } of this.#nodes.splice(0)) await agent.delete();
+    for (const agent of this.#agents.splice(0)) await agent.delete();
     await this.#undo.disposeAsync();
     for (const network of this.#networks) await forgetNetwork(network);
   }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.delete();
+  }
+}
+
+function fail(message: string): never {
+  throw new Error(message);
+}
+
+export interface CallOptions extends Partial<PluginCall> {
+  /** `shop/web-0` or `shop/web-0/uid`. */
+  readonly pod?: string;
+  readonly conf?: Record<string, unknown>;
+  readonly ipam?: Record<string, unknown>;
 }
 
 export interface PodOptions {
@@ -266,13 +339,6 @@ export class LabPod {
   }
 }
 
-export interface CallOptions extends Partial<PluginCall> {
-  /** `shop/web-0` or `shop/web-0/uid`. */
-  readonly pod?: string;
-  readonly conf?: Record<string, unknown>;
-  readonly ipam?: Record<string, unknown>;
-}
-
 /** Addresses in use by state: `{ Bound: ["10.0.0.1"] }`. */
 export async function usageOf(agent: Agent): Promise<Record<string, string[]>> {
   const usage: Record<string, string[]> = {};
@@ -286,64 +352,18 @@ export function addressesOf(result: CniAnswer): string[] {
   return result.ips.map(({ address }) => address.replace(/\/.*/, ""));
 }
 
-/** One agent without a node of its own, called as a main plugin calls its IPAM plugin. */
-export class World {
-  readonly agent: Agent;
-  readonly pod: Netns;
-
-  constructor(agent: Agent, pod: Netns) {
-    this.agent = agent;
-    this.pod = pod;
-  }
-
-  call(command: Verb, containerId: string, options: CallOptions = {}): Promise<PluginOutcome> {
-    const { pod, conf, ipam, ...call } = options;
-    return runPlugin({
-      plugin: "berth",
-      command,
-      ...(command === "GC" || command === "STATUS" ? {} : { containerId, netns: this.pod.path, ifName: "eth0" }),
-      ...(pod === undefined ? {} : { args: podArgs(...pod.split("/")) }),
-      stdin: { cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth", ...ipam }, ...conf },
-      env: { ...this.agent.env, BERTH_CONNECT_WAIT: "5" },
-      ...call,
-    });
-  }
-
-  /** ADD that must succeed; its addresses without length. */
-  async add(containerId: string, options: CallOptions = {}): Promise<string[]> {
-    return addressesOf(requireSuccess(await this.call("ADD", containerId, options), `ADD of ${containerId}`));
-  }
-
-  /** DEL that must succeed, and says nothing. */
-  async del(containerId: string, options: CallOptions = {}): Promise<void> {
-    const outcome = await this.call("DEL", containerId, options);
-    requireSuccess(outcome, `DEL of ${containerId}`);
-    if (outcome.text !== "") throw new Error(`DEL of ${containerId} printed ${outcome.text}`);
-  }
-
-  async refused(command: Verb, containerId: string, options: CallOptions = {}): Promise<Refusal> {
-    return requireRefusal(await this.call(command, containerId, options), `${command} of ${containerId}`);
-  }
-
-  usage(): Promise<Record<string, string[]>> {
-    return usageOf(this.agent);
-  }
-}
-
 let worlds = 0;
 
-/** Runs `test` with an agent of these manifests and one empty namespace that plays the pod. */
+/** Runs `test` with an agent of these manifests, which has no node of its own, and a sandbox. */
 export async function withWorld(
   config: AgentOptions["config"],
-  test: (world: World) => Promise<void>,
+  test: (world: NetnsWorld) => Promise<void>,
   options: Partial<AgentOptions> = {},
 ): Promise<void> {
-  await using stack = new AsyncDisposableStack();
-  const pod = await createNetns(`bt-${process.pid}-${++worlds}`);
-  stack.defer(() => pod.delete());
-  const agent = await startAgent({ config, ...options });
-  stack.defer(() => agent.delete());
-  await test(new World(agent, pod));
+  await using world = new NetnsWorld(`bt${++worlds}`);
+  await world.addSandbox();
+  await world.addAgent({ config, ...options });
+  await test(world);
 }
 
 export interface DirectCall {
