@@ -16,22 +16,18 @@ import { Interrupted, watchSignals } from "./harness/interruption.ts";
 import { WAIT_S, waitUntilQuiet } from "./harness/quiet.ts";
 import { type Bench, formatReport, readMachine, writePages, writeResults } from "./harness/report.ts";
 import { ipamBench } from "./ipam/ipam.ts";
-import { mapBench } from "./map/map.ts";
 import { nodeBench } from "./node/node.ts";
 import { nodesBench } from "./nodes/nodes.ts";
 import { peersBench } from "./peers/peers.ts";
-import { startBench } from "./start/start.ts";
 
 const benches: readonly Bench[] = [
   nodeBench,
   ipamBench,
   clusterBench,
   coordinatorBench,
-  startBench,
   nodesBench,
   controllerBench,
   coreBench,
-  mapBench,
   peersBench,
   growthBench,
 ];

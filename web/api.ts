@@ -34,11 +34,9 @@ export class Api {
     return this.#read("pools", {});
   }
 
-  async map(pool: string): Promise<{ readonly model: MapModel; readonly arrivedMs: number }> {
+  async map(pool: string): Promise<MapModel> {
     const answer = await this.#get("map", { pool });
-    const bytes = new Uint8Array(await answer.arrayBuffer());
-    const arrivedMs = performance.now();
-    return { model: readMap(bytes), arrivedMs };
+    return readMap(new Uint8Array(await answer.arrayBuffer()));
   }
 
   addresses(pool: string, first: string, last: string): Promise<AddressesAnswer> {

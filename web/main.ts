@@ -126,13 +126,12 @@ async function openPool(): Promise<void> {
 }
 
 async function load(pool: string, signal: AbortSignal): Promise<void> {
-  const { model, arrivedMs } = await api.map(pool);
+  const model = await api.map(pool);
   if (signal.aborted) return;
   const isNew = view.model?.header.pool !== pool;
   view.show(model);
   if (isNew) goToLink();
   view.drawNow();
-  performance.measure("berth:first-drawing", { start: arrivedMs });
   showLegend(model);
   settle();
 }

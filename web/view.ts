@@ -59,8 +59,6 @@ export class MapView {
   #isDrag = false;
   /** Whether the next frame is a map's first: it shows the coarse tile alone. */
   #isFirst = false;
-  /** Whether all tiles in view have been painted since the map was shown. */
-  #isSharp = false;
 
   constructor(canvas: HTMLCanvasElement, palette: Palette, events: ViewEvents) {
     const context = canvas.getContext("2d", { alpha: false });
@@ -87,7 +85,6 @@ export class MapView {
     this.#model = model;
     this.#painter = new TilePainter(model, this.#palette);
     for (const tile of this.#tiles.values()) tile.isStale = true;
-    this.#isSharp = false;
     this.#quarantined = undefined;
     if (!isSame) {
       this.#tiles.clear();
@@ -225,10 +222,6 @@ export class MapView {
     }
     this.#drawOver(model);
     if (!isComplete) this.draw();
-    else if (!this.#isSharp) {
-      this.#isSharp = true;
-      performance.mark("berth:sharp");
-    }
   }
 
   #drawOver(model: MapModel): void {

@@ -9,7 +9,6 @@ import { startAgent } from "../../test/lab/agent.ts";
 import { berthBin } from "../../test/lab/cnitool.ts";
 import { until } from "../../test/lab/waiting.ts";
 import { type Contestant, pluginCalls } from "../ipam/contestant.ts";
-import { countObjects } from "./node-objects.ts";
 import { type NodePodsOptions, openNodePods } from "./pods.ts";
 
 export const BERTH_AHEAD = "berth in a cluster, claimed ahead";
@@ -39,7 +38,8 @@ export async function openClusterBerth(options: ClusterBerthOptions): Promise<Co
   const stdinFile = join(place.directory, `berth-${node}.json`);
   const { plugins, ...frame } = network;
   await writeFile(stdinFile, JSON.stringify({ ...frame, ...plugins[0] }));
-  const objects = (): Promise<number> => countObjects(plane, node);
+  const objects = async (): Promise<number> =>
+    (await plane.client.get(`/apis/ipam.vendor.io/v1/ipallocations?fieldSelector=spec.node%3D${node}`)).items.length;
   return {
     name: isAhead ? BERTH_AHEAD : BERTH_PLAIN,
     ...pluginCalls(join(berthBin, "berth"), stdinFile, place, { ...agent.env, ...pods.env }),

@@ -17,9 +17,10 @@ export interface CoordinatorFigures {
 }
 
 const FLATNESS = 1.1;
-const CHAIN_RATIO = 1.2;
-const DEL_RATIO = 1.2;
-const CPU_RATIO = 1.1;
+const CHAIN_RATIO = 1.25;
+const DEL_RATIO = 1;
+/** Of the reference's pairs in a second. */
+const RATE_RATIO = 0.95;
 
 export function tabulate({ alone, chains, rates, detection }: CoordinatorFigures): Table[] {
   return [
@@ -162,16 +163,17 @@ function chainTarget(row: ChainRow, rows: readonly ChainRow[], { name, samplesOf
   });
 }
 
+/** Several at once. */
 function rateTargets(row: RateRow, rows: readonly RateRow[]): Target[] {
   const reference = referenceOf(row, rows);
-  if (reference === undefined) return [];
+  if (reference === undefined || row.atOnce === 1) return [];
   const [rate, other] = [median(row.perSecond), median(reference.perSecond)];
-  const cpu = atMost({
-    ...{ what: `CPU of a pair, ${row.atOnce} at once, ${row.node}`, limit: CPU_RATIO, base: "macvlan + host-local" },
-    ...{ valueMs: pairCpu(row), baseMs: pairCpu(reference) },
-  });
-  if (row.atOnce === 1) return [cpu];
-  const measured = `${formatFigure(rate / other)} × (${formatFigure(rate)} of ${formatFigure(other)}/s)`;
-  const what = `pairs per second, ${row.atOnce} at once, ${row.node}`;
-  return [{ what, wanted: "≥ 1 × macvlan + host-local", measured, isMet: rate >= other }, cpu];
+  return [
+    {
+      what: `pairs per second, ${row.atOnce} at once, ${row.node}`,
+      wanted: `≥ ${RATE_RATIO} × macvlan + host-local`,
+      measured: `${formatFigure(rate / other)} × (${formatFigure(rate)} of ${formatFigure(other)}/s)`,
+      isMet: rate >= RATE_RATIO * other,
+    },
+  ];
 }

@@ -8,24 +8,41 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Pool } from "../../host/core/pool.ts";
 import { PoolSpace } from "../../host/core/pool-space.ts";
+import { formatIp, type Ip } from "../../host/net/ip.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
 import { percentile, type Table } from "../../test/lab/statistics.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { tableOf } from "../harness/table.ts";
-import { addressAt, type BenchPool, describePool, POOLS, usedOrdinals } from "./pools.ts";
 
 const WARM_UP_MS = 200;
 const SAMPLE_MS = 30;
 const SAMPLES = 9;
 const TURNS = 3;
 
+interface BenchPool {
+  readonly name: string;
+  /** The IPv4 prefix has 2^bits addresses. */
+  readonly bits: number;
+  /** Share of the addresses that are used: the first ones, or those that chance chooses. */
+  readonly fill: number;
+  readonly pattern: "packed" | "random";
+}
+
+const POOLS: readonly BenchPool[] = [
+  { name: "/24 50 % random", bits: 8, fill: 0.5, pattern: "random" },
+  { name: "/16 empty", bits: 16, fill: 0, pattern: "packed" },
+  { name: "/16 50 % random", bits: 16, fill: 0.5, pattern: "random" },
+  { name: "/16 99 % random", bits: 16, fill: 0.99, pattern: "random" },
+  { name: "/16 99 % packed", bits: 16, fill: 0.99, pattern: "packed" },
+];
+
 const PEERS = ["cilium", "host-local"] as const;
 
-export type Contestant = "core" | (typeof PEERS)[number];
+type Contestant = "core" | (typeof PEERS)[number];
 
 /** Nanoseconds of one turn on one pool. */
-export interface Figure {
+interface Figure {
   readonly contestant: Contestant;
   readonly pool: string;
   readonly ns: number;
@@ -92,7 +109,7 @@ function playPeer(peer: (typeof PEERS)[number]): { readonly version: string; rea
 }
 
 /** The median of the turns. */
-export function tabulate(figures: readonly Figure[]): Table {
+function tabulate(figures: readonly Figure[]): Table {
   const medianOf = (contestant: Contestant) => (pool: string) => {
     const own = figures.filter((figure) => figure.pool === pool && figure.contestant === contestant);
     return percentile(
@@ -110,4 +127,38 @@ export function tabulate(figures: readonly Figure[]): Table {
     ],
     [...new Set(figures.map(({ pool }) => pool))],
   );
+}
+
+function addressAt(ordinal: number): Ip {
+  return { family: 4, value: BigInt(0x0a000000 + ordinal) };
+}
+
+/**
+ * Returns the used ordinals, ascending, without the network and the broadcast address, which every allocator keeps to
+ * itself.
+ */
+function usedOrdinals({ bits, fill, pattern }: BenchPool): number[] {
+  const size = 2 ** bits;
+  const used: number[] = [];
+  let seed = 2_463_534_242;
+  for (let ordinal = 1; ordinal < size - 1; ordinal++) {
+    seed = nextSeed(seed);
+    if (pattern === "packed" ? ordinal < size * fill : seed < 2 ** 32 * fill) used.push(ordinal);
+  }
+  return used;
+}
+
+/** xorshift32. */
+function nextSeed(seed: number): number {
+  let x = seed;
+  x ^= x << 13;
+  x ^= x >>> 17;
+  x ^= x << 5;
+  return x >>> 0;
+}
+
+/** The pool as the peers' program reads it. */
+function describePool(pool: BenchPool): { name: string; prefix: string; used: string[] } {
+  const used = usedOrdinals(pool).map((ordinal) => formatIp(addressAt(ordinal)));
+  return { name: pool.name, prefix: `${formatIp(addressAt(0))}/${32 - pool.bits}`, used };
 }

@@ -13,8 +13,7 @@ import { decodeSubnet, type PoolShape } from "../ipam/pool-shape.ts";
 import { fillBerth, furnish } from "../peers/cluster.ts";
 import { openSpiderpool, SPIDERPOOL } from "../peers/spiderpool.ts";
 import { openWhereabouts, WHEREABOUTS } from "../peers/whereabouts.ts";
-import type { Axis, Point } from "./axis.ts";
-import { courseOf, measurePlaces, SLOW } from "./measure-places.ts";
+import { type Axis, courseOf, measurePlaces, type Point, SLOW } from "./axis.ts";
 
 const COUNTS = [100, 1_000, 4_500, 20_000, 100_000];
 const QUICK_COUNTS = [100, 1_000, 20_000];

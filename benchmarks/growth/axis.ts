@@ -1,7 +1,13 @@
-/** What grows, and how ADD and the memory of daemons follow it: tables, plots, and whether our own curves are flat. */
+/**
+ * What grows, and how ADD and the memory of daemons follow it: the measuring of each place, tables, plots, and whether
+ * our own curves are flat.
+ */
 import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
 import { drawFigure, type Figure, type Target } from "../harness/report.ts";
 import { type Column, tableOf } from "../harness/table.ts";
+import type { Contestant, Work } from "../ipam/contestant.ts";
+import { type Course, measure } from "../ipam/measure.ts";
+import { mayFail } from "../peers/alone.ts";
 
 /** Of one contestant at one place of the axis. */
 export interface Point {
@@ -81,3 +87,31 @@ export function figuresOf(axis: Axis): Figure[] {
     }),
   ];
 }
+
+export interface Entry {
+  /** Of the curve. */
+  readonly name: string;
+  readonly place: string;
+  readonly contestant: Contestant<Work>;
+}
+
+/** Calls fail without ending the run: a place where all do has no samples. Pods are numbered from `first`. */
+export async function measurePlaces(entries: readonly Entry[], course: Course, first = 0): Promise<Point[]> {
+  const all = await measure(
+    entries.map(({ contestant }) => mayFail(contestant)),
+    course,
+    first,
+  );
+  return all.map(({ add, rssMib }, index) => {
+    const { name = "", place = "" } = entries[index] ?? {};
+    return { name, place, addMs: add.map(({ wallMs }) => wallMs), rssMib };
+  });
+}
+
+/** ADDs and DELs of each round, one at a time. */
+export function courseOf(isQuick: boolean): Course {
+  return { atOnce: 1, callsPerRound: isQuick ? 5 : 6, warmUpRounds: 1, rounds: isQuick ? 1 : 2 };
+}
+
+/** For those of which a call takes the better part of a second. */
+export const SLOW: Course = { atOnce: 1, callsPerRound: 3, warmUpRounds: 0, rounds: 1 };

@@ -9,15 +9,14 @@ import { type ControlPlane, startControlPlane } from "../../test/lab/control-pla
 import { inParallel } from "../../test/lab/parallel.ts";
 import { BERTH_AHEAD, openClusterBerth } from "../cluster/berth.ts";
 import { sayProgress } from "../harness/progress.ts";
+import { poolManifests } from "../ipam/agent.ts";
 import { writeNetConf } from "../ipam/berth.ts";
 import { type Contestant, type Place, pluginCalls } from "../ipam/contestant.ts";
-import { poolManifests } from "../ipam/memory.ts";
 import { emptyC24 } from "../ipam/pool-shape.ts";
 import { furnish } from "../peers/cluster.ts";
 import { openSpiderpool, SPIDERPOOL } from "../peers/spiderpool.ts";
 import { openWhereabouts, WHEREABOUTS } from "../peers/whereabouts.ts";
-import type { Axis, Point } from "./axis.ts";
-import { courseOf, type Entry, measurePlaces } from "./measure-places.ts";
+import { type Axis, courseOf, type Entry, measurePlaces, type Point } from "./axis.ts";
 
 const COUNTS = [1, 10, 100, 1_000, 5_000];
 const QUICK_COUNTS = [1, 100, 1_000];

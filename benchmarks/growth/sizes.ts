@@ -12,8 +12,7 @@ import type { PoolShape } from "../ipam/pool-shape.ts";
 import { furnish } from "../peers/cluster.ts";
 import { openSpiderpool, SPIDERPOOL } from "../peers/spiderpool.ts";
 import { openWhereabouts, WHEREABOUTS } from "../peers/whereabouts.ts";
-import type { Axis, Point } from "./axis.ts";
-import { courseOf, type Entry, measurePlaces } from "./measure-places.ts";
+import { type Axis, courseOf, type Entry, measurePlaces, type Point } from "./axis.ts";
 
 const SUBNETS = ["198.19.0.0/24", "198.18.0.0/20", "192.168.0.0/16", "172.16.0.0/12", "10.0.0.0/8"];
 /** Its agent enumerates a pool's addresses for each ADD, which takes minutes and gigabytes for a /8. */

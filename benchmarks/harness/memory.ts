@@ -5,7 +5,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { daemonAnonymousMib, daemonRssMib, type Table } from "../../test/lab/statistics.ts";
+import { daemonAnonymousMib, daemonRssMib, formatFigure, type Table } from "../../test/lab/statistics.ts";
+import type { Target } from "./report.ts";
 import { tableOf } from "./table.ts";
 
 /** How long after its start, or its first answer, a process is at rest: milliseconds. */
@@ -27,6 +28,16 @@ export function tabulateMemory(of: string, figures: readonly MemoryFigure[]): Ta
     ["of it anonymous", ({ anonymousMb }: MemoryFigure) => anonymousMb],
   ] as const;
   return tableOf(`Memory of the ${of}`, columns, figures);
+}
+
+/** The target that it is at most `limitMb` resident. */
+export function atMostMb({ name, rssMb }: MemoryFigure, limitMb: number): Target {
+  return {
+    what: `resident memory: ${name}`,
+    wanted: `≤ ${limitMb} MB`,
+    measured: `${formatFigure(rssMb)} MB`,
+    isMet: rssMb <= limitMb,
+  };
 }
 
 export function readMemory(name: string, pid: number): MemoryFigure {

@@ -13,11 +13,6 @@ export function tableOf<Row>(title: string, columns: readonly Column<Row>[], row
   };
 }
 
-/** Returns the table as one that a run prints and no page has. */
-export function detail(table: Table): Table {
-  return { ...table, isDetail: true };
-}
-
 function formatCell(cell: string | number | undefined): string {
   return typeof cell === "string" ? cell : formatFigure(cell ?? Number.NaN);
 }

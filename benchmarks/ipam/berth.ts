@@ -2,10 +2,9 @@
  * Berth with an embedded agent of its own on a pool of a given shape.
  * Effects: an agent; its state lies on the benchmark's disk, its socket in the system's temporary folder.
  */
-import { existsSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { root } from "../../scripts/setup/paths.mjs";
 import { startAgent } from "../../test/lab/agent.ts";
 import { berthBin } from "../../test/lab/cnitool.ts";
 import { type Contestant, type Place, pluginCalls } from "./contestant.ts";
@@ -13,9 +12,6 @@ import { type PoolShape, takenAddresses, usableRange, usableRange6 } from "./poo
 import { prefillBerth } from "./prefill-berth.ts";
 
 const POOL = "bench";
-
-export const isShimBuilt = (): boolean => existsSync(join(berthBin, "berth"));
-export const isBerthBuilt = (): boolean => isShimBuilt() && existsSync(join(root, "dist", "berth-agent.mjs"));
 
 /** The configuration on the plugin's stdin; the pool is the agent's default pool. */
 export function writeNetConf(place: Place): string {

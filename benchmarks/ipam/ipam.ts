@@ -8,12 +8,12 @@ import { join } from "node:path";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { createNetns } from "../../test/lab/netns.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
-import { isBerthBuilt, isShimBuilt, openBerth, writeNetConf } from "./berth.ts";
+import { measureAgent } from "./agent.ts";
+import { openBerth, writeNetConf } from "./berth.ts";
 import type { Contestant, Place } from "./contestant.ts";
 import { openEchoAgent, openEmptyProgram } from "./floor.ts";
 import { openHostLocal } from "./host-local.ts";
 import { type Course, compact, type Measured, measure } from "./measure.ts";
-import { measureMemory } from "./memory.ts";
 import { coolingC24, emptyC24, full12, full16, half16 } from "./pool-shape.ts";
 import { type Series, tabulate, targetsOf } from "./tabulate.ts";
 
@@ -35,13 +35,13 @@ async function runIpam(options: BenchOptions): Promise<BenchReport> {
     const place = { directory, netnsPath: netns.path };
     const quick = await runSeries(await openQuickOnes(place, options), quickCourses(options));
     const slow = await runSeries(openSlowOnes(place, options), slowCourses(options));
-    const memory = isBerthBuilt() ? await measureMemory(place, options) : undefined;
+    const agent = await measureAgent(place);
     return {
-      tables: [tabulate(quick, slow), ...(memory === undefined ? [] : [memory.table])],
-      targets: targetsOf(quick),
+      tables: [tabulate(quick, slow), agent.table],
+      targets: [...targetsOf(quick), ...agent.targets],
       notes: notesOf(options),
       versions: { "host-local": referenceTool("plugins").version },
-      raw: { quick: compactSeries(quick), slow: compactSeries(slow), memory: memory?.figures },
+      raw: { quick: compactSeries(quick), slow: compactSeries(slow), agent: agent.raw },
     };
   } finally {
     await netns.delete();
@@ -71,14 +71,10 @@ function slowCourses({ quick }: BenchOptions): Courses {
 
 async function openQuickOnes(place: Place, { quick }: BenchOptions): Promise<Contestant[]> {
   const contestants = [openEmptyProgram(place), openHostLocal(emptyC24, place)];
-  if (isShimBuilt()) {
-    const netConf = writeNetConf(place);
-    contestants.push(await openEchoAgent("C", place, netConf), await openEchoAgent("Node.js", place, netConf));
-  }
-  if (isBerthBuilt()) {
-    const shapes = [emptyC24, coolingC24, half16, full16, ...(quick ? [] : [full12])];
-    for (const shape of shapes) contestants.push(await openBerth(shape, place));
-  }
+  const netConf = writeNetConf(place);
+  contestants.push(await openEchoAgent("C", place, netConf), await openEchoAgent("Node.js", place, netConf));
+  const shapes = [emptyC24, coolingC24, half16, full16, ...(quick ? [] : [full12])];
+  for (const shape of shapes) contestants.push(await openBerth(shape, place));
   return contestants;
 }
 
@@ -108,7 +104,6 @@ function notesOf({ quick }: BenchOptions): string[] {
     "Before, each agent has answered 600 ADDs, one at a time: an agent runs for weeks, and its first calls are its slowest. Around the 510th V8 compiles most of what an ADD calls, all at once.",
     "Each round runs ADDs, then the DELs of the same pods. Neither waits for the disk: Berth's record survives a kill -9 before the answer goes out, and after a power loss no pod lives. Released addresses are free again at once, as host-local's are, except in the row with a cooldown: there nearly all of the /24 cools after the first round, most ADDs take such an address over, and forty at once wait until one has rested for the two seconds that Berth insists on.",
   ];
-  if (!isBerthBuilt()) notes.push("Berth's rows are left out: dist/berth-agent.mjs or dist/bin/berth is not built.");
   if (quick) notes.push("A quick run warms up for 60 ADDs only.", "The largest pools are left out of a quick run.");
   return notes;
 }

@@ -2,18 +2,19 @@
  * ADD and DEL of IPAMs without a main plugin, by turns, in pools of several shapes and with several calls at once.
  * Effects: for each shape a control plane, daemons, plugins.
  */
-import type { ControlPlane } from "../../test/lab/control-plane.ts";
-import { startControlPlane } from "../../test/lab/control-plane.ts";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { referenceBin } from "../../test/lab/cnitool.ts";
+import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
 import { openClusterBerth } from "../cluster/berth.ts";
 import { sayProgress } from "../harness/progress.ts";
 import { openBerth } from "../ipam/berth.ts";
-import type { Contestant, Place, Work } from "../ipam/contestant.ts";
+import { type Contestant, type Place, pluginCalls, type Work } from "../ipam/contestant.ts";
 import { openHostLocal } from "../ipam/host-local.ts";
 import { type Course, type Measured, measure } from "../ipam/measure.ts";
 import { dual24, emptyC24, full16, half16, half19, type PoolShape } from "../ipam/pool-shape.ts";
 import { fillBerth, furnish, poolSpecs } from "./cluster.ts";
 import { openSpiderpool, SPIDERPOOL } from "./spiderpool.ts";
-import { openStatic } from "./static.ts";
 import { openWhereabouts, WHEREABOUTS } from "./whereabouts.ts";
 
 /** Pools, and how many calls are under way at a time, in how many rounds of how many ADDs and DELs. */
@@ -120,4 +121,17 @@ async function measureScene(site: Site, courses: readonly Course[]): Promise<Ser
 export function mayFail(contestant: Contestant<Work>): Contestant<Work> {
   const lenient = (work: Work): Work => (typeof work === "function" ? work : { ...work, exits: "any" });
   return { ...contestant, add: lenient(contestant.add), del: lenient(contestant.del) };
+}
+
+/** The reference plugin `static`: it answers with the address of its configuration and keeps nothing. */
+async function openStatic(place: Place): Promise<Contestant> {
+  const stdinFile = join(place.directory, "static.json");
+  const ipam = { type: "static", addresses: [{ address: "10.152.0.9/24" }] };
+  await writeFile(stdinFile, JSON.stringify({ cniVersion: "1.0.0", name: "static", type: "bridge", ipam }));
+  return {
+    name: "static",
+    ...pluginCalls(join(referenceBin, "static"), stdinFile, place),
+    daemonPid: undefined,
+    close: async () => {},
+  };
 }

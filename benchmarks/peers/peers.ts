@@ -14,8 +14,7 @@ import { measureAlone } from "./alone.ts";
 import { measureChains } from "./chain.ts";
 import { countAll, type Requests } from "./requests.ts";
 import { compactStorm, measureStorms } from "./storm.ts";
-import { summarize } from "./summary.ts";
-import { failuresOf, plotsOf, targetsOf } from "./targets.ts";
+import { failuresOf, plotsOf, summarize, targetsOf } from "./tabulate.ts";
 
 export const peersBench: Bench = { name: "peers", run: runPeers };
 

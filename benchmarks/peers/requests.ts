@@ -2,13 +2,15 @@
  * What IPAMs of a cluster ask the API server for one pod.
  * Effects: daemons and proxies, one after the other.
  */
+import { startApiProxy } from "../../test/lab/cluster/api-proxy.ts";
 import type { TallyRow } from "../../test/lab/cluster/api-tally.ts";
+import type { ControlPlane } from "../../test/lab/control-plane.ts";
 import { formatFigure, type Table } from "../../test/lab/statistics.ts";
 import { openClusterBerth } from "../cluster/berth.ts";
-import { countRequests } from "../cluster/count-requests.ts";
 import { sayProgress } from "../harness/progress.ts";
 import { tableOf } from "../harness/table.ts";
 import type { Contestant } from "../ipam/contestant.ts";
+import { measure } from "../ipam/measure.ts";
 import type { Site } from "./alone.ts";
 import { openSpiderpool } from "./spiderpool.ts";
 import { openWhereabouts } from "./whereabouts.ts";
@@ -37,10 +39,30 @@ export async function countAll(site: Site): Promise<Requests[]> {
   const all: Requests[] = [];
   sayProgress("requests to the API server");
   for (const open of opened) {
-    const { name, rows } = await countRequests(site.plane, { atOnce: 1, first: FIRST, count: PODS }, open);
-    all.push(requestsOf(name, rows));
+    all.push(await countRequests(site.plane, open));
   }
   return all;
+}
+
+/**
+ * Opens one contestant with the proxy's kubeconfig and has it serve {@link PODS}: requests from before the pods were
+ * created until their addresses were free, without watches and what a start needs.
+ */
+async function countRequests(
+  plane: ControlPlane,
+  open: (kubeconfig: string) => Promise<Contestant>,
+): Promise<Requests> {
+  await using stack = new AsyncDisposableStack();
+  const proxy = await startApiProxy(plane);
+  stack.defer(() => proxy.stop());
+  const contestant = await open(proxy.kubeconfig);
+  stack.defer(() => contestant.close());
+  proxy.resetTally();
+  await measure([contestant], { atOnce: 1, callsPerRound: PODS, warmUpRounds: 0, rounds: 1 }, FIRST);
+  return requestsOf(
+    contestant.name,
+    proxy.tally().filter(({ verb }) => verb !== "watch"),
+  );
 }
 
 function requestsOf(name: string, rows: readonly TallyRow[]): Requests {

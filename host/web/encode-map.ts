@@ -63,7 +63,7 @@ function packAddresses(allocations: readonly MapAllocation[], { family }: Segmen
 }
 
 /** `packed`: addresses of 4 or 16 big-endian bytes each; those outside of the segments are left out. */
-export function encodePlane(space: PoolSpace, segments: Segments, state: MapState, packed: Uint8Array): Plane {
+function encodePlane(space: PoolSpace, segments: Segments, state: MapState, packed: Uint8Array): Plane {
   using pool = space.createPool({ ranges: rangesOfSegments(segments), masked: [] });
   const used = pool.claimMany(packed);
   return { state, used, snapshot: pool.save() };
@@ -100,7 +100,7 @@ function describeRange({ first, last }: Range): { readonly first: string; readon
   return { first: formatIp(first), last: formatIp(last) };
 }
 
-export function joinMap(head: MapHeader, planes: readonly Plane[]): Uint8Array {
+function joinMap(head: MapHeader, planes: readonly Plane[]): Uint8Array {
   const text = Buffer.from(JSON.stringify(mapHeader.parse(head)));
   const start = Buffer.alloc(12);
   start.write(MAP_MAGIC, "latin1");

@@ -6,12 +6,10 @@
  *   await findPodProcesses("berth-1-node1", pod.metadata.uid);    // PIDs in this process's namespace
  *   await removeCgroups("berth-1-node1");                         // when the node's processes are gone
  *
- *   await using _ = await limitProcessor("berth-1-plane", pids, 0.5);   // half a processor for all of them
- *
- * Effects: folders below /sys/fs/cgroup; which of them the processes are in.
+ * Effects: folders below /sys/fs/cgroup.
  */
 import { access, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const ROOT = "/sys/fs/cgroup";
@@ -20,9 +18,6 @@ const CPUSET_FILES = ["cpuset.cpus", "cpuset.mems"];
 const CONTROLLERS = ["cpu", "cpuset", "memory", "pids"];
 const REMOVE_MS = 10_000;
 const PAUSE_MS = 50;
-
-/** Period of the quota: microseconds. Short, because a call may wait until the next period begins. */
-const PERIOD_US = 10_000;
 
 /** The kubelet wants them to exist. */
 export async function makeCgroups(name: string): Promise<void> {
@@ -53,39 +48,6 @@ export async function removeCgroups(name: string): Promise<void> {
       }
     }
   }
-}
-
-/**
- * Limits the processes together to that part of one processor, until disposed of; then each returns to the cgroup it
- * was in.
- */
-export async function limitProcessor(name: string, pids: readonly number[], share: number): Promise<AsyncDisposable> {
-  await using stack = new AsyncDisposableStack();
-  stack.defer(() => removeCgroups(name));
-  await makeCgroups(name);
-  const hierarchies = await findHierarchies();
-  const hierarchy = hierarchies.find((path) => /[/,]cpu(,|$)/.test(path)) ?? ROOT;
-  const folder = join(hierarchy, name);
-  const quotaUs = Math.round(share * PERIOD_US);
-  const limits =
-    hierarchy === ROOT
-      ? { "cpu.max": `${quotaUs} ${PERIOD_US}` }
-      : { "cpu.cfs_period_us": `${PERIOD_US}`, "cpu.cfs_quota_us": `${quotaUs}` };
-  for (const [file, value] of Object.entries(limits)) await writeFile(join(folder, file), value);
-  for (const pid of pids) {
-    const home = await readGroup(pid, hierarchy);
-    stack.defer(() => writeFile(join(home, "cgroup.procs"), `${pid}`));
-    await writeFile(join(folder, "cgroup.procs"), `${pid}`);
-  }
-  return stack.move();
-}
-
-/** Returns the folder of the process's group in that hierarchy. */
-async function readGroup(pid: number, hierarchy: string): Promise<string> {
-  const lines = (await readFile(`/proc/${pid}/cgroup`, "utf8")).split("\n").map((line) => line.split(":"));
-  const controllers = hierarchy === ROOT ? "" : basename(hierarchy);
-  const path = lines.find(([, name]) => name === controllers)?.[2] ?? "/";
-  return join(hierarchy, path);
 }
 
 /** Of all its containers; none when it has no sandbox here. */

@@ -40,10 +40,10 @@ describe("targets", () => {
   };
 
   test("all met", () => {
-    expect(targetsOf(series(0.8, 1.2, 0.96, 200)).map(({ isMet }) => isMet)).toEqual([true, true, true, true]);
+    expect(targetsOf(series(1, 1.8, 1.2, 200)).map(({ isMet }) => isMet)).toEqual([true, true, true, true]);
   });
 
   test("all missed", () => {
-    expect(targetsOf(series(0.81, 1.21, 0.98, 199)).map(({ isMet }) => isMet)).toEqual([false, false, false, false]);
+    expect(targetsOf(series(1.01, 1.81, 1.22, 199)).map(({ isMet }) => isMet)).toEqual([false, false, false, false]);
   });
 });

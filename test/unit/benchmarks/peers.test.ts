@@ -4,15 +4,19 @@ import { type Axis, figuresOf, flatnessOf, tablesOf } from "../../../benchmarks/
 import { renderPlot } from "../../../benchmarks/harness/plot.ts";
 import { formatSection } from "../../../benchmarks/harness/report.ts";
 import type { Sample } from "../../../benchmarks/harness/runner.ts";
-import { detail, tableOf } from "../../../benchmarks/harness/table.ts";
 import type { Measured } from "../../../benchmarks/ipam/measure.ts";
 import { emptyC24, storm22 } from "../../../benchmarks/ipam/pool-shape.ts";
 import { BERTH_CHAIN, HOST_LOCAL_CHAIN, SPIDERPOOL_CHAIN } from "../../../benchmarks/peers/chain.ts";
-import { describeFailures, reasonOf } from "../../../benchmarks/peers/failures.ts";
 import { SPIDERPOOL } from "../../../benchmarks/peers/spiderpool.ts";
 import type { StormRow } from "../../../benchmarks/peers/storm.ts";
-import { summarize } from "../../../benchmarks/peers/summary.ts";
-import { type PeerFigures, plotsOf, targetsOf } from "../../../benchmarks/peers/targets.ts";
+import {
+  describeFailures,
+  type PeerFigures,
+  plotsOf,
+  reasonOf,
+  summarize,
+  targetsOf,
+} from "../../../benchmarks/peers/tabulate.ts";
 import { WHEREABOUTS } from "../../../benchmarks/peers/whereabouts.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
 
@@ -60,7 +64,12 @@ function figures(ms: number, row: Partial<StormRow> = {}): PeerFigures {
   const chain = (name: string, chainMs: number) => ({ name, adds: samples(chainMs), dels: samples(chainMs) });
   return {
     series: [{ shape: emptyC24, atOnce: 1, all, unable: [{ name: WHEREABOUTS, reason: "too large" }] }],
-    requests: [SPIDERPOOL, BERTH_AHEAD].map((name, index) => ({ name, count: 8 - index, bytes: 0, kinds: [] })),
+    requests: [SPIDERPOOL, BERTH_AHEAD].map((name, index) => ({
+      name,
+      count: index === 0 ? 8 : 2,
+      bytes: 0,
+      kinds: [],
+    })),
     chains: [chain(HOST_LOCAL_CHAIN, 5), chain(SPIDERPOOL_CHAIN, 40), chain(BERTH_CHAIN, ms)],
     storms: [
       {
@@ -76,9 +85,9 @@ describe("figures of peers", () => {
 
   test("all met", () => expect(missed(figures(9))).toBe(0));
 
-  test("a time that equals a peer's is missed, a chain above a quarter, too", () => {
+  test("a time that equals a peer's is missed, a chain above three tenths, too", () => {
     expect(missed(figures(10))).toBe(8);
-    expect(missed(figures(11))).toBe(10);
+    expect(missed(figures(13))).toBe(10);
   });
 
   test.each([{ duplicates: 1 }, { leaked: 1 }, { live: 0 }, { failures: ["x"] }])("a storm with %o misses", (row) => {
@@ -90,14 +99,14 @@ describe("figures of peers", () => {
   const pageOf = (found: PeerFigures): string =>
     formatSection(
       {
-        tables: [...summarize(found), detail(tableOf("Detail", [["a", () => "b"]], [0]))],
+        tables: [...summarize(found), { title: "Detail", columns: ["a"], rows: [["b"]], isDetail: true as const }],
         ...{ targets: targetsOf(found), figures: plotsOf(found), notes: ["A note."], versions: {}, raw: {} },
       },
       { ...machine, quietness },
     );
 
   test("the page lists the targets that were missed, if any", () => {
-    expect(pageOf(figures(11))).toMatch(/^10 of 12 targets missed:\n\n(?:- .*; wanted: .*\n){10}\n\* A note\.$/m);
+    expect(pageOf(figures(13))).toMatch(/^10 of 12 targets missed:\n\n(?:- .*; wanted: .*\n){10}\n\* A note\.$/m);
     expect(pageOf(figures(9))).toMatch(/^All 12 targets are met\.$/m);
   });
 

@@ -1,0 +1,132 @@
+/**
+ * The agent's memory just started and at rest, with many pools and pods, beside an empty Node.js; and how soon it
+ * answers when it has many pools and records.
+ * Effects: agents, one after the other; those of ../harness/memory.ts; plugins.
+ */
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Agent, startAgent } from "../../test/lab/agent.ts";
+import { berthBin } from "../../test/lab/cnitool.ts";
+import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
+import { atMostMb, type MemoryFigure, readEmptyNode, readMemory, tabulateMemory } from "../harness/memory.ts";
+import type { Target } from "../harness/report.ts";
+import { runBatch, type Subject } from "../harness/runner.ts";
+import { writeNetConf } from "./berth.ts";
+import { callEnvironment, type Place } from "./contestant.ts";
+import { prefillBerth } from "./prefill-berth.ts";
+
+const POOLS = 1_000;
+const PODS = 110;
+const RECORDS = 10_000;
+const RECORDS_OF_POOL = 250;
+const STARTS = 5;
+
+const AT_REST_MB = 100;
+const MANY_MB = 130;
+const START_MS = 1_000;
+
+/** An agent at rest has had no call for so long: milliseconds. */
+const QUIET_MS = 10_000;
+
+interface AgentReport {
+  readonly table: Table;
+  readonly targets: readonly Target[];
+  readonly raw: unknown;
+}
+
+export async function measureAgent(place: Place): Promise<AgentReport> {
+  const small = await readSmallAgent();
+  const large = await readLargeAgent(place);
+  const startMs = await timeStarts(place);
+  const figures = [await readEmptyNode(), ...small, ...large];
+  const p50 = percentile(startMs, 0.5);
+  return {
+    table: tabulateMemory("agent", figures),
+    targets: [
+      ...small.slice(-1).map((figure) => atMostMb(figure, AT_REST_MB)),
+      ...large.slice(-1).map((figure) => atMostMb(figure, MANY_MB)),
+      {
+        what: `a start until the first answer, ${POOLS} pools and ${RECORDS} records`,
+        wanted: `≤ ${START_MS} ms`,
+        measured: `${formatFigure(p50)} ms`,
+        isMet: p50 <= START_MS,
+      },
+    ],
+    raw: { memory: figures, startMs },
+  };
+}
+
+async function readSmallAgent(): Promise<MemoryFigure[]> {
+  const agent = await startAgent({ config: { "pools.yaml": poolManifests(1) } });
+  try {
+    const started = readMemory("just started, 1 pool", agent.pid);
+    await sleep(QUIET_MS);
+    return [started, readMemory("at rest, 1 pool", agent.pid)];
+  } finally {
+    await agent.delete();
+  }
+}
+
+async function readLargeAgent(place: Place): Promise<MemoryFigure[]> {
+  const agent = await startAgent({ config: { "pools.yaml": poolManifests(POOLS) }, readyMs: 120_000 });
+  try {
+    const started = readMemory(`just started, ${POOLS} pools`, agent.pid);
+    await runBatch({ subject: addOf(agent, place), atOnce: 1, first: 0, count: PODS });
+    const added = readMemory(`${POOLS} pools, after ${PODS} ADDs`, agent.pid);
+    await sleep(QUIET_MS);
+    return [started, added, readMemory(`${POOLS} pools, ${PODS} pods`, agent.pid)];
+  } finally {
+    await agent.delete();
+  }
+}
+
+/** Milliseconds of starts that find what V8 has compiled in an earlier one, as the service and the chart have it. */
+async function timeStarts(place: Place): Promise<number[]> {
+  const stateDir = join(place.directory, "berth-start");
+  for (let pool = 0; pool < RECORDS / RECORDS_OF_POOL; pool++) {
+    const addresses = Array.from({ length: RECORDS_OF_POOL }, (_, index) => `${networkOf(pool)}.${2 + index}`);
+    await prefillBerth({ stateDir, pool: `bench-${pool}`, prefixLength: 24, addresses });
+  }
+  const agent = await startAgent({ config: { "pools.yaml": poolManifests(POOLS) }, stateDir, readyMs: 120_000 });
+  try {
+    const times: number[] = [];
+    while (times.length < STARTS) {
+      await agent.stop();
+      const fromMs = performance.now();
+      await agent.start();
+      times.push(performance.now() - fromMs);
+    }
+    return times;
+  } finally {
+    await agent.delete();
+  }
+}
+
+function addOf(agent: Agent, place: Place): Subject {
+  return {
+    path: `${berthBin}/berth`,
+    stdinFile: writeNetConf(place),
+    env: callEnvironment("ADD", place, agent.env),
+  };
+}
+
+function networkOf(pool: number): string {
+  return `10.${Math.floor(pool / 256)}.${pool % 256}`;
+}
+
+/** Pools of a /24; the first one is the default. */
+export function poolManifests(count: number): string {
+  return Array.from({ length: count }, (_, index) => {
+    const network = networkOf(index);
+    return `apiVersion: ipam.vendor.io/v1
+kind: IPPool
+metadata: {name: bench-${index}}
+spec:
+  subnet: ${network}.0/24
+  ips: [${network}.2-${network}.254]
+  gateway: ${network}.1
+  default: ${index === 0}
+  cooldown: 0s
+`;
+  }).join("---\n");
+}
