@@ -5,8 +5,9 @@
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
 import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
+import { AgentNode } from "../lab/cluster/agent-node.ts";
+import { COOLDOWN_MS, GRACE_MS } from "../lab/cluster/collector.ts";
 import * as lab from "../lab/cluster/objects.ts";
-import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../lab/cluster/registry-node.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
 import { recordLog } from "../world/recorded-log.ts";
@@ -16,20 +17,21 @@ const DAY_MS = 86_400_000;
 const HASH = "0123456789abcdef0123456789abcdef";
 
 let world: World;
-let node: ReconciledNode;
+let node: AgentNode;
 let podCount = 0;
 
 beforeAll(async () => {
   world = await openWorld(borrowPlane);
   await world.namespace("shop");
-  node = await ReconciledNode.open(world.plane, "n1", recordLog());
+  await world.pool("blue", { subnet: "10.6.0.0/16" });
+  node = await AgentNode.open(world.plane, "n1", { recorded: recordLog() });
 });
 
 afterEach(async () => {
   vi.useRealTimers();
   await world.plane.client.delete(`${lab.NAMESPACES}/shop/pods`, { gracePeriodSeconds: 0 });
   const isOthers = ({ namespace }: { namespace: string }): boolean => namespace !== "shop";
-  await until("the watch has no pod", () => [...node.parts.pods.items.values()].every(isOthers));
+  await until("the watch has no pod", () => [...node.snapshot.pods.values()].every(isOthers));
   for (let turn = 0; turn < 2; turn++) {
     await node.reconcile();
     node.advance(GRACE_MS);
@@ -54,8 +56,7 @@ const rowOf = async (address: string): Promise<string> => {
   return row?.split(" ")[1] ?? "free";
 };
 
-const isWatched = ({ uid }: lab.LabPod): boolean =>
-  [...node.parts.pods.items.values()].some((each) => each.uid === uid);
+const isWatched = ({ uid }: lab.LabPod): boolean => [...node.snapshot.pods.values()].some((each) => each.uid === uid);
 
 async function deletePod(pod: lab.LabPod): Promise<void> {
   await until("the watch has seen it", () => isWatched(pod));
@@ -84,7 +85,7 @@ it("leak: a pod that is terminating keeps its address, however long that takes",
   await world.plane.client.patch(lab.podPath(pod), { metadata: { finalizers: ["example.org/slow"] } });
   await node.attach("10.6.0.1", pod);
   await world.plane.client.delete(lab.podPath(pod), { gracePeriodSeconds: 0 });
-  await until("the watch shows it", () => node.parts.pods.items.get(`shop/${pod.name}`)?.deleting === true);
+  await until("the watch shows it", () => node.snapshot.pods.get(`shop/${pod.name}`)?.deleting === true);
   for (let turn = 0; turn < 3; turn++) {
     node.advance(GRACE_MS);
     await node.reconcile();
@@ -107,7 +108,7 @@ it("leak: a stopped watch does not mislead: a pod recreated under the same name 
   const old = await createPod({ name: "web" });
   await node.attach("10.6.0.1", old);
   await until("the watch shows it", () => isWatched(old));
-  await node.parts.pods.close();
+  await node.cluster.resources.close();
   await lab.deletePod(world.plane.client, old);
   const recreated = await createPod({ name: "web" });
   await node.attach("10.6.0.2", recreated);
@@ -131,11 +132,11 @@ it("leak: nothing goes while the API server is away, and all of it after", async
   await node.reconcile();
   node.advance(GRACE_MS);
   await world.plane.server.stop();
-  await expect(node.parts.collector.sweep()).rejects.toThrow();
+  await expect(node.cluster.collector.sweep()).rejects.toThrow();
   expect(await rowOf("10.6.0.1")).toBe("Bound");
   await world.plane.server.start();
   await until("it goes", async () => {
-    await node.parts.collector.sweep().catch(() => {});
+    await node.cluster.collector.sweep().catch(() => {});
     return (await rowOf("10.6.0.1")) === "Cooling";
   });
 });
@@ -207,11 +208,11 @@ it("static-pods: a static pod keeps its address with its mirror pod, and without
   };
   await sweep();
   await sweep();
-  expect([await rowOf("10.6.0.1"), await node.parts.collector.isPodGone(row)]).toEqual(["Bound", false]);
+  expect([await rowOf("10.6.0.1"), await node.cluster.collector.isPodGone(row)]).toEqual(["Bound", false]);
   await deletePod(mirror);
   await sweep();
   await sweep();
-  expect([await rowOf("10.6.0.1"), await node.parts.collector.isPodGone(row)]).toEqual(["Bound", false]);
+  expect([await rowOf("10.6.0.1"), await node.cluster.collector.isPodGone(row)]).toEqual(["Bound", false]);
   expect(await node.detach(owner), "its DEL frees it").toHaveLength(1);
 });
 

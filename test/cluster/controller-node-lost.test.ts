@@ -11,9 +11,9 @@ import {
   type QuarantineProberDeps,
 } from "../../host/agent/detection/quarantine-prober.ts";
 import { formatIp } from "../../host/net/ip.ts";
-import { GRACE_MS, INTERVAL_MS, type LabCollector, NODE_LOST_MS } from "../lab/cluster/collector.ts";
+import { AgentNode } from "../lab/cluster/agent-node.ts";
+import { COOLDOWN_MS, GRACE_MS, INTERVAL_MS, type LabCollector, NODE_LOST_MS } from "../lab/cluster/collector.ts";
 import * as lab from "../lab/cluster/objects.ts";
-import { COOLDOWN_MS, ReconciledNode } from "../lab/cluster/registry-node.ts";
 import type { World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
 import { NO_AUDIT } from "../world/no-audit.ts";
@@ -26,7 +26,7 @@ const LINK = { netnsPath: "/proc/self/ns/net", index: 2, name: "uplink", mac: ma
 
 let world: World;
 let collector: LabCollector;
-const nodes: ReconciledNode[] = [];
+const nodes: AgentNode[] = [];
 let podCount = 0;
 /** Addresses that a machine answers for. */
 const answering = new Set<string>();
@@ -43,14 +43,14 @@ afterEach(async () => {
 
 afterAll(() => world?.stop());
 
-async function openNode(name: string): Promise<ReconciledNode> {
+async function openNode(name: string): Promise<AgentNode> {
   await collector.setNode(name, "True");
-  const node = await ReconciledNode.open(world.plane, name, recordLog());
+  const node = await AgentNode.open(world.plane, name, { recorded: recordLog() });
   nodes.push(node);
   return node;
 }
 
-async function startPod(node: ReconciledNode, address: string): Promise<lab.LabPod> {
+async function startPod(node: AgentNode, address: string): Promise<lab.LabPod> {
   const pod = await lab.createPod(world.client, { name: `pod-${++podCount}`, node: node.name });
   await node.attach(address, pod);
   await until("the controller knows it", () => collector.controller.caches.allocations.items.has(address));
@@ -58,7 +58,7 @@ async function startPod(node: ReconciledNode, address: string): Promise<lab.LabP
 }
 
 /** The node does not answer any more, and the control plane deletes these pods. */
-async function loseNode(node: ReconciledNode, pods: readonly lab.LabPod[]): Promise<void> {
+async function loseNode(node: AgentNode, pods: readonly lab.LabPod[]): Promise<void> {
   await node.stop();
   await collector.setNode(node.name, "Unknown");
   for (const pod of pods) await lab.deletePod(world.client, pod);
@@ -71,7 +71,7 @@ async function waitNodeLost(): Promise<void> {
 }
 
 /** What the janitor does, with all that is due by now. */
-async function ask(node: ReconciledNode): Promise<void> {
+async function ask(node: AgentNode): Promise<void> {
   await node.reconcile();
   const deps: QuarantineProberDeps = {
     ...{ registry: node.registry, nowMs: node.nowMs, random: () => 0.5, log: recordLog().log, pools: () => new Map() },
@@ -130,7 +130,7 @@ it("node-lost: an agent that was only cut off is told, and writes its live pod's
   await startPod(one, "10.6.0.1");
   await takeForLost("10.6.0.1");
   await until("it is written back", async () => (await world.stateOf("10.6.0.1")) === "Bound n1");
-  expect(one.parts.lost.count).toBe(0);
+  expect(one.cluster.allocations.stats.lost).toBe(0);
 });
 
 it("conflict: after nodeLost another node asks: silence frees an address, an answer does not", async () => {
@@ -192,7 +192,7 @@ it("node-lost: the lost node comes back while another one asks: its live pod has
   await one.reconcile();
   one.advance(COOLDOWN_MS);
   await one.reconcile();
-  expect([await world.stateOf("10.6.0.2"), one.parts.lost.count, (await one.rows()).length]).toEqual([
+  expect([await world.stateOf("10.6.0.2"), one.cluster.allocations.stats.lost, (await one.rows()).length]).toEqual([
     "Quarantined n2",
     0,
     1,

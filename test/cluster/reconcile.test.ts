@@ -6,9 +6,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { NOTICE_REST_MS, startNotices } from "../../host/controller/notices/notice-controller.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
+import { AgentNode } from "../lab/cluster/agent-node.ts";
+import { COOLDOWN_MS, GRACE_MS } from "../lab/cluster/collector.ts";
 import type { LabController } from "../lab/cluster/controller.ts";
 import * as lab from "../lab/cluster/objects.ts";
-import { COOLDOWN_MS, GRACE_MS, ReconciledNode } from "../lab/cluster/registry-node.ts";
 import { forceDelete } from "../lab/cluster/rights.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
@@ -19,12 +20,13 @@ import { borrowPlane } from "./borrow-plane.ts";
 const MAC = mac("02:00:00:00:00:07");
 
 let world: World;
-const nodes: ReconciledNode[] = [];
+const nodes: AgentNode[] = [];
 let podCount = 0;
 
 beforeAll(async () => {
   world = await openWorld(borrowPlane);
   await world.namespace("shop");
+  await world.pool("blue", { subnet: "10.6.0.0/16" });
 });
 
 afterEach(async () => {
@@ -34,8 +36,8 @@ afterEach(async () => {
 
 afterAll(() => world?.stop());
 
-async function openNode(name: string): Promise<ReconciledNode> {
-  const node = await ReconciledNode.open(world.plane, name, recordLog());
+async function openNode(name: string): Promise<AgentNode> {
+  const node = await AgentNode.open(world.plane, name, { recorded: recordLog() });
   nodes.push(node);
   return node;
 }
@@ -90,7 +92,11 @@ describe("recreate: with a controller that sends notices", () => {
     }
     expect(await two.claim("10.6.0.1", rival)).toMatchObject({ kind: "taken", by: [{ owner: pod.uid }] });
     expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${pod.uid}`);
-    expect([one.parts.own.problems, one.parts.own.stats.lost, controller.problems("notices")]).toEqual([[], 0, []]);
+    expect([
+      one.cluster.allocations.problems,
+      one.cluster.allocations.stats.lost,
+      controller.problems("notices"),
+    ]).toEqual([[], 0, []]);
     figures.sort((a, b) => a - b);
     console.log(
       `from the deletion to the new object, ms: p50 ${figures[5]?.toFixed(1)}, max ${figures[9]?.toFixed(1)}`,
@@ -103,16 +109,16 @@ describe("recreate: with a controller that sends notices", () => {
     await one.attach("10.6.0.1", orphan);
     await one.attach("10.6.0.2", pod);
     await lead("10.6.0.1", "10.6.0.2");
-    const before = one.parts.own.stats.notices;
+    const before = one.cluster.allocations.stats.notices;
     for (const each of [orphan, pod]) await lab.deletePod(world.plane.client, each);
     await one.detach(pod);
     one.advance(COOLDOWN_MS);
     await one.registry.expire();
     await one.registry.idle();
-    expect([await stateOf("10.6.0.2"), one.parts.own.stats.notices]).toEqual(["absent", before]);
+    expect([await stateOf("10.6.0.2"), one.cluster.allocations.stats.notices]).toEqual(["absent", before]);
     await deleteObject("10.6.0.1");
     await until("it is made again", async () => (await stateOf("10.6.0.1")) === `Bound n1 ${orphan.uid}`);
-    expect(one.parts.own.stats.notices).toBe(before + 1);
+    expect(one.cluster.allocations.stats.notices).toBe(before + 1);
   });
 
   it("an object that somebody changed by hand is written again", async () => {
@@ -138,11 +144,13 @@ describe("recreate: with a controller that sends notices", () => {
     await deleteObject("10.6.0.1");
     await until("n2 has the name", async () => (await two.claim("10.6.0.1", rival)).kind === "bound");
     gate.resolve();
-    await until("it is noticed", () => one.parts.lost.count === 1);
+    await until("it is noticed", () => one.cluster.allocations.stats.lost === 1);
     const text = `Address 10.6.0.1 of pool "blue", which pod shop/${pod.name} has on interface "eth0", is recorded for pod shop/${rival.name} (UID ${rival.uid}) in the API server; delete one of the two pods`;
-    expect(one.parts.own.problems).toEqual([text]);
+    expect(one.cluster.allocations.problems).toEqual([text]);
     expect(one.lines).toContain(`error ${text}`);
-    expect(one.parts.lost.find({ containerId: `c-${pod.uid}`, ifName: "eth0" })).toBe(text.replace(/ \(UID .*?\)/, ""));
+    expect(one.cluster.ipam.cluster?.findLoss({ containerId: `c-${pod.uid}`, ifName: "eth0" })).toBe(
+      text.replace(/ \(UID .*?\)/, ""),
+    );
     expect([await stateOf("10.6.0.1"), await one.rows()]).toEqual([
       `Bound n2 ${rival.uid}`,
       [`10.6.0.1 Bound ${pod.uid} c-${pod.uid}`],
@@ -156,7 +164,7 @@ describe("recreate: with a controller that sends notices", () => {
     });
     // It is reported once, however often it is found again.
     await one.reconcile();
-    expect([one.parts.lost.count, one.lines.filter((line) => line.startsWith("error"))]).toEqual([
+    expect([one.cluster.allocations.stats.lost, one.lines.filter((line) => line.startsWith("error"))]).toEqual([
       1,
       [`error ${text}`],
     ]);
@@ -164,7 +172,7 @@ describe("recreate: with a controller that sends notices", () => {
     await one.detach(pod);
     one.advance(COOLDOWN_MS);
     await one.reconcile();
-    expect([one.parts.own.problems, await one.rows(), await stateOf("10.6.0.1")]).toEqual([
+    expect([one.cluster.allocations.problems, await one.rows(), await stateOf("10.6.0.1")]).toEqual([
       [],
       [],
       `Bound n2 ${rival.uid}`,
@@ -183,12 +191,12 @@ it("recreate: what was lost is the pod's again when the other has let go of it",
   const other = { ...rest, metadata: { name: metadata.name }, spec: { ...rest.spec, node: "n9", holders } };
   await world.plane.client.create(lab.ALLOCATIONS, other);
   await one.start();
-  await until("the loss is noticed", () => one.parts.lost.count === 1);
+  await until("the loss is noticed", () => one.cluster.allocations.stats.lost === 1);
   await deleteObject("10.6.0.1");
   await one.reconcile();
   await until("the watch shows it", async () => {
     await one.reconcile();
-    return one.parts.own.problems.length === 0;
+    return one.cluster.allocations.problems.length === 0;
   });
   expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${pod.uid}`);
 });
@@ -215,7 +223,7 @@ it("undo: after the journal was lost, 20 running pods keep their addresses, and 
   for (const [index, pod] of pods.entries()) {
     const { uid } = pod;
     await lab.deletePod(world.plane.client, pod);
-    await until("the watch shows it", () => ![...node.parts.pods.items.values()].some((each) => each.uid === uid));
+    await until("the watch shows it", () => ![...node.snapshot.pods.values()].some((each) => each.uid === uid));
     await node.reconcile();
     expect(await bound(), "the first observation only records it").toBe(20 - index);
     node.advance(GRACE_MS);
@@ -282,14 +290,14 @@ it("undo: etcd is restored from last night: what is missing is made again, what 
   });
   expect(await stateOf("10.6.0.3")).toBe(`Bound n1 ${young.uid}`);
   await lab.deletePod(world.plane.client, dead);
-  await until("the watch shows it", () => !node.parts.pods.items.has("shop/dead"));
+  await until("the watch shows it", () => !node.snapshot.pods.has("shop/dead"));
   await node.reconcile();
   node.advance(GRACE_MS);
   await node.reconcile();
   node.advance(COOLDOWN_MS);
   await node.reconcile();
   expect(await world.lines()).toEqual([`10.6.0.1 Bound ${old.uid}`, `10.6.0.3 Bound ${young.uid}`]);
-  expect(node.parts.own.problems).toEqual([]);
+  expect(node.cluster.allocations.problems).toEqual([]);
 });
 
 it("recreate: a record of an earlier pod that a backup brings back is the live pod's again when that one is gone", async () => {
@@ -306,7 +314,7 @@ it("recreate: a record of an earlier pod that a backup brings back is the live p
   // The backup has the earlier pod, too: which of the two has the address is not for the agent to decide.
   await until("the loss is noticed", async () => {
     await node.reconcile().catch(() => {});
-    return node.parts.lost.count === 1;
+    return node.cluster.allocations.stats.lost === 1;
   });
   expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${dead.uid}`);
   await lab.deletePod(world.plane.client, dead);
@@ -315,7 +323,10 @@ it("recreate: a record of an earlier pod that a backup brings back is the live p
     return (await stateOf("10.6.0.1")) === `Bound n1 ${heir.uid}`;
   });
   await node.reconcile();
-  expect([node.parts.own.problems, await node.rows()]).toEqual([[], [`10.6.0.1 Bound ${heir.uid} c-${heir.uid}`]]);
+  expect([node.cluster.allocations.problems, await node.rows()]).toEqual([
+    [],
+    [`10.6.0.1 Bound ${heir.uid} c-${heir.uid}`],
+  ]);
 });
 
 it("undo: what is in quarantine is in quarantine after the journal was lost, and what cools cools", async () => {

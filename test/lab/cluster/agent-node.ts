@@ -1,18 +1,22 @@
 /**
  * The agent of one node in this process, on a real API server and with no kernel work: its clock goes ahead when the
- * test says so.
+ * test says so, and {@link AgentNode.reconcile} does what its timers would.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startMaintenance } from "../../../host/agent/agent.ts";
 import type { ClusterBackend } from "../../../host/agent/cluster/backend.ts";
+import { KERNEL_NICS } from "../../../host/agent/gc/orphan-nics.ts";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
 import { type PrefetchStats, UNATTACHED_MS } from "../../../host/agent/ipam/prefetch/prefetcher.ts";
 import { explainPod } from "../../../host/agent/operate/explain-pod.ts";
 import { toCniError } from "../../../host/agent/server/answer.ts";
 import { formatIp } from "../../../host/net/ip.ts";
+import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
 import type { Snapshot } from "../../../host/resources/snapshot.ts";
+import type { recordLog } from "../../world/recorded-log.ts";
+import { ip } from "../../world/values.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { type AddCall, addRequest, connectAgentClient, openBackend } from "./in-process.ts";
 import type { LabPod } from "./objects.ts";
@@ -31,7 +35,11 @@ export interface AgentNodeOptions {
   readonly plugin?: object | undefined;
   /** Whether the agent's periodic maintenance runs; default: only when the test asks for it. */
   readonly isMaintained?: boolean;
+  /** Default: errors to stderr. */
+  readonly recorded?: ReturnType<typeof recordLog>;
 }
+
+type PodName = Pick<LabPod, "namespace" | "name" | "uid">;
 
 export interface Add extends AddCall {
   /** In place of the agent's own: a NIC, and a segment that it can ask. */
@@ -109,7 +117,13 @@ export class AgentNode implements AsyncDisposable {
   async start(): Promise<void> {
     const { api, name: node, nowMs } = this;
     const [stateDirectory, cniConfDirectory] = [this.#stateDirectory, join(this.#directory, "net.d")];
-    this.#cluster = await openBackend({ api, node, stateDirectory, cniConfDirectory, nowMs });
+    const { recorded } = this.#options;
+    this.#cluster = await openBackend({
+      ...{ api, node, stateDirectory, cniConfDirectory, nowMs },
+      // Other tests on this machine have the same addresses in namespaces of theirs.
+      nics: { ...KERNEL_NICS, findNetns: () => undefined },
+      ...(recorded === undefined ? {} : { log: recorded.log }),
+    });
     await this.#cluster.synced(AbortSignal.timeout(SYNCED_MS));
     if (this.#options.isMaintained === true) this.#maintenance = this.#maintain(this.#cluster);
   }
@@ -144,6 +158,12 @@ export class AgentNode implements AsyncDisposable {
     await this.start();
   }
 
+  /** The disk of a node that has stopped is lost. */
+  wipe(): void {
+    rmSync(this.#stateDirectory, { recursive: true });
+    mkdirSync(this.#stateDirectory);
+  }
+
   async close(): Promise<void> {
     await this.stop();
     await this.api.close();
@@ -154,9 +174,18 @@ export class AgentNode implements AsyncDisposable {
     return this.close();
   }
 
+  /** Of the recorded log: `error …`. */
+  get lines(): readonly string[] {
+    return this.#options.recorded?.lines ?? [];
+  }
+
+  advance(milliseconds: number): void {
+    this.#aheadMs += milliseconds;
+  }
+
   /** The clock goes on by so much, and what is due is done. */
   async later(milliseconds: number): Promise<void> {
-    this.#aheadMs += milliseconds;
+    this.advance(milliseconds);
     await this.registry.releaseUnattached(this.nowMs() - UNATTACHED_MS);
     await this.registry.expire();
   }
@@ -165,7 +194,7 @@ export class AgentNode implements AsyncDisposable {
    * The ADD of one NIC of the pod, always of the same container unless the call names one. Rejects as the plugin
    * would be refused.
    */
-  async add(pod: Pick<LabPod, "namespace" | "name" | "uid">, { detection, ...call }: Add = {}): Promise<Added> {
+  async add(pod: PodName, { detection, ...call }: Add = {}): Promise<Added> {
     const { ipam } = this.cluster;
     const deps = detection === undefined ? ipam : { ...ipam, detection: { ...ipam.detection, ...detection } };
     const request = addRequest(pod, { containerId: containerOf(pod), ...call });
@@ -180,6 +209,43 @@ export class AgentNode implements AsyncDisposable {
   async del({ uid }: Pick<LabPod, "uid">): Promise<void> {
     for (const { containerId, ifName } of await this.registry.findOwner(uid))
       await this.registry.release({ containerId, ifName });
+  }
+
+  /** All rounds that timers would start: the objects, the pods, what has cooled. */
+  async reconcile(): Promise<void> {
+    const { allocations, collector, registry } = this.cluster;
+    await allocations.reconcile();
+    await collector.sweep();
+    await registry.idle();
+    await registry.expire();
+    await registry.idle();
+  }
+
+  /** What an ADD claims that has chosen the address of pool blue, by the registry's own port. */
+  claim(address: string, { uid, namespace, name }: PodName, changes: Partial<Claim> = {}): Promise<ClaimOutcome> {
+    const { ifName = "eth0" } = changes;
+    const proposals = [{ space: "", ip: ip(address), prefixLength: 16, pool: "blue", ifName }];
+    const owner = { owner: uid, namespace, pod: name, containerId: `c-${uid}` };
+    return this.registry.claim({ ...owner, ifName, network: "lab", proposals, ...changes });
+  }
+
+  /** {@link claim}, which must succeed. */
+  async attach(address: string, pod: PodName, changes: Partial<Claim> = {}): Promise<Allocation> {
+    const outcome = await this.claim(address, pod, changes);
+    const [first] = outcome.kind === "bound" ? outcome.held : [];
+    if (first === undefined) throw new Error(`Claiming ${address} ended with ${outcome.kind}`);
+    return first;
+  }
+
+  /** The DEL of the container that {@link claim} names. */
+  detach({ uid }: PodName): Promise<readonly Allocation[]> {
+    return this.registry.release({ containerId: `c-${uid}`, ifName: "eth0" });
+  }
+
+  /** `10.6.0.1 Bound u1 c-u1`, of the journal. */
+  async rows(): Promise<string[]> {
+    const rows = await this.registry.list(undefined, 1_000);
+    return rows.map(({ ip, state, owner, containerId }) => `${formatIp(ip)} ${state} ${owner} ${containerId}`);
   }
 
   /** Addresses that were claimed ahead for the pod's NIC. */
