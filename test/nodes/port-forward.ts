@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { poolsAnswer } from "../../host/records/map-records.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { createToken } from "../lab/cluster/rights.ts";
 import { startDaemon } from "../lab/daemon.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
 import { isReady } from "../lab/nodes/observe.ts";
-import { requestToken } from "../lab/nodes/tokens.ts";
 import { deploymentOf, paths } from "../lab/nodes/workloads.ts";
 import { untilDefined } from "../lab/waiting.ts";
 import { cluster } from "./shared-cluster.ts";
@@ -40,7 +40,7 @@ async function startControllerPod(): Promise<void> {
       30_000,
     );
   });
-  const kubeconfig = await plane.writeKubeconfig("map", { token: await requestToken(client, DEPLOYMENT) });
+  const kubeconfig = await plane.writeKubeconfig("map", { token: await createToken(client, { account: DEPLOYMENT }) });
   const program = [process.execPath, join(root, "dist", "berth-controller.mjs"), "--kubeconfig", kubeconfig];
   const args = ["--listen", "off", "--map-listen", "127.0.0.1:9476"];
   const argv = ["setpriv", "--pdeathsig", "KILL", "--", ...program, ...args];

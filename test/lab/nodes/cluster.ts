@@ -24,7 +24,7 @@ import { applyObject } from "../apply.ts";
 import { applyCrds } from "../cluster/crds.ts";
 import { definitionsCrd, nodeObject, settingsObject } from "../cluster/objects.ts";
 import type { KubernetesVersion } from "../cluster/plane-parts.ts";
-import { applyRights } from "../cluster/rights.ts";
+import { applyRights, createToken } from "../cluster/rights.ts";
 import { type CommandOptions, type CommandOutcome, runCommand } from "../command.ts";
 import { type ControlPlane, startControlPlane } from "../control-plane.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
@@ -34,8 +34,7 @@ import type { Runtime } from "./containerd.ts";
 import { writeImages } from "./image.ts";
 import { startManagers } from "./kubelet.ts";
 import { BERTH_RANGE, LAN, multusRights, type NetworkName } from "./networks.ts";
-import { addRealNode, nodeAccount, nodeName, type RealNode, type Site } from "./node.ts";
-import { requestToken } from "./tokens.ts";
+import { addRealNode, nodeAccount, nodeName, type RealNode, type Site, TOKEN_S } from "./node.ts";
 
 export const NAMESPACE = "shop";
 
@@ -147,7 +146,9 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
     binDir: hasBerth ? join(directory, "bin") : "/opt/cni/bin",
     isInstallable: !hasBerth,
     images: [...(await writeImages(directory)), ...(options.images ?? [])],
-    multusKubeconfig: await plane.writeKubeconfig("multus", { token: await requestToken(plane.client, "multus") }),
+    multusKubeconfig: await plane.writeKubeconfig("multus", {
+      token: await createToken(plane.client, { account: "multus", expirationSeconds: TOKEN_S }),
+    }),
     runtime,
     kubernetes,
     logsPlugins,
@@ -210,7 +211,7 @@ async function buildSwitch(): Promise<Netns> {
 
 /** As one of its pods would run, on the host network of the control plane's machine. */
 async function startController(plane: ControlPlane, machine: Netns, index: number): Promise<Daemon> {
-  const token = await requestToken(plane.client, "berth-controller");
+  const token = await createToken(plane.client, { account: "berth-controller", expirationSeconds: TOKEN_S });
   const kubeconfig = await plane.writeKubeconfig(`controller-${index}`, { token });
   const program = [process.execPath, join(root, "dist", "berth-controller.mjs")];
   const args = [

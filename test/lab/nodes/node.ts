@@ -14,6 +14,7 @@ import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Agent, startAgent } from "../agent.ts";
 import type { KubernetesVersion } from "../cluster/plane-parts.ts";
+import { createHostToken } from "../cluster/rights.ts";
 import { type CommandOutcome, runCommand } from "../command.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { createNetns, type Netns } from "../netns.ts";
@@ -23,7 +24,9 @@ import { startCrio } from "./crio.ts";
 import { startKubelet, staticPodFolder } from "./kubelet.ts";
 import { bootMachine, type Machine, type MachineProcess } from "./machine.ts";
 import { type NetworkName, networkList } from "./networks.ts";
-import { agentToken } from "./tokens.ts";
+
+/** For which tokens of a cluster are valid: seconds. */
+export const TOKEN_S = 36_000;
 
 /** What the nodes of one cluster have in common. */
 export interface Site {
@@ -194,7 +197,9 @@ async function writeNetwork(confDir: string, list: object): Promise<void> {
 /** With the rights of deploy/rbac.yaml. It ends with the process that entered the machine for it. */
 async function startNodeAgent({ plane, binDir }: Site, running: RunningNode, confDir: string): Promise<Agent> {
   const { name, netns } = running.place;
-  const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, { token: await agentToken(plane.client, name) });
+  const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, {
+    token: await createHostToken(plane.client, name, TOKEN_S),
+  });
   const enter = (argv: readonly string[]): string[] =>
     running.machine.enter(["setpriv", "--pdeathsig", "KILL", "--", ...argv]);
   const env = { BERTH_CNI_CONF_DIR: confDir, BERTH_CNI_BIN_DIR: binDir };
