@@ -4,19 +4,16 @@
  * Effects: etcd and an API server on loopback; plugins and agents; one network namespace; files below .scratch,
  * removed at the end.
  */
-import { mkdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
 import { applyCrds } from "../../test/lab/cluster/crds.ts";
 import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
-import { createNetns } from "../../test/lab/netns.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { openBerth, writeNetConf } from "../ipam/berth.ts";
-import type { Contestant, Place, Work } from "../ipam/contestant.ts";
+import { type Contestant, openPlace, type Place, type Work } from "../ipam/contestant.ts";
 import { openEchoAgent } from "../ipam/floor.ts";
 import { openHostLocal } from "../ipam/host-local.ts";
 import { type Course, compact, measure } from "../ipam/measure.ts";
@@ -41,12 +38,7 @@ export const clusterBench: Bench = { name: "cluster", run: runCluster };
 async function runCluster(options: BenchOptions): Promise<BenchReport> {
   runSetup("cluster");
   await using stack = new AsyncDisposableStack();
-  const directory = join(root, ".scratch", `bench-cluster-${process.pid}`);
-  mkdirSync(directory, { recursive: true });
-  stack.defer(() => rmSync(directory, { recursive: true, force: true }));
-  const netns = await createNetns(`berth-bench-${process.pid}`);
-  stack.defer(() => netns.delete());
-  const place = { directory, netnsPath: netns.path };
+  const place = await openPlace(stack, "cluster");
   const plane = await openPlane(stack);
   const opened = await openContestants(stack, plane, place);
   const contestants = opened.map((contestant) => afterCollection(contestant, plane));

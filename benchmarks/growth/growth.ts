@@ -4,12 +4,10 @@
  * Effects: control planes on loopback; daemons and plugins; network namespaces; files below .scratch, removed at the
  * end.
  */
-import { mkdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
-import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
-import { createNetns } from "../../test/lab/netns.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
+import { openPlace } from "../ipam/contestant.ts";
 import { measureAllocations } from "./allocations.ts";
 import { figuresOf, flatnessOf, tablesOf } from "./axis.ts";
 import { measureNodePods } from "./node-pods.ts";
@@ -21,17 +19,12 @@ export const growthBench: Bench = { name: "growth", run: runGrowth };
 async function runGrowth({ quick }: BenchOptions): Promise<BenchReport> {
   runSetup("cluster", "peers");
   await using stack = new AsyncDisposableStack();
-  const directory = join(root, ".scratch", `bench-growth-${process.pid}`);
-  mkdirSync(directory, { recursive: true });
-  stack.defer(() => rmSync(directory, { recursive: true, force: true }));
-  const netns = await createNetns(`berth-growth-${process.pid}`);
-  stack.defer(() => netns.delete());
-  const place = { directory, netnsPath: netns.path };
+  const place = await openPlace(stack, "growth");
   const axes = [
     await measureSizes(place, quick),
     await measureAllocations(place, quick),
     await measurePools(place, quick),
-    await measureNodePods(directory, quick),
+    await measureNodePods(place.directory, quick),
   ];
   return {
     tables: axes.flatMap(tablesOf),

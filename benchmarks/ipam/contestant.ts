@@ -2,6 +2,10 @@
  * What takes part in the comparison: an ADD and a DEL, mostly to execute, and the daemon behind them, if any.
  * Implemented by floor.ts, host-local.ts, berth.ts and the cluster's; measured by measure.ts.
  */
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../../scripts/setup/paths.mjs";
+import { createNetns } from "../../test/lab/netns.ts";
 import type { Batch, BatchOutcome, Subject } from "../harness/runner.ts";
 
 /** What is executed, or a function that does such calls in this process. */
@@ -28,6 +32,16 @@ export interface Contestant<W extends Work = Subject> {
 export interface Place {
   readonly directory: string;
   readonly netnsPath: string;
+}
+
+/** Makes them for the benchmark of that name; `stack` removes them. */
+export async function openPlace(stack: AsyncDisposableStack, name: string): Promise<Place> {
+  const directory = join(root, ".scratch", `bench-${name}-${process.pid}`);
+  mkdirSync(directory, { recursive: true });
+  stack.defer(() => rmSync(directory, { recursive: true, force: true }));
+  const netns = await createNetns(`berth-${name}-${process.pid}`);
+  stack.defer(() => netns.delete());
+  return { directory, netnsPath: netns.path };
 }
 
 /** ADD and DEL of one executable; `more` is added to their environment. */

@@ -3,14 +3,11 @@
  * above the floors of the same run.
  * Effects: runs plugins and agents; one network namespace; files below .scratch, removed at the end.
  */
-import { mkdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
-import { referenceTool, root } from "../../scripts/setup/paths.mjs";
-import { createNetns } from "../../test/lab/netns.ts";
+import { referenceTool } from "../../scripts/setup/paths.mjs";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { measureAgent } from "./agent.ts";
 import { openBerth, writeNetConf } from "./berth.ts";
-import type { Contestant, Place } from "./contestant.ts";
+import { type Contestant, openPlace, type Place } from "./contestant.ts";
 import { openEchoAgent, openEmptyProgram } from "./floor.ts";
 import { openHostLocal } from "./host-local.ts";
 import { type Course, compact, type Measured, measure } from "./measure.ts";
@@ -28,25 +25,18 @@ const WARM_UP_ROUNDS = 30;
 export const ipamBench: Bench = { name: "ipam", run: runIpam };
 
 async function runIpam(options: BenchOptions): Promise<BenchReport> {
-  const directory = join(root, ".scratch", `bench-${process.pid}`);
-  mkdirSync(directory, { recursive: true });
-  const netns = await createNetns(`berth-bench-${process.pid}`);
-  try {
-    const place = { directory, netnsPath: netns.path };
-    const quick = await runSeries(await openQuickOnes(place, options), quickCourses(options));
-    const slow = await runSeries(openSlowOnes(place, options), slowCourses(options));
-    const agent = await measureAgent(place);
-    return {
-      tables: [tabulate(quick, slow), agent.table],
-      targets: [...targetsOf(quick), ...agent.targets],
-      notes: notesOf(options),
-      versions: { "host-local": referenceTool("plugins").version },
-      raw: { quick: compactSeries(quick), slow: compactSeries(slow), agent: agent.raw },
-    };
-  } finally {
-    await netns.delete();
-    rmSync(directory, { recursive: true, force: true });
-  }
+  await using stack = new AsyncDisposableStack();
+  const place = await openPlace(stack, "ipam");
+  const quick = await runSeries(await openQuickOnes(place, options), quickCourses(options));
+  const slow = await runSeries(openSlowOnes(place, options), slowCourses(options));
+  const agent = await measureAgent(place);
+  return {
+    tables: [tabulate(quick, slow), agent.table],
+    targets: [...targetsOf(quick), ...agent.targets],
+    notes: notesOf(options),
+    versions: { "host-local": referenceTool("plugins").version },
+    raw: { quick: compactSeries(quick), slow: compactSeries(slow), agent: agent.raw },
+  };
 }
 
 interface Courses {

@@ -3,12 +3,10 @@
  * Effects: etcd and an API server on loopback; daemons and plugins; one network namespace; files below .scratch,
  * removed at the end.
  */
-import { mkdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
-import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
-import { createNetns } from "../../test/lab/netns.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
+import { openPlace } from "../ipam/contestant.ts";
 import { compact } from "../ipam/measure.ts";
 import { measureAlone } from "./alone.ts";
 import { measureChains } from "./chain.ts";
@@ -21,15 +19,10 @@ export const peersBench: Bench = { name: "peers", run: runPeers };
 async function runPeers({ quick }: BenchOptions): Promise<BenchReport> {
   runSetup("cluster", "peers");
   await using stack = new AsyncDisposableStack();
-  const directory = join(root, ".scratch", `bench-peers-${process.pid}`);
-  mkdirSync(directory, { recursive: true });
-  stack.defer(() => rmSync(directory, { recursive: true, force: true }));
-  const netns = await createNetns(`berth-bench-${process.pid}`);
-  stack.defer(() => netns.delete());
-  const place = { directory, netnsPath: netns.path };
+  const place = await openPlace(stack, "peers");
   const requests: Requests[] = [];
   const series = await measureAlone(place, quick, async (site) => void requests.push(...(await countAll(site))));
-  const chains = await measureChains(directory, quick ? { rounds: 1, pods: 5 } : { rounds: 3, pods: 15 });
+  const chains = await measureChains(place.directory, quick ? { rounds: 1, pods: 5 } : { rounds: 3, pods: 15 });
   const storms = await measureStorms(place, quick);
   const figures = { series, requests, chains, storms };
   return {
