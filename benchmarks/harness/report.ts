@@ -149,12 +149,12 @@ function describeTargets(targets: readonly Target[]): string {
   return [`${missed.length} of ${targets.length} targets missed:`, "", ...lines].join("\n");
 }
 
-/** Returns what a page says of a run: no details, and of the targets those that were missed. */
+/** Returns what a page says of a run: of the targets those that were missed. */
 export function formatSection({ figures = [], ...report }: BenchReport, machine: Machine): string {
   const { tables, targets, notes } = report;
   const text = [
     describeQuietness(machine.quietness),
-    ...tables.filter(({ isDetail }) => !isDetail).map(formatTable),
+    ...tables.map(formatTable),
     ...figures.map(linkFigure),
     targets.length === 0 ? "" : describeTargets(targets),
     notes.map((note) => `* ${note}`).join("\n"),

@@ -3,8 +3,6 @@
  * Effects: a control plane, three nodes with containerd and kubelet, namespaces and cgroups; all gone at the end.
  */
 import { readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
@@ -18,7 +16,6 @@ import { requireUninterrupted } from "../harness/interruption.ts";
 import { parseStat } from "../harness/quiet.ts";
 import { atMost, type Bench, type BenchReport } from "../harness/report.ts";
 import { percentiles, tableOf } from "../harness/table.ts";
-import { parseSandboxTimes, type SandboxTimes, STAGES, stagesOf } from "./stages.ts";
 
 const NODES = 3;
 const PODS = 60;
@@ -51,7 +48,7 @@ export const nodesBench: Bench = { name: "nodes", run: ({ quick }) => runNodes(q
 
 async function runNodes(turns: number): Promise<BenchReport> {
   runSetup("cluster", "nodes");
-  await using cluster = await startRealCluster({ nodes: NODES, logsPlugins: true });
+  await using cluster = await startRealCluster({ nodes: NODES });
   const all = CONTESTANTS.map((network): Turns => ({ network, pods: [], totalsMs: [], processorS: [] }));
   // What only the first pods of a node wait for.
   await measureReady(cluster, { networks: CONTESTANTS, pods: NODES, rounds: 1 });
@@ -62,16 +59,15 @@ async function runNodes(turns: number): Promise<BenchReport> {
       await measureTurn(cluster, all[(at + turn) % all.length]);
     }
   }
-  const sandboxes = await readSandboxTimes(cluster);
   return {
-    tables: [tabulateTotals(all), tabulateStages(all, sandboxes)],
+    tables: [tabulateTotals(all)],
     targets: targetsOf(all),
     notes: NOTES,
     versions: {
       "host-local": referenceTool("plugins").version,
       Kubernetes: referenceTool("kubernetes").version,
     },
-    raw: { all, sandboxes: Object.fromEntries(sandboxes) },
+    raw: all,
   };
 }
 
@@ -105,11 +101,6 @@ async function untilRemoved({ nodes }: RealCluster): Promise<void> {
 
 const readUsedS = (): number => parseStat(readFileSync("/proc/stat", "utf8")).used / TICKS_PER_SECOND;
 
-async function readSandboxTimes({ nodes }: RealCluster): Promise<Map<string, SandboxTimes>> {
-  const logs = nodes.map(({ machine }) => readFile(join(machine.directory, "containerd.log"), "utf8"));
-  return new Map((await Promise.all(logs)).flatMap((log) => [...parseSandboxTimes(log)]));
-}
-
 const labelOf = ({ network }: Turns): string => LABELS[network as Contestant];
 const totalOf = ({ totalsMs }: Turns): number => percentile(totalsMs, 0.5);
 
@@ -127,27 +118,6 @@ function tabulateTotals(all: readonly Turns[]): Table {
     ],
     all,
   );
-}
-
-function tabulateStages(all: readonly Turns[], sandboxes: ReadonlyMap<string, SandboxTimes>): Table {
-  const columns = all.map((turns) =>
-    turns.pods.flatMap((pod) => {
-      const times = sandboxes.get(pod.uid);
-      return times === undefined ? [] : [stagesOf(pod, times)];
-    }),
-  );
-  const cell = (starts: readonly (readonly number[])[], stage: number): string => {
-    const samples = starts.map((stages) => stages[stage] ?? Number.NaN);
-    return `${formatFigure(mean(samples))} / ${formatFigure(percentile(samples, 0.99))}`;
-  };
-  const rows = STAGES.map((name, stage) => [name, ...columns.map((starts) => cell(starts, stage))]);
-  const counted = ["pods counted", ...columns.map((starts) => String(starts.length))];
-  return {
-    title: "Where the time of a pod's start goes: milliseconds, mean / p99",
-    isDetail: true,
-    columns: ["stage", ...all.map(labelOf)],
-    rows: [...rows, counted],
-  };
 }
 
 function targetsOf(all: readonly Turns[]) {

@@ -24,8 +24,6 @@ export interface Table {
   readonly title: string;
   readonly columns: readonly string[];
   readonly rows: readonly (readonly string[])[];
-  /** Printed by the run, and not on a page. */
-  readonly isDetail?: true;
 }
 
 /** Markdown, with the columns padded so that it is a table in a terminal too. */

@@ -57,8 +57,6 @@ export interface RealClusterOptions {
   readonly images?: readonly string[];
   /** Default: 1.34. */
   readonly kubernetes?: KubernetesVersion;
-  /** containerd's log says when the plugins of a pod begin and end. Default: false. */
-  readonly logsPlugins?: boolean;
 }
 
 export interface RealCluster extends AsyncDisposable {
@@ -109,7 +107,7 @@ export async function startRealCluster(options: RealClusterOptions): Promise<Rea
 async function openCluster(options: RealClusterOptions, stack: AsyncDisposableStack): Promise<RealCluster> {
   const { nodes: count, hasBerth = true } = options;
   const { network = hasBerth ? "berth" : undefined, controllers: controllerCount = hasBerth ? 1 : 0 } = options;
-  const { runtime = "containerd-1", kubernetes = "1.34", logsPlugins = false } = options;
+  const { runtime = "containerd-1", kubernetes = "1.34" } = options;
   const numbers = Array.from({ length: count }, (_, index) => index + 1);
   const directory = await mkdtemp(join(tmpdir(), `berth-nodes-${process.pid}-`));
   stack.defer(() => rm(directory, { recursive: true, force: true }));
@@ -151,7 +149,6 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
     }),
     runtime,
     kubernetes,
-    logsPlugins,
   };
   const pluginFolders = hasBerth
     ? [site.binDir]

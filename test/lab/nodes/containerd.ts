@@ -21,8 +21,6 @@ export interface RuntimeOptions {
   readonly images: readonly string[];
   /** For the plugins, which inherit it. */
   readonly env: Readonly<Record<string, string>>;
-  /** containerd's log says when the plugins of a pod begin and end. */
-  readonly logsPlugins: boolean;
 }
 
 export const START_MS = 30_000;
@@ -76,10 +74,8 @@ export async function startContainerd(machine: Machine, options: RuntimeOptions)
   return daemon;
 }
 
-const levelOf = (logsPlugins: boolean): string => (logsPlugins ? "debug" : "info");
-
 /** What is kept over a reboot is in the folder; the state of what runs is below /run, which is not. */
-function formatConfig({ directory }: Machine, { binDir, confDir, logsPlugins }: RuntimeOptions): string {
+function formatConfig({ directory }: Machine, { binDir, confDir }: RuntimeOptions): string {
   const unused = ["snapshotter.v1.btrfs", "snapshotter.v1.zfs", "snapshotter.v1.devmapper", "snapshotter.v1.aufs"];
   const disabled = [...unused, "internal.v1.opt", "tracing.processor.v1.otlp", "internal.v1.tracing"];
   return `version = 2
@@ -87,7 +83,7 @@ root = "${join(directory, "containerd")}"
 state = "/run/containerd"
 disabled_plugins = [${disabled.map((name) => `"io.containerd.${name}"`).join(", ")}]
 [debug]
-  level = "${levelOf(logsPlugins)}"
+  level = "info"
 [grpc]
   address = "${runtimeSocket({ directory })}"
 [plugins."io.containerd.grpc.v1.cri"]
@@ -106,13 +102,13 @@ disabled_plugins = [${disabled.map((name) => `"io.containerd.${name}"`).join(", 
 }
 
 /** The same for containerd 2. */
-function formatConfig2({ directory }: Machine, { binDir, confDir, logsPlugins }: RuntimeOptions): string {
+function formatConfig2({ directory }: Machine, { binDir, confDir }: RuntimeOptions): string {
   return `version = 3
 root = "${join(directory, "containerd")}"
 state = "/run/containerd"
 disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
 [debug]
-  level = "${levelOf(logsPlugins)}"
+  level = "info"
 [grpc]
   address = "${runtimeSocket({ directory })}"
 [plugins."io.containerd.cri.v1.images".pinned_images]

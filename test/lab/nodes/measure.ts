@@ -24,7 +24,7 @@ export interface MeasureOptions {
 }
 
 /** Times are Unix milliseconds. */
-export interface MeasuredPod {
+interface MeasuredPod {
   readonly uid: string;
   readonly address: string;
   readonly createdMs: number;

@@ -42,7 +42,6 @@ export interface Site {
   readonly multusKubeconfig: string;
   readonly runtime: Runtime;
   readonly kubernetes: KubernetesVersion;
-  readonly logsPlugins: boolean;
 }
 
 export interface RealNodeOptions {

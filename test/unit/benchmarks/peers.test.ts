@@ -99,7 +99,7 @@ describe("figures of peers", () => {
   const pageOf = (found: PeerFigures): string =>
     formatSection(
       {
-        tables: [...summarize(found), { title: "Detail", columns: ["a"], rows: [["b"]], isDetail: true as const }],
+        tables: summarize(found),
         ...{ targets: targetsOf(found), figures: plotsOf(found), notes: ["A note."], versions: {}, raw: {} },
       },
       { ...machine, quietness },
@@ -110,12 +110,11 @@ describe("figures of peers", () => {
     expect(pageOf(figures(9))).toMatch(/^All 12 targets are met\.$/m);
   });
 
-  test("the page says what failed, and what there is no pool of; it has the drawings and no detail", () => {
+  test("the page says what failed, and what there is no pool of; it has the drawings", () => {
     const page = pageOf(figures(11));
     expect(page).toContain("(1 failed)");
     expect(page).toMatch(/whereabouts.*no such pool/);
     expect(page).toContain("](peers-chain.svg)");
-    expect(page).not.toContain("Detail");
     expect(plotsOf(figures(9)).map(({ svg }) => svg.includes("NaN"))).toEqual([false, false, false]);
   });
 });
