@@ -1,4 +1,4 @@
-/** Headless Chromium, with a fresh home and profile, for pages that a test, a benchmark or an embedding serves. */
+/** Headless Chromium, with a fresh home and profile, for pages that a test or an embedding serves. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,15 +48,13 @@ interface VisitOptions {
   readonly colorScheme?: "light" | "dark";
   /** The server's certificate is its own. */
   readonly hasOwnCertificate?: boolean;
-  /** Evaluated in the page before its own scripts. */
-  readonly initScript?: string;
 }
 
 /** Opens the page and calls `use` with it; then closes the browser. */
 export async function visitPage<T>(
   url: string,
   use: (visit: LabPage) => Promise<T>,
-  { width = 1280, height = 900, colorScheme = "light", hasOwnCertificate = false, initScript = "" }: VisitOptions = {},
+  { width = 1280, height = 900, colorScheme = "light", hasOwnCertificate = false }: VisitOptions = {},
 ): Promise<T> {
   return withChromium(async (browser) => {
     const page = await browser.newPage({
@@ -64,7 +62,6 @@ export async function visitPage<T>(
       colorScheme,
       ignoreHTTPSErrors: hasOwnCertificate,
     });
-    await page.addInitScript(initScript);
     const errors: string[] = [];
     const foreign: string[] = [];
     page.on("pageerror", (error) => errors.push(error.message));
