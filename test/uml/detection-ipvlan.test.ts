@@ -11,11 +11,12 @@ import { DEFAULT_COORDINATOR_CONF } from "../../host/config/coordinator-settings
 import { detectConflict } from "../../host/coordinator/detect-conflict.ts";
 import { observeLink } from "../../host/kernel/observe-link.ts";
 import { openNamespace } from "../../host/kernel/open-namespace.ts";
-import { type Agent, startAgent } from "../lab/agent.ts";
+import type { Agent } from "../lab/agent.ts";
 import { runPlugin } from "../lab/cnitool.ts";
 import { requireCommand } from "../lab/command.ts";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
-import { createNetns, type Netns } from "../lab/netns.ts";
+import { NetnsWorld } from "../lab/netns/world.ts";
+import type { Netns } from "../lab/netns.ts";
 import { ip } from "../world/values.ts";
 
 const RIVAL_MAC = "02:11:22:33:44:55";
@@ -28,16 +29,16 @@ const COORDINATOR = JSON.stringify({
   spec: { detectIPConflict: true },
 });
 
+const world = new NetnsWorld("udi");
 let other: Netns;
 let agent: Agent;
-const pods: Netns[] = [];
+let pods = 0;
 
 /** The guest's own namespace stands for the node: it ends with the guest. */
 const onNode = (line: string) => requireCommand(["ip", ...line.split(" ")]);
 
 async function addPod(): Promise<Netns> {
-  const pod = await createNetns(`udi-pod${pods.length}`);
-  pods.push(pod);
+  const pod = await world.addNetns(`pod${pods++}`);
   await requireCommand(pod.enter(["sysctl", "-qw", "net.ipv6.conf.default.addr_gen_mode=1"]));
   await onNode(`link add link up0 name ipvl0 type ipvlan mode l2`);
   await onNode(`link set ipvl0 netns ${pod.name} name eth0`);
@@ -45,17 +46,16 @@ async function addPod(): Promise<Netns> {
 }
 
 beforeAll(async () => {
-  other = await createNetns("udi-other");
+  other = await world.addNetns("other");
   await onNode(`link add up0 type veth peer name eth0 netns ${other.name}`);
   await onNode("link set up0 up");
   await other.ip(`link set eth0 address ${RIVAL_MAC} up`);
   const config = { "conf.yaml": vendorConf({}), "coordinator.yaml": COORDINATOR, ...POOLS };
-  agent = await startAgent({ config, readyMs: 60_000 });
+  agent = await world.addAgent({ config });
 });
 
 afterAll(async () => {
-  await agent.delete();
-  for (const pod of [...pods, other]) await pod.delete();
+  await world.delete();
   await onNode("link delete up0").catch(() => {});
 });
 

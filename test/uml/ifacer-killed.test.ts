@@ -7,7 +7,8 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Agent, startAgent } from "../lab/agent.ts";
 import { runPlugin } from "../lab/cnitool.ts";
 import { ipPool } from "../lab/manifests.ts";
-import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
+import { NetnsWorld } from "../lab/netns/world.ts";
+import { addVeth, type Netns } from "../lab/netns.ts";
 
 const CONFIG = { "pool.yaml": ipPool("trunk", "10.66.0.0/24", { default: true }) };
 const CONF = {
@@ -15,12 +16,13 @@ const CONF = {
   bond: { name: "b0", mode: 1, options: "miimon=100" },
 };
 
+const world = new NetnsWorld("uik");
 let node: Netns;
 let other: Netns;
 let stateDir: string;
 
 beforeAll(async () => {
-  [node, other] = [await createNetns(`uik-node-${process.pid}`), await createNetns(`uik-other-${process.pid}`)];
+  [node, other] = [await world.addNetns("node"), await world.addNetns("other")];
   for (const name of ["e0", "e1"]) await addVeth({ netns: node, name }, { netns: other, name });
   await other.ip("addr add 10.9.0.254/24 dev e0");
   await node.ip("addr add 10.9.0.1/24 dev e0");
@@ -29,13 +31,12 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await node.delete();
-  await other.delete();
+  await world.delete();
   await rm(stateDir, { recursive: true, force: true });
 });
 
 const start = (fault?: string): Promise<Agent> =>
-  startAgent({ config: CONFIG, node, stateDir, readyMs: 60_000, env: { BERTH_FAULT: fault } });
+  startAgent({ config: CONFIG, node, stateDir, env: { BERTH_FAULT: fault } });
 
 const add = (agent: Agent) =>
   runPlugin({
