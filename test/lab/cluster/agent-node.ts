@@ -35,7 +35,10 @@ export interface AgentNodeOptions {
   readonly plugin?: object | undefined;
   /** Whether the agent's periodic maintenance runs; default: only when the test asks for it. */
   readonly isMaintained?: boolean;
-  /** Default: errors to stderr. */
+  /**
+   * Of an agent whose lost addresses no namespace of this machine is searched for. Default: errors to stderr, and the
+   * kernel's namespaces.
+   */
   readonly recorded?: ReturnType<typeof recordLog>;
 }
 
@@ -121,8 +124,7 @@ export class AgentNode implements AsyncDisposable {
     this.#cluster = await openBackend({
       ...{ api, node, stateDirectory, cniConfDirectory, nowMs },
       // Other tests on this machine have the same addresses in namespaces of theirs.
-      nics: { ...KERNEL_NICS, findNetns: () => undefined },
-      ...(recorded === undefined ? {} : { log: recorded.log }),
+      ...(recorded === undefined ? {} : { log: recorded.log, nics: { ...KERNEL_NICS, findNetns: () => undefined } }),
     });
     await this.#cluster.synced(AbortSignal.timeout(SYNCED_MS));
     if (this.#options.isMaintained === true) this.#maintenance = this.#maintain(this.#cluster);
