@@ -24,7 +24,7 @@ export type Place =
   | "chart"
   /** test/nodes/networks.ts: three nodes with Multus. */
   | "nodes"
-  /** test/e2e/release/release.test.ts: a checkout with a release in dist/release. */
+  /** test/long/release.test.ts: a checkout with a release in dist/release. */
   | "release"
   /** The same test: the folder of a release, on a machine with containerd. */
   | "release folder";

@@ -18,14 +18,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { headingOf } from "../../../scripts/release/inventory/notices.ts";
-import { sha256 } from "../../../scripts/release/sources.ts";
-import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
-import { readVersion, tagOf } from "../../../scripts/setup/version.mjs";
-import { requireCommand, runCommand } from "../../lab/command.ts";
-import { type Daemon, startDaemon } from "../../lab/daemon.ts";
-import { createNetns, type Netns } from "../../lab/netns.ts";
-import { executePart, partsAt } from "../pages/script.ts";
+import { headingOf } from "../../scripts/release/inventory/notices.ts";
+import { sha256 } from "../../scripts/release/sources.ts";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { readVersion, tagOf } from "../../scripts/setup/version.mjs";
+import { executePart, partsAt } from "../e2e/pages/script.ts";
+import { requireCommand, runCommand } from "../lab/command.ts";
+import { type Daemon, startDaemon } from "../lab/daemon.ts";
+import { createNetns, type Netns } from "../lab/netns.ts";
 
 interface SbomLicense {
   readonly expression?: string;
