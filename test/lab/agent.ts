@@ -67,7 +67,10 @@ export interface Agent {
    * answer.
    */
   readonly logDir: string;
-  /** What V8 has compiled in earlier starts, as the service and the chart have it. */
+  /**
+   * What V8 has compiled in earlier starts, as the service and the chart have it. Where NODE_COMPILE_CACHE is set, as
+   * in tests, all agents share that folder instead.
+   */
   readonly codeCache: string;
   /** BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL, BERTH_CNI_CONF_DIR, BERTH_CNI_BIN_DIR and BERTH_LOG_DIR of this agent. */
   readonly env: Readonly<Record<string, string>>;
@@ -165,9 +168,9 @@ function agentIn(directory: string, options: AgentOptions): Agent {
       child = spawnAgent(
         configDir,
         {
+          NODE_COMPILE_CACHE: codeCache,
           ...process.env,
           ...serviceEnvironment(),
-          NODE_COMPILE_CACHE: codeCache,
           ...env,
           ...options.env,
           ...more,
