@@ -1,7 +1,7 @@
 /** An agent of files that is killed, or fails, at its effects by number, and what must be true afterwards. */
 import { expect, it } from "vitest";
 import { CONF, ipPool, podManifest } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type World, withWorld } from "../lab/netns/world.ts";
 
 export const CONFIG = {
   "conf.yaml": CONF,

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { startAgent } from "../lab/agent.ts";
 import { requireCommand } from "../lab/command.ts";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
-import { addDirectly, withWorld } from "../lab/netns-world.ts";
+import { addDirectly, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 import { CONFIG, describeEffects, expectOnly } from "./fault-effects.ts";
 

@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { root } from "../../scripts/setup/paths.mjs";
-import { hasMachine, MachineError, runInMachine } from "../../scripts/uml/machine.ts";
+import { root } from "../../../scripts/setup/paths.mjs";
+import { hasMachine, MachineError, runInMachine } from "../../../scripts/uml/machine.ts";
 
 /**
  * Ends a machine that hangs before the test's own time is over, so that it says where and leaves nothing to the next

@@ -5,17 +5,15 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ALLOCATIONS, boundObject, podPath } from "../lab/cluster/objects.ts";
-import { forceDelete } from "../lab/cluster/rights.ts";
-import { startWorld, type World } from "../lab/cluster/world.ts";
-import { createNetns } from "../lab/netns.ts";
-import { borrowPlane } from "./borrow-plane.ts";
+import { ALLOCATIONS, boundObject, podPath } from "../../lab/cluster/objects.ts";
+import { forceDelete } from "../../lab/cluster/rights.ts";
+import { startWorld, type World } from "../../lab/cluster/world.ts";
+import { createNetns } from "../../lab/netns.ts";
 
 let world: World;
 
 beforeAll(async () => {
   world = await startWorld({
-    startPlane: borrowPlane,
     pools: [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.20"] }],
   });
 });

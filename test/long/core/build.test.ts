@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { type Build, readCore } from "./raw-core.ts";
+import { type Build, readCore } from "../../property/core/raw-core.ts";
 
 const root = join(import.meta.dirname, "../../..");
 

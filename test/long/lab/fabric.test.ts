@@ -3,14 +3,14 @@
  * see it.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { FAMILIES } from "../../host/net/ip.ts";
-import { outsideAddress, podAddress, segmentAddress } from "../lab/addressing.ts";
-import { openCapture } from "../lab/capture.ts";
-import { formatFrame } from "../lab/frame.ts";
-import { type Fabric, makeFabric } from "../lab/netns/fabric.ts";
-import { openNetns } from "../lab/netns.ts";
-import { serviceStandIn } from "../lab/service.ts";
-import { ask, askOften, openSession, ping, type Server, serve } from "../lab/traffic.ts";
+import { FAMILIES } from "../../../host/net/ip.ts";
+import { outsideAddress, podAddress, segmentAddress } from "../../lab/addressing.ts";
+import { openCapture } from "../../lab/capture.ts";
+import { type Fabric, makeFabric } from "../../lab/netns/fabric.ts";
+import { formatFrame } from "../../lab/frame.ts";
+import { openNetns } from "../../lab/netns.ts";
+import { serviceStandIn } from "../../lab/service.ts";
+import { ask, askOften, openSession, ping, type Server, serve } from "../../lab/traffic.ts";
 
 const PORT = 8080;
 const SERVICE = { 4: "10.96.0.10", 6: "fd00:96::10" } as const;
@@ -19,7 +19,7 @@ const SILENCE = { timeoutMs: 400 };
 
 let fabric: Fabric;
 const servers: Server[] = [];
-let pod1: Awaited<ReturnType<Fabric["addHost"]>>;
+let pod1: Awaited<ReturnType<Fabric["addNetns"]>>;
 let pod2: typeof pod1;
 let twoNics: typeof pod1;
 let routed1: typeof pod1;

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTable } from "../../host/kernel/netlink/nftables/requests.ts";
 import { type NamespaceQuery, observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import type { NamespaceSource } from "../../host/kernel/open-namespace.ts";
+import { ipIn, makeScene, type Scene } from "../netns/kernel-scene.ts";
 import { ruleset } from "../unit/kernel/ruleset.ts";
 import { ip } from "../world/values.ts";
-import { ipIn, makeScene, type Scene } from "./kernel-scene.ts";
 
 const PODS = 110;
 const MOST_ROUNDS = 12;

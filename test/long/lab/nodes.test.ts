@@ -1,13 +1,13 @@
 import { readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
-import type { KubeObject } from "../lab/kube-client.ts";
-import { createNetns } from "../lab/netns.ts";
-import { startCensus } from "../lab/nodes/census.ts";
-import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
-import { observe, ownerOf } from "../lab/nodes/observe.ts";
-import { paths, podOf } from "../lab/nodes/workloads.ts";
-import { untilDefined } from "../lab/waiting.ts";
+import type { KubeObject } from "../../lab/kube-client.ts";
+import { createNetns } from "../../lab/netns.ts";
+import { startCensus } from "../../lab/nodes/census.ts";
+import { NAMESPACE, type RealCluster, startRealCluster } from "../../lab/nodes/cluster.ts";
+import { observe, ownerOf } from "../../lab/nodes/observe.ts";
+import { paths, podOf } from "../../lab/nodes/workloads.ts";
+import { untilDefined } from "../../lab/waiting.ts";
 
 /** Everything that a cluster of this process leaves anywhere, by name. */
 async function leftovers(): Promise<string[]> {

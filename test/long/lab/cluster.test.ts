@@ -5,13 +5,13 @@
 import { readFile } from "node:fs/promises";
 import { Agent, request } from "node:https";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Fault, FaultRule } from "../lab/cluster/api-faults.ts";
-import { type ApiProxy, startApiProxy } from "../lab/cluster/api-proxy.ts";
-import { DEFINITIONS_CRD, definitionsCrd } from "../lab/cluster/objects.ts";
-import { PlaneReset } from "../lab/cluster/plane.ts";
-import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
-import { createKubeClient, type KubeClient } from "../lab/kube-client.ts";
-import { until as untilTrue } from "../lab/waiting.ts";
+import type { Fault, FaultRule } from "../../lab/cluster/api-faults.ts";
+import { type ApiProxy, startApiProxy } from "../../lab/cluster/api-proxy.ts";
+import { DEFINITIONS_CRD, definitionsCrd } from "../../lab/cluster/objects.ts";
+import { PlaneReset } from "../../lab/cluster/plane.ts";
+import { type ControlPlane, startControlPlane } from "../../lab/control-plane.ts";
+import { createKubeClient, type KubeClient } from "../../lab/kube-client.ts";
+import { until as untilTrue } from "../../lab/waiting.ts";
 
 const NAMESPACES = "/api/v1/namespaces";
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

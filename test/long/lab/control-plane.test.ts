@@ -1,10 +1,10 @@
 /** The control plane of the lab by itself, on loopback: its objects, its errors, and that nothing of it stays. */
 import { existsSync } from "node:fs";
 import { expect, it } from "vitest";
-import { requireCommand } from "../lab/command.ts";
-import { startControlPlane } from "../lab/control-plane.ts";
-import { createNetns } from "../lab/netns.ts";
-import { eventually } from "../lab/waiting.ts";
+import { requireCommand } from "../../lab/command.ts";
+import { startControlPlane } from "../../lab/control-plane.ts";
+import { createNetns } from "../../lab/netns.ts";
+import { eventually } from "../../lab/waiting.ts";
 
 const NAMESPACES = "/api/v1/namespaces";
 
