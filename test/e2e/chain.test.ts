@@ -2,9 +2,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startAgent } from "../lab/agent.ts";
 import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
 import { ALL_VERSIONS, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
+import { NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
 import { eventually } from "../lab/waiting.ts";
 
@@ -79,28 +80,32 @@ async function withPods(count: number, test: (pods: Netns[]) => Promise<void>): 
 }
 
 describe.each(Object.keys(PLUGINS))("%s with ipam berth through cnitool", (plugin) => {
+  let world: World;
+  beforeAll(async () => {
+    world = new World(await startAgent({ config: CONFIG }), node);
+  });
+  afterAll(() => world.agent.delete());
+
   // The reference plugins v1.9.1 speak 0.3.0 too; cnitool itself wants 0.4.0 for CHECK.
   it.each(ALL_VERSIONS)("attaches, checks and detaches in CNI %s", (version) =>
-    withWorld(CONFIG, (world) =>
-      withPods(1, async ([pod]) => {
-        if (pod === undefined) throw new Error("no pod");
-        await writeNetwork(plugin, version);
-        const result = await succeed(world, "add", pod);
-        const addresses = result.ips.map(({ address }: { address: string }) => address);
-        expect(addresses[0]).toMatch(/^10\.66\.0\.\d+\/24$/);
-        expect(addresses[1]).toMatch(/^fd00:66::[0-9a-f:]*\/64$/);
-        expect(await pod.ip("-4 addr show dev eth0")).toContain(addresses[0]);
-        if (version >= "0.4.0") await succeed(world, "check", pod);
-        await succeed(world, "del", pod);
-        await succeed(world, "del", pod);
-        expect(Object.keys(await world.usage())).toEqual(["Cooling"]);
-        const freed = await eventually(
-          () => world.usage(),
-          (usage) => Object.keys(usage).length === 0,
-        );
-        expect(freed).toEqual({});
-      }),
-    ),
+    withPods(1, async ([pod]) => {
+      if (pod === undefined) throw new Error("no pod");
+      await writeNetwork(plugin, version);
+      const result = await succeed(world, "add", pod);
+      const addresses = result.ips.map(({ address }: { address: string }) => address);
+      expect(addresses[0]).toMatch(/^10\.66\.0\.\d+\/24$/);
+      expect(addresses[1]).toMatch(/^fd00:66::[0-9a-f:]*\/64$/);
+      expect(await pod.ip("-4 addr show dev eth0")).toContain(addresses[0]);
+      if (version >= "0.4.0") await succeed(world, "check", pod);
+      await succeed(world, "del", pod);
+      await succeed(world, "del", pod);
+      expect(Object.keys(await world.usage())).toEqual(["Cooling"]);
+      const freed = await eventually(
+        () => world.usage(),
+        (usage) => Object.keys(usage).length === 0,
+      );
+      expect(freed).toEqual({});
+    }),
   );
 });
 

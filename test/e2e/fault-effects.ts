@@ -1,7 +1,7 @@
 /** An agent of files that is killed, or fails, at its effects by number, and what must be true afterwards. */
 import { expect, it } from "vitest";
 import { CONF, ipPool, podManifest } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns/world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 
 export const CONFIG = {
   "conf.yaml": CONF,
@@ -25,7 +25,7 @@ const MOST_EFFECTS = 100;
 const FAILURES = 24;
 
 /** What a runtime does: ADD of both NICs; when one fails, DEL of both and a new sandbox. */
-async function runPod(world: World, sandbox: string): Promise<string[] | undefined> {
+async function runPod(world: NetnsWorld, sandbox: string): Promise<string[] | undefined> {
   const call = { ...POD, env: { ...world.agent.env, BERTH_CONNECT_WAIT: "0.2" } };
   const first = await world.call("ADD", sandbox, call);
   const second = first.exitCode === 0 ? await world.call("ADD", sandbox, { ...call, ifName: "net1" }) : first;
@@ -35,7 +35,7 @@ async function runPod(world: World, sandbox: string): Promise<string[] | undefin
   return undefined;
 }
 
-export async function expectOnly(world: World, addresses: readonly string[]): Promise<void> {
+export async function expectOnly(world: NetnsWorld, addresses: readonly string[]): Promise<void> {
   const usage = await world.usage();
   expect(new Set(usage.Bound ?? [])).toEqual(new Set(addresses));
 }

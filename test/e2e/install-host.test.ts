@@ -17,7 +17,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from "vitest";
 import { readVersion } from "../../scripts/setup/version.mjs";
 import { requireCommand, runCommand } from "../lab/command.ts";
-import { assembleHostLayout } from "../lab/host-layout.ts";
+import { assembleHostLayout, SMALL_NODE } from "../lab/host-layout.ts";
 import { createNetns } from "../lab/netns.ts";
 
 const VERSION = readVersion();
@@ -42,7 +42,7 @@ function writeList(): string {
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "berth-install-"));
-  script = assembleHostLayout(join(directory, "release"));
+  script = assembleHostLayout(join(directory, "release"), SMALL_NODE);
 });
 
 beforeEach(() => {

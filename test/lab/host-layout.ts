@@ -24,12 +24,15 @@ export async function assembleLastHostLayout(directory: string): Promise<void> {
   await requireCommand([join(cwd, "node_modules/.bin/node"), "--input-type=module", "-e", script], { cwd });
 }
 
-/** Returns the path of its install.sh. `directory` must not exist. */
-export function assembleHostLayout(directory: string): string {
+/** A program of some bytes that runs this Node.js: a copy of it, and of each copy, takes a moment. */
+export const SMALL_NODE = Buffer.from(`#!/bin/sh\nexec ${process.execPath} "$@"\n`);
+
+/** Returns the path of its install.sh. `directory` must not exist. `node`: the file lib/node. */
+export function assembleHostLayout(directory: string, node = readFileSync(process.execPath)): string {
   const triple = TRIPLES[process.arch === "arm64" ? "arm64" : "amd64"];
   const entries = hostEntries({
     version: readVersion(),
-    node: readFileSync(process.execPath),
+    node,
     libatomic: readFileSync(`/usr/lib/${triple}/libatomic.so.1`),
     product: productEntries(readNative(join(root, "dist")), "#!/usr/bin/env node"),
     notices: Buffer.from("of a release\n"),
