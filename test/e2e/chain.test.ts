@@ -2,7 +2,6 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startAgent } from "../lab/agent.ts";
 import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
 import { ALL_VERSIONS, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
 import { NetnsWorld, withWorld } from "../lab/netns/world.ts";
@@ -80,11 +79,9 @@ async function withPods(count: number, test: (pods: Netns[]) => Promise<void>): 
 }
 
 describe.each(Object.keys(PLUGINS))("%s with ipam berth through cnitool", (plugin) => {
-  let world: World;
-  beforeAll(async () => {
-    world = new World(await startAgent({ config: CONFIG }), node);
-  });
-  afterAll(() => world.agent.delete());
+  const world = new NetnsWorld(`bt-${plugin}`);
+  beforeAll(() => world.addAgent({ config: CONFIG }));
+  afterAll(() => world.delete());
 
   // The reference plugins v1.9.1 speak 0.3.0 too; cnitool itself wants 0.4.0 for CHECK.
   it.each(ALL_VERSIONS)("attaches, checks and detaches in CNI %s", (version) =>
