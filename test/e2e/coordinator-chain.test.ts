@@ -15,11 +15,10 @@ import {
   pairsOf,
 } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
+import { describeMany } from "./coordinator-many.ts";
 
 const NETWORK = `cc${process.pid}`;
 const OTHER = `${NETWORK}-other`;
-const MANY = 100;
-const AT_ONCE = 10;
 
 let node: ChainNode;
 /** After the first pod came and went: the rule and the table that all pods share are there, and stay. */
@@ -317,30 +316,4 @@ describe("GC", () => {
   });
 });
 
-describe(`${MANY} pods, ${AT_ONCE} at a time`, () => {
-  async function inTurns<T>(things: readonly T[], work: (thing: T) => Promise<void>): Promise<number> {
-    const waiting = [...things];
-    const begun = performance.now();
-    const worker = async (): Promise<void> => {
-      for (let thing = waiting.shift(); thing !== undefined; thing = waiting.shift()) await work(thing);
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, worker));
-    return performance.now() - begun;
-  }
-
-  it("up and down leave the node byte-equal to its state after a first pod came and went", async () => {
-    const pods: LabPod[] = [];
-    for (let index = 0; index < MANY; index++) pods.push(await node.addPod(node, `many${index}`));
-    const up = await inTurns(pods, async (pod) => void (await pod.attach(NETWORK)));
-    expect(await pairsOf(node.netns)).toHaveLength(MANY);
-    for (const family of [4, 6]) {
-      const routes = await node.netns.ipJson<{ dst: string }>(`-${family} route show table 500`);
-      expect(new Set(routes.map(({ dst }) => dst)).size).toBe(MANY);
-    }
-    expect(await node.netns.ipJson("neigh show nud permanent")).toHaveLength(2 * MANY);
-    const down = await inTurns(pods, (pod) => pod.detach(NETWORK));
-    await node.expectState(start);
-    console.info(`${MANY} chains, ${AT_ONCE} at a time: up in ${up.toFixed(0)} ms, down in ${down.toFixed(0)} ms`);
-    for (const pod of pods) await pod.netns.delete();
-  });
-});
+describeMany(() => ({ node, start }), NETWORK, 30);

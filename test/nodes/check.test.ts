@@ -93,6 +93,7 @@ test("nothing is found while pods come and go", async () => {
       expect(report.nodes.map(({ node }) => node)).toEqual(["node1", "node2", "node3"]);
       expect(exitCode).toBe(0);
       checks++;
+      await sleep(1_000);
     } while (performance.now() < readyMs + STEADY_MS);
   } finally {
     ending.abort();
