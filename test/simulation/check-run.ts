@@ -16,7 +16,7 @@ export async function checkRun(options: RunOptions, { isFresh = false } = {}): P
 /** What a violation of a fresh seed means, and how it is kept. */
 function describeFresh({ seed, profile, steps }: RunOptions): string {
   return `The gate takes another seed each time, so this violation may be older than your change; BERTH_SEED=${seed} repeats it, also without the change.
-If it is older, keep it all the same, in an issue or in FINDINGS of test/simulation/findings.test.ts, and run the gate again:
+If it is older, keep it all the same, in an issue or in FINDINGS of test/simulation/findings.ts, and run the gate again:
   ["…", { seed: ${seed}, profile: "${profile}", steps: ${steps} }],`;
 }
 

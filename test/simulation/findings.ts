@@ -1,12 +1,10 @@
-/**
- * Runs of the simulation that once violated an invariant. They stay. Those with eight machines:
- * test/long/simulation-findings.test.ts.
- */
+/** Runs of the simulation that once violated an invariant. They stay: the tests repeat them in parts. */
 import { afterAll, it } from "vitest";
 import { checkRun, describeSteps } from "./check-run.ts";
 import { DEFAULTS, type RunOptions } from "./run.ts";
 
-type Finding = Pick<RunOptions, "seed" | "profile" | "steps" | "without"> & Partial<Pick<RunOptions, "faults">>;
+type Finding = Pick<RunOptions, "seed" | "profile" | "steps" | "without"> &
+  Partial<Pick<RunOptions, "faults" | "nodes" | "pods">>;
 
 /** Of a shrunk run: the actions that do not happen, up to the one with number `last`. */
 const allBut = (kept: readonly number[], last: number): ReadonlySet<number> =>
@@ -93,6 +91,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     { seed: 1, profile: "faults", steps: 8_000 },
   ],
   [
+    "an address that was retained on this node was freed without its knowledge",
+    { seed: 650_000_013, profile: "calm", steps: 24_000, nodes: 8, pods: 40 },
+  ],
+  [
     "a member's pod of a full namespace has nothing retained",
     { seed: 680_000_000, profile: "tenants", steps: 7_000, faults: 3 },
   ],
@@ -115,8 +117,16 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   ["the same while pools are renamed and shrunk", { seed: 690_000_007, profile: "pools", steps: 15_000, faults: 2 }],
   ["the same while machines are cut off", { seed: 690_000_004, profile: "partition", steps: 12_500, faults: 2 }],
   [
+    "an attempt to create a record is carried out after a later one was undone",
+    { seed: 690_000_000, profile: "restores", steps: 36_000, nodes: 8, pods: 40 },
+  ],
+  [
     "a pod that was deleted by force runs on while its member gets what a lost node had",
     { seed: 700_000_009, profile: "silence", steps: 39_100 },
+  ],
+  [
+    "a machine's target finds what a lost node has retained where its search starts",
+    { seed: 690_000_009, profile: "machines", steps: 20_000, nodes: 8, pods: 40 },
   ],
   [
     "of two addresses that may be unanswered the one stays that a lookup has put first",
@@ -125,6 +135,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   [
     "a pod gets its own address again that it gave up for one that cannot be probed",
     { seed: 700_000_015, profile: "machines", steps: 19_500, faults: 2 },
+  ],
+  [
+    "the pod from which a machine migrates keeps its address, whatever the other one has",
+    { seed: 700_000_020, profile: "machines", steps: 38_500, nodes: 8, pods: 40 },
   ],
   [
     "of two fresh addresses a member keeps the one whose record was created first",
@@ -145,6 +159,14 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   [
     "the node that is to probe for a lost one has no pod of the pool any more, and the lost one is back",
     { seed: 710_000_006, profile: "conflicts", steps: 38_000, faults: 3 },
+  ],
+  [
+    "a node that was off records late which machine it heard",
+    { seed: 721_000_020, profile: "conflicts", steps: 40_000, nodes: 8, pods: 40 },
+  ],
+  [
+    "a machine whose node has lost its journal keeps its address while it is refused what an earlier pod has",
+    { seed: 700_000_200, profile: "machines", steps: 36_500, nodes: 8, pods: 40 },
   ],
   [
     "a journal was copied between the row of a claim and the take-over of what the member had",
@@ -175,6 +197,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     { seed: 730_000_024, profile: "restores", steps: 8_900, faults: 2 },
   ],
   [
+    "a record that was deleted by hand and restored by hand needs no write of the product",
+    { seed: 726_000_003, profile: "hands", steps: 40_000, nodes: 8, pods: 40 },
+  ],
+  [
     "what this node's journal has as answered is not fresh, though its object still says so, and was created late",
     { seed: 727_000_003, profile: "faults", steps: 40_000, faults: 2 },
   ],
@@ -203,8 +229,16 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     { seed: 731_000_006, profile: "subnets", steps: 10_000, faults: 3 },
   ],
   [
+    "one lost answer about a pod that is gone does not hold up the release of others",
+    { seed: 732_000_012, profile: "statefulsets", steps: 40_000, nodes: 8, pods: 40, faults: 1 },
+  ],
+  [
     "a silent node still has what a member had before its set was scaled",
     { seed: 732_000_007, profile: "silence", steps: 28_600, faults: 2 },
+  ],
+  [
+    "of two addresses of which a lost journal knew which was answered, either may be next, until one is released",
+    { seed: 733_000_005, profile: "restores", steps: 34_500, nodes: 8, pods: 40, faults: 1 },
   ],
   [
     "a node that was asked to probe an address has not heard that its member has it again",
@@ -221,6 +255,18 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
 ];
 
-it.for(FINDINGS)("%s", { timeout: 60_000 }, ([, options]) => checkRun({ ...DEFAULTS, ...options }));
+const isLarge = ([, { nodes }]: (typeof FINDINGS)[number]): boolean => nodes !== undefined;
+const small = FINDINGS.filter((finding) => !isLarge(finding));
 
-afterAll(() => console.log(describeSteps()));
+/** The gate's two halves, which run beside each other; `large`: those of more machines, which take the long tests. */
+const PARTS = {
+  even: small.filter((_, index) => index % 2 === 0),
+  odd: small.filter((_, index) => index % 2 === 1),
+  large: FINDINGS.filter(isLarge),
+};
+
+export function repeatFindings(part: keyof typeof PARTS): void {
+  const timeout = part === "large" ? 600_000 : 60_000;
+  it.for(PARTS[part])("%s", { timeout }, ([, options]) => checkRun({ ...DEFAULTS, ...options }));
+  afterAll(() => console.log(describeSteps()));
+}

@@ -1,0 +1,3 @@
+import { repeatFindings } from "./findings.ts";
+
+repeatFindings("odd");
