@@ -120,7 +120,7 @@ interface SimulatedStoreOptions extends Omit<ConstructorParameters<typeof Memory
 /** Calls of the journal that write nothing. */
 const READS = /^(find|list|read|count|probe|copy)/;
 
-/** Of each disk: the preparation takes ten times as long as the execution. */
+/** Of each disk; a preparation for each commit would take a tenth of a run. */
 const counters = new WeakMap<DatabaseSync, StatementSync>();
 
 /** Counts a commit if there was one, as the journal's thread does. */
