@@ -1,7 +1,7 @@
 /** Many pods of one node that come and go at once. */
 import { describe, expect, it } from "vitest";
-import { type ChainNode, pairsOf } from "../lab/coordinator-worlds.ts";
-import type { LabPod } from "../lab/netns-world.ts";
+import { type ChainNode, pairsOf } from "../lab/netns/coordinator.ts";
+import type { LabPod } from "../lab/netns/world.ts";
 
 const AT_ONCE = 10;
 

@@ -88,7 +88,7 @@ describe("a caller that hangs up", () => {
       await world.add("c1");
       await world.del("c1");
       const conf = { name: "lab", type: "macvlan", ipam: { type: "berth" } };
-      const call = addDirectly(world.agent, world.pod, conf);
+      const call = addDirectly(world.agent, world.sandbox, conf);
       await sleep(500); // The ADD waits for the address that only just cooled.
       call.hangUp();
       await sleep(2_000);

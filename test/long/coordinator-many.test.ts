@@ -1,7 +1,7 @@
 /** As many pods at once as a node has; the gate takes a third. */
 import { afterAll, beforeAll } from "vitest";
 import { describeMany } from "../e2e/coordinator-many.ts";
-import { type ChainNode, makeChainNode } from "../lab/coordinator-worlds.ts";
+import { type ChainNode, makeChainNode } from "../lab/netns/coordinator.ts";
 
 const NETWORK = `cy${process.pid}`;
 let node: ChainNode;

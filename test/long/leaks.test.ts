@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { CONF, ipPool } from "../lab/manifests.ts";
-import { type World, withWorld } from "../lab/netns-world.ts";
+import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 /** Of 1,000 ADDs and DELs. */
@@ -10,12 +10,12 @@ const MOST_GROWTH_MIB = 12;
 
 const CONFIG = { "conf.yaml": CONF, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) };
 
-function openDescriptors(world: World): number {
+function openDescriptors(world: NetnsWorld): number {
   return readdirSync(`/proc/${world.agent.pid}/fd`).length;
 }
 
 /** Resident memory, MiB. */
-function residentMib(world: World): number {
+function residentMib(world: NetnsWorld): number {
   const status = readFileSync(`/proc/${world.agent.pid}/status`, "utf8");
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
 }

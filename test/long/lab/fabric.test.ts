@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { FAMILIES } from "../../../host/net/ip.ts";
 import { outsideAddress, podAddress, segmentAddress } from "../../lab/addressing.ts";
 import { openCapture } from "../../lab/capture.ts";
-import { type Fabric, makeFabric } from "../../lab/netns/fabric.ts";
 import { formatFrame } from "../../lab/frame.ts";
+import { type Fabric, makeFabric } from "../../lab/netns/fabric.ts";
 import { openNetns } from "../../lab/netns.ts";
 import { serviceStandIn } from "../../lab/service.ts";
 import { ask, askOften, openSession, ping, type Server, serve } from "../../lab/traffic.ts";
@@ -19,7 +19,7 @@ const SILENCE = { timeoutMs: 400 };
 
 let fabric: Fabric;
 const servers: Server[] = [];
-let pod1: Awaited<ReturnType<Fabric["addNetns"]>>;
+let pod1: Awaited<ReturnType<Fabric["addHost"]>>;
 let pod2: typeof pod1;
 let twoNics: typeof pod1;
 let routed1: typeof pod1;
