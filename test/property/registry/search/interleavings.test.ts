@@ -1,0 +1,30 @@
+/**
+ * Every interleaving of the product's decisions about one address, with answers lost, writes carried out any time
+ * later, and faults. An invariant that falls without an assumption rests on it.
+ */
+import { expect, it } from "vitest";
+import { describeSearch, RELIANCES, SCENES, searchScene } from "./scenes.ts";
+import { ASSUMPTIONS, type Assumption } from "./world-state.ts";
+
+const MAX_STATES = 100_000;
+
+it.for(Object.keys(SCENES) as (keyof typeof SCENES)[])("%s: no interleaving violates an invariant", async (scene) => {
+  const found = await searchScene(scene, { maxStates: MAX_STATES });
+  console.log(describeSearch(scene, found));
+  expect(found, describeSearch(scene, found)).toMatchObject({ isComplete: true, violations: [] });
+});
+
+it.for(RELIANCES)("$scene without $dropped: violates $violates", async ({ scene, dropped, violates, finding }) => {
+  const found = await searchScene(scene, { dropped, maxStates: MAX_STATES });
+  const assumed = dropped.map((each) => ASSUMPTIONS[each]).join("; and: ");
+  const rests = violates.length === 0 ? "Nothing" : `"${violates.join()}"`;
+  console.log(`${rests} rests on: ${assumed}${finding === undefined ? "" : ` [${finding}]`}`);
+  console.log(describeSearch(scene, found));
+  expect(found.violations.map(({ invariant }) => invariant)).toEqual(violates);
+  if (violates.length === 0) expect(found.isComplete).toBe(true);
+});
+
+it("each assumption has a row that says what rests on it", () => {
+  const named = new Set(RELIANCES.flatMap(({ dropped }) => dropped));
+  expect((Object.keys(ASSUMPTIONS) as Assumption[]).filter((each) => !named.has(each))).toEqual([]);
+});

@@ -1,0 +1,94 @@
+/** What has to hold in every state of a world, and which states count as one. */
+import type { Call, Protocol } from "./protocol.ts";
+import type { System } from "./search.ts";
+import { hasAddress, isThere, type Machine, type Pod, type World } from "./world-state.ts";
+
+export function invariantsOf<Row, Memory, Spec>(
+  protocol: Protocol<Row, Memory, Spec>,
+): System<World<Row, Memory, Spec>>["invariants"] {
+  return {
+    "one NIC": ({ pods }) => {
+      const having = pods.filter(({ sandbox }) => hasAddress(sandbox)).map(({ actor }) => actor.uid);
+      return having.length > 1 ? `the NICs of ${having.join(" and ")} have the address` : undefined;
+    },
+    recorded: ({ pods, object }) => {
+      const view = object === undefined ? undefined : protocol.view(object.spec);
+      const isRecorded = ({ actor }: Pod): boolean => view?.state === "Bound" && view.holders.includes(actor.uid);
+      const wrong = pods.find((pod) => isThere(pod.phase) && pod.sandbox?.stage === "answered" && !isRecorded(pod));
+      const found = `${view?.state ?? "absent"} ${view?.holders.join() ?? ""}`;
+      return wrong === undefined ? undefined : `pod ${wrong.actor.uid} was answered, and the object is ${found}`;
+    },
+  };
+}
+
+/** The address is free, or explained by a live owner, a retention or a machine that answers for it. */
+export function isAtRest<Row, Memory, Spec>(
+  protocol: Protocol<Row, Memory, Spec>,
+  { object, pods, machines, controlCall }: World<Row, Memory, Spec>,
+): boolean {
+  if (controlCall !== undefined) return false;
+  const view = object === undefined ? undefined : protocol.view(object.spec);
+  const isLive = (uid: string): boolean =>
+    pods.some(({ actor, sandbox }) => actor.uid === uid && sandbox?.stage === "answered" && sandbox.nic !== "without");
+  const isAnswered = pods.some(({ sandbox }) => hasAddress(sandbox));
+  if (view?.state === "Bound" && !view.holders.every(isLive)) return false;
+  if (view?.state === "Cooling" || (view?.state === "Quarantined" && !isAnswered)) return false;
+  const isAgreed = ({ link, memory, row, call }: Machine<Row, Memory, Spec>): boolean => {
+    if (link !== "there") return true;
+    if (memory === undefined || call !== undefined) return false;
+    if (row === undefined) return true;
+    const holder = protocol.holderOf(row);
+    return holder === undefined ? view?.state === "Quarantined" : view?.holders.includes(holder) === true;
+  };
+  const isRecorded = view?.holders.every((uid) => {
+    const { machine = 0 } = pods.find(({ actor }) => actor.uid === uid) ?? {};
+    const { row, link } = machines[machine] ?? {};
+    return link !== "there" || (row !== undefined && protocol.holderOf(row) === uid);
+  });
+  const isWaiting = ({ phase, sandbox, isElsewhere, actor }: Pod): boolean =>
+    phase === "present" &&
+    sandbox === undefined &&
+    !isElsewhere &&
+    (view === undefined || (view.state === "Kept" && actor.isMember));
+  return isRecorded !== false && machines.every(isAgreed) && !pods.some(isWaiting);
+}
+
+/** Returns the same text for states that differ in numbers alone. */
+export function keyOf<Row, Memory, Spec>(
+  protocol: Protocol<Row, Memory, Spec>,
+  state: World<Row, Memory, Spec>,
+): string {
+  const { pods, machines, object, late, controlCall, faults } = state;
+  const keyOfCall = (call: Call<Spec> | undefined): string => {
+    if (call === undefined) return "";
+    const spec = call.kind === "delete" ? "" : protocol.key.spec(call.spec);
+    return `${call.kind}${call.kind === "create" ? "" : ` #${call.before.uid} #${call.before.version}`} ${spec}`;
+  };
+  const keyOfRow = (row: Row | undefined): string => (row === undefined ? "-" : protocol.key.row(row));
+  const parts = [
+    ...pods.map(
+      ({ phase, machine, run, sandbox, wasRefused, isElsewhere }) =>
+        `${phase}${machine}${run}${sandbox?.stage}${sandbox?.nic}${wasRefused}${isElsewhere}`,
+    ),
+    ...machines.map(
+      ({ link, row, memory, call, copy }) =>
+        `${link} ${keyOfRow(row)} ${memory === undefined ? "-" : protocol.key.memory(memory, row)} ${keyOfCall(call)} ${copy === undefined ? "" : keyOfRow(copy.row)}`,
+    ),
+    object === undefined ? "-" : `#${object.uid} #${object.version} ${protocol.key.spec(object.spec)}`,
+    ...late.map(({ machine, call }) => `${machine} ${keyOfCall(call)}`).sort(),
+    keyOfCall(controlCall),
+    Object.values(faults).join(),
+  ];
+  return withRanks(parts.join("\n"));
+}
+
+/** Replaces each number after a `#` by its rank: states differ by the order of versions, not by the versions. */
+function withRanks(text: string): string {
+  const [first, ...rest] = text.split("#");
+  const numbers = rest.map((each) => Number.parseInt(each, 10));
+  const sorted = [...new Set(numbers)].sort((a, b) => a - b);
+  return rest.reduce(
+    (all, each, index) => `${all}#${sorted.indexOf(numbers[index] ?? 0)}${each.slice(`${numbers[index]}`.length)}`,
+    first ?? "",
+  );
+}

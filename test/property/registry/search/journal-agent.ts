@@ -1,0 +1,582 @@
+/**
+ * Berth's agent for the search: every decision is the product's own function. What is written here is the order in
+ * which object-sync.ts, claim-publisher.ts, reconciler.ts and collector.ts ask them, with one write to the API server
+ * at a time.
+ */
+import { type FenceDeps, fenceOrphan, type NicAccess } from "../../../../host/agent/gc/orphan-nics.ts";
+import {
+  decideOrphanObject,
+  isOlderThan,
+  isReportedLost,
+  needsPublishing,
+} from "../../../../host/agent/gc/plan-reconciliation.ts";
+import { decideLeak, isOrphan, mayLeak, type NetnsStatus, type PodStatus } from "../../../../host/ipam/leak.ts";
+import type { NodeStatus } from "../../../../host/ipam/retention.ts";
+import { type Adoption, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
+import {
+  decide,
+  type LiveStatus,
+  type ResolvedAction,
+  reclaim,
+  recover,
+  specWithout,
+  takeOver,
+} from "../../../../host/registry/kubernetes/decide.ts";
+import {
+  findMissingOwner,
+  hasChanged,
+  isOfSameNic,
+  type KnownObject,
+  knownOf,
+  PROBE_FIRST,
+  specOf,
+} from "../../../../host/registry/kubernetes/known-object.ts";
+import type { Allocation } from "../../../../host/registry/registry.ts";
+import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { isSameMember, ownerOf, type Workload } from "../../../../host/resources/member.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
+import { ip } from "../../../world/values.ts";
+import { type ClaimTask, EARLY_MS, LATE_MS, type Memory, openStates, type Task } from "./journal-memory.ts";
+import { IP, NAME, objectOf, SINCE } from "./journal-object.ts";
+import type { Agent, Answer, Call, Limit, Nic, Place, PodName, Turn } from "./protocol.ts";
+
+const NIC = "eth0";
+const NAMESPACE = "shop";
+
+type Spec = IpAllocationSpec;
+export type JournalTurn = Turn<Allocation, Memory, Spec>;
+
+export interface JournalOptions {
+  /** Whether the pool is so small that its cooling addresses are shown at once. */
+  readonly isPublic: boolean;
+}
+
+const { log: LOG } = recordLog();
+
+function workloadOf({ isMember, name }: Pick<PodName, "isMember" | "name">): Workload | undefined {
+  return isMember ? { kind: "StatefulSet", namespace: NAMESPACE, name: "web", uid: "w", member: name } : undefined;
+}
+
+function pathOf(container: string): string {
+  return `/run/netns/${container}`;
+}
+
+const BLANK = { space: "", ip: IP, prefixLength: 24, pool: "blue", network: "net", namespace: NAMESPACE } as const;
+
+/** One turn of an agent, while it is made. */
+export class Draft {
+  row: Allocation | undefined;
+  memory: Memory;
+  readonly place: Place<Spec>;
+  readonly options: JournalOptions;
+  readonly fenced: string[] = [];
+  answer: JournalTurn["answer"];
+  waitsFor: Limit | undefined;
+
+  constructor(agent: Agent<Allocation, Memory>, place: Place<Spec>, options: JournalOptions) {
+    this.row = agent.row;
+    const states = openStates(place.node, () => (this.memory.isLateOver ? LATE_MS : EARLY_MS));
+    states.copyFrom(agent.memory.states);
+    this.memory = { ...agent.memory, states };
+    this.place = place;
+    this.options = options;
+  }
+
+  turn(label: string, before: Memory): JournalTurn {
+    const { task } = this.memory;
+    const call = task !== undefined && task !== before.task ? task.call : undefined;
+    const { row, memory, answer, fenced, waitsFor } = this;
+    const effect = `${call === undefined ? "" : `, ${call.kind}`}${answer === undefined ? "" : `, ${answer.isBound ? "answered" : "refused"}`}`;
+    return { label: `${label}${effect}`, row, memory, call, answer, fenced, waitsFor };
+  }
+
+  // The journal.
+
+  write(row: Omit<Allocation, "version">): Allocation {
+    const written: Allocation = { ...row, version: this.place.next() };
+    this.row = written;
+    return written;
+  }
+
+  cool(row: Allocation, isDue = false): void {
+    this.write({ ...row, state: "Cooling", freeAtMs: isDue ? 0 : 1 });
+  }
+
+  adopt({ state, owner, namespace, pod, workload, quarantine }: Adoption): void {
+    const isOnNic = this.place.others.some(({ uid }) => uid === owner);
+    if (this.row !== undefined || (state === "Bound" && isOnNic)) return;
+    const times = { sinceMs: 0, ...(state === "Cooling" ? { freeAtMs: 1 } : {}) };
+    const containerId = state === "Bound" ? UNKNOWN_CONTAINER : "";
+    const claimant = { owner, namespace, pod, workload, ifName: NIC, containerId };
+    this.write({ ...BLANK, ...claimant, ...times, state, quarantine, isConfirmed: true });
+    if (state === "Bound") this.memory.states.noteRestart(NAME);
+  }
+
+  change(change: Partial<Memory>): void {
+    this.memory = { ...this.memory, ...change };
+  }
+
+  // What is read from the API server, and from NICs.
+
+  get object(): IpAllocation | undefined {
+    const { object } = this.place;
+    return object === undefined ? undefined : objectOf(object);
+  }
+
+  get live(): LiveStatus & { readonly node: string } {
+    const { nodes, uidOf, node } = this.place;
+    const statusOf = { there: "there", lost: "lost", absent: "lost" } as const satisfies Record<string, NodeStatus>;
+    return {
+      node,
+      isLivePod: async (_namespace, pod, uid) => uidOf(pod) === uid,
+      readHolderStatus: async (row, holder) =>
+        holder.pod === row.pod || uidOf(holder.pod) !== holder.podUid ? "gone" : "alive",
+      readNodeStatus: async (name) => statusOf[nodes.get(name) ?? "absent"],
+    };
+  }
+
+  podOf({ pod }: Pick<Allocation, "pod">): PodStatus {
+    const uid = this.place.uidOf(pod);
+    return uid === undefined
+      ? { kind: "absent" }
+      : { kind: "present", pod: { uid, configHash: undefined, deleting: false } };
+  }
+
+  get nics(): NicAccess {
+    const nics = this.place.nics.map((nic): Nic => {
+      return this.fenced.includes(nic.container) ? { ...nic, state: "without" } : nic;
+    });
+    const at = (path: string | undefined) => nics.find(({ container }) => pathOf(container) === path);
+    return {
+      readNetnsStatus: async ({ netns }) => {
+        if (netns === undefined) return "unknown";
+        const nic = at(netns);
+        if (nic === undefined) return "gone";
+        const { attaching, task, queued } = this.memory;
+        const isRunning = [task?.claim?.container, queued?.claim.container].includes(nic.container);
+        if (nic.state === "up" && this.memory.attaching === nic.container) this.change({ attaching: undefined });
+        return nic.state === "up" || isRunning || attaching === nic.container ? "inUse" : "there";
+      },
+      findNetns: (_ip, known) =>
+        nics
+          .filter((nic) => hasAddress(nic) && nic.state !== "moved")
+          .map(({ container }) => pathOf(container))
+          .find((path) => !known.includes(path)),
+      fenceNics: ({ netns }) => {
+        const nic = at(netns);
+        if (nic === undefined || nic.state === "moved" || !hasAddress(nic)) return [];
+        this.fenced.push(nic.container);
+        return [NIC];
+      },
+    };
+  }
+
+  get known(): readonly string[] {
+    return this.row?.netns === undefined ? [] : [this.row.netns];
+  }
+
+  async readNetns(row: Allocation | Adoption): Promise<NetnsStatus> {
+    const { netns, containerId = UNKNOWN_CONTAINER }: Partial<Allocation> = row;
+    const found = await this.nics.readNetnsStatus({ netns, ifName: NIC, ip: IP });
+    if (found !== "unknown" || containerId !== UNKNOWN_CONTAINER) return found;
+    return this.nics.findNetns(IP, this.known) === undefined ? "unknown" : "inUse";
+  }
+
+  async isPodGone(given: Allocation | Adoption): Promise<boolean> {
+    const row = { containerId: UNKNOWN_CONTAINER, ...given };
+    if (!mayLeak(row)) return false;
+    const times = { observedAtMs: Number.NEGATIVE_INFINITY, nowMs: 0, confirmAfterMs: 1 };
+    return decideLeak({ row, pod: this.podOf(row), netns: await this.readNetns(given), ...times }).kind === "collect";
+  }
+
+  async endOrphan(row: Allocation): Promise<boolean> {
+    const { workload } = row;
+    if (workload === undefined || !mayLeak(row) || !isOrphan(row, this.podOf(row))) return false;
+    const { findNetns, fenceNics } = this.nics;
+    const deps: FenceDeps = {
+      knownNetns: async () => this.known,
+      // A NIC that was fenced in this turn reads as such.
+      nics: { findNetns, fenceNics, readNetnsStatus: (nic) => this.nics.readNetnsStatus(nic) },
+      node: this.place.node,
+      isEnabled: () => true,
+      detach: async () => {},
+      emit: () => {},
+      log: LOG,
+    };
+    if (!(await fenceOrphan(deps, { ...row, workload }))) return false;
+    this.cool(row);
+    return true;
+  }
+
+  // object-sync.ts
+
+  async sync(): Promise<void> {
+    if (this.memory.task !== undefined) return this.change({ isBacklogged: true });
+    this.change({ isBacklogged: false });
+    await this.continueSync(this.row, this.memory.states.find(NAME));
+  }
+
+  async continueSync(first: Allocation | undefined, seen: KnownObject | "absent" | undefined): Promise<void> {
+    const { states } = this.memory;
+    const { node } = this.place;
+    let row = first;
+    let object = seen;
+    for (let step = 0; step < 12; step++) {
+      const isLate = states.get(NAME).pending.lateUntilMs > this.nowMs;
+      if (row === undefined) {
+        if (isLate) return this.change({ isPostponed: true });
+        if (states.get(NAME).pending.lateUntilMs > 0) this.change({ isDue: true });
+        return states.noteSynced(NAME);
+      }
+      const workload = typeof object === "object" ? findMissingOwner(row, object, node) : undefined;
+      if (workload !== undefined) {
+        row = this.row = { ...row, workload };
+        continue;
+      }
+      if (row.state === "Bound" && row.isConfirmed !== true) return;
+      const action = await this.resolve(row, object, undefined);
+      switch (action.kind) {
+        case "wait":
+          return;
+        case "synced":
+          return states.noteSynced(NAME);
+        case "forget":
+          if (isLate) {
+            states.invalidate(NAME);
+            return this.change({ isPostponed: true });
+          }
+          if (this.row?.version === row.version) {
+            this.row = undefined;
+            states.noteForgotten(NAME);
+            if (typeof object === "object" && object.state === "Bound" && object.node === node)
+              this.change({ isDue: true });
+            return states.noteSynced(NAME);
+          }
+          row = this.row;
+          break;
+        case "takeOver":
+        case "taken":
+          this.read();
+          if (this.object !== undefined && !isSameMember(row.workload, this.object.spec.workload))
+            this.change({ isLost: true });
+          return states.noteSynced(NAME);
+        case "read":
+          object = this.read();
+          row = this.row;
+          break;
+        default:
+          return this.send(action, { row, written: row, object });
+      }
+    }
+    throw new Error("A sync has no end");
+  }
+
+  get nowMs(): number {
+    return this.memory.isLateOver ? LATE_MS : EARLY_MS;
+  }
+
+  read(): KnownObject | "absent" {
+    const object = this.object === undefined ? "absent" : knownOf(this.object);
+    this.memory.states.noteAnswer(NAME, object);
+    return object;
+  }
+
+  async resolve(
+    row: Allocation,
+    object: KnownObject | "absent" | undefined,
+    replaces: string | undefined,
+    isRead = false,
+  ): Promise<ResolvedAction> {
+    const { states } = this.memory;
+    const { isPublic } = this.options;
+    const { node } = this.place;
+    const action = decide({
+      row,
+      object,
+      state: states.get(NAME),
+      node,
+      isDue: row.freeAtMs === 0,
+      isPublic,
+      replaces,
+    });
+    const isOld = typeof object === "object" && object.state !== "Cooling" && object.podUid !== row.owner;
+    if (row.state === "Bound" && row.isConfirmed !== true && !isRead && object !== undefined) {
+      if (action.kind === "taken" || (action.kind === "synced" && states.isOnlySeen(NAME))) return { kind: "read" };
+      const takesOver = action.kind === "takeOver" || action.kind === "replace";
+      if (takesOver && isOld && isOfSameNic(row, object as KnownObject)) return { kind: "read" };
+    }
+    const full = this.object;
+    if (action.kind === "recover") return recover(this.live, row);
+    if (action.kind === "reclaim") return reclaim(this.live, row, { object, full });
+    return action.kind === "takeOver" ? takeOver(this.live, row, { object, full }) : action;
+  }
+
+  send(
+    action: Extract<ResolvedAction, { kind: "create" | "replace" | "leave" | "delete" }>,
+    task: Pick<Task, "row" | "written" | "claim"> & { readonly object: KnownObject | "absent" | undefined },
+  ): void {
+    const { node } = this.place;
+    const object = typeof task.object === "object" ? task.object : undefined;
+    const own = (state: AllocationState): Spec => specOf(task.written, state, { node, since: SINCE });
+    const kind = action.kind === "create" || action.kind === "delete" ? action.kind : "change";
+    const call = (): Call<Spec> => {
+      if (action.kind === "create") return { kind: "create", spec: own(task.written.state) };
+      if (object === undefined) throw new Error(`An object that is not known is not subject to ${action.kind}`);
+      const before = { uid: Number(object.uid), version: Number(object.resourceVersion) };
+      if (action.kind === "delete") return { kind: "delete", before };
+      if (action.kind === "leave")
+        return { kind: "replace", before, spec: specWithout(own("Bound"), object, action.others) };
+      const spec = own(action.state);
+      return { kind: "replace", before, spec: { ...spec, holders: [...spec.holders, ...(action.sharers ?? [])] } };
+    };
+    this.change({ task: { ...task, object, action: kind, call: call() } });
+  }
+
+  // claim-publisher.ts
+
+  async publish(row: Allocation, claim: ClaimTask): Promise<void> {
+    if (this.memory.task !== undefined) return this.change({ queued: { row, claim } });
+    const { states } = this.memory;
+    const isOffered = claim.replaces !== undefined && this.place.object?.version === Number(claim.replaces);
+    const object = isOffered && this.object !== undefined ? knownOf(this.object) : states.findForClaim(NAME);
+    await this.continuePublish(row, object, claim, isOffered);
+  }
+
+  async continuePublish(
+    row: Allocation,
+    seen: KnownObject | "absent" | undefined,
+    claim: ClaimTask,
+    isFresh: boolean,
+  ): Promise<void> {
+    const published = { ...row, workload: row.workload ?? claim.workload };
+    let object = seen;
+    let isRead = isFresh;
+    for (let step = 0; step < 12; step++) {
+      const action = await this.resolve(published, object, claim.replaces, isRead);
+      switch (action.kind) {
+        case "synced":
+          this.memory.states.noteSynced(NAME);
+          return this.accept(row, claim);
+        case "read":
+          object = this.read();
+          isRead = true;
+          break;
+        case "create":
+        case "replace": {
+          const isRetained = action.kind === "replace" && this.isRetained(published, object);
+          if (!isRetained) return this.send(action, { row, written: published, object, claim });
+          const isStill = published.workload?.isFresh === true && (object as KnownObject).workload?.isFresh === true;
+          const written = {
+            ...published,
+            ...(published.workload === undefined ? {} : { workload: ownerOf(published.workload, isStill) }),
+          };
+          // Recorded before the object is written: whatever becomes of the claim, the address is retained again.
+          if (claim.isNewToOwner && this.row?.version === row.version)
+            this.row = { ...row, workload: written.workload };
+          return this.send(action, {
+            row: this.row?.version === row.version ? this.row : row,
+            written,
+            object,
+            claim: { ...claim, isNewToOwner: false, workload: written.workload },
+          });
+        }
+        default:
+          return this.refuse(row, claim, action.kind === "taken" && action.needsProbe === true);
+      }
+    }
+    throw new Error("A publication has no end");
+  }
+
+  isRetained(row: Allocation, object: KnownObject | "absent" | undefined): boolean {
+    return (
+      typeof object === "object" &&
+      object.state !== "Cooling" &&
+      object.podUid !== row.owner &&
+      isOfSameNic(row, object)
+    );
+  }
+
+  end(container: string, isBound: boolean): void {
+    this.answer = { container, isBound };
+    if (isBound && this.place.isSlow) this.change({ attaching: container });
+  }
+
+  /** The object is Bound to the row's pod: the ADD is answered, unless the row was released meanwhile. */
+  async accept(row: Allocation, claim: ClaimTask): Promise<void> {
+    if (this.row?.version !== row.version) {
+      this.end(claim.container, false);
+      return this.sync();
+    }
+    const workload = this.row.workload ?? claim.workload;
+    this.row = { ...this.row, workload, quarantine: undefined, isConfirmed: true };
+    this.change({ isLost: false });
+    this.end(claim.container, true);
+  }
+
+  /** Another pod has the object. */
+  async refuse(row: Allocation, claim: ClaimTask, needsProbe: boolean): Promise<void> {
+    const isTouched = this.row?.version !== row.version;
+    if (!isTouched) this.row = undefined;
+    const { object } = this;
+    const isLost =
+      object?.spec.quarantine?.reason === "NodeLost" &&
+      isOfSameNic({ ...row, workload: claim.workload }, knownOf(object));
+    if (!isTouched && object !== undefined && (needsProbe || isLost) && row.quarantine === undefined) {
+      // The NIC probes before anything is published: until then the object is the earlier pod's.
+      if (!this.place.isSilent()) return this.end(claim.container, false);
+      const probed = this.write({ ...row, isConfirmed: false, workload: undefined, quarantine: PROBE_FIRST });
+      return this.publish(probed, { ...claim, replaces: object.resourceVersion, isNewToOwner: true });
+    }
+    this.end(claim.container, false);
+    if (isTouched) return this.sync();
+    if (this.memory.states.get(NAME).pending.lateUntilMs > this.nowMs) this.change({ isPostponed: true });
+  }
+
+  /** The API server did not answer, and the ADD gives up. */
+  async giveUp(row: Allocation, claim: ClaimTask): Promise<void> {
+    this.end(claim.container, false);
+    if (this.row?.version !== row.version) return this.sync();
+    if (row.isConfirmed === true) return;
+    if (this.row.quarantine !== undefined) this.row = undefined;
+    else this.cool(this.row, !claim.wasCooling);
+    await this.sync();
+  }
+
+  async add(pod: PodName, container: string): Promise<void> {
+    const { row, memory } = this;
+    const workload = workloadOf(pod);
+    const claimant = { owner: pod.uid, pod: pod.name, ifName: NIC, containerId: container, netns: pathOf(container) };
+    const claim = {
+      container,
+      workload: workload && ownerOf(workload, true),
+      wasCooling: false,
+      isNewToOwner: workload !== undefined,
+    };
+    const blank = { ...BLANK, ...claimant, state: "Bound", sinceMs: 0, isConfirmed: false } as const;
+    if (row === undefined) {
+      const { object, node } = this.place;
+      const isCooling = object?.spec.state === "Cooling" && object.spec.node !== node;
+      if (isCooling) this.waitsFor = "rest";
+      return this.publish(this.write(blank), { ...claim, ...(isCooling ? { replaces: String(object.version) } : {}) });
+    }
+    if (row.state === "Bound" && row.owner === pod.uid) {
+      const isInDoubt = memory.states.get(NAME).pending.isUnanswered;
+      const attached = this.write({ ...row, containerId: container, netns: pathOf(container) });
+      const isNewToOwner = row.workload === undefined && row.isConfirmed !== true && workload !== undefined;
+      if (row.isConfirmed === true && !isInDoubt && !memory.isLost) return this.end(container, true);
+      return this.publish(attached, { ...claim, isNewToOwner });
+    }
+    if (row.state === "Bound" && isSameMember(workload, row.workload)) {
+      if (!(await this.endOrphan(row))) {
+        if (!(await this.isPodGone(row))) return this.end(container, false);
+        this.cool(row);
+      }
+    }
+    const before = this.row;
+    if (before?.state !== "Cooling") return this.end(container, false);
+    const isOwn = before.owner === pod.uid || isSameMember(workload, before.workload);
+    if (!isOwn && before.workload !== undefined) return this.end(container, false);
+    if (!isOwn) this.waitsFor = "rest";
+    memory.states.noteFormerOwner(NAME, before.owner);
+    const known = isSameMember(workload, before.workload) ? before.workload : undefined;
+    const kept = workload && known && ownerOf(workload, known.isFresh === true);
+    const taken = this.write({ ...blank, workload: kept });
+    await this.publish(taken, {
+      ...claim,
+      wasCooling: before.freeAtMs === 1,
+      isNewToOwner: workload !== undefined && kept === undefined,
+    });
+  }
+
+  // reconciler.ts
+
+  async compare(): Promise<void> {
+    const { object, row, place } = this;
+    const { node } = place;
+    const { states } = this.memory;
+    this.change({ isReconciled: true, isDue: false });
+    if (object?.spec.node === node) {
+      const before = states.find(NAME);
+      if (states.noteSeen(NAME, knownOf(object)) && hasChanged(before, knownOf(object))) await this.sync();
+    } else states.forgetRetained(new Set());
+    if (row === undefined) return object === undefined ? undefined : this.handleOrphan(object);
+    if (isOlderThan(row, object, node)) return this.sync();
+    const isWanting =
+      needsPublishing(row, object, node) || (isReportedLost(row, object, node) && !(await this.isPodGone(row)));
+    if (!isWanting) return;
+    states.invalidate(NAME);
+    await this.sync();
+  }
+
+  async handleOrphan(object: IpAllocation): Promise<void> {
+    const { node, others } = this.place;
+    const ownRows = others.map(
+      (pod): Allocation => ({
+        ...{ ...BLANK, ip: ip("10.0.0.2"), owner: pod.uid, pod: pod.name, ifName: NIC, containerId: "other" },
+        ...{ state: "Bound", sinceMs: 0, version: 0, isConfirmed: true },
+      }),
+    );
+    const holder = object.spec.holders[0] ?? object.spec.quarantine?.holder;
+    const rows = ownRows.filter(({ owner }) => owner === holder?.podUid);
+    const action = decideOrphanObject({ object, node, ownRows: rows, nowMs: 0 });
+    if (action.kind === "leave") return;
+    if (action.kind === "adopt") this.adopt(action.adoption);
+    else if (action.kind === "confirm" && !(await this.isPodGone(action.adoption))) this.adopt(action.adoption);
+    else {
+      const bound = { ...action.adoption, state: "Bound" } as const;
+      if (action.kind === "release" && action.ifPodGone && !(await this.isPodGone(bound))) return;
+      this.adopt(action.kind === "confirm" ? action.ended : action.adoption);
+    }
+    await this.sync();
+  }
+
+  // collector.ts
+
+  async sweep(row: Allocation): Promise<void> {
+    if (isOrphan(row, this.podOf(row)) && (await this.endOrphan(row))) return this.sync();
+    if (!(await this.isPodGone(row))) return;
+    this.cool(row);
+    await this.sync();
+  }
+}
+
+function hasAddress({ state }: { readonly state: string }): boolean {
+  return state === "up" || state === "renamed" || state === "moved";
+}
+
+/** The answer to the write under way has come, or will not. */
+export async function answered(draft: Draft, answer: Answer<Spec>): Promise<void> {
+  const { task } = draft.memory;
+  if (task === undefined) throw new Error("No call is under way");
+  const { claim, row, action } = task;
+  if (answer.kind === "unanswered") {
+    if (action === "create" || !answer.isRetried) draft.change({ isLateOver: false });
+    if (answer.isRetried) return action === "create" ? draft.memory.states.noteUnanswered(NAME) : undefined;
+    draft.change({ task: undefined });
+    draft.memory.states.noteWriteFailed(NAME, action, false);
+    if (claim === undefined) draft.change({ isBacklogged: true });
+    else await draft.giveUp(row, claim);
+  } else {
+    draft.change({ task: undefined });
+    const object = note(draft, answer, task);
+    const isEnded = action === "delete" && object === "absent" && answer.kind === "written";
+    if (claim === undefined) await draft.continueSync(isEnded ? row : draft.row, object);
+    else await draft.continuePublish(row, object, claim, true);
+  }
+  const { queued } = draft.memory;
+  if (queued === undefined || draft.memory.task !== undefined) return;
+  draft.change({ queued: undefined });
+  await draft.publish(queued.row, queued.claim);
+}
+
+function note(draft: Draft, answer: Exclude<Answer<Spec>, { kind: "unanswered" }>, { object: before }: Task) {
+  const { states } = draft.memory;
+  if (answer.kind === "refused") {
+    states.invalidate(NAME);
+    return draft.read();
+  }
+  states.noteWritten(NAME);
+  const object = answer.object === undefined ? ("absent" as const) : knownOf(objectOf(answer.object));
+  states.noteAnswer(NAME, object, before);
+  return object;
+}

@@ -1,0 +1,81 @@
+/** The controller's part of the protocol: check-allocation.ts around the product's table of collection. */
+import { lostNode, stateOf } from "../../../../host/controller/gc/check-allocation.ts";
+import {
+  type Action,
+  changedSpec,
+  decideCollection,
+  lastHolder,
+  type NodeStatus,
+  type ObservedState,
+} from "../../../../host/controller/gc/plan-collection.ts";
+import { podStatus, strongestNodeStatus, strongestPodStatus } from "../../../../host/controller/gc/read-status.ts";
+import type { Holder, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { objectOf, SINCE } from "./journal-object.ts";
+import type { ControllerTurn, Limit, NodeState, Surroundings } from "./protocol.ts";
+
+type Turn = ControllerTurn<IpAllocationSpec>;
+
+/** No time of the table is believed. */
+const TIMES = { intervalMs: 1, graceMs: 1, nodeLostMs: 1, cooldownMs: 1 };
+
+const STATUS: Readonly<Record<NodeState, NodeStatus>> = { there: "ready", lost: "notReady", absent: "absent" };
+
+function observe(object: IpAllocation, isTold: boolean, place: Surroundings<IpAllocationSpec>): ObservedState {
+  const { spec } = object;
+  const nodeOf = (name: string): NodeStatus => STATUS[place.nodes.get(name) ?? "absent"];
+  const state = stateOf(object);
+  const lost = lastHolder(object);
+  const holders = state === "Bound" ? spec.holders : state === "NodeLost" && lost !== undefined ? [lost] : [];
+  const nodes = holders.map((holder) => nodeOf(holder.node));
+  const node = nodes.length > 0 ? strongestNodeStatus(nodes) : nodeOf(spec.node);
+  const found = ({ pod }: Holder) => {
+    const uid = place.uidOf(pod);
+    return uid === undefined ? undefined : { uid, configHash: undefined, deleting: false };
+  };
+  const pods = holders.map((holder, index) => podStatus(holder, found(holder), nodes[index] ?? node));
+  const isOfOther = state === "NodeLost" && spec.node !== lostNode(object);
+  return {
+    ...{ state, node, pod: strongestPodStatus(pods, nodes) },
+    owner: spec.workload === undefined ? "none" : "alive",
+    prober: isOfOther ? (nodeOf(spec.node) === "ready" ? "ready" : "away") : "none",
+    isTold,
+  };
+}
+
+/** The lost node itself comes first once it is back. */
+function chooseProber(object: IpAllocation, nodes: Surroundings<IpAllocationSpec>["nodes"]): string | undefined {
+  const ready = [...nodes].flatMap(([name, state]) => (state === "there" && name !== object.spec.node ? [name] : []));
+  return ready.find((name) => name === lostNode(object)) ?? ready[0];
+}
+
+/** Agents may have been told of the object before, and have done nothing. */
+export function controlTurns(place: Surroundings<IpAllocationSpec>): readonly Turn[] {
+  if (place.object === undefined) return [];
+  const object = objectOf(place.object);
+  return [false, true].flatMap((isTold) => turnOf(object, observe(object, isTold, place), place));
+}
+
+function turnOf(object: IpAllocation, seen: ObservedState, place: Surroundings<IpAllocationSpec>): readonly Turn[] {
+  const { action, why } = decideCollection({ ...seen, ageMs: Number.POSITIVE_INFINITY }, TIMES);
+  const { node, holders } = object.spec;
+  const turn = { label: `${action}: ${why}`, waitsFor: waitsOf(seen, action), node };
+  if (action === "tell") return [{ ...turn, told: holders.map((holder) => holder.node) }];
+  const call = callOf(object, action, place);
+  // Where it matters whether agents were told, both looks decide the same.
+  return call === undefined || (!seen.isTold && seen.state !== "Bound") ? [] : [{ ...turn, call, told: [] }];
+}
+
+function callOf(object: IpAllocation, action: Action, { nodes }: Surroundings<IpAllocationSpec>) {
+  const before = { uid: Number(object.uid), version: Number(object.resourceVersion) };
+  if (action === "free") return { kind: "delete", before } as const;
+  const prober = action === "ask" ? chooseProber(object, nodes) : undefined;
+  const spec = changedSpec(object, action, { prober, since: SINCE });
+  return spec === undefined ? undefined : ({ kind: "replace", spec, before } as const);
+}
+
+/** What is left to a live agent is done by it, unless the controller has no patience. */
+function waitsOf({ state, node, prober }: ObservedState, action: Action): readonly Limit[] {
+  if (state === "Cooling") return node === "ready" ? ["cooldown", "patience"] : ["cooldown"];
+  const isLeft = (action === "quarantine" && node === "ready") || (action === "ask" && prober === "ready");
+  return isLeft ? ["patience"] : [];
+}

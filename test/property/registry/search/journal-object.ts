@@ -1,0 +1,43 @@
+/** The product's objects for the search, and how their states are told apart. */
+import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import type { Workload } from "../../../../host/resources/member.ts";
+import { ip } from "../../../world/values.ts";
+import type { Call, Stored } from "./protocol.ts";
+
+type Spec = IpAllocationSpec;
+
+/** The name of the address's object. */
+export const NAME = "10.0.0.1";
+export const IP = ip(NAME);
+export const SINCE = "2026-01-01T00:00:00Z";
+
+export function objectOf({ uid, version, spec }: Stored<Spec>): IpAllocation {
+  return {
+    kind: "IPAllocation",
+    name: NAME,
+    uid: String(uid),
+    resourceVersion: String(version),
+    deleting: false,
+    spec,
+  };
+}
+
+export function flag(isSet: boolean | undefined): string {
+  return isSet === true ? "1" : "0";
+}
+
+export function keyOfWorkload(workload: Workload | undefined): string {
+  return workload === undefined ? "-" : `${workload.member}${flag(workload.isFresh)}`;
+}
+
+export function keyOfSpec({ state, node, holders, workload, quarantine }: Spec): string {
+  const all = holders.map(({ podUid, node: of }) => `${podUid}@${of}`).join();
+  const why =
+    quarantine === undefined ? "" : `${quarantine.reason} ${quarantine.holder?.podUid}@${quarantine.holder?.node}`;
+  return `${state} ${node} ${all} ${keyOfWorkload(workload)} ${why}`;
+}
+
+export function keyOfCall(call: Call<Spec>): string {
+  const before = "before" in call ? `#${call.before.uid} #${call.before.version}` : "";
+  return `${call.kind} ${before} ${"spec" in call ? keyOfSpec(call.spec) : ""}`;
+}

@@ -1,0 +1,143 @@
+/** What the searches look at: small casts with few faults each, and what each assumption is needed for. */
+
+import { journalProtocol } from "./journal-protocol.ts";
+import type { SearchResult } from "./search.ts";
+import { search } from "./search.ts";
+import { openWorld } from "./world.ts";
+import { type Actor, ASSUMPTIONS, type Assumption, type Scene } from "./world-state.ts";
+
+const member = (uid: string, node: Actor["node"]): Actor => ({ uid, name: "web-0", isMember: true, node });
+const plain = (uid: string, node: Actor["node"]): Actor => ({ uid, name: uid, isMember: false, node });
+
+const PLAIN = [plain("p", "a"), plain("q", "b")];
+const MEMBERS = [member("m1", "a"), member("m2", "b")];
+
+/** Small enough for the gate: each is searched to its end. */
+export const SCENES = {
+  "one pod": { cast: [plain("p", "a")], faults: {} },
+  "one pod's answers lost": { cast: [plain("p", "a")], faults: { unanswered: 1, elsewhere: 1 } },
+  "one pod's agent killed": { cast: [plain("p", "a")], faults: { unanswered: 1, elsewhere: 1, kill: 1 } },
+  "answers lost": { cast: PLAIN, faults: { unanswered: 1, elsewhere: 1 } },
+  "a pod deleted by force": { cast: PLAIN, faults: { forceDelete: 1 } },
+  "a member and a plain pod": { cast: [...MEMBERS, plain("q", "b")], faults: { forceDelete: 1 } },
+  "slow main plugins": { cast: MEMBERS, faults: { forceDelete: 1, kill: 1 }, isSlow: true },
+  "pods of one node": { cast: [plain("p", "a"), plain("q", "a")], faults: { unanswered: 1 } },
+  "members of one node": {
+    cast: [member("m1", "a"), member("m2", "a")],
+    faults: { forceDelete: 1, restart: 1, unanswered: 1 },
+  },
+  "a lost node": { cast: PLAIN, faults: { forceDelete: 1, cut: 1, replace: 1 } },
+  "a lost member": { cast: MEMBERS, faults: { forceDelete: 1, cut: 1, replace: 1 } },
+  "a lost journal": { cast: MEMBERS, faults: { forceDelete: 1, kill: 1, journalLost: 1 } },
+} as const satisfies Record<string, Scene>;
+
+/** Too large for the gate. */
+export const LARGE_SCENES = {
+  "answers lost and agents killed": { cast: PLAIN, faults: { unanswered: 1, kill: 1 } },
+  "a member's answers lost": { cast: MEMBERS, faults: { unanswered: 1, forceDelete: 1, kill: 1 } },
+  "members and a plain pod of one node": {
+    cast: [member("m1", "a"), member("m2", "a"), plain("p", "a")],
+    faults: { forceDelete: 1, restart: 1, unanswered: 1 },
+  },
+  "an old journal": { cast: PLAIN, faults: { kill: 1, journalOld: 1 } },
+  "a plain pod and a lost journal": { cast: PLAIN, faults: { kill: 1, journalLost: 1, forceDelete: 1 } },
+  "a lost member's answers lost": {
+    cast: MEMBERS,
+    faults: { forceDelete: 1, cut: 1, replace: 1, unanswered: 1 },
+  },
+  everything: {
+    cast: [...MEMBERS, plain("q", "b")],
+    faults: { kill: 1, journalLost: 1, unanswered: 1, forceDelete: 1, cut: 1, replace: 1, restart: 1 },
+  },
+} as const satisfies Record<string, Scene>;
+
+type SceneName = keyof typeof SCENES | keyof typeof LARGE_SCENES;
+
+export interface Reliance {
+  readonly dropped: readonly Assumption[];
+  readonly scene: SceneName;
+  /** The invariants that fall without the assumptions; none if nothing rests on them there. */
+  readonly violates: readonly string[];
+  /** What is wrong in the product, if the assumption does not hold in clusters. Listed until it is fixed. */
+  readonly finding?: string;
+}
+
+export const RELIANCES: readonly Reliance[] = [
+  { dropped: ["cooldown"], scene: "a pod deleted by force", violates: ["one NIC"] },
+  { dropped: ["rest"], scene: "a pod deleted by force", violates: ["one NIC"] },
+  { dropped: ["teardown"], scene: "a member and a plain pod", violates: ["one NIC"] },
+  { dropped: ["probe"], scene: "a lost node", violates: ["one NIC"] },
+  {
+    dropped: ["linkName"],
+    scene: "a pod deleted by force",
+    violates: ["one NIC"],
+    finding: "the collector asks only the link that the ADD named",
+  },
+  {
+    dropped: ["netnsPath"],
+    scene: "a pod deleted by force",
+    violates: ["one NIC"],
+    finding: "another netns at the path counts as the pod's, without the address",
+  },
+  {
+    dropped: ["nodeName"],
+    scene: "a lost node",
+    violates: ["one NIC"],
+    finding: "a replacement under the node's name confirms for the machine that it replaces",
+  },
+  {
+    dropped: ["comingUp"],
+    scene: "slow main plugins",
+    violates: ["one NIC"],
+    finding: "an address that comes up after the look is not taken off",
+  },
+  {
+    dropped: ["attaching"],
+    scene: "slow main plugins",
+    violates: ["one NIC"],
+    finding: "an agent that starts does not know which NICs are coming up",
+  },
+  {
+    dropped: ["comeBack"],
+    scene: "a lost member's answers lost",
+    violates: ["one NIC"],
+    finding: "an ADD that finds its own object by a read is answered while a take-over is under way",
+  },
+  { dropped: ["lateWrite"], scene: "one pod's answers lost", violates: [] },
+  { dropped: ["comparison"], scene: "one pod's answers lost", violates: [] },
+  {
+    dropped: ["lateWrite", "comparison"],
+    scene: "one pod's answers lost",
+    violates: ["comes to rest"],
+    finding: "only the hourly comparison finds a create that lands late",
+  },
+  {
+    dropped: ["comparison"],
+    scene: "one pod's agent killed",
+    violates: ["comes to rest"],
+    finding: "the same of a create that a killed agent had sent, however early it lands",
+  },
+  { dropped: ["patience"], scene: "one pod", violates: [] },
+];
+
+/** Searches the scene without the `dropped` assumptions. */
+export async function searchScene(
+  name: SceneName,
+  { dropped = [], maxStates }: { readonly dropped?: readonly Assumption[]; readonly maxStates: number },
+): Promise<SearchResult> {
+  const scenes: Record<SceneName, Scene> = { ...SCENES, ...LARGE_SCENES };
+  const all = Object.keys(ASSUMPTIONS) as Assumption[];
+  const believed = new Set(all.filter((each) => !dropped.includes(each)));
+  const world = await openWorld(journalProtocol({ isPublic: true }), scenes[name], believed);
+  return search(world, { maxStates, isFirstEnough: dropped.length > 0 });
+}
+
+/** Returns the result in a few lines, with the shortest path to each violation. */
+export function describeSearch(name: string, { states, steps, isComplete, violations }: SearchResult): string {
+  const found = violations.flatMap(({ invariant, problem, path }) => [
+    `"${invariant}": ${problem}`,
+    ...path.map((label) => `  ${label}`),
+  ]);
+  const end = violations.length > 0 || isComplete ? "" : ", not all";
+  return [`${name}: ${states} states, ${steps} steps${end}`, ...found].join("\n");
+}

@@ -1,0 +1,167 @@
+/** The state of the world around a protocol, as a value, and what changes it. */
+import type { Answer, Call, NicState, PodName, Stored } from "./protocol.ts";
+
+/** What the search takes for true, so that the steps that contradict it do not happen. */
+export const ASSUMPTIONS = {
+  lateWrite: "LATE_WRITE_MS: a running agent's write is carried out within it, or never",
+  cooldown: "cooldown: a released NIC is gone before its address is free",
+  rest: "two seconds of rest: a released NIC is gone before its address is taken over",
+  teardown: "a member's released NIC is gone before the next one has the address",
+  comingUp: "NIC_COMING_UP_MS: an answered NIC has its address within it",
+  probe: "the second of a probe: a NIC that has the address answers",
+  comeBack: "a lost node does not come back while another node's write is under way",
+  attaching: "the agent is not killed while a NIC comes up: it forgets that it does",
+  patience: "the controller waits longer than a running agent needs",
+  comparison: "RECONCILE_ALL_MS: an agent compares all objects of its node now and then",
+  nodeName: "node name: another machine has it only when the first one is off",
+  linkName: "link name: the address stays on the link that the ADD named",
+  netnsPath: "netns path: it leads to the pod's netns as long as that exists",
+} as const;
+
+export type Assumption = keyof typeof ASSUMPTIONS;
+
+/** How often each may happen. */
+export interface Faults {
+  /** An agent ends. */
+  readonly kill: number;
+  /** An agent starts with an empty journal, or with a copy. */
+  readonly journalLost: number;
+  readonly journalOld: number;
+  /** A write has no answer. */
+  readonly unanswered: number;
+  /** A pod's object is deleted while its sandbox runs. */
+  readonly forceDelete: number;
+  /** A machine loses the API server, not the segment. */
+  readonly cut: number;
+  /** Another machine gets a cut machine's name. */
+  readonly replace: number;
+  /** A kubelet restarts a sandbox. */
+  readonly restart: number;
+  /** A refused pod gets another address. */
+  readonly elsewhere: number;
+}
+
+export const NO_FAULTS: Faults = {
+  ...{ kill: 0, journalLost: 0, journalOld: 0, unanswered: 0, forceDelete: 0, cut: 0, replace: 0, restart: 0 },
+  elsewhere: 0,
+};
+
+export interface Actor extends PodName {
+  readonly node: "a" | "b";
+}
+
+export interface Scene {
+  readonly cast: readonly Actor[];
+  readonly faults: Partial<Faults>;
+  /** Main plugins take a while until a NIC has its address. */
+  readonly isSlow?: boolean;
+}
+
+/** Most writes that were given up and may still be carried out. */
+export const MAX_LATE = 2;
+
+export interface Sandbox {
+  readonly container: string;
+  readonly stage: "adding" | "answered" | "released";
+  readonly nic: NicState;
+}
+
+export interface Pod {
+  readonly actor: Actor;
+  readonly phase: "future" | "present" | "deleting" | "gone";
+  readonly machine: number;
+  /** Of its sandbox. */
+  readonly run: number;
+  readonly sandbox?: Sandbox | undefined;
+  readonly wasRefused: boolean;
+  readonly isElsewhere: boolean;
+}
+
+export interface Machine<Row, Memory, Spec> {
+  readonly name: string;
+  readonly link: "there" | "cut" | "replaced";
+  readonly row: Row | undefined;
+  /** Undefined while no agent runs. */
+  readonly memory: Memory | undefined;
+  readonly call?: Call<Spec> | undefined;
+  readonly copy?: { readonly row: Row | undefined } | undefined;
+}
+
+export interface World<Row, Memory, Spec> {
+  readonly pods: readonly Pod[];
+  readonly machines: readonly Machine<Row, Memory, Spec>[];
+  readonly object: Stored<Spec> | undefined;
+  readonly late: readonly { readonly machine: number; readonly call: Call<Spec> }[];
+  readonly controlCall?: Call<Spec> | undefined;
+  readonly faults: Faults;
+  /** The last number that was given out. */
+  readonly last: number;
+}
+
+/** A machine number for what the controller sends. */
+export const CONTROLLER = -1;
+
+export function uidOf({ pods }: { readonly pods: readonly Pod[] }, name: string): string | undefined {
+  return pods.find(({ actor, phase }) => actor.name === name && isThere(phase))?.actor.uid;
+}
+
+export function changeMachine<Row, Memory, Spec>(
+  state: World<Row, Memory, Spec>,
+  at: number,
+  changes: Partial<Machine<Row, Memory, Spec>>,
+): World<Row, Memory, Spec> {
+  return { ...state, machines: state.machines.map((each, index) => (index === at ? { ...each, ...changes } : each)) };
+}
+
+export function changePod<S extends { readonly pods: readonly Pod[] }>(state: S, pod: Pod, changes: Partial<Pod>): S {
+  const { uid } = pod.actor;
+  return { ...state, pods: state.pods.map((each) => (each.actor.uid === uid ? { ...each, ...changes } : each)) };
+}
+
+export function spend<S extends { readonly faults: Faults }>(state: S, ...faults: readonly (keyof Faults)[]): S {
+  const left = { ...state.faults };
+  for (const fault of faults) left[fault]--;
+  return { ...state, faults: left };
+}
+
+/** Its netns is gone. */
+export function withoutSandbox<S extends { readonly pods: readonly Pod[] }>(state: S, pod: Pod): S {
+  const phase = pod.phase === "deleting" ? "gone" : pod.phase;
+  return changePod(state, pod, { sandbox: undefined, phase, run: phase === "gone" ? pod.run : pod.run + 1 });
+}
+
+interface Executed<Row, Memory, Spec> {
+  readonly next: World<Row, Memory, Spec>;
+  readonly answer: Answer<Spec>;
+}
+
+/** The API server carries out the call, if its precondition holds. */
+export function execute<Row, Memory, Spec>(
+  state: World<Row, Memory, Spec>,
+  call: Call<Spec>,
+): Executed<Row, Memory, Spec> {
+  const { object, last } = state;
+  const isMet = call.kind === "create" ? object === undefined : isSame(object, call.before);
+  if (!isMet) return { next: state, answer: { kind: "refused" } };
+  if (call.kind === "delete")
+    return { next: { ...state, object: undefined }, answer: { kind: "written", object: undefined } };
+  const version = last + 2;
+  const uid = call.kind === "create" ? last + 1 : call.before.uid;
+  const written = { uid, version, spec: call.spec };
+  return {
+    next: { ...state, object: written, last: version },
+    answer: { kind: "written", object: written },
+  };
+}
+
+export function isThere(phase: Pod["phase"]): boolean {
+  return phase === "present" || phase === "deleting";
+}
+
+export function hasAddress(sandbox: Sandbox | undefined): boolean {
+  return sandbox !== undefined && sandbox.nic !== "comingUp" && sandbox.nic !== "without";
+}
+
+function isSame<Spec>(object: Stored<Spec> | undefined, before: Pick<Stored<Spec>, "uid" | "version">): boolean {
+  return object?.uid === before.uid && object.version === before.version;
+}
