@@ -3,7 +3,7 @@
  * later, and faults. An invariant that falls without an assumption rests on it.
  */
 import { expect, it } from "vitest";
-import { describeSearch, RELIANCES, SCENES, searchScene } from "./scenes.ts";
+import { describeReliances, describeSearch, RELIANCES, SCENES, searchScene } from "./scenes.ts";
 import { ASSUMPTIONS, type Assumption } from "./world-state.ts";
 
 const MAX_STATES = 100_000;
@@ -25,6 +25,7 @@ it.for(RELIANCES)("$scene without $dropped: violates $violates", async ({ scene,
 });
 
 it("each assumption has a row that says what rests on it", () => {
+  console.log(describeReliances());
   const named = new Set(RELIANCES.flatMap(({ dropped }) => dropped));
   expect((Object.keys(ASSUMPTIONS) as Assumption[]).filter((each) => !named.has(each))).toEqual([]);
 });

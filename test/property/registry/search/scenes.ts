@@ -120,16 +120,34 @@ export const RELIANCES: readonly Reliance[] = [
   { dropped: ["patience"], scene: "one pod", violates: [] },
 ];
 
+interface SearchOptions {
+  readonly dropped?: readonly Assumption[];
+  readonly maxStates: number;
+  /** As in JournalOptions. Default: true. */
+  readonly isPublic?: boolean;
+}
+
 /** Searches the scene without the `dropped` assumptions. */
 export async function searchScene(
   name: SceneName,
-  { dropped = [], maxStates }: { readonly dropped?: readonly Assumption[]; readonly maxStates: number },
+  { dropped = [], maxStates, isPublic = true }: SearchOptions,
 ): Promise<SearchResult> {
   const scenes: Record<SceneName, Scene> = { ...SCENES, ...LARGE_SCENES };
   const all = Object.keys(ASSUMPTIONS) as Assumption[];
   const believed = new Set(all.filter((each) => !dropped.includes(each)));
-  const world = await openWorld(journalProtocol({ isPublic: true }), scenes[name], believed);
+  const world = await openWorld(journalProtocol({ isPublic }), scenes[name], believed);
   return search(world, { maxStates, isFirstEnough: dropped.length > 0 });
+}
+
+/** Returns what each invariant rests on, as {@link RELIANCES} says. */
+export function describeReliances(): string {
+  const names = [...new Set(RELIANCES.flatMap(({ violates }) => violates))];
+  const lines = names.map((name) => {
+    const rows = RELIANCES.filter(({ violates }) => violates.includes(name));
+    const texts = rows.map(({ dropped }) => dropped.map((each) => ASSUMPTIONS[each]).join("\n  and "));
+    return [`"${name}" rests on`, ...texts.map((text) => `  ${text}`)].join("\n");
+  });
+  return [...lines, "Nothing rests on `grace`, `interval` and `nodeLost`: each look may be the second one"].join("\n");
 }
 
 /** Returns the result in a few lines, with the shortest path to each violation. */
