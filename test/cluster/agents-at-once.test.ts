@@ -5,10 +5,9 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";
-import { type AttachedPod, attachPod, endPod } from "../lab/cluster/followed-pods.ts";
-import { createWorkload, type OwnerReference } from "../lab/cluster/objects.ts";
+import { type FollowedWorld, followWorld } from "../lab/cluster/followed-world.ts";
+import { createWorkload, type LabPod, type OwnerReference } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
-import { followHistory, type History } from "../lab/history/follow.ts";
 import { inParallel } from "../lab/parallel.ts";
 import { until } from "../lab/waiting.ts";
 import { Seeded } from "../world/seeded.ts";
@@ -21,7 +20,7 @@ const MIN_REUSE_MS = 2_000;
 const SEED = Number(process.env.BERTH_SEED ?? 7);
 
 let world: World;
-let history: History;
+let followed: FollowedWorld;
 
 beforeAll(async () => {
   const pools = [
@@ -29,15 +28,11 @@ beforeAll(async () => {
     { name: "exact", subnet: "10.129.0.0/24", ips: ["10.129.0.10-10.129.0.49"], default: false },
   ];
   world = await startWorld({ startPlane: borrowPlane, settings: COOLDOWN, pools });
-  history = await followHistory(world.plane.etcdUrl, { minReuseMs: MIN_REUSE_MS });
-  world.defer(() => history.close());
+  followed = await followWorld(world, { minReuseMs: MIN_REUSE_MS });
   await inParallel(NODES, 5, (name) => world.openAgent(name, { plugin: BERTH_PLUGIN, isMaintained: true }));
 });
 
-afterEach(async () => {
-  await history.caughtUp();
-  expect(history.checker.breaches).toEqual([]);
-});
+afterEach(() => followed.check());
 
 afterAll(() => world?.stop());
 
@@ -48,36 +43,42 @@ function createPods(prefix: string, count: number, annotations = {}) {
   return inParallel(specs, 32, (spec) => world.createPod({ ...spec, annotations }));
 }
 
-const end = (pod: AttachedPod): Promise<void> => endPod(world, history, pod);
-const stateOf = () => [...history.checker.objects.values()].map(({ spec }) => spec.state);
+interface AttachedPod {
+  readonly pod: LabPod;
+  readonly ips: readonly string[];
+}
+
+const attach = async (pod: LabPod): Promise<AttachedPod> => ({ pod, ips: (await world.agent(pod.node).add(pod)).ips });
+const end = ({ pod }: AttachedPod): Promise<void> => world.endPod(pod);
+const stateOf = () => [...followed.history.checker.objects.values()].map(({ spec }) => spec.state);
 
 async function untilObjects(what: string, isSo: (states: readonly string[]) => boolean): Promise<void> {
   const caughtUp = async (): Promise<boolean> => {
-    await history.caughtUp();
+    await followed.history.caughtUp();
     return isSo(stateOf());
   };
-  await until(() => `${what}; ${history.checker.objects.size} addresses have an object`, caughtUp);
+  await until(() => `${what}; ${followed.history.checker.objects.size} addresses have an object`, caughtUp);
 }
 
 const empty = () => untilObjects("no address has an object", ({ length }) => length === 0);
 
 it("a hundred pods come and go, each with an address to itself, and all addresses come back", async () => {
   const pods = await createPods("life", 100);
-  await inParallel(pods, 20, async (pod) => end(await attachPod(world, history, pod)));
+  await inParallel(pods, 20, async (pod) => end(await attach(pod)));
   await empty();
-  expect(history.checker.writes).toBeGreaterThanOrEqual(200);
+  expect(followed.history.checker.writes).toBeGreaterThanOrEqual(200);
 });
 
 it("a pool that fits exactly is used up, one pod more is refused, and the next forty wait their turn", async () => {
   const exact = { ippool: { ipv4: ["exact"] } };
   const pods = await createPods("fit", 40, exact);
-  const attached = await inParallel(pods, pods.length, (pod) => attachPod(world, history, pod));
-  expect(new Set(attached.flatMap(({ attachments }) => attachments.map(({ name }) => name))).size).toBe(40);
+  const attached = await inParallel(pods, pods.length, (pod) => attach(pod));
+  expect(new Set(attached.flatMap(({ ips }) => ips)).size).toBe(40);
   const [more] = await createPods("more", 1, exact);
   if (more === undefined) throw new Error("One pod was created");
-  await expect(attachPod(world, history, more)).rejects.toMatchObject({ code: ErrorCode.PoolExhausted });
+  await expect(attach(more)).rejects.toMatchObject({ code: ErrorCode.PoolExhausted });
   await inParallel(attached, 20, end);
-  const next = await inParallel(await createPods("next", 40, exact), 40, (pod) => attachPod(world, history, pod));
+  const next = await inParallel(await createPods("next", 40, exact), 40, (pod) => attach(pod));
   await inParallel(next, 20, end);
   await empty();
 });
@@ -87,7 +88,7 @@ it("the pods of StatefulSets that are rolled at once keep their addresses, on wh
   const member = async (owner: OwnerReference, ordinal: number): Promise<AttachedPod> => {
     const name = `${owner.name}-${ordinal}`;
     const pod = await world.createPod({ name, node: chance.pick(NODES), owner });
-    return attachPod(world, history, pod, `${owner.uid}/${name}`);
+    return attach(pod);
   };
   const roll = async (name: string): Promise<AttachedPod[]> => {
     const { namespace: _, ...owner } = await createWorkload(world.client, "StatefulSet", name, { replicas: 5 });
@@ -96,7 +97,7 @@ it("the pods of StatefulSets that are rolled at once keep their addresses, on wh
     for (const [ordinal, old] of [...pods.entries()].reverse()) {
       await end(old);
       const pod = await member(owner, ordinal);
-      expect(pod.attachments.map(({ name }) => name)).toEqual(old.attachments.map(({ name }) => name));
+      expect(pod.ips).toEqual(old.ips);
       pods[ordinal] = pod;
     }
     return pods;

@@ -52,7 +52,7 @@ function objectOf(address: string, podUid: string): object {
 }
 
 const create = (address: string, podUid: string): Promise<unknown> =>
-  plane.client.create(GROUP, objectOf(address, podUid));
+  plane.client.create(`${GROUP}?fieldManager=berth-agent`, objectOf(address, podUid));
 const nic = (name: string, podUid: string) => ({ name, podUid, ifName: "eth0" });
 
 it("a life that keeps the rules is checked write by write", async () => {

@@ -64,7 +64,8 @@ class PlanePool {
     while (this.#free.length === 0 && this.#resets.size > 0) await Promise.race(this.#resets);
     const free = this.#free.pop();
     if (free !== undefined) return free;
-    const plane = await startPlane();
+    // As text, so that a test can read from etcd what became of pods and their workloads, and when.
+    const plane = await startPlane({ serverArgs: ["--storage-media-type=application/json"] });
     const started = { plane, reset: await PlaneReset.open(plane) };
     this.#all.set(plane.parts.directory, started);
     return started;

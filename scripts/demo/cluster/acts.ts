@@ -52,9 +52,7 @@ export async function attach(stage: Stage, narrator: Narrator, pod: Pod): Promis
   if (exitCode !== 0) throw new Error(`ADD of ${pod.name} failed: ${stderr.trim()}`);
   const present = (await addressesOf(pod.netns, IF_NAME, pod.addresses.length)).map((each) => each.replace(/\/.*/, ""));
   const objects = (await allocationsOf(stage, pod)).map(({ spec }) => spec.address as string);
-  await Promise.all(
-    pod.addresses.map((address) => stage.history.attached(attachmentOf(address, pod.uid, pod.identity))),
-  );
+  await Promise.all(pod.addresses.map((address) => stage.history.attached(attachmentOf(address, pod.uid))));
   const wanted = [...pod.addresses].sort().join();
   const isSo = wanted !== "" && present.sort().join() === wanted && objects.sort().join() === wanted;
   narrator.claim(
@@ -66,7 +64,7 @@ export async function attach(stage: Stage, narrator: Narrator, pod: Pod): Promis
 
 /** DEL; the history hears of it before. */
 export async function detach(stage: Stage, pod: Pod): Promise<{ readonly tookMs: number; readonly isDone: boolean }> {
-  for (const address of pod.addresses) stage.history.leaving(attachmentOf(address, pod.uid, pod.identity));
+  for (const address of pod.addresses) stage.history.leaving(attachmentOf(address, pod.uid));
   const startMs = performance.now();
   const { exitCode } = await stage.call("del", pod);
   return { tookMs: performance.now() - startMs, isDone: exitCode === 0 };

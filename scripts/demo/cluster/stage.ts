@@ -48,8 +48,6 @@ export interface Pod {
   readonly uid: string;
   readonly node: Node;
   readonly netns: Netns;
-  /** Identity of a StatefulSet's pod: the same for the next one of its name. */
-  readonly identity: string | undefined;
   /** As the plugin's result says, without prefix length; none before the ADD. */
   addresses: readonly string[];
 }
@@ -125,8 +123,7 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
       const { metadata } = await plane.client.create(PODS, podObject(workload, name, node));
       const netns = await world.addNetns(`${name}-${metadata.uid.slice(0, 4)}`);
       await node.pods.add(netns);
-      const identity = workload.kind === "StatefulSet" ? `${workload.metadata.uid}/${name}` : undefined;
-      const pod: Pod = { name, uid: metadata.uid, node, netns, identity, addresses: [] };
+      const pod: Pod = { name, uid: metadata.uid, node, netns, addresses: [] };
       pods.set(name, pod);
       return pod;
     },

@@ -12,6 +12,7 @@ import { addAddresses } from "../../../host/agent/ipam/add.ts";
 import { type PrefetchStats, UNATTACHED_MS } from "../../../host/agent/ipam/prefetch/prefetcher.ts";
 import { explainPod } from "../../../host/agent/operate/explain-pod.ts";
 import { toCniError } from "../../../host/agent/server/answer.ts";
+import { CniError } from "../../../host/cni/error.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
 import type { Snapshot } from "../../../host/resources/snapshot.ts";
@@ -21,6 +22,7 @@ import type { ControlPlane } from "../control-plane.ts";
 import { type AddCall, addRequest, connectAgentClient, openBackend } from "./in-process.ts";
 import type { LabPod } from "./objects.ts";
 import { WatchedApi } from "./watched-api.ts";
+import type { Witness, WitnessedAdd } from "./witness.ts";
 
 /** Main plugins with Berth's IPAM, and with another one. */
 export const BERTH_PLUGIN = { type: "macvlan", master: "eth0", ipam: { type: "berth" } };
@@ -59,6 +61,8 @@ export interface Added {
 export class AgentNode implements AsyncDisposable {
   readonly name: string;
   readonly api: WatchedApi;
+  /** Is told of ADDs and DELs. */
+  witness: Witness | undefined;
   readonly #options: AgentNodeOptions;
   readonly #directory = mkdtempSync(join(tmpdir(), "berth-agent-node-"));
   #stateDirectory = join(this.#directory, "state");
@@ -200,15 +204,19 @@ export class AgentNode implements AsyncDisposable {
     const { ipam } = this.cluster;
     const deps = detection === undefined ? ipam : { ...ipam, detection: { ...ipam.detection, ...detection } };
     const request = addRequest(pod, { containerId: containerOf(pod), ...call });
+    const witnessed = this.witness?.adding(pod, request.ifName);
     const startMs = performance.now();
-    const { result } = await addAddresses(deps, request, AbortSignal.timeout(ADD_LIMIT_MS));
+    const adding = addAddresses(deps, request, AbortSignal.timeout(ADD_LIMIT_MS));
+    const { result } = await adding.catch((error: unknown) => refuse(error, witnessed));
     const tookMs = performance.now() - startMs;
     const ips = result.ips.map(({ address }) => formatIp(address.ip));
+    witnessed?.answered(ips);
     return { ips, addresses: ips.join(" "), tookMs };
   }
 
   /** The DEL of all NICs of the pod. */
   async del({ uid }: Pick<LabPod, "uid">): Promise<void> {
+    this.witness?.leaving(uid);
     for (const { containerId, ifName } of await this.registry.findOwner(uid))
       await this.registry.release({ containerId, ifName });
   }
@@ -261,6 +269,12 @@ export class AgentNode implements AsyncDisposable {
     const { ipam } = this.cluster;
     return [...(await explainPod({ ipam, backend: this.cluster, toCniError }, question)).lines];
   }
+}
+
+function refuse(error: unknown, witnessed: WitnessedAdd | undefined): never {
+  const refusal = error instanceof CniError ? error : undefined;
+  witnessed?.refused(refusal?.code, refusal?.message ?? "");
+  throw error;
 }
 
 /** The container that {@link AgentNode.add} names. */

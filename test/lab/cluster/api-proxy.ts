@@ -26,6 +26,8 @@ export interface ProxyOptions {
   readonly account?: string;
   /** In place of the account's. */
   readonly token?: string;
+  /** Added to the user agent of all calls, so that objects say which node wrote them. */
+  readonly node?: string;
   /** Clients believe any certificate. */
   readonly isUnverified?: boolean;
 }
@@ -66,6 +68,7 @@ export async function startApiProxy(plane: ControlPlane, options: ProxyOptions =
     new URL(plane.url),
     await plane.pair(),
   );
+  proxy.node = options.node;
   await proxy.accept();
   const { account, token, isUnverified = false } = options;
   const name = `proxy-${++proxies}.kubeconfig`;
@@ -85,6 +88,7 @@ interface Exchange {
 class FaultyProxy implements ApiProxy {
   kubeconfig = "";
   url = "";
+  node: string | undefined;
   handshakes = 0;
   readonly rules: FaultRules;
   readonly #tally = new ApiTally();
@@ -216,7 +220,10 @@ class FaultyProxy implements ApiProxy {
   #forward(exchange: Exchange, body: Buffer, instead?: () => void): void {
     const { incoming, answer, row, isWatch } = exchange;
     if (answer.destroyed) return;
-    const { method, url: path, headers } = incoming;
+    const { method, url: path } = incoming;
+    const { "user-agent": program = "" } = incoming.headers;
+    const named = this.node === undefined ? {} : { "user-agent": `${program} ${this.node}` };
+    const headers = { ...incoming.headers, ...named };
     const call = request({ ...this.#upstream, method, path, headers }, (response) => {
       row.statuses[response.statusCode ?? 0] = (row.statuses[response.statusCode ?? 0] ?? 0) + 1;
       if (instead === undefined) this.#relay(exchange, response);

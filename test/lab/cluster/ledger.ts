@@ -5,6 +5,7 @@
  * Effects: none but its own record.
  */
 import type { LabPod } from "./objects.ts";
+import type { Witness } from "./witness.ts";
 
 export interface Attachment {
   readonly pod: LabPod;
@@ -24,6 +25,8 @@ export interface Reuse {
 }
 
 export class Ledger {
+  /** Is told the same. */
+  witness: Witness | undefined;
   readonly #live = new Map<string, Attachment>();
   readonly #dropped = new Map<string, { readonly pod: LabPod; readonly atMs: number }>();
   readonly #reuses: Reuse[] = [];
@@ -65,6 +68,7 @@ export class Ledger {
 
   /** A DEL is about to be sent, or the machine has lost power. */
   drop(attachment: Attachment): void {
+    this.witness?.leaving(attachment.pod.uid, attachment.ifName);
     for (const address of attachment.addresses) {
       if (this.#live.get(address) !== attachment) continue;
       this.#live.delete(address);

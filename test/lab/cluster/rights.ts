@@ -87,8 +87,7 @@ export async function forceDelete(client: KubeClient, name: string): Promise<voi
 /** All of them, by the same way. */
 export async function forceDeleteAll(client: KubeClient): Promise<void> {
   const { items } = await client.get(ALLOCATIONS);
-  const bound = items.filter(({ spec }: KubeObject) => spec.state === "Bound");
-  await Promise.all(bound.map(({ metadata }: KubeObject) => forceDelete(client, metadata.name)));
+  await Promise.all(items.map(({ metadata }: KubeObject) => forceDelete(client, metadata.name)));
   await client.delete(ALLOCATIONS);
 }
 

@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Agent } from "../agent.ts";
 import { type PluginOutcome, runPlugin } from "../cnitool.ts";
-import type { Attachment, Ledger } from "./ledger.ts";
+import type { Ledger } from "./ledger.ts";
 import type { LabPod } from "./objects.ts";
 
 /** The configuration list of every node: one main plugin, whose IPAM is Berth's. */
@@ -82,10 +82,14 @@ export class NodeRuntime {
 
   /** One ADD; what it says is written into the ledger. */
   async add(pod: LabPod, containerId: string, options: AttachOptions = {}): Promise<PluginOutcome> {
-    const outcome = await this.#call("ADD", pod, containerId, options);
     const { ifName = "eth0" } = options;
-    const attachment: Attachment = { pod, ifName, containerId, addresses: addressesOf(outcome) };
-    if (outcome.exitCode === 0) this.#deps.ledger.hold(attachment);
+    const { ledger } = this.#deps;
+    const adding = ledger.witness?.adding(pod, ifName);
+    const outcome = await this.#call("ADD", pod, containerId, options);
+    const addresses = addressesOf(outcome);
+    if (outcome.exitCode === 0) adding?.answered(addresses);
+    else adding?.refused(outcome.stdout?.code, outcome.text);
+    if (outcome.exitCode === 0) ledger.hold({ pod, ifName, containerId, addresses });
     return outcome;
   }
 

@@ -29,6 +29,7 @@ import { startPlane } from "./plane.ts";
 import { RegistryNode, type RegistryNodeOptions } from "./registry-node.ts";
 import { forceDelete, forceDeleteAll, requestNodeToken, type TokenOptions } from "./rights.ts";
 import { CONFLIST, NodeRuntime } from "./runtime.ts";
+import type { Witness } from "./witness.ts";
 
 const CLEAN_MS = 10_000;
 
@@ -125,6 +126,15 @@ export class World {
     this.defer(() => this.depose());
   }
 
+  /** Is told of all ADDs and DELs. */
+  get witness(): Witness | undefined {
+    return this.ledger.witness;
+  }
+  set witness(witness: Witness) {
+    this.ledger.witness = witness;
+    for (const agent of this.#agents.values()) agent.witness = witness;
+  }
+
   get client(): KubeClient {
     return this.plane.client;
   }
@@ -144,7 +154,7 @@ export class World {
     await client.create(objects.NODES, objects.nodeObject(name, options.labels));
     const seed = (this.#options.seed ?? 1) + this.#nodes.size;
     const token = await requestNodeToken(client, name);
-    const proxy = await startApiProxy(this.plane, { token, seed, ...options.proxy });
+    const proxy = await startApiProxy(this.plane, { token, seed, node: name, ...options.proxy });
     this.defer(() => proxy.stop());
     const netnsPath = await this.#podsNetns();
     const agentOptions = { ...this.#options.agent, ...options.agent };
@@ -182,6 +192,7 @@ export class World {
   async openAgent(name: string, options: AgentNodeOptions = {}): Promise<AgentNode> {
     await this.client.apply(`${objects.NODES}/${name}`, objects.nodeObject(name));
     const agent = await AgentNode.open(this.plane, name, options);
+    agent.witness = this.ledger.witness;
     this.defer(() => agent.close());
     this.#agents.set(name, agent);
     return agent;

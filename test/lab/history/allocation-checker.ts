@@ -1,17 +1,35 @@
 /**
  * The checker of a registry's history: gets every write to every IPAllocation in order, and from the test which pods
- * have which address, and reports what must not have happened (docs/allocation.md: I1, and the table of states).
+ * have which address and which ADDs were refused, and reports what must not have happened (docs/allocation.md: I1, the
+ * table of states, cooling, retention, exhaustion). allocation-rules.ts checks a write alone.
  *
  *   const checker = new AllocationChecker({ minReuseMs: 2_000 });
- *   checker.written({ name, revision, object });       // each revision of each object; undefined: deleted
- *   checker.answered(attachment, nowMs);               // an ADD was answered: the address is on a NIC from here
- *   checker.mustHold(attachment);                      // from here on the object has to be Bound to the pod
- *   checker.leaving(attachment, nowMs);                // its DEL is about to be called
- *   checker.breaches                                   // texts; none: all is well
+ *   checker.written({ name, revision, object, atMs });  // each revision of each object; undefined: deleted
+ *   checker.owner("uid", { wants: (member) => … });     // a workload as it is now; undefined: deleted
+ *   checker.answered(attachment);                       // an ADD was answered: the address is on a NIC from here
+ *   checker.mustHold(attachment);                       // from here on the object has to be Bound to the pod
+ *   checker.leaving(attachment, nowMs);                 // its DEL is about to be called
+ *   const call = checker.asked(addresses);              // an ADD is about to be called
+ *   checker.exhausted(call);                            // it was refused, because none of these is free
+ *   checker.breaches                                    // texts; none: all is well
  */
-
-import { allocationName, type Holder, type IpAllocation } from "../../../host/resources/ip-allocation.ts";
-import type { Workload } from "../../../host/resources/member.ts";
+import {
+  type Allocation,
+  describe,
+  faultOfObject,
+  faultOfTransition,
+  faultOfWriter,
+  hasSameMember,
+  hasSameNic,
+  isBoundTo,
+  isRecordOf,
+  isRetained,
+  isSharing,
+  type Nic,
+  nicOf,
+  type Writer,
+} from "./allocation-rules.ts";
+import type { Period } from "./stream.ts";
 
 /** One write as etcd keeps it. */
 export interface Write {
@@ -20,42 +38,72 @@ export interface Write {
   /** Of etcd's whole store; grows with every write. */
   readonly revision: number;
   /** Undefined: deleted. */
-  readonly object: IpAllocation | undefined;
+  readonly object: Allocation;
+  /** Undefined: unknown, so that no rest is measured by it. */
+  readonly atMs?: Period;
+  /** Undefined: unknown, as with deletions. */
+  readonly writer?: Writer | undefined;
 }
 
 /** A NIC that has an address. */
-export interface Attachment {
+export interface Attachment extends Nic {
   /** The name of the address's object. */
   readonly name: string;
-  readonly podUid: string;
-  readonly ifName: string;
-  /** Of a pod that keeps its addresses: what the next pod of the same name has in common with it. */
-  readonly identity?: string | undefined;
+}
+
+/** A workload that retains addresses. */
+export interface Owner {
+  wants(member: string): boolean;
 }
 
 export interface CheckerOptions {
-  /** How long no other pod may have an address after its DEL was called; 0: not checked. */
+  /**
+   * How long an address rests before another pod has it: from the DEL's call, and on another node from the write that
+   * showed it as Cooling. 0: not checked.
+   */
   readonly minReuseMs?: number;
+  /** How long a conflict lasts at least: the agent's first probe comes so much later. 0: not checked. */
+  readonly minConflictMs?: number;
 }
 
-/** A NIC of which the test says that it has the address now. */
-interface Live extends Attachment {
-  /** The history has come to the place from which the object has to say so too. */
-  isBinding: boolean;
-}
-
-interface Departure extends Pick<Attachment, "podUid" | "identity"> {
-  readonly atMs: number;
-}
-
+/** A conflict that has lasted so long may be given to a pod that probes. */
+const RETRY_CONFLICT_MS = 3_600_000;
+/** A machine that answers for so many addresses is a switch with proxy ARP: what was quarantined is free at once. */
+const PROXY_ARP = 3;
 /** Breaches beyond these are counted only: one mistake often makes thousands. */
 const MAX_TEXTS = 50;
 
+/** A NIC of which the test says that it has the address now. */
+interface Live extends Attachment {
+  /**
+   * `answered`: the history has not come to the place of the answer. `displaced`: the object was deleted by hand, or an
+   * older one restored; it is checked again once it has been Bound to the NIC.
+   */
+  state: "answered" | "recorded" | "displaced";
+  /** NICs that had the address at the answer. */
+  readonly others: readonly Nic[];
+}
+
+/** An ADD under way. */
+export interface Call {
+  readonly addresses: ReadonlySet<string>;
+  /** None of them was free at some moment since. */
+  wasFull: boolean;
+}
+
 export class AllocationChecker {
   readonly #options: CheckerOptions;
-  readonly #objects = new Map<string, IpAllocation>();
+  readonly #objects = new Map<string, NonNullable<Allocation>>();
+  /** When the objects came into their state. */
+  readonly #since = new Map<string, Period | undefined>();
   readonly #live = new Map<string, Live[]>();
-  readonly #departures = new Map<string, Departure>();
+  readonly #departures = new Map<string, { readonly podUid: string; readonly atMs: number }>();
+  readonly #owners = new Map<string, Owner>();
+  /** Addresses with which members were answered, and that are still theirs. */
+  readonly #answers = new Set<string>();
+  readonly #calls = new Set<Call>();
+  /** Addresses for which a MAC address has answered. */
+  readonly #answering = new Map<string, Set<string>>();
   readonly #texts: string[] = [];
   #breaches = 0;
   #writes = 0;
@@ -70,7 +118,7 @@ export class AllocationChecker {
   }
 
   /** The objects as the last write of each left them, by name. */
-  get objects(): ReadonlyMap<string, IpAllocation> {
+  get objects(): ReadonlyMap<string, NonNullable<Allocation>> {
     return this.#objects;
   }
 
@@ -78,69 +126,191 @@ export class AllocationChecker {
     return this.#writes;
   }
 
-  /** An object that was there before the history began: nothing is said about how it came. */
-  begin({ name, object }: Write): void {
-    if (object !== undefined) this.#objects.set(name, object);
-  }
-
-  written({ name, revision, object }: Write): void {
-    this.#writes++;
-    const before = this.#objects.get(name);
-    const breach = faultOfObject(name, object) ?? faultOfTransition(before, object);
-    if (breach !== undefined)
-      this.#breach(`revision ${revision}, ${name}: ${breach} (${describe(before)} → ${describe(object)})`);
-    if (object === undefined) this.#objects.delete(name);
-    else this.#objects.set(name, object);
-    for (const live of this.#live.get(name) ?? []) {
-      if (live.isBinding && !isBoundTo(object, live)) {
-        this.#breach(`revision ${revision}, ${name}: ${describe(object)} while ${nicOf(live)} lives with it`);
-      }
-    }
-  }
-
-  answered(attachment: Attachment, nowMs: number): void {
-    const { name, podUid, ifName } = attachment;
-    const live = this.#live.get(name) ?? [];
-    const others = live.filter((other) => other.podUid !== podUid || other.ifName !== ifName);
-    for (const other of others) this.#breach(`${name}: given to ${nicOf(attachment)} while ${nicOf(other)} has it`);
-    this.#live.set(name, [...others, { ...attachment, isBinding: false }]);
-    const gone = this.#departures.get(name);
-    const { minReuseMs = 0 } = this.#options;
-    if (gone !== undefined && !isSamePod(gone, attachment) && nowMs - gone.atMs < minReuseMs) {
-      const ageMs = Math.round(nowMs - gone.atMs);
-      this.#breach(`${name}: given to ${nicOf(attachment)} ${ageMs} ms after the DEL of ${gone.podUid}`);
-    }
-  }
-
-  /** Nothing happens when the attachment has left by now. */
-  mustHold(attachment: Attachment): void {
-    const live = this.#live
-      .get(attachment.name)
-      ?.find(({ podUid, ifName }) => podUid === attachment.podUid && ifName === attachment.ifName);
-    if (live === undefined || live.isBinding) return;
-    live.isBinding = true;
-    const object = this.#objects.get(live.name);
-    if (!isBoundTo(object, live)) this.#breach(`${live.name}: ${describe(object)} when ${nicOf(live)} was answered`);
-  }
-
-  leaving({ name, podUid, ifName, identity }: Attachment, nowMs: number): void {
-    const live = this.#live.get(name) ?? [];
-    const rest = live.filter((other) => other.podUid !== podUid || other.ifName !== ifName);
-    if (rest.length === live.length)
-      this.#breach(`${name}: ${nicOf({ podUid, ifName })} leaves, but was never answered`);
-    if (rest.length === 0) this.#live.delete(name);
-    else this.#live.set(name, rest);
-    this.#departures.set(name, { podUid, identity, atMs: nowMs });
-  }
-
   /** Attachments that live now. */
   get attachments(): readonly Attachment[] {
     return [...this.#live.values()].flat();
   }
 
+  /** An object that was there before the history began: nothing is said about how it came. */
+  begin({ name, object }: Write): void {
+    if (object === undefined) return;
+    this.#objects.set(name, object);
+    for (const live of this.#live.get(name) ?? [])
+      if (live.state === "displaced" && isBoundTo(object, live)) live.state = "recorded";
+  }
+
+  /** An older state of the store is back, and {@link begin} tells what it has. */
+  restored(): void {
+    for (const map of [this.#objects, this.#since, this.#departures, this.#owners, this.#answers]) map.clear();
+    for (const live of [...this.#live.values()].flat()) if (live.state === "recorded") live.state = "displaced";
+  }
+
+  /** The member that was answered with the address may get another one. */
+  excuse(name: string): void {
+    this.#answers.delete(name);
+  }
+
+  /** Undefined: deleted, or it retains nothing any more. */
+  owner(uid: string, owner: Owner | undefined): void {
+    if (owner === undefined) this.#owners.delete(uid);
+    else this.#owners.set(uid, owner);
+  }
+
+  written(write: Write): void {
+    this.#writes++;
+    const { name, object, atMs, writer } = write;
+    const before = this.#objects.get(name);
+    const isByHand = writer?.kind === "hand";
+    if (!isByHand) this.#check(before, write);
+    if (object === undefined) this.#objects.delete(name);
+    else this.#objects.set(name, object);
+    if (isByHand || !isSameState(before, object)) this.#since.set(name, isByHand ? undefined : atMs);
+    if (isByHand) this.#departures.delete(name);
+    if (isByHand || !isRetained(object)) this.#answers.delete(name);
+    const mac = object?.spec.quarantine?.mac ?? "";
+    if (mac !== "") this.#answering.set(mac, (this.#answering.get(mac) ?? new Set()).add(name));
+    for (const live of this.#live.get(name) ?? []) this.#follow(live, write, isByHand);
+    for (const call of this.#calls) if (call.addresses.has(name)) call.wasFull ||= this.#isFull(call.addresses);
+  }
+
+  #check(before: Allocation, { name, revision, object, atMs, writer }: Write): void {
+    const breach =
+      faultOfObject(name, object) ??
+      faultOfTransition(before, object) ??
+      (writer === undefined ? undefined : faultOfWriter(before, object, writer)) ??
+      this.#faultOfRelease(before, object) ??
+      (atMs === undefined ? undefined : this.#faultOfRest(before, object, atMs));
+    if (breach === undefined) return;
+    this.#breach(`revision ${revision}, ${name}: ${breach} (${describe(before)} → ${describe(object)})`);
+  }
+
+  /** A member's only address, or the one that it was answered with, is released while its owner lives. */
+  #faultOfRelease(before: Allocation, after: Allocation): string | undefined {
+    if (!isRetained(before) || isRetained(after)) return undefined;
+    const { name, spec } = before;
+    const isWanted = this.#owners.get(spec.workload.uid)?.wants(spec.workload.member) ?? false;
+    if (!isWanted || (spec.state !== "Kept" && !this.#answers.has(name))) return undefined;
+    const others = [...this.#objects.values()].filter(
+      (each) => each.name !== name && isRetained(each) && hasSameNic(each, before),
+    );
+    // What lies in no selected pool any more is given up for an address of another one.
+    const isReplaced = others.some((other) => !this.#answers.has(name) || other.spec.pool !== spec.pool);
+    return isReplaced ? undefined : `released while ${spec.workload.kind} ${spec.workload.name} lives`;
+  }
+
+  #faultOfRest(before: Allocation, after: Allocation, at: Period): string | undefined {
+    const name = before?.name ?? after?.name ?? "";
+    const since = this.#since.get(name);
+    const restMs = since === undefined ? Number.POSITIVE_INFINITY : at.last - since.first;
+    const { minReuseMs = 0, minConflictMs = 0 } = this.#options;
+    const { state, quarantine } = before?.spec ?? {};
+    if (quarantine?.reason === "Conflict" && state === "Quarantined" && minConflictMs > 0) {
+      const wantedMs = after?.spec.state === "Bound" ? RETRY_CONFLICT_MS : minConflictMs;
+      const isProxy = (this.#answering.get(quarantine.mac)?.size ?? 0) >= PROXY_ARP;
+      const isOver = after?.spec.state !== "Quarantined" && !isProxy && restMs < wantedMs;
+      return isOver ? `${Math.round(restMs)} ms after the conflict` : undefined;
+    }
+    const isClaim = after?.spec.holders.some((holder) => !isBoundTo(before, holder)) ?? false;
+    if (after === undefined || !isClaim || hasSameMember(before, after)) return undefined;
+    // What a node writes of its own is behind its journal, from which it counts.
+    if (state === "Cooling" && before?.spec.node !== after.spec.node && restMs < minReuseMs)
+      return `taken over after a rest of ${Math.round(restMs)} ms`;
+    const gone = this.#departures.get(name);
+    if (gone === undefined || after.spec.holders.some(({ podUid }) => podUid === gone.podUid)) return undefined;
+    const goneMs = at.last - gone.atMs;
+    return goneMs < minReuseMs ? `claimed ${Math.round(goneMs)} ms after the DEL of ${gone.podUid}` : undefined;
+  }
+
+  /** What the write means to a NIC that has the address. */
+  #follow(live: Live, { name, revision, object }: Write, isByHand: boolean): void {
+    const isRecorded = isRecordOf(object, live);
+    if (live.state === "displaced" && isBoundTo(object, live)) live.state = "recorded";
+    if (live.state !== "recorded" || isRecorded) return;
+    if (isByHand) live.state = "displaced";
+    else this.#breach(`revision ${revision}, ${name}: ${describe(object)} while ${nicOf(live)} lives with it`);
+  }
+
+  answered(attachment: Attachment): void {
+    const others = this.#without(attachment);
+    this.#live.set(attachment.name, [...others, { ...attachment, state: "answered", others }]);
+  }
+
+  /** The history has come to the place of the answer. Nothing happens if the attachment has left by now. */
+  mustHold(attachment: Attachment): void {
+    const { name } = attachment;
+    const object = this.#objects.get(name);
+    const live = this.#live.get(name)?.find((each) => isSameNic(each, attachment));
+    if (live === undefined || live.state !== "answered") return;
+    live.state = "recorded";
+    if (!isBoundTo(object, live)) this.#breach(`${name}: ${describe(object)} when ${nicOf(live)} was answered`);
+    this.#checkSharing(object, live);
+    if (object !== undefined) this.#checkReturn(object, live);
+  }
+
+  /** Two NICs may have it if the record names both: a machine migrates. */
+  #checkSharing(object: Allocation, live: Live): void {
+    const has = (nic: Nic): boolean => isBoundTo(object, nic);
+    const hasLeft = (nic: Nic): boolean => !this.#live.get(live.name)?.some((each) => isSameNic(each, nic));
+    for (const other of live.others)
+      if (!(isSharing(object) && has(live) && (has(other) || hasLeft(other))))
+        this.#breach(`${live.name}: given to ${nicOf(live)} while ${nicOf(other)} has it`);
+  }
+
+  /** A NIC gets what it, or the one before it of its member, had, for as long as that is retained. */
+  #checkReturn(object: NonNullable<Allocation>, nic: Nic): void {
+    for (const other of this.#objects.values()) {
+      if (other.name === object.name || other.spec.pool !== object.spec.pool) continue;
+      const isOwn = isBoundTo(other, nic) && other.spec.ip.family === object.spec.ip.family;
+      const isMembers = this.#answers.has(other.name) && isRetained(other) && hasSameNic(other, object);
+      if (isOwn || isMembers)
+        this.#breach(`${object.name}: given to ${nicOf(nic)}, whose ${other.name} is ${describe(other)}`);
+    }
+    if (isRetained(object)) this.#answers.add(object.name);
+  }
+
+  leaving(attachment: Attachment, nowMs: number): void {
+    const { name, podUid } = attachment;
+    const rest = this.#without(attachment);
+    const live = this.#live.get(name)?.find((each) => isSameNic(each, attachment));
+    if (live === undefined) this.#breach(`${name}: ${nicOf(attachment)} leaves, but was never answered`);
+    else if (live.state === "answered") this.#checkSharing(this.#objects.get(name), live);
+    if (rest.length === 0) this.#live.delete(name);
+    else this.#live.set(name, rest);
+    this.#departures.set(name, { podUid, atMs: nowMs });
+  }
+
+  /** An ADD that may be answered with one of these is about to be called. */
+  asked(names: readonly string[]): Call {
+    const addresses = new Set(names);
+    const call = { addresses, wasFull: this.#isFull(addresses) };
+    this.#calls.add(call);
+    return call;
+  }
+
+  /** The history has come to the place of the answer, whatever that is. */
+  ended(call: Call): void {
+    this.#calls.delete(call);
+  }
+
+  /** {@link ended}: it was refused, because none of the addresses is free. `whose`: for the text. */
+  exhausted(call: Call, whose = "an ADD"): void {
+    this.ended(call);
+    const free = [...call.addresses].filter((name) => !this.#objects.has(name)).slice(0, 3);
+    if (!call.wasFull) this.#breach(`${whose} was refused, but never were all taken; free are ${free.join(", ")}`);
+  }
+
   /** For what the caller has found out by itself. */
   report(breach: string): void {
     this.#breach(breach);
+  }
+
+  #isFull(addresses: ReadonlySet<string>): boolean {
+    for (const name of addresses) if (!this.#objects.has(name)) return false;
+    return true;
+  }
+
+  #without(attachment: Attachment): Live[] {
+    return (this.#live.get(attachment.name) ?? []).filter((other) => !isSameNic(other, attachment));
   }
 
   #breach(text: string): void {
@@ -149,89 +319,10 @@ export class AllocationChecker {
   }
 }
 
-/** What is wrong with the object by itself. */
-function faultOfObject(name: string, object: IpAllocation | undefined): string | undefined {
-  if (object === undefined) return undefined;
-  const { ip, addressSpace, state, holders, node, quarantine } = object.spec;
-  const wanted = allocationName(ip, addressSpace);
-  if (name !== wanted) return `the name is not the address, which is called ${wanted}`;
-  if (state === "Bound" && holders.length === 0) return "Bound without a holder";
-  if (state !== "Bound" && holders.length > 0) return `${state}, but it has a holder`;
-  if ((state === "Quarantined") !== (quarantine !== undefined)) return "a quarantine and its reason go together";
-  if (state === "Bound" && !holders.some((holder) => holder.node === node)) return `node ${node} holds none of it`;
-  return undefined;
+function isSameNic(a: Nic, b: Nic): boolean {
+  return a.podUid === b.podUid && a.ifName === b.ifName;
 }
 
-/** What is wrong with going from one to the other in one write. */
-function faultOfTransition(before: IpAllocation | undefined, after: IpAllocation | undefined): string | undefined {
-  if (before === undefined) {
-    const isLegal = after === undefined || after.spec.state === "Bound" || after.spec.state === "Quarantined";
-    return isLegal ? undefined : `created as ${after.spec.state}`;
-  }
-  if (after !== undefined && after.spec.addressSpace !== before.spec.addressSpace) return "another address space";
-  const from = before.spec.state;
-  const to = after?.spec.state ?? "absent";
-  switch (from) {
-    case "Bound":
-      return to === "Bound"
-        ? faultOfRebinding(before, after)
-        : to === "Kept"
-          ? faultOfKeeping(before, after)
-          : undefined;
-    case "Cooling":
-      return to === "Kept" || to === "Quarantined" ? `from Cooling to ${to}` : undefined;
-    case "Kept":
-      if (to === "Bound" || to === "Kept") {
-        return isSameMember(before.spec.workload, after?.spec.workload) ? undefined : "kept for another identity";
-      }
-      return to === "Cooling" ? undefined : `from Kept to ${to}`;
-    case "Quarantined":
-      if (to === "Kept") return "from quarantine to Kept";
-      return to === "Cooling" && before.spec.quarantine?.reason !== "NodeLost" ? "a conflict made Cooling" : undefined;
-  }
-}
-
-/**
- * Bound stays Bound: a second NIC of the holder's, the same identity in a new pod, or a release and the next claim in
- * one write, which only the node of both can do. That the holder before does not live any more is seen by its
- * attachment.
- */
-function faultOfRebinding(before: IpAllocation, after: IpAllocation | undefined): string | undefined {
-  const { holders: were, workload } = before.spec;
-  const { holders: are = [], workload: now } = after?.spec ?? {};
-  const isKnown = ({ podUid }: Holder): boolean => were.some((holder) => holder.podUid === podUid);
-  if (are.some(isKnown) || isSameMember(workload, now) || before.spec.node === after?.spec.node) return undefined;
-  return "another node's pod's while it was Bound";
-}
-
-function faultOfKeeping(before: IpAllocation, after: IpAllocation | undefined): string | undefined {
-  return isSameMember(before.spec.workload, after?.spec.workload)
-    ? undefined
-    : "kept for a member that did not have it";
-}
-
-/** The same one, or the next one of its identity. */
-function isSamePod(a: Departure, b: Attachment): boolean {
-  return a.podUid === b.podUid || (a.identity !== undefined && a.identity === b.identity);
-}
-
-function isSameMember(a: Workload | undefined, b: Workload | undefined): boolean {
-  if (a === undefined || b === undefined) return false;
-  return a.kind === b.kind && a.namespace === b.namespace && a.uid === b.uid && a.member === b.member;
-}
-
-function isBoundTo(object: IpAllocation | undefined, { podUid, ifName }: Attachment): boolean {
-  if (object?.spec.state !== "Bound") return false;
-  return object.spec.holders.some((holder) => holder.podUid === podUid && holder.ifName === ifName);
-}
-
-function nicOf({ podUid, ifName }: Pick<Attachment, "podUid" | "ifName">): string {
-  return `${ifName} of ${podUid}`;
-}
-
-function describe(object: IpAllocation | undefined): string {
-  if (object === undefined) return "absent";
-  const { state, holders, workload } = object.spec;
-  const whose = [...holders.map(nicOf), ...(workload === undefined ? [] : [workload.member])];
-  return whose.length === 0 ? state : `${state} ${whose.join(", ")}`;
+function isSameState(before: Allocation, after: Allocation): boolean {
+  return before?.spec.state === after?.spec.state && before?.spec.quarantine?.reason === after?.spec.quarantine?.reason;
 }

@@ -1,5 +1,6 @@
 /**
- * The history of all IPAllocations as etcd has it, each revision of it, put before the checker.
+ * The history of all IPAllocations as etcd has it, each revision of it, put before the checker, together with the
+ * workloads that retain addresses and the ends of pods, which stand in the same order.
  *
  *   const history = await followHistory(plane.etcdUrl, { minReuseMs: 2_000 });
  *   await history.attached({ name: "10.6.0.21", podUid, ifName: "eth0" });   // at once after the answer of the ADD
@@ -12,60 +13,93 @@
  * Effects: connections to etcd; a key beside the API server's.
  */
 import { parseIp } from "../../../host/net/ip.ts";
-import { allocationName, decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
-import { AllocationChecker, type Attachment, type CheckerOptions } from "./allocation-checker.ts";
+import { allocationName, decodeIpAllocation, FORCE_DELETE } from "../../../host/resources/ip-allocation.ts";
+import { decodeIpPool, type IpPool } from "../../../host/resources/ip-pool.ts";
+import { AllocationChecker, type Attachment, type CheckerOptions, type Write } from "./allocation-checker.ts";
 import { type EtcdKey, openEtcd } from "./etcd.ts";
-import { openStream } from "./stream.ts";
+import { ownerOf, parseStored, type StoredObject, writerOf } from "./stored.ts";
+import { openStream, type Period } from "./stream.ts";
 
 /** Before the names of the objects. */
 export const ALLOCATIONS = "/registry/ipam.vendor.io/ipallocations/";
-/** The first key behind those with the prefix. */
-const MARK = "/registry/ipam.vendor.io/ipallocations0";
+const POOLS = "/registry/ipam.vendor.io/ippools/";
+const PODS = "/registry/pods/";
+/** The first key behind those of StatefulSets; between it and the allocations are all others that are read. */
+const MARK = "/registry/statefulsets0";
 const RANGE = { start: ALLOCATIONS, end: `${MARK}\0` };
+/** To within so much, the times of writes are known. */
+const TICK_MS = 100;
+const UNKNOWN: Period = { first: Number.NEGATIVE_INFINITY, last: Number.POSITIVE_INFINITY };
 
 export interface HistoryOptions extends CheckerOptions {
   /** Where etcd's loopback is; default: this process's own namespace. */
   readonly netnsPath?: string;
+  /** NICs are there as long as their pods: agents in the test's process have none. Default: until their DEL. */
+  readonly endsWithPods?: boolean;
 }
 
 export interface History {
   readonly checker: AllocationChecker;
+  /** The pools as they are now, by name. */
+  readonly pools: ReadonlyMap<string, IpPool>;
   /** An ADD has been answered with the address. Resolves when that place of the history has been checked. */
   attached(attachment: Attachment): Promise<void>;
   /** Its DEL is about to be called. */
   leaving(attachment: Attachment): void;
   /** Resolves when everything that was written before the call has been checked. Throws when etcd does not let it. */
   caughtUp(): Promise<void>;
+  /** The work puts an older state of etcd in the place of what it has. */
+  restoring(work: () => Promise<void>): Promise<void>;
   close(): void;
 }
 
-/** An address that an ADD of the pod's eth0 has answered. `identity`: whose it stays after the pod. */
-export function attachmentOf(address: string, podUid: string, identity?: string): Attachment {
+/** An address that an ADD of the pod's NIC has answered. */
+export function attachmentOf(address: string, podUid: string, ifName = "eth0"): Attachment {
   const ip = parseIp(address);
   if (ip === undefined) throw new TypeError(`"${address}" is not an address`);
-  return { name: allocationName(ip, ""), podUid, ifName: "eth0", identity };
+  return { name: allocationName(ip, ""), podUid, ifName };
 }
 
 /** From now on; what is there already is the checker's starting point. */
 export async function followHistory(etcdUrl: string, options: HistoryOptions = {}): Promise<History> {
   const etcd = openEtcd(etcdUrl, options.netnsPath);
-  const checker = new AllocationChecker(options);
-  const { revision, keys } = await etcd.read(RANGE);
-  for (const key of keys.filter(({ key }) => key !== MARK)) checker.begin(writeOf(key));
+  const reader = new Reader(options);
+  const { checker, pools } = reader;
+  const begin = async (): Promise<number> => {
+    const { revision, keys } = await etcd.read(RANGE);
+    for (const key of keys.filter(({ key }) => key !== MARK)) reader.begin(key);
+    return revision + 1;
+  };
+  const { minReuseMs = 0, minConflictMs = 0 } = options;
   const stream = openStream(etcd, {
-    ...{ range: RANGE, markKey: MARK, fromRevision: revision + 1 },
-    onKey: (key) => checker.written(writeOf(key)),
+    ...{ range: RANGE, markKey: MARK, fromRevision: await begin() },
+    ...(minReuseMs + minConflictMs > 0 ? { tickMs: TICK_MS } : {}),
+    onKey: (key, atMs) => {
+      try {
+        reader.read(key, atMs);
+      } catch (error) {
+        checker.report(`${key.key} cannot be read at revision ${key.revision}: ${String(error)}`);
+      }
+    },
     onFailure: (error) => checker.report(`The history is not whole: ${String(error)}`),
   });
   return {
     checker,
+    pools,
     attached: async (attachment) => {
-      checker.answered(attachment, performance.now());
+      checker.answered(attachment);
       await stream.mark();
       checker.mustHold(attachment);
     },
     leaving: (attachment) => checker.leaving(attachment, performance.now()),
     caughtUp: () => stream.mark(),
+    restoring: (work) =>
+      stream.pause(async () => {
+        await work();
+        checker.restored();
+        reader.pools.clear();
+        return begin();
+      }),
     close: () => {
       stream.close();
       etcd.close();
@@ -73,8 +107,70 @@ export async function followHistory(etcdUrl: string, options: HistoryOptions = {
   };
 }
 
+/** Tells the checker what a key of etcd means. */
+class Reader {
+  readonly checker: AllocationChecker;
+  readonly pools = new Map<string, IpPool>();
+  readonly #endsWithPods: boolean;
+  /** As the last write of each key left it. */
+  readonly #stored = new Map<string, StoredObject>();
+
+  constructor(options: HistoryOptions) {
+    this.checker = new AllocationChecker(options);
+    this.#endsWithPods = options.endsWithPods ?? false;
+  }
+
+  /** What is there before the history begins. */
+  begin(key: EtcdKey): void {
+    if (key.key.startsWith(ALLOCATIONS)) this.checker.begin(writeOf(key));
+    else this.read(key, UNKNOWN);
+    this.#store(key);
+  }
+
+  read(key: EtcdKey, atMs: Period): void {
+    const before = this.#stored.get(key.key);
+    const after = this.#store(key);
+    if (key.key.startsWith(ALLOCATIONS)) this.#readAllocation(key, atMs, before, after);
+    else if (key.key.startsWith(POOLS)) this.#readPool(key);
+    else if (key.key.startsWith(PODS)) this.#readPod(atMs, before, after);
+    else {
+      if (before !== undefined) this.checker.owner(before.metadata.uid, undefined);
+      if (after !== undefined) this.checker.owner(after.metadata.uid, ownerOf(key.key, after));
+    }
+  }
+
+  #store({ key, value }: EtcdKey): StoredObject | undefined {
+    const stored = parseStored(value);
+    if (stored === undefined) this.#stored.delete(key);
+    else this.#stored.set(key, stored);
+    return stored;
+  }
+
+  #readAllocation(key: EtcdKey, atMs: Period, before?: StoredObject, after?: StoredObject): void {
+    // A deletion does not say who did it, but a person has to announce one of an address in use.
+    const isForced = after === undefined && before?.metadata.annotations?.[FORCE_DELETE] === "true";
+    const writer = isForced ? ({ kind: "hand" } as const) : after && writerOf(before, after);
+    this.checker.written({ ...writeOf(key), atMs, writer });
+  }
+
+  #readPool({ key, value }: EtcdKey): void {
+    const name = key.slice(POOLS.length);
+    if (value === undefined) this.pools.delete(name);
+    else this.pools.set(name, decodeIpPool(JSON.parse(value), `etcd, ${name}`));
+  }
+
+  #readPod({ first }: Period, before?: StoredObject, after?: StoredObject): void {
+    const { uid } = before?.metadata ?? {};
+    const hasEnded =
+      uid !== after?.metadata.uid || after?.status?.phase === "Succeeded" || after?.status?.phase === "Failed";
+    if (uid === undefined || !hasEnded || !this.#endsWithPods) return;
+    for (const attachment of this.checker.attachments)
+      if (attachment.podUid === uid) this.checker.leaving(attachment, first);
+  }
+}
+
 /** The API server stores its own kinds' objects as JSON; the revision is in the key's place, not in the object. */
-function writeOf({ key, revision, value }: EtcdKey): Parameters<AllocationChecker["written"]>[0] {
+function writeOf({ key, revision, value }: EtcdKey): Write {
   const name = key.slice(ALLOCATIONS.length);
   if (value === undefined) return { name, revision, object: undefined };
   const stored = JSON.parse(value) as { metadata: object };

@@ -2,12 +2,12 @@
 import { describe, expect, it } from "vitest";
 import { parseIp } from "../../../host/net/ip.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
-import { AllocationChecker, type Attachment } from "../../lab/history/allocation-checker.ts";
+import { AllocationChecker, type Attachment, type Write } from "../../lab/history/allocation-checker.ts";
 
 const NAME = "10.6.0.21";
 const web = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "set-1", member: "web-0" };
 const db = { ...web, name: "db", uid: "set-2", member: "db-0" };
-const conflict = { reason: "Conflict", mac: "", parent: "" } as const;
+const conflict = { reason: "Conflict", mac: "02:00:00:00:00:07", parent: "" } as const;
 
 function object(state: AllocationState, podUid?: string, more: Partial<IpAllocationSpec> = {}): IpAllocation {
   const ip = parseIp(NAME);
@@ -33,6 +33,17 @@ const elsewhere = (podUid: string, more: Partial<IpAllocationSpec> = {}): IpAllo
   const { spec, ...rest } = bound(podUid, { ...more, node: "n2" });
   return { ...rest, spec: { ...spec, holders: spec.holders.map((holder) => ({ ...holder, node: "n2" })) } };
 };
+/** The node of the pod's NIC was taken for lost. */
+const lostOf = (podUid: string): IpAllocation => {
+  const holder = { namespace: "shop", pod: "web-0", podUid, ifName: "eth0", node: "n1" };
+  return object("Quarantined", undefined, { quarantine: { ...conflict, reason: "NodeLost", holder } });
+};
+/** The same of another address. */
+const other = (name: string, { spec, ...rest }: IpAllocation): IpAllocation => {
+  const ip = parseIp(name);
+  if (ip === undefined) throw new Error("no address");
+  return { ...rest, name, spec: { ...spec, ip } };
+};
 const nic = (podUid: string, name = NAME): Attachment => ({ name, podUid, ifName: "eth0" });
 
 /** Breaches of one address's objects one after the other. */
@@ -43,11 +54,13 @@ function breachesOf(...objects: (IpAllocation | undefined)[]): readonly string[]
 }
 
 const [COOLING, KEPT] = [object("Cooling"), object("Kept", undefined, { workload: web })];
-const [CONFLICT, LOST] = (["Conflict", "NodeLost"] as const).map((reason) =>
-  object("Quarantined", undefined, { quarantine: { ...conflict, reason } }),
-);
+const quarantined = (reason: "Conflict" | "NodeLost") =>
+  object("Quarantined", undefined, { quarantine: { ...conflict, reason } });
+const [CONFLICT, LOST] = [quarantined("Conflict"), quarantined("NodeLost")];
 /** Bound for the identity `web`. */
 const WEB = bound("a", { workload: web });
+const KEPT_ETH0 = object("Kept", undefined, { workload: { ...web, ifName: "eth0" } });
+const LOST_WEB = object("Quarantined", undefined, { ...lostOf("a").spec, workload: web });
 const OTHER_MEMBER = { ...web, member: "web-1" };
 
 describe("transitions", () => {
@@ -58,6 +71,9 @@ describe("transitions", () => {
     ["its identity moves while it is Bound", WEB, elsewhere("b", { workload: web })],
     ["a conflict and its end", bound("a"), CONFLICT, undefined],
     ["its node comes back", bound("a"), LOST, COOLING],
+    ["its node comes back, and the pod lives", bound("a"), lostOf("a"), bound("a")],
+    ["its node is lost, and its member goes on elsewhere", WEB, LOST_WEB, elsewhere("b", { workload: web })],
+    ["its node is out of service", WEB, LOST_WEB, KEPT],
     ["released and claimed in one write on its node", bound("a"), bound("b")],
   ];
   it.each(fine)("%s", (_name, ...objects) => expect(breachesOf(...objects)).toEqual([]));
@@ -73,7 +89,16 @@ describe("transitions", () => {
     ["created as Cooling", /created as Cooling/, COOLING],
     ["Cooling becomes Kept", /from Cooling to Kept/, bound("a"), COOLING, KEPT],
     ["a conflict becomes Cooling", /a conflict made Cooling/, bound("a"), CONFLICT, COOLING],
-    ["quarantine becomes Kept", /from quarantine to Kept/, bound("a"), CONFLICT, KEPT],
+    ["a conflict becomes Kept", /a conflict made Kept/, WEB, CONFLICT, KEPT],
+    ["kept for another member after its node was lost", /from quarantine to Kept/, bound("a"), LOST, KEPT],
+    ["another pod's while its node is lost", /while its node is lost/, bound("a"), lostOf("a"), elsewhere("b")],
+    [
+      "another NIC's while it is Kept",
+      /kept for another NIC/,
+      WEB,
+      KEPT_ETH0,
+      bound("b", { workload: { ...web, ifName: "net1" } }),
+    ],
     ["Bound without a holder", /Bound without a holder/, object("Bound")],
     ["held while it cools", /it has a holder/, bound("a"), object("Cooling", "a")],
     ["quarantined without a reason", /a quarantine and its reason/, bound("a"), object("Quarantined")],
@@ -83,48 +108,62 @@ describe("transitions", () => {
   it.each(breaches)("%s", (_name, breach, ...objects) => expect(breachesOf(...objects).join()).toMatch(breach));
 });
 
-describe("attachments", () => {
-  type Event = (checker: AllocationChecker) => void;
-  const answered = (podUid: string, atMs = 0, identity?: string): Event => {
-    const attachment = identity === undefined ? nic(podUid) : { ...nic(podUid), identity };
-    return (checker) => checker.answered(attachment, atMs);
-  };
-  const leaving = (podUid: string, atMs = 10, identity?: string): Event => {
-    const attachment = identity === undefined ? nic(podUid) : { ...nic(podUid), identity };
-    return (checker) => checker.leaving(attachment, atMs);
-  };
-  const mustHold: Event = (checker) => checker.mustHold(nic("a"));
-  const written =
-    (revision: number, object: IpAllocation | undefined): Event =>
-    (checker) =>
-      checker.written({ name: NAME, revision, object });
-  /** Pod a is attached, and its object has come. */
-  const attached = [written(1, bound("a")), answered("a"), mustHold];
-  const run = (...events: Event[]): AllocationChecker => {
-    const checker = new AllocationChecker({ minReuseMs: 2_000 });
-    for (const event of events) event(checker);
-    return checker;
-  };
+type Event = (checker: AllocationChecker) => void;
 
+const written =
+  (revision: number, object: IpAllocation | undefined, more: Partial<Write> = {}): Event =>
+  (checker) =>
+    checker.written({ name: object?.name ?? NAME, revision, object, ...more });
+/** Carried out within ten milliseconds before that time. */
+const writtenAt = (last: number, object: IpAllocation | undefined): Event =>
+  written(last, object, { atMs: { first: last - 10, last } });
+const answered =
+  (podUid: string, name = NAME): Event =>
+  (checker) => {
+    checker.answered(nic(podUid, name));
+    checker.mustHold(nic(podUid, name));
+  };
+const leaving =
+  (podUid: string, atMs = 10, name = NAME): Event =>
+  (checker) =>
+    checker.leaving(nic(podUid, name), atMs);
+const run = (...events: Event[]): AllocationChecker => {
+  const checker = new AllocationChecker({ minReuseMs: 2_000, minConflictMs: 5_000 });
+  for (const event of events) event(checker);
+  return checker;
+};
+/** Pod a is attached, and its object has come. */
+const attached = [written(1, bound("a")), answered("a")];
+
+type Row = [name: string, events: readonly Event[], breaches: readonly unknown[]];
+const check = (rows: readonly Row[]): void =>
+  it.each(rows)("%s", (_name, events, breaches) => expect(run(...events).breaches).toEqual(breaches));
+const like = (text: string): unknown => expect.stringContaining(text);
+
+describe("attachments", () => {
   it("a life without a breach", () => {
     const checker = run(...attached);
     expect(checker.attachments).toHaveLength(1);
-    for (const event of [leaving("a"), written(2, COOLING), written(3, bound("b")), answered("b", 2_010)])
+    for (const event of [leaving("a"), written(2, COOLING), writtenAt(2_010, bound("b")), answered("b")])
       event(checker);
-    checker.mustHold(nic("b"));
     expect(checker.breaches).toEqual([]);
     expect([checker.writes, checker.objects.size]).toEqual([3, 1]);
   });
-  const rows: [name: string, events: readonly Event[], breaches: readonly unknown[]][] = [
+  check([
     [
       "two have one address",
-      [answered("a"), answered("b", 1)],
-      ["10.6.0.21: given to eth0 of b while eth0 of a has it"],
+      [...attached, answered("b")],
+      [like("when eth0 of b was"), like("given to eth0 of b while eth0 of a has it")],
     ],
-    ["answered without an object", [answered("a"), mustHold], ["10.6.0.21: absent when eth0 of a was answered"]],
+    [
+      "two have one address for a moment",
+      [...attached, (checker) => checker.answered(nic("b")), leaving("b")],
+      [like("given to eth0 of b")],
+    ],
+    ["answered without an object", [answered("a")], ["10.6.0.21: absent when eth0 of a was answered"]],
     [
       "answered with another pod's object",
-      [written(1, bound("b")), answered("a"), mustHold],
+      [written(1, bound("b")), answered("a")],
       ["10.6.0.21: Bound eth0 of b when eth0 of a was answered"],
     ],
     [
@@ -135,28 +174,252 @@ describe("attachments", () => {
     [
       "the object cools while the pod lives",
       [...attached, written(2, COOLING)],
-      [expect.stringContaining("Cooling while eth0 of a lives")],
+      [like("Cooling while eth0 of a lives")],
     ],
     [
       "the object becomes another pod's on the same node while the pod lives",
       [...attached, written(2, bound("b"))],
-      [expect.stringContaining("Bound eth0 of b while eth0 of a lives")],
+      [like("Bound eth0 of b while eth0 of a lives")],
     ],
     [
-      "another pod's too soon",
-      [answered("a"), leaving("a"), answered("b", 2_009)],
-      ["10.6.0.21: given to eth0 of b 1999 ms after the DEL of a"],
+      "its node is taken for lost while the pod lives",
+      [...attached, written(2, lostOf("a")), written(3, bound("a"))],
+      [],
     ],
-    ["its own pod's at once", [answered("a"), leaving("a"), answered("a", 11)], []],
+    [
+      "another pod's node is taken for lost while the pod lives",
+      [...attached, written(2, lostOf("b"))],
+      [like("Quarantined while eth0 of a lives")],
+    ],
     ["leaves, but was never there", [leaving("a")], [expect.any(String)]],
-    ["has left before its place in the history came", [answered("a"), leaving("a"), mustHold], []],
-  ];
-  it.each(rows)("%s", (_name, events, breaches) => expect(run(...events).breaches).toEqual(breaches));
-  it("its own identity's at once", () => {
-    const own = "set-1/web-0";
-    const checker = run(answered("a", 0, own), leaving("a", 10, own), answered("b", 11, own));
-    expect(checker.breaches).toEqual([]);
-    for (const event of [leaving("b", 20, own), answered("c", 21, "set-1/web-1")]) event(checker);
-    expect(checker.breaches).toHaveLength(1);
+    [
+      "has left before its place in the history came",
+      [(checker) => checker.answered(nic("a")), leaving("a"), (checker) => checker.mustHold(nic("a"))],
+      [],
+    ],
+  ]);
+});
+
+describe("what a person does by hand", () => {
+  const hand = { writer: { kind: "hand" } } as const;
+  check([
+    [
+      "deletes the object of a live pod, which is made again",
+      [...attached, written(2, undefined, hand), written(3, bound("a"))],
+      [],
+    ],
+    [
+      "deletes it, and after it was made again it goes",
+      [...attached, written(2, undefined, hand), written(3, bound("a")), written(4, undefined)],
+      [like("revision 4")],
+    ],
+    [
+      "restores an older state, in which another pod has it",
+      [...attached, (checker) => checker.restored(), written(2, bound("b")), written(3, bound("a"))],
+      [],
+    ],
+    [
+      "restores an older state in which the pod has it, and it goes",
+      [
+        ...attached,
+        (checker) => checker.restored(),
+        (checker) => checker.begin({ name: NAME, revision: 1, object: bound("a") }),
+        written(2, undefined),
+      ],
+      [like("absent while eth0 of a lives")],
+    ],
+    [
+      "restores one, and another pod is answered with it",
+      [...attached, (checker) => checker.restored(), written(2, bound("b")), answered("b")],
+      [like("given to eth0 of b while eth0 of a has it")],
+    ],
+  ]);
+});
+
+describe("a machine that migrates", () => {
+  const db = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "vm-1", member: "db" };
+  const holder = (podUid: string, node: string) => ({ namespace: "shop", pod: podUid, podUid, ifName: "eth0", node });
+  const both = object("Bound", "a", { workload: db, node: "n2", holders: [holder("a", "n1"), holder("b", "n2")] });
+  const source = [written(1, bound("a", { workload: db })), answered("a")];
+  check([
+    [
+      "has its address on two NICs",
+      [...source, written(2, both), answered("b"), leaving("a"), written(3, elsewhere("b", { workload: db }))],
+      [],
+    ],
+    [
+      "leaves its source out of the record while that lives",
+      [...source, written(2, elsewhere("b", { workload: db })), answered("b")],
+      [like("Bound eth0 of b, db while eth0 of a lives"), like("given to eth0 of b while")],
+    ],
+    [
+      "is none: a StatefulSet's pods share nothing",
+      [written(1, object("Bound", "a", { ...both.spec, workload: web }))],
+      [like("two holders that are no machine")],
+    ],
+  ]);
+});
+
+describe("rests", () => {
+  const here = (podUid: string) => writtenAt(2_009, bound(podUid));
+  const released = [...attached, leaving("a")];
+  check([
+    ["another pod's too soon after the DEL", [...released, here("b")], [like("claimed 1999 ms after the DEL of a")]],
+    [
+      "written again for the pod that has it",
+      [written(1, bound("b")), answered("a"), leaving("a"), writtenAt(11, bound("b"))],
+      [like("Bound eth0 of b when eth0 of a was answered")],
+    ],
+    ["another pod's after the rest", [...released, writtenAt(2_010, bound("b"))], []],
+    ["its own pod's at once", [...released, writtenAt(11, bound("a"))], []],
+    [
+      "its own member's at once",
+      [written(1, WEB), answered("a"), leaving("a"), writtenAt(11, bound("b", { workload: web }))],
+      [],
+    ],
+    [
+      "another node's 0.1 s after a DEL of 2 s",
+      [...released, writtenAt(2_010, COOLING), writtenAt(2_110, elsewhere("b"))],
+      [like("taken over after a rest of 110 ms")],
+    ],
+    ["another node's after the rest", [...released, writtenAt(2_010, COOLING), writtenAt(4_000, elsewhere("b"))], []],
+    [
+      "another node's, at times that are not known so exactly",
+      [...released, writtenAt(2_010, COOLING), written(9, elsewhere("b"), { atMs: { first: 2_010, last: 4_100 } })],
+      [],
+    ],
+    [
+      "free too soon after a conflict",
+      [writtenAt(10, bound("a")), writtenAt(20, CONFLICT), writtenAt(5_009, undefined)],
+      [like("4999 ms after the conflict")],
+    ],
+    [
+      "free after the first probe of a conflict",
+      [writtenAt(10, bound("a")), writtenAt(20, CONFLICT), writtenAt(5_010, undefined)],
+      [],
+    ],
+    [
+      "given to a pod a minute after a conflict",
+      [writtenAt(20, CONFLICT), writtenAt(60_000, bound("b"))],
+      [like("after the conflict")],
+    ],
+    ["given to a pod an hour after a conflict", [writtenAt(20, CONFLICT), writtenAt(3_600_010, bound("b"))], []],
+    [
+      "free at once: the machine answers for three",
+      [...[1, 2, 3].map((last) => writtenAt(last, other(`10.6.0.2${last}`, CONFLICT))), writtenAt(20, undefined)],
+      [],
+    ],
+  ]);
+});
+
+describe("members", () => {
+  const lives: Event = (checker) => checker.owner("set-1", { wants: (member) => member === "web-0" });
+  const kept = [lives, written(1, WEB), answered("a"), leaving("a"), written(2, KEPT)];
+  const OTHER = "10.6.0.22";
+  const web2 = (more: Partial<IpAllocationSpec> = {}) => other(OTHER, bound("b", { workload: web, ...more }));
+  check([
+    ["get their address again", [...kept, written(3, bound("b", { workload: web })), answered("b")], []],
+    ["lose it while their owner lives", [...kept, written(3, COOLING)], [like("released while StatefulSet web lives")]],
+    ["lose it with their owner", [...kept, (checker) => checker.owner("set-1", undefined), written(3, COOLING)], []],
+    [
+      "lose it when it is scaled down",
+      [...kept, (checker) => checker.owner("set-1", { wants: () => false }), written(3, COOLING)],
+      [],
+    ],
+    [
+      "lose it without having been away",
+      [lives, written(1, WEB), answered("a"), leaving("a"), written(2, COOLING)],
+      [like("released while")],
+    ],
+    ["lose what was claimed and never answered", [lives, written(1, WEB), written(2, undefined)], []],
+    [
+      "get another address",
+      [...kept, written(3, web2()), answered("b", OTHER)],
+      [like("10.6.0.22: given to eth0 of b, whose 10.6.0.21 is Kept web-0")],
+    ],
+    [
+      "get another address, for which the former one is given up",
+      [...kept, written(3, web2()), written(4, COOLING), answered("b", OTHER)],
+      [like("revision 4, 10.6.0.21: released while")],
+    ],
+    [
+      "get another pool's address",
+      [...kept, written(3, web2({ pool: "green" })), answered("b", OTHER), written(4, COOLING)],
+      [],
+    ],
+    [
+      "get another address after theirs was gone",
+      [
+        ...kept,
+        (checker) => checker.owner("set-1", undefined),
+        written(3, COOLING),
+        written(4, web2()),
+        answered("b", OTHER),
+      ],
+      [],
+    ],
+    [
+      "give up a surplus one",
+      [
+        lives,
+        (checker) => checker.begin({ name: OTHER, revision: 1, object: other(OTHER, KEPT) }),
+        written(2, WEB),
+        answered("a"),
+        written(3, other(OTHER, COOLING)),
+      ],
+      [],
+    ],
+  ]);
+  it("a pod whose NIC gets a second address is found, without an owner", () => {
+    const checker = run(...attached, written(2, other(OTHER, bound("a"))), answered("a", OTHER));
+    expect(checker.breaches).toEqual(["10.6.0.22: given to eth0 of a, whose 10.6.0.21 is Bound eth0 of a"]);
   });
+});
+
+describe("refusals", () => {
+  const [ONE, TWO] = [bound("a"), other("10.6.0.22", bound("b"))];
+  const refused =
+    (...during: Event[]): Event =>
+    (checker) => {
+      const call = checker.asked([ONE.name, TWO.name]);
+      for (const event of during) event(checker);
+      checker.exhausted(call);
+    };
+  check([
+    ["all are taken from the start", [written(1, ONE), written(2, TWO), refused(written(3, undefined))], []],
+    ["all are taken for a moment", [written(1, ONE), refused(written(2, TWO), written(3, undefined))], []],
+    [
+      "one is free all the time",
+      [written(1, ONE), refused()],
+      [like("an ADD was refused, but never were all taken; free are 10.6.0.22")],
+    ],
+    [
+      "each is taken, but never all at once",
+      [written(1, ONE), refused(written(2, undefined), written(3, TWO))],
+      [like("an ADD was refused")],
+    ],
+  ]);
+});
+
+describe("who wrote", () => {
+  const by = (node: string | undefined) => ({ writer: { kind: "agent", node } }) as const;
+  const controller = { writer: { kind: "controller" } } as const;
+  check([
+    ["an agent, its own", [written(1, bound("a"), by("n1")), written(2, COOLING, by("n1"))], []],
+    ["an agent, of another node", [written(1, bound("a"), by("n2"))], [like("of n1, by n2")]],
+    ["an agent of an unknown node", [written(1, bound("a"), by(undefined))], []],
+    [
+      "another node's agent takes over what cools",
+      [written(1, bound("a")), written(2, COOLING), written(3, elsewhere("b"), by("n2"))],
+      [],
+    ],
+    [
+      "an agent takes a node for lost",
+      [written(1, bound("a")), written(2, lostOf("a"), by("n1"))],
+      [like("taken for lost by an agent")],
+    ],
+    ["the controller takes a node for lost", [written(1, bound("a")), written(2, lostOf("a"), controller)], []],
+    ["the controller binds", [written(1, bound("a"), controller)], [like("Bound by the controller")]],
+    ["a person, whatever it is", [written(1, COOLING, { writer: { kind: "hand" } })], []],
+  ]);
 });

@@ -1,0 +1,56 @@
+/** Objects as etcd keeps them: who wrote an IPAllocation, and which workloads retain addresses. */
+import { isDeepStrictEqual } from "node:util";
+import type { Owner } from "./allocation-checker.ts";
+import type { Writer } from "./allocation-rules.ts";
+
+export interface StoredObject {
+  readonly metadata: {
+    readonly uid: string;
+    readonly deletionTimestamp?: string;
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly managedFields?: readonly {
+      readonly manager?: string;
+      readonly fieldsV1?: { readonly "f:spec"?: Readonly<Record<string, unknown>> };
+    }[];
+  };
+  // biome-ignore lint/suspicious/noExplicitAny: kinds are many; a wrong name gives undefined.
+  readonly spec?: any;
+  readonly status?: { readonly phase?: string };
+}
+
+/** Undefined: deleted, or in the other form of built-in kinds (`--storage-media-type`). */
+export function parseStored(value: string | undefined): StoredObject | undefined {
+  return value?.startsWith("{") === true ? JSON.parse(value) : undefined;
+}
+
+/**
+ * By the owner of the field that this write has changed, which the API server takes from the client's user agent; the
+ * lab's proxies add the node. Undefined: the write has changed none of these fields.
+ */
+export function writerOf(before: StoredObject | undefined, { metadata, spec }: StoredObject): Writer | undefined {
+  const changed = ["state", "holders", "node"].find((field) => !isDeepStrictEqual(before?.spec[field], spec[field]));
+  if (changed === undefined) return undefined;
+  const isOwner = ({ fieldsV1 }: { fieldsV1?: { "f:spec"?: object } }) =>
+    `f:${changed}` in (fieldsV1?.["f:spec"] ?? {});
+  const [program, node] = metadata.managedFields?.find(isOwner)?.manager?.split(" ") ?? [];
+  if (program === "berth-controller") return { kind: "controller" };
+  return program === "berth-agent" ? { kind: "agent", node } : { kind: "hand" };
+}
+
+const SET = /^\/registry\/statefulsets\//;
+const OTHERS = /^\/registry\/(?:kubevirt\.io\/virtualmachine(?:instance)?s|k8s\.cni\.cncf\.io\/ipamclaims)\//;
+
+/** Undefined: it retains nothing (docs/workloads.md). */
+export function ownerOf(key: string, { metadata, spec }: StoredObject): Owner | undefined {
+  if (metadata.deletionTimestamp !== undefined) return undefined;
+  if (OTHERS.test(key)) return { wants: () => true };
+  if (!SET.test(key)) return undefined;
+  const { replicas = 1, ordinals } = spec;
+  const start: number = ordinals?.start ?? 0;
+  return {
+    wants: (member) => {
+      const ordinal = Number(/-(\d+)$/.exec(member)?.[1]);
+      return ordinal >= start && ordinal < start + replicas;
+    },
+  };
+}
