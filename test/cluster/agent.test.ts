@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import type { LabPod } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -19,6 +20,7 @@ beforeAll(async () => {
     nodes: ["n1", "n2"],
     pools: [{ name: "blue", subnet: "10.6.0.0/24" }],
   });
+  await followWorld(world);
 });
 
 afterAll(() => world?.stop());

@@ -6,6 +6,7 @@
 import type { IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../host/resources/member.ts";
 import { LabCollector } from "../lab/cluster/collector.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import type { LabPod } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -21,6 +22,8 @@ export interface Collected {
 
 export async function openCollector(): Promise<Collected> {
   const world = await openWorld(borrowPlane);
+  // Its agents' clocks are the test's.
+  await followWorld(world, { minReuseMs: 0, minConflictMs: 0 });
   await world.namespace("shop");
   await world.pool("blue", { subnet: "10.6.0.0/16" });
   return { world, collector: await LabCollector.open(world) };

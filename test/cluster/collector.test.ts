@@ -7,6 +7,7 @@ import { ApiError } from "../../host/kubernetes/kube-api.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import { AgentNode } from "../lab/cluster/agent-node.ts";
 import { COOLDOWN_MS, GRACE_MS } from "../lab/cluster/collector.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
@@ -22,6 +23,8 @@ let podCount = 0;
 
 beforeAll(async () => {
   world = await openWorld(borrowPlane);
+  // Its agents' clocks are the test's.
+  await followWorld(world, { minReuseMs: 0, minConflictMs: 0 });
   await world.namespace("shop");
   await world.pool("blue", { subnet: "10.6.0.0/16" });
   node = await AgentNode.open(world.plane, "n1", { recorded: recordLog() });

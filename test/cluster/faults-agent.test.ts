@@ -5,6 +5,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { startNotices } from "../../host/controller/notices/notice-controller.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import { ALLOCATIONS, boundObject } from "../lab/cluster/objects.ts";
 import { forceDelete } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
@@ -41,6 +42,7 @@ beforeAll(async () => {
     nodes: ["n1", "n2"],
     pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
   });
+  await followWorld(world);
 });
 
 afterEach(async () => {

@@ -4,6 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { Fault, FaultRule } from "../lab/cluster/api-faults.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import { type LabNode, startWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -21,6 +22,7 @@ beforeAll(async () => {
     pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
     seed: 20,
   });
+  await followWorld(world);
 });
 
 afterEach(async () => {

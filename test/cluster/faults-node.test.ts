@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import { NODES } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -34,6 +35,7 @@ beforeAll(async () => {
   const settings = { allocationCooldown: "3s", garbageCollection: { interval: "2s", grace: "4s" } };
   const pools = [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.12"] }];
   world = await startWorld({ startPlane: borrowPlane, nodes: ["n1", "n2"], pools, settings });
+  await followWorld(world, { minReuseMs: MIN_REUSE_MS });
 });
 
 afterEach(() => endAll(world));

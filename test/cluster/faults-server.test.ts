@@ -3,6 +3,7 @@
  * was some time ago.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { type FollowedWorld, followWorld } from "../lab/cluster/followed-world.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -26,6 +27,7 @@ import { createPods, startPods, stopServerInStorm, storm } from "./fault-storm.t
 const SEEN_AGAIN_MS = 25_000;
 
 let world: World;
+let followed: FollowedWorld;
 
 beforeAll(async () => {
   world = await startWorld({
@@ -33,6 +35,7 @@ beforeAll(async () => {
     nodes: ["n1", "n2"],
     pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
   });
+  followed = await followWorld(world);
 });
 
 afterEach(() => endAll(world));
@@ -99,7 +102,7 @@ it("etcd is restored from an older copy: what was claimed since is claimed again
   for (const pod of coming) await attach(world, world.node(pod.node), pod);
   for (const pod of leaving) await endPod(world, pod);
   await world.untilClean();
-  await world.plane.restore(copy);
+  await followed.restore(copy);
   const start = performance.now();
   // The pods that had gone are back as objects, and are deleted again: no runtime has them.
   for (const pod of leaving) await world.deletePod(pod);
@@ -120,7 +123,7 @@ it("an address that went to another pod after the copy was taken: both are repor
   await endPod(world, before);
   await attach(world, world.node("n2"), after);
   await world.untilClean();
-  await world.plane.restore(copy);
+  await followed.restore(copy);
   const { agent } = world.node("n2");
   const isTold = () =>
     agent.stderr().includes('"10.7.0.7"') && agent.stderr().includes("is recorded for pod shop/before");

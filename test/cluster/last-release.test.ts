@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { lastReleaseDir, root } from "../../scripts/setup/paths.mjs";
 import { lastRelease, readVersion } from "../../scripts/setup/version.mjs";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import type { LabPod } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -25,6 +26,7 @@ beforeAll(async () => {
     pools: [{ name: "blue", subnet: "10.6.0.0/28" }],
     agent: { dist: LAST_DIST },
   });
+  await followWorld(world);
 });
 afterAll(async () => {
   for (const controller of controllers) await controller.kill();

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Added, type AgentNode, BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { inParallel } from "../lab/parallel.ts";
 import { percentile } from "../lab/statistics.ts";
@@ -27,6 +28,7 @@ beforeAll(async () => {
     settings: { allocationCooldown: "30s" },
     pools: [{ name: "blue", subnet: "10.6.0.0/16" }],
   });
+  await followWorld(world, { endsWithPods: true });
 });
 afterAll(() => world?.stop());
 

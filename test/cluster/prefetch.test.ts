@@ -4,6 +4,7 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type AgentNode, BERTH_PLUGIN, OTHER_PLUGIN } from "../lab/cluster/agent-node.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import { applyDefinition, deletePod, type LabPod } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
@@ -20,6 +21,7 @@ beforeAll(async () => {
     settings: { allocationCooldown: "30s" },
     pools: [{ name: "blue", subnet: "10.6.0.0/16" }],
   });
+  await followWorld(world, { endsWithPods: true });
   for (const [name, plugin] of Object.entries({ own: BERTH_PLUGIN, others: OTHER_PLUGIN }))
     await applyDefinition(world.client, "shop", name, {
       cniVersion: "1.0.0",

@@ -2,6 +2,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { held } from "../unit/registry/registry-suite.ts";
 import { claim, claimAndRetain, proposal } from "../world/subjects.ts";
@@ -15,6 +16,8 @@ let world: World;
 
 beforeAll(async () => {
   world = await openWorld(borrowPlane);
+  // Its agents' clocks are the test's.
+  await followWorld(world, { minReuseMs: 0, minConflictMs: 0 });
 });
 
 afterEach(() => world.clear());

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { LATE_WRITE_MS } from "../../host/registry/kubernetes/address-states.ts";
 import { RETRY_MAX_MS } from "../../host/registry/kubernetes/backlog.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import { ALLOCATIONS } from "../lab/cluster/objects.ts";
 import type { RegistryNode } from "../lab/cluster/registry-node.ts";
 import { forceDelete } from "../lab/cluster/rights.ts";
@@ -24,6 +25,8 @@ let world: World;
 
 beforeAll(async () => {
   world = await openWorld(borrowPlane);
+  // Its agents' clocks are the test's.
+  await followWorld(world, { minReuseMs: 0, minConflictMs: 0 });
 });
 
 afterEach(() => world.clear());

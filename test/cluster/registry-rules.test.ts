@@ -9,6 +9,7 @@ import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import { WANTED_INTERVAL_MS } from "../../host/registry/kubernetes/foreign-objects.ts";
 import { LIST_MAX_ADDRESSES } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, ClaimOutcome } from "../../host/registry/registry.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import { POOLS } from "../lab/cluster/objects.ts";
 import type { RegistryNode } from "../lab/cluster/registry-node.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
@@ -24,6 +25,8 @@ let world: World;
 
 beforeAll(async () => {
   world = await openWorld(borrowPlane);
+  // Its agents' clocks are the test's.
+  await followWorld(world, { minReuseMs: 0, minConflictMs: 0 });
 });
 
 afterEach(() => world.clear());

@@ -4,6 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
 import type { Registry } from "../../host/registry/registry.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import type { RegistryNode } from "../lab/cluster/registry-node.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { describeQuarantine } from "../unit/registry/registry-quarantine-suite.ts";
@@ -15,6 +16,8 @@ let world: World;
 
 beforeAll(async () => {
   world = await openWorld(borrowPlane);
+  // Its agents' clocks are the test's.
+  await followWorld(world, { minReuseMs: 0, minConflictMs: 0 });
 });
 
 afterEach(() => world.clear());

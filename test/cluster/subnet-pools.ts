@@ -5,6 +5,7 @@
 import { expect, vi } from "vitest";
 import { ClusterResources } from "../../host/agent/cluster/resources.ts";
 import type { AgentNode } from "../lab/cluster/agent-node.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { openAsController } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
@@ -50,6 +51,7 @@ export class SubnetPools {
     world.defer(() => controller.close());
     for (const [name, subnet] of Object.entries({ blue: "10.6.0.0/24", green: "10.7.0.0/24" }))
       await world.subnet(name, { subnet });
+    await followWorld(world, { endsWithPods: true });
     return new SubnetPools(world, controller);
   }
 

@@ -117,6 +117,7 @@ describe.each(["taken for lost", "unreachable"] as const)("an address of a node 
   it("node-lost: is not the pod's where no NIC can probe: the pod gets another one", async () => {
     const { address, pod } = await move(how);
     const unasked = segment([]);
+    world.witness?.excuse(address);
     const links = unasked.links && { ...unasked.links, observe: () => undefined };
     const [next] = await add(world, pod, { detection: { ...unasked, ...(links === undefined ? {} : { links }) } });
     expect(next).not.toBe(address);

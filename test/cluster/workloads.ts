@@ -3,6 +3,7 @@
  * machines and claims.
  */
 import { type Add, type AgentNode, BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import type { LabPod } from "../lab/cluster/objects.ts";
 import { applyWorkloadKinds } from "../lab/cluster/workload-kinds.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
@@ -11,7 +12,7 @@ import { borrowPlane } from "./borrow-plane.ts";
 
 const QUICK = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "1s" } };
 
-/** Ready nodes, the default pool blue, 10.6.0.0/24, and green, 10.7.0.0/24. */
+/** Ready nodes, the default pool blue, 10.6.0.0/24, and green, 10.7.0.0/24; the world's whole history is checked. */
 export async function openAgents(names: readonly string[]): Promise<World> {
   const world = await openWorld(borrowPlane);
   try {
@@ -24,6 +25,7 @@ export async function openAgents(names: readonly string[]): Promise<World> {
       await world.setNode(name, "True");
       await world.openAgent(name);
     }
+    await followWorld(world, { endsWithPods: true });
     return world;
   } catch (error) {
     await world.stop();

@@ -4,6 +4,7 @@ import { chaos } from "../cluster/fault-chaos.ts";
 import { killAtEffects } from "../cluster/fault-kills.ts";
 import { endAll } from "../cluster/fault-questions.ts";
 import { stopServerInStorm } from "../cluster/fault-storm.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
 import { startWorld } from "../lab/cluster/world.ts";
 
 it("the API server is stopped for 30 s in a storm of ADDs and DELs", async () => {
@@ -12,6 +13,7 @@ it("the API server is stopped for 30 s in a storm of ADDs and DELs", async () =>
     pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
   });
   try {
+    await followWorld(world);
     const { running } = await stopServerInStorm(world, { pods: 40, stoppedMs: 30_000 });
     expect(running).toHaveLength(120);
   } finally {
@@ -22,6 +24,7 @@ it("the API server is stopped for 30 s in a storm of ADDs and DELs", async () =>
 it("an agent is killed at every effect of ADD and DEL, by number: nothing is lost, nothing is left", async () => {
   const world = await startWorld({ nodes: ["n1"], pools: [{ name: "blue", subnet: "10.6.0.0/23" }] });
   try {
+    await followWorld(world);
     expect(await killAtEffects(world, "n1", 1)).toBeGreaterThan(4);
     await endAll(world);
     await world.untilEmpty(DRAIN_MS);
@@ -39,6 +42,7 @@ it("faults of all kinds follow each other while pods come and go", async () => {
   const pools = [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.60"] }];
   const world = await startWorld({ nodes: ["n1", "n2", "n3"], pools, seed: SEED });
   try {
+    await followWorld(world);
     await chaos(world, { seed: SEED, durationMs: 180_000, podsPerNode: 12 });
     await endAll(world);
     await world.untilEmpty(DRAIN_MS);
