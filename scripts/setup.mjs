@@ -19,7 +19,6 @@ import { benchSteps } from "./setup/bench.mjs";
 import { chartSteps } from "./setup/chart.mjs";
 import { clusterSteps } from "./setup/cluster.mjs";
 import { SetupError } from "./setup/command.mjs";
-import { debianStep } from "./setup/debian.mjs";
 import { embeddingsSteps } from "./setup/embeddings.mjs";
 import { lastReleaseSteps } from "./setup/last-release.mjs";
 import { nodesSteps } from "./setup/nodes.mjs";
@@ -28,6 +27,7 @@ import { peersSteps } from "./setup/peers.mjs";
 import { productSteps } from "./setup/product.mjs";
 import { referenceSteps } from "./setup/reference.mjs";
 import { releaseSteps } from "./setup/release.mjs";
+import { testSteps } from "./setup/test.mjs";
 import { versionsSteps } from "./setup/versions.mjs";
 
 const LOCKED = "--locked";
@@ -37,7 +37,7 @@ const LOCK_IS_HELD = 75;
 const targets = {
   product: productSteps,
   reference: referenceSteps,
-  test: () => [debianStep("test")],
+  test: testSteps,
   cluster: clusterSteps,
   chart: chartSteps,
   nodes: nodesSteps,

@@ -3,10 +3,14 @@
  * their versions.
  * Effects: dist/bench/allocators; Go's own caches.
  */
-import { benchProgramStep } from "./go.mjs";
+import { goProgramStep } from "./go.mjs";
 
 export function allocatorsSteps() {
   return [
-    benchProgramStep({ name: "allocators of other projects", source: "benchmarks/core/peers", program: "allocators" }),
+    goProgramStep({
+      name: "allocators of other projects",
+      source: "benchmarks/core/peers",
+      program: "bench/allocators",
+    }),
   ];
 }

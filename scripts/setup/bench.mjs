@@ -6,7 +6,7 @@
 import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "./command.mjs";
-import { benchProgramStep } from "./go.mjs";
+import { goProgramStep } from "./go.mjs";
 import { root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 
@@ -18,8 +18,8 @@ const programs = [
 ];
 
 export function benchSteps() {
-  const caller = { name: "bench caller", source: "benchmarks/node/caller", program: "caller" };
-  return [...programs.map(compileStep), benchProgramStep(caller)];
+  const caller = { name: "bench caller", source: "benchmarks/node/caller", program: "bench/caller" };
+  return [...programs.map(compileStep), goProgramStep(caller)];
 }
 
 function compileStep({ name, compiler, flags }) {

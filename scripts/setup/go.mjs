@@ -1,7 +1,7 @@
 /**
  * Tools built from Go modules into the user's cache, a folder for each version of each module in scripts/reference;
  * and programs of the repository itself.
- * Effects: the user's cache, dist/bench and Go's own caches.
+ * Effects: the user's cache, dist and Go's own caches.
  */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
@@ -48,10 +48,10 @@ export function goStep({ tool, title = `reference ${tool}`, flags = [], linkFlag
   };
 }
 
-/** The step that builds dist/bench/<program> from the module in the folder `source` of the repository. */
-export function benchProgramStep({ name, source, program }) {
+/** The step that builds dist/<program> from the module in the folder `source` of the repository. */
+export function goProgramStep({ name, source, program }) {
   const cwd = join(root, source);
-  const output = join(root, "dist", "bench", program);
+  const output = join(root, "dist", program);
   const flags = [...FLAGS, "-ldflags", "-s -w"];
   return buildStep({
     name,

@@ -11,6 +11,7 @@ import { forceDelete } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
+import { fightForFew } from "./fault-few.ts";
 import { died, killAtEffects, restart } from "./fault-kills.ts";
 import {
   attach,
@@ -33,6 +34,8 @@ import { startPods, storm } from "./fault-storm.ts";
  * address.
  */
 const SEEN_AGAIN_MS = 15_000;
+
+const SEED = Number(process.env.BERTH_SEED ?? 7);
 
 let world: World;
 
@@ -119,6 +122,23 @@ it("agents are killed and come back in a storm", async () => {
       }
   };
   await storm(world, { name: "killed", pods: 10, durationMs: 4_000, disturb, isFresh: true });
+});
+
+it("agents are killed and answers are lost while seven pods want four addresses: some order of all ADDs and DELs is legal", async () => {
+  const disturb = async (): Promise<void> => {
+    for (const { proxy, agent } of world.nodes()) {
+      const fault = { kind: "reset-after" } as const;
+      const order = proxy.rules.add({ verbs: ["post", "put", "delete"], path: /ipallocations/, times: 6, fault });
+      await pause(500);
+      await agent.kill("SIGKILL");
+      await agent.start();
+      order.remove();
+    }
+  };
+  const { answered, exhausted } = await fightForFew(world, { seed: SEED, durationMs: 2_000, disturb });
+  report("few addresses", { answered, exhausted });
+  expect(answered).toBeGreaterThan(4);
+  expect(exhausted).toBeGreaterThan(0);
 });
 
 it("the journal is wiped: the addresses of live pods are found again, and a late DEL frees none (late-del)", async () => {

@@ -1,0 +1,11 @@
+/**
+ * What tests need beside the product: Debian packages, and the program that searches for a legal order of calls.
+ * Effects: Debian packages (as root), dist/test and Go's own caches.
+ */
+import { debianStep } from "./debian.mjs";
+import { goProgramStep } from "./go.mjs";
+
+export function testSteps() {
+  const source = "test/lab/history/linearizable";
+  return [debianStep("test"), goProgramStep({ name: "checker of small pools", source, program: "test/linearizable" })];
+}
