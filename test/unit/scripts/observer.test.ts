@@ -1,0 +1,142 @@
+/** The observer's judge: timelines of rounds and writes made by hand, and what is found in them. */
+import { expect, it } from "vitest";
+import { type AddressRecord, Judge, type JudgeOptions, type Round } from "../../lab/observer/judge.ts";
+
+const [IP, OTHER_IP] = ["10.6.0.7", "10.6.0.8"];
+const [A, B] = ["02:00:00:00:00:0a", "02:00:00:00:00:0b"];
+const ROUND_MS = 200;
+const GRACE_MS = 5_000;
+
+const bound = (...holders: string[]): AddressRecord => ({ state: "Bound", holders, text: holders.join() });
+const state = (name: string): AddressRecord => ({ state: name, holders: [], text: "" });
+
+type Nic = Round["nics"][number];
+const nic = (netns: string, mac: string, isUp: 0 | 1 = 1, address = IP): Nic => [netns, "eth0", mac, address, isUp];
+
+interface Scene {
+  /** How many rounds it lasts. */
+  readonly rounds: number;
+  /** At its start; null: deleted, absent: unchanged. */
+  readonly record?: AddressRecord | null;
+  readonly nics?: readonly Nic[];
+  /** Which MACs answer for IP. */
+  readonly answers?: readonly string[];
+  /** Namespaces without an address, beside those of the NICs. */
+  readonly empty?: readonly string[];
+  readonly asked?: readonly string[];
+}
+
+function play(scenes: readonly Scene[], options: Partial<JudgeOptions> = {}): string[] {
+  const judge = new Judge({ graceMs: GRACE_MS, ...options });
+  let atMs = 1_000_000;
+  for (const { rounds, record, nics = [], answers = [], empty = [], asked = [IP] } of scenes) {
+    if (record !== undefined) judge.write(atMs, IP, record ?? undefined);
+    for (let index = 0; index < rounds; index++) {
+      const namespaces = [...nics.map(([netns]) => netns), ...empty];
+      const heard = answers.map((mac): [string, string] => [IP, mac]);
+      judge.round({ atMs, cpuMs: 0, asked, answers: heard, namespaces, nics });
+      atMs += ROUND_MS;
+    }
+  }
+  return judge.take().map(({ kind, text }) => `${kind} ${text}`);
+}
+
+const LONG = GRACE_MS / ROUND_MS + 2;
+const SHORT = GRACE_MS / ROUND_MS - 2;
+const alive: Scene = { rounds: 5, record: bound("a"), nics: [nic("a", A)], answers: [A] };
+
+const rows: [string, Scene[], (string | RegExp)[], Partial<JudgeOptions>?][] = [
+  ["a pod that comes, lives and goes", [alive, { ...alive, rounds: LONG }, { rounds: LONG, record: null }], []],
+  [
+    "a DEL that has called IPAM and has not removed the link yet",
+    [alive, { ...alive, rounds: SHORT, record: state("Cooling") }, { rounds: LONG, record: null }],
+    [],
+  ],
+  [
+    "an address that is released and answers on",
+    [alive, { ...alive, rounds: LONG, record: state("Cooling") }],
+    [/^unrecorded/],
+  ],
+  [
+    "the same while the record goes from Cooling to none: one time, one finding",
+    [alive, { ...alive, rounds: SHORT, record: state("Cooling") }, { ...alive, rounds: SHORT, record: null }],
+    [/^unrecorded/],
+  ],
+  ["a record that is deleted and made again in time", [alive, { ...alive, rounds: SHORT, record: null }, alive], []],
+  [
+    "a machine behind a NIC, which no namespace shows, is known by its answers",
+    [{ rounds: LONG, answers: [A] }],
+    [/^unrecorded: 10\.6\.0\.7 .* 02:00:00:00:00:0a \(unknown\)/],
+  ],
+  [
+    "a NIC with an address that no record has, though it is down",
+    [{ rounds: LONG, nics: [nic("a", A, 0)] }],
+    [/^unrecorded: .*\(a eth0\)/],
+  ],
+  ["an address that no pool has is none of Berth's", [{ rounds: LONG, nics: [nic("a", A, 1, OTHER_IP)] }], []],
+  [
+    "a quarantined address that another machine answers for",
+    [{ rounds: LONG, record: state("Quarantined"), answers: [A] }],
+    [],
+  ],
+  ["a Kept address of an orphan", [alive, { ...alive, rounds: LONG, record: state("Kept") }], []],
+  [
+    "an address whose record goes to another pod while the first has it",
+    [alive, { ...alive, rounds: LONG, record: bound("b") }],
+    [/^foreign: .*02:00:00:00:00:0a \(a eth0\) for 5\.0 s; record: Bound b/],
+  ],
+  [
+    "a NIC that comes when the record is another's, with a known pod",
+    [{ rounds: LONG, record: bound("b"), nics: [nic("a", A)], answers: [A] }],
+    [/^foreign/],
+    { podOf: (netns) => netns },
+  ],
+  [
+    "two holders of a machine that migrates, with one MAC",
+    [alive, { rounds: LONG, record: bound("a", "b"), nics: [nic("a", A), nic("b", A)], answers: [A, A] }],
+    [],
+    { podOf: (netns) => netns },
+  ],
+  [
+    "two machines, in one round",
+    [alive, { ...alive, rounds: 1, answers: [B, A] }, { ...alive, rounds: LONG, answers: [A, B] }],
+    [/^duplicate: 10\.6\.0\.7 at 1\.0 s: 02:00:00:00:00:0a \(a eth0\) and 02:00:00:00:00:0b \(unknown\) answer/],
+  ],
+  [
+    "one after the other",
+    [
+      alive,
+      { rounds: 10, record: state("Cooling") },
+      { ...alive, record: bound("b"), nics: [nic("b", B)], answers: [B] },
+    ],
+    [],
+  ],
+  ["a recorded NIC that is up and does not answer", [alive, { ...alive, rounds: 20, answers: [] }], [/^silent/]],
+  ["the same, for a moment", [alive, { ...alive, rounds: 10, answers: [] }, alive], []],
+  ["the same, not asked", [alive, { ...alive, rounds: 20, answers: [], asked: [] }], []],
+  ["the same, of a NIC that is down", [alive, { ...alive, rounds: 20, nics: [nic("a", A, 0)], answers: [] }], []],
+  ["a pod that has lost its address", [alive, { rounds: LONG, empty: ["a"] }], [/^lost: .*\(a eth0\)/]],
+  ["a pod that has lost it with its record", [alive, { rounds: LONG, record: state("Kept"), empty: ["a"] }], []],
+  ["a pod that has lost it to its successor", [alive, { rounds: LONG, record: bound("b"), empty: ["a"] }], []],
+  [
+    "a pod that has moved it to a bridge",
+    [alive, { ...alive, rounds: LONG, nics: [["a", "k6t", B, IP, 1]], answers: [B] }],
+    [],
+  ],
+];
+
+it.each(rows)("%s", (_, scenes, wanted, options) => {
+  const found = play(scenes, options).map((text) => text.replace(/^\w+ /, ""));
+  expect(found.length, found.join("\n")).toBe(wanted.length);
+  for (const [index, pattern] of wanted.entries()) expect(found[index]).toMatch(pattern);
+});
+
+it("the report has the records and the machines of the address in their order", () => {
+  const [text] = play([alive, { rounds: LONG, record: bound("b"), nics: [nic("a", A), nic("b", B)], answers: [A, B] }]);
+  expect(text?.split("\n    ").slice(1)).toEqual([
+    "0.0 s record: Bound a",
+    `0.0 s ${A} (a eth0) has it`,
+    "1.0 s record: Bound b",
+    `1.0 s ${B} (b eth0) has it`,
+  ]);
+});
