@@ -22,6 +22,7 @@ import {
   insist,
   objectOf,
   objectsOf,
+  pardon,
   pause,
   RECOVERY_MS,
   report,
@@ -43,6 +44,7 @@ beforeAll(async () => {
   world = await startWorld({
     startPlane: borrowPlane,
     nodes: ["n1", "n2"],
+    isObserved: true,
     pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
   });
   await followWorld(world);
@@ -216,4 +218,5 @@ it("an allocation is deleted by hand while its agent is dead, and another pod ha
   for (const each of [address, other]) await insist(() => forceDelete(world.client, each));
   const isBack = async () => (await objectsOf(world, pods[0])).length === 1;
   report("name freed", { backMs: await until("the live pod's object is there", isBack, SEEN_AGAIN_MS) });
+  await pardon(world, [address, other]);
 });

@@ -19,6 +19,7 @@ beforeAll(async () => {
   world = await startWorld({
     startPlane: borrowPlane,
     nodes: ["n1", "n2"],
+    isObserved: true,
     pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
     seed: 20,
   });

@@ -34,7 +34,7 @@ beforeAll(async () => {
   // The grace is longer than what a kubelet needs to end pods whose objects went while it was cut off.
   const settings = { allocationCooldown: "3s", garbageCollection: { interval: "2s", grace: "4s" } };
   const pools = [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.12"] }];
-  world = await startWorld({ startPlane: borrowPlane, nodes: ["n1", "n2"], pools, settings });
+  world = await startWorld({ startPlane: borrowPlane, nodes: ["n1", "n2"], pools, settings, isObserved: true });
   await followWorld(world, { minReuseMs: MIN_REUSE_MS });
 });
 

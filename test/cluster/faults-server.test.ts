@@ -15,6 +15,7 @@ import {
   expectOwned,
   objectOf,
   objectsOf,
+  pardon,
   pause,
   RECOVERY_MS,
   report,
@@ -33,6 +34,7 @@ beforeAll(async () => {
   world = await startWorld({
     startPlane: borrowPlane,
     nodes: ["n1", "n2"],
+    isObserved: true,
     pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
   });
   followed = await followWorld(world);
@@ -134,4 +136,5 @@ it("an address that went to another pod after the copy was taken: both are repor
   const isBack = async () => (await objectsOf(world, after)).length === 1;
   report("reused", { backMs: await until("the live pod's object is there", isBack, SEEN_AGAIN_MS) });
   await world.untilClean();
+  await pardon(world, ["10.7.0.7"]);
 });

@@ -19,7 +19,7 @@ let cluster: RealCluster;
 let seen: Observer;
 let operator: Operator;
 beforeAll(async () => {
-  cluster = await startRealCluster({ nodes: NODES.length });
+  cluster = await startRealCluster({ nodes: NODES.length, isObserved: true });
   seen = observe(cluster);
   operator = new Operator(cluster, NODES);
 }, 300_000);

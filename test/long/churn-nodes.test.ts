@@ -32,7 +32,7 @@ const WITH_PODS = { propagationPolicy: "Background" };
 let cluster: RealCluster;
 let seen: Observer;
 beforeAll(async () => {
-  cluster = await startRealCluster({ nodes: 3, controllers: 2 });
+  cluster = await startRealCluster({ nodes: 3, controllers: 2, isObserved: true });
   seen = observe(cluster);
 }, 300_000);
 afterAll(() => cluster?.stop());

@@ -11,6 +11,7 @@ it("the API server is stopped for 30 s in a storm of ADDs and DELs", async () =>
   const world = await startWorld({
     nodes: ["n1", "n2", "n3"],
     pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
+    isObserved: true,
   });
   try {
     await followWorld(world);
@@ -22,7 +23,9 @@ it("the API server is stopped for 30 s in a storm of ADDs and DELs", async () =>
 });
 
 it("an agent is killed at every effect of ADD and DEL, by number: nothing is lost, nothing is left", async () => {
-  const world = await startWorld({ nodes: ["n1"], pools: [{ name: "blue", subnet: "10.6.0.0/23" }] });
+  const world = await startWorld({
+    ...{ nodes: ["n1"], pools: [{ name: "blue", subnet: "10.6.0.0/23" }], isObserved: true },
+  });
   try {
     await followWorld(world);
     expect(await killAtEffects(world, "n1", 1)).toBeGreaterThan(4);
@@ -40,7 +43,7 @@ const DRAIN_MS = 45_000;
 it("faults of all kinds follow each other while pods come and go", async () => {
   // Small enough that addresses go round, and that agents meet.
   const pools = [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.60"] }];
-  const world = await startWorld({ nodes: ["n1", "n2", "n3"], pools, seed: SEED });
+  const world = await startWorld({ nodes: ["n1", "n2", "n3"], pools, seed: SEED, isObserved: true });
   try {
     await followWorld(world);
     await chaos(world, { seed: SEED, durationMs: 180_000, podsPerNode: 12 });

@@ -20,7 +20,7 @@ const SETTINGS = "/api/v1/namespaces/kube-system/configmaps/vendor-conf";
 let cluster: RealCluster;
 let seen: Observer;
 beforeAll(async () => {
-  cluster = await startRealCluster({ nodes: 3 });
+  cluster = await startRealCluster({ nodes: 3, isObserved: true });
   seen = observe(cluster);
 }, 300_000);
 afterAll(() => cluster?.stop());

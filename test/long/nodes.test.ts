@@ -14,7 +14,7 @@ const MOST_TIMES_HOST_LOCAL = 2;
 let cluster: RealCluster;
 let seen: Observer;
 beforeAll(async () => {
-  cluster = await startRealCluster({ nodes: 3 });
+  cluster = await startRealCluster({ nodes: 3, isObserved: true });
   seen = observe(cluster);
 });
 afterAll(() => cluster?.stop());

@@ -10,6 +10,6 @@ export let seen: Observer;
 
 /** Its network is `berth`; a file that needs another one sets it, and sets it back. */
 export async function startSharedCluster(): Promise<void> {
-  cluster = await startRealCluster({ nodes: 3 });
+  cluster = await startRealCluster({ nodes: 3, isObserved: true });
   seen = observe(cluster);
 }

@@ -10,6 +10,7 @@ import type { Agent } from "../agent.ts";
 import { type PluginOutcome, runPlugin } from "../cnitool.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LabPod } from "./objects.ts";
+import type { Wire } from "./wire.ts";
 
 /** The configuration list of every node: one main plugin, whose IPAM is Berth's. */
 export const CONFLIST = {
@@ -25,8 +26,9 @@ const DEL_ATTEMPTS = 5;
 export interface RuntimeDeps {
   readonly agent: Agent;
   readonly ledger: Ledger;
-  /** An empty namespace that plays all pods. */
+  /** An empty namespace that plays all pods; with a wire each sandbox has one, and NICs. */
   readonly netnsPath: string;
+  readonly wire?: Wire | undefined;
 }
 
 export interface AttachOptions {
@@ -36,6 +38,10 @@ export interface AttachOptions {
   readonly limitMs?: number;
   /** CNI_ARGS' K8S_POD_UID; default: the pod's. A static pod has another. */
   readonly uid?: string;
+  /** CNI_NETNS; default: the sandbox's path. */
+  readonly netns?: string;
+  /** Whether the NIC comes up at once on a world's wire; default: true, else the test plugs it. */
+  readonly isPlugged?: boolean;
 }
 
 export interface AttachOutcome {
@@ -86,17 +92,21 @@ export class NodeRuntime {
     const { ledger } = this.#deps;
     const adding = ledger.witness?.adding(pod, ifName);
     const outcome = await this.#call("ADD", pod, containerId, options);
-    const addresses = addressesOf(outcome);
-    if (outcome.exitCode === 0) adding?.answered(addresses);
-    else adding?.refused(outcome.stdout?.code, outcome.text);
-    if (outcome.exitCode === 0) ledger.hold({ pod, ifName, containerId, addresses });
+    if (outcome.exitCode !== 0) {
+      adding?.refused(outcome.stdout?.code, outcome.text);
+      return outcome;
+    }
+    const attachment = { pod, ifName, containerId, addresses: addressesOf(outcome) };
+    adding?.answered(attachment.addresses);
+    ledger.hold(attachment);
+    if (options.isPlugged !== false) await this.#deps.wire?.plug(attachment, attachment.addresses);
     return outcome;
   }
 
   async del(pod: LabPod, containerId: string, options: AttachOptions = {}): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const { exitCode, text, stderr } = await this.#call("DEL", pod, containerId, options);
-      if (exitCode === 0) return;
+      if (exitCode === 0) return this.#deps.wire?.unplug({ pod, containerId, ifName: options.ifName ?? "eth0" });
       if (attempt === DEL_ATTEMPTS) throw new Error(`DEL of ${pod.namespace}/${pod.name}: ${text}${stderr}`);
       await sleep(RETRY_MS);
     }
@@ -116,14 +126,16 @@ export class NodeRuntime {
     return createHash("sha256").update(`${this.#deps.agent.socket} ${this.#containers}`).digest("hex");
   }
 
-  #call(command: "ADD" | "DEL", { namespace, name, uid }: LabPod, containerId: string, options: AttachOptions) {
-    const pod = [`K8S_POD_NAMESPACE=${namespace}`, `K8S_POD_NAME=${name}`, `K8S_POD_UID=${options.uid ?? uid}`];
-    const args = ["IgnoreUnknown=1", ...pod, `K8S_POD_INFRA_CONTAINER_ID=${containerId}`].join(";");
+  async #call(command: "ADD" | "DEL", pod: LabPod, containerId: string, options: AttachOptions) {
+    const { namespace, name, uid } = pod;
+    const words = [`K8S_POD_NAMESPACE=${namespace}`, `K8S_POD_NAME=${name}`, `K8S_POD_UID=${options.uid ?? uid}`];
+    const args = ["IgnoreUnknown=1", ...words, `K8S_POD_INFRA_CONTAINER_ID=${containerId}`].join(";");
     const { ifName = "eth0" } = options;
+    const sandbox = await this.#deps.wire?.sandbox({ pod, containerId });
     return this.#run({
       command,
       containerId,
-      netns: this.#deps.netnsPath,
+      netns: options.netns ?? sandbox ?? this.#deps.netnsPath,
       ifName,
       args,
       stdin: configuration("1.0.0"),

@@ -29,6 +29,7 @@ import { startPlane } from "./plane.ts";
 import { RegistryNode, type RegistryNodeOptions } from "./registry-node.ts";
 import { forceDelete, forceDeleteAll, requestNodeToken, type TokenOptions } from "./rights.ts";
 import { CONFLIST, NodeRuntime } from "./runtime.ts";
+import { Wire } from "./wire.ts";
 import type { Witness } from "./witness.ts";
 
 const CLEAN_MS = 10_000;
@@ -50,6 +51,13 @@ export interface WorldOptions {
   readonly isDirect?: boolean;
   /** Whether the kind NetworkAttachmentDefinition is installed from the start. Default: true. */
   readonly hasDefinitions?: boolean;
+  /**
+   * Pods of built agents have NICs on a wire, and an observer compares those with the records; `stop` throws what it
+   * has found. Default: false.
+   */
+  readonly isObserved?: boolean;
+  /** How long a NIC may have an address that is not recorded for it: see observer.ts. */
+  readonly graceMs?: number;
 }
 
 /** What a world keeps of its options. */
@@ -92,6 +100,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     if (hasDefinitions) await world.installDefinitions();
     for (const name of [objects.SYSTEM, ...namespaces]) await world.namespace(name);
     await world.settings({ ...DEFAULT_SETTINGS, ...settings });
+    if (options.isObserved) await world.openWire(pools, options.graceMs);
     for (const pool of pools) await world.client.create(objects.POOLS, objects.poolObject(pool));
     await Promise.all((options.nodes ?? []).map((name) => world.addNode(name)));
     return world;
@@ -117,6 +126,7 @@ export class World {
   #registryCount = 0;
   readonly #controllers: LabController[] = [];
   #netns: Promise<Netns> | undefined;
+  #wire: Wire | undefined;
   #controllerKubeconfig: Promise<string> | undefined;
 
   constructor(plane: ControlPlane, options: WorldSettings) {
@@ -148,6 +158,21 @@ export class World {
     return this.#stack.disposeAsync();
   }
 
+  /** Before the first node. */
+  async openWire(pools: readonly objects.PoolSpec[], graceMs?: number): Promise<void> {
+    const name = `bw-${process.pid}-wire${++worlds}`;
+    const ranges = pools.flatMap(({ subnet, ips = [subnet] }) => ips);
+    const records = { etcdUrl: this.plane.etcdUrl };
+    const wire = await Wire.open(name, { name, ranges, records, ...(graceMs === undefined ? {} : { graceMs }) });
+    this.#wire = wire;
+    this.defer(() => wire.close());
+  }
+
+  /** Throws unless the world is observed. */
+  get wire(): Wire {
+    return this.#wire ?? fail("The world is not observed");
+  }
+
   /** The Node object, a proxy, a running built agent. */
   async addNode(name: string, options: NodeOptions = {}): Promise<LabNode> {
     const { client, ledger } = this;
@@ -160,13 +185,14 @@ export class World {
     const agentOptions = { ...this.#options.agent, ...options.agent };
     const args = ["--node", name, ...(agentOptions.args ?? [])];
     const cniConf = { "10-underlay.conflist": CONFLIST };
-    const wrapper = [...onlyNetns(netnsPath), ...(agentOptions.wrapper ?? [])];
+    const view = (await this.#wire?.wrapper(name)) ?? onlyNetns(netnsPath);
+    const wrapper = [...view, ...(agentOptions.wrapper ?? [])];
     const { isDirect = this.#options.isDirect ?? false } = options;
     const direct = () => this.plane.writeKubeconfig(`${name}.kubeconfig`, { token });
     const kubeconfig = isDirect ? await direct() : proxy.kubeconfig;
     const agent = await startAgent({ cniConf, ...agentOptions, kubeconfig, args, wrapper });
     this.defer(() => agent.delete());
-    const runtime = new NodeRuntime({ agent, ledger, netnsPath });
+    const runtime = new NodeRuntime({ agent, ledger, netnsPath, wire: this.#wire });
     const node = { name, proxy, agent, runtime, netnsPath };
     this.#nodes.set(name, node);
     return node;

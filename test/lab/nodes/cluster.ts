@@ -30,6 +30,7 @@ import { type ControlPlane, startControlPlane } from "../control-plane.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { createNetns, type Netns } from "../netns.ts";
+import { type Observer, startObserver } from "../observer/observer.ts";
 import type { Runtime } from "./containerd.ts";
 import { writeImages } from "./image.ts";
 import { startManagers } from "./kubelet.ts";
@@ -57,6 +58,8 @@ export interface RealClusterOptions {
   readonly images?: readonly string[];
   /** Default: 1.34. */
   readonly kubernetes?: KubernetesVersion;
+  /** An observer compares the wire and the pods' NICs with the records; `stop` throws what it finds. Default: false. */
+  readonly isObserved?: boolean;
 }
 
 export interface RealCluster extends AsyncDisposable {
@@ -87,6 +90,9 @@ export interface RealCluster extends AsyncDisposable {
 const SETTINGS = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "2s" } };
 const READY_MS = 60_000;
 const PAUSE_MS = 100;
+
+/** The observer's on the wire. */
+const SENDERS = { v4: "10.99.0.254", v6: "fd00:99::fffe" };
 
 /** Where the first controller serves its health. */
 const FIRST_PORT = 9474;
@@ -167,8 +173,32 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
   const start: RealCluster["start"] = ([name = "", ...words]) =>
     startDaemon(name, ["env", `KUBECONFIG=${plane.kubeconfig}`, name, ...words], wires);
   const cluster = clusterOf({ plane, nodes, run, start, restartController, binDir: site.binDir }, stack);
+  if (options.isObserved) await observeCluster(cluster, wires, stack);
   if (network !== undefined) await cluster.ready();
   return cluster;
+}
+
+/** A node's namespaces are elsewhere after a boot. */
+async function observeCluster({ plane, nodes }: RealCluster, wires: Netns, stack: AsyncDisposableStack): Promise<void> {
+  const observer = await startObserver({
+    ...{ name: wires.name, segment: { path: wires.path, bridge: "lan" }, senders: SENDERS, ranges: [BERTH_RANGE] },
+    records: { etcdUrl: plane.etcdUrl, netnsPath: wires.path },
+  });
+  const timer = setInterval(() => {
+    for (const node of nodes) readNode(observer, node);
+  }, PAUSE_MS);
+  stack.defer(async () => {
+    clearInterval(timer);
+    await observer.stop();
+  });
+}
+
+function readNode(observer: Observer, node: RealNode): void {
+  try {
+    observer.read(node.name, `${node.machine.root}/run/netns/*`);
+  } catch {
+    // It is switched off.
+  }
 }
 
 type Parts = Pick<RealCluster, "plane" | "nodes" | "run" | "start" | "restartController" | "binDir">;

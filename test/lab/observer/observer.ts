@@ -29,8 +29,8 @@ export interface ObserverOptions extends Partial<JudgeOptions> {
   readonly segment: { readonly path: string; readonly bridge: string };
   /** Its own addresses. */
   readonly senders?: { readonly v4: string; readonly v6: string };
-  /** First and last address of each pool. */
-  readonly ranges: readonly (readonly [first: string, last: string])[];
+  /** Of pools: `10.6.0.1-10.6.0.9`, an address, or a subnet of IPv4. */
+  readonly ranges: readonly string[];
   readonly records: RecordSource;
 }
 
@@ -58,7 +58,7 @@ export async function startObserver(options: ObserverOptions): Promise<Observer>
   const judge = new Judge({ graceMs, ...(podOf === undefined ? {} : { podOf }) });
   const eyes = await openEyes(segment, senders);
   const order = (...words: readonly string[]): void => void eyes.stdin.write(`${words.join(" ")}\n`);
-  for (const [first, last] of ranges) order("range", first, last);
+  for (const range of ranges) order("range", ...endsOf(range));
   const events: ({ readonly atMs: number } & (Round | { readonly apply: () => void }))[] = [];
   const followed = followRecords(records, (address, record) => {
     const atMs = nowMs();
@@ -176,6 +176,16 @@ async function buildEyes(): Promise<string> {
 /** CLOCK_MONOTONIC, as eyes.c has it. */
 function nowMs(): number {
   return Number(process.hrtime.bigint() / 1_000_000n);
+}
+
+/** The first and the last address. */
+function endsOf(range: string): readonly [string, string] {
+  const [first = "", last = first] = range.split("-");
+  const [address = "", length] = first.split("/");
+  if (length === undefined) return [first, last];
+  const number = address.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
+  const end = number + 2 ** (32 - Number(length)) - 1;
+  return [address, [24, 16, 8, 0].map((shift) => Math.floor(end / 2 ** shift) % 256).join(".")];
 }
 
 function textOf(findings: readonly Finding[]): string {

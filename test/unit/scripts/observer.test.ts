@@ -103,6 +103,11 @@ const rows: [string, Scene[], (string | RegExp)[], Partial<JudgeOptions>?][] = [
     [/^duplicate: 10\.6\.0\.7 at 1\.0 s: 02:00:00:00:00:0a \(a eth0\) and 02:00:00:00:00:0b \(unknown\) answer/],
   ],
   [
+    "two NICs of one pod, of which each answers for the other",
+    [{ ...alive, rounds: LONG, nics: [nic("a", A), nic("a", B, 1, OTHER_IP)], answers: [A, B] }],
+    [],
+  ],
+  [
     "one after the other",
     [
       alive,
