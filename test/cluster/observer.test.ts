@@ -20,7 +20,7 @@ import {
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { startDaemon } from "../lab/daemon.ts";
 import { createNetns } from "../lab/netns.ts";
-import type { Finding } from "../lab/observer/judge.ts";
+import type { Finding } from "../lab/observer/segment-checker.ts";
 import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { attach, endPod, objectOf, pause, startPod } from "./fault-questions.ts";

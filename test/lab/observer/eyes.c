@@ -1,6 +1,6 @@
 /*
  * What is on a segment, five times a second: which MACs answer for which addresses, by ARP and NDP, and which
- * addresses the NICs of network namespaces have, by rtnetlink. It judges nothing.
+ * addresses the NICs of network namespaces have, by rtnetlink. It decides nothing.
  *
  *   nsenter --net=SEGMENT eyes LINK IPV4 IPV6      the questions' senders, and the link that they leave by
  *

@@ -1,6 +1,6 @@
 /**
  * An observer of a segment that knows nothing of the product: it asks on the wire by a port of its own, reads the
- * kernel's addresses of all namespaces (eyes.c), and compares both with the records in etcd (judge.ts).
+ * kernel's addresses of all namespaces (eyes.c), and compares both with the records in etcd (segment-checker.ts).
  *
  *   const observer = await startObserver({ segment: { path: netns.path, bridge: "br0" }, ranges, records, ... });
  *   observer.read("n1", "/run/netns/n1-*");
@@ -19,10 +19,10 @@ import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { requireCommand } from "../command.ts";
-import { type Finding, Judge, type JudgeOptions, type Round } from "./judge.ts";
 import { followRecords, type RecordSource } from "./records.ts";
+import { type CheckerOptions, type Finding, type Round, SegmentChecker } from "./segment-checker.ts";
 
-export interface ObserverOptions extends Partial<JudgeOptions> {
+export interface ObserverOptions extends Partial<CheckerOptions> {
   /** For what it prints. */
   readonly name: string;
   /** The namespace with the segment's bridge. */
@@ -48,14 +48,14 @@ const SENDERS = { v4: "10.255.255.254", v6: "fd00:ffff::fffe" };
 const MAC = "02:0b:5e:00:00:01";
 /** A machine may have an address for so long that is not recorded for it: an agent looks every ten seconds. */
 const GRACE_MS = 12_000;
-/** A round is judged when the writes before it have arrived. */
+/** A round is compared when the writes before it have arrived. */
 const LAG_MS = 1_000;
 const SOURCE = join(import.meta.dirname, "eyes.c");
 const FOLDER = join(root, "dist", "lab");
 
 export async function startObserver(options: ObserverOptions): Promise<Observer> {
   const { name, segment, senders = SENDERS, ranges, records, graceMs = GRACE_MS, podOf } = options;
-  const judge = new Judge({ graceMs, ...(podOf === undefined ? {} : { podOf }) });
+  const checker = new SegmentChecker({ graceMs, ...(podOf === undefined ? {} : { podOf }) });
   const eyes = await openEyes(segment, senders);
   const order = (...words: readonly string[]): void => void eyes.stdin.write(`${words.join(" ")}\n`);
   for (const range of ranges) order("range", ...endsOf(range));
@@ -63,28 +63,28 @@ export async function startObserver(options: ObserverOptions): Promise<Observer>
   const followed = followRecords(records, (address, record) => {
     const atMs = nowMs();
     order(record === undefined ? "forget" : "record", address);
-    events.push({ atMs, apply: () => judge.write(atMs, address, record) });
+    events.push({ atMs, apply: () => checker.write(atMs, address, record) });
   });
   let [rounds, cpuMs] = [0, 0];
   createInterface({ input: eyes.stdout }).on("line", (line) => events.push(JSON.parse(line) as Round));
-  const judgeUntil = (endMs: number): void => {
+  const checkUntil = (endMs: number): void => {
     events.sort((one, other) => one.atMs - other.atMs);
     const count = events.findIndex(({ atMs }) => atMs > endMs);
     for (const event of events.splice(0, count < 0 ? events.length : count)) {
       if ("apply" in event) event.apply();
       else {
-        judge.round(event);
+        checker.round(event);
         rounds++;
         cpuMs = event.cpuMs;
       }
     }
   };
-  const timer = setInterval(() => judgeUntil(nowMs() - LAG_MS), LAG_MS);
+  const timer = setInterval(() => checkUntil(nowMs() - LAG_MS), LAG_MS);
   const startMs = nowMs();
   const found: Finding[] = [];
   const catchUp = (endMs: number): void => {
-    judgeUntil(endMs);
-    found.push(...judge.take());
+    checkUntil(endMs);
+    found.push(...checker.take());
   };
   const take = async (): Promise<readonly Finding[]> => {
     const endMs = nowMs();

@@ -1,10 +1,10 @@
 /**
  * The records of addresses as etcd has them, from now on: every write, also after etcd was away or was put back to an
- * older state. It decodes no more of an object than the judge reads.
+ * older state. It decodes no more of an object than the checker reads.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type EtcdKey, openEtcd } from "../history/etcd.ts";
-import type { AddressRecord } from "./judge.ts";
+import type { AddressRecord } from "./segment-checker.ts";
 
 const PREFIX = "/registry/ipam.vendor.io/ipallocations/";
 const RANGE = { start: PREFIX, end: "/registry/ipam.vendor.io/ipallocations0" };

@@ -1,6 +1,11 @@
-/** The observer's judge: timelines of rounds and writes made by hand, and what is found in them. */
+/** The observer's checker: timelines of rounds and writes made by hand, and what is found in them. */
 import { expect, it } from "vitest";
-import { type AddressRecord, Judge, type JudgeOptions, type Round } from "../../lab/observer/judge.ts";
+import {
+  type AddressRecord,
+  type CheckerOptions,
+  type Round,
+  SegmentChecker,
+} from "../../lab/observer/segment-checker.ts";
 
 const [IP, OTHER_IP] = ["10.6.0.7", "10.6.0.8"];
 const [A, B] = ["02:00:00:00:00:0a", "02:00:00:00:00:0b"];
@@ -26,26 +31,26 @@ interface Scene {
   readonly asked?: readonly string[];
 }
 
-function play(scenes: readonly Scene[], options: Partial<JudgeOptions> = {}): string[] {
-  const judge = new Judge({ graceMs: GRACE_MS, ...options });
+function play(scenes: readonly Scene[], options: Partial<CheckerOptions> = {}): string[] {
+  const checker = new SegmentChecker({ graceMs: GRACE_MS, ...options });
   let atMs = 1_000_000;
   for (const { rounds, record, nics = [], answers = [], empty = [], asked = [IP] } of scenes) {
-    if (record !== undefined) judge.write(atMs, IP, record ?? undefined);
+    if (record !== undefined) checker.write(atMs, IP, record ?? undefined);
     for (let index = 0; index < rounds; index++) {
       const namespaces = [...nics.map(([netns]) => netns), ...empty];
       const heard = answers.map((mac): [string, string] => [IP, mac]);
-      judge.round({ atMs, cpuMs: 0, asked, answers: heard, namespaces, nics });
+      checker.round({ atMs, cpuMs: 0, asked, answers: heard, namespaces, nics });
       atMs += ROUND_MS;
     }
   }
-  return judge.take().map(({ kind, text }) => `${kind} ${text}`);
+  return checker.take().map(({ kind, text }) => `${kind} ${text}`);
 }
 
 const LONG = GRACE_MS / ROUND_MS + 2;
 const SHORT = GRACE_MS / ROUND_MS - 2;
 const alive: Scene = { rounds: 5, record: bound("a"), nics: [nic("a", A)], answers: [A] };
 
-const rows: [string, Scene[], (string | RegExp)[], Partial<JudgeOptions>?][] = [
+const rows: [string, Scene[], (string | RegExp)[], Partial<CheckerOptions>?][] = [
   ["a pod that comes, lives and goes", [alive, { ...alive, rounds: LONG }, { rounds: LONG, record: null }], []],
   [
     "a DEL that has called IPAM and has not removed the link yet",

@@ -31,7 +31,7 @@ export interface AddressRecord {
   readonly text: string;
 }
 
-export interface JudgeOptions {
+export interface CheckerOptions {
   /** How long a machine may have an address that is not recorded for it, and a pod may be without its own. */
   readonly graceMs: number;
   /** The UID of a namespace's pod; undefined: unknown, then it is whose record is there when its NIC is first seen. */
@@ -65,8 +65,8 @@ const SILENT_MS = 3_000;
 /** So many of an address's last events are reported. */
 const EVENTS = 12;
 
-export class Judge {
-  readonly #options: JudgeOptions;
+export class SegmentChecker {
+  readonly #options: CheckerOptions;
   readonly #records = new Map<string, AddressRecord>();
   /** By address and MAC. */
   readonly #machines = new Map<string, Machine>();
@@ -77,7 +77,7 @@ export class Judge {
   #firstMs: number | undefined;
   #findings: Finding[] = [];
 
-  constructor(options: JudgeOptions) {
+  constructor(options: CheckerOptions) {
     this.#options = options;
   }
 
@@ -100,7 +100,7 @@ export class Judge {
     for (const address of round.asked) this.#known.add(address);
     const seen = this.#look(round);
     const answering = new Set(round.answers.map(([address, mac]) => keyOf(address, mac)));
-    for (const machine of seen) this.#judge(machine, round.atMs);
+    for (const machine of seen) this.#check(machine, round.atMs);
     for (const machine of seen)
       if (this.#isMute(machine, round, answering)) this.#endure("silent", machine, round.atMs, SILENT_MS);
     this.#findDuplicates(round);
@@ -129,7 +129,7 @@ export class Judge {
     return seen;
   }
 
-  #judge(machine: Machine, atMs: number): void {
+  #check(machine: Machine, atMs: number): void {
     const record = this.#records.get(machine.address);
     const known = machine.netns === undefined ? undefined : this.#options.podOf?.(machine.netns);
     if (known !== undefined) machine.owners = [known];
