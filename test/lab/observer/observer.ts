@@ -65,7 +65,7 @@ export async function startObserver(options: ObserverOptions): Promise<Observer>
     order(record === undefined ? "forget" : "record", address);
     events.push({ atMs, apply: () => checker.write(atMs, address, record) });
   });
-  let [rounds, cpuMs] = [0, 0];
+  let [rounds, answers, cpuMs] = [0, 0, 0];
   createInterface({ input: eyes.stdout }).on("line", (line) => events.push(JSON.parse(line) as Round));
   const checkUntil = (endMs: number): void => {
     events.sort((one, other) => one.atMs - other.atMs);
@@ -75,6 +75,7 @@ export async function startObserver(options: ObserverOptions): Promise<Observer>
       else {
         checker.round(event);
         rounds++;
+        answers += event.answers.length;
         cpuMs = event.cpuMs;
       }
     }
@@ -110,7 +111,9 @@ export async function startObserver(options: ObserverOptions): Promise<Observer>
       followed[Symbol.dispose]();
       await eyes.end();
       const share = (100 * cpuMs) / (nowMs() - startMs);
-      console.log(`${name}: observed ${rounds} rounds with ${cpuMs} ms of processor time (${share.toFixed(1)} %)`);
+      console.log(
+        `${name}: ${rounds} rounds, ${answers} answers, ${cpuMs} ms of processor time (${share.toFixed(1)} %)`,
+      );
       if (rounds === 0) throw new Error(`${name}: the observer saw nothing: ${eyes.errors()}`);
       if (left.length > 0) throw new Error(`${name}: ${left.length} findings of the observer\n${textOf(left)}`);
     },
