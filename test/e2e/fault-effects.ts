@@ -35,6 +35,10 @@ async function runPod(world: NetnsWorld, sandbox: string): Promise<string[] | un
   return undefined;
 }
 
+export function withObserved(config: Parameters<typeof withWorld>[0], test: (world: NetnsWorld) => Promise<void>) {
+  return withWorld(config, test, { isObserved: true });
+}
+
 export async function expectOnly(world: NetnsWorld, addresses: readonly string[]): Promise<void> {
   const usage = await world.usage();
   expect(new Set(usage.Bound ?? [])).toEqual(new Set(addresses));
@@ -46,7 +50,7 @@ export function describeEffects(stride: number): void {
     "%s loses nothing that was answered, keeps nothing that was not",
     { timeout: 400_000 },
     (action) =>
-      withWorld(CONFIG, async (world) => {
+      withObserved(CONFIG, async (world) => {
         let reached = 0;
         for (let number = 1; ; number += stride) {
           expect(number).toBeLessThan(MOST_EFFECTS);

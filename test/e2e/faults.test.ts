@@ -7,13 +7,13 @@ import { requireCommand } from "../lab/command.ts";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
 import { addDirectly, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
-import { CONFIG, describeEffects, expectOnly } from "./fault-effects.ts";
+import { CONFIG, describeEffects, expectOnly, withObserved } from "./fault-effects.ts";
 
 describe("at every fifth effect of ADD and DEL, by number", () => describeEffects(5));
 
 describe("kill -9 after the answer", () => {
   it("loses no address of many", () =>
-    withWorld({ ...CONFIG, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) }, async (world) => {
+    withObserved({ ...CONFIG, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) }, async (world) => {
       const adds = Array.from({ length: 30 }, (_, index) => world.add(`c${index}`));
       const added = (await Promise.all(adds)).flat();
       await world.agent.restart();
@@ -23,7 +23,7 @@ describe("kill -9 after the answer", () => {
     }));
 
   it("keeps a cooldown over the restart", () =>
-    withWorld(
+    withObserved(
       { ...CONFIG, "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "1h" }) },
       async (world) => {
         const address = await world.add("c1");
@@ -35,7 +35,7 @@ describe("kill -9 after the answer", () => {
     ));
 
   it("lets what cools follow a cooldown that was set while no agent ran", () =>
-    withWorld(
+    withObserved(
       { ...CONFIG, "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "1h" }) },
       async (world) => {
         const address = await world.add("c1");

@@ -98,8 +98,9 @@ export class Wire {
     return requireCommand(["nsenter", `--net=${this.pathOf(sandbox)}`, ...argv]);
   }
 
-  /** The NIC comes up with these addresses, which have no length. */
+  /** The NIC comes up with these addresses, which have no length. Once: an ADD may be repeated. */
   async plug(nic: Nic, addresses: readonly string[]): Promise<void> {
+    if (this.#ports.has(keyOf(nic))) return;
     const port = `p${++this.#plugged}`;
     const path = this.pathOf(nic);
     this.#ports.set(keyOf(nic), port);

@@ -17,6 +17,7 @@ import { type Agent, type AgentOptions, startAgent } from "../agent.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { createNetns, type Netns } from "../netns.ts";
+import { etcdRecords } from "../observer/records.ts";
 import { until } from "../waiting.ts";
 import { AgentNode, type AgentNodeOptions } from "./agent-node.ts";
 import { type ApiProxy, type ProxyOptions, startApiProxy } from "./api-proxy.ts";
@@ -162,7 +163,7 @@ export class World {
   async openWire(pools: readonly objects.PoolSpec[], graceMs?: number): Promise<void> {
     const name = `bw-${process.pid}-wire${++worlds}`;
     const ranges = pools.flatMap(({ subnet, ips = [subnet] }) => ips);
-    const records = { etcdUrl: this.plane.etcdUrl };
+    const records = etcdRecords(this.plane.etcdUrl);
     const wire = await Wire.open(name, { name, ranges, records, ...(graceMs === undefined ? {} : { graceMs }) });
     this.#wire = wire;
     this.defer(() => wire.close());

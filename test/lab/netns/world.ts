@@ -21,6 +21,7 @@ import { join } from "node:path";
 import { writeSysctl } from "../../../host/kernel/sysctl.ts";
 import type { Family } from "../../../host/net/ip.ts";
 import { type Agent, type AgentOptions, startAgent } from "../agent.ts";
+import { Wire } from "../cluster/wire.ts";
 import {
   type CnitoolVerb,
   cnitool,
@@ -34,6 +35,7 @@ import {
 } from "../cnitool.ts";
 import { podArgs } from "../manifests.ts";
 import { createNetns, type Netns } from "../netns.ts";
+import { agentRecords } from "../observer/records.ts";
 import { type Server, serve } from "../traffic.ts";
 import { type Fabric, type FabricOptions, makeFabric } from "./fabric.ts";
 
@@ -46,6 +48,7 @@ export class NetnsWorld implements AsyncDisposable {
   readonly #prefix: string;
   readonly #agents: Agent[] = [];
   #sandbox: Netns | undefined;
+  #wire: Wire | undefined;
   readonly #networks = new Set<string>();
   readonly #undo = new AsyncDisposableStack();
 
@@ -133,7 +136,33 @@ export class NetnsWorld implements AsyncDisposable {
   }
 
   /** `berth` of the first agent, called as a main plugin calls its IPAM plugin for a pod that the sandbox plays. */
-  call(command: Verb, containerId: string, options: CallOptions = {}): Promise<PluginOutcome> {
+  /**
+   * From now on each container has NICs on a wire, and `delete` throws what an observer found there. Its records are
+   * the first agent's.
+   */
+  async observe(): Promise<void> {
+    const name = `${this.#prefix}-wire-${process.pid}`;
+    const records = agentRecords(() => this.agent.get("/v1/allocations"));
+    this.#wire = await Wire.open(name, { name, ranges: [], records });
+    await this.#wire.wrapper(WIRED_NODE);
+  }
+
+  /** A call as of a main plugin. */
+  async call(command: Verb, containerId: string, options: CallOptions = {}): Promise<PluginOutcome> {
+    const outcome = await this.#run(command, containerId, options);
+    if (this.#wire === undefined || outcome.exitCode !== 0) return outcome;
+    const { pod = "", ifName = "eth0" } = options;
+    const uid = pod.split("/")[2] ?? containerId;
+    const nic = { pod: { namespace: "shop", name: containerId, uid, node: WIRED_NODE }, containerId, ifName };
+    if (command === "ADD") {
+      await this.#wire.sandbox(nic);
+      await this.#wire.plug(nic, addressesOf(outcome.stdout));
+    }
+    if (command === "DEL") await this.#wire.unplug(nic);
+    return outcome;
+  }
+
+  #run(command: Verb, containerId: string, options: CallOptions): Promise<PluginOutcome> {
     const { pod, conf, ipam, ...call } = options;
     return runPlugin({
       plugin: "berth",
@@ -169,8 +198,12 @@ export class NetnsWorld implements AsyncDisposable {
   }
 
   async delete(): Promise<void> {
-    for (const agent of this.#agents.splice(0)) await agent.delete();
-    await this.#undo.disposeAsync();
+    try {
+      await this.#wire?.close();
+    } finally {
+      for (const agent of this.#agents.splice(0)) await agent.delete();
+      await this.#undo.disposeAsync();
+    }
     for (const network of this.#networks) await forgetNetwork(network);
   }
 
@@ -352,17 +385,26 @@ export function addressesOf(result: CniAnswer): string[] {
   return result.ips.map(({ address }) => address.replace(/\/.*/, ""));
 }
 
+/** The one node of the containers on a wire. */
+const WIRED_NODE = "node";
+
+export interface WithWorldOptions extends Partial<AgentOptions> {
+  /** Calls {@link NetnsWorld.observe}. Default: false. */
+  readonly isObserved?: boolean;
+}
+
 let worlds = 0;
 
 /** Runs `test` with an agent of these manifests, which has no node of its own, and a sandbox. */
 export async function withWorld(
   config: AgentOptions["config"],
   test: (world: NetnsWorld) => Promise<void>,
-  options: Partial<AgentOptions> = {},
+  { isObserved = false, ...options }: WithWorldOptions = {},
 ): Promise<void> {
   await using world = new NetnsWorld(`bt${++worlds}`);
   await world.addSandbox();
   await world.addAgent({ config, ...options });
+  if (isObserved) await world.observe();
   await test(world);
 }
 

@@ -31,6 +31,7 @@ import { type Daemon, startDaemon } from "../daemon.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { createNetns, type Netns } from "../netns.ts";
 import { type Observer, startObserver } from "../observer/observer.ts";
+import { etcdRecords } from "../observer/records.ts";
 import type { Runtime } from "./containerd.ts";
 import { writeImages } from "./image.ts";
 import { startManagers } from "./kubelet.ts";
@@ -182,7 +183,7 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
 async function observeCluster({ plane, nodes }: RealCluster, wires: Netns, stack: AsyncDisposableStack): Promise<void> {
   const observer = await startObserver({
     ...{ name: wires.name, segment: { path: wires.path, bridge: "lan" }, senders: SENDERS, ranges: [BERTH_RANGE] },
-    records: { etcdUrl: plane.etcdUrl, netnsPath: wires.path },
+    records: etcdRecords(plane.etcdUrl, wires.path),
   });
   const timer = setInterval(() => {
     for (const node of nodes) readNode(observer, node);

@@ -19,7 +19,7 @@ import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { requireCommand } from "../command.ts";
-import { followRecords, type RecordSource } from "./records.ts";
+import type { RecordSource } from "./records.ts";
 import { type CheckerOptions, type Finding, type Round, SegmentChecker } from "./segment-checker.ts";
 
 export interface ObserverOptions extends Partial<CheckerOptions> {
@@ -60,7 +60,7 @@ export async function startObserver(options: ObserverOptions): Promise<Observer>
   const order = (...words: readonly string[]): void => void eyes.stdin.write(`${words.join(" ")}\n`);
   for (const range of ranges) order("range", ...endsOf(range));
   const events: ({ readonly atMs: number } & (Round | { readonly apply: () => void }))[] = [];
-  const followed = followRecords(records, (address, record) => {
+  const followed = records((address, record) => {
     const atMs = nowMs();
     order(record === undefined ? "forget" : "record", address);
     events.push({ atMs, apply: () => checker.write(atMs, address, record) });

@@ -1,26 +1,29 @@
 /**
- * The records of addresses as etcd has them, from now on: every write, also after etcd was away or was put back to an
- * older state. It decodes no more of an object than the checker reads.
+ * The records of addresses from now on. In a cluster as etcd has them: every write, also after etcd was away or was put
+ * back to an older state. Without one as the agent lists them, several times a second. No more of an object is decoded
+ * than the checker reads.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type EtcdKey, openEtcd } from "../history/etcd.ts";
+import { type Etcd, type EtcdKey, openEtcd } from "../history/etcd.ts";
 import type { AddressRecord } from "./segment-checker.ts";
 
 const PREFIX = "/registry/ipam.vendor.io/ipallocations/";
 const RANGE = { start: PREFIX, end: "/registry/ipam.vendor.io/ipallocations0" };
 const PAUSE_MS = 50;
-
-export interface RecordSource {
-  readonly etcdUrl: string;
-  /** Where etcd's loopback is; default: this process's own namespace. */
-  readonly netnsPath?: string | undefined;
-}
+const POLL_MS = 200;
 
 type OnRecord = (address: string, record: AddressRecord | undefined) => void;
 
-/** Returns what ends it. Only the address space without a name is followed. */
-export function followRecords({ etcdUrl, netnsPath }: RecordSource, onRecord: OnRecord): Disposable {
-  const etcd = openEtcd(etcdUrl, netnsPath);
+/** Returns what ends it. */
+export type RecordSource = (onRecord: OnRecord) => Disposable;
+
+/** `netnsPath`: where etcd's loopback is. Only the address space without a name is followed. */
+export const etcdRecords =
+  (etcdUrl: string, netnsPath?: string): RecordSource =>
+  (onRecord) =>
+    followEtcd(openEtcd(etcdUrl, netnsPath), onRecord);
+
+function followEtcd(etcd: Etcd, onRecord: OnRecord): Disposable {
   const known = new Map<string, string>();
   let isClosed = false;
   const take = ({ key, value }: EtcdKey): void => {
@@ -52,6 +55,33 @@ export function followRecords({ etcdUrl, netnsPath }: RecordSource, onRecord: On
     },
   };
 }
+
+/** What `GET /v1/allocations` answers. */
+interface ListedAddress {
+  readonly address: string;
+  readonly state: string;
+  readonly owner?: string;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly interface: string;
+}
+
+/** `list` may fail: without an agent nothing changes. */
+export const agentRecords =
+  (list: () => Promise<readonly ListedAddress[]>): RecordSource =>
+  (onRecord) => {
+    let known = new Set<string>();
+    const poll = async (): Promise<void> => {
+      const all = await list();
+      const found = new Set(all.map(({ address }) => address));
+      for (const address of known) if (!found.has(address)) onRecord(address, undefined);
+      for (const { address, state, owner = "", namespace, pod, interface: ifName } of all)
+        onRecord(address, { state, holders: [owner], text: `${namespace}/${pod} (${owner}) ${ifName}` });
+      known = found;
+    };
+    const timer = setInterval(() => void poll().catch(() => {}), POLL_MS);
+    return { [Symbol.dispose]: () => clearInterval(timer) };
+  };
 
 interface StoredObject {
   readonly spec: {
