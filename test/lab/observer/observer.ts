@@ -66,8 +66,16 @@ export async function startObserver(options: ObserverOptions): Promise<Observer>
     events.push({ atMs, apply: () => checker.write(atMs, address, record) });
   });
   let [rounds, answers, cpuMs] = [0, 0, 0];
-  createInterface({ input: eyes.stdout }).on("line", (line) => events.push(JSON.parse(line) as Round));
-  const checkUntil = (endMs: number): void => {
+  let ownCpuMs = 0;
+  const measured = (work: () => void): void => {
+    const before = process.threadCpuUsage();
+    work();
+    const { user, system } = process.threadCpuUsage(before);
+    ownCpuMs += (user + system) / 1_000;
+  };
+  const hear = (line: string): void => void events.push(JSON.parse(line) as Round);
+  createInterface({ input: eyes.stdout }).on("line", (line) => measured(() => hear(line)));
+  const check = (endMs: number): void => {
     events.sort((one, other) => one.atMs - other.atMs);
     const count = events.findIndex(({ atMs }) => atMs > endMs);
     for (const event of events.splice(0, count < 0 ? events.length : count)) {
@@ -80,6 +88,7 @@ export async function startObserver(options: ObserverOptions): Promise<Observer>
       }
     }
   };
+  const checkUntil = (endMs: number): void => measured(() => check(endMs));
   const timer = setInterval(() => checkUntil(nowMs() - LAG_MS), LAG_MS);
   const startMs = nowMs();
   const found: Finding[] = [];
@@ -110,10 +119,9 @@ export async function startObserver(options: ObserverOptions): Promise<Observer>
       clearInterval(timer);
       followed[Symbol.dispose]();
       await eyes.end();
-      const share = (100 * cpuMs) / (nowMs() - startMs);
-      console.log(
-        `${name}: ${rounds} rounds, ${answers} answers, ${cpuMs} ms of processor time (${share.toFixed(1)} %)`,
-      );
+      const share = (100 * (cpuMs + ownCpuMs)) / (nowMs() - startMs);
+      const cost = `${cpuMs} + ${Math.round(ownCpuMs)} ms of processor time (${share.toFixed(1)} %)`;
+      console.log(`${name}: ${rounds} rounds, ${answers} answers, ${cost}`);
       if (rounds === 0) throw new Error(`${name}: the observer saw nothing: ${eyes.errors()}`);
       if (left.length > 0) throw new Error(`${name}: ${left.length} findings of the observer\n${textOf(left)}`);
     },
