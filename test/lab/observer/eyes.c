@@ -11,8 +11,8 @@
  *   netns LABEL GLOB       namespaces to read, called LABEL/file name; another glob of the label replaces it
  *
  * stdout, one line a round, times of CLOCK_MONOTONIC in milliseconds:
- *   {"atMs":1,"cpuMs":1,"asked":[ADDRESS],"answers":[[ADDRESS,MAC]],"namespaces":[NAME],
- *    "nics":[[NAME,LINK,MAC,ADDRESS,IS_UP]]}
+ *   {"atMs":1,"cpuMs":1,"nics":[[NAME,LINK,MAC,ADDRESS,IS_UP]],"asked":[ADDRESS],"answers":[[ADDRESS,MAC]]}
+ *   once for each address of a NIC; a NIC without one has an empty ADDRESS
  *
  * Namespaces are left again at once: a socket that stayed open would keep one alive.
  */
@@ -307,14 +307,18 @@ static void hear_until(int64_t end_ms) {
     } while (now_ms() < end_ms);
 }
 
-/* What is collected while the namespaces are read: their names first, then the NICs. */
+/* Of the namespace that is being read. */
 static struct {
-    int index, is_up;
+    int index, is_up, has_address;
     char name[IF_NAMESIZE], mac[18];
 } links[LINKS_OF_ONE];
 static int link_count;
-static char nics[OUTPUT_BYTES / 2];
-static size_t nics_length;
+
+static void put_nic(const char *name, int index, const char *address) {
+    links[index].has_address = 1;
+    put_comma();
+    put("[\"%s\",\"%s\",\"%s\",\"%s\",%d]", name, links[index].name, links[index].mac, address, links[index].is_up);
+}
 
 static void take_link(const struct nlmsghdr *message) {
     const struct ifinfomsg *link = NLMSG_DATA(message);
@@ -346,13 +350,8 @@ static void take_address(const struct nlmsghdr *message, const char *name) {
     if ((flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) != 0) return;
     char text[INET6_ADDRSTRLEN];
     inet_ntop(found->ifa_family, bytes, text, sizeof text);
-    for (int index = 0; index < link_count; index++) {
-        if (links[index].index != (int)found->ifa_index) continue;
-        nics_length += (size_t)snprintf(nics + nics_length, sizeof nics - nics_length, "%s[\"%s\",\"%s\",\"%s\",\"%s\",%d]",
-                                        nics_length == 0 ? "" : ",", name, links[index].name, links[index].mac, text,
-                                        links[index].is_up);
-        if (nics_length >= sizeof nics) nics_length = sizeof nics - 1;
-    }
+    for (int index = 0; index < link_count; index++)
+        if (links[index].index == (int)found->ifa_index) put_nic(name, index, text);
 }
 
 /* Returns whether the dump is whole: a link or an address that changes meanwhile may break it. */
@@ -387,17 +386,14 @@ static void read_namespace(const char *path, const char *label) {
     char name[256];
     snprintf(name, sizeof name, "%.60s/%.190s", label, strrchr(path, '/') + 1);
     link_count = 0;
-    if (dump(fd, RTM_GETLINK, name) && dump(fd, RTM_GETADDR, name)) {
-        put_comma();
-        put("\"%s\"", name);
-    }
+    if (dump(fd, RTM_GETLINK, name) && dump(fd, RTM_GETADDR, name))
+        for (int index = 0; index < link_count; index++)
+            if (!links[index].has_address) put_nic(name, index, "");
     close(fd);
 }
 
 static void read_namespaces(int home) {
-    nics_length = 0;
-    nics[0] = 0;
-    put("\"namespaces\":[");
+    put("\"nics\":[");
     for (int index = 0; index < glob_count; index++) {
         glob_t found;
         if (glob(globs[index].pattern, GLOB_NOSORT, NULL, &found) != 0) continue;
@@ -405,7 +401,7 @@ static void read_namespaces(int home) {
         globfree(&found);
     }
     if (setns(home, CLONE_NEWNET) < 0) fail("back to the segment");
-    put("],\"nics\":[%s],", nics);
+    put("],");
 }
 
 static int open_packets(uint16_t protocol) {

@@ -6,7 +6,7 @@
  *   unrecorded   a machine answers for an address, or has it on a NIC, that no record has or a released one (Cooling)
  *   foreign      the same of an address whose record is another pod's
  *   silent       a pod's NIC that is up has its address, and does not answer for it
- *   lost         a pod's namespace is there without the address that is recorded for it
+ *   lost         a pod's NIC is there without the address that is recorded for it
  *
  * The protocol allows some time: a main plugin's DEL calls IPAM before it removes the link, and a record that was
  * deleted by hand is made again. Only `duplicate` is allowed at no time.
@@ -18,7 +18,7 @@ export interface Round {
   readonly cpuMs: number;
   readonly asked: readonly string[];
   readonly answers: readonly (readonly [address: string, mac: string])[];
-  readonly namespaces: readonly string[];
+  /** Once for each address; `""`: the NIC has none. */
   readonly nics: readonly (readonly [netns: string, link: string, mac: string, address: string, isUp: 0 | 1])[];
 }
 
@@ -154,11 +154,11 @@ export class SegmentChecker {
     return false;
   }
 
-  /** A pod that ends takes its namespace with it. */
-  #miss(machine: Machine, { atMs, namespaces, nics }: Round): void {
+  /** A pod that ends takes its NIC with it. */
+  #miss(machine: Machine, { atMs, nics }: Round): void {
     const { address, mac, netns, owners } = machine;
     const record = this.#records.get(address);
-    const isThere = netns !== undefined && namespaces.includes(netns);
+    const isThere = nics.some(([other, , itsMac]) => other === netns && itsMac === mac);
     const isMoved = nics.some(([other, , , its]) => other === netns && its === address);
     const isOwn = record?.state === "Bound" && owners?.some((uid) => record.holders.includes(uid)) === true;
     const isLost = isThere && isOwn && !isMoved;

@@ -26,20 +26,17 @@ interface Scene {
   readonly nics?: readonly Nic[];
   /** Which MACs answer for IP. */
   readonly answers?: readonly string[];
-  /** Namespaces without an address, beside those of the NICs. */
-  readonly empty?: readonly string[];
   readonly asked?: readonly string[];
 }
 
 function play(scenes: readonly Scene[], options: Partial<CheckerOptions> = {}): string[] {
   const checker = new SegmentChecker({ graceMs: GRACE_MS, ...options });
   let atMs = 1_000_000;
-  for (const { rounds, record, nics = [], answers = [], empty = [], asked = [IP] } of scenes) {
+  for (const { rounds, record, nics = [], answers = [], asked = [IP] } of scenes) {
     if (record !== undefined) checker.write(atMs, IP, record ?? undefined);
     for (let index = 0; index < rounds; index++) {
-      const namespaces = [...nics.map(([netns]) => netns), ...empty];
       const heard = answers.map((mac): [string, string] => [IP, mac]);
-      checker.round({ atMs, cpuMs: 0, asked, answers: heard, namespaces, nics });
+      checker.round({ atMs, cpuMs: 0, asked, answers: heard, nics });
       atMs += ROUND_MS;
     }
   }
@@ -125,12 +122,21 @@ const rows: [string, Scene[], (string | RegExp)[], Partial<CheckerOptions>?][] =
   ["the same, for a moment", [alive, { ...alive, rounds: 10, answers: [] }, alive], []],
   ["the same, not asked", [alive, { ...alive, rounds: 20, answers: [], asked: [] }], []],
   ["the same, of a NIC that is down", [alive, { ...alive, rounds: 20, nics: [nic("a", A, 0)], answers: [] }], []],
-  ["a pod that has lost its address", [alive, { rounds: LONG, empty: ["a"] }], [/^lost: .*\(a eth0\)/]],
-  ["a pod that has lost it with its record", [alive, { rounds: LONG, record: state("Kept"), empty: ["a"] }], []],
-  ["a pod that has lost it to its successor", [alive, { rounds: LONG, record: bound("b"), empty: ["a"] }], []],
+  ["a pod that has lost its address", [alive, { rounds: LONG, nics: [nic("a", A, 1, "")] }], [/^lost: .*\(a eth0\)/]],
+  ["a pod that is without its NIC", [alive, { rounds: LONG, nics: [nic("a", B, 1, "")] }], []],
+  [
+    "a pod that has lost it with its record",
+    [alive, { rounds: LONG, record: state("Kept"), nics: [nic("a", A, 1, "")] }],
+    [],
+  ],
+  [
+    "a pod that has lost it to its successor",
+    [alive, { rounds: LONG, record: bound("b"), nics: [nic("a", A, 1, "")] }],
+    [],
+  ],
   [
     "a pod that has moved it to a bridge",
-    [alive, { ...alive, rounds: LONG, nics: [["a", "k6t", B, IP, 1]], answers: [B] }],
+    [alive, { ...alive, rounds: LONG, nics: [nic("a", A, 1, ""), ["a", "k6t", B, IP, 1]], answers: [B] }],
     [],
   ],
 ];
