@@ -1,15 +1,18 @@
 /**
- * An observer of a segment that knows nothing of the product: it asks on the wire by a port of its own, reads the
- * kernel's addresses of all namespaces (eyes.c), and compares both with the records in etcd (segment-checker.ts).
+ * An observer of a segment, which knows nothing of what the product decides: it asks on the wire by a port of its own,
+ * reads the kernel's addresses of all namespaces (eyes.c), and compares both with the records (segment-checker.ts).
  *
- *   const observer = await startObserver({ segment: { path: netns.path, bridge: "br0" }, ranges, records, ... });
+ *   const observer = await startObserver({
+ *     ...{ name: "lab", segment: { path: netns.path, bridge: "br0" }, ranges: ["10.6.0.0/24"] },
+ *     records: etcdRecords(plane.etcdUrl),
+ *   });
  *   observer.read("n1", "/run/netns/n1-*");
- *   observer.take();                          // findings that a test causes on purpose
+ *   await observer.take();                    // findings that a test causes on purpose
  *   await observer.stop();                    // throws all others, and prints what the observer itself has cost
  *
- * It asks as 10.255.255.254, 169.254.255.254 or another address outside all pools: a question without a sender would
- * be a probe, which is a conflict for Berth.
- * Effects: a veth pair in the segment's namespace; a child in it; connections to etcd.
+ * It asks from an address and a MAC outside all pools: a question without a sender would be a probe, which is a
+ * conflict for Berth.
+ * Effects: a veth pair in the segment's namespace; a child in it; dist/lab/eyes, when that is older than its source.
  */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdir, rename, stat } from "node:fs/promises";
@@ -19,6 +22,7 @@ import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { requireCommand } from "../command.ts";
+import { untilDefined } from "../waiting.ts";
 import type { RecordSource } from "./records.ts";
 import { type CheckerOptions, type Finding, type Round, SegmentChecker } from "./segment-checker.ts";
 
@@ -34,16 +38,6 @@ export interface ObserverOptions extends Partial<CheckerOptions> {
   readonly records: RecordSource;
 }
 
-export interface Observer {
-  /** The namespaces that match are read from now on, under that label; again: others are. */
-  read(label: string, glob: string): void;
-  /** What was found since the last call, with all that happened until now. */
-  take(): Promise<readonly Finding[]>;
-  /** The same when there is such a finding. Throws what else there was after the limit. */
-  until(isWanted: (finding: Finding) => boolean, limitMs: number): Promise<Finding>;
-  stop(): Promise<void>;
-}
-
 const SENDERS = { v4: "10.255.255.254", v6: "fd00:ffff::fffe" };
 const MAC = "02:0b:5e:00:00:01";
 /** A machine may have an address for so long that is not recorded for it: an agent looks every ten seconds. */
@@ -54,83 +48,107 @@ const SOURCE = join(import.meta.dirname, "eyes.c");
 const FOLDER = join(root, "dist", "lab");
 
 export async function startObserver(options: ObserverOptions): Promise<Observer> {
-  const { name, segment, senders = SENDERS, ranges, records, graceMs = GRACE_MS, podOf } = options;
-  const checker = new SegmentChecker({ graceMs, ...(podOf === undefined ? {} : { podOf }) });
-  const eyes = await openEyes(segment, senders);
-  const order = (...words: readonly string[]): void => void eyes.stdin.write(`${words.join(" ")}\n`);
-  for (const range of ranges) order("range", ...endsOf(range));
-  const events: ({ readonly atMs: number } & (Round | { readonly apply: () => void }))[] = [];
-  const followed = records((address, record) => {
-    const atMs = nowMs();
-    order(record === undefined ? "forget" : "record", address);
-    events.push({ atMs, apply: () => checker.write(atMs, address, record) });
-  });
-  let [rounds, answers, cpuMs] = [0, 0, 0];
-  let ownCpuMs = 0;
-  const measured = (work: () => void): void => {
+  return new Observer(options, await openEyes(options.segment, options.senders ?? SENDERS));
+}
+
+/** A write is applied in its turn. */
+type Event = Round | { readonly atMs: number; readonly apply: () => void };
+
+export class Observer {
+  readonly #name: string;
+  readonly #checker: SegmentChecker;
+  readonly #eyes: Eyes;
+  readonly #records: Disposable;
+  readonly #timer = setInterval(() => this.#check(nowMs() - LAG_MS), LAG_MS);
+  readonly #startMs = nowMs();
+  /** What has not been checked yet. */
+  readonly #events: Event[] = [];
+  #found: Finding[] = [];
+  #rounds = 0;
+  #answers = 0;
+  #eyesCpuMs = 0;
+  #ownCpuMs = 0;
+
+  constructor({ name, ranges, records, graceMs = GRACE_MS, podOf }: ObserverOptions, eyes: Eyes) {
+    this.#name = name;
+    this.#checker = new SegmentChecker({ graceMs, ...(podOf === undefined ? {} : { podOf }) });
+    this.#eyes = eyes;
+    for (const range of ranges) this.#order("range", ...endsOf(range));
+    createInterface({ input: eyes.stdout }).on("line", (line) => {
+      this.#measure(() => this.#events.push(JSON.parse(line) as Round));
+    });
+    this.#records = records((address, record) => {
+      const atMs = nowMs();
+      this.#order(record === undefined ? "forget" : "record", address);
+      this.#events.push({ atMs, apply: () => this.#checker.write(atMs, address, record) });
+    });
+  }
+
+  /** The namespaces that match are read from now on, under that label; again: others are. */
+  read(label: string, glob: string): void {
+    this.#order("netns", label, glob);
+  }
+
+  /** What was found since the last call, with all that happened until now. */
+  async take(): Promise<readonly Finding[]> {
+    const endMs = nowMs();
+    await sleep(LAG_MS);
+    this.#check(endMs);
+    return this.#found.splice(0);
+  }
+
+  /** The first such finding, which stays. Throws what else there was after the limit. */
+  async until(isWanted: (finding: Finding) => boolean, limitMs: number): Promise<Finding> {
+    const describe = (): string => `no such finding, but ${textOf(this.#found)}`;
+    return untilDefined(() => Promise.resolve(this.#found.find(isWanted)), describe, limitMs);
+  }
+
+  async stop(): Promise<void> {
+    const left = await this.take();
+    clearInterval(this.#timer);
+    this.#records[Symbol.dispose]();
+    const failure = await this.#eyes.end();
+    const share = (100 * (this.#eyesCpuMs + this.#ownCpuMs)) / (nowMs() - this.#startMs);
+    const cost = `${this.#eyesCpuMs} + ${Math.round(this.#ownCpuMs)} ms of processor time (${share.toFixed(1)} %)`;
+    console.log(`${this.#name}: ${this.#rounds} rounds, ${this.#answers} answers, ${cost}`);
+    if (failure !== "" || this.#rounds === 0) throw new Error(`${this.#name}: the observer saw nothing: ${failure}`);
+    if (left.length > 0) throw new Error(`${this.#name}: ${left.length} findings of the observer\n${textOf(left)}`);
+  }
+
+  #order(...words: readonly string[]): void {
+    this.#eyes.stdin.write(`${words.join(" ")}\n`);
+  }
+
+  /** Everything up to that time, in its order. */
+  #check(endMs: number): void {
+    this.#measure(() => {
+      this.#events.sort((one, other) => one.atMs - other.atMs);
+      const count = this.#events.findIndex(({ atMs }) => atMs > endMs);
+      for (const event of this.#events.splice(0, count < 0 ? this.#events.length : count))
+        if ("apply" in event) event.apply();
+        else this.#see(event);
+      this.#found.push(...this.#checker.take());
+    });
+  }
+
+  #see(round: Round): void {
+    this.#checker.round(round);
+    this.#rounds++;
+    this.#answers += round.answers.length;
+    this.#eyesCpuMs = round.cpuMs;
+  }
+
+  #measure(work: () => unknown): void {
     const before = process.threadCpuUsage();
     work();
     const { user, system } = process.threadCpuUsage(before);
-    ownCpuMs += (user + system) / 1_000;
-  };
-  const hear = (line: string): void => void events.push(JSON.parse(line) as Round);
-  createInterface({ input: eyes.stdout }).on("line", (line) => measured(() => hear(line)));
-  const check = (endMs: number): void => {
-    events.sort((one, other) => one.atMs - other.atMs);
-    const count = events.findIndex(({ atMs }) => atMs > endMs);
-    for (const event of events.splice(0, count < 0 ? events.length : count)) {
-      if ("apply" in event) event.apply();
-      else {
-        checker.round(event);
-        rounds++;
-        answers += event.answers.length;
-        cpuMs = event.cpuMs;
-      }
-    }
-  };
-  const checkUntil = (endMs: number): void => measured(() => check(endMs));
-  const timer = setInterval(() => checkUntil(nowMs() - LAG_MS), LAG_MS);
-  const startMs = nowMs();
-  const found: Finding[] = [];
-  const catchUp = (endMs: number): void => {
-    checkUntil(endMs);
-    found.push(...checker.take());
-  };
-  const take = async (): Promise<readonly Finding[]> => {
-    const endMs = nowMs();
-    await sleep(LAG_MS);
-    catchUp(endMs);
-    return found.splice(0);
-  };
-  return {
-    read: (label, glob) => order("netns", label, glob),
-    take,
-    until: async (isWanted, limitMs) => {
-      for (const deadline = nowMs() + limitMs; ; ) {
-        const finding = found.find(isWanted);
-        if (finding !== undefined) return finding;
-        if (nowMs() > deadline) throw new Error(`Not found within ${limitMs} ms:\n${textOf(found)}`);
-        await sleep(LAG_MS / 4);
-        catchUp(nowMs() - LAG_MS);
-      }
-    },
-    stop: async () => {
-      const left = await take();
-      clearInterval(timer);
-      followed[Symbol.dispose]();
-      await eyes.end();
-      const share = (100 * (cpuMs + ownCpuMs)) / (nowMs() - startMs);
-      const cost = `${cpuMs} + ${Math.round(ownCpuMs)} ms of processor time (${share.toFixed(1)} %)`;
-      console.log(`${name}: ${rounds} rounds, ${answers} answers, ${cost}`);
-      if (rounds === 0) throw new Error(`${name}: the observer saw nothing: ${eyes.errors()}`);
-      if (left.length > 0) throw new Error(`${name}: ${left.length} findings of the observer\n${textOf(left)}`);
-    },
-  };
+    this.#ownCpuMs += (user + system) / 1_000;
+  }
 }
 
 interface Eyes extends Pick<ChildProcessByStdio<Writable, Readable, Readable>, "stdin" | "stdout"> {
-  errors(): string;
-  end(): Promise<void>;
+  /** Returns what went wrong: it ended before, or wrote to stderr. */
+  end(): Promise<string>;
 }
 
 /** On a port of the bridge. */
@@ -160,11 +178,12 @@ async function openEyes(
   return {
     stdin: child.stdin,
     stdout: child.stdout,
-    errors: () => errors,
     end: async () => {
+      const end = child.exitCode ?? child.signalCode;
       child.stdin.end();
       await ended;
       await requireCommand(inside(["ip", "link", "delete", "eyes"]));
+      return end === null ? errors : `it ended with ${end} ${errors}`;
     },
   };
 }
