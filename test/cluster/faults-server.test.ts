@@ -27,6 +27,9 @@ import { createPods, startPods, stopServerInStorm, storm } from "./fault-storm.t
 /** The gone pod is noticed, its address cools, and a node that has lost an address checks every 10 s. */
 const SEEN_AGAIN_MS = 25_000;
 
+/** An old copy of etcd lacks records of live pods until the API server is back and the agents have seen it. */
+const RESTORED_MS = 30_000;
+
 let world: World;
 let followed: FollowedWorld;
 
@@ -35,6 +38,7 @@ beforeAll(async () => {
     startPlane: borrowPlane,
     nodes: ["n1", "n2"],
     isObserved: true,
+    graceMs: RESTORED_MS,
     pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
   });
   followed = await followWorld(world);
