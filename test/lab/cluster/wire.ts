@@ -37,12 +37,21 @@ const MAKE_NETNS = 'touch "$1" && unshare --net="$1" ip link set lo up';
 const END_NETNS = 'umount -l "$1" && rm "$1"';
 const PLUG = `printf '%s\\n' "$1" | nsenter --net="$2" ip -batch - && printf '%s\\n' "$3" | nsenter --net="$4" ip -batch -`;
 
+interface WireParts {
+  readonly segment: Netns;
+  readonly observer: Observer;
+  readonly folder: string;
+  readonly pods: Map<string, string>;
+  readonly stack: AsyncDisposableStack;
+}
+
 export class Wire {
   readonly segment: Netns;
   readonly observer: Observer;
   readonly #folder: string;
   /** UIDs of pods by the names of their namespaces. */
   readonly #pods: Map<string, string>;
+  readonly #stack: AsyncDisposableStack;
   /** Names of namespaces that exist. */
   readonly #open = new Set<string>();
   readonly #ports = new Map<string, string>();
@@ -50,23 +59,28 @@ export class Wire {
 
   /** `name` distinguishes worlds. */
   static async open(name: string, options: WireOptions): Promise<Wire> {
+    await using stack = new AsyncDisposableStack();
     const segment = await createNetns(name);
+    stack.defer(() => segment.delete());
     await addBridge(segment, "br0");
     const folder = join("/run", name);
     await mkdir(folder);
+    stack.defer(() => rmdir(folder));
     await requireCommand(["mount", "-t", "tmpfs", name, folder]);
+    stack.defer(async () => void (await requireCommand(["umount", "-R", "-l", folder])));
     await requireCommand(["mount", "--make-shared", folder]);
     const pods = new Map<string, string>();
     const podOf = (netns: string): string | undefined => pods.get(basename(netns));
     const observer = await startObserver({ ...options, segment: { path: segment.path, bridge: "br0" }, podOf });
-    return new Wire(segment, observer, folder, pods);
+    return new Wire({ segment, observer, folder, pods, stack: stack.move() });
   }
 
-  private constructor(segment: Netns, observer: Observer, folder: string, pods: Map<string, string>) {
+  private constructor({ segment, observer, folder, pods, stack }: WireParts) {
     this.segment = segment;
     this.observer = observer;
     this.#folder = folder;
     this.#pods = pods;
+    this.#stack = stack;
   }
 
   /** What goes before the command line of the node's agent. */
@@ -132,9 +146,7 @@ export class Wire {
     try {
       await this.observer.stop();
     } finally {
-      await requireCommand(["umount", "-R", "-l", this.#folder]);
-      await rmdir(this.#folder);
-      await this.segment.delete();
+      await this.#stack.disposeAsync();
     }
   }
 }
