@@ -19,9 +19,9 @@ export interface ClusterBerthOptions extends NodePodsOptions {
   readonly isAhead: boolean;
   /** The network's; default: the cluster's. */
   readonly pool?: string;
-  /** How many addresses a pod gets. Default: 1. */
+  /** Number of addresses of a pod. Default: 1. */
   readonly families?: 1 | 2;
-  /** Of the agent. Default: the plane's. */
+  /** Kubeconfig of the agent. Default: the plane's. */
   readonly kubeconfig?: string;
 }
 

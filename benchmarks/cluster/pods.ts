@@ -24,7 +24,7 @@ const ARGS =
   "IgnoreUnknown=1;K8S_POD_NAMESPACE=bench;K8S_POD_NAME={node}-{n};K8S_POD_INFRA_CONTAINER_ID={node}-{n};K8S_POD_UID={text:{uids}{n}}";
 
 export interface NodePods {
-  /** What the calls of a pod have in their environment. */
+  /** Environment of a pod's calls. */
   readonly env: Readonly<Record<string, string>>;
   create(first: number, count: number): Promise<unknown>;
   /**

@@ -31,7 +31,7 @@ const PODS_OF_WORKLOAD = 15;
 /** Until the controller has counted them all. */
 const COUNT_MS = 900_000;
 
-/** How long after that it is at rest: milliseconds. */
+/** Time from then until it is at rest: milliseconds. */
 const REST_MS = 10_000;
 
 const LIMIT_MB = 300;

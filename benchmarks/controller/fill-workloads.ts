@@ -25,7 +25,7 @@ import type { KubeObject } from "../../test/lab/kube-client.ts";
 
 export interface WorkloadsOptions {
   readonly workloads: number;
-  /** Of each workload; all of them have an address. */
+  /** Number of pods of each workload; all of them have an address. */
   readonly pods: number;
   readonly namespaceOf: (workload: number) => string;
   /** By the pod's number among all. */
@@ -35,10 +35,10 @@ export interface WorkloadsOptions {
 /** Below the limit of a Subnet. */
 export const POOLS_OF_SUBNET = 2_000;
 
-/** Of a pool beyond its workload's pods. */
+/** Number of a pool's addresses beyond its workload's pods. */
 const SPARE = 2;
 
-/** Where the first Subnet begins; the others follow. */
+/** Start of the first Subnet; the others follow. */
 const FIRST_NETWORK = 0x0a00_0000n;
 const PREFIX_LENGTH = 15;
 const NETWORK_SIZE = 2n ** BigInt(32 - PREFIX_LENGTH);

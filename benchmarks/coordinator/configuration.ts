@@ -1,4 +1,4 @@
-/** What is configured: pools, networks, the plugins' stdin. */
+/** Configuration of the benchmark: pools, networks, the plugins' stdin. */
 
 export type Families = "IPv4" | "dual stack";
 
@@ -8,7 +8,7 @@ export const WINDOW_MS = 200;
 /** Addresses of Berth's default pool; those of {@link podAddress} and of {@link rivalAddress} are not in it. */
 const POOL_RANGE = "10.6.200.1-10.6.219.250";
 const RIVAL_OCTET = 230;
-/** How many addresses of the pool `taken` the benchmark can use up: each is in quarantine after its conflict. */
+/** Number of addresses of the pool `taken` that the benchmark can use up: each is in quarantine after its conflict. */
 export const MOST_RIVALS = 40;
 
 /** Networks, by what their definitions say of detection. */
@@ -91,7 +91,7 @@ export function coordinatorConf(network: string, asks: boolean, prevResult?: obj
   return JSON.stringify(conf).replace('"{prevResult}"', "{prevResult}");
 }
 
-/** What a main plugin would have answered for the pod that {@link podAddress} describes, or for one with `v4`. */
+/** Returns the result of a main plugin for the pod that {@link podAddress} describes, or for one with `v4`. */
 export function preparedResult(netnsPath: string, number: number, families: Families, v4?: string): object {
   const addresses = podAddress(number);
   const ips = [

@@ -27,7 +27,7 @@ const OTHERS = 110;
 /** Pods of a node that is configured for as many as possible: an ADD is to take as long as without any. */
 const MOST_OTHERS = 500;
 
-/** Of each node, before anything is measured; those that stay count. */
+/** Number of pods of each node before anything is measured; those that stay count. */
 const WARM_UP_PODS = 300;
 
 async function runCoordinator(options: BenchOptions): Promise<BenchReport> {

@@ -1,6 +1,6 @@
 /**
- * What detection adds to an ADD, in pairs: the same call without it and with it, on the same node, one after the other.
- * Early stage: `berth` by itself on a NIC that is down and bare, as `macvlan` has it then. Late stage: the
+ * Time that detection adds to an ADD, in pairs: the same call without it and with it, on the same node, one after the
+ * other. Early stage: `berth` by itself on a NIC that is down and bare, as `macvlan` has it then. Late stage: the
  * coordinator on a NIC that is ready. And the chain, where the early stage asks and the coordinator need not.
  * Effects: runs plugins in pods that it makes.
  */
@@ -21,7 +21,7 @@ import { openRivals } from "./rivals.ts";
 
 export interface DetectionRow {
   readonly name: string;
-  /** What detection has to take: the window when nobody answers, nothing when somebody does. */
+  /** Time that detection must take: the window if there is no answer, nothing if there is one. */
   readonly dueMs: number;
   readonly without: readonly Sample[];
   readonly with: readonly Sample[];

@@ -1,6 +1,6 @@
 /**
- * Where the agent's time for a pod's NIC goes: `node benchmarks/coordinator/flame-graph.ts [PAIRS]` profiles an agent
- * while chains of macvlan, berth and coordinator attach and detach pods one after the other, and draws
+ * Distribution of the agent's time for a pod's NIC: `node benchmarks/coordinator/flame-graph.ts [PAIRS]` profiles an
+ * agent while chains of macvlan, berth and coordinator attach and detach pods one after the other, and draws
  * docs/coordinator-add.svg.
  * Effects: those of a benchmark's node; docs/coordinator-add.svg.
  */

@@ -25,7 +25,7 @@ export interface Node {
   readonly segment: Netns;
   readonly agent: Agent;
   readonly pods: Pods;
-  /** Where files of this node may be written. */
+  /** Folder for files of this node. */
   readonly directory: string;
   close(): Promise<void>;
 }

@@ -19,7 +19,7 @@ export interface CoordinatorFigures {
 const FLATNESS = 1.1;
 const CHAIN_RATIO = 1.25;
 const DEL_RATIO = 1;
-/** Of the reference's pairs in a second. */
+/** Share of the reference's pairs per second. */
 const RATE_RATIO = 0.95;
 
 export function tabulate({ alone, chains, rates, detection }: CoordinatorFigures): Table[] {
@@ -122,7 +122,7 @@ const DETECTION: readonly Column<DetectionRow>[] = [
   ...percentiles<DetectionRow>("surplus", surplusMs, [0.5, 0.95, 1]),
 ];
 
-/** Of each pair: what the call with detection took longer than the one without, and than it has to. */
+/** Returns for each pair the time of the call with detection beyond that of the one without and the due time. */
 export function surplusMs({ without, with: asking, dueMs }: DetectionRow): number[] {
   return asking.flatMap(({ wallMs }, index) => {
     const before = without[index];

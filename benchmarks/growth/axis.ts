@@ -1,6 +1,6 @@
 /**
- * What grows, and how ADD and the memory of daemons follow it: the measuring of each place, tables, plots, and whether
- * our own curves are flat.
+ * ADD and the memory of daemons as something grows: the measuring of each place, tables, plots, and whether our own
+ * curves are flat.
  */
 import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
 import { drawFigure, type Figure, type Target } from "../harness/report.ts";
@@ -9,27 +9,27 @@ import type { Contestant, Work } from "../ipam/contestant.ts";
 import { type Course, measure } from "../ipam/measure.ts";
 import { mayFail } from "../peers/alone.ts";
 
-/** Of one contestant at one place of the axis. */
+/** Measurement of one contestant at one place of the axis. */
 export interface Point {
   readonly name: string;
   readonly place: string;
   /** From exec to exit, of each ADD. */
   readonly addMs: readonly number[];
-  /** Of its daemon after the ADDs; undefined without one. */
+  /** Memory of its daemon after the ADDs; undefined without one. */
   readonly rssMib: number | undefined;
 }
 
 export interface Axis {
   /** `addresses in use` */
   readonly name: string;
-  /** Of the drawings: `allocations`. */
+  /** File name of the drawings: `allocations`. */
   readonly file: string;
   /** In ascending order. */
   readonly places: readonly string[];
   readonly points: readonly Point[];
 }
 
-/** How many times as long an ADD may take at the last place as at the first, and still count as flat. */
+/** Highest ratio of an ADD's time at the last place to that at the first that still counts as flat. */
 const FLAT = 1.5;
 
 const namesOf = ({ points }: Axis): string[] => [...new Set(points.map(({ name }) => name))];
@@ -56,7 +56,7 @@ export function tablesOf(axis: Axis): Table[] {
   ].filter(({ rows }) => rows.length > 0);
 }
 
-/** Of the contestants that are ours. */
+/** Returns the targets of the contestants that are ours. */
 export function flatnessOf(axis: Axis): Target[] {
   const [first, last] = [axis.places[0], axis.places.at(-1)];
   return namesOf(axis)
@@ -89,7 +89,7 @@ export function figuresOf(axis: Axis): Figure[] {
 }
 
 export interface Entry {
-  /** Of the curve. */
+  /** Name of the curve. */
   readonly name: string;
   readonly place: string;
   readonly contestant: Contestant<Work>;

@@ -35,12 +35,12 @@ export function nowUs(): number {
 }
 
 interface Picture {
-  /** Where the agent left its profiles. */
+  /** Folder of the agent's profiles. */
   readonly directory: string;
   /** Samples before this are of the warm-up. */
   readonly fromUs: number;
   readonly pairs: number;
-  /** What a pair is: `One ADD and its DEL of IPAM`. */
+  /** Description of a pair: `One ADD and its DEL of IPAM`. */
   readonly subject: string;
   readonly svgPath: string;
 }

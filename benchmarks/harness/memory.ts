@@ -9,7 +9,7 @@ import { daemonAnonymousMib, daemonRssMib, formatFigure, type Table } from "../.
 import type { Target } from "./report.ts";
 import { tableOf } from "./table.ts";
 
-/** How long after its start, or its first answer, a process is at rest: milliseconds. */
+/** Time from a process's start, or its first answer, until it is at rest: milliseconds. */
 const REST_MS = 2_000;
 
 const MIB = 1024 * 1024;

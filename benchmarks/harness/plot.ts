@@ -8,7 +8,7 @@ export interface Series {
 
 export interface Plot {
   readonly title: string;
-  /** What the axis shows: `milliseconds`. */
+  /** Unit of the axis: `milliseconds`. */
   readonly unit: string;
   readonly places: readonly string[];
   readonly series: readonly Series[];

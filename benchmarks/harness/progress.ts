@@ -1,4 +1,4 @@
-/** What a benchmark of many minutes is at: lines on stderr, with the seconds since this process began to measure. */
+/** Progress of a benchmark of many minutes: lines on stderr, with the seconds since this process began to measure. */
 const startMs = performance.now();
 
 export function sayProgress(text: string): void {

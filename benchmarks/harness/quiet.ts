@@ -12,10 +12,10 @@ import { requireUninterrupted } from "./interruption.ts";
  */
 const QUIET_SHARE = 0.05;
 
-/** How long the machine has to be quiet before a benchmark starts: milliseconds. */
+/** Time for which the machine has to be quiet before a benchmark starts: milliseconds. */
 const PERIOD_MS = 10_000;
 
-/** How long a benchmark waits by default: seconds. */
+/** Time for which a benchmark waits by default: seconds. */
 export const WAIT_S = 600;
 
 export interface Quietness {

@@ -23,7 +23,7 @@ export interface Target {
 export interface Limit {
   readonly what: string;
   readonly valueMs: number;
-  /** What is compared with, and how many times as long it may take. */
+  /** Base of the comparison, and the multiple of its time that is allowed. */
   readonly base: string;
   readonly baseMs: number;
   readonly limit: number;
@@ -69,7 +69,7 @@ export interface BenchReport {
   /** Everything measured, for later questions. */
   readonly raw: unknown;
   readonly figures?: readonly Figure[];
-  /** Where the section is, from the project's root. Default: benchmarks/README.md. */
+  /** Page of the section, as a path from the project's root. Default: benchmarks/README.md. */
   readonly page?: string;
   /**
    * For readers who choose, in a few sentences: between the markers of the benchmark's name on {@link HEADLINE_PAGES}.

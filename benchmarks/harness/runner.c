@@ -214,7 +214,7 @@ static void show_output(const struct slot *slot) {
   fwrite(bytes, 1, read_text(slot->output, bytes), stderr);
 }
 
-/* What the slot's step printed, in one line. */
+/* Returns the output of the slot's step, in one line. */
 static char *copy_output(const struct slot *slot) {
   char *text = grow(NULL, TEXT_BYTES + 1);
   read_text(slot->output, text);

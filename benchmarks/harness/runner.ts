@@ -23,14 +23,12 @@ export interface Step {
 }
 
 /**
- * What one run executes: a step, and those that follow it, one after the other as a runtime does with a chain of
+ * The steps of one run: a step, and those that follow it, one after the other as a runtime does with a chain of
  * plugins.
  */
 export interface Subject extends Step {
   readonly next?: readonly Step[];
-  /**
-   * What the last step exits with; 0 unless told. `any`: a step that fails ends its run only, and samples have answers.
-   */
+  /** Exit code of the last step. Default: 0. `any`: a step that fails ends its run only, and samples have answers. */
   readonly exits?: number | "any";
 }
 
@@ -44,7 +42,7 @@ export interface Batch {
   readonly limitMs?: number;
 }
 
-/** What a run ended with whose subject may exit with any status. */
+/** Answer of a run whose subject may exit with any status. */
 export interface Answer {
   readonly status: number;
   /** All that its last step printed, in one line. */
@@ -55,7 +53,7 @@ export interface Answer {
 export interface Sample {
   readonly wallMs: number;
   readonly cpuMs: number;
-  /** Of each step that was executed. */
+  /** Time of each step that was executed. */
   readonly stepMs: readonly number[];
   readonly answer?: Answer;
 }
@@ -128,7 +126,7 @@ function answerOf(plan: string, node: Netns | undefined): Promise<string> {
   });
 }
 
-/** What runner.c answers, in the order of the batches. */
+/** Decodes the answer of runner.c, in the order of the batches. */
 export function decodeAnswer(answer: string): BatchOutcome[] {
   const samples: Sample[][] = [];
   const walls: number[] = [];
@@ -154,7 +152,7 @@ export function decodeAnswer(answer: string): BatchOutcome[] {
   return walls.map((wallMs, batch) => ({ wallMs, samples: samples[batch] ?? [] }));
 }
 
-/** That percentile of what the calls took from exec to exit: milliseconds. */
+/** Returns that percentile of the calls' time from exec to exit: milliseconds. */
 export function wallMs(samples: readonly Sample[], share: number): number {
   return percentile(
     samples.map((sample) => sample.wallMs),

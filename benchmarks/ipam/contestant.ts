@@ -1,5 +1,5 @@
 /**
- * What takes part in the comparison: an ADD and a DEL, mostly to execute, and the daemon behind them, if any.
+ * A contestant of the comparison: an ADD and a DEL, mostly to execute, and the daemon behind them, if any.
  * Implemented by floor.ts, host-local.ts, berth.ts and the cluster's; measured by measure.ts.
  */
 import { mkdirSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { root } from "../../scripts/setup/paths.mjs";
 import { createNetns } from "../../test/lab/netns.ts";
 import type { Batch, BatchOutcome, Subject } from "../harness/runner.ts";
 
-/** What is executed, or a function that does such calls in this process. */
+/** A subject to execute, or a function that does such calls in this process. */
 export type Work = Subject | ((batch: Omit<Batch, "subject">) => Promise<BatchOutcome>);
 
 /** `W` is {@link Work} where some of those compared are not executed. */
@@ -28,7 +28,7 @@ export interface Contestant<W extends Work = Subject> {
   close(): Promise<void>;
 }
 
-/** Where a benchmark keeps its files, and the pod's namespace that the calls name. */
+/** Folder of a benchmark's files, and the pod's namespace that the calls name. */
 export interface Place {
   readonly directory: string;
   readonly netnsPath: string;

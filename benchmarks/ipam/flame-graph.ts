@@ -1,6 +1,6 @@
 /**
- * Where the time of an ADD and its DEL goes: `node benchmarks/ipam/flame-graph.ts [PAIRS]` profiles an agent while
- * the shim makes calls, and draws docs/ipam-add.svg from the samples of its threads.
+ * Distribution of the time of an ADD and its DEL: `node benchmarks/ipam/flame-graph.ts [PAIRS]` profiles an agent
+ * while the shim makes calls, and draws docs/ipam-add.svg from the samples of its threads.
  * Effects: an agent, one network namespace, docs/ipam-add.svg.
  */
 import { mkdirSync, rmSync } from "node:fs";

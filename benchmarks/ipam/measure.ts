@@ -13,7 +13,7 @@ export interface Course {
   readonly warmUpRounds: number;
   /** ADDs, then as many DELs, of each contestant in a round. */
   readonly callsPerRound: number;
-  /** How many calls are under way at any time. */
+  /** Number of calls under way at any time. */
   readonly atOnce: number;
 }
 
@@ -21,7 +21,7 @@ export interface Measured {
   readonly name: string;
   readonly add: Sample[];
   readonly del: Sample[];
-  /** What calls printed that failed, of subjects that may; their samples are left out. */
+  /** Output of failed calls, of subjects that may fail; their samples are left out. */
   readonly failures: string[];
   /** ADDs (DELs) per second of each round. */
   readonly addRates: number[];
@@ -106,12 +106,12 @@ function record(measured: Measured, turn: Turn, calls: number): void {
 
 const hasFailed = ({ answer }: Sample): boolean => answer !== undefined && answer.status !== 0;
 
-/** Those that exited with 0, or with what was wanted. */
+/** Returns the samples that exited with 0, or with the wanted code. */
 export function succeeded(samples: readonly Sample[]): Sample[] {
   return samples.filter((sample) => !hasFailed(sample));
 }
 
-/** What the call said, when it failed. */
+/** Returns the call's output if it failed. */
 export function failureOf(sample: Sample): string[] {
   return hasFailed(sample) ? [sample.answer?.text ?? ""] : [];
 }

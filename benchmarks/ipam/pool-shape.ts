@@ -10,7 +10,7 @@ export interface PoolShape {
   readonly subnet6?: string;
   /** The share of the usable addresses that is in use before the first call, 0 to 1. */
   readonly taken: number;
-  /** How long Berth lets a released address rest. host-local knows no rest: to compare, none. */
+  /** Berth's cooldown of a released address; none to compare with host-local, which has no cooldown. */
   readonly cooldown: string;
 }
 

@@ -14,7 +14,7 @@ export interface Prefill {
   readonly addresses: Iterable<string>;
 }
 
-/** How many claims are under way at a time; the registry commits them in groups. */
+/** Number of claims under way at a time; the registry commits them in groups. */
 const AT_ONCE = 4_096;
 
 /** Gives the number of addresses claimed. Throws when one of them is not free. */

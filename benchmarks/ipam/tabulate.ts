@@ -26,7 +26,7 @@ const FULLEST = "berth, /12 at 99 %";
 const FLOOR = "shim + trivial agent in C";
 export const BARE_CREATE = "one bare create, one delete";
 
-/** How much slower the fullest pool may be than the empty one and still count as flat. */
+/** Highest ratio of the fullest pool's time to the empty one's that still counts as flat. */
 const FLAT = 1.2;
 
 const ALONE: readonly Comparison[] = [
@@ -129,8 +129,8 @@ function addRateOf(all: readonly Measured[], name: string): number {
 }
 
 /**
- * Of rounds of as many calls each: all calls by all the time, for rounds may be of two kinds, as an API server with
- * little of a processor has them.
+ * Returns the rate over rounds of as many calls each: all calls by all the time, because an API server with little of
+ * a processor has rounds of two kinds.
  */
 function overallRate(rates: readonly number[]): number {
   return 1 / mean(rates.map((rate) => 1 / rate));

@@ -21,7 +21,7 @@ export interface CallerBatch {
   readonly count: number;
 }
 
-/** Of a batch: what each call took, and all of it. */
+/** Outcome of a batch: the time of each call, and of the whole batch. */
 export interface CallerOutcome {
   readonly addMs: number[];
   readonly delMs: number[];
@@ -40,7 +40,10 @@ export async function callBatches(node: Node, batches: readonly CallerBatch[]): 
   return decodeOutcomes(await requireCommand(argv, { stdin, env: node.agent.env, timeoutMs: LIMIT_MS }));
 }
 
-/** What caller/main.go prints: a line for each call, `{batch, verb, ns}`, and one for each batch, `{batch, wallNs}`. */
+/**
+ * Decodes the output of caller/main.go: a line for each call, `{batch, verb, ns}`, and one for each batch, `{batch,
+ * wallNs}`.
+ */
 export function decodeOutcomes(text: string): CallerOutcome[] {
   const outcomes: CallerOutcome[] = [];
   for (const line of text.trimEnd().split("\n")) {

@@ -16,13 +16,13 @@ import { AT_ONCE, BERTH, type Cell, describeHeadline, type Kind, PEER, SERVED, t
 
 export const nodeBench: Bench = { name: "node", run: runNode };
 
-/** Of `agents` for each kind, one after the other, each is measured with so many pods of either contestant. */
+/** For each kind, `agents` are measured one after the other, each with so many pods of either contestant. */
 interface Course {
   readonly agents: number;
   /** One at a time: few, so that an agent has served hardly more pods at the last than at the first. */
   readonly pods: number;
   readonly podsAtOnce: number;
-  /** How many pods an agent has served before it is measured, and before it is measured again. */
+  /** Number of pods that an agent has served before it is measured, and before it is measured again. */
   readonly served: readonly number[];
 }
 

@@ -8,7 +8,7 @@ import type { CallerOutcome } from "./caller.ts";
 export const PEER = "host-local";
 export const BERTH = "Berth";
 
-/** How many pods an agent has served when it is measured. The first is what a node sees; the headline is of it. */
+/** Number of pods that an agent has served when it is measured. A node sees the first, which the headline reports. */
 export const SERVED = [30, 600] as const;
 
 export const AT_ONCE = 8;
@@ -18,7 +18,7 @@ export interface Kind {
   readonly atOnce: number;
 }
 
-/** What one agent, or the peer beside it, was measured with. */
+/** Measurement of one agent, or of the peer beside it. */
 export interface Cell {
   readonly kind: Kind;
   readonly served: number;

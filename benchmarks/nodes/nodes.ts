@@ -20,14 +20,14 @@ import { percentiles, tableOf } from "../harness/table.ts";
 const NODES = 3;
 const PODS = 60;
 const TURNS = 5;
-/** What detection waits for answers by default: milliseconds. */
+/** Time for which detection waits for answers by default: milliseconds. */
 const WINDOW_MS = 200;
-/** How long the kubelets may take to remove what is left of deleted pods. They look once a minute. */
+/** Longest time that the kubelets may take to remove the rest of deleted pods. They look once a minute. */
 const REMOVED_MS = 150_000;
 const LOOK_MS = 1_000;
 /** Between the removal and the next turn. */
 const SETTLE_MS = 2_000;
-/** Of /proc/stat, on every architecture Linux runs on. */
+/** Tick rate of /proc/stat, on every architecture Linux runs on. */
 const TICKS_PER_SECOND = 100;
 const LABELS = {
   "host-local": "macvlan + host-local",
@@ -40,7 +40,10 @@ const CONTESTANTS = Object.keys(LABELS) as Contestant[];
 
 /** All turns of a network. */
 interface Turns extends ReadyTimes {
-  /** Of all programs on the machine, from the first creation until the last pod was gone: seconds, by turn. */
+  /**
+   * Processor time of all programs on the machine, from the first creation until the last pod was gone: seconds, by
+   * turn.
+   */
   readonly processorS: number[];
 }
 

@@ -52,7 +52,7 @@ export interface Series {
   readonly shape: PoolShape;
   readonly atOnce: number;
   readonly all: readonly Measured[];
-  /** Those that could not be opened on such a pool, and why. */
+  /** IPAMs that could not be opened on such a pool, and the reasons. */
   readonly unable: readonly { readonly name: string; readonly reason: string }[];
 }
 

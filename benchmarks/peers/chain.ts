@@ -62,7 +62,7 @@ const SERVICES = ["10.96.0.0/16"];
 
 export interface ChainCourse {
   readonly rounds: number;
-  /** Of each chain in a round, one after the other. */
+  /** Number of pods of each chain in a round, one after the other. */
   readonly pods: number;
 }
 
@@ -138,7 +138,7 @@ interface Parts {
   readonly pods: Pods;
   readonly berthPods: NodePods;
   readonly peersPods: NodePods;
-  /** How many addresses Berth's node has now. */
+  /** Returns the number of addresses that Berth's node has now. */
   readonly claimed: () => Promise<number>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What the API server has before peers are measured: all kinds, a namespace for the pods, and Berth's pool and
+ * Content of the API server before peers are measured: all kinds, a namespace for the pods, and Berth's pool and
  * settings.
  * Effects: objects in the API server.
  */

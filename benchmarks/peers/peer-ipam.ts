@@ -4,9 +4,9 @@ import { join } from "node:path";
 import type { Contestant, Place } from "../ipam/contestant.ts";
 
 export interface PeerIpam extends Contestant {
-  /** Of all nodes, and of the whole cluster. */
+  /** Process IDs of the daemons of all nodes and of the whole cluster. */
   readonly daemonPids: readonly number[];
-  /** How many addresses it has recorded as in use, those of the pool's shape among them. */
+  /** Returns the number of addresses that it has recorded as in use, including those of the pool's shape. */
   records(): Promise<number>;
 }
 
@@ -17,7 +17,7 @@ interface PerPodFile {
   readonly place: Place;
   readonly node: string;
   readonly spread?: number | undefined;
-  /** Of the files. */
+  /** Name of the files. */
   readonly name: string;
   /** One for each node. */
   readonly texts: readonly string[];

@@ -1,5 +1,5 @@
 /**
- * What IPAMs of a cluster ask the API server for one pod.
+ * Requests of a cluster's IPAMs to the API server for one pod.
  * Effects: daemons and proxies, one after the other.
  */
 import { startApiProxy } from "../../test/lab/cluster/api-proxy.ts";
@@ -21,7 +21,7 @@ const FIRST = 100_000;
 
 export interface Requests {
   readonly name: string;
-  /** Of one pod's ADD and DEL, and of what follows them. */
+  /** Number of requests of one pod's ADD and DEL and their follow-up. */
   readonly count: number;
   readonly bytes: number;
   /** `post ipallocations 1.0` */

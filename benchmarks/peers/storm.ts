@@ -26,7 +26,7 @@ interface Storm {
   readonly shape: PoolShape;
   readonly nodes: number;
   readonly pods: number;
-  /** Of a quick run. */
+  /** Number of pods of a quick run. */
   readonly quickPods: number;
 }
 
@@ -46,7 +46,7 @@ const AT_ONCE_PER_NODE = 2;
 /** After this no ADD of a storm is started. */
 const LIMIT_MS = 30_000;
 const QUICK_LIMIT_MS = 15_000;
-/** How long records may stay after the last DEL was answered, before they count as leaked. */
+/** Longest time for which records may stay after the last DEL was answered, before they count as leaked. */
 const RELEASED_MS = 10_000;
 
 export interface StormRow {
@@ -64,7 +64,7 @@ export interface StormRow {
   readonly recorded: number;
   /** Addresses that are recorded when all are detached. */
   readonly leaked: number;
-  /** Of the daemons of all nodes when all are attached. */
+  /** Memory of the daemons of all nodes when all are attached. */
   readonly daemonsMib: number;
 }
 
@@ -161,7 +161,7 @@ async function recordsLeft(ipam: PeerIpam): Promise<number> {
   }
 }
 
-/** What is kept of a row. */
+/** Reduces the rows to the part that is kept. */
 export function compactStorm({ name, shape, nodes, pods, rows }: StormFigures): object {
   const us = (samples: readonly Sample[]): number[] => samples.map((sample) => Math.round(sample.wallMs * 1000));
   return {

@@ -95,7 +95,7 @@ function summarizeStorm({ name: storm, nodes, pods, rows }: StormFigures): Table
 
 const sceneOf = ({ shape, atOnce }: Series): string => `${shape.name}, ${atOnce} at once`;
 
-/** What failed where, in the words of those that failed. */
+/** Returns the failures by place, in the words of the calls that failed. */
 export function failuresOf(series: readonly Series[], storms: readonly StormFigures[]): string[] {
   const alone = series.flatMap((one) => [
     ...one.all.flatMap(({ name, failures }) => describeFailures(`${name}, ${sceneOf(one)}`, failures)),
@@ -247,8 +247,8 @@ function stringField(text: string, field: string): string | undefined {
 }
 
 /**
- * Where something failed, and how often: a line for each reason, the most frequent first; numbers in a reason count
- * as equal.
+ * Lists failures by reason, with their place and frequency: a line for each reason, the most frequent first; numbers
+ * in a reason count as equal.
  */
 export function describeFailures(where: string, texts: readonly string[]): string[] {
   const groups = Map.groupBy(texts.map(reasonOf), (reason) => reason.replaceAll(/[\w-]*\d[\w.:-]*/g, "#"));

@@ -19,7 +19,7 @@ import {
 import { type PeerIpam, perPodFile } from "./peer-ipam.ts";
 
 export interface WhereaboutsOptions extends NodePodsOptions {
-  /** Of the plugin. */
+  /** Kubeconfig of the plugin. */
   readonly kubeconfig: string;
   readonly shape: PoolShape;
 }

@@ -60,7 +60,7 @@ export async function visit<T>({ site, given, page: path, use }: Visit<T>): Prom
   }
 }
 
-/** What a page of page.ts found: its lines go to `say`, its complaint is the result. */
+/** Reads the findings of a page of page.ts: its lines go to `say`, its complaint is the result. */
 export async function readReport(page: Page, say: (line: string) => void): Promise<string | undefined> {
   await page.waitForSelector("body[data-state=done]", { state: "attached", timeout: 100_000 });
   const lines = (await page.textContent("#lines")) ?? "";

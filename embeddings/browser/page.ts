@@ -1,5 +1,5 @@
 /**
- * What the pages of the runners have in common: lines for the runner to print, and at most one complaint.
+ * Common part of the runners' pages: lines for the runner to print, and at most one complaint.
  * Effects: the page.
  */
 

@@ -1,5 +1,5 @@
 /**
- * What tests need beside the product: Debian packages, and the program that searches for a legal order of calls.
+ * The tests' needs beside the product: Debian packages, and the program that searches for a legal order of calls.
  * Effects: Debian packages (as root), dist/test and Go's own caches.
  */
 import { debianStep } from "./debian.mjs";

@@ -44,7 +44,7 @@ afterAll(async () => {
 
 interface Followed {
   readonly workloads: OpenAddressOwners;
-  /** Of the owners whose changes were reported. */
+  /** UIDs of the owners whose changes were reported. */
   readonly uids: string[];
 }
 

@@ -14,7 +14,7 @@ import { Seeded } from "../world/seeded.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const NODES = ["n1", "n2", "n3", "n4", "n5"];
-/** How long a released address rests, and how soon no other pod may have one. */
+/** Cooldown of a released address, and the shortest time until another pod may have one. */
 const COOLDOWN = { allocationCooldown: "2s" };
 const MIN_REUSE_MS = 2_000;
 const SEED = Number(process.env.BERTH_SEED ?? 7);

@@ -1,6 +1,6 @@
 /**
- * What the fake of test/fakes is held to, on a real API server; and both beside each other, with a script of random
- * operations.
+ * Behaviour that the fake of test/fakes is held to, on a real API server; and both beside each other, with a script
+ * of random operations.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

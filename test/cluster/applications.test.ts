@@ -1,7 +1,7 @@
 /**
- * What workloads want of Subnets, as the controller reads it from a real API server (docs/subnets.md): all kinds, and
- * two of other projects. No controller of Kubernetes runs: the test makes ReplicaSets, Jobs and pods, and writes what
- * their controllers would report.
+ * Demands of workloads on Subnets, as the controller reads them from a real API server (docs/subnets.md): all kinds,
+ * and two of other projects. No controller of Kubernetes runs: the test makes ReplicaSets, Jobs and pods, and writes
+ * what their controllers would report.
  */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

@@ -88,7 +88,8 @@ const names = async (plural: string): Promise<string[]> =>
   (await plane.client.get(`${API}/${plural}`)).items.map(({ metadata }: KubeObject) => metadata.name);
 
 /**
- * What the DaemonSet controller does, which does not run here: all nodes are done as soon as there is the DaemonSet.
+ * Reports as the DaemonSet controller does, which does not run here: all nodes are done as soon as the DaemonSet
+ * exists.
  */
 async function reportDone(path: string, numberReady = 2): Promise<void> {
   await expect.poll(() => isGone(path), { timeout: 60_000 }).toBe(false);

@@ -1,6 +1,6 @@
 /**
- * What the tests of the controller's collection share: a pool of 10.6.0.0/16, its allocations, and a workload that
- * owns some.
+ * Shared parts of the tests of the controller's collection: a pool of 10.6.0.0/16, its allocations, and a workload
+ * that owns some.
  */
 
 import type { IpAllocationSpec } from "../../host/resources/ip-allocation.ts";

@@ -1,4 +1,4 @@
-/** What the controller says in the status of pools, Subnets and ReservedIPs, on a real API server. */
+/** The controller's conditions in the status of pools, Subnets and ReservedIPs, on a real API server. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import type { Condition } from "../../host/controller/objects.ts";
@@ -121,7 +121,7 @@ it("what pods wait for is reported well before the next pass over everything els
   await world.subnet("soon", { subnet: "10.70.6.0/24", ips: ["10.70.6.1"] });
   const status = { pools: [{ name: "other", ips: ["10.70.6.1"] }] };
   await world.client.patch(`${BERTH}/subnets/soon/status`, { status });
-  /** What was written of each pool first. */
+  /** First conditions written of each pool. */
   const firsts = new Map<string, string>();
   const note = async ({ method, path, body }: KubeCall): Promise<void> => {
     if (method !== "PATCH" || firsts.has(path)) return;

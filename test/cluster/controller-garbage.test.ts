@@ -1,4 +1,4 @@
-/** What the controller collects, on a real API server: the test makes each sweep and moves the clock. */
+/** The controller's collection, on a real API server: the test makes each sweep and moves the clock. */
 
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { COLLECTION_RETRY_MS } from "../../host/controller/gc/check-allocation.ts";

@@ -18,7 +18,7 @@ const SYSTEM = `${NAMESPACES}/kube-system`;
 
 let world: World;
 let client: KubeClient;
-/** Of the API server's own ServiceCIDR: one of each family. */
+/** Prefixes of the API server's own ServiceCIDR: one of each family. */
 let services: readonly string[];
 const made: string[] = [];
 

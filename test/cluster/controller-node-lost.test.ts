@@ -70,7 +70,7 @@ async function waitNodeLost(): Promise<void> {
   await collector.sweep(NODE_LOST_MS);
 }
 
-/** What the janitor does, with all that is due by now. */
+/** Does the janitor's work, with all that is due by now. */
 async function ask(node: AgentNode): Promise<void> {
   await node.reconcile();
   const deps: QuarantineProberDeps = {

@@ -32,7 +32,7 @@ afterAll(async () => {
   await world?.stop();
 });
 
-/** What an agent says that knows nothing by itself. */
+/** Returns the explanation of an agent that knows nothing by itself. */
 async function explain(name: string): Promise<string[]> {
   const inventory = {
     loaded: async () => EMPTY_SNAPSHOT,

@@ -11,7 +11,7 @@ import { attach, endPod, expectOwned, insist, pause, RECOVERY_MS, report } from 
 export interface ChaosOptions {
   readonly seed: number;
   readonly durationMs: number;
-  /** How many pods a node has at most. */
+  /** Largest number of pods of a node. */
   readonly podsPerNode: number;
 }
 

@@ -22,7 +22,7 @@ const MEMBERS = 2;
 export interface FewOptions {
   readonly seed: number;
   readonly durationMs: number;
-  /** What goes wrong meanwhile. */
+  /** The fault that happens meanwhile. */
   readonly disturb: () => Promise<void>;
 }
 

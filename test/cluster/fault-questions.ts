@@ -1,4 +1,4 @@
-/** What the fault tests ask of a world again and again, and the figures that they print. */
+/** Questions that the fault tests ask of a world repeatedly, and the figures that they print. */
 import { expect } from "vitest";
 import { type LabPod, SYSTEM } from "../lab/cluster/objects.ts";
 import type { LabNode, World } from "../lab/cluster/world.ts";
@@ -14,7 +14,7 @@ const ENDS_AT_ONCE = 8;
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** What needs the API server is done again until it has answered; a 404 is an answer. */
+/** Repeats work that needs the API server until it has answered; a 404 is an answer. */
 export async function insist(work: () => Promise<void>, limitMs = 60_000): Promise<void> {
   const deadline = performance.now() + limitMs;
   for (;;) {

@@ -14,11 +14,11 @@ const AT_ONCE = 4;
 export interface StormOptions {
   /** For the names of its pods and what it prints. */
   readonly name: string;
-  /** How many pods of each node come, and how many that were there go. */
+  /** Number of each node's pods that come, and of earlier ones that go. */
   readonly pods: number;
   /** The ADDs and DELs are spread over this time. */
   readonly durationMs: number;
-  /** What goes wrong meanwhile; it is over when this resolves. Default: nothing does. */
+  /** Causes a disturbance meanwhile, which is over when this resolves. Default: none. */
   readonly disturb?: () => Promise<void>;
   /**
    * Pods are made one by one just before their ADD, not before the storm: for faults between the agents and an API

@@ -1,6 +1,6 @@
 /**
- * What becomes of addresses when an agent is killed, loses its journal, or finds that an object was deleted by hand;
- * and when two agents want the last address.
+ * Addresses under faults of an agent: it is killed, loses its journal, or finds that an object was deleted by hand;
+ * and two agents want the last address.
  */
 import { mkdir, rm } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * What becomes of addresses when calls are late, broken before or after they were carried out, refused or never
- * answered, and when watches break, fall behind or expire.
+ * Addresses under faults of the network: calls are late, broken before or after they were carried out, refused or
+ * never answered; watches break, fall behind or expire.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { Fault, FaultRule } from "../lab/cluster/api-faults.ts";

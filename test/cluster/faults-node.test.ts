@@ -1,6 +1,6 @@
 /**
- * What becomes of the addresses of a node that does not answer, or that is no longer in the cluster, while its pods
- * live on (node-lost); and of nodes whose clocks are wrong.
+ * Addresses of a node that does not answer, or that is no longer in the cluster, while its pods live on (node-lost);
+ * and addresses of nodes whose clocks are wrong.
  */
 
 import { join } from "node:path";
@@ -25,7 +25,7 @@ import {
 import { storm } from "./fault-storm.ts";
 
 const DAY_MS = 86_400_000;
-/** Of the world; a take-over is never younger than this. */
+/** Shortest time before reuse in the world; a take-over is never younger than this. */
 const MIN_REUSE_MS = 2_000;
 
 let world: World;

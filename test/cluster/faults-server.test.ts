@@ -1,6 +1,6 @@
 /**
- * What becomes of addresses when the API server or etcd ends, comes back, forgets its history, or comes back as it
- * was some time ago.
+ * Addresses under faults of the server: the API server or etcd ends, comes back, forgets its history, or comes back
+ * as it was some time ago.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { type FollowedWorld, followWorld } from "../lab/cluster/followed-world.ts";

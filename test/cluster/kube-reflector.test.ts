@@ -90,7 +90,7 @@ async function truth(): Promise<Record<string, string>> {
   return Object.fromEntries(items.map((item: KubeObject) => [nameOf(item), decode(item)]));
 }
 
-/** Of a kind `Thing` with any content. */
+/** Returns the definition of a kind `Thing` with any content. */
 function thingDefinition(name: string): object {
   const [plural = "", group] = name.split(/\.(.*)/);
   const openAPIV3Schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };

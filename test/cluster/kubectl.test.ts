@@ -37,7 +37,7 @@ const POOL = "shop-web-eth0-v4-3f9c0a1b2c";
 const NAMES = [POOL, "blue", "default", "10.6.0.21", "10.6.0.77"];
 
 const PAGES = listTexts().filter((path) => path.endsWith(".md"));
-/** Those in blocks that are executed as a whole elsewhere: one may need what another has made. */
+/** Commands in blocks that are executed as a whole elsewhere: one may need the result of another. */
 const IN_SCRIPTS = commandsOf(
   [
     "```sh",
@@ -77,7 +77,7 @@ afterAll(async () => {
   await rm(home, { recursive: true });
 });
 
-/** What the documents speak of, as it is before each command. */
+/** Creates the objects of the documents, as they are before each command. */
 beforeEach(async () => {
   await forceDeleteAll(admin);
   await admin.apply("/apis/ipam.vendor.io/v1/coordinators/default", {

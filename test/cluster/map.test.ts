@@ -49,7 +49,7 @@ async function createToken(name: string): Promise<string> {
   return (await world.client.create(`${accounts}/${name}/token`, request)).status.token;
 }
 
-/** What the kubelet puts into the controller's pod. */
+/** Creates the token that the kubelet puts into the controller's pod. */
 async function createAgentsToken(audiences: readonly string[] = [AGENTS_AUDIENCE]): Promise<string> {
   const spec = { audiences, expirationSeconds: 7_200 };
   const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec };

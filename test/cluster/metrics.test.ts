@@ -23,7 +23,7 @@ const TENANTS = { subnet: "tenants", interface: "eth0", reclaim: false, wanted: 
 
 let world: World;
 let controller: ControllerProcess;
-/** Where they serve metrics. */
+/** URLs of their metrics. */
 let urls: { readonly agent: string; readonly controller: string };
 let token: { readonly prometheus: string; readonly other: string };
 

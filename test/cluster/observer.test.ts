@@ -1,5 +1,5 @@
 /**
- * What the observer notices of built agents with NICs on a wire: nothing of pods that come and go, and known faults
+ * Findings of the observer about built agents with NICs on a wire: none about pods that come and go, and known faults
  * of today's product, each by its name. A row whose fault is gone says "nothing".
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -25,7 +25,7 @@ import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { attach, endPod, objectOf, pause, startPod } from "./fault-questions.ts";
 
-/** Of the observer: shorter than usual, for no test here deletes records by hand. */
+/** Grace of the observer: shorter than usual, for no test here deletes records by hand. */
 const GRACE_MS = 3_000;
 /** A machine that is taken for silent too early, an address that goes on, and the observer's own time. */
 const NOTICED_MS = 45_000;
@@ -120,7 +120,7 @@ it("of pods that come, live and go it says nothing", async () => {
 
 interface Scene {
   readonly name: string;
-  /** What today's product does wrong; a scene that it plays right has `false`. */
+  /** The fault of today's product; a scene that it plays right has `false`. */
   readonly finding: Finding["kind"];
   readonly isExpected: boolean;
   /** Returns the address, when all has been done that the observer shall notice. */

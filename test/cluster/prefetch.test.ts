@@ -39,7 +39,7 @@ afterEach(() => node.close());
 const bind = (name: string, rest: object = {}): Promise<LabPod> =>
   world.bindPod({ name: `${name}-${serial}`, node: node.name, ...rest });
 
-/** What the API server has of a pod. */
+/** Returns the API server's objects of a pod. */
 const objectsOf = async ({ name }: LabPod): Promise<string[]> =>
   (await world.allocations())
     .flatMap(({ spec }) => (spec.holders ?? []).map((holder: KubeObject) => ({ ...holder, state: spec.state })))

@@ -66,7 +66,7 @@ describe("recreate: with a controller that sends notices", () => {
 
   afterEach(() => world.depose());
 
-  /** What it has found out about the node is sent, and it knows these addresses. */
+  /** Starts a leading controller that sends its findings about the node and knows these addresses. */
   async function lead(...addresses: readonly string[]): Promise<LabController> {
     const controller = await world.lead({ notices: startNotices });
     const { items } = controller.caches.allocations;

@@ -39,7 +39,7 @@ export function become(state: string, node: string, more: object = {}): Change {
     Object.assign(spec, { state, node, holders: state === "Bound" ? [holderOn(node, "u9")] : [], ...more });
 }
 
-/** What may be there before an attempt: by the last number of its address. */
+/** Objects that may exist before an attempt, by the last number of their address. */
 export const OBJECTS = {
   "10.6.0.1": { state: "Bound", node: "a" },
   "10.6.0.2": { state: "Cooling", node: "a", holders: [] },
@@ -49,7 +49,7 @@ export const OBJECTS = {
   "10.6.0.6": { state: "Bound", node: "a", workload: WORKLOAD },
   /** A machine that migrates from a to b. */
   "10.6.0.7": { state: "Bound", node: "b", holders: [holderOn("a"), holderOn("b", "u2")], workload: WORKLOAD },
-  /** Of a lost node a; node c was chosen to probe it. */
+  /** Address of a lost node a; node c was chosen to probe it. */
   "10.6.0.8": {
     state: "Quarantined",
     node: "c",
@@ -77,7 +77,7 @@ export type Address = keyof typeof OBJECTS;
 
 export const pathOf = (address: string): string => `${ALLOCATIONS}/${address}`;
 
-/** What {@link placeObjects} made with that client. */
+/** Objects that {@link placeObjects} made with that client. */
 const placed = new WeakMap<KubeClient, readonly string[]>();
 
 /**
@@ -94,7 +94,7 @@ export async function placeObjects(client: KubeClient): Promise<void> {
 export const objectOf = (address: string, spec: Omit<BoundSpec, "address">): KubeObject =>
   boundObject({ address, ...spec } as BoundSpec);
 
-/** What an attempt came to: `201`, or `403 Forbidden …`. */
+/** Returns the outcome of an attempt: `201`, or `403 Forbidden …`. */
 export async function outcomeOf(attempt: Promise<unknown>): Promise<string> {
   try {
     await attempt;

@@ -131,7 +131,7 @@ async function readCalls(): Promise<Call[]> {
 
 const rightOf = (verb: string, group: string, resource: string): string => `${verb} ${group}/${resource}`;
 
-/** Of all roles of that name. */
+/** Reads the grants of all roles of that name. */
 async function readGrants(account: Account): Promise<Set<string>> {
   const files = ["rbac.yaml", "controller.yaml"].map((name) => join(root, "deploy", name));
   const documents = (await Promise.all(files.map(readDocuments))).flat();

@@ -1,7 +1,7 @@
 /**
- * What an attacker can do with the token of an agent, stolen from node b: to the addresses of node a, nothing but a
- * take-over. Each attempt is made on a real API server with deploy/rbac.yaml and deploy/policies.yaml, and nothing is
- * changed by one that is refused.
+ * Attacks with the token of an agent, stolen from node b: on the addresses of node a, only a take-over succeeds. Each
+ * attempt is made on a real API server with deploy/rbac.yaml and deploy/policies.yaml, and nothing is changed by one
+ * that is refused.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ALLOCATIONS, NAMESPACES, POOLS, podObject, poolObject } from "../lab/cluster/objects.ts";

@@ -32,7 +32,7 @@ beforeEach(async () => {
 });
 afterEach(() => node.close());
 
-/** Of each test its own. */
+/** Returns an address that only this test uses. */
 const address = (last: number): string => `10.6.0.${serial * 8 + last}`;
 
 describe("an ADD waits", () => {

@@ -42,7 +42,7 @@ const eventually = (check: () => Promise<void>): Promise<void> => vi.waitFor(che
 
 const pools = async (): Promise<KubeObject[]> => (await world.client.get(POOLS)).items;
 
-/** What each pool has, by the workload's name. */
+/** Returns the addresses of each pool, by the workload's name. */
 async function division(): Promise<Record<string, readonly string[]>> {
   const all = (await pools()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   return Object.fromEntries(all.map(({ spec }) => [spec.generated.application.name, spec.ips]));

@@ -34,14 +34,14 @@ async function kubectl(...args: readonly string[]): Promise<string> {
   return stdout + stderr;
 }
 
-/** What `kubectl apply` says to the manifest. */
+/** Applies the manifest and returns the output of `kubectl apply`. */
 async function apply(object: object): Promise<string> {
   const file = join(world.node("n1").agent.directory, "manifest.json");
   writeFileSync(file, JSON.stringify(object));
   return kubectl("apply", "-f", file);
 }
 
-/** What the runtime reports of the pod, which must be refused. */
+/** Returns the runtime's report of the pod, which must be refused. */
 async function refusal(name: string, spec: Partial<PodSpec>): Promise<string> {
   const pod = await world.createPod({ name, node: "n1", ...spec });
   const { runtime } = world.node("n1");

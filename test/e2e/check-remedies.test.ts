@@ -1,6 +1,6 @@
 /**
- * What `berthctl check` prints is executed as a reader would, for each kind of difference, and `check --repair`
- * restores the same: both leave no finding.
+ * Remedies of `berthctl check`: for each kind of difference, the printed commands, executed as by a reader, and
+ * `check --repair` restore the same and leave no finding.
  */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -129,7 +129,10 @@ async function breakAll(): Promise<void> {
   }
 }
 
-/** What a reader pastes into a shell of the node. A command of two interfaces of a pod is found twice. */
+/**
+ * Executes commands as a reader pastes them into a shell of the node. A command of two interfaces of a pod is found
+ * twice.
+ */
 async function paste(commands: readonly string[]): Promise<void> {
   for (const command of commands) {
     const { exitCode, stderr } = await runCommand(world.node.netns.enter(["sh", "-c", command]));

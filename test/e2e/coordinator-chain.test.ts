@@ -153,7 +153,7 @@ describe("a definition with an IPAM of its own", () => {
     const addresses = [{ address: `${address}/${address.includes(":") ? 64 : 24}` }];
     return node.define(STATIC, [{ ...MACVLAN, ipam: { type: "static", addresses } }, ENTRY], cniVersion);
   };
-  /** How the node reaches it. */
+  /** Returns the node's route to it. */
   const wayTo = (address: string) => node.netns.ip(`route get ${address}`);
   const victims: [what: string, address: string][] = [
     ["another node", "10.6.0.3"],

@@ -8,14 +8,14 @@ import { eventually } from "../lab/waiting.ts";
 const NETWORK = `cd${process.pid}`;
 /** The NIC without the coordinator, which is then called by itself. */
 const PLAIN = `${NETWORK}-plain`;
-/** Where an ADD is cut, in percent of its operations. */
+/** Points at which an ADD is cut, in percent of its operations. */
 const PLACES = [0, 10, 40, 70, 100];
 const AT_ONCE = 8;
 
 let node: ChainNode;
 /** After a first pod came and went. */
 let start: readonly string[];
-/** Of a pod's ADD, as the coordinator's log has it. */
+/** Number of operations of a pod's ADD, by the coordinator's log. */
 let operations: number;
 
 beforeAll(async () => {

@@ -11,7 +11,9 @@ import { eventually } from "../lab/waiting.ts";
 /** With one macvlan NIC, eth0. */
 let world: PreparedWorld;
 let pod: PreparedPod;
-/** Of node and pod, without an attachment, but with what the first one leaves for all pods of the node. */
+/**
+ * State of node and pod without an attachment, but with the part that the first one leaves for all pods of the node.
+ */
 let detached: readonly string[];
 
 beforeAll(async () => {

@@ -12,7 +12,10 @@ import { makePreparedWorld, type PreparedPod, type PreparedWorld } from "../lab/
 
 let world: PreparedWorld;
 let pod: PreparedPod;
-/** Of node and pod without an attachment, but with what the first one leaves for all pods of the node: the rule. */
+/**
+ * State of node and pod without an attachment, but with the part that the first one leaves for all pods of the node:
+ * the rule.
+ */
 let detached: readonly string[];
 /** A file that cannot be written. */
 let victim: string;
@@ -103,7 +106,7 @@ describe("detectGateway through the plugin", () => {
     return { ...result, ips: ips.map((each, index) => ({ ...each, gateway: gateways[index] })) };
   };
 
-  /** What the coordinator has made. Of the neighbours each asking changes some. */
+  /** Returns the coordinator's routes and links. Neighbours are left out, because each detection changes some. */
   const made = () => {
     const ask = ["-4 route show table all proto 98", "-6 route show table all proto 98", "-brief link show type veth"];
     return Promise.all([

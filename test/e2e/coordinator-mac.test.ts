@@ -148,7 +148,7 @@ describe("a MAC address that the pod requests wins over podMACPrefix", () => {
     readonly name: string;
     readonly plugins: (mac: string) => object[];
     readonly pod?: (mac: string) => Partial<PodOptions>;
-    /** Who requests it, in the words of the plugin's log. */
+    /** Requester, in the words of the plugin's log. */
     readonly by?: string;
   }
   const CASES: Case[] = [

@@ -87,7 +87,7 @@ export interface Expected {
   readonly nics: readonly NicPlace[];
 }
 
-/** What the pod opens itself leaves by that NIC, with its address. */
+/** Expects the pod's own connections to leave by that NIC, with its address. */
 export async function expectDefault({ lab, pod, family }: Expected, { ifName, segment }: NicPlace): Promise<void> {
   lab.watch.clear();
   for (const protocol of ["tcp", "udp"] as const) {

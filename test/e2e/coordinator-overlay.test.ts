@@ -29,7 +29,7 @@ const FIRST = {
 
 let lab: Lab;
 let watch: Watch;
-/** Of the overlay's network, on node 2. */
+/** Peer in the overlay's network, on node 2. */
 let peer: Netns;
 
 beforeAll(async () => {

@@ -195,7 +195,7 @@ describe("a NIC of a network without the coordinator", () => {
   });
 });
 
-/** That so many connections all take the right one of two routes happens once in a billion runs. */
+/** Number of connections that all take the right one of two routes by chance once in a billion runs. */
 const TIMES = 16;
 
 describe("tunePodRoutes false", () => {

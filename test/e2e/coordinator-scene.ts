@@ -13,9 +13,9 @@ import { serviceStandIn } from "../lab/service.ts";
 export const PORT = 8080;
 export const DNS_PORT = 53;
 export const SERVICE = { 4: "10.96.0.10", 6: "fd00:96::10" } as const;
-/** Of the node-local cache of names; without a length it is a host. */
+/** Addresses of the node-local cache of names; without a length, each is a host. */
 const CACHE = { 4: "169.254.20.10", 6: "fd00:20::10" } as const;
-/** Of node 1, on its loopback, which comes before its NICs: the kernel chooses it towards pods. */
+/** Addresses on node 1's loopback, which comes before its NICs: the kernel chooses them towards pods. */
 const LOOPBACK = { 4: "192.0.2.11", 6: "2001:db8::11" } as const;
 /** Packets without an answer: long enough for an answer to come, were there one. */
 export const SILENCE = { timeoutMs: 250 };
@@ -37,10 +37,10 @@ export interface Scene {
   readonly neighbour: LabPod;
   /** On node 2. */
   readonly remote: LabPod;
-  /** Of node 1, one of each kind: what pods know it by, a second one of that link, a bridge's. */
+  /** Addresses of node 1, one of each kind: the one that pods know, a second one of that link, a bridge's. */
   nodeAddresses(family: Family): string[];
   loopback(family: Family): string;
-  /** Of node 1, on the link of the cache, where a server named `cache` listens. */
+  /** Address of node 1 on the link of the cache, where a server named `cache` listens. */
   cache(family: Family): string;
   /** Another pod with a NIC on segment 0, by a network of its own with these settings. */
   addPod(node: LabNode, name: string, settings: object): Promise<LabPod>;

@@ -13,7 +13,7 @@ import { ask, openSession } from "../lab/traffic.ts";
 import { DNS_PORT, ENTRY, makeScene, PORT, PROTOCOLS, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
 
 const NODE_PORT = 30_080;
-/** Of pods that are not on the underlay. */
+/** Networks of pods that are not on the underlay. */
 const ELSEWHERE = ["172.30.0.0/16", "fd00:30::/64"];
 const SNAT = {
   auto: {},
@@ -36,7 +36,7 @@ const OFF = { [CLUSTER_OFF]: { overlayPodCIDR: Object.values(POD_NETWORK), servi
 function inScene(prefix: string, families: readonly Family[]): void {
   let scene: Scene;
   const pods = new Map<string, LabPod>();
-  /** Of the cluster's own network, on node 1 and on node 2. */
+  /** Pods of the cluster's own network, on node 1 and on node 2. */
   const routed: Netns[] = [];
 
   beforeAll(async () => {

@@ -1,6 +1,6 @@
 /**
- * What leaves over the pair carries the NIC's address, whatever other addresses the pod has; and a redirect in the
- * pod answers the node.
+ * Source addresses: packets that leave over the pair carry the NIC's address, whatever other addresses the pod has;
+ * and a redirect in the pod answers the node.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES, type Family } from "../../host/net/ip.ts";

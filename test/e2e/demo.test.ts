@@ -1,4 +1,4 @@
-/** What a newcomer runs first: every claim that the demo prints has to be true. */
+/** The demo, a newcomer's first command: every claim that it prints has to be true. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";

@@ -16,7 +16,7 @@ const CONF = { mode: "underlay", detectIPConflict: true };
 
 interface LateOptions {
   readonly conf?: object;
-  /** Of the pod, whatever its namespace. */
+  /** Name of the pod, whatever its namespace. */
   readonly name?: string;
 }
 
@@ -183,7 +183,7 @@ async function attachStatic(segment: Segment, pod: Netns, ifName: string, addres
 
 describe("probes for a conflict", () => {
   const detectOptions = { retry: 5, interval: "100ms", timeout: "600ms" };
-  /** What asked for the address, and how long all took. */
+  /** Returns the number of probes for the address, and the time of the work. */
   const probesOf = async (segment: Segment, address: string, work: () => Promise<unknown>) => {
     using capture = await openCapture(segment.rival, "wire");
     const startMs = performance.now();
@@ -222,7 +222,7 @@ describe("probes for a conflict", () => {
     }));
 });
 
-/** What other IPAMs give out here. */
+/** Settings for the addresses that other IPAMs give out here. */
 const ALLOWED = { vendor: { enableIPv6: false, hostRouteCIDR: ["10.66.0.0/29"] } };
 
 describe("two NICs of one pod on one segment, with another IPAM", () => {

@@ -7,9 +7,9 @@ import type { Netns } from "../lab/netns.ts";
 const PODS = 50;
 const WINDOW_MS = 200;
 /**
- * How much longer than the window, and than the same pods without detection, the median may take. On a quiet machine
- * it is below 50 ms; other work on the machine needs room. Where links are put down again after the question it is
- * 340 to 700 ms.
+ * Longest time by which the median may exceed the window, and the same pods without detection. On a quiet machine it
+ * is below 50 ms; other work on the machine needs room. Where links are put down again after the question it is 340
+ * to 700 ms.
  */
 const SURPLUS_MS = 250;
 /** Other work may meet those with detection alone, but not each time. */

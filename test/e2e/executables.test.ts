@@ -1,4 +1,4 @@
-/** What the three executables are as processes: wrong usage, an old Node.js, signals, a log that is not read. */
+/** The three executables as processes: wrong usage, an old Node.js, signals, a log that is not read. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {

@@ -24,7 +24,7 @@ const MOST_EFFECTS = 100;
 /** A failure that the agent repaired leaves no trace: that walk has a fixed length. */
 const FAILURES = 24;
 
-/** What a runtime does: ADD of both NICs; when one fails, DEL of both and a new sandbox. */
+/** Runs a pod as a runtime does: ADD of both NICs; when one fails, DEL of both and a new sandbox. */
 async function runPod(world: NetnsWorld, sandbox: string): Promise<string[] | undefined> {
   const call = { ...POD, env: { ...world.agent.env, BERTH_CONNECT_WAIT: "0.2" } };
   const first = await world.call("ADD", sandbox, call);

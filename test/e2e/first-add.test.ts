@@ -1,4 +1,4 @@
-/** What must not be in the way of the first pod's ADD after a start. */
+/** Work that must not be in the way of the first pod's ADD after a start. */
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";

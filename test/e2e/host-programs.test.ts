@@ -1,6 +1,6 @@
 /**
- * What real programs of a host do to what the coordinator has set up, and that the files of docs/host.md end it. They
- * run in a network namespace with folders of their own.
+ * Effects of a host's real programs on the coordinator's set-up, which the files of docs/host.md end. They run in a
+ * network namespace with folders of their own.
  */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { requireCommand } from "../lab/command.ts";

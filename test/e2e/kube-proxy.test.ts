@@ -13,7 +13,7 @@ import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../lab/netns/c
 import type { Netns } from "../lab/netns.ts";
 import { ask } from "../lab/traffic.ts";
 
-/** Of the routed pods, with and without, in both modes of kube-proxy. */
+/** Networks of the routed pods, with and without, in both modes of kube-proxy. */
 const clusterCIDR = `${POD_NETWORK[4]},${POD_NETWORK[6]}`;
 const PROXIES = (["nftables", "iptables"] as const).flatMap((mode) => [{ mode }, { mode, clusterCIDR }]);
 const PORT = 8080;

@@ -30,7 +30,7 @@ async function shows({ page }: LabPage, selector: string, wanted: string): Promi
 
 const at = (place: string, pool = "servers") => `${scene.url}/#pool=${pool}&at=${encodeURIComponent(place)}`;
 
-/** How many pixels of the canvas have exactly this colour. */
+/** Counts the pixels of the canvas that have exactly this colour. */
 async function countPixels({ page }: LabPage, colour: number): Promise<number> {
   const [red, green, blue] = [colour >>> 16, (colour >>> 8) & 255, colour & 255];
   return page.evaluate<number>(`(() => {

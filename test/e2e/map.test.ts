@@ -22,7 +22,7 @@ const CONFIG = {
 const LISTENING = { args: ["--map-listen", "127.0.0.1:0"] };
 const HOSTILE = `<script>document.title="owned"</script>`;
 
-/** Where the agent said that it serves the map. */
+/** Returns the URL of the map from the agent's log. */
 async function urlOf(world: NetnsWorld): Promise<string> {
   const find = () => /"map":"(?<url>http[^"]+)"/.exec(world.agent.stderr())?.groups?.url ?? "";
   return eventually(

@@ -1,4 +1,4 @@
-/** What the built agent and berthctl say where something is wrong: the field's line, and the remedy. */
+/** Messages of the built agent and berthctl about faults: the field's line, and the remedy. */
 import { expect, it, vi } from "vitest";
 import { runCommand } from "../lab/command.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";

@@ -17,7 +17,7 @@ const TINY = {
 };
 const LISTENING = { args: ["--metrics-listen", "127.0.0.1:0"] };
 
-/** Where the agent said that it serves metrics. */
+/** Returns the URL of the metrics from the agent's log. */
 async function urlOf(world: NetnsWorld): Promise<string> {
   const find = () => /"metrics":"(?<url>http[^"]+)"/.exec(world.agent.stderr())?.groups?.url ?? "";
   return eventually(

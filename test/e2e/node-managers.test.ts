@@ -21,8 +21,8 @@ let host: Host;
 let pod: string;
 
 /**
- * Of systemd-networkd, which then has the node's NIC. With a read-only /sys it does not wait for udev, which no host
- * in namespaces has.
+ * Settings of systemd-networkd, which then has the node's NIC. With a read-only /sys it does not wait for udev, which
+ * no host in namespaces has.
  */
 const UPLINK = `[Match]
 Name=eth0

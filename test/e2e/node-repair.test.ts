@@ -1,4 +1,4 @@
-/** What other software removes of the node's side of running pods is back without an ADD, and said once. */
+/** State of running pods on the node that other software removes is restored without an ADD, and reported once. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
 import { type ChainNode, makeChainNode } from "../lab/netns/coordinator.ts";

@@ -13,7 +13,7 @@ import { restartUnderLoad } from "./restart-storm.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/16", { default: true }) };
 
-/** What a second agent with these arguments says before it ends; it must end with 1. */
+/** Returns the message of a second agent with these arguments before it ends; it must end with 1. */
 async function refusal(world: NetnsWorld, args: readonly string[]): Promise<string> {
   const error = await startAgent({ config: BLUE, args: ["--lock-wait", "0.3", ...args] }).then(
     async (agent: Agent) => {

@@ -1,4 +1,4 @@
-/** What another plugin has put into its result, and what a runtime asks of other plugins, in every version. */
+/** Content of another plugin's result, and requests of a runtime to other plugins, in every version. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { requireSuccess } from "../lab/cnitool.ts";
 import { ALL_VERSIONS, ipPool, macvlan, vendorConf } from "../lab/manifests.ts";

@@ -64,7 +64,7 @@ function removeRegistry(world: NetnsWorld): void {
   for (const name of ["registry.sqlite", "registry.sqlite-wal"]) rmSync(join(world.agent.state, name), { force: true });
 }
 
-/** What so many ADDs are answered: addresses, and codes of refusals. */
+/** Returns the answers to so many ADDs: addresses, and codes of refusals. */
 async function addMany(
   world: NetnsWorld,
   count: number,

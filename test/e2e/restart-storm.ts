@@ -12,7 +12,7 @@ export interface Storm {
 export interface StormOutcome {
   readonly adds: number;
   readonly addresses: number;
-  /** What the ADDs that were lost printed. */
+  /** Output of the ADDs that were lost. */
   readonly lost: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** What the built agent reports to the service manager that started it; the test plays the manager's socket. */
+/** Reports of the built agent to the service manager that started it; the test plays the manager's socket. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -14,7 +14,7 @@ import { answer, createDirectory, openScriptedAgent, sending } from "./shim/scri
 const LIMIT_S = 0.3;
 /** For an agent that is not slow itself: a busy machine must not make it so. */
 const PATIENT_S = 5;
-/** What a busy machine may add to the limit. */
+/** Time that a busy machine may add to the limit. */
 const SLACK_MS = 5_000;
 
 function spooled(spool: string | undefined): string[] {

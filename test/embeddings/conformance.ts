@@ -1,6 +1,6 @@
 /**
- * What every embedding's conformance runner must print and refuse. The expectation is made here, by V8's WebAssembly
- * and nothing of the embeddings; test/vectors/core/README.md tells a runner what to do.
+ * Required output and refusals of every embedding's conformance runner. The expectation is made here, by V8's
+ * WebAssembly and nothing of the embeddings; test/vectors/core/README.md tells a runner what to do.
  * Effects: reads the vectors and the built core; starts the runner; temporary folders.
  */
 import { spawnSync } from "node:child_process";

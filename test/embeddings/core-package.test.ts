@@ -9,7 +9,7 @@ import { replay, VECTOR_NAMES } from "./conformance.ts";
 
 const directory = join(root, "dist", "core");
 
-/** What the text assembles to, by an assembler that did not write it. */
+/** Assembles the text, by an assembler that did not write it. */
 function assemble(text: string): Uint8Array {
   const folder = mkdtempSync(join(tmpdir(), "berth-wat-"));
   try {

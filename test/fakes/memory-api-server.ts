@@ -32,7 +32,7 @@ import {
 
 export type { StoredObject } from "./memory-objects.ts";
 
-/** What became of one object. */
+/** A change of one object. */
 export interface Written {
   /** Path of its collection. */
   readonly collection: string;
@@ -175,7 +175,7 @@ export class MemoryApiServer {
     };
   }
 
-  /** How many watches are open. */
+  /** Number of open watches. */
   get watches(): number {
     return new Set([...this.#collections.values()].flatMap(({ watches }) => [...watches])).size;
   }
@@ -209,14 +209,14 @@ export class MemoryApiServer {
   }
 
   /**
-   * What came before is forgotten, as after five minutes: a watch from there, and the rest of a list, are refused
-   * with 410.
+   * Forgets all events so far, as after five minutes: a watch from there, and the rest of a list, are refused with
+   * 410.
    */
   compact(): void {
     this.compactTo(this.#version);
   }
 
-  /** What came up to this version is forgotten. */
+  /** Forgets the events up to this version. */
   compactTo(version: number): void {
     this.#compacted = Math.max(this.#compacted, version);
     for (const [token, rest] of this.#rests) if (rest.version <= version) this.#rests.delete(token);
@@ -226,7 +226,7 @@ export class MemoryApiServer {
     }
   }
 
-  /** Of the last write. */
+  /** Version of the last write. */
   get version(): number {
     return this.#version;
   }
@@ -350,8 +350,8 @@ export class MemoryApiServer {
   }
 
   /**
-   * Those that may have the fields: found by an index, or a list for each of thousands of nodes would look at all
-   * pods each time.
+   * Returns the objects that may have the fields: found by an index, or a list for each of thousands of nodes would
+   * look at all pods each time.
    */
   #candidates({ objects, indexes }: Collection, fieldSelector: unknown): readonly StoredObject[] {
     const term = termsOf(fieldSelector).find(({ isEqual }) => isEqual);
@@ -469,7 +469,7 @@ function send(watch: Watching, { before, after, version }: Collection["history"]
   watch.delivery(watch.path, deliver, event);
 }
 
-/** Where a list has the object: by namespace and name. */
+/** Returns the object's place in a list: by namespace and name. */
 function keyOf({ metadata }: StoredObject): string {
   return `${metadata.namespace ?? ""}/${metadata.name}`;
 }

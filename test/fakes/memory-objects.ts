@@ -1,5 +1,5 @@
 /**
- * What the API server makes of an object that is created, replaced, patched or deleted: the parts of metadata that
+ * The API server's treatment of an object that is created, replaced, patched or deleted: the parts of metadata that
  * are its own, generations, finalizers, the status apart. Values in, values out; memory-api-server.ts stores them.
  * Held to a real server by test/unit/fakes/api-server-suite.ts.
  */
@@ -33,7 +33,7 @@ function asStored(object: KubeObject & { readonly metadata: StoredMetadata }): S
   return object as KubeObject & StoredObject;
 }
 
-/** What came over the wire: nothing of it need be there. */
+/** An object as it came over the wire: each part may be missing. */
 export interface Sent {
   readonly metadata?: Partial<StoredMetadata>;
   readonly status?: Readonly<Record<string, unknown>>;
@@ -136,7 +136,7 @@ function refuseNewFinalizers(before: StoredObject, after: StoredObject, call: Ku
   if (after.metadata.finalizers?.some((name) => !known.includes(name))) refuse(422, "Invalid", call);
 }
 
-/** What a generation counts changes of. */
+/** Returns the part whose changes a generation counts. */
 function meaning({ metadata: _, status: __, ...rest }: StoredObject): object {
   return rest;
 }

@@ -1,4 +1,4 @@
-/** Who has which address in the test network: pure names for numbers. */
+/** Addresses in the test network by owner: pure names for numbers. */
 import type { Family } from "../../host/net/ip.ts";
 
 /** The second number of each segment's network. */
@@ -31,12 +31,12 @@ export function segmentSubnet(segment: number, family: Family): string {
   return family === 4 ? `${segmentAddress(segment, 0, 4)}/24` : `${segmentAddress(segment, 0, 6).slice(0, -1)}/64`;
 }
 
-/** Of the client behind the router. */
+/** Returns the address of the client behind the router. */
 export function outsideAddress(family: Family): string {
   return formatAddress(OUTSIDE_NETWORK, OUTSIDE_HOST, family);
 }
 
-/** Of a routed pod; `node` is 1 or 2. */
+/** Returns the address of a routed pod; `node` is 1 or 2. */
 export function podAddress(node: 1 | 2, host: number, family: Family): string {
   return family === 4 ? `10.244.${node}.${host}` : `fd00:244:${node}::${host}`;
 }

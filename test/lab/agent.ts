@@ -42,15 +42,15 @@ export interface AgentOptions {
   /** Options of Node.js, beside those of the service. */
   readonly nodeOptions?: readonly string[];
   readonly node?: Netns;
-  /** Where the state lies; default: in the agent's temporary folder. Not removed by `delete` when given. */
+  /** Directory of the state; default: in the agent's temporary folder. Not removed by `delete` when given. */
   readonly stateDir?: string;
   /** Its name in the agent's temporary folder. Default: agent.sock. */
   readonly socketName?: string;
-  /** Where its socket is. Default: in the agent's temporary folder. */
+  /** Path of its socket. Default: in the agent's temporary folder. */
   readonly socket?: string;
   /** Its stderr: a descriptor instead of what `stderr()` collects, or nothing is read until `readStderr`. */
   readonly stderr?: number | "unread";
-  /** How long `start` waits for an answer. Default: 60,000, for other work may load the machine. */
+  /** Time for which `start` waits for an answer. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
 }
 
@@ -68,16 +68,16 @@ export interface Agent {
    */
   readonly logDir: string;
   /**
-   * What V8 has compiled in earlier starts, as the service and the chart have it. Where NODE_COMPILE_CACHE is set, as
+   * V8's compiled code of earlier starts, as the service and the chart have it. Where NODE_COMPILE_CACHE is set, as
    * in tests, all agents share that folder instead.
    */
   readonly codeCache: string;
   /** BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL, BERTH_CNI_CONF_DIR, BERTH_CNI_BIN_DIR and BERTH_LOG_DIR of this agent. */
   readonly env: Readonly<Record<string, string>>;
-  /** Of the running child; throws while there is none. */
+  /** Process ID of the running child; throws while there is none. */
   readonly pid: number;
   isRunning(): boolean;
-  /** What all children so far wrote to stderr and stdout. */
+  /** Returns the output of all children so far to stderr and stdout. */
   stderr(): string;
   /** Reads what was left unread. */
   readStderr(): void;

@@ -14,7 +14,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseAllDocuments } from "yaml";
 import type { KubeClient, KubeObject } from "./kube-client.ts";
 
-/** How long a kind that has just been defined may take to be served. */
+/** Longest time until a kind that has just been defined is served. */
 const SERVED_MS = 10_000;
 const PAUSE_MS = 50;
 
@@ -35,7 +35,7 @@ export async function applyFile(client: KubeClient, path: string): Promise<strin
   return applied;
 }
 
-/** Those that are not empty. Throws what the parser finds. */
+/** Returns the documents that are not empty. Throws the parser's errors. */
 export async function readDocuments(path: string): Promise<KubeObject[]> {
   const documents = parseAllDocuments(await readFile(path, "utf8"));
   return documents.map((document) => document.toJS()).filter((value) => value !== null);

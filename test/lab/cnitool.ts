@@ -15,10 +15,10 @@ import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { type CommandOutcome, runCommand } from "./command.ts";
 import type { Netns } from "./netns.ts";
 
-/** Where Berth's built plugins are. */
+/** Folder of Berth's built plugins. */
 export const berthBin = join(root, "dist", "bin");
 /**
- * Where the reference plugins are: bridge, host-device, host-local, ipvlan, loopback, macvlan, portmap, ptp, static,
+ * Folder of the reference plugins: bridge, host-device, host-local, ipvlan, loopback, macvlan, portmap, ptp, static,
  * tuning, vlan.
  */
 export const referenceBin = referenceTool("plugins").directory;
@@ -125,7 +125,7 @@ export interface Refusal {
   readonly details?: string;
 }
 
-/** What the plugin answered; throws what it printed unless it succeeded. */
+/** Returns the plugin's answer; throws its output unless it succeeded. */
 export function requireSuccess(
   { exitCode, stdout, text, stderr }: PluginOutcome,
   what: string,

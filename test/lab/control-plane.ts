@@ -37,11 +37,11 @@ import { createKubeClient, type KubeClient } from "./kube-client.ts";
 import type { Netns } from "./netns.ts";
 
 export interface ControlPlaneOptions {
-  /** Where it runs; default: on loopback of this process's own namespace, with ports that are free. */
+  /** Machine that it runs on; default: on loopback of this process's own namespace, with ports that are free. */
   readonly machine?: Netns;
-  /** Of that machine, where the API server is reached. */
+  /** Address of that machine at which the API server is reached. */
   readonly address?: string;
-  /** How long a start may take. Default: 60,000. */
+  /** Longest time of a start. Default: 60,000. */
   readonly readyMs?: number;
   /** Users besides the administrator. */
   readonly accounts?: readonly Account[];
@@ -70,11 +70,13 @@ export interface ControlPlane {
   readonly parts: PlaneParts;
   /** `https://10.60.0.5:6443` */
   readonly url: string;
-  /** Of etcd, where only that machine reaches it: `http://127.0.0.1:2379`; its JSON gateway is below /v3. */
+  /** URL of etcd, which only that machine reaches: `http://127.0.0.1:2379`; its JSON gateway is below /v3. */
   readonly etcdUrl: string;
   /** A file for programs that run where the address can be reached. */
   readonly kubeconfig: string;
-  /** What a controller manager needs: the key that signs tokens of accounts, and the authority that pods trust. */
+  /**
+   * Files that a controller manager needs: the key that signs tokens of accounts, and the authority that pods trust.
+   */
   readonly files: { readonly accountKey: string; readonly ca: string };
   readonly client: KubeClient;
   readonly server: PlaneServer;
@@ -82,7 +84,7 @@ export interface ControlPlane {
   readonly etcd: PlaneServer;
   /** Process IDs of those that run, etcd's first. */
   readonly pids: readonly number[];
-  /** What both wrote. */
+  /** Returns the output of both. */
   output(): string;
   /** Another kubeconfig in the plane's folder. */
   writeKubeconfig(name: string, options: KubeconfigOptions): Promise<string>;
@@ -138,7 +140,8 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
 }
 
 /**
- * What a process may have done to a control plane of another one, by {@link attachControlPlane}; the answer is text.
+ * Actions that a process may request of another one's control plane, by {@link attachControlPlane}; the answer is
+ * text.
  */
 const ACTIONS = {
   "start the server": ({ server }: ControlPlane) => server.start(),

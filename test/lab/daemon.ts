@@ -10,7 +10,7 @@ import { pauseSince } from "./waiting.ts";
 export interface Daemon {
   readonly name: string;
   readonly pid: number;
-  /** What it wrote to stdout and stderr; of much, the end. */
+  /** Returns its output to stdout and stderr; if there is much, the end. */
   output(): string;
   isRunning(): boolean;
   /** Throws with its output when it has ended. */

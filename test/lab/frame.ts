@@ -18,9 +18,9 @@ export interface Frame {
   /** 0 unless TCP or UDP. */
   readonly fromPort: number;
   readonly toPort: number;
-  /** Of TCP, out of `S`, `F`, `R`, `A` in this order; empty otherwise. */
+  /** Flags of TCP, out of `S`, `F`, `R`, `A` in this order; empty otherwise. */
   readonly flags: string;
-  /** Of ICMP and ICMPv6; of ARP 1 for a request, 2 for a reply; -1 otherwise. */
+  /** Type of ICMP and ICMPv6; for ARP, 1 is a request and 2 a reply; -1 otherwise. */
   readonly type: number;
 }
 
@@ -41,7 +41,7 @@ function address(bytes: Uint8Array, start: number, length: number): string {
   return part.length === length ? formatIp(decodeIp(part)) : "";
 }
 
-/** What is cut or unknown is empty, 0 or -1; nothing throws. */
+/** Decodes a frame: parts that are cut or unknown are empty, 0 or -1; nothing throws. */
 export function decodeFrame(bytes: Uint8Array, direction: Frame["direction"]): Frame {
   const macs = { sourceMac: formatMac(bytes.subarray(6, 12)), targetMac: formatMac(bytes.subarray(0, 6)) };
   const none = { protocol: "other", from: "", to: "", fromPort: 0, toPort: 0, flags: "", type: -1 } as const;

@@ -16,10 +16,10 @@ import { connect } from "node:tls";
 import { openConnecting, type Place } from "./sockets.ts";
 
 export interface ClientOptions extends Place {
-  /** Where the connections are opened; default: this process's own namespace. */
+  /** Network namespace of the connections; default: this process's own namespace. */
   readonly netnsPath?: string | undefined;
   readonly token: string;
-  /** Of the authority that signed the server's certificate, PEM. */
+  /** Certificate of the authority that signed the server's certificate, PEM. */
   readonly ca: string;
 }
 
@@ -51,7 +51,7 @@ export class KubeError extends Error {
   readonly status: number;
   /** `AlreadyExists` and the like; empty when the answer has none. */
   readonly reason: string;
-  /** What the server says to people; the whole answer when it has no such thing. */
+  /** The server's message to people; the whole answer if it has none. */
   readonly text: string;
 
   constructor(call: string, status: number, body: string) {
@@ -65,7 +65,9 @@ export class KubeError extends Error {
 
 const CALL_TIMEOUT_MS = 10_000;
 
-/** How often, and after which pause, a call is repeated while the API server has not read a kind's objects yet. */
+/**
+ * Number of repetitions of a call, and the pause before each, while the API server has not read a kind's objects yet.
+ */
 const INITIALIZING_ATTEMPTS = 10;
 const INITIALIZING_PAUSE_MS = 1_000;
 

@@ -90,7 +90,7 @@ export interface ServiceObject {
   /** Cluster addresses, one or one of each family, the first family first. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** Of the same families. */
+  /** Backends of the same families. */
   readonly backends: readonly Backend[];
   /** Makes it a NodePort service whose external traffic stays on the node and keeps the client's address. */
   readonly nodePort?: number;

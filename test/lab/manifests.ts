@@ -1,6 +1,6 @@
 /**
- * What an administrator writes for the lab: settings, pools and pods for an agent, entries of CNI networks, and what
- * a runtime says about a pod.
+ * An administrator's input for the lab: settings, pools and pods for an agent, entries of CNI networks, and a
+ * runtime's statements about a pod.
  */
 
 export const ALL_VERSIONS = ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"];

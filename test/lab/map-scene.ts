@@ -54,7 +54,7 @@ const CONDITIONS: readonly MapPool["conditions"][number][] = [
   },
 ];
 
-/** What agents would answer. */
+/** Answers of agents. */
 const questions: MapSource["questions"] = {
   explain: async ({ name }) => ({ succeeds: false, lines: [`Pod ${name}: none of 16 addresses is free`], nics: [] }),
   history: async () => ({ lines: [], problems: [] }),

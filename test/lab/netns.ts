@@ -17,7 +17,7 @@ import { type CommandOptions, type CommandOutcome, requireCommand, runCommand } 
 
 export interface Netns {
   readonly name: string;
-  /** What a runtime passes as CNI_NETNS. */
+  /** Path that a runtime passes as CNI_NETNS. */
   readonly path: string;
   /** Puts `nsenter` in front of a command line. */
   enter(argv: readonly string[]): string[];

@@ -42,7 +42,7 @@ export interface FiringAlert {
 }
 
 export interface Prometheus {
-  /** Of an instant query. Throws when Prometheus refuses the expression. */
+  /** Returns the samples of an instant query. Throws when Prometheus refuses the expression. */
   query(expression: string): Promise<QueriedSample[]>;
   alerts(): Promise<FiringAlert[]>;
   stop(): Promise<void>;

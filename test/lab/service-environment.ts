@@ -1,4 +1,4 @@
-/** What Node.js and the C library are given where Berth runs. */
+/** Environment of Node.js and the C library where Berth runs. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../scripts/setup/paths.mjs";

@@ -14,11 +14,11 @@ import { requireCommand } from "./command.ts";
 import type { Netns } from "./netns.ts";
 import { type Place, requireIp } from "./sockets.ts";
 
-/** That of destination NAT, whose name nft does not take at the output hook. */
+/** Priority of destination NAT, whose name nft does not take at the output hook. */
 const PRIORITY = -100;
 
 export interface ServiceOptions extends Place {
-  /** Of the service's own family, at least one; they take turns. */
+  /** Backends of the service's own family, at least one; they take turns. */
   readonly backends: readonly Place[];
 }
 

@@ -26,7 +26,10 @@ export interface Answer {
   /** The client as the server saw it. */
   readonly seenPeer: string;
   readonly seenPort: number;
-  /** Where the server was asked: its own address of that connection. Of UDP what it is bound to. */
+  /**
+   * Address at which the server was asked: its own address of that connection. For UDP, the address that it is bound
+   * to.
+   */
   readonly at: string;
 }
 
@@ -210,7 +213,7 @@ function waitFor<T>(
   });
 }
 
-/** How often each server answered when `count` connections are made, all at once. */
+/** Returns the number of answers of each server to `count` connections that are made at once. */
 export async function askOften(
   netns: Netns,
   address: string,

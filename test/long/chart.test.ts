@@ -85,7 +85,7 @@ class Scene implements AsyncDisposable {
     return scene;
   }
 
-  /** What other plugins change on a node for good is no change by Berth. */
+  /** Runs the first pods, so that lasting changes by other plugins do not count as Berth's. */
   async runFirstPods(): Promise<void> {
     const { client, nodes } = this.cluster;
     const path = paths.daemonSets(NAMESPACE);
@@ -123,7 +123,7 @@ class Scene implements AsyncDisposable {
     return [...(await readApiFootprint(this.cluster.client)), ...nodes.flat()];
   }
 
-  /** What is there now and was not before the installation, or the other way round. */
+  /** Returns the differences between the state now and that before the installation. */
   async leftovers(): Promise<string[]> {
     return differenceOf(this.#before, await this.footprint());
   }
@@ -197,7 +197,7 @@ class Scene implements AsyncDisposable {
     return stdout + stderr;
   }
 
-  /** Of sandboxes that containerd could not make or take down. */
+  /** Returns the failures of sandboxes that containerd could not make or take down. */
   async failures(prefix: string): Promise<string[]> {
     const { items } = await this.cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/events?limit=1000`);
     const bad = items.filter(

@@ -1,6 +1,6 @@
 /**
- * What ifacer-service.test.ts executes in User-Mode Linux. Throws, and so ends with 1, when something is not as it
- * should be.
+ * Program that ifacer-service.test.ts executes in User-Mode Linux. Throws, and so ends with 1, when something is not
+ * as it should be.
  */
 import assert from "node:assert/strict";
 import { bootHost } from "../lab/systemd-host.ts";

@@ -12,7 +12,7 @@ interface Tenant {
   readonly url: string;
   readonly token: string;
   readonly ca: string;
-  /** Of the collection in the tenant's namespace. */
+  /** Path of the collection in the tenant's namespace. */
   readonly path: string;
 }
 

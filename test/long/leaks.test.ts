@@ -1,11 +1,11 @@
-/** What an agent of files keeps of pods that came and went. */
+/** Leaks of an agent of files, by pods that came and went. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
-/** Of 1,000 ADDs and DELs. */
+/** Most growth of the agent's memory in 1,000 ADDs and DELs. */
 const MOST_GROWTH_MIB = 12;
 
 const CONFIG = { "conf.yaml": CONF, "wide.yaml": ipPool("wide", "10.8.0.0/16", { default: true }) };

@@ -12,7 +12,7 @@ import { deploymentOf, paths, statefulSetOf } from "../lab/nodes/workloads.ts";
 import { Operator } from "../nodes/operator.ts";
 import { berth, countOf, MigrationWatch } from "./migration-watch.ts";
 
-/** Of the nodes' subnet, and outside of host-local's ranges. */
+/** Range of the nodes' subnet, outside of host-local's ranges. */
 const OWN = "10.99.16.0-10.99.31.255";
 const OURS = /^10[.]99[.](?:1[6-9]|2\d|3[01])[.]/;
 const THEIRS = /^10[.]99[.]10[1-3][.]/;

@@ -51,7 +51,7 @@ afterAll(async () => {
 const deployments = paths.deployments(NAMESPACE);
 const networks = { "k8s.v1.cni.cncf.io/networks": "lan" };
 
-/** Of its second NIC, as Multus reports it. */
+/** Returns the address of its second NIC, as Multus reports it. */
 function addressOf({ metadata }: KubeObject): string {
   const status: { readonly interface: string; readonly ips: readonly string[] }[] = JSON.parse(
     metadata.annotations["k8s.v1.cni.cncf.io/network-status"],

@@ -1,7 +1,6 @@
 /**
- * What must be true at every moment of a migration: pods that are not moved answer each other, and no sample of the
- * kernel state shows an address on two NICs. The three migrations of this folder bring the cluster and the other
- * IPAM.
+ * Invariants at every moment of a migration: pods that are not moved answer each other, and no sample of the kernel
+ * state shows an address on two NICs. The three migrations of this folder bring the cluster and the other IPAM.
  */
 import { expect } from "vitest";
 import type { KubeObject } from "../lab/kube-client.ts";
@@ -19,7 +18,7 @@ export async function berth(operator: Operator, ...words: readonly string[]): Pr
   return `${stdout}${stderr}`;
 }
 
-/** How many addresses `berthctl adopt` lists with that outcome. */
+/** Returns the number of addresses that `berthctl adopt` lists with that outcome. */
 export function countOf(text: string, outcome: string): number {
   return text.split("\n").filter((line) => line.endsWith(`: ${outcome}`)).length;
 }

@@ -1,5 +1,5 @@
 /**
- * What noticing foreign changes costs the agent: while a service proxy rewrites its rules, and while nothing happens.
+ * The agent's cost of noticing foreign changes: while a service proxy rewrites its rules, and while nothing happens.
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,7 +9,7 @@ import { type ChainNode, makeChainNode } from "../lab/netns/coordinator.ts";
 const NETWORK = `nrc${process.pid}`;
 const SERVICES = 5_000;
 const SECONDS = 30;
-/** Of one processor. */
+/** Largest share of one processor. */
 const MOST = 0.01;
 /** Clock ticks a second of /proc/PID/stat on all architectures that Linux supports. */
 const TICKS = 100;

@@ -1,4 +1,4 @@
-/** What of real nodes takes longer than the gate has time for. */
+/** Tests of real nodes that take longer than the gate has time for. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
 import { measureReady, printTimes } from "../lab/nodes/measure.ts";

@@ -1,4 +1,4 @@
-/** What observing costs: a pod with three NICs, and a node with a hundred pods. */
+/** Cost of observing: a pod with three NICs, and a node with a hundred pods. */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createTable } from "../../host/kernel/netlink/nftables/requests.ts";
@@ -10,7 +10,7 @@ import { ip } from "../world/values.ts";
 
 const PODS = 110;
 const MOST_ROUNDS = 12;
-/** Of one round. */
+/** Number of samples of one round. */
 const SAMPLES = 100;
 let scene: Scene;
 
@@ -31,10 +31,10 @@ afterAll(() => {
   scene[Symbol.dispose]();
 });
 
-/** What the kernel takes for a page of text about this process: some 17 µs where nothing else runs. */
+/** Time that the kernel takes for a page of text about this process: some 17 µs where nothing else runs. */
 const PAGE_US = 20;
 
-/** How many times slower this machine is than that. */
+/** Returns how many times slower this machine is than that. */
 const slowness = (): number => Math.max(1, stableMedianUs(() => readFileSync("/proc/self/status")) / PAGE_US);
 
 const medianUs = (source: NamespaceSource, question: NamespaceQuery): number =>

@@ -1,5 +1,5 @@
 /**
- * What the policies cost an agent's write, in figures. Prints them, beside an administrator's, whom no policy of a
+ * Cost of the policies for an agent's write, in figures. Prints them, beside an administrator's, whom no policy of a
  * create concerns.
  */
 

@@ -1,5 +1,5 @@
 /**
- * What one tenant can do to the agent of his node (docs/security.md, "What one tenant may hold"): each attack on a
+ * Attacks of one tenant on the agent of his node (docs/security.md, "What one tenant may hold"): each attack on a
  * built agent of a real API server with 1,000 pools, while other pods come and go. Printed: the agent's memory before
  * and after, how long the others' ADDs took, quiet and meanwhile, and the same of the bare creation of their objects,
  * in which Berth has no part: what an attack does to the API server itself.
@@ -31,7 +31,7 @@ const TURNS = 4;
 const MAX_RATIO = 3;
 /** Definitions of 1.4 MB: as many as ended an agent that kept them. */
 const DEFINITIONS = 61;
-/** What the attacks may add to the agent's memory, most of it what a call leaves to be collected. */
+/** Memory that the attacks may add to the agent's, most of it left by calls and not yet collected. */
 const MAX_GROWTH_MIB = 32;
 /** Requests a second of a client of Kubernetes' Go library with its default settings. */
 const CLIENT_RATE = 5;
@@ -104,7 +104,7 @@ async function del(namespace: string, name: string) {
 /** Milliseconds of other pods. */
 class Samples {
   readonly addMs: number[] = [];
-  /** Of the creation of their objects. */
+  /** Times of the creation of their objects. */
   readonly createMs: number[] = [];
 
   take({ addMs, createMs }: Samples): void {

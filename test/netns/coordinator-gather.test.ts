@@ -1,4 +1,4 @@
-/** What the coordinator reads of a pod and its node before it plans, beside what is there. */
+/** The coordinator's observations of a pod and its node before it plans, compared with the actual state. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { knownAddresses, observeGateways, observeHost, observePod } from "../../host/agent/coordinator/observe.ts";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";

@@ -17,7 +17,7 @@ interface Case {
   readonly name: string;
   readonly prefix: string;
   readonly nics: readonly Nic[];
-  /** Of the NIC of the same place; a first NIC of an overlay network has none. */
+  /** Configuration of the NIC at the same place; a first NIC of an overlay network has none. */
   readonly confs: readonly (object | undefined)[];
 }
 
@@ -41,7 +41,7 @@ const cases: Case[] = [
 
 /** All operations, one after the other, on a machine that has much else to do. */
 const WALK_MS = 200_000;
-/** What a killed agent has done by then: all before the operation of this number, and nothing is taken back. */
+/** Does the work of an agent until it is killed: all before the operation of this number, and nothing is taken back. */
 async function cutOff(world: World, number: number, request: () => Promise<void>): Promise<boolean> {
   let left = number;
   world.setFaults((point) => {

@@ -1,4 +1,4 @@
-/** What the tests of the coordinator share beside coordinator-world.ts, which also runs outside vitest. */
+/** Shared parts of the coordinator's tests beside coordinator-world.ts, which also runs outside vitest. */
 import { afterEach, beforeEach } from "vitest";
 import { deleteNamespaces, makeNamespaces, type Names, openWorld, type World } from "./coordinator-world.ts";
 

@@ -1,5 +1,5 @@
 /**
- * How the coordinator's DEL deletes the NIC: not before the caller can rely on it, and however long the kernel and
+ * Deletion of the NIC by the coordinator's DEL: not before the caller can rely on it, and however long the kernel and
  * the thread pool take.
  */
 import { pbkdf2 } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
- * What `ip route get` must say in a pod and on its node, by what the pod has and nothing that the coordinator has
- * planned.
+ * Expected answers of `ip route get` in a pod and on its node, derived from the pod's configuration and not from the
+ * coordinator's plan.
  */
 import { expect } from "vitest";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";

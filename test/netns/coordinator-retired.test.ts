@@ -1,4 +1,4 @@
-/** What a DEL leaves for later: a pair that is down, through which nothing is reached, and which is soon gone. */
+/** State that a DEL leaves for later: a pair that is down, through which nothing is reached, and which is soon gone. */
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { MAX_RETIRED_PAIRS, PairRemover, RETIREMENT_MS } from "../../host/agent/coordinator/pair-remover.ts";
@@ -19,7 +19,7 @@ const CONF = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
 const lab = coordinateEach("bcrt");
 const nic = nicOf("eth0", 6);
 
-/** Of the node; the pod's end is `veth0`. */
+/** Returns the pair's name on the node; the pod's end is `veth0`. */
 const pairName = (containerId = containerOf(lab.names)): string => nameVeth(containerId).host.name;
 
 function pairLinks(): string[] {

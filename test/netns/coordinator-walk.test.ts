@@ -16,7 +16,9 @@ const STEPS = 14;
 
 const seed = Number(process.env.WALK_SEED ?? Date.now() % 1_000_000);
 
-/** What stays when the last NIC is gone: the node's rules and its table, and settings of all links. */
+/**
+ * Returns the state that stays when the last NIC is gone: the node's rules and its table, and settings of all links.
+ */
 async function lasting(names: Names): Promise<unknown> {
   const { pod, node } = await snapshot(names);
   const isOfPod = (line: string): boolean => !line.includes("/all/");

@@ -24,7 +24,7 @@ export interface Attached {
   readonly conf: Conf;
 }
 
-/** What coordinator-oracle.ts needs to know. */
+/** Facts that coordinator-oracle.ts needs. */
 export interface PodFacts {
   readonly kind: Kind;
   readonly containerId: string;
@@ -33,7 +33,7 @@ export interface PodFacts {
   readonly defaultNic: Readonly<Record<Family, string | undefined>> | undefined;
   /** Networks that are led over the node. */
   readonly overNode: readonly string[];
-  /** Of each NIC that the node reaches. */
+  /** NICs that the node reaches. */
   readonly reached: readonly Nic[];
   readonly tuned: boolean;
 }

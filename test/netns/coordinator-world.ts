@@ -25,11 +25,11 @@ import { ipIn, showIn, sysctlIn, unmountNetns } from "./kernel-scene.ts";
 
 export interface Nic {
   readonly name: string;
-  /** Of its subnets, 6 to 9; 244 is the overlay network. */
+  /** Number of its subnets, 6 to 9; 244 is the overlay network. */
   readonly net: number;
   readonly families: readonly (4 | 6)[];
   readonly gateway: boolean;
-  /** Of another metric for IPv4; for IPv6 the kernel joins it with the first. */
+  /** Has a second gateway, of another metric for IPv4; for IPv6 the kernel joins it with the first. */
   readonly secondGateway?: boolean;
   /** `ptp` and `bridge` are a first NIC of an overlay network. */
   readonly kind: "macvlan" | "ptp" | "bridge";
@@ -42,7 +42,8 @@ export const nicOf = (name: string, net: number, more: Partial<Nic> = {}): Nic =
 });
 
 /**
- * Of a subnet of its own, with other last octets than any other NIC's: MAC addresses with a prefix are made of them.
+ * Returns an address of a subnet of its own, with other last octets than any other NIC's: MAC addresses with a prefix
+ * are made of them.
  */
 export const addressOf = ({ net }: Nic, family: 4 | 6, host = net === 244 ? 33 : 10 * net + 3): string =>
   family === 4 ? `10.${net}.0.${host}` : `fd00:${net}::${host}`;
@@ -190,7 +191,7 @@ export interface World extends AsyncDisposable {
   /** Returns the undo for a caller that has hung up. */
   addAbandoned(nic: Nic, conf: object): Promise<() => Promise<void>>;
   check(nic: Nic, conf: object): Promise<void>;
-  /** Of an attachment that this agent has served. Returns what was applied. */
+  /** Repairs an attachment that this agent has served. Returns the applied operations. */
   repair(nic: Nic, conf: object): Promise<readonly Operation[]>;
   /** Resolves when the pair is gone, too. */
   del(nic: Nic, conf: object): Promise<void>;
@@ -198,7 +199,7 @@ export interface World extends AsyncDisposable {
   delQuickly(nic: Nic, conf: object): Promise<void>;
   /** As `berthctl explain` has it. */
   explain(namespace: string, pod: string): readonly string[];
-  /** Of the requests that follow. */
+  /** Sets the faults of the requests that follow. */
   setFaults(faults: Faults): void;
 }
 

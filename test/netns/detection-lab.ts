@@ -151,5 +151,5 @@ export async function detect(
   return { conflict, ms: performance.now() - start };
 }
 
-/** What the outcome should be when the rival has the address. */
+/** Returns the expected outcome when the rival has the address. */
 export const conflictOf = (address: string, { link }: Pod): Conflict => ({ ip: ip(address), mac: link.mac });

@@ -11,11 +11,11 @@ import type { Mac } from "../../host/net/mac.ts";
 import { ip } from "../world/values.ts";
 import type { Pod } from "./detection-lab.ts";
 
-/** What is asked for, and by whom. */
+/** Target and sender of a question. */
 export interface Received {
   readonly target: Ip;
   readonly from: Mac;
-  /** How many such questions there were before, for this address. */
+  /** Number of earlier such questions for this address. */
   readonly before: number;
   readonly packet: NeighbourPacket;
 }

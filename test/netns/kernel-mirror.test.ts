@@ -23,7 +23,7 @@ import { ipIn, sysctlIn } from "./kernel-scene.ts";
 const TABLES = [500, 501];
 const LINKS = ["v0", "v1", "v2", "v3"];
 
-/** What the kernel takes to report a new IPv6 address, and what it may take on a busy machine. */
+/** Time that the kernel takes to report a new IPv6 address, and that it may take on a busy machine. */
 const REPORT_MS = 60;
 const LATE_REPORT_MS = 2_000;
 const addsIpv6 = (line: string): boolean => line.startsWith("addr add fd");

@@ -21,7 +21,7 @@ import { openRouteSocket } from "../../host/kernel/netlink/socket.ts";
 const root = join(import.meta.dirname, "../..");
 const { errno } = constants;
 const OWN = "/proc/self/ns/net";
-/** Of the sockets that this process has. */
+/** Returns the inodes of this process's sockets. */
 function socketInodes(): string[] {
   return openFds().flatMap((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1] ?? []);
 }

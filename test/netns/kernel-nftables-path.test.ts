@@ -1,5 +1,5 @@
 /**
- * What the rules do to packets: a client, a node and a backend on one wire.
+ * Effect of the rules on packets: a client, a node and a backend on one wire.
  *
  *      pod ─ veth1 ┤ node ├ eth0 ─ wire ─ backend
  *

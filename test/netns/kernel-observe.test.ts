@@ -1,4 +1,4 @@
-/** What is observed in a namespace against what `ip -d -j`, `nft` and `sysctl` show there. */
+/** State observed in a namespace, compared with the output of `ip -d -j`, `nft` and `sysctl` there. */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

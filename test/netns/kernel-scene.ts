@@ -19,7 +19,7 @@ export function ipIn(netns: string, ...lines: string[]): void {
   execFileSync("ip", ["-n", netns, "-batch", "-"], { input: lines.join("\n"), stdio: ["pipe", "ignore", "inherit"] });
 }
 
-/** What `ip` prints. */
+/** Returns the output of `ip`. */
 export function showIn(netns: string, line: string): string {
   return execFileSync("ip", ["-n", netns, ...line.split(" ")], { encoding: "utf8" });
 }

@@ -1,6 +1,6 @@
 /**
- * What without-ipv6.test.ts executes in User-Mode Linux. Throws, and so ends with 1, when something is not as it
- * should be.
+ * Program that without-ipv6.test.ts executes in User-Mode Linux. Throws, and so ends with 1, when something is not as
+ * it should be.
  */
 import assert from "node:assert/strict";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";

@@ -162,7 +162,7 @@ const FREE = "10.99.31.250";
 const STRAY = "10.99.31.251";
 const GONE = "10.99.31.252";
 const ORPHAN = "10.99.31.253";
-/** Of no allocation: see forbidCreation. */
+/** Address of no allocation: see forbidCreation. */
 const PROBE = "10.99.31.254";
 
 describe("damage", () => {

@@ -175,19 +175,19 @@ test("pods are Ready with addresses of Berth about as soon as with those of host
   expect(ratio).toBeLessThan(MOST_TIMES_HOST_LOCAL);
 }, 300_000);
 
-/** Of the medians. */
+/** Returns the ratio of the medians. */
 function ratioOf(times: readonly ReadyTimes[]): number {
   const median = (name: NetworkName) =>
     percentile(times.filter(({ network }) => network === name).flatMap(eachMs), 0.5);
   return median("bare") / median("host-local");
 }
 
-/** Who gave it. */
+/** Tells whether pool or node gave it. */
 function thirdByteRange(address: string): "pool" | "node" {
   return Number(address.split(".")[2]) < 100 ? "pool" : "node";
 }
 
-/** Of the namespace's events. */
+/** Reads the messages of the namespace's events. */
 async function readMessages(namespace: string): Promise<string> {
   const { items } = await cluster.client.get(`/api/v1/namespaces/${namespace}/events?fieldSelector=type%3DWarning`);
   return items.map(({ message }: KubeObject) => message).join("\n");

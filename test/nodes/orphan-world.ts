@@ -23,7 +23,7 @@ export interface OrphanScene {
   readonly cluster: RealCluster;
   readonly seen: Observer;
   readonly census: Census;
-  /** Where the earlier pod is. */
+  /** Node of the earlier pod. */
   readonly node: RealNode;
   readonly earlier: KubeObject;
   readonly address: string;
@@ -79,7 +79,7 @@ function sceneOf(given: Pick<OrphanScene, "cluster" | "seen" | "census" | "node"
   const { cluster, seen, census, node, earlier } = given;
   const { client } = cluster;
   const address: string = earlier.status.podIP;
-  /** Of the earlier pod, which alone has the address now. */
+  /** NIC of the earlier pod, which alone has the address now. */
   const home = census.latest().find((each) => each.address === address);
   let startMs = 0;
   const holders = (): string[] => census.latest().flatMap((each) => (each.address === address ? [each.node] : []));
@@ -110,7 +110,7 @@ function sceneOf(given: Pick<OrphanScene, "cluster" | "seen" | "census" | "node"
   };
 }
 
-/** What `kubectl describe statefulset` shows of the agent's. */
+/** Returns the agent's notes that `kubectl describe statefulset` shows. */
 export async function fencingNotes({ cluster }: Pick<OrphanScene, "cluster">): Promise<string[]> {
   const events: KubeObject[] = (await cluster.client.get(`/apis/events.k8s.io/v1/namespaces/${NAMESPACE}/events`))
     .items;

@@ -53,7 +53,7 @@ async function startControllerPod(): Promise<void> {
   );
 }
 
-/** What the page's address answers on the administrator's machine. */
+/** Returns the answer of the page's address on the administrator's machine. */
 async function read(path: string): Promise<string | undefined> {
   const { exitCode, stdout } = await cluster.run(["curl", "-sf", `http://localhost:9476${path}`]);
   return exitCode === 0 ? stdout : undefined;

@@ -204,7 +204,7 @@ test("of a full Subnet pods wait with a reason, and start by themselves when ano
   await remove(deployments, "after");
 });
 
-/** What a warning says of a Subnet, about an object of that kind whose name begins so. */
+/** Returns a Subnet's warning about an object of that kind whose name begins so. */
 async function warningOf(kind: string, name: string): Promise<string | undefined> {
   const { items } = await cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/events?fieldSelector=type%3DWarning`);
   const isOne = ({ type, involvedObject: about }: KubeObject): boolean =>

@@ -11,7 +11,7 @@ const deployments = paths.deployments(NAMESPACE);
 const statefulSets = paths.statefulSets(NAMESPACE);
 const jobs = paths.jobs(NAMESPACE);
 const pods = paths.pods(NAMESPACE);
-/** What a person who deletes a Job means: its pods, too. */
+/** Deletion of a Job as a person means it: with its pods. */
 const WITH_PODS = { propagationPolicy: "Background" };
 
 /** Every address comes back after every test. */
@@ -45,7 +45,7 @@ test("a Deployment goes from 0 to 50 and back: each pod's address is an object, 
   await remove(deployments, "web");
 });
 
-/** Of all nodes' agents: docs/prefetch.md. */
+/** Sums the claims ahead of all nodes' agents: docs/prefetch.md. */
 async function claimsAhead(): Promise<{ adds: number; used: number }> {
   const stats = await Promise.all(cluster.nodes.map(({ agent }) => agent.get("/v1/stats")));
   const sum = (key: string): number => stats.reduce((total, { prefetch }) => total + prefetch[key], 0);

@@ -13,7 +13,7 @@ export async function checkRun(options: RunOptions, { isFresh = false } = {}): P
   expect.fail(isFresh ? `${describeFresh(options)}\n${text}` : text);
 }
 
-/** What a violation of a fresh seed means, and how it is kept. */
+/** Describes the meaning of a violation of a fresh seed, and how to keep it. */
 function describeFresh({ seed, profile, steps }: RunOptions): string {
   return `The gate takes another seed each time, so this violation may be older than your change; BERTH_SEED=${seed} repeats it, also without the change.
 If it is older, keep it all the same, in an issue or in FINDINGS of test/simulation/findings.ts, and run the gate again:

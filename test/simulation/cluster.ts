@@ -115,7 +115,7 @@ const SERVES: Served = {
 };
 
 const FAMILIES = ["blue", "six"] as const;
-/** Of a pool: 10.6.0.0/16 or fd00::/64. */
+/** Family of a pool: 10.6.0.0/16 or fd00::/64. */
 type Family = (typeof FAMILIES)[number];
 const POOL_NETWORKS: Readonly<Record<Family, string>> = { blue: "10.6.0.0/16", six: "fd00::/64" };
 
@@ -131,9 +131,9 @@ garbageCollection: { interval: 20s, grace: 5s, nodeLost: ${virtualMachines === u
 ${own.join("")}`;
 }
 
-/** How long a machine may be silent before it counts as not ready: milliseconds. */
+/** Longest silence of a machine before it counts as not ready: milliseconds. */
 const NODE_GRACE_MS = 10_000;
-/** How long it may be not ready before its pods are evicted: milliseconds. */
+/** Time for which it may be not ready before its pods are evicted: milliseconds. */
 const EVICTION_MS = 20_000;
 const TICK_MS = 250;
 /**
@@ -167,7 +167,7 @@ export interface ClusterShape {
   readonly tenant?: TenantLimits;
   /** Number of virtual machines; absent: none. */
   readonly virtualMachines?: number;
-  /** Of the controller; absent: its default. */
+  /** The controller's rate of pool events; absent: its default. */
   readonly poolEventsPerSecond?: number;
 }
 
@@ -214,7 +214,7 @@ export class Cluster {
   #controllerLives = 0;
   #lastUid = 0;
   #isByHand = false;
-  /** Of {@link deleteAllocationLater}. */
+  /** Lot drawn for {@link deleteAllocationLater}. */
   #lot: number | undefined;
   #lastFile = 0;
   #lastPool = 0;
@@ -223,10 +223,10 @@ export class Cluster {
   /** The same, as they were before their pod was gone. */
   readonly #former = new Map<string, StoredObject>();
   #restored = 0;
-  /** How often another controller has become the leader. */
+  /** Number of times that another controller has become the leader. */
   leaders = 0;
   #ledSinceMs = 0;
-  /** How long each agent has been comparing its journal for the first time, while it could act: milliseconds. */
+  /** Time for which each agent has been comparing its journal for the first time, while it could act: milliseconds. */
   readonly #comparingMs = new WeakMap<Process, number>();
   /** The longest of these times. */
   mostComparingMs = 0;
@@ -340,7 +340,7 @@ export class Cluster {
     return this.#plane.random;
   }
 
-  /** What is done with the whole cluster, as its control plane. */
+  /** Does work with the whole cluster, as its control plane. */
   inside<T>(work: () => T): T {
     return this.#options.time.inside(this.#plane, work);
   }
@@ -476,7 +476,7 @@ export class Cluster {
     this.startController();
   }
 
-  /** How far the wall clock of one of them is ahead: milliseconds. */
+  /** Sets the amount by which one controller's wall clock is ahead: milliseconds. */
   setControllerClock(random: Seeded, offsetMs: number): void {
     random.pick(this.#controllers).process.wallOffsetMs = offsetMs;
   }
@@ -1108,7 +1108,7 @@ export class Cluster {
   }
 }
 
-/** Of a run: the wishes of their second NICs come after those of the first ones. */
+/** Most machines of a run: the wishes of their second NICs come after those of the first ones. */
 const MACHINES_MOST = 49;
 const TEAM = { team: "shop" };
 
@@ -1146,12 +1146,12 @@ function isOrphanOf(workload: Workload, pod: StoredObject): boolean {
   return kind === "Deployment" ? owner?.startsWith(`${uidOf(workload)}-`) !== true : owner !== uidOf(workload);
 }
 
-/** Of the template of a Deployment's pod. */
+/** Returns the version of the template of a Deployment's pod. */
 function versionOf(pod: StoredObject): number {
   return Number(ownerOf(pod)?.split("-").at(-1));
 }
 
-/** Of a pool that all pods may use. */
+/** Tells whether all pods may use the pool. */
 function isShared(name: string): boolean {
   return /^(?:blue|six|reserved)(?:-|$)/.test(name);
 }

@@ -6,7 +6,7 @@ import { DEFAULTS, type RunOptions } from "./run.ts";
 type Finding = Pick<RunOptions, "seed" | "profile" | "steps" | "without"> &
   Partial<Pick<RunOptions, "faults" | "nodes" | "pods">>;
 
-/** Of a shrunk run: the actions that do not happen, up to the one with number `last`. */
+/** Returns the actions of a shrunk run that do not happen, up to the one with number `last`. */
 const allBut = (kept: readonly number[], last: number): ReadonlySet<number> =>
   new Set(Array.from({ length: last + 1 }, (_, index) => index).filter((index) => !kept.includes(index)));
 

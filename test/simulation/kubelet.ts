@@ -100,7 +100,7 @@ export class Kubelet {
     });
   }
 
-  /** What it has to clean up when it starts again. */
+  /** Calls that it has to clean up when it starts again. */
   get openCalls(): readonly Call[] {
     return [...this.#workers.values()].flatMap((worker) =>
       worker.containerId === "" ? [] : worker.pod.nics.map((nic) => callOf("DEL", worker.pod, worker.containerId, nic)),
@@ -247,7 +247,7 @@ export class Kubelet {
     this.#workers.delete(pod.uid);
   }
 
-  /** What the runtime resolves with reaches a kubelet that hangs later. */
+  /** Does work of the runtime; a kubelet that hangs gets its result later. */
   #inRuntime<T>(work: () => Promise<T>): Promise<T> {
     const { time } = this.#options;
     return time.inside(this.#runtime, work).then((value) => {

@@ -1,7 +1,4 @@
-/**
- * What has to be true of addresses, after every step and at the end. It sees NICs and objects, never the product's
- * memory.
- */
+/** Invariants of addresses, after every step and at the end. It sees NICs and objects, never the product's memory. */
 import { ErrorCode } from "../../host/cni/error.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
@@ -28,7 +25,7 @@ interface Spec {
   };
 }
 
-/** What was so when a journal was copied. */
+/** State at the time a journal was copied. */
 interface Copied {
   /** The members' addresses, by the same keys as the ledger's. */
   readonly members: ReadonlyMap<string, string>;
@@ -44,7 +41,7 @@ interface Missing {
 
 /** An address that a NIC has released is on no other pod's NIC sooner than this: milliseconds (cooling). */
 const REST_MS = 2_000;
-/** How long no pod is made after a record was deleted by hand, unless it is back: milliseconds. */
+/** Time for which no pod is made after a record was deleted by hand, unless it is back: milliseconds. */
 const RECREATED_WITHIN_MS = 5_000;
 /**
  * A pod is not refused while an address has been out of use for so long: milliseconds (cooling-visibility, exhaustion).
@@ -91,7 +88,7 @@ interface Foreign {
   untilMs: number;
 }
 
-/** How long agents may still take a node for lost that has come back: milliseconds. */
+/** Time for which agents may still take a node for lost that has come back: milliseconds. */
 const BACK_MS = 30_000;
 
 interface LedgerOptions {
@@ -160,7 +157,7 @@ export class Ledger implements Segment {
   /** UIDs of pods whose containers have ended for good: their addresses may be released before their DELs. */
   /** What each NIC of a pod had last. */
   readonly #own = new Map<string, string>();
-  /** What each NIC of a pod has ever had. */
+  /** Addresses that each NIC of a pod has ever had. */
   readonly #everHad = new Set<string>();
   /** Since when no pool gives the address to pods. */
   readonly #outsideSinceMs = new Map<string, number>();
@@ -359,7 +356,7 @@ export class Ledger implements Segment {
     return [...(this.#live.get(addressOf(name)) ?? [])].every(isOf);
   }
 
-  /** Of the API server. */
+  /** Notes a write of the API server. */
   written(before: StoredObject | undefined, after: StoredObject | undefined, isByHand: boolean, writer: string): void {
     const address = addressOf((after ?? before)?.metadata.name ?? "");
     if (this.#idleSinceMs.get(address) !== undefined && after?.spec.state !== "Cooling")
@@ -399,8 +396,8 @@ export class Ledger implements Segment {
   }
 
   /**
-   * How often a record is written for one ADD, from the claim to the end, is bounded, whatever goes wrong. An agent
-   * that starts claims anew.
+   * Checks that the number of writes of a record for one ADD, from the claim to the end, is bounded, whatever goes
+   * wrong. An agent that starts claims anew.
    */
   #countWrite(address: string, after: StoredObject | undefined, writer: string): void {
     const [{ podUID } = { podUID: "" }] = (after?.spec as unknown as Spec | undefined)?.holders ?? [];
@@ -492,7 +489,10 @@ export class Ledger implements Segment {
     }
   }
 
-  /** What a machine that is there had last belongs to no other one, unless it was left on a lost node. */
+  /**
+   * Requires that the last address of a machine that is there belongs to no other one, unless it was left on a lost
+   * node.
+   */
   #requireFree({ name, uid }: Pick<PodObject, "name" | "uid">, ifName: string, addresses: readonly string[]): void {
     for (const [key, had] of this.#members) {
       if (!key.startsWith("vm-") || !addresses.includes(had) || key === memberKey(name, ifName, had)) continue;
@@ -501,7 +501,7 @@ export class Ledger implements Segment {
     }
   }
 
-  /** Of the NIC. */
+  /** Returns the addresses of the NIC. */
   addressesOf(uid: string, ifName: string): readonly string[] {
     const isOf = (nic: Nic): boolean => nic.uid === uid && nic.ifName === ifName;
     return [...this.#live].flatMap(([address, nics]) => ([...nics].some(isOf) ? [address] : []));
@@ -615,9 +615,9 @@ export class Ledger implements Segment {
   }
 
   /**
-   * What the member was answered after the copy, the journal may take for unanswered, and so not for the member's;
-   * and so what an earlier pod was answered, which the node has taken over since and whose record does not say that
-   * it was.
+   * The journal may take an address that the member was answered after the copy for unanswered, and so not for the
+   * member's; likewise one that an earlier pod was answered, that the node has taken over since, and whose record
+   * does not say so.
    */
   restoreJournal(node: string): void {
     const then = this.#copied.get(node);
@@ -668,7 +668,7 @@ export class Ledger implements Segment {
     this.#leftBehindOf(key).add(had);
   }
 
-  /** What is not as it should be when all is quiet: sentences. `others`: pods that may have addresses, and need not. */
+  /** Returns the faults when all is quiet: sentences. `others`: pods that may have addresses, and need not. */
   unfinished(expected: readonly PodObject[], others: readonly PodObject[] = []): string[] {
     const faults: string[] = [];
     const had = new Map<string, number>();
@@ -747,7 +747,7 @@ function familyOf(address: string): 4 | 6 {
   return address.includes(":") ? 6 : 4;
 }
 
-/** Of an allocation, by its name. */
+/** Returns the address of an allocation, by its name. */
 export function addressOf(name: string): string {
   const parsed = parseAllocationName(name);
   return parsed === undefined ? name : formatIp(parsed.ip);

@@ -28,16 +28,16 @@ import type { Network } from "./network.ts";
 import type { Process, SimulatedTime } from "./simulated-time.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** How long the shim tries to reach an agent with an ADD: milliseconds (native/limits.h). */
+/** Time for which the shim tries to reach an agent with an ADD: milliseconds (native/limits.h). */
 const CONNECT_MS = 20_000;
 /** The same of a DEL, before it is spooled. */
 const DEL_CONNECT_MS = 2_000;
 const RETRY_MS = 250;
 /** After how long an agent that has ended by itself is started again: milliseconds. */
 const RESTART_MS = 1_000;
-/** Of a probe that names no time: milliseconds. */
+/** Time of a probe that names none: milliseconds. */
 const PROBE_MS = 1_000;
-/** Of links of the node. */
+/** MAC of the node's links. */
 const MAC = "02:00:00:00:00:01" as Mac;
 const LOG = openLog("simulation", "silent");
 /** No credentials are read: the exchange is given. */
@@ -120,7 +120,7 @@ interface SimulatedStoreOptions extends Omit<ConstructorParameters<typeof Memory
 /** Calls of the journal that write nothing. */
 const READS = /^(find|list|read|count|probe|copy)/;
 
-/** Of each disk; a preparation for each commit would take a tenth of a run. */
+/** Prepared statements by disk; a preparation for each commit would take a tenth of a run. */
 const counters = new WeakMap<DatabaseSync, StatementSync>();
 
 /** Counts a commit if there was one, as the journal's thread does. */
@@ -408,7 +408,7 @@ export class Machine {
     this.#options.timeline.note(`${this.name}: boots`);
   }
 
-  /** How far its wall clock is ahead: milliseconds. */
+  /** Amount by which its wall clock is ahead: milliseconds. */
   setWallClock(offsetMs: number): void {
     this.#wallOffsetMs = offsetMs;
     if (this.#agent !== undefined) this.#agent.process.wallOffsetMs = offsetMs;

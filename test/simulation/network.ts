@@ -44,7 +44,7 @@ export const NO_FAULTS: NetworkFaults = {
   laggingWatch: 0,
 };
 
-/** How long the server keeps a watch at most. */
+/** Longest time for which the server keeps a watch. */
 const BOOKMARK_MS = 60_000;
 /** A later answer counts as bad: milliseconds. */
 const PROMPT_MS = 500;
@@ -104,7 +104,7 @@ export class Network {
     );
   }
 
-  /** What waited for an answer, or for another watch, has come, or comes at once. */
+  /** Ends a lag: events that waited for an answer, or for another watch, have come or come at once. */
   #endLag(machine: string, path: string): void {
     const lag = this.#lags.get(`${machine} ${path}`);
     if (lag?.untilMs === Number.POSITIVE_INFINITY) lag.untilMs = this.#options.time.nowMs;
@@ -138,7 +138,7 @@ export class Network {
     );
   }
 
-  /** Of such calls: how many had no answer, a refusal, or a late answer. */
+  /** Returns the number of such calls that had no answer, a refusal, or a late answer. */
   badCalls(process: Process): number {
     const { failed, open } = this.#calls.get(process) ?? { failed: 0, open: [] };
     return failed + [...open].filter(({ sentMs }) => this.#options.time.nowMs - sentMs > PROMPT_MS).length;
@@ -382,7 +382,7 @@ export function bodyOf(text: string): Answer["body"] {
 /** The bytes of a watch, as they arrive. */
 export class Stream implements AsyncIterable<Buffer> {
   readonly machine: string;
-  /** Of the collection. */
+  /** Path of the collection. */
   readonly path: string;
   onEnd: () => void = () => {};
   isOver = false;

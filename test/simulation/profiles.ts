@@ -1,4 +1,4 @@
-/** What may go wrong in a run, and how often: the actions of the people and the machines around Berth. */
+/** Possible faults of a run, and their frequency: the actions of the people and the machines around Berth. */
 import { Seeded } from "../world/seeded.ts";
 import { type Cluster, type ClusterShape, FOREIGN_NIC, type Node } from "./cluster.ts";
 import type { KubeletFaults } from "./kubelet.ts";

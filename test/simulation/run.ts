@@ -9,7 +9,7 @@ import { type ProfileName, planRun } from "./profiles.ts";
 import { installTime, SimulatedTime } from "./simulated-time.ts";
 import { Timeline } from "./timeline.ts";
 
-/** How long a cluster without faults may take until all is as it should be: milliseconds. */
+/** Longest time until a cluster without faults is as it should be: milliseconds. */
 const RECOVERY_MS = 360_000;
 const CHECK_MS = 5_000;
 
@@ -34,23 +34,23 @@ export interface RunReport {
   readonly steps: number;
   /** Simulated time: milliseconds. */
   readonly elapsedMs: number;
-  /** Of the whole history. */
+  /** Digest of the whole history. */
   readonly digest: string;
   /** Numbers and names of the actions that happened. */
   readonly actions: ReadonlyMap<number, string>;
   readonly adds: number;
   readonly restarts: number;
-  /** Of virtual machines, which now run on another node. */
+  /** Number of migrations of virtual machines, which now run on another node. */
   readonly migrations: number;
   /** Most writes of one allocation for one ADD. */
   readonly mostWrites: number;
-  /** How often a controller has become the leader. */
+  /** Number of times that a controller has become the leader. */
   readonly leaders: number;
   /**
    * Longest time until a started agent had compared its journal with the API server, while it could act: milliseconds.
    */
   readonly mostComparingMs: number;
-  /** How long after the last fault everything was as it should be: milliseconds. */
+  /** Time from the last fault until everything was as it should be: milliseconds. */
   readonly recoveryMs: number;
   readonly timeline: Timeline;
 }
@@ -219,7 +219,7 @@ export function describeReport(report: RunReport, lines = 80): string {
   ].join("\n");
 }
 
-/** Of an address also its object's name. */
+/** Returns a pattern of the text; for an address, also of its object's name. */
 function nameForms(text: string): string {
   const escaped = text.replaceAll(".", "\\.");
   if (!text.startsWith("fd00::")) return `${escaped}(?![0-9])`;

@@ -23,7 +23,7 @@ const profiles: readonly ProfileName[] =
   values.profile === "all" ? PROFILES : PROFILES.filter((name) => name === values.profile);
 if (profiles.length === 0) throw new Error(`--profile ${values.profile}: want one of ${PROFILES.join(", ")}, all`);
 let violated = 0;
-/** How often each action happened, in all runs. */
+/** Number of times that each action happened, in all runs. */
 const counts = new Map<string, number>();
 for (let seed = Number(values.seed); seed < Number(values.seed) + Number(values.runs); seed++) {
   for (const profile of profiles) {

@@ -22,9 +22,9 @@ export class Process {
    * change it.
    */
   pausedUntilMs = 0;
-  /** What was due meanwhile, in order. */
+  /** Events that were due meanwhile, in order. */
   readonly parked: Event[] = [];
-  /** How far its wall clock is ahead: milliseconds. */
+  /** Amount by which its wall clock is ahead: milliseconds. */
   wallOffsetMs = 0;
   readonly random: Seeded;
 
@@ -113,7 +113,7 @@ export class SimulatedTime {
     process.endedMs = Math.min(process.endedMs, this.nowMs);
   }
 
-  /** What was due during the pause runs now, before anything that comes later. */
+  /** Runs the events that were due during the pause, before anything that comes later. */
   resume(process: Process): void {
     process.pausedUntilMs = Math.min(process.pausedUntilMs, this.nowMs);
     for (const event of process.parked.splice(0)) {

@@ -1,6 +1,6 @@
 /**
- * What has to be true of the pools that the controller generates out of Subnets (docs/subnets.md). It sees the
- * objects of the API server alone.
+ * Invariants of the pools that the controller generates out of Subnets (docs/subnets.md). It sees the objects of the
+ * API server alone.
  */
 import { formatIp, parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
@@ -13,7 +13,7 @@ import { uidOf, type Workload, wantedOf } from "./workload.ts";
  * while a controller leads: milliseconds.
  */
 const BOUND_MS = 30_000;
-/** That time does not begin before a controller has led and run for so long without a break: milliseconds. */
+/** Time for which a controller must have led and run without a break before that time begins: milliseconds. */
 const CAUGHT_UP_MS = 5_000;
 /**
  * A pod that is answered later than this after its agent was told that its pool lost the address had it before:
@@ -31,7 +31,7 @@ type Family = (typeof FAMILIES)[number];
 export interface GeneratedPool {
   readonly name: string;
   readonly subnet: string;
-  /** Of its workload. */
+  /** Namespace of its workload. */
   readonly namespace: string;
   readonly owner: string;
   readonly ifName: string;
@@ -40,7 +40,7 @@ export interface GeneratedPool {
   readonly isDeleting: boolean;
 }
 
-/** Of one workload, NIC and family. */
+/** Demand of one workload, NIC and family. */
 interface Demand {
   readonly key: string;
   readonly owner: string;
@@ -204,7 +204,7 @@ export class SubnetLedger {
     }
   }
 
-  /** What is not as it should be now, by whom it concerns. The text changes when the fault does. */
+  /** Yields the faults of now, with the objects that they concern. The text changes when the fault does. */
   *#faults(): Iterable<readonly [string, string]> {
     const demands = this.#demands();
     const isDemanded = new Map(demands.map((demand) => [demand.key, demand]));
@@ -244,7 +244,7 @@ export class SubnetLedger {
     return held !== undefined && held.pool !== pool;
   }
 
-  /** What is wrong when all is quiet: sentences. */
+  /** Returns the faults when all is quiet: sentences. */
   unfinished(): string[] {
     const faults = [...this.#faults()].map(([, text]) => text);
     for (const { key, wanted } of this.#demands()) {
@@ -329,7 +329,7 @@ function generatedOf({ metadata, spec }: StoredObject): GeneratedPool | undefine
   };
 }
 
-/** Of small ranges, as the API server has them. */
+/** Returns the addresses of small ranges, as the API server has them. */
 function addressesIn(ranges: unknown): string[] {
   if (!Array.isArray(ranges)) return [];
   return ranges.flatMap((text: string) => {

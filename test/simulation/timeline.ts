@@ -28,7 +28,7 @@ export class Timeline {
     this.#hash.update(text).update("\n");
   }
 
-  /** Of everything so far. */
+  /** Digest of everything so far. */
   get digest(): string {
     return this.#hash.copy().digest("hex").slice(0, 16);
   }

@@ -19,7 +19,7 @@ const KUBEVIRT = "kubevirt.io/v1";
 const LAUNCHER = /^(?<name>vm-\d+)-(?<life>\d+)-\d+$/;
 /** A migration whose target has not come up by then is given up: milliseconds. */
 const TARGET_MS = 20_000;
-/** Of the migrations that get so far. */
+/** Share of successes among the migrations that get so far. */
 const SUCCESS_SHARE = 0.7;
 /** For each look at the machines. */
 const CLEANUP_SHARE = 0.1;
@@ -27,7 +27,7 @@ const CLEANUP_SHARE = 0.1;
 interface VirtualMachine {
   readonly name: string;
   readonly hasClaims: boolean;
-  /** What the IPAMClaim of its first NIC requests; undefined: any. */
+  /** Addresses that the IPAMClaim of its first NIC requests; undefined: any. */
   readonly wishes: readonly (readonly string[])[] | undefined;
   /** Counts the machines of this name. */
   life: number;
@@ -39,7 +39,7 @@ interface VirtualMachine {
   stoppedUntilMs: number;
   /** UID of the pod in which it runs; undefined between two runs. */
   source: string | undefined;
-  /** Where it migrates to. */
+  /** Target of its migration. */
   target: { readonly uid: string; readonly startedMs: number; isUp: boolean; endMs: number } | undefined;
 }
 
@@ -197,7 +197,7 @@ export class VirtualMachines {
     return this.#machines.flatMap(({ name, mustMigrate }) => (mustMigrate ? [`${name} has not migrated`] : []));
   }
 
-  /** What is not as it should be when all is quiet: sentences. */
+  /** Returns the faults when all is quiet: sentences. */
   unfinished(addressesOf: (uid: string, ifName: string) => readonly string[]): string[] {
     const { server, collections } = this.#options;
     return this.#machines

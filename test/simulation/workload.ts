@@ -1,7 +1,7 @@
 /** Workloads of the simulated cluster: what they are, and their objects in the API server. */
 import type { PodObject } from "./kubelet.ts";
 
-/** Of which Subnets its pods want generated pools (docs/subnets.md). */
+/** Subnets of which its pods want generated pools (docs/subnets.md). */
 export interface SubnetUse {
   readonly ipv4: readonly string[];
   readonly ipv6: readonly string[];
@@ -54,7 +54,7 @@ export function controllerOf(workload: Workload): Owner | undefined {
   return { apiVersion: "apps/v1", kind: "ReplicaSet", name: `${name}-${version}`, uid: `${uid}-${version}` };
 }
 
-/** Of its pods. */
+/** Returns the annotations of its pods. */
 export function annotationsOf({ annotations = {}, subnets }: Workload): Readonly<Record<string, string>> {
   if (subnets === undefined) return annotations;
   const { ipv4, ipv6, number, reclaim } = subnets;
@@ -82,7 +82,7 @@ export function networksOf({
   return others.length === 0 ? {} : { "k8s.v1.cni.cncf.io/networks": JSON.stringify(others) };
 }
 
-/** Of the NIC of a pod, or of a virtual machine. */
+/** Returns the name of the claim of a pod's or a virtual machine's NIC. */
 export function claimName(of: string, ifName: string): string {
   return `${of}.${ifName}`;
 }
@@ -135,8 +135,8 @@ export function replicaSetObjects(workload: Workload, pods: PodsByVersion): Read
 }
 
 /**
- * How many addresses its pools should have for one NIC and family; undefined: it needs none. `pods`: those that are
- * there to stay.
+ * Returns the number of addresses that its pools should have for one NIC and family; undefined: it needs none.
+ * `pods`: those that are there to stay.
  */
 export function wantedOf({ kind, replicas, isAbsent, subnets }: Workload, pods: number): number | undefined {
   if (subnets === undefined || isAbsent || (kind === "Thing" && pods === 0)) return undefined;

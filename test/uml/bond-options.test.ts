@@ -47,7 +47,7 @@ const bond = (options: BondOptions) => ({ kind: "bond", options }) as const;
 const shown = (name: string) =>
   JSON.parse(execFileSync("ip", ["-d", "-j", "link", "show", name]).toString())[0].linkinfo.info_data;
 
-/** Where `ip` does not speak as the kernel does. */
+/** Names of `ip` that differ from the kernel's. */
 const IP_NAMES: { [Name in BondNumber]?: string } = {
   peer_notif_delay: "peer_notify_delay",
   missed_max: "arp_missed_max",
@@ -94,7 +94,7 @@ const rows: Row[] = [
   ["tlb_dynamic_lb", { mode: 5, tlb_dynamic_lb: 0 }, "tlb_dynamic_lb", "0", 0],
 ];
 
-/** Those that name a member, and those of kernels or of an `ip` younger than these. */
+/** Options that name a member, and those of kernels or of an `ip` younger than these. */
 const ELSEWHERE = new Set<BondNumber>(["primary", "active_slave", "coupled_control", "broadcast_neighbor"]);
 
 describe("an option given at birth", () => {

@@ -74,9 +74,9 @@ afterAll(() => world.delete());
 
 interface Case {
   readonly name: string;
-  /** Of the other machine. */
+  /** Segment of the other machine. */
   readonly segment: "br0" | `br0.${typeof VLAN}`;
-  /** That the node has its address on. */
+  /** Link that the node has its address on. */
   readonly master: string;
   readonly plugins: (pool: string) => object[];
   readonly hasArp: boolean;

@@ -108,13 +108,13 @@ function makeWorld(place: Kind) {
   });
 }
 
-/** Of the node and the pod. */
+/** Reads the state of the node and the pod. */
 async function readState(): Promise<string[]> {
   const options = { neighbours: "permanent", nft: false } as const;
   return [...(await readNetworkState(world.node, options)), ...(await readNetworkState(world.pod, options))];
 }
 
-/** What the agent would do for an ADD. */
+/** Returns the agent's operations for an ADD. */
 function operationsOfAdd(addresses: readonly Ip[]): Operation[] {
   const { containerId } = world.prepared;
   const pair = nameVeth(containerId);

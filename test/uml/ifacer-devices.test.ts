@@ -1,4 +1,4 @@
-/** What the ifacer makes on a kernel that has VLAN devices and bonds, and what it leaves alone. */
+/** Devices that the ifacer makes on a kernel that has VLAN devices and bonds, and those that it leaves alone. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { toCniError } from "../../host/agent/server/answer.ts";

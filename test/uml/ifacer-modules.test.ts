@@ -9,7 +9,7 @@ import { toCniError } from "../../host/agent/server/answer.ts";
 import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
 import { type IfacerPlace, placeIn } from "./ifacer-node.ts";
 
-/** What the kernel executes to load a module. */
+/** Path of the setting for the kernel's module loader. */
 const LOADER = "/proc/sys/kernel/modprobe";
 
 let host: OpenNamespace;

@@ -156,7 +156,7 @@ function requestOf(command: "ADD" | "CHECK", conf: object): AttachRequest {
   return request;
 }
 
-/** What the kernel changes by itself, and how long something has been. */
+/** Fields that the kernel changes by itself, and ages. */
 const PASSING = new Set([
   "operstate",
   "flags",

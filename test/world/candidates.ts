@@ -24,7 +24,7 @@ export interface Candidate {
 
 export interface CandidateOptions extends Partial<ElectionOptions> {
   readonly fault?: (call: KubeCall) => Fault;
-  /** How far its machine's clock is off. */
+  /** Offset of its machine's clock. */
   readonly skewMs?: number;
   /** The work of the leader goes on after the signal, until `finish`. */
   readonly isSlow?: boolean;
@@ -104,7 +104,7 @@ export class Lab {
     return opened;
   }
 
-  /** How long two of all candidates led at the same time: milliseconds. */
+  /** Time for which two of all candidates led at once: milliseconds. */
   get overlapMs(): number {
     const terms = this.all.flatMap((each) => each.terms.map(({ fromMs, toMs = this.time.ms }) => ({ fromMs, toMs })));
     return terms

@@ -46,7 +46,7 @@ type Around = (method: string, args: readonly never[], run: () => unknown) => un
 export interface NodeOptions {
   readonly name?: string;
   readonly clock?: TestClock;
-  /** What outlives the agent: a database, or a directory in which the product's own thread keeps one. */
+  /** Storage that outlives the agent: a database, or a directory in which the product's own thread keeps one. */
   readonly disk?: DatabaseSync | string;
   readonly snapshot?: Snapshot;
   readonly bootId?: string;
@@ -66,7 +66,7 @@ export interface ClusterNodeOptions extends NodeOptions, Partial<PodReaders> {
   readonly poolSize?: number;
 }
 
-/** What an ADD of the tests says beside its pod and NICs. */
+/** Parts of a test's ADD beside its pod and NICs. */
 export interface DemandOptions extends Partial<Omit<AddressDemand["claimant"], "pod">> {
   readonly requested?: string | undefined;
   readonly source?: RequestedIp["source"] | undefined;
@@ -78,11 +78,11 @@ export interface DemandOptions extends Partial<Omit<AddressDemand["claimant"], "
 }
 
 interface RequestParts {
-  /** Of namespace `shop`. */
+  /** Name of a pod in namespace `shop`. */
   readonly pod?: string;
   readonly uid?: string | undefined;
   readonly containerId?: string;
-  /** Of the network configuration. */
+  /** Body of the network configuration. */
   readonly body?: object;
 }
 
@@ -190,7 +190,7 @@ export class TestNode<R extends Registry = Registry> {
     this.inventory.follow(snapshot);
   }
 
-  /** What the agent's IPAM takes. */
+  /** Returns the dependencies of the agent's IPAM. */
   ipam(changes: Partial<AddDeps> = {}): AddDeps {
     const { registry, inventory, clock, log } = this;
     const snapshot = (): Snapshot => this.snapshot;
@@ -202,7 +202,7 @@ export class TestNode<R extends Registry = Registry> {
     };
   }
 
-  /** What an ADD of the pod, of namespace `shop`, asks of the search for addresses. */
+  /** Returns the demand of an ADD of the pod, of namespace `shop`, on the search for addresses. */
   demand(pod: string, nics: readonly NicRequest[], options: DemandOptions = {}): AddressDemand {
     const {
       requested,

@@ -19,7 +19,7 @@ export interface Pending<Caller> {
 export class PendingCalls<Caller extends { readonly name: string }> {
   all: Pending<Caller>[] = [];
   readonly #note: (text: string) => void;
-  /** How many of the answers come at once. */
+  /** Share of the answers that come at once. */
   readonly #promptShare: number;
 
   constructor(note: (text: string) => void, { promptShare = 0 } = {}) {

@@ -35,7 +35,7 @@ export class PlannedSubnets {
   byHand: readonly string[] = [];
   maxPoolSize = 1_024;
   maxPerNamespace = 0;
-  /** Of namespace `shop`. */
+  /** Labels of namespace `shop`. */
   labels: Readonly<Record<string, string>> = {};
   /** For how long every excess has lasted. */
   excessMs = 60_000;
@@ -126,7 +126,7 @@ export class PlannedSubnets {
   }
 }
 
-/** What plans say, in one order. */
+/** Returns the content of plans, in one order. */
 function contentOf(plans: readonly SubnetsPlan[]) {
   const targets = plans.flatMap(({ networks }) => networks.flatMap((network) => network.targets));
   return {

@@ -48,7 +48,7 @@ class Door {
   readonly broken = new Set<string>();
   /** Nothing is undone. */
   isFull = false;
-  /** Who waits does not hear that its caller gives up. */
+  /** Waiting work does not hear that its caller gives up. */
   isDeaf = false;
   underWay = 0;
   mostAtOnce = 0;
@@ -85,7 +85,7 @@ async function orAborted(work: Promise<void>, signal: AbortSignal | undefined): 
   await Promise.race([work, aborted.promise]);
 }
 
-/** What the runtime says of the pod with an ADD. */
+/** Returns the runtime's request of an ADD for the pod. */
 function requestOf(pod: Pod, ifName: string, body?: object): AttachRequest {
   const runtimeConfig = { "io.kubernetes.cri.pod-annotations": pod.annotations };
   const { name } = pod;
@@ -95,7 +95,7 @@ function requestOf(pod: Pod, ifName: string, body?: object): AttachRequest {
 }
 
 interface PrefetchingOptions {
-  /** What the definitions say of a pod's NICs. */
+  /** Returns the NICs of a pod by the definitions. */
   readonly nics?: (pod: Pod) => readonly AnnouncedNic[];
   readonly mayBegin?: Promise<unknown>;
 }
@@ -135,7 +135,7 @@ export class Prefetching {
     return rows.map((row) => `${row.pod} ${row.ifName} ${formatIp(row.ip)} ${row.state} ${row.containerId}`.trim());
   }
 
-  /** What the maintenance does, after so long. */
+  /** Does the maintenance, after so long. */
   async later(milliseconds: number): Promise<void> {
     const { clock, registry } = this.node;
     await clock.advance(milliseconds);

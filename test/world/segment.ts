@@ -39,9 +39,9 @@ export class Segment {
   /** Addresses of each question, the link's name in front. */
   readonly questions: string[][] = [];
   readonly withdrawn: string[] = [];
-  /** What is on a pod's NIC; undefined: there is no NIC. */
+  /** Returns the addresses on a pod's NIC; undefined: there is no NIC. */
   onNic: (netns: string, ifName: string) => readonly Ip[] | undefined = () => [];
-  /** What ends each question instead of an answer. */
+  /** Error that ends each question instead of an answer. */
   broken: Error | undefined;
   /** Called while a question is under way. */
   meanwhile: () => Promise<unknown> | unknown = () => {};

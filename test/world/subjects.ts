@@ -98,12 +98,12 @@ export function snapshotOf(...resources: Resources): Snapshot {
 
 export const EMPTY_SNAPSHOT = snapshotOf();
 
-/** Of manifests, as a file has them. */
+/** Returns the snapshot of manifests, as a file has them. */
 export function decodedSnapshot(...manifests: readonly object[]): Snapshot {
   return snapshotOf(...manifests.flatMap((manifest) => decodeManifests(JSON.stringify(manifest), "test")));
 }
 
-/** What a pod wants for a NIC: candidate pools by family, by name. */
+/** Wishes of a pod for a NIC: candidate pools by family, by name. */
 export interface NicRequest {
   readonly ifName: string;
   readonly pools: readonly (readonly string[])[];

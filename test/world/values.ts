@@ -12,7 +12,7 @@ function require<T>(text: string, value: T | undefined): T {
 export const ip = (text: string): Ip => require(text, parseIp(text));
 export const mac = (text: string): Mac => require(text, parseMac(text));
 export const prefix = (text: string): Prefix => require(text, parsePrefixOrIp(text));
-/** Of a prefix, too. */
+/** Accepts a prefix, too. */
 export const range = (text: string): Range => {
   const whole = parsePrefixOrIp(text);
   return require(text, whole === undefined ? parseRange(text) : rangeOfPrefix(whole));

@@ -18,7 +18,7 @@ interface Step {
   readonly output?: string;
 }
 
-/** What a vector wants and what the core does are not the same. */
+/** A difference between a vector's expectation and the core's behaviour. */
 class Difference extends Error {}
 
 /** Replays files of vectors in turn and says what each came to; ends with the first difference, if there is one. */
@@ -37,7 +37,10 @@ export async function replayAll(
   }
 }
 
-/** What the vector came to: its steps, and the memory from address 0 to state_bytes(). Throws {@link Difference}. */
+/**
+ * Returns the outcome of the vector: its steps, and the memory from address 0 to state_bytes(). Throws {@link
+ * Difference}.
+ */
 async function replay(name: string, { steps, state }: Vector, wasm: WebAssembly.Module): Promise<string> {
   const core = await openRaw(wasm);
   for (const [index, step] of steps.entries()) {

@@ -73,7 +73,7 @@ export class Core {
     return [new Core(copy), ...(twins as readonly (Pool | RangeSet)[] as T)];
   }
 
-  /** How much of the core's memory is in use: bytes. */
+  /** Returns the size of the core's memory in use: bytes. */
   sizeBytes(): number {
     return this.#module.exports.state_bytes();
   }

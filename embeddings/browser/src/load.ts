@@ -3,7 +3,7 @@
  * Effects: one request, or in Node.js one file read.
  */
 
-/** Where the core comes from: its address, its bytes, or a module that is compiled already. */
+/** Source of the core: its address, its bytes, or a module that is compiled already. */
 export type WasmSource = URL | Uint8Array<ArrayBuffer> | ArrayBuffer | WebAssembly.Module;
 
 /** Compiles the core off the main thread. Throws when it is not found or is no WebAssembly. */

@@ -162,8 +162,8 @@ export class Pool implements Disposable {
   }
 
   /**
-   * What is used, as bytes for {@link load} of a pool with the same ranges. Masks and the order of release are not in
-   * it.
+   * Returns the used addresses, as bytes for {@link load} of a pool with the same ranges. Masks and the order of
+   * release are not in it.
    */
   save(): Uint8Array {
     return this.values.save();

@@ -44,7 +44,8 @@ struct berth_core *berth_core_copy(const struct berth_core *core);
 void berth_core_close(struct berth_core *core);
 
 /*
- * Where an address that the core gave (berth_raw_exchange) lies in this process. The memory never moves; it may grow.
+ * Returns the location, in this process, of an address that the core gave (berth_raw_exchange). The memory never
+ * moves; it may grow.
  */
 void *berth_core_memory(const struct berth_core *core, uint32_t address);
 
@@ -125,7 +126,7 @@ struct berth_pool {
 };
 
 /*
- * What a pool is made of. All ranges and masks are of one family; they may overlap and stand in any order. Masked
+ * The parts of a pool. All ranges and masks are of one family; they may overlap and stand in any order. Masked
  * addresses (network, gateway, reserved) are never found, but may be claimed.
  */
 struct berth_shape {
@@ -171,8 +172,8 @@ int berth_pool_ranges(const struct berth_pool *pool, struct berth_set *set);
 int berth_pool_masks(const struct berth_pool *pool, struct berth_set *set);
 
 /*
- * What is used, as bytes for berth_pool_load of a pool with the same ranges; masks and the order of release are not
- * in it. Gives the length; writes nothing when `capacity` is less.
+ * Saves the used addresses, as bytes for berth_pool_load of a pool with the same ranges; masks and the order of
+ * release are not in it. Gives the length; writes nothing when `capacity` is less.
  */
 int berth_pool_save(const struct berth_pool *pool, void *snapshot, size_t capacity);
 

@@ -1,4 +1,4 @@
-/* What the sources of the library share: the instance, and the exchange buffer through which bytes pass. */
+/* Shared parts of the library's sources: the instance, and the exchange buffer through which bytes pass. */
 #ifndef BERTH_INTERNAL_H
 #define BERTH_INTERNAL_H
 
@@ -17,7 +17,7 @@ static inline size_t width_of(sa_family_t family)
     return family == AF_INET ? 4 : family == AF_INET6 ? 16 : 0;
 }
 
-/* What the core calls the family; 0, which it refuses, for what is none. */
+/* Returns the core's number of the family; 0, which it refuses, if there is none. */
 static inline int32_t number_of(sa_family_t family)
 {
     return family == AF_INET ? 4 : family == AF_INET6 ? 6 : 0;

@@ -74,7 +74,7 @@ int berth_pool_find_free_run(const struct berth_pool *pool, uint32_t count, int 
     return found;
 }
 
-/* What a question about one address gives; one of the other family is outside. */
+/* Returns the answer to a question about one address; one of the other family is outside. */
 static int ask(const struct berth_pool *pool, const struct berth_ip *ip,
                int32_t (*operation)(struct berth_core *core, int32_t pool))
 {
@@ -108,7 +108,7 @@ int berth_pool_release(const struct berth_pool *pool, const struct berth_ip *ip)
     return answer == BERTH_STATUS_OUTSIDE ? BERTH_RELEASE_OUTSIDE : answer;
 }
 
-/* How many packed addresses gave 1; and for each, unless `found` is NULL, 1 or 0. */
+/* Returns the number of packed addresses that gave 1; sets each of `found`, unless that is NULL, to 1 or 0. */
 static int ask_many(const struct berth_pool *pool, const void *packed, size_t count, uint8_t *found,
                     int32_t (*operation)(struct berth_core *core, int32_t pool, int32_t count))
 {

@@ -192,7 +192,7 @@ export class PoolTally {
     if (this.#pool.release(ip) !== "outside" && isOwn) this.#own--;
   }
 
-  /** Of the allocatable addresses; `total` is at most Number.MAX_SAFE_INTEGER. */
+  /** Counts of the allocatable addresses; `total` is at most Number.MAX_SAFE_INTEGER. */
   get counts(): Counts {
     const { total, used, usedMasked } = this.#pool.counts();
     return { total: atMostSafe(total), used: used - usedMasked };

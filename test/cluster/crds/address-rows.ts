@@ -6,7 +6,7 @@ const WIDE = "10.0.0.0/8";
 const FULL = "fd00:0006:0000:0000:0000:0000:0000:0001-fd00:0006:0000:0000:0000:0000:ffff:ffff";
 const route = (dst: unknown, gw: unknown) => ({ subnet: FOUR, routes: [{ dst, gw }] });
 
-/** What an IPPool and a Subnet have in common. */
+/** Returns the rows that an IPPool and a Subnet have in common. */
 export function addressRows(kind: string): Row[] {
   const ok = (spec: unknown) => accept(kind, spec);
   const no = (spec: unknown, field: string, more?: Partial<Row>) => refuse(kind, spec, field, more);

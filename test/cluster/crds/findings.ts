@@ -16,7 +16,7 @@ export const COLLECTIONS: Readonly<Record<string, string>> = {
 
 export const pathOf = (kind: string): string => `/apis/ipam.vendor.io/v1/${COLLECTIONS[kind]}`;
 
-/** What is wrong with an object; empty when it is accepted. */
+/** Faults of an object; empty if it is accepted. */
 export type Findings = readonly {
   readonly field: string;
   /** The wanted value. */
@@ -35,7 +35,7 @@ export function objectOf({ kind, name = "", spec, more }: Row): object {
   };
 }
 
-/** What the embedded mode's decoder says; IPAllocations are no manifests and have their own. */
+/** Returns the findings of the embedded mode's decoder; IPAllocations are no manifests and have their own. */
 export function decoderFindings(kind: string, object: unknown): Findings {
   try {
     if (kind === "IPAllocation") decodeIpAllocation(object, "test");
@@ -57,7 +57,7 @@ function unknownFields(message: string): Findings {
   return [...message.matchAll(/unknown field "([^"]+)"/g)].map(([, field = ""]) => ({ field, text: "" }));
 }
 
-/** What comes before a rule's own words. */
+/** Text in front of a rule's own words. */
 const VALUE = /^Invalid value: (?:"(?:[^"\\]|\\.)*"|[^\s:]+): /;
 
 /** Said beside the findings about the form: CEL was not asked. */
@@ -81,7 +81,7 @@ export function findingsOfError(error: unknown): Findings {
   return findings;
 }
 
-/** What the API server says. */
+/** Returns the findings of the API server. */
 export async function serverFindings(client: KubeClient, kind: string, object: object): Promise<Findings> {
   try {
     await client.create(`${pathOf(kind)}?fieldValidation=Strict`, object);

@@ -37,7 +37,7 @@ const EVERYTHING_AT_ITS_LIMIT = {
   cooldown: "596h31m23s647ms",
 };
 
-/** What an IPPool has beside its addresses. */
+/** Rows about an IPPool's fields beside its addresses. */
 export const POOL_ROWS: readonly Row[] = [
   accept("IPPool", EVERYTHING_AT_ITS_LIMIT, { title: "everything at its limit" }),
   ok({ podAffinity: {}, namespaceAffinity: { matchLabels: {} }, nodeAffinity: { matchExpressions: [] } }),

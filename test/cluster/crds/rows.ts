@@ -11,7 +11,7 @@ export interface Row {
   readonly field?: string | undefined;
   /** The API server's field where it cannot name the entry of a list or a map, which the decoder names. */
   readonly serverField?: string | undefined;
-  /** What the API server blames beside that, where one fault breaks two rules. */
+  /** Further fields that the API server blames, where one fault breaks two rules. */
   readonly also?: readonly string[];
   /** Types, lengths and unknown keys: the API server has its own words for them. */
   readonly isStructural?: boolean | undefined;

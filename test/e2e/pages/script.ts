@@ -13,7 +13,7 @@ import { type ExecutedPart, isExecuted, PARTS, type Place } from "./table.ts";
 interface Block {
   /** The heading above it. */
   readonly section: string;
-  /** Of its first command, from 1. */
+  /** Line of its first command, from 1. */
   readonly line: number;
   readonly lines: readonly string[];
 }

@@ -1,6 +1,6 @@
 /**
- * Where the commands on the pages for users are executed: every block ```sh of README.md and docs/*.md, read from the
- * page itself. A new page needs one row, for the whole page or for each of its sections that differ.
+ * Places where the commands on the pages for users are executed: every block ```sh of README.md and docs/*.md, read
+ * from the page itself. A new page needs one row, for the whole page or for each of its sections that differ.
  */
 
 import { readVersion, tagOf } from "../../../scripts/setup/version.mjs";
@@ -37,7 +37,7 @@ interface Part {
 
 export interface ExecutedPart extends Part {
   readonly place: Place;
-  /** What a reader replaces on the page, and what the test puts there. */
+  /** Words that a reader replaces on the page, and the test's values for them. */
   readonly words?: Readonly<Record<string, string>>;
   /** Commands that the page says are refused, once each, in the order of the page. */
   readonly refused?: readonly string[];

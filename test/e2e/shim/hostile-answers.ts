@@ -1,5 +1,5 @@
 /**
- * What an agent can do instead of answering: each a script, and a word that the shim's explanation has.
+ * Acts of an agent instead of an answer: each a script, and a word of the shim's explanation.
  * Effects: none but those of the scripts on their connections.
  */
 import { answer, type Script, sending } from "./scripted-agent.ts";

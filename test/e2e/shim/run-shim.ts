@@ -11,7 +11,7 @@ export interface ShimCall {
   /** An executable; by default the built `berth`. */
   readonly executable?: string;
   readonly command?: string;
-  /** Of the command line; a runtime gives none. */
+  /** Arguments of the command line; a runtime gives none. */
   readonly args?: readonly string[];
   /** The whole environment besides CNI_COMMAND. */
   readonly env?: Record<string, string>;
@@ -80,7 +80,7 @@ export function decodeObject(bytes: Uint8Array): Record<string, unknown> {
   return value;
 }
 
-/** What the shim printed as CNI error JSON. Throws when it is none, or when the exit code is not 1. */
+/** Returns the CNI error JSON that the shim printed. Throws when it is none, or when the exit code is not 1. */
 export function requireCniError(outcome: ShimOutcome): CniErrorBody {
   const { cniVersion, code, msg } = decodeObject(outcome.stdout);
   if (outcome.exitCode !== 1) throw new Error(`Exit code is ${outcome.exitCode}; want 1`);

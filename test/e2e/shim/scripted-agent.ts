@@ -22,7 +22,7 @@ export interface ScriptedAgent extends AsyncDisposable {
   connections: number;
 }
 
-/** Where the head ends and how long the body is, when the whole request is there. */
+/** Tells whether the whole request is there, by the end of its head and the length of its body. */
 function isComplete(request: Buffer): boolean {
   const end = request.indexOf("\r\n\r\n");
   if (end < 0) return false;

@@ -28,8 +28,8 @@ export class SymptomNode {
   }
 
   /**
-   * What the runtime reports of a pod that must be refused; `plugins` replaces the network's: a macvlan NIC on the
-   * uplink.
+   * Returns the runtime's report of a pod that must be refused; `plugins` replaces the network's: a macvlan NIC on
+   * the uplink.
    */
   refusal = async (name: string, plugins?: readonly object[]): Promise<string> => {
     const { exitCode, text, stderr } = await (await this.#pod(name, plugins)).call("add", this.#network);
@@ -45,7 +45,7 @@ export class SymptomNode {
 
   detach = (pod: LabPod): Promise<void> => pod.detach(this.#network);
 
-  /** What `berthctl` prints. */
+  /** Returns the output of `berthctl`. */
   berthctl = (...args: readonly string[]): Promise<string> => berthctl(this.agent.socket, ...args);
 
   delete = (): Promise<void> => this.#world.delete();

@@ -1,4 +1,4 @@
-/** What an operator meets in `berthctl` and in the agent's log. */
+/** Symptoms that an operator meets in `berthctl` and in the agent's log. */
 import { join } from "node:path";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { startAgent } from "../../lab/agent.ts";

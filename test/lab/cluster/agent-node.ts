@@ -38,7 +38,7 @@ export interface AgentNodeOptions {
   /** Whether the agent's periodic maintenance runs; default: only when the test asks for it. */
   readonly isMaintained?: boolean;
   /**
-   * Of an agent whose lost addresses no namespace of this machine is searched for. Default: errors to stderr, and the
+   * Log of an agent that searches no namespace of this machine for lost addresses. Default: errors to stderr, and the
    * kernel's namespaces.
    */
   readonly recorded?: ReturnType<typeof recordLog>;
@@ -100,7 +100,7 @@ export class AgentNode implements AsyncDisposable {
   get isRunning(): boolean {
     return this.#cluster !== undefined;
   }
-  /** What the agent knows of the cluster. */
+  /** The agent's knowledge of the cluster. */
   get snapshot(): Snapshot {
     return this.cluster.resources.state.snapshot;
   }
@@ -180,7 +180,7 @@ export class AgentNode implements AsyncDisposable {
     return this.close();
   }
 
-  /** Of the recorded log: `error …`. */
+  /** Lines of the recorded log: `error …`. */
   get lines(): readonly string[] {
     return this.#options.recorded?.lines ?? [];
   }
@@ -231,7 +231,7 @@ export class AgentNode implements AsyncDisposable {
     await registry.idle();
   }
 
-  /** What an ADD claims that has chosen the address of pool blue, by the registry's own port. */
+  /** The claim of an ADD that has chosen the address of pool blue, by the registry's own port. */
   claim(address: string, { uid, namespace, name }: PodName, changes: Partial<Claim> = {}): Promise<ClaimOutcome> {
     const { ifName = "eth0" } = changes;
     const proposals = [{ space: "", ip: ip(address), prefixLength: 16, pool: "blue", ifName }];

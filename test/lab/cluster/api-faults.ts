@@ -26,7 +26,7 @@ export interface Passing {
   readonly url: string;
 }
 
-/** What a request is to the API server: `get`, `list`, `watch`, `post`, `put`, `patch`, `delete`. */
+/** Verb of a request to the API server: `get`, `list`, `watch`, `post`, `put`, `patch`, `delete`. */
 export type Verb = "get" | "list" | "watch" | "post" | "put" | "patch" | "delete";
 
 export interface FaultRule {

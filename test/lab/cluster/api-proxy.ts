@@ -20,7 +20,7 @@ import { classify, type Fault, FaultRules, seededRandom } from "./api-faults.ts"
 import { ApiTally, type CallFilter, type TallyRow } from "./api-tally.ts";
 
 export interface ProxyOptions {
-  /** Of the dice. Default: 1. */
+  /** Seed of the dice. Default: 1. */
   readonly seed?: number;
   /** Whose kubeconfig it is; default: the administrator's. */
   readonly account?: string;
@@ -42,9 +42,9 @@ export interface ApiProxy {
   readonly connections: number;
   /** Watches that are open now. */
   readonly watches: number;
-  /** How many calls have come, whatever became of them. */
+  /** Returns the number of calls that have come, whatever became of them. */
   count(filter?: CallFilter): number;
-  /** What has passed by verb and resource. */
+  /** Returns the tally of passed calls, by verb and resource. */
   tally(): readonly TallyRow[];
   resetTally(): void;
   /** Breaks every open connection, and no more are taken until `accept`. */

@@ -1,5 +1,5 @@
 /**
- * How many calls of which kind have passed a proxy, with how many bytes and which answers.
+ * Counts of the calls that have passed a proxy, by kind, with their bytes and answers.
  * Effects: none but its own counts.
  */
 import type { Verb } from "./api-faults.ts";
@@ -14,7 +14,7 @@ export interface TallyRow {
   readonly verb: Verb;
   readonly resource: string;
   requests: number;
-  /** Of bodies. */
+  /** Bytes of bodies. */
   requestBytes: number;
   responseBytes: number;
   /** The API server's and the proxy's own; a call that was broken before has none. */

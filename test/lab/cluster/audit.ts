@@ -1,6 +1,6 @@
 /**
- * What is wrong with a cluster at one moment, as sentences: the two invariants of docs/allocation.md, derived from
- * the API server's objects and from what the runtimes saw.
+ * Faults of a cluster at one moment, as sentences: the two invariants of docs/allocation.md, derived from the API
+ * server's objects and from what the runtimes saw.
  */
 import type { KubeObject } from "../kube-client.ts";
 import { type Attachment, describe } from "./ledger.ts";
@@ -9,7 +9,7 @@ export interface AuditFacts {
   readonly allocations: readonly KubeObject[];
   readonly pods: readonly KubeObject[];
   readonly live: readonly Attachment[];
-  /** What the ledger wrote down. */
+  /** Breaches that the ledger wrote down. */
   readonly breaches: readonly string[];
   /**
    * Addresses that cool by the journal of the node that had them: in a large pool the API server is told only when

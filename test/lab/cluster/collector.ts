@@ -54,7 +54,7 @@ export class LabCollector {
     return this.controller.api;
   }
 
-  /** Of a clock that only the test moves: the part's own timer then finds nothing due but what was noticed. */
+  /** Time of a clock that only the test moves: the part's own timer then finds nothing due but what was noticed. */
   readonly nowMs = (): number => 1_000_000 + this.#aheadMs;
   advance(milliseconds: number): void {
     this.#aheadMs += milliseconds;
@@ -88,7 +88,7 @@ export class LabCollector {
     this.#notify(uid);
   }
 
-  /** What is due now, a sweep, and what is due at its end; both again after each of the times. */
+  /** Does the work due now, a sweep, and the work due at its end; both again after each of the times. */
   async sweep(...afterMs: readonly number[]): Promise<void> {
     for (const milliseconds of [0, ...afterMs]) {
       this.advance(milliseconds);

@@ -21,7 +21,7 @@ export interface ControllerProcessOptions {
   readonly args?: readonly string[];
   /** The folder of the build. Default: dist. */
   readonly dist?: string;
-  /** How long it may take until it can be asked. Default: 60,000, for other work may load the machine. */
+  /** Longest time until it can be asked. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
 }
 

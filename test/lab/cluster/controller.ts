@@ -29,7 +29,7 @@ export interface LabControllerOptions {
   readonly addressOwners?: AddressOwners;
   /** Default: the workloads of the cluster. */
   readonly poolOwners?: PoolOwners;
-  /** Of the ConfigMap vendor-conf. Default: kube-system. */
+  /** Namespace of the ConfigMap vendor-conf. Default: kube-system. */
   readonly configNamespace?: string;
   /** Gets the events instead of the API server. */
   readonly events?: KubeEvent[];
@@ -37,7 +37,7 @@ export interface LabControllerOptions {
   readonly deps?: Partial<Pick<ControllerDeps, "clock" | "poolWrites" | "random">>;
   /** Prepares the way to the API server before the first call. */
   readonly prepare?: (api: WatchedApi) => void;
-  /** How long the caches may take to be complete. Default: 60,000, for other work may load the machine. */
+  /** Longest time until the caches are complete. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
   /** Default: silent. */
   readonly logLevel?: LogLevel;

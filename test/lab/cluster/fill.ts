@@ -15,9 +15,9 @@ export interface FillOptions {
   /** IPv4 */
   readonly subnet: string;
   readonly pool: string;
-  /** Of the next address, in their order. */
+  /** Tells whether the next address is taken, in their order. */
   readonly isTaken: () => boolean;
-  /** Of the pod of the next address, which then exists. Default: no pod, of a node that does not exist. */
+  /** Returns the place of the next address's pod, which then exists. Default: no pod, of a node that does not exist. */
   readonly place?: () => PodPlace;
 }
 
@@ -103,7 +103,7 @@ export function allocationEntry(ip: IpAllocationSpec["ip"], prefixLength: number
   return [`${ALLOCATIONS}${allocationName(ip, "")}`, JSON.stringify(allocationObject(spec, stored))];
 }
 
-/** What the API server gives an object when it is created. */
+/** Returns the metadata that the API server gives an object when it is created. */
 export function storedMetadata() {
   return { uid: randomUUID(), generation: 1, creationTimestamp: CREATED };
 }

@@ -16,7 +16,7 @@ import type { LabPod } from "./objects.ts";
 import type { Witness, WitnessedAdd } from "./witness.ts";
 import type { World } from "./world.ts";
 
-/** Of the world's default settings, whose cooldown is shorter than the two seconds of a take-over. */
+/** Shortest reuse under the world's default settings, whose cooldown is shorter than the two seconds of a take-over. */
 const MIN_REUSE_MS = 1_000;
 /** The first probe of a conflict comes so much later. */
 const MIN_CONFLICT_MS = 5_000;
@@ -41,7 +41,7 @@ export async function followWorld(world: World, options: HistoryOptions = {}): P
 export class FollowedWorld implements Witness {
   readonly history: History;
   readonly #world: World;
-  /** What the history has not come to yet. */
+  /** Questions that the history has not come to yet. */
   readonly #pending = new Set<Promise<void>>();
 
   constructor(world: World, history: History) {

@@ -136,7 +136,7 @@ export function poolObject({ name, ...spec }: PoolSpec): KubeObject {
   return berthObject("IPPool", name, { default: true, ...spec });
 }
 
-/** What `spec.generated` says of a pool of that workload. */
+/** Returns the `spec.generated` of a pool of that workload. */
 export function generatedOf(application: OwnerReference & { readonly namespace?: string }, more: object): object {
   return { application: { namespace: "shop", ...application }, interface: "eth0", reclaim: true, ...more };
 }
@@ -194,7 +194,7 @@ export function boundObject({ address, node, pod = "web-0", podUID = "u1", ...re
   return berthObject("IPAllocation", address, { ...base, ...rest });
 }
 
-/** What an agent writes. Default: Bound to a pod of node n1, of pool blue. */
+/** Returns the specification that an agent writes. Default: Bound to a pod of node n1, of pool blue. */
 export function allocationSpec(address: string, changes: Partial<IpAllocationSpec> = {}): IpAllocationSpec {
   const ip = parseIp(address);
   if (ip === undefined) throw new TypeError(`"${address}" is not an address`);
@@ -212,7 +212,7 @@ export function allocationObject(spec: IpAllocationSpec, metadata: object = {}):
 
 /** Settings of a workload's template beside its label. */
 export interface TemplateOptions {
-  /** Of annotation `subnet`, IPv4. */
+  /** IPv4 Subnet of annotation `subnet`. */
   readonly subnet?: string;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly restartPolicy?: string;

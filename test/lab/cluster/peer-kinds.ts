@@ -17,7 +17,7 @@ import { type KubeClient, KubeError, type KubeObject } from "../kube-client.ts";
 
 interface PeerModule {
   readonly module: string;
-  /** Of the module's files, as go.sum has it. */
+  /** Checksum of the module's files, as go.sum has it. */
   readonly sum: string;
   readonly folder: string;
   readonly files: readonly string[];

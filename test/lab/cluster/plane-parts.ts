@@ -1,6 +1,6 @@
 /**
- * What the control plane's two servers are started with: ports, command lines, the files that they read, and the
- * files for their clients.
+ * Start parameters of the control plane's two servers: ports, command lines, the files that they read, and the files
+ * for their clients.
  * Effects: files below the plane's folder.
  */
 import { generateKeyPairSync, randomBytes } from "node:crypto";
@@ -10,7 +10,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { referenceTool } from "../../../scripts/setup/paths.mjs";
 
-/** Where etcd, kube-apiserver and kube-proxy are. */
+/** Folder of etcd, kube-apiserver and kube-proxy. */
 export const kubernetesBin = referenceTool("kubernetes").directory;
 /** Services get their addresses from here; given ones must be inside. */
 export const SERVICE_CIDRS = { 4: "10.96.0.0/16", 6: "fd00:96::/112" } as const;
@@ -37,7 +37,7 @@ export interface PlaneParts {
   readonly serverArgs: readonly string[];
   /** See ControlPlaneOptions. */
   readonly hasManagers: boolean;
-  /** Of kube-apiserver; etcd is the same for all. */
+  /** Version of kube-apiserver; etcd is the same for all. */
   readonly kubernetes: KubernetesVersion;
 }
 
@@ -83,7 +83,7 @@ export function urlOf({ address, ports }: Pick<PlaneParts, "address" | "ports">)
 
 export const etcdDirectory = ({ directory }: PlaneParts): string => join(directory, "etcd");
 
-/** Where clients of etcd reach it, on the machine that it runs on. */
+/** Returns the URL of etcd for clients on its machine. */
 export const etcdUrl = ({ ports }: PlaneParts): string => `http://127.0.0.1:${ports.etcd}`;
 
 export function etcdCommand(parts: PlaneParts): string[] {

@@ -18,7 +18,7 @@ import type { ControlPlane } from "../control-plane.ts";
 import { connectAgentClient } from "./in-process.ts";
 import { WatchedApi } from "./watched-api.ts";
 
-/** How long a released address rests in these registries. */
+/** Cooldown of a released address in these registries. */
 export const COOLDOWN_MS = 30_000;
 
 export interface RegistryNodeOptions

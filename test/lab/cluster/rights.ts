@@ -20,7 +20,7 @@ import { ALLOCATIONS, boundObject, NAMESPACES, namespaceObject, POOLS, SYSTEM } 
 
 export const FORCE_DELETE = "ipam.vendor.io/force-delete";
 
-/** Of TEST-NET-1: in no pool. */
+/** Address of TEST-NET-1: in no pool. */
 const PROBE = "192.0.2.1";
 const IN_FORCE_MS = 20_000;
 const PAUSE_MS = 20;

@@ -34,7 +34,7 @@ export interface RuntimeDeps {
 export interface AttachOptions {
   /** Default: eth0. */
   readonly ifName?: string;
-  /** How long it goes on trying. Default: 60,000. */
+  /** Time for which it goes on trying. Default: 60,000. */
   readonly limitMs?: number;
   /** CNI_ARGS' K8S_POD_UID; default: the pod's. A static pod has another. */
   readonly uid?: string;
@@ -147,7 +147,7 @@ export class NodeRuntime {
   }
 }
 
-/** What the main plugin hands to its IPAM plugin. */
+/** Returns the configuration that the main plugin hands to its IPAM plugin. */
 function configuration(cniVersion: string): object {
   return { ...CONFLIST.plugins[0], cniVersion, name: CONFLIST.name };
 }

@@ -19,7 +19,7 @@ import type { LabPod } from "./objects.ts";
 export type WireOptions = Pick<ObserverOptions, "name" | "ranges" | "records"> &
   Partial<Pick<ObserverOptions, "graceMs">>;
 
-/** What a pod's NIC is plugged into, and who the NIC's pod is. */
+/** A NIC on the wire, and its pod. */
 export interface Nic {
   readonly pod: LabPod;
   readonly containerId: string;
@@ -83,7 +83,7 @@ export class Wire {
     this.#stack = stack;
   }
 
-  /** What goes before the command line of the node's agent. */
+  /** Returns the words that go before the command line of the node's agent. */
   async wrapper(node: string): Promise<readonly string[]> {
     const folder = join(this.#folder, node);
     await mkdir(folder);

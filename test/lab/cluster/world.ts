@@ -39,16 +39,16 @@ export interface WorldOptions {
   /** Nodes with a running built agent. */
   readonly nodes?: readonly string[];
   readonly pools?: readonly objects.PoolSpec[];
-  /** Of vendor-conf; added to IPv4 only, a cooldown of 1 s, and quick sweeps. */
+  /** Settings of vendor-conf; added to IPv4 only, a cooldown of 1 s, and quick sweeps. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Default: `shop`. */
   readonly namespaces?: readonly string[];
   /** Starts the control plane, with kinds, accounts and policies. Default: one of its own. */
   readonly startPlane?: () => Promise<ControlPlane>;
-  /** Of the proxies' dice. Default: 1. */
+  /** Seed of the proxies' dice. Default: 1. */
   readonly seed?: number;
   readonly agent?: Partial<AgentOptions>;
-  /** Of all nodes; see {@link NodeOptions}. */
+  /** Applies to all nodes; see {@link NodeOptions}. */
   readonly isDirect?: boolean;
   /** Whether the kind NetworkAttachmentDefinition is installed from the start. Default: true. */
   readonly hasDefinitions?: boolean;
@@ -57,11 +57,11 @@ export interface WorldOptions {
    * has found. Default: false.
    */
   readonly isObserved?: boolean;
-  /** How long a NIC may have an address that is not recorded for it: see observer.ts. */
+  /** Time for which a NIC may have an address that is not recorded for it: see observer.ts. */
   readonly graceMs?: number;
 }
 
-/** What a world keeps of its options. */
+/** Options that a world keeps. */
 type WorldSettings = Pick<WorldOptions, "seed" | "agent" | "isDirect">;
 
 /** A node with a built agent. */
@@ -234,7 +234,7 @@ export class World {
     return [...this.#agents.values()];
   }
 
-  /** Of a node n1, n2, …; closed by {@link clear}. */
+  /** Opens the registry of a node n1, n2, …; closed by {@link clear}. */
   async openRegistry(options: RegistryNodeOptions = {}): Promise<RegistryNode> {
     const node = await RegistryNode.open(this.plane, `n${++this.#registryCount}`, options);
     this.#registries.push(node);

@@ -35,7 +35,7 @@ import type { Period } from "./stream.ts";
 export interface Write {
   /** The object's name, which is its address. */
   readonly name: string;
-  /** Of etcd's whole store; grows with every write. */
+  /** Revision of etcd's whole store; grows with every write. */
   readonly revision: number;
   /** Undefined: deleted. */
   readonly object: Allocation;
@@ -58,11 +58,11 @@ export interface Owner {
 
 export interface CheckerOptions {
   /**
-   * How long an address rests before another pod has it: from the DEL's call, and on another node from the write that
-   * showed it as Cooling. 0: not checked.
+   * Time for which an address rests before another pod has it: from the DEL's call, and on another node from the
+   * write that showed it as Cooling. 0: not checked.
    */
   readonly minReuseMs?: number;
-  /** How long a conflict lasts at least: the agent's first probe comes so much later. 0: not checked. */
+  /** Shortest time of a conflict: the agent's first probe comes so much later. 0: not checked. */
   readonly minConflictMs?: number;
 }
 
@@ -221,7 +221,7 @@ export class AllocationChecker {
     return goneMs < minReuseMs ? `claimed ${Math.round(goneMs)} ms after the DEL of ${gone.podUid}` : undefined;
   }
 
-  /** What the write means to a NIC that has the address. */
+  /** Judges the write for a NIC that has the address. */
   #follow(live: Live, { name, revision, object }: Write, isByHand: boolean): void {
     const isRecorded = isRecordOf(object, live);
     if (live.state === "displaced" && isBoundTo(object, live)) live.state = "recorded";

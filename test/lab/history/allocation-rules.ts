@@ -1,6 +1,6 @@
 /**
- * What may be written to an IPAllocation, by the object before and after the write alone (docs/allocation.md:
- * the table of states, node rights). Times, live NICs and owners are for allocation-checker.ts.
+ * Rules for a write to an IPAllocation, by the object before and after it alone (docs/allocation.md: the table of
+ * states, node rights). Times, live NICs and owners are for allocation-checker.ts.
  */
 import { allocationName, type Holder, type IpAllocation } from "../../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../../host/resources/member.ts";
@@ -21,7 +21,7 @@ export type Writer =
 /** Kinds of workloads whose pods may share an address while a machine migrates. */
 const SHARING = ["VirtualMachine", "VirtualMachineInstance", "IPAMClaim"];
 
-/** What is wrong with the object by itself. */
+/** Returns the fault of the object by itself. */
 export function faultOfObject(name: string, object: Allocation): string | undefined {
   if (object === undefined) return undefined;
   const { ip, addressSpace, state, holders, node, quarantine } = object.spec;
@@ -35,7 +35,7 @@ export function faultOfObject(name: string, object: Allocation): string | undefi
   return undefined;
 }
 
-/** What is wrong with going from one to the other in one write. */
+/** Returns the fault of going from one to the other in one write. */
 export function faultOfTransition(before: Allocation, after: Allocation): string | undefined {
   if (before === undefined) {
     const isLegal = after === undefined || after.spec.state === "Bound" || after.spec.state === "Quarantined";
@@ -83,7 +83,7 @@ function faultAfterQuarantine(before: IpAllocation, after: Allocation): string |
   return isBack ? undefined : "another node's pod's while its node is lost";
 }
 
-/** What is wrong with this writer having written it (node-rights). */
+/** Returns why this writer may not have written it (node-rights). */
 export function faultOfWriter(before: Allocation, after: Allocation, writer: Writer): string | undefined {
   const to = after?.spec.state;
   if (writer.kind === "controller") return to === "Bound" ? "Bound by the controller" : undefined;
@@ -108,7 +108,7 @@ export function isRecordOf(object: Allocation, nic: Nic): boolean {
   return isBoundTo(object, nic) || (lost?.podUid === nic.podUid && lost.ifName === nic.ifName);
 }
 
-/** Of a member whose address nobody else gets: its pod has it, or it waits for the next one. */
+/** Whether the object is of a member whose address nobody else gets: its pod has it, or it waits for the next one. */
 export function isRetained(object: Allocation): object is IpAllocation & { spec: { workload: Workload } } {
   const { state, quarantine, workload } = object?.spec ?? {};
   if (workload === undefined) return false;

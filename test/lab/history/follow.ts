@@ -32,7 +32,7 @@ const TICK_MS = 100;
 const UNKNOWN: Period = { first: Number.NEGATIVE_INFINITY, last: Number.POSITIVE_INFINITY };
 
 export interface HistoryOptions extends CheckerOptions {
-  /** Where etcd's loopback is; default: this process's own namespace. */
+  /** Network namespace of etcd's loopback; default: this process's own namespace. */
   readonly netnsPath?: string;
   /** NICs are there as long as their pods: agents in the test's process have none. Default: until their DEL. */
   readonly endsWithPods?: boolean;
@@ -120,7 +120,7 @@ class Reader {
     this.#endsWithPods = options.endsWithPods ?? false;
   }
 
-  /** What is there before the history begins. */
+  /** Takes in a key that is there before the history begins. */
   begin(key: EtcdKey): void {
     if (key.key.startsWith(ALLOCATIONS)) this.checker.begin(writeOf(key));
     else this.read(key, UNKNOWN);

@@ -21,7 +21,7 @@ export interface Caller {
   /** 0 to 7. */
   readonly client: number;
   readonly pod: string;
-  /** Of a pod whose address is retained. */
+  /** The member, for a pod whose address is retained. */
   readonly member?: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export class PoolCalls {
   readonly #lines: object[];
   readonly #pool: string;
 
-  /** Of at most eight addresses. */
+  /** Takes a pool of at most eight addresses. */
   constructor(pool: string, addresses: readonly string[]) {
     this.#pool = pool;
     this.#lines = [{ pool, addresses }];

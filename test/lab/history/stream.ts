@@ -42,7 +42,7 @@ export interface Stream {
   close(): void;
 }
 
-/** How long etcd may be away. */
+/** Time for which etcd may be away. */
 const PATIENCE_MS = 60_000;
 const PAUSE_MS = 100;
 
@@ -141,7 +141,7 @@ class Marks {
     this.#written.delete(number);
   }
 
-  /** What was written is no more: etcd has an older state. */
+  /** Forgets what was written: etcd has an older state. */
   again(): void {
     const waiting = this.#takeAll();
     if (waiting.length === 0) return;

@@ -292,7 +292,7 @@ export function makeServiceWorld(prefix: string) {
   });
 }
 
-/** Of both modes; those of others stay. */
+/** Removes the rules of both modes; those of others stay. */
 async function removeProxyRules(node: Netns): Promise<void> {
   const { stdout } = await node.exec(["nft", "list", "tables"]);
   for (const [, family = "", name = ""] of stdout.matchAll(/^table (ip6?) (kube-proxy|nat|filter|mangle)$/gm))

@@ -100,7 +100,7 @@ export async function makeFabric(prefix: string, { families = [4, 6] }: FabricOp
   }
 }
 
-/** Of a machine, whose addresses are usable at once. */
+/** Adds a machine, whose addresses are usable at once. */
 type AddMachine = (name: string) => Promise<Netns>;
 
 async function buildFabric(families: readonly Family[], addMachine: AddMachine): Promise<Omit<Fabric, "delete">> {

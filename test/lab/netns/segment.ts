@@ -28,7 +28,7 @@ export interface SegmentCall extends Partial<PluginCall> {
 export interface SegmentOptions {
   readonly pools?: Readonly<Record<string, string>>;
   readonly onConflict?: "fail" | "next";
-  /** Of the resource Coordinator. */
+  /** Options of the resource Coordinator. */
   readonly detectOptions?: object;
   readonly vendor?: Record<string, unknown>;
   /** Added to the network's definition: what follows the main plugin. */
@@ -118,7 +118,7 @@ export class Segment {
     return usageOf(this.agent);
   }
 
-  /** What the pod's NIC has; "" when there is no NIC. */
+  /** Returns the addresses of the pod's NIC; "" when there is no NIC. */
   async addressesOf(pod: Netns): Promise<string> {
     return (await pod.exec(["ip", "-o", "addr", "show", "dev", "eth0"])).stdout;
   }

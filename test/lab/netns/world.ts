@@ -232,7 +232,7 @@ export interface PodOptions {
   readonly cniPath?: readonly string[];
   /** Seconds for which a plugin waits for an agent that is not there. Default: 0.3. */
   readonly connectWait?: string;
-  /** What the runtime hands to plugins by capability, such as `{ mac: "02:42:0a:00:00:07" }`. */
+  /** Arguments that the runtime hands to plugins by capability, such as `{ mac: "02:42:0a:00:00:07" }`. */
   readonly capabilityArgs?: object;
   /** A MAC address that the runtime passes in CNI_ARGS. */
   readonly mac?: string;
@@ -252,7 +252,7 @@ export interface CoordinateOptions extends Partial<PluginCall> {
 
 type Verb = PluginCall["command"];
 
-/** What tests read of a result. */
+/** The part of a result that tests read. */
 export interface CniAnswer {
   readonly ips: readonly { readonly address: string; readonly interface?: number }[];
   readonly interfaces: readonly { readonly name: string; readonly mac?: string; readonly sandbox?: string }[];
@@ -352,7 +352,7 @@ export class LabPod {
     return requireRefusal(await this.run("coordinator", command, call), command, "1.1.0");
   }
 
-  /** What the NIC's ADD has answered. */
+  /** Returns the address that the NIC's ADD has answered. */
   address(family: Family, ifName = "eth0"): string {
     const addresses = (this.#results.get(ifName)?.ips ?? []).map(({ address }) => address.split("/")[0] ?? "");
     const found = addresses.find((address) => address.includes(":") === (family === 6));
@@ -361,7 +361,7 @@ export class LabPod {
     return found;
   }
 
-  /** Of the NIC, as the kernel has it. */
+  /** Returns the MAC of the NIC, as the kernel has it. */
   async mac(ifName = "eth0"): Promise<string> {
     const [link] = await this.netns.ipJson<{ address: string }>(`link show dev ${ifName}`);
     return link?.address ?? "";

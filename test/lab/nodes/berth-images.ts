@@ -22,10 +22,10 @@ export interface BerthVersion {
   readonly hasNewerRegistry?: boolean;
 }
 
-/** What is in dist. */
+/** The version in dist. */
 export const CURRENT: BerthVersion = { version: readVersion() };
 
-/** What users have. */
+/** The version that users have. */
 export const LAST: BerthVersion = { version: lastRelease.version };
 
 /**

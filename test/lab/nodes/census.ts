@@ -29,11 +29,11 @@ export interface NicAddress {
 }
 
 export interface Census extends AsyncDisposable {
-  /** How many samples were taken. */
+  /** Number of samples taken. */
   readonly samples: number;
   /** The longest pause between the starts of two samples, in milliseconds. */
   readonly longestPauseMs: number;
-  /** What the last sample found. */
+  /** Returns the findings of the last sample. */
   latest(): readonly NicAddress[];
   /** Addresses that two NICs had at one moment, each pair once, as sentences. */
   duplicates(): readonly string[];
@@ -42,7 +42,7 @@ export interface Census extends AsyncDisposable {
 
 /** Four samples a second, as long as a sample takes less than that. */
 const PERIOD_MS = 250;
-/** Where containerd keeps the network namespaces of its sandboxes. */
+/** Folder of the network namespaces of containerd's sandboxes. */
 const NETNS_FOLDER = "run/netns";
 
 export function startCensus({ nodes }: { readonly nodes: readonly RealNode[] }, periodMs = PERIOD_MS): Census {

@@ -50,7 +50,7 @@ export async function removeCgroups(name: string): Promise<void> {
   }
 }
 
-/** Of all its containers; none when it has no sandbox here. */
+/** Returns the processes of all its containers; none if it has no sandbox here. */
 export async function findPodProcesses(name: string, uid: string): Promise<number[]> {
   const [hierarchy = ROOT] = (await findHierarchies()).filter((path) => path === ROOT || path.endsWith("/pids"));
   const folder = (await listFolders(join(hierarchy, name))).find((path) => path.endsWith(`/pod${uid}`));

@@ -44,9 +44,9 @@ export interface RealClusterOptions {
   readonly nodes: number;
   /** Default: `berth`. */
   readonly network?: NetworkName;
-  /** Of vendor-conf; added to {@link SETTINGS}. */
+  /** Settings of vendor-conf; added to {@link SETTINGS}. */
   readonly settings?: Readonly<Record<string, unknown>>;
-  /** How many of Berth's controllers run, of which one leads. Default: 1. */
+  /** Number of Berth's controllers, of which one leads. Default: 1. */
   readonly controllers?: number;
   /** Default: `containerd-1`. */
   readonly runtime?: Runtime;
@@ -95,7 +95,7 @@ const PAUSE_MS = 100;
 /** The observer's on the wire. */
 const SENDERS = { v4: "10.99.0.254", v6: "fd00:99::fffe" };
 
-/** Where the first controller serves its health. */
+/** Port on which the first controller serves its health. */
 const FIRST_PORT = 9474;
 
 let clusters = 0;
@@ -264,7 +264,10 @@ async function gatherPlugins(binDir: string, hasBerth: boolean): Promise<void> {
   }
 }
 
-/** What a cluster has before its nodes come. The nodes are registered here, so that tokens can be bound to them. */
+/**
+ * Creates a cluster's objects before its nodes come. The nodes are registered here, so that tokens can be bound to
+ * them.
+ */
 async function furnish(
   client: KubeClient,
   { settings, hasBerth = true }: RealClusterOptions,

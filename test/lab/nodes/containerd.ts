@@ -13,7 +13,7 @@ export type Runtime = "containerd-1" | "containerd-2" | "crio";
 
 export interface RuntimeOptions {
   readonly runtime: Runtime;
-  /** Where the plugins are. */
+  /** Folder of the plugins. */
   readonly binDir: string;
   /** Network definitions; containerd follows what happens there. */
   readonly confDir: string;
@@ -24,7 +24,7 @@ export interface RuntimeOptions {
 }
 
 export const START_MS = 30_000;
-/** What containerd writes when the CRI serves; a kubelet that is faster ends. */
+/** Message of containerd when the CRI serves; a kubelet that is faster ends. */
 const SERVING = "Start streaming server";
 
 export function runtimeSocket({ directory }: Pick<Machine, "directory">): string {
@@ -74,7 +74,7 @@ export async function startContainerd(machine: Machine, options: RuntimeOptions)
   return daemon;
 }
 
-/** What is kept over a reboot is in the folder; the state of what runs is below /run, which is not. */
+/** Formats the configuration: the folder is kept over a reboot; run-time state is below /run, which is not. */
 function formatConfig({ directory }: Machine, { binDir, confDir }: RuntimeOptions): string {
   const unused = ["snapshotter.v1.btrfs", "snapshotter.v1.zfs", "snapshotter.v1.devmapper", "snapshotter.v1.aufs"];
   const disabled = [...unused, "internal.v1.opt", "tracing.processor.v1.otlp", "internal.v1.tracing"];

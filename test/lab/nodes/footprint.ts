@@ -1,14 +1,14 @@
 /**
- * What an installation could leave behind, as lines: files and network of a node, objects of the API server.
- * Left out is what Kubernetes and the runtime write themselves: their folders, events, and neighbours that come and go.
+ * Possible remains of an installation, as lines: files and network of a node, objects of the API server. Left out is
+ * what Kubernetes and the runtime write themselves: their folders, events, and neighbours that come and go.
  */
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { readNetworkState } from "../network-state.ts";
 import type { RealNode } from "./node.ts";
 
-/** Of containerd, kubelet, and the library of CNI. */
+/** Folders of containerd, kubelet, and the library of CNI. */
 const FOREIGN = ["/run/containerd", "/var/lib/kubelet", "/var/lib/cni", "/var/log/pods", "/var/log/containers"];
-/** Of the kubelets' heartbeats. */
+/** Namespace of the kubelets' heartbeats. */
 const NODE_LEASES = "kube-node-lease";
 const FOLDERS = ["/opt", "/etc/cni", "/run", "/var/lib", "/var/log"];
 /** Type, mode, owner, path, target of a link; then the content of what a runtime reads. */
@@ -39,7 +39,7 @@ export async function readApiFootprint(client: KubeClient): Promise<string[]> {
   return lines;
 }
 
-/** What only one of the two has, with a sign in front. */
+/** Returns the lines that only one of the two has, with a sign in front. */
 export function differenceOf(before: readonly string[], after: readonly string[]): string[] {
   const [old, now] = [new Set(before), new Set(after)];
   const gone = before.filter((line) => !now.has(line)).map((line) => `- ${line}`);

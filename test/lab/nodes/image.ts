@@ -25,7 +25,7 @@ interface ImageFile {
 
 interface Image {
   readonly name: string;
-  /** What a container runs that says nothing else. */
+  /** Command of a container that names no other. */
   readonly command: readonly string[];
   readonly files: readonly ImageFile[];
 }

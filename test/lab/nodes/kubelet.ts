@@ -11,7 +11,7 @@ import type { Netns } from "../netns.ts";
 import { runtimeSocket } from "./containerd.ts";
 import type { Machine, MachineProcess } from "./machine.ts";
 
-/** Where the kubelet and the managers of a version are. */
+/** Returns the folder of the kubelet and the managers of a version. */
 function binOf(version: KubernetesVersion): string {
   return referenceTool(version === "1.34" ? "nodes" : `kubernetes-${version}`).directory;
 }
@@ -19,9 +19,9 @@ function binOf(version: KubernetesVersion): string {
 export interface KubeletOptions {
   readonly node: string;
   readonly address: string;
-  /** Of the account `system:node:<node>`. */
+  /** Kubeconfig of the account `system:node:<node>`. */
   readonly kubeconfig: string;
-  /** Of cgroups.ts. */
+  /** Cgroup of cgroups.ts. */
   readonly cgroup: string;
   readonly kubernetes: KubernetesVersion;
 }

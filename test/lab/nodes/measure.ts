@@ -18,7 +18,7 @@ import { paths, podOf } from "./workloads.ts";
 
 export interface MeasureOptions {
   readonly networks: readonly NetworkName[];
-  /** Of one network in one round. */
+  /** Number of pods of one network in one round. */
   readonly pods: number;
   readonly rounds: number;
 }
@@ -33,7 +33,7 @@ interface MeasuredPod {
 
 export interface ReadyTimes {
   readonly network: NetworkName;
-  /** Of all rounds. */
+  /** Pods of all rounds. */
   readonly pods: MeasuredPod[];
   /** From the first creation of a round to the last pod's being Ready. */
   readonly totalsMs: number[];
@@ -44,7 +44,7 @@ export const eachMs = ({ pods }: ReadyTimes): number[] => pods.map(({ createdMs,
 
 const APP = "measured";
 const CREATORS = 8;
-/** What a time can be wrong by. */
+/** Largest error of a time. */
 const PAUSE_MS = 50;
 const READY_MS = 90_000;
 

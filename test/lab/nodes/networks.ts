@@ -28,7 +28,7 @@ export type NetworkName = (typeof NETWORKS)[number];
 
 /** The switch that all nodes and pods are plugged into. */
 export const LAN = { subnet: "10.99.0.0/16", gateway: "10.99.0.1", lengthBits: 16 } as const;
-/** What Berth hands out, and what host-local does, by the node's number: apart, so that one can follow the other. */
+/** Ranges of Berth and, by the node's number, of host-local: apart, so that one can follow the other. */
 export const BERTH_RANGE = "10.99.16.1-10.99.31.254";
 const hostLocalRange = (number: number) => ({
   rangeStart: `10.99.${100 + number}.1`,
@@ -41,7 +41,7 @@ export interface NetworkPlace {
   /** 1 for the first node. */
   readonly number: number;
   readonly binDir: string;
-  /** What Multus may ask the API server. */
+  /** Kubeconfig with the rights of Multus at the API server. */
   readonly multusKubeconfig: string;
 }
 
@@ -103,7 +103,7 @@ export function secondNetwork(namespace: string, name: string, pool: string): Ku
   };
 }
 
-/** What the thin Multus asks for: pods and definitions, and to write the networks' state into the pod. */
+/** Returns the rights of the thin Multus: to pods and definitions, and to write the networks' state into the pod. */
 export function multusRights(): KubeObject[] {
   const metadata = { name: "multus", namespace: "kube-system" };
   const group = "rbac.authorization.k8s.io";

@@ -28,11 +28,11 @@ import { type NetworkName, networkList } from "./networks.ts";
 /** For which tokens of a cluster are valid: seconds. */
 export const TOKEN_S = 36_000;
 
-/** What the nodes of one cluster have in common. */
+/** The common part of one cluster's nodes. */
 export interface Site {
   readonly plane: ControlPlane;
   readonly directory: string;
-  /** Where the bridge `lan` is. */
+  /** Network namespace of the bridge `lan`. */
   readonly switch: Netns;
   /** The plugins, as a path of the nodes. */
   readonly binDir: string;
@@ -59,7 +59,7 @@ export interface RealNode {
   readonly address: string;
   /** Throws on an installable node: its agent is a pod. */
   readonly agent: Agent;
-  /** Of the machine that runs now; throws while there is none. */
+  /** The machine that runs now; throws while there is none. */
   readonly machine: Machine;
   /** Ends the program as a service manager does. */
   stop(program: NodeProgram, signal?: NodeJS.Signals): Promise<void>;
@@ -85,7 +85,7 @@ export interface RealNode {
   remove(): Promise<void>;
 }
 
-/** Of an installable node; the chart's default. */
+/** Directory of networks of an installable node; the chart's default. */
 const CONF_DIR = "/etc/cni/net.d";
 
 /** As the object's name, and its account's. */
@@ -219,7 +219,7 @@ interface NodePlace {
 class RunningNode {
   readonly place: NodePlace;
   readonly #programs = new Map<NodeProgram, MachineProcess>();
-  /** How the plugins find the agent. */
+  /** Environment by which the plugins find the agent. */
   pluginEnv: Readonly<Record<string, string>> = {};
   #machine: Machine | undefined;
 
@@ -237,7 +237,7 @@ class RunningNode {
     this.#machine = await bootMachine({ ...this.place, isInstallable });
   }
 
-  /** Where containerd looks for networks, as a path of the machine. */
+  /** Directory in which containerd looks for networks, as a path of the machine. */
   get confDir(): string {
     const { site, directory } = this.place;
     return site.isInstallable ? CONF_DIR : join(directory, "net.d");

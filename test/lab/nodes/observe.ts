@@ -1,6 +1,6 @@
 /**
- * What a real cluster shows from outside: pods by their kubelets' reports, addresses by the API server, and what does
- * not fit together, as sentences.
+ * A real cluster seen from outside: pods by their kubelets' reports, addresses by the API server, and contradictions,
+ * as sentences.
  *
  *   const seen = observe(cluster);
  *   const pods = await seen.untilReady("web", 50);
@@ -19,15 +19,15 @@ const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
 const READY_MS = 90_000;
 const RETURNED_MS = 90_000;
 const CONSISTENT_MS = 20_000;
-/** How many of the last warnings a failure shows. */
+/** Number of last warnings that a failure shows. */
 const EVENTS = 8;
-/** How long a pod may take to answer. */
+/** Longest time until a pod answers. */
 const PING_S = 8;
 /** Pings side by side. */
 const PINGS = 8;
 
 export interface Observer {
-  /** Of the namespace, with that label `app`; default: all. */
+  /** Returns the pods of the namespace, with that label `app`; default: all. */
   pods(app?: string): Promise<KubeObject[]>;
   allocations(): Promise<KubeObject[]>;
   /**
@@ -132,7 +132,10 @@ function describePod({ metadata, spec, status }: KubeObject): string {
   return `${text} ${JSON.stringify(ready)} ${JSON.stringify(waiting)}`;
 }
 
-/** Of pods that run and are not about to end: the addresses of ending ones may be other pods' already. */
+/**
+ * Returns addresses shared by pods that run and are not about to end: the addresses of ending ones may be other pods'
+ * already.
+ */
 function sharedAddresses(pods: readonly KubeObject[]): string[] {
   const live = pods.filter(
     ({ metadata, status }) => metadata.deletionTimestamp === undefined && status.phase === "Running",

@@ -11,7 +11,7 @@ export interface WorkloadSpec {
   readonly annotations?: Readonly<Record<string, string>>;
   /** Value of the label `app`. Default: the name. */
   readonly app?: string;
-  /** Of the template's spec. */
+  /** Fields of the template's spec. */
   readonly pod?: object;
   /** For /bin/busybox; default: a container that waits. */
   readonly busybox?: readonly string[];

@@ -1,6 +1,6 @@
 /*
- * What is on a segment, five times a second: which MACs answer for which addresses, by ARP and NDP, and which
- * addresses the NICs of network namespaces have, by rtnetlink. It decides nothing.
+ * Reads a segment five times a second: which MACs answer for which addresses, by ARP and NDP, and which addresses the
+ * NICs of network namespaces have, by rtnetlink. It decides nothing.
  *
  *   nsenter --net=SEGMENT eyes LINK IPV4 IPV6      the questions' senders, and the link that they leave by
  *
@@ -40,7 +40,7 @@
 
 enum {
     ROUND_MS = 200,
-    /* Of a /24 each address has its turn in two seconds. */
+    /* Addresses of a round: each one of a /24 has its turn in two seconds. */
     SHARE = 26,
     /* For so long after its last answer an address is asked in each round. */
     LATELY_MS = 3000,
@@ -157,7 +157,7 @@ static int add_hot(const Address *address) {
     return hot_count++;
 }
 
-/* What is neither recorded nor answers has its turn with the rest. */
+/* Gives an address that is neither recorded nor answers its turn with the rest. */
 static void cool_down(int64_t at_ms) {
     for (int index = 0; index < hot_count; index++)
         if (!hot[index].is_recorded && hot[index].answered_ms < at_ms - LATELY_MS) hot[index--] = hot[--hot_count];
@@ -307,7 +307,7 @@ static void hear_until(int64_t end_ms) {
     } while (now_ms() < end_ms);
 }
 
-/* Of the namespace that is being read. */
+/* The namespace that is being read. */
 static struct {
     int index, is_up, has_address;
     char name[IF_NAMESIZE], mac[18];

@@ -33,7 +33,7 @@ export interface ObserverOptions extends Partial<CheckerOptions> {
   readonly segment: { readonly path: string; readonly bridge: string };
   /** Its own addresses. */
   readonly senders?: { readonly v4: string; readonly v6: string };
-  /** Of pools: `10.6.0.1-10.6.0.9`, an address, or a subnet of IPv4. */
+  /** Addresses of pools: `10.6.0.1-10.6.0.9`, an address, or a subnet of IPv4. */
   readonly ranges: readonly string[];
   readonly records: RecordSource;
 }
@@ -61,7 +61,7 @@ export class Observer {
   readonly #records: Disposable;
   readonly #timer = setInterval(() => this.#check(nowMs() - LAG_MS), LAG_MS);
   readonly #startMs = nowMs();
-  /** What has not been checked yet. */
+  /** Events that have not been checked yet. */
   readonly #events: Event[] = [];
   #found: Finding[] = [];
   #rounds = 0;
@@ -89,7 +89,7 @@ export class Observer {
     this.#order("netns", label, glob);
   }
 
-  /** What was found since the last call, with all that happened until now. */
+  /** Returns the findings since the last call, after everything that happened until now. */
   async take(): Promise<readonly Finding[]> {
     const endMs = nowMs();
     await sleep(LAG_MS);

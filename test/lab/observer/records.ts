@@ -56,7 +56,7 @@ function followEtcd(etcd: Etcd, onRecord: OnRecord): Disposable {
   };
 }
 
-/** What `GET /v1/allocations` answers. */
+/** An address in the answer to `GET /v1/allocations`. */
 interface ListedAddress {
   readonly address: string;
   readonly state: string;

@@ -1,6 +1,6 @@
 /**
- * What is wrong between the wire, the kernel and the records of a segment's addresses. Pure: rounds of eyes.c and
- * writes to the registry in, in the order of their times; findings out.
+ * Compares the wire, the kernel and the records of a segment's addresses. Pure: rounds of eyes.c and writes to the
+ * registry in, in the order of their times; findings out.
  *
  *   duplicate    two MACs answer for one address in one round
  *   unrecorded   a machine answers for an address, or has it on a NIC, that no record has or a released one (Cooling)
@@ -22,7 +22,7 @@ export interface Round {
   readonly nics: readonly (readonly [netns: string, link: string, mac: string, address: string, isUp: 0 | 1])[];
 }
 
-/** What the registry has about an address. */
+/** The registry's record of an address. */
 export interface AddressRecord {
   readonly state: string;
   /** UIDs of pods. */
@@ -32,7 +32,7 @@ export interface AddressRecord {
 }
 
 export interface CheckerOptions {
-  /** How long a machine may have an address that is not recorded for it, and a pod may be without its own. */
+  /** Time for which a machine may have an address that is not recorded for it, or a pod be without its own. */
   readonly graceMs: number;
   /** The UID of a namespace's pod; undefined: unknown, then it is whose record is there when its NIC is first seen. */
   podOf?(netns: string): string | undefined;
@@ -58,9 +58,15 @@ interface Machine {
   readonly sinceMs: Partial<Record<Finding["kind"], number>>;
 }
 
-/** How long an address that is asked in each round may be missed in a row; others have their turn every two seconds. */
+/**
+ * Longest gap in the questions about an address that is asked in each round; others have their turn every two
+ * seconds.
+ */
 const GAP_MS = 3_000;
-/** How long a NIC may be silent: the links of a new one need a moment, and questions are not repeated in a round. */
+/**
+ * Time for which a NIC may be silent: the links of a new one need a moment, and questions are not repeated in a
+ * round.
+ */
 const SILENT_MS = 3_000;
 /** So many of an address's last events are reported. */
 const EVENTS = 12;
@@ -81,7 +87,7 @@ export class SegmentChecker {
     this.#options = options;
   }
 
-  /** What was found since the last call. */
+  /** Returns the findings since the last call. */
   take(): readonly Finding[] {
     return this.#findings.splice(0);
   }

@@ -27,7 +27,7 @@ export interface SpiderpoolOptions {
   readonly hasIpv6?: boolean;
   /** One of a cluster leads. Default: true. */
   readonly hasController?: boolean;
-  /** Where both run; default: this process's own namespace. */
+  /** Machine that both run on; default: this process's own namespace. */
   readonly machine?: Netns;
   /** Default: in a folder of its own. Its coordinator knows {@link FIXED_SOCKET} only. */
   readonly socket?: string;
@@ -42,9 +42,9 @@ interface SpiderpoolAgent {
 }
 
 export interface Spiderpool {
-  /** Of the first node. */
+  /** Agent of the first node. */
   readonly agent: SpiderpoolAgent;
-  /** Of all nodes, the first one's first. */
+  /** Agents of all nodes, the first one's first. */
   readonly agents: readonly SpiderpoolAgent[];
   readonly controllerPid: number | undefined;
   stop(): Promise<void>;
@@ -53,7 +53,7 @@ export interface Spiderpool {
 const AGENT_PORT = 5710;
 const CONTROLLER_PORT = 5720;
 const OTHER_AGENTS_PORT = 5730;
-/** That start side by side. */
+/** Number of agents that start side by side. */
 const AT_ONCE = 4;
 const READY_MS = 60_000;
 
@@ -103,7 +103,7 @@ export async function startSpiderpool(options: SpiderpoolOptions): Promise<Spide
   return { agent, agents, controllerPid: controller?.pid, stop: () => started.disposeAsync() };
 }
 
-/** Where a daemon of Spiderpool serves. */
+/** Place of a daemon of Spiderpool. */
 interface Place {
   readonly node: string;
   readonly socket: string;

@@ -23,7 +23,7 @@ export async function installWhereabouts(cluster: RealCluster): Promise<void> {
   await symlink(join(referenceTool("whereabouts").directory, "whereabouts"), join(cluster.binDir, "whereabouts"));
 }
 
-/** Of namespace `shop`: macvlan on the nodes' wire. `ipam`: keys of whereabouts. */
+/** Returns a network of namespace `shop`: macvlan on the nodes' wire. `ipam`: keys of whereabouts. */
 export function whereaboutsNetwork(cluster: RealCluster, name: string, ipam: object): KubeObject {
   const whereabouts = { type: "whereabouts", configuration_path: settingsFile(cluster), ...ipam };
   const plugins = [{ type: "macvlan", master: "eth0", mode: "bridge", ipam: whereabouts }];

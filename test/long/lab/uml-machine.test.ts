@@ -12,7 +12,7 @@ import { hasMachine, MachineError, runInMachine } from "../../../scripts/uml/mac
  */
 const DEADLINE_MS = 45_000;
 
-/** Of one test. */
+/** Folder of one test. */
 let directory: string;
 /** In which a machine boots for certain: several times what the first one took. */
 let bootedMs = 4_000;

@@ -77,7 +77,7 @@ const ADDRESSES: readonly Ip[] = [
 /** In their order. */
 const namesOf = (pools: Iterable<IpPool>): string[] => [...pools].map(({ name }) => name).sort();
 
-/** What the registry answers an agent about its pools. */
+/** The registry's answers to an agent about its pools. */
 class UsedAddresses {
   readonly used = new Set<Ip>();
   cooldowns: Cooldowns | undefined;

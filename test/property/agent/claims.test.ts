@@ -1,4 +1,4 @@
-/** What claims promise, on a node whose registry, pool cache and search are the product's. */
+/** Promises of claims, on a node whose registry, pool cache and search are the product's. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,11 +26,11 @@ interface AddOptions {
   readonly requested?: string | undefined;
   /** The caller hangs up: before the claim is through, or when the answer is to be written. */
   readonly hangUp?: "early" | "late" | undefined;
-  /** What the network's settings say about conflicts. */
+  /** The network's setting for conflicts. */
   readonly detection: "off" | "fail" | "next";
 }
 
-/** What a caller was told. */
+/** An answer that a caller got. */
 interface Answered {
   readonly attachment: Attachment;
   readonly owner: string;

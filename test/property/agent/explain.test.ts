@@ -9,7 +9,7 @@ import { ExplainWorld, explainedAnswers } from "./explain-world.ts";
  */
 const SEED = Number(process.env.BERTH_SEED ?? 1);
 const CLUSTERS = Number(process.env.BERTH_RUNS ?? 400);
-/** Of one node, one after the other. */
+/** Number of clusters of one node, one after the other. */
 const CLUSTERS_OF_NODE = 25;
 
 it(`an ADD of ${CLUSTERS} random clusters does what explain said before`, async () => {

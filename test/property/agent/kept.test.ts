@@ -18,11 +18,11 @@ import { type ClusterNode, type DemandOptions, openClusterNode } from "../../wor
 import { Seeded } from "../../world/seeded.ts";
 import { pool, snapshotOf } from "../../world/subjects.ts";
 
-/** What a pod is one life of. */
+/** A member, of which a pod is one life. */
 interface Member {
   readonly name: string;
   readonly workload: Workload | undefined;
-  /** Of a machine: the UID of its instance, which two pods of it share while it migrates. */
+  /** For a machine: the UID of its instance, which two pods of it share while it migrates. */
   readonly run?: string | undefined;
 }
 
@@ -147,8 +147,8 @@ class World {
   }
 
   /**
-   * What is Bound to or kept for each NIC and family of a workload's members, beyond one: `web-0/eth0/4 10.6.0.7
-   * 10.6.0.9`.
+   * Returns the addresses Bound to or kept for each NIC and family of a workload's members, beyond one: `web-0/eth0/4
+   * 10.6.0.7 10.6.0.9`.
    */
   surplus(): string[] {
     const found = new Map<string, string[]>();
@@ -176,7 +176,7 @@ class World {
   }
 }
 
-/** Of a StatefulSet. */
+/** Returns a member of a StatefulSet. */
 function memberOf(set: string, ordinal: number): Member {
   const member = `${set}-${ordinal}`;
   return { name: member, workload: { kind: "StatefulSet", namespace: "shop", name: set, uid: `uid-${set}`, member } };
@@ -198,7 +198,7 @@ const RUNS = Number(process.env.BERTH_RUNS ?? 20);
 const RESTARTS = Number(process.env.BERTH_RUNS ?? 4);
 const STEPS = 60;
 
-/** What went wrong for members that had addresses before. */
+/** Failures of members that had addresses before. */
 class Tally {
   readonly refused: string[] = [];
   readonly changed: string[] = [];

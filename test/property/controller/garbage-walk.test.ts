@@ -29,7 +29,7 @@ const TIMES: CollectionTimes = {
 const HOLDER = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 
-/** What may happen, besides time. */
+/** Events that may happen, besides time. */
 const STEPS = [
   ...["cut off", "reconnect", "node object gone", "node object back", "marked out of service", "mark taken away"],
   ...["pod object gone", "pod ends", "workload gone", "member moves", "controller changes", "journal lost"],
@@ -156,7 +156,7 @@ class Model {
     else if (isOwn && isLost && !this.hasJournal) this.#meetOrphan(object);
   }
 
-  /** What the journal has no row of. */
+  /** Decides about an object that has no row in the journal. */
   #meetOrphan(object: IpAllocation): void {
     const decision = decideOrphanObject({ object, node: "n1", ownRows: [], nowMs: this.nowMs });
     if (decision.kind !== "release") return;

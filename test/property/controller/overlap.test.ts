@@ -1,4 +1,4 @@
-/** What pools share, found in one walk, against comparing each address of each pool with each other pool. */
+/** Overlap of pools, found in one walk, compared with a check of each address of each pool against each other pool. */
 
 import { expect, it } from "vitest";
 import { planOverlap, type RangeOwner } from "../../../host/controller/conditions/plan-overlap.ts";

@@ -95,7 +95,7 @@ function edit(chance: Seeded, world: PlannedSubnets, lives: Map<string, number>)
 const NO_LABELS = {};
 const TEAM = { team: "a" };
 
-/** What a plan changes, in no order. */
+/** Returns the changes of a plan, in no order. */
 function effectOf(plan: SubnetsPlan) {
   const targets = plan.networks.flatMap((network) => network.targets);
   return {

@@ -18,7 +18,7 @@ const ROOT = "/apis/ipam.vendor.io/v1";
 export const POOLS = `${ROOT}/ippools`;
 export const SUBNETS = `${ROOT}/subnets`;
 
-/** Of the writer of a pool: by address, and for allocations by the pool's name and the address. */
+/** Knowledge of a pool's writer: by address, and for allocations by the pool's name and the address. */
 export interface Known {
   /** Addresses of one space that pools made by hand and ReservedIPs had, in the writer's caches. */
   isOthers(addressSpace: string, address: string): boolean;
@@ -46,7 +46,7 @@ export class SubnetsChecker {
   readonly #pools = new Map<string, PoolFacts>();
   readonly #subnets = new Map<string, SubnetFacts>();
   readonly breaches: string[] = [];
-  /** How many times a pool was given something, and how many times something was taken. */
+  /** Number of times that a pool was given something, and of times that something was taken. */
   gains = 0;
   losses = 0;
 

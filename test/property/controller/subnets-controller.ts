@@ -23,7 +23,7 @@ import { Workloads } from "./subnets-workloads.ts";
 
 const TURNS = 50;
 
-/** Of workloads that keep addresses: no part of the walk asks. */
+/** Owners that keep addresses: no part of the walk asks. */
 const NO_ADDRESS_OWNERS: AddressOwners = { readLiveness: async () => "unknown", subscribe: () => () => {} };
 
 export class WalkController {
@@ -119,7 +119,7 @@ export class WalkController {
     this.#caches?.close().catch(() => {});
   }
 
-  /** What the caches say now, and said when the round began of which the next call is a part. */
+  /** Returns the content of the caches now, and at the start of the round of which the next call is a part. */
   known(): Known {
     const isWaiting = this.#world.calls.all.some(({ caller, isOver }) => caller === this && !isOver);
     const isSameRound = isWaiting || this.answeredStep === this.#world.step;

@@ -1,6 +1,6 @@
 /**
- * What has to be true of generated pools when all is quiet and one controller lives: who can have what he wants has
- * it, nothing is leaked, and the Subnets say what the pools have.
+ * Requirements on generated pools when all is quiet and one controller lives: each demand that can be met is met,
+ * nothing is leaked, and the Subnets say what the pools have.
  */
 
 import { DEFAULT_VENDOR_CONF } from "../../../host/config/vendor-conf.ts";
@@ -19,7 +19,7 @@ class End {
   readonly #subnets: ReadonlyMap<string, SubnetFacts>;
   /** `space address` of pools made by hand and ReservedIPs. */
   readonly #others = new Set<string>();
-  /** Of all allocations. */
+  /** Addresses of all allocations. */
   readonly #held = new Set<string>();
   readonly #problems: string[] = [];
 
@@ -59,7 +59,7 @@ class End {
     );
   }
 
-  /** Of a pool, those that it may hand out. */
+  /** Returns the addresses of a pool that it may hand out. */
   #usable(pool: PoolFacts): string[] {
     const subnet = this.#subnets.get(pool.generated?.subnet ?? "");
     return [...pool.addresses].filter((address) => subnet === undefined || this.#isOffered(subnet, address));

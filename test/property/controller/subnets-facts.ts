@@ -28,9 +28,9 @@ export interface SubnetFacts {
   readonly addressSpace: string;
   readonly family: 4 | 6;
   readonly isDeleting: boolean;
-  /** What its specification offers to pools, but for what others have. */
+  /** Addresses that its specification offers to pools, except those that others have. */
   readonly offered: ReadonlySet<string>;
-  /** What its status reserves, by pool. */
+  /** Addresses that its status reserves, by pool. */
   readonly reserved: ReadonlyMap<string, ReadonlySet<string>>;
   readonly total: unknown;
   readonly assigned: unknown;

@@ -1,5 +1,5 @@
 /**
- * What administrators do to Subnets, pools, ReservedIPs and limits during a walk: only what a real server would
+ * Actions of administrators on Subnets, pools, ReservedIPs and limits during a walk: only what a real server would
  * accept, because the one in memory accepts everything.
  * Effects: writes to the API server in memory.
  */

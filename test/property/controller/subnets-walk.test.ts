@@ -15,7 +15,7 @@ const SEED = Number(process.env.BERTH_SEED ?? 20_261_120);
 const RUNS = Number(process.env.BERTH_RUNS ?? 24);
 const LENGTH = 250;
 
-/** What of the steps there is more of. */
+/** Weights of the more frequent steps. */
 const OFTEN: Partial<Record<Step["kind"], number>> = {
   call: 25,
   rounds: 8,

@@ -12,7 +12,7 @@ export interface Wanted {
   readonly reclaim: boolean;
   /** More than one: each a demand of its own. */
   readonly nics: readonly string[];
-  /** Of pods of a former version, which name other Subnets. */
+  /** Pods of a former version, which name other Subnets. */
   readonly former?: { readonly subnets: readonly string[]; readonly count: number } | undefined;
 }
 

@@ -17,7 +17,7 @@ import { readStatement } from "../../unit/coordinator/plan-words.ts";
 /** `PLAN_RUNS=n` for more. */
 const RUNS = Number(process.env.PLAN_RUNS ?? 500);
 
-/** What happens to a pod: a link comes or goes with its routes, another process changes something, a request. */
+/** An event of a pod: a link comes or goes with its routes, another process changes something, a request. */
 type Event = { readonly lines: readonly string[] } | { readonly request: Request };
 
 const NICS = ["eth0", "net1", "net2", "net3"];
@@ -98,7 +98,7 @@ const arrival = fc
 
 const departure = nic.map((name): Event => ({ lines: [`no pod: link ${name} macvlan`] }));
 
-/** Of others, in the pod and on the node: it must be there at the end. */
+/** State of others, in the pod and on the node: it must be there at the end. */
 const FOREIGN = [
   "pod: route 192.0.2.0/24 dev lo proto static table 101",
   "pod: route 192.0.2.0/24 dev lo proto static table 102",
@@ -175,7 +175,7 @@ function isRightful(operation: Operation, { verb, addresses }: Request): boolean
   }
 }
 
-/** What one operation does, another one of the list must not take back. */
+/** Returns the operations that the list repeats or takes back. */
 function contradictions(operations: readonly Operation[]): string[] {
   const texts = operations.map(formatOperation);
   const doubled = texts.filter((text, at) => texts.indexOf(text) !== at);

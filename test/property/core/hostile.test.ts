@@ -9,7 +9,7 @@ const BAD_HANDLE = -1;
 const SHORT_EXCHANGE = -5;
 const MEMORY_CEILING = 2 ** 30;
 const STATUS_NAMES = new Map(ABI.statuses.map(({ name, code }) => [code, name]));
-/** Of what the fuzz has made, this much may live at a time. */
+/** Largest number of objects made by the fuzz that may live at a time. */
 const MOST_OBJECTS = 40;
 
 /** A world with things in it that no hostile call may touch: a used pool and a set, apart from the victims. */

@@ -77,7 +77,7 @@ export class PoolPair {
     else this.#recent[this.random.below(400)] = address;
   }
 
-  /** What the model answers to one of the four operations. */
+  /** Returns the model's answer to one of the four operations. */
   expected(operation: string, address: bigint): number {
     if (operation === "contains") return Number(this.model.contains(address));
     if (this.model.ordinalOf(address) === undefined) return OUTSIDE;

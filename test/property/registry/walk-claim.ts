@@ -1,4 +1,4 @@
-/** How the walk's nodes look for an address: what allocate.ts does, in little. */
+/** Search of the walk's nodes for an address: a small version of allocate.ts. */
 import type { Allocation, Claim, Proposal } from "../../../host/registry/registry.ts";
 import { allocationName } from "../../../host/resources/ip-allocation.ts";
 import type { ClusterNode } from "../../world/node.ts";
@@ -26,7 +26,7 @@ function proposalAt(side: Side, index: number): Proposal {
   return proposal(`fd00::${index + 1}`, { space: "lab", prefixLength: 64, pool: "six" });
 }
 
-/** What allocate.ts does, in little. The names of what was claimed. */
+/** Does the work of allocate.ts on a small scale. Returns the names of the claimed addresses. */
 export async function claimAddresses(world: Nodes, node: WalkNode, attempt: Attempt): Promise<readonly string[]> {
   const { random } = world;
   const { pod, containerId, signal } = attempt;

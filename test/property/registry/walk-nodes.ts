@@ -1,7 +1,7 @@
 /**
- * What a walk is about: nodes with the cluster's registry and its reconciler on one API server, and pods that come
- * and go. Everything happens one step at a time: the walk decides what becomes of a call, when a notice arrives, and
- * when an agent ends.
+ * The world of a walk: nodes with the cluster's registry and its reconciler on one API server, and pods that come and
+ * go. Everything happens one step at a time: the walk decides what becomes of a call, when a notice arrives, and when
+ * an agent ends.
  */
 
 import { vi } from "vitest";
@@ -28,7 +28,7 @@ export interface WalkPod {
   /** The families it asks for. */
   readonly sides: readonly (4 | 6)[];
   isGone: boolean;
-  /** Of the ADD under way. */
+  /** Abort controller of the ADD under way. */
   adding?: AbortController | undefined;
 }
 
@@ -75,7 +75,7 @@ export class Nodes {
   readonly random: Seeded;
   readonly poolSize: number;
   readonly cooldownMs: number;
-  /** That of the fake timers. */
+  /** Clock of the fake timers. */
   readonly #clock: TestClock;
   #last = 0;
 

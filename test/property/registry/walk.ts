@@ -9,7 +9,7 @@ import { COOLDOWN_MS, flush, type Live, Nodes, type WalkNode, type WalkPod } fro
 export interface WalkOptions {
   readonly seed: number;
   readonly steps: number;
-  /** Of the calls whose answer is lost. */
+  /** Share of the calls whose answer is lost. */
   readonly faultShare: number;
   readonly log?: boolean;
 }

@@ -5,7 +5,7 @@
 import { FAULTS } from "./faults.ts";
 import { replaceExports } from "./replace-exports.ts";
 
-/** What the child is asked for. */
+/** The child's task. */
 export interface Question {
   /** Undefined: the product as it is. */
   readonly fault: string | undefined;
@@ -18,12 +18,12 @@ export interface Question {
 export interface Answer {
   /** The last one. */
   readonly seed: number;
-  /** Of all seeds; of the last one until the violation. */
+  /** Number of steps of all seeds; of the last one until the violation. */
   readonly steps: number;
   readonly violation: string | undefined;
 }
 
-/** Of each run before all faults of the cluster end. */
+/** Number of steps of each run before all faults of the cluster end. */
 const STEPS = 5_000;
 
 const question: Question = JSON.parse(process.argv[2] ?? "{}");

@@ -303,7 +303,7 @@ function replace(found: Pick<Calibration, "fanOut" | "requests">): void {
   save({ ...before, requests, fanOut: merge(before.fanOut, found.fanOut) });
 }
 
-/** Of a server that has very many allocations, as soon as it has read them. */
+/** Measures the lists of a server that has very many allocations, as soon as it has read them. */
 async function measureLists(bench: Bench): Promise<void> {
   const { plane } = bench;
   // The server reads them all when it starts.

@@ -38,7 +38,7 @@ export interface Calibration {
   readonly loadAverage: string;
   readonly requests: readonly RequestCost[];
   readonly fanOut: readonly FanOut[];
-  /** Of one stored object as JSON. */
+  /** Size of one stored object as JSON. */
   readonly bytes: Readonly<Record<string, number>>;
   readonly serverRssMib: number;
   /** The built controller, after so many allocations were listed. */

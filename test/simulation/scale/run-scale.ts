@@ -12,7 +12,7 @@ export interface ScaleOptions extends ScaleShape {
   readonly seed: number;
   /** Pods that start each second. */
   readonly rate: number;
-  /** How long the load lasts after all pods have started: seconds. */
+  /** Duration of the load after all pods have started: seconds. */
   readonly loadS: number;
 }
 
@@ -62,7 +62,7 @@ export interface ScaleReport {
   readonly cpuSeconds: number;
   /** The most memory that the process had. */
   readonly mostMib: number;
-  /** Of one full agent: MiB, and requests for one pod by kind. */
+  /** Memory of one full agent in MiB, and its requests for one pod by kind. */
   readonly agentMib: number;
   readonly agentRequests: Readonly<Record<string, number>>;
   /** After the restore of etcd: live pods without a record, and records of pods that are gone. */

@@ -26,7 +26,7 @@ interface ScaleNetworkOptions {
 
 export class ScaleNetwork extends Network {
   readonly options: ScaleNetworkOptions;
-  /** Of the write that is carried out: when the watches have it. */
+  /** Time until the watches have the write that is carried out. */
   deliveryMs = 0;
   /** Answers nothing: it is restarted. */
   isDown = false;

@@ -64,7 +64,7 @@ maxGeneratedAddressesPerNamespace: 0
 const POOLS_OF_SUBNET = 2_000;
 /** A runtime takes so long from the pod's binding to its ADD: milliseconds. */
 const SANDBOX_MS = 300;
-/** What a light node's agent needs for an ADD beside its requests: milliseconds. */
+/** Time that a light node's agent needs for an ADD beside its requests: milliseconds. */
 const LIGHT_ADD_MS = 2;
 /** Older events are forgotten after as long again at most. */
 const KEPT_EVENTS_MS = 300_000;
@@ -85,7 +85,7 @@ export interface ScalePod {
   readonly workload: number;
   node: ScaleNode;
   createdMs: number;
-  /** Of its allocation; undefined until its ADD is answered. */
+  /** Address of its allocation; undefined until its ADD is answered. */
   address: string | undefined;
   isEnding: boolean;
 }
@@ -114,7 +114,7 @@ export class ScaleWorld {
   readonly network: ScaleNetwork;
   readonly nodes: readonly ScaleNode[];
   readonly pods = new Set<ScalePod>();
-  /** Of ADDs since the last sample: milliseconds, of full agents and of all. */
+  /** Times of ADDs since the last sample: milliseconds, of full agents and of all. */
   addMs: number[] = [];
   fullAddMs: number[] = [];
   readonly failures = new Map<string, number>();
@@ -197,8 +197,8 @@ export class ScaleWorld {
   }
 
   /**
-   * What light nodes ask for in the course of time, every second: whether a controller sends notices, and all of
-   * their allocations.
+   * Makes the regular requests of light nodes, every second: whether a controller sends notices, and all of their
+   * allocations.
    */
   #askOfLight(leases: number, lists: number): void {
     const { time, shape } = this.#options;
@@ -309,7 +309,7 @@ export class ScaleWorld {
     });
   }
 
-  /** What an agent reads when it starts, and its eight watches; resolves when it serves. */
+  /** Starts an agent with its first reads and its eight watches; resolves when it serves. */
   startAgent(node: ScaleNode): void {
     const { time, shape } = this.#options;
     this.model.agents++;

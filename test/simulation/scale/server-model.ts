@@ -1,5 +1,5 @@
 /**
- * What requests and watches cost the simulated API server, from the figures of a real one (calibration.json):
+ * Cost of requests and watches for the simulated API server, from the figures of a real one (calibration.json):
  * processor time by kind of request, a queue for the processors, and the distribution of each event to all watches of
  * its kind.
  */
@@ -29,7 +29,7 @@ export class Backlog {
     this.#processors = processors;
   }
 
-  /** How long new work waits now: milliseconds. */
+  /** Returns the time for which new work waits now: milliseconds. */
   waitMs(nowMs: number): number {
     this.#leftMs = Math.max(0, this.#leftMs - (nowMs - this.#atMs) * this.#processors);
     this.#atMs = nowMs;
@@ -45,7 +45,7 @@ export class Backlog {
   }
 }
 
-/** How the API server finds the watches of an event. */
+/** The API server's way to find the watches of an event. */
 type Matching =
   /** By an index or a name, or no agent watches them: nodes that an event does not concern cost nothing. */
   | "indexed"
@@ -138,7 +138,7 @@ export class ServerModel {
     return 1 + waitMs + dispatcher.add(dispatchMs, nowMs) + dispatchMs;
   }
 
-  /** How far the distribution of events is behind, of the kind that is furthest: milliseconds. */
+  /** Returns the delay of the distribution of events, of the kind that is furthest behind: milliseconds. */
   lagMs(nowMs: number): number {
     return Math.max(0, ...this.#dispatchers.values().map((dispatcher) => dispatcher.waitMs(nowMs)));
   }
@@ -162,8 +162,8 @@ export class ServerModel {
 }
 
 /**
- * Of several concurrencies: the processor time is least where the server has most to do at once, the latency where it
- * has least.
+ * Returns the least costs of several concurrencies: the processor time is least where the server has most to do at
+ * once, the latency where it has least.
  */
 function cheapest(costs: readonly RequestCost[]): RequestCost {
   const [first] = costs.toSorted((a, b) => a.serverCpuMs - b.serverCpuMs);

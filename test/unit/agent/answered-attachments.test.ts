@@ -1,4 +1,4 @@
-/** What an ADD of `berth` leaves for the coordinator of the same chain. */
+/** The record that an ADD of `berth` leaves for the coordinator of the same chain. */
 import { describe, expect, it } from "vitest";
 import {
   ANSWER_VALID_MS,

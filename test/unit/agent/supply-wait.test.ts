@@ -42,9 +42,9 @@ class World {
   readonly subnetReads: string[] = [];
   forgotten = 0;
   subnetState: SubnetState = { kind: "there", family: 4, isDeleting: false };
-  /** What happens while the ADD waits, one for each wait. */
+  /** Events while the ADD waits, one for each wait. */
   readonly script: (() => void)[] = [];
-  /** What happens at the begin of an attempt, and at the end of one that fails. */
+  /** Called at the start of an attempt, and at the end of one that fails. */
   before: () => void = () => {};
   after: () => void = () => {};
   #count = 0;

@@ -18,7 +18,7 @@ describe("percentile", () => {
 });
 
 describe("targets", () => {
-  /** Of three ADDs the last takes `slowestMs`. */
+  /** Three ADDs, of which the last takes `slowestMs`. */
   const measured = (name: string, addMs: number, rate: number, slowestMs = addMs): Measured => ({
     name,
     add: [addMs, addMs, slowestMs].map((wallMs) => ({ wallMs, cpuMs: 1, stepMs: [wallMs] })),

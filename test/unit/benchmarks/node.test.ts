@@ -24,7 +24,7 @@ test("calls go to their batches, in milliseconds", () => {
   ]);
 });
 
-/** Of two agents: the peer's ADDs take 10 ms and its DELs 20, Berth's `factor` times as long. */
+/** Returns the cells of two agents: the peer's ADDs take 10 ms and its DELs 20, Berth's `factor` times as long. */
 function cellsOf(kind: Cell["kind"], served: number, factor: number): Cell[] {
   const cell = (contestant: Cell["contestant"], times: number, wallMs: number): Cell => ({
     ...{ kind, served, contestant, pods: 30 },

@@ -1,4 +1,4 @@
-/** What shells are offered, and the scripts in a real bash. */
+/** Completions that shells are offered, and the scripts in a real bash. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** How many addresses a pod may have. */
+/** Number of addresses that a pod may have. */
 import { describe, expect, it } from "vitest";
 import { MAX_POD_ADDRESSES } from "../../../host/coordinator/plan/address-policy.ts";
 import { applyStatement, NOTHING } from "./plan-model.ts";

@@ -1,4 +1,4 @@
-/** What nf_tables does with a packet, for the expressions of Berth's own rules. */
+/** Effect of nf_tables on a packet, for the expressions of Berth's own rules. */
 import { encodeUint32 } from "../../../host/kernel/netlink/attribute.ts";
 import {
   NFT_CMP_EQ,

@@ -28,7 +28,7 @@ function change(observed: Observed, place: Place, part: Partial<NamespaceState>)
   return { ...observed, [place]: { ...observed[place], ...part } };
 }
 
-/** What is gone with a link: all that leads over it. */
+/** Returns the state without a link and all that leads over it. */
 export function withoutLink(observed: Observed, place: Place, name: string): Observed {
   const state = observed[place];
   const stays = ({ link }: { readonly link?: string | undefined }): boolean => link !== name;
@@ -67,7 +67,7 @@ function nextIndex(observed: Observed): number {
   return Math.max(1, ...PLACES.flatMap((place) => observed[place].links.map(({ index }) => index))) + 1;
 }
 
-/** What the kernel sets for a new link. */
+/** Returns the kernel's settings for a new link. */
 function settingsOfNew(name: string): [string, string][] {
   return [
     [`ipv4/conf/${name}/rp_filter`, "1"],
@@ -102,7 +102,10 @@ function remove<T>(list: readonly T[], thing: T, text: (thing: T) => string): T[
   return list.filter((other) => text(other) !== text(thing));
 }
 
-/** What happens by itself or is done by others: no care is taken, and a further default route stands first. */
+/**
+ * Applies a change that happens by itself or is made by others: no care is taken, and a further default route stands
+ * first.
+ */
 export function applyStatement(observed: Observed, { place, ends, fact }: Statement): Observed {
   const state = observed[place];
   const put = <T>(list: readonly T[], thing: T, text: (thing: T) => string): T[] =>
@@ -241,8 +244,8 @@ export function applyAll(observed: Observed, operations: readonly Operation[]): 
 }
 
 /**
- * What there is, in no order but that the first of several routes of one destination and metric is told, to compare
- * two moments by.
+ * Lists the state, to compare two moments by: in no order, except that the first of several routes of one destination
+ * and metric is told.
  */
 export function inventory(observed: Observed): string[] {
   return PLACES.flatMap((place) => {

@@ -1,4 +1,7 @@
-/** What the vectors cannot show of a pod's NICs: very many of them, and attributes of routes that are not decoded. */
+/**
+ * Aspects of a pod's NICs that the vectors cannot show: very many of them, and attributes of routes that are not
+ * decoded.
+ */
 
 import { describe, expect, it } from "vitest";
 import { LAST_NIC_TABLE, NIC_RULE_PREFERENCE } from "../../../host/coordinator/plan/constants.ts";

@@ -1,4 +1,4 @@
-/** What the tables of nf_tables do with packets. */
+/** Effect of the tables of nf_tables on packets. */
 import { describe, expect, it } from "vitest";
 import { REPLY_MARK, SNAT_GROUPS } from "../../../host/coordinator/plan/constants.ts";
 import { replyTable, snatTable } from "../../../host/coordinator/plan/plan-reply-path.ts";
@@ -17,7 +17,7 @@ const PACKET: Packet = {
   ...{ iifname: "eth0", oifname: "eth0", iifgroup: 0, state: 0, status: 0 },
   ...{ connectionMark: 0, packetMark: 0, isMasqueraded: false },
 };
-/** Of other software. */
+/** Mark of other software. */
 const OTHER_MARK = 0x8000_4000;
 
 describe("in the pod", () => {

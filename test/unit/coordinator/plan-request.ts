@@ -22,11 +22,11 @@ import type { Plan } from "../../../host/plan/plan.ts";
 import { EMPTY_NAMESPACE, type NamespaceState, type Observed } from "../../../host/plan/state.ts";
 import { ip, prefix } from "../../world/values.ts";
 
-/** What a line such as `ADD {"ifName": "eth0", "addresses": ["10.6.0.21"]}` says. */
+/** Schema of a line such as `ADD {"ifName": "eth0", "addresses": ["10.6.0.21"]}`. */
 const schema = z.strictObject({
   ifName: z.string().default("eth0"),
   addresses: z.array(z.string()).default([]),
-  /** Of the coordinator's entry. */
+  /** Configuration of the coordinator's entry. */
   conf: z.record(z.string(), z.unknown()).default({}),
   container: z.string().default("c1"),
   network: z.string().default("lan"),
@@ -63,7 +63,7 @@ export interface Answer {
   readonly observed: Observed;
 }
 
-/** What observe.ts reads of the node. */
+/** Returns the node's part that observe.ts reads. */
 function hostPart(
   host: NamespaceState,
   conf: CoordinatorConf,

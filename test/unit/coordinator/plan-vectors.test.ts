@@ -1,6 +1,6 @@
 /**
- * What the planners do, case by case: test/vectors/coordinator/README.md has the form of a case.
- * `npm run generate` records the current outcomes; review them like code.
+ * The planners, case by case: test/vectors/coordinator/README.md has the form of a case. `npm run generate` records
+ * the current outcomes; review them like code.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { answerRequest, type Request, readRequest } from "./plan-request.ts";
 import { readStatement } from "./plan-words.ts";
 
 const FOLDER = join(import.meta.dirname, "../../vectors/coordinator");
-/** What stands before an expected line. */
+/** Text before an expected line. */
 const MARGIN = "    ";
 
 interface Outcome {

@@ -1,4 +1,4 @@
-/** What a Wasm binary declares, read from its sections (WebAssembly 1.0 §5.5). */
+/** Declarations of a Wasm binary, read from its sections (WebAssembly 1.0 §5.5). */
 
 const VALUE_TYPES: Readonly<Record<number, string>> = { 127: "i32", 126: "i64", 125: "f32", 124: "f64" };
 const EXPORT_KINDS = ["function", "table", "memory", "global"];

@@ -105,7 +105,7 @@ class Script {
     return { metadata: { ...metadata, ...this.#precondition(name).metadata }, ...spec };
   }
 
-  /** Of this version, of an earlier one, of an earlier object, or none. */
+  /** Returns a precondition of this version, of an earlier one, of an earlier object, or none. */
   #precondition(name: string): { readonly metadata: object } {
     const random = this.#random;
     const [versions = [], uids = []] = [this.#versions.get(name), this.#uids.get(name)];
@@ -202,7 +202,7 @@ class Script {
     };
   }
 
-  /** What a watch from before the script reports of its objects. */
+  /** Returns the events of its objects on a watch from before the script. */
   async #watch(resourceVersion: string): Promise<string[]> {
     const lines: string[] = [];
     const ending = new AbortController();

@@ -1,5 +1,5 @@
 /**
- * What an API server does with objects of Berth's own kinds, as far as the controller and the registry rely on it:
+ * Behaviour of an API server with objects of Berth's own kinds, as far as the controller and the registry rely on it:
  * run on a real one (test/cluster/api-server.test.ts) and on the fake (memory-api-server.test.ts), so that the fake
  * is held to it.
  */

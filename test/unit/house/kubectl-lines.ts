@@ -24,7 +24,7 @@ const NAMES = new Set(
   CUSTOM_KINDS.flatMap(({ plural, kind, shortNames }) => [plural, kind.toLowerCase(), ...shortNames]),
 );
 
-/** What follows `kubectl` to the end of the line or the code; a line that is broken inside backticks is one. */
+/** Text after `kubectl` to the end of the line or the code; a line that is broken inside backticks is one. */
 const COMMAND = /\bkubectl(?=((?:[ \t]|\n[ \t/#*]*)[^`\n]*(?:\n[ \t/#*]*[^`\n]+`)?))/g;
 
 /**

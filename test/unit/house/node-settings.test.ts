@@ -1,4 +1,4 @@
-/** How Node.js runs Berth: what the service of a host says, the chart says too. */
+/** Settings of Node.js for Berth: the chart has the same as the service of a host. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

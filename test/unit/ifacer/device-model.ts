@@ -163,7 +163,7 @@ export function undoAll(state: NamespaceState, operations: readonly Operation[])
 /** Attributes of an address that are copied, by the words of `ip`; 4 is IFA_BROADCAST. */
 export const COPIED: Readonly<Record<string, number>> = { label: IFA_LABEL, brd: 4 };
 
-/** What the line of an operation does not say of its address: ` nodad label e0:1` */
+/** Returns the part of an operation's address that its line leaves out: ` nodad label e0:1` */
 export function describeMore({ flags, rest = [] }: AddressState): string {
   const copied = rest.map(({ type, value }) => {
     const word = Object.entries(COPIED).find(([, each]) => each === type)?.[0];
@@ -177,7 +177,7 @@ function someOf<T>(list: readonly T[] | undefined): readonly T[] | undefined {
   return list?.length === 0 ? undefined : list;
 }
 
-/** What there is, in no order; without what the kernel makes along with an address. */
+/** Lists the state, in no order; without what the kernel makes along with an address. */
 export function inventory({ links, addresses, routes, neighbours }: NamespaceState): string[] {
   return [
     ...links.map(({ bond, ...link }) => {

@@ -1,6 +1,6 @@
 /**
- * What the ifacer's planners do, case by case: lines of what is there, requests, and what each leads to.
- * `npm run generate` records the current outcomes; review them like code.
+ * The ifacer's planners, case by case: lines of the existing state, requests, and the outcome of each. `npm run
+ * generate` records the current outcomes; review them like code.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ import { applyAll, describeMore, inventory, undoAll } from "./device-model.ts";
 import { follow } from "./device-words.ts";
 
 const FOLDER = join(import.meta.dirname, "../../vectors/ifacer");
-/** What stands before an expected line. */
+/** Text before an expected line. */
 const MARGIN = "    ";
 
 function lineOf(operation: Operation): string {

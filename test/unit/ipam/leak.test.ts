@@ -35,7 +35,7 @@ interface Situation {
   readonly row?: Partial<LeakRow>;
   readonly pod: PodStatus;
   readonly netns?: NetnsStatus;
-  /** How long ago it was first observed. */
+  /** Time since it was first observed. */
   readonly observedMs?: number;
 }
 

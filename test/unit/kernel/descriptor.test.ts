@@ -10,7 +10,7 @@ const MODULE = join(import.meta.dirname, "../../../host/kernel/descriptor.ts");
 /** Longest time that a child may take, on a machine that has much else to do. */
 const PATIENCE_MS = 15_000;
 
-/** What the child's script, which has `openSend` and the descriptor 3, prints; "killed" when it waits. */
+/** Returns the output of the child's script, which has `openSend` and the descriptor 3; "killed" when it waits. */
 async function inChild(script: string, descriptor: number | "pipe"): Promise<string> {
   const text = `import { openSend } from ${JSON.stringify(MODULE)}; ${script}`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", text], {

@@ -15,7 +15,7 @@ import { decodeAcknowledgement, decodeMessages, encodeMessages } from "../../../
 import { int32At, putUint16, putUint32, uint8At, uint16At, uint32At } from "../../../host/kernel/netlink/numbers.ts";
 import { addressesAbsent, addressesV0, linkAbsent, linkNameTooLong, linkV0 } from "./vectors.ts";
 
-/** Of answers; linux/netlink.h. */
+/** Flags of answers; linux/netlink.h. */
 const NLM_F_MULTI = 0x2;
 const NLM_F_DUMP_FILTERED = 0x20;
 

@@ -28,7 +28,7 @@ const [written, listed] = readRecorded("nftables").map(({ sent, received }) => (
   received: received.map(messageOf),
 }));
 
-/** What createTable sends. */
+/** Returns the messages that createTable sends. */
 function batchOf(): Message[] {
   const requests: Request[] = [];
   const conversation: Conversation = { ...SILENT, batch: (all) => void requests.push(...all) };

@@ -44,7 +44,7 @@ function rowOf(family: Family, command: string): Recorded {
   );
 }
 
-/** What the kernel answered to the command, without the end of a dump. */
+/** Returns the kernel's answers to the command, without the end of a dump. */
 export function answersTo(family: Family, command: string): Message[] {
   return rowOf(family, command)
     .received.map(messageOf)

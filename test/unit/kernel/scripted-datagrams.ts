@@ -4,7 +4,7 @@ import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import type { Datagrams } from "../../../host/kernel/netlink/socket.ts";
 import type { Vector } from "./vectors.ts";
 
-/** What `receive` gives next: bytes, or an errno to fail with. */
+/** Next result of `receive`: bytes, or an errno to fail with. */
 export type Step = Uint8Array | number;
 
 export interface ScriptedDatagrams extends Datagrams {

@@ -1,4 +1,4 @@
-/** What a kernel without IPv6 (`ipv6.disable=1`) answers to questions about it. */
+/** Answers of a kernel without IPv6 (`ipv6.disable=1`) to questions about it. */
 import { expect, it } from "vitest";
 import { EAFNOSUPPORT, EOPNOTSUPP } from "../../../host/kernel/errno.ts";
 import { RTM_GETADDR } from "../../../host/kernel/netlink/address/constants.ts";

@@ -10,7 +10,7 @@ type Wait = (signal: AbortSignal) => Promise<unknown>;
 
 const WAITS = 5_000;
 
-/** What is kept for a wait, a promise and its handlers, is some hundred bytes; less is the noise of a busy process. */
+/** A wait keeps a promise and its handlers, some hundred bytes; less is the noise of a busy process. */
 const FEW_BYTES = 150;
 
 /** By how many bytes the heap has grown for each of many waits that were given up: 0 when it is next to nothing. */

@@ -35,7 +35,7 @@ async function open(answer?: StubAnswer): Promise<Scene> {
   return { stub, arrival, send: (type) => (send ?? expect.unreachable())(type) };
 }
 
-/** How long the next look is away: milliseconds. */
+/** Returns the time until the next look: milliseconds. */
 async function waitOf(arrival: KindArrival, longestMs: number): Promise<number> {
   const startMs = performance.now();
   await arrival.next(longestMs, new AbortController().signal);

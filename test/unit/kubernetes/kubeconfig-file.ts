@@ -14,7 +14,7 @@ export interface Parts {
   readonly rest?: object;
 }
 
-/** What is given is laid over a file that is right; gives its path. */
+/** Writes the given parts over a file that is right; returns its path. */
 export async function writeKubeconfig(
   directory: string,
   { cluster = {}, user = {}, rest = {} }: Parts = {},

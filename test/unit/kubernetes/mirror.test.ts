@@ -8,7 +8,7 @@ interface Scene {
   readonly mirror: Mirror<string>;
   /** `+a=x` for set, `-a` for gone. */
   readonly changes: string[];
-  /** What `decode` was told to have been there before. */
+  /** Earlier values that `decode` was given. */
   readonly before: (string | undefined)[];
 }
 

@@ -31,7 +31,7 @@ interface Script {
   readonly lists: readonly StubAnswer[];
   /** The same for watches; default: silence. */
   readonly watches?: readonly StubAnswer[];
-  /** What the server says is its version when it is asked after a failure. */
+  /** Version that the server reports when it is asked after a failure. */
   readonly version?: string;
 }
 

@@ -25,7 +25,7 @@ export type StubAnswer = (response: ServerResponse, request: StubRequest) => voi
 export interface Stub {
   readonly client: KubeClient;
   readonly requests: readonly StubRequest[];
-  /** Of the user; rewritten by `setToken`. */
+  /** Token file of the user; rewritten by `setToken`. */
   readonly tokenFile: string;
   setToken(token: string): Promise<void>;
   close(): Promise<void>;

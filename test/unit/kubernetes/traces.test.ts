@@ -1,4 +1,4 @@
-/** What a thousand failures leave behind in a process that runs for months: nothing. */
+/** Traces of a thousand failures in a process that runs for months: none. */
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { getEventListeners } from "node:events";

@@ -9,7 +9,7 @@ const inserted = () => {
 };
 const ORDERED = KEYS.map((key, at): [string, number] => [key, at]).sort(([a], [b]) => (a < b ? -1 : 1));
 
-/** What each way to look at it says. */
+/** Returns the result of each way to look at it. */
 function views(map: SortedMap<number>) {
   const visited: [string, number][] = [];
   map.forEach((value, key, own) => {

@@ -1,4 +1,4 @@
-/** What a cluster's journal does besides what every registry does: a row stays until it is removed explicitly. */
+/** Behaviour of a cluster's journal beyond that of every registry: a row stays until it is removed explicitly. */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

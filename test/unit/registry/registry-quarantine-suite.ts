@@ -1,4 +1,4 @@
-/** What every registry must do about addresses that another machine answers for; part of registry-suite.ts. */
+/** Duties of every registry about addresses that another machine answers for; part of registry-suite.ts. */
 
 import { describe, expect, it } from "vitest";
 import { formatIp } from "../../../host/net/ip.ts";

@@ -1,4 +1,4 @@
-/** What every registry must do, whatever stores it. Each implementation runs this suite with its own `open`. */
+/** Duties of every registry, whatever stores it. Each implementation runs this suite with its own `open`. */
 import { describe, expect, it } from "vitest";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { ClaimOutcome, Registry } from "../../../host/registry/registry.ts";

@@ -1,5 +1,5 @@
 /**
- * What every registry must do about claims that come to nothing, and about NICs that come late; part of
+ * Duties of every registry about claims that come to nothing, and about NICs that come late; part of
  * registry-suite.ts.
  */
 

@@ -8,7 +8,7 @@ import { root } from "../../../scripts/setup/paths.mjs";
 const deploy = join(root, "deploy");
 const namesIn = (folder: string) => readdirSync(folder).filter((name) => name.endsWith(".yaml"));
 
-/** What not every cluster needs. */
+/** Manifests that not every cluster needs. */
 const APART = ["host-agents.yaml", "kustomization.yaml"];
 
 it("names every manifest that a cluster needs", () => {

@@ -19,7 +19,7 @@ type Nic = Round["nics"][number];
 const nic = (netns: string, mac: string, isUp: 0 | 1 = 1, address = IP): Nic => [netns, "eth0", mac, address, isUp];
 
 interface Scene {
-  /** How many rounds it lasts. */
+  /** Number of rounds that it lasts. */
   readonly rounds: number;
   /** At its start; null: deleted, absent: unchanged. */
   readonly record?: AddressRecord | null;

@@ -29,7 +29,7 @@ class Walk {
   readonly #homes: Living[] = [];
   readonly #living: Living[] = [];
   #dropped = 0;
-  /** Of the call that is being made up: its objects are of one family, most of the time. */
+  /** Family of the call that is being made up: its objects are of one family, most of the time. */
   #family = 4;
 
   constructor(call: Call) {
@@ -116,7 +116,7 @@ function spansOf(words: readonly string[]): string {
     .join("");
 }
 
-/** How much of the output counts; that there is at least so much follows from the call having succeeded. */
+/** Tells how much of the output counts; at least so much is there because the call has succeeded. */
 function keepOf(
   { output = "" }: AbiExport,
   args: readonly number[],

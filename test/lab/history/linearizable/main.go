@@ -47,8 +47,8 @@ type line struct {
 	Return    *int64   `json:"return"`
 }
 
-// An owner is "" (free), a pod's UID, "kept " and a member, or "? " and a member or none: some ADD without an answer. The state has one for each address of the pool, joined,
-// so that states can be compared.
+// An owner is "" (free), a pod's UID, "kept " and a member, or "? " and a member or none: some ADD without an answer.
+// The state has one for each address of the pool, joined, so that states can be compared.
 type state = string
 
 func kept(member string) string    { return "kept " + member }

@@ -1,4 +1,4 @@
-/** What has to hold in every state of a world, and which states count as one. */
+/** Invariants of every state of a world, and the key by which states count as one. */
 import type { Call, Protocol } from "./protocol.ts";
 import type { System } from "./search.ts";
 import { hasAddress, isThere, type Machine, type Pod, type World } from "./world-state.ts";

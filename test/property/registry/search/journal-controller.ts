@@ -73,7 +73,7 @@ function callOf(object: IpAllocation, action: Action, { nodes }: Surroundings<Ip
   return spec === undefined ? undefined : ({ kind: "replace", spec, before } as const);
 }
 
-/** What is left to a live agent is done by it, unless the controller has no patience. */
+/** Returns whether the controller leaves this to a live agent, as it does while it has patience. */
 function waitsOf({ state, node, prober }: ObservedState, action: Action): readonly Limit[] {
   if (state === "Cooling") return node === "ready" ? ["cooldown", "patience"] : ["cooldown"];
   const isLeft = (action === "quarantine" && node === "ready") || (action === "ask" && prober === "ready");

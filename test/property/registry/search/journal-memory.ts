@@ -1,4 +1,4 @@
-/** What an agent has in memory, and how states of it are told apart. */
+/** An agent's memory, and the key by which its states are told apart. */
 import { AddressStates } from "../../../../host/registry/kubernetes/address-states.ts";
 import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";

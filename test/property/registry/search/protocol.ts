@@ -1,6 +1,6 @@
 /**
- * What the world asks of an address protocol: agents and a controller as functions from what they know to what they
- * do next. There is one address. The world has the API server, the pods, the NICs, the clocks and the faults.
+ * An address protocol as the world sees it: agents and a controller as functions from what they know to what they do
+ * next. There is one address. The world has the API server, the pods, the NICs, the clocks and the faults.
  */
 
 /** A pod of the cast. Two of one name have one member, and are never there at the same time. */
@@ -33,7 +33,7 @@ export type Answer<Spec> =
   | { readonly kind: "unanswered"; readonly isRetried: boolean };
 
 /**
- * Where a NIC has the address. `renamed`: on a link of another name. `moved`: its netns is not at its path any more,
+ * The place of a NIC's address. `renamed`: on a link of another name. `moved`: its netns is not at its path any more,
  * where there is another one.
  */
 export type NicState = "comingUp" | "up" | "renamed" | "moved" | "without";
@@ -60,7 +60,7 @@ export interface Surroundings<Spec> {
 export interface Place<Spec> extends Surroundings<Spec> {
   /** The node's name. */
   readonly node: string;
-  /** Of the machine, whatever its node is called. */
+  /** Identity of the machine, whatever its node is called. */
   readonly machine: string;
   /** The machine's NICs. */
   readonly nics: readonly Nic[];
@@ -75,7 +75,7 @@ export interface Place<Spec> extends Surroundings<Spec> {
 export interface Agent<Row, Memory> {
   /** The journal's row of the address: what a kill leaves. */
   readonly row: Row | undefined;
-  /** What a kill ends. */
+  /** The memory, which a kill ends. */
   readonly memory: Memory;
 }
 
@@ -85,7 +85,7 @@ export interface Agent<Row, Memory> {
  */
 export type Limit = "lateWrite" | "cooldown" | "rest" | "comingUp" | "patience";
 
-/** What an agent does at one time: at most one write is under way. */
+/** An agent's turn: at most one write is under way. */
 export interface Turn<Row, Memory, Spec> extends Agent<Row, Memory> {
   readonly label: string;
   /** The write that it sends now. */
@@ -114,7 +114,7 @@ export interface View {
 }
 
 export interface Protocol<Row, Memory, Spec> {
-  /** What an agent knows that has just started on the node. */
+  /** Returns the memory of an agent that has just started on the node. */
   readonly start: (row: Row | undefined, node: string) => Memory;
   readonly add: (
     agent: Agent<Row, Memory>,
@@ -126,7 +126,7 @@ export interface Protocol<Row, Memory, Spec> {
     container: string,
     place: Place<Spec>,
   ) => Promise<Turn<Row, Memory, Spec>>;
-  /** What it may do by itself. */
+  /** Returns the turns that it may take by itself. */
   readonly own: (agent: Agent<Row, Memory>, place: Place<Spec>) => Promise<readonly Turn<Row, Memory, Spec>[]>;
   readonly answered: (
     agent: Agent<Row, Memory>,
@@ -135,7 +135,7 @@ export interface Protocol<Row, Memory, Spec> {
   ) => Promise<Turn<Row, Memory, Spec>>;
   /** A comparison of all objects is due, or the controller has asked for one. */
   readonly told: (memory: Memory) => Memory;
-  /** What the controller may do; what its call comes to, the next look shows. */
+  /** Returns the controller's possible turns; the next look shows what its call came to. */
   readonly control: (place: Surroundings<Spec>) => readonly ControllerTurn<Spec>[];
   readonly view: (spec: Spec) => View;
   /** Returns the UID of the pod to which the row binds the address; undefined if it binds it to none. */

@@ -1,4 +1,4 @@
-/** What the searches look at: small casts with few faults each, and what each assumption is needed for. */
+/** The scenes of the searches: small casts with few faults each, and the violation that each assumption prevents. */
 
 import { journalProtocol } from "./journal-protocol.ts";
 import type { SearchResult } from "./search.ts";
@@ -58,7 +58,7 @@ export interface Reliance {
   readonly scene: SceneName;
   /** The invariants that fall without the assumptions; none if nothing rests on them there. */
   readonly violates: readonly string[];
-  /** What is wrong in the product, if the assumption does not hold in clusters. Listed until it is fixed. */
+  /** The product's fault, if the assumption does not hold in clusters. Listed until it is fixed. */
   readonly finding?: string;
 }
 

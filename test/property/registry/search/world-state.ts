@@ -1,7 +1,7 @@
 /** The state of the world around a protocol, as a value, and what changes it. */
 import type { Answer, Call, NicState, PodName, Stored } from "./protocol.ts";
 
-/** What the search takes for true, so that the steps that contradict it do not happen. */
+/** Assumptions of the search: steps that contradict them do not happen. */
 export const ASSUMPTIONS = {
   lateWrite: "LATE_WRITE_MS: a running agent's write is carried out within it, or never",
   cooldown: "cooldown: a released NIC is gone before its address is free",
@@ -20,7 +20,7 @@ export const ASSUMPTIONS = {
 
 export type Assumption = keyof typeof ASSUMPTIONS;
 
-/** How often each may happen. */
+/** Most times that each fault may happen. */
 export interface Faults {
   /** An agent ends. */
   readonly kill: number;
@@ -70,7 +70,7 @@ export interface Pod {
   readonly actor: Actor;
   readonly phase: "future" | "present" | "deleting" | "gone";
   readonly machine: number;
-  /** Of its sandbox. */
+  /** Number of its sandbox. */
   readonly run: number;
   readonly sandbox?: Sandbox | undefined;
   readonly wasRefused: boolean;

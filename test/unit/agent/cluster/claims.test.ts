@@ -42,7 +42,7 @@ class Cluster {
   usageReads = 0;
   usageReadsFail = false;
   retainedReads = 0;
-  /** What the usage object of any pool says, and how often it was asked for. */
+  /** Content of any pool's usage object, and the number of requests for it. */
   usage: PoolUsage | undefined;
   summaryReads = 0;
   proposed: string[] = [];
@@ -582,7 +582,7 @@ const TAKEN = Array.from({ length: 8_192 }, (_, at) => `10.6.${at >> 8}.${at & 2
 );
 const FULL = Array.from({ length: 256 }, (_, host) => `10.6.9.${host}`);
 
-/** What a controller would write that knows these addresses. */
+/** Returns the usage object of a controller that knows these addresses. */
 function usageOf(one: IpPool, addresses: readonly string[]): PoolUsage {
   const tally = new PoolTally(space, poolShape(one, []));
   for (const address of addresses) tally.take(ip(address), true);

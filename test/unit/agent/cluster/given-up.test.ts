@@ -1,6 +1,6 @@
 /**
- * What a journal has taken in after a loss, and the ADD gives up for the address that an earlier pod of the member
- * has (retention).
+ * Addresses that a journal has taken in after a loss, and that the ADD gives up for the address of an earlier pod of
+ * the member (retention).
  */
 import { expect, it } from "vitest";
 import { allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";

@@ -1,6 +1,6 @@
 /**
- * What an ADD has got of a claim of which other pods have the rest stays claimed, and is undone if there is nothing
- * in place of the rest.
+ * Partial claims: the part that an ADD has got stays claimed if other pods have the rest, and is undone if nothing
+ * replaces the rest.
  */
 import { expect, it } from "vitest";
 import { allocateAddresses } from "../../../../host/agent/ipam/allocate.ts";

@@ -34,7 +34,7 @@ interface LogWorld {
   /** Stands for /var/log/vendor/. */
   readonly directory: string;
   readonly logs: PluginLogs;
-  /** Of the agent's own log. */
+  /** Lines of the agent's own log. */
   readonly lines: string[];
   pass(milliseconds: number): void;
   log(name: string, logLevel?: LogLevel): Log;

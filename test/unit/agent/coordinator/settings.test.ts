@@ -28,7 +28,7 @@ const SYNCED = {
 };
 const NOT_READY = { phase: "NotReady", reason: "serviceCIDR: nothing in ServiceCIDR objects" };
 
-/** What an ADD goes by: the networks, and where they come from. */
+/** Returns the settings of an ADD: the networks, and where they come from. */
 function look(entry: object, spec: object | undefined, status?: unknown, isCluster = false) {
   const said = decodeCoordinatorConf(entry, "x");
   const coordinator = spec && decodeServedCoordinator(object(spec, status), "x");

@@ -15,7 +15,7 @@ const POOLS = [
   pool("high", "10.2.0.0/24", { ips: ["10.2.0.10-10.2.0.19", "10.2.0.30"] }),
 ];
 
-/** Of container `c`, in namespace `/live/c` or `/dead/c`. */
+/** Returns a cached attachment of container `c`, in namespace `/live/c` or `/dead/c`. */
 function cached(containerId: string, address: string, where = "/live"): CachedAttachment {
   const netns = `${where}/${containerId}`;
   const args = new Map([

@@ -21,7 +21,7 @@ const RIVAL = row({ owner: "u2", pod: "db-0", containerId: "", version: -9 });
 const TEXT =
   'Address 10.6.0.21 of pool "blue", which pod shop/web-0 has on interface "eth0", is recorded for pod shop/db-0 (UID u2) in the API server; delete one of the two pods';
 
-/** What the pod's owner reads: no UID, with which another tenant could name the rival as its own. */
+/** Text for the pod's owner: no UID, with which another tenant could name the rival as its own. */
 const BRIEF = TEXT.replace(" (UID u2)", "");
 
 function open() {

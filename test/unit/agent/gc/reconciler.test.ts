@@ -31,11 +31,11 @@ class Scene {
   readonly inherited: string[] = [];
   readonly gonePods = new Set<string>();
   readonly seen: string[] = [];
-  /** What it tells the collector that it has taken in. */
+  /** Addresses that it reports to the collector as taken in. */
   readonly toCheck: string[] = [];
   relists = 0;
   isTold = true;
-  /** How often it has asked for that. */
+  /** Number of times that it has asked for that. */
   questions = 0;
 
   constructor(node: TestNode<Journal>) {
@@ -344,7 +344,7 @@ describe("recreate: a notice", () => {
 });
 
 describe("the time of a reconciliation", () => {
-  /** What the reconciler's worker does at each check. */
+  /** Does the work of the reconciler's worker at each check. */
   async function reconcileIfDue({ reconciler }: Scene): Promise<void> {
     if (reconciler.isDue) await reconciler.reconcileDue();
   }

@@ -1,4 +1,4 @@
-/** What the registry is told of cooldowns: what it does not have yet, and nothing twice. */
+/** Cooldowns reported to the registry: each that it does not have yet, and none twice. */
 import { expect, it } from "vitest";
 import { cooldownsOf, PoolInventory } from "../../../../host/agent/ipam/pool-inventory.ts";
 import { PoolCache } from "../../../../host/ipam/pool-cache.ts";

@@ -1,6 +1,6 @@
 /**
- * What the kernel lacks of attachments, and what the node has for none of them: each is found, and what is in order
- * is not.
+ * State of attachments that the kernel lacks, and state of the node that belongs to no attachment: each is found, and
+ * correct state is not.
  */
 import { describe, expect, it } from "vitest";
 import {

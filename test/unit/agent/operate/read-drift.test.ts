@@ -28,7 +28,7 @@ function facts(row: object = {}, changes: Partial<RowFacts> = {}): RowFacts {
 interface World {
   readonly rows?: readonly RowFacts[];
   readonly plugins?: readonly (typeof COORDINATOR | typeof MAIN)[];
-  /** Of the NAD that the pod announces. */
+  /** Plugins of the NAD that the pod announces. */
   readonly attached?: readonly (typeof COORDINATOR)[];
   readonly served?: readonly Partial<AttachRequest>[];
   readonly compare?: (request: AttachRequest) => readonly Operation[];

@@ -1,4 +1,4 @@
-/** What only a whole cluster shows is found; what its nodes say already, and what is in order, is not. */
+/** Damage that only a whole cluster shows is found; damage that its nodes report already, and correct state, is not. */
 import { expect, it } from "vitest";
 import { findClusterDamage } from "../../../../host/cli/check/find-cluster-damage.ts";
 import type { ClusterFacts } from "../../../../host/cli/check/read-cluster.ts";

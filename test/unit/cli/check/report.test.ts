@@ -1,4 +1,4 @@
-/** What may be released of a report, and how a report is shown. */
+/** Parts of a report that may be released, and the text of a report. */
 import { describe, expect, it } from "vitest";
 import { describeReport, exitCodeOfReport } from "../../../../host/cli/check/describe-report.ts";
 import { planRelease, REPORT_MINUTES, reportOf } from "../../../../host/cli/check/release-report.ts";

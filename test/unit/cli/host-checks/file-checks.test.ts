@@ -1,5 +1,5 @@
 /**
- * What `berthctl check` says about other programs of a host, from trees of files as these programs have them. A
+ * Findings of `berthctl check` about other programs of a host, from trees of files as these programs have them. A
  * correct configuration has no finding.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -54,7 +54,7 @@ const unit = (service: string, target = "multi-user"): Tree => ({
 const NETWORKD = unit("systemd-networkd");
 const BOTH = "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n";
 const networkd = (tree: Tree): Tree => ({ ...NETWORKD, ...tree });
-/** What a host with the settings of docs/host.md has. */
+/** Returns the files of a host with the settings of docs/host.md. */
 const keeping = (tree: Tree): Tree => networkd({ "/etc/systemd/networkd.conf.d/50-berth.conf": BOTH, ...tree });
 
 /** As systemd ships it. */

@@ -5,7 +5,7 @@ import type { ControlledPool, ControlledSubnet } from "../../../../host/controll
 import { decodeAssignments } from "../../../../host/resources/subnet.ts";
 import { generatedPool, subnet } from "./judged.ts";
 
-/** Of ten addresses; `assigned`: what its status says that the pools have. */
+/** Returns a Subnet of ten addresses; `assigned`: those that its status says the pools have. */
 const blue = (assigned: readonly string[] = [], name = "blue"): ControlledSubnet =>
   subnet(
     name,

@@ -7,7 +7,7 @@ import { allocation } from "../conditions/judged.ts";
 
 const NODES = ["n1", "n2", "n3"];
 
-/** Of one of three nodes; some were another's, which is lost. */
+/** Returns an allocation of one of three nodes; some were another's, which is lost. */
 function anyOf(chance: Seeded, number: number): IpAllocation {
   const address = `10.6.0.${number}`;
   const holder = { namespace: "shop", pod: "web", podUid: "u", ifName: "eth0", node: chance.pick(NODES) };

@@ -52,7 +52,7 @@ const seen = (changes: Partial<ObservedState>): ObservedState => ({
   ...changes,
 });
 
-/** What is done in the end, however long it takes. */
+/** Returns the action in the end, however long it takes. */
 const actionOf = (found: ObservedState): Action => decideCollection({ ...found, ageMs: FOR_EVER }, TIMES).action;
 const actionsOf = (many: readonly ObservedState[]): Action[] => [...new Set(many.map(actionOf))].sort();
 

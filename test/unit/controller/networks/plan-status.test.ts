@@ -43,7 +43,7 @@ const NOTHING: SourceStates = {
   nodes: [],
 };
 
-/** What every cluster of today has. */
+/** Sources that every cluster of today has. */
 const SERVICES: SourceStates = {
   ...NOTHING,
   serviceCidrs: seen("ServiceCIDR objects", service("kubernetes", "10.96.0.0/12")),

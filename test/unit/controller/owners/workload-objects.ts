@@ -26,7 +26,7 @@ export interface Wanted {
   readonly uid?: string;
   /** A key without a slash gets Berth's prefix; a value that is no text becomes JSON. Default: the Subnet "blue". */
   readonly annotations?: Readonly<Record<string, unknown>>;
-  /** Of the object itself, as they are. */
+  /** Annotations of the object itself, as they are. */
   readonly own?: Readonly<Record<string, string>>;
   readonly owner?: Owner;
   readonly generation?: number;

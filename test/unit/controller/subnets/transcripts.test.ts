@@ -33,7 +33,7 @@ const WRITES_AT_ONCE = 10;
 
 class Division implements Scenario {
   readonly #world = new PlannedSubnets();
-  /** What each workload wants. */
+  /** The demands of each workload. */
   readonly #demands = new Map<string, PoolDemand[]>();
   #networks: readonly NetworkPlan[] = [];
   readonly #turns = new WriteTurns();

@@ -22,8 +22,8 @@ export function readFrames(): RecordedFrame[] {
 }
 
 /**
- * What a classic BPF program of loads, equal-jumps and returns makes of a frame: bytes kept. A load beyond the end
- * keeps none. `packetType` is what the kernel says of the frame (PACKET_*).
+ * Returns the number of bytes that a classic BPF program of loads, equal-jumps and returns keeps of a frame. A load
+ * beyond the end keeps none. `packetType` is what the kernel says of the frame (PACKET_*).
  */
 export function runFilter(program: Uint8Array, frame: Uint8Array, packetType = 0): number {
   const code = new DataView(program.buffer, program.byteOffset, program.byteLength);

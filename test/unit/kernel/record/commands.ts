@@ -1,4 +1,4 @@
-/** What record.ts records. The tests of the families have a row for each command that changes something. */
+/** Commands that record.ts records. The tests of the families have a row for each command that changes something. */
 
 export const preparation = [
   "ip link add v0 index 7 address 02:00:00:00:00:01 type veth peer name v1 index 8 address 02:00:00:00:00:02",

@@ -23,7 +23,7 @@ export interface RecordedMessage {
 
 export interface Recorded {
   readonly command: string;
-  /** Of what `ip` asks to know names, nothing. */
+  /** Messages sent, except those by which `ip` asks to know names. */
   readonly sent: readonly RecordedMessage[];
   readonly received: readonly RecordedMessage[];
 }

@@ -1,4 +1,4 @@
-/** What an adoption from another IPAM does to objects: a claim without a network, and its end (docs/migration.md). */
+/** Effects of an adoption from another IPAM on objects: a claim without a network, and its end (docs/migration.md). */
 import { expect, it } from "vitest";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { ALLOCATIONS, type MemoryApiServer } from "../../../fakes/memory-api-server.ts";

@@ -13,7 +13,7 @@ const STORED = { uid: "o1", resourceVersion: "7", creationTimestamp: "2026-11-20
 
 type Change = (object: KubeObject) => KubeObject;
 
-/** What is made of the answer, and what a full decoding makes of it. */
+/** Returns the object made of the answer, and that of a full decoding. */
 async function create(spec: IpAllocationSpec, change: Change) {
   const answers: KubeObject[] = [];
   const store = ({ body }: KubeCall): KubeObject => {

@@ -16,7 +16,7 @@ import { HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
 const OTHER_WEB = { ...WEB, member: "web-1" };
 
-/** Of pod a on this node, its NIC eth0. */
+/** Names of pod a on this node, its NIC eth0. */
 const names = { owner: "a", containerId: "c", network: "net", namespace: "shop", pod: "web-0", sinceMs: 0, version: 7 };
 const bound: Allocation = { ...proposal("10.0.0.1"), ...names, state: "Bound", isConfirmed: false };
 const cooling: Allocation = { ...bound, state: "Cooling", isConfirmed: true };
@@ -35,7 +35,7 @@ const ourCooling: KnownObject = { ...ours, ...idle, state: "Cooling" };
 const ourQuarantined: KnownObject = { ...ours, ...idle, state: "Quarantined" };
 const ourRetained: KnownObject = { ...ours, ...idle, state: "Kept", workload: WEB };
 const ofOtherPod: KnownObject = { ...ours, podUid: "b" };
-/** Of a lost node, whose address this node, or another one, was told to ask for. */
+/** Objects of a lost node, whose address this node, or another one, was told to ask for. */
 const weAsk: KnownObject = { ...ourQuarantined, lost: "there" };
 const theyAsk: KnownObject = { ...ourQuarantined, node: "there", lost: "here" };
 const elsewhere = (object: KnownObject): KnownObject => ({ ...object, node: "there" });
@@ -160,7 +160,7 @@ it.each(ROWS)("%s", (_what, [row, object, options], expected) => {
   expect(action.kind === "replace" ? `replace ${action.state}` : action.kind).toBe(expected);
 });
 
-/** Of the pod of the object, whose UID lives or not. */
+/** Tells whether the UID of the object's pod lives. */
 const livePods = (...uids: readonly string[]) => ({
   isLivePod: async (_namespace: string, _pod: string, uid: string) => uids.includes(uid),
 });

@@ -20,7 +20,7 @@ const FIRST = { containerId: "c-a", ifName: "eth0" };
 const SET = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set", member: "db-0" };
 const MACHINE = { ...SET, kind: "VirtualMachine", member: "db" };
 
-/** What the API server says of each address: its state, and whether it may never have been answered. */
+/** Returns the API server's record of each address: its state, and whether it may never have been answered. */
 const records = ({ server }: ClusterNode) =>
   [...server.objects.values()].map((object) => {
     const { state, workload } = decodeStored(object).spec;
@@ -32,7 +32,7 @@ const ofSet = (owner: string, replaces?: number): Claim =>
 
 const kept = async ({ registry }: ClusterNode) => (await registry.findRetained(SET))[0]?.version;
 
-/** What a node's agent takes in whose journal was lost: the address of a pod that was not answered, and is gone. */
+/** Loses the journal of a node, whose agent then takes in the address of a pod that was not answered, and is gone. */
 async function lose(node: ClusterNode): Promise<ClusterNode> {
   const after = await openClusterNode({ server: node.server });
   for (const object of [...node.server.objects.values()]) {

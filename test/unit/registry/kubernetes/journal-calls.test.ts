@@ -1,4 +1,4 @@
-/** What the journal is asked for one address: each call wakes the registry's thread. */
+/** Requests to the journal for one address: each call wakes the registry's thread. */
 import { expect, it } from "vitest";
 import { allocationLines, openClusterNode } from "../../../world/node.ts";
 import { claim, proposal } from "../../../world/subjects.ts";

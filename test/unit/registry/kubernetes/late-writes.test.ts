@@ -1,5 +1,5 @@
 /**
- * What the walks of test/property/registry found, each as a row of its own: late writes, late events, edits by hand,
+ * Findings of the walks of test/property/registry, each as a row of its own: late writes, late events, edits by hand,
  * lists that expire.
  */
 

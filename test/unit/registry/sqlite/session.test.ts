@@ -15,7 +15,7 @@ function claimOf(id: number): CallMessage {
   return { id, method: "claim", args: [{ ...nic, owner: `uid-${id}`, proposals }, 1] };
 }
 
-/** How many addresses the database has without its log. */
+/** Returns the number of addresses that the database has without its log. */
 function countWithoutLog(directory: string): number {
   const copy = join(directory, "copy");
   copyFileSync(join(directory, "registry.sqlite"), copy);

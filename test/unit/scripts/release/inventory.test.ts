@@ -1,4 +1,4 @@
-/** What stops a release: a component without a recorded licence. */
+/** A component without a recorded licence stops a release. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

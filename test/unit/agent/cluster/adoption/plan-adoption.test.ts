@@ -21,7 +21,7 @@ const POOLS = [
   pool("lab", "10.2.0.0/24", { addressSpace: "lab" }),
 ];
 
-/** Of container `c` of pod shop/pod-c, in namespace /netns/c. */
+/** Returns a cached attachment of container `c` of pod shop/pod-c, in namespace /netns/c. */
 function cached(containerId: string, addresses: readonly string[], more: Partial<CachedAttachment> = {}) {
   const netns = `/netns/${containerId}`;
   const args = new Map([

@@ -25,7 +25,7 @@ class PrefetchingNode implements Scenario {
   /** As the watch has shown them. */
   readonly #pods = new Map<string, PodParts>();
   readonly #callers = new Map<string, AbortController>();
-  /** What has not been shown yet. */
+  /** Lines that have not been shown yet. */
   #shown: string[] = [];
   #claims = 0;
   #lines = 0;
@@ -162,7 +162,7 @@ class PrefetchingNode implements Scenario {
   }
 }
 
-/** Of `web-0 eth0 10.6.0.1 Bound c-web-0`. */
+/** Returns the address of a row such as `web-0 eth0 10.6.0.1 Bound c-web-0`. */
 function addressOf(row: string): string {
   return row.split(" ")[2] ?? "";
 }

@@ -92,7 +92,7 @@ const kept = (address: string, rest: Partial<Allocation> = {}) =>
   rowOf(address, { state: "Kept", owner: "", containerId: "", workload: WEB, version: -5, ...rest });
 const earlier = (address: string, rest: Partial<Allocation> = {}) =>
   rowOf(address, { owner: "u0", workload: WEB, version: -5, ...rest });
-/** Of an earlier pod, whose node is lost. */
+/** Address of an earlier pod, whose node is lost. */
 const LOST: Partial<Allocation> = { state: "Quarantined", quarantine: PROBE_FIRST };
 const pick = (address: string, rest: Partial<Picked> = {}): Picked => ({
   ...{ ifName: "eth0", pool: BLUE, ip: ip(address) },
