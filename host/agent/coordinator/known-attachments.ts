@@ -7,7 +7,7 @@ import type { Snapshot } from "../../resources/snapshot.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import type { NicSettings } from "../request/nic-definition.ts";
 import type { CoordinatedAttachments } from "./attachments.ts";
-import { pluginsOfRow, type RebuildDeps, rebuildRequest } from "./rebuild-request.ts";
+import { findCoordinator, pluginsOfRow, type RebuildDeps, rebuildRequest } from "./rebuild-request.ts";
 
 /** Rows of the registry on one page. */
 const ROWS_AT_ONCE = 256;
@@ -41,15 +41,17 @@ export class KnownAttachments {
   async read(): Promise<NodeSide> {
     const { registry, definitions: networks, snapshot, attachments } = this.#deps;
     const rebuilding: RebuildDeps = { networks, identifier: openManifestIdentifier(snapshot) };
-    const rows = (await Array.fromAsync(listRows(registry, ROWS_AT_ONCE))).filter(({ state }) => state === "Bound");
-    if (!this.#hasAdopted) await this.#adopt(rows, rebuilding);
-    this.#hasAdopted = true;
     const devices = new Map<string, PlacedEntry["entry"]>();
-    for (const row of rows) {
-      for (const { entry } of await pluginsOfRow(rebuilding, row)) {
-        if (isOfIfacer(entry)) devices.set(JSON.stringify(entry), entry);
-      }
+    // Nothing is kept of other rows: a registry may have a million of them.
+    const coordinated: Allocation[] = [];
+    for await (const row of listRows(registry, ROWS_AT_ONCE)) {
+      if (row.state !== "Bound") continue;
+      const plugins = await pluginsOfRow(rebuilding, row);
+      for (const { entry } of plugins) if (isOfIfacer(entry)) devices.set(JSON.stringify(entry), entry);
+      if (!this.#hasAdopted && findCoordinator(plugins) !== undefined) coordinated.push(row);
     }
+    if (!this.#hasAdopted) await this.#adopt(coordinated, rebuilding);
+    this.#hasAdopted = true;
     const requests = attachments.requests.map((request): AttachRequest => ({ ...request, command: "CHECK" }));
     return { requests, devices: [...devices.values()] };
   }

@@ -67,6 +67,7 @@ export async function rebuildRequest(
   };
 }
 
-function findCoordinator(plugins: readonly PlacedEntry[]): PlacedEntry["entry"] | undefined {
+/** Returns the coordinator's entry among a network's plugins. */
+export function findCoordinator(plugins: readonly PlacedEntry[]): PlacedEntry["entry"] | undefined {
   return plugins.find(({ entry }) => COORDINATOR_TYPES.some((type) => type === entry.type))?.entry;
 }
