@@ -49,6 +49,10 @@ export interface Native {
   open(path: string, flags: number, mode: number): number;
   /** Returns the number of bytes read. */
   read(fd: number, into: Uint8Array): number;
+  /** Returns the descriptor of a new inotify instance (IN_NONBLOCK, IN_CLOEXEC). */
+  inotifyInit(flags: number): number;
+  /** Returns the number of the watch, the same as before if the instance watches what is at the path. */
+  inotifyAddWatch(fd: number, path: string, mask: number): number;
   /** Locks the open file (LOCK_*). Blocks the thread unless LOCK_NB is in `operation`. */
   flock(fd: number, operation: number): number;
   /** Moves the calling thread into the namespace, which must be of `kind` (CLONE_NEW*, 0 for any). */
@@ -73,6 +77,8 @@ const FUNCTIONS = [
   "close",
   "open",
   "read",
+  "inotifyInit",
+  "inotifyAddWatch",
   "flock",
   "setns",
   "identify",

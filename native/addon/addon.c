@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -212,6 +213,25 @@ static napi_value addon_read(napi_env env, napi_callback_info info) {
     return outcome_of(env, read(fd, into.start, into.length));
 }
 
+/* inotifyInit(flags: IN_NONBLOCK | IN_CLOEXEC): descriptor */
+static napi_value addon_inotify_init(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int flags;
+    if (!read_arguments(env, info, arguments, 1) || !read_int(env, arguments[0], &flags)) return NULL;
+    return outcome_of(env, inotify_init1(flags));
+}
+
+/* inotifyAddWatch(fd, path, mask: IN_*): number of the watch */
+static napi_value addon_inotify_add_watch(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    char path[PATH_ROOM];
+    int fd, mask, error;
+    if (!read_arguments(env, info, arguments, 3) || !read_int(env, arguments[0], &fd)) return NULL;
+    if (!read_path(env, arguments[1], path, &error) || !read_int(env, arguments[2], &mask)) return NULL;
+    if (error != 0) return number_of(env, error);
+    return outcome_of(env, inotify_add_watch(fd, path, (uint32_t)mask));
+}
+
 /* flock(fd, operation: LOCK_*): 0; blocks the thread unless LOCK_NB is in it */
 static napi_value addon_flock(napi_env env, napi_callback_info info) {
     napi_value arguments[ARGUMENT_LIMIT];
@@ -282,6 +302,8 @@ NAPI_MODULE_INIT() {
         {"close", addon_close},
         {"open", addon_open},
         {"read", addon_read},
+        {"inotifyInit", addon_inotify_init},
+        {"inotifyAddWatch", addon_inotify_add_watch},
         {"flock", addon_flock},
         {"setns", addon_setns},
         {"identify", addon_identify},

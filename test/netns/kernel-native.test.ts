@@ -48,7 +48,10 @@ describe("the addon", () => {
   it("returns -errno for what the kernel refuses", () => {
     expect(native.open("/nonexistent", 0, 0)).toBe(-errno.ENOENT);
     expect(native.open("a\0b", 0, 0)).toBe(-errno.EINVAL);
+    expect(native.inotifyAddWatch(0, "a\0b", 1)).toBe(-errno.EINVAL);
+    expect(native.inotifyAddWatch(-1, "/", 1)).toBe(-errno.EBADF);
     expect(native.read(-1, new Uint8Array(1))).toBe(-errno.EBADF);
+    expect(native.inotifyInit(1)).toBe(-errno.EINVAL);
     expect(native.open("/".repeat(4_096), 0, 0)).toBe(-errno.ENAMETOOLONG);
     expect(native.open("é".repeat(2_048), 0, 0)).toBe(-errno.ENAMETOOLONG);
     expect(native.close(-1)).toBe(-errno.EBADF);
@@ -134,6 +137,7 @@ describe("the addon", () => {
     ["a number beyond 32 bits", (addon) => addon.setns(2 ** 31, 0), /not a 32-bit integer/],
     ["infinity", (addon) => addon.socket(Number.POSITIVE_INFINITY, 0, 0), /not a 32-bit integer/],
     ["a number for a text", (addon) => addon.open(1, 0, 0), /not a string/],
+    ["a number for a directory", (addon) => addon.inotifyAddWatch(1, 1, 0), /not a string/],
     ["a text for bytes", (addon) => addon.send(1, "x", 0), /not a Uint8Array/],
     ["other words for bytes", (addon) => addon.recv(1, new Uint16Array(1), 0), /not a Uint8Array/],
     ["a DataView for bytes", (addon) => addon.bind(1, new DataView(new ArrayBuffer(8))), /not a Uint8Array/],

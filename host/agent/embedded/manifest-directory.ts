@@ -5,12 +5,11 @@
  */
 import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
+import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
-import { isSameList } from "../../lib/same-list.ts";
 import { decodeManifests, faultsIn, type Resource } from "../../resources/manifest.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
-import { STAMP_GRAIN_MS } from "../request/definitions.ts";
 import { readRegular } from "../request/regular-file.ts";
 import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request/resources.ts";
 
@@ -45,8 +44,7 @@ export class ManifestDirectory implements Resources {
   readonly #path: string;
   readonly #log: Log;
   readonly #onChange: (state: ResourcesState) => void;
-  /** {@link stampsOf} the files before they were read. */
-  #stamps: string | undefined;
+  readonly #notices: DirectoryNotices;
   #files = new Map<string, ManifestFile>();
   /** Whether the files are those that an earlier agent, perhaps of another release, has left. */
   #isFirstLook = true;
@@ -62,6 +60,7 @@ export class ManifestDirectory implements Resources {
     this.#path = path;
     this.#log = log;
     this.#onChange = onChange;
+    this.#notices = new DirectoryNotices(path, { lookAnywayMs: Number.POSITIVE_INFINITY });
     this.#arm();
     this.#state = this.#read();
     this.#recheck = setInterval(() => this.#rearm(), DIRECTORY_RECHECK_MS).unref();
@@ -76,7 +75,7 @@ export class ManifestDirectory implements Resources {
    * of an earlier change.
    */
   flush(): void {
-    if (this.#pending === undefined && this.#stamps !== undefined && stampsOf(this.#path) === this.#stamps) return;
+    if (this.#pending === undefined && !this.#notices.mayHaveChanged()) return;
     clearTimeout(this.#pending);
     this.#reload();
   }
@@ -113,10 +112,8 @@ export class ManifestDirectory implements Resources {
 
   #reload(): void {
     this.#pending = undefined;
-    const [before, files] = [this.#state, this.#files];
+    const before = this.#state;
     this.#state = this.#read();
-    const isSame = isSameList([...files.values()], [...this.#files.values()]);
-    if (isSame && isSameList(before.problems, this.#state.problems)) return;
     const added = this.#state.problems.filter((problem) => !before.problems.includes(problem));
     for (const problem of added)
       this.#log.warn({ problem }, "A manifest is invalid; its last valid version stays in effect");
@@ -124,9 +121,12 @@ export class ManifestDirectory implements Resources {
   }
 
   #read(): ResourcesState {
-    this.#stamps = stampsOf(this.#path);
+    this.#notices.mayHaveChanged(); // What changes from now on is noticed.
     try {
-      this.#files = new Map(manifestsIn(this.#path).map((name) => [name, this.#readFile(name)]));
+      const names = readdirSync(this.#path)
+        .filter((name) => MANIFEST_NAME.test(name))
+        .sort();
+      this.#files = new Map(names.map((name) => [name, this.#readFile(name)]));
       this.#isFirstLook = false;
     } catch (error) {
       const problem = `Directory ${this.#path} cannot be read: ${messageOf(error)}`;
@@ -197,27 +197,6 @@ function identify(path: string): string | undefined {
   try {
     const { dev, ino, birthtimeNs } = statSync(path, { bigint: true });
     return `${dev} ${ino} ${birthtimeNs}`;
-  } catch {
-    return undefined;
-  }
-}
-
-function manifestsIn(directory: string): string[] {
-  return readdirSync(directory)
-    .filter((name) => MANIFEST_NAME.test(name))
-    .sort();
-}
-
-/** Returns undefined if a later change could leave the same stamps, or the files cannot be read. */
-function stampsOf(directory: string): string | undefined {
-  const latestMs = BigInt(Date.now() - STAMP_GRAIN_MS);
-  try {
-    const files = manifestsIn(directory).map((name) => ({
-      name,
-      ...statSync(join(directory, name), { bigint: true }),
-    }));
-    if (files.some(({ ctimeMs }) => ctimeMs >= latestMs)) return undefined;
-    return files.map(({ name, ino, size, mtimeNs, ctimeNs }) => `${name} ${ino} ${size} ${mtimeNs} ${ctimeNs}`).join();
   } catch {
     return undefined;
   }

@@ -1,10 +1,11 @@
 /**
  * The network definitions of this node's CNI configuration directory, above all their coordinators. Read as libcni
  * reads it: of two files with one network the first by name counts. A change made before an ADD began holds for it,
- * so the files' stamps are checked once per turn of the event loop. An invalid file is a problem and keeps its last
- * valid content; it stops nothing, because the coordinator refuses its own entry.
+ * so each ADD asks the kernel whether there was one; where the kernel cannot notice all changes, the files' stamps
+ * are checked once per turn of the event loop. An invalid file is a problem and keeps its last valid content; it
+ * stops nothing, because the coordinator refuses its own entry.
  */
-import { type BigIntStats, lstatSync, readdirSync, statSync } from "node:fs";
+import { type BigIntStats, type Dirent, lstatSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import {
   type CoordinatorConf,
@@ -19,6 +20,7 @@ import {
   type NetworkDefinition,
   type PlacedEntry,
 } from "../../config/network-definition.ts";
+import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { errnoOf, messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { isSameList } from "../../lib/same-list.ts";
@@ -94,12 +96,18 @@ export class Definitions {
   #networks: readonly NodeNetwork[] = [];
   readonly #later: (forget: () => void) => void;
   #hasLooked = false;
+  readonly #notices: DirectoryNotices;
+  /**
+   * Whether a change of any file of the last look is noticed: none is a symbolic link or lies in a network's folder.
+   */
+  #isNoticeable = false;
 
   /** The directory may be missing. Callers share one reading until `later` calls back; without it each call reads. */
   constructor(directory: string, log: Log, later: (forget: () => void) => void = (forget) => forget()) {
     this.#directory = directory;
     this.#log = log;
     this.#later = later;
+    this.#notices = new DirectoryNotices(directory);
     this.#refresh();
   }
 
@@ -122,7 +130,7 @@ export class Definitions {
   }
 
   #refresh(): void {
-    if (this.#hasLooked) return;
+    if (this.#hasLooked || (!this.#notices.mayHaveChanged() && this.#isNoticeable)) return;
     this.#hasLooked = true;
     this.#later(() => {
       this.#hasLooked = false;
@@ -166,8 +174,11 @@ export class Definitions {
 
   #readDirectory(): DirectoryContent {
     const problems: string[] = [];
-    const names = this.#list(this.#directory, problems);
-    if (names === undefined) return { found: this.#last.found, problems };
+    this.#isNoticeable = false;
+    const entries = this.#list(this.#directory, problems);
+    if (entries === undefined) return { found: this.#last.found, problems };
+    const names = entries.map(({ name }) => name);
+    this.#isNoticeable = entries.every((entry) => entry.isFile() || !NETWORK_NAME.test(entry.name));
     const found: Found[] = [];
     for (const path of select(this.#directory, names, NETWORK_NAME, problems)) {
       const file = this.#networkFiles.read(path);
@@ -175,6 +186,7 @@ export class Definitions {
       if (file?.value === undefined) continue;
       const network = file.value;
       const hasFolder = !network.inlinedOnly && names.includes(network.name);
+      if (hasFolder) this.#isNoticeable = false;
       found.push({ path, network, added: hasFolder ? this.#readFolder(network.name, problems) : [] });
     }
     this.#networkFiles.sweep();
@@ -184,7 +196,7 @@ export class Definitions {
 
   #readFolder(name: string, problems: string[]): PlacedEntry[] {
     const folder = join(this.#directory, name);
-    const names = this.#list(folder, problems) ?? [];
+    const names = this.#list(folder, problems)?.map(({ name }) => name) ?? [];
     return select(folder, names, PLUGIN_NAME, problems).flatMap((path) => {
       const file = this.#pluginFiles.read(path);
       if (file?.problem !== undefined) problems.push(file.problem);
@@ -193,9 +205,9 @@ export class Definitions {
   }
 
   /** Returns undefined, and adds a problem, if the directory exists but cannot be read. */
-  #list(directory: string, problems: string[]): string[] | undefined {
+  #list(directory: string, problems: string[]): Dirent[] | undefined {
     try {
-      return readdirSync(directory);
+      return readdirSync(directory, { withFileTypes: true });
     } catch (error) {
       if (errnoOf(error) === "ENOENT") return [];
       problems.push(`Network definitions in "${directory}" cannot be read: ${messageOf(error)}`);

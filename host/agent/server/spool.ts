@@ -5,6 +5,7 @@
 import { lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { ErrorCode } from "../../cni/error.ts";
+import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
@@ -21,7 +22,10 @@ export class Spool {
   readonly #dispatcher: Pick<Dispatcher, "dispatch">;
   readonly #faults: Faults;
   readonly #log: Log;
+  readonly #notices: DirectoryNotices;
   #draining: Promise<void> | undefined;
+  /** At the last look. */
+  #isEmpty = false;
 
   constructor(directory: string, dispatcher: Pick<Dispatcher, "dispatch">, faults: Faults, log: Log) {
     this.#directory = directory;
@@ -29,6 +33,7 @@ export class Spool {
     this.#faults = faults;
     this.#log = log;
     mkdirSync(directory, { recursive: true, mode: 0o700 });
+    this.#notices = new DirectoryNotices(directory);
   }
 
   /** Returns the number of requests that wait, and of those that could not be read. */
@@ -43,10 +48,12 @@ export class Spool {
   /** Replays all spooled DELs, oldest first. Requests that fail stay for the next time. */
   async drain(): Promise<void> {
     if (this.#draining !== undefined) return this.#draining;
+    if (!this.#notices.mayHaveChanged() && this.#isEmpty) return;
     const names = this.#names()
       .filter((name) => SPOOLED.test(name))
       .sort();
-    if (names.length === 0) return;
+    this.#isEmpty = names.length === 0;
+    if (this.#isEmpty) return;
     this.#draining = this.#drainAll(names).finally(() => {
       this.#draining = undefined;
     });

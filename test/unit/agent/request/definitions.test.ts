@@ -169,7 +169,7 @@ describe("a change made before the question holds for it", () => {
       expect(table("lan")).toBe(502);
     }));
 
-  it("a file is read again if it has just changed, for the stamp of a second change may be the same; an old one is not", () =>
+  it("a file of a folder, whose changes are not noticed, is read again if it has just changed, for the stamp of a second change may be the same; an old one is not", () =>
     withDefinitions({ "a.conflist": listText("lan", undefined) }, ({ path, put, definitions }) => {
       mkdirSync(join(path, "lan"));
       const isReadAgain = (): boolean => {
