@@ -3,6 +3,7 @@ import { Seeded } from "../world/seeded.ts";
 import { type Cluster, type ClusterShape, FOREIGN_NIC, type Node } from "./cluster.ts";
 import type { KubeletFaults } from "./kubelet.ts";
 import { type NetworkFaults, NO_FAULTS } from "./network.ts";
+import type { FindingName } from "./open-findings.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 import type { Workload } from "./workload.ts";
 
@@ -29,6 +30,8 @@ export type ProfileName = (typeof PROFILES)[number];
 interface Action {
   readonly name: string;
   readonly weight: number;
+  /** Known fault of the product that it leads to: it happens only in runs that show it. */
+  readonly shows?: FindingName | undefined;
   readonly act: (cluster: Cluster, random: Seeded, time: SimulatedTime) => void;
 }
 
@@ -811,7 +814,12 @@ interface PlanOptions {
   readonly pods: number;
   /** Multiplies the shares of all faults. */
   readonly faults: number;
+  /** Known fault of the product that the run may show. */
+  readonly shows?: FindingName | undefined;
 }
+
+/** Stands for an action that would show a known fault. */
+const NOTHING: Action = { name: "nothing", weight: 0, act: () => {} };
 
 /** Pods that announce a second NIC whose ADD never comes, and pods with a NIC of another plugin. */
 const MIXED: readonly Workload[] = [
@@ -938,7 +946,7 @@ function nicsOf(workloads: readonly Workload[]): number {
   return workloads.reduce((sum, { replicas, nics }) => sum + replicas * nics.length, 0);
 }
 
-export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptions): Plan {
+export function planRun({ seed, profile, nodes, pods: count, faults, shows }: PlanOptions): Plan {
   const random = new Seeded(seed);
   const {
     network,
@@ -1006,7 +1014,8 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
     kubelet: scaled(kubelet, faults),
     actionAt: (index) => {
       const own = new Seeded(Math.imul(seed, 0x9e3779b1) ^ Math.imul(index + 1, 0x85ebca6b));
-      const action = pickAction(actions, own.below(total));
+      const picked = pickAction(actions, own.below(total));
+      const action = picked.shows === undefined || picked.shows === shows ? picked : NOTHING;
       return { action, random: own, pauseMs: 50 + own.below(900) };
     },
   };

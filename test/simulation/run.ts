@@ -5,6 +5,7 @@ import { root } from "../unit/house/sources.ts";
 import { Cluster } from "./cluster.ts";
 import { NO_FAULTS } from "./network.ts";
 import { networkDirectory } from "./network-directory.ts";
+import type { FindingName } from "./open-findings.ts";
 import { type ProfileName, planRun } from "./profiles.ts";
 import { installTime, SimulatedTime } from "./simulated-time.ts";
 import { Timeline } from "./timeline.ts";
@@ -23,6 +24,8 @@ export interface RunOptions {
   readonly faults: number;
   /** Numbers of the actions that do not happen. */
   readonly without?: ReadonlySet<number>;
+  /** Known fault of the product (open-findings.ts) that the run may show. */
+  readonly shows?: FindingName | undefined;
 }
 
 export interface RunReport {
@@ -196,9 +199,10 @@ export function describeReport(report: RunReport, lines = 80): string {
   const { options, problems, steps, elapsedMs, digest, actions, timeline } = report;
   const { seed, profile, nodes, pods, faults } = options;
   const command = `npm run simulate -- --seed ${seed} --profile ${profile} --nodes ${nodes} --pods ${pods} --steps ${options.steps} --faults ${faults}`;
+  const shows = options.shows === undefined ? "" : ` --shows "${options.shows}"`;
   const without =
     options.without === undefined || options.without.size === 0 ? "" : ` --without ${[...options.without].join(",")}`;
-  const head = `${command}${without}\n${steps} steps, ${(elapsedMs / 1000).toFixed(0)} s of simulated time, ${actions.size} actions, history ${digest}`;
+  const head = `${command}${shows}${without}\n${steps} steps, ${(elapsedMs / 1000).toFixed(0)} s of simulated time, ${actions.size} actions, history ${digest}`;
   if (problems.length === 0) return head;
   const names = [
     ...new Set(

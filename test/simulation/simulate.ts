@@ -1,5 +1,6 @@
 /** `npm run simulate`: runs of the simulation from the command line. */
 import { parseArgs } from "node:util";
+import { FINDING_NAMES } from "./open-findings.ts";
 import { PROFILES, type ProfileName } from "./profiles.ts";
 import { DEFAULTS, describeReport, run, shrink } from "./run.ts";
 
@@ -13,6 +14,7 @@ const { values } = parseArgs({
     faults: { type: "string", default: String(DEFAULTS.faults) },
     profile: { type: "string", default: DEFAULTS.profile },
     without: { type: "string", default: "" },
+    shows: { type: "string" },
     lines: { type: "string", default: "80" },
     shrink: { type: "boolean", default: true },
     timeline: { type: "boolean", default: false },
@@ -22,6 +24,9 @@ const { values } = parseArgs({
 const profiles: readonly ProfileName[] =
   values.profile === "all" ? PROFILES : PROFILES.filter((name) => name === values.profile);
 if (profiles.length === 0) throw new Error(`--profile ${values.profile}: want one of ${PROFILES.join(", ")}, all`);
+const shows = FINDING_NAMES.find((name) => name === values.shows);
+if (values.shows !== undefined && shows === undefined)
+  throw new Error(`--shows ${values.shows}: want one of ${FINDING_NAMES.join(", ")}`);
 let violated = 0;
 /** Number of times that each action happened, in all runs. */
 const counts = new Map<string, number>();
@@ -30,7 +35,7 @@ for (let seed = Number(values.seed); seed < Number(values.seed) + Number(values.
     const startMs = performance.now();
     const without = new Set(values.without === "" ? [] : values.without.split(",").map(Number));
     const sizes = { nodes: Number(values.nodes), pods: Number(values.pods), steps: Number(values.steps) };
-    const options = { seed, profile, ...sizes, faults: Number(values.faults), without };
+    const options = { seed, profile, ...sizes, faults: Number(values.faults), without, shows };
     const report = await run(options);
     for (const name of [
       ...report.actions.values(),
