@@ -141,6 +141,8 @@ const TICK_MS = 250;
  * milliseconds (undo).
  */
 const COMPARED_MS = 2_500;
+/** While a webhook keeps each write for at most ten seconds, a waiting pod has its addresses within: milliseconds. */
+const SLOW_ADD_MS = 60_000;
 /**
  * Most allocations of which an administrator has a copy after they were deleted; the same of those that were Bound to
  * another pod.
@@ -230,6 +232,8 @@ export class Cluster {
   readonly #comparingMs = new WeakMap<Process, number>();
   /** The longest of these times. */
   mostComparingMs = 0;
+  /** Time for which each pod has waited while a webhook keeps writes, by UID: milliseconds. */
+  #waitingMs: ReadonlyMap<string, number> = new Map();
   /** When a record was last written. */
   #recordedMs = 0;
   readonly #staticPods = new Map<string, PodObject>();
@@ -602,6 +606,15 @@ export class Cluster {
     });
   }
 
+  /** The set is deleted and created again around its pods, which the new one adopts (`--cascade=orphan`). */
+  recreateSet(workload: Workload): void {
+    this.#removeWorkload(workload);
+    workload.life++;
+    this.#putWorkload(workload);
+    const ownerReferences = [{ ...controllerOf(workload), controller: true }];
+    for (const name of namesOf(workload)) this.#patch(`${PODS}/${name}`, { metadata: { ownerReferences } });
+  }
+
   /** `ippool-ip-number` of the workload's pods: another template. */
   setPoolNumber(workload: Workload, number: string): void {
     if (workload.subnets === undefined || workload.subnets.number === number) return;
@@ -759,8 +772,13 @@ export class Cluster {
   deleteAllocation(name: string): void {
     const before = this.server.objects.get(name);
     if (before === undefined) return;
+    this.byHand(() => this.server.remove(name, ALLOCATIONS));
+  }
+
+  /** Does work that changes allocations, which no process of the product has asked for. */
+  byHand(work: () => void): void {
     this.#isByHand = true;
-    this.server.remove(name, ALLOCATIONS);
+    work();
     this.#isByHand = false;
   }
 
@@ -786,9 +804,8 @@ export class Cluster {
 
   #restore({ metadata, ...rest }: StoredObject): void {
     const { labels } = metadata as { labels?: Readonly<Record<string, string>> };
-    this.#isByHand = true;
-    this.server.put(ALLOCATIONS, metadata.name, { ...rest, metadata: { uid: `restored-${++this.#restored}`, labels } });
-    this.#isByHand = false;
+    const uid = `restored-${++this.#restored}`;
+    this.byHand(() => this.server.put(ALLOCATIONS, metadata.name, { ...rest, metadata: { uid, labels } }));
   }
 
   setReady(name: string, isReady: boolean, taints: readonly object[] = []): void {
@@ -1015,6 +1032,7 @@ export class Cluster {
       for (const workload of this.workloads) if (workload.kind === "Deployment") this.#putDeployment(workload);
       this.#checkComparisons();
       this.ledger.checkAwaited(this.#isAllActing, this.#ledSinceMs);
+      this.#checkWebhook();
       this.subnetLedger?.check();
       this.tenant?.check();
       await time.sleep(TICK_MS, "control plane");
@@ -1034,6 +1052,19 @@ export class Cluster {
       const text = `${process.name} has not compared its journal with the API server for ${tookMs / 1000} s`;
       this.ledger.problems.push(`${text}, although only ${bad} of its calls had no prompt answer`);
     }
+  }
+
+  /** A webhook that answers delays pods, and keeps none from its addresses. */
+  #checkWebhook(): void {
+    const isServed = this.network.webhookMs !== undefined && this.#isAllActing;
+    const running = new Set(this.nodes.flatMap(({ kubelet }) => (kubelet?.running ?? []).map(({ uid }) => uid)));
+    const waiting = isServed ? this.expected.filter(({ uid }) => !running.has(uid)) : [];
+    this.#waitingMs = new Map(waiting.map(({ uid }) => [uid, (this.#waitingMs.get(uid) ?? 0) + TICK_MS]));
+    for (const { name, uid } of waiting)
+      if (this.#waitingMs.get(uid) === SLOW_ADD_MS)
+        this.ledger.problems.push(
+          `${name} (${uid}) waits for ${SLOW_ADD_MS / 1000} s while a webhook keeps each write`,
+        );
   }
 
   #watchNodes(): void {

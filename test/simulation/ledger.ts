@@ -396,6 +396,14 @@ export class Ledger implements Segment {
   }
 
   /**
+   * All records are gone, or are those of an earlier time: agents have to write anew what their NICs have, and pods
+   * are made meanwhile.
+   */
+  loseRegistry(): void {
+    for (const missing of this.#deletedByHand.values()) Object.assign(missing, { atMs: Number.NEGATIVE_INFINITY });
+  }
+
+  /**
    * Checks that the number of writes of a record for one ADD, from the claim to the end, is bounded, whatever goes
    * wrong. An agent that starts claims anew.
    */

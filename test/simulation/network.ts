@@ -51,6 +51,8 @@ const PROMPT_MS = 500;
 /** Objects, the list of a node's, one pod, and the controllers' Lease. */
 const RECONCILED = /\/ipallocations(?:\/|$)|\/pods\/.|\/leases\/./;
 
+const OWN_KINDS = "/apis/ipam.vendor.io/";
+
 type Request = Pick<KubeCall, "method" | "path" | "query" | "body" | "accept">;
 
 interface NetworkOptions {
@@ -65,6 +67,10 @@ export class Network {
   faults: NetworkFaults = NO_FAULTS;
   /** Names of machines without a connection to the API server. */
   readonly cutOff = new Set<string>();
+  /** Paths of collections that the server does not serve now: their kind was deleted. */
+  readonly unserved = new Set<string>();
+  /** Time for which an admission webhook keeps each write of Berth's kinds; undefined without one: milliseconds. */
+  webhookMs: number | undefined;
   /** Whose request the server carries out: "" for what no process sent. */
   writer = "";
   /** Requests that were carried out, by method and collection. */
@@ -168,12 +174,31 @@ export class Network {
     for (const stream of [...this.#watches]) if (machine === undefined || stream.machine === machine) stream.break();
   }
 
+  isServed(path: string): boolean {
+    return ![...this.unserved].some((collection) => path === collection || path.startsWith(`${collection}/`));
+  }
+
+  /** Throws ApiError 404, as for a kind that does not exist. */
+  requireServed(path: string): void {
+    if (!this.isServed(path)) throw notServed(path);
+  }
+
+  /** Returns how long a webhook keeps the request: milliseconds. */
+  keepMs({ method, path }: Request): number {
+    return method === "GET" || !path.startsWith(OWN_KINDS) ? 0 : (this.webhookMs ?? 0);
+  }
+
   count(request: Request): void {
     const [, collection = request.path] =
       /^(?:\/api\/v1|\/apis\/[^/]+\/[^/]+)(?:\/namespaces\/[^/]+)?\/([^/]+)/.exec(request.path) ?? [];
     const key = `${request.method} ${collection}`;
     this.requests.set(key, (this.requests.get(key) ?? 0) + 1);
   }
+}
+
+function notServed(path: string): ApiError {
+  const message = "the server could not find the requested resource";
+  return new ApiError({ status: 404, reason: "NotFound", operation: path, message });
 }
 
 /** An answer as bytes. */
@@ -257,11 +282,13 @@ class Connection implements Exchanges {
       lose();
       return promise;
     }
+    const webhookMs = this.#network.keepMs(request);
     let isCarriedOut = false;
     const carryOut = (): void => {
       // A process that ended has given up, too.
       const isTooLate = time.nowMs > this.#process.endedMs + LATE_WRITE_MS;
-      if (this.#isCutOff || isCarriedOut || isTooLate) return;
+      // The server stops a request whose caller has gone while a webhook keeps it.
+      if (this.#isCutOff || isCarriedOut || isTooLate || (webhookMs > 0 && signal.aborted)) return;
       isCarriedOut = true;
       if (refusal > 0) {
         const text = refusal === 429 ? "later" : "etcd is slow";
@@ -284,7 +311,8 @@ class Connection implements Exchanges {
         );
       });
     };
-    time.schedule(isLate ? 2_000 + random.below(20_000) : this.#latencyMs(), `server gets ${text}`, wire, carryOut);
+    const arrivesMs = (isLate ? 2_000 + random.below(20_000) : this.#latencyMs()) + webhookMs;
+    time.schedule(arrivesMs, `server gets ${text}`, wire, carryOut);
     const lateMs = random.below(LATE_WRITE_MS);
     if (isLate)
       signal.addEventListener("abort", () => time.schedule(lateMs, `server gets ${text} late`, wire, carryOut), {
@@ -296,6 +324,7 @@ class Connection implements Exchanges {
   async #commit(request: Request): Promise<Head> {
     this.#network.count(request);
     try {
+      this.#network.requireServed(request.path);
       this.#network.writer = this.#process.name;
       const answering = this.#options.server.client().call(request);
       this.#network.writer = "";
@@ -348,7 +377,10 @@ class Connection implements Exchanges {
       const { path } = request;
       const client = server.client(undefined, (_path, give) => deliver(give));
       let isRefused = false;
-      client.watch({ path, query, onEvent, signal: ending.signal }).catch((error: unknown) => {
+      const watching = this.#network.isServed(path)
+        ? client.watch({ path, query, onEvent, signal: ending.signal })
+        : Promise.reject(notServed(path));
+      watching.catch((error: unknown) => {
         if (ending.signal.aborted || !(error instanceof ApiError)) return;
         isRefused = true;
         time.schedule(1, "watch refused", this.#process, () =>

@@ -13,6 +13,11 @@ export const FINDING_NAMES = [
   "a create that lands late",
   "an address that comes up late",
   "a spooled DEL that waits",
+  "a registry that has just appeared",
+  "a registry that went back",
+  "a set recreated around its pods",
+  "an owner that nobody has seen",
+  "a slow admission webhook",
 ] as const;
 export type FindingName = (typeof FINDING_NAMES)[number];
 
@@ -24,4 +29,30 @@ export interface OpenFinding {
   readonly violation: string;
 }
 
-export const OPEN_FINDINGS: readonly OpenFinding[] = [];
+export const OPEN_FINDINGS: readonly OpenFinding[] = [
+  {
+    shows: "a registry that has just appeared",
+    options: { seed: 6, profile: "registry", steps: 8_000 },
+    violation: "and its record is Bound",
+  },
+  {
+    shows: "a registry that went back",
+    options: { seed: 16, profile: "registry", steps: 8_000 },
+    violation: "is on two NICs",
+  },
+  {
+    shows: "a set recreated around its pods",
+    options: { seed: 1, profile: "registry", steps: 5_000 },
+    violation: " had ",
+  },
+  {
+    shows: "an owner that nobody has seen",
+    options: { seed: 1, profile: "ghosts", steps: 5_000 },
+    violation: "of a set that never was",
+  },
+  {
+    shows: "a slow admission webhook",
+    options: { seed: 1, profile: "webhooks", steps: 12_000 },
+    violation: "while a webhook keeps each write",
+  },
+];

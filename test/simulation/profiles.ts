@@ -2,6 +2,7 @@
 import { Seeded } from "../world/seeded.ts";
 import { type Cluster, type ClusterShape, FOREIGN_NIC, type Node } from "./cluster.ts";
 import type { KubeletFaults } from "./kubelet.ts";
+import { keepWrites, recreateKind, restoreLater } from "./made-anew.ts";
 import { type NetworkFaults, NO_FAULTS } from "./network.ts";
 import type { FindingName } from "./open-findings.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
@@ -23,6 +24,9 @@ export const PROFILES = [
   "subnets",
   "tenants",
   "machines",
+  "registry",
+  "ghosts",
+  "webhooks",
 ] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
@@ -556,6 +560,52 @@ const DELETE_GENERATED: Action = {
   act: (cluster, random) => cluster.deleteGeneratedPool(random),
 };
 
+const RECREATE_KIND: Action = {
+  name: "the kind of allocations is deleted and created again",
+  weight: 1,
+  shows: "a registry that has just appeared",
+  act: (cluster, random, time) => recreateKind(cluster, random.pick([200, 3_000, 12_000]), time),
+};
+
+const RESTORE_ETCD: Action = {
+  name: "the API server goes back in time",
+  weight: 1,
+  shows: "a registry that went back",
+  act: (cluster, random, time) => restoreLater(cluster, random.pick([3_000, 10_000, 30_000]), time),
+};
+
+const RECREATE_SET: Action = {
+  name: "a set is created again around its pods",
+  weight: 2,
+  shows: "a set recreated around its pods",
+  act: (cluster, random) => {
+    const sets = cluster.workloads.filter(({ kind, isAbsent }) => kind === "StatefulSet" && !isAbsent);
+    if (sets.length > 0) cluster.recreateSet(random.pick(sets));
+  },
+};
+
+const HAUNT: Action = {
+  name: "the tenant creates pods of sets that never were",
+  weight: 6,
+  shows: "an owner that nobody has seen",
+  act: (cluster, random) => cluster.tenant?.haunt(random, 1 + random.below(3)),
+};
+
+const WEBHOOK: Action = {
+  name: "a webhook keeps each write",
+  weight: 4,
+  act: (cluster, random, time) => keepWrites(cluster, random.pick([500, 3_000]), time),
+};
+
+const SLOW_WEBHOOK: Action = {
+  name: "a webhook keeps each write for longer than an attempt",
+  weight: 20,
+  shows: "a slow admission webhook",
+  act: (cluster, random, time) => keepWrites(cluster, random.pick([6_000, 10_200]), time),
+};
+
+const REST: Action = { name: "nothing happens for a moment", weight: 150, act: () => {} };
+
 const CALM: readonly Action[] = [DELETE, DELETE_SOME, FINISH, SCALE, REPLACE_SET];
 const TROUBLE: readonly Action[] = [
   FORCE,
@@ -766,6 +816,34 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       KILL_CONTROLLER,
       LOSE_JOURNAL,
     ],
+  },
+  registry: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
+    spare: 0.1,
+    actions: [
+      { ...DELETE, weight: 14 },
+      DELETE_SOME,
+      SCALE,
+      FORCE,
+      LOSE_SANDBOX,
+      RECREATE_KIND,
+      RESTORE_ETCD,
+      RECREATE_SET,
+    ],
+  },
+  webhooks: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0, lateDel: 0.1, twice: 0.1 },
+    spare: 0.3,
+    actions: [REST, DELETE, FINISH, KILL_AGENT, WEBHOOK, SLOW_WEBHOOK],
+  },
+  ghosts: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
+    spare: 0.3,
+    hasTenant: true,
+    actions: [{ ...DELETE, weight: 14 }, DELETE_SOME, FORCE, KILL_AGENT, KILL_CONTROLLER, HAUNT],
   },
   machines: {
     network: {

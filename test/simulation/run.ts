@@ -149,6 +149,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
 function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
   timeline.note("# all faults end");
   cluster.network.faults = NO_FAULTS;
+  cluster.network.webhookMs = undefined;
   cluster.ledger.removeForeign();
   cluster.kubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
   cluster.restorePools();

@@ -13,6 +13,8 @@ export const TENANT = "evil";
 const GUARDED = /^(?:vault|guarded)/;
 /** Agents hear of a full namespace within this time: milliseconds (docs/security.md, "What one tenant may hold"). */
 const HEARD_MS = 6_000;
+/** UIDs of sets that never were begin so. */
+const GHOST = "ghost-";
 /** Most pods of the tenant at a time. */
 const MOST_PODS = 28;
 
@@ -54,7 +56,7 @@ interface Spec {
   readonly state: string;
   readonly pool: string;
   readonly holders?: readonly { readonly namespace: string; readonly pod: string; readonly podUID: string }[];
-  readonly workload?: { readonly namespace: string; readonly member: string };
+  readonly workload?: { readonly namespace: string; readonly member: string; readonly uid: string };
   readonly quarantine?: { readonly holder?: { readonly namespace: string } };
 }
 
@@ -124,6 +126,18 @@ export class Tenant {
     server.put(collections.replicaSets, "greed-1", { metadata: set, spec: { replicas: 2, template }, status: {} });
     const member = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "greed-1", uid: "greed-1" };
     this.#create(random, { annotations, owner: member });
+  }
+
+  /** Each new pod is the only member of a set that never was; the former ones are deleted. */
+  haunt(random: Seeded, count: number): void {
+    const { server, collections } = this.#options;
+    for (const { metadata } of [...server.collection(collections.pods).values()])
+      if (metadata.name.startsWith("ghost-")) this.#delete(metadata.name);
+    for (let each = 0; each < count; each++) {
+      const uid = `${GHOST}${++this.#lastPod}`;
+      const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "ghost", uid };
+      this.#create(random, { name: `ghost-${this.#lastPod}`, owner });
+    }
   }
 
   /** Some of its pods go. */
@@ -228,6 +242,8 @@ export class Tenant {
   allocationWritten(address: string, before: StoredObject | undefined, after: StoredObject | undefined): void {
     const [was, is] = [before, after].map((object) => object?.spec as Spec | undefined);
     this.#requireOwnNamespace(address, was, is);
+    if (is?.state === "Kept" && is.workload?.uid.startsWith(GHOST) === true)
+      this.#problem(`${address} is retained for ${is.workload.member} of a set that never was`);
     if (isOfTenant(is)) this.#requireAllowedPool(address, is);
     this.#countPod(address, is);
     this.#countNamespace(address, isOfTenant(is));

@@ -1,0 +1,49 @@
+/** The registry is not what it was: its kind is made anew, the API server goes back in time, or writes take long. */
+import { ALLOCATIONS } from "../fakes/memory-api-server.ts";
+import type { Cluster } from "./cluster.ts";
+import { addressOf } from "./ledger.ts";
+import type { SimulatedTime } from "./simulated-time.ts";
+
+/** A webhook is there for so long: milliseconds. */
+const WEBHOOK_MS = 120_000;
+
+/** The kind of allocations is deleted with all of them, and is served again after so long. */
+export function recreateKind(cluster: Cluster, afterMs: number, time: SimulatedTime): void {
+  const { server, network, ledger } = cluster;
+  for (const name of [...server.objects.keys()]) cluster.deleteAllocation(name);
+  ledger.loseRegistry();
+  network.unserved.add(ALLOCATIONS);
+  network.breakWatches();
+  time.schedule(afterMs, "the kind is created again", time.current, () => {
+    network.unserved.delete(ALLOCATIONS);
+    network.breakWatches();
+  });
+}
+
+/** A copy of everything is made now, and takes the place of everything after so long. */
+export function restoreLater(cluster: Cluster, afterMs: number, time: SimulatedTime): void {
+  const { server, network, ledger } = cluster;
+  const copy = server.snapshot();
+  time.schedule(afterMs, "the API server goes back in time", time.current, () => {
+    const before = new Map(server.objects);
+    server.restore(copy);
+    for (const name of new Set([...before.keys(), ...server.objects.keys()])) {
+      const [was, is] = [before.get(name), server.objects.get(name)];
+      if (was?.metadata.resourceVersion === is?.metadata.resourceVersion) continue;
+      if (was !== undefined) ledger.written(was, undefined, true, "");
+      if (is !== undefined) ledger.written(undefined, is, true, "");
+      ledger.forgetAddress(addressOf(name));
+    }
+    ledger.loseRegistry();
+    network.breakWatches();
+  });
+}
+
+/** An admission webhook keeps each write of Berth's kinds for so long, unless there is one. */
+export function keepWrites({ network }: Cluster, keepMs: number, time: SimulatedTime): void {
+  if (network.webhookMs !== undefined) return;
+  network.webhookMs = keepMs;
+  time.schedule(WEBHOOK_MS, "no webhook keeps writes", time.current, () => {
+    network.webhookMs = undefined;
+  });
+}
