@@ -20,9 +20,10 @@ import type { Readable } from "node:stream";
 import { root } from "../../scripts/setup/paths.mjs";
 import { expectAnswer, type FirstAnswer } from "./first-answer.ts";
 import type { Netns } from "./netns.ts";
+import { type ProgramOptions, programWords } from "./program.ts";
 import { serviceEnvironment } from "./service-environment.ts";
 
-export interface AgentOptions {
+export interface AgentOptions extends ProgramOptions {
   /** YAML texts by file name, written before the start. */
   readonly config?: Readonly<Record<string, string>> | undefined;
   /** The cluster mode instead. */
@@ -30,8 +31,6 @@ export interface AgentOptions {
   /** Network definitions by file name, written before the start. */
   readonly cniConf?: Readonly<Record<string, object>>;
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** The folder of the build. Default: dist. */
-  readonly dist?: string;
   /** Added to `--config DIR` or `--kubeconfig FILE`. */
   readonly args?: readonly string[];
   /**
@@ -215,7 +214,7 @@ function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOpt
     ...wrapper,
     process.execPath,
     ...(options.nodeOptions ?? []),
-    join(options.dist ?? join(root, "dist"), "berth-agent.mjs"),
+    ...programWords("berth-agent", options),
     ...source,
     ...(options.args ?? []),
   ];

@@ -12,15 +12,14 @@ import { join } from "node:path";
 import type { ControllerStatus } from "../../../host/controller/controller-process.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { type Daemon, startDaemon } from "../daemon.ts";
+import { type ProgramOptions, programWords } from "../program.ts";
 import { controllerOptions } from "../service-environment.ts";
 
-export interface ControllerProcessOptions {
+export interface ControllerProcessOptions extends ProgramOptions {
   readonly kubeconfig: string;
   /** The beginning of its identity. */
   readonly name: string;
   readonly args?: readonly string[];
-  /** The folder of the build. Default: dist. */
-  readonly dist?: string;
   /** Longest time until it can be asked. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
 }
@@ -35,10 +34,11 @@ const LISTENING = /"listen":"(?<url>http[^"]+)"/;
 
 /** Resolves when it can be asked. Rejects with its log when it ends before. */
 export async function startControllerProcess(options: ControllerProcessOptions): Promise<ControllerProcess> {
-  const { kubeconfig, name, args = [], dist = join(root, "dist"), readyMs = 60_000 } = options;
+  const { kubeconfig, name, args = [], readyMs = 60_000 } = options;
   const flags = ["--kubeconfig", kubeconfig, "--identity", name, "--listen", "127.0.0.1:0", ...args];
   const bin = join(root, "node_modules", ".bin", "node");
-  const daemon = await startDaemon(name, [bin, ...controllerOptions(), join(dist, "berth-controller.mjs"), ...flags]);
+  const program = programWords("berth-controller", options);
+  const daemon = await startDaemon(name, [bin, ...controllerOptions(), ...program, ...flags]);
   let url: string | undefined;
   const isListening = async (): Promise<boolean> => {
     url = LISTENING.exec(daemon.output())?.groups?.url;

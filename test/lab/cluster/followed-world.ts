@@ -93,6 +93,14 @@ export class FollowedWorld implements Witness {
     for (const attachment of this.#attachmentsOf(podUid, ifName)) this.history.leaving(attachment);
   }
 
+  detached(podUid: string, ifName: string): void {
+    this.history.checker.detached({ podUid, ifName }, performance.now());
+  }
+
+  lostJournal(): void {
+    this.history.checker.lostJournal();
+  }
+
   excuse(address: string): void {
     this.history.checker.excuse(attachmentOf(address, "").name);
   }

@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Agent } from "../agent.ts";
 import { type PluginOutcome, runPlugin } from "../cnitool.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Attachment, Ledger } from "./ledger.ts";
 import type { LabPod } from "./objects.ts";
 import type { Wire } from "./wire.ts";
 
@@ -42,6 +42,8 @@ export interface AttachOptions {
   readonly netns?: string;
   /** Whether the NIC comes up at once on a world's wire; default: true, else the test plugs it. */
   readonly isPlugged?: boolean;
+  /** `name` of the configuration. Default: that of {@link CONFLIST}. */
+  readonly network?: string;
 }
 
 export interface AttachOutcome {
@@ -91,7 +93,7 @@ export class NodeRuntime {
     const { ifName = "eth0" } = options;
     const { ledger } = this.#deps;
     const adding = ledger.witness?.adding(pod, ifName);
-    const outcome = await this.#call("ADD", pod, containerId, options);
+    const outcome = await this.call("ADD", pod, containerId, options);
     if (outcome.exitCode !== 0) {
       adding?.refused(outcome.stdout?.code, outcome.text);
       return outcome;
@@ -104,20 +106,22 @@ export class NodeRuntime {
   }
 
   async del(pod: LabPod, containerId: string, options: AttachOptions = {}): Promise<void> {
+    const { ifName = "eth0" } = options;
     for (let attempt = 1; ; attempt++) {
-      const { exitCode, text, stderr } = await this.#call("DEL", pod, containerId, options);
-      if (exitCode === 0) return this.#deps.wire?.unplug({ pod, containerId, ifName: options.ifName ?? "eth0" });
+      const { exitCode, text, stderr } = await this.call("DEL", pod, containerId, options);
+      if (exitCode === 0) {
+        this.#deps.ledger.witness?.detached(pod.uid, ifName);
+        return this.#deps.wire?.unplug({ pod, containerId, ifName });
+      }
       if (attempt === DEL_ATTEMPTS) throw new Error(`DEL of ${pod.namespace}/${pod.name}: ${text}${stderr}`);
       await sleep(RETRY_MS);
     }
   }
 
-  /** CNI GC with the attachments that are live on this node. */
-  gc(): Promise<PluginOutcome> {
-    const live = this.#deps.ledger
-      .live()
-      .map(({ containerId, ifName }) => ({ containerID: containerId, ifname: ifName }));
-    return this.#run({ command: "GC", stdin: { ...configuration("1.1.0"), "cni.dev/valid-attachments": live } });
+  /** CNI GC. Default: with all attachments that are live. */
+  gc(live: readonly Attachment[] = this.#deps.ledger.live()): Promise<PluginOutcome> {
+    const listed = live.map(({ containerId, ifName }) => ({ containerID: containerId, ifname: ifName }));
+    return this.#run({ command: "GC", stdin: { ...configuration("1.1.0"), "cni.dev/valid-attachments": listed } });
   }
 
   /** Looks like containerd's. */
@@ -126,7 +130,8 @@ export class NodeRuntime {
     return createHash("sha256").update(`${this.#deps.agent.socket} ${this.#containers}`).digest("hex");
   }
 
-  async #call(command: "ADD" | "DEL", pod: LabPod, containerId: string, options: AttachOptions) {
+  /** The bare call, which changes neither ledger nor wire. */
+  async call(command: "ADD" | "DEL", pod: LabPod, containerId: string, options: AttachOptions) {
     const { namespace, name, uid } = pod;
     const words = [`K8S_POD_NAMESPACE=${namespace}`, `K8S_POD_NAME=${name}`, `K8S_POD_UID=${options.uid ?? uid}`];
     const args = ["IgnoreUnknown=1", ...words, `K8S_POD_INFRA_CONTAINER_ID=${containerId}`].join(";");
@@ -138,7 +143,7 @@ export class NodeRuntime {
       netns: options.netns ?? sandbox ?? this.#deps.netnsPath,
       ifName,
       args,
-      stdin: configuration("1.0.0"),
+      stdin: configuration("1.0.0", options.network),
     });
   }
 
@@ -148,8 +153,8 @@ export class NodeRuntime {
 }
 
 /** Returns the configuration that the main plugin hands to its IPAM plugin. */
-function configuration(cniVersion: string): object {
-  return { ...CONFLIST.plugins[0], cniVersion, name: CONFLIST.name };
+function configuration(cniVersion: string, name = CONFLIST.name): object {
+  return { ...CONFLIST.plugins[0], cniVersion, name };
 }
 
 function addressesOf({ exitCode, stdout }: PluginOutcome): string[] {

@@ -17,7 +17,7 @@ import { type Observer, type ObserverOptions, startObserver } from "../observer/
 import type { LabPod } from "./objects.ts";
 
 export type WireOptions = Pick<ObserverOptions, "name" | "ranges" | "records"> &
-  Partial<Pick<ObserverOptions, "graceMs">>;
+  Partial<Pick<ObserverOptions, "graceMs" | "staleMs">>;
 
 /** A NIC on the wire, and its pod. */
 export interface Nic {

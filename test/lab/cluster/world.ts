@@ -59,7 +59,11 @@ export interface WorldOptions {
   readonly isObserved?: boolean;
   /** Time for which a NIC may have an address that is not recorded for it: see observer.ts. */
   readonly graceMs?: number;
+  /** Time for which a record may outlive its pod's NIC. Default: not checked. */
+  readonly staleMs?: number;
 }
+
+type WireTimes = Pick<WorldOptions, "graceMs" | "staleMs">;
 
 /** Options that a world keeps. */
 type WorldSettings = Pick<WorldOptions, "seed" | "agent" | "isDirect">;
@@ -101,7 +105,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     if (hasDefinitions) await world.installDefinitions();
     for (const name of [objects.SYSTEM, ...namespaces]) await world.namespace(name);
     await world.settings({ ...DEFAULT_SETTINGS, ...settings });
-    if (options.isObserved) await world.openWire(pools, options.graceMs);
+    if (options.isObserved) await world.openWire(pools, options);
     for (const pool of pools) await world.client.create(objects.POOLS, objects.poolObject(pool));
     await Promise.all((options.nodes ?? []).map((name) => world.addNode(name)));
     return world;
@@ -160,11 +164,12 @@ export class World {
   }
 
   /** Before the first node. */
-  async openWire(pools: readonly objects.PoolSpec[], graceMs?: number): Promise<void> {
+  async openWire(pools: readonly objects.PoolSpec[], { graceMs, staleMs }: WireTimes): Promise<void> {
     const name = `bw-${process.pid}-wire${++worlds}`;
     const ranges = pools.flatMap(({ subnet, ips = [subnet] }) => ips);
     const records = etcdRecords(this.plane.etcdUrl);
-    const wire = await Wire.open(name, { name, ranges, records, ...(graceMs === undefined ? {} : { graceMs }) });
+    const times = { ...(graceMs === undefined ? {} : { graceMs }), staleMs };
+    const wire = await Wire.open(name, { name, ranges, records, ...times });
     this.#wire = wire;
     this.defer(() => wire.close());
   }

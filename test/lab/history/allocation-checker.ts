@@ -9,6 +9,8 @@
  *   checker.answered(attachment);                       // an ADD was answered: the address is on a NIC from here
  *   checker.mustHold(attachment);                       // from here on the object has to be Bound to the pod
  *   checker.leaving(attachment, nowMs);                 // its DEL is about to be called
+ *   checker.detached(attachment, nowMs);                // that was answered
+ *   checker.passed(nowMs);                              // all writes before that moment have been told
  *   const call = checker.asked(addresses);              // an ADD is about to be called
  *   checker.exhausted(call);                            // it was refused, because none of these is free
  *   checker.breaches                                    // texts; none: all is well
@@ -64,6 +66,8 @@ export interface CheckerOptions {
   readonly minReuseMs?: number;
   /** Shortest time of a conflict: the agent's first probe comes so much later. 0: not checked. */
   readonly minConflictMs?: number;
+  /** Longest time for which a record names a NIC after the answer to its DEL. 0: not checked. */
+  readonly maxReleaseMs?: number;
 }
 
 /** A conflict that has lasted so long may be given to a pod that probes. */
@@ -84,6 +88,14 @@ interface Live extends Attachment {
   readonly others: readonly Nic[];
 }
 
+/** The last DEL of an address. */
+interface Departure {
+  readonly nic: Nic;
+  readonly atMs: number;
+  /** When it was answered. Undefined: not yet, or the record named the NIC no longer. */
+  answeredMs: number | undefined;
+}
+
 /** An ADD under way. */
 export interface Call {
   readonly addresses: ReadonlySet<string>;
@@ -97,7 +109,7 @@ export class AllocationChecker {
   /** When the objects came into their state. */
   readonly #since = new Map<string, Period | undefined>();
   readonly #live = new Map<string, Live[]>();
-  readonly #departures = new Map<string, { readonly podUid: string; readonly atMs: number }>();
+  readonly #departures = new Map<string, Departure>();
   readonly #owners = new Map<string, Owner>();
   /** Addresses with which members were answered, and that are still theirs. */
   readonly #answers = new Set<string>();
@@ -216,9 +228,9 @@ export class AllocationChecker {
     if (state === "Cooling" && before?.spec.node !== after.spec.node && restMs < minReuseMs)
       return `taken over after a rest of ${Math.round(restMs)} ms`;
     const gone = this.#departures.get(name);
-    if (gone === undefined || after.spec.holders.some(({ podUid }) => podUid === gone.podUid)) return undefined;
+    if (gone === undefined || after.spec.holders.some(({ podUid }) => podUid === gone.nic.podUid)) return undefined;
     const goneMs = at.last - gone.atMs;
-    return goneMs < minReuseMs ? `claimed ${Math.round(goneMs)} ms after the DEL of ${gone.podUid}` : undefined;
+    return goneMs < minReuseMs ? `claimed ${Math.round(goneMs)} ms after the DEL of ${gone.nic.podUid}` : undefined;
   }
 
   /** Judges the write for a NIC that has the address. */
@@ -231,6 +243,8 @@ export class AllocationChecker {
   }
 
   answered(attachment: Attachment): void {
+    const departure = this.#departures.get(attachment.name);
+    if (departure !== undefined && isSameNic(departure.nic, attachment)) departure.answeredMs = undefined;
     const others = this.#without(attachment);
     this.#live.set(attachment.name, [...others, { ...attachment, state: "answered", others }]);
   }
@@ -269,14 +283,38 @@ export class AllocationChecker {
   }
 
   leaving(attachment: Attachment, nowMs: number): void {
-    const { name, podUid } = attachment;
+    const { name } = attachment;
     const rest = this.#without(attachment);
     const live = this.#live.get(name)?.find((each) => isSameNic(each, attachment));
     if (live === undefined) this.#breach(`${name}: ${nicOf(attachment)} leaves, but was never answered`);
     else if (live.state === "answered") this.#checkSharing(this.#objects.get(name), live);
     if (rest.length === 0) this.#live.delete(name);
     else this.#live.set(name, rest);
-    this.#departures.set(name, { podUid, atMs: nowMs });
+    this.#departures.set(name, { nic: attachment, atMs: nowMs, answeredMs: undefined });
+  }
+
+  /** The DEL of a NIC that has left was answered. */
+  detached(nic: Nic, nowMs: number): void {
+    for (const departure of this.#departures.values()) if (isSameNic(departure.nic, nic)) departure.answeredMs = nowMs;
+  }
+
+  /** A node has lost its journal, or got an older one: DELs that it has answered may be lost, too. */
+  lostJournal(): void {
+    for (const departure of this.#departures.values()) departure.answeredMs = undefined;
+  }
+
+  /** All writes before that moment have been told. */
+  passed(nowMs: number): void {
+    const { maxReleaseMs = 0 } = this.#options;
+    if (maxReleaseMs === 0) return;
+    for (const [name, departure] of this.#departures) {
+      const { nic, answeredMs } = departure;
+      if (answeredMs === undefined || nowMs - answeredMs <= maxReleaseMs) continue;
+      departure.answeredMs = undefined;
+      const object = this.#objects.get(name);
+      if (isBoundTo(object, nic))
+        this.#breach(`${name}: ${describe(object)} ${maxReleaseMs} ms after the DEL of ${nicOf(nic)}`);
+    }
   }
 
   /** An ADD that may be answered with one of these is about to be called. */

@@ -7,6 +7,7 @@
  *   foreign      the same of an address whose record is another pod's
  *   silent       a pod's NIC that is up has its address, and does not answer for it
  *   lost         a pod's NIC is there without the address that is recorded for it
+ *   stale        an address is recorded for a pod whose NIC is gone; only where that is asked
  *
  * The protocol allows some time: a main plugin's DEL calls IPAM before it removes the link, and a record that was
  * deleted by hand is made again. Only `duplicate` is allowed at no time.
@@ -34,12 +35,14 @@ export interface AddressRecord {
 export interface CheckerOptions {
   /** Time for which a machine may have an address that is not recorded for it, or a pod be without its own. */
   readonly graceMs: number;
+  /** Time for which a record may outlive its pod's NIC. Undefined: not checked. */
+  readonly staleMs?: number | undefined;
   /** The UID of a namespace's pod; undefined: unknown, then it is whose record is there when its NIC is first seen. */
   podOf?(netns: string): string | undefined;
 }
 
 export interface Finding {
-  readonly kind: "duplicate" | "unrecorded" | "foreign" | "silent" | "lost";
+  readonly kind: "duplicate" | "unrecorded" | "foreign" | "silent" | "lost" | "stale";
   readonly address: string;
   readonly atMs: number;
   /** MACs, namespaces and records side by side, with what happened before, in seconds after the first event. */
@@ -146,6 +149,7 @@ export class SegmentChecker {
       else this.#endure(kind, machine, atMs, this.#options.graceMs);
     }
     delete machine.sinceMs.lost;
+    delete machine.sinceMs.stale;
     if (wrong !== undefined) delete machine.sinceMs.silent;
   }
 
@@ -169,7 +173,10 @@ export class SegmentChecker {
     const isOwn = record?.state === "Bound" && owners?.some((uid) => record.holders.includes(uid)) === true;
     const isLost = isThere && isOwn && !isMoved;
     if (isLost) this.#endure("lost", machine, atMs, this.#options.graceMs);
-    if (isLost || atMs - machine.seenMs < GAP_MS) return;
+    const { staleMs } = this.#options;
+    const isStale = staleMs !== undefined && isOwn && !isThere;
+    if (isStale) this.#endure("stale", machine, atMs, staleMs);
+    if (isLost || isStale || atMs - machine.seenMs < GAP_MS) return;
     this.#machines.delete(keyOf(address, mac));
     this.#note(atMs, address, `${mac} (${machine.place}) is gone`);
   }

@@ -220,7 +220,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     profile: "restores",
     violation: "its record is ",
     limit: 200_000,
-    replaced: replace<typeof FindLoss>("host/registry/sqlite/find-loss.ts", { findLoss: () => () => undefined }),
+    replaced: replace<typeof FindLoss>("host/registry/sqlite/session.ts", { findLoss: () => () => undefined }),
   },
   "a full disk refuses ADDs for good": {
     profile: "faults",
@@ -245,7 +245,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     profile: "scarce",
     violation: " ms after ",
     limit: 60_000,
-    replaced: replace<typeof AddDeadline>("host/agent/add-deadline.ts", { MIN_COOLING_MS: () => 0 as never }),
+    replaced: replace<typeof AddDeadline>("host/agent/request/add-deadline.ts", { MIN_COOLING_MS: () => 0 as never }),
   },
   "an address that another machine answers for is used": {
     profile: "conflicts",

@@ -128,7 +128,7 @@ const leaving =
   (checker) =>
     checker.leaving(nic(podUid, name), atMs);
 const run = (...events: Event[]): AllocationChecker => {
-  const checker = new AllocationChecker({ minReuseMs: 2_000, minConflictMs: 5_000 });
+  const checker = new AllocationChecker({ minReuseMs: 2_000, minConflictMs: 5_000, maxReleaseMs: 8_000 });
   for (const event of events) event(checker);
   return checker;
 };
@@ -374,6 +374,23 @@ describe("members", () => {
     const checker = run(...attached, written(2, other(OTHER, bound("a"))), answered("a", OTHER));
     expect(checker.breaches).toEqual(["10.6.0.22: given to eth0 of a, whose 10.6.0.21 is Bound eth0 of a"]);
   });
+});
+
+describe("a DEL", () => {
+  const detached = (checker: AllocationChecker): void => checker.detached(nic("a"), 20);
+  const passed = (atMs: number) => (checker: AllocationChecker) => checker.passed(atMs);
+  const ended = [...attached, leaving("a"), detached, passed(8_020)];
+  check([
+    ["releases in time", [...ended, written(2, COOLING), passed(9_000)], []],
+    [
+      "releases nothing",
+      [...ended, passed(8_021), passed(9_000)],
+      ["10.6.0.21: Bound eth0 of a 8000 ms after the DEL of eth0 of a"],
+    ],
+    ["has no answer", [...attached, leaving("a"), passed(9_000)], []],
+    ["is forgotten with the journal", [...ended, (checker) => checker.lostJournal(), passed(9_000)], []],
+    ["of an earlier sandbox", [...ended, answered("a"), passed(9_000)], []],
+  ]);
 });
 
 describe("refusals", () => {

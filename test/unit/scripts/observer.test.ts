@@ -123,6 +123,14 @@ const rows: [string, Scene[], (string | RegExp)[], Partial<CheckerOptions>?][] =
   ["the same, not asked", [alive, { ...alive, rounds: 20, answers: [], asked: [] }], []],
   ["the same, of a NIC that is down", [alive, { ...alive, rounds: 20, nics: [nic("a", A, 0)], answers: [] }], []],
   ["a pod that has lost its address", [alive, { rounds: LONG, nics: [nic("a", A, 1, "")] }], [/^lost: .*\(a eth0\)/]],
+  [
+    "a record that stays when its pod is gone",
+    [alive, { rounds: LONG }],
+    [/^stale: .*\(a eth0\)/],
+    { staleMs: GRACE_MS },
+  ],
+  ["the same, where that is allowed", [alive, { rounds: LONG }], []],
+  ["the same, for a moment", [alive, { rounds: SHORT }, { rounds: LONG, record: null }], [], { staleMs: GRACE_MS }],
   ["a pod that is without its NIC", [alive, { rounds: LONG, nics: [nic("a", B, 1, "")] }], []],
   [
     "a pod that has lost it with its record",
