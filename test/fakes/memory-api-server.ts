@@ -1,8 +1,8 @@
 /**
  * An API server in memory, for allocations and whatever else has a name: a fake of the port KubeApi. It compares
  * preconditions, counts versions and notifies its watches as the real one does, and passes the same suites
- * (test/unit/fakes/api-server-suite.ts, and test/unit/registry/kubernetes-registry.test.ts). It knows no schemas:
- * what a kind would refuse, default or prune passes as it is.
+ * (test/unit/fakes/api-server-suite.ts, and test/unit/registry/kubernetes-registry.test.ts). What a kind refuses,
+ * defaults or prunes, and what policies refuse, is an {@link Admission}'s; without one, all passes as it is.
  * Effects: none; a {@link Gate} decides when a call is carried out and when it is answered, a {@link Delivery} when a
  * watch delivers.
  */
@@ -15,6 +15,7 @@ import {
   type KubeWatch,
   type WatchEvent,
 } from "../../host/kubernetes/kube-api.ts";
+import { ADMINISTRATOR, ADMITS_ALL, type Admission, type Writer } from "./admission/admission.ts";
 import {
   bodyOf,
   created,
@@ -23,6 +24,7 @@ import {
   hasFields,
   isSelected,
   mergePatch,
+  type Part,
   refuse,
   requireFit,
   type StoredObject,
@@ -122,6 +124,8 @@ export interface MemoryApiServerOptions {
   readonly isOpen?: boolean;
   /** Wall clock, for time stamps. */
   readonly nowMs?: () => number;
+  /** Default: admits all. */
+  readonly admission?: Admission;
 }
 
 export class MemoryApiServer {
@@ -134,6 +138,7 @@ export class MemoryApiServer {
   readonly #serves: Served;
   readonly #isOpen: boolean;
   readonly #nowMs: () => number;
+  readonly #admission: Admission;
   readonly #collections = new Map<string, Collection>();
   /**
    * Lists of which pages were read, by the continue token: later pages are of the same moment. `items`: all of the
@@ -150,13 +155,17 @@ export class MemoryApiServer {
   #lastRest = 0;
   /** The call that is carried out changes nothing: `dryRun=All`. */
   #isDry = false;
+  /** Whose call is carried out. */
+  #writer = ADMINISTRATOR;
 
   constructor({
     serves = ONLY_ALLOCATIONS,
     isOpen = false,
     nowMs = () => Date.UTC(2026, 0, 1),
+    admission = ADMITS_ALL,
   }: MemoryApiServerOptions = {}) {
     this.#serves = serves;
+    this.#admission = admission;
     this.#isOpen = isOpen;
     this.#nowMs = nowMs;
     for (const path of Object.keys({ ...serves, ...ONLY_ALLOCATIONS })) this.#serve(path);
@@ -167,9 +176,10 @@ export class MemoryApiServer {
   client(
     gate: Gate = async (_call, commit) => commit(),
     delivery: Delivery = (_path, deliver) => queueMicrotask(deliver),
+    writer = ADMINISTRATOR,
   ): KubeApi {
     return {
-      call: (call) => gate(call, () => this.#commit(call)),
+      call: (call) => gate(call, () => this.#commit(call, writer)),
       watch: (watch) => this.#watch({ ...watch, delivery }),
       close: async () => {},
     };
@@ -191,18 +201,20 @@ export class MemoryApiServer {
     const { metadata, ...rest } = Object(object);
     const { everywhere: _, ...type } = { everywhere: "", ...this.#serves[path] };
     const uid = collection.objects.get(name)?.metadata.uid ?? `uid-${name}`;
-    const stored = { ...type, ...rest, metadata: { uid, ...metadata, name } };
-    this.#store(collection, stored as StoredObject);
+    const whole = { ...type, ...rest, metadata: { uid, ...metadata, name } } as StoredObject;
+    const stored = this.#admission.shape(path, whole, false);
+    this.#admit(collection, collection.objects.get(name), stored);
+    this.#store(collection, stored);
     return collection.objects.get(name) as StoredObject;
   }
 
   /** A write without a precondition, as by `kubectl`, to an allocation. */
   edit(name: string, change: (spec: StoredObject["spec"]) => StoredObject["spec"]): void {
     const before = this.objects.get(name);
-    if (before !== undefined) this.#store(this.#collection(ALLOCATIONS), { ...before, spec: change(before.spec) });
+    if (before !== undefined) this.put(ALLOCATIONS, name, { ...before, spec: change(before.spec) });
   }
 
-  /** Whatever its finalizers. */
+  /** Whatever its finalizers, and whatever policies say. */
   remove(name: string, path = ALLOCATIONS): void {
     const before = this.#collection(path).objects.get(name);
     if (before !== undefined) this.#remove(this.#collection(path), before);
@@ -285,12 +297,14 @@ export class MemoryApiServer {
     return inner;
   }
 
-  #commit(call: KubeCall): KubeObject {
+  #commit(call: KubeCall, writer: Writer): KubeObject {
     this.#isDry = call.query?.dryRun === "All";
+    this.#writer = writer;
     try {
       return this.#carryOut(call);
     } finally {
       this.#isDry = false;
+      this.#writer = ADMINISTRATOR;
     }
   }
 
@@ -301,7 +315,9 @@ export class MemoryApiServer {
     const [name, part] = isList ? [] : call.path.slice(collection.path.length + 1).split("/");
     if (name === undefined || name === "")
       return call.method === "GET" ? this.#list(this.#collectionsAt(call.path), call) : this.#create(collection, call);
-    if (part !== undefined && part !== "status") refuse(404, "NotFound", call);
+    const hasStatus = this.#admission.hasStatus(collection.path);
+    if (part !== undefined && (part !== "status" || !hasStatus)) refuse(404, "NotFound", call);
+    const written = part ?? (hasStatus ? "rest" : "all");
     const before = collection.objects.get(name) ?? refuse(404, "NotFound", call);
     switch (call.method) {
       case "GET":
@@ -311,11 +327,11 @@ export class MemoryApiServer {
         // Its own kinds are replaced by those only who know what they replace.
         if (body.metadata?.resourceVersion === undefined) refuse(422, "Invalid", call);
         requireFit(before, body.metadata, call);
-        return this.#update(collection, before, updated(before, body, part, call));
+        return this.#update(collection, before, { wanted: body, part: written, call });
       }
       case "PATCH": {
         const wanted = Object(mergePatch(before, bodyOf(call)));
-        return this.#update(collection, before, updated(before, wanted, part, call));
+        return this.#update(collection, before, { wanted, part: written, call });
       }
       case "DELETE":
         return this.#delete(collection, before, call);
@@ -325,13 +341,36 @@ export class MemoryApiServer {
   }
 
   #create(collection: Collection, call: KubeCall): KubeObject {
-    const body = { ...this.#serves[collection.path], ...bodyOf(call) };
-    const object = created(body, `u${++this.#lastUid}`, this.#nowMs(), call);
+    const body = this.#shape(collection, { ...this.#serves[collection.path], ...bodyOf(call) }, call);
+    const part = this.#admission.hasStatus(collection.path) ? "rest" : "all";
+    const object = created(body, `u${++this.#lastUid}`, { part, nowMs: this.#nowMs(), call });
+    this.#admit(collection, undefined, object);
     if (collection.objects.has(object.metadata.name)) refuse(409, "AlreadyExists", call);
     return this.#store(collection, object);
   }
 
-  #update(collection: Collection, before: StoredObject, after: StoredObject): KubeObject {
+  #shape<T extends object>({ path }: Collection, object: T, { query }: KubeCall): T {
+    return this.#admission.shape(path, object, query?.fieldValidation === "Strict");
+  }
+
+  #admit(
+    { path }: Collection,
+    oldObject: StoredObject | undefined,
+    object: StoredObject | undefined,
+    part?: Part,
+  ): void {
+    const operation = oldObject === undefined ? "CREATE" : object === undefined ? "DELETE" : "UPDATE";
+    const status = part === "status" ? part : undefined;
+    this.#admission.admit({ collection: path, operation, part: status, writer: this.#writer, object, oldObject });
+  }
+
+  #update(
+    collection: Collection,
+    before: StoredObject,
+    { wanted, part, call }: { readonly wanted: KubeObject; readonly part: Part; readonly call: KubeCall },
+  ): KubeObject {
+    const after = updated(before, this.#shape(collection, wanted, call), part, call);
+    this.#admit(collection, before, after, part);
     if (after === before) return answer(before);
     const { deletionTimestamp, finalizers = [] } = after.metadata;
     if (deletionTimestamp === undefined || finalizers.length > 0) return this.#store(collection, after);
@@ -343,6 +382,7 @@ export class MemoryApiServer {
   #delete(collection: Collection, before: StoredObject, call: KubeCall): KubeObject {
     const { preconditions } = JSON.parse(JSON.stringify(call.body ?? {}));
     requireFit(before, preconditions, call);
+    this.#admit(collection, before, undefined);
     const after = deleted(before, this.#nowMs());
     if (after !== undefined) return after === before ? answer(before) : this.#store(collection, after);
     this.#remove(collection, before);

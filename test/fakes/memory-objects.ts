@@ -74,9 +74,17 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A new object; its version is for the store to give. A status cannot be created. */
-export function created(body: KubeObject & Sent, uid: string, nowMs: number, call: KubeCall): StoredObject {
-  const { status: _, ...rest } = body;
+/** What a write is of: the status, all but the status, or both where the kind has no status of its own. */
+export type Part = "status" | "rest" | "all";
+
+/** A new object; its version is for the store to give. A status that is written apart cannot be created. */
+export function created(
+  body: KubeObject & Sent,
+  uid: string,
+  { part, nowMs, call }: { readonly part: Part; readonly nowMs: number; readonly call: KubeCall },
+): StoredObject {
+  const { status, ...others } = body;
+  const rest = part === "all" && status !== undefined ? { ...others, status } : others;
   const { name, deletionTimestamp: __, ...metadata } = body.metadata ?? {};
   if (name === undefined) return refuse(422, "Invalid", call);
   const own = { name, uid, resourceVersion: "", generation: 1, creationTimestamp: timeOf(nowMs) };
@@ -87,12 +95,7 @@ export function created(body: KubeObject & Sent, uid: string, nowMs: number, cal
  * The object after a write of `wanted`, a whole object. The same object: the write changes nothing, and gives no new
  * version.
  */
-export function updated(
-  before: StoredObject,
-  wanted: KubeObject & Sent,
-  part: "status" | undefined,
-  call: KubeCall,
-): StoredObject {
+export function updated(before: StoredObject, wanted: KubeObject & Sent, part: Part, call: KubeCall): StoredObject {
   const { uid, resourceVersion = before.metadata.resourceVersion, deletionTimestamp } = wanted.metadata ?? {};
   requireFit(before, { resourceVersion }, call);
   if (part !== "status") {
@@ -101,11 +104,11 @@ export function updated(
     const isMarked = deletionTimestamp !== undefined && deletionTimestamp !== before.metadata.deletionTimestamp;
     if (isMarked) refuse(422, "Invalid", call);
   }
-  const after = part === "status" ? withStatus(before, wanted.status) : withoutStatus(before, wanted);
+  const after = part === "status" ? withStatus(before, wanted.status) : replaced(before, wanted, part);
   const isSame = isDeepStrictEqual(after, before);
   if (isSame) return before;
   if (before.metadata.deletionTimestamp !== undefined) refuseNewFinalizers(before, after, call);
-  const isOther = !isDeepStrictEqual(meaning(after), meaning(before));
+  const isOther = !isDeepStrictEqual(meaning(after, part), meaning(before, part));
   const generation = (before.metadata.generation ?? 1) + (isOther ? 1 : 0);
   return { ...after, metadata: { ...after.metadata, generation } };
 }
@@ -114,8 +117,8 @@ function withStatus({ status: _, ...before }: StoredObject, status: StoredObject
   return status === undefined ? before : { ...before, status };
 }
 
-/** All but the status, and but what is the server's own. */
-function withoutStatus(before: StoredObject, wanted: KubeObject & Sent): StoredObject {
+/** All but what is the server's own, and but a status that is written apart. */
+function replaced(before: StoredObject, wanted: KubeObject & Sent, part: Part): StoredObject {
   const { uid, resourceVersion, name, generation, creationTimestamp, deletionTimestamp } = before.metadata;
   const {
     generation: _,
@@ -128,7 +131,7 @@ function withoutStatus(before: StoredObject, wanted: KubeObject & Sent): StoredO
   const kept = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
   const held = finalizers === undefined || finalizers.length === 0 ? {} : { finalizers };
   const whole = { ...wanted, metadata: { ...metadata, ...held, ...kept, name, uid, resourceVersion } };
-  return withStatus(asStored(whole), before.status);
+  return part === "all" ? asStored(whole) : withStatus(asStored(whole), before.status);
 }
 
 function refuseNewFinalizers(before: StoredObject, after: StoredObject, call: KubeCall): void {
@@ -137,8 +140,8 @@ function refuseNewFinalizers(before: StoredObject, after: StoredObject, call: Ku
 }
 
 /** Returns the part whose changes a generation counts. */
-function meaning({ metadata: _, status: __, ...rest }: StoredObject): object {
-  return rest;
+function meaning({ metadata: _, status, ...rest }: StoredObject, part: Part): object {
+  return part === "all" ? { ...rest, status } : rest;
 }
 
 /** Whom a finalizer keeps. Undefined: it goes at once. The same object: it is on its way already. */

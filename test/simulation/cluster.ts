@@ -12,6 +12,8 @@ import { BACKGROUND_ATTEMPT_MS, openKubeClient } from "../../host/kubernetes/cli
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
+import { CONTROLLER } from "../fakes/admission/admission.ts";
+import { BerthAdmission } from "../fakes/admission/berth-admission.ts";
 import { ALLOCATIONS, MemoryApiServer, type Served, type StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import { Kubelet, type KubeletApi, type KubeletFaults, type PodObject } from "./kubelet.ts";
@@ -88,6 +90,12 @@ function serveAll(kinds: Readonly<Record<string, { readonly apiVersion: string; 
 function everywhere(path: string): string {
   return path.replace(/\/namespaces\/[^/]+/, "");
 }
+
+/**
+ * For all runs, as it has no state. The status of a usage is written apart here, as in the runs that FINDINGS records:
+ * its schema would change what happens in each of them.
+ */
+const ADMISSION = new BerthAdmission(["ippoolusages"]);
 
 const SERVES: Served = {
   [POOLS]: berth("IPPool"),
@@ -261,8 +269,12 @@ export class Cluster {
     };
     this.ledger = new Ledger({ nowMs: () => time.nowMs, addresses, ...facts });
     this.#plane = time.process("control plane");
-    this.server = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now() });
+    this.server = new MemoryApiServer({
+      ...{ serves: SERVES, isOpen: true, nowMs: () => Date.now() },
+      admission: ADMISSION,
+    });
     this.network = new Network({ time, timeline, server: this.server, wire: time.process("wire") });
+    this.network.onRefused = (text) => this.ledger.problems.push(text);
     this.server.onWritten = ({ collection, before, after }) => this.#written(collection, before, after);
     this.workloads = shape.workloads.map((workload) => ({
       ...workload,
@@ -448,7 +460,7 @@ export class Cluster {
         credentials: {} as Credentials,
         userAgent: "berth-controller",
         random,
-        exchange: this.network.connect(process, name),
+        exchange: this.network.connect(process, name, CONTROLLER),
       });
       const running = openController({
         api,

@@ -22,6 +22,7 @@ import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
 import { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
 import { findLoss } from "../../host/registry/sqlite/session.ts";
 import { SqliteRegistry, type SqliteRegistryOptions } from "../../host/registry/sqlite/sqlite-registry.ts";
+import { agentOf } from "../fakes/admission/admission.ts";
 import { copyDisk, openDisk } from "../fakes/memory-journal.ts";
 import { NO_AUDIT } from "../world/no-audit.ts";
 import type { Network } from "./network.ts";
@@ -271,7 +272,7 @@ export class Machine {
       credentials: NO_CREDENTIALS,
       userAgent: "berth-agent",
       random,
-      exchange: network.connect(process, this.name),
+      exchange: network.connect(process, this.name, agentOf(this.name)),
     });
     const bootedAtMs = this.#bootedAtMs;
     const nowMs = (): number => Math.floor(time.nowMs - bootedAtMs);

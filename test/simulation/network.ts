@@ -5,6 +5,7 @@
 import type { Answer, Exchanges } from "../../host/kubernetes/http/exchange.ts";
 import { ApiError, type KubeCall, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
 import { LATE_WRITE_MS } from "../../host/registry/kubernetes/address-states.ts";
+import type { Writer } from "../fakes/admission/admission.ts";
 import type { MemoryApiServer } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import type { Process, SimulatedTime } from "./simulated-time.ts";
@@ -73,6 +74,8 @@ export class Network {
   webhookMs: number | undefined;
   /** Whose request the server carries out: "" for what no process sent. */
   writer = "";
+  /** Told of a write that its kind or a policy refuses. */
+  onRefused: (text: string) => void = () => {};
   /** Requests that were carried out, by method and collection. */
   readonly requests = new Map<string, number>();
   readonly #options: NetworkOptions;
@@ -150,10 +153,9 @@ export class Network {
     return failed + [...open].filter(({ sentMs }) => this.#options.time.nowMs - sentMs > PROMPT_MS).length;
   }
 
-  /** The connections of one process on a machine. */
-  connect(process: Process, machine: string): Exchanges {
-    const connection = new Connection(this, this.#options, process, machine);
-    return connection;
+  /** The connections of one process on a machine, with its account's token. */
+  connect(process: Process, machine: string, writer: Writer): Exchanges {
+    return new Connection(this, this.#options, { process, machine, writer });
   }
 
   open(stream: Stream): void {
@@ -209,8 +211,28 @@ interface Head {
 }
 
 /** The body of an answer that refuses. */
-export function failure({ status, reason, message }: Pick<ApiError, "status" | "reason" | "message">): string {
-  return JSON.stringify({ kind: "Status", apiVersion: "v1", status: "Failure", reason, message, code: status });
+export function failure({
+  status,
+  reason,
+  message,
+  causes = [],
+}: Pick<ApiError, "status" | "reason" | "message"> & Partial<Pick<ApiError, "causes">>): string {
+  const details = { causes };
+  return JSON.stringify({
+    kind: "Status",
+    apiVersion: "v1",
+    status: "Failure",
+    reason,
+    message,
+    details,
+    code: status,
+  });
+}
+
+interface Client {
+  readonly process: Process;
+  readonly machine: string;
+  readonly writer: Writer;
 }
 
 class Connection implements Exchanges {
@@ -219,13 +241,15 @@ class Connection implements Exchanges {
   readonly #options: NetworkOptions;
   readonly #process: Process;
   readonly #machine: string;
+  readonly #writer: Writer;
   readonly #random: Seeded;
 
-  constructor(network: Network, options: NetworkOptions, process: Process, machine: string) {
+  constructor(network: Network, options: NetworkOptions, { process, machine, writer }: Client) {
     this.#network = network;
     this.#options = options;
     this.#process = process;
     this.#machine = machine;
+    this.#writer = writer;
     this.#random = options.time.process(`network of ${process.name}`).random;
   }
 
@@ -326,12 +350,15 @@ class Connection implements Exchanges {
     try {
       this.#network.requireServed(request.path);
       this.#network.writer = this.#process.name;
-      const answering = this.#options.server.client().call(request);
+      const answering = this.#options.server.client(undefined, undefined, this.#writer).call(request);
       this.#network.writer = "";
       const object = await answering;
       return { status: request.method === "POST" ? 201 : 200, text: JSON.stringify(object) };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
+      const { status, causes, message } = error;
+      if (status === 403 || status === 400 || causes.length > 0)
+        this.#network.onRefused(`${this.#process.name} ${request.method} ${request.path} was refused: ${message}`);
       return { status: error.status, text: failure(error) };
     }
   }
