@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { connectClient } from "../lab/cluster/in-process.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
+import { describeStoring } from "../unit/fakes/admission/storing-suite.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { addressRows, agentRows } from "./crds/address-rows.ts";
 import { ALLOCATION_ROWS, bound } from "./crds/allocation-rows.ts";
@@ -46,6 +48,15 @@ async function expectSameFindings(row: Row): Promise<void> {
 
 describe.each(KINDS)("the API server and the decoder of manifests agree about the %s", (_kind, rows) => {
   it.each(named(rows))("%s", (_title, row) => expectSameFindings(row));
+});
+
+describe("what is stored", () => {
+  let client: Awaited<ReturnType<typeof connectClient>>;
+  afterAll(() => client?.close());
+  describeStoring(async () => {
+    client = await connectClient(plane.kubeconfig);
+    return client;
+  });
 });
 
 it("the API server shows the text that it refuses", async () => {

@@ -15,6 +15,12 @@ export async function openRights(startPlane = borrowPlane): Promise<World> {
   return world;
 }
 
+/** An administrator's client, and one with the token of the agent of node b. */
+export interface RightsClients {
+  readonly admin: KubeClient;
+  readonly agent: KubeClient;
+}
+
 /** The workload of everything that has one. */
 export const WORKLOAD = {
   kind: "StatefulSet",

@@ -72,13 +72,17 @@ function findingOf(field: string, message: string): Findings[number] {
 export function findingsOfError(error: unknown): Findings {
   if (!(error instanceof KubeError)) throw error;
   const { details, message = "" } = parse(error.message.slice(error.message.indexOf(": {") + 2)) ?? {};
-  const causes: Cause[] = details?.causes ?? [];
+  const findings = readCauses(details?.causes ?? [], message);
+  if (findings.length === 0) throw error;
+  return findings;
+}
+
+/** Returns the findings of a refusal: its `details.causes`, and its message. */
+export function readCauses(causes: readonly Cause[], message: string): Findings {
   const found = causes.flatMap(({ field = "", message = "" }) =>
     NOT_CHECKED.test(message) ? [] : [findingOf(field, message.replace(VALUE, ""))],
   );
-  const findings = found.length > 0 ? found : unknownFields(message);
-  if (findings.length === 0) throw error;
-  return findings;
+  return found.length > 0 ? found : unknownFields(message);
 }
 
 /** Returns the findings of the API server. */

@@ -1,4 +1,5 @@
 /** One of deploy/crds as the API server applies it to the objects of its kind. */
+import type { StoredObject } from "../memory-objects.ts";
 import { ruleFindings } from "./schema-rules.ts";
 import { type Finding, SchemaNode } from "./structural-schema.ts";
 
@@ -46,11 +47,20 @@ export class CustomKind {
   }
 
   /** Returns why the API server refuses the object; `old`: the one before an update. */
-  findings(object: object, old: object | undefined): readonly Finding[] {
-    const found = this.#schema.findings(object, old, "");
+  findings(object: StoredObject, old: StoredObject | undefined): readonly Finding[] {
+    const found = [...nameFindings(object), ...this.#schema.findings(object, old, "")];
     if (!found.some(({ isBlocking }) => isBlocking)) return [...found, ...ruleFindings(this.#schema, object, old)];
     const text =
       "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
     return [...found, { field: "<nil>", message: `Invalid value: null: ${text}`, isBlocking: true }];
   }
+}
+
+/** RFC 1123, as the API server has it for objects of all such kinds. */
+const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:[.][a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
+
+function nameFindings({ metadata: { name } }: StoredObject): Finding[] {
+  if (NAME.test(name)) return [];
+  const text = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'";
+  return [{ field: "metadata.name", message: `Invalid value: ${JSON.stringify(name)}: ${text}`, isBlocking: false }];
 }

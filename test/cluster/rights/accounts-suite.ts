@@ -1,0 +1,183 @@
+/**
+ * Writes of each account to allocations under deploy/policies.yaml: agents what the life of an address needs, the
+ * controller what no agent is responsible for, and administrators everything but the deletion of an address in use.
+ * On a real API server (test/cluster/rights-accounts.test.ts), and on the fake
+ * (test/unit/fakes/admission/policies.test.ts).
+ */
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { ALLOCATIONS } from "../../lab/cluster/objects.ts";
+import { FORCE_DELETE } from "../../lab/cluster/rights.ts";
+import type { KubeClient, KubeObject } from "../../lab/kube-client.ts";
+import {
+  type Address,
+  become,
+  type Change,
+  holderOn,
+  objectOf,
+  outcomeOf,
+  pathOf,
+  placeObjects,
+  type RightsClients,
+  rewrite,
+  snapshot,
+  WORKLOAD,
+} from "../rights-objects.ts";
+
+type Row = readonly [what: string, address: Address, change: Change | "delete"];
+
+const attempt = (client: KubeClient, address: Address, change: Change | "delete"): Promise<unknown> =>
+  change === "delete" ? client.delete(pathOf(address)) : rewrite(client, address, change);
+
+const quarantine = { reason: "Conflict", mac: "02:00:00:00:00:07", parent: "eth0" };
+const MACHINE = { ...WORKLOAD, kind: "VirtualMachine", member: "db" };
+const without = { quarantine: undefined };
+
+export function describeAccounts(clients: () => RightsClients & { readonly controller: KubeClient }): void {
+  let admin: KubeClient;
+  let agent: KubeClient;
+  let controller: KubeClient;
+  beforeAll(() => {
+    ({ admin, agent, controller } = clients());
+  });
+  beforeEach(() => placeObjects(admin));
+
+  describe("node-rights: the agent of a node", () => {
+    it.each<Row>([
+      ["lets its own cool", "10.6.0.11", become("Cooling", "b")],
+      ["keeps its own", "10.6.0.11", become("Kept", "b", { workload: WORKLOAD })],
+      ["puts its own into quarantine", "10.6.0.11", become("Quarantined", "b", { quarantine })],
+      ["binds its own to the next pod", "10.6.0.11", become("Bound", "b")],
+      ["deletes its own in use", "10.6.0.11", "delete"],
+      ["binds what cools again", "10.6.0.12", become("Bound", "b")],
+      ["deletes what cooled", "10.6.0.12", "delete"],
+      ["binds what is kept", "10.6.0.13", become("Bound", "b", { workload: WORKLOAD })],
+      ["ends a quarantine of its own", "10.6.0.14", become("Cooling", "b", without)],
+      ["deletes what was in quarantine", "10.6.0.14", "delete"],
+      ["takes over what cools elsewhere", "10.6.0.2", become("Bound", "b")],
+      ["takes over what is kept for the member", "10.6.0.3", become("Bound", "b", { workload: WORKLOAD })],
+      ["lets cool what is kept for the member", "10.6.0.3", become("Cooling", "b", { workload: WORKLOAD })],
+      ["takes over what an earlier pod of the member has", "10.6.0.6", become("Bound", "b", { workload: WORKLOAD })],
+      [
+        "takes over what an agent bound that wrote no namespace",
+        "10.6.0.15",
+        become("Bound", "b", { workload: WORKLOAD }),
+      ],
+      [
+        "shares the address of a machine that migrates here",
+        "10.6.0.6",
+        (spec) => Object.assign(spec, { node: "b", holders: [...spec.holders, holderOn("b", "u9")] }),
+      ],
+      [
+        "leaves a shared address to the other",
+        "10.6.0.7",
+        (spec) => Object.assign(spec, { node: "a", holders: [spec.holders[0]] }),
+      ],
+      ["binds what it had when it was taken for lost", "10.6.0.10", become("Bound", "b", without)],
+      ["binds its own to a pod of a set", "10.6.0.12", become("Bound", "b", { workload: WORKLOAD })],
+      [
+        "takes over what a lost node had for the member",
+        "10.6.0.9",
+        become("Bound", "b", { ...without, workload: WORKLOAD }),
+      ],
+    ])("%s (%s)", async (_, address, change) => {
+      expect(await outcomeOf(attempt(agent, address, change))).toBe("done");
+    });
+
+    it("makes Bound and Quarantined objects of its own", async () => {
+      const made = [
+        objectOf("10.6.0.50", { node: "b" }),
+        objectOf("10.6.0.51", { node: "b", state: "Quarantined", holders: [], quarantine }),
+        objectOf("10.6.0.52", { node: "b", workload: WORKLOAD, holders: [holderOn("b")] }),
+        objectOf("10.6.0.53", { node: "b", workload: MACHINE, holders: [holderOn("b")] }),
+      ];
+      for (const object of made) expect(await outcomeOf(agent.create(ALLOCATIONS, object))).toBe("done");
+    });
+
+    it("deletes nothing that another node shares", async () => {
+      expect(await outcomeOf(agent.delete(pathOf("10.6.0.7")))).toMatch(/^403 .*may not delete it/);
+    });
+  });
+
+  describe("the controller", () => {
+    const lost = { ...without, quarantine: { reason: "NodeLost", holder: holderOn("a") } };
+
+    it.each<Row>([
+      ["puts what a lost node has into quarantine", "10.6.0.1", become("Quarantined", "a", lost)],
+      ["keeps what a node that is off has", "10.6.0.6", become("Kept", "a", { workload: WORKLOAD })],
+      ["frees what a node that is off has", "10.6.0.1", "delete"],
+      ["lets cool what is kept without a workload", "10.6.0.3", become("Cooling", "a", { workload: undefined })],
+      ["tells another node to probe", "10.6.0.5", become("Quarantined", "b", lost)],
+      ["keeps what is in quarantine", "10.6.0.9", become("Kept", "a", { ...without, workload: WORKLOAD })],
+      ["deletes what cooled", "10.6.0.2", "delete"],
+      ["deletes what is in quarantine", "10.6.0.5", "delete"],
+    ])("%s (%s)", async (_, address, change) => {
+      expect(await outcomeOf(attempt(controller, address, change))).toBe("done");
+    });
+
+    it("sends a notice to a node's agent, and another one, and removes it", async () => {
+      for (const value of ["1 10.6.0.1", "2 *", null]) {
+        const annotations = { "ipam.vendor.io/read-allocations": value };
+        expect(await outcomeOf(controller.patch("/api/v1/nodes/a", { metadata: { annotations } }))).toBe("done");
+      }
+    });
+
+    const NO_HAND_OUT = /^403 .*the controller only ends allocations and never hands an address out/;
+
+    it.each<[...Row, wanted: RegExp]>([
+      ["binds what cools", "10.6.0.2", become("Bound", "a"), NO_HAND_OUT],
+      ["binds what is in quarantine", "10.6.0.5", become("Bound", "a", without), NO_HAND_OUT],
+      ["binds what is kept", "10.6.0.3", become("Bound", "a", { workload: WORKLOAD }), NO_HAND_OUT],
+      ["gives an address another holder", "10.6.0.1", become("Bound", "a"), NO_HAND_OUT],
+      ["lets an address in use cool", "10.6.0.1", become("Cooling", "a"), NO_HAND_OUT],
+      ["deletes what is kept", "10.6.0.3", "delete", NO_HAND_OUT],
+      ["takes what cools for a conflict", "10.6.0.2", become("Quarantined", "a", { quarantine }), NO_HAND_OUT],
+      [
+        "moves what is kept",
+        "10.6.0.3",
+        become("Cooling", "b", { workload: WORKLOAD }),
+        /^403 .*from node "a" to "b"; the controller hands only what is in quarantine/,
+      ],
+    ])("never %s (%s)", async (_, address, change, wanted) => {
+      const before = await snapshot(admin);
+      expect(await outcomeOf(attempt(controller, address, change))).toMatch(wanted);
+      expect(await snapshot(admin)).toEqual(before);
+    });
+  });
+
+  describe("recreate: an administrator", () => {
+    const BOUND =
+      /^403 .*IPAllocation 10\.6\.0\.1 is Bound to pod shop\/web-0 on node "a"; delete the pod.*kubectl annotate ipallocations\.ipam\.vendor\.io 10\.6\.0\.1 ipam\.vendor\.io\/force-delete=true/;
+
+    it("cannot delete an address in use, nor all addresses at once", async () => {
+      expect(await outcomeOf(admin.delete(pathOf("10.6.0.1")))).toMatch(BOUND);
+      expect(await outcomeOf(admin.delete(pathOf("10.6.0.1"), { gracePeriodSeconds: 0 }))).toMatch(BOUND);
+      expect(await outcomeOf(admin.delete(ALLOCATIONS))).toMatch(/^403 .*is Bound to pod/);
+      const { items } = await admin.get(ALLOCATIONS);
+      const bound = items.filter(({ spec }: KubeObject) => spec.state === "Bound");
+      expect(bound.map(({ metadata }: KubeObject) => metadata.name)).toEqual([
+        "10.6.0.1",
+        "10.6.0.11",
+        "10.6.0.15",
+        "10.6.0.6",
+        "10.6.0.7",
+      ]);
+    });
+
+    it("can when it was said first", async () => {
+      const say = (value: string) =>
+        admin.patch(pathOf("10.6.0.1"), { metadata: { annotations: { [FORCE_DELETE]: value } } });
+      await say("yes");
+      expect(await outcomeOf(admin.delete(pathOf("10.6.0.1")))).toMatch(BOUND);
+      await say("true");
+      expect(await outcomeOf(admin.delete(pathOf("10.6.0.1")))).toBe("done");
+      expect(await outcomeOf(admin.get(pathOf("10.6.0.1")))).toMatch(/^404 /);
+    });
+
+    it.each<Address>(["10.6.0.2", "10.6.0.3", "10.6.0.4", "10.6.0.5"])(
+      "deletes %s, which no pod uses",
+      async (address) => {
+        expect(await outcomeOf(admin.delete(pathOf(address)))).toBe("done");
+      },
+    );
+  });
+}

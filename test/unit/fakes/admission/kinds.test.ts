@@ -1,0 +1,129 @@
+/**
+ * The kinds of deploy/crds on the API server in memory, with the rows that a real one passes (test/cluster/crds.test.ts
+ * and crds-served.test.ts): the same fields are refused in the same words.
+ */
+import { describe, expect, it } from "vitest";
+import { ApiError, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { addressRows, agentRows } from "../../../cluster/crds/address-rows.ts";
+import { ALLOCATION_ROWS, bound } from "../../../cluster/crds/allocation-rows.ts";
+import { COORDINATOR_ROWS } from "../../../cluster/crds/coordinator-rows.ts";
+import {
+  COLLECTIONS,
+  decoderFindings,
+  type Findings,
+  objectOf,
+  pathOf,
+  readCauses,
+} from "../../../cluster/crds/findings.ts";
+import { POOL_ROWS, RESERVED_ROWS } from "../../../cluster/crds/pool-rows.ts";
+import type { Row } from "../../../cluster/crds/rows.ts";
+import { UPDATE_ROWS } from "../../../cluster/crds/update-rows.ts";
+import { ADMINISTRATOR } from "../../../fakes/admission/admission.ts";
+import { BerthAdmission } from "../../../fakes/admission/berth-admission.ts";
+import { MemoryApiServer, type StoredObject } from "../../../fakes/memory-api-server.ts";
+import { describeStoring } from "./storing-suite.ts";
+
+const serves = Object.fromEntries(
+  Object.keys(COLLECTIONS).map((kind) => [pathOf(kind), { apiVersion: "ipam.vendor.io/v1", kind }]),
+);
+const server = new MemoryApiServer({ serves, admission: new BerthAdmission() });
+const api = server.client();
+
+const create = (kind: string, object: object): Promise<KubeObject> =>
+  api.call({ method: "POST", path: pathOf(kind), query: { fieldValidation: "Strict" }, body: object });
+
+async function findingsOf(call: Promise<unknown>): Promise<Findings> {
+  try {
+    await call;
+    return [];
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return readCauses(error.causes, error.message);
+  }
+}
+
+const named = (rows: readonly Row[]): [title: string, row: Row][] =>
+  rows.map((row, index) => [`${row.kind} ${row.title}`, { name: `row-${index}`, ...row }]);
+
+const KINDS: [kind: string, rows: readonly Row[]][] = [
+  ["IPPool", [...addressRows("IPPool"), ...POOL_ROWS]],
+  ["Subnet", addressRows("Subnet")],
+  ["ReservedIP", RESERVED_ROWS],
+  ["IPAllocation", ALLOCATION_ROWS],
+  ["Coordinator", COORDINATOR_ROWS],
+];
+
+describe.each(KINDS)("%s: a new one is judged as by a real API server", (_kind, rows) => {
+  it.each(named(rows))("%s", async (_title, row) => {
+    const { kind, field, serverField = field, also = [], isStructural = false } = row;
+    const object = JSON.parse(JSON.stringify(objectOf(row)));
+    const found = await findingsOf(create(kind, object));
+    const wanted = serverField === undefined ? [] : [serverField, ...also].sort();
+    expect([...new Set(found.map((each) => each.field))].sort()).toEqual(wanted);
+    const said = found.find((each) => each.field === serverField);
+    if (!isStructural) expect(said?.text).toBe(decoderFindings(kind, object)[0]?.text);
+  });
+});
+
+describe("what only the agent checks", () => {
+  it.each(named([...agentRows("IPPool"), ...agentRows("Subnet")]))("%s", async (_title, row) => {
+    expect(await findingsOf(create(row.kind, objectOf({ ...row, name: `agent-${row.name}` })))).toEqual([]);
+  });
+});
+
+describe("an update", () => {
+  it.each(UPDATE_ROWS)("of $kind: $title", async ({ kind, name, before, after, refusal }) => {
+    const title = `update-${name}`;
+    const stored = kind === "IPAllocation" ? name : title;
+    const { metadata } = await create(kind, objectOf({ kind, name: stored, spec: before, title }));
+    const body = { ...objectOf({ kind, name: stored, spec: after, title }), metadata };
+    const found = await findingsOf(api.call({ method: "PUT", path: `${pathOf(kind)}/${stored}`, body }));
+    expect(found.map(({ field, text }) => [field, text])).toEqual(refusal === undefined ? [] : [refusal]);
+  });
+});
+
+it("unknown keys of an allocation are refused where the caller asks for it, and dropped where not", async () => {
+  const object = objectOf({
+    kind: "IPAllocation",
+    name: "10.11.0.1",
+    spec: bound("10.11.0.1", { later: 1 }),
+    title: "",
+  });
+  expect((await findingsOf(create("IPAllocation", object))).map(({ field }) => field)).toEqual(["spec.later"]);
+  const made = await api.call({ method: "POST", path: pathOf("IPAllocation"), body: object });
+  expect(Object(made.spec)).not.toHaveProperty("later");
+});
+
+describe("what is stored", () => describeStoring(async () => api));
+
+describe("a value that the rules of today refuse", () => {
+  const admission = new BerthAdmission();
+  const pool = (spec: object): StoredObject => ({
+    metadata: { name: "old", uid: "u1", resourceVersion: "1" },
+    spec: { addressSpace: "", ...spec },
+  });
+  const update = async (before: object, after: object): Promise<Findings> =>
+    findingsOf(
+      (async () =>
+        admission.admit({
+          ...{ collection: pathOf("IPPool"), operation: "UPDATE", part: undefined, writer: ADMINISTRATOR },
+          ...{ object: pool({ ...before, ...after }), oldObject: pool(before) },
+        }))(),
+    );
+  const edge = { subnet: "10.77.0.0/24", gateway: "10.77.0.255" };
+  const mixed = { subnet: "192.0.0.0/2", ips: ["223.255.255.254-224.0.0.9"] };
+  const loop = { subnet: "127.10.0.0/24" };
+
+  it.each([edge, mixed, loop])("%o stays while other fields change", async (before) => {
+    expect(await update(before, { excludeIPs: [], namespaceName: ["shop"] })).toEqual([]);
+  });
+
+  // As test/cluster/stored-before.test.ts has it of a real one.
+  it.each<[before: object, after: object, fields: readonly string[]]>([
+    [edge, { gateway: "10.77.0.0" }, ["spec.gateway"]],
+    [mixed, { ips: ["223.255.255.254-224.0.0.8"] }, ["spec.ips[0]"]],
+    [loop, { ips: ["127.10.0.9"] }, ["spec.ips[0]"]],
+  ])("%o cannot become %o", async (before, after, fields) => {
+    expect((await update(before, after)).map(({ field }) => field)).toEqual(fields);
+  });
+});
