@@ -23,6 +23,7 @@ import { Network } from "./network.ts";
 import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
 import { SubnetLedger } from "./subnet-ledger.ts";
 import { TENANT, Tenant, type TenantLimits } from "./tenant.ts";
+import { Thief } from "./thief.ts";
 import type { Timeline } from "./timeline.ts";
 import { VirtualMachines } from "./virtual-machines.ts";
 import {
@@ -213,6 +214,7 @@ export class Cluster {
   readonly subnetLedger: SubnetLedger | undefined;
   /** Undefined without one. */
   readonly tenant: Tenant | undefined;
+  readonly thief: Thief | undefined;
   /** Undefined without any. */
   readonly virtualMachines: VirtualMachines | undefined;
   readonly nodes: readonly Node[];
@@ -292,6 +294,9 @@ export class Cluster {
         isServed: () => this.#isLed,
         toldMs: (machine, atMs) => this.network.toldMs(machine, POOLS, atMs),
       });
+    const { problems } = this.ledger;
+    if (shape.tenant !== undefined)
+      this.thief = new Thief({ server: this.server, random: time.process("thief").random, node: "n1", problems });
     const inEvil = (path: string): string => inNamespace(path, TENANT);
     if (shape.tenant !== undefined)
       this.tenant = new Tenant({

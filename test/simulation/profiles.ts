@@ -499,7 +499,10 @@ const RENUMBER: Action = {
 const ATTACK: Action = {
   name: "the tenant attacks",
   weight: 30,
-  act: (cluster, random) => cluster.tenant?.attack(random),
+  act: (cluster, random) => {
+    cluster.tenant?.attack(random);
+    cluster.thief?.steal();
+  },
 };
 
 const FLOOD: Action = {

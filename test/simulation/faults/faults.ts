@@ -18,6 +18,7 @@ import type * as PoolCache from "../../../host/ipam/pool-cache.ts";
 import type * as SubnetPools from "../../../host/ipam/subnet-pools.ts";
 import type * as ClaimPublisher from "../../../host/registry/kubernetes/claim-publisher.ts";
 import type * as Decide from "../../../host/registry/kubernetes/decide.ts";
+import type * as KnownObject from "../../../host/registry/kubernetes/known-object.ts";
 import type * as KubernetesRegistry from "../../../host/registry/kubernetes/kubernetes-registry.ts";
 import type * as FindLoss from "../../../host/registry/sqlite/session.ts";
 import type * as SqliteRegistry from "../../../host/registry/sqlite/sqlite-registry.ts";
@@ -349,6 +350,28 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
       limitsFor:
         (limits) =>
         (...question) => ({ ...limits(...question), full: undefined }),
+    }),
+  },
+  "a record's time has another form than its kind wants": {
+    profile: "calm",
+    violation: "was refused: IPAllocation.ipam.vendor.io",
+    limit: 20_000,
+    replaced: replace<typeof KnownObject>("host/registry/kubernetes/known-object.ts", {
+      specOf: (specOf) => (row, state, place) =>
+        specOf(row, state, { ...place, since: place.since.replace("Z", "+00:00") }),
+    }),
+  },
+  "a record does not say in which namespace its workload is": {
+    profile: "calm",
+    violation: "a workload keeps addresses for pods of its namespace",
+    limit: 20_000,
+    replaced: replace<typeof KnownObject>("host/registry/kubernetes/known-object.ts", {
+      specOf:
+        (specOf) =>
+        (...facts) => {
+          const { workload, ...spec } = specOf(...facts);
+          return workload === undefined ? spec : { ...spec, workload: { ...workload, namespace: "" } };
+        },
     }),
   },
 };

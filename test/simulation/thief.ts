@@ -1,0 +1,60 @@
+/**
+ * An attacker with the token of one node's agent, who writes allocations of other nodes straight to the API server.
+ * Kinds and policies are all that stops it: every one of its writes must be refused. Theft that is no fault, as of what
+ * cools, is not tried (docs/security.md).
+ */
+import { agentOf } from "../fakes/admission/admission.ts";
+import { ALLOCATIONS, type MemoryApiServer, type StoredObject } from "../fakes/memory-api-server.ts";
+import type { Seeded } from "../world/seeded.ts";
+
+interface Spec {
+  readonly node: string;
+  readonly state: string;
+  readonly holders?: readonly { readonly node: string }[];
+}
+
+const specOf = ({ spec }: StoredObject): Spec => spec as unknown as Spec;
+
+export class Thief {
+  readonly #server: MemoryApiServer;
+  readonly #random: Seeded;
+  readonly #node: string;
+  readonly #problems: string[];
+
+  constructor(options: { server: MemoryApiServer; random: Seeded; node: string; problems: string[] }) {
+    this.#server = options.server;
+    this.#random = options.random;
+    this.#node = options.node;
+    this.#problems = options.problems;
+  }
+
+  /** Each attempt on one address in use on another node, and one on an address that is free. */
+  steal(): void {
+    const victims = [...this.#server.objects.values()].filter((object) => this.#isForeign(specOf(object)));
+    if (victims.length === 0) return;
+    const object = this.#random.pick(victims);
+    const { metadata, spec } = object;
+    const path = `${ALLOCATIONS}/${metadata.name}`;
+    const holder = { namespace: "evil", pod: "thief", podUID: "thief", interface: "eth0", node: this.#node };
+    const rewritten = (change: object): object => ({ ...object, spec: { ...spec, ...change } });
+    const free = { ...spec, address: "10.6.250.1", addressSpace: "", prefixLength: 16, workload: undefined };
+    const named = (parts: object): object => ({ metadata: { name: free.address }, spec: { ...free, ...parts } });
+    this.#attempt("frees", "PUT", path, rewritten({ state: "Cooling", holders: [] }));
+    this.#attempt("takes", "PUT", path, rewritten({ node: this.#node, holders: [holder], workload: undefined }));
+    this.#attempt("moves", "PUT", path, rewritten({ pool: "vault4" }));
+    this.#attempt("may delete", "PUT", path, { ...object, metadata: { ...metadata, annotations: { force: "true" } } });
+    this.#attempt("deletes", "DELETE", path);
+    this.#attempt("makes, for another node,", "POST", ALLOCATIONS, named({}));
+    this.#attempt("retains", "POST", ALLOCATIONS, named({ node: this.#node, state: "Cooling", holders: [] }));
+  }
+
+  #isForeign({ node, state, holders = [] }: Spec): boolean {
+    return state === "Bound" && node !== this.#node && holders.every((holder) => holder.node !== this.#node);
+  }
+
+  #attempt(what: string, method: "POST" | "PUT" | "DELETE", path: string, body: object = {}): void {
+    const client = this.#server.client(undefined, undefined, agentOf(this.#node));
+    const succeeded = (): number => this.#problems.push(`With the token of ${this.#node} a thief ${what} ${path}`);
+    client.call({ method, path, body }).then(succeeded, () => {});
+  }
+}
