@@ -5,6 +5,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../host/kubernetes/client.ts";
+import { BerthAdmission } from "../fakes/admission/berth-admission.ts";
 import { MemoryApiServer } from "../fakes/memory-api-server.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
@@ -31,7 +32,8 @@ describe("a real API server", () => {
 
   it.each([1, 2, SEED])("answers a script of random operations as the fake does (seed %i)", async (seed) => {
     const serves = { "/apis/ipam.vendor.io/v1/subnets": { apiVersion: "ipam.vendor.io/v1", kind: "Subnet" } };
-    const fake = await playScript(new MemoryApiServer({ serves }).client(), seed, STEPS, "script");
+    const admission = new BerthAdmission();
+    const fake = await playScript(new MemoryApiServer({ serves, admission }).client(), seed, STEPS, "script");
     const real = await playScript(client, seed, STEPS, `script-${process.pid}-${seed}`);
     expect(fake).toEqual(real);
   });

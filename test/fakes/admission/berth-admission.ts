@@ -1,6 +1,7 @@
 /**
  * What an API server with Berth's kinds and policies makes of a write before it stores it: deploy/crds and
- * deploy/policies.yaml, as they are applied to a cluster. Objects of other kinds have no schema here. No rights by RBAC.
+ * deploy/policies.yaml, as they are applied to a cluster. Objects of other kinds have no schema here, and there are no
+ * rights by RBAC.
  * Effects: reads those files, each when a write first concerns it.
  */
 import { existsSync, readFileSync } from "node:fs";

@@ -1,7 +1,8 @@
 /** One of deploy/crds as the API server applies it to the objects of its kind. */
 import type { StoredObject } from "../memory-objects.ts";
+import type { Finding } from "./finding.ts";
 import { ruleFindings } from "./schema-rules.ts";
-import { type Finding, SchemaNode } from "./structural-schema.ts";
+import { SchemaNode } from "./structural-schema.ts";
 
 /** A definition's parts that are read here. */
 interface Definition {

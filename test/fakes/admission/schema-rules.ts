@@ -3,8 +3,9 @@
  * API server, a value that an update does not change may break all others.
  */
 import { isDeepStrictEqual } from "node:util";
+import { type Finding, fieldPath, isJson } from "./finding.ts";
 import { celValue, compile, optional } from "./kubernetes-cel.ts";
-import { type Finding, fieldPath, isJson, type SchemaNode } from "./structural-schema.ts";
+import type { SchemaNode } from "./structural-schema.ts";
 
 export interface CelRule {
   readonly rule: string;

@@ -3,19 +3,8 @@
  * wrong with its form. The rules in CEL: schema-rules.ts. Texts are those of k8s.io/kube-openapi.
  */
 import { isDeepStrictEqual } from "node:util";
+import { type Finding, fieldPath, isJson, type Json } from "./finding.ts";
 import { type CelRule, SchemaRule } from "./schema-rules.ts";
-
-type Json = Readonly<Record<string, unknown>>;
-
-/** A cause of a refusal, as the API server has it in `details.causes`. */
-export interface Finding {
-  /** `spec.holders[0].node` */
-  readonly field: string;
-  /** `Invalid value: "string": …` */
-  readonly message: string;
-  /** The API server evaluates no rules of an object that has such a finding. */
-  readonly isBlocking: boolean;
-}
 
 /** Whoever uses another keyword teaches it to this file. */
 const KEYWORDS = new Set([
@@ -170,14 +159,6 @@ function blocking(field: string, message: string): Finding {
 
 function invalid(field: string, value: unknown, text: string): Finding {
   return { field, message: `Invalid value: ${JSON.stringify(value)}: ${text}`, isBlocking: false };
-}
-
-export function fieldPath(path: string, key: string): string {
-  return path === "" ? key : `${path}.${key}`;
-}
-
-export function isJson(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function typeOf(value: unknown): string {
