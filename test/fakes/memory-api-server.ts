@@ -42,6 +42,8 @@ export interface Written {
   readonly after: StoredObject | undefined;
 }
 
+type Change = Omit<Written, "collection">;
+
 /**
  * Stands between a caller and the server. `commit` carries the call out and may be called at any time, also after the
  * answer, but once.
@@ -203,7 +205,7 @@ export class MemoryApiServer {
     const uid = collection.objects.get(name)?.metadata.uid ?? `uid-${name}`;
     const whole = { ...type, ...rest, metadata: { uid, ...metadata, name } } as StoredObject;
     const stored = this.#admission.shape(path, whole, false);
-    this.#admit(collection, collection.objects.get(name), stored);
+    this.#admit(collection, { before: collection.objects.get(name), after: stored });
     this.#store(collection, stored);
     return collection.objects.get(name) as StoredObject;
   }
@@ -344,7 +346,7 @@ export class MemoryApiServer {
     const body = this.#shape(collection, { ...this.#serves[collection.path], ...bodyOf(call) }, call);
     const part = this.#admission.hasStatus(collection.path) ? "rest" : "all";
     const object = created(body, `u${++this.#lastUid}`, { part, nowMs: this.#nowMs(), call });
-    this.#admit(collection, undefined, object);
+    this.#admit(collection, { before: undefined, after: object });
     if (collection.objects.has(object.metadata.name)) refuse(409, "AlreadyExists", call);
     return this.#store(collection, object);
   }
@@ -353,12 +355,7 @@ export class MemoryApiServer {
     return this.#admission.shape(path, object, query?.fieldValidation === "Strict");
   }
 
-  #admit(
-    { path }: Collection,
-    oldObject: StoredObject | undefined,
-    object: StoredObject | undefined,
-    part?: Part,
-  ): void {
+  #admit({ path }: Collection, { before: oldObject, after: object }: Change, part?: Part): void {
     const operation = oldObject === undefined ? "CREATE" : object === undefined ? "DELETE" : "UPDATE";
     const status = part === "status" ? part : undefined;
     this.#admission.admit({ collection: path, operation, part: status, writer: this.#writer, object, oldObject });
@@ -370,7 +367,7 @@ export class MemoryApiServer {
     { wanted, part, call }: { readonly wanted: KubeObject; readonly part: Part; readonly call: KubeCall },
   ): KubeObject {
     const after = updated(before, this.#shape(collection, wanted, call), part, call);
-    this.#admit(collection, before, after, part);
+    this.#admit(collection, { before, after }, part);
     if (after === before) return answer(before);
     const { deletionTimestamp, finalizers = [] } = after.metadata;
     if (deletionTimestamp === undefined || finalizers.length > 0) return this.#store(collection, after);
@@ -382,7 +379,7 @@ export class MemoryApiServer {
   #delete(collection: Collection, before: StoredObject, call: KubeCall): KubeObject {
     const { preconditions } = JSON.parse(JSON.stringify(call.body ?? {}));
     requireFit(before, preconditions, call);
-    this.#admit(collection, before, undefined);
+    this.#admit(collection, { before, after: undefined });
     const after = deleted(before, this.#nowMs());
     if (after !== undefined) return after === before ? answer(before) : this.#store(collection, after);
     this.#remove(collection, before);
@@ -451,7 +448,7 @@ export class MemoryApiServer {
     this.#notify(collection, { before, after: undefined });
   }
 
-  #notify(collection: Collection, change: Omit<Written, "collection">): void {
+  #notify(collection: Collection, change: Change): void {
     const written = { collection: collection.path, version: this.#version, ...change };
     collection.history.push(written);
     this.onWritten(written);
