@@ -17,9 +17,12 @@ import { BerthAdmission } from "../fakes/admission/berth-admission.ts";
 import { ALLOCATIONS, MemoryApiServer, type Served, type StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import { Kubelet, type KubeletApi, type KubeletFaults, type PodObject } from "./kubelet.ts";
+import { isFoundInTime, LATE_CREATE } from "./late-writes.ts";
 import { addressOf, Ledger } from "./ledger.ts";
 import { type Call, Machine, type Nic, plainConf } from "./machine.ts";
-import { Network } from "./network.ts";
+import { LATE_MS, Network } from "./network.ts";
+import type { FindingName } from "./open-findings.ts";
+import { Replacements } from "./replacements.ts";
 import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
 import { SubnetLedger } from "./subnet-ledger.ts";
 import { TENANT, Tenant, type TenantLimits } from "./tenant.ts";
@@ -180,6 +183,14 @@ export interface ClusterShape {
   readonly virtualMachines?: number;
   /** The controller's rate of pool events; absent: its default. */
   readonly poolEventsPerSecond?: number;
+  /** A write is carried out at most so long after its caller ended: milliseconds; absent: LATE_MS. */
+  readonly lateMs?: number;
+  /** Container IDs come again, and spooled DELs are files. */
+  readonly hasSpool?: boolean;
+  /** Node objects say which machine they are of. */
+  readonly hasNodeInfo?: boolean;
+  /** Known fault of the product that the run may show. */
+  readonly shows?: FindingName | undefined;
 }
 
 interface ClusterOptions {
@@ -197,13 +208,17 @@ interface Controller {
 
 /** One machine with its kubelet. */
 export interface Node {
-  readonly machine: Machine;
+  machine: Machine;
   kubelet: Kubelet | undefined;
   lives: number;
   /** Containers of an earlier life of the kubelet. */
   left: readonly Call[];
   /** Since when it has been silent; undefined while it reports. */
   silentSinceMs: number | undefined;
+  /** It has no Node object, whether its machine reports or not. */
+  isUnregistered: boolean;
+  /** Number of its Node objects that were deleted so that another one follows. */
+  registrations: number;
 }
 
 export class Cluster {
@@ -218,6 +233,9 @@ export class Cluster {
   /** Undefined without any. */
   readonly virtualMachines: VirtualMachines | undefined;
   readonly nodes: readonly Node[];
+  readonly replacements: Replacements;
+  /** With those that have lost their names to others. */
+  readonly #machines: Machine[] = [];
   readonly workloads: Workload[];
   kubeletFaults: KubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
   readonly #options: ClusterOptions;
@@ -264,6 +282,7 @@ export class Cluster {
       isStrict,
       keepsOwn: shape.hasStaticPods && shape.tenant === undefined,
       isRunning,
+      lateMs: shape.lateMs ?? LATE_MS,
       sharing: {
         identityOf: (pod: string) => this.virtualMachines?.identityOf(pod) ?? pod,
         mayShare: (one: Nic, other: Nic) => this.virtualMachines?.mayShare(one, other) === true,
@@ -275,7 +294,10 @@ export class Cluster {
       ...{ serves: SERVES, isOpen: true, nowMs: () => Date.now() },
       admission: ADMISSION,
     });
-    this.network = new Network({ time, timeline, server: this.server, wire: time.process("wire") });
+    this.network = new Network({
+      ...{ time, timeline, server: this.server, wire: time.process("wire") },
+      mayLand: (request) => shape.shows === LATE_CREATE || isFoundInTime(request, this.server, isRunning),
+    });
     this.network.onRefused = (text) => this.ledger.problems.push(text);
     this.server.onWritten = ({ collection, before, after }) => this.#written(collection, before, after);
     this.workloads = shape.workloads.map((workload) => ({
@@ -335,21 +357,24 @@ export class Cluster {
         finish: (name) => this.finishPod(name),
         forgetMember: (member) => this.ledger.forgetMember(member),
       });
+    const newMachine = (name: string, host?: string): Machine => {
+      const { network, ledger: segment } = this;
+      const hasSpool = shape.hasSpool === true;
+      const parts = { time, timeline, network, segment, coreWasm, cniConfDirectory };
+      const machine = new Machine(name, { ...parts, hasEarlyNics: shape.isDetecting, hasSpool }, host);
+      this.#machines.push(machine);
+      return machine;
+    };
     this.nodes = Array.from({ length: shape.machines }, (_, index) => ({
-      machine: new Machine(`n${index + 1}`, {
-        time,
-        timeline,
-        network: this.network,
-        segment: this.ledger,
-        coreWasm,
-        cniConfDirectory,
-        hasEarlyNics: shape.isDetecting,
-      }),
+      machine: newMachine(`n${index + 1}`),
       kubelet: undefined,
       lives: 0,
       left: [],
       silentSinceMs: undefined,
+      isUnregistered: false,
+      registrations: 0,
     }));
+    this.replacements = new Replacements({ time, process: this.#plane, cluster: this, newMachine });
   }
 
   /** Addresses of each family. */
@@ -440,7 +465,13 @@ export class Cluster {
     machine.start();
     if (node.kubelet !== undefined) return;
     const faults = () => this.kubeletFaults;
-    node.kubelet = new Kubelet({ time, timeline, machine, api: this.#kubeletApi, faults }, ++node.lives);
+    node.kubelet = new Kubelet(
+      {
+        ...{ time, timeline, machine, api: this.#kubeletApi, faults },
+        mayWait: this.#options.shape.shows === "a spooled DEL that waits",
+      },
+      ++node.lives,
+    );
     node.kubelet.start(node.left);
     node.left = [];
   }
@@ -519,8 +550,8 @@ export class Cluster {
   get #isAllActing(): boolean {
     const { nowMs } = this.#options.time;
     const isActing = ({ machine, kubelet }: Node): boolean =>
-      machine.isActing && (kubelet?.process.pausedUntilMs ?? nowMs) <= nowMs && !this.network.cutOff.has(machine.name);
-    return this.hasLeader && this.nodes.every(isActing);
+      machine.isActing && (kubelet?.process.pausedUntilMs ?? nowMs) <= nowMs && !this.network.cutOff.has(machine.host);
+    return this.hasLeader && this.nodes.every(isActing) && this.replacements.running.size === 0;
   }
 
   pauseController(milliseconds: number): void {
@@ -827,35 +858,54 @@ export class Cluster {
 
   setReady(name: string, isReady: boolean, taints: readonly object[] = []): void {
     const conditions = [{ type: "Ready", status: isReady ? "True" : "Unknown" }];
-    const uid = `node-${name}`;
-    this.server.put(NODES, name, { metadata: { uid, labels: {} }, spec: { taints }, status: { conditions } });
+    const node = this.nodes.find(({ machine }) => machine.name === name);
+    const uid = `node-${name}${"-again".repeat(node?.registrations ?? 0)}`;
+    const status = { conditions, ...this.#nodeInfoOf(node?.machine) };
+    this.server.put(NODES, name, { metadata: { uid, labels: {} }, spec: { taints }, status });
+  }
+
+  #nodeInfoOf(machine: Machine | undefined): object {
+    if (this.#options.shape.hasNodeInfo !== true || machine === undefined) return {};
+    const { host, bootId: bootID } = machine;
+    return { nodeInfo: { machineID: `machine ${host}`, systemUUID: `system ${host}`, bootID } };
   }
 
   removeNode(name: string): void {
     this.server.remove(name, NODES);
   }
 
+  /** The memory of their disks is SQLite's, of which the garbage collector knows nothing. */
+  close(): void {
+    for (const machine of this.#machines) machine.close();
+  }
+
   /** An administrator has made sure that the machine is off: its pods are deleted by force. */
   markOff(name: string): void {
     this.ledger.nodeOff(name);
     this.setReady(name, false, [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }]);
+    this.forceDeletePodsOf(name);
+  }
+
+  forceDeletePodsOf(name: string): void {
     for (const pod of this.#allPods)
       if (pod.node === name) this.server.remove(pod.name, inNamespace(PODS, pod.namespace));
   }
 
-  cut(name: string): void {
-    this.network.cutOff.add(name);
-    this.#options.time.schedule(150_000, "silent watches end", this.#plane, () => this.network.breakWatches(name));
+  cut(host: string): void {
+    this.network.cutOff.add(host);
+    this.#options.time.schedule(150_000, "silent watches end", this.#plane, () => this.network.breakWatches(host));
   }
 
-  heal(name: string): void {
-    this.network.cutOff.delete(name);
-    this.network.breakWatches(name);
+  /** One whose name another machine is to get stays cut off. */
+  heal(host: string): void {
+    if (this.replacements.givenUp.has(host)) return;
+    this.network.cutOff.delete(host);
+    this.network.breakWatches(host);
   }
 
   get #kubeletApi(): KubeletApi {
     return {
-      isConnected: (machine) => !this.network.cutOff.has(machine),
+      isConnected: (host) => !this.network.cutOff.has(host),
       podsOf: (machine) => this.#allPods.filter(({ node }) => node === machine),
       setRunning: ({ namespace, name, uid }) => {
         const conditions = [{ type: "PodReadyToStartContainers", status: "True" }];
@@ -1060,7 +1110,7 @@ export class Cluster {
   #checkComparisons(): void {
     for (const { machine } of this.nodes) {
       const process = machine.comparing;
-      if (process === undefined || !machine.isActing || this.network.cutOff.has(machine.name)) continue;
+      if (process === undefined || !machine.isActing || this.network.cutOff.has(machine.host)) continue;
       const tookMs = (this.#comparingMs.get(process) ?? 0) + TICK_MS;
       this.#comparingMs.set(process, tookMs);
       const bad = this.network.badCalls(process);
@@ -1090,10 +1140,11 @@ export class Cluster {
       const { machine } = node;
       const { name } = machine;
       const reports =
-        !machine.isOff && !this.network.cutOff.has(name) && (node.kubelet?.process.pausedUntilMs ?? 0) <= nowMs;
+        !machine.isOff && !this.network.cutOff.has(machine.host) && (node.kubelet?.process.pausedUntilMs ?? 0) <= nowMs;
       const object = this.server.collection(NODES).get(name);
       if (reports) {
-        if (node.silentSinceMs !== undefined || object === undefined) this.setReady(name, true);
+        const isDue = node.silentSinceMs !== undefined || object === undefined;
+        if (isDue && !node.isUnregistered) this.setReady(name, true);
         node.silentSinceMs = undefined;
         continue;
       }
@@ -1124,7 +1175,9 @@ export class Cluster {
   }
 
   get #readyNodes(): readonly string[] {
-    return this.nodes.filter((node) => node.silentSinceMs === undefined).map(({ machine }) => machine.name);
+    const isReady = ({ silentSinceMs, isUnregistered }: Node): boolean =>
+      silentSinceMs === undefined && !isUnregistered;
+    return this.nodes.filter(isReady).map(({ machine }) => machine.name);
   }
 
   /** Its set is gone (owner garbage collection), or it is of a former template and its turn has come. */

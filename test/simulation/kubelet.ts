@@ -27,7 +27,7 @@ export interface PodObject {
 
 /** The kubelet's view of the API server. */
 export interface KubeletApi {
-  readonly isConnected: (machine: string) => boolean;
+  readonly isConnected: (host: string) => boolean;
   readonly podsOf: (machine: string) => readonly PodObject[];
   readonly setRunning: (pod: PodObject) => void;
   /** The only sandbox of the pod has died. */
@@ -50,6 +50,8 @@ export interface KubeletFaults {
   lateDel: number;
   /** The DEL comes twice. */
   twice: number;
+  /** A sandbox that has died is made again under its ID; its DELs come first, and once. Absent: 0. */
+  sameId?: number;
 }
 
 interface KubeletOptions {
@@ -58,6 +60,8 @@ interface KubeletOptions {
   readonly machine: Machine;
   readonly api: KubeletApi;
   readonly faults: () => KubeletFaults;
+  /** An ID comes again although a DEL of it waits in the spool. */
+  readonly mayWait: boolean;
 }
 
 const TICK_MS = 200;
@@ -131,7 +135,7 @@ export class Kubelet {
     const running = [...this.#workers.values()].filter(({ isRunning }) => isRunning);
     if (running.length === 0) return;
     const worker = random.pick(running);
-    this.#options.timeline.note(`${this.#options.machine.name}: the sandbox of ${worker.pod.name} dies`);
+    this.#options.timeline.note(`${this.#options.machine.host}: the sandbox of ${worker.pod.name} dies`);
     this.#options.machine.removeSandbox(worker.containerId);
     if (worker.pod.runsOnce === true) this.#options.api.setFailed(worker.pod);
     else {
@@ -171,7 +175,7 @@ export class Kubelet {
 
   #tick(): void {
     const { api, machine } = this.#options;
-    const isConnected = api.isConnected(machine.name);
+    const isConnected = api.isConnected(machine.host);
     const files = api.staticPodsOf(machine.name);
     const pods = new Map(files.concat(isConnected ? api.podsOf(machine.name) : []).map((pod) => [pod.uid, pod]));
     for (const [uid, worker] of this.#workers) {
@@ -215,8 +219,10 @@ export class Kubelet {
   async #work(worker: Worker): Promise<void> {
     const { time, machine, api } = this.#options;
     const { pod } = worker;
+    let kept: string | undefined;
     while (!worker.isStopping) {
-      const containerId = `${pod.name}-${this.#life}-${++this.#count}`;
+      const containerId = kept ?? `${pod.name}-${this.#life}-${++this.#count}`;
+      kept = undefined;
       worker.containerId = containerId;
       await time.sleep(20 + this.#random.below(80), "runtime makes a sandbox");
       machine.addSandbox(containerId);
@@ -233,6 +239,11 @@ export class Kubelet {
       if (worker.mustRestart && !worker.isStopping) {
         // The sandbox is gone already; its DELs come before or after the next one's ADDs.
         worker.mustRestart = false;
+        if (this.#keepsId()) {
+          await this.#inRuntime(() => this.#deleteAll(worker, containerId));
+          kept = containerId;
+          continue;
+        }
         const lateMs = this.#random.chance(0.5) ? 0 : this.#random.below(5_000);
         for (const nic of pod.nics) void this.#deleteLater(callOf("DEL", pod, containerId, nic), lateMs);
         if (lateMs === 0) await time.sleep(50, "kubelet");
@@ -242,7 +253,7 @@ export class Kubelet {
       if (!worker.isStopping) await time.sleep(300 + this.#random.below(1_500), "kubelet's pause");
     }
     worker.containerId = "";
-    while (!api.isConnected(machine.name)) await time.sleep(500, "kubelet waits for the API server");
+    while (!api.isConnected(machine.host)) await time.sleep(500, "kubelet waits for the API server");
     api.finish(pod);
     this.#workers.delete(pod.uid);
   }
@@ -267,11 +278,11 @@ export class Kubelet {
         setTimeout(() => adding.abort(new Error("The runtime gives up")), this.#random.below(600));
       try {
         const addresses = await machine.add(callOf("ADD", pod, containerId, nic), adding.signal);
-        timeline.note(`${machine.name}: ${pod.name} (${pod.uid}) has ${addresses.join(" ")} on ${nic[0]}`);
+        timeline.note(`${machine.host}: ${pod.name} (${pod.uid}) has ${addresses.join(" ")} on ${nic[0]}`);
         api.shown(pod, nic[0], addresses);
       } catch (error) {
         api.refused(pod, error);
-        timeline.note(`${machine.name}: ADD of ${nic[0]} of ${pod.name} (${pod.uid}): ${textOf(error)}`);
+        timeline.note(`${machine.host}: ADD of ${nic[0]} of ${pod.name} (${pod.uid}): ${textOf(error)}`);
         return false;
       } finally {
         worker.adding = undefined;
@@ -298,6 +309,18 @@ export class Kubelet {
       if (this.#random.chance(twice)) void this.#deleteLater(call, this.#random.below(6_000));
     }
     machine.removeSandbox(containerId);
+  }
+
+  #keepsId(): boolean {
+    const { sameId = 0 } = this.#options.faults();
+    return sameId > 0 && this.#random.chance(sameId);
+  }
+
+  /** Resolves when no DEL waits in the spool any more, unless one may. */
+  async #deleteAll(worker: Worker, containerId: string): Promise<void> {
+    const { machine, time, mayWait } = this.#options;
+    for (const nic of worker.pod.nics.toReversed()) await machine.del(callOf("DEL", worker.pod, containerId, nic));
+    while (!mayWait && !worker.isStopping && machine.isSpooled(containerId)) await time.sleep(500, "runtime waits");
   }
 
   async #deleteLater(call: Call, lateMs: number): Promise<void> {

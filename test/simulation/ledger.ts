@@ -2,7 +2,6 @@
 import { ErrorCode } from "../../host/cni/error.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
-import { LATE_WRITE_MS } from "../../host/registry/kubernetes/address-states.ts";
 import { parseAllocationName } from "../../host/resources/ip-allocation.ts";
 import type { StoredObject } from "../fakes/memory-api-server.ts";
 import type { PodObject } from "./kubelet.ts";
@@ -101,6 +100,8 @@ interface LedgerOptions {
   readonly isStrict: boolean;
   /** There are always free addresses, so that no pod gets what another one has just released. */
   readonly keepsOwn: boolean;
+  /** A write may be carried out so long after its caller ended: milliseconds. */
+  readonly lateMs: number;
   readonly sharing?: Sharing;
 }
 
@@ -576,7 +577,7 @@ export class Ledger implements Segment {
   #mayBeLate(after: StoredObject | undefined): boolean {
     const { node = "", holders = [] } = (after?.spec as unknown as Spec | undefined) ?? {};
     const lostMs = this.#journalLostMs.get(node) ?? Number.NEGATIVE_INFINITY;
-    return holders.length > 0 && this.#options.nowMs() - lostMs <= LATE_WRITE_MS;
+    return holders.length > 0 && this.#options.nowMs() - lostMs <= this.#options.lateMs;
   }
 
   /** Whether another launcher has the address, from which the machine migrates. */

@@ -3,7 +3,7 @@
  * maintenance. What the shim does when no agent answers (retry, spool) is here in little.
  */
 import { createHash } from "node:crypto";
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { type Maintenance, startMaintenance, watchRegistry } from "../../host/agent/agent.ts";
 import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
 import type { DetectionLinks } from "../../host/agent/detection/open-detection.ts";
@@ -19,19 +19,20 @@ import { formatIp, type Ip } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
 import { RegistryError } from "../../host/registry/registry.ts";
 import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
-import { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
 import { findLoss } from "../../host/registry/sqlite/session.ts";
 import { SqliteRegistry, type SqliteRegistryOptions } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { agentOf } from "../fakes/admission/admission.ts";
 import { copyDisk, openDisk } from "../fakes/memory-journal.ts";
 import { NO_AUDIT } from "../world/no-audit.ts";
 import type { Network } from "./network.ts";
+import { SimulatedSpool } from "./simulated-spool.ts";
+import { type DamagedPart, type DiskSpace, pointOf, SimulatedStore } from "./simulated-store.ts";
 import type { Process, SimulatedTime } from "./simulated-time.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** Time for which the shim tries to reach an agent with an ADD: milliseconds (native/limits.h). */
 const CONNECT_MS = 20_000;
-/** The same of a DEL, before it is spooled. */
+/** The same of a DEL, before it is spooled without a file. */
 const DEL_CONNECT_MS = 2_000;
 const RETRY_MS = 250;
 /** After how long an agent that has ended by itself is started again: milliseconds. */
@@ -101,73 +102,8 @@ interface MachineOptions {
    * The main plugin creates the NIC before it calls the IPAM plugin, as macvlan does: addresses can be probed on it.
    */
   readonly hasEarlyNics: boolean;
-}
-
-interface DiskSpace {
-  /** No claim can be written. */
-  isFull: boolean;
-  /** Nothing can be read or written. */
-  isBroken: boolean;
-}
-
-const BROKEN = "disk I/O error";
-
-interface SimulatedStoreOptions extends Omit<ConstructorParameters<typeof MemoryStore>[1], "disk"> {
-  readonly disk: DatabaseSync;
-  /** After each call that may have written. */
-  readonly onCommit: () => void;
-}
-
-/** Calls of the journal that write nothing. */
-const READS = /^(find|list|read|count|probe|copy)/;
-
-/** Prepared statements by disk; a preparation for each commit would take a tenth of a run. */
-const counters = new WeakMap<DatabaseSync, StatementSync>();
-
-/** Counts a commit if there was one, as the journal's thread does. */
-function pointOf(disk: DatabaseSync, commits: 0 | 1): RegistryPoint {
-  const counter =
-    counters.get(disk) ?? disk.prepare("UPDATE identity SET generation = generation + ? RETURNING id, generation");
-  counters.set(disk, counter);
-  const row = counter.get(commits);
-  return { id: String(row?.id), generation: Number(row?.generation) };
-}
-
-/** The journal's thread: a call is carried out a moment after it was sent, and answered a moment later. */
-class SimulatedStore extends MemoryStore {
-  readonly #time: SimulatedTime;
-  readonly #space: DiskSpace;
-  readonly #flush: () => void;
-  readonly #onCommit: () => void;
-
-  constructor(time: SimulatedTime, space: DiskSpace, { onFreed, onCommit, ...options }: SimulatedStoreOptions) {
-    const freed: Parameters<typeof onFreed>[] = [];
-    super(options.disk, { ...options, onFreed: (...each) => void freed.push(each) });
-    this.#time = time;
-    this.#space = space;
-    this.#onCommit = onCommit;
-    this.#flush = () => {
-      for (const each of freed.splice(0)) onFreed(...each);
-    };
-  }
-
-  override async send(...call: Parameters<MemoryStore["send"]>): Promise<unknown> {
-    await this.#time.sleep(0, `journal ${call[0]}`);
-    if (this.#space.isBroken) {
-      this.trouble = BROKEN;
-      if (call[0] === "probe") return BROKEN;
-      throw new RegistryError(BROKEN);
-    }
-    if (this.#space.isFull && call[0] === "claim") throw new RegistryError("database or disk is full", { full: true });
-    try {
-      const value = await super.send(...call);
-      if (!READS.test(call[0])) this.#onCommit();
-      return value;
-    } finally {
-      await this.#time.sleep(0, "journal answers");
-      this.#flush();
-    }
-  }
+  /** Spooled DELs are files, which the product's own code replays, also before each ADD. */
+  readonly hasSpool: boolean;
 }
 
 /** One life of an agent. */
@@ -177,6 +113,7 @@ interface Agent {
   plugin: IpamPlugin | undefined;
   maintenance: Maintenance | undefined;
   registryWatch: { close(): void } | undefined;
+  beforeAdd: (() => Promise<void>) | undefined;
   /** Whether it has compared its journal with the API server once. */
   isCompared: boolean;
   /** Calls under way: what the shim hears when the agent ends. */
@@ -188,16 +125,25 @@ type ServingAgent = Agent & { readonly plugin: IpamPlugin };
 class NoAgent extends Error {}
 
 export class Machine {
+  /** Its node's name, which other machines may have had before it. */
   readonly name: string;
+  /** Its own name, which no other machine has. */
+  readonly host: string;
   readonly #options: MachineOptions;
   disk: DatabaseSync = openDisk();
   #copy: DatabaseSync | undefined;
+  /** Of the agent that runs. */
+  #store: SimulatedStore | undefined;
+  /** No call has found that yet. */
+  #isDamaged = false;
   /** In memory: the journal's last commit since the machine started. */
   #witness: RegistryPoint | undefined;
-  readonly space: DiskSpace = { isFull: false, isBroken: false };
+  readonly space: DiskSpace = { isFull: false, isBroken: false, delayMs: 0 };
   /** By container: the sandboxes whose network namespace exists, with their NICs. */
   readonly sandboxes = new Map<string, Map<string, Nic>>();
   readonly spool: Call[] = [];
+  /** In place of `spool`. */
+  readonly #files: SimulatedSpool | undefined;
   isOff = false;
   #wallOffsetMs = 0;
   #boot = 1;
@@ -205,10 +151,16 @@ export class Machine {
   #bootedAtMs: number;
   #agent: Agent | undefined;
 
-  constructor(name: string, options: MachineOptions) {
+  constructor(name: string, options: MachineOptions, host = name) {
     this.name = name;
+    this.host = host;
     this.#options = options;
-    this.#bootedAtMs = -1_000_000 - options.time.process(`clock of ${name}`).random.below(1_000_000);
+    if (options.hasSpool) this.#files = new SimulatedSpool(options.time, host, shimRequestOf);
+    this.#bootedAtMs = -1_000_000 - options.time.process(`clock of ${host}`).random.below(1_000_000);
+  }
+
+  get bootId(): string {
+    return `${this.host}-boot-${this.#boot}`;
   }
 
   get isServing(): boolean {
@@ -237,18 +189,19 @@ export class Machine {
   start(): void {
     if (this.isOff || this.#agent !== undefined) return;
     const { time, timeline } = this.#options;
-    const process = time.process(`agent of ${this.name} (${++this.#lives})`);
+    const process = time.process(`agent of ${this.host} (${++this.#lives})`);
     process.wallOffsetMs = this.#wallOffsetMs;
     const parts = {
       backend: undefined,
       plugin: undefined,
       maintenance: undefined,
       registryWatch: undefined,
+      beforeAdd: undefined,
       isCompared: false,
     };
     const agent: Agent = { process, ...parts, calls: new Set() };
     this.#agent = agent;
-    timeline.note(`${this.name}: the agent starts`);
+    timeline.note(`${this.host}: the agent starts`);
     time.inside(process, () => void this.#open(agent).catch((error: unknown) => this.#startAgain(agent, error)));
   }
 
@@ -272,7 +225,7 @@ export class Machine {
       credentials: NO_CREDENTIALS,
       userAgent: "berth-agent",
       random,
-      exchange: network.connect(process, this.name, agentOf(this.name)),
+      exchange: network.connect(process, this.host, agentOf(this.name)),
     });
     const bootedAtMs = this.#bootedAtMs;
     const nowMs = (): number => Math.floor(time.nowMs - bootedAtMs);
@@ -285,7 +238,7 @@ export class Machine {
       node: this.name,
       stateDirectory: "/simulated",
       configNamespace: "kube-system",
-      bootId: `${this.name}-boot-${this.#boot}`,
+      bootId: this.bootId,
       lockWaitMs: 0,
       faultCounter: createFaultCounter(),
       log: LOG,
@@ -307,35 +260,64 @@ export class Machine {
       () => {},
     );
     const plugin = new IpamPlugin(backend.ipam, backend);
-    const drain = async (): Promise<void> => {
-      for (const call of this.spool.splice(0)) {
-        try {
-          await this.#delete(plugin, call);
-        } catch {
-          this.spool.push(call);
-        }
-      }
-    };
-    await drain();
+    const spool = this.#files?.open(plugin) ?? { drain: () => this.#drain(plugin) };
+    await spool.drain();
+    if (this.#files !== undefined)
+      agent.beforeAdd = () => {
+        backend.resources.flush();
+        return spool.drain();
+      };
     const { probeQuarantined } = backend.ipam.detection;
     const { registry } = backend;
-    agent.maintenance = startMaintenance({ registry, spool: { drain }, probeQuarantined, nowMs, log: LOG });
+    agent.maintenance = startMaintenance({ registry, spool, probeQuarantined, nowMs, log: LOG });
     agent.registryWatch = watchRegistry(registry, LOG);
     agent.plugin = plugin;
   }
 
   #openJournal({ bootId, cooldowns, onFreed, nowMs }: SqliteRegistryOptions): SqliteRegistry {
+    if (this.#isDamaged) this.#replaceDisk(openDisk());
     const point = pointOf(this.disk, 0);
     const seen = { point, witness: this.#witness, wasInUse: this.#witness !== undefined };
-    if (findLoss({ file: this.name, isNew: point.generation === 0, ...seen }) !== undefined) {
-      this.#options.timeline.note(`${this.name}: the journal is set aside`);
+    if (findLoss({ file: this.host, isNew: point.generation === 0, ...seen }) !== undefined) {
+      this.#options.timeline.note(`${this.host}: the journal is set aside`);
       this.disk = openDisk();
     }
     const onCommit = (): void => {
       this.#witness = pointOf(this.disk, 1);
     };
-    const given = { isJournal: true, disk: this.disk, bootId, cooldowns, onFreed, onCommit, openedAtMs: nowMs() };
-    return new SqliteRegistry(new SimulatedStore(this.#options.time, this.space, given), nowMs);
+    const onReplaced = (disk: DatabaseSync, reason: string, lost: number): void => {
+      this.#options.timeline.note(`${this.host}: ${reason}; the journal is created again without ${lost} rows`);
+      this.#replaceDisk(disk, lost > 0);
+    };
+    const given = { isJournal: true, disk: this.disk, bootId, cooldowns, onFreed, onCommit, onReplaced };
+    this.#store = new SimulatedStore(this.#options.time, this.space, { ...given, openedAtMs: nowMs() });
+    return new SqliteRegistry(this.#store, nowMs);
+  }
+
+  #replaceDisk(disk: DatabaseSync, isLoss = true): void {
+    this.disk = disk;
+    this.#isDamaged = false;
+    this.#witness = pointOf(disk, 0);
+    if (isLoss) this.#options.segment.loseJournal(this.name);
+  }
+
+  /** A page of the journal is overwritten under the running agent. Returns whether one runs. */
+  damageJournal(part: DamagedPart): boolean {
+    if (!this.isServing || this.#isDamaged || this.#store === undefined) return false;
+    this.#options.timeline.note(`${this.host}: the journal is damaged (${part})`);
+    this.disk = this.#store.damage(part);
+    this.#isDamaged = true;
+    return true;
+  }
+
+  async #drain(plugin: IpamPlugin): Promise<void> {
+    for (const call of this.spool.splice(0)) {
+      try {
+        await this.#delete(plugin, call);
+      } catch {
+        this.spool.push(call);
+      }
+    }
   }
 
   /** `kill -9`. */
@@ -345,7 +327,7 @@ export class Machine {
     this.#options.time.end(agent.process);
     this.#agent = undefined;
     for (const hearOf of agent.calls) hearOf(new NoAgent("The connection broke"));
-    this.#options.timeline.note(`${this.name}: the agent is killed`);
+    this.#options.timeline.note(`${this.host}: the agent is killed`);
   }
 
   /**
@@ -355,7 +337,7 @@ export class Machine {
     const agent = this.#agent;
     if (agent?.plugin === undefined) return;
     const { time, timeline } = this.#options;
-    timeline.note(`${this.name}: the agent is upgraded`);
+    timeline.note(`${this.host}: the agent is upgraded`);
     agent.plugin = undefined;
     await time.inside(agent.process, async () => {
       while (agent.calls.size > 0) await time.sleep(10, "the last answers");
@@ -385,7 +367,7 @@ export class Machine {
     this.#copy = undefined;
     this.#options.segment.loseJournal(this.name);
     if (this.isOff) this.#options.segment.restoreJournal(this.name);
-    this.#options.timeline.note(`${this.name}: an older journal is restored`);
+    this.#options.timeline.note(`${this.host}: an older journal is restored`);
   }
 
   pause(milliseconds: number): void {
@@ -397,7 +379,7 @@ export class Machine {
     this.kill();
     this.isOff = true;
     for (const id of [...this.sandboxes.keys()]) this.removeSandbox(id);
-    this.#options.timeline.note(`${this.name}: the power is off`);
+    this.#options.timeline.note(`${this.host}: the power is off`);
   }
 
   powerOn(): void {
@@ -406,20 +388,26 @@ export class Machine {
     this.#boot++;
     this.#bootedAtMs = this.#options.time.nowMs - 5_000;
     this.#options.segment.boot(this.name);
-    this.#options.timeline.note(`${this.name}: boots`);
+    this.#options.timeline.note(`${this.host}: boots`);
   }
 
   /** Amount by which its wall clock is ahead: milliseconds. */
   setWallClock(offsetMs: number): void {
     this.#wallOffsetMs = offsetMs;
     if (this.#agent !== undefined) this.#agent.process.wallOffsetMs = offsetMs;
-    this.#options.timeline.note(`${this.name}: the wall clock is ${offsetMs / 1000} s ahead`);
+    this.#options.timeline.note(`${this.host}: the wall clock is ${offsetMs / 1000} s ahead`);
   }
 
   loseDisk(): void {
     this.disk = openDisk();
     this.#options.segment.loseJournal(this.name);
-    this.#options.timeline.note(`${this.name}: the journal is lost`);
+    this.#options.timeline.note(`${this.host}: the journal is lost`);
+  }
+
+  /** Nothing uses it any more. */
+  close(): void {
+    this.disk.close();
+    this.#files?.close();
   }
 
   addSandbox(containerId: string): void {
@@ -442,7 +430,7 @@ export class Machine {
   /** An ADD as the runtime makes it: the addresses, which the NIC then has. Rejects as the plugin would. */
   async add(call: Call, signal: AbortSignal): Promise<readonly string[]> {
     const { time, hasEarlyNics, segment } = this.#options;
-    const { machine, uid, containerId, ifName, network } = { ...call, machine: this.name };
+    const { machine, uid, containerId, ifName, network } = { ...call, machine: this.host };
     const pod = call.namespace === "shop" ? call.pod : `${call.namespace}/${call.pod}`;
     const mac = macOfNic(uid, containerId, ifName);
     const nic: Nic = {
@@ -471,6 +459,7 @@ export class Machine {
       async (plugin, hungUp) => {
         const request = decodeRequest("berth", headersOf(call), JSON.stringify(confOf(call)));
         if (request.command !== "ADD") throw new Error("no ADD");
+        if (agent.beforeAdd !== undefined) await agent.beforeAdd();
         const { result, undo } = await plugin.add(request, hungUp);
         return { addresses: result.ips.map(({ address }) => formatIp(address.ip)), undo };
       },
@@ -488,14 +477,24 @@ export class Machine {
       this.#options.segment.onReleasing(nic);
     }
     try {
-      const agent = await this.#connect(DEL_CONNECT_MS, new AbortController().signal);
+      const withinMs = this.#files === undefined ? DEL_CONNECT_MS : 0;
+      const agent = await this.#connect(withinMs, new AbortController().signal);
       await this.#ask(agent, (plugin) => this.#delete(plugin, call));
       if (nic !== undefined) this.#options.segment.onReleased(nic);
       return true;
     } catch {
-      this.spool.push(call);
+      if (this.#files === undefined) this.spool.push(call);
+      else {
+        await this.#files.write(call);
+        this.#options.timeline.note(`${this.host}: DEL of ${call.ifName} of ${call.containerId} is spooled`);
+      }
       return false;
     }
+  }
+
+  /** Whether a DEL of the container waits in the spool. */
+  isSpooled(containerId: string): boolean {
+    return this.#files?.has(containerId) === true;
   }
 
   /** A GC of the runtime, which knows these attachments. */
@@ -596,7 +595,7 @@ export class Machine {
     const lost = ips.map(formatIp).filter((ip) => nic.addresses.delete(ip));
     if (lost.length === 0) return false;
     this.#options.timeline.note(
-      `${this.name}: ${lost.join(" ")} is taken off ${nic.ifName} of ${nic.pod} (${nic.uid})`,
+      `${this.host}: ${lost.join(" ")} is taken off ${nic.ifName} of ${nic.pod} (${nic.uid})`,
     );
     this.#options.segment.onDown(nic, lost);
     return true;
@@ -663,6 +662,10 @@ function headersOf(call: Call): Record<string, string> {
     "cni-path": "/bin",
     "cni-args": args,
   };
+}
+
+function shimRequestOf(call: Call): { headers: Record<string, string>; body: string } {
+  return { headers: headersOf(call), body: JSON.stringify(confOf(call)) };
 }
 
 export function plainConf(name: string): object {

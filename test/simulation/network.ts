@@ -4,12 +4,22 @@
  */
 import type { Answer, Exchanges } from "../../host/kubernetes/http/exchange.ts";
 import { ApiError, type KubeCall, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
-import { LATE_WRITE_MS } from "../../host/registry/kubernetes/address-states.ts";
 import type { Writer } from "../fakes/admission/admission.ts";
-import type { MemoryApiServer } from "../fakes/memory-api-server.ts";
+import { ALLOCATIONS, type MemoryApiServer } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import type { Process, SimulatedTime } from "./simulated-time.ts";
 import type { Timeline } from "./timeline.ts";
+
+/**
+ * A late request is carried out at most so long after its caller gave up or ended: milliseconds. The simulation's own
+ * figure, whatever the product relies on.
+ */
+export const LATE_MS = 5_000;
+/** A write that is very late is carried out at most so long after it was sent: milliseconds. */
+export const VERY_LATE_MS = 120_000;
+/** Greatest age of a stale list: milliseconds. */
+const STALE_MS = 30_000;
+const WRITES: ReadonlySet<string> = new Set(["POST", "PUT", "DELETE"]);
 
 /** Shares of requests and events that meet a fault, each from 0 to 1. */
 export interface NetworkFaults {
@@ -25,8 +35,12 @@ export interface NetworkFaults {
   tooMany: number;
   /** 500 or 503. */
   failing: number;
-  /** The request is carried out after its caller gave up, within LATE_WRITE_MS. */
+  /** The request is carried out after its caller gave up, within LATE_MS. */
   late: number;
+  /** The write is carried out within VERY_LATE_MS, whether its caller is still there or not. */
+  veryLate: number;
+  /** A list of a watched collection is answered with what was true up to STALE_MS ago. */
+  staleList: number;
   /** The connection of a watch breaks before the event. */
   brokenWatch: number;
   /** The event comes seconds later; those behind it wait. */
@@ -41,6 +55,8 @@ export const NO_FAULTS: NetworkFaults = {
   tooMany: 0,
   failing: 0,
   late: 0,
+  veryLate: 0,
+  staleList: 0,
   brokenWatch: 0,
   laggingWatch: 0,
 };
@@ -62,6 +78,8 @@ interface NetworkOptions {
   readonly timeline: Timeline;
   /** Carries what is under way when its sender ends. */
   readonly wire: Process;
+  /** Whether a very late write is carried out at all, as of the moment at which it would be. */
+  readonly mayLand?: (request: Pick<KubeCall, "method" | "path" | "body">) => boolean;
 }
 
 export class Network {
@@ -82,6 +100,8 @@ export class Network {
   readonly #watches = new Set<Stream>();
   /** Calls of a process's reconciliation to the API server: how many failed, or took long, and those under way. */
   readonly #calls = new Map<Process, { failed: number; readonly open: Set<{ readonly sentMs: number }> }>();
+  /** The last whole answer to each list, and when it was true. */
+  readonly lists = new Map<string, { readonly head: Head; readonly atMs: number }>();
   /** By machine and path: the last time that events waited, on the simulation's clock: milliseconds. */
   readonly #lags = new Map<string, { readonly sinceMs: number; untilMs: number }>();
 
@@ -243,6 +263,8 @@ class Connection implements Exchanges {
   readonly #machine: string;
   readonly #writer: Writer;
   readonly #random: Seeded;
+  /** Decides about very late writes. */
+  readonly #fate: Seeded;
 
   constructor(network: Network, options: NetworkOptions, { process, machine, writer }: Client) {
     this.#network = network;
@@ -251,6 +273,7 @@ class Connection implements Exchanges {
     this.#machine = machine;
     this.#writer = writer;
     this.#random = options.time.process(`network of ${process.name}`).random;
+    this.#fate = options.time.process(`late writes of ${process.name}`).random;
   }
 
   send(over: "calls" | "watches", request: Request, signal: AbortSignal): Promise<Answer> {
@@ -280,7 +303,7 @@ class Connection implements Exchanges {
       () => signal.removeEventListener("abort", giveUp),
       () => signal.removeEventListener("abort", giveUp),
     );
-    if (request.method === "GET" && request.query?.limit !== undefined && request.query.fieldSelector === undefined)
+    if (request.method === "GET" && isWholeList(request))
       this.#network.noteListing(this.#machine, request.path, promise);
     if (RECONCILED.test(request.path)) this.#network.noteCall(this.#process, promise);
     const text = `${this.#process.name} ${request.method} ${request.path}`;
@@ -307,10 +330,15 @@ class Connection implements Exchanges {
       return promise;
     }
     const webhookMs = this.#network.keepMs(request);
+    if (WRITES.has(request.method) && faults.veryLate > 0 && this.#fate.chance(faults.veryLate)) {
+      this.#carryOutVeryLate(request, text);
+      lose();
+      return promise;
+    }
     let isCarriedOut = false;
     const carryOut = (): void => {
       // A process that ended has given up, too.
-      const isTooLate = time.nowMs > this.#process.endedMs + LATE_WRITE_MS;
+      const isTooLate = time.nowMs > this.#process.endedMs + LATE_MS;
       // The server stops a request whose caller has gone while a webhook keeps it.
       if (this.#isCutOff || isCarriedOut || isTooLate || (webhookMs > 0 && signal.aborted)) return;
       isCarriedOut = true;
@@ -337,12 +365,21 @@ class Connection implements Exchanges {
     };
     const arrivesMs = (isLate ? 2_000 + random.below(20_000) : this.#latencyMs()) + webhookMs;
     time.schedule(arrivesMs, `server gets ${text}`, wire, carryOut);
-    const lateMs = random.below(LATE_WRITE_MS);
+    const lateMs = random.below(LATE_MS);
     if (isLate)
       signal.addEventListener("abort", () => time.schedule(lateMs, `server gets ${text} late`, wire, carryOut), {
         once: true,
       });
     return promise;
+  }
+
+  #carryOutVeryLate(request: Request, text: string): void {
+    const { time, timeline, wire, mayLand = () => true } = this.#options;
+    time.schedule(this.#fate.below(VERY_LATE_MS), `server gets ${text} very late`, wire, () => {
+      if (!mayLand(request)) return;
+      timeline.note(`${text} is carried out very late`);
+      void this.#commit(request);
+    });
   }
 
   async #commit(request: Request): Promise<Head> {
@@ -353,7 +390,8 @@ class Connection implements Exchanges {
       const answering = this.#options.server.client(undefined, undefined, this.#writer).call(request);
       this.#network.writer = "";
       const object = await answering;
-      return { status: request.method === "POST" ? 201 : 200, text: JSON.stringify(object) };
+      const head = { status: request.method === "POST" ? 201 : 200, text: JSON.stringify(object) };
+      return this.#network.faults.staleList > 0 && isWatchedList(request) ? this.#staleOr(request, head) : head;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       const { status, causes, message } = error;
@@ -361,6 +399,20 @@ class Connection implements Exchanges {
         this.#network.onRefused(`${this.#process.name} ${request.method} ${request.path} was refused: ${message}`);
       return { status: error.status, text: failure(error) };
     }
+  }
+
+  /** Returns an earlier answer to the same list at times: the API server that answers is behind. */
+  #staleOr({ path, query }: Request, head: Head): Head {
+    const { lists, faults } = this.#network;
+    const { nowMs } = this.#options.time;
+    const key = `${path} ${JSON.stringify(query)}`;
+    const before = lists.get(key);
+    if (before !== undefined && nowMs - before.atMs < STALE_MS && this.#fate.chance(faults.staleList)) {
+      this.#options.timeline.note(`${this.#process.name} gets a list of ${path} of ${nowMs - before.atMs} ms ago`);
+      return before.head;
+    }
+    if (!("continue" in JSON.parse(head.text).metadata)) lists.set(key, { head, atMs: nowMs });
+    return head;
   }
 
   #watch(request: Request, signal: AbortSignal): Promise<Answer> {
@@ -431,6 +483,15 @@ class Connection implements Exchanges {
     });
     return promise;
   }
+}
+
+function isWholeList({ query }: Request): boolean {
+  return query?.limit !== undefined && query.fieldSelector === undefined;
+}
+
+/** Not of allocations: the product lists those to know what is there now, which only a consistent list tells. */
+function isWatchedList(request: Request): boolean {
+  return request.method === "GET" && isWholeList(request) && !request.path.startsWith(ALLOCATIONS);
 }
 
 /** An answer's body, as the product's client reads it. */

@@ -1,10 +1,13 @@
 /** Possible faults of a run, and their frequency: the actions of the people and the machines around Berth. */
 import { Seeded } from "../world/seeded.ts";
 import { type Cluster, type ClusterShape, FOREIGN_NIC, type Node } from "./cluster.ts";
+import { DAMAGE, DAMAGE_AND_KILL, DAMAGE_INDEX } from "./damaged-journals.ts";
 import type { KubeletFaults } from "./kubelet.ts";
 import { keepWrites, recreateKind, restoreLater } from "./made-anew.ts";
-import { type NetworkFaults, NO_FAULTS } from "./network.ts";
+import { type NetworkFaults, NO_FAULTS, VERY_LATE_MS } from "./network.ts";
 import type { FindingName } from "./open-findings.ts";
+import { RECREATE_NODE, REPLACE_OFF, REPLACE_RUNNING } from "./replacements.ts";
+import { RESTART_CONTAINERS } from "./simulated-spool.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 import type { Workload } from "./workload.ts";
 
@@ -27,11 +30,15 @@ export const PROFILES = [
   "registry",
   "ghosts",
   "webhooks",
+  "delays",
+  "replacements",
+  "damage",
+  "containers",
 ] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
 /** Something that happens to the cluster; what it is told, a seed of its own decides. */
-interface Action {
+export interface Action {
   readonly name: string;
   readonly weight: number;
   /** Known fault of the product that it leads to: it happens only in runs that show it. */
@@ -289,10 +296,10 @@ const CUT: Action = {
   name: "a machine is cut off",
   weight: 3,
   act: (cluster, random, time) => {
-    const { name } = random.pick(up(cluster)).machine;
+    const { host } = random.pick(up(cluster)).machine;
     const forMs = random.pick([1_000, 8_000, 30_000, 90_000]);
-    cluster.cut(name);
-    time.schedule(forMs, "a machine is connected again", time.current, () => cluster.heal(name));
+    cluster.cut(host);
+    time.schedule(forMs, "a machine is connected again", time.current, () => cluster.heal(host));
   },
 };
 
@@ -304,14 +311,14 @@ const SILENCE: Action = {
   name: "a machine is silent, and one of its pods is deleted by force",
   weight: 4,
   act: (cluster, random, time) => {
-    const { name } = random.pick(up(cluster)).machine;
+    const { name, host } = random.pick(up(cluster)).machine;
     const afterMs = random.pick([1_000, 15_000, 30_000]);
-    cluster.cut(name);
+    cluster.cut(host);
     time.schedule(afterMs, "a pod of a silent machine is deleted by force", time.current, () => {
       const own = cluster.pods.filter(({ node }) => node === name);
       if (own.length > 0) cluster.forceDeletePod(random.pick(own).name);
     });
-    time.schedule(90_000, "a machine is connected again", time.current, () => cluster.heal(name));
+    time.schedule(90_000, "a machine is connected again", time.current, () => cluster.heal(host));
   },
 };
 
@@ -632,6 +639,8 @@ const SHAKY: NetworkFaults = {
   tooMany: 0.01,
   failing: 0.01,
   late: 0.005,
+  veryLate: 0,
+  staleList: 0,
   brokenWatch: 0.002,
   laggingWatch: 0.01,
 };
@@ -851,7 +860,7 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
   machines: {
     network: {
       ...{ slow: 0.005, lostRequest: 0.005, lostAnswer: 0.01, duplicated: 0.005, tooMany: 0.005, failing: 0.005 },
-      ...{ late: 0.002, brokenWatch: 0.001, laggingWatch: 0.005 },
+      ...{ late: 0.002, veryLate: 0, staleList: 0, brokenWatch: 0.001, laggingWatch: 0.005 },
     },
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
     spare: 0.3,
@@ -873,6 +882,75 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       PAUSE_CONTROLLER,
       COMPACT,
       FILL_DISK,
+    ],
+  },
+  delays: {
+    network: { ...SHAKY, veryLate: 0.02, staleList: 0.5, brokenWatch: 0.01 },
+    kubelet: { hangUp: 0.05, lateDel: 0.1, twice: 0.1 },
+    spare: 0.3,
+    actions: [
+      { ...DELETE, weight: 14 },
+      DELETE_SOME,
+      SCALE,
+      FORCE,
+      CUT,
+      KILL_AGENT,
+      LOSE_SANDBOX,
+      KILL_CONTROLLER,
+      PAUSE_CONTROLLER,
+      COMPACT,
+    ],
+  },
+  replacements: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
+    spare: 0.3,
+    actions: [
+      DELETE,
+      SCALE,
+      FORCE,
+      REPLACE_OFF,
+      REPLACE_RUNNING,
+      RECREATE_NODE,
+      CUT,
+      LOSE_SANDBOX,
+      KILL_AGENT,
+      KILL_CONTROLLER,
+    ],
+  },
+  damage: {
+    network: { ...NO_FAULTS, slow: 0.005, lostAnswer: 0.01 },
+    kubelet: { hangUp: 0.05, lateDel: 0.2, twice: 0.1 },
+    spare: 0.3,
+    isMixed: true,
+    actions: [
+      { ...DELETE, weight: 14 },
+      { ...CHANGE_STATIC, weight: 4 },
+      SCALE,
+      FORCE,
+      { ...LOSE_SANDBOX, weight: 6 },
+      DAMAGE,
+      DAMAGE_INDEX,
+      DAMAGE_AND_KILL,
+      KILL_AGENT,
+      UPGRADE,
+      FILL_DISK,
+      HANG,
+    ],
+  },
+  containers: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.05, lateDel: 0, twice: 0, sameId: 0.8 },
+    spare: 0.3,
+    actions: [
+      DELETE,
+      FORCE,
+      { ...LOSE_SANDBOX, weight: 10 },
+      RESTART_CONTAINERS,
+      KILL_AGENT,
+      UPGRADE,
+      BREAK_DISK,
+      COLLECT,
     ],
   },
 };
@@ -1085,6 +1163,10 @@ export function planRun({ seed, profile, nodes, pods: count, faults, shows }: Pl
       isDetecting,
       hasStaticPods: isMixed || hasTenant,
       isStrict,
+      hasSpool: profile === "containers",
+      hasNodeInfo: profile === "replacements",
+      shows,
+      ...(network.veryLate > 0 ? { lateMs: VERY_LATE_MS } : {}),
       ...(hasMachines ? { virtualMachines } : {}),
       // Of some runs, as of a cluster with so many nodes that pools are written one after the other.
       ...(seed % 4 === 3 ? { poolEventsPerSecond: PACED_WRITES * nodes } : {}),

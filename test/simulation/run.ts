@@ -105,6 +105,9 @@ export async function run(options: RunOptions): Promise<RunReport> {
     time.inside(fate, () => calm(cluster, timeline, time));
     const endMs = time.nowMs + RECOVERY_MS;
     let faults: readonly string[] = ["nothing was checked"];
+    // What is under way for so long may still arrive.
+    const { lateMs = 0 } = plan.shape;
+    isFine = await runOn(() => time.nowMs < lastFaultMs + lateMs);
     while (isFine && faults.length > 0 && time.nowMs < endMs) {
       const untilMs = time.nowMs + CHECK_MS;
       isFine = await runOn(() => time.nowMs < untilMs);
@@ -122,8 +125,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
     if (isFine)
       cluster.ledger.problems.push(...faults.map((fault) => `${RECOVERY_MS / 1000} s after the last fault: ${fault}`));
   }
-  // Their memory is SQLite's, of which the garbage collector knows nothing.
-  for (const { machine } of cluster.nodes) machine.disk.close();
+  cluster.close();
   const { problems, adds, restarts, mostWrites } = cluster.ledger;
   for (const problem of problems) timeline.note(`!! ${problem}`);
   return {
@@ -155,6 +157,7 @@ function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
   cluster.restorePools();
   cluster.satisfyRivals();
   cluster.virtualMachines?.rest();
+  cluster.replacements.rest();
   cluster.tenant?.rest((uid) => cluster.nodes.some(({ kubelet }) => kubelet?.runs(uid) === true));
   for (const name of [...cluster.network.cutOff]) cluster.heal(name);
   for (const node of cluster.nodes) {

@@ -261,7 +261,7 @@ function prepareWithReserve(database: DatabaseSync, reserve: ReserveFile): void 
 }
 
 /** Returns all rows of addresses, none if the table cannot be read. */
-function readRows(database: DatabaseSync): RawRow[] {
+export function readRows(database: DatabaseSync): RawRow[] {
   try {
     return database.prepare("SELECT * FROM allocation").all() as RawRow[];
   } catch {

@@ -7,6 +7,7 @@ import type * as VerifyAddresses from "../../../host/agent/detection/verify-addr
 import type * as PlanReconciliation from "../../../host/agent/gc/plan-reconciliation.ts";
 import type * as TenantLimits from "../../../host/agent/ipam/tenant-limits.ts";
 import type * as AddDeadline from "../../../host/agent/request/add-deadline.ts";
+import type * as Dispatcher from "../../../host/agent/server/dispatcher.ts";
 import type * as PlanCollection from "../../../host/controller/gc/plan-collection.ts";
 import type * as PlanNotices from "../../../host/controller/notices/plan-notices.ts";
 import type * as ApplyPlan from "../../../host/controller/subnets/apply-plan.ts";
@@ -16,11 +17,12 @@ import type * as Filters from "../../../host/ipam/filters.ts";
 import type * as Leak from "../../../host/ipam/leak.ts";
 import type * as PoolCache from "../../../host/ipam/pool-cache.ts";
 import type * as SubnetPools from "../../../host/ipam/subnet-pools.ts";
+import type * as AllocationObjects from "../../../host/registry/kubernetes/allocation-objects.ts";
 import type * as ClaimPublisher from "../../../host/registry/kubernetes/claim-publisher.ts";
 import type * as Decide from "../../../host/registry/kubernetes/decide.ts";
 import type * as KnownObject from "../../../host/registry/kubernetes/known-object.ts";
 import type * as KubernetesRegistry from "../../../host/registry/kubernetes/kubernetes-registry.ts";
-import type * as FindLoss from "../../../host/registry/sqlite/session.ts";
+import type * as Session from "../../../host/registry/sqlite/session.ts";
 import type * as SqliteRegistry from "../../../host/registry/sqlite/sqlite-registry.ts";
 import type { ProfileName } from "../profiles.ts";
 import { type ReplacedModule, replace } from "./replace-exports.ts";
@@ -221,7 +223,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     profile: "restores",
     violation: "its record is ",
     limit: 200_000,
-    replaced: replace<typeof FindLoss>("host/registry/sqlite/session.ts", { findLoss: () => () => undefined }),
+    replaced: replace<typeof Session>("host/registry/sqlite/session.ts", { findLoss: () => () => undefined }),
   },
   "a full disk refuses ADDs for good": {
     profile: "faults",
@@ -371,6 +373,39 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
         (...facts) => {
           const { workload, ...spec } = specOf(...facts);
           return workload === undefined ? spec : { ...spec, workload: { ...workload, namespace: "" } };
+        },
+    }),
+  },
+  "a deletion names no version": {
+    profile: "delays",
+    violation: "its record is nothing",
+    limit: 400_000,
+    replaced: replace<typeof AllocationObjects>("host/registry/kubernetes/allocation-objects.ts", {
+      AllocationObjects: (AllocationObjects) =>
+        class extends AllocationObjects {
+          override delete(...[name, , terms]: Parameters<InstanceType<typeof AllocationObjects>["delete"]>) {
+            return super.delete(name, {} as never, terms);
+          }
+        },
+    }),
+  },
+  "a journal that is created again has no rows": {
+    profile: "damage",
+    violation: "is still Bound",
+    limit: 400_000,
+    replaced: replace<typeof Session>("host/registry/sqlite/session.ts", { readRows: () => () => [] }),
+  },
+  "a spooled DEL is replayed again": {
+    profile: "containers",
+    violation: "its record is ",
+    limit: 200_000,
+    replaced: replace<typeof Dispatcher>("host/agent/server/dispatcher.ts", {
+      Dispatcher: (Dispatcher) =>
+        class extends Dispatcher {
+          override async dispatch(...call: Parameters<InstanceType<typeof Dispatcher>["dispatch"]>) {
+            setTimeout(() => void super.dispatch(...call), 3_000);
+            return super.dispatch(...call);
+          }
         },
     }),
   },

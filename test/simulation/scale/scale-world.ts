@@ -166,7 +166,16 @@ export class ScaleWorld {
       const isFull = index % step === 0 && index / step < shape.full;
       const name = `n${index}`;
       const machine = isFull
-        ? new Machine(name, { time, timeline, network, segment, coreWasm, cniConfDirectory, hasEarlyNics: false })
+        ? new Machine(name, {
+            time,
+            timeline,
+            network,
+            segment,
+            coreWasm,
+            cniConfDirectory,
+            hasEarlyNics: false,
+            hasSpool: false,
+          })
         : undefined;
       return { name, index, machine, isDown: false, readyAtMs: 0, pods: new Set() };
     });

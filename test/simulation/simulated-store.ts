@@ -1,0 +1,150 @@
+/**
+ * The thread of a machine's journal: the product's statements on a disk in memory, which may be full, slow, broken or
+ * damaged. SQLite itself finds damage, and what follows is as in the product's session.ts.
+ */
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { RegistryError } from "../../host/registry/registry.ts";
+import { describeStorage, isDamage } from "../../host/registry/sqlite/error.ts";
+import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
+import { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
+import { insertRows } from "../../host/registry/sqlite/schema.ts";
+import { readRows } from "../../host/registry/sqlite/session.ts";
+import type { StoreAccess } from "../../host/registry/sqlite/store-access.ts";
+import { openDisk } from "../fakes/memory-journal.ts";
+import type { SimulatedTime } from "./simulated-time.ts";
+
+export interface DiskSpace {
+  /** No claim can be written. */
+  isFull: boolean;
+  /** Nothing can be read or written. */
+  isBroken: boolean;
+  /** Time of each call: milliseconds. */
+  delayMs: number;
+}
+
+/** A table or an index of the journal, whose first page is damaged. */
+export type DamagedPart = "allocation" | "by_owner" | "by_container" | "cooling";
+
+const BROKEN = "disk I/O error";
+const PAGE_BYTES = 4_096;
+
+type JournalOptions = ConstructorParameters<typeof MemoryStore>[1];
+
+interface SimulatedStoreOptions extends JournalOptions {
+  readonly disk: DatabaseSync;
+  /** After each call that may have written. */
+  readonly onCommit: () => void;
+  /** Another disk takes the place of a damaged one; `lost`: the rows that it does not have. */
+  readonly onReplaced: (disk: DatabaseSync, reason: string, lost: number) => void;
+}
+
+/** Calls of the journal that write nothing. */
+const READS = /^(find|list|read|count|probe|copy)/;
+
+/** Prepared statements by disk; a preparation for each commit would take a tenth of a run. */
+const counters = new WeakMap<DatabaseSync, StatementSync>();
+
+/** Counts a commit if there was one, as the journal's thread does. */
+export function pointOf(disk: DatabaseSync, commits: 0 | 1): RegistryPoint {
+  const counter =
+    counters.get(disk) ?? disk.prepare("UPDATE identity SET generation = generation + ? RETURNING id, generation");
+  counters.set(disk, counter);
+  const row = counter.get(commits);
+  return { id: String(row?.id), generation: Number(row?.generation) };
+}
+
+/** A call is carried out a moment after it was sent, and answered a moment later. */
+export class SimulatedStore implements StoreAccess {
+  readonly isJournal: boolean;
+  readonly bootId: string;
+  readonly pendingCalls = 0;
+  trouble: string | undefined;
+  gone: RegistryError | undefined;
+  readonly #time: SimulatedTime;
+  readonly #space: DiskSpace;
+  readonly #options: SimulatedStoreOptions;
+  readonly #freed: Parameters<JournalOptions["onFreed"]>[] = [];
+  #disk: DatabaseSync;
+  /** Undefined until the first call after damage. */
+  #journal: MemoryStore | undefined;
+  /** Number of rows when the disk was damaged. */
+  #rows = 0;
+
+  constructor(time: SimulatedTime, space: DiskSpace, options: SimulatedStoreOptions) {
+    this.isJournal = options.isJournal;
+    this.bootId = options.bootId;
+    this.#time = time;
+    this.#space = space;
+    this.#options = options;
+    this.#disk = options.disk;
+    this.#journal = this.#open();
+  }
+
+  /** Overwrites a page. The next call that reads it finds out. Returns the damaged disk. */
+  damage(part: DamagedPart): DatabaseSync {
+    this.#rows = readRows(this.#disk).length;
+    this.#disk = damagedCopy(this.#disk, part);
+    this.#journal = undefined;
+    return this.#disk;
+  }
+
+  async send(...call: Parameters<StoreAccess["send"]>): Promise<unknown> {
+    const [method] = call;
+    await this.#time.sleep(this.#space.delayMs, `journal ${method}`);
+    if (this.#space.isBroken) {
+      this.trouble = BROKEN;
+      if (method === "probe") return BROKEN;
+      throw new RegistryError(BROKEN);
+    }
+    if (this.#space.isFull && method === "claim") throw new RegistryError("database or disk is full", { full: true });
+    try {
+      if (method === "claim" && this.trouble !== undefined) throw new RegistryError(this.trouble);
+      const value = await this.#carryOut(call);
+      if (!READS.test(method)) this.#options.onCommit();
+      return value;
+    } finally {
+      await this.#time.sleep(0, "journal answers");
+      for (const each of this.#freed.splice(0)) this.#options.onFreed(...each);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.gone = new RegistryError("The registry is closed");
+  }
+
+  #open(): MemoryStore {
+    return new MemoryStore(this.#disk, { ...this.#options, onFreed: (...each) => void this.#freed.push(each) });
+  }
+
+  async #carryOut(call: Parameters<StoreAccess["send"]>): Promise<unknown> {
+    try {
+      this.#journal ??= this.#open();
+      return await this.#journal.send(...call);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      const reason = describeStorage(error, "registry.sqlite");
+      this.#replace(reason);
+      throw new RegistryError(reason);
+    }
+  }
+
+  /** Another journal has all rows that can still be read. */
+  #replace(reason: string): void {
+    const rows = readRows(this.#disk);
+    this.#disk.close();
+    this.#disk = openDisk();
+    insertRows(this.#disk, rows);
+    this.#journal = this.#open();
+    this.#options.onReplaced(this.#disk, reason, this.#rows - rows.length);
+  }
+}
+
+function damagedCopy(disk: DatabaseSync, part: DamagedPart): DatabaseSync {
+  const found = disk.prepare("SELECT rootpage FROM sqlite_schema WHERE name = ?").get(part);
+  const bytes = disk.serialize();
+  bytes.fill(0xff, (Number(found?.rootpage) - 1) * PAGE_BYTES, Number(found?.rootpage) * PAGE_BYTES);
+  disk.close();
+  const damaged = new DatabaseSync(":memory:");
+  damaged.deserialize(bytes);
+  return damaged;
+}
