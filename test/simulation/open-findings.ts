@@ -31,6 +31,26 @@ export interface OpenFinding {
 
 export const OPEN_FINDINGS: readonly OpenFinding[] = [
   {
+    shows: "a create that lands late",
+    options: { seed: 27, profile: "delays", steps: 3_500, nodes: 2, pods: 8, faults: 4 },
+    violation: "is still Bound",
+  },
+  {
+    shows: "another machine under a node's name",
+    options: { seed: 4, profile: "replacements", steps: 4_000, pods: 6 },
+    violation: "and its record is Kept",
+  },
+  {
+    shows: "a journal damaged under its agent",
+    options: { seed: 12, profile: "damage", steps: 4_000, nodes: 2, pods: 10 },
+    violation: "and its record is Bound",
+  },
+  {
+    shows: "a spooled DEL that waits",
+    options: { seed: 3, profile: "containers", steps: 3_000 },
+    violation: "and its record is Kept",
+  },
+  {
     shows: "a registry that has just appeared",
     options: { seed: 6, profile: "registry", steps: 8_000 },
     violation: "and its record is Bound",

@@ -885,8 +885,8 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
     ],
   },
   delays: {
-    network: { ...SHAKY, veryLate: 0.02, staleList: 0.5, brokenWatch: 0.01 },
-    kubelet: { hangUp: 0.05, lateDel: 0.1, twice: 0.1 },
+    network: { ...SHAKY, veryLate: 0.05, staleList: 0.5, brokenWatch: 0.01 },
+    kubelet: { hangUp: 0.15, lateDel: 0.1, twice: 0.1 },
     spare: 0.3,
     actions: [
       { ...DELETE, weight: 14 },
@@ -894,7 +894,7 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       SCALE,
       FORCE,
       CUT,
-      KILL_AGENT,
+      { ...KILL_AGENT, weight: 6 },
       LOSE_SANDBOX,
       KILL_CONTROLLER,
       PAUSE_CONTROLLER,
