@@ -107,7 +107,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
     let faults: readonly string[] = ["nothing was checked"];
     // What is under way for so long may still arrive.
     const { lateMs = 0 } = plan.shape;
-    isFine = await runOn(() => time.nowMs < lastFaultMs + lateMs);
+    if (lateMs > 0) isFine = await runOn(() => time.nowMs < lastFaultMs + lateMs);
     while (isFine && faults.length > 0 && time.nowMs < endMs) {
       const untilMs = time.nowMs + CHECK_MS;
       isFine = await runOn(() => time.nowMs < untilMs);
