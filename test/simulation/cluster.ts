@@ -185,7 +185,7 @@ export interface ClusterShape {
   readonly poolEventsPerSecond?: number;
   /** A write is carried out at most so long after its caller ended: milliseconds; absent: LATE_MS. */
   readonly lateMs?: number;
-  /** Container IDs come again, and spooled DELs are files. */
+  /** Spooled DELs are files. */
   readonly hasSpool?: boolean;
   /** Node objects say which machine they are of. */
   readonly hasNodeInfo?: boolean;

@@ -64,6 +64,10 @@ interface Profile {
   readonly hasTenant?: boolean;
   /** Most pods are launchers of virtual machines. */
   readonly hasMachines?: boolean;
+  /** Spooled DELs are files. */
+  readonly hasSpool?: boolean;
+  /** Node objects say which machine they are of. */
+  readonly hasNodeInfo?: boolean;
   /** Only few pods are of StatefulSets, and no ADD is refused while an address is out of use. */
   readonly isStrict?: boolean;
 }
@@ -905,6 +909,7 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
     network: NO_FAULTS,
     kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
     spare: 0.3,
+    hasNodeInfo: true,
     actions: [
       DELETE,
       SCALE,
@@ -942,6 +947,7 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
     network: NO_FAULTS,
     kubelet: { hangUp: 0.05, lateDel: 0, twice: 0, sameId: 0.8 },
     spare: 0.3,
+    hasSpool: true,
     actions: [
       DELETE,
       FORCE,
@@ -1119,6 +1125,8 @@ export function planRun({ seed, profile, nodes, pods: count, faults, shows }: Pl
     hasSubnets = false,
     hasTenant = false,
     hasMachines = false,
+    hasSpool = false,
+    hasNodeInfo = false,
   } = TABLE[profile];
   const pods = hasSubnets || hasTenant || hasMachines ? Math.ceil(count / 4) : count;
   const virtualMachines = hasMachines ? Math.ceil(count / 3) : 0;
@@ -1163,8 +1171,8 @@ export function planRun({ seed, profile, nodes, pods: count, faults, shows }: Pl
       isDetecting,
       hasStaticPods: isMixed || hasTenant,
       isStrict,
-      hasSpool: profile === "containers",
-      hasNodeInfo: profile === "replacements",
+      hasSpool,
+      hasNodeInfo,
       shows,
       ...(network.veryLate > 0 ? { lateMs: VERY_LATE_MS } : {}),
       ...(hasMachines ? { virtualMachines } : {}),
