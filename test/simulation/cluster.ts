@@ -19,8 +19,10 @@ import type { Seeded } from "../world/seeded.ts";
 import { Kubelet, type KubeletApi, type KubeletFaults, type PodObject } from "./kubelet.ts";
 import { isFoundInTime, LATE_CREATE } from "./late-writes.ts";
 import { addressOf, Ledger } from "./ledger.ts";
-import { type Call, Machine, type Nic, plainConf } from "./machine.ts";
+import { type Call, Machine, plainConf } from "./machine.ts";
+import type { Nic, Paths } from "./namespaces.ts";
 import { LATE_MS, Network } from "./network.ts";
+import { NicLife } from "./nic-life.ts";
 import type { FindingName } from "./open-findings.ts";
 import { Replacements } from "./replacements.ts";
 import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
@@ -189,6 +191,12 @@ export interface ClusterShape {
   readonly hasSpool?: boolean;
   /** Node objects say which machine they are of. */
   readonly hasNodeInfo?: boolean;
+  /** Paths of namespaces, in turn for each machine; absent: containers. */
+  readonly paths?: readonly Paths[];
+  /** Virtual machines have the addresses themselves, behind a bridge in their pod. */
+  readonly hasBridges?: boolean;
+  /** A network `red` has pools of the same prefixes in an address space of its own. */
+  readonly hasSpaces?: boolean;
   /** Known fault of the product that the run may show. */
   readonly shows?: FindingName | undefined;
 }
@@ -236,6 +244,7 @@ export class Cluster {
   readonly replacements: Replacements;
   /** With those that have lost their names to others. */
   readonly #machines: Machine[] = [];
+  readonly nics: NicLife;
   readonly workloads: Workload[];
   kubeletFaults: KubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
   readonly #options: ClusterOptions;
@@ -357,11 +366,26 @@ export class Cluster {
         finish: (name) => this.finishPod(name),
         forgetMember: (member) => this.ledger.forgetMember(member),
       });
+    const { paths = ["containers"], hasBridges = false, shows } = shape;
+    this.nics = new NicLife({
+      ...{ time, timeline, hasBridges, shows },
+      machines: () => this.#machines,
+      isRunning,
+      isGuest: (pod) => this.virtualMachines?.isLauncher(pod) === true,
+    });
     const newMachine = (name: string, host?: string): Machine => {
-      const { network, ledger: segment } = this;
+      const { network, ledger: segment, nics: plugin } = this;
       const hasSpool = shape.hasSpool === true;
       const parts = { time, timeline, network, segment, coreWasm, cniConfDirectory };
-      const machine = new Machine(name, { ...parts, hasEarlyNics: shape.isDetecting, hasSpool }, host);
+      const place = {
+        paths: paths[this.#machines.length % paths.length] ?? "containers",
+        reusedAfterMs: plugin.reusedAfterMs,
+      };
+      const machine = new Machine(
+        name,
+        { ...parts, ...place, plugin, hasEarlyNics: shape.isDetecting, hasSpool },
+        host,
+      );
       this.#machines.push(machine);
       return machine;
     };
@@ -408,6 +432,7 @@ export class Cluster {
       for (const family of FAMILIES)
         server.put(POOLS, family, { metadata: { generation: 1 }, spec: this.#specOf(family) });
       if (shape.virtualMachines !== undefined) this.#putWishes();
+      if (shape.hasSpaces === true) this.#putSpace("red");
       for (const name of shape.virtualMachines === undefined ? ["lan2"] : ["lan", "lan2"]) {
         const config = JSON.stringify({ cniVersion: "1.1.0", name, plugins: [plainConf(name)] });
         server.put(DEFINITIONS, name, { metadata: { namespace: "shop" }, spec: { config } });
@@ -440,6 +465,17 @@ export class Cluster {
     const six = { subnet: "fd08::/64", ips: ["fd08::1-fd08::3"], namespaceAffinity: { matchLabels: TEAM } };
     server.put(POOLS, "vault4", { metadata, spec: four });
     server.put(POOLS, "vault6", { metadata, spec: six });
+  }
+
+  /** A network with pools of the same addresses in another address space; both have the space's name. */
+  #putSpace(space: string): void {
+    const { server } = this;
+    const config = JSON.stringify({ cniVersion: "1.1.0", name: space, plugins: [plainConf(space)] });
+    server.put(DEFINITIONS, space, { metadata: { namespace: "shop" }, spec: { config } });
+    for (const [family, name] of Object.entries({ blue: `${space}4`, six: `${space}6` })) {
+      const spec = { ...this.#specOf(family as Family), default: false, addressSpace: space };
+      server.put(POOLS, name, { metadata: { generation: 1 }, spec });
+    }
   }
 
   /** Pools of addresses that IPAMClaims request, and the claims of other pods than launchers. */
@@ -623,12 +659,16 @@ export class Cluster {
 
   /** Its object goes at once, whatever runs. */
   forceDeletePod(name: string): void {
-    this.server.remove(name, PODS);
+    if (this.nics.mayOrphan(this.#uidOf(name) ?? "")) this.server.remove(name, PODS);
   }
 
   finishPod(name: string): void {
     const uid = this.#uidOf(name);
-    if (uid !== undefined) this.ledger.finish(uid);
+    if (uid !== undefined) {
+      if (this.nics.isStarting(uid)) return;
+      this.ledger.finish(uid);
+      this.nics.finish(uid);
+    }
     this.#patch(`${PODS}/${name}/status`, { status: { phase: "Succeeded" } });
   }
 

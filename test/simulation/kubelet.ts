@@ -136,7 +136,7 @@ export class Kubelet {
     if (running.length === 0) return;
     const worker = random.pick(running);
     this.#options.timeline.note(`${this.#options.machine.host}: the sandbox of ${worker.pod.name} dies`);
-    this.#options.machine.removeSandbox(worker.containerId);
+    this.#options.machine.namespaces.remove(worker.containerId);
     if (worker.pod.runsOnce === true) this.#options.api.setFailed(worker.pod);
     else {
       worker.mustRestart = true;
@@ -225,7 +225,7 @@ export class Kubelet {
       kept = undefined;
       worker.containerId = containerId;
       await time.sleep(20 + this.#random.below(80), "runtime makes a sandbox");
-      machine.addSandbox(containerId);
+      machine.namespaces.add(containerId);
       const isUp = await this.#inRuntime(() => this.#attach(worker));
       if (isUp && !worker.isStopping) {
         worker.isRunning = true;
@@ -277,9 +277,9 @@ export class Kubelet {
       if (this.#random.chance(faults().hangUp))
         setTimeout(() => adding.abort(new Error("The runtime gives up")), this.#random.below(600));
       try {
-        const addresses = await machine.add(callOf("ADD", pod, containerId, nic), adding.signal);
+        const onAnswer = (each: readonly string[]): void => api.shown(pod, nic[0], each);
+        const addresses = await machine.add(callOf("ADD", pod, containerId, nic), adding.signal, onAnswer);
         timeline.note(`${machine.host}: ${pod.name} (${pod.uid}) has ${addresses.join(" ")} on ${nic[0]}`);
-        api.shown(pod, nic[0], addresses);
       } catch (error) {
         api.refused(pod, error);
         timeline.note(`${machine.host}: ADD of ${nic[0]} of ${pod.name} (${pod.uid}): ${textOf(error)}`);
@@ -296,7 +296,7 @@ export class Kubelet {
     const { lateDel, twice } = faults();
     if (this.#random.chance(lateDel)) {
       // The sandbox goes first; the runtime cleans up later.
-      machine.removeSandbox(containerId);
+      machine.namespaces.remove(containerId);
       const lateMs = this.#random.below(15_000);
       for (const nic of pod.nics) void this.#deleteLater(callOf("DEL", pod, containerId, nic), lateMs);
       return;
@@ -305,10 +305,10 @@ export class Kubelet {
       const call = callOf("DEL", pod, containerId, nic);
       await machine.del(call);
       await time.sleep(5, "main plugin removes the link");
-      machine.removeNic(containerId, nic[0]);
+      machine.namespaces.removeNic(containerId, nic[0]);
       if (this.#random.chance(twice)) void this.#deleteLater(call, this.#random.below(6_000));
     }
-    machine.removeSandbox(containerId);
+    machine.namespaces.remove(containerId);
   }
 
   #keepsId(): boolean {

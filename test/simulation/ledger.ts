@@ -5,7 +5,7 @@ import type { Mac } from "../../host/net/mac.ts";
 import { parseAllocationName } from "../../host/resources/ip-allocation.ts";
 import type { StoredObject } from "../fakes/memory-api-server.ts";
 import type { PodObject } from "./kubelet.ts";
-import type { Nic, Segment } from "./machine.ts";
+import { addressIn, type Nic, type Segment } from "./namespaces.ts";
 
 interface Spec {
   readonly state: string;
@@ -227,6 +227,12 @@ export class Ledger implements Segment {
       all?.delete(nic);
       if (all?.size === 0) this.#live.delete(address);
     }
+  }
+
+  onTaken(nic: Nic, from: Parameters<Segment["onTaken"]>[1]): void {
+    const isRight = from === "an orphan" ? nic.uid !== "" && !this.#options.isRunning(nic.uid) : isOf(nic, from);
+    const of = from === "an orphan" ? from : from.containerId;
+    if (!isRight) this.problems.push(`${describeNic(nic)} loses addresses or is set down as if it were ${of}'s`);
   }
 
   onReleasing(nic: Nic): void {
@@ -731,6 +737,10 @@ function isRecorded({ uid, ifName }: Nic, spec: Spec | undefined): boolean {
   );
 }
 
+function isOf(nic: Nic, { containerId }: { readonly containerId: string }): boolean {
+  return nic.containerId === containerId;
+}
+
 function describeNic({ machine, pod, uid, ifName }: Nic): string {
   return `${ifName} of ${pod} (${uid}) on ${machine}`;
 }
@@ -756,8 +766,8 @@ function familyOf(address: string): 4 | 6 {
   return address.includes(":") ? 6 : 4;
 }
 
-/** Returns the address of an allocation, by its name. */
+/** Returns the address of an allocation, by its name; with its address space ({@link addressIn}). */
 export function addressOf(name: string): string {
   const parsed = parseAllocationName(name);
-  return parsed === undefined ? name : formatIp(parsed.ip);
+  return parsed === undefined ? name : addressIn(parsed.addressSpace, formatIp(parsed.ip));
 }

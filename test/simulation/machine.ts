@@ -1,13 +1,11 @@
 /**
- * One machine: its disk, the NICs of its sandboxes, and the agent, which is the product's ClusterBackend, plugin and
- * maintenance. What the shim does when no agent answers (retry, spool) is here in little.
+ * One machine: its disk, and the agent, which is the product's ClusterBackend, plugin and maintenance. What the shim
+ * does when no agent answers (retry, spool) is here in little.
  */
 import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import { type Maintenance, startMaintenance, watchRegistry } from "../../host/agent/agent.ts";
 import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
-import type { DetectionLinks } from "../../host/agent/detection/open-detection.ts";
-import type { NicAccess } from "../../host/agent/gc/orphan-nics.ts";
 import { IpamPlugin } from "../../host/agent/ipam/plugin.ts";
 import { isBug } from "../../host/agent/server/answer.ts";
 import { decodeRequest } from "../../host/cni/request.ts";
@@ -15,7 +13,7 @@ import { openKubeClient } from "../../host/kubernetes/client.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
 import { openLog } from "../../host/lib/log.ts";
-import { formatIp, type Ip } from "../../host/net/ip.ts";
+import { formatIp } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
 import { RegistryError } from "../../host/registry/registry.ts";
 import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
@@ -24,6 +22,7 @@ import { SqliteRegistry, type SqliteRegistryOptions } from "../../host/registry/
 import { agentOf } from "../fakes/admission/admission.ts";
 import { copyDisk, openDisk } from "../fakes/memory-journal.ts";
 import { NO_AUDIT } from "../world/no-audit.ts";
+import { addressIn, Namespaces, type Nic, type Paths, type Segment, spaceOfNetwork } from "./namespaces.ts";
 import type { Network } from "./network.ts";
 import { SimulatedSpool } from "./simulated-spool.ts";
 import { type DamagedPart, type DiskSpace, pointOf, SimulatedStore } from "./simulated-store.ts";
@@ -37,49 +36,9 @@ const DEL_CONNECT_MS = 2_000;
 const RETRY_MS = 250;
 /** After how long an agent that has ended by itself is started again: milliseconds. */
 const RESTART_MS = 1_000;
-/** Time of a probe that names none: milliseconds. */
-const PROBE_MS = 1_000;
-/** MAC of the node's links. */
-const MAC = "02:00:00:00:00:01" as Mac;
 const LOG = openLog("simulation", "silent");
 /** No credentials are read: the exchange is given. */
 const NO_CREDENTIALS = {} as Credentials;
-
-/** A pod's NIC that has addresses. */
-export interface Nic {
-  readonly machine: string;
-  readonly pod: string;
-  readonly uid: string;
-  readonly containerId: string;
-  readonly ifName: string;
-  readonly network: string;
-  readonly addresses: Set<string>;
-  readonly mac: Mac;
-  /** When its ADD began, on the simulation's clock: milliseconds. */
-  readonly sinceMs: number;
-  /** Its DEL was sent: the link goes in a moment, and its addresses may be recorded as released. */
-  isReleased: boolean;
-}
-
-/** All machines share one segment: who has an address there answers for it. */
-export interface Segment {
-  /** A NIC has got its addresses. */
-  onUp(nic: Nic): void;
-  /** A NIC has lost addresses. */
-  onDown(nic: Nic, addresses: readonly string[]): void;
-  /** The DEL of the NIC was sent. */
-  onReleasing(nic: Nic): void;
-  /** The DEL was answered. */
-  onReleased(nic: Nic): void;
-  /** Returns the MAC address that answers for the address; undefined if none does. */
-  macOf(address: string): Mac | undefined;
-  loseJournal(node: string): void;
-  copyJournal(node: string): void;
-  /** The journal is again what it was when it was copied. */
-  restoreJournal(node: string): void;
-  /** The node is on again. */
-  boot(node: string): void;
-}
 
 export interface Call {
   readonly command: "ADD" | "DEL";
@@ -104,6 +63,21 @@ interface MachineOptions {
   readonly hasEarlyNics: boolean;
   /** Spooled DELs are files, which the product's own code replays, also before each ADD. */
   readonly hasSpool: boolean;
+  /** Paths of the namespaces of its sandboxes. */
+  readonly paths: Paths;
+  /** Shortest time until a path is another namespace's: milliseconds. */
+  readonly reusedAfterMs: number;
+  readonly plugin: MainPlugin;
+}
+
+/** The main plugin, which configures a NIC with the addresses of the answer. */
+export interface MainPlugin {
+  /** Returns the name of the link that will have the addresses; undefined: none, a guest behind it has them. */
+  linkOf(call: Call): string | undefined;
+  /** Returns the time that it takes from the answer until the NIC has the addresses: milliseconds. */
+  delayOf(nic: Nic): number;
+  /** Returns whether it goes on though the runtime has given up. */
+  goesOn(nic: Nic): boolean;
 }
 
 /** One life of an agent. */
@@ -114,6 +88,7 @@ interface Agent {
   maintenance: Maintenance | undefined;
   registryWatch: { close(): void } | undefined;
   beforeAdd: (() => Promise<void>) | undefined;
+  readonly startedMs: number;
   /** Whether it has compared its journal with the API server once. */
   isCompared: boolean;
   /** Calls under way: what the shim hears when the agent ends. */
@@ -139,8 +114,7 @@ export class Machine {
   /** In memory: the journal's last commit since the machine started. */
   #witness: RegistryPoint | undefined;
   readonly space: DiskSpace = { isFull: false, isBroken: false, delayMs: 0 };
-  /** By container: the sandboxes whose network namespace exists, with their NICs. */
-  readonly sandboxes = new Map<string, Map<string, Nic>>();
+  readonly namespaces: Namespaces;
   readonly spool: Call[] = [];
   /** In place of `spool`. */
   readonly #files: SimulatedSpool | undefined;
@@ -155,7 +129,8 @@ export class Machine {
     this.name = name;
     this.host = host;
     this.#options = options;
-    if (options.hasSpool) this.#files = new SimulatedSpool(options.time, host, shimRequestOf);
+    this.namespaces = new Namespaces({ ...options, machine: host });
+    if (options.hasSpool) this.#files = new SimulatedSpool(options.time, host, (call) => this.#shimRequestOf(call));
     this.#bootedAtMs = -1_000_000 - options.time.process(`clock of ${host}`).random.below(1_000_000);
   }
 
@@ -186,6 +161,11 @@ export class Machine {
     return this.#agent?.process;
   }
 
+  /** When its agent started; undefined without one. */
+  get agentStartedMs(): number | undefined {
+    return this.#agent?.startedMs;
+  }
+
   start(): void {
     if (this.isOff || this.#agent !== undefined) return;
     const { time, timeline } = this.#options;
@@ -197,6 +177,7 @@ export class Machine {
       maintenance: undefined,
       registryWatch: undefined,
       beforeAdd: undefined,
+      startedMs: time.nowMs,
       isCompared: false,
     };
     const agent: Agent = { process, ...parts, calls: new Set() };
@@ -247,8 +228,8 @@ export class Machine {
         throw error;
       },
       openJournal: async (options) => this.#openJournal(options),
-      links: this.#links,
-      nics: this.#nics,
+      links: this.namespaces.links,
+      nics: this.namespaces.access,
     });
     backend.fenceWith(async () => {});
     agent.backend = backend;
@@ -378,7 +359,7 @@ export class Machine {
   powerOff(): void {
     this.kill();
     this.isOff = true;
-    for (const id of [...this.sandboxes.keys()]) this.removeSandbox(id);
+    this.namespaces.clear();
     this.#options.timeline.note(`${this.host}: the power is off`);
   }
 
@@ -410,46 +391,72 @@ export class Machine {
     this.#files?.close();
   }
 
-  addSandbox(containerId: string): void {
-    this.sandboxes.set(containerId, new Map());
-  }
-
-  removeSandbox(containerId: string): void {
-    const nics = this.sandboxes.get(containerId);
-    this.sandboxes.delete(containerId);
-    for (const nic of nics?.values() ?? []) this.#options.segment.onDown(nic, [...nic.addresses]);
-  }
-
-  removeNic(containerId: string, ifName: string): void {
-    const nics = this.sandboxes.get(containerId);
-    const nic = nics?.get(ifName);
-    nics?.delete(ifName);
-    if (nic !== undefined) this.#options.segment.onDown(nic, [...nic.addresses]);
-  }
-
-  /** An ADD as the runtime makes it: the addresses, which the NIC then has. Rejects as the plugin would. */
-  async add(call: Call, signal: AbortSignal): Promise<readonly string[]> {
-    const { time, hasEarlyNics, segment } = this.#options;
-    const { machine, uid, containerId, ifName, network } = { ...call, machine: this.host };
-    const pod = call.namespace === "shop" ? call.pod : `${call.namespace}/${call.pod}`;
-    const mac = macOfNic(uid, containerId, ifName);
-    const nic: Nic = {
-      ...{ machine, pod, uid, containerId, ifName, network, mac },
-      addresses: new Set(),
-      sinceMs: time.nowMs,
-      isReleased: false,
-    };
-    const nics = this.sandboxes.get(containerId);
+  /**
+   * An ADD as the runtime makes it: the addresses, which the NIC then has. Rejects as the plugin would. `onAnswer`: the
+   * main plugin has the addresses, and configures the NIC.
+   */
+  async add(
+    call: Call,
+    signal: AbortSignal,
+    onAnswer: (addresses: readonly string[]) => void = () => {},
+  ): Promise<readonly string[]> {
+    const { hasEarlyNics, plugin } = this.#options;
+    const { containerId, ifName, network } = call;
+    const nic = this.#nicOf(call);
+    const nics = this.namespaces.sandboxes.get(containerId);
     if (hasEarlyNics) nics?.set(ifName, nic);
+    let answered: readonly string[];
     try {
-      for (const address of await this.#addresses(call, signal)) nic.addresses.add(address);
+      answered = await this.#addresses(call, signal);
     } catch (error) {
       if (hasEarlyNics) nics?.delete(ifName);
       throw error;
     }
     nics?.set(ifName, nic);
-    segment.onUp(nic);
-    return [...nic.addresses];
+    const addresses = answered.map((each) => addressIn(spaceOfNetwork(network), each));
+    onAnswer(addresses);
+    const delayMs = plugin.delayOf(nic);
+    if (delayMs > 0) await this.#configureLate(nic, addresses, { delayMs, signal });
+    else this.namespaces.bringUp(nic, addresses);
+    return addresses;
+  }
+
+  #nicOf(call: Call): Nic {
+    const { uid, containerId, ifName, network } = call;
+    const { time, plugin } = this.#options;
+    const pod = call.namespace === "shop" ? call.pod : `${call.namespace}/${call.pod}`;
+    return {
+      ...{ machine: this.host, pod, uid, containerId, ifName, network, mac: macOfNic(uid, containerId, ifName) },
+      ...{ addresses: new Set(), sinceMs: time.nowMs, link: plugin.linkOf(call), isReleased: false },
+    };
+  }
+
+  /** Rejects when the runtime gives up before, or the NIC is gone. */
+  async #configureLate(
+    nic: Nic,
+    addresses: readonly string[],
+    { delayMs, signal }: { readonly delayMs: number; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const { time, plugin } = this.#options;
+    this.namespaces.pending.set(nic, { answeredMs: time.nowMs, upMs: time.nowMs + delayMs });
+    let isKilled = false;
+    const configured = time.sleep(delayMs, "main plugin").then(() => {
+      if (isKilled || this.namespaces.bringUp(nic, addresses)) return;
+      throw new Error(`The main plugin finds no ${nic.ifName}`);
+    });
+    const { promise: givenUp, reject } = Promise.withResolvers<void>();
+    const giveUp = (): void => {
+      isKilled = !plugin.goesOn(nic);
+      if (isKilled) this.namespaces.pending.delete(nic);
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", giveUp, { once: true });
+    try {
+      await Promise.race([configured, givenUp]);
+    } finally {
+      signal.removeEventListener("abort", giveUp);
+      configured.catch(() => {});
+    }
   }
 
   async #addresses(call: Call, signal: AbortSignal): Promise<readonly string[]> {
@@ -457,7 +464,7 @@ export class Machine {
     const added = await this.#ask(
       agent,
       async (plugin, hungUp) => {
-        const request = decodeRequest("berth", headersOf(call), JSON.stringify(confOf(call)));
+        const request = decodeRequest("berth", this.#headersOf(call), JSON.stringify(confOf(call)));
         if (request.command !== "ADD") throw new Error("no ADD");
         if (agent.beforeAdd !== undefined) await agent.beforeAdd();
         const { result, undo } = await plugin.add(request, hungUp);
@@ -470,7 +477,7 @@ export class Machine {
 
   /** A DEL: carried out, or in the spool. Resolves with whether it was answered. */
   async del(call: Call): Promise<boolean> {
-    const found = this.sandboxes.get(call.containerId)?.get(call.ifName);
+    const found = this.namespaces.sandboxes.get(call.containerId)?.get(call.ifName);
     const nic = found?.network === call.network ? found : undefined;
     if (nic !== undefined) {
       nic.isReleased = true;
@@ -510,10 +517,26 @@ export class Machine {
   }
 
   #delete = async (plugin: IpamPlugin, call: Call): Promise<void> => {
-    const request = decodeRequest("berth", headersOf({ ...call, command: "DEL" }), JSON.stringify(confOf(call)));
+    const request = decodeRequest("berth", this.#headersOf({ ...call, command: "DEL" }), JSON.stringify(confOf(call)));
     if (request.command !== "DEL") throw new Error("no DEL");
     await plugin.del(request);
   };
+
+  #headersOf(call: Call): Record<string, string> {
+    const args = `K8S_POD_NAMESPACE=${call.namespace};K8S_POD_NAME=${call.pod};K8S_POD_UID=${call.uid}`;
+    return {
+      "cni-command": call.command,
+      "cni-containerid": call.containerId,
+      "cni-netns": this.namespaces.pathOf(call.containerId),
+      "cni-ifname": call.ifName,
+      "cni-path": "/bin",
+      "cni-args": args,
+    };
+  }
+
+  #shimRequestOf(call: Call): { headers: Record<string, string>; body: string } {
+    return { headers: this.#headersOf(call), body: JSON.stringify(confOf(call)) };
+  }
 
   async #connect(withinMs: number, signal: AbortSignal): Promise<ServingAgent> {
     const { time } = this.#options;
@@ -571,69 +594,6 @@ export class Machine {
     });
     return promise;
   }
-
-  readonly #nics: NicAccess = {
-    readNetnsStatus: async ({ netns, ifName, ip }) => {
-      if (netns === undefined || netns === "") return "unknown";
-      const nics = this.sandboxes.get(containerAt(netns));
-      if (nics === undefined) return "gone";
-      return nics.get(ifName)?.addresses.has(formatIp(ip)) === true ? "inUse" : "there";
-    },
-    findNetns: (ip, known) => {
-      const taken = new Set(known.map(containerAt));
-      const found = [...this.sandboxes].find(([id, nics]) => !taken.has(id) && hasAddress(nics, ip));
-      return found && netnsOf(found[0]);
-    },
-    fenceNics: ({ netns, ips }) => {
-      const nics = this.sandboxes.get(containerAt(netns));
-      if (nics === undefined) return undefined;
-      return [...nics.values()].filter((nic) => this.#withdraw(nic, ips)).map(({ ifName }) => ifName);
-    },
-  };
-
-  #withdraw(nic: Nic, ips: readonly Ip[]): boolean {
-    const lost = ips.map(formatIp).filter((ip) => nic.addresses.delete(ip));
-    if (lost.length === 0) return false;
-    this.#options.timeline.note(
-      `${this.host}: ${lost.join(" ")} is taken off ${nic.ifName} of ${nic.pod} (${nic.uid})`,
-    );
-    this.#options.segment.onDown(nic, lost);
-    return true;
-  }
-
-  get #links(): DetectionLinks {
-    const { time, segment } = this.#options;
-    const linkOf = (netnsPath: string, name: string) => ({ netnsPath, index: 1, name, mac: MAC });
-    return {
-      random: () => 0.5,
-      detect: async ({ addresses, windowMs, ownMacs }) => {
-        await time.sleep(windowMs ?? PROBE_MS, "probe");
-        for (const ip of addresses) {
-          const mac = segment.macOf(formatIp(ip));
-          if (mac !== undefined && !ownMacs?.has(mac)) return { ip, mac };
-        }
-        return undefined;
-      },
-      withQuietLink: ({ netnsPath, ifName }, work) => work(linkOf(netnsPath, ifName)),
-      findNodeLink: (name) => (name === "" ? undefined : linkOf("", name)),
-      links: {
-        observe: (netns, ifName) => {
-          const nic = this.sandboxes.get(containerAt(netns))?.get(ifName);
-          return nic && { index: 1, mac: nic.mac, flags: 0, up: true, addresses: [] };
-        },
-        withdraw: ({ netns, ifName, ip }) => {
-          const nic = netns === undefined ? undefined : this.sandboxes.get(containerAt(netns))?.get(ifName);
-          return nic !== undefined && this.#withdraw(nic, [ip]) ? nic.mac : undefined;
-        },
-        findParentName: () => "uplink",
-        findAskingLink: (nic) => nic,
-      },
-    };
-  }
-}
-
-function hasAddress(nics: ReadonlyMap<string, Nic>, ip: Ip): boolean {
-  return [...nics.values()].some(({ addresses }) => addresses.has(formatIp(ip)));
 }
 
 function macOfNic(...names: readonly string[]): Mac {
@@ -644,32 +604,11 @@ function macOfNic(...names: readonly string[]): Mac {
     .replace(/..(?!$)/g, "$&:")}` as Mac;
 }
 
-function netnsOf(containerId: string): string {
-  return `/run/netns/${containerId}`;
-}
-
-function containerAt(netns: string): string {
-  return netns.slice(netns.lastIndexOf("/") + 1);
-}
-
-function headersOf(call: Call): Record<string, string> {
-  const args = `K8S_POD_NAMESPACE=${call.namespace};K8S_POD_NAME=${call.pod};K8S_POD_UID=${call.uid}`;
-  return {
-    "cni-command": call.command,
-    "cni-containerid": call.containerId,
-    "cni-netns": netnsOf(call.containerId),
-    "cni-ifname": call.ifName,
-    "cni-path": "/bin",
-    "cni-args": args,
-  };
-}
-
-function shimRequestOf(call: Call): { headers: Record<string, string>; body: string } {
-  return { headers: headersOf(call), body: JSON.stringify(confOf(call)) };
-}
-
 export function plainConf(name: string): object {
-  return { cniVersion: "1.1.0", name, type: "macvlan", ipam: { type: "berth" } };
+  const space = spaceOfNetwork(name);
+  const pools = { default_ipv4_ippool: [`${space}4`], default_ipv6_ippool: [`${space}6`] };
+  const ipam = { type: "berth", ...(space === "" ? {} : pools) };
+  return { cniVersion: "1.1.0", name, type: "macvlan", ipam };
 }
 
 function confOf({ network }: Call): object {

@@ -18,6 +18,7 @@ export const FINDING_NAMES = [
   "a set recreated around its pods",
   "an owner that nobody has seen",
   "a slow admission webhook",
+  "a path that is used again",
 ] as const;
 export type FindingName = (typeof FINDING_NAMES)[number];
 
@@ -74,5 +75,35 @@ export const OPEN_FINDINGS: readonly OpenFinding[] = [
     shows: "a slow admission webhook",
     options: { seed: 1, profile: "webhooks", steps: 12_000 },
     violation: "while a webhook keeps each write",
+  },
+  {
+    shows: "a renamed NIC",
+    options: { seed: 7, profile: "nics", steps: 3_600 },
+    violation: "and its record is Cooling",
+  },
+  {
+    shows: "an address that comes up late",
+    options: { seed: 7, profile: "nics", steps: 2_800 },
+    violation: "and its record is Kept",
+  },
+  {
+    shows: "a bystander with an orphan's address",
+    options: { seed: 26, profile: "spaces", steps: 2_800 },
+    violation: "of another tool () on n1 loses addresses",
+  },
+  {
+    shows: "a bystander with an orphan's address",
+    options: { seed: 45, profile: "spaces", steps: 4_700 },
+    violation: "as if it were an orphan's",
+  },
+  {
+    shows: "a machine behind a path by number",
+    options: { seed: 14, profile: "bridges", steps: 2_100 },
+    violation: "and its record is Kept",
+  },
+  {
+    shows: "a path that is used again",
+    options: { seed: 53, profile: "nics", steps: 3_300 },
+    violation: "as if it were an orphan's",
   },
 ];

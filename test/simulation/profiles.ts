@@ -4,6 +4,7 @@ import { type Cluster, type ClusterShape, FOREIGN_NIC, type Node } from "./clust
 import { DAMAGE, DAMAGE_AND_KILL, DAMAGE_INDEX } from "./damaged-journals.ts";
 import type { KubeletFaults } from "./kubelet.ts";
 import { keepWrites, recreateKind, restoreLater } from "./made-anew.ts";
+import type { Nic, Paths } from "./namespaces.ts";
 import { type NetworkFaults, NO_FAULTS, VERY_LATE_MS } from "./network.ts";
 import type { FindingName } from "./open-findings.ts";
 import { RECREATE_NODE, REPLACE_OFF, REPLACE_RUNNING } from "./replacements.ts";
@@ -34,6 +35,9 @@ export const PROFILES = [
   "replacements",
   "damage",
   "containers",
+  "nics",
+  "spaces",
+  "bridges",
 ] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
@@ -68,6 +72,12 @@ interface Profile {
   readonly hasSpool?: boolean;
   /** Node objects say which machine they are of. */
   readonly hasNodeInfo?: boolean;
+  /** Share of main plugins that take long after the answer of an ADD. */
+  readonly slowPlugins?: number;
+  /** See {@link ClusterShape}, as the next two. */
+  readonly paths?: readonly Paths[];
+  readonly hasBridges?: boolean;
+  readonly hasSpaces?: boolean;
   /** Only few pods are of StatefulSets, and no ADD is refused while an address is out of use. */
   readonly isStrict?: boolean;
 }
@@ -140,6 +150,7 @@ const KILL_AGENT: Action = {
   weight: 3,
   act: (cluster, random, time) => {
     const node = random.pick(cluster.nodes);
+    if (!cluster.nics.mayEndAgent(node.machine)) return;
     node.machine.kill();
     const forMs = random.pick([100, 1_000, 4_000, 30_000]);
     time.schedule(forMs, "an agent starts again", time.current, () => node.machine.start());
@@ -157,6 +168,7 @@ const LOSE_JOURNAL: Action = {
   weight: 1,
   act: (cluster, random) => {
     const { machine } = random.pick(up(cluster));
+    if (!cluster.nics.mayLoseJournal(machine)) return;
     machine.kill();
     machine.loseDisk();
     machine.start();
@@ -357,7 +369,7 @@ const REBOOT: Action = {
   act: (cluster, random) => {
     const node = random.pick(up(cluster));
     // Its runtime keeps the sandboxes no longer than this.
-    for (const id of [...node.machine.sandboxes.keys()]) node.machine.removeSandbox(id);
+    node.machine.namespaces.clear();
     cluster.endKubelet(node);
     cluster.startNode(node);
   },
@@ -619,6 +631,54 @@ const SLOW_WEBHOOK: Action = {
 };
 
 const REST: Action = { name: "nothing happens for a moment", weight: 150, act: () => {} };
+
+const MOVE_NIC: Action = {
+  name: "a pod renames a NIC or moves its addresses",
+  weight: 10,
+  act: (cluster, random) => cluster.nics.move(random),
+};
+
+/** The kubelet hangs, so that the pod's sandbox outlives its object. */
+function orphan(cluster: Cluster, { machine: host, pod }: Nic, time: SimulatedTime): void {
+  const kubelet = cluster.nodes.find(({ machine }) => machine.host === host)?.kubelet;
+  if (kubelet === undefined) return;
+  time.pause(kubelet.process, 25_000);
+  cluster.forceDeletePod(pod);
+}
+
+const ORPHAN_MOVED: Action = {
+  name: "an orphan has moved its addresses",
+  weight: 4,
+  shows: "a renamed NIC",
+  act: (cluster, random, time) => {
+    const nic = cluster.nics.move(random);
+    if (nic !== undefined) orphan(cluster, nic, time);
+  },
+};
+
+const ORPHAN_SLOW: Action = {
+  name: "an orphan's main plugin is slow",
+  weight: 6,
+  act: (cluster, random, time) => {
+    const { pending } = cluster.nics;
+    if (pending.length > 0) orphan(cluster, random.pick(pending), time);
+  },
+};
+
+const TAKE_NUMBER: Action = {
+  name: "a process gets the number of an earlier one",
+  weight: 6,
+  act: (cluster, random) => cluster.nics.takeNumber(random),
+};
+
+/** An agent that takes addresses in from the API server, as after its end within an ADD, does not know their NICs. */
+const BYSTANDER: FindingName = "a bystander with an orphan's address";
+
+const ADD_TOOL: Action = {
+  name: "another tool's namespace has a pod's addresses",
+  weight: 6,
+  act: (cluster, random) => cluster.nics.addTool(random, random.pick([3_000, 20_000, 90_000])),
+};
 
 const CALM: readonly Action[] = [DELETE, DELETE_SOME, FINISH, SCALE, REPLACE_SET];
 const TROUBLE: readonly Action[] = [
@@ -959,12 +1019,86 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       COLLECT,
     ],
   },
+  nics: {
+    network: SHAKY,
+    kubelet: { hangUp: 0.05, lateDel: 0.2, twice: 0.1 },
+    spare: 0.3,
+    slowPlugins: 0.2,
+    paths: ["names", "numbers"],
+    actions: [
+      { ...DELETE, weight: 8 },
+      DELETE_SOME,
+      FINISH,
+      SCALE,
+      { ...FORCE, weight: 8 },
+      { ...HANG, weight: 4 },
+      MOVE_NIC,
+      TAKE_NUMBER,
+      ORPHAN_MOVED,
+      ORPHAN_SLOW,
+      LOSE_SANDBOX,
+      CUT,
+      POWER,
+      KILL_AGENT,
+      LOSE_JOURNAL,
+      KILL_CONTROLLER,
+      COLLECT,
+    ],
+  },
+  spaces: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
+    spare: 0.4,
+    isDetecting: true,
+    hasSpaces: true,
+    actions: [
+      { ...DELETE, weight: 12 },
+      DELETE_SOME,
+      FINISH,
+      SCALE,
+      REPLACE_SET,
+      { ...FORCE, weight: 6 },
+      HANG,
+      ADD_TOOL,
+      LOSE_SANDBOX,
+      UPGRADE,
+      KILL_CONTROLLER,
+      PAUSE_CONTROLLER,
+      COMPACT,
+      ...[CUT, POWER, KILL_AGENT, LOSE_JOURNAL].map((action) => ({ ...action, shows: BYSTANDER })),
+    ],
+  },
+  bridges: {
+    network: NO_FAULTS,
+    kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
+    spare: 0.3,
+    slowPlugins: 0.1,
+    hasMachines: true,
+    paths: ["names", "numbers"],
+    hasBridges: true,
+    actions: [
+      MIGRATE,
+      RESTART_MACHINE,
+      DELETE_MACHINE,
+      { ...DELETE, weight: 5 },
+      { ...FORCE, weight: 8 },
+      { ...HANG, weight: 3 },
+      TAKE_NUMBER,
+      LOSE_SANDBOX,
+      CUT,
+      POWER,
+      KILL_AGENT,
+      KILL_CONTROLLER,
+    ],
+  },
 };
 
 export interface Plan {
   readonly shape: ClusterShape;
   readonly network: NetworkFaults;
   readonly kubelet: KubeletFaults;
+  /** Share of main plugins that take long. */
+  readonly slowPlugins: number;
   /** Action number `index`; the same number is the same action, whatever happened before. */
   readonly actionAt: (index: number) => { readonly action: Action; readonly random: Seeded; readonly pauseMs: number };
 }
@@ -1107,6 +1241,12 @@ const CLAIMANT: Workload = {
 
 const LIMITS = { maxAddressesPerPod: 6, maxGeneratedAddressesPerNamespace: 30, maxGeneratedPoolSize: 12 };
 
+/** Of one address space each. */
+const RED: Workload["nics"] = [
+  ["eth0", "lan"],
+  ["net1", "red"],
+];
+
 function nicsOf(workloads: readonly Workload[]): number {
   return workloads.reduce((sum, { replicas, nics }) => sum + replicas * nics.length, 0);
 }
@@ -1127,6 +1267,10 @@ export function planRun({ seed, profile, nodes, pods: count, faults, shows }: Pl
     hasMachines = false,
     hasSpool = false,
     hasNodeInfo = false,
+    hasSpaces = false,
+    hasBridges = false,
+    slowPlugins = 0,
+    paths,
   } = TABLE[profile];
   const pods = hasSubnets || hasTenant || hasMachines ? Math.ceil(count / 4) : count;
   const virtualMachines = hasMachines ? Math.ceil(count / 3) : 0;
@@ -1135,13 +1279,13 @@ export function planRun({ seed, profile, nodes, pods: count, faults, shows }: Pl
   const dbs = isStrict ? 1 : Math.ceil(pods * 0.4);
   const webs = isStrict ? 1 : Math.ceil(pods * 0.3);
   const workloads: Workload[] = [
-    { name: "db", kind: "StatefulSet", replicas: dbs, nics: two, life: 1, isAbsent: false },
+    { name: "db", kind: "StatefulSet", replicas: dbs, nics: hasSpaces ? RED : two, life: 1, isAbsent: false },
     { name: "web", kind: "StatefulSet", replicas: webs, nics: one, life: 1, isAbsent: false },
     {
       name: "app",
       kind: "plain",
       replicas: Math.max(1, pods - dbs - webs),
-      nics: random.chance(0.5) ? one : two,
+      nics: random.chance(0.5) ? one : hasSpaces ? RED : two,
       life: 1,
       isAbsent: false,
     },
@@ -1176,6 +1320,8 @@ export function planRun({ seed, profile, nodes, pods: count, faults, shows }: Pl
       shows,
       ...(network.veryLate > 0 ? { lateMs: VERY_LATE_MS } : {}),
       ...(hasMachines ? { virtualMachines } : {}),
+      ...(paths === undefined ? {} : { paths }),
+      ...{ hasBridges, hasSpaces },
       // Of some runs, as of a cluster with so many nodes that pools are written one after the other.
       ...(seed % 4 === 3 ? { poolEventsPerSecond: PACED_WRITES * nodes } : {}),
       ...(hasSubnets ? { subnets: RIVAL_SUBNETS } : {}),
@@ -1183,6 +1329,7 @@ export function planRun({ seed, profile, nodes, pods: count, faults, shows }: Pl
     },
     network: scaled(network, faults),
     kubelet: scaled(kubelet, faults),
+    slowPlugins: Math.min(1, slowPlugins * faults),
     actionAt: (index) => {
       const own = new Seeded(Math.imul(seed, 0x9e3779b1) ^ Math.imul(index + 1, 0x85ebca6b));
       const picked = pickAction(actions, own.below(total));

@@ -85,6 +85,7 @@ export async function run(options: RunOptions): Promise<RunReport> {
   cluster.start();
   cluster.network.faults = plan.network;
   cluster.kubeletFaults = plan.kubelet;
+  cluster.nics.slowShare = plan.slowPlugins;
   let isOver = false;
   const act = async (): Promise<void> => {
     for (let index = 0; !isOver; index++) {
@@ -154,6 +155,7 @@ function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
   cluster.network.webhookMs = undefined;
   cluster.ledger.removeForeign();
   cluster.kubeletFaults = { hangUp: 0, lateDel: 0, twice: 0 };
+  cluster.nics.slowShare = 0;
   cluster.restorePools();
   cluster.satisfyRivals();
   cluster.virtualMachines?.rest();

@@ -7,7 +7,7 @@
 import type { MemoryApiServer } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import type { PodObject } from "./kubelet.ts";
-import type { Nic } from "./machine.ts";
+import type { Nic } from "./namespaces.ts";
 import { claimName } from "./workload.ts";
 
 const NICS: PodObject["nics"] = [

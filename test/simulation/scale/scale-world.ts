@@ -19,7 +19,8 @@ import {
 } from "../../../host/resources/ip-allocation.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { ALLOCATIONS, MemoryApiServer, type Served } from "../../fakes/memory-api-server.ts";
-import { type Call, Machine, type Segment } from "../machine.ts";
+import { type Call, Machine, type MainPlugin } from "../machine.ts";
+import type { Segment } from "../namespaces.ts";
 import { type Process, pause, type SimulatedTime } from "../simulated-time.ts";
 import { Timeline } from "../timeline.ts";
 import type { Calibration } from "./calibration.ts";
@@ -151,6 +152,7 @@ export class ScaleWorld {
     const segment: Segment = {
       onUp: () => {},
       onDown: () => {},
+      onTaken: () => {},
       onReleasing: () => {},
       onReleased: () => {},
       macOf: () => undefined,
@@ -159,6 +161,8 @@ export class ScaleWorld {
       restoreJournal: () => {},
       boot: () => {},
     };
+    const plugin: MainPlugin = { linkOf: ({ ifName }) => ifName, delayOf: () => 0, goesOn: () => false };
+    const nics = { hasEarlyNics: false, hasSpool: false, paths: "containers", reusedAfterMs: 0, plugin } as const;
     const network = this.network;
     // Full agents are spread evenly, so that every zone has some.
     const step = Math.max(1, Math.floor(shape.nodes / Math.max(1, shape.full)));
@@ -166,16 +170,7 @@ export class ScaleWorld {
       const isFull = index % step === 0 && index / step < shape.full;
       const name = `n${index}`;
       const machine = isFull
-        ? new Machine(name, {
-            time,
-            timeline,
-            network,
-            segment,
-            coreWasm,
-            cniConfDirectory,
-            hasEarlyNics: false,
-            hasSpool: false,
-          })
+        ? new Machine(name, { time, timeline, network, segment, coreWasm, cniConfDirectory, ...nics })
         : undefined;
       return { name, index, machine, isDown: false, readyAtMs: 0, pods: new Set() };
     });
@@ -390,7 +385,7 @@ export class ScaleWorld {
     const { machine } = pod.node;
     if (machine === undefined || pod.isEnding || pod.node.isDown) return;
     const startMs = time.nowMs;
-    machine.addSandbox(pod.uid);
+    machine.namespaces.add(pod.uid);
     try {
       const [address] = await machine.add(callOf("ADD", pod), new AbortController().signal);
       this.#added(pod, String(address), time.nowMs - startMs);
@@ -499,7 +494,7 @@ export class ScaleWorld {
     if (machine === undefined) this.#release(pod);
     else
       void machine.del(callOf("DEL", pod)).then(() => {
-        machine.removeSandbox(pod.uid);
+        machine.namespaces.remove(pod.uid);
       });
   }
 
@@ -537,7 +532,7 @@ export class ScaleWorld {
     for (const node of nodes) {
       node.isDown = false;
       this.network.cutOff.delete(node.name);
-      for (const id of [...(node.machine?.sandboxes.keys() ?? [])]) node.machine?.removeSandbox(id);
+      node.machine?.namespaces.clear();
       this.startAgent(node);
       this.setReady(node, true);
       for (const pod of [...node.pods]) if (pod.isEnding) this.#finish(pod);
