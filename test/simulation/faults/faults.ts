@@ -4,7 +4,9 @@
  */
 
 import type * as VerifyAddresses from "../../../host/agent/detection/verify-addresses.ts";
+import type * as OrphanNics from "../../../host/agent/gc/orphan-nics.ts";
 import type * as PlanReconciliation from "../../../host/agent/gc/plan-reconciliation.ts";
+import type * as AttachingNics from "../../../host/agent/ipam/attaching-nics.ts";
 import type * as TenantLimits from "../../../host/agent/ipam/tenant-limits.ts";
 import type * as AddDeadline from "../../../host/agent/request/add-deadline.ts";
 import type * as Dispatcher from "../../../host/agent/server/dispatcher.ts";
@@ -24,6 +26,7 @@ import type * as KnownObject from "../../../host/registry/kubernetes/known-objec
 import type * as KubernetesRegistry from "../../../host/registry/kubernetes/kubernetes-registry.ts";
 import type * as Session from "../../../host/registry/sqlite/session.ts";
 import type * as SqliteRegistry from "../../../host/registry/sqlite/sqlite-registry.ts";
+import type * as IpAllocation from "../../../host/resources/ip-allocation.ts";
 import type { ProfileName } from "../profiles.ts";
 import { type ReplacedModule, replace } from "./replace-exports.ts";
 
@@ -407,6 +410,36 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
             return super.dispatch(...call);
           }
         },
+    }),
+  },
+  "a NIC that is coming up counts as silent": {
+    profile: "nics",
+    violation: "its record is ",
+    limit: 200_000,
+    replaced: replace<typeof AttachingNics>("host/agent/ipam/attaching-nics.ts", {
+      AttachingNics: (AttachingNics) =>
+        class extends AttachingNics {
+          override has(): boolean {
+            return false;
+          }
+        },
+    }),
+  },
+  "the links of an orphan with a guest stay up": {
+    profile: "bridges",
+    violation: "its record is ",
+    limit: 200_000,
+    replaced: replace<typeof OrphanNics>("host/agent/gc/orphan-nics.ts", {
+      fenceOrphan: (fence) => (deps, orphan) =>
+        fence(deps, { ...orphan, workload: { ...orphan.workload, kind: "StatefulSet" } }),
+    }),
+  },
+  "an address has one record in all address spaces": {
+    profile: "spaces",
+    violation: "the address, followed by a dot and the address space",
+    limit: 60_000,
+    replaced: replace<typeof IpAllocation>("host/resources/ip-allocation.ts", {
+      allocationName: (nameOf) => (ip) => nameOf(ip, ""),
     }),
   },
 };
