@@ -2,7 +2,7 @@
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
  *   node scripts/setup.mjs [product] [reference] [test] [cluster] [chart] [nodes] [versions] [embeddings]
- *     [release] [last-release] [bench] [allocators] [peers]   default: all of them
+ *     [release] [last-release-product] [last-release] [bench] [allocators] [peers]   default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
  * One set-up works at a time in a checkout, and one with a cache unless it makes the product alone (flock on
@@ -20,7 +20,7 @@ import { chartSteps } from "./setup/chart.mjs";
 import { clusterSteps } from "./setup/cluster.mjs";
 import { SetupError } from "./setup/command.mjs";
 import { embeddingsSteps } from "./setup/embeddings.mjs";
-import { lastReleaseSteps } from "./setup/last-release.mjs";
+import { lastReleaseProductSteps, lastReleaseSteps } from "./setup/last-release.mjs";
 import { nodesSteps } from "./setup/nodes.mjs";
 import { cacheDir, root } from "./setup/paths.mjs";
 import { peersSteps } from "./setup/peers.mjs";
@@ -44,6 +44,7 @@ const targets = {
   versions: versionsSteps,
   embeddings: embeddingsSteps,
   release: releaseSteps,
+  "last-release-product": lastReleaseProductSteps,
   "last-release": lastReleaseSteps,
   bench: benchSteps,
   allocators: allocatorsSteps,

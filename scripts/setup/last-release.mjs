@@ -3,7 +3,7 @@
  * mixed versions start from.
  * Effects: the user's cache.
  */
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { run, SetupError } from "./command.mjs";
 import { replaceFolder } from "./go.mjs";
@@ -11,22 +11,22 @@ import { lastReleaseDir, root } from "./paths.mjs";
 import { readStamp, writeStamp } from "./stamp.mjs";
 import { lastRelease } from "./version.mjs";
 
-export function lastReleaseSteps() {
-  const { version, commit } = lastRelease;
-  const directory = lastReleaseDir();
-  const stamp = (folder) => join(folder, "dist", ".stamps", "last-release");
+const stampOf = (part, directory) => join(directory, "dist", ".stamps", `last-release-${part}`);
+const isDone = (part) => readStamp(stampOf(part, lastReleaseDir())) === lastRelease.commit;
+
+/** Its sources, with the packages that they import, and its programs: all that the simulation runs. */
+export function lastReleaseProductSteps() {
   return [
     {
-      name: `the last release, ${version} (a minute, the first time)`,
-      isCurrent: () => existsSync(directory) && readStamp(stamp(directory)) === commit,
+      name: `the last release, ${lastRelease.version} (half a minute, the first time)`,
+      isCurrent: () => isDone("product"),
       run: () => {
+        const directory = lastReleaseDir();
         mkdirSync(dirname(directory), { recursive: true });
         const temporary = mkdtempSync(`${directory}.`);
         try {
-          checkOut(commit, temporary);
-          // Chart and release download what the set-up of this tree downloads, too, unless its versions are others.
-          run(process.execPath, [join("scripts", "setup.mjs"), "product", "chart", "release"], { cwd: temporary });
-          writeStamp(stamp(temporary), commit);
+          checkOut(lastRelease.commit, temporary);
+          setUp("product", temporary);
           replaceFolder(directory, temporary);
         } finally {
           rmSync(temporary, { recursive: true, force: true });
@@ -34,6 +34,24 @@ export function lastReleaseSteps() {
       },
     },
   ];
+}
+
+/** The product, and what its chart and its release are made of. */
+export function lastReleaseSteps() {
+  return [
+    ...lastReleaseProductSteps(),
+    {
+      name: `chart and artefacts of the last release, ${lastRelease.version}`,
+      isCurrent: () => isDone("artefacts"),
+      // Both download what the set-up of this tree downloads, too, unless its versions are others.
+      run: () => setUp("artefacts", lastReleaseDir(), ["chart", "release"]),
+    },
+  ];
+}
+
+function setUp(part, directory, targets = [part]) {
+  run(process.execPath, [join("scripts", "setup.mjs"), ...targets], { cwd: directory });
+  writeStamp(stampOf(part, directory), lastRelease.commit);
 }
 
 /** A clone, because a release reads its commit. */

@@ -5,15 +5,12 @@
  */
 
 import { createHash } from "node:crypto";
-import { type ControllerProcess, openController } from "../../host/controller/controller-process.ts";
-import { CONTROLLERS } from "../../host/controller/controllers.ts";
+import type { ControllerProcess } from "../../host/controller/controller-process.ts";
 import { NOTICE_REST_MS } from "../../host/controller/notices/notice-controller.ts";
-import { BACKGROUND_ATTEMPT_MS, openKubeClient } from "../../host/kubernetes/client.ts";
+import { BACKGROUND_ATTEMPT_MS } from "../../host/kubernetes/client.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
-import { openLog } from "../../host/lib/log.ts";
 import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
-import { CONTROLLER } from "../fakes/admission/admission.ts";
-import { BerthAdmission } from "../fakes/admission/berth-admission.ts";
+import { type Admission, CONTROLLER } from "../fakes/admission/admission.ts";
 import { ALLOCATIONS, MemoryApiServer, type Served, type StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import { Kubelet, type KubeletApi, type KubeletFaults, type PodObject } from "./kubelet.ts";
@@ -24,6 +21,7 @@ import type { Nic, Paths } from "./namespaces.ts";
 import { LATE_MS, Network } from "./network.ts";
 import { NicLife } from "./nic-life.ts";
 import type { FindingName } from "./open-findings.ts";
+import { type Product, THIS_PRODUCT } from "./product.ts";
 import { Replacements } from "./replacements.ts";
 import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
 import { SubnetLedger } from "./subnet-ledger.ts";
@@ -48,7 +46,10 @@ import {
  * The cluster has no Services, and its nodes' addresses lie in no pool: nothing to publish, and recorded histories
  * stay as they are.
  */
-const { occupied: _occupied, ...SIMULATED } = CONTROLLERS;
+function simulatedControllers({ CONTROLLERS }: Product): Product["CONTROLLERS"] {
+  const { occupied: _, ...simulated } = CONTROLLERS;
+  return simulated;
+}
 
 const PODS = "/api/v1/namespaces/shop/pods";
 const NODES = "/api/v1/nodes";
@@ -97,12 +98,6 @@ function everywhere(path: string): string {
   return path.replace(/\/namespaces\/[^/]+/, "");
 }
 
-/**
- * For all runs, as it has no state. The status of a usage is written apart here, as in the runs that FINDINGS records:
- * its schema would change what happens in each of them.
- */
-const ADMISSION = new BerthAdmission(["ippoolusages"]);
-
 const SERVES: Served = {
   [POOLS]: berth("IPPool"),
   [SUBNETS]: berth("Subnet"),
@@ -150,6 +145,9 @@ const NODE_GRACE_MS = 10_000;
 /** Time for which it may be not ready before its pods are evicted: milliseconds. */
 const EVICTION_MS = 20_000;
 const TICK_MS = 250;
+/** Time for which a roll-out waits for a new controller, and ticks for which it waits for a new agent. */
+const READY_MS = 2_000;
+const READY_WAITS = 40;
 /**
  * While a started agent's reads are answered at once, it has compared its journal with the API server within:
  * milliseconds (undo).
@@ -205,8 +203,9 @@ interface ClusterOptions {
   readonly time: SimulatedTime;
   readonly timeline: Timeline;
   readonly shape: ClusterShape;
-  readonly coreWasm: Uint8Array;
   readonly cniConfDirectory: string;
+  /** Versions of agents and controllers, the newest one first; absent: this one. */
+  readonly products?: readonly Product[];
 }
 
 interface Controller {
@@ -250,6 +249,11 @@ export class Cluster {
   readonly #options: ClusterOptions;
   readonly #plane: Process;
   readonly #controllers: Controller[] = [];
+  /** Decides which versions run. */
+  readonly #versions: Process;
+  /** The version whose definitions and policies were applied last. */
+  #definitions: Product;
+  #rollOuts = 0;
   #controllerLives = 0;
   #lastUid = 0;
   #isByHand = false;
@@ -280,7 +284,7 @@ export class Cluster {
   readonly pools: Record<Family, string> = { blue: "blue", six: "six" };
 
   constructor(options: ClusterOptions) {
-    const { time, timeline, shape, coreWasm, cniConfDirectory } = options;
+    const { time, timeline, shape, cniConfDirectory } = options;
     this.#options = options;
     const { poolSize, isStrict } = shape;
     const numbers = Array.from({ length: poolSize }, (_, index) => index + 1);
@@ -289,7 +293,7 @@ export class Cluster {
       this.#allPods.some(({ uid, isFinished }) => uid === podUID && !isFinished);
     const facts = {
       isStrict,
-      keepsOwn: shape.hasStaticPods && shape.tenant === undefined,
+      keepsOwn: shape.hasStaticPods && shape.subnets === undefined,
       isRunning,
       lateMs: shape.lateMs ?? LATE_MS,
       sharing: {
@@ -299,9 +303,11 @@ export class Cluster {
     };
     this.ledger = new Ledger({ nowMs: () => time.nowMs, addresses, ...facts });
     this.#plane = time.process("control plane");
+    this.#versions = time.process("versions");
+    this.#definitions = this.#pickProduct();
     this.server = new MemoryApiServer({
       ...{ serves: SERVES, isOpen: true, nowMs: () => Date.now() },
-      admission: ADMISSION,
+      admission: this.#admission,
     });
     this.network = new Network({
       ...{ time, timeline, server: this.server, wire: time.process("wire") },
@@ -323,6 +329,7 @@ export class Cluster {
         pods: () => this.pods,
         forgetMembersOf: (address) => this.ledger.forgetAddress(address),
         isServed: () => this.#isLed,
+        ledSinceMs: () => this.#ledSinceMs,
         toldMs: (machine, atMs) => this.network.toldMs(machine, POOLS, atMs),
       });
     const { problems } = this.ledger;
@@ -376,7 +383,7 @@ export class Cluster {
     const newMachine = (name: string, host?: string): Machine => {
       const { network, ledger: segment, nics: plugin } = this;
       const hasSpool = shape.hasSpool === true;
-      const parts = { time, timeline, network, segment, coreWasm, cniConfDirectory };
+      const parts = { time, timeline, network, segment, cniConfDirectory, product: this.#pickProduct() };
       const place = {
         paths: paths[this.#machines.length % paths.length] ?? "containers",
         reusedAfterMs: plugin.reusedAfterMs,
@@ -520,24 +527,25 @@ export class Cluster {
   }
 
   /** Another process of the controller; the Lease decides which leads. */
-  startController(): void {
-    const { time } = this.#options;
+  startController(product = this.#pickProduct()): void {
+    const { time, timeline } = this.#options;
     const { poolEventsPerSecond } = this.#options.shape;
     const name = `controller ${++this.#controllerLives}`;
     const process = time.process(name);
     const random = (): number => process.random.u32() / 2 ** 32;
+    if (product !== THIS_PRODUCT) timeline.note(`${name} is of ${product.version}`);
     time.inside(process, () => {
       const nowMs = (): number => time.nowMs + 7_000_000;
-      const api = openKubeClient({
+      const api = product.openKubeClient({
         credentials: {} as Credentials,
         userAgent: "berth-controller",
         random,
         exchange: this.network.connect(process, name, CONTROLLER),
       });
-      const running = openController({
+      const running = product.openController({
         api,
         random,
-        controllers: SIMULATED,
+        controllers: simulatedControllers(product),
         configNamespace: "kube-system",
         lease: {
           namespace: "kube-system",
@@ -547,11 +555,72 @@ export class Cluster {
         },
         clock: { nowMs, pause: (waitMs, signal) => pause(waitMs, signal) },
         now: () => new Date(),
-        log: openLog("simulation", "silent"),
+        log: product.openLog("simulation", "silent"),
         ...(poolEventsPerSecond === undefined ? {} : { poolEventsPerSecond }),
       });
       this.#controllers.push({ process, running });
     });
+  }
+
+  #pickProduct(): Product {
+    return this.#versions.random.pick(this.#options.products ?? [THIS_PRODUCT]);
+  }
+
+  get #newest(): Product {
+    return this.#options.products?.[0] ?? THIS_PRODUCT;
+  }
+
+  get #admission(): Admission {
+    return {
+      hasStatus: (...asked) => this.#definitions.admission.hasStatus(...asked),
+      shape: (...written) => this.#definitions.admission.shape(...written),
+      admit: (write) => this.#definitions.admission.admit(write),
+    };
+  }
+
+  /** An agent that refuses a newer journal is replaced by one of this version (docs/upgrade.md). */
+  goForward({ machine }: Node): void {
+    if (!machine.isServing) machine.product = this.#newest;
+  }
+
+  /** One of a version that chance decides takes the place of an agent. */
+  async upgrade({ machine }: Node, forMs: number): Promise<void> {
+    await machine.upgrade(forMs, this.#pickProduct());
+  }
+
+  /**
+   * `helm upgrade` or `helm rollback`: controllers and agents are replaced one by one, each after the one before
+   * serves, until another roll-out begins. Only an upgrade replaces definitions (docs/upgrade.md).
+   */
+  async rollOut(forMs: number): Promise<void> {
+    const { time, timeline } = this.#options;
+    const product = this.#pickProduct();
+    const number = ++this.#rollOuts;
+    if (product === this.#newest) this.#definitions = product;
+    timeline.note(`${product.version} is rolled out`);
+    const olds = [...this.#controllers];
+    for (const old of olds) {
+      if (number !== this.#rollOuts) return;
+      await this.#replaceController(old, product);
+    }
+    for (const { machine } of this.nodes) {
+      if (number !== this.#rollOuts) return;
+      await machine.upgrade(forMs, product);
+      for (let waits = 0; waits < READY_WAITS && !machine.isServing; waits++) await time.sleep(TICK_MS, "roll-out");
+    }
+  }
+
+  /** The new process runs before the old one ends in order, or another one if that was killed and replaced. */
+  async #replaceController(old: Controller, product: Product): Promise<void> {
+    const { time, timeline } = this.#options;
+    if (old.process.isDead) return;
+    this.startController(product);
+    await time.sleep(READY_MS, "roll-out");
+    const [leaving] = this.#controllers.splice(Math.max(0, this.#controllers.indexOf(old)), 1);
+    if (leaving === undefined) return;
+    timeline.note(`${leaving.process.name} ends`);
+    await time.inside(leaving.process, () => leaving.running.close());
+    time.end(leaving.process);
   }
 
   /** The leader, if there is one. */
@@ -933,6 +1002,7 @@ export class Cluster {
 
   cut(host: string): void {
     this.network.cutOff.add(host);
+    this.network.noteSilence(host);
     this.#options.time.schedule(150_000, "silent watches end", this.#plane, () => this.network.breakWatches(host));
   }
 
@@ -940,6 +1010,7 @@ export class Cluster {
   heal(host: string): void {
     if (this.replacements.givenUp.has(host)) return;
     this.network.cutOff.delete(host);
+    this.network.hears(host);
     this.network.breakWatches(host);
   }
 

@@ -4,28 +4,22 @@
  */
 import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
-import { type Maintenance, startMaintenance, watchRegistry } from "../../host/agent/agent.ts";
-import { type ClusterBackend, openClusterBackend } from "../../host/agent/cluster/backend.ts";
-import { IpamPlugin } from "../../host/agent/ipam/plugin.ts";
-import { isBug } from "../../host/agent/server/answer.ts";
-import { decodeRequest } from "../../host/cni/request.ts";
-import { openKubeClient } from "../../host/kubernetes/client.ts";
+import type { Maintenance } from "../../host/agent/agent.ts";
+import type { ClusterBackend } from "../../host/agent/cluster/backend.ts";
+import type { IpamPlugin } from "../../host/agent/ipam/plugin.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
-import { createFaultCounter } from "../../host/lib/fault.ts";
-import { openLog } from "../../host/lib/log.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
-import { RegistryError } from "../../host/registry/registry.ts";
 import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
-import { findLoss } from "../../host/registry/sqlite/session.ts";
-import { SqliteRegistry, type SqliteRegistryOptions } from "../../host/registry/sqlite/sqlite-registry.ts";
+import type { SqliteRegistry, SqliteRegistryOptions } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { agentOf } from "../fakes/admission/admission.ts";
-import { copyDisk, openDisk } from "../fakes/memory-journal.ts";
+import { copyDisk } from "../fakes/memory-journal.ts";
 import { NO_AUDIT } from "../world/no-audit.ts";
 import { addressIn, Namespaces, type Nic, type Paths, type Segment, spaceOfNetwork } from "./namespaces.ts";
 import type { Network } from "./network.ts";
+import { type Product, THIS_PRODUCT } from "./product.ts";
 import { SimulatedSpool } from "./simulated-spool.ts";
-import { type DamagedPart, type DiskSpace, pointOf, SimulatedStore } from "./simulated-store.ts";
+import { type DamagedPart, type DiskSpace, emptyDisk, pointOf, SimulatedStore } from "./simulated-store.ts";
 import type { Process, SimulatedTime } from "./simulated-time.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -36,7 +30,6 @@ const DEL_CONNECT_MS = 2_000;
 const RETRY_MS = 250;
 /** After how long an agent that has ended by itself is started again: milliseconds. */
 const RESTART_MS = 1_000;
-const LOG = openLog("simulation", "silent");
 /** No credentials are read: the exchange is given. */
 const NO_CREDENTIALS = {} as Credentials;
 
@@ -55,8 +48,9 @@ interface MachineOptions {
   readonly timeline: Timeline;
   readonly network: Network;
   readonly segment: Segment;
-  readonly coreWasm: Uint8Array;
   readonly cniConfDirectory: string;
+  /** Version of the first agent; absent: this one. */
+  readonly product?: Product;
   /**
    * The main plugin creates the NIC before it calls the IPAM plugin, as macvlan does: addresses can be probed on it.
    */
@@ -83,6 +77,7 @@ export interface MainPlugin {
 /** One life of an agent. */
 interface Agent {
   readonly process: Process;
+  readonly product: Product;
   backend: ClusterBackend | undefined;
   plugin: IpamPlugin | undefined;
   maintenance: Maintenance | undefined;
@@ -105,7 +100,9 @@ export class Machine {
   /** Its own name, which no other machine has. */
   readonly host: string;
   readonly #options: MachineOptions;
-  disk: DatabaseSync = openDisk();
+  /** Version of the agent that starts next. */
+  product: Product;
+  disk: DatabaseSync;
   #copy: DatabaseSync | undefined;
   /** Of the agent that runs. */
   #store: SimulatedStore | undefined;
@@ -130,6 +127,8 @@ export class Machine {
     this.host = host;
     this.#options = options;
     this.namespaces = new Namespaces({ ...options, machine: host });
+    this.product = options.product ?? THIS_PRODUCT;
+    this.disk = emptyDisk(this.product);
     if (options.hasSpool) this.#files = new SimulatedSpool(options.time, host, (call) => this.#shimRequestOf(call));
     this.#bootedAtMs = -1_000_000 - options.time.process(`clock of ${host}`).random.below(1_000_000);
   }
@@ -169,6 +168,7 @@ export class Machine {
   start(): void {
     if (this.isOff || this.#agent !== undefined) return;
     const { time, timeline } = this.#options;
+    const { product } = this;
     const process = time.process(`agent of ${this.host} (${++this.#lives})`);
     process.wallOffsetMs = this.#wallOffsetMs;
     const parts = {
@@ -180,16 +180,17 @@ export class Machine {
       startedMs: time.nowMs,
       isCompared: false,
     };
-    const agent: Agent = { process, ...parts, calls: new Set() };
+    const agent: Agent = { process, product, ...parts, calls: new Set() };
     this.#agent = agent;
-    timeline.note(`${this.host}: the agent starts`);
+    timeline.note(`${this.host}: the agent starts${product === THIS_PRODUCT ? "" : ` (${product.version})`}`);
     time.inside(process, () => void this.#open(agent).catch((error: unknown) => this.#startAgain(agent, error)));
   }
 
-  /** An agent that cannot open its journal ends, and is started again. */
+  /** An agent that cannot open its journal, or refuses its format, ends and is started again. */
   #startAgain(agent: Agent, error: unknown): void {
     const { time } = this.#options;
-    if (!(this.space.isBroken && error instanceof RegistryError)) {
+    const isRefused = this.space.isBroken || agent.product !== THIS_PRODUCT;
+    if (!(isRefused && error instanceof agent.product.RegistryError)) {
       time.uncaught.push(error);
       return;
     }
@@ -199,10 +200,11 @@ export class Machine {
   }
 
   async #open(agent: Agent): Promise<void> {
-    const { time, network, coreWasm, cniConfDirectory } = this.#options;
-    const { process } = agent;
+    const { time, network, cniConfDirectory } = this.#options;
+    const { process, product } = agent;
+    const log = product.openLog("simulation", "silent");
     const random = (): number => process.random.u32() / 2 ** 32;
-    const api = openKubeClient({
+    const api = product.openKubeClient({
       credentials: NO_CREDENTIALS,
       userAgent: "berth-agent",
       random,
@@ -210,24 +212,24 @@ export class Machine {
     });
     const bootedAtMs = this.#bootedAtMs;
     const nowMs = (): number => Math.floor(time.nowMs - bootedAtMs);
-    const backend = await openClusterBackend({
+    const backend = await product.openClusterBackend({
       api,
       random,
       nowMs,
-      coreWasm,
+      coreWasm: product.coreWasm,
       cniConfDirectory,
       node: this.name,
       stateDirectory: "/simulated",
       configNamespace: "kube-system",
       bootId: this.bootId,
       lockWaitMs: 0,
-      faultCounter: createFaultCounter(),
-      log: LOG,
+      faultCounter: product.createFaultCounter(),
+      log,
       audit: NO_AUDIT,
       onDeath: (error) => {
         throw error;
       },
-      openJournal: async (options) => this.#openJournal(options),
+      openJournal: async (options) => this.#openJournal(product, options),
       links: this.namespaces.links,
       nics: this.namespaces.access,
     });
@@ -240,8 +242,8 @@ export class Machine {
       // It ends.
       () => {},
     );
-    const plugin = new IpamPlugin(backend.ipam, backend);
-    const spool = this.#files?.open(plugin) ?? { drain: () => this.#drain(plugin) };
+    const plugin = new product.IpamPlugin(backend.ipam, backend);
+    const spool = this.#files?.open(plugin) ?? { drain: () => this.#drain(product, plugin) };
     await spool.drain();
     if (this.#files !== undefined)
       agent.beforeAdd = () => {
@@ -250,18 +252,20 @@ export class Machine {
       };
     const { probeQuarantined } = backend.ipam.detection;
     const { registry } = backend;
-    agent.maintenance = startMaintenance({ registry, spool, probeQuarantined, nowMs, log: LOG });
-    agent.registryWatch = watchRegistry(registry, LOG);
+    agent.maintenance = product.startMaintenance({ registry, spool, probeQuarantined, nowMs, log });
+    agent.registryWatch = product.watchRegistry(registry, log);
     agent.plugin = plugin;
   }
 
-  #openJournal({ bootId, cooldowns, onFreed, nowMs }: SqliteRegistryOptions): SqliteRegistry {
-    if (this.#isDamaged) this.#replaceDisk(openDisk());
+  #openJournal(product: Product, options: SqliteRegistryOptions): SqliteRegistry {
+    const { bootId, cooldowns, onFreed, nowMs } = options;
+    if (this.#isDamaged) this.#replaceDisk(emptyDisk(product));
+    product.prepareSchema(this.disk);
     const point = pointOf(this.disk, 0);
     const seen = { point, witness: this.#witness, wasInUse: this.#witness !== undefined };
-    if (findLoss({ file: this.host, isNew: point.generation === 0, ...seen }) !== undefined) {
+    if (product.findLoss({ file: this.host, isNew: point.generation === 0, ...seen }) !== undefined) {
       this.#options.timeline.note(`${this.host}: the journal is set aside`);
-      this.disk = openDisk();
+      this.disk = emptyDisk(product);
     }
     const onCommit = (): void => {
       this.#witness = pointOf(this.disk, 1);
@@ -270,9 +274,9 @@ export class Machine {
       this.#options.timeline.note(`${this.host}: ${reason}; the journal is created again without ${lost} rows`);
       this.#replaceDisk(disk, lost > 0);
     };
-    const given = { isJournal: true, disk: this.disk, bootId, cooldowns, onFreed, onCommit, onReplaced };
+    const given = { product, isJournal: true, disk: this.disk, bootId, cooldowns, onFreed, onCommit, onReplaced };
     this.#store = new SimulatedStore(this.#options.time, this.space, { ...given, openedAtMs: nowMs() });
-    return new SqliteRegistry(this.#store, nowMs);
+    return new product.SqliteRegistry(this.#store, nowMs);
   }
 
   #replaceDisk(disk: DatabaseSync, isLoss = true): void {
@@ -291,10 +295,10 @@ export class Machine {
     return true;
   }
 
-  async #drain(plugin: IpamPlugin): Promise<void> {
+  async #drain(product: Product, plugin: IpamPlugin): Promise<void> {
     for (const call of this.spool.splice(0)) {
       try {
-        await this.#delete(plugin, call);
+        await this.#delete(product, plugin, call);
       } catch {
         this.spool.push(call);
       }
@@ -312,11 +316,18 @@ export class Machine {
   }
 
   /**
-   * SIGTERM, as for an upgrade: it answers the calls under way, ends in order, and another one starts after `forMs`.
+   * SIGTERM, as for an upgrade or a rollback: it answers the calls under way, ends in order, and one of the other
+   * version starts after `forMs`.
    */
-  async upgrade(forMs: number): Promise<void> {
+  async upgrade(forMs: number, product = this.product): Promise<void> {
+    this.product = product;
     const agent = this.#agent;
-    if (agent?.plugin === undefined) return;
+    if (agent?.plugin === undefined) {
+      if (agent === undefined || agent.product === product) return;
+      this.kill();
+      this.start();
+      return;
+    }
     const { time, timeline } = this.#options;
     timeline.note(`${this.host}: the agent is upgraded`);
     agent.plugin = undefined;
@@ -352,7 +363,10 @@ export class Machine {
   }
 
   pause(milliseconds: number): void {
-    if (this.#agent !== undefined) this.#options.time.pause(this.#agent.process, milliseconds);
+    if (this.#agent === undefined) return;
+    const { time, network } = this.#options;
+    time.pause(this.#agent.process, milliseconds);
+    network.noteSilence(this.host, time.nowMs + milliseconds);
   }
 
   /** The power goes: the sandboxes are gone, the disk stays. */
@@ -380,7 +394,7 @@ export class Machine {
   }
 
   loseDisk(): void {
-    this.disk = openDisk();
+    this.disk = emptyDisk(this.product);
     this.#options.segment.loseJournal(this.name);
     this.#options.timeline.note(`${this.host}: the journal is lost`);
   }
@@ -464,7 +478,7 @@ export class Machine {
     const added = await this.#ask(
       agent,
       async (plugin, hungUp) => {
-        const request = decodeRequest("berth", this.#headersOf(call), JSON.stringify(confOf(call)));
+        const request = agent.product.decodeRequest("berth", this.#headersOf(call), JSON.stringify(confOf(call)));
         if (request.command !== "ADD") throw new Error("no ADD");
         if (agent.beforeAdd !== undefined) await agent.beforeAdd();
         const { result, undo } = await plugin.add(request, hungUp);
@@ -486,7 +500,7 @@ export class Machine {
     try {
       const withinMs = this.#files === undefined ? DEL_CONNECT_MS : 0;
       const agent = await this.#connect(withinMs, new AbortController().signal);
-      await this.#ask(agent, (plugin) => this.#delete(plugin, call));
+      await this.#ask(agent, (plugin) => this.#delete(agent.product, plugin, call));
       if (nic !== undefined) this.#options.segment.onReleased(nic);
       return true;
     } catch {
@@ -510,13 +524,14 @@ export class Machine {
     await this.#ask(agent, async (plugin) => {
       for (const name of ["lan", "lan2"]) {
         const conf = { ...plainConf(name), "cni.dev/valid-attachments": valid };
-        const request = decodeRequest("berth", { "cni-command": "GC", "cni-path": "/bin" }, JSON.stringify(conf));
+        const headers = { "cni-command": "GC", "cni-path": "/bin" };
+        const request = agent.product.decodeRequest("berth", headers, JSON.stringify(conf));
         if (request.command === "GC") await plugin.gc(request);
       }
     });
   }
 
-  #delete = async (plugin: IpamPlugin, call: Call): Promise<void> => {
+  #delete = async ({ decodeRequest }: Product, plugin: IpamPlugin, call: Call): Promise<void> => {
     const request = decodeRequest("berth", this.#headersOf({ ...call, command: "DEL" }), JSON.stringify(confOf(call)));
     if (request.command !== "DEL") throw new Error("no DEL");
     await plugin.del(request);
@@ -587,7 +602,7 @@ export class Machine {
         },
         (error) => {
           agent.calls.delete(fail);
-          if (!hangingUp.signal.aborted && isBug(error)) time.uncaught.push(error);
+          if (!hangingUp.signal.aborted && agent.product.isBug(error)) time.uncaught.push(error);
           time.schedule(0, "refusal of the agent", caller, () => reject(error));
         },
       );

@@ -61,6 +61,8 @@ export const NO_FAULTS: NetworkFaults = {
   laggingWatch: 0,
 };
 
+/** Stands for all collections in a lag. */
+const EVERY_PATH = "";
 /** Longest time for which the server keeps a watch. */
 const BOOKMARK_MS = 60_000;
 /** A later answer counts as bad: milliseconds. */
@@ -144,8 +146,21 @@ export class Network {
    * was late.
    */
   toldMs(machine: string, path: string, atMs: number): number {
+    return this.#endOfLag(machine, path, this.#endOfLag(machine, EVERY_PATH, atMs));
+  }
+
+  #endOfLag(machine: string, path: string, atMs: number): number {
     const { sinceMs = atMs, untilMs = atMs } = this.#lags.get(`${machine} ${path}`) ?? {};
     return sinceMs <= atMs ? Math.max(atMs, untilMs) : atMs;
+  }
+
+  /** The machine's processes are told nothing until then, or until {@link hears}. */
+  noteSilence(machine: string, untilMs = Number.POSITIVE_INFINITY): void {
+    this.noteLag(machine, EVERY_PATH, untilMs);
+  }
+
+  hears(machine: string): void {
+    this.#endLag(machine, EVERY_PATH);
   }
 
   /**

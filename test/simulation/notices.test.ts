@@ -2,11 +2,8 @@
  * A record that vanished is back (recreate): at once if a controller leads, and within the interval of the agents'
  * own checks if none does. No pod claims an address meanwhile, so a duplicate cannot hide it.
  */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect, it } from "vitest";
 import { RECONCILE_INTERVAL_MS, RECONCILE_TICK_MS } from "../../host/agent/gc/reconciler.ts";
-import { root } from "../unit/house/sources.ts";
 import { Cluster } from "./cluster.ts";
 import { networkDirectory } from "./network-directory.ts";
 import { installTime, SimulatedTime } from "./simulated-time.ts";
@@ -20,7 +17,6 @@ const nics = [["eth0", "lan"]] as const;
 
 /** Returns after how many milliseconds the record of a live pod is back. */
 async function vanish(seed: number, withIt: (cluster: Cluster) => void, limitMs: number): Promise<number> {
-  const coreWasm = readFileSync(join(root, "dist", "core", "berth-core.wasm"));
   const cniConfDirectory = networkDirectory();
   using _ = installTime();
   const time = new SimulatedTime(seed);
@@ -30,7 +26,7 @@ async function vanish(seed: number, withIt: (cluster: Cluster) => void, limitMs:
     ...{ isDetecting: false, hasStaticPods: false, isStrict: false },
     workloads: [{ name: "web", kind: "plain", replicas: 6, nics, life: 1, isAbsent: false } as const],
   };
-  const cluster = new Cluster({ time, timeline, shape, coreWasm, cniConfDirectory });
+  const cluster = new Cluster({ time, timeline, shape, cniConfDirectory });
   const runUntil = async (isOver: () => boolean): Promise<void> => {
     while (!isOver() && (await time.step())) if (time.uncaught.length > 0) throw time.uncaught[0];
   };

@@ -38,6 +38,7 @@ export const PROFILES = [
   "nics",
   "spaces",
   "bridges",
+  "releases",
 ] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
@@ -217,6 +218,28 @@ const UPGRADE: Action = {
     const { machine } = random.pick(cluster.nodes);
     const forMs = random.pick([50, 1_000, 5_000]);
     time.inside(time.current, () => void machine.upgrade(forMs).catch((error: unknown) => time.uncaught.push(error)));
+  },
+};
+
+const CHANGE_VERSION: Action = {
+  name: "an agent is replaced by one of either version",
+  weight: 16,
+  act: (cluster, random, time) => {
+    const forMs = random.pick([50, 1_000, 5_000]);
+    const node = random.pick(cluster.nodes);
+    time.inside(
+      time.current,
+      () => void cluster.upgrade(node, forMs).catch((error: unknown) => time.uncaught.push(error)),
+    );
+  },
+};
+
+const ROLL_OUT: Action = {
+  name: "a version is rolled out",
+  weight: 4,
+  act: (cluster, random, time) => {
+    const forMs = random.pick([50, 1_000]);
+    time.inside(time.current, () => void cluster.rollOut(forMs).catch((error: unknown) => time.uncaught.push(error)));
   },
 };
 
@@ -709,6 +732,20 @@ const SHAKY: NetworkFaults = {
   laggingWatch: 0.01,
 };
 
+const MILD: NetworkFaults = {
+  slow: 0.005,
+  lostRequest: 0.005,
+  lostAnswer: 0.01,
+  duplicated: 0.005,
+  tooMany: 0.005,
+  failing: 0.005,
+  late: 0.002,
+  veryLate: 0,
+  staleList: 0,
+  brokenWatch: 0.001,
+  laggingWatch: 0.005,
+};
+
 const TABLE: Readonly<Record<ProfileName, Profile>> = {
   calm: {
     network: NO_FAULTS,
@@ -922,10 +959,7 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
     actions: [{ ...DELETE, weight: 14 }, DELETE_SOME, FORCE, KILL_AGENT, KILL_CONTROLLER, HAUNT],
   },
   machines: {
-    network: {
-      ...{ slow: 0.005, lostRequest: 0.005, lostAnswer: 0.01, duplicated: 0.005, tooMany: 0.005, failing: 0.005 },
-      ...{ late: 0.002, veryLate: 0, staleList: 0, brokenWatch: 0.001, laggingWatch: 0.005 },
-    },
+    network: MILD,
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
     spare: 0.3,
     hasMachines: true,
@@ -1089,6 +1123,43 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       POWER,
       KILL_AGENT,
       KILL_CONTROLLER,
+    ],
+  },
+  releases: {
+    network: MILD,
+    kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
+    spare: 0.3,
+    isMixed: true,
+    hasSubnets: true,
+    hasMachines: true,
+    actions: [
+      CHANGE_VERSION,
+      ROLL_OUT,
+      DELETE,
+      DELETE_SOME,
+      FINISH,
+      FORCE,
+      KILL_AGENT,
+      LOSE_JOURNAL,
+      LOSE_SANDBOX,
+      COLLECT,
+      HANG,
+      PAUSE_AGENT,
+      CUT,
+      POWER,
+      KILL_CONTROLLER,
+      PAUSE_CONTROLLER,
+      COMPACT,
+      FILL_DISK,
+      { ...SCALE_RIVAL, weight: 6 },
+      REPLACE_RIVAL,
+      RENUMBER,
+      SHRINK_SUBNET,
+      GROW_SUBNET,
+      DELETE_GENERATED,
+      { ...MIGRATE, weight: 15 },
+      RESTART_MACHINE,
+      DELETE_MACHINE,
     ],
   },
 };

@@ -1,11 +1,9 @@
 /** One run: a cluster under a plan, checked after every step, and given time to recover at the end. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { root } from "../unit/house/sources.ts";
 import { Cluster } from "./cluster.ts";
 import { NO_FAULTS } from "./network.ts";
 import { networkDirectory } from "./network-directory.ts";
 import type { FindingName } from "./open-findings.ts";
+import { openLastRelease, type Product, THIS_PRODUCT } from "./product.ts";
 import { type ProfileName, planRun } from "./profiles.ts";
 import { installTime, SimulatedTime } from "./simulated-time.ts";
 import { Timeline } from "./timeline.ts";
@@ -13,6 +11,9 @@ import { Timeline } from "./timeline.ts";
 /** Longest time until a cluster without faults is as it should be: milliseconds. */
 const RECOVERY_MS = 360_000;
 const CHECK_MS = 5_000;
+
+export const VERSIONS = ["this", "last", "mixed"] as const;
+export type Version = (typeof VERSIONS)[number];
 
 export interface RunOptions {
   readonly seed: number;
@@ -24,6 +25,8 @@ export interface RunOptions {
   readonly faults: number;
   /** Numbers of the actions that do not happen. */
   readonly without?: ReadonlySet<number>;
+  /** Versions of agents and controllers; absent: `mixed` in the profile `releases`, `this` in others. */
+  readonly version?: Version | undefined;
   /** Known fault of the product (open-findings.ts) that the run may show. */
   readonly shows?: FindingName | undefined;
 }
@@ -60,17 +63,15 @@ export interface RunReport {
 
 export const DEFAULTS: Omit<RunOptions, "seed"> = { profile: "faults", nodes: 3, pods: 12, steps: 20_000, faults: 1 };
 
-let coreWasm: Uint8Array | undefined;
-
 export async function run(options: RunOptions): Promise<RunReport> {
-  coreWasm ??= readFileSync(join(root, "dist", "core", "berth-core.wasm"));
   const cniConfDirectory = networkDirectory();
+  const plan = planRun(options);
+  const products = await openProducts(options.version ?? (options.profile === "releases" ? "mixed" : "this"));
   using _ = installTime();
   const time = new SimulatedTime(options.seed);
   const timeline = new Timeline(() => time.nowMs);
   time.onStep = (process, label) => timeline.mark(`${time.nowMs} ${process.name}: ${label}`);
-  const plan = planRun(options);
-  const cluster = new Cluster({ time, timeline, shape: plan.shape, coreWasm, cniConfDirectory });
+  const cluster = new Cluster({ time, timeline, shape: plan.shape, cniConfDirectory, products });
   const actions = new Map<number, string>();
   const fate = time.process("fate");
   const runOn = async (while_: () => boolean): Promise<boolean> => {
@@ -148,6 +149,12 @@ export async function run(options: RunOptions): Promise<RunReport> {
   };
 }
 
+async function openProducts(version: Version): Promise<readonly Product[]> {
+  if (version === "this") return [THIS_PRODUCT];
+  const last = await openLastRelease();
+  return version === "last" ? [last] : [THIS_PRODUCT, last];
+}
+
 /** No fault any more: everything that was cut off, off or still goes on. */
 function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
   timeline.note("# all faults end");
@@ -164,6 +171,7 @@ function calm(cluster: Cluster, timeline: Timeline, time: SimulatedTime): void {
   for (const name of [...cluster.network.cutOff]) cluster.heal(name);
   for (const node of cluster.nodes) {
     if (node.machine.isOff) node.machine.powerOn();
+    cluster.goForward(node);
     node.machine.space.isFull = false;
     node.machine.space.isBroken = false;
     if (node.kubelet !== undefined) time.resume(node.kubelet.process);
@@ -205,10 +213,11 @@ export function describeReport(report: RunReport, lines = 80): string {
   const { options, problems, steps, elapsedMs, digest, actions, timeline } = report;
   const { seed, profile, nodes, pods, faults } = options;
   const command = `npm run simulate -- --seed ${seed} --profile ${profile} --nodes ${nodes} --pods ${pods} --steps ${options.steps} --faults ${faults}`;
+  const version = options.version === undefined ? "" : ` --version ${options.version}`;
   const shows = options.shows === undefined ? "" : ` --shows "${options.shows}"`;
   const without =
     options.without === undefined || options.without.size === 0 ? "" : ` --without ${[...options.without].join(",")}`;
-  const head = `${command}${shows}${without}\n${steps} steps, ${(elapsedMs / 1000).toFixed(0)} s of simulated time, ${actions.size} actions, history ${digest}`;
+  const head = `${command}${version}${shows}${without}\n${steps} steps, ${(elapsedMs / 1000).toFixed(0)} s of simulated time, ${actions.size} actions, history ${digest}`;
   if (problems.length === 0) return head;
   const names = [
     ...new Set(

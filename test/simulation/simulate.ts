@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { FINDING_NAMES } from "./open-findings.ts";
 import { PROFILES, type ProfileName } from "./profiles.ts";
-import { DEFAULTS, describeReport, run, shrink } from "./run.ts";
+import { DEFAULTS, describeReport, run, shrink, VERSIONS } from "./run.ts";
 
 const { values } = parseArgs({
   options: {
@@ -15,6 +15,7 @@ const { values } = parseArgs({
     profile: { type: "string", default: DEFAULTS.profile },
     without: { type: "string", default: "" },
     shows: { type: "string" },
+    version: { type: "string" },
     lines: { type: "string", default: "80" },
     shrink: { type: "boolean", default: true },
     timeline: { type: "boolean", default: false },
@@ -27,6 +28,9 @@ if (profiles.length === 0) throw new Error(`--profile ${values.profile}: want on
 const shows = FINDING_NAMES.find((name) => name === values.shows);
 if (values.shows !== undefined && shows === undefined)
   throw new Error(`--shows ${values.shows}: want one of ${FINDING_NAMES.join(", ")}`);
+const version = VERSIONS.find((name) => name === values.version);
+if (values.version !== undefined && version === undefined)
+  throw new Error(`--version ${values.version}: want one of ${VERSIONS.join(", ")}`);
 let violated = 0;
 /** Number of times that each action happened, in all runs. */
 const counts = new Map<string, number>();
@@ -35,7 +39,7 @@ for (let seed = Number(values.seed); seed < Number(values.seed) + Number(values.
     const startMs = performance.now();
     const without = new Set(values.without === "" ? [] : values.without.split(",").map(Number));
     const sizes = { nodes: Number(values.nodes), pods: Number(values.pods), steps: Number(values.steps) };
-    const options = { seed, profile, ...sizes, faults: Number(values.faults), without, shows };
+    const options = { seed, profile, ...sizes, faults: Number(values.faults), without, shows, version };
     const report = await run(options);
     for (const name of [
       ...report.actions.values(),

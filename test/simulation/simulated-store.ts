@@ -3,14 +3,13 @@
  * damaged. SQLite itself finds damage, and what follows is as in the product's session.ts.
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { RegistryError } from "../../host/registry/registry.ts";
 import { describeStorage, isDamage } from "../../host/registry/sqlite/error.ts";
 import type { RegistryPoint } from "../../host/registry/sqlite/identity.ts";
-import { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
+import type { MemoryStore } from "../../host/registry/sqlite/memory-store.ts";
 import { insertRows } from "../../host/registry/sqlite/schema.ts";
 import { readRows } from "../../host/registry/sqlite/session.ts";
 import type { StoreAccess } from "../../host/registry/sqlite/store-access.ts";
-import { openDisk } from "../fakes/memory-journal.ts";
+import type { Product } from "./product.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 
 export interface DiskSpace {
@@ -31,6 +30,7 @@ const PAGE_BYTES = 4_096;
 type JournalOptions = ConstructorParameters<typeof MemoryStore>[1];
 
 interface SimulatedStoreOptions extends JournalOptions {
+  readonly product: Product;
   readonly disk: DatabaseSync;
   /** After each call that may have written. */
   readonly onCommit: () => void;
@@ -53,13 +53,20 @@ export function pointOf(disk: DatabaseSync, commits: 0 | 1): RegistryPoint {
   return { id: String(row?.id), generation: Number(row?.generation) };
 }
 
+/** Returns a disk with the tables of that version's journal. */
+export function emptyDisk({ prepareSchema }: Product): DatabaseSync {
+  const disk = new DatabaseSync(":memory:");
+  prepareSchema(disk);
+  return disk;
+}
+
 /** A call is carried out a moment after it was sent, and answered a moment later. */
 export class SimulatedStore implements StoreAccess {
   readonly isJournal: boolean;
   readonly bootId: string;
   readonly pendingCalls = 0;
   trouble: string | undefined;
-  gone: RegistryError | undefined;
+  gone: StoreAccess["gone"];
   readonly #time: SimulatedTime;
   readonly #space: DiskSpace;
   readonly #options: SimulatedStoreOptions;
@@ -90,6 +97,7 @@ export class SimulatedStore implements StoreAccess {
 
   async send(...call: Parameters<StoreAccess["send"]>): Promise<unknown> {
     const [method] = call;
+    const { RegistryError } = this.#options.product;
     await this.#time.sleep(this.#space.delayMs, `journal ${method}`);
     if (this.#space.isBroken) {
       this.trouble = BROKEN;
@@ -109,11 +117,12 @@ export class SimulatedStore implements StoreAccess {
   }
 
   async close(): Promise<void> {
-    this.gone = new RegistryError("The registry is closed");
+    this.gone = new this.#options.product.RegistryError("The registry is closed");
   }
 
   #open(): MemoryStore {
-    return new MemoryStore(this.#disk, { ...this.#options, onFreed: (...each) => void this.#freed.push(each) });
+    const { product, ...options } = this.#options;
+    return new product.MemoryStore(this.#disk, { ...options, onFreed: (...each) => void this.#freed.push(each) });
   }
 
   async #carryOut(call: Parameters<StoreAccess["send"]>): Promise<unknown> {
@@ -124,7 +133,7 @@ export class SimulatedStore implements StoreAccess {
       if (!isDamage(error)) throw error;
       const reason = describeStorage(error, "registry.sqlite");
       this.#replace(reason);
-      throw new RegistryError(reason);
+      throw new this.#options.product.RegistryError(reason);
     }
   }
 
@@ -132,7 +141,7 @@ export class SimulatedStore implements StoreAccess {
   #replace(reason: string): void {
     const rows = readRows(this.#disk);
     this.#disk.close();
-    this.#disk = openDisk();
+    this.#disk = emptyDisk(this.#options.product);
     insertRows(this.#disk, rows);
     this.#journal = this.#open();
     this.#options.onReplaced(this.#disk, reason, this.#rows - rows.length);

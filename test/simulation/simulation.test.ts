@@ -14,8 +14,10 @@ const STEPS = Number(process.env.BERTH_STEPS ?? 3_000);
 /** Profiles that a run of the gate takes, others with each seed. */
 const FRESH_PROFILES = 2;
 
-it("the same seed gives the same history, and another seed another one", async () => {
-  const options: RunOptions = { ...DEFAULTS, seed: 7, steps: 1_500 };
+const SAME: readonly ProfileName[] = ["faults", "releases"];
+
+it.for(SAME)("the same seed gives the same history, and another seed another one: %s", async (profile) => {
+  const options: RunOptions = { ...DEFAULTS, profile, seed: 7, steps: 1_500 };
   const first = await run(options);
   const second = await run(options);
   const other = await run({ ...options, seed: 8 });
@@ -30,6 +32,7 @@ const FIXED: readonly (readonly [ProfileName, number])[] = [
   ["replacements", 1],
   ["damage", 1],
   ["containers", 1],
+  ["releases", 1],
 ];
 
 it.for(FIXED)("every invariant holds: profile %s, seed %i", { timeout: 60_000 }, ([profile, seed]) =>

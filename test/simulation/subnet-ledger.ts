@@ -61,6 +61,8 @@ interface SubnetLedgerOptions {
   readonly forgetMembersOf: (address: string) => void;
   /** A controller leads and runs. */
   readonly isServed: () => boolean;
+  /** When the last leader began to lead, also right after another one: milliseconds. */
+  readonly ledSinceMs: () => number;
   /** When the machine's agent has been told of a pool that was written at `atMs`: milliseconds. */
   readonly toldMs: (machine: string, atMs: number) => number;
 }
@@ -186,11 +188,11 @@ export class SubnetLedger {
 
   /** Called every now and then. */
   check(): void {
-    const { nowMs, isServed } = this.#options;
+    const { nowMs, isServed, ledSinceMs } = this.#options;
     const passedMs = nowMs() - this.#checkedMs;
     this.#checkedMs = nowMs();
     if (isServed()) this.#servedMs += passedMs;
-    this.#servedSinceMs = isServed() ? (this.#servedSinceMs ?? nowMs()) : undefined;
+    this.#servedSinceMs = isServed() ? Math.max(this.#servedSinceMs ?? nowMs(), ledSinceMs()) : undefined;
     const isCaughtUp = this.#servedSinceMs !== undefined && nowMs() - this.#servedSinceMs >= CAUGHT_UP_MS;
     const found = new Map(this.#faults());
     for (const [key, { text }] of this.#wrong) if (found.get(key) !== text) this.#wrong.delete(key);

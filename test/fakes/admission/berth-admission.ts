@@ -14,8 +14,6 @@ import { CustomKind } from "./custom-kind.ts";
 import { celValue } from "./kubernetes-cel.ts";
 import { Policies, type PolicyDocument } from "./policies.ts";
 
-const DEPLOY = join(root, "deploy");
-
 /** `/apis/ipam.vendor.io/v1/ippools`, `/api/v1/namespaces/shop/pods` */
 const RESOURCE =
   /^[/](?:api|apis[/](?<group>[^/]+))[/](?<version>[^/]+)(?:[/]namespaces[/](?<namespace>[^/]+))?[/](?<resource>[^/]+)$/;
@@ -31,11 +29,13 @@ interface Resource {
 export class BerthAdmission implements Admission {
   readonly #resources = new Map<string, Resource>();
   readonly #without: readonly string[];
+  readonly #deploy: string;
   #policies: Policies | undefined;
 
-  /** `without`: resources whose schemas do not count. */
-  constructor(without: readonly string[] = []) {
+  /** `without`: resources whose schemas do not count; `directory`: the sources of another version. */
+  constructor(without: readonly string[] = [], directory = root) {
     this.#without = without;
+    this.#deploy = join(directory, "deploy");
   }
 
   hasStatus(collection: string): boolean {
@@ -73,7 +73,7 @@ export class BerthAdmission implements Admission {
   #requireAllowed(write: Write, { group, version, namespace, resource }: Resource): void {
     const { collection, operation, part, writer, object, oldObject } = write;
     const target = { group, resource: part === undefined ? resource : `${resource}/${part}`, operation };
-    this.#policies ??= readPolicies();
+    this.#policies ??= readPolicies(this.#deploy);
     if (!this.#policies.concern(target)) return;
     const { metadata, kind = "" } = object ?? oldObject ?? { metadata: { name: "" } };
     const request = {
@@ -100,14 +100,14 @@ export class BerthAdmission implements Admission {
 
   #readResource(collection: string): Resource {
     const { group = "", version = "", namespace = "", resource = "" } = RESOURCE.exec(collection)?.groups ?? {};
-    const file = join(DEPLOY, "crds", `${resource}.yaml`);
+    const file = join(this.#deploy, "crds", `${resource}.yaml`);
     const isOwn = group === "ipam.vendor.io" && !this.#without.includes(resource) && existsSync(file);
     const kind = isOwn ? new CustomKind(parse(readFileSync(file, "utf8"))) : undefined;
     return { group, version, namespace, resource, kind };
   }
 }
 
-function readPolicies(): Policies {
-  const documents = parseAllDocuments(readFileSync(join(DEPLOY, "policies.yaml"), "utf8"));
+function readPolicies(deploy: string): Policies {
+  const documents = parseAllDocuments(readFileSync(join(deploy, "policies.yaml"), "utf8"));
   return new Policies(documents.map((document) => document.toJS() as PolicyDocument));
 }

@@ -27,6 +27,7 @@ import type * as KubernetesRegistry from "../../../host/registry/kubernetes/kube
 import type * as Session from "../../../host/registry/sqlite/session.ts";
 import type * as SqliteRegistry from "../../../host/registry/sqlite/sqlite-registry.ts";
 import type * as IpAllocation from "../../../host/resources/ip-allocation.ts";
+import type * as Member from "../../../host/resources/member.ts";
 import type { ProfileName } from "../profiles.ts";
 import { type ReplacedModule, replace } from "./replace-exports.ts";
 
@@ -440,6 +441,14 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     limit: 60_000,
     replaced: replace<typeof IpAllocation>("host/resources/ip-allocation.ts", {
       allocationName: (nameOf) => (ip) => nameOf(ip, ""),
+    }),
+  },
+  "an owner's label has another value than in the last release": {
+    profile: "releases",
+    violation: " had ",
+    limit: 200_000,
+    replaced: replace<typeof Member>("host/resources/member.ts", {
+      memberKey: (memberKey) => (member) => `${memberKey(member)} in another form`,
     }),
   },
 };

@@ -2,7 +2,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { percentile } from "../../lab/statistics.ts";
-import { root } from "../../unit/house/sources.ts";
 import { networkDirectory } from "../network-directory.ts";
 import { installTime, type Process, SimulatedTime } from "../simulated-time.ts";
 import type { Calibration } from "./calibration.ts";
@@ -113,13 +112,11 @@ class ScaleRun {
     this.#say = say;
     this.#time = new SimulatedTime(options.seed);
     this.#fate = this.#time.process("fate");
-    const coreWasm = readFileSync(join(root, "dist", "core", "berth-core.wasm"));
     const cniConfDirectory = networkDirectory();
     this.#world = new ScaleWorld({
       time: this.#time,
       shape: options,
       calibration: readCalibration(),
-      coreWasm,
       cniConfDirectory,
     });
     this.#time.onStep = (next) => this.#account(next);

@@ -105,7 +105,6 @@ interface ScaleWorldOptions {
   readonly time: SimulatedTime;
   readonly shape: ScaleShape;
   readonly calibration: Calibration;
-  readonly coreWasm: Uint8Array;
   readonly cniConfDirectory: string;
 }
 
@@ -132,7 +131,7 @@ export class ScaleWorld {
 
   constructor(options: ScaleWorldOptions) {
     this.#options = options;
-    const { time, shape, calibration, coreWasm, cniConfDirectory } = options;
+    const { time, shape, calibration, cniConfDirectory } = options;
     this.plane = time.process("control plane");
     this.controllerProcess = time.process("controller");
     const timeline = new Timeline(() => time.nowMs);
@@ -170,7 +169,7 @@ export class ScaleWorld {
       const isFull = index % step === 0 && index / step < shape.full;
       const name = `n${index}`;
       const machine = isFull
-        ? new Machine(name, { time, timeline, network, segment, coreWasm, cniConfDirectory, ...nics })
+        ? new Machine(name, { time, timeline, network, segment, cniConfDirectory, ...nics })
         : undefined;
       return { name, index, machine, isDown: false, readyAtMs: 0, pods: new Set() };
     });
