@@ -81,22 +81,30 @@ describe("a second agent", () => {
     }));
 
   it("takes over from one that is killed, without waiting", () =>
-    withWorld(BLUE, async (world) => {
-      const before = await world.add("c1");
-      await world.agent.kill("SIGKILL");
-      await world.agent.start();
-      expect(await world.add("c1")).toEqual(before);
-      expect(world.agent.stderr()).not.toContain("Waiting");
-    }));
+    withWorld(
+      BLUE,
+      async (world) => {
+        const before = await world.add("c1");
+        await world.agent.kill("SIGKILL");
+        await world.agent.start();
+        expect(await world.add("c1")).toEqual(before);
+        expect(world.agent.stderr()).not.toContain("Waiting");
+      },
+      { isObserved: true },
+    ));
 });
 
 describe("a graceful restart", () => {
   it("loses no ADD, and gives no address twice", () =>
-    withWorld(BLUE, async (world) => {
-      const { adds, addresses, lost } = await restartUnderLoad(world, { restarts: 5, atOnce: 16, addsBetween: 40 });
-      expect(lost).toEqual([]);
-      expect(addresses).toBe(adds);
-    }));
+    withWorld(
+      BLUE,
+      async (world) => {
+        const { adds, addresses, lost } = await restartUnderLoad(world, { restarts: 5, atOnce: 16, addsBetween: 40 });
+        expect(lost).toEqual([]);
+        expect(addresses).toBe(adds);
+      },
+      { isObserved: true },
+    ));
 });
 
 describe("a socket", () => {

@@ -25,18 +25,21 @@ export function replace<M>(
 const KEY = "berth.replaced";
 const ORIGINAL = "?original.ts";
 
-/** Modules that are loaded from now on have the replacements. */
-export function replaceExports(modules: readonly ReplacedModule[]): void {
+/** Modules that are loaded from now on have the replacements. Returns those that have been loaded, as that happens. */
+export function replaceExports(modules: readonly ReplacedModule[]): ReadonlySet<ReplacedModule> {
   const byUrl = new Map(modules.map(({ file, exports }) => [pathToFileURL(join(root, file)).href, exports]));
   for (const { file } of modules) if (!existsSync(join(root, file))) throw new Error(`There is no module ${file}`);
   Object.assign(globalThis, { [Symbol.for(KEY)]: byUrl });
+  const loaded = new Set<ReplacedModule>();
   registerHooks({
     load: (url, context, nextLoad) => {
       const exports = byUrl.get(url);
       if (exports === undefined) return nextLoad(url, context);
+      for (const each of modules) if (each.exports === exports) loaded.add(each);
       return { format: "module", shortCircuit: true, source: moduleInPlaceOf(url, Object.keys(exports)) };
     },
   });
+  return loaded;
 }
 
 function moduleInPlaceOf(url: string, names: readonly string[]): string {

@@ -123,6 +123,8 @@ export const RELIANCES: readonly Reliance[] = [
 interface SearchOptions {
   readonly dropped?: readonly Assumption[];
   readonly maxStates: number;
+  /** Whether it ends at the first violation. Default: without some of the assumptions. */
+  readonly isFirstEnough?: boolean;
   /** As in JournalOptions. Default: true. */
   readonly isPublic?: boolean;
 }
@@ -130,13 +132,13 @@ interface SearchOptions {
 /** Searches the scene without the `dropped` assumptions. */
 export async function searchScene(
   name: SceneName,
-  { dropped = [], maxStates, isPublic = true }: SearchOptions,
+  { dropped = [], maxStates, isFirstEnough = dropped.length > 0, isPublic = true }: SearchOptions,
 ): Promise<SearchResult> {
   const scenes: Record<SceneName, Scene> = { ...SCENES, ...LARGE_SCENES };
   const all = Object.keys(ASSUMPTIONS) as Assumption[];
   const believed = new Set(all.filter((each) => !dropped.includes(each)));
   const world = await openWorld(journalProtocol({ isPublic }), scenes[name], believed);
-  return search(world, { maxStates, isFirstEnough: dropped.length > 0 });
+  return search(world, { maxStates, isFirstEnough });
 }
 
 /** Returns what each invariant rests on, as {@link RELIANCES} says. */
