@@ -2,6 +2,7 @@
  * Findings of the observer about built agents with NICs on a wire: none about pods that come and go, and known faults
  * of today's product, each by its name. A row whose fault is gone says "nothing".
  */
+import { mkdir, rm } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startAgent } from "../lab/agent.ts";
 import { startControllerProcess } from "../lab/cluster/controller-process.ts";
@@ -211,6 +212,30 @@ const SCENES: readonly Scene[] = [
       await until("the agent knows the address again", isTakenIn).catch(() => {});
       await runtime.attach(before, { limitMs: PATIENCE_MS });
       return "10.7.0.7";
+    },
+  },
+  {
+    name: "after a loss of the journal fencing takes an address off another tool's NIC",
+    finding: "robbed",
+    isExpected: true,
+    play: async () => {
+      const { uid } = (await world.client.create(SETS, statefulSet("bare", 1))).metadata;
+      const set = { apiVersion: "apps/v1", kind: "StatefulSet", name: "bare", uid };
+      await pause(SEEN_MS);
+      const pod = await member(set, "n1");
+      const { address, sandbox } = await add(pod);
+      const { agent } = world.node("n1");
+      await agent.kill("SIGKILL");
+      await rm(agent.state, { recursive: true });
+      await mkdir(agent.state);
+      await agent.start();
+      await world.wire.addForeign("n1", "bystander", address);
+      const isTakenIn = async () => JSON.stringify(await agent.get("/v1/allocations")).includes(`"${address}"`);
+      await until("the agent knows the address again", isTakenIn);
+      await world.wire.unplug({ ...sandbox, ifName: "eth0" });
+      await world.deletePod(pod);
+      await world.node("n2").runtime.attach(await member(set, "n2"), { limitMs: PATIENCE_MS });
+      return address;
     },
   },
   // The last, for its node is not the same afterwards.

@@ -69,9 +69,9 @@ export class Observer {
   #eyesCpuMs = 0;
   #ownCpuMs = 0;
 
-  constructor({ name, ranges, records, graceMs = GRACE_MS, staleMs, podOf }: ObserverOptions, eyes: Eyes) {
+  constructor({ name, ranges, records, segment: _, senders: __, ...options }: ObserverOptions, eyes: Eyes) {
     this.#name = name;
-    this.#checker = new SegmentChecker({ graceMs, staleMs, ...(podOf === undefined ? {} : { podOf }) });
+    this.#checker = new SegmentChecker({ graceMs: GRACE_MS, ...options });
     this.#eyes = eyes;
     for (const range of ranges) this.#order("range", ...endsOf(range));
     createInterface({ input: eyes.stdout }).on("line", (line) => {

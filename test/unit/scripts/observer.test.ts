@@ -30,7 +30,7 @@ interface Scene {
 }
 
 function play(scenes: readonly Scene[], options: Partial<CheckerOptions> = {}): string[] {
-  const checker = new SegmentChecker({ graceMs: GRACE_MS, ...options });
+  const checker = new SegmentChecker({ graceMs: GRACE_MS, isForeign: (netns) => netns === "other", ...options });
   let atMs = 1_000_000;
   for (const { rounds, record, nics = [], answers = [], asked = [IP] } of scenes) {
     if (record !== undefined) checker.write(atMs, IP, record ?? undefined);
@@ -46,6 +46,8 @@ function play(scenes: readonly Scene[], options: Partial<CheckerOptions> = {}): 
 const LONG = GRACE_MS / ROUND_MS + 2;
 const SHORT = GRACE_MS / ROUND_MS - 2;
 const alive: Scene = { rounds: 5, record: bound("a"), nics: [nic("a", A)], answers: [A] };
+
+const other = nic("other", B);
 
 const rows: [string, Scene[], (string | RegExp)[], Partial<CheckerOptions>?][] = [
   ["a pod that comes, lives and goes", [alive, { ...alive, rounds: LONG }, { rounds: LONG, record: null }], []],
@@ -142,6 +144,28 @@ const rows: [string, Scene[], (string | RegExp)[], Partial<CheckerOptions>?][] =
     [alive, { rounds: LONG, record: bound("b"), nics: [nic("a", A, 1, "")] }],
     [],
   ],
+  [
+    "another tool's NIC has an address that is Berth's",
+    [alive, { ...alive, rounds: LONG, nics: [nic("a", A), other] }],
+    [],
+  ],
+  [
+    "another tool's NIC is set down",
+    [
+      { ...alive, nics: [nic("a", A), other] },
+      { ...alive, nics: [nic("a", A), nic("other", B, 0)] },
+    ],
+    [/^robbed: 10\.6\.0\.7 .*\(other eth0\) had it, and now has eth0 10\.6\.0\.7 down/],
+  ],
+  [
+    "another tool's NIC loses its address",
+    [
+      { ...alive, nics: [nic("a", A), other] },
+      { ...alive, nics: [nic("a", A), nic("other", B, 1, "")] },
+    ],
+    [/^robbed: .* now has eth0 no address up/],
+  ],
+  ["another tool's namespace ends", [{ ...alive, nics: [nic("a", A), other] }, alive], []],
   [
     "a pod that has moved it to a bridge",
     [alive, { ...alive, rounds: LONG, nics: [nic("a", A, 1, ""), ["a", "k6t", B, IP, 1]], answers: [B] }],
