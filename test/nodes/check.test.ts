@@ -43,6 +43,7 @@ const VICTIMS = {
   alone: "node3",
 } as const;
 type Victim = keyof typeof VICTIMS;
+const UNDAMAGED: readonly Victim[] = ["sound", "moved", "unrouted", "unserved", "diverted", "restarted"];
 
 let operator: Operator;
 let cluster: RealCluster;
@@ -56,7 +57,8 @@ const uidOf = (victim: Victim): string => pods.get(victim)?.metadata.uid;
 
 beforeAll(async () => {
   // Nothing is collected while the test looks.
-  cluster = await startRealCluster({ nodes: 3, settings: { garbageCollection: { interval: "1h", grace: "1h" } } });
+  const settings = { garbageCollection: { interval: "1h", grace: "1h" } };
+  cluster = await startRealCluster({ nodes: 3, settings, isObserved: true });
   seen = observe(cluster);
   operator = new Operator(cluster, ["node1", "node2", "node3"]);
   await applyObject(cluster.client, pool("moved", { ips: ["10.99.40.1-10.99.40.9"] }));
@@ -105,6 +107,7 @@ test("nothing is found while pods come and go", async () => {
   // After STEADY_MS all victims are compared with what the coordinator made.
   expect(attachments).toBe(Object.keys(VICTIMS).length);
   console.log(`${checks} checks under churn found nothing`);
+  expect(await cluster.observer?.take()).toEqual([]);
 });
 
 /** No agent may create these objects any more. Resolves when the API server refuses that. */
@@ -333,6 +336,15 @@ describe("damage", () => {
       exitCode: 1,
       stderr: expect.stringContaining("The report is of another cluster"),
     });
+  });
+
+  test("is what the observer has found, too, and nothing else", async () => {
+    const found = (await cluster.observer?.take()) ?? [];
+    const lines = [...new Set(found.map(({ kind, address }) => `${kind} ${address}`))];
+    console.log(`the observer found ${lines.join(", ")}`);
+    const sound = UNDAMAGED.map(addressOf);
+    expect(found.filter(({ address }) => sound.includes(address)).map(({ text }) => text)).toEqual([]);
+    expect(lines).toContain(`duplicate ${addressOf("remote")}`);
   });
 });
 

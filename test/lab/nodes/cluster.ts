@@ -69,6 +69,8 @@ export interface RealCluster extends AsyncDisposable {
   readonly nodes: readonly RealNode[];
   /** The plugins of all nodes. */
   readonly binDir: string;
+  /** Undefined unless the cluster is observed. */
+  readonly observer: Observer | undefined;
   /** Runs a command where the control plane is, as its administrator. */
   run(argv: readonly string[], options?: CommandOptions): Promise<CommandOutcome>;
   /** The same of a command that does not end by itself; ended by the caller. */
@@ -173,14 +175,19 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
     runCommand(wires.enter(argv), { ...rest, env: { ...env, KUBECONFIG: plane.kubeconfig } });
   const start: RealCluster["start"] = ([name = "", ...words]) =>
     startDaemon(name, ["env", `KUBECONFIG=${plane.kubeconfig}`, name, ...words], wires);
-  const cluster = clusterOf({ plane, nodes, run, start, restartController, binDir: site.binDir }, stack);
-  if (options.isObserved) await observeCluster(cluster, wires, stack);
+  const observer = options.isObserved ? await observeCluster({ plane, nodes }, wires, stack) : undefined;
+  const parts = { plane, nodes, run, start, restartController, binDir: site.binDir, observer };
+  const cluster = clusterOf(parts, stack);
   if (network !== undefined) await cluster.ready();
   return cluster;
 }
 
 /** A node's namespaces are elsewhere after a boot. */
-async function observeCluster({ plane, nodes }: RealCluster, wires: Netns, stack: AsyncDisposableStack): Promise<void> {
+async function observeCluster(
+  { plane, nodes }: Pick<RealCluster, "plane" | "nodes">,
+  wires: Netns,
+  stack: AsyncDisposableStack,
+): Promise<Observer> {
   const observer = await startObserver({
     ...{ name: wires.name, segment: { path: wires.path, bridge: "lan" }, senders: SENDERS, ranges: [BERTH_RANGE] },
     records: etcdRecords(plane.etcdUrl, wires.path),
@@ -192,6 +199,7 @@ async function observeCluster({ plane, nodes }: RealCluster, wires: Netns, stack
     clearInterval(timer);
     await observer.stop();
   });
+  return observer;
 }
 
 function readNode(observer: Observer, node: RealNode): void {
@@ -202,7 +210,7 @@ function readNode(observer: Observer, node: RealNode): void {
   }
 }
 
-type Parts = Pick<RealCluster, "plane" | "nodes" | "run" | "start" | "restartController" | "binDir">;
+type Parts = Pick<RealCluster, "plane" | "nodes" | "run" | "start" | "restartController" | "binDir" | "observer">;
 
 function clusterOf(parts: Parts, stack: AsyncDisposableStack): RealCluster {
   const { nodes } = parts;
