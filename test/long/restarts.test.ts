@@ -1,6 +1,6 @@
 /**
- * Thirty graceful restarts of the agent, ten thousand ADDs meanwhile: each is answered with an address of its own. A few
- * with NICs, under the observer.
+ * Thirty graceful restarts of the agent, ten thousand ADDs meanwhile: each is answered with an address of its own. A
+ * few with NICs, under the observer.
  */
 import { expect, it } from "vitest";
 import { restartUnderLoad } from "../e2e/restart-storm.ts";

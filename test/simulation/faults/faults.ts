@@ -223,6 +223,17 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
       },
     }),
   },
+  "a member's address is released like a plain pod's": {
+    profile: "statefulsets",
+    violation: " had ",
+    limit: 60_000,
+    replaced: replace<typeof Decide>(DECIDE, {
+      decide: (decide) => (inputs) => {
+        const action = decide(inputs);
+        return action.kind === "replace" && action.state === "Kept" ? { ...action, state: "Cooling" } : action;
+      },
+    }),
+  },
   "an older journal is not noticed": {
     profile: "restores",
     violation: "its record is ",

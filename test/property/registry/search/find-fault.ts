@@ -10,8 +10,8 @@ import type { Violation } from "./search.ts";
 
 export interface SearchedFault {
   /**
-   * Number of states visited until the violation, in all scenes before it, too; without one in all. 0: the search does not ask
-   * what has the fault.
+   * Number of states visited until the violation, in all scenes before it, too; without one in all. 0: the search does
+   * not ask what has the fault.
    */
   readonly states: number;
   readonly violation?: Violation & { readonly scene: string };

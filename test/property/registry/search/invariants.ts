@@ -11,14 +11,35 @@ export function invariantsOf<Row, Memory, Spec>(
       const having = pods.filter(({ sandbox }) => hasAddress(sandbox)).map(({ actor }) => actor.uid);
       return having.length > 1 ? `the NICs of ${having.join(" and ")} have the address` : undefined;
     },
-    recorded: ({ pods, object }) => {
-      const view = object === undefined ? undefined : protocol.view(object.spec);
-      const isRecorded = ({ actor }: Pod): boolean => view?.state === "Bound" && view.holders.includes(actor.uid);
-      const wrong = pods.find((pod) => isThere(pod.phase) && pod.sandbox?.stage === "answered" && !isRecorded(pod));
-      const found = `${view?.state ?? "absent"} ${view?.holders.join() ?? ""}`;
+    recorded: (state) => {
+      const wrong = state.isTampered ? undefined : findUnrecorded(protocol, state);
+      const found = describeObject(protocol, state);
       return wrong === undefined ? undefined : `pod ${wrong.actor.uid} was answered, and the object is ${found}`;
     },
+    retained: (state) => {
+      const { object, isMembers } = state;
+      const isRetained = object !== undefined && protocol.view(object.spec).isRetained;
+      return isMembers && !isRetained ? `the member's address is ${describeObject(protocol, state)}` : undefined;
+    },
   };
+}
+
+/** Returns a pod that was answered, and whose record does not say so. */
+export function findUnrecorded<Row, Memory, Spec>(
+  protocol: Protocol<Row, Memory, Spec>,
+  { pods, object }: World<Row, Memory, Spec>,
+): Pod | undefined {
+  const view = object === undefined ? undefined : protocol.view(object.spec);
+  const isRecorded = ({ actor }: Pod): boolean => view?.state === "Bound" && view.holders.includes(actor.uid);
+  return pods.find((pod) => isThere(pod.phase) && pod.sandbox?.stage === "answered" && !isRecorded(pod));
+}
+
+function describeObject<Row, Memory, Spec>(
+  protocol: Protocol<Row, Memory, Spec>,
+  { object }: World<Row, Memory, Spec>,
+): string {
+  const view = object === undefined ? undefined : protocol.view(object.spec);
+  return view === undefined ? "absent" : `${view.state} ${view.holders.join()}`;
 }
 
 /** The address is free, or explained by a live owner, a retention or a machine that answers for it. */
@@ -58,12 +79,14 @@ export function keyOf<Row, Memory, Spec>(
   protocol: Protocol<Row, Memory, Spec>,
   state: World<Row, Memory, Spec>,
 ): string {
-  const { pods, machines, object, late, controlCall, faults } = state;
+  const { pods, machines, object, etcdCopy, late, controlCall, faults, isMembers, isTampered } = state;
   const keyOfCall = (call: Call<Spec> | undefined): string => {
     if (call === undefined) return "";
     const spec = call.kind === "delete" ? "" : protocol.key.spec(call.spec);
     return `${call.kind}${call.kind === "create" ? "" : ` #${call.before.uid} #${call.before.version}`} ${spec}`;
   };
+  const keyOfObject = (stored: typeof object): string =>
+    stored === undefined ? "-" : `#${stored.uid} #${stored.version} ${protocol.key.spec(stored.spec)}`;
   const keyOfRow = (row: Row | undefined): string => (row === undefined ? "-" : protocol.key.row(row));
   const parts = [
     ...pods.map(
@@ -74,10 +97,11 @@ export function keyOf<Row, Memory, Spec>(
       ({ link, row, memory, call, copy }) =>
         `${link} ${keyOfRow(row)} ${memory === undefined ? "-" : protocol.key.memory(memory, row)} ${keyOfCall(call)} ${copy === undefined ? "" : keyOfRow(copy.row)}`,
     ),
-    object === undefined ? "-" : `#${object.uid} #${object.version} ${protocol.key.spec(object.spec)}`,
+    keyOfObject(object),
     ...late.map(({ machine, call }) => `${machine} ${keyOfCall(call)}`).sort(),
     keyOfCall(controlCall),
-    Object.values(faults).join(),
+    etcdCopy === undefined ? "-" : `${etcdCopy.phases.join()} ${keyOfObject(etcdCopy.object)}`,
+    [...Object.values(faults), isMembers, isTampered].join(),
   ];
   return withRanks(parts.join("\n"));
 }

@@ -125,7 +125,10 @@ export class Draft {
 
   get live(): LiveStatus & { readonly node: string } {
     const { nodes, uidOf, node } = this.place;
-    const statusOf = { there: "there", lost: "lost", absent: "lost" } as const satisfies Record<string, NodeStatus>;
+    const statusOf = { there: "there", lost: "lost", off: "off", absent: "lost" } as const satisfies Record<
+      string,
+      NodeStatus
+    >;
     return {
       node,
       isLivePod: async (_namespace, pod, uid) => uidOf(pod) === uid,

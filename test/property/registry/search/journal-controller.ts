@@ -18,7 +18,9 @@ type Turn = ControllerTurn<IpAllocationSpec>;
 /** No time of the table is believed. */
 const TIMES = { intervalMs: 1, graceMs: 1, nodeLostMs: 1, cooldownMs: 1 };
 
-const STATUS: Readonly<Record<NodeState, NodeStatus>> = { there: "ready", lost: "notReady", absent: "absent" };
+const STATUS: Readonly<Record<NodeState, NodeStatus>> = {
+  ...{ there: "ready", lost: "notReady", off: "outOfService", absent: "absent" },
+};
 
 function observe(object: IpAllocation, isTold: boolean, place: Surroundings<IpAllocationSpec>): ObservedState {
   const { spec } = object;

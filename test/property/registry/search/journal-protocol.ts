@@ -81,7 +81,10 @@ export function journalProtocol(options: JournalOptions): Protocol<Allocation, M
     answered: (agent, answer, place) => turn(agent, place, { label: "", run: (draft) => answered(draft, answer) }),
     told: (memory) => ({ ...memory, isDue: true }),
     control: controlTurns,
-    view: ({ state, holders }) => ({ state, holders: holders.map(({ podUid }) => podUid) }),
+    view: ({ state, holders, workload }) => ({
+      ...{ state, holders: holders.map(({ podUid }) => podUid) },
+      isRetained: workload !== undefined && state !== "Cooling",
+    }),
     holderOf: ({ state, owner }) => (state === "Bound" ? owner : undefined),
     key: { row: keyOfRow, memory: keyOfMemory, spec: keyOfSpec },
   };

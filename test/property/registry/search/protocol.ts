@@ -44,8 +44,8 @@ export interface Nic {
   readonly state: NicState;
 }
 
-/** `there`: it is ready. */
-export type NodeState = "there" | "lost" | "absent";
+/** `there`: it is ready. `off`: an administrator has confirmed that by the out-of-service taint. */
+export type NodeState = "there" | "lost" | "off" | "absent";
 
 /** Everything that can be read, as it is now. */
 export interface Surroundings<Spec> {
@@ -111,6 +111,8 @@ export interface ControllerTurn<Spec> {
 export interface View {
   readonly state: "Bound" | "Cooling" | "Kept" | "Quarantined";
   readonly holders: readonly string[];
+  /** Whether it is the member's, whose next pod gets it. */
+  readonly isRetained: boolean;
 }
 
 export interface Protocol<Row, Memory, Spec> {

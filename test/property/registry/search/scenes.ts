@@ -12,6 +12,8 @@ const plain = (uid: string, node: Actor["node"]): Actor => ({ uid, name: uid, is
 const PLAIN = [plain("p", "a"), plain("q", "b")];
 const MEMBERS = [member("m1", "a"), member("m2", "b")];
 
+const EACH_ONCE = { kill: 1, unanswered: 1, forceDelete: 1, cut: 1, restart: 1, reboot: 1 };
+
 /** Small enough for the gate: each is searched to its end. */
 export const SCENES = {
   "one pod": { cast: [plain("p", "a")], faults: {} },
@@ -29,6 +31,11 @@ export const SCENES = {
   "a lost node": { cast: PLAIN, faults: { forceDelete: 1, cut: 1, replace: 1 } },
   "a lost member": { cast: MEMBERS, faults: { forceDelete: 1, cut: 1, replace: 1 } },
   "a lost journal": { cast: MEMBERS, faults: { forceDelete: 1, kill: 1, journalLost: 1 } },
+  "a member and one fault": { cast: MEMBERS, faults: EACH_ONCE, isSingle: true },
+  "a machine that boots": { cast: MEMBERS, faults: { forceDelete: 1, reboot: 1 } },
+  "a machine that is off": { cast: MEMBERS, faults: { cut: 1, taint: 1 } },
+  "a record deleted by hand": { cast: PLAIN, faults: { handDelete: 1 } },
+  "a restored etcd": { cast: PLAIN, faults: { restore: 1 } },
 } as const satisfies Record<string, Scene>;
 
 /** Too large for the gate. */
@@ -39,6 +46,7 @@ export const LARGE_SCENES = {
     cast: [member("m1", "a"), member("m2", "a"), plain("p", "a")],
     faults: { forceDelete: 1, restart: 1, unanswered: 1 },
   },
+  "a member, a plain pod and one fault": { cast: [...MEMBERS, plain("q", "b")], faults: EACH_ONCE, isSingle: true },
   "an old journal": { cast: PLAIN, faults: { kill: 1, journalOld: 1 } },
   "a plain pod and a lost journal": { cast: PLAIN, faults: { kill: 1, journalLost: 1, forceDelete: 1 } },
   "a lost member's answers lost": {
@@ -116,6 +124,14 @@ export const RELIANCES: readonly Reliance[] = [
     scene: "one pod's agent killed",
     violates: ["comes to rest"],
     finding: "the same of a create that a killed agent had sent, however early it lands",
+  },
+  { dropped: ["outOfService"], scene: "a machine that is off", violates: ["one NIC"] },
+  { dropped: ["recreated"], scene: "a record deleted by hand", violates: ["one NIC"] },
+  {
+    dropped: ["restored", "recreated"],
+    scene: "a restored etcd",
+    violates: ["one NIC"],
+    finding: "a pod that a restored copy brings back gets the address of a live pod",
   },
   { dropped: ["patience"], scene: "one pod", violates: [] },
 ];

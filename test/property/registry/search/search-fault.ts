@@ -1,4 +1,4 @@
-/** A child of find-fault.ts: searches with the fault whose name is its argument, and prints what it has found as JSON. */
+/** A child of find-fault.ts: searches with the fault that its argument names, and prints what it has found as JSON. */
 import { FAULTS } from "../../../simulation/faults/faults.ts";
 import { replaceExports } from "../../../simulation/faults/replace-exports.ts";
 import type { SearchedFault } from "./find-fault.ts";

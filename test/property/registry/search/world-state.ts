@@ -15,6 +15,9 @@ export const ASSUMPTIONS = {
   comparison: "RECONCILE_ALL_MS: an agent compares all objects of its node now and then",
   nodeName: "node name: another machine has it only when the first one is off",
   linkName: "link name: the address stays on the link that the ADD named",
+  outOfService: "out-of-service taint: the machine is off",
+  recreated: "recreate: a record that was deleted by hand is back before another pod asks",
+  restored: "an etcd is restored only to a state with the records of all NICs",
   netnsPath: "netns path: it leads to the pod's netns as long as that exists",
 } as const;
 
@@ -39,11 +42,19 @@ export interface Faults {
   readonly restart: number;
   /** A refused pod gets another address. */
   readonly elsewhere: number;
+  /** A machine boots: its sandboxes are gone. */
+  readonly reboot: number;
+  /** An administrator taints the node of a cut machine as out of service. */
+  readonly taint: number;
+  /** A person deletes the object. */
+  readonly handDelete: number;
+  /** etcd is restored to an older state, with its pods and resource versions. */
+  readonly restore: number;
 }
 
 export const NO_FAULTS: Faults = {
   ...{ kill: 0, journalLost: 0, journalOld: 0, unanswered: 0, forceDelete: 0, cut: 0, replace: 0, restart: 0 },
-  elsewhere: 0,
+  ...{ elsewhere: 0, reboot: 0, taint: 0, handDelete: 0, restore: 0 },
 };
 
 export interface Actor extends PodName {
@@ -55,6 +66,8 @@ export interface Scene {
   readonly faults: Partial<Faults>;
   /** Main plugins take a while until a NIC has its address. */
   readonly isSlow?: boolean;
+  /** One fault of all. */
+  readonly isSingle?: boolean;
 }
 
 /** Most writes that were given up and may still be carried out. */
@@ -79,7 +92,7 @@ export interface Pod {
 
 export interface Machine<Row, Memory, Spec> {
   readonly name: string;
-  readonly link: "there" | "cut" | "replaced";
+  readonly link: "there" | "cut" | "off" | "replaced";
   readonly row: Row | undefined;
   /** Undefined while no agent runs. */
   readonly memory: Memory | undefined;
@@ -94,6 +107,14 @@ export interface World<Row, Memory, Spec> {
   readonly late: readonly { readonly machine: number; readonly call: Call<Spec> }[];
   readonly controlCall?: Call<Spec> | undefined;
   readonly faults: Faults;
+  readonly isSingle: boolean;
+  /** The member has been answered with the address. */
+  readonly isMembers: boolean;
+  /** The object was deleted by hand, or restored, and the record is not right again. */
+  readonly isTampered: boolean;
+  readonly etcdCopy?:
+    | { readonly object: Stored<Spec> | undefined; readonly phases: readonly Pod["phase"][] }
+    | undefined;
   /** The last number that was given out. */
   readonly last: number;
 }
@@ -118,10 +139,13 @@ export function changePod<S extends { readonly pods: readonly Pod[] }>(state: S,
   return { ...state, pods: state.pods.map((each) => (each.actor.uid === uid ? { ...each, ...changes } : each)) };
 }
 
-export function spend<S extends { readonly faults: Faults }>(state: S, ...faults: readonly (keyof Faults)[]): S {
-  const left = { ...state.faults };
-  for (const fault of faults) left[fault]--;
-  return { ...state, faults: left };
+/** The fault happens. */
+export function spend<S extends { readonly faults: Faults; readonly isSingle: boolean }>(
+  state: S,
+  fault: keyof Faults,
+): S {
+  const faults = state.isSingle ? NO_FAULTS : { ...state.faults, [fault]: state.faults[fault] - 1 };
+  return { ...state, faults };
 }
 
 /** Its netns is gone. */

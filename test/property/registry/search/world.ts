@@ -4,6 +4,7 @@
  */
 
 import { invariantsOf, isAtRest, keyOf } from "./invariants.ts";
+import { personSteps, withTamperingEnded } from "./person.ts";
 import type { Agent, Answer, Call, Limit, Nic, NodeState, Place, Protocol, Surroundings, Turn } from "./protocol.ts";
 import type { Step, System } from "./search.ts";
 import {
@@ -39,12 +40,13 @@ export async function openWorld<Row, Memory, Spec>(
     })),
     machines: [],
     ...{ object: undefined, late: [] },
-    ...{ faults: { ...NO_FAULTS, ...scene.faults }, last: 0 },
+    ...{ faults: { ...NO_FAULTS, ...scene.faults }, isSingle: scene.isSingle ?? false, last: 0 },
+    ...{ isMembers: false, isTampered: false },
   };
 
   function surroundings(state: State, next: () => number): Surroundings<Spec> {
     const nodes = state.machines.flatMap(({ name, link }): [string, NodeState][] =>
-      link === "replaced" ? [] : [[name, link === "there" ? "there" : "lost"]],
+      link === "replaced" ? [] : [[name, link === "cut" ? "lost" : link]],
     );
     return { object: state.object, uidOf: (name) => uidOf(state, name), nodes: new Map(nodes), next };
   }
@@ -103,6 +105,7 @@ export async function openWorld<Row, Memory, Spec>(
       if (fenced.includes(sandbox.container)) next = changePod(next, pod, { sandbox: { ...sandbox, nic: "without" } });
       if (answer?.container !== sandbox.container || sandbox.stage !== "adding") continue;
       const nic = scene.isSlow === true ? "comingUp" : "up";
+      if (answer.isBound && pod.actor.isMember) next = change(next, { isMembers: true });
       next = answer.isBound
         ? changePod(next, pod, { sandbox: { ...sandbox, stage: "answered", nic } })
         : changePod(next, pod, { sandbox: undefined, wasRefused: state.faults.elsewhere > 0 });
@@ -158,7 +161,7 @@ export async function openWorld<Row, Memory, Spec>(
     if (found === undefined || found.link === "replaced") return [];
     const { name, link, call, row, copy } = found;
     const { faults } = state;
-    if (link === "cut") return cutSteps(state, machine);
+    if (link === "cut" || link === "off") return cutSteps(state, machine);
     const agent = agentOf(found);
     if (agent === undefined) return startSteps(state, machine);
     const steps: Steps = [];
@@ -173,13 +176,17 @@ export async function openWorld<Row, Memory, Spec>(
     if (call !== undefined) steps.push(...(await callSteps(state, machine, agent, call)));
     const isComingUp = state.pods.some((pod) => pod.machine === machine && pod.sandbox?.nic === "comingUp");
     const mayBeKilled = faults.kill > 0 && !(isComingUp && believed.has("attaching"));
-    if (mayBeKilled && (call === undefined || state.late.length < MAX_LATE)) {
-      let next = spend(changeMachine(state, machine, { memory: undefined, call: undefined }), "kill");
-      if (call !== undefined) next = change(next, { late: [...next.late, { machine, call }] });
+    const hasRoom = call === undefined || state.late.length < MAX_LATE;
+    if (mayBeKilled && hasRoom) {
+      let next = killed(spend(state, "kill"), machine);
       for (const pod of next.pods)
         if (pod.machine === machine && pod.sandbox?.stage === "adding")
           next = changePod(next, pod, { sandbox: undefined });
       steps.push({ label: `${name}: the agent is killed`, next, isCalm: false });
+    }
+    if (faults.reboot > 0 && hasRoom) {
+      const next = withoutSandboxes(killed(spend(state, "reboot"), machine), machine);
+      steps.push({ label: `${name}: the machine boots`, next, isCalm: false });
     }
     if (faults.journalOld > 0 && copy === undefined && faults.kill > 0 && isOfJournal(row, call))
       steps.push({
@@ -194,6 +201,20 @@ export async function openWorld<Row, Memory, Spec>(
         isCalm: false,
       });
     return steps;
+  }
+
+  function killed(state: State, machine: number): State {
+    const { call } = state.machines[machine] ?? {};
+    const ended = changeMachine(state, machine, { memory: undefined, call: undefined });
+    return call === undefined ? ended : change(ended, { late: [...ended.late, { machine, call }] });
+  }
+
+  /** As a machine that is off. */
+  function withoutSandboxes(state: State, machine: number): State {
+    let next = state;
+    for (const pod of state.pods)
+      if (pod.machine === machine && pod.sandbox !== undefined) next = withoutSandbox(next, pod);
+    return next;
   }
 
   function startSteps(state: State, machine: number): Steps {
@@ -212,9 +233,18 @@ export async function openWorld<Row, Memory, Spec>(
   }
 
   function cutSteps(state: State, machine: number): Steps {
-    const { name = "" } = state.machines[machine] ?? {};
+    const { name = "", link } = state.machines[machine] ?? {};
     const ofMachine = state.pods.filter((pod) => pod.machine === machine && pod.phase !== "future");
     const steps: Steps = [];
+    if (link === "off") return steps;
+    if (state.faults.taint > 0) {
+      let next = changeMachine(spend(state, "taint"), machine, { link: "off" });
+      if (believed.has("outOfService")) next = withoutSandboxes(next, machine);
+      // The cluster deletes the pods of such a node.
+      for (const pod of next.pods)
+        if (pod.machine === machine && isThere(pod.phase)) next = changePod(next, pod, { phase: "gone" });
+      steps.push({ label: `${name}: the node is tainted as out of service`, next, isCalm: false });
+    }
     const isAlone =
       state.late.length === 0 && state.machines.every(({ call }, other) => other === machine || call === undefined);
     if (isAlone || !believed.has("comeBack"))
@@ -265,6 +295,7 @@ export async function openWorld<Row, Memory, Spec>(
       if (phase === "deleting" && found?.link !== "cut")
         step(`pod ${uid} is gone`, changePod(state, pod, { phase: "gone" }), true);
       if (phase !== "present" || pod.isElsewhere || !isServed) return steps;
+      if (state.isTampered && believed.has("recreated")) return steps;
       const container = `${uid}.${run}`;
       const ask = { pod: actor, container };
       const adding = changePod(state, pod, { sandbox: { container, stage: "adding", nic: "without" } });
@@ -328,7 +359,7 @@ export async function openWorld<Row, Memory, Spec>(
   }
 
   async function steps(state: State): Promise<Steps> {
-    const all: Steps = [];
+    const all = personSteps(protocol, believed, state);
     for (const pod of state.pods) all.push(...(await podSteps(state, pod)));
     for (const machine of state.machines.keys()) all.push(...(await machineSteps(state, machine)));
     all.push(...controllerSteps(state));
@@ -338,7 +369,7 @@ export async function openWorld<Row, Memory, Spec>(
       const sender = state.machines[machine]?.name ?? "controller";
       all.push({ label: `the late ${call.kind} of ${sender} arrives: ${answer.kind}`, next, isCalm: true });
     }
-    return all;
+    return all.map((step) => withTamperingEnded(protocol, step));
   }
 
   /** The agents have started and compared before anything happens. */
