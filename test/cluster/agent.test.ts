@@ -17,6 +17,7 @@ let world: World;
 beforeAll(async () => {
   world = await startWorld({
     startPlane: borrowPlane,
+    isObserved: true,
     nodes: ["n1", "n2"],
     pools: [{ name: "blue", subnet: "10.6.0.0/24" }],
   });

@@ -23,7 +23,7 @@ export interface Collected {
 export async function openCollector(): Promise<Collected> {
   const world = await openWorld(borrowPlane);
   // Its agents' clocks are the test's.
-  await followWorld(world, { minReuseMs: 0, minConflictMs: 0 });
+  await followWorld(world, { minReuseMs: 0, minConflictMs: 0, minLostMs: 0 });
   await world.namespace("shop");
   await world.pool("blue", { subnet: "10.6.0.0/16" });
   return { world, collector: await LabCollector.open(world) };

@@ -22,6 +22,7 @@ const controllers: ControllerProcess[] = [];
 beforeAll(async () => {
   world = await startWorld({
     startPlane: borrowPlane,
+    isObserved: true,
     nodes: NODES,
     pools: [{ name: "blue", subnet: "10.6.0.0/28" }],
     agent: { dist: LAST_DIST },

@@ -1,8 +1,8 @@
 /**
  * A fixed course of ordinary life and trouble, some 40 seconds, for observers of a world: plain pods come and go,
  * some of them in a pool that is nearly full, a member moves, pods are deleted by force, a DEL is lost, agents are
- * killed, a journal is lost and another one put back, a record is deleted by hand, and a machine migrates. What a call
- * comes to is not checked: a pod that is refused is left out.
+ * killed, a node is cut off, a journal is lost and another one put back, a record is deleted by hand, and a machine
+ * migrates. What a call comes to is not checked: a pod that is refused is left out.
  */
 import { randomUUID } from "node:crypto";
 import { cp, mkdir, rm } from "node:fs/promises";
@@ -17,13 +17,15 @@ import type { LabNode, World } from "./world.ts";
 
 /** Options of the course's world. The pool `few` has fewer addresses than pods that want one. */
 export const COURSE = {
-  nodes: ["n1", "n2", "n3"],
+  nodes: ["n1", "n2", "n3", "n4"],
   pools: [
     { name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.60"] },
     { name: "few", subnet: "10.7.0.0/24", ips: ["10.7.0.1-10.7.0.4"], default: false },
   ],
   settings: { enableKubevirt: true, garbageCollection: { interval: "2s", grace: "10s" } },
 } as const;
+/** It is cut off for most of the time; nothing else happens there. */
+const LOST = "n4";
 /** More than addresses of the pool `few`. */
 const CROWD = 5;
 const PATIENCE_MS = 5_000;
@@ -31,6 +33,8 @@ const PATIENCE_MS = 5_000;
 const LEAKED_MS = 28_000;
 /** Agents have seen a new object. */
 const SEEN_MS = 1_500;
+/** A node that is back has looked at its addresses. */
+const COME_BACK_MS = 5_000;
 /** A pod without its record has it again. */
 const RECREATED_MS = 7_000;
 
@@ -62,6 +66,7 @@ class Course {
   }
 
   readonly steps: readonly (() => Promise<void>)[] = [
+    () => this.#cutOff(),
     () => this.#forget(),
     () => this.#move(),
     () => this.#migrate(),
@@ -71,11 +76,16 @@ class Course {
     () => this.#deleteRecord(),
     () => this.#loseJournal(),
     () => this.#rest(LEAKED_MS - (performance.now() - this.#startMs)),
+    () => this.#comeBack(),
   ];
+
+  get #nodes(): readonly LabNode[] {
+    return this.#world.nodes().filter(({ name }) => name !== LOST);
+  }
 
   /** Pods that come and go meanwhile. */
   async live(signal: AbortSignal): Promise<void> {
-    const nodes = this.#world.nodes();
+    const nodes = this.#nodes;
     const annotations = { ippool: { ipv4: ["few"] } };
     const loops = nodes.map(({ name }, index) => this.#comeAndGo(signal, { node: name }, 600 + 300 * index));
     const crowd = Array.from({ length: CROWD }, (_, index) =>
@@ -90,6 +100,20 @@ class Course {
       await sleep(lifeMs);
       if (pod !== undefined) await this.#end(pod);
     }
+  }
+
+  /** A node cannot reach the API server, and its pod, which is deleted by force, runs on. */
+  async #cutOff(): Promise<void> {
+    const pod = await this.#start({ node: LOST });
+    this.#world.node(LOST).proxy.refuse();
+    await this.#world.setNode(LOST, "Unknown");
+    if (pod !== undefined) await this.#world.deletePod(pod);
+  }
+
+  async #comeBack(): Promise<void> {
+    this.#world.node(LOST).proxy.accept();
+    await this.#world.setNode(LOST, "True");
+    await this.#rest(COME_BACK_MS);
   }
 
   /** One pod is deleted by force and lives on; of another the runtime forgets the DEL. */
@@ -145,7 +169,7 @@ class Course {
 
   /** An agent is killed, and all are, while answers are lost. */
   async #kill(): Promise<void> {
-    const nodes = this.#world.nodes();
+    const nodes = this.#nodes;
     const fault = { kind: "reset-after" } as const;
     for (const { proxy } of nodes)
       proxy.rules.add({ verbs: ["post", "put", "delete"], path: /ipallocations/, probability: 0.3, fault });

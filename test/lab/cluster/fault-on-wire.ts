@@ -31,6 +31,8 @@ export interface Findings {
 const GRACE_MS = 6_000;
 /** A pod without a NIC and without an object is collected before. */
 const STALE_MS = 24_000;
+/** The grace of the course's settings, and the controller's next look is later. */
+const MIN_LOST_MS = 10_000;
 /** A DEL that was spooled while the agent was away has been carried out before. */
 const MAX_RELEASE_MS = 8_000;
 const POLL_MS = 50;
@@ -68,7 +70,7 @@ function isEmpty({ observer, history }: Findings): boolean {
 }
 
 async function watch(world: World, found: Findings): Promise<void> {
-  const { history } = await followWorld(world, { maxReleaseMs: MAX_RELEASE_MS });
+  const { history } = await followWorld(world, { maxReleaseMs: MAX_RELEASE_MS, minLostMs: MIN_LOST_MS });
   const end = new AbortController();
   const course = runCourse(world, end.signal).finally(() => end.abort());
   const startMs = nowMs();

@@ -7,10 +7,6 @@
  *   await followed.restore(copy);                        // in place of world.plane.restore
  */
 import { ErrorCode } from "../../../host/cni/error.ts";
-import type { Ip } from "../../../host/net/ip.ts";
-import { type Range, rangeContains, rangeOfPrefix } from "../../../host/net/range.ts";
-import { allocationName } from "../../../host/resources/ip-allocation.ts";
-import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { attachmentOf, followHistory, type History, type HistoryOptions } from "../history/follow.ts";
 import type { LabPod } from "./objects.ts";
 import type { Witness, WitnessedAdd } from "./witness.ts";
@@ -20,11 +16,11 @@ import type { World } from "./world.ts";
 const MIN_REUSE_MS = 1_000;
 /** The first probe of a conflict comes so much later. */
 const MIN_CONFLICT_MS = 5_000;
-/** Whether a larger pool was full is not checked. */
-const MAX_POOL = 1_024n;
+/** A node is taken for lost so long after its pod's end, under the shortest grace of these tests. */
+const MIN_LOST_MS = 1_000;
 
 export async function followWorld(world: World, options: HistoryOptions = {}): Promise<FollowedWorld> {
-  const times = { minReuseMs: MIN_REUSE_MS, minConflictMs: MIN_CONFLICT_MS };
+  const times = { minReuseMs: MIN_REUSE_MS, minConflictMs: MIN_CONFLICT_MS, minLostMs: MIN_LOST_MS };
   const history = await followHistory(world.plane.etcdUrl, { ...times, ...options });
   const followed = new FollowedWorld(world, history);
   world.witness = followed;
@@ -63,15 +59,13 @@ export class FollowedWorld implements Witness {
 
   adding(pod: LabPod, ifName: string): WitnessedAdd {
     const { checker, pools } = this.history;
-    const calls = [...pools.values()].flatMap(({ name, spec }) => {
-      const addresses = addressesOf(spec);
-      return addresses === undefined ? [] : [{ name, call: checker.asked(addresses) }];
-    });
+    const { version } = pools;
+    const calls = [...pools.givable()].map(([name, givable]) => ({ name, call: checker.asked(givable) }));
     const end = (wasFull: (pool: string) => boolean): void => {
       this.#follow(async () => {
         await this.history.caughtUp();
         for (const { name, call } of calls)
-          if (wasFull(name)) checker.exhausted(call, `${pod.name} in pool ${name}`);
+          if (wasFull(name) && pools.version === version) checker.exhausted(call, `${pod.name} in pool ${name}`);
           else checker.ended(call);
       });
     };
@@ -116,26 +110,4 @@ export class FollowedWorld implements Witness {
       .finally(() => this.#pending.delete(pending));
     this.#pending.add(pending);
   }
-}
-
-/**
- * Names of the addresses that a pool may give, where none is reserved or occupied. Undefined: so many that it does not
- * matter whether all were taken.
- */
-function addressesOf({ ranges, excluded, subnet, gateway, addressSpace }: IpPool["spec"]): string[] | undefined {
-  const size = ranges.reduce((sum, { first, last }) => sum + last.value - first.value + 1n, 0n);
-  if (size > MAX_POOL) return undefined;
-  const whole = rangeOfPrefix(subnet);
-  const never = [whole.first, whole.last, gateway].map((ip) => ip?.value);
-  return ranges
-    .flatMap(listRange)
-    .filter((ip) => !never.includes(ip.value) && !excluded.some((range) => rangeContains(range, ip)))
-    .map((ip) => allocationName(ip, addressSpace));
-}
-
-function listRange({ first, last }: Range): Ip[] {
-  return Array.from({ length: Number(last.value - first.value) + 1 }, (_, index) => ({
-    ...first,
-    value: first.value + BigInt(index),
-  }));
 }

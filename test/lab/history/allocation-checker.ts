@@ -11,7 +11,7 @@
  *   checker.leaving(attachment, nowMs);                 // its DEL is about to be called
  *   checker.detached(attachment, nowMs);                // that was answered
  *   checker.passed(nowMs);                              // all writes before that moment have been told
- *   const call = checker.asked(addresses);              // an ADD is about to be called
+ *   const call = checker.asked(choice);                 // an ADD is about to be called
  *   checker.exhausted(call);                            // it was refused, because none of these is free
  *   checker.breaches                                    // texts; none: all is well
  */
@@ -66,6 +66,8 @@ export interface CheckerOptions {
   readonly minReuseMs?: number;
   /** Shortest time of a conflict: the agent's first probe comes so much later. 0: not checked. */
   readonly minConflictMs?: number;
+  /** Shortest time without its pod after which a NIC's node may be taken for lost. 0: not checked. */
+  readonly minLostMs?: number;
   /** Longest time for which a record names a NIC after the answer to its DEL. 0: not checked. */
   readonly maxReleaseMs?: number;
 }
@@ -96,11 +98,18 @@ interface Departure {
   answeredMs: number | undefined;
 }
 
+/** Addresses that an ADD may be answered with. */
+export interface Choice {
+  readonly size: bigint;
+  has(object: NonNullable<Allocation>): boolean;
+}
+
 /** An ADD under way. */
 export interface Call {
-  readonly addresses: ReadonlySet<string>;
-  /** None of them was free at some moment since. */
-  wasFull: boolean;
+  readonly choice: Choice;
+  /** Number of addresses that have records now, and most at one moment since. */
+  taken: number;
+  most: number;
 }
 
 export class AllocationChecker {
@@ -111,6 +120,8 @@ export class AllocationChecker {
   readonly #live = new Map<string, Live[]>();
   readonly #departures = new Map<string, Departure>();
   readonly #owners = new Map<string, Owner>();
+  /** When pods that the API server had have ended; undefined: they are there. */
+  readonly #pods = new Map<string, Period | undefined>();
   /** Addresses with which members were answered, and that are still theirs. */
   readonly #answers = new Set<string>();
   readonly #calls = new Set<Call>();
@@ -154,6 +165,7 @@ export class AllocationChecker {
   /** An older state of the store is back, and {@link begin} tells what it has. */
   restored(): void {
     for (const map of [this.#objects, this.#since, this.#departures, this.#owners, this.#answers]) map.clear();
+    for (const call of this.#calls) call.most = Number.POSITIVE_INFINITY;
     for (const live of [...this.#live.values()].flat()) if (live.state === "recorded") live.state = "displaced";
   }
 
@@ -166,6 +178,11 @@ export class AllocationChecker {
   owner(uid: string, owner: Owner | undefined): void {
     if (owner === undefined) this.#owners.delete(uid);
     else this.#owners.set(uid, owner);
+  }
+
+  /** `ended`: it is gone, or will not run any more. */
+  pod(uid: string, ended: Period | undefined): void {
+    this.#pods.set(uid, ended);
   }
 
   written(write: Write): void {
@@ -182,7 +199,7 @@ export class AllocationChecker {
     const mac = object?.spec.quarantine?.mac ?? "";
     if (mac !== "") this.#answering.set(mac, (this.#answering.get(mac) ?? new Set()).add(name));
     for (const live of this.#live.get(name) ?? []) this.#follow(live, write, isByHand);
-    for (const call of this.#calls) if (call.addresses.has(name)) call.wasFull ||= this.#isFull(call.addresses);
+    for (const call of this.#calls) count(call, before, object);
   }
 
   #check(before: Allocation, { name, revision, object, atMs, writer }: Write): void {
@@ -191,7 +208,9 @@ export class AllocationChecker {
       faultOfTransition(before, object) ??
       (writer === undefined ? undefined : faultOfWriter(before, object, writer)) ??
       this.#faultOfRelease(before, object) ??
-      (atMs === undefined ? undefined : this.#faultOfRest(before, object, atMs));
+      (atMs === undefined
+        ? undefined
+        : (this.#faultOfLoss(before, object, atMs) ?? this.#faultOfRest(before, object, atMs)));
     if (breach === undefined) return;
     this.#breach(`revision ${revision}, ${name}: ${breach} (${describe(before)} → ${describe(object)})`);
   }
@@ -208,6 +227,26 @@ export class AllocationChecker {
     // What lies in no selected pool any more is given up for an address of another one.
     const isReplaced = others.some((other) => !this.#answers.has(name) || other.spec.pool !== spec.pool);
     return isReplaced ? undefined : `released while ${spec.workload.kind} ${spec.workload.name} lives`;
+  }
+
+  /** A node is taken for lost only if its pod has been gone for a while, and is given up only after another while. */
+  #faultOfLoss(before: Allocation, after: Allocation, at: Period): string | undefined {
+    const { minLostMs = 0 } = this.#options;
+    if (minLostMs === 0 || before === undefined) return undefined;
+    const { state, quarantine, holders } = before.spec;
+    if (state === "Bound" && after?.spec.quarantine?.reason === "NodeLost") {
+      const known = holders.filter(({ podUid }) => this.#pods.has(podUid));
+      const early = known.find(
+        ({ podUid }) => at.last - (this.#pods.get(podUid)?.first ?? Number.POSITIVE_INFINITY) < minLostMs,
+      );
+      return early === undefined
+        ? undefined
+        : `taken for lost less than ${minLostMs} ms after the end of pod ${early.podUid}`;
+    }
+    const isHanded = quarantine?.reason === "NodeLost" && after?.spec.quarantine?.reason === "NodeLost";
+    const restMs = at.last - (this.#since.get(before.name)?.first ?? Number.NEGATIVE_INFINITY);
+    if (!isHanded || after.spec.node === before.spec.node || restMs >= minLostMs) return undefined;
+    return `handed to another node ${Math.round(restMs)} ms after its node was lost`;
   }
 
   #faultOfRest(before: Allocation, after: Allocation, at: Period): string | undefined {
@@ -318,9 +357,9 @@ export class AllocationChecker {
   }
 
   /** An ADD that may be answered with one of these is about to be called. */
-  asked(names: readonly string[]): Call {
-    const addresses = new Set(names);
-    const call = { addresses, wasFull: this.#isFull(addresses) };
+  asked(choice: Choice): Call {
+    const taken = [...this.#objects.values()].filter((object) => choice.has(object)).length;
+    const call = { choice, taken, most: taken };
     this.#calls.add(call);
     return call;
   }
@@ -333,18 +372,13 @@ export class AllocationChecker {
   /** {@link ended}: it was refused, because none of the addresses is free. `whose`: for the text. */
   exhausted(call: Call, whose = "an ADD"): void {
     this.ended(call);
-    const free = [...call.addresses].filter((name) => !this.#objects.has(name)).slice(0, 3);
-    if (!call.wasFull) this.#breach(`${whose} was refused, but never were all taken; free are ${free.join(", ")}`);
+    const { size } = call.choice;
+    if (call.most < size) this.#breach(`${whose} was refused, but never were more than ${call.most} of ${size} taken`);
   }
 
   /** For what the caller has found out by itself. */
   report(breach: string): void {
     this.#breach(breach);
-  }
-
-  #isFull(addresses: ReadonlySet<string>): boolean {
-    for (const name of addresses) if (!this.#objects.has(name)) return false;
-    return true;
   }
 
   #without(attachment: Attachment): Live[] {
@@ -355,6 +389,14 @@ export class AllocationChecker {
     this.#breaches++;
     if (this.#texts.length < MAX_TEXTS) this.#texts.push(text);
   }
+}
+
+/** Follows how many of the call's addresses have records. */
+function count(call: Call, before: Allocation, after: Allocation): void {
+  const change =
+    Number(after !== undefined && call.choice.has(after)) - Number(before !== undefined && call.choice.has(before));
+  call.taken += change;
+  call.most = Math.max(call.most, call.taken);
 }
 
 function isSameNic(a: Nic, b: Nic): boolean {

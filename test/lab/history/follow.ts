@@ -12,21 +12,26 @@
  * Bound before the ADD was answered" is tested to within the time of one write of etcd (stream.ts).
  * Effects: connections to etcd; a key beside the API server's.
  */
-import { parseIp } from "../../../host/net/ip.ts";
+import { type Ip, parseIp } from "../../../host/net/ip.ts";
+import { occupiedOf } from "../../../host/resources/coordinator.ts";
 import { allocationName, decodeIpAllocation, FORCE_DELETE } from "../../../host/resources/ip-allocation.ts";
 import { decodeIpPool, type IpPool } from "../../../host/resources/ip-pool.ts";
+import { decodeReservedIp, type ReservedIp } from "../../../host/resources/reserved-ip.ts";
 import { AllocationChecker, type Attachment, type CheckerOptions, type Write } from "./allocation-checker.ts";
 import { type EtcdKey, openEtcd } from "./etcd.ts";
+import { Givable } from "./givable.ts";
 import { ownerOf, parseStored, type StoredObject, writerOf } from "./stored.ts";
 import { openStream, type Period } from "./stream.ts";
 
 /** Before the names of the objects. */
 export const ALLOCATIONS = "/registry/ipam.vendor.io/ipallocations/";
+const COORDINATOR = "/registry/ipam.vendor.io/coordinators/default";
 const POOLS = "/registry/ipam.vendor.io/ippools/";
+const RESERVED = "/registry/ipam.vendor.io/reservedips/";
 const PODS = "/registry/pods/";
 /** The first key behind those of StatefulSets; between it and the allocations are all others that are read. */
 const MARK = "/registry/statefulsets0";
-const RANGE = { start: ALLOCATIONS, end: `${MARK}\0` };
+const RANGE = { start: COORDINATOR, end: `${MARK}\0` };
 /** To within so much, the times of writes are known. */
 const TICK_MS = 100;
 const UNKNOWN: Period = { first: Number.NEGATIVE_INFINITY, last: Number.POSITIVE_INFINITY };
@@ -40,8 +45,8 @@ export interface HistoryOptions extends CheckerOptions {
 
 export interface History {
   readonly checker: AllocationChecker;
-  /** The pools as they are now, by name. */
-  readonly pools: ReadonlyMap<string, IpPool>;
+  /** The pools as they are now. */
+  readonly pools: KnownPools;
   /** An ADD has been answered with the address. Resolves when that place of the history has been checked. */
   attached(attachment: Attachment): Promise<void>;
   /** Its DEL is about to be called. */
@@ -108,10 +113,40 @@ export async function followHistory(etcdUrl: string, options: HistoryOptions = {
   };
 }
 
+/** Pools, and what keeps their addresses from pods. */
+export class KnownPools {
+  /** Changes with every write. */
+  version = 0;
+  readonly #pools = new Map<string, IpPool>();
+  readonly #reserved = new Map<string, ReservedIp>();
+  #occupied: readonly Ip[] = [];
+
+  read({ key, value }: EtcdKey): void {
+    this.version++;
+    if (key === COORDINATOR)
+      this.#occupied = value === undefined ? [] : occupiedOf(JSON.parse(value).status).map(({ ip }) => ip);
+    else if (value === undefined) for (const known of [this.#pools, this.#reserved]) known.delete(key);
+    else if (key.startsWith(POOLS)) this.#pools.set(key, decodeIpPool(JSON.parse(value), `etcd, ${key}`));
+    else this.#reserved.set(key, decodeReservedIp(JSON.parse(value), `etcd, ${key}`));
+  }
+
+  clear(): void {
+    this.version++;
+    for (const known of [this.#pools, this.#reserved]) known.clear();
+    this.#occupied = [];
+  }
+
+  /** Returns the addresses that pods may have, by the pool's name. */
+  givable(): ReadonlyMap<string, Givable> {
+    const all = [...this.#pools.values()];
+    return new Map(all.map((pool) => [pool.name, new Givable(pool, this.#reserved.values(), this.#occupied)]));
+  }
+}
+
 /** Tells the checker what a key of etcd means. */
 class Reader {
   readonly checker: AllocationChecker;
-  readonly pools = new Map<string, IpPool>();
+  readonly pools = new KnownPools();
   readonly #endsWithPods: boolean;
   /** As the last write of each key left it. */
   readonly #stored = new Map<string, StoredObject>();
@@ -132,7 +167,7 @@ class Reader {
     const before = this.#stored.get(key.key);
     const after = this.#store(key);
     if (key.key.startsWith(ALLOCATIONS)) this.#readAllocation(key, atMs, before, after);
-    else if (key.key.startsWith(POOLS)) this.#readPool(key);
+    else if ([COORDINATOR, POOLS, RESERVED].some((start) => key.key.startsWith(start))) this.pools.read(key);
     else if (key.key.startsWith(PODS)) this.#readPod(atMs, before, after);
     else {
       if (before !== undefined) this.checker.owner(before.metadata.uid, undefined);
@@ -154,17 +189,15 @@ class Reader {
     this.checker.written({ ...writeOf(key), atMs, writer });
   }
 
-  #readPool({ key, value }: EtcdKey): void {
-    const name = key.slice(POOLS.length);
-    if (value === undefined) this.pools.delete(name);
-    else this.pools.set(name, decodeIpPool(JSON.parse(value), `etcd, ${name}`));
-  }
-
-  #readPod({ first }: Period, before?: StoredObject, after?: StoredObject): void {
+  #readPod(at: Period, before?: StoredObject, after?: StoredObject): void {
     const { uid } = before?.metadata ?? {};
-    const hasEnded =
-      uid !== after?.metadata.uid || after?.status?.phase === "Succeeded" || after?.status?.phase === "Failed";
+    const isOver = after?.status?.phase === "Succeeded" || after?.status?.phase === "Failed";
+    const hasEnded = uid !== after?.metadata.uid || isOver;
+    const wasOver = before?.status?.phase === "Succeeded" || before?.status?.phase === "Failed";
+    if (after !== undefined && !isOver) this.checker.pod(after.metadata.uid, undefined);
+    if (uid !== undefined && hasEnded && !wasOver) this.checker.pod(uid, at);
     if (uid === undefined || !hasEnded || !this.#endsWithPods) return;
+    const { first } = at;
     for (const attachment of this.checker.attachments)
       if (attachment.podUid === uid) this.checker.leaving(attachment, first);
   }

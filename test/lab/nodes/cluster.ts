@@ -28,6 +28,7 @@ import { applyRights, createToken } from "../cluster/rights.ts";
 import { type CommandOptions, type CommandOutcome, runCommand } from "../command.ts";
 import { type ControlPlane, startControlPlane } from "../control-plane.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
+import { followHistory } from "../history/follow.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { createNetns, type Netns } from "../netns.ts";
 import { type Observer, startObserver } from "../observer/observer.ts";
@@ -59,7 +60,10 @@ export interface RealClusterOptions {
   readonly images?: readonly string[];
   /** Default: 1.34. */
   readonly kubernetes?: KubernetesVersion;
-  /** An observer compares the wire and the pods' NICs with the records; `stop` throws what it finds. Default: false. */
+  /**
+   * An observer compares the wire and the pods' NICs with the records, and every write to those is checked; `stop`
+   * throws what they find. Default: false.
+   */
   readonly isObserved?: boolean;
 }
 
@@ -91,6 +95,8 @@ export interface RealCluster extends AsyncDisposable {
 
 /** IPv4 only, and everything that waits is short. */
 const SETTINGS = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "2s" } };
+/** Under these settings. */
+const MIN_REST_MS = 1_000;
 const READY_MS = 60_000;
 const PAUSE_MS = 100;
 
@@ -176,6 +182,7 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
   const start: RealCluster["start"] = ([name = "", ...words]) =>
     startDaemon(name, ["env", `KUBECONFIG=${plane.kubeconfig}`, name, ...words], wires);
   const observer = options.isObserved ? await observeCluster({ plane, nodes }, wires, stack) : undefined;
+  if (options.isObserved) await followCluster(plane, wires, stack);
   const parts = { plane, nodes, run, start, restartController, binDir: site.binDir, observer };
   const cluster = clusterOf(parts, stack);
   if (network !== undefined) await cluster.ready();
@@ -200,6 +207,18 @@ async function observeCluster(
     await observer.stop();
   });
   return observer;
+}
+
+/** What runtimes are answered is not known here. */
+async function followCluster({ etcdUrl }: ControlPlane, { path }: Netns, stack: AsyncDisposableStack): Promise<void> {
+  const history = await followHistory(etcdUrl, { netnsPath: path, minReuseMs: MIN_REST_MS, minLostMs: MIN_REST_MS });
+  stack.defer(async () => {
+    await history.caughtUp();
+    history.close();
+    const { breaches, writes } = history.checker;
+    console.log(`${writes} writes to addresses`);
+    if (breaches.length > 0) throw new Error(`The history of addresses is not legal:\n${breaches.join("\n")}`);
+  });
 }
 
 function readNode(observer: Observer, node: RealNode): void {
