@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import type { TestProject } from "vitest/node";
 import { PlaneReset, startPlane } from "../lab/cluster/plane.ts";
 import { actOnPlane, type ControlPlane, type PlaneAction } from "../lab/control-plane.ts";
+import { STORED_AS_JSON } from "../lab/history/stored.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -65,7 +66,7 @@ class PlanePool {
     const free = this.#free.pop();
     if (free !== undefined) return free;
     // As text, so that a test can read from etcd what became of pods and their workloads, and when.
-    const plane = await startPlane({ serverArgs: ["--storage-media-type=application/json"] });
+    const plane = await startPlane({ serverArgs: [STORED_AS_JSON] });
     const started = { plane, reset: await PlaneReset.open(plane) };
     this.#all.set(plane.parts.directory, started);
     return started;

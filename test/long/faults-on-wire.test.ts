@@ -9,6 +9,8 @@ const NOTICED: readonly (readonly [fault: string, by: readonly Observer[]])[] = 
   ["a claim is answered before its record exists", ["history", "observer"]],
   ["a cooling address is taken over at once", ["history"]],
   ["a DEL is ignored", ["history"]],
+  ["addresses of a silent node are freed", ["history", "observer"]],
+  ["a member's address is released like a plain pod's", ["history"]],
 ];
 
 it("nothing is found of the product as it is built", async () => {

@@ -19,6 +19,7 @@ import { cnitool, type PluginOutcome } from "../../../test/lab/cnitool.ts";
 import { type ControlPlane, startControlPlane } from "../../../test/lab/control-plane.ts";
 import { type Daemon, startDaemon } from "../../../test/lab/daemon.ts";
 import { followHistory, type History } from "../../../test/lab/history/follow.ts";
+import { STORED_AS_JSON } from "../../../test/lab/history/stored.ts";
 import type { KubeClient, KubeObject } from "../../../test/lab/kube-client.ts";
 import { createKubeClient } from "../../../test/lab/kube-client.ts";
 import { podArgs } from "../../../test/lab/manifests.ts";
@@ -84,7 +85,7 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
   const world = stack.use(new NetnsWorld("democ"));
   const fabric = await world.addFabric();
   const machine = await fabric.addHost("control", CONTROL.host);
-  const plane = await startControlPlane({ machine, address: CONTROL.address });
+  const plane = await startControlPlane({ machine, address: CONTROL.address, serverArgs: [STORED_AS_JSON] });
   world.defer(() => plane.stop());
   const history = await followHistory(plane.etcdUrl, { netnsPath: machine.path, minReuseMs: 2_000 });
   world.defer(() => history.close());

@@ -49,6 +49,7 @@ export async function runCourse(world: World, signal: AbortSignal): Promise<void
     ordinary.abort();
     await life;
   }
+  for (const step of course.last) if (!signal.aborted) await step();
 }
 
 /** Without a name it gets one. */
@@ -73,11 +74,11 @@ class Course {
     () => this.#kill(),
     () => this.#releaseOthers(),
     () => this.#putBack(),
-    () => this.#deleteRecord(),
     () => this.#loseJournal(),
     () => this.#rest(LEAKED_MS - (performance.now() - this.#startMs)),
-    () => this.#comeBack(),
   ];
+  /** No pod asks meanwhile: it might get an address whose record was deleted. */
+  readonly last: readonly (() => Promise<void>)[] = [() => this.#comeBack(), () => this.#deleteRecord()];
 
   get #nodes(): readonly LabNode[] {
     return this.#world.nodes().filter(({ name }) => name !== LOST);

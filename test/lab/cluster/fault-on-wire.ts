@@ -8,6 +8,7 @@
  * Effects: a control plane, agents, a controller, namespaces; ended at the end.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { STORED_AS_JSON } from "../history/stored.ts";
 import { startControllerProcess } from "./controller-process.ts";
 import { COURSE, runCourse } from "./course.ts";
 import { followWorld } from "./followed-world.ts";
@@ -41,7 +42,7 @@ export async function findFaultOnWire(fault: string | undefined): Promise<Findin
   const world = await startWorld({
     ...COURSE,
     startPlane: async () => {
-      const plane = await startPlane();
+      const plane = await startPlane({ serverArgs: [STORED_AS_JSON] });
       await applyWorkloadKinds(plane.client);
       return plane;
     },

@@ -15,6 +15,7 @@ import type { StartController } from "../../../host/controller/types.ts";
 import { decodeIpAllocation, type IpAllocation, type IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import { type Agent, type AgentOptions, startAgent } from "../agent.ts";
 import type { ControlPlane } from "../control-plane.ts";
+import { STORED_AS_JSON } from "../history/stored.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { createNetns, type Netns } from "../netns.ts";
 import { etcdRecords } from "../observer/records.ts";
@@ -115,8 +116,11 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   }
 }
 
+/** Its history can be followed. */
+const startReadPlane = (): Promise<ControlPlane> => startPlane({ serverArgs: [STORED_AS_JSON] });
+
 /** A control plane with kinds, accounts and policies, and nothing else. */
-export async function openWorld(start = () => startPlane(), options: WorldSettings = {}) {
+export async function openWorld(start = startReadPlane, options: WorldSettings = {}) {
   return new World(await start(), options);
 }
 

@@ -20,7 +20,7 @@ import { decodeReservedIp, type ReservedIp } from "../../../host/resources/reser
 import { AllocationChecker, type Attachment, type CheckerOptions, type Write } from "./allocation-checker.ts";
 import { type EtcdKey, openEtcd } from "./etcd.ts";
 import { Givable } from "./givable.ts";
-import { ownerOf, parseStored, type StoredObject, writerOf } from "./stored.ts";
+import { isOwnerKey, ownerOf, parseStored, type StoredObject, writerOf } from "./stored.ts";
 import { openStream, type Period } from "./stream.ts";
 
 /** Before the names of the objects. */
@@ -158,17 +158,21 @@ class Reader {
 
   /** Takes in a key that is there before the history begins. */
   begin(key: EtcdKey): void {
-    if (key.key.startsWith(ALLOCATIONS)) this.checker.begin(writeOf(key));
-    else this.read(key, UNKNOWN);
-    this.#store(key);
+    if (!key.key.startsWith(ALLOCATIONS)) this.read(key, UNKNOWN);
+    else {
+      this.checker.begin(writeOf(key));
+      this.#store(key);
+    }
   }
 
   read(key: EtcdKey, atMs: Period): void {
+    const isOf = (...starts: string[]): boolean => starts.some((start) => key.key.startsWith(start));
+    if (isOf(COORDINATOR, POOLS, RESERVED)) this.pools.read(key);
+    if (!isOf(ALLOCATIONS, PODS) && !isOwnerKey(key.key)) return;
     const before = this.#stored.get(key.key);
     const after = this.#store(key);
-    if (key.key.startsWith(ALLOCATIONS)) this.#readAllocation(key, atMs, before, after);
-    else if ([COORDINATOR, POOLS, RESERVED].some((start) => key.key.startsWith(start))) this.pools.read(key);
-    else if (key.key.startsWith(PODS)) this.#readPod(atMs, before, after);
+    if (isOf(ALLOCATIONS)) this.#readAllocation(key, atMs, before, after);
+    else if (isOf(PODS)) this.#readPod(atMs, before, after);
     else {
       if (before !== undefined) this.checker.owner(before.metadata.uid, undefined);
       if (after !== undefined) this.checker.owner(after.metadata.uid, ownerOf(key.key, after));

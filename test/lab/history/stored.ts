@@ -18,9 +18,13 @@ export interface StoredObject {
   readonly status?: { readonly phase?: string };
 }
 
-/** Undefined: deleted, or in the other form of built-in kinds (`--storage-media-type`). */
+/** The option of an API server whose built-in kinds can be read, too. */
+export const STORED_AS_JSON = "--storage-media-type=application/json";
+
+/** Undefined: deleted. Throws for an object in the other form of built-in kinds. */
 export function parseStored(value: string | undefined): StoredObject | undefined {
-  return value?.startsWith("{") === true ? JSON.parse(value) : undefined;
+  if (value?.startsWith("{") === false) throw new Error(`The API server runs without ${STORED_AS_JSON}`);
+  return value === undefined ? undefined : JSON.parse(value);
 }
 
 /**
@@ -39,6 +43,11 @@ export function writerOf(before: StoredObject | undefined, { metadata, spec }: S
 
 const SET = /^\/registry\/statefulsets\//;
 const OTHERS = /^\/registry\/(?:kubevirt\.io\/virtualmachine(?:instance)?s|k8s\.cni\.cncf\.io\/ipamclaims)\//;
+
+/** Whether it is an object's that may retain addresses. */
+export function isOwnerKey(key: string): boolean {
+  return SET.test(key) || OTHERS.test(key);
+}
 
 /** Undefined: it retains nothing (docs/workloads.md). */
 export function ownerOf(key: string, { metadata, spec }: StoredObject): Owner | undefined {

@@ -29,6 +29,7 @@ import { type CommandOptions, type CommandOutcome, runCommand } from "../command
 import { type ControlPlane, startControlPlane } from "../control-plane.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
 import { followHistory } from "../history/follow.ts";
+import { STORED_AS_JSON } from "../history/stored.ts";
 import type { KubeClient, KubeObject } from "../kube-client.ts";
 import { createNetns, type Netns } from "../netns.ts";
 import { type Observer, startObserver } from "../observer/observer.ts";
@@ -135,7 +136,7 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
     accounts,
     hasManagers: true,
     // No name server knows the nodes.
-    serverArgs: ["--kubelet-preferred-address-types=InternalIP"],
+    serverArgs: ["--kubelet-preferred-address-types=InternalIP", ...(options.isObserved ? [STORED_AS_JSON] : [])],
     kubernetes,
   });
   stack.defer(() => plane.stop());
