@@ -1,15 +1,18 @@
 /** Invariants of every state of a world, and the key by which states count as one. */
 import type { Call, Protocol } from "./protocol.ts";
 import type { System } from "./search.ts";
-import { hasAddress, isThere, type Machine, type Pod, type World } from "./world-state.ts";
+import { hasAddress, isThere, type Machine, type Pod, type Scene, type World } from "./world-state.ts";
 
 export function invariantsOf<Row, Memory, Spec>(
   protocol: Protocol<Row, Memory, Spec>,
+  { isMachine }: Scene,
 ): System<World<Row, Memory, Spec>>["invariants"] {
   return {
-    "one NIC": ({ pods }) => {
+    "one NIC": ({ pods, object }) => {
       const having = pods.filter(({ sandbox }) => hasAddress(sandbox)).map(({ actor }) => actor.uid);
-      return having.length > 1 ? `the NICs of ${having.join(" and ")} have the address` : undefined;
+      const { holders = [] } = object === undefined ? {} : protocol.view(object.spec);
+      const isMigration = isMachine === true && having.every((uid) => holders.includes(uid));
+      return having.length > 1 && !isMigration ? `the NICs of ${having.join(" and ")} have the address` : undefined;
     },
     recorded: (state) => {
       const wrong = state.isTampered ? undefined : findUnrecorded(protocol, state);

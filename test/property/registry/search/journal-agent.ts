@@ -49,12 +49,16 @@ export type JournalTurn = Turn<Allocation, Memory, Spec>;
 export interface JournalOptions {
   /** Whether the pool is so small that its cooling addresses are shown at once. */
   readonly isPublic: boolean;
+  /** Whether members are launchers of one run of a virtual machine. */
+  readonly isMachine: boolean;
 }
 
 const { log: LOG } = recordLog();
 
-function workloadOf({ isMember, name }: Pick<PodName, "isMember" | "name">): Workload | undefined {
-  return isMember ? { kind: "StatefulSet", namespace: NAMESPACE, name: "web", uid: "w", member: name } : undefined;
+function workloadOf({ isMember, name }: Pick<PodName, "isMember" | "name">, isMachine: boolean): Workload | undefined {
+  if (!isMember) return undefined;
+  if (isMachine) return { kind: "VirtualMachine", namespace: NAMESPACE, name: "vm", uid: "w", member: "vm" };
+  return { kind: "StatefulSet", namespace: NAMESPACE, name: "web", uid: "w", member: name };
 }
 
 function pathOf(container: string): string {
@@ -125,6 +129,7 @@ export class Draft {
 
   get live(): LiveStatus & { readonly node: string } {
     const { nodes, uidOf, node } = this.place;
+    const { isMachine } = this.options;
     const statusOf = { there: "there", lost: "lost", off: "off", absent: "lost" } as const satisfies Record<
       string,
       NodeStatus
@@ -132,8 +137,10 @@ export class Draft {
     return {
       node,
       isLivePod: async (_namespace, pod, uid) => uidOf(pod) === uid,
-      readHolderStatus: async (row, holder) =>
-        holder.pod === row.pod || uidOf(holder.pod) !== holder.podUid ? "gone" : "alive",
+      readHolderStatus: async (row, holder) => {
+        if (holder.pod === row.pod || uidOf(holder.pod) !== holder.podUid) return "gone";
+        return isMachine ? "migrating" : "alive";
+      },
       readNodeStatus: async (name) => statusOf[nodes.get(name) ?? "absent"],
     };
   }
@@ -447,7 +454,7 @@ export class Draft {
 
   async add(pod: PodName, container: string): Promise<void> {
     const { row, memory } = this;
-    const workload = workloadOf(pod);
+    const workload = workloadOf(pod, this.options.isMachine);
     const claimant = { owner: pod.uid, pod: pod.name, ifName: NIC, containerId: container, netns: pathOf(container) };
     const claim = {
       container,

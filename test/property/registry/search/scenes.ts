@@ -9,9 +9,12 @@ import { type Actor, ASSUMPTIONS, type Assumption, type Scene } from "./world-st
 const member = (uid: string, node: Actor["node"]): Actor => ({ uid, name: "web-0", isMember: true, node });
 const plain = (uid: string, node: Actor["node"]): Actor => ({ uid, name: uid, isMember: false, node });
 
+const launcher = (uid: string, node: Actor["node"]): Actor => ({ uid, name: uid, isMember: true, node });
+
 const PLAIN = [plain("p", "a"), plain("q", "b")];
 const MEMBERS = [member("m1", "a"), member("m2", "b")];
 
+const LAUNCHERS = [launcher("l1", "a"), launcher("l2", "b")];
 const EACH_ONCE = { kill: 1, unanswered: 1, forceDelete: 1, cut: 1, restart: 1, reboot: 1 };
 
 /** Small enough for the gate: each is searched to its end. */
@@ -34,6 +37,7 @@ export const SCENES = {
   "a member and one fault": { cast: MEMBERS, faults: EACH_ONCE, isSingle: true },
   "a machine that boots": { cast: MEMBERS, faults: { forceDelete: 1, reboot: 1 } },
   "a machine that is off": { cast: MEMBERS, faults: { cut: 1, taint: 1 } },
+  "a migration": { cast: LAUNCHERS, faults: EACH_ONCE, isSingle: true, isMachine: true },
   "a record deleted by hand": { cast: PLAIN, faults: { handDelete: 1 } },
   "a restored etcd": { cast: PLAIN, faults: { restore: 1 } },
 } as const satisfies Record<string, Scene>;
@@ -125,6 +129,12 @@ export const RELIANCES: readonly Reliance[] = [
     violates: ["comes to rest"],
     finding: "the same of a create that a killed agent had sent, however early it lands",
   },
+  {
+    dropped: ["migration"],
+    scene: "a migration",
+    violates: ["retained"],
+    finding: "a claim that is undone deletes the address that another launcher of the machine has had since",
+  },
   { dropped: ["outOfService"], scene: "a machine that is off", violates: ["one NIC"] },
   { dropped: ["recreated"], scene: "a record deleted by hand", violates: ["one NIC"] },
   {
@@ -153,7 +163,9 @@ export async function searchScene(
   const scenes: Record<SceneName, Scene> = { ...SCENES, ...LARGE_SCENES };
   const all = Object.keys(ASSUMPTIONS) as Assumption[];
   const believed = new Set(all.filter((each) => !dropped.includes(each)));
-  const world = await openWorld(journalProtocol({ isPublic }), scenes[name], believed);
+  const { [name]: scene } = scenes;
+  const protocol = journalProtocol({ isPublic, isMachine: scene.isMachine ?? false });
+  const world = await openWorld(protocol, scene, believed);
   return search(world, { maxStates, isFirstEnough });
 }
 

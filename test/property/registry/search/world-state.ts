@@ -15,6 +15,7 @@ export const ASSUMPTIONS = {
   comparison: "RECONCILE_ALL_MS: an agent compares all objects of its node now and then",
   nodeName: "node name: another machine has it only when the first one is off",
   linkName: "link name: the address stays on the link that the ADD named",
+  migration: "migration: a machine's second launcher comes when the first one has the address",
   outOfService: "out-of-service taint: the machine is off",
   recreated: "recreate: a record that was deleted by hand is back before another pod asks",
   restored: "an etcd is restored only to a state with the records of all NICs",
@@ -68,6 +69,8 @@ export interface Scene {
   readonly isSlow?: boolean;
   /** One fault of all. */
   readonly isSingle?: boolean;
+  /** Members are launchers of a virtual machine, which migrates from one to the other. */
+  readonly isMachine?: boolean;
 }
 
 /** Most writes that were given up and may still be carried out. */
@@ -152,6 +155,12 @@ export function spend<S extends { readonly faults: Faults; readonly isSingle: bo
 export function withoutSandbox<S extends { readonly pods: readonly Pod[] }>(state: S, pod: Pod): S {
   const phase = pod.phase === "deleting" ? "gone" : pod.phase;
   return changePod(state, pod, { sandbox: undefined, phase, run: phase === "gone" ? pod.run : pod.run + 1 });
+}
+
+/** As a machine that is off. */
+export function withoutSandboxes<S extends { readonly pods: readonly Pod[] }>(state: S, machine: number): S {
+  const all = state.pods.filter((pod) => pod.machine === machine && pod.sandbox !== undefined);
+  return all.reduce((left, pod) => withoutSandbox(left, pod), state);
 }
 
 interface Executed<Row, Memory, Spec> {

@@ -24,6 +24,7 @@ import {
   uidOf,
   type World,
   withoutSandbox,
+  withoutSandboxes,
 } from "./world-state.ts";
 
 export async function openWorld<Row, Memory, Spec>(
@@ -209,14 +210,6 @@ export async function openWorld<Row, Memory, Spec>(
     return call === undefined ? ended : change(ended, { late: [...ended.late, { machine, call }] });
   }
 
-  /** As a machine that is off. */
-  function withoutSandboxes(state: State, machine: number): State {
-    let next = state;
-    for (const pod of state.pods)
-      if (pod.machine === machine && pod.sandbox !== undefined) next = withoutSandbox(next, pod);
-    return next;
-  }
-
   function startSteps(state: State, machine: number): Steps {
     const { name = "", row, copy } = state.machines[machine] ?? {};
     const start = (from: State, given: Row | undefined, label: string, isCalm: boolean): Step<State> => {
@@ -271,6 +264,8 @@ export async function openWorld<Row, Memory, Spec>(
     const step = (label: string, next: State, isCalm: boolean): void => void steps.push({ label, next, isCalm });
     if (phase === "future") {
       const own = state.machines.findLastIndex((each) => each.name === node && each.link === "there");
+      const isFirst = state.pods.every((each) => each.phase === "future");
+      if (scene.isMachine && !isFirst && !state.isMembers && believed.has("migration")) return steps;
       if (own >= 0 && uidOf(state, name) === undefined)
         step(`pod ${uid} is created on ${node}`, changePod(state, pod, { phase: "present", machine: own }), false);
       return steps;
@@ -392,7 +387,7 @@ export async function openWorld<Row, Memory, Spec>(
     steps,
     key: (state) => keyOf(protocol, state),
     isAtRest: (state) => isAtRest(protocol, state),
-    invariants: invariantsOf(protocol),
+    invariants: invariantsOf(protocol, scene),
   };
 }
 
