@@ -10,6 +10,7 @@ const NOTICED: readonly (readonly [fault: string, by: readonly Observer[]])[] = 
   ["a cooling address is taken over at once", ["history"]],
   ["a DEL is ignored", ["history"]],
   ["addresses of a silent node are freed", ["history", "observer"]],
+  ["a member's retained address is not looked for", ["history"]],
   ["a member's address is released like a plain pod's", ["history"]],
 ];
 

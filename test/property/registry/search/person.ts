@@ -27,7 +27,11 @@ export function personSteps<Row, Memory, Spec>(
   const restored = restore(spend(state, "restore"), etcdCopy);
   const { holders = [] } = restored.object === undefined ? {} : protocol.view(restored.object.spec);
   const isWhole = !isAsking && pods.every(({ actor, sandbox }) => !hasAddress(sandbox) || holders.includes(actor.uid));
-  if (isWhole || !believed.has("restored")) step("etcd is restored to the copy", { ...restored, ...tampered });
+  const next = { ...restored, ...tampered };
+  const startOver = (machine: (typeof machines)[number]): typeof machine =>
+    machine.memory === undefined ? machine : { ...machine, memory: protocol.start(machine.row, machine.name) };
+  if (!believed.has("restored")) step("etcd is restored to the copy", next);
+  else if (isWhole) step("etcd is restored to the copy", { ...next, machines: machines.map(startOver) });
   return steps;
 }
 

@@ -18,7 +18,7 @@ export const ASSUMPTIONS = {
   migration: "migration: a machine's second launcher comes when the first one has the address",
   outOfService: "out-of-service taint: the machine is off",
   recreated: "recreate: a record that was deleted by hand is back before another pod asks",
-  restored: "an etcd is restored only to a state with the records of all NICs",
+  restored: "an etcd is restored only to a state with the records of all NICs, and agents compare before the next ADD",
   netnsPath: "netns path: it leads to the pod's netns as long as that exists",
 } as const;
 
