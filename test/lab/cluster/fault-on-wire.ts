@@ -31,7 +31,7 @@ export interface Findings {
 /** A record that was deleted by hand is back before. */
 const GRACE_MS = 6_000;
 /** A pod without a NIC and without an object is collected before. */
-const STALE_MS = 24_000;
+const STALE_MS = 26_000;
 /** The grace of the course's settings, and the controller's next look is later. */
 const MIN_LOST_MS = 10_000;
 /** A DEL that was spooled while the agent was away has been carried out before. */
