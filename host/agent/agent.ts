@@ -208,9 +208,9 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     dispatcher,
     meter: new RequestMeter(set),
     inspect,
-    beforeAdd: async () => {
+    beforeAdd: async (headers) => {
       resources.flush();
-      await spool.drain();
+      await spool.clear(headers);
     },
     faults,
     log,

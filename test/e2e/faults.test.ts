@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
@@ -63,6 +63,28 @@ describe("DEL while no agent runs", () => {
       await world.agent.start();
       expect((await world.usage()).Bound).toBeUndefined();
       expect((await world.agent.get("/v1/health")).spool).toEqual({ waiting: 0, rejected: 0 });
+    }));
+
+  it("and stays, as its file cannot be removed: its interface's ADDs wait, and others do not", () =>
+    withWorld(CONFIG, async (world) => {
+      await world.add("c1");
+      await world.agent.kill("SIGKILL");
+      await world.del("c1");
+      const [name = ""] = readdirSync(world.agent.spool);
+      const file = join(world.agent.spool, name);
+      // A mount point cannot be removed.
+      await requireCommand(["mount", "--bind", file, file]);
+      try {
+        await world.agent.start();
+        const refusal = await world.refused("ADD", "c1");
+        expect(refusal).toMatchObject({ code: 11, msg: expect.stringContaining("interface eth0 of container c1 is") });
+        await world.add("c2");
+        await world.add("c1", { ifName: "eth1" });
+        expect((await world.agent.get("/v1/health")).spool).toEqual({ waiting: 1, rejected: 0 });
+      } finally {
+        await requireCommand(["umount", file]);
+      }
+      await world.add("c1");
     }));
 
   it("a spooled file that cannot be read is set aside and reported", () =>

@@ -508,13 +508,7 @@ export class Cluster {
     machine.start();
     if (node.kubelet !== undefined) return;
     const faults = () => this.kubeletFaults;
-    node.kubelet = new Kubelet(
-      {
-        ...{ time, timeline, machine, api: this.#kubeletApi, faults },
-        mayWait: this.#options.shape.shows === "a spooled DEL that waits",
-      },
-      ++node.lives,
-    );
+    node.kubelet = new Kubelet({ time, timeline, machine, api: this.#kubeletApi, faults }, ++node.lives);
     node.kubelet.start(node.left);
     node.left = [];
   }

@@ -60,8 +60,6 @@ interface KubeletOptions {
   readonly machine: Machine;
   readonly api: KubeletApi;
   readonly faults: () => KubeletFaults;
-  /** An ID comes again although a DEL of it waits in the spool. */
-  readonly mayWait: boolean;
 }
 
 const TICK_MS = 200;
@@ -316,11 +314,9 @@ export class Kubelet {
     return sameId > 0 && this.#random.chance(sameId);
   }
 
-  /** Resolves when no DEL waits in the spool any more, unless one may. */
   async #deleteAll(worker: Worker, containerId: string): Promise<void> {
-    const { machine, time, mayWait } = this.#options;
+    const { machine } = this.#options;
     for (const nic of worker.pod.nics.toReversed()) await machine.del(callOf("DEL", worker.pod, containerId, nic));
-    while (!mayWait && !worker.isStopping && machine.isSpooled(containerId)) await time.sleep(500, "runtime waits");
   }
 
   async #deleteLater(call: Call, lateMs: number): Promise<void> {

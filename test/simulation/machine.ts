@@ -82,7 +82,7 @@ interface Agent {
   plugin: IpamPlugin | undefined;
   maintenance: Maintenance | undefined;
   registryWatch: { close(): void } | undefined;
-  beforeAdd: (() => Promise<void>) | undefined;
+  beforeAdd: ((call: Call) => Promise<void>) | undefined;
   readonly startedMs: number;
   /** Whether it has compared its journal with the API server once. */
   isCompared: boolean;
@@ -243,12 +243,13 @@ export class Machine {
       () => {},
     );
     const plugin = new product.IpamPlugin(backend.ipam, backend);
-    const spool = this.#files?.open(plugin) ?? { drain: () => this.#drain(product, plugin) };
+    const files = this.#files?.open(plugin);
+    const spool = files ?? { drain: () => this.#drain(product, plugin) };
     await spool.drain();
-    if (this.#files !== undefined)
-      agent.beforeAdd = () => {
+    if (files !== undefined)
+      agent.beforeAdd = (call) => {
         backend.resources.flush();
-        return spool.drain();
+        return files.clear(this.#headersOf(call));
       };
     const { probeQuarantined } = backend.ipam.detection;
     const { registry } = backend;
@@ -480,7 +481,7 @@ export class Machine {
       async (plugin, hungUp) => {
         const request = agent.product.decodeRequest("berth", this.#headersOf(call), JSON.stringify(confOf(call)));
         if (request.command !== "ADD") throw new Error("no ADD");
-        if (agent.beforeAdd !== undefined) await agent.beforeAdd();
+        if (agent.beforeAdd !== undefined) await agent.beforeAdd(call);
         const { result, undo } = await plugin.add(request, hungUp);
         return { addresses: result.ips.map(({ address }) => formatIp(address.ip)), undo };
       },
@@ -511,11 +512,6 @@ export class Machine {
       }
       return false;
     }
-  }
-
-  /** Whether a DEL of the container waits in the spool. */
-  isSpooled(containerId: string): boolean {
-    return this.#files?.has(containerId) === true;
   }
 
   /** A GC of the runtime, which knows these attachments. */

@@ -12,7 +12,6 @@ export const FINDING_NAMES = [
   "another machine under a node's name",
   "a create that lands late",
   "an address that comes up late",
-  "a spooled DEL that waits",
   "a registry that has just appeared",
   "a registry that went back",
   "a set recreated around its pods",
@@ -45,11 +44,6 @@ export const OPEN_FINDINGS: readonly OpenFinding[] = [
     shows: "a journal damaged under its agent",
     options: { seed: 12, profile: "damage", steps: 4_000, nodes: 2, pods: 10 },
     violation: "and its record is Bound",
-  },
-  {
-    shows: "a spooled DEL that waits",
-    options: { seed: 3, profile: "containers", steps: 3_000 },
-    violation: "and its record is Kept",
   },
   {
     shows: "a registry that has just appeared",

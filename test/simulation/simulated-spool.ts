@@ -2,7 +2,7 @@
  * The shim's side of a machine's spool, with files in a folder of its own, which the agent's side, the product's
  * Spool, reads.
  */
-import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { IpamPlugin } from "../../host/agent/ipam/plugin.ts";
@@ -31,8 +31,6 @@ export class SimulatedSpool {
   readonly #time: SimulatedTime;
   readonly #random: Seeded;
   readonly #requestOf: (call: Call) => ShimRequest;
-  /** By container ID: the files of its DELs. */
-  readonly #files = new Map<string, string[]>();
   #written = 0;
 
   constructor(time: SimulatedTime, host: string, requestOf: (call: Call) => ShimRequest) {
@@ -42,7 +40,7 @@ export class SimulatedSpool {
   }
 
   /** The agent's side. */
-  open(berth: IpamPlugin): Pick<Spool, "drain"> {
+  open(berth: IpamPlugin): Pick<Spool, "drain" | "clear"> {
     const unused = berth as never;
     return new Spool(
       this.#directory,
@@ -64,12 +62,6 @@ export class SimulatedSpool {
     writeFileSync(`${path}.tmp`, text);
     await this.#time.sleep(this.#random.below(SYNC_MS), "the shim waits for the disk");
     renameSync(`${path}.tmp`, path);
-    this.#files.set(call.containerId, [...(this.#files.get(call.containerId) ?? []), path]);
-  }
-
-  /** Whether a DEL of the container waits. */
-  has(containerId: string): boolean {
-    return this.#files.get(containerId)?.some((path) => existsSync(path)) === true;
   }
 
   close(): void {

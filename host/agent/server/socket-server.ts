@@ -28,8 +28,8 @@ interface SocketServerOptions {
   readonly path: string;
   readonly dispatcher: Pick<Dispatcher, "dispatch">;
   readonly inspect: StatusApi;
-  /** Called before an ADD: drains the spool. */
-  readonly beforeAdd: () => Promise<void>;
+  /** Called before an ADD with its headers: drains the spool. Throws CniError if the ADD is refused. */
+  readonly beforeAdd: (headers: RawRequest["headers"]) => Promise<void>;
   /** Default: calls are not counted. */
   readonly meter?: RequestMeter | undefined;
   /** Fault seam around the answer. */
@@ -227,9 +227,10 @@ async function dispatchBody(
   }
   if (headers["cni-command"] === "ADD") {
     try {
-      await options.beforeAdd();
+      await options.beforeAdd(headers);
     } catch (error) {
-      options.log.error({ err: error }, "Draining the spool before an ADD failed");
+      if (error instanceof CniError) options.log.warn({ reason: error.message }, "An ADD is refused");
+      else options.log.error({ err: error }, "Draining the spool before an ADD failed");
       return answerError(error, body);
     }
   }

@@ -4,7 +4,7 @@
  */
 import { lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { ErrorCode } from "../../cni/error.ts";
+import { CniError, ErrorCode } from "../../cni/error.ts";
 import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Faults } from "../../lib/fault.ts";
@@ -45,19 +45,54 @@ export class Spool {
     };
   }
 
-  /** Replays all spooled DELs, oldest first. Requests that fail stay for the next time. */
+  /**
+   * Replays all DELs that were spooled before this call, oldest first. Requests that fail stay for the next time.
+   */
   async drain(): Promise<void> {
-    if (this.#draining !== undefined) return this.#draining;
+    // What was spooled since it began, a replay under way does not see; one that has begun meanwhile does.
+    await this.#draining;
+    await (this.#draining ?? this.#begin());
+  }
+
+  /**
+   * Precedes an ADD: drains. Throws CniError with code 11 if a DEL of the attachment is still there: its replay would
+   * take the address of the new attachment.
+   */
+  async clear({ "cni-containerid": containerId, "cni-ifname": ifName }: RawRequest["headers"]): Promise<void> {
+    await this.drain();
+    if (this.#isEmpty || !this.#spooled().some((name) => this.#isOf(name, containerId, ifName))) return;
+    const text = `The DEL of the earlier interface ${ifName} of container ${containerId} is still in the spool`;
+    const advice = "the agent's log says why it failed; it is tried again every two seconds, and so may this ADD be";
+    throw new CniError(ErrorCode.TryAgainLater, `${text}: ${advice}`);
+  }
+
+  async #begin(): Promise<void> {
     if (!this.#notices.mayHaveChanged() && this.#isEmpty) return;
-    const names = this.#names()
-      .filter((name) => SPOOLED.test(name))
-      .sort();
+    const names = this.#spooled();
     this.#isEmpty = names.length === 0;
     if (this.#isEmpty) return;
     this.#draining = this.#drainAll(names).finally(() => {
       this.#draining = undefined;
     });
-    return this.#draining;
+    await this.#draining;
+  }
+
+  /** What cannot be read names no attachment. */
+  #isOf(name: string, containerId: unknown, ifName: unknown): boolean {
+    try {
+      const request = readSpooled(join(this.#directory, name));
+      if (typeof request === "string") return false;
+      return request.headers["cni-containerid"] === containerId && request.headers["cni-ifname"] === ifName;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Returns the names of the files, oldest first. */
+  #spooled(): string[] {
+    return this.#names()
+      .filter((name) => SPOOLED.test(name))
+      .sort();
   }
 
   #names(): string[] {

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Dispatched, Dispatcher } from "../../../../host/agent/server/dispatcher.ts";
 import { MAX_BODY_BYTES, MAX_HEAD_BYTES, parseSpooled, Spool } from "../../../../host/agent/server/spool.ts";
 import { noFaults } from "../../../../host/lib/fault.ts";
@@ -21,6 +21,7 @@ function spooled(
     "Host: berth",
     "CNI-Command: DEL",
     `CNI-ContainerID: ${containerId}`,
+    "CNI-IfName: eth0",
     `Content-Length: ${length}`,
   ];
   return Buffer.from(`${head.join("\r\n")}\r\n\r\n${body}`);
@@ -30,7 +31,13 @@ describe("parseSpooled", () => {
   it("reads a request as the shim writes it", () => {
     expect(parseSpooled(spooled("c1", { body: '{"name":"ü"}', length: 13 }))).toEqual({
       plugin: "berth",
-      headers: { host: "berth", "cni-command": "DEL", "cni-containerid": "c1", "content-length": "13" },
+      headers: {
+        host: "berth",
+        "cni-command": "DEL",
+        "cni-containerid": "c1",
+        "cni-ifname": "eth0",
+        "content-length": "13",
+      },
       body: '{"name":"ü"}',
     });
   });
@@ -108,6 +115,44 @@ describe("the spool", () => {
         expect([requested, files()]).toEqual([["a", "b", "c"], ["9.1-1.tmp"]]);
       },
     ));
+
+  it("is looked at again by whoever joins a replay: a DEL may have been spooled since", async () => {
+    const first = Promise.withResolvers<Dispatched>();
+    await withSpool(
+      (containerId) => (containerId === "a" ? first.promise : done),
+      async ({ directory, spool, requested, files }) => {
+        put(directory, "a");
+        const drains = [spool.drain()];
+        await vi.waitFor(() => expect(requested).toEqual(["a"]));
+        put(directory, "a", "b");
+        drains.push(spool.drain(), spool.clear({ "cni-containerid": "b", "cni-ifname": "eth0" }));
+        first.resolve(done);
+        await Promise.all(drains);
+        expect([requested, files()]).toEqual([["a", "b"], []]);
+      },
+    );
+  });
+
+  const stays: [what: string, containerId: string, ifName: string, file: string, code: number | undefined][] = [
+    ["its own DEL is refused", "a", "eth0", "", 11],
+    ["its own DEL comes after one that says nothing is recorded", "b", "eth0", "", 11],
+    ["another interface's DEL is refused", "a", "eth1", "", undefined],
+    ["another container's DEL is refused", "c", "eth0", "", undefined],
+    ["a file is refused that is no DEL", "c", "eth0", "9.1-1.del", undefined],
+  ];
+  it.each(stays)("lets an ADD pass or wait while %s", (_what, containerId, ifName, file, code) =>
+    withSpool(
+      () => refusal(107),
+      async ({ directory, spool }) => {
+        put(directory, "a", "b");
+        if (file !== "") mkdirSync(join(directory, file));
+        const refused = await spool
+          .clear({ "cni-containerid": containerId, "cni-ifname": ifName })
+          .catch((error) => error);
+        expect(refused?.code).toBe(code);
+      },
+    ),
+  );
 
   it("sets aside what cannot be read, and goes on", () =>
     withSpool(
