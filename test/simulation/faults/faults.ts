@@ -10,6 +10,7 @@ import type * as AttachingNics from "../../../host/agent/ipam/attaching-nics.ts"
 import type * as TenantLimits from "../../../host/agent/ipam/tenant-limits.ts";
 import type * as AddDeadline from "../../../host/agent/request/add-deadline.ts";
 import type * as Dispatcher from "../../../host/agent/server/dispatcher.ts";
+import type * as Spool from "../../../host/agent/server/spool.ts";
 import type * as PlanCollection from "../../../host/controller/gc/plan-collection.ts";
 import type * as PlanNotices from "../../../host/controller/notices/plan-notices.ts";
 import type * as ApplyPlan from "../../../host/controller/subnets/apply-plan.ts";
@@ -420,6 +421,19 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
           override async dispatch(...call: Parameters<InstanceType<typeof Dispatcher>["dispatch"]>) {
             setTimeout(() => void super.dispatch(...call), 3_000);
             return super.dispatch(...call);
+          }
+        },
+    }),
+  },
+  "an ADD does not wait for spooled DELs": {
+    profile: "containers",
+    violation: "its record is ",
+    limit: 200_000,
+    replaced: replace<typeof Spool>("host/agent/server/spool.ts", {
+      Spool: (Spool) =>
+        class extends Spool {
+          override clear(): Promise<void> {
+            return Promise.resolve();
           }
         },
     }),
