@@ -9,6 +9,7 @@ import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, type Resource } from "../kubernetes/paths.ts";
+import { FORCE_DELETE } from "../resources/ip-allocation.ts";
 import { applyObject, callIfThere, pollUntil } from "./cluster-api.ts";
 
 const CRDS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
@@ -83,7 +84,12 @@ async function isEstablished(api: KubeApi, name: string): Promise<boolean> {
  */
 export async function deleteCrds({ api, directory, print }: CrdOptions): Promise<void> {
   const paths = readCrds(directory).map(({ metadata }) => objectPath(CRDS, metadata));
-  for (const path of paths) await callIfThere(api, { method: "DELETE", path });
+  // A policy refuses the deletion without it.
+  const body = { metadata: { annotations: { [FORCE_DELETE]: "true" } } };
+  for (const path of paths) {
+    await callIfThere(api, { method: "PATCH", path, body });
+    await callIfThere(api, { method: "DELETE", path });
+  }
   for (const path of paths) {
     const isGone = async () => (await callIfThere(api, { method: "GET", path })) === undefined;
     if (!(await pollUntil(performance.now() + CRD_WAIT_MS, isGone)))

@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ALLOCATIONS, NAMESPACES, POOLS, podObject, poolObject } from "../lab/cluster/objects.ts";
+import { FORCE_DELETE } from "../lab/cluster/rights.ts";
 import type { World } from "../lab/cluster/world.ts";
 import type { KubeClient } from "../lab/kube-client.ts";
 import { describeTheft } from "./rights/theft-suite.ts";
@@ -157,5 +158,23 @@ describe("node-rights: with the token of another node's agent an attacker never"
     const before = await snapshot(admin);
     expect(await outcomeOf(attempt(thief))).toMatch(wanted);
     expect(await snapshot(admin)).toEqual(before);
+  });
+});
+
+describe("a kind of Berth", () => {
+  const definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ipallocations.ipam.vendor.io";
+  const remove = (): Promise<string> => outcomeOf(admin.delete(definition, { dryRun: ["All"] }));
+
+  it("is deleted by nobody who has not annotated it: its objects would go without a question", async () => {
+    const refusal =
+      /^403 .*CustomResourceDefinition ipallocations\.ipam\.vendor\.io would take all of its objects with it.*first run: kubectl annotate customresourcedefinition ipallocations\.ipam\.vendor\.io ipam\.vendor\.io\/force-delete=true/;
+    expect(await remove()).toMatch(refusal);
+    await admin.patch(definition, { metadata: { annotations: { [FORCE_DELETE]: "true" } } });
+    try {
+      expect(await remove()).not.toMatch(/^403/);
+    } finally {
+      await admin.patch(definition, { metadata: { annotations: { [FORCE_DELETE]: null } } });
+    }
+    expect(await remove()).toMatch(refusal);
   });
 });

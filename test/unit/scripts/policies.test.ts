@@ -21,5 +21,5 @@ const policies = ["policies.yaml", "host-agents.yaml"]
 it.each(policies.map((policy) => [policy.metadata.name, policy] as const))("%s", (_, { spec }) => {
   expect(spec.validations.length).toBeGreaterThan(0);
   for (const { expression, messageExpression = "" } of spec.validations)
-    expect(messageExpression, expression).toMatch(/variables\.|object\.|request\./);
+    expect(messageExpression, expression).toMatch(/variables\.|object\.|oldObject\.|request\./);
 });
