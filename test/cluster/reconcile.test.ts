@@ -238,6 +238,33 @@ it("undo: after the journal was lost, 20 running pods keep their addresses, and 
   expect([await node.rows(), await world.lines()]).toEqual([[], []]);
 });
 
+it("undo: rows that are lost under the agent are taken in before an ADD goes on, and go with their pods", async () => {
+  const node = await openNode("n1");
+  const [pod, ended] = [await createPod("n1"), await createPod("n1")];
+  await node.attach("10.6.0.1", pod);
+  await node.attach("10.6.0.2", ended);
+  const answers = Promise.withResolvers<void>();
+  node.api.before = () => answers.promise;
+  await node.loseRows();
+  const claimed = node.claim("10.6.0.9", pod);
+  expect([await node.rows(), node.cluster.readiness().ready]).toEqual([[], false]);
+  answers.resolve();
+  expect(await claimed).toMatchObject({ kind: "bound", created: [] });
+  await node.cluster.synced(AbortSignal.timeout(10_000));
+  expect(await node.rows()).toEqual([
+    `10.6.0.1 Bound ${pod.uid} c-${pod.uid}`,
+    `10.6.0.2 Bound ${ended.uid} ${UNKNOWN_CONTAINER}`,
+  ]);
+  await lab.deletePod(world.plane.client, ended);
+  await until("the watch shows it", () => ![...node.snapshot.pods.values()].some(({ uid }) => uid === ended.uid));
+  await node.reconcile();
+  node.advance(GRACE_MS);
+  await node.reconcile();
+  node.advance(COOLDOWN_MS);
+  await node.reconcile();
+  expect(await stateOf("10.6.0.2")).toBe("absent");
+});
+
 it("undo: a new sandbox gets the address that was taken in, and then its DEL frees it", async () => {
   const node = await openNode("n1");
   const pod = await createPod("n1");

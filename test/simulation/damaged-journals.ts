@@ -28,7 +28,6 @@ export const DAMAGE_AND_KILL: Action = {
 export const DAMAGE: Action = {
   name: "a journal is damaged",
   weight: 8,
-  shows: "a journal damaged under its agent",
   act: (cluster, random) => {
     random.pick(cluster.nodes).machine.damageJournal("allocation");
   },

@@ -253,6 +253,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     { seed: 732_000_005, profile: "hands", steps: 40_000, faults: 3 },
   ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
+  [
+    "a journal that was emptied under its agent is compared",
+    { seed: 12, profile: "damage", steps: 4_000, nodes: 2, pods: 10 },
+  ],
   ["an ADD joins a replay that does not have its container's DEL", { seed: 3, profile: "containers", steps: 3_000 }],
 ];
 

@@ -259,7 +259,7 @@ export class Machine {
   }
 
   #openJournal(product: Product, options: SqliteRegistryOptions): SqliteRegistry {
-    const { bootId, cooldowns, onFreed, nowMs } = options;
+    const { bootId, cooldowns, onFreed, onRowsLost, nowMs } = options;
     if (this.#isDamaged) this.#replaceDisk(emptyDisk(product));
     product.prepareSchema(this.disk);
     const point = pointOf(this.disk, 0);
@@ -269,13 +269,16 @@ export class Machine {
       this.disk = emptyDisk(product);
     }
     const onCommit = (): void => {
-      this.#witness = pointOf(this.disk, 1);
+      this.#witness = { ...pointOf(this.disk, 1), lastVersion: this.#store?.lastVersion };
     };
     const onReplaced = (disk: DatabaseSync, reason: string, lost: number): void => {
       this.#options.timeline.note(`${this.host}: ${reason}; the journal is created again without ${lost} rows`);
       this.#replaceDisk(disk, lost > 0);
+      onRowsLost?.(reason);
     };
-    const given = { product, isJournal: true, disk: this.disk, bootId, cooldowns, onFreed, onCommit, onReplaced };
+    const lastVersion = this.#witness?.lastVersion;
+    const described = { product, isJournal: true, disk: this.disk, bootId, cooldowns, lastVersion };
+    const given = { ...described, onFreed, onCommit, onReplaced };
     this.#store = new SimulatedStore(this.#options.time, this.space, { ...given, openedAtMs: nowMs() });
     return new product.SqliteRegistry(this.#store, nowMs);
   }
@@ -283,7 +286,7 @@ export class Machine {
   #replaceDisk(disk: DatabaseSync, isLoss = true): void {
     this.disk = disk;
     this.#isDamaged = false;
-    this.#witness = pointOf(disk, 0);
+    this.#witness = { ...pointOf(disk, 0), lastVersion: this.#witness?.lastVersion };
     if (isLoss) this.#options.segment.loseJournal(this.name);
   }
 

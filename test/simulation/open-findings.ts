@@ -8,7 +8,6 @@ export const FINDING_NAMES = [
   "a renamed NIC",
   "a bystander with an orphan's address",
   "a machine behind a path by number",
-  "a journal damaged under its agent",
   "another machine under a node's name",
   "a create that lands late",
   "an address that comes up late",
@@ -39,11 +38,6 @@ export const OPEN_FINDINGS: readonly OpenFinding[] = [
     shows: "another machine under a node's name",
     options: { seed: 4, profile: "replacements", steps: 4_000, pods: 6 },
     violation: "and its record is Kept",
-  },
-  {
-    shows: "a journal damaged under its agent",
-    options: { seed: 12, profile: "damage", steps: 4_000, nodes: 2, pods: 10 },
-    violation: "and its record is Bound",
   },
   {
     shows: "a registry that has just appeared",

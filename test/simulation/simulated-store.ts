@@ -74,6 +74,7 @@ export class SimulatedStore implements StoreAccess {
   #disk: DatabaseSync;
   /** Undefined until the first call after damage. */
   #journal: MemoryStore | undefined;
+  #lastVersion: number | undefined;
   /** Number of rows when the disk was damaged. */
   #rows = 0;
 
@@ -87,9 +88,15 @@ export class SimulatedStore implements StoreAccess {
     this.#journal = this.#open();
   }
 
+  /** Last version of a row; undefined if the product does not say. */
+  get lastVersion(): number | undefined {
+    return this.#journal?.point?.lastVersion ?? this.#lastVersion;
+  }
+
   /** Overwrites a page. The next call that reads it finds out. Returns the damaged disk. */
   damage(part: DamagedPart): DatabaseSync {
-    this.#rows = readRows(this.#disk).length;
+    this.#rows = readRows(this.#disk).rows.length;
+    this.#lastVersion = this.lastVersion;
     this.#disk = damagedCopy(this.#disk, part);
     this.#journal = undefined;
     return this.#disk;
@@ -122,7 +129,12 @@ export class SimulatedStore implements StoreAccess {
 
   #open(): MemoryStore {
     const { product, ...options } = this.#options;
-    return new product.MemoryStore(this.#disk, { ...options, onFreed: (...each) => void this.#freed.push(each) });
+    const lastVersion = this.#lastVersion ?? options.lastVersion;
+    return new product.MemoryStore(this.#disk, {
+      ...options,
+      lastVersion,
+      onFreed: (...each) => void this.#freed.push(each),
+    });
   }
 
   async #carryOut(call: Parameters<StoreAccess["send"]>): Promise<unknown> {
@@ -139,7 +151,7 @@ export class SimulatedStore implements StoreAccess {
 
   /** Another journal has all rows that can still be read. */
   #replace(reason: string): void {
-    const rows = readRows(this.#disk);
+    const { rows } = readRows(this.#disk);
     this.#disk.close();
     this.#disk = emptyDisk(this.#options.product);
     insertRows(this.#disk, rows);

@@ -139,7 +139,7 @@ export class ClusterBackend implements Backend {
   }
 
   async synced(signal: AbortSignal): Promise<void> {
-    if (this.#known.isKnown) return;
+    if (this.#isKnown) return;
     await this.resources.within(
       signal,
       (bounded) => waitForAll(this.resources, this.allocations, bounded),
@@ -148,7 +148,7 @@ export class ClusterBackend implements Backend {
   }
 
   readiness(): Readiness {
-    const isReady = this.#known.isKnown && this.resources.state.complete;
+    const isReady = this.#isKnown && this.resources.state.complete;
     return readinessOf(this, isReady, () => this.#problems());
   }
 
@@ -224,11 +224,16 @@ export class ClusterBackend implements Backend {
     return this.#stack.disposeAsync();
   }
 
+  /** Whether resources were read once, and the journal is known to have all rows. */
+  get #isKnown(): boolean {
+    return this.#known.isKnown && this.allocations.isCompared;
+  }
+
   #problems(): readonly string[] {
     const unread = this.resources.unread.join(", ") || "allocations of this node";
     return [
       ...(this.#connection?.problems ?? []),
-      ...(this.#known.isKnown ? [] : [`Not read completely yet: ${unread}`]),
+      ...(this.#isKnown ? [] : [`Not read completely yet: ${unread}`]),
       ...this.allocations.problems,
       ...this.#definitions.problems,
       ...this.ipam.detection.prober.problems,
@@ -248,6 +253,9 @@ interface Listeners {
   onNode: (change: Change<Node>) => void;
   isPodGone: (row: Allocation) => Promise<boolean>;
   onOrphan: (name: string) => void;
+  onRowsLost: () => void;
+  /** {@link KubernetesRegistryOptions.comparison} */
+  comparison: (signal?: AbortSignal) => Promise<void> | undefined;
   /** Removes what the coordinator made for an attachment. */
   detach: (row: Allocation) => Promise<void>;
 }
@@ -259,6 +267,8 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     onNode: () => {},
     isPodGone: async () => false,
     onOrphan: () => {},
+    onRowsLost: () => {},
+    comparison: () => undefined,
     detach: async () => {},
   };
   let inventory: PoolInventory | undefined;
@@ -348,6 +358,8 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     { graceMs: () => snapshot().vendorConf.garbageCollection.graceMs, nowMs, random },
   );
   listeners.onOrphan = (name) => allocations.hasten([name]);
+  listeners.onRowsLost = () => allocations.rowsLost();
+  listeners.comparison = (signal) => (allocations.isCompared ? undefined : allocations.reconciled(signal));
   listeners.onNode = (change) => allocations.nodeChanged(change);
   stack.defer(() => allocations.close());
 
@@ -442,6 +454,11 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
     onDeath,
     isPodGone: (row) => listeners.isPodGone(row),
     onOrphan: (name) => listeners.onOrphan(name),
+    onRowsLost: (text) => {
+      options.onNotice?.(text);
+      listeners.onRowsLost();
+    },
+    comparison: (signal) => listeners.comparison(signal),
     openJournal: options.openJournal,
     witness: options.witness,
     onNotice: options.onNotice,

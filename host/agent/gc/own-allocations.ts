@@ -27,12 +27,19 @@ export class OwnAllocations {
     this.#reconciler.wake();
   }
 
-  /**
-   * Resolves after the first reconciliation: an ADD before that might give a pod another address than it has. Rejects
-   * with the signal's reason.
-   */
-  reconciled(signal: AbortSignal): Promise<void> {
+  /** {@link Reconciler.reconciled} */
+  reconciled(signal?: AbortSignal): Promise<void> {
     return this.#reconciler.reconciled(signal);
+  }
+
+  /** {@link Reconciler.isCompared} */
+  get isCompared(): boolean {
+    return this.#reconciler.isCompared;
+  }
+
+  /** {@link Reconciler.rowsLost} */
+  rowsLost(): void {
+    this.#reconciler.rowsLost();
   }
 
   /** An event of the watch on this node's Node object. */

@@ -122,7 +122,8 @@ export class Reconciler {
   readonly #allocations: AllocationObjects;
   readonly #closed = new AbortController();
   readonly #observations = new Map<string, Observation>();
-  readonly #first = new Latch();
+  /** Opens when the journal was compared, since the start and since the last loss of rows. */
+  #compared = new Latch();
   readonly #queue = new SerialQueue();
   readonly #worker: PeriodicWorker;
   /** When all objects are due. */
@@ -131,8 +132,10 @@ export class Reconciler {
   #toldDueMs = Number.NEGATIVE_INFINITY;
   /** When single objects are due, by name. */
   readonly #dueMs = new Map<string, number>();
-  #isFirst = true;
+  #isCompared = false;
   #hasListed = false;
+  /** Number of times that the journal has lost rows. */
+  #losses = 0;
   /** As of the last reconciliation with all. */
   #relists = 0;
 
@@ -156,11 +159,24 @@ export class Reconciler {
   }
 
   /**
-   * Resolves after the first reconciliation: an ADD before that might give a pod another address than it has. Rejects
-   * with the signal's reason, and when the reconciler is closed first.
+   * Resolves after the first reconciliation, and the first one since rows were lost: an ADD before that might give a
+   * pod another address than it has. Rejects with the signal's reason, and when the reconciler is closed first.
    */
   reconciled(signal?: AbortSignal): Promise<void> {
-    return this.#first.wait(signal);
+    return this.#compared.wait(signal);
+  }
+
+  /** Whether {@link reconciled} resolves at once. */
+  get isCompared(): boolean {
+    return this.#isCompared;
+  }
+
+  /** The journal lacks rows that it had. */
+  rowsLost(): void {
+    this.#losses++;
+    if (this.#isCompared) this.#compared = new Latch();
+    this.#isCompared = false;
+    this.hasten("all");
   }
 
   /** Sentences: why the last reconciliation failed. */
@@ -199,7 +215,7 @@ export class Reconciler {
   async close(): Promise<void> {
     const closed = new Error("The reconciler is closed");
     this.#closed.abort(closed);
-    this.#first.fail(closed);
+    this.#compared.fail(closed);
     await this.#worker.close();
     await this.#queue.idle();
   }
@@ -223,8 +239,9 @@ export class Reconciler {
     const { nowMs } = this.#options;
     this.#closed.signal.throwIfAborted();
     this.#relists = relists();
-    // ADDs wait for the first one. Rows that become due from here on are not in the list yet.
-    const retryMs = nowMs() + (this.#isFirst ? RECONCILE_TICK_MS : SWEEP_RETRY_MS);
+    const losses = this.#losses;
+    // ADDs may wait for it. Rows that become due from here on are not in the list yet.
+    const retryMs = nowMs() + (this.#isCompared ? SWEEP_RETRY_MS : RECONCILE_TICK_MS);
     this.#allDueMs = retryMs;
     this.#dueMs.clear();
     // Records the current leader for later comparison: before the first list, and not again with each attempt.
@@ -239,8 +256,10 @@ export class Reconciler {
     const report = await this.#compare(rows, objects);
     if (this.#allDueMs === retryMs) this.#allDueMs = nowMs() + this.#spread(RECONCILE_ALL_MS);
     this.#toldDueMs = Math.max(this.#toldDueMs, nowMs() + this.#spread(RECONCILE_INTERVAL_MS));
-    this.#isFirst = false;
-    this.#first.open();
+    if (losses === this.#losses) {
+      this.#isCompared = true;
+      this.#compared.open();
+    }
     return report;
   }
 
@@ -290,9 +309,9 @@ export class Reconciler {
     }
   }
 
-  /** ADDs wait for the first reconciliation. */
+  /** ADDs may wait for the reconciliation. */
   #termsOf(attemptMs: number): CallTerms {
-    const lane = this.#isFirst ? "pod" : "background";
+    const lane = this.#isCompared ? "background" : "pod";
     return { lane, attemptMs, patienceMs: RECONCILE_PATIENCE_MS, signal: this.#closed.signal };
   }
 

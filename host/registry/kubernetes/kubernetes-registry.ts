@@ -69,6 +69,8 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveSt
    * object.
    */
   readonly onOrphan?: ((name: string) => void) | undefined;
+  /** Returns the end of the comparison of a journal that has lost rows with the API server; undefined: it is whole. */
+  readonly comparison?: ((signal?: AbortSignal) => Promise<void> | undefined) | undefined;
   /**
    * Returns whether {@link onLost} was called with the row and that still holds: an ADD then publishes the row again.
    * Default: never.
@@ -122,15 +124,19 @@ export class KubernetesRegistry implements Registry {
   }
 
   async copy(copied: CopyOptions): Promise<KubernetesRegistry> {
-    const options = { ...this.#options, ...copied, api: new DryRunApi(this.#options.api), onLost: () => {} };
+    const api = new DryRunApi(this.#options.api);
+    const options = { ...this.#options, ...copied, api, onLost: () => {}, comparison: undefined };
     const copy = new KubernetesRegistry(await this.#journal.copy(copied), options);
     copy.#foreign.copyFrom(this.#foreign);
     copy.#objectSync.copyFrom(this.#objectSync);
     return copy;
   }
 
+  /** Waits while rows may be missing that say what the pod has. */
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome> {
-    return this.#claims.claim(claim, signal);
+    const comparison = this.#options.comparison?.(signal);
+    if (comparison === undefined) return this.#claims.claim(claim, signal);
+    return comparison.then(() => this.#claims.claim(claim, signal));
   }
 
   undo(created: readonly Allocation[], superseded?: readonly Allocation[]): Promise<void> {

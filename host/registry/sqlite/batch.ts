@@ -184,7 +184,7 @@ export class SqliteBatch {
     if (written) {
       this.#commits++;
       this.#committedAtMs = performance.now();
-      this.#witness?.write(this.#store.identity);
+      this.#witness?.write(this.#store.point);
       this.#faults("registry.committed");
     }
     return replies;

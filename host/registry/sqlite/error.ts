@@ -8,6 +8,7 @@ const SQLITE_IOERR = 10;
 const SQLITE_CORRUPT = 11;
 const SQLITE_FULL = 13;
 const SQLITE_CANTOPEN = 14;
+const SQLITE_CONSTRAINT = 19;
 const SQLITE_NOTADB = 26;
 
 /** Codes that concern the disk or the file, and so every write. */
@@ -34,6 +35,11 @@ export function isFull(error: unknown): boolean {
 /** Returns whether another process has locked the database. */
 export function isBusy(error: unknown): boolean {
   return codeOf(error) === SQLITE_BUSY;
+}
+
+/** Returns whether the table cannot have the row. */
+export function isConstraint(error: unknown): boolean {
+  return codeOf(error) === SQLITE_CONSTRAINT;
 }
 
 /** Returns whether the file's content is damaged, or is no database. */

@@ -11,6 +11,8 @@ const PROBE_BYTES = 64 * 1024;
 export interface RegistryPoint {
   readonly id: string;
   readonly generation: number;
+  /** The last version of a row; absent if a release wrote it that did not keep that. */
+  readonly lastVersion?: number | undefined;
 }
 
 export class SqliteIdentity implements RegistryPoint {

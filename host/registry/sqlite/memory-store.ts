@@ -3,6 +3,7 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import { type Cooldowns, type FreedObserver, RegistryError } from "../registry.ts";
+import type { RegistryPoint } from "./identity.ts";
 import { SqliteJournal } from "./journal.ts";
 import { type CallMessage, operationOf } from "./operation.ts";
 import { prepareSchema } from "./schema.ts";
@@ -16,6 +17,8 @@ interface MemoryStoreOptions {
   readonly onFreed: FreedObserver;
   /** On the machine's monotonic clock. */
   readonly openedAtMs: number;
+  /** Of a store that this one replaces; default: there was none. */
+  readonly lastVersion?: number | undefined;
 }
 
 export function openMemoryDatabase(): DatabaseSync {
@@ -35,13 +38,16 @@ export class MemoryStore implements StoreAccess {
   readonly #store: SqliteStore;
   readonly #onFreed: FreedObserver;
 
-  constructor(database: DatabaseSync, { isJournal, bootId, cooldowns, onFreed, openedAtMs }: MemoryStoreOptions) {
+  constructor(
+    database: DatabaseSync,
+    { isJournal, bootId, cooldowns, onFreed, openedAtMs, lastVersion }: MemoryStoreOptions,
+  ) {
     this.isJournal = isJournal;
     this.bootId = bootId;
     this.#database = database;
     this.#onFreed = onFreed;
     const Store = isJournal ? SqliteJournal : SqliteStore;
-    this.#store = new Store(database, { bootId, cooldowns, faults: () => {} });
+    this.#store = new Store(database, { bootId, cooldowns, lastVersion, faults: () => {} });
     this.#transact(() => this.#store.coolDeadBoots(openedAtMs));
   }
 
@@ -51,6 +57,10 @@ export class MemoryStore implements StoreAccess {
     if (method === "claim" && this.trouble !== undefined) throw new RegistryError(this.trouble);
     const operation = operationOf({ id: 0, method, args: structuredClone(args) });
     return structuredClone(this.#transact(() => operation.run(this.#store)));
+  }
+
+  get point(): RegistryPoint {
+    return this.#store.point;
   }
 
   async close(): Promise<void> {

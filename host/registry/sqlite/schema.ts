@@ -6,6 +6,7 @@ import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { Workload } from "../../resources/member.ts";
 import { decodeAddress } from "../address-bytes.ts";
 import { type Allocation, type Quarantine, RegistryError } from "../registry.ts";
+import { isConstraint } from "./error.ts";
 
 /** Stored in `user_version`. A database of a newer Berth is refused rather than misread. */
 const SCHEMA_VERSION = 4;
@@ -104,7 +105,7 @@ export function prepareSchema(database: DatabaseSync): void {
 /** A row with all its columns, to be copied. */
 export type RawRow = Readonly<Record<string, null | number | bigint | string | Uint8Array>>;
 
-/** Adds rows of another database of this format. */
+/** Adds rows of another database of this format, but what no row can be: a damaged page may look like one. */
 export function insertRows(database: DatabaseSync, rows: readonly RawRow[]): void {
   const [first] = rows;
   if (first === undefined) return;
@@ -112,7 +113,13 @@ export function insertRows(database: DatabaseSync, rows: readonly RawRow[]): voi
   const places = columns.map(() => "?").join(", ");
   const insert = database.prepare(`INSERT INTO allocation (${columns.join(", ")}) VALUES (${places})`);
   database.exec("BEGIN IMMEDIATE");
-  for (const row of rows) insert.run(...columns.map((column) => row[column] ?? null));
+  for (const row of rows) {
+    try {
+      insert.run(...columns.map((column) => row[column] ?? null));
+    } catch (error) {
+      if (!isConstraint(error)) throw error;
+    }
+  }
   database.exec("COMMIT");
 }
 

@@ -35,8 +35,10 @@ export interface SessionOptions {
 
 interface SessionEvents {
   readonly onWaiting: (holder: string) => void;
-  /** Reports a loss that is repaired without an administrator. */
+  /** Reports a loss of the files, or at the start, that is repaired without an administrator. */
   readonly onNotice: (text: string) => void;
+  /** Reports that a journal in use has lost rows, before the replies to the calls that found it. */
+  readonly onRowsLost: (text: string) => void;
 }
 
 /** An open database with its store. Replaced if the file is damaged or gone. */
@@ -82,11 +84,12 @@ export class SqliteSession {
   /** Returns a reply to each call: the refused ones first, then the others in order. */
   run(calls: readonly CallMessage[]): Reply[] {
     const writes = calls.some(({ method }) => !onlyReads(method));
-    if (writes) this.#checkFiles();
+    const found = writes ? this.#checkFiles() : undefined;
     if (calls.some(({ method }) => method === "recover")) this.#replaceUnusable();
     // Before the probe: its commit is then the one that restarts the log and waits for an fsync.
     if (calls.some(({ method }) => method === "probe")) this.#open.batch.checkpointIfQuiet();
-    const { loss } = this;
+    // Later claims find that rows are missing.
+    const loss = this.loss ?? found;
     const isServed = ({ method }: CallMessage): boolean => loss === undefined || method !== "claim";
     const refused = calls.filter((call) => !isServed(call)).map(({ id }) => refusal(id, loss ?? ""));
     const replies = this.#open.batch.run(calls.filter(isServed).map((call) => this.#operationOf(call)));
@@ -111,25 +114,34 @@ export class SqliteSession {
       recordsRelease: false,
       run: () => {
         identity.probe(call.args[0] === true);
-        this.#witness?.ensure(identity);
+        this.#witness?.ensure(this.#open.store.point);
         return this.loss;
       },
     };
   }
 
-  /** Notices what other processes have done to the files since the last group. */
-  #checkFiles(): void {
+  /**
+   * Notices what other processes have done to the files since the last group. Returns it, a clause, if rows are lost.
+   */
+  #checkFiles(): string | undefined {
     const loss = this.#open.store.identity.loss === undefined ? this.#files.findLoss() : undefined;
-    if (loss !== undefined) this.#lose(loss);
+    return loss !== undefined && this.#lose(loss, false) ? loss : undefined;
   }
 
-  #lose(reason: string): void {
+  /** Returns whether rows are lost. The table of a damaged file may have fewer than it had, and say nothing. */
+  #lose(reason: string, isDamaged = true): boolean {
     if (!this.#options.isJournal) {
       this.#open.store.identity.lose(reason);
-      return;
+      return true;
     }
-    this.#events.onNotice(`${reason}; the file is created again, and missing rows are restored from the API server`);
-    this.#replace();
+    const { rows, areAll } = this.#replace();
+    if (areAll && !isDamaged) {
+      this.#events.onNotice(`${reason}; the file is created again with all its rows`);
+      return false;
+    }
+    const text = `the file is created again with the ${rows.length} rows that can be read, and missing ones are restored`;
+    this.#events.onRowsLost(`${reason}; ${text} from the API server`);
+    return true;
   }
 
   /** Precedes a recovery: the database that is still open may have rows that exist nowhere else. */
@@ -138,17 +150,19 @@ export class SqliteSession {
     if (!isUsable) this.#replace();
   }
 
-  /** Creates a new database with all rows that can still be read from the open one. */
-  #replace(): void {
-    const rows = readRows(this.#open.database);
+  /** Creates a new database with all rows that can still be read from the open one, and returns these. */
+  #replace(): ReadableRows {
+    const found = readRows(this.#open.database);
+    const { lastVersion } = this.#open.store.point;
     this.#open.database.close();
     mkdirSync(this.#options.directory, { recursive: true, mode: 0o700 });
     this.#files.setAside();
-    this.#open = this.#start(lockDatabase(this.#files.database, this.#lock));
-    insertRows(this.#open.database, rows);
+    this.#open = this.#start(lockDatabase(this.#files.database, this.#lock), lastVersion);
+    insertRows(this.#open.database, found.rows);
     signHolder(this.#lock);
-    this.#witness?.ensure(this.#open.store.identity);
+    this.#witness?.ensure(this.#open.store.point);
     this.#files.remember();
+    return found;
   }
 
   /** Opens the database at the start of the agent, and finds out whether rows were lost. */
@@ -157,13 +171,13 @@ export class SqliteSession {
     const witness = this.#witness?.read();
     const { database, damage } = this.#lockUndamaged();
     const isNew = readFormat(database) === 0;
-    let open = this.#start(database);
+    let open = this.#start(database, witness?.lastVersion);
     const { identity } = open.store;
     const found = { file: this.#files.database, isNew, damage, point: identity, witness, wasInUse: inUse };
     const loss = identity.loss === undefined ? findLoss(found) : undefined;
     if (loss !== undefined && this.#options.isJournal) {
       this.#events.onNotice(`${loss}; the rows are restored from the API server`);
-      if (!isNew) open = this.#startEmpty(open);
+      if (!isNew) open = this.#startEmpty(open, witness?.lastVersion);
     } else if (loss !== undefined) {
       identity.lose(loss);
     } else if (damage !== undefined) {
@@ -183,7 +197,7 @@ export class SqliteSession {
     };
     const [cooled] = open.batch.run([cool]);
     if (cooled !== undefined && "error" in cooled) throw new RegistryError(cooled.error.message);
-    this.#witness?.ensure(open.store.identity);
+    this.#witness?.ensure(open.store.point);
     return open;
   }
 
@@ -191,10 +205,10 @@ export class SqliteSession {
    * Rows of an older journal, or of another one, may be of addresses that other pods have by now, also where another
    * boot wrote them.
    */
-  #startEmpty({ database }: Open): Open {
+  #startEmpty({ database }: Open, lastVersion: number | undefined): Open {
     database.close();
     this.#files.setAside();
-    return this.#start(lockDatabase(this.#files.database, this.#lock));
+    return this.#start(lockDatabase(this.#files.database, this.#lock), lastVersion);
   }
 
   /** Locks the database. A damaged one is set aside, and a new one created. */
@@ -214,11 +228,12 @@ export class SqliteSession {
     }
   }
 
-  #start(database: DatabaseSync): Open {
+  /** `lastVersion`: of the registry that this node has had since it started. */
+  #start(database: DatabaseSync, lastVersion: number | undefined): Open {
     const { isJournal, bootId, cooldowns } = this.#options;
     prepareWithReserve(database, this.#reserve);
     const Store = isJournal ? SqliteJournal : SqliteStore;
-    const store = new Store(database, { bootId, cooldowns, faults: this.#faults });
+    const store = new Store(database, { bootId, cooldowns, faults: this.#faults, lastVersion });
     this.#reserve.ensure();
     const batch = new SqliteBatch({
       file: this.#files.database,
@@ -260,12 +275,28 @@ function prepareWithReserve(database: DatabaseSync, reserve: ReserveFile): void 
   }
 }
 
-/** Returns all rows of addresses, none if the table cannot be read. */
-export function readRows(database: DatabaseSync): RawRow[] {
+interface ReadableRows {
+  readonly rows: readonly RawRow[];
+  readonly areAll: boolean;
+}
+
+/** Returns the rows of addresses that can be read: those before damaged pages, and those after them. */
+export function readRows(database: DatabaseSync): ReadableRows {
+  const before: RawRow[] = [];
+  if (readInOrder(database, "ASC", before)) return { rows: before, areAll: true };
+  const after: RawRow[] = [];
+  readInOrder(database, "DESC", after);
+  return { rows: [...before, ...after], areAll: false };
+}
+
+/** Adds the rows up to a damaged page to `rows`. Returns whether there was none. */
+function readInOrder(database: DatabaseSync, order: "ASC" | "DESC", rows: RawRow[]): boolean {
+  const sql = `SELECT * FROM allocation ORDER BY space ${order}, family ${order}, address ${order}`;
   try {
-    return database.prepare("SELECT * FROM allocation").all() as RawRow[];
+    for (const row of database.prepare(sql).iterate()) rows.push(row as RawRow);
+    return true;
   } catch {
-    return [];
+    return false;
   }
 }
 

@@ -43,8 +43,10 @@ export interface SqliteRegistryOptions {
   readonly lockWaitMs: number;
   /** Called once before that wait, with the process that holds the lock. */
   readonly onWaiting?: ((holder: string) => void) | undefined;
-  /** Called with a sentence when rows were lost that are restored without an administrator. */
+  /** Called with a sentence when files, or rows before the start, were lost and are restored by themselves. */
   readonly onNotice?: ((text: string) => void) | undefined;
+  /** The same when a journal in use has lost rows, before any call that follows the loss is answered. */
+  readonly onRowsLost?: ((text: string) => void) | undefined;
   readonly cooldowns: Cooldowns;
   readonly onFreed: FreedObserver;
   /** The thread ended: nothing can be recorded any more. */

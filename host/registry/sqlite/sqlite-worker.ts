@@ -9,9 +9,9 @@ import { MAX_GROUP } from "./batch.ts";
 import type { CallMessage } from "./operation.ts";
 import { type SessionOptions, SqliteSession } from "./session.ts";
 
-/** Reports a loss that is repaired without an administrator. May be sent at any time. */
+/** Reports a loss that is repaired without an administrator; `lost`: of rows of a journal in use. */
 export interface NoticeMessage {
-  readonly kind: "notice";
+  readonly kind: "notice" | "lost";
   readonly text: string;
 }
 
@@ -69,6 +69,7 @@ function open(port: MessagePort, bell: Int32Array): SqliteSession | undefined {
     const session = new SqliteSession(options as SessionOptions, {
       onWaiting: (holder) => post({ kind: "waiting", holder }),
       onNotice: (text) => post({ kind: "notice", text }),
+      onRowsLost: (text) => post({ kind: "lost", text }),
     });
     post({ kind: "opened", loss: session.loss });
     return session;

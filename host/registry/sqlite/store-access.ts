@@ -25,6 +25,7 @@ interface StoreThreadOptions {
   /** Rung after calls were sent. */
   readonly bell: Int32Array;
   readonly onNotice?: ((text: string) => void) | undefined;
+  readonly onRowsLost?: ((text: string) => void) | undefined;
   readonly onFreed: FreedObserver;
   readonly onDeath: (error: Error) => void;
 }
@@ -60,8 +61,9 @@ export class StoreThread implements StoreAccess {
     this.#bell = options.bell;
     worker.removeAllListeners("error");
     worker.on("message", (message: Reply | NoticeMessage) => {
-      if ("kind" in message) options.onNotice?.(message.text);
-      else this.#deliver(message, options.onFreed);
+      if (!("kind" in message)) this.#deliver(message, options.onFreed);
+      else if (message.kind === "lost") options.onRowsLost?.(message.text);
+      else options.onNotice?.(message.text);
     });
     const die = (error: Error): void => {
       if (this.gone !== undefined) return;

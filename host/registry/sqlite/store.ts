@@ -27,7 +27,7 @@ import {
   type Recovered,
   type UsageCount,
 } from "../registry.ts";
-import { SqliteIdentity } from "./identity.ts";
+import { type RegistryPoint, SqliteIdentity } from "./identity.ts";
 import { decodeRow, encodeWorkload, type RawRow, type Row } from "./schema.ts";
 
 /**
@@ -81,6 +81,8 @@ interface StoreOptions {
   readonly bootId: string;
   readonly faults: Faults;
   readonly cooldowns: Cooldowns;
+  /** The last version of a registry that this one replaces. Default: there was none. */
+  readonly lastVersion?: number | undefined;
 }
 
 /** An address that a transaction made free. */
@@ -106,16 +108,24 @@ export class SqliteStore {
   #cooldowns: Cooldowns;
   #freed: Freed[] = [];
   #hasWritten = false;
-  /** Versions are never reused, even for an address that was freed in between: undo relies on it. */
+  /**
+   * Versions are never reused, even for an address that was freed in between or whose row was lost: undo relies on it.
+   */
   #lastVersion: number;
 
-  constructor(database: DatabaseSync, { bootId, faults, cooldowns }: StoreOptions) {
+  constructor(database: DatabaseSync, { bootId, faults, cooldowns, lastVersion = 0 }: StoreOptions) {
     this.#database = database;
     this.#faults = faults;
     this.#cooldowns = cooldowns;
     this.bootId = bootId;
     this.identity = new SqliteIdentity(database, bootId);
-    this.#lastVersion = Number(database.prepare("SELECT max(version) AS last FROM allocation").get()?.last ?? 0);
+    const found = Number(database.prepare("SELECT max(version) AS last FROM allocation").get()?.last ?? 0);
+    this.#lastVersion = Math.max(lastVersion, found);
+  }
+
+  get point(): Required<RegistryPoint> {
+    const { id, generation } = this.identity;
+    return { id, generation, lastVersion: this.#lastVersion };
   }
 
   /** Returns the addresses freed since the last call. */

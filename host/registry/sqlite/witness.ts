@@ -1,11 +1,13 @@
 /**
- * A file in memory (/run) with the registry's ID and generation as of the last commit. It lives as long as the
- * machine runs: a registry that is older than this file has lost rows of live pods. Each commit writes it, without
- * fsync, in a few microseconds.
+ * A file in memory (/run) with the registry's ID, generation and last row version as of the last commit. It lives as
+ * long as the machine runs: a registry that is older than this file has lost rows of live pods. Each commit writes it,
+ * without fsync, in a few microseconds.
  */
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import type { RegistryPoint } from "./identity.ts";
+
+const NUMBER = /^\d+$/;
 
 export class Witness {
   readonly #path: string;
@@ -25,14 +27,20 @@ export class Witness {
     } catch {
       return undefined;
     }
-    const [bootId, id, generation] = text.split(" ");
-    if (bootId !== this.#bootId || id === undefined || !/^\d+$/.test(generation ?? "")) return undefined;
-    return { id, generation: Number(generation) };
+    // What follows the first line is left of a longer one.
+    const [bootId, id, generation, lastVersion = ""] = text.split("\n", 1).join("").split(" ");
+    if (bootId !== this.#bootId || id === undefined || !NUMBER.test(generation ?? "")) return undefined;
+    return {
+      id,
+      generation: Number(generation),
+      lastVersion: NUMBER.test(lastVersion) ? Number(lastVersion) : undefined,
+    };
   }
 
   /** A failure is ignored: the registry is then as safe as without a witness. */
-  write({ id, generation }: RegistryPoint): void {
-    const text = `${this.#bootId} ${id} ${String(generation).padStart(16, "0")} \n`;
+  write({ id, generation, lastVersion = 0 }: RegistryPoint): void {
+    const numbers = [generation, lastVersion].map((each) => String(each).padStart(16, "0"));
+    const text = `${this.#bootId} ${id} ${numbers.join(" ")} \n`;
     try {
       this.#descriptor ??= this.#open();
       writeSync(this.#descriptor, text, 0);

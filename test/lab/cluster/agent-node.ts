@@ -15,6 +15,7 @@ import { toCniError } from "../../../host/agent/server/answer.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
+import { openSqliteJournal } from "../../../host/registry/sqlite/sqlite-registry.ts";
 import type { Snapshot } from "../../../host/resources/snapshot.ts";
 import type { recordLog } from "../../world/recorded-log.ts";
 import { ip } from "../../world/values.ts";
@@ -29,6 +30,7 @@ export const BERTH_PLUGIN = { type: "macvlan", master: "eth0", ipam: { type: "be
 export const OTHER_PLUGIN = { type: "macvlan", master: "eth0", ipam: { type: "host-local" } };
 
 const SYNCED_MS = 60_000;
+const MAX_ROWS = 1_000;
 /** Longer than any ADD may take. */
 const ADD_LIMIT_MS = 60_000;
 
@@ -69,6 +71,7 @@ export class AgentNode implements AsyncDisposable {
   #cluster: ClusterBackend | undefined;
   #maintenance: Disposable | undefined;
   #aheadMs = 0;
+  #loseRows = async (): Promise<void> => {};
 
   /** Resolves when the agent knows the cluster's resources. */
   static async open(plane: ControlPlane, name: string, options: AgentNodeOptions = {}): Promise<AgentNode> {
@@ -127,6 +130,14 @@ export class AgentNode implements AsyncDisposable {
     const { recorded } = this.#options;
     this.#cluster = await openBackend({
       ...{ api, node, stateDirectory, cniConfDirectory, nowMs },
+      openJournal: async (options) => {
+        const journal = await openSqliteJournal(options);
+        this.#loseRows = async () => {
+          for (const row of await journal.list(undefined, MAX_ROWS)) await journal.forget(row, true);
+          options.onRowsLost?.("Rows were lost");
+        };
+        return journal;
+      },
       // Other tests on this machine have the same addresses in namespaces of theirs.
       ...(recorded === undefined ? {} : { log: recorded.log, nics: { ...KERNEL_NICS, findNetns: () => undefined } }),
     });
@@ -162,6 +173,11 @@ export class AgentNode implements AsyncDisposable {
     await this.stop();
     this.api.calls.splice(0);
     await this.start();
+  }
+
+  /** The journal is emptied under the agent that runs, as if its pages were damaged. */
+  loseRows(): Promise<void> {
+    return this.#loseRows();
   }
 
   /** The disk of a node that has stopped is lost. */

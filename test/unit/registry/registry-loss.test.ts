@@ -1,14 +1,17 @@
 import {
+  closeSync,
   copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readFileSync,
   rmSync,
   statSync,
   truncateSync,
   writeFileSync,
+  writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,6 +26,8 @@ interface World {
   readonly database: string;
   readonly log: string;
   readonly notices: string[];
+  /** Of journals in use. */
+  readonly losses: string[];
   open(options?: { bootId?: string; isJournal?: boolean; witness?: string | undefined }): Promise<Registry>;
   /** Everything as it is on the disk now. */
   snapshot(name: string): string;
@@ -35,12 +40,14 @@ async function withWorld(test: (world: World) => Promise<void>): Promise<void> {
   const state = join(place, "state");
   const opened: Registry[] = [];
   const notices: string[] = [];
+  const losses: string[] = [];
   const world: World = {
-    ...{ state, notices, database: join(state, "registry.sqlite"), log: join(state, "registry.sqlite-wal") },
+    ...{ state, notices, losses, database: join(state, "registry.sqlite"), log: join(state, "registry.sqlite-wal") },
     open: async ({ bootId = "boot-1", isJournal = false, witness = join(place, "run", "witness") } = {}) => {
       const registry = await (isJournal ? openSqliteJournal : openSqliteRegistry)({
         ...{ directory: state, witness, bootId, nowMs: () => 1_000_000, lockWaitMs: 0, onFreed: () => {} },
         ...{ onDeath: () => {}, onNotice: (text) => notices.push(text), faultCounter: createFaultCounter() },
+        onRowsLost: (text) => losses.push(text),
         cooldowns: { defaultMs: 1_000, byPool: new Map() },
       });
       opened.push(registry);
@@ -68,16 +75,32 @@ async function withWorld(test: (world: World) => Promise<void>): Promise<void> {
   }
 }
 
-function claim(registry: Registry, number: number): Promise<unknown> {
-  const ip = parseIp(`10.0.0.${number}`);
+function claim(registry: Registry, number: number, container = "c"): Promise<unknown> {
+  const ip = parseIp(`10.0.${number >> 8}.${number & 255}`);
   if (ip === undefined) throw new Error("No address");
   const about = { namespace: "", pod: "", ifName: "eth0", network: "lab" };
   const proposals = [{ space: "", ip, prefixLength: 24, pool: "blue", ifName: "eth0" }];
-  return registry.claim({ ...about, owner: `o${number}`, containerId: `c${number}`, proposals });
+  return registry.claim({ ...about, owner: `o${number}`, containerId: `${container}${number}`, proposals });
 }
 
-async function claimAll(registry: Registry, first: number, last: number): Promise<void> {
-  for (let number = first; number <= last; number++) await claim(registry, number);
+async function claimAll(registry: Registry, first: number, last: number, container?: string): Promise<void> {
+  for (let number = first; number <= last; number++) await claim(registry, number, container);
+}
+
+/** Overwrites a page in the middle of the table, without rows of pages beside it. */
+function overwriteLeaf(database: string): void {
+  const pageBytes = 4_096;
+  /** sqlite3.h's file format: leaf of an index B-tree, as a table without row IDs is one. */
+  const leaf = 0x0a;
+  const bytes = readFileSync(database);
+  const pages = Array.from({ length: bytes.length / pageBytes }, (_, index) => index * pageBytes);
+  const own = pages.filter(
+    (at) => bytes[at] === leaf && bytes.includes("Bound", at) && bytes.indexOf("Bound", at) < at + pageBytes,
+  );
+  const at = own[Math.floor(own.length / 2)] ?? 0;
+  const file = openSync(database, "r+");
+  writeSync(file, Buffer.alloc(pageBytes, 0xff), 0, pageBytes, at);
+  closeSync(file);
 }
 
 /** Ten live pods; `backup` holds the first three. */
@@ -172,6 +195,39 @@ describe("a registry", () => {
         await claim(journal, 77);
       }),
   );
+
+  it("a page of which is overwritten in a cluster is written anew with the rows of all others, and counts on", () =>
+    withWorld(async (world) => {
+      // More than SQLite keeps in memory.
+      const rows = 9_000;
+      const journal = await world.open({ isJournal: true });
+      await claimAll(journal, 1, rows, "c".repeat(200));
+      await journal.close();
+      const again = await world.open({ isJournal: true });
+      const versions = (await again.list(undefined, rows)).map(({ version }) => version);
+      overwriteLeaf(world.database);
+      await expect(again.list(undefined, rows)).rejects.toThrow("is damaged");
+      const left = await again.list(undefined, rows);
+      expect(left.length).toBeGreaterThan(rows - 100);
+      expect(left.length).toBeLessThan(rows);
+      expect(world.losses).toEqual([expect.stringContaining(`with the ${left.length} rows that can be read`)]);
+      await claim(again, rows + 1);
+      const [row] = await again.findOwner(`o${rows + 1}`);
+      expect(row?.version).toBeGreaterThan(Math.max(...versions));
+      await world.crash();
+      await (await world.open({ isJournal: true })).close();
+      expect(world.notices).toEqual([]);
+    }));
+
+  it("that is found damaged at the start in a cluster counts on", () =>
+    withTenPods(async (world) => {
+      await checkpoint(world);
+      const version = 10;
+      writeFileSync(world.database, readFileSync(world.database).fill(0, 2 * 4_096, 3 * 4_096));
+      const journal = await world.open({ isJournal: true });
+      await claim(journal, 77);
+      expect((await journal.findOwner("o77"))[0]?.version).toBeGreaterThan(version);
+    }));
 
   it("that is whole after a crash, and after a stop, has lost nothing", () =>
     withTenPods(async (world) => {

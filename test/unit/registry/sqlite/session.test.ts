@@ -8,6 +8,8 @@ import { CHECKPOINT_QUIET_MS, COMMITS_PER_CHECKPOINT } from "../../../../host/re
 import type { CallMessage } from "../../../../host/registry/sqlite/operation.ts";
 import { SqliteSession } from "../../../../host/registry/sqlite/session.ts";
 
+const EVENTS = { onWaiting: () => {}, onNotice: () => {}, onRowsLost: () => {} };
+
 function claimOf(id: number): CallMessage {
   const nic = { ifName: "eth0", namespace: "shop", pod: `web-${id}`, containerId: `container-${id}`, network: "lan" };
   const ip = { family: 4 as const, value: BigInt(id + 1) };
@@ -39,8 +41,8 @@ function countAfter(commits: number, pauseMs: number, ...groups: readonly (reado
     ...{ cooldowns: { defaultMs: 1, byPool: new Map() }, faultPlan: undefined, faultCounter: createFaultCounter() },
   };
   // Closed and opened again, the database has its tables.
-  new SqliteSession(options, { onWaiting: () => {}, onNotice: () => {} }).close();
-  const session = new SqliteSession(options, { onWaiting: () => {}, onNotice: () => {} });
+  new SqliteSession(options, EVENTS).close();
+  const session = new SqliteSession(options, EVENTS);
   let nowMs = 5_000;
   const clock = vi.spyOn(performance, "now").mockImplementation(() => nowMs);
   try {
