@@ -1,6 +1,7 @@
 /**
- * Known faults of today's product, by name, with a run of the simulation that shows each. What leads to one happens
- * in no other run, so that fresh seeds find what is not known yet.
+ * Known faults of today's product, by name, with a run of the simulation that shows each; some only the search shows
+ * (property/registry/search/scenes.ts). What leads to one happens in no other run, so that fresh seeds find what is not
+ * known yet.
  */
 import type { RunOptions } from "./run.ts";
 
@@ -15,8 +16,13 @@ export const FINDING_NAMES = [
   "a registry that went back",
   "a set recreated around its pods",
   "an owner that nobody has seen",
+  "an invented workload",
   "a slow admission webhook",
   "a path that is used again",
+  "a NIC that comes up while its agent starts",
+  "a read beside a take-over",
+  "a create of a killed agent",
+  "an undone claim beside another launcher",
 ] as const;
 export type FindingName = (typeof FINDING_NAMES)[number];
 
@@ -58,6 +64,11 @@ export const OPEN_FINDINGS: readonly OpenFinding[] = [
     shows: "an owner that nobody has seen",
     options: { seed: 1, profile: "ghosts", steps: 5_000 },
     violation: "of a set that never was",
+  },
+  {
+    shows: "an invented workload",
+    options: { seed: 1, profile: "ghosts", steps: 5_000 },
+    violation: "a thief retains",
   },
   {
     shows: "a slow admission webhook",

@@ -640,6 +640,13 @@ const HAUNT: Action = {
   act: (cluster, random) => cluster.tenant?.haunt(random, 1 + random.below(3)),
 };
 
+const RETAIN_FOR_OTHERS: Action = {
+  name: "a thief retains an address for a member of somebody else's",
+  weight: 4,
+  shows: "an invented workload",
+  act: (cluster) => cluster.thief?.retainForOthers(),
+};
+
 const WEBHOOK: Action = {
   name: "a webhook keeps each write",
   weight: 4,
@@ -956,7 +963,7 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
     kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
     spare: 0.3,
     hasTenant: true,
-    actions: [{ ...DELETE, weight: 14 }, DELETE_SOME, FORCE, KILL_AGENT, KILL_CONTROLLER, HAUNT],
+    actions: [{ ...DELETE, weight: 14 }, DELETE_SOME, FORCE, KILL_AGENT, KILL_CONTROLLER, HAUNT, RETAIN_FOR_OTHERS],
   },
   machines: {
     network: MILD,

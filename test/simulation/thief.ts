@@ -3,9 +3,12 @@
  * Kinds and policies are all that stops it: every one of its writes must be refused. Theft that is no fault, as of what
  * cools, is not tried (docs/security.md).
  */
+import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
 import { agentOf } from "../fakes/admission/admission.ts";
 import { ALLOCATIONS, type MemoryApiServer, type StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
+
+const SINCE = "2026-01-01T00:00:00.000Z";
 
 interface Spec {
   readonly node: string;
@@ -46,6 +49,26 @@ export class Thief {
     this.#attempt("deletes", "DELETE", path);
     this.#attempt("makes, for another node,", "POST", ALLOCATIONS, named({}));
     this.#attempt("retains", "POST", ALLOCATIONS, named({ node: this.#node, state: "Cooling", holders: [] }));
+  }
+
+  /** An address that the thief chooses is to be retained for a member of somebody else's set. */
+  retainForOthers(): void {
+    const [victim] = [...this.#server.objects.values()].flatMap(({ spec: { workload } }) => workload ?? []);
+    if (victim === undefined) return;
+    const address = `10.6.250.${2 + this.#random.below(250)}`;
+    const holder = { namespace: "evil", pod: "thief", podUID: "thief", interface: "eth0", node: this.#node };
+    const place = { address, addressSpace: "", prefixLength: 16, pool: "blue", node: this.#node, since: SINCE };
+    const client = this.#server.client(undefined, undefined, agentOf(this.#node));
+    const bound = { metadata: { name: address }, spec: { ...place, state: "Bound", holders: [holder] } };
+    const succeeded = (): number => this.#problems.push(`With the token of ${this.#node} a thief retains ${address}`);
+    const retain = (object: KubeObject): Promise<KubeObject> => {
+      const body = { ...object, spec: { ...place, state: "Kept", workload: victim } };
+      return client.call({ method: "PUT", path: `${ALLOCATIONS}/${address}`, body });
+    };
+    client
+      .call({ method: "POST", path: ALLOCATIONS, body: bound })
+      .then(retain)
+      .then(succeeded, () => {});
   }
 
   #isForeign({ node, state, holders = [] }: Spec): boolean {

@@ -3,31 +3,17 @@
  * notices it. Fails if it does not within the limit, or by another violation, or if the product without the fault
  * violates an invariant with the same seed. `--only TEXT`, once or more: faults whose name has such a text.
  */
-import { spawnSync } from "node:child_process";
 import { constants, setPriority } from "node:os";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import type { Answer, Question } from "./detect-one.ts";
+import type { Answer } from "./detect-one.ts";
 import { FAULTS, type Fault } from "./faults.ts";
-
-/** A run that takes longer has come to a stand: milliseconds. */
-const HANG_MS = 900_000;
-
-function ask(question: Question): Answer {
-  const child = fileURLToPath(new URL("detect-one.ts", import.meta.url));
-  const { status, stdout, stderr } = spawnSync(process.execPath, [child, JSON.stringify(question)], {
-    encoding: "utf8",
-    timeout: HANG_MS,
-  });
-  if (status !== 0) throw new Error(`${question.fault ?? "No fault"}, ${question.profile}: ${stderr}`);
-  return JSON.parse(stdout);
-}
+import { askSimulation, findFaultBySimulation } from "./find-fault.ts";
 
 /** Returns what is wrong; undefined if the simulation notices the fault, and nothing without it. */
 function findFailure({ profile, violation, limit }: Fault, found: Answer): string | undefined {
   if (found.violation === undefined || found.steps > limit) return `not noticed within ${limit} steps`;
   if (!found.violation.includes(violation)) return `noticed by another violation than "${violation}"`;
-  const control = ask({ fault: undefined, profile, firstSeed: found.seed, limit: 1 });
+  const control = askSimulation({ fault: undefined, profile, firstSeed: found.seed, limit: 1 });
   return control.violation === undefined ? undefined : `violated without the fault, too: ${control.violation}`;
 }
 
@@ -36,10 +22,9 @@ setPriority(constants.priority.PRIORITY_LOW);
 const wanted = Object.entries(FAULTS).filter(([name]) => values.only.some((text) => name.includes(text)));
 if (wanted.length === 0) throw new Error("No fault has such a name");
 for (const [name, fault] of wanted) {
-  const { profile, limit } = fault;
-  const found = ask({ fault: name, profile, firstSeed: 1, limit });
+  const found = findFaultBySimulation(name, fault);
   const { seed, steps, violation = "no violation" } = found;
-  console.log(`${name}: ${profile}, seed ${seed}, ${steps} steps: ${violation}`);
+  console.log(`${name}: ${fault.profile}, seed ${seed}, ${steps} steps: ${violation}`);
   const failure = findFailure(fault, found);
   if (failure === undefined) continue;
   console.error(`${name}: ${failure}`);

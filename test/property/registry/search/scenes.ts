@@ -1,5 +1,6 @@
 /** The scenes of the searches: small casts with few faults each, and the violation that each assumption prevents. */
 
+import type { FindingName } from "../../../simulation/open-findings.ts";
 import { journalProtocol } from "./journal-protocol.ts";
 import type { SearchResult } from "./search.ts";
 import { search } from "./search.ts";
@@ -71,7 +72,7 @@ export interface Reliance {
   /** The invariants that fall without the assumptions; none if nothing rests on them there. */
   readonly violates: readonly string[];
   /** The product's fault, if the assumption does not hold in clusters. Listed until it is fixed. */
-  readonly finding?: string;
+  readonly finding?: FindingName;
 }
 
 export const RELIANCES: readonly Reliance[] = [
@@ -83,37 +84,37 @@ export const RELIANCES: readonly Reliance[] = [
     dropped: ["linkName"],
     scene: "a pod deleted by force",
     violates: ["one NIC"],
-    finding: "the collector asks only the link that the ADD named",
+    finding: "a renamed NIC",
   },
   {
     dropped: ["netnsPath"],
     scene: "a pod deleted by force",
     violates: ["one NIC"],
-    finding: "another netns at the path counts as the pod's, without the address",
+    finding: "a path that is used again",
   },
   {
     dropped: ["nodeName"],
     scene: "a lost node",
     violates: ["one NIC"],
-    finding: "a replacement under the node's name confirms for the machine that it replaces",
+    finding: "another machine under a node's name",
   },
   {
     dropped: ["comingUp"],
     scene: "slow main plugins",
     violates: ["one NIC"],
-    finding: "an address that comes up after the look is not taken off",
+    finding: "an address that comes up late",
   },
   {
     dropped: ["attaching"],
     scene: "slow main plugins",
     violates: ["one NIC"],
-    finding: "an agent that starts does not know which NICs are coming up",
+    finding: "a NIC that comes up while its agent starts",
   },
   {
     dropped: ["comeBack"],
     scene: "a lost member's answers lost",
     violates: ["one NIC"],
-    finding: "an ADD that finds its own object by a read is answered while a take-over is under way",
+    finding: "a read beside a take-over",
   },
   { dropped: ["lateWrite"], scene: "one pod's answers lost", violates: [] },
   { dropped: ["comparison"], scene: "one pod's answers lost", violates: [] },
@@ -121,19 +122,19 @@ export const RELIANCES: readonly Reliance[] = [
     dropped: ["lateWrite", "comparison"],
     scene: "one pod's answers lost",
     violates: ["comes to rest"],
-    finding: "only the hourly comparison finds a create that lands late",
+    finding: "a create that lands late",
   },
   {
     dropped: ["comparison"],
     scene: "one pod's agent killed",
     violates: ["comes to rest"],
-    finding: "the same of a create that a killed agent had sent, however early it lands",
+    finding: "a create of a killed agent",
   },
   {
     dropped: ["migration"],
     scene: "a migration",
     violates: ["retained"],
-    finding: "a claim that is undone deletes the address that another launcher of the machine has had since",
+    finding: "an undone claim beside another launcher",
   },
   { dropped: ["outOfService"], scene: "a machine that is off", violates: ["one NIC"] },
   { dropped: ["recreated"], scene: "a record deleted by hand", violates: ["one NIC"] },
@@ -141,7 +142,7 @@ export const RELIANCES: readonly Reliance[] = [
     dropped: ["restored", "recreated"],
     scene: "a restored etcd",
     violates: ["one NIC"],
-    finding: "a pod that a restored copy brings back gets the address of a live pod",
+    finding: "a registry that went back",
   },
   { dropped: ["patience"], scene: "one pod", violates: [] },
 ];

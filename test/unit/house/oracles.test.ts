@@ -1,0 +1,21 @@
+/** The page docs/oracles.md says what was measured, of every fault. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { type Measured, oraclesPage } from "../../oracles/page.ts";
+import { FAULTS } from "../../simulation/faults/faults.ts";
+import { FINDING_NAMES } from "../../simulation/open-findings.ts";
+import { root } from "./sources.ts";
+
+const measured: Measured = JSON.parse(readFileSync(join(root, "test/oracles/measured.json"), "utf8"));
+
+it("is what `npm run oracles` has written", () => {
+  expect(readFileSync(join(root, "docs/oracles.md"), "utf8")).toBe(oraclesPage(measured));
+});
+
+it("has each fault with an oracle that notices it", () => {
+  const names = [...FINDING_NAMES, ...Object.keys(FAULTS)];
+  const unnoticed = names.filter((name) => !Object.values(measured[name] ?? {}).some((notice) => notice !== null));
+  expect(unnoticed).toEqual([]);
+  expect(Object.keys(measured)).toEqual(names);
+});
