@@ -65,6 +65,12 @@ const ALLOCATION_RULES: readonly AllocationRule[] = [
     rule: "self.state == 'Bound' || (self.state == 'Quarantined') == has(self.quarantine)",
     holds: ({ state, quarantine }) => state === "Bound" || (state === "Quarantined") === (quarantine !== undefined),
   },
+  {
+    field: "lastHolder",
+    wanted: "a last holder only with the state Kept",
+    rule: "!has(self.lastHolder) || self.state == 'Kept'",
+    holds: ({ state, lastHolder }) => lastHolder === undefined || state === "Kept",
+  },
 ];
 
 /**
@@ -158,6 +164,8 @@ export interface IpAllocationSpec {
   readonly node: string;
   /** Empty unless Bound; two while a virtual machine migrates. */
   readonly holders: readonly Holder[];
+  /** With `Kept`: the NIC that had the address last. Undefined in objects of older writers. */
+  readonly lastHolder?: Holder | undefined;
   readonly workload?: Workload | undefined;
   readonly quarantine?: AllocationQuarantine | undefined;
   /** Time of the last transition, RFC 3339. Informational only. */
@@ -280,6 +288,9 @@ const spec = z
     holders: z.array(holder).max(MAX_HOLDERS).default([]).meta({
       description: "The NICs that have a Bound address: one, or two while a virtual machine migrates.",
     }),
+    lastHolder: holder
+      .optional()
+      .meta({ description: "The NIC that had a Kept address last. Absent if an older version retained it." }),
     workload: workload
       .optional()
       .meta({ description: "The workload that retains the address when the pod is deleted." }),
@@ -292,10 +303,11 @@ const spec = z
   })
   .meta(cel(...SPEC_RULES))
   .transform(
-    ({ address, holders, workload, quarantine, ...rest }): IpAllocationSpec => ({
+    ({ address, holders, lastHolder, workload, quarantine, ...rest }): IpAllocationSpec => ({
       ...rest,
       ip: address,
       holders: holders.map(decodeHolder),
+      ...(lastHolder === undefined ? {} : { lastHolder: decodeHolder(lastHolder) }),
       ...(quarantine === undefined ? {} : { quarantine: decodeQuarantine(quarantine) }),
       ...(workload === undefined
         ? {}
@@ -361,7 +373,7 @@ interface AllocationMetadata {
 
 /** Returns the object in the API's form. */
 export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationMetadata) {
-  const { ip, holders, workload, quarantine, ...rest } = spec;
+  const { ip, holders, lastHolder, workload, quarantine, ...rest } = spec;
   return {
     apiVersion: API_VERSION,
     kind: "IPAllocation",
@@ -370,6 +382,7 @@ export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationM
       address: formatIp(ip),
       ...rest,
       holders: holders.map(encodeHolder),
+      ...(lastHolder === undefined ? {} : { lastHolder: encodeHolder(lastHolder) }),
       ...(quarantine === undefined ? {} : { quarantine: encodeQuarantine(quarantine) }),
       ...(workload === undefined ? {} : { workload: encodeWorkload(workload) }),
     },

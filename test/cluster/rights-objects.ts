@@ -77,6 +77,16 @@ export const OBJECTS = {
   /** Written by an agent that did not write the workload's namespace. */
   "10.6.0.15": { state: "Bound", node: "a", workload: { ...WORKLOAD, namespace: undefined } },
   "10.6.0.16": { state: "Kept", node: "a", holders: [], workload: { ...WORKLOAD, namespace: undefined } },
+  /** What a member has on node b, what cools there after it was retained, and what b had when it was taken for lost. */
+  "10.6.0.17": { state: "Bound", node: "b", holders: [holderOn("b")], workload: WORKLOAD },
+  "10.6.0.18": { state: "Cooling", node: "b", holders: [], workload: WORKLOAD },
+  "10.6.0.19": {
+    state: "Quarantined",
+    node: "b",
+    holders: [],
+    workload: WORKLOAD,
+    quarantine: { reason: "NodeLost", holder: holderOn("b") },
+  },
 } as const;
 
 export type Address = keyof typeof OBJECTS;

@@ -30,6 +30,9 @@ const attempt = (client: KubeClient, address: Address, change: Change | "delete"
 
 const quarantine = { reason: "Conflict", mac: "02:00:00:00:00:07", parent: "eth0" };
 const MACHINE = { ...WORKLOAD, kind: "VirtualMachine", member: "db" };
+/** Without the NIC, as an older agent writes it. */
+const FRESHLESS = { ...WORKLOAD, ifName: undefined };
+const RECREATED = { ...WORKLOAD, uid: "recreated" };
 const without = { quarantine: undefined };
 
 export function describeAccounts(clients: () => RightsClients & { readonly controller: KubeClient }): void {
@@ -44,7 +47,16 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
   describe("node-rights: the agent of a node", () => {
     it.each<Row>([
       ["lets its own cool", "10.6.0.11", become("Cooling", "b")],
-      ["keeps its own", "10.6.0.11", become("Kept", "b", { workload: WORKLOAD })],
+      ["keeps its own", "10.6.0.17", become("Kept", "b", { workload: WORKLOAD, lastHolder: holderOn("b") })],
+      ["keeps its own and does not say whose it was", "10.6.0.17", become("Kept", "b", { workload: FRESHLESS })],
+      [
+        "keeps what it had when it was taken for lost",
+        "10.6.0.19",
+        become("Kept", "b", { ...without, workload: WORKLOAD, lastHolder: holderOn("b") }),
+      ],
+      ["lets its own cool that was a member's", "10.6.0.17", become("Cooling", "b", { workload: undefined })],
+      ["binds its own to the pod of a recreated set", "10.6.0.17", become("Bound", "b", { workload: RECREATED })],
+      ["lets what is kept cool", "10.6.0.13", become("Cooling", "b", { workload: WORKLOAD })],
       ["puts its own into quarantine", "10.6.0.11", become("Quarantined", "b", { quarantine })],
       ["binds its own to the next pod", "10.6.0.11", become("Bound", "b")],
       ["deletes its own in use", "10.6.0.11", "delete"],
@@ -99,14 +111,26 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
   });
 
   describe("the controller", () => {
-    const lost = { ...without, quarantine: { reason: "NodeLost", holder: holderOn("a") } };
+    const lost = (pod: object) => ({ ...without, quarantine: { reason: "NodeLost", ...pod } });
+    const itsHolder = { ...holderOn("a"), pod: "web-0" };
 
     it.each<Row>([
-      ["puts what a lost node has into quarantine", "10.6.0.1", become("Quarantined", "a", lost)],
+      [
+        "puts what a lost node has into quarantine",
+        "10.6.0.1",
+        become("Quarantined", "a", lost({ holder: itsHolder })),
+      ],
       ["keeps what a node that is off has", "10.6.0.6", become("Kept", "a", { workload: WORKLOAD })],
+      ["and says whose it was", "10.6.0.17", become("Kept", "b", { workload: WORKLOAD, lastHolder: holderOn("b") })],
+      ["keeps what an agent bound that wrote no namespace", "10.6.0.15", become("Kept", "a", { workload: WORKLOAD })],
+      [
+        "names the set that was created again around its pod",
+        "10.6.0.6",
+        (spec) => Object.assign(spec, { workload: RECREATED }),
+      ],
       ["frees what a node that is off has", "10.6.0.1", "delete"],
       ["lets cool what is kept without a workload", "10.6.0.3", become("Cooling", "a", { workload: undefined })],
-      ["tells another node to probe", "10.6.0.5", become("Quarantined", "b", lost)],
+      ["tells another node to probe", "10.6.0.5", become("Quarantined", "b", lost({}))],
       ["keeps what is in quarantine", "10.6.0.9", become("Kept", "a", { ...without, workload: WORKLOAD })],
       ["deletes what cooled", "10.6.0.2", "delete"],
       ["deletes what is in quarantine", "10.6.0.5", "delete"],
@@ -121,6 +145,8 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       }
     });
 
+    const NEVER_HAD = /^403 .*would name a former holder that it never had/;
+    const OTHER_WORKLOAD_OF = /^403 .*would get another workload .*the controller retains an address for the workload/;
     const NO_HAND_OUT = /^403 .*the controller only ends allocations and never hands an address out/;
 
     it.each<[...Row, wanted: RegExp]>([
@@ -131,6 +157,32 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       ["lets an address in use cool", "10.6.0.1", become("Cooling", "a"), NO_HAND_OUT],
       ["deletes what is kept", "10.6.0.3", "delete", NO_HAND_OUT],
       ["takes what cools for a conflict", "10.6.0.2", become("Quarantined", "a", { quarantine }), NO_HAND_OUT],
+      ["keeps what is no workload's", "10.6.0.1", become("Kept", "a", { workload: WORKLOAD }), OTHER_WORKLOAD_OF],
+      [
+        "puts it into quarantine for a pod that never had it",
+        "10.6.0.1",
+        become("Quarantined", "a", lost({ holder: holderOn("a") })),
+        NEVER_HAD,
+      ],
+      ["keeps what a set has for another", "10.6.0.6", become("Kept", "a", { workload: RECREATED }), OTHER_WORKLOAD_OF],
+      [
+        "names another member of the set",
+        "10.6.0.6",
+        (spec) => Object.assign(spec, { workload: { ...RECREATED, member: "db-1" } }),
+        NO_HAND_OUT,
+      ],
+      [
+        "names a set that was created again, and another holder",
+        "10.6.0.6",
+        become("Bound", "a", { workload: RECREATED }),
+        NO_HAND_OUT,
+      ],
+      [
+        "says that another pod had it",
+        "10.6.0.6",
+        become("Kept", "a", { workload: WORKLOAD, lastHolder: holderOn("a", "u9") }),
+        NEVER_HAD,
+      ],
       [
         "moves what is kept",
         "10.6.0.3",
@@ -158,6 +210,7 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
         "10.6.0.1",
         "10.6.0.11",
         "10.6.0.15",
+        "10.6.0.17",
         "10.6.0.6",
         "10.6.0.7",
       ]);

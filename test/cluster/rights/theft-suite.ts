@@ -35,6 +35,11 @@ const EVIL_HOLDER = { ...holderOn("b", "u9"), namespace: "evil" };
 const FORGED_WORKLOAD = { ...WORKLOAD, namespace: "evil" };
 const FORGED =
   /^403 .*would be of \w+ \w*\/db, member db-[01], and of pod \w+\/db-0; a workload keeps addresses for pods of its namespace/;
+/** A member of another set of the same namespace, of which no pod has the address. */
+const INVENTED =
+  /^403 .*would get another workload and go from \w+ to \w+; the agent of node "b" may only write a workload/;
+const NEVER_HAD = /^403 .*would name a former holder that it never had/;
+const LOST = { reason: "NodeLost" };
 const OWN_NODE = /^403 .*would name node "\w+"; the agent of node "b" must name its own/;
 /** As the kind's own rules say it, before any policy is asked. */
 const KIND = /^422 .*another node may take over only an address that is Cooling/;
@@ -153,6 +158,96 @@ const UPDATES: readonly UpdateRow[] = [
     "10.6.0.12",
     become("Bound", "b", { workload: { ...WORKLOAD, namespace: undefined } }),
     FORGED,
+  ],
+  [
+    "keeps its own for a workload that it is not of",
+    "10.6.0.11",
+    become("Kept", "b", { workload: WORKLOAD }),
+    INVENTED,
+  ],
+  ...(["kind", "namespace", "name", "uid", "member"] as const).map(
+    (key): UpdateRow => [
+      `keeps its own for a workload of another ${key}`,
+      "10.6.0.17",
+      become("Kept", "b", { workload: { ...WORKLOAD, [key]: "other" } }),
+      INVENTED,
+    ],
+  ),
+  ["keeps what cools", "10.6.0.12", become("Kept", "b", { workload: WORKLOAD }), INVENTED],
+  [
+    "keeps what cools after it was retained",
+    "10.6.0.18",
+    become("Kept", "b", { workload: WORKLOAD }),
+    /^403 .*what cools is retained for no workload/,
+  ],
+  [
+    "keeps what is in quarantine",
+    "10.6.0.14",
+    become("Kept", "b", { workload: WORKLOAD, quarantine: undefined }),
+    INVENTED,
+  ],
+  [
+    "keeps what it had when it was taken for lost, for another workload",
+    "10.6.0.19",
+    become("Kept", "b", { workload: OTHER_WORKLOAD, quarantine: undefined }),
+    INVENTED,
+  ],
+  ["gives what cools a workload", "10.6.0.12", become("Cooling", "b", { workload: WORKLOAD }), INVENTED],
+  ["gives what starts to cool a workload", "10.6.0.11", become("Cooling", "b", { workload: WORKLOAD }), INVENTED],
+  [
+    "gives what is in quarantine a workload",
+    "10.6.0.14",
+    become("Quarantined", "b", { workload: WORKLOAD, quarantine: LOST }),
+    INVENTED,
+  ],
+  [
+    "gives what goes into quarantine a workload",
+    "10.6.0.11",
+    become("Quarantined", "b", { workload: WORKLOAD, quarantine: LOST }),
+    INVENTED,
+  ],
+  [
+    "keeps what is kept, for another workload",
+    "10.6.0.13",
+    become("Kept", "b", { workload: OTHER_WORKLOAD }),
+    INVENTED,
+  ],
+  [
+    "lets what is kept cool, for another workload",
+    "10.6.0.13",
+    become("Cooling", "b", { workload: OTHER_WORKLOAD }),
+    INVENTED,
+  ],
+  [
+    "binds what is kept, for another workload",
+    "10.6.0.13",
+    become("Bound", "b", { workload: { ...WORKLOAD, uid: "other" } }),
+    INVENTED,
+  ],
+  ["binds what is kept, for none", "10.6.0.13", become("Bound", "b", { workload: undefined }), INVENTED],
+  [
+    "leaves a shared address without its workload to the other",
+    "10.6.0.7",
+    (spec) => Object.assign(spec, { node: "a", holders: [spec.holders[0]], workload: undefined }),
+    KIND,
+  ],
+  [
+    "says that a pod of another node had it last",
+    "10.6.0.17",
+    become("Kept", "b", { workload: WORKLOAD, lastHolder: holderOn("a") }),
+    NEVER_HAD,
+  ],
+  [
+    "says that another pod of its own had it last",
+    "10.6.0.17",
+    become("Kept", "b", { workload: WORKLOAD, lastHolder: holderOn("b", "u9") }),
+    NEVER_HAD,
+  ],
+  [
+    "says that a pod of another node had what goes into quarantine",
+    "10.6.0.11",
+    become("Quarantined", "b", { quarantine: { ...LOST, holder: holderOn("a") } }),
+    NEVER_HAD,
   ],
   ["takes over what is kept, without a workload", "10.6.0.3", become("Bound", "b", { workload: undefined }), KIND],
   ["lets what is kept cool and forgets for whom", "10.6.0.3", become("Cooling", "b", { workload: undefined }), KIND],
@@ -294,6 +389,23 @@ export function describeTheft(clients: () => RightsClients): void {
         /^403 .*would begin as Cooling/,
       ],
       [
+        "that is in quarantine, for a workload",
+        () =>
+          objectOf("10.6.0.50", { node: "b", state: "Quarantined", holders: [], workload: WORKLOAD, quarantine: LOST }),
+        /^403 .*would be of StatefulSet shop\/db without a holder/,
+      ],
+      [
+        "that is in quarantine because of a pod of that node",
+        () =>
+          objectOf("10.6.0.50", {
+            node: "b",
+            state: "Quarantined",
+            holders: [],
+            quarantine: { ...LOST, holder: holderOn("a") },
+          }),
+        NEVER_HAD,
+      ],
+      [
         "that is kept",
         () => objectOf("10.6.0.50", { node: "b", state: "Kept", holders: [], workload: WORKLOAD }),
         /^403 .*would begin as Kept/,
@@ -315,6 +427,17 @@ export function describeTheft(clients: () => RightsClients): void {
         expect(await outcomeOf(thief.create(`${ALLOCATIONS}${query}`, object()))).toMatch(wanted);
       }
       expect(await snapshot(admin)).toEqual(before);
+    });
+
+    it("gets further with a holder that is no pod than to its member, in its own name", async () => {
+      const invented = holderOn("b", "no-pod");
+      const made = objectOf("10.6.0.50", { node: "b", workload: WORKLOAD, holders: [invented] });
+      await thief.create(ALLOCATIONS, made);
+      const keep = (change: object): Promise<string> =>
+        outcomeOf(rewrite(thief, "10.6.0.50", become("Kept", "b", { workload: WORKLOAD, ...change })));
+      expect(await keep({ workload: OTHER_WORKLOAD })).toMatch(INVENTED);
+      expect(await keep({ lastHolder: holderOn("b", "u1") })).toMatch(NEVER_HAD);
+      expect(await keep({ lastHolder: invented })).toBe("done");
     });
 
     it("says anything of a pool but that it is wanted", async () => {
