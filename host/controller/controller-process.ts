@@ -215,7 +215,7 @@ class ProcessInstance implements ControllerProcess {
     return {
       api: openLeaderApi(api, leading),
       caches: this.#caches,
-      owners: { addresses: this.#addressOwners, pools: this.#poolOwners },
+      owners: { addresses: this.#addressOwners, pools: this.#poolOwners, pods: this.#poolOwners.pods },
       events,
       log,
       clock: { nowMs, now },

@@ -88,10 +88,18 @@ export interface PoolOwners {
   readLiveness(application: PoolOwner, signal: AbortSignal): Promise<Liveness>;
 }
 
+/** The pods of StatefulSets and virtual machines that this process has watched. */
+export interface WatchedPods {
+  /** Another one after pods may have come and gone unseen; undefined while that may be. */
+  readonly period: number | undefined;
+  wasSeen(uid: string): boolean;
+}
+
 /** The owners of addresses and pools. */
 interface Owners {
   readonly addresses: AddressOwners;
   readonly pools: PoolOwners;
+  readonly pods: WatchedPods;
 }
 
 interface ControllerClock {

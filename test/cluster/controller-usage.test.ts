@@ -5,7 +5,7 @@ import { startShares } from "../../host/controller/usage/full-namespaces.ts";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { decodeIpPoolUsage, type IpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
 import type { LabController, LabControllerOptions } from "../lab/cluster/controller.ts";
-import { ALLOCATIONS, BERTH, COORDINATORS, POOLS } from "../lab/cluster/objects.ts";
+import { ALLOCATIONS, BERTH, COORDINATORS, createPod, POOLS } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
 import { claim, proposal } from "../world/subjects.ts";
@@ -146,6 +146,12 @@ it("the Coordinator lists namespaces at their limit of addresses, beside its oth
   for (const last of [1, 2]) await allocate("share", `10.39.0.${last}`, "Bound", "tenant");
   await allocate("share", "10.39.0.3", "Cooling", "tenant");
   for (const last of [5, 6, 7]) await allocate("share", `10.39.0.${last}`, "Bound", "crowd");
+  for (const namespace of ["tenant", "crowd"]) {
+    await world.namespace(namespace);
+    await createPod(world.client, { namespace, name: "web-0", node: "n1" });
+  }
+  // Their pod does not exist: a node's token alone has written them.
+  for (const last of [10, 11, 12]) await allocate("share", `10.39.0.${last}`, "Bound", "victim");
   await start();
   const told = async () => {
     const { status } = await world.client.get(`${COORDINATORS}/default`);
@@ -158,6 +164,7 @@ it("the Coordinator lists namespaces at their limit of addresses, beside its oth
   await allocate("share", "10.39.0.4", "Bound", "tenant");
   await until("the namespace is reported", async () => (await told()).length === 1);
   expect(await told()).toEqual([{ name: "tenant", addresses: 3 }]);
+  expect(JSON.stringify(await world.client.get(`${COORDINATORS}/default`))).not.toContain("victim");
   await world.client.patch(`${ALLOCATIONS}/10.39.0.4`, { spec: { state: "Cooling", holders: [] } });
   await until("it has fewer", async () => (await told()).length === 0);
   await world.settings({ maxAddressesPerNamespace: 2 });

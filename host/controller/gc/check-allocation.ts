@@ -38,12 +38,15 @@ import {
   strongestPodStatus,
 } from "./read-status.ts";
 import { isReplacement, Replacements } from "./replacements.ts";
+import type { UnseenHolders } from "./unseen-holders.ts";
+import { isOfUnusedNic } from "./unused-nics.ts";
 
 /** Shortest time until the next check after one that changed nothing or had no answer: milliseconds. */
 export const COLLECTION_RETRY_MS = 10_000;
 
 interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "clock" | "log"> {
   readonly observations: Observations;
+  readonly unseen: UnseenHolders;
   /** Aborted when this process stops leading, and when the controller is closed. */
   readonly signal: AbortSignal;
 }
@@ -167,8 +170,21 @@ export class AllocationChecker {
     const matters = state === "Kept" || (isEnded && (state === "NodeLost" || node === "outOfService"));
     if (!matters) return "none";
     const found = await this.#deps.owners.addresses.readLiveness(workload, this.#deps.signal);
+    if (found === "alive" && this.#deps.unseen.isUnseen(object)) return "unseen";
     const mayBeMoved = found === "alive" && (state === "NodeLost" || state === "Kept");
-    return mayBeMoved && (await this.#hasReplacement(object)) ? "moved" : found;
+    if (mayBeMoved && (await this.#hasReplacement(object))) return "moved";
+    return found === "alive" && state === "Kept" && (await this.#isOfUnusedNic(object)) ? "unused" : found;
+  }
+
+  async #isOfUnusedNic(object: IpAllocation): Promise<boolean> {
+    const names = this.#replacements.findOfOtherNics(object);
+    if (names.length === 0) return false;
+    const others = await Promise.all(names.map((name) => this.#read(name)));
+    return isOfUnusedNic(
+      this.#deps,
+      object,
+      others.filter((other) => other !== undefined),
+    );
   }
 
   /** Reads the API server; the cache only says which objects to read. */

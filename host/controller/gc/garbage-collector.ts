@@ -33,6 +33,7 @@ import { Observations } from "./observations.ts";
 import { Probers } from "./probers.ts";
 import { COLLECTION_PATIENCE_MS, listPods, nodeStatus, podStatus, readNode, readPod } from "./read-status.ts";
 import { SweepProblems, sendEvents } from "./report.ts";
+import { UnseenHolders } from "./unseen-holders.ts";
 
 /**
  * Interval at which the collection checks whether something is due: milliseconds. A change of `garbageCollection`
@@ -63,6 +64,7 @@ class Collector implements GarbageCollector {
   readonly #deps: ControllerDeps;
   readonly #signal: AbortSignal;
   readonly #observations = new Observations();
+  readonly #unseen: UnseenHolders;
   readonly #history: CheckHistory = { asked: new Map(), told: new Map() };
   readonly #nodeChanges: NodeChanges;
   readonly #elsewhere: AddressesElsewhere;
@@ -80,6 +82,7 @@ class Collector implements GarbageCollector {
     this.#deps = deps;
     this.#signal = AbortSignal.any([deps.leading, this.#closing.signal]);
     this.#nodeChanges = new NodeChanges(deps);
+    this.#unseen = new UnseenHolders(deps.owners.pods);
     this.#elsewhere = new AddressesElsewhere(deps.caches.allocations.items.values());
     // A process that has just become the leader starts with a sweep.
     this.#sweepDueMs = deps.clock.nowMs();
@@ -143,14 +146,17 @@ class Collector implements GarbageCollector {
     const readyNodes = this.#nodeChanges.chooseReady(caches.nodes.items);
     const reader = this.#listReader();
     const checker = this.#openChecker();
+    const holders = this.#unseen.beginSweep();
     for await (const page of this.#pages()) {
       for (const object of page) {
         names.add(object.name);
+        holders.add(object);
         problems.add(object, caches.pools.items.has(object.spec.pool));
       }
       const wanted = page.filter((object) => this.#needsCheck(object, readyNodes));
       collected.push(...(await this.#checkAll(wanted, (object) => checker.check(object, reader))));
     }
+    holders.end();
     this.#observations.keepOnly(names);
     for (const known of Object.values(this.#history))
       for (const name of known.keys()) if (!names.has(name)) known.delete(name);
@@ -239,7 +245,8 @@ class Collector implements GarbageCollector {
 
   #openChecker(): AllocationChecker {
     const { api, caches, owners, clock, log } = this.#deps;
-    const deps = { api, caches, owners, clock, log, observations: this.#observations, signal: this.#signal };
+    const own = { observations: this.#observations, unseen: this.#unseen, signal: this.#signal };
+    const deps = { api, caches, owners, clock, log, ...own };
     return new AllocationChecker(deps, new Probers(caches), this.#history);
   }
 

@@ -30,9 +30,10 @@ export type PodsStatus = PodStatus | "outliving";
 
 /**
  * The address owner. `moved`: it is alive, and its member has another address for the NIC, in place of `NodeLost` on
- * another node; only with `NodeLost` and `Kept`.
+ * another node; only with `NodeLost` and `Kept`. With `Kept` alone, of an owner that is alive: `unseen`: the last holder
+ * is no pod that has ever been there; `unused`: the member's pod has no such NIC.
  */
-export type OwnerStatus = "none" | "alive" | "moved" | "gone" | "unknown";
+export type OwnerStatus = "none" | "alive" | "moved" | "unseen" | "unused" | "gone" | "unknown";
 
 /** The node that was chosen to probe an address of `NodeLost`; `none`: not yet chosen. */
 export type ProberStatus = "none" | "ready" | "away";
@@ -204,6 +205,14 @@ export const COLLECTION_ROWS: readonly CollectionRow[] = [
     action: "cool",
     why: "its member has another address for the NIC",
   },
+  { state: "Kept", owner: ["unseen"], after: "grace", action: "cool", why: "no pod of its owner has had it" },
+  {
+    state: "Kept",
+    owner: ["unused"],
+    after: "silence",
+    action: "cool",
+    why: "its member's pod does not have the NIC",
+  },
   { state: "Kept", owner: ["gone"], after: "grace", action: "cool", why: "its owner is gone" },
   { state: "Kept", action: "wait", why: "it is unknown whether its owner is alive" },
 
@@ -350,7 +359,13 @@ export function changedSpec(object: IpAllocation, action: Action, terms: ChangeT
     case "preserve": {
       if (workload === undefined) return undefined;
       const { ifName = holder?.ifName } = workload;
-      return { ...base, state: "Kept", workload: { ...workload, ...(ifName === undefined ? {} : { ifName }) } };
+      const last = holder === undefined ? {} : { lastHolder: holder };
+      return {
+        ...base,
+        state: "Kept",
+        ...last,
+        workload: { ...workload, ...(ifName === undefined ? {} : { ifName }) },
+      };
     }
     case "cool":
       return { ...base, state: "Cooling" };

@@ -4,7 +4,7 @@
  */
 
 import { isSameMember, memberKey } from "../../resources/member.ts";
-import type { CachedAllocation } from "../cached-allocation.ts";
+import type { CachedAllocation, CachedHolder } from "../cached-allocation.ts";
 import type { Caches } from "../types.ts";
 import { lastHolder } from "./plan-collection.ts";
 
@@ -19,10 +19,18 @@ export class Replacements {
 
   /** Returns the names of the replacements in the cache. */
   find(object: CachedAllocation): readonly string[] {
-    const { workload } = object.spec;
-    if (workload === undefined) return [];
-    const others = this.#read().get(memberKey(workload)) ?? [];
-    return others.filter((other) => isReplacement(object, other)).map(({ name }) => name);
+    return this.#boundOf(object).flatMap((other) => (isReplacement(object, other) ? [other.name] : []));
+  }
+
+  /** Returns the names of all addresses of the member's pods, none if the cache has one for the object's NIC. */
+  findOfOtherNics(object: CachedAllocation): readonly string[] {
+    const others = this.#boundOf(object);
+    const isOfNic = ({ ifName }: CachedHolder): boolean => ifName === object.spec.workload?.ifName;
+    return others.some(({ spec }) => spec.holders.some(isOfNic)) ? [] : others.map(({ name }) => name);
+  }
+
+  #boundOf({ spec: { workload } }: CachedAllocation): readonly CachedAllocation[] {
+    return workload === undefined ? [] : (this.#read().get(memberKey(workload)) ?? []);
   }
 
   #read(): Map<string, CachedAllocation[]> {

@@ -7,10 +7,11 @@ import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts"
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
-import type { Liveness, PoolOwners } from "../types.ts";
+import type { Liveness, PoolOwners, WatchedPods } from "../types.ts";
 import { readLiveness } from "./liveness.ts";
 import { isServedByBerth, type NetworkProvider } from "./plan-nic-requests.ts";
 import { findKind, LIVE_PODS, POOL_OWNER_KINDS, readPod } from "./pool-owner-kinds.ts";
+import { SeenPods } from "./seen-pods.ts";
 import type { TrackedObject } from "./tracked-object.ts";
 import { TrackedOwners } from "./tracked-owners.ts";
 
@@ -22,6 +23,7 @@ interface PoolOwnersOptions {
 }
 
 export interface OpenPoolOwners extends PoolOwners {
+  readonly pods: WatchedPods;
   /** Resolves when every first list is complete. Rejects with the signal's reason. */
   synced(signal?: AbortSignal): Promise<void>;
   /** Sentences without a full stop. */
@@ -60,9 +62,13 @@ export function openPoolOwners({ api, log, random }: PoolOwnersOptions): OpenPoo
   const workloads = POOL_OWNER_KINDS.map(({ kind, apiVersion, plural, read }) =>
     follow({ kind, read, name: plural, path: collectionPath({ apiVersion, plural }) }),
   );
+  const seen = new SeenPods(() => pods);
   const pods = follow({
     kind: "Pod",
-    read: readPod,
+    read: (object, source) => {
+      seen.note(object);
+      return readPod(object, source);
+    },
     name: "pods of other workloads",
     path: collectionPath(PODS),
     fieldSelector: LIVE_PODS,
@@ -89,6 +95,7 @@ export function openPoolOwners({ api, log, random }: PoolOwnersOptions): OpenPoo
     return reflectors.every(({ isSynced, problems }) => isSynced && problems.length === 0) ? "gone" : "unknown";
   };
   return {
+    pods: seen,
     demands: (settings) => owners.demands(settings),
     subscribe: (listener) => listeners.add(listener),
     readLiveness: async (application, signal) => {

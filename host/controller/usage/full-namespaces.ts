@@ -1,10 +1,13 @@
 /**
  * Publishes the namespaces that have reached `maxAddressesPerNamespace`, since no agent sees more than the addresses
  * of its own node. The list is in the status of the Coordinator `default`, which every agent watches; it is written
- * when a namespace joins or leaves it.
+ * when a namespace joins or leaves it. An agent may write any pod into its addresses, so the pods of a namespace that
+ * seems full are listed: only those that exist count.
  */
 
-import { statusPath } from "../../kubernetes/paths.ts";
+import { METADATA_LIST } from "../../kubernetes/kube-api.ts";
+import { listPages } from "../../kubernetes/list.ts";
+import { collectionPath, PODS, statusPath } from "../../kubernetes/paths.ts";
 import { byName } from "../../lib/order.ts";
 import { COORDINATORS } from "../../resources/collections.ts";
 import { COORDINATOR_NAME, fullNamespacesOf } from "../../resources/coordinator.ts";
@@ -21,6 +24,9 @@ import type { Controller, ControllerDeps, StartController } from "../types.ts";
  */
 const SHARES_REST_MS = 2_000;
 
+/** Interval at which the pods of a namespace that seems full are listed: milliseconds. */
+const PODS_INTERVAL_MS = 60_000;
+
 const PATH = statusPath(COORDINATORS, { name: COORDINATOR_NAME });
 
 export const startShares: StartController = (deps) => keepShares(deps);
@@ -28,10 +34,11 @@ export const startShares: StartController = (deps) => keepShares(deps);
 function keepShares(deps: ControllerDeps): Controller {
   const { caches } = deps;
   const tally = new NamespaceTally();
+  const absent = new AbsentHolders(deps);
   for (const allocation of caches.allocations.items.values()) tally.change(undefined, allocation);
   const loop = startReconciling(deps, {
     failure: "Writing the namespaces that have reached their limit of addresses failed",
-    work: () => tell(deps, tally),
+    work: () => tell(deps, tally, absent),
     restMs: () => SHARES_REST_MS,
   });
   const wake = (): void => loop.wake();
@@ -58,20 +65,28 @@ function keepShares(deps: ControllerDeps): Controller {
  * Returns after how many milliseconds to retry if another writer was faster: the watch is about to report that.
  * Otherwise undefined.
  */
-async function tell({ api, caches, leading, log }: ControllerDeps, tally: NamespaceTally): Promise<number | undefined> {
+async function tell(
+  { api, caches, leading, log }: ControllerDeps,
+  tally: NamespaceTally,
+  absent: AbsentHolders,
+): Promise<number | undefined> {
   const coordinator = caches.coordinators.items.get(COORDINATOR_NAME);
   if (coordinator === undefined || coordinator.deleting) return undefined;
   const { maxAddressesPerNamespace: limit } = settingsOf(caches);
-  const fullNamespaces = limit === 0 ? [] : tally.full(limit, MAX_FULL_NAMESPACES);
+  const seeming = limit === 0 ? [] : tally.full(limit);
+  await absent.update(seeming.map(({ name }) => name));
+  const counted = seeming.map(({ name, addresses }) => ({ name, addresses: addresses - absent.count(name) }));
+  const fullNamespaces = counted.filter(({ addresses }) => addresses >= limit).slice(0, MAX_FULL_NAMESPACES);
   const told = [...fullNamespacesOf(coordinator.status).keys()].join();
   const now = fullNamespaces.map(({ name }) => name).join();
-  if (told === now) return undefined;
+  const nextMs = seeming.length === 0 ? undefined : PODS_INTERVAL_MS;
+  if (told === now) return nextMs;
   const { uid, resourceVersion } = coordinator;
   const body = { status: { fullNamespaces } };
   if ((await patchIfSame(api, { path: PATH, uid, resourceVersion, body, signal: leading })) === undefined)
     return SHARES_REST_MS;
   log.info({ fullNamespaces, limit }, "The namespaces at their limit of addresses have changed");
-  return undefined;
+  return nextMs;
 }
 
 class NamespaceTally {
@@ -85,16 +100,64 @@ class NamespaceTally {
     if (current !== undefined) this.#add(current, 1);
   }
 
-  /** Returns at most `most` namespaces with at least `limit` addresses, in the order of their names. */
-  full(limit: number, most: number): { readonly name: string; readonly addresses: number }[] {
+  /** Returns the namespaces with at least `limit` addresses, in the order of their names. */
+  full(limit: number): { readonly name: string; readonly addresses: number }[] {
     const full = [...this.#counts].flatMap(([name, addresses]) => (addresses >= limit ? [{ name, addresses }] : []));
-    return full.sort(byName).slice(0, most);
+    return full.sort(byName);
   }
 
   #add(namespace: string, count: number): void {
     const sum = (this.#counts.get(namespace) ?? 0) + count;
     if (sum === 0) this.#counts.delete(namespace);
     else this.#counts.set(namespace, sum);
+  }
+}
+
+/** How many addresses of a namespace name pods that do not exist, or more of one pod than a pod may have. */
+class AbsentHolders {
+  readonly #deps: Pick<ControllerDeps, "api" | "caches" | "clock" | "leading">;
+  readonly #counts = new Map<string, { readonly absent: number; readonly dueMs: number }>();
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+  }
+
+  count(namespace: string): number {
+    return this.#counts.get(namespace)?.absent ?? 0;
+  }
+
+  /** Forgets all other namespaces. Lists the pods of those that are due. */
+  async update(namespaces: readonly string[]): Promise<void> {
+    const { clock } = this.#deps;
+    for (const name of this.#counts.keys()) if (!namespaces.includes(name)) this.#counts.delete(name);
+    for (const name of namespaces) {
+      if (clock.nowMs() < (this.#counts.get(name)?.dueMs ?? 0)) continue;
+      const absent = this.#countAbsent(name, await this.#listPods(name));
+      this.#counts.set(name, { absent, dueMs: clock.nowMs() + PODS_INTERVAL_MS });
+    }
+  }
+
+  async #listPods(namespace: string): Promise<ReadonlySet<unknown>> {
+    const { api, leading: signal } = this.#deps;
+    const names = new Set<unknown>();
+    for await (const { items } of listPages(api, {
+      path: collectionPath(PODS, namespace),
+      accept: METADATA_LIST,
+      signal,
+    }))
+      for (const { metadata } of items) names.add((metadata as { readonly name?: unknown } | undefined)?.name);
+    return names;
+  }
+
+  #countAbsent(namespace: string, pods: ReadonlySet<unknown>): number {
+    const { caches } = this.#deps;
+    const most = settingsOf(caches).maxAddressesPerPod || Number.POSITIVE_INFINITY;
+    const ofPods = new Map<string, number>();
+    for (const { spec } of caches.allocations.items.values()) {
+      const [holder] = spec.holders;
+      if (holder?.namespace === namespace) ofPods.set(holder.pod, (ofPods.get(holder.pod) ?? 0) + 1);
+    }
+    return ofPods.entries().reduce((sum, [pod, count]) => sum + (pods.has(pod) ? Math.max(0, count - most) : count), 0);
   }
 }
 

@@ -68,6 +68,12 @@ export function specOf(
   };
 }
 
+/** Returns the last holder of a row that is retained from now on, if the object names it. */
+export function lastHolderOf(row: Allocation, object: KnownObject, node: string): Pick<IpAllocationSpec, "lastHolder"> {
+  const isRow = object.state === "Bound" && object.node === node && object.podUid === row.owner;
+  return isRow && object.ifName === row.ifName ? { lastHolder: holderOf(row, node) } : {};
+}
+
 function holderOf({ namespace, pod, owner, ifName }: Allocation, node: string): Holder {
   return { namespace, pod, podUid: owner, ifName, node };
 }

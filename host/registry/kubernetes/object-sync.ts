@@ -34,6 +34,7 @@ import {
   isOfSameNic,
   type KnownObject,
   knownOf,
+  lastHolderOf,
   nameOf,
   PROBE_FIRST,
   specOf,
@@ -411,7 +412,8 @@ export class ObjectSync {
     }
     invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);
     if (action.kind === "replace") {
-      const spec = this.#specOf(row, action.state);
+      const last = action.state === "Kept" ? lastHolderOf(row, before, this.#options.node) : {};
+      const spec = { ...this.#specOf(row, action.state), ...last };
       const holders = [...spec.holders, ...(action.sharers ?? [])];
       task.object = await this.#replace({ ...spec, holders }, before, terms);
       task.isTakenOver = before.state === "Cooling";

@@ -91,7 +91,7 @@ export async function startParts(
   const deps: ControllerDeps = {
     api,
     caches,
-    owners: { addresses: addressOwners, pools: options.poolOwners ?? poolOwners },
+    owners: { addresses: addressOwners, pools: options.poolOwners ?? poolOwners, pods: poolOwners.pods },
     events,
     log,
     clock: { nowMs: () => performance.now(), now: () => new Date() },

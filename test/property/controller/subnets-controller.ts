@@ -9,7 +9,7 @@ import { startFinalizers } from "../../../host/controller/finalizers/finalizer-c
 import { type Leadership, startLeadership } from "../../../host/controller/leadership.ts";
 import { PoolWrites } from "../../../host/controller/pool-writes.ts";
 import { startSubnets } from "../../../host/controller/subnets/subnets-controller.ts";
-import type { AddressOwners, ControllerDeps, PoolOwners } from "../../../host/controller/types.ts";
+import type { AddressOwners, ControllerDeps, PoolOwners, WatchedPods } from "../../../host/controller/types.ts";
 import type { PoolDemand } from "../../../host/ipam/subnet-pools.ts";
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { openLog } from "../../../host/lib/log.ts";
@@ -24,6 +24,7 @@ import { Workloads } from "./subnets-workloads.ts";
 const TURNS = 50;
 
 /** Owners that keep addresses: no part of the walk asks. */
+const NO_PODS: WatchedPods = { period: undefined, wasSeen: () => false };
 const NO_ADDRESS_OWNERS: AddressOwners = { readLiveness: async () => "unknown", subscribe: () => () => {} };
 
 export class WalkController {
@@ -63,7 +64,7 @@ export class WalkController {
     this.isReady = true;
     this.#demands = this.#world.workloads.demands();
     const deps: ControllerDeps = {
-      ...{ api, caches, owners: { addresses: NO_ADDRESS_OWNERS, pools: this.#poolOwners }, log, random },
+      ...{ api, caches, owners: { addresses: NO_ADDRESS_OWNERS, pools: this.#poolOwners, pods: NO_PODS }, log, random },
       events: { emit: () => {}, close: async () => {} },
       clock: { nowMs: () => performance.now(), now: () => new Date() },
       leading: this.#leading.signal,

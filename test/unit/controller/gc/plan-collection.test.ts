@@ -32,7 +32,7 @@ const STATES: readonly CollectionState[] = ["Bound", "Cooling", "Kept", "NodeLos
 const NODES: readonly NodeStatus[] = ["ready", "notReady", "outOfService", "absent"];
 const PODS: readonly PodsStatus[] = ["alive", "outliving", "finished", "replaced", "absent", "unknown"];
 const ENDED: readonly PodStatus[] = ["finished", "replaced", "absent"];
-const OWNERS: readonly OwnerStatus[] = ["none", "alive", "moved", "gone", "unknown"];
+const OWNERS: readonly OwnerStatus[] = ["none", "alive", "moved", "unseen", "unused", "gone", "unknown"];
 const PROBERS: readonly ProberStatus[] = ["none", "ready", "away"];
 
 /** Every combination; `changes` fixes some of it. */
@@ -64,7 +64,7 @@ function pauseOf(found: ObservedState): number | undefined {
 
 describe("the table", () => {
   it("has an answer for every combination", () => {
-    expect(all()).toHaveLength(3_600);
+    expect(all()).toHaveLength(5_040);
     const why = (each: ObservedState) => decideCollection({ ...each, ageMs: undefined }, TIMES).why;
     expect(all().filter((each) => why(each) === "no rule covers this state")).toEqual([]);
   });
@@ -279,9 +279,10 @@ describe("what an action writes", () => {
   });
 
   it("preserve keeps the owner, with the NIC of the last holder unless the owner has one", () => {
-    check({ workload }, "preserve", { ...base, state: "Kept", workload: { ...workload, ifName: "eth0" } });
+    const kept = { ...base, state: "Kept", lastHolder: HOLDER } as const;
+    check({ workload }, "preserve", { ...kept, workload: { ...workload, ifName: "eth0" } });
     const own = { ...workload, ifName: "net1" };
-    check({ workload: own }, "preserve", { ...base, state: "Kept", workload: own });
+    check({ workload: own }, "preserve", { ...kept, workload: own });
     check({ workload, holders: [] }, "preserve", { ...base, state: "Kept", workload });
     check({}, "preserve", undefined);
   });

@@ -130,7 +130,7 @@ describe("a journal that was copied between the row of a claim and the take-over
     node.registry.claim(ofSet("b", version)).catch(() => {});
     await copied.promise;
     const holders = [{ namespace: "shop", pod: "db-0", podUID, interface: "eth0", node: "n1" }];
-    node.server.edit(NAME, (spec) => ({
+    node.server.edit(NAME, ({ lastHolder: _, ...spec }) => ({
       ...spec,
       state: "Bound",
       holders,

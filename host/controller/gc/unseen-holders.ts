@@ -1,0 +1,50 @@
+/**
+ * Last holders of retained addresses that are no pods: an agent's token alone has made them up. A pod that this
+ * process has not watched may have been there before it watched, so a holder counts as made up only if no record named
+ * it then, and pods have been watched without a gap since (docs/security.md).
+ */
+import type { IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
+import type { WatchedPods } from "../types.ts";
+
+/** Kinds whose pods the watch recognises. */
+const KINDS: ReadonlySet<string> = new Set(["StatefulSet", "VirtualMachine", "VirtualMachineInstance"]);
+
+export class UnseenHolders {
+  readonly #pods: WatchedPods;
+  /** Pods that records named at the first sweep of the period: they may have been there before it. */
+  #known: ReadonlySet<string> = new Set();
+  #period: number | undefined;
+
+  constructor(pods: WatchedPods) {
+    this.#pods = pods;
+  }
+
+  /** Returns the function that takes the records of a sweep, which begins after this, and the one that ends it. */
+  beginSweep(): { readonly add: (object: IpAllocation) => void; readonly end: () => void } {
+    const { period } = this.#pods;
+    const known = new Set<string>();
+    return {
+      add: ({ spec }) => {
+        if (this.#period === period || spec.workload === undefined) return;
+        for (const { podUid } of holdersOf(spec)) known.add(podUid);
+      },
+      end: () => {
+        if (this.#period === period) return;
+        this.#period = period;
+        this.#known = known;
+      },
+    };
+  }
+
+  /** Returns whether the address is retained for a member of which no pod has had it. */
+  isUnseen({ spec: { state, lastHolder, workload } }: IpAllocation): boolean {
+    const { period } = this.#pods;
+    if (state !== "Kept" || lastHolder === undefined || !KINDS.has(workload?.kind ?? "")) return false;
+    if (period === undefined || period !== this.#period) return false;
+    return !this.#known.has(lastHolder.podUid) && !this.#pods.wasSeen(lastHolder.podUid);
+  }
+}
+
+function holdersOf({ holders, lastHolder, quarantine }: IpAllocationSpec) {
+  return [...holders, lastHolder, quarantine?.holder].filter((holder) => holder !== undefined);
+}

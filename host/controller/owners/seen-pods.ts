@@ -1,0 +1,55 @@
+/**
+ * The UIDs of the pods of StatefulSets and virtual machines that this process has watched, gone ones too: whether an
+ * address can have been such a pod's.
+ */
+import type { KubeObject } from "../../kubernetes/kube-api.ts";
+import { isKubevirt } from "../../resources/workloads/virtual-machine.ts";
+import type { WatchedPods } from "../types.ts";
+
+/** Most UIDs that are remembered. With more, no pod counts as unseen until all pods are listed again. */
+export const MAX_SEEN_PODS = 100_000;
+
+interface PodWatch {
+  readonly isSynced: boolean;
+  readonly problems: readonly string[];
+  readonly stats: { readonly lists: number };
+}
+
+export class SeenPods implements WatchedPods {
+  readonly #uids = new Set<string>();
+  /** Of the watch, when the set was given up. */
+  #lists = 0;
+  readonly #watch: () => PodWatch;
+
+  constructor(watch: () => PodWatch) {
+    this.#watch = watch;
+  }
+
+  get period(): number | undefined {
+    const { isSynced, problems, stats } = this.#watch();
+    return isSynced && problems.length === 0 && stats.lists > this.#lists ? stats.lists : undefined;
+  }
+
+  wasSeen(uid: string): boolean {
+    return this.#uids.has(uid);
+  }
+
+  /** Metadata of any pod. */
+  note({ metadata }: KubeObject): void {
+    const { uid, ownerReferences } = (metadata ?? {}) as Readonly<Record<string, unknown>>;
+    if (typeof uid !== "string" || !Array.isArray(ownerReferences) || !ownerReferences.some(isMembers)) return;
+    if (this.#uids.size >= MAX_SEEN_PODS) {
+      this.#uids.clear();
+      this.#lists = this.#watch().stats.lists;
+    }
+    this.#uids.add(uid);
+  }
+}
+
+function isMembers(owner: { kind?: unknown; apiVersion?: unknown; controller?: unknown } | null): boolean {
+  if (owner?.controller !== true) return false;
+  const { kind, apiVersion } = owner;
+  return kind === "StatefulSet"
+    ? apiVersion === "apps/v1"
+    : kind === "VirtualMachineInstance" && isKubevirt(String(apiVersion));
+}
