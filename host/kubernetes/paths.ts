@@ -21,6 +21,13 @@ export const NETWORK_DEFINITIONS: Resource = {
   plural: "network-attachment-definitions",
 };
 export const NODES: Resource = { apiVersion: "v1", plural: "nodes" };
+/** The kinds of address owners (docs/workloads.md). */
+export const ADDRESS_OWNERS = {
+  StatefulSet: { apiVersion: "apps/v1", plural: "statefulsets" },
+  VirtualMachine: { apiVersion: "kubevirt.io/v1", plural: "virtualmachines" },
+  VirtualMachineInstance: { apiVersion: "kubevirt.io/v1", plural: "virtualmachineinstances" },
+  IPAMClaim: IPAM_CLAIMS,
+} as const satisfies Readonly<Record<string, Resource>>;
 export const PODS: Resource = { apiVersion: "v1", plural: "pods" };
 export const SERVICES: Resource = { apiVersion: "v1", plural: "services" };
 

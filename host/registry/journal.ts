@@ -26,6 +26,12 @@ export type Adoption = Pick<
   | "quarantine"
 >;
 
+/** What is known of an address owner. */
+export interface SeenOwner {
+  readonly key: string;
+  readonly isSeen: boolean;
+}
+
 /**
  * A row of a claim names the address owner only if it had the address before, until {@link Registry.retain}: what a
  * killed agent has claimed and not answered is not retained. Registry's methods differ in one more respect: a row
@@ -58,6 +64,10 @@ export interface Journal extends Registry {
    * if the address has a row, or its NIC another Bound address of the family.
    */
   adopt(adoption: Adoption): Promise<Allocation | undefined>;
+  /** Returns what {@link noteOwner} has recorded, the oldest first. */
+  readOwners(): Promise<readonly SeenOwner[]>;
+  /** Records whether the address owner was seen. */
+  noteOwner(key: string, isSeen: boolean): Promise<void>;
   /** The row's pod is gone: Bound → Cooling if unchanged, whatever the container; otherwise returns undefined. */
   collect(allocation: Allocation): Promise<Allocation | undefined>;
 }

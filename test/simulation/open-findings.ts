@@ -14,9 +14,6 @@ export const FINDING_NAMES = [
   "an address that comes up late",
   "a registry that has just appeared",
   "a registry that went back",
-  "a set recreated around its pods",
-  "an owner that nobody has seen",
-  "an invented workload",
   "a slow admission webhook",
   "a path that is used again",
   "a NIC that comes up while its agent starts",
@@ -54,21 +51,6 @@ export const OPEN_FINDINGS: readonly OpenFinding[] = [
     shows: "a registry that went back",
     options: { seed: 16, profile: "registry", steps: 8_000 },
     violation: "is on two NICs",
-  },
-  {
-    shows: "a set recreated around its pods",
-    options: { seed: 1, profile: "registry", steps: 5_000 },
-    violation: " had ",
-  },
-  {
-    shows: "an owner that nobody has seen",
-    options: { seed: 1, profile: "ghosts", steps: 5_000 },
-    violation: "of a set that never was",
-  },
-  {
-    shows: "an invented workload",
-    options: { seed: 1, profile: "ghosts", steps: 5_000 },
-    violation: "a thief retains",
   },
   {
     shows: "a slow admission webhook",

@@ -626,7 +626,6 @@ const RESTORE_ETCD: Action = {
 const RECREATE_SET: Action = {
   name: "a set is created again around its pods",
   weight: 2,
-  shows: "a set recreated around its pods",
   act: (cluster, random) => {
     const sets = cluster.workloads.filter(({ kind, isAbsent }) => kind === "StatefulSet" && !isAbsent);
     if (sets.length > 0) cluster.recreateSet(random.pick(sets));
@@ -636,7 +635,6 @@ const RECREATE_SET: Action = {
 const HAUNT: Action = {
   name: "the tenant creates pods of sets that never were",
   weight: 6,
-  shows: "an owner that nobody has seen",
   act: (cluster, random) => cluster.tenant?.haunt(random, 1 + random.below(3)),
 };
 

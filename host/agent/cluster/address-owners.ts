@@ -7,7 +7,8 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { PodAnnotations } from "../../config/annotations.ts";
 import { claimsOf, decideHolder, findAddressOwner, type HolderStatus, workloadOfRun } from "../../ipam/retention.ts";
-import { ApiUnavailable, isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
+import { ApiUnavailable, isNotFound, type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
+import { ADDRESS_OWNERS, objectPath, type Resource } from "../../kubernetes/paths.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
 import type { Workload } from "../../resources/member.ts";
@@ -92,6 +93,23 @@ async function readOwner(api: KubeApi, path: string, signal: AbortSignal): Promi
     if (!(error instanceof ApiUnavailable)) throw error;
     const text = `The owner of the pod's retained addresses cannot be read: ${error.message}`;
     throw new CniError(ErrorCode.TryAgainLater, text, { cause: error });
+  }
+}
+
+/**
+ * Reads whether there is an owner with this UID in its namespace: nothing is retained for another one. Rejects when the
+ * API server does not answer, or refuses to.
+ */
+export async function isOwnerThere(api: KubeApi, owner: Workload): Promise<boolean> {
+  const resource: Resource | undefined = Object(ADDRESS_OWNERS)[owner.kind];
+  if (resource === undefined) return false;
+  const path = objectPath(resource, owner);
+  try {
+    const { metadata } = await api.call({ method: "GET", path, accept: METADATA, lane: "background" });
+    return (metadata as { readonly uid?: unknown } | undefined)?.uid === owner.uid;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
   }
 }
 

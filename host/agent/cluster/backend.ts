@@ -39,7 +39,7 @@ import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
 import { collectNodeAddresses, collectPrefetch } from "../metrics/collect.ts";
 import { Definitions } from "../request/definitions.ts";
-import { readHolderStatus } from "./address-owners.ts";
+import { isOwnerThere, readHolderStatus } from "./address-owners.ts";
 import { adopt } from "./adoption/adopt.ts";
 import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
 import { KubernetesIpam } from "./ipam.ts";
@@ -481,6 +481,7 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
       const pod = await readPod(api, { namespace, name });
       return pod !== undefined && isOwner(uid, podFacts(pod));
     },
+    readOwner: (owner) => isOwnerThere(api, owner),
     readNodeStatus: (other) => readNodeStatus(api, other),
     readHolderStatus: (row, holder) => readHolderStatus((of) => readPod(api, of), row, holder),
     onLost: (row, by) => lost.report(row, by),

@@ -6,7 +6,7 @@
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
-import { collectionPath, IPAM_CLAIMS, type Resource } from "../../kubernetes/paths.ts";
+import { ADDRESS_OWNERS, collectionPath, type Resource } from "../../kubernetes/paths.ts";
 import { Reflector } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
@@ -33,8 +33,6 @@ interface AddressOwnerKind extends Resource {
   readonly retains: (object: KubeObject, workload: Workload, source: string) => boolean;
 }
 
-const KUBEVIRT = "kubevirt.io/v1";
-
 const byUid = (object: KubeObject, source: string): AddressOwnerState => ({
   uid: requireUid(object, source),
   retains: "",
@@ -43,8 +41,7 @@ const byUid = (object: KubeObject, source: string): AddressOwnerState => ({
 const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
   {
     kind: "StatefulSet",
-    apiVersion: "apps/v1",
-    plural: "statefulsets",
+    ...ADDRESS_OWNERS.StatefulSet,
     isOptional: false,
     read: (object, source) => {
       const { uid, start, replicas } = decodeStatefulSet(object, source);
@@ -55,8 +52,7 @@ const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
   {
     // A machine that is stopped retains its addresses.
     kind: "VirtualMachine",
-    apiVersion: KUBEVIRT,
-    plural: "virtualmachines",
+    ...ADDRESS_OWNERS.VirtualMachine,
     isOptional: true,
     read: byUid,
     retains: () => true,
@@ -64,8 +60,7 @@ const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
   {
     // Created without a VirtualMachine: it runs once.
     kind: "VirtualMachineInstance",
-    apiVersion: KUBEVIRT,
-    plural: "virtualmachineinstances",
+    ...ADDRESS_OWNERS.VirtualMachineInstance,
     isOptional: true,
     read: (object, source) => {
       const { uid, isFinished } = decodeMachine(object, source);
@@ -73,7 +68,7 @@ const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
     },
     retains: (object, _workload, source) => !decodeMachine(object, source).isFinished,
   },
-  { ...IPAM_CLAIMS, kind: "IPAMClaim", isOptional: true, read: byUid, retains: () => true },
+  { kind: "IPAMClaim", ...ADDRESS_OWNERS.IPAMClaim, isOptional: true, read: byUid, retains: () => true },
 ];
 
 interface AddressOwnersOptions {

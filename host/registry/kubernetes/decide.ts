@@ -52,6 +52,8 @@ export interface SyncInputs {
   readonly isDue: boolean;
   /** For a Cooling row: whether other nodes may want to take it over (cooling-visibility). */
   readonly isPublic: boolean;
+  /** For a Cooling row of an address owner: whether that was seen; undefined as long as it could not be read. */
+  readonly isOwnerSeen: boolean | undefined;
   /** For a Bound row: the resource version of the object that is taken over. */
   readonly replaces: string | undefined;
 }
@@ -109,8 +111,8 @@ function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAc
 }
 
 function decideCooling(inputs: SyncInputs): SyncAction {
-  const { row, object, node, isDue, isPublic, state } = inputs;
-  const isRetained = row.workload !== undefined;
+  const { row, object, node, isDue, isPublic, state, isOwnerSeen } = inputs;
+  const isRetained = row.workload !== undefined && isOwnerSeen !== false;
   if (object === undefined) return { kind: isDue || isRetained || isPublic ? "read" : "wait" };
   if (object === "absent") return { kind: isDue || isRetained ? "forget" : "wait" };
   const { formerOwners } = state.pending;
@@ -120,7 +122,8 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   // The watch reports its end.
   if (object.deleting === true) return { kind: "wait" };
   // An address that the member no longer retains does not come back with an older journal.
-  if (isRetained && object.state !== "Cooling") return { kind: "replace", state: "Kept" };
+  if (isRetained && object.state !== "Cooling")
+    return isOwnerSeen === undefined ? { kind: "wait" } : { kind: "replace", state: "Kept" };
   if (isDue) return { kind: "delete" };
   if (!isPublic || object.state === "Cooling") return { kind: "wait" };
   return { kind: "replace", state: "Cooling" };

@@ -37,6 +37,7 @@ import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
 import { nameOf } from "./known-object.ts";
 import { ObjectSync } from "./object-sync.ts";
+import { OwnerSightings } from "./owner-sightings.ts";
 import { NameLists, packUsed, TIGHT_SHARE, TightPools, UsageSummaries } from "./pool-usage.ts";
 
 /**
@@ -60,6 +61,8 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveSt
   readonly poolSize: (pool: string) => number | undefined;
   /** Returns which share of the pool is in use according to the pool cache, 0 to 1. */
   readonly usedShare?: (pool: string) => number | undefined;
+  /** Reads whether there is such an address owner. Default: there is, whatever it is. */
+  readonly readOwner?: ((owner: Workload) => Promise<boolean>) | undefined;
   /** Reads whether the row's pod is gone or finished (late-del). */
   readonly isPodGone: (row: Allocation) => Promise<boolean>;
   /** Another pod has the object of an address that a pod here uses (recreate). Nothing is changed. */
@@ -91,6 +94,7 @@ export class KubernetesRegistry implements Registry {
   readonly #claims: ClaimPublisher;
   readonly #foreign: ForeignObjects;
   readonly #names: NameLists;
+  readonly #owners: OwnerSightings;
   readonly #tight: TightPools;
   readonly #usage: UsageSummaries;
   #round: Promise<void> | undefined;
@@ -100,11 +104,13 @@ export class KubernetesRegistry implements Registry {
     this.#options = options;
     this.#foreign = new ForeignObjects(options);
     this.#tight = new TightPools(options);
+    this.#owners = new OwnerSightings({ ...options, journal });
     this.#objectSync = new ObjectSync({
       ...options,
       journal,
       foreign: this.#foreign,
       tight: this.#tight,
+      owners: this.#owners,
     });
     this.#claims = new ClaimPublisher(journal, this.#objectSync, options.isLost);
     this.#names = new NameLists(new AllocationObjects(options.api), FOR_POD);
@@ -118,6 +124,7 @@ export class KubernetesRegistry implements Registry {
 
   /** Leaves to the next {@link expire} what an earlier agent may not have written to the API server. */
   async resume(): Promise<void> {
+    await this.#owners.open();
     for await (const row of listRows(this.#journal, LIST_PAGE)) {
       if (row.state !== "Bound" || row.isConfirmed !== true) this.#objectSync.resume(row);
     }
@@ -129,11 +136,15 @@ export class KubernetesRegistry implements Registry {
     const copy = new KubernetesRegistry(await this.#journal.copy(copied), options);
     copy.#foreign.copyFrom(this.#foreign);
     copy.#objectSync.copyFrom(this.#objectSync);
+    copy.#owners.copyFrom(this.#owners);
     return copy;
   }
 
-  /** Waits while rows may be missing that say what the pod has. */
+  /** Waits while rows may be missing that say what the pod has. The address owners are read beside it. */
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome> {
+    for (const { workload = claim.workload } of claim.proposals) {
+      if (workload !== undefined) void this.#owners.read(workload);
+    }
     const comparison = this.#options.comparison?.(signal);
     if (comparison === undefined) return this.#claims.claim(claim, signal);
     return comparison.then(() => this.#claims.claim(claim, signal));
@@ -199,7 +210,9 @@ export class KubernetesRegistry implements Registry {
   }
 
   async findCooling(spans: readonly AddressSpan[], limit: number, pool?: string): Promise<readonly Allocation[]> {
-    const own = await this.#journal.findCooling(spans, limit);
+    const all = await this.#journal.findCooling(spans, limit);
+    // What may be retained is no other pod's.
+    const own = all.filter(({ workload }) => workload === undefined || this.#owners.isSeen(workload) !== undefined);
     if (pool === undefined) return own;
     this.#tight.note(pool);
     const foreign = await orRegistryError(this.#foreign.findCooling(spans, pool, FOR_POD));

@@ -40,6 +40,7 @@ import {
   specOf,
   unreadableOf,
 } from "./known-object.ts";
+import type { OwnerSightings } from "./owner-sightings.ts";
 import type { TightPools } from "./pool-usage.ts";
 
 /** Most steps of one sync. More are needed only if others keep writing to the same object. */
@@ -48,12 +49,16 @@ const MAX_STEPS = 12;
 /** Interval at which an object that is being deleted is read until it is gone: milliseconds. */
 export const DELETING_RETRY_MS = 30_000;
 
+/** Interval at which an address owner that could not be read is read again: milliseconds. */
+const OWNER_RETRY_MS = 1_000;
+
 interface ObjectSyncOptions extends LiveStatus {
   readonly api: KubeApi;
   readonly node: string;
   readonly journal: Journal;
   readonly foreign: ForeignObjects;
   readonly tight: TightPools;
+  readonly owners: OwnerSightings;
   readonly nowMs: () => number;
   readonly random: () => number;
   readonly log: Log;
@@ -316,6 +321,7 @@ export class ObjectSync {
       const action = await this.#resolve(decide(this.#inputsOf(row, task, undefined)), row, task);
       switch (action.kind) {
         case "wait":
+          if (this.#awaitOwner(row)) return this.#backlog.postpone(name, address, nowMs() + OWNER_RETRY_MS);
           if (typeof task.object !== "object" || task.object.deleting !== true) return this.#backlog.done(name);
           // Another finalizer holds it; its deletion is not reported.
           this.#states.invalidate(name);
@@ -350,6 +356,15 @@ export class ObjectSync {
       }
     }
     throw unstable(name);
+  }
+
+  /** Returns whether the row's address owner has to be read first; its sync follows when that is done. */
+  #awaitOwner({ state, space, ip, workload }: Allocation): boolean {
+    const { owners } = this.#options;
+    if (state !== "Cooling" || workload === undefined || owners.isSeen(workload) !== undefined) return false;
+    const isRead = (): boolean => owners.isSeen(workload) !== undefined && !this.#closing.signal.aborted;
+    void owners.read(workload).then(() => isRead() && this.syncLater({ space, ip }));
+    return true;
   }
 
   /**
@@ -478,8 +493,9 @@ export class ObjectSync {
   }
 
   #inputsOf(row: Allocation, { name, object }: SyncTask, replaces: string | undefined): SyncInputs {
-    const { node, nowMs, tight } = this.#options;
+    const { node, nowMs, tight, owners } = this.#options;
     return {
+      isOwnerSeen: row.workload && owners.isSeen(row.workload),
       row,
       object,
       state: this.#states.get(name),

@@ -5,10 +5,13 @@
 
 import { formatIp } from "../../net/ip.ts";
 import { isSameMember, ownerOf, type Workload } from "../../resources/member.ts";
-import { type Adoption, UNKNOWN_CONTAINER } from "../journal.ts";
+import { type Adoption, type SeenOwner, UNKNOWN_CONTAINER } from "../journal.ts";
 import { type Allocation, type Attachment, RegistryError } from "../registry.ts";
 import { encodeWorkload } from "./schema.ts";
 import { KEY, keyOf, SqliteStore, UNCHANGED } from "./store.ts";
+
+/** Most address owners that are stored: the oldest is forgotten first. */
+const MAX_STORED_OWNERS = 4_096;
 
 const ADOPT = `INSERT INTO allocation
   (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, workload,
@@ -85,6 +88,16 @@ export class SqliteJournal extends SqliteStore {
     if (row?.version !== version || row.state !== "Bound") return undefined;
     this.cool(row, nowMs);
     return this.findAddress(space, ip);
+  }
+
+  readOwners(): readonly SeenOwner[] {
+    const rows = this.selectRaw("SELECT key, seen FROM owner ORDER BY rowid");
+    return rows.map(({ key, seen }) => ({ key: String(key), isSeen: seen === 1 }));
+  }
+
+  noteOwner(key: string, isSeen: boolean): void {
+    this.write("INSERT OR REPLACE INTO owner (key, seen) VALUES (?, ?)", key, Number(isSeen));
+    this.write("DELETE FROM owner WHERE rowid <= (SELECT max(rowid) FROM owner) - ?", MAX_STORED_OWNERS);
   }
 
   protected override firstOwner(

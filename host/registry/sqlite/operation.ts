@@ -40,6 +40,7 @@ const READS: readonly string[] = [
   "findQuarantined",
   "findDue",
   "findUnconfirmed",
+  "readOwners",
   "readUsed",
   "readRows",
   "countUsage",

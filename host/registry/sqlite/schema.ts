@@ -74,6 +74,9 @@ CREATE TABLE identity (
 INSERT INTO identity VALUES (lower(hex(randomblob(16))), 0, '', '', x'');
 `;
 
+/* Beside the format: an older release ignores the table. Which address owners were seen. */
+const OWNERS = "CREATE TABLE IF NOT EXISTS owner (key TEXT PRIMARY KEY, seen INTEGER NOT NULL) STRICT;";
+
 /** The statements that lead from each format to the next. */
 const STEPS: readonly string[] = [SCHEMA, QUARANTINE, CLUSTER, IDENTITY];
 
@@ -88,14 +91,17 @@ export function readFormat(database: DatabaseSync): number {
  */
 export function prepareSchema(database: DatabaseSync): void {
   const found = readFormat(database);
-  if (found === SCHEMA_VERSION) return;
+  if (found === SCHEMA_VERSION) {
+    database.exec(OWNERS);
+    return;
+  }
   if (found > SCHEMA_VERSION || found < 0) {
     throw new RegistryError(
       `The registry has format ${found}; this version of Berth reads up to format ${SCHEMA_VERSION}. Nothing was changed; start the newer version of Berth again`,
     );
   }
   try {
-    database.exec(`BEGIN; ${STEPS.slice(found).join("")} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+    database.exec(`BEGIN; ${STEPS.slice(found).join("")} ${OWNERS} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
   } catch (error) {
     if (database.isTransaction) database.exec("ROLLBACK");
     throw error;

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import type { FaultPlan } from "../../lib/fault.ts";
 import type { Ip } from "../../net/ip.ts";
-import type { Adoption, Journal } from "../journal.ts";
+import type { Adoption, Journal, SeenOwner } from "../journal.ts";
 import {
   type AddressSpan,
   type Allocation,
@@ -288,6 +288,14 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
 
   forget(allocation: Allocation, isTaken = false): Promise<boolean> {
     return this.#call("forget", allocation, isTaken);
+  }
+
+  readOwners(): Promise<readonly SeenOwner[]> {
+    return this.#call("readOwners");
+  }
+
+  noteOwner(key: string, isSeen: boolean): Promise<void> {
+    return this.#call("noteOwner", key, isSeen);
   }
 
   adopt(adoption: Adoption): Promise<Allocation | undefined> {

@@ -400,6 +400,10 @@ export class SqliteStore {
   }
 
   /** Returns how many rows were changed. */
+  protected selectRaw(sql: string): readonly Row[] {
+    return this.#prepare(sql).all();
+  }
+
   protected write(sql: string, ...values: SqlValue[]): number {
     this.#noteWrite();
     return Number(this.#prepare(sql).run(...values).changes);

@@ -307,6 +307,7 @@ export class Draft {
       node,
       isDue: row.freeAtMs === 0,
       isPublic,
+      isOwnerSeen: true,
       replaces,
     });
     const isOld = typeof object === "object" && object.state !== "Cooling" && object.podUid !== row.owner;

@@ -42,6 +42,8 @@ const elsewhere = (object: KnownObject): KnownObject => ({ ...object, node: "the
 
 const due = { isDue: true };
 const shown = { isPublic: true };
+const unread: Partial<SyncInputs> = { isOwnerSeen: undefined };
+const unseen: Partial<SyncInputs> = { isOwnerSeen: false };
 const INITIAL_STATE = new AddressStates({ node: "here", nowMs: () => 0 }).get("10.0.0.1");
 const pending = (change: Partial<Pending>): Partial<SyncInputs> => ({
   state: { ...INITIAL_STATE, pending: { ...INITIAL_STATE.pending, ...change } },
@@ -125,6 +127,11 @@ const ROWS = cases<Case>`
   retention: a release of a member ${[cooledWeb, ours]} => replace Kept
   retention: that is no longer retained, by an older journal ${[cooledWeb, ourCooling]} => wait
   retention: that is no longer retained, and has cooled ${[cooledWeb, ourCooling, due]} => delete
+  retention: of an owner that could not be read yet ${[cooledWeb, ours, unread]} => wait
+  retention: of such a one, after the cooldown ${[cooledWeb, ours, { ...unread, ...due }]} => wait
+  retention: of an owner that is not there ${[cooledWeb, ours, unseen]} => wait
+  retention: of such a one, where others want it ${[cooledWeb, ours, { ...unseen, ...shown }]} => replace Cooling
+  retention: of such a one, after the cooldown ${[cooledWeb, ours, { ...unseen, ...due }]} => delete
   retention: of what is not known ${[cooledWeb, undefined]} => read
   retention: that is kept ${[cooledWeb, ourRetained]} => forget
   retention: whose next pod has it already ${[cooledWeb, elsewhere(earlierPod)]} => forget
@@ -155,7 +162,7 @@ const ROWS = cases<Case>`
 `;
 
 it.each(ROWS)("%s", (_what, [row, object, options], expected) => {
-  const plain = { node: "here", state: INITIAL_STATE, isDue: false, isPublic: false, replaces: undefined };
+  const plain = { node: "here", state: INITIAL_STATE, isDue: false, isPublic: false, isOwnerSeen: true, replaces: undefined };
   const action = decide({ ...plain, row, object, ...options });
   expect(action.kind === "replace" ? `replace ${action.state}` : action.kind).toBe(expected);
 });

@@ -1,0 +1,71 @@
+/**
+ * Which address owners were seen: read from the API server once, by UID in their namespace, when an address is claimed
+ * for one of their members. What anybody else says of an owner, such as a pod's owner reference, is no proof of it.
+ */
+import { BoundedMap } from "../../lib/bounded-map.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Workload } from "../../resources/member.ts";
+import type { Journal } from "../journal.ts";
+
+/** Most owners that are remembered. One that is claimed for again is read again. */
+export const MAX_OWNERS = 4_096;
+
+interface OwnerSightingsOptions {
+  readonly journal: Pick<Journal, "noteOwner" | "readOwners">;
+  /** Reads whether there is such an owner. Default: there is, whatever it is. */
+  readonly readOwner?: ((owner: Workload) => Promise<boolean>) | undefined;
+  readonly log: Log;
+}
+
+export class OwnerSightings {
+  readonly #options: OwnerSightingsOptions;
+  readonly #known = new BoundedMap<string, boolean>(MAX_OWNERS);
+  readonly #reading = new Map<string, Promise<void>>();
+
+  constructor(options: OwnerSightingsOptions) {
+    this.#options = options;
+  }
+
+  /** Takes in what the journal has. */
+  async open(): Promise<void> {
+    for (const { key, isSeen } of await this.#options.journal.readOwners()) this.#known.set(key, isSeen);
+  }
+
+  /** Knows what the other one does. */
+  copyFrom(other: OwnerSightings): void {
+    for (const [key, isSeen] of other.#known) this.#known.set(key, isSeen);
+  }
+
+  /** Returns undefined if it has not been read yet. */
+  isSeen(owner: Workload): boolean | undefined {
+    return this.#options.readOwner === undefined ? true : this.#known.get(keyOf(owner));
+  }
+
+  /** Reads the owner unless it is known. Resolves when that has ended, in whatever way. */
+  read(owner: Workload): Promise<void> {
+    const { readOwner } = this.#options;
+    const key = keyOf(owner);
+    if (readOwner === undefined || this.#known.has(key)) return Promise.resolve();
+    const reading = this.#reading.get(key) ?? this.#read(key, readOwner(owner));
+    this.#reading.set(key, reading);
+    return reading;
+  }
+
+  async #read(key: string, answer: Promise<boolean>): Promise<void> {
+    const { journal, log } = this.#options;
+    try {
+      const isSeen = await answer;
+      this.#known.set(key, isSeen);
+      await journal.noteOwner(key, isSeen);
+    } catch (error) {
+      log.debug({ err: error, owner: key }, "Reading the owner of retained addresses failed; retrying");
+    } finally {
+      this.#reading.delete(key);
+    }
+  }
+}
+
+/** A pod may name a wrong owner with the UID of another one. */
+function keyOf({ kind, namespace, name, uid }: Workload): string {
+  return `${kind}/${namespace}/${name}/${uid}`;
+}
