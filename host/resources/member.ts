@@ -51,6 +51,17 @@ export function isSameMember(one: Member | undefined, other: Member | undefined)
   return one.namespace === other?.namespace && one.uid === other.uid && one.member === other.member;
 }
 
+/**
+ * Returns whether `now` is the same member of a workload that was created again, with another UID. Only the pod that
+ * has the address proves that both are one to it.
+ */
+export function isRecreated(before: Workload | undefined, now: Workload | undefined): boolean {
+  if (before === undefined || now === undefined || before.namespace === "") return false;
+  const { kind, namespace, name, member, uid } = now;
+  const isSame = before.kind === kind && before.namespace === namespace && before.name === name;
+  return isSame && before.member === member && before.uid !== uid;
+}
+
 /** Returns a key that is unique to one member; the search for its addresses starts at the key's hash. */
 export function memberKey({ namespace, uid, member }: Member): string {
   return `${namespace}/${uid}/${member}`;

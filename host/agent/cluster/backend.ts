@@ -5,11 +5,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { PoolSpace } from "../../core/pool-space.ts";
 import { isOwner, type PodStatus, podFacts } from "../../ipam/leak.ts";
+import { controllerOf } from "../../ipam/owner.ts";
 import { PoolCache } from "../../ipam/pool-cache.ts";
+import { findAddressOwner } from "../../ipam/retention.ts";
 import type { KubeClient } from "../../kubernetes/client.ts";
 import { type Events, openEvents } from "../../kubernetes/events.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
+import type { Log } from "../../lib/log.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { collectApi, collectWatches } from "../../metrics/common-metrics.ts";
 import { setTotal } from "../../metrics/metric.ts";
@@ -394,7 +397,10 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   const prefetcher = cluster.prefetched;
   stack.defer(() => prefetcher.close());
   stack.defer(() => closing.abort(new Error("The agent stops")));
-  listeners.onPod = (change) => followPod(change, prefetcher, collector);
+  listeners.onPod = (change) => {
+    followPod(change, prefetcher, collector);
+    followOwner(change, registry, log);
+  };
   resources.start();
   const ipam = { ...base, cluster };
   return { resources, registry, definitions, ipam, prefetcher, collector, allocations, known, listeners, events };
@@ -430,6 +436,15 @@ function followPod(change: Change<Pod>, prefetcher: Prefetcher, collector: Colle
     prefetcher.podGone(change.before);
     collector.podDeleted(change.before);
   }
+}
+
+/** A workload that is created again adopts the pods of the one before. */
+function followOwner(change: Change<Pod>, registry: KubernetesRegistry, log: Log): void {
+  if (change.kind === "gone" || change.value.uid === undefined) return;
+  const { uid } = change.value;
+  const [before, now] = [change.before, change.value].map((pod) => pod && controllerOf(pod)?.uid);
+  if (now === undefined || now === before) return;
+  registry.followOwner(uid).catch((error) => log.debug({ err: error, pod: uid }, "Following a pod's owner failed"));
 }
 
 interface RegistryParts {
@@ -480,6 +495,12 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
     isLivePod: async (namespace, name, uid) => {
       const pod = await readPod(api, { namespace, name });
       return pod !== undefined && isOwner(uid, podFacts(pod));
+    },
+    findOwnerOf: ({ namespace, pod: name, owner }) => {
+      const { pods, vendorConf } = resources.state.snapshot;
+      const pod = pods.get(`${namespace}/${name}`);
+      const found = pod?.uid === owner ? findAddressOwner(pod, vendorConf) : undefined;
+      return found?.kind === "workload" ? found.workload : undefined;
     },
     readOwner: (owner) => isOwnerThere(api, owner),
     readNodeStatus: (other) => readNodeStatus(api, other),

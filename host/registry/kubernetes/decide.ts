@@ -7,6 +7,7 @@ import type { HolderStatus, NodeStatus } from "../../ipam/retention.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { AllocationState, Holder, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
 import { MAX_HOLDERS } from "../../resources/ip-allocation.ts";
+import { isRecreated, type Workload } from "../../resources/member.ts";
 import type { Allocation } from "../registry.ts";
 import { type AddressState, isProber } from "./address-states.ts";
 import { findOtherHolders, isOfSameNic, type KnownObject } from "./known-object.ts";
@@ -90,7 +91,8 @@ function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAc
   switch (object.state) {
     case "Bound":
       if (object.podUid === row.owner && object.ifName === row.ifName) {
-        if (object.node === node && !isUnanswered) return { kind: "synced" };
+        const isCurrent = !isUnanswered && !isRecreated(object.workload, row.workload);
+        if (object.node === node && isCurrent) return { kind: "synced" };
         // This node had another name, unless the row is new: static pods of two nodes may have one UID, which their
         // file gives them.
         if (object.node === node || row.isConfirmed === true) return bind;
@@ -122,8 +124,12 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   // The watch reports its end.
   if (object.deleting === true) return { kind: "wait" };
   // An address that the member no longer retains does not come back with an older journal.
-  if (isRetained && object.state !== "Cooling")
-    return isOwnerSeen === undefined ? { kind: "wait" } : { kind: "replace", state: "Kept" };
+  if (isRetained && object.state !== "Cooling") {
+    if (isOwnerSeen === undefined) return { kind: "wait" };
+    // What is retained keeps its workload: the one that was created again is written first.
+    const isOutdated = object.state === "Bound" && isRecreated(object.workload, row.workload);
+    return { kind: "replace", state: isOutdated ? "Bound" : "Kept" };
+  }
   if (isDue) return { kind: "delete" };
   if (!isPublic || object.state === "Cooling") return { kind: "wait" };
   return { kind: "replace", state: "Cooling" };
@@ -166,6 +172,11 @@ export interface LiveStatus {
   readonly readHolderStatus?:
     | ((row: Pick<Allocation, "namespace" | "pod">, holder: Holder) => Promise<HolderStatus>)
     | undefined;
+  /**
+   * Returns the address owner that the watched pod of the row shows now; undefined if the pod is not watched any more,
+   * or does not show it. Default: it does not.
+   */
+  readonly findOwnerOf?: ((row: Allocation) => Workload | undefined) | undefined;
   /** Reads the node of an earlier pod of the row's member (node-lost, retention). Default: it is off. */
   readonly readNodeStatus?: ((node: string) => Promise<NodeStatus>) | undefined;
 }

@@ -9,7 +9,7 @@ import {
   type IpAllocation,
   type IpAllocationSpec,
 } from "../../resources/ip-allocation.ts";
-import { isSameMember, type Workload } from "../../resources/member.ts";
+import { isRecreated, isSameMember, type Workload } from "../../resources/member.ts";
 import type { Allocation, Quarantine } from "../registry.ts";
 
 /** One address of an address space. */
@@ -109,6 +109,21 @@ export function findMissingOwner(row: Allocation, object: KnownObject, node: str
   const isOwn = (each: Pick<Holder, "node" | "podUid" | "ifName">): boolean =>
     each.node === node && each.podUid === row.owner && each.ifName === row.ifName;
   return holders.some(isOwn) ? workload : undefined;
+}
+
+/**
+ * Returns the row's address owner as it was created again around the row's pod; undefined if it was not. `ofPod`:
+ * according to that pod, undefined if it is not known. Without it the object decides: the controller has read the pod.
+ */
+export function findRecreatedOwner(
+  { workload, owner, ifName }: Allocation,
+  object: KnownObject | "absent" | undefined,
+  ofPod: Workload | undefined,
+): Workload | undefined {
+  if (workload === undefined) return undefined;
+  if (ofPod !== undefined) return isRecreated(workload, ofPod) ? { ...workload, uid: ofPod.uid } : undefined;
+  if (typeof object !== "object" || object.podUid !== owner || object.ifName !== ifName) return undefined;
+  return isRecreated(workload, object.workload) ? object.workload : undefined;
 }
 
 /** The quarantine of an address that must be probed before it is used. */

@@ -12,7 +12,7 @@ import type { Log } from "../../lib/log.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { PoolUsage } from "../../resources/ip-pool-usage.ts";
-import { ownerOf, type Workload } from "../../resources/member.ts";
+import { isRecreated, ownerOf, type Workload } from "../../resources/member.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
 import { listRows } from "../list-rows.ts";
 import {
@@ -418,6 +418,14 @@ export class KubernetesRegistry implements Registry {
         this.#objectSync.invalidate(each);
         await this.adopt({ space, ip, prefixLength, pool, ifName, namespace, pod, owner: "", state: "Cooling" });
       }
+    }
+  }
+
+  /** The pod shows another address owner than before: its addresses are that one's. */
+  async followOwner(owner: string): Promise<void> {
+    for (const row of await this.#journal.findOwner(owner)) {
+      if (row.workload === undefined || !isRecreated(row.workload, this.#options.findOwnerOf?.(row))) continue;
+      this.#objectSync.syncLater(row);
     }
   }
 

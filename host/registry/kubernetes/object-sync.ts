@@ -30,6 +30,7 @@ import type { ForeignObjects } from "./foreign-objects.ts";
 import {
   type AddressKey,
   findMissingOwner,
+  findRecreatedOwner,
   hasChanged,
   isOfSameNic,
   type KnownObject,
@@ -311,8 +312,9 @@ export class ObjectSync {
       if (row === undefined) return this.#endWithoutRow(task, address);
       const workload =
         typeof task.object === "object" ? findMissingOwner(row, task.object, this.#options.node) : undefined;
-      if (workload !== undefined) {
-        await journal.inherit([{ ...row, workload }]);
+      const recreated = findRecreatedOwner(row, task.object, this.#options.findOwnerOf?.(row));
+      if (workload !== undefined || recreated !== undefined) {
+        await journal.inherit([{ ...row, workload: workload ?? recreated }]);
         row = await readRow();
         continue;
       }

@@ -4,7 +4,7 @@
  */
 
 import { formatIp } from "../../net/ip.ts";
-import { isSameMember, ownerOf, type Workload } from "../../resources/member.ts";
+import { isRecreated, isSameMember, ownerOf, type Workload } from "../../resources/member.ts";
 import { type Adoption, type SeenOwner, UNKNOWN_CONTAINER } from "../journal.ts";
 import { type Allocation, type Attachment, RegistryError } from "../registry.ts";
 import { encodeWorkload } from "./schema.ts";
@@ -109,7 +109,9 @@ export class SqliteJournal extends SqliteStore {
     // The API server no longer has the run of a machine's pod that has ended, and which the claim does not know yet
     // to have ended.
     if (workload === undefined && present?.owner === nic.owner && present.ifName === nic.ifName) return before;
-    if (workload === undefined || before === undefined || !isSameMember(workload, before)) return undefined;
+    if (workload === undefined || before === undefined) return undefined;
+    const isOfPod = present?.owner === nic.owner && isRecreated(before, workload);
+    if (!isOfPod && !isSameMember(workload, before)) return undefined;
     return ownerOf(workload, before.isFresh === true);
   }
 
