@@ -757,13 +757,20 @@ export class Cluster {
     });
   }
 
-  /** The set is deleted and created again around its pods, which the new one adopts (`--cascade=orphan`). */
+  /**
+   * The set is deleted and created again around its pods, which the new one adopts (`--cascade=orphan`). It has nothing of
+   * those that are not there, or on their way out.
+   */
   recreateSet(workload: Workload): void {
     this.#removeWorkload(workload);
     workload.life++;
     this.#putWorkload(workload);
     const ownerReferences = [{ ...controllerOf(workload), controller: true }];
-    for (const name of namesOf(workload)) this.#patch(`${PODS}/${name}`, { metadata: { ownerReferences } });
+    const adopted = new Set(this.expected.map(({ name }) => name));
+    for (const name of namesOf(workload)) {
+      if (adopted.has(name)) this.#patch(`${PODS}/${name}`, { metadata: { ownerReferences } });
+      else this.ledger.forgetMember(name);
+    }
   }
 
   /** `ippool-ip-number` of the workload's pods: another template. */
