@@ -56,6 +56,8 @@ export interface AddressOwners {
    * scaled down), does not exist.
    */
   readLiveness(workload: Workload, signal: AbortSignal): Promise<Liveness>;
+  /** Returns the UID of the owner of the workload's kind, namespace and name, by the cache; undefined if there is none. */
+  findUid(workload: Workload): string | undefined;
   /**
    * Reports the UID of an owner that is gone, was scaled down or has changed: its retained addresses should be
    * checked. Returns the function that ends the subscription.

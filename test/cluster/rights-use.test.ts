@@ -37,6 +37,7 @@ const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
     "get ipam.vendor.io/ippoolusages": "in a pool of more than 4,096 addresses that is nearly full",
     "get k8s.cni.cncf.io/ipamclaims": "for a pod whose network refers to one: workloads-claims.test.ts",
     "get kubevirt.io/virtualmachineinstances": "for a machine's pod: workloads-machines.test.ts",
+    "get kubevirt.io/virtualmachines": "the same",
     "get /namespaces": "when a pod is faster than the watch of namespaces",
     "watch ipam.vendor.io/ipallocations": "for agents of the version before, during an upgrade",
     "patch events.k8s.io/events": EVENT_COUNTS,

@@ -32,6 +32,7 @@ import { NodeChanges } from "./node-changes.ts";
 import { Observations } from "./observations.ts";
 import { Probers } from "./probers.ts";
 import { COLLECTION_PATIENCE_MS, listPods, nodeStatus, podStatus, readNode, readPod } from "./read-status.ts";
+import { RecreatedOwners } from "./recreated-owners.ts";
 import { SweepProblems, sendEvents } from "./report.ts";
 import { UnseenHolders } from "./unseen-holders.ts";
 
@@ -65,6 +66,7 @@ class Collector implements GarbageCollector {
   readonly #signal: AbortSignal;
   readonly #observations = new Observations();
   readonly #unseen: UnseenHolders;
+  readonly #recreated: RecreatedOwners;
   readonly #history: CheckHistory = { asked: new Map(), told: new Map() };
   readonly #nodeChanges: NodeChanges;
   readonly #elsewhere: AddressesElsewhere;
@@ -83,6 +85,7 @@ class Collector implements GarbageCollector {
     this.#signal = AbortSignal.any([deps.leading, this.#closing.signal]);
     this.#nodeChanges = new NodeChanges(deps);
     this.#unseen = new UnseenHolders(deps.owners.pods);
+    this.#recreated = new RecreatedOwners({ ...deps, signal: this.#signal });
     this.#elsewhere = new AddressesElsewhere(deps.caches.allocations.items.values());
     // A process that has just become the leader starts with a sweep.
     this.#sweepDueMs = deps.clock.nowMs();
@@ -93,7 +96,10 @@ class Collector implements GarbageCollector {
           this.#observations.forgetNode(change.key);
       }),
       deps.caches.allocations.subscribe((change) => this.#elsewhere.apply(change)),
-      deps.owners.addresses.subscribe((uid) => this.#hastenOwned(uid)),
+      deps.owners.addresses.subscribe((uid) => {
+        this.#hastenOwned(uid);
+        this.#recreated.ownerChanged();
+      }),
     ];
     this.#worker = new PeriodicWorker({
       failure: "Collecting allocations failed",
@@ -157,6 +163,7 @@ class Collector implements GarbageCollector {
       collected.push(...(await this.#checkAll(wanted, (object) => checker.check(object, reader))));
     }
     holders.end();
+    await this.#followAll(this.#recreated.find());
     this.#observations.keepOnly(names);
     for (const known of Object.values(this.#history))
       for (const name of known.keys()) if (!names.has(name)) known.delete(name);
@@ -176,6 +183,7 @@ class Collector implements GarbageCollector {
       collected.push(...(await this.#checkNode(node, checker)));
       this.#nodeChanges.checked(node, clock.nowMs());
     }
+    await this.#followAll(this.#recreated.due());
     const due = this.#observations.due(clock.nowMs());
     for (const name of due) this.#observations.postpone(name, clock.nowMs() + COLLECTION_RETRY_MS);
     collected.push(...(await this.#checkAll(due, (name) => checker.recheck(name))));
@@ -241,6 +249,13 @@ class Collector implements GarbageCollector {
   get #reading() {
     const { api, log } = this.#deps;
     return { api, log, signal: this.#signal };
+  }
+
+  #followAll(names: readonly string[]): Promise<unknown> {
+    return this.#checkAll(names, async (name) => {
+      await this.#recreated.follow(name);
+      return undefined;
+    });
   }
 
   #openChecker(): AllocationChecker {

@@ -93,8 +93,10 @@ export function openAddressOwners({ api, log, random }: AddressOwnersOptions): O
   const listeners = new Listeners<string>((error, uid) => {
     log.error({ err: error, uid }, "Internal error while handling a change of an address owner");
   });
-  const reflectors = ADDRESS_OWNER_KINDS.map(
-    ({ apiVersion, plural, isOptional, read }) =>
+  const byKind = new Map<string, Reflector<AddressOwnerState>>();
+  for (const { kind, apiVersion, plural, isOptional, read } of ADDRESS_OWNER_KINDS)
+    byKind.set(
+      kind,
       new Reflector<AddressOwnerState>({
         api,
         log,
@@ -109,10 +111,12 @@ export function openAddressOwners({ api, log, random }: AddressOwnersOptions): O
           if (uid !== undefined) listeners.tell(uid);
         },
       }),
-  );
+    );
+  const reflectors = [...byKind.values()];
   for (const reflector of reflectors) reflector.start();
   return {
     readLiveness: (workload, signal) => readOwner(api, workload, signal),
+    findUid: ({ kind, namespace, name }) => byKind.get(kind)?.items.get(`${namespace}/${name}`)?.uid,
     subscribe: (listener) => listeners.add(listener),
     synced: async (signal) => void (await Promise.all(reflectors.map((reflector) => reflector.synced(signal)))),
     get problems() {

@@ -65,6 +65,7 @@ export class LabCollector {
     await this.#world.depose();
     const addressOwners: AddressOwners = {
       readLiveness: async ({ uid }) => this.liveness.get(uid) ?? "unknown",
+      findUid: () => undefined,
       subscribe: (listener) => {
         this.#notify = listener;
         return () => {};

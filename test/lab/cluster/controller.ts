@@ -22,7 +22,11 @@ import { connectClient } from "./in-process.ts";
 import { WatchedApi } from "./watched-api.ts";
 
 /** Owners whose addresses stay retained. */
-const UNKNOWN_OWNERS: AddressOwners = { readLiveness: async () => "unknown", subscribe: () => () => {} };
+const UNKNOWN_OWNERS: AddressOwners = {
+  readLiveness: async () => "unknown",
+  findUid: () => undefined,
+  subscribe: () => () => {},
+};
 
 export interface LabControllerOptions {
   /** Default: owners of unknown liveness. */

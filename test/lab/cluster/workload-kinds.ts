@@ -95,7 +95,7 @@ export function machine(name: string): object {
 }
 
 /** A run of the machine; of none when there is no machine. */
-export function instance(name: string, machineUid?: string): object {
+export function instance(name: string, machineUid?: string): KubeObject {
   const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name, uid: machineUid, controller: true };
   const ownerReferences = machineUid === undefined ? [] : [owner];
   return {

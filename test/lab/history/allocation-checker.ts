@@ -5,7 +5,7 @@
  *
  *   const checker = new AllocationChecker({ minReuseMs: 2_000 });
  *   checker.written({ name, revision, object, atMs });  // each revision of each object; undefined: deleted
- *   checker.owner("uid", { wants: (member) => … });     // a workload as it is now; undefined: deleted
+ *   checker.owner("uid", { wants: ({ member }) => … });     // a workload as it is now; undefined: deleted
  *   checker.answered(attachment);                       // an ADD was answered: the address is on a NIC from here
  *   checker.mustHold(attachment);                       // from here on the object has to be Bound to the pod
  *   checker.leaving(attachment, nowMs);                 // its DEL is about to be called
@@ -15,6 +15,7 @@
  *   checker.exhausted(call);                            // it was refused, because none of these is free
  *   checker.breaches                                    // texts; none: all is well
  */
+import type { Workload } from "../../../host/resources/member.ts";
 import {
   type Allocation,
   describe,
@@ -55,7 +56,7 @@ export interface Attachment extends Nic {
 
 /** A workload that retains addresses. */
 export interface Owner {
-  wants(member: string): boolean;
+  wants(workload: Pick<Workload, "namespace" | "member">): boolean;
 }
 
 export interface CheckerOptions {
@@ -219,7 +220,7 @@ export class AllocationChecker {
   #faultOfRelease(before: Allocation, after: Allocation): string | undefined {
     if (!isRetained(before) || isRetained(after)) return undefined;
     const { name, spec } = before;
-    const isWanted = this.#owners.get(spec.workload.uid)?.wants(spec.workload.member) ?? false;
+    const isWanted = this.#owners.get(spec.workload.uid)?.wants(spec.workload) ?? false;
     if (!isWanted || (spec.state !== "Kept" && !this.#answers.has(name))) return undefined;
     const others = [...this.#objects.values()].filter(
       (each) => each.name !== name && isRetained(each) && hasSameNic(each, before),

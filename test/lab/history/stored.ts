@@ -1,11 +1,13 @@
 /** Objects as etcd keeps them: who wrote an IPAllocation, and which workloads retain addresses. */
 import { isDeepStrictEqual } from "node:util";
+import type { Workload } from "../../../host/resources/member.ts";
 import type { Owner } from "./allocation-checker.ts";
 import type { Writer } from "./allocation-rules.ts";
 
 export interface StoredObject {
   readonly metadata: {
     readonly uid: string;
+    readonly namespace?: string;
     readonly deletionTimestamp?: string;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly managedFields?: readonly {
@@ -52,14 +54,15 @@ export function isOwnerKey(key: string): boolean {
 /** Undefined: it retains nothing (docs/workloads.md). */
 export function ownerOf(key: string, { metadata, spec }: StoredObject): Owner | undefined {
   if (metadata.deletionTimestamp !== undefined) return undefined;
-  if (OTHERS.test(key)) return { wants: () => true };
+  const isHere = ({ namespace }: Pick<Workload, "namespace">): boolean => namespace === metadata.namespace;
+  if (OTHERS.test(key)) return { wants: isHere };
   if (!SET.test(key)) return undefined;
   const { replicas = 1, ordinals } = spec;
   const start: number = ordinals?.start ?? 0;
   return {
-    wants: (member) => {
-      const ordinal = Number(/-(\d+)$/.exec(member)?.[1]);
-      return ordinal >= start && ordinal < start + replicas;
+    wants: (workload) => {
+      const ordinal = Number(/-(\d+)$/.exec(workload.member)?.[1]);
+      return isHere(workload) && ordinal >= start && ordinal < start + replicas;
     },
   };
 }

@@ -25,7 +25,11 @@ const TURNS = 50;
 
 /** Owners that keep addresses: no part of the walk asks. */
 const NO_PODS: WatchedPods = { period: undefined, wasSeen: () => false };
-const NO_ADDRESS_OWNERS: AddressOwners = { readLiveness: async () => "unknown", subscribe: () => () => {} };
+const NO_ADDRESS_OWNERS: AddressOwners = {
+  readLiveness: async () => "unknown",
+  findUid: () => undefined,
+  subscribe: () => () => {},
+};
 
 export class WalkController {
   readonly name: string;

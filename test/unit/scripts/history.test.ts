@@ -318,7 +318,7 @@ describe("rests", () => {
 });
 
 describe("members", () => {
-  const lives: Event = (checker) => checker.owner("set-1", { wants: (member) => member === "web-0" });
+  const lives: Event = (checker) => checker.owner("set-1", { wants: ({ member }) => member === "web-0" });
   const kept = [lives, written(1, WEB), answered("a"), leaving("a"), written(2, KEPT)];
   const OTHER = "10.6.0.22";
   const web2 = (more: Partial<IpAllocationSpec> = {}) => other(OTHER, bound("b", { workload: web, ...more }));

@@ -162,7 +162,14 @@ const ROWS = cases<Case>`
 `;
 
 it.each(ROWS)("%s", (_what, [row, object, options], expected) => {
-  const plain = { node: "here", state: INITIAL_STATE, isDue: false, isPublic: false, isOwnerSeen: true, replaces: undefined };
+  const plain = {
+    node: "here",
+    state: INITIAL_STATE,
+    isDue: false,
+    isPublic: false,
+    isOwnerSeen: true,
+    replaces: undefined,
+  };
   const action = decide({ ...plain, row, object, ...options });
   expect(action.kind === "replace" ? `replace ${action.state}` : action.kind).toBe(expected);
 });

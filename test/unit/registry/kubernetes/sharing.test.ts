@@ -48,7 +48,14 @@ const BOTH = { kind: "replace", state: "Bound", sharers: [THEIRS] };
 const taskOf = (full: IpAllocation) => ({ object: knownOf(full), full });
 
 describe("what follows for the row of a pod", () => {
-  const plain = { node: "here", state: INITIAL_STATE, isDue: false, isPublic: false, isOwnerSeen: true, replaces: undefined };
+  const plain = {
+    node: "here",
+    state: INITIAL_STATE,
+    isDue: false,
+    isPublic: false,
+    isOwnerSeen: true,
+    replaces: undefined,
+  };
   const pending = (change: object) => ({
     state: { ...INITIAL_STATE, pending: { ...INITIAL_STATE.pending, ...change } },
   });

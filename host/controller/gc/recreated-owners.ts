@@ -1,0 +1,136 @@
+/**
+ * Addresses whose workload was created again, with another UID, around the pods that have them (`--cascade=orphan`, a
+ * restored backup). While such a pod lives, it says who its owner is; the agent of its node follows a StatefulSet by
+ * itself, unless it is away.
+ */
+import { decodePodAnnotations } from "../../config/annotations.ts";
+import { controllerOf } from "../../ipam/owner.ts";
+import { claimsOf } from "../../ipam/retention.ts";
+import { isConflict, isNotFound, type KubeObject } from "../../kubernetes/kube-api.ts";
+import { ADDRESS_OWNERS, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
+import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
+import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
+import type { Workload } from "../../resources/member.ts";
+import { decodePod, type Pod } from "../../resources/pod.ts";
+import { decodeMachine, isKubevirt } from "../../resources/workloads/virtual-machine.ts";
+import { settingsOf } from "../caches.ts";
+import { requireUid } from "../owners/liveness.ts";
+import { demandSettings } from "../subnets/view.ts";
+import type { ControllerDeps } from "../types.ts";
+import { COLLECTION_PATIENCE_MS } from "./read-status.ts";
+
+/** Times after an owner has gone at which its addresses are checked: a new one adopts the pods by and by. */
+const FOLLOW_AFTER_MS = [2_000, 10_000, 60_000];
+
+interface RecreatedDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" | "clock" | "log"> {
+  readonly signal: AbortSignal;
+}
+
+export class RecreatedOwners {
+  readonly #deps: RecreatedDeps;
+  readonly #objects: AllocationObjects;
+  #dueMs: readonly number[] = [];
+
+  constructor(deps: RecreatedDeps) {
+    this.#deps = deps;
+    this.#objects = new AllocationObjects(deps.api);
+  }
+
+  /** An owner has gone, or changed. */
+  ownerChanged(): void {
+    const nowMs = this.#deps.clock.nowMs();
+    const next = FOLLOW_AFTER_MS.map((milliseconds) => nowMs + milliseconds);
+    this.#dueMs = [...this.#dueMs.slice(0, FOLLOW_AFTER_MS.length), ...next];
+  }
+
+  /** Returns the names of the allocations to check now; the cache only says which ones they may be. */
+  due(): readonly string[] {
+    const nowMs = this.#deps.clock.nowMs();
+    const left = this.#dueMs.filter((dueMs) => dueMs > nowMs);
+    if (left.length === this.#dueMs.length) return [];
+    this.#dueMs = left;
+    return this.find();
+  }
+
+  /** Returns the names of the allocations in use whose workload has another UID by now, according to the caches. */
+  find(): readonly string[] {
+    const { caches, owners } = this.#deps;
+    const found: string[] = [];
+    for (const { name, spec } of caches.allocations.items.values()) {
+      if (spec.state !== "Bound" || spec.workload === undefined) continue;
+      const uid = owners.addresses.findUid(spec.workload);
+      if (uid !== undefined && uid !== spec.workload.uid) found.push(name);
+    }
+    return found;
+  }
+
+  /** Reads everything from the API server, and writes the workload that all pods of the address show. */
+  async follow(name: string): Promise<void> {
+    const { owners, signal, log } = this.#deps;
+    const terms = { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal } as const;
+    const object = await this.#objects.get(name, terms);
+    const workload = object?.spec.state === "Bound" && !object.deleting ? object.spec.workload : undefined;
+    if (object === undefined || workload === undefined) return;
+    const uids = await Promise.all(object.spec.holders.map((holder) => this.#readUid(workload, holder)));
+    const [uid] = uids;
+    if (uid === undefined || uid === workload.uid || uids.some((each) => each !== uid)) return;
+    const now = { ...workload, uid };
+    if ((await owners.addresses.readLiveness(workload, signal)) !== "gone") return;
+    if ((await owners.addresses.readLiveness(now, signal)) !== "alive") return;
+    await this.#write(object, now);
+    log.info({ address: name, workload: now }, "An address follows its workload, which was created again");
+  }
+
+  async #write(object: IpAllocation, workload: Workload): Promise<void> {
+    const terms = { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal: this.#deps.signal } as const;
+    try {
+      await this.#objects.replace({ ...object.spec, workload }, object, terms);
+    } catch (error) {
+      if (!isConflict(error) && !isNotFound(error)) throw error;
+    }
+  }
+
+  /** Returns the UID of the workload's name and kind that the holder's pod shows; undefined if it shows none. */
+  async #readUid(workload: Workload, { namespace, pod: name, podUid, ifName }: Holder): Promise<string | undefined> {
+    const object = await this.#read(PODS, { namespace, name });
+    const pod = object && decodePod(object, `Pod "${namespace}/${name}"`);
+    if (pod?.uid !== podUid || pod.isFinished || namespace !== workload.namespace) return undefined;
+    return workload.kind === "IPAMClaim"
+      ? this.#uidOfClaim(workload, pod, ifName)
+      : this.#uidOfController(workload, pod);
+  }
+
+  async #uidOfController(workload: Workload, pod: Pod): Promise<string | undefined> {
+    const owner = controllerOf(pod);
+    if (owner === undefined) return undefined;
+    const { kind, apiVersion, name, uid } = owner;
+    if (workload.kind === "StatefulSet") {
+      const isSet = kind === "StatefulSet" && apiVersion === "apps/v1" && name === workload.name;
+      return isSet && pod.name === workload.member ? uid : undefined;
+    }
+    if (workload.kind !== "VirtualMachine" || kind !== "VirtualMachineInstance" || !isKubevirt(apiVersion))
+      return undefined;
+    const run = await this.#read(ADDRESS_OWNERS.VirtualMachineInstance, { namespace: pod.namespace, name });
+    const found = run && decodeMachine(run, `VirtualMachineInstance "${pod.namespace}/${name}"`);
+    return found?.uid === uid && found.machine?.name === workload.name ? found.machine.uid : undefined;
+  }
+
+  async #uidOfClaim({ namespace, name }: Workload, { annotations }: Pod, ifName: string): Promise<string | undefined> {
+    const { caches } = this.#deps;
+    const decoded = decodePodAnnotations(annotations, settingsOf(caches));
+    if (claimsOf(decoded, demandSettings(caches).firstNic ?? "", ifName).get(ifName) !== name) return undefined;
+    const claim = await this.#read(ADDRESS_OWNERS.IPAMClaim, { namespace, name });
+    return claim && requireUid(claim, `IPAMClaim "${namespace}/${name}"`);
+  }
+
+  async #read(resource: Resource, name: Parameters<typeof objectPath>[1]): Promise<KubeObject | undefined> {
+    const { api, signal } = this.#deps;
+    const path = objectPath(resource, name);
+    try {
+      return await api.call({ method: "GET", path, patienceMs: COLLECTION_PATIENCE_MS, signal });
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+}
