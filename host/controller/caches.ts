@@ -12,6 +12,7 @@ import { Reflector, type ReflectorOptions, type ReflectorStats } from "../kubern
 import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../resources/collections.ts";
+import { COORDINATOR_NAME } from "../resources/coordinator.ts";
 import { decodeNamespace, type Namespace } from "../resources/namespace.ts";
 import { decodeNode, type Node } from "../resources/node.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
@@ -157,4 +158,12 @@ function described<T>(decode: (object: KubeObject, source: string) => T): (objec
 export function settingsOf({ vendorConf }: Pick<Caches, "vendorConf">): VendorConf {
   const [map] = vendorConf.items.values();
   return map?.conf ?? DEFAULT_VENDOR_CONF;
+}
+
+/** Name of a pod's first NIC if no Coordinator sets podDefaultCniNic. */
+const FIRST_NIC = "eth0";
+
+/** Returns the name of a pod's first NIC, whichever plugin serves it. */
+export function firstNicOf({ coordinators }: Pick<Caches, "coordinators">): string {
+  return coordinators.items.get(COORDINATOR_NAME)?.value?.spec.podDefaultCniNic ?? FIRST_NIC;
 }

@@ -56,7 +56,7 @@ export interface AddressOwners {
    * scaled down), does not exist.
    */
   readLiveness(workload: Workload, signal: AbortSignal): Promise<Liveness>;
-  /** Returns the UID of the owner of the workload's kind, namespace and name, by the cache; undefined if there is none. */
+  /** Returns the UID of the owner of the workload's kind and name, by the cache; undefined if there is none. */
   findUid(workload: Workload): string | undefined;
   /**
    * Reports the UID of an owner that is gone, was scaled down or has changed: its retained addresses should be

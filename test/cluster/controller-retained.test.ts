@@ -22,7 +22,7 @@ afterAll(() => world?.stop());
 
 const SILENCE_MS = 2 * INTERVAL_MS + NODE_LOST_MS;
 const OWNER = { apiVersion: "apps/v1", kind: "StatefulSet", name: WEB.name, uid: WEB.uid };
-const NOBODY: Holder = { namespace: "shop", pod: "web-0", podUid: "made-up", ifName: "eth0", node: "n1" };
+const MADE_UP: Holder = { namespace: "shop", pod: "web-0", podUid: "made-up", ifName: "eth0", node: "n1" };
 
 const createMember = (annotations: lab.PodSpec["annotations"] = {}) =>
   lab.createPod(world.client, { name: "web-0", node: "n1", owner: OWNER, annotations });
@@ -39,7 +39,7 @@ async function lead(): Promise<void> {
 
 it("retention: a holder that was no pod: its address cools after a grace, and not before", async () => {
   await lead();
-  await keep("10.6.0.1", { lastHolder: NOBODY });
+  await keep("10.6.0.1", { lastHolder: MADE_UP });
   await collector.sweep(GRACE_MS - 1);
   expect(await world.stateOf("10.6.0.1")).toBe("Kept n1");
   collector.advance(1);
@@ -52,14 +52,14 @@ it("retention: the address of a pod that the controller has watched stays, howev
   const pod = await createMember();
   await lab.deletePod(world.client, pod);
   await until("the watch has told of the pod", () => collector.controller.deps.owners.pods.wasSeen(pod.uid));
-  await keep("10.6.0.1", { lastHolder: { ...NOBODY, podUid: pod.uid } });
+  await keep("10.6.0.1", { lastHolder: { ...MADE_UP, podUid: pod.uid } });
   await collector.sweep(GRACE_MS, SILENCE_MS);
   expect(await world.stateOf("10.6.0.1")).toBe("Kept n1");
 });
 
 it("retention: a controller that has just begun has seen little: what there is already stays", async () => {
-  await keep("10.6.0.1", { lastHolder: { ...NOBODY, podUid: "before" } });
-  const bound = { ...NOBODY, podUid: "bound-before" };
+  await keep("10.6.0.1", { lastHolder: { ...MADE_UP, podUid: "before" } });
+  const bound = { ...MADE_UP, podUid: "bound-before" };
   await allocate({ world, collector }, "10.6.0.2", { state: "Bound", holders: [bound], workload: WEB });
   await lead();
   const { podUid: podUID, ifName, ...names } = bound;

@@ -1,7 +1,6 @@
 /**
- * Workloads that are created again around their running pods (`kubectl delete --cascade=orphan`, a restored backup), and
- * owners that nobody has created: the pods of the former keep their addresses, nothing is retained for the latter
- * (docs/workloads.md).
+ * Workloads that are created again around their running pods (`kubectl delete --cascade=orphan`, a restored backup)
+ * keep their addresses, and nothing is retained for owners that do not exist (docs/workloads.md).
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { leadAddressOwners } from "../lab/cluster/collector.ts";

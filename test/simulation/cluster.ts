@@ -758,8 +758,8 @@ export class Cluster {
   }
 
   /**
-   * The set is deleted and created again around its pods, which the new one adopts (`--cascade=orphan`). It has nothing of
-   * those that are not there, or on their way out.
+   * The set is deleted and created again around its pods, which the new one adopts (`--cascade=orphan`). It has
+   * nothing of those that are not there, or on their way out.
    */
   recreateSet(workload: Workload): void {
     this.#removeWorkload(workload);

@@ -30,8 +30,8 @@ export type PodsStatus = PodStatus | "outliving";
 
 /**
  * The address owner. `moved`: it is alive, and its member has another address for the NIC, in place of `NodeLost` on
- * another node; only with `NodeLost` and `Kept`. With `Kept` alone, of an owner that is alive: `unseen`: the last holder
- * is no pod that has ever been there; `unused`: the member's pod has no such NIC.
+ * another node; only with `NodeLost` and `Kept`. With `Kept` alone, of an owner that is alive: `unseen`: its last
+ * holder is no pod that has ever been there; `unused`: the member's pod has no such NIC.
  */
 export type OwnerStatus = "none" | "alive" | "moved" | "unseen" | "unused" | "gone" | "unknown";
 

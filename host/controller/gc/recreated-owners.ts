@@ -12,10 +12,9 @@ import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Workload } from "../../resources/member.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
+import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import { decodeMachine, isKubevirt } from "../../resources/workloads/virtual-machine.ts";
-import { settingsOf } from "../caches.ts";
-import { requireUid } from "../owners/liveness.ts";
-import { demandSettings } from "../subnets/view.ts";
+import { firstNicOf, settingsOf } from "../caches.ts";
 import type { ControllerDeps } from "../types.ts";
 import { COLLECTION_PATIENCE_MS } from "./read-status.ts";
 
@@ -118,9 +117,9 @@ export class RecreatedOwners {
   async #uidOfClaim({ namespace, name }: Workload, { annotations }: Pod, ifName: string): Promise<string | undefined> {
     const { caches } = this.#deps;
     const decoded = decodePodAnnotations(annotations, settingsOf(caches));
-    if (claimsOf(decoded, demandSettings(caches).firstNic ?? "", ifName).get(ifName) !== name) return undefined;
+    if (claimsOf(decoded, firstNicOf(caches), ifName).get(ifName) !== name) return undefined;
     const claim = await this.#read(ADDRESS_OWNERS.IPAMClaim, { namespace, name });
-    return claim && requireUid(claim, `IPAMClaim "${namespace}/${name}"`);
+    return claim && decodeIpamClaim(claim, `IPAMClaim "${namespace}/${name}"`).uid;
   }
 
   async #read(resource: Resource, name: Parameters<typeof objectPath>[1]): Promise<KubeObject | undefined> {

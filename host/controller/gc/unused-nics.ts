@@ -10,8 +10,7 @@ import { objectPath, PODS } from "../../kubernetes/paths.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { isSameMember } from "../../resources/member.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
-import { settingsOf } from "../caches.ts";
-import { demandSettings } from "../subnets/view.ts";
+import { firstNicOf, settingsOf } from "../caches.ts";
 import type { Caches } from "../types.ts";
 import { COLLECTION_PATIENCE_MS } from "./read-status.ts";
 
@@ -56,7 +55,7 @@ function announces({ caches }: NicDeps, { annotations }: Pod, ifName: string): b
   try {
     const found = decodePodAnnotations(annotations, settingsOf(caches));
     const listed = [...(found.subnets ?? []), ...(found.ippools ?? [])].map((entry) => entry.interface);
-    return [...announcedNics(found, demandSettings(caches).firstNic ?? ""), ...listed].includes(ifName);
+    return [...announcedNics(found, firstNicOf(caches)), ...listed].includes(ifName);
   } catch (error) {
     if (error instanceof ConfigError) return true;
     throw error;

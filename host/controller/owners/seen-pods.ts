@@ -7,7 +7,7 @@ import { isKubevirt } from "../../resources/workloads/virtual-machine.ts";
 import type { WatchedPods } from "../types.ts";
 
 /** Most UIDs that are remembered. With more, no pod counts as unseen until all pods are listed again. */
-export const MAX_SEEN_PODS = 100_000;
+const MAX_SEEN_PODS = 100_000;
 
 interface PodWatch {
   readonly isSynced: boolean;

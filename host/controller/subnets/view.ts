@@ -11,20 +11,18 @@ import type { AddressSpec } from "../../resources/fields/address-spec.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
 import { routersOf } from "../../resources/ip-pool-shape.ts";
 import type { Assignments } from "../../resources/subnet.ts";
-import { settingsOf } from "../caches.ts";
+import { firstNicOf, settingsOf } from "../caches.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 import type { Caches, DemandSettings } from "../types.ts";
 import type { CurrentPool, CurrentSubnet, SubnetsView } from "./model.ts";
 import { readAssignments } from "./read-assignments.ts";
 
-/** Name of a pod's first NIC if no Coordinator sets podDefaultCniNic. */
-const FIRST_NIC = "eth0";
-
 /** With an overlay, another network plugin provides the first NIC. */
 export function demandSettings(caches: Caches): DemandSettings {
   const { enableIPv4, enableIPv6, allowSingleFamily } = settingsOf(caches);
-  const { mode, podDefaultCniNic = FIRST_NIC } = caches.coordinators.items.get(COORDINATOR_NAME)?.value?.spec ?? {};
-  return { enableIPv4, enableIPv6, allowSingleFamily, firstNic: mode === "overlay" ? undefined : podDefaultCniNic };
+  const { mode } = caches.coordinators.items.get(COORDINATOR_NAME)?.value?.spec ?? {};
+  const firstNic = mode === "overlay" ? undefined : firstNicOf(caches);
+  return { enableIPv4, enableIPv6, allowSingleFamily, firstNic };
 }
 
 /** Returns undefined for an invalid Subnet: without its assignments, nothing may be assigned. */

@@ -37,8 +37,8 @@ import type { LiveStatus } from "./decide.ts";
 import { ForeignObjects } from "./foreign-objects.ts";
 import { nameOf } from "./known-object.ts";
 import { ObjectSync } from "./object-sync.ts";
-import { OwnerSightings } from "./owner-sightings.ts";
 import { NameLists, packUsed, TIGHT_SHARE, TightPools, UsageSummaries } from "./pool-usage.ts";
+import { SeenOwners } from "./seen-owners.ts";
 
 /**
  * Largest pools that are listed by name when they seem full, together: addresses, two /16. For larger ones the answer
@@ -94,7 +94,7 @@ export class KubernetesRegistry implements Registry {
   readonly #claims: ClaimPublisher;
   readonly #foreign: ForeignObjects;
   readonly #names: NameLists;
-  readonly #owners: OwnerSightings;
+  readonly #owners: SeenOwners;
   readonly #tight: TightPools;
   readonly #usage: UsageSummaries;
   #round: Promise<void> | undefined;
@@ -104,7 +104,7 @@ export class KubernetesRegistry implements Registry {
     this.#options = options;
     this.#foreign = new ForeignObjects(options);
     this.#tight = new TightPools(options);
-    this.#owners = new OwnerSightings({ ...options, journal });
+    this.#owners = new SeenOwners({ ...options, journal });
     this.#objectSync = new ObjectSync({
       ...options,
       journal,

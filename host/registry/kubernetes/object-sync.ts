@@ -41,8 +41,8 @@ import {
   specOf,
   unreadableOf,
 } from "./known-object.ts";
-import type { OwnerSightings } from "./owner-sightings.ts";
 import type { TightPools } from "./pool-usage.ts";
+import type { SeenOwners } from "./seen-owners.ts";
 
 /** Most steps of one sync. More are needed only if others keep writing to the same object. */
 const MAX_STEPS = 12;
@@ -59,7 +59,7 @@ interface ObjectSyncOptions extends LiveStatus {
   readonly journal: Journal;
   readonly foreign: ForeignObjects;
   readonly tight: TightPools;
-  readonly owners: OwnerSightings;
+  readonly owners: SeenOwners;
   readonly nowMs: () => number;
   readonly random: () => number;
   readonly log: Log;

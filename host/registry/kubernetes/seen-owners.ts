@@ -8,21 +8,21 @@ import type { Workload } from "../../resources/member.ts";
 import type { Journal } from "../journal.ts";
 
 /** Most owners that are remembered. One that is claimed for again is read again. */
-export const MAX_OWNERS = 4_096;
+const MAX_OWNERS = 4_096;
 
-interface OwnerSightingsOptions {
+interface SeenOwnersOptions {
   readonly journal: Pick<Journal, "noteOwner" | "readOwners">;
   /** Reads whether there is such an owner. Default: there is, whatever it is. */
   readonly readOwner?: ((owner: Workload) => Promise<boolean>) | undefined;
   readonly log: Log;
 }
 
-export class OwnerSightings {
-  readonly #options: OwnerSightingsOptions;
+export class SeenOwners {
+  readonly #options: SeenOwnersOptions;
   readonly #known = new BoundedMap<string, boolean>(MAX_OWNERS);
   readonly #reading = new Map<string, Promise<void>>();
 
-  constructor(options: OwnerSightingsOptions) {
+  constructor(options: SeenOwnersOptions) {
     this.#options = options;
   }
 
@@ -32,7 +32,7 @@ export class OwnerSightings {
   }
 
   /** Knows what the other one does. */
-  copyFrom(other: OwnerSightings): void {
+  copyFrom(other: SeenOwners): void {
     for (const [key, isSeen] of other.#known) this.#known.set(key, isSeen);
   }
 
