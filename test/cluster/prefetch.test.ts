@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type AgentNode, BERTH_PLUGIN, OTHER_PLUGIN } from "../lab/cluster/agent-node.ts";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import { applyDefinition, deletePod, type LabPod } from "../lab/cluster/objects.ts";
+import { SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
 import { until } from "../lab/waiting.ts";
@@ -83,10 +84,11 @@ describe("nothing is claimed", () => {
 });
 
 describe("retention: a pod that keeps its address", () => {
-  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "5d0e7f8a-0000-4000-8000-000000000001" };
   const stateOf = async (address: string): Promise<string> => (await world.spec(address))?.state;
 
   it("has it ahead of its ADD, and it is kept when the pod is deleted before that", async () => {
+    const { metadata } = await world.client.create(SETS, statefulSet("db", 1));
+    const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: metadata.uid };
     const first = await bind("db", { owner });
     const { addresses: address } = await node.add(first);
     await node.del(first);

@@ -134,3 +134,52 @@ it("retention: nothing is retained for an owner that nobody has created, nor for
     await world.untilStates([]);
   }
 });
+
+describe("the read of an owner", () => {
+  /** What the agent of n1 asks the API server, apart from reads of pods, until nothing is left to write. */
+  async function callsOf(act: () => Promise<unknown>): Promise<string[]> {
+    const { api, registry } = world.agent("n1");
+    api.calls.splice(0);
+    await act();
+    await registry.idle();
+    return api.calls
+      .splice(0)
+      .filter((call) => !/^\S+ (namespaces\/shop\/pods|pods|events|namespaces\/kube-system)/.test(call));
+  }
+  const named = (calls: readonly string[]): string[] => calls.map((call) => call.replace(/\/10\..*/, ""));
+
+  it("is one for all pods of a set on a node, and none for a plain pod", async () => {
+    const uid = await createSet();
+    const plain = await world.createPod({ name: "plain", node: "n1" });
+    const first = await member("n1", uid);
+    const second = await world.createPod({ name: "web-1", node: "n1", owner: ownerOf(uid) });
+    const calls = {
+      plain: named(await callsOf(() => add(world, plain))),
+      plainDel: named(await callsOf(() => world.agent("n1").del(plain))),
+      first: named(await callsOf(() => add(world, first))),
+      second: named(await callsOf(() => add(world, second))),
+      del: named(await callsOf(() => world.agent("n1").del(first))),
+    };
+    console.log(`calls: ${JSON.stringify(calls)}`);
+    const isRead = (list: readonly string[]) => list.filter((call) => call.includes("statefulsets")).length;
+    expect(Object.values(calls).map(isRead)).toEqual([0, 0, 1, 0, 0]);
+  });
+
+  it("holds up neither ADD nor DEL; until it has an answer the address stays Bound", async () => {
+    const uid = await createSet();
+    const { api } = world.agent("n1");
+    const answer = Promise.withResolvers<void>();
+    api.before = async ({ path }) => {
+      if (path.includes("/statefulsets/")) await answer.promise;
+    };
+    const pod = await member("n1", uid);
+    const [ip] = await add(world, pod);
+    await world.agent("n1").del(pod);
+    await lab.deletePod(world.client, pod);
+    await world.agent("n1").reconcile();
+    expect((await world.spec(`${ip}`)).state).toBe("Bound");
+    answer.resolve();
+    await world.untilStates([`${ip} Kept n1`], sweep);
+    api.before = async () => {};
+  });
+});

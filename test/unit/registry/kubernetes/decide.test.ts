@@ -58,6 +58,9 @@ const confirmed: Allocation = { ...bound, isConfirmed: true };
 const ofWeb: Allocation = { ...bound, workload: WEB };
 const ofEvil: Allocation = { ...bound, workload: { ...WEB, namespace: "evil" } };
 const cooledWeb: Allocation = { ...cooling, workload: WEB };
+const WEB_AGAIN = { ...WEB, uid: "again" };
+const cooledAgain: Allocation = { ...cooling, workload: WEB_AGAIN };
+const formerWeb: KnownObject = { ...ours, workload: WEB };
 const earlierPod: KnownObject = { ...ofOtherPod, workload: WEB };
 const retainedFor = (ifName: string): KnownObject => ({ ...ourRetained, workload: { ...WEB, ifName } });
 
@@ -132,6 +135,10 @@ const ROWS = cases<Case>`
   retention: of an owner that is not there ${[cooledWeb, ours, unseen]} => wait
   retention: of such a one, where others want it ${[cooledWeb, ours, { ...unseen, ...shown }]} => replace Cooling
   retention: of such a one, after the cooldown ${[cooledWeb, ours, { ...unseen, ...due }]} => delete
+  retention: of a member whose owner was created again ${[cooledAgain, formerWeb]} => replace Bound
+  retention: of such a one, once that is written ${[cooledAgain, { ...formerWeb, workload: WEB_AGAIN }]} => replace Kept
+  retention: a pod whose owner was created again ${[{ ...confirmed, workload: WEB_AGAIN }, formerWeb]} => replace Bound
+  retention: a pod whose owner is the object's ${[{ ...confirmed, workload: WEB }, formerWeb]} => synced
   retention: of what is not known ${[cooledWeb, undefined]} => read
   retention: that is kept ${[cooledWeb, ourRetained]} => forget
   retention: whose next pod has it already ${[cooledWeb, elsewhere(earlierPod)]} => forget

@@ -2,11 +2,13 @@ import { describe, expect, it } from "vitest";
 import {
   findMissingOwner,
   findOtherHolders,
+  findRecreatedOwner,
   foreignOf,
   hasChanged,
   isOfSameNic,
   type KnownObject,
   knownOf,
+  lastHolderOf,
   nameOf,
   PROBE_FIRST,
   specOf,
@@ -14,6 +16,7 @@ import {
 } from "../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import type { Workload } from "../../../../host/resources/member.ts";
 import { HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 import { CONFLICT } from "../registry-quarantine-suite.ts";
@@ -115,6 +118,35 @@ const row: Allocation = {
 const known: KnownObject = {
   ...{ uid: "o1", resourceVersion: "1", state: "Bound", node: "n1", podUid: "u1", ifName: "eth0", workload: WEB },
 };
+
+describe("retention: the owner of an address, created again around its pod", () => {
+  const again = { ...WEB, uid: "again" };
+  it.each<[what: string, object: KnownObject, ofPod: Workload | undefined, wanted: Workload | undefined]>([
+    ["is what the pod says", known, again, again],
+    ["is the row's while the pod says so, whatever the object says", { ...known, workload: again }, WEB, undefined],
+    ["is what the object says where the pod is not known", { ...known, workload: again }, undefined, again],
+    ["is not that of another pod's object", { ...known, podUid: "u2", workload: again }, undefined, undefined],
+    ["is not of another name", known, { ...again, name: "other" }, undefined],
+    ["is not of another namespace", known, { ...again, namespace: "evil" }, undefined],
+    ["is not another member", known, { ...again, member: "web-1" }, undefined],
+    ["is unchanged", known, undefined, undefined],
+  ])("%s", (_, object, ofPod, wanted) => {
+    expect(findRecreatedOwner(row, object, ofPod)).toEqual(wanted);
+  });
+});
+
+describe("retention: the last holder of what is retained", () => {
+  it.each<[what: string, change: Partial<KnownObject>, isNamed: boolean]>([
+    ["is the row's pod, if the object names it", {}, true],
+    ["is not known of an object of another pod", { podUid: "u2" }, false],
+    ["is not known of another NIC's", { ifName: "net1" }, false],
+    ["is not known of another node's", { node: "n2" }, false],
+    ["is not known of what was in quarantine", { state: "Quarantined" }, false],
+  ])("%s", (_, change, isNamed) => {
+    const holder = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };
+    expect(lastHolderOf(row, { ...known, ...change }, "n1")).toEqual(isNamed ? { lastHolder: holder } : {});
+  });
+});
 
 describe("retention: the other holders of a shared address", () => {
   const others = [
