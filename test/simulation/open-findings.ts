@@ -34,7 +34,7 @@ export interface OpenFinding {
 export const OPEN_FINDINGS: readonly OpenFinding[] = [
   {
     shows: "a create that lands late",
-    options: { seed: 27, profile: "delays", steps: 3_500, nodes: 2, pods: 8, faults: 4 },
+    options: { seed: 97, profile: "delays", steps: 3_500, nodes: 2, pods: 8, faults: 4 },
     violation: "is still Bound",
   },
   {
@@ -59,12 +59,12 @@ export const OPEN_FINDINGS: readonly OpenFinding[] = [
   },
   {
     shows: "a renamed NIC",
-    options: { seed: 7, profile: "nics", steps: 3_600 },
-    violation: "and its record is Cooling",
+    options: { seed: 4, profile: "nics", steps: 5_760 },
+    violation: "and its record is Kept",
   },
   {
     shows: "an address that comes up late",
-    options: { seed: 7, profile: "nics", steps: 2_800 },
+    options: { seed: 38, profile: "nics", steps: 2_800 },
     violation: "and its record is Kept",
   },
   {
@@ -79,12 +79,12 @@ export const OPEN_FINDINGS: readonly OpenFinding[] = [
   },
   {
     shows: "a machine behind a path by number",
-    options: { seed: 14, profile: "bridges", steps: 2_100 },
+    options: { seed: 3, profile: "bridges", steps: 3_360 },
     violation: "and its record is Kept",
   },
   {
     shows: "a path that is used again",
-    options: { seed: 53, profile: "nics", steps: 3_300 },
+    options: { seed: 317, profile: "nics", steps: 3_300 },
     violation: "as if it were an orphan's",
   },
 ];
