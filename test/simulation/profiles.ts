@@ -641,7 +641,6 @@ const HAUNT: Action = {
 const RETAIN_FOR_OTHERS: Action = {
   name: "a thief retains an address for a member of somebody else's",
   weight: 4,
-  shows: "an invented workload",
   act: (cluster) => cluster.thief?.retainForOthers(),
 };
 
