@@ -35,6 +35,8 @@ export interface Native {
   /** Like recv; also writes as much of the sender's address as fits into `from`. */
   recvfrom(fd: number, into: Uint8Array, flags: number, from: Uint8Array): number;
   setsockopt(fd: number, level: number, name: number, value: number | Uint8Array): number;
+  /** Returns the number of bytes written; at most as many as `into` holds. */
+  getsockopt(fd: number, level: number, name: number, into: Uint8Array): number;
   /** Attaches a classic BPF program: struct sock_filter, eight bytes each. */
   attachFilter(fd: number, program: Uint8Array): number;
   /**
@@ -71,6 +73,7 @@ const FUNCTIONS = [
   "sendto",
   "recvfrom",
   "setsockopt",
+  "getsockopt",
   "attachFilter",
   "watch",
   "unwatch",

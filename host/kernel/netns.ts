@@ -16,6 +16,12 @@ const { O_RDONLY, O_NONBLOCK } = constants;
 const O_CLOEXEC = 0o2000000;
 /** linux/sched.h */
 const CLONE_NEWNET = 0x40000000;
+const AF_UNIX = 1;
+const SOCK_DGRAM = 2;
+const SOCK_CLOEXEC = 0o2000000;
+const SOL_SOCKET = 1;
+/** asm-generic/socket.h, since Linux 5.14 */
+const SO_NETNS_COOKIE = 71;
 
 /**
  * The namespace of the calling thread, which is the node's unless the thread has entered another; /proc/self is that
@@ -26,10 +32,21 @@ export const OWN_NETNS = "/proc/thread-self/ns/net";
 /** libuv starts its pool with the first task. A thread started while inside a namespace would stay there for ever. */
 access("/", () => {});
 
-/** The identity of a namespace: paths are reused; a pair of device and inode is not while the namespace is open. */
+/**
+ * The identity of a namespace: paths and inode numbers are used again at once, a cookie is not as long as the kernel
+ * runs.
+ */
 export interface NetnsIdentity {
   readonly device: bigint;
   readonly inode: bigint;
+  /** SO_NETNS_COOKIE; undefined where the kernel is older than 5.14. */
+  readonly cookie: bigint | undefined;
+}
+
+/** Without cookies, equal numbers prove something only while one of the two namespaces is held open. */
+export function isSameNetns(one: NetnsIdentity, other: NetnsIdentity): boolean {
+  if (one.cookie !== undefined && other.cookie !== undefined) return one.cookie === other.cookie;
+  return one.device === other.device && one.inode === other.inode;
 }
 
 type NetnsOperation = "open" | "enter";
@@ -50,14 +67,44 @@ export class NetnsError extends Error {
   }
 }
 
+interface OpenNumbers extends Disposable {
+  readonly fd: number;
+  readonly device: bigint;
+  readonly inode: bigint;
+}
+
 /** An open namespace; `fd` is the value for IFLA_NET_NS_FD. */
 interface OpenNetns extends Disposable {
   readonly fd: number;
+  /** Read by a short visit. */
   readonly identity: NetnsIdentity;
 }
 
 /** Throws {@link NetnsError} when `path` is no network namespace. */
 export function openNetns(path: string, native: Native = loadNative()): OpenNetns {
+  const { fd, device, inode, ...opened } = openNumbers(path, native);
+  let cookie: bigint | undefined;
+  return {
+    fd,
+    get identity() {
+      cookie ??= readCookie({ fd, path }, native);
+      return { device, inode, cookie };
+    },
+    [Symbol.dispose]: () => opened[Symbol.dispose](),
+  };
+}
+
+/** Returns undefined where the kernel knows none. */
+function readCookie(netns: NetnsHandle, native: Native): bigint | undefined {
+  const fd = withNetns(netns, () => native.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), native);
+  if (fd < 0) return undefined;
+  const cookie = new BigUint64Array(1);
+  const length = native.getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, new Uint8Array(cookie.buffer));
+  native.close(fd);
+  return length === cookie.byteLength ? cookie[0] : undefined;
+}
+
+function openNumbers(path: string, native: Native): OpenNumbers {
   // O_NONBLOCK: opening a FIFO must not block
   const fd = native.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) throw new NetnsError("open", path, -fd);
@@ -68,7 +115,7 @@ export function openNetns(path: string, native: Native = loadNative()): OpenNetn
     throw new NetnsError("open", path, kind < 0 ? -kind : ENOTTY);
   }
   const [device = 0n, inode = 0n] = words;
-  return { fd, identity: { device, inode }, [Symbol.dispose]: () => void native.close(fd) };
+  return { fd, device, inode, [Symbol.dispose]: () => void native.close(fd) };
 }
 
 /** Throws {@link NetnsError} when `path` is no network namespace. */
@@ -96,18 +143,26 @@ export function isNetnsGone(path: string): boolean {
  * NetnsError}.
  */
 export function isOwnNetns(path: string, native: Native = loadNative()): boolean {
-  const own = readOwnIdentity(native);
-  const other = readNetnsIdentity(path, native);
+  const own = readOwnNumbers(native);
+  // Both are there, so that their numbers differ.
+  const other = readNumbers(path, native);
   return own.device === other.device && own.inode === other.inode;
 }
 
-/** The identity of the thread's own namespace, which it only leaves for visits. */
-let ownIdentity: NetnsIdentity | undefined;
+type NetnsNumbers = Pick<NetnsIdentity, "device" | "inode">;
 
-function readOwnIdentity(native: Native): NetnsIdentity {
-  if (isVisiting) return readNetnsIdentity(OWN_NETNS, native);
-  ownIdentity ??= readNetnsIdentity(OWN_NETNS, native);
-  return ownIdentity;
+function readNumbers(path: string, native: Native): NetnsNumbers {
+  using netns = openNumbers(path, native);
+  return { device: netns.device, inode: netns.inode };
+}
+
+/** The numbers of the thread's own namespace, which it only leaves for visits. */
+let ownNumbers: NetnsNumbers | undefined;
+
+function readOwnNumbers(native: Native): NetnsNumbers {
+  if (isVisiting) return readNumbers(OWN_NETNS, native);
+  ownNumbers ??= readNumbers(OWN_NETNS, native);
+  return ownNumbers;
 }
 
 /** A namespace that is open: `path` is for errors. */

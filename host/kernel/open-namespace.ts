@@ -98,12 +98,14 @@ interface OpenOptions {
 
 function open(path: string, native: Native, { most, withNetfilter, closesAside }: OpenOptions): OpenNamespace {
   using opened = new DisposableStack();
-  const { fd, identity } = opened.use(openNetns(path, native));
+  const target = opened.use(openNetns(path, native));
+  const { fd } = target;
   const netns = { fd, path };
   const converse = (datagrams: Datagrams): Conversation => createConversation(opened.use(datagrams), most);
   const sockets = withNetns(
     netns,
     () => ({
+      identity: target.identity,
       route: converse(openRouteSocket(netns, native)),
       // a kernel without nf_tables is reported where they are used
       netfilter: withNetfilter
@@ -118,7 +120,7 @@ function open(path: string, native: Native, { most, withNetfilter, closesAside }
     path,
     entrance: `/proc/thread-self/fd/${fd}`,
     fd,
-    identity,
+    identity: sockets.identity,
     route: sockets.route,
     get netfilter() {
       netfilter ??= createConversation(held.use(openNetfilterSocket(netns, native, closesAside)), most);

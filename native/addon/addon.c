@@ -151,6 +151,18 @@ static napi_value addon_setsockopt(napi_env env, napi_callback_info info) {
     return outcome_of(env, setsockopt(numbers[0], numbers[1], numbers[2], value.start, (socklen_t)value.length));
 }
 
+/* getsockopt(fd, level, name, into: Uint8Array): bytes written; at most as many as `into` holds */
+static napi_value addon_getsockopt(napi_env env, napi_callback_info info) {
+    napi_value arguments[ARGUMENT_LIMIT];
+    int numbers[3];
+    struct bytes into;
+    if (!read_arguments(env, info, arguments, 4) || !read_ints(env, arguments, numbers, 3)) return NULL;
+    if (!read_bytes(env, arguments[3], napi_uint8_array, &into)) return NULL;
+    socklen_t length = (socklen_t)into.length;
+    if (getsockopt(numbers[0], numbers[1], numbers[2], into.start, &length) != 0) return number_of(env, -errno);
+    return number_of(env, length);
+}
+
 /*
  * attachFilter(fd, program: Uint8Array of struct sock_filter): 0. The option takes a pointer, which JavaScript cannot
  * make.
@@ -296,6 +308,7 @@ NAPI_MODULE_INIT() {
         {"recv", addon_recv},
         {"recvfrom", addon_recvfrom},
         {"setsockopt", addon_setsockopt},
+        {"getsockopt", addon_getsockopt},
         {"attachFilter", addon_attach_filter},
         {"watch", addon_watch},
         {"unwatch", addon_unwatch},

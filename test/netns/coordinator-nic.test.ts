@@ -67,7 +67,7 @@ describe("the NIC of a detached pod", () => {
 
   it("whose namespace has become another one is left alone", async () => {
     const { pod, pair, remover } = await attached();
-    await remover.remove({ ...pod, identity: { ...pod.identity, inode: 1n } }, pair);
+    await remover.remove({ ...pod, identity: { ...pod.identity, cookie: 1n } }, pair);
     await remover.remove({ ...pod, path: "/run/netns/none" }, pair);
     expect(linksOfPod()).toContain("eth0");
   });

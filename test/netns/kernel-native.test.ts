@@ -61,6 +61,7 @@ describe("the addon", () => {
     expect(native.send(-1, new Uint8Array(1), 0)).toBe(-errno.EBADF);
     expect(native.recv(-1, new Uint8Array(1), 0)).toBe(-errno.EBADF);
     expect(native.setsockopt(-1, 1, 1, 1)).toBe(-errno.EBADF);
+    expect(native.getsockopt(-1, 1, 71, new Uint8Array(8))).toBe(-errno.EBADF);
     expect(native.setns(-1, 0)).toBe(-errno.EBADF);
     expect(native.identify(-1, new BigUint64Array(2))).toBe(-errno.EBADF);
   });

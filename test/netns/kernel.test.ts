@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadNative } from "../../host/kernel/native.ts";
-import { isOwnNetns, NetnsError, readNetnsIdentity, withNetns } from "../../host/kernel/netns.ts";
+import { isOwnNetns, isSameNetns, NetnsError, readNetnsIdentity, withNetns } from "../../host/kernel/netns.ts";
 import { observeLink } from "../../host/kernel/observe-link.ts";
 import { formatPrefix } from "../../host/net/prefix.ts";
 
@@ -158,6 +158,20 @@ describe("identity", () => {
     expect(`net:[${identity.inode}]`).toBe(withNetns(path, ownNetns));
     const holder = execFileSync("ip", ["netns", "exec", name, "stat", "-L", "-c", "%d %i", "/proc/self/ns/net"]);
     expect(holder.toString().trim()).toBe(`${identity.device} ${identity.inode}`);
+  });
+
+  it("has a cookie that no later namespace has, whatever its inode number", () => {
+    const again = `${name}r`;
+    const seen = new Set([readNetnsIdentity(path).cookie, readNetnsIdentity("/proc/self/ns/net").cookie]);
+    for (let round = 0; round < 3; round++) {
+      ip("netns", "add", again);
+      const identity = readNetnsIdentity(`/run/netns/${again}`);
+      expect(isSameNetns(identity, readNetnsIdentity(`/run/netns/${again}`))).toBe(true);
+      expect(isSameNetns(identity, { ...identity, cookie: (identity.cookie ?? 0n) + 1n })).toBe(false);
+      seen.add(identity.cookie);
+      ip("netns", "del", again);
+    }
+    expect([seen.size, seen.has(undefined)]).toEqual([5, false]);
   });
 
   it("distinguishes our own namespace from others", () => {

@@ -8,7 +8,7 @@ import { isNicDispensable } from "../../config/network-definition.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { type ApplyOptions, applyOperations, undoOperations } from "../../kernel/apply.ts";
 import { IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
-import { NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
+import { isSameNetns, NetnsError, type NetnsIdentity } from "../../kernel/netns.ts";
 import { type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -74,10 +74,10 @@ async function undoChanges(
 }
 
 /** Returns the namespace opened again; undefined if it is gone, or if its path names another one by now. */
-function reopen(path: string, { device, inode }: NetnsIdentity): OpenNamespace | undefined {
+function reopen(path: string, identity: NetnsIdentity): OpenNamespace | undefined {
   try {
     const pod = openPodNamespace(path);
-    if (pod.identity.device === device && pod.identity.inode === inode) return pod;
+    if (isSameNetns(pod.identity, identity)) return pod;
     pod[Symbol.dispose]();
   } catch (error) {
     if (!(error instanceof NetnsError)) throw error;

@@ -14,7 +14,7 @@ import { readFirstLinkNames } from "../../kernel/link-names.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { findLink } from "../../kernel/netlink/link/requests.ts";
-import { isOwnNetns, NetnsError, type NetnsIdentity, openNetns } from "../../kernel/netns.ts";
+import { isOwnNetns, isSameNetns, NetnsError, type NetnsIdentity, openNetns } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { type NamespaceSource, type OpenNamespace, openPodForCleaning } from "../../kernel/open-namespace.ts";
 import { linkStateOf } from "../../kernel/state-values.ts";
@@ -78,10 +78,6 @@ export interface DetachedPod {
   readonly path: string;
   readonly identity: NetnsIdentity;
   readonly ifName: IfName;
-}
-
-export function isSameNetns(one: NetnsIdentity, { device, inode }: NetnsIdentity): boolean {
-  return one.device === device && one.inode === inode;
 }
 
 /**

@@ -11,12 +11,12 @@ import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { kindName } from "../../kernel/netlink/link/kind.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { deleteLinkAside, findLinks } from "../../kernel/netlink/link/requests.ts";
-import { NetnsError } from "../../kernel/netns.ts";
+import { isSameNetns, NetnsError } from "../../kernel/netns.ts";
 import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Veth } from "../../plan/operation.ts";
-import { type DetachedPod, isSameNetns } from "./clean-pod.ts";
+import type { DetachedPod } from "./clean-pod.ts";
 
 /**
  * Most NICs that are deleted at once or wait for a thread of libuv's pool, which has eight. Further ones are left to

@@ -14,11 +14,11 @@ import { type LinkRemover, REMOVAL_GROUP } from "../../kernel/link-remover.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
-import { NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
+import { isSameNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
 import type { NamespaceSource } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { SerialQueue } from "../../lib/serial.ts";
-import { cleanPod, type DetachedPod, isSameNetns } from "./clean-pod.ts";
+import { cleanPod, type DetachedPod } from "./clean-pod.ts";
 
 /**
  * Time for which the pair of a detached pod stays, down and without routes, before it is deleted: milliseconds.
