@@ -39,6 +39,11 @@ export interface Allocation {
   /** Path of the attachment's netns, as its ADD gave it; undefined if unknown. */
   readonly netns?: string | undefined;
   /**
+   * The kernel's cookie of that netns (SO_NETNS_COOKIE), if it was read in this boot and the row has not been
+   * written by an older Berth since: paths are used again, and fencing needs to know whose namespace it changes.
+   */
+  readonly netnsCookie?: bigint | undefined;
+  /**
    * MAC address of the attachment's NIC, set if the ADD probed (`detectIPConflict`) or `berthctl recover` found the
    * NIC; else undefined.
    */
@@ -112,6 +117,8 @@ export interface Claim {
   readonly network: string;
   /** Path of the netns of the NIC of the current request. */
   readonly netns?: string | undefined;
+  /** The kernel's cookie of that netns; undefined if it is unknown. */
+  readonly netnsCookie?: bigint | undefined;
   /** MAC address of the NIC of the current request. */
   readonly mac?: Mac | undefined;
   readonly proposals: readonly Proposal[];
@@ -362,7 +369,7 @@ export type Recovered = Pick<
   Allocation,
   "space" | "ip" | "prefixLength" | "pool" | "owner" | "ifName" | "containerId" | "network" | "namespace" | "pod"
 > &
-  Pick<Allocation, "netns" | "mac">;
+  Pick<Allocation, "netns" | "netnsCookie" | "mac">;
 
 /** The embedded mode's registry: after a loss no API server has its rows. */
 export interface RecoverableRegistry extends Registry {

@@ -77,6 +77,38 @@ INSERT INTO identity VALUES (lower(hex(randomblob(16))), 0, '', '', x'');
 /* Beside the format: an older release ignores the table. Which address owners were seen. */
 const OWNERS = "CREATE TABLE IF NOT EXISTS owner (key TEXT PRIMARY KEY, seen INTEGER NOT NULL) STRICT;";
 
+/*
+ * Beside a format, which an older Berth shares: the cookie of an attachment's network namespace. It counts only for
+ * the row of that version and boot. What an older Berth writes has another version; a row keeps its cookie while its
+ * attachment is the same.
+ */
+const NETNS = `
+CREATE TABLE IF NOT EXISTS netns (
+  space   TEXT    NOT NULL,
+  family  INTEGER NOT NULL,
+  address BLOB    NOT NULL,
+  version INTEGER NOT NULL,
+  boot    TEXT    NOT NULL,
+  cookie  TEXT    NOT NULL,
+  PRIMARY KEY (space, family, address)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS netns_follows AFTER UPDATE OF version ON allocation
+  WHEN old.container = new.container AND old.netns = new.netns AND (old.since = new.since OR new.state <> 'Bound')
+BEGIN
+  UPDATE netns SET version = new.version
+  WHERE space = new.space AND family = new.family AND address = new.address AND version = old.version;
+END;
+CREATE TRIGGER IF NOT EXISTS netns_ends AFTER DELETE ON allocation
+BEGIN
+  DELETE FROM netns WHERE space = old.space AND family = old.family AND address = old.address;
+END;
+`;
+
+/** The columns of a row, for {@link decodeRow}. */
+export const COLUMNS = `*, (SELECT cookie FROM netns WHERE netns.space = allocation.space
+  AND netns.family = allocation.family AND netns.address = allocation.address
+  AND netns.version = allocation.version AND netns.boot = allocation.boot) AS cookie`;
+
 /** The statements that lead from each format to the next. */
 const STEPS: readonly string[] = [SCHEMA, QUARANTINE, CLUSTER, IDENTITY];
 
@@ -91,17 +123,15 @@ export function readFormat(database: DatabaseSync): number {
  */
 export function prepareSchema(database: DatabaseSync): void {
   const found = readFormat(database);
-  if (found === SCHEMA_VERSION) {
-    database.exec(OWNERS);
-    return;
-  }
   if (found > SCHEMA_VERSION || found < 0) {
     throw new RegistryError(
       `The registry has format ${found}; this version of Berth reads up to format ${SCHEMA_VERSION}. Nothing was changed; start the newer version of Berth again`,
     );
   }
   try {
-    database.exec(`BEGIN; ${STEPS.slice(found).join("")} ${OWNERS} PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT`);
+    const steps = STEPS.slice(found).join("");
+    const format = steps === "" ? "" : `PRAGMA user_version = ${SCHEMA_VERSION};`;
+    database.exec(`BEGIN; ${steps} ${OWNERS} ${NETNS} ${format} COMMIT`);
   } catch (error) {
     if (database.isTransaction) database.exec("ROLLBACK");
     throw error;
@@ -146,6 +176,7 @@ export function decodeRow(row: Row): Allocation {
     namespace: String(row.namespace),
     pod: String(row.pod),
     netns: String(row.netns) || undefined,
+    netnsCookie: typeof row.cookie === "string" ? BigInt(row.cookie) : undefined,
     mac: decodeMac(row.mac),
     quarantine: decodeQuarantine(row),
     workload: decodeWorkload(row),

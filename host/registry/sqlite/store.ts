@@ -28,7 +28,7 @@ import {
   type UsageCount,
 } from "../registry.ts";
 import { type RegistryPoint, SqliteIdentity } from "./identity.ts";
-import { decodeRow, encodeWorkload, type RawRow, type Row } from "./schema.ts";
+import { COLUMNS, decodeRow, encodeWorkload, type RawRow, type Row } from "./schema.ts";
 
 /**
  * Most addresses of another boot that start to cool in one transaction. The thread with its small heap holds them all.
@@ -54,6 +54,9 @@ const INSERT = `INSERT INTO allocation
  */
 const TAKE_OVER = `UPDATE allocation SET length = ?, pool = ?, state = 'Bound', owner = ?, interface = ?, container = ?,
   network = ?, namespace = ?, pod = ?, netns = ?, mac = ?, workload = ?, boot = ?, since = ?, version = ?, confirmed = 0 WHERE ${UNCHANGED}`;
+
+const INSERT_COOKIE =
+  "INSERT OR REPLACE INTO netns (space, family, address, version, boot, cookie) VALUES (?, ?, ?, ?, ?, ?)";
 
 /**
  * Not `container = ?`: SQLite would compare the value with that of a partial index (`unattached`), and prepare the
@@ -175,14 +178,14 @@ export class SqliteStore {
       spans.every((span) => span.space === space && span.family === family),
       "The spans of a pool are of one space and family",
     );
-    const rows = this.#prepare(`SELECT * FROM allocation INDEXED BY released
+    const rows = this.#prepare(`SELECT ${COLUMNS} FROM allocation INDEXED BY released
       WHERE state = 'Cooling' AND space = ? AND family = ? ORDER BY since`).iterate(space, family);
     return firstOf(rows, limit, ({ ip: { value } }) => spans.some((span) => span.first <= value && value <= span.last));
   }
 
   /** Reads quarantined rows only. */
   findQuarantined(query: QuarantineQuery): readonly Allocation[] {
-    const rows = this.#prepare(`SELECT * FROM allocation INDEXED BY quarantined
+    const rows = this.#prepare(`SELECT ${COLUMNS} FROM allocation INDEXED BY quarantined
       WHERE state = 'Quarantined' AND probe_at <= ? ORDER BY probe_at`).iterate(query.dueMs ?? Number.MAX_SAFE_INTEGER);
     return firstOf(rows, query.limit, (allocation) => matches(allocation, query));
   }
@@ -395,7 +398,7 @@ export class SqliteStore {
   }
 
   protected select(where: string, ...values: SqlValue[]): Allocation[] {
-    const rows = this.#prepare(`SELECT * FROM allocation WHERE ${where}`).all(...values);
+    const rows = this.#prepare(`SELECT ${COLUMNS} FROM allocation WHERE ${where}`).all(...values);
     return rows.map((row) => decodeRow(row as Row));
   }
 
@@ -430,7 +433,7 @@ export class SqliteStore {
   #bind(proposal: Proposal, idle: Allocation | undefined, claim: Claim, nowMs: number): Allocation {
     const { space, ip, prefixLength, pool, ifName, workload = claim.workload } = proposal;
     const { owner, namespace, pod } = claim;
-    const { containerId, network, netns, mac } = ifName === claim.ifName ? claim : UNATTACHED;
+    const { containerId, network, netns, netnsCookie, mac } = ifName === claim.ifName ? claim : UNATTACHED;
     const row: BoundRow = {
       space,
       ip,
@@ -443,6 +446,7 @@ export class SqliteStore {
       namespace,
       pod,
       netns,
+      netnsCookie,
       mac,
       workload: this.firstOwner(workload, idle, { owner, ifName }),
       sinceMs: nowMs,
@@ -466,6 +470,17 @@ export class SqliteStore {
       const changes = this.write(TAKE_OVER, ...values, ...key, present.version);
       invariant(changes === 1, "No claim proposes an address twice");
     }
+    this.#writeCookie(row);
+  }
+
+  #writeCookie({
+    space,
+    ip,
+    version,
+    netnsCookie,
+  }: Pick<Allocation, "space" | "ip" | "version" | "netnsCookie">): void {
+    if (netnsCookie === undefined) return;
+    this.write(INSERT_COOKIE, ...keyOf(space, ip), version, this.bootId, `${netnsCookie}`);
   }
 
   /**
@@ -474,13 +489,15 @@ export class SqliteStore {
    * away.
    */
   #attach(allocation: Allocation, claim: Claim, nowMs: number): Allocation {
-    const { containerId, network, netns, mac } = claim;
+    const { containerId, network, netns, netnsCookie, mac } = claim;
     const version = this.nextVersion();
     this.write(
       `UPDATE allocation SET container = ?, network = ?, netns = ?, mac = ?, since = ?, version = ? WHERE ${KEY}`,
       ...[containerId, network, netns ?? "", mac ?? "", nowMs, version, ...keyOf(allocation.space, allocation.ip)],
     );
-    return { ...allocation, containerId, network, netns, mac, sinceMs: nowMs, version };
+    const attached = { ...allocation, containerId, network, netns, netnsCookie, mac, sinceMs: nowMs, version };
+    this.#writeCookie(attached);
+    return attached;
   }
 
   #release(bound: readonly Allocation[], nowMs: number): readonly Allocation[] {
@@ -553,7 +570,10 @@ export function keyOf(space: string, ip: Ip): [string, number, Uint8Array] {
 type BoundRow = Recovered & Pick<Allocation, "workload" | "sinceMs" | "version">;
 
 /** The attachment of a NIC that has an ADD of its own still to come. */
-const UNATTACHED: Pick<Claim, "containerId" | "network" | "netns" | "mac"> = { containerId: "", network: "" };
+const UNATTACHED: Pick<Claim, "containerId" | "network" | "netns" | "netnsCookie" | "mac"> = {
+  containerId: "",
+  network: "",
+};
 
 /** Returns whether compare-and-swap may give the address to another owner. */
 function isIdle({ state }: Allocation): boolean {

@@ -219,6 +219,7 @@ describe("SQLite registry: trouble", () => {
       await world.registry.close();
       const file = new DatabaseSync(join(world.directory, "registry.sqlite"));
       const later = [["netns", "mac", "reason", "foreign_mac", "parent", "probe_at"], ["confirmed", "workload"]]; // biome-ignore format: by format
+      file.exec("DROP TRIGGER netns_follows; DROP TRIGGER netns_ends; DROP TABLE netns");
       if (format < 2) file.exec("DROP INDEX quarantined");
       for (const column of later.slice(format - 1).flat()) file.exec(`ALTER TABLE allocation DROP COLUMN ${column}`);
       file.exec(`DROP TABLE identity; PRAGMA user_version = ${format}`);
@@ -230,6 +231,37 @@ describe("SQLite registry: trouble", () => {
       if (found !== undefined) expect(await after.quarantine(found, CONFLICT)).toMatchObject({ quarantine: CONFLICT });
     }),
   );
+
+  it("keeps the cookie of an attachment's netns while the attachment and the boot are the same", () =>
+    withDirectory(async (world) => {
+      const attach = { ...CLAIM, containerId: "c", netns: "/run/netns/c", netnsCookie: 2n ** 63n + 1n };
+      let registry = await world.open();
+      const cookieOf = async () => (await registry.findAddress("", ADDRESS))?.netnsCookie;
+      /** Another program writes between two agents. */
+      const reopenAfter = async (sql: string): Promise<void> => {
+        await registry.close();
+        const file = new DatabaseSync(join(world.directory, "registry.sqlite"));
+        file.exec(sql);
+        file.close();
+        registry = await world.open();
+      };
+      const bound = await registry.claim(attach);
+      expect(bound).toMatchObject({ kind: "bound", held: [{ netnsCookie: attach.netnsCookie }] });
+      expect(await cookieOf()).toBe(attach.netnsCookie);
+      await registry.release({ containerId: "c", ifName: attach.ifName });
+      expect(await cookieOf()).toBe(attach.netnsCookie);
+      const [cooling] = await registry.findOwner(attach.owner);
+      const proposals = attach.proposals.map((each) => ({ ...each, replaces: cooling?.version ?? 0 }));
+      await registry.claim({ ...attach, proposals, netnsCookie: 7n });
+      expect(await cookieOf()).toBe(7n);
+      await reopenAfter("UPDATE netns SET boot = 'before'");
+      expect(await cookieOf()).toBeUndefined();
+      await reopenAfter("UPDATE netns SET boot = (SELECT boot FROM allocation)");
+      expect(await cookieOf()).toBe(7n);
+      // An ADD that an older Berth serves.
+      await reopenAfter("UPDATE allocation SET since = since + 1, version = version + 1");
+      expect(await cookieOf()).toBeUndefined();
+    }));
 
   it.each([1, 2])("a failure at write %i of a claim leaves nothing behind, and the next claim succeeds", (number) =>
     withDirectory(async (world) => {
