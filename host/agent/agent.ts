@@ -30,6 +30,7 @@ import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
 import { Operations } from "./operate/operations.ts";
 import { createStatusApi } from "./operate/status-api.ts";
+import { NETNS_FOLDERS } from "./request/live-namespaces.ts";
 import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
 import { lockSocket } from "./server/socket-lock.ts";
@@ -76,7 +77,6 @@ const NONE: readonly OccupiedIp[] = [];
 const AUDIT_PAGE = 256;
 
 /** Directories in which containerd, CRI-O and Docker keep the network namespaces of pods. */
-const NETNS_DIRECTORIES = ["/run/netns", "/run/docker/netns"];
 
 /** Closed in reverse order. */
 type Closers = (() => Promise<void> | void)[];
@@ -156,6 +156,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     restoreDevices: async (entry) => (await ifacer?.restore(entry)) ?? [],
     reportNode: (reason, sentence) => backend.reportNode?.(reason, sentence),
     refused: ipam.inventory.refused,
+    isReleased: (attachment) => backend.isReleased?.(attachment) === true,
     faults,
     logDirectory: options.logDirectory,
     metrics: set.metrics,
@@ -193,7 +194,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   set.onScrape(() => set.metrics.cutOff.set(coordinator.nodeRepair.isCutOff ? 1 : 0));
   set.onScrape(() => backend.collectMetrics(set.metrics));
   const inspect = createStatusApi({
-    netnsDirectories: NETNS_DIRECTORIES,
+    netnsDirectories: NETNS_FOLDERS,
     operations: new Operations({ backend, audit, nowMs: monotonicMs }),
     backend,
     spool,

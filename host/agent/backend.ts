@@ -9,7 +9,7 @@ import type { FaultPlan } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { AgentMetrics } from "../metrics/agent-metrics.ts";
 import type { AdoptionRecord } from "../records/adoption-record.ts";
-import type { Allocation } from "../registry/registry.ts";
+import type { Allocation, Attachment } from "../registry/registry.ts";
 import type { IpAllocation } from "../resources/ip-allocation.ts";
 import type { AddDeps } from "./ipam/add.ts";
 import type { Readiness, ReadinessSource } from "./ipam/plugin.ts";
@@ -70,6 +70,11 @@ export interface Backend extends ReadinessSource {
    * so by itself.
    */
   fenceWith?(detach: (row: Allocation) => Promise<void>): void;
+  /**
+   * Returns whether the addresses of the attachment were released while its sandbox is still there. Absent where the
+   * agent releases nothing by itself.
+   */
+  isReleased?(attachment: Attachment): boolean;
   /** Tells the cluster's people about this node: a word for programs, and a sentence. Absent without a cluster. */
   reportNode?(reason: string, sentence: string): void;
   /** For explanations; undefined where there is no API server. */

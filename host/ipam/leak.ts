@@ -7,7 +7,8 @@
  *   the owner, finished, terminating  observe      collect
  *   the owner                         keep; the first observation is discarded
  *   cannot be read                    wait; the first observation stays
- *   any other, while the NIC still has the address: keep, whatever the API server says
+ *   any other, while a link of its namespace still has the address: keep, whatever the API server says
+ *   absent or another UID, and a machine may have the address inside: wait until its namespace is gone, or fenced
  *   absent or another UID, and the address is retained: fenced first ({@link isOrphan}), then collected at once
  */
 import type { AllocationState } from "../resources/ip-allocation.ts";
@@ -38,13 +39,15 @@ export type PodStatus =
   | { readonly kind: "absent" }
   | { readonly kind: "present"; readonly pod: PodFacts };
 
-/** Whether the attachment's network namespace still exists at its path; `inUse`: its NIC also has the address. */
+/** Whether the attachment's network namespace still exists; `inUse`: a link in it also has the address. */
 export type NetnsStatus = "inUse" | "there" | "gone" | "unknown";
 
 export interface LeakQuestion {
   readonly row: LeakRow;
   readonly pod: PodStatus;
   readonly netns: NetnsStatus;
+  /** A virtual machine may have the address inside, where no link of its pod shows it. Default: none has. */
+  readonly isHidden?: boolean;
   /** When this version of the row was first observed without its pod; undefined if it was not. */
   readonly observedAtMs: number | undefined;
   /** On the same monotonic clock. */
@@ -113,6 +116,8 @@ export function decideLeak(question: LeakQuestion): LeakDecision {
   if (netns === "inUse") return KEEP;
   if (pod.kind === "present" && isOwner(row.owner, pod.pod)) return decideOwnersPod(question, pod.pod);
   if (isStaticOwner(row.owner) && !isStaticGone(pod, netns)) return KEEP;
+  // Until its links are set down, or its namespace is gone.
+  if (question.isHidden === true && netns !== "gone") return { kind: "wait" };
   return collectIfConfirmed(question, "gone");
 }
 

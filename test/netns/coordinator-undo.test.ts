@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { coordinateEach } from "./coordinator-lab.ts";
-import { addressOf, makeNic, nicOf } from "./coordinator-world.ts";
+import { addressOf, makeNic, nicOf, openWorld } from "./coordinator-world.ts";
 import { ipIn, showIn, unmountNetns } from "./kernel-scene.ts";
 
 const overlay = nicOf("eth0", 244, { kind: "bridge" });
@@ -72,4 +72,10 @@ it("when a DEL comes while the ADD applies its changes: nothing of it stays, nor
   await deleted;
   expect(leftOnNode()).toBe("");
   expect(lab.world.explain("shop", "web-0")).toEqual([]);
+});
+
+it("of an attachment that the agent has released while its main plugin was at work: refused", async () => {
+  await using world = await openWorld(lab.names, undefined, undefined, { isReleased: () => true });
+  await expect(world.add(net1, { mode: "overlay" })).rejects.toMatchObject({ code: 11 });
+  expect([leftOnNode(), showIn(lab.names.pod, "route show proto 98")]).toEqual(["", ""]);
 });

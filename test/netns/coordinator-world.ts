@@ -211,6 +211,8 @@ export interface PodOptions {
   readonly args?: () => string;
   /** Default: one that never changes. */
   readonly containerId?: () => string;
+  /** Whether the agent has released its addresses. Default: no. */
+  readonly isReleased?: () => boolean;
 }
 
 /** The plugin with a registry of its own; an agent that has just started. */
@@ -219,6 +221,7 @@ export async function openWorld(
   snapshot: () => Snapshot = () => LAB_SNAPSHOT,
   isShared: (ip: Ip) => boolean = () => false,
   {
+    isReleased = () => false,
     identifier = openManifestIdentifier(snapshot),
     args = () => POD_ARGS,
     containerId = () => containerOf(names),
@@ -255,6 +258,7 @@ export async function openWorld(
       isShared: (_attachment, ip) => isShared(ip),
     },
     refused: { add: () => {} },
+    isReleased,
     prober: { conflict: () => Promise.reject(new Error("The test asked for no detection")) },
   });
   const attachRequest = (command: "ADD" | "CHECK", nic: Nic, conf: object): AttachRequest => {

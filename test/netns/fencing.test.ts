@@ -1,8 +1,12 @@
 /** Orphans' NICs on the real kernel: what a rival receives of them before and after they are fenced. */
 
-import { readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { fenceNics, fenceOrphan, type OrphanRow } from "../../host/agent/gc/orphan-nics.ts";
+import { findNetns } from "../../host/agent/gc/find-netns.ts";
+import { fenceOrphan, KERNEL_NICS, type NicAccess } from "../../host/agent/gc/orphan-nics.ts";
+import { nameVeth } from "../../host/coordinator/plan/names.ts";
 import type { KubeEvent } from "../../host/kubernetes/events.ts";
 import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import type { Allocation } from "../../host/registry/registry.ts";
@@ -17,6 +21,7 @@ beforeAll(() => {
 });
 afterAll(() => lab[Symbol.dispose]());
 
+const { readCookie, fenceNics } = KERNEL_NICS;
 const V4 = "10.7.0.10";
 const V6 = "fd00:7::10";
 const addressesOn = (pod: Pod): string[] =>
@@ -34,8 +39,10 @@ function orphan(options: PodOptions = {}): Pod {
   pod.ip("link set lo up");
   return pod;
 }
-const fence = (pod: Pod, changes: Partial<Parameters<typeof fenceNics>[0]> = {}) =>
-  fenceNics({ netns: pod.link.netnsPath, ips: [ip(V4), ip(V6)], hasMachine: false, ...changes });
+const fence = (pod: Pod, changes: Partial<Parameters<typeof fenceNics>[0]> = {}) => {
+  const { netnsPath: netns } = pod.link;
+  return fenceNics({ netns, netnsCookie: readCookie(netns), ips: [ip(V4), ip(V6)], hasMachine: false, ...changes });
+};
 
 it.each(["veth", "macvlan"] as const)(
   "a NIC of kind %s answers before and is silent after, twice is once",
@@ -90,9 +97,10 @@ it("a path that leads into no pod is left alone: gone, the node's own, a file, a
   const pod = orphan();
   const sleeper = Number(pod.exec("sh", "-c", "sleep 30 >/dev/null 2>&1 & echo $!"));
   try {
-    const other = { netns: `/proc/${sleeper}/ns/net`, ips: [ip("10.7.0.99")], hasMachine: true };
-    expect(fence(pod, other)).toEqual([]);
-    expect(downLinks(pod)).toEqual([]);
+    const other = { netns: `/proc/${sleeper}/ns/net`, netnsCookie: 1n, ips: [ip(V4)], hasMachine: true };
+    expect(fence(pod, other)).toBeUndefined();
+    expect(fence(pod, { ...other, netnsCookie: undefined, ips: [ip("10.7.0.99")] })).toEqual([]);
+    expect([addressesOn(pod), downLinks(pod)]).toEqual([[V4, V6], []]);
     expect(fence(pod, { netns: other.netns })).toEqual(["eth0"]);
   } finally {
     process.kill(sleeper);
@@ -100,23 +108,69 @@ it("a path that leads into no pod is left alone: gone, the node's own, a file, a
   expect(readdirSync("/proc/self/fd").length).toBe(before);
 });
 
+it("a namespace made again at the path is another one: it is left alone, and the row's is gone", async () => {
+  const pod = orphan();
+  const { netnsPath: netns } = pod.link;
+  const own = { netns, netnsCookie: (readCookie(netns) ?? 0n) + 1n, ifName: "eth0", ip: ip(V4) };
+  expect(await KERNEL_NICS.readNetnsStatus(own)).toBe("gone");
+  expect(fence(pod, { ...own, hasMachine: true })).toBeUndefined();
+  expect([addressesOn(pod), downLinks(pod)]).toEqual([[V4, V6], []]);
+});
+
+it("a namespace whose process has ended is found at its other path", async () => {
+  const pod = orphan();
+  const netnsCookie = readCookie(pod.link.netnsPath);
+  const sought = { netns: "/proc/4194303/ns/net", ifName: "eth0", ip: ip(V4) };
+  expect(await KERNEL_NICS.readNetnsStatus({ ...sought, netnsCookie })).toBe("inUse");
+  expect(await KERNEL_NICS.readNetnsStatus({ ...sought, netnsCookie: 1n })).toBe("gone");
+  expect(await KERNEL_NICS.readNetnsStatus(sought)).toBe("unknown");
+});
+
+it.each([
+  ["renamed", ["link set eth0 down", "link set eth0 name old", "link set old up"]],
+  ["moved", ["link add br0 type bridge", `addr del ${V4}/24 dev eth0`, `addr add ${V4}/24 dev br0`]],
+])("a NIC whose address is %s has it", async (_, lines) => {
+  const pod = orphan();
+  for (const line of lines) pod.ip(line);
+  const row = { netns: pod.link.netnsPath, ifName: "eth0", ip: ip(V4) };
+  expect(await KERNEL_NICS.readNetnsStatus({ ...row, netnsCookie: readCookie(row.netns) })).toBe("inUse");
+  expect(await KERNEL_NICS.readNetnsStatus(row)).toBe("inUse");
+});
+
+it("an address that comes up in a fenced namespace is not answered for", async () => {
+  const [late4, late6] = ["10.7.0.77", "fd00:7::77"];
+  const pod = orphan({ addresses: [] });
+  const asker = lab.addPod({ ipv6: true });
+  expect(fence(pod)).toEqual([]);
+  pod.ip(`addr add ${late4}/24 dev eth0`);
+  expect(() => pod.ip(`addr add ${late6}/64 dev eth0 nodad`)).toThrow();
+  expect((await detect(asker, [late4, late6])).conflict).toBeUndefined();
+  // Not so in one that was only released.
+  const other = orphan({ addresses: [] });
+  expect(fence(other, { isOrphan: false })).toEqual([]);
+  other.ip(`addr add ${late4}/24 dev eth0`);
+  expect((await detect(asker, [late4])).conflict).toBeDefined();
+});
+
 describe("an orphan", () => {
   const SET: Workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "set-uid", member: "db-0" };
   const MACHINE: Workload = { ...SET, kind: "VirtualMachine" };
 
-  function row(netns: string | undefined, workload = SET): OrphanRow {
+  function row(netns: string | undefined, workload = SET): Allocation {
+    const netnsCookie = netns === undefined ? undefined : (readCookie(netns) ?? 1n);
     return {
-      ...{ space: "", ip: ip(V4), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1", ifName: "eth0", netns },
+      ...{ space: "", ip: ip(V4), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1", ifName: "eth0" },
+      ...{ netns, netnsCookie },
       ...{ containerId: "c1", network: "lan", namespace: "shop", pod: "db-0", workload, sinceMs: 0, version: 1 },
     };
   }
 
-  async function end(of: OrphanRow, isEnabled = true, known: readonly string[] = []) {
+  async function end(of: Allocation, isEnabled = true, nics: NicAccess = KERNEL_NICS) {
     const events: KubeEvent[] = [];
     const detached: string[] = [];
     const { log, lines } = recordLog();
     const tools = {
-      knownNetns: async () => known,
+      ...{ nics, knownNetns: async () => [], remember: () => {} },
       ...{ node: "n1", log, isEnabled: () => isEnabled, emit: (event: KubeEvent) => events.push(event) },
       detach: async ({ containerId }: Allocation) => void detached.push(containerId),
     };
@@ -154,14 +208,64 @@ describe("an orphan", () => {
     expect((await end(row(undefined))).isOff).toBe(false);
   });
 
-  it("is found by its address when the journal was lost; whose namespace the journal knows is no orphan", async () => {
+  /** The runtime's record of an ADD. */
+  function record(directory: string, { netns, mac, uid = "u1" }: { netns: string; mac: string; uid?: string }): void {
+    const interfaces = [{ name: "eth0", mac, sandbox: netns }];
+    const result = { cniVersion: "1.0.0", interfaces, ips: [], routes: [], dns: {} };
+    const cached = { kind: "cniCacheV1", containerId: "c9", ifName: "eth0", networkName: "lan", netns, result };
+    const cniArgs = [["K8S_POD_UID", uid]];
+    writeFileSync(join(directory, `lan-${uid}-eth0`), JSON.stringify({ ...cached, cniArgs }));
+  }
+
+  function withRecords(work: (directory: string, nics: NicAccess) => Promise<void>): Promise<void> {
+    const directory = mkdtempSync(join(tmpdir(), "berth-results-"));
+    const nics: NicAccess = { ...KERNEL_NICS, findNetns: (nic, known) => findNetns(nic, known, [directory]) };
+    return work(directory, nics).finally(() => rmSync(directory, { recursive: true }));
+  }
+
+  const adopted = { ...row(undefined), containerId: UNKNOWN_CONTAINER };
+
+  it("is found by the runtime's record when the journal was lost", () =>
+    withRecords(async (directory, nics) => {
+      const pod = orphan();
+      const { netnsPath: netns, mac } = pod.link;
+      record(directory, { netns, mac });
+      // Of an unknown container the registry would find all that it took in.
+      expect(await end(adopted, true, nics)).toMatchObject({ isOff: true, detached: [] });
+      expect([addressesOn(pod), downLinks(pod)]).toEqual([[], ["eth0"]]);
+    }));
+
+  it("is found by its pair with the node", async () => {
     const pod = orphan();
-    const { netnsPath } = pod.link;
-    const { isOff } = await end(row(undefined), true, [`/var${netnsPath}`, netnsPath]);
-    expect([isOff, addressesOn(pod)]).toEqual([false, [V4, V6]]);
-    // Of an unknown container the registry would find all that it took in.
-    const adopted = { ...row(undefined), containerId: UNKNOWN_CONTAINER };
-    expect(await end(adopted)).toMatchObject({ isOff: true, detached: [] });
-    expect([addressesOn(pod), downLinks(pod)]).toEqual([[], ["eth0"]]);
+    const { pod: end_ } = nameVeth("c1");
+    pod.ip(`link add ${end_.name} address ${end_.mac} type bridge`);
+    const { netnsPath: netns } = pod.link;
+    const unproven = { ...row(netns), netnsCookie: undefined };
+    expect((await end({ ...unproven, containerId: "c2" })).isOff).toBe(false);
+    expect(addressesOn(pod)).toContain(V4);
+    expect((await end(unproven)).isOff).toBe(true);
+    expect(addressesOn(pod)).toEqual([]);
   });
+
+  it("is not taken for a bystander that has its address, which is a candidate", () =>
+    withRecords(async (directory, nics) => {
+      const bystander = orphan();
+      const { netnsPath: netns, mac } = bystander.link;
+      const outcome = async () => [
+        (await end(adopted, true, nics)).isOff,
+        addressesOn(bystander),
+        downLinks(bystander),
+      ];
+      const untouched = [false, [V4, V6], []];
+      expect(await outcome()).toEqual(untouched);
+      const found = nics.findNetns(adopted, []);
+      const candidates = found.kind === "unknown" ? found.candidates : [];
+      expect(candidates).toContain(netns);
+      expect(nics.findNetns(adopted, candidates)).toEqual({ kind: "absent" });
+      // Its path in the record of the orphan is used again.
+      record(directory, { netns, mac: "02:00:00:00:00:99" });
+      expect(await outcome()).toEqual(untouched);
+      record(directory, { netns, mac, uid: "u2" });
+      expect(await outcome()).toEqual(untouched);
+    }));
 });

@@ -24,7 +24,7 @@ const SEGMENT: Segment = {
 function simulate(paths: Paths): { readonly namespaces: Namespaces; readonly nic: Nic } {
   const time = new SimulatedTime(1);
   const timeline = new Timeline(() => time.nowMs);
-  const namespaces = new Namespaces({ machine: "n1", time, timeline, segment: SEGMENT, paths, reusedAfterMs: 0 });
+  const namespaces = new Namespaces({ machine: "n1", time, timeline, segment: SEGMENT, paths });
   namespaces.add("c1");
   const nic: Nic = {
     ...{ machine: "n1", pod: "a", uid: "u1", containerId: "c1", ifName: "eth0", network: "lan", link: "eth0" },
@@ -35,12 +35,18 @@ function simulate(paths: Paths): { readonly namespaces: Namespaces; readonly nic
   return { namespaces, nic };
 }
 
-async function ask(nics: NicAccess, netns: string, hasMachine: boolean) {
-  const row = { netns, ifName: "eth0", ip: ip(ADDRESS) };
+const OTHER = { owner: "u9", containerId: "c9", ifName: "eth0", ip: ip(ADDRESS) };
+
+/** `isOther`: the row means another namespace than the one at the path now. */
+async function ask(nics: NicAccess, netns: string, { hasMachine = false, hasCookie = true, isOther = false } = {}) {
+  const found = nics.readCookie(netns);
+  const netnsCookie = !hasCookie ? undefined : isOther || found === undefined ? 0xffff_ffffn : found;
+  const row = { netns, netnsCookie, ifName: "eth0", ip: ip(ADDRESS) };
   const before = await nics.readNetnsStatus(row);
-  const found = [nics.findNetns(row.ip, []), nics.findNetns(row.ip, [netns])].map((path) => path === netns);
-  const fenced = nics.fenceNics({ netns, ips: [row.ip], hasMachine })?.toSorted();
-  return { before, found, fenced, after: await nics.readNetnsStatus(row) };
+  const searches = [nics.findNetns({ ...OTHER, netns: undefined }, []), nics.findNetns(OTHER, [netns])];
+  const candidates = searches.map((each) => each.kind === "unknown" && each.candidates.includes(netns));
+  const fenced = nics.fenceNics({ netns, netnsCookie, ips: [row.ip], hasMachine })?.toSorted();
+  return { before, candidates, fenced, after: await nics.readNetnsStatus(row) };
 }
 
 interface Case {
@@ -67,40 +73,48 @@ const CASES: readonly Case[] = [
 
 const rows = CASES.flatMap((each) =>
   (["containers", "numbers"] as const).flatMap((paths) =>
-    [false, true].map((hasMachine) => ({ ...each, paths, hasMachine })),
+    (["", "a machine", "no cookie", "another cookie"] as const).map((row) => ({ ...each, paths, row })),
   ),
 )
   // All links of a machine's pod go down: the bridge is one more, which the model has only as the name of a link.
-  .filter(({ link, paths, hasMachine }) => !(link === "br0" && paths === "containers" && hasMachine));
+  .filter(({ link, row }) => !(link === "br0" && row === "a machine"));
 
-it.for(rows)(
-  "a NIC $what, paths of $paths, with a machine: $hasMachine",
-  async ({ lines, link, paths, hasMachine }) => {
-    const pod = lab.addPod({ addresses: [`${ADDRESS}/24`] });
-    for (const line of lines) pod.ip(line);
-    const { namespaces, nic } = simulate(paths);
-    nic.link = link;
-    using path = paths === "numbers" ? numberOf(pod) : { netns: pod.link.netnsPath, [Symbol.dispose]: () => {} };
-    const real = await ask(KERNEL_NICS, path.netns, hasMachine);
-    lab.ip(pod.netns, `addr flush to ${ADDRESS}`);
-    expect(await ask(namespaces.access, namespaces.pathOf("c1"), hasMachine)).toEqual(real);
-  },
-);
+const QUESTIONS = {
+  "": {},
+  "a machine": { hasMachine: true },
+  "no cookie": { hasCookie: false },
+  "another cookie": { isOther: true },
+};
+
+it.for(rows)("a NIC $what, paths of $paths, row with $row", async ({ lines, link, paths, row }) => {
+  const pod = lab.addPod({ addresses: [`${ADDRESS}/24`] });
+  for (const line of lines) pod.ip(line);
+  const { namespaces, nic } = simulate(paths);
+  nic.link = link;
+  using path = paths === "numbers" ? numberOf(pod) : { netns: pod.link.netnsPath, [Symbol.dispose]: () => {} };
+  const real = await ask(KERNEL_NICS, path.netns, QUESTIONS[row]);
+  lab.ip(pod.netns, `addr flush to ${ADDRESS}`);
+  expect(await ask(namespaces.access, namespaces.pathOf("c1"), QUESTIONS[row])).toEqual(real);
+});
 
 it.for(["containers", "numbers"] as const)("a path of %s that is gone", async (paths) => {
   const { namespaces } = simulate(paths);
   namespaces.remove("c1");
   const gone = paths === "numbers" ? "/proc/4194303/ns/net" : "/run/netns/bksn-none";
-  const real = await ask(KERNEL_NICS, gone, true);
-  expect(await ask(namespaces.access, namespaces.pathOf("c1"), true)).toEqual(real);
+  for (const question of Object.values(QUESTIONS)) {
+    const real = await ask(KERNEL_NICS, gone, question);
+    expect(await ask(namespaces.access, namespaces.pathOf("c1"), question)).toEqual(real);
+  }
 });
 
 it("a number that a process of the node has now", async () => {
   const { namespaces } = simulate("numbers");
   namespaces.remove("c1");
   namespaces.takeNumber(new SimulatedTime(1).process("fate").random);
-  const real = await ask(KERNEL_NICS, "/proc/self/ns/net", true);
-  expect(await ask(namespaces.access, namespaces.pathOf("c1"), true)).toEqual(real);
+  for (const question of Object.values(QUESTIONS)) {
+    const real = await ask(KERNEL_NICS, "/proc/self/ns/net", question);
+    expect(await ask(namespaces.access, namespaces.pathOf("c1"), question)).toEqual(real);
+  }
 });
 
 /** A process in the pod's namespace, until it is disposed of. */

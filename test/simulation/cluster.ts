@@ -373,9 +373,9 @@ export class Cluster {
         finish: (name) => this.finishPod(name),
         forgetMember: (member) => this.ledger.forgetMember(member),
       });
-    const { paths = ["containers"], hasBridges = false, shows } = shape;
+    const { paths = ["containers"], hasBridges = false } = shape;
     this.nics = new NicLife({
-      ...{ time, timeline, hasBridges, shows },
+      ...{ time, timeline, hasBridges },
       machines: () => this.#machines,
       isRunning,
       isGuest: (pod) => this.virtualMachines?.isLauncher(pod) === true,
@@ -386,7 +386,6 @@ export class Cluster {
       const parts = { time, timeline, network, segment, cniConfDirectory, product: this.#pickProduct() };
       const place = {
         paths: paths[this.#machines.length % paths.length] ?? "containers",
-        reusedAfterMs: plugin.reusedAfterMs,
       };
       const machine = new Machine(
         name,
@@ -722,7 +721,8 @@ export class Cluster {
 
   /** Its object goes at once, whatever runs. */
   forceDeletePod(name: string): void {
-    if (this.nics.mayOrphan(this.#uidOf(name) ?? "")) this.server.remove(name, PODS);
+    this.nics.orphan(this.#uidOf(name) ?? "");
+    this.server.remove(name, PODS);
   }
 
   finishPod(name: string): void {

@@ -59,8 +59,6 @@ interface MachineOptions {
   readonly hasSpool: boolean;
   /** Paths of the namespaces of its sandboxes. */
   readonly paths: Paths;
-  /** Shortest time until a path is another namespace's: milliseconds. */
-  readonly reusedAfterMs: number;
   readonly plugin: MainPlugin;
 }
 

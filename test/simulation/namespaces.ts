@@ -4,9 +4,11 @@
  * host/agent/detection/links.ts).
  */
 import type { DetectionLinks } from "../../host/agent/detection/open-detection.ts";
+import type { SoughtNic } from "../../host/agent/gc/find-netns.ts";
 import type { NicAccess } from "../../host/agent/gc/orphan-nics.ts";
 import { formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
 import type { Mac } from "../../host/net/mac.ts";
+import { UNKNOWN_CONTAINER } from "../../host/registry/journal.ts";
 import type { Seeded } from "../world/seeded.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 import type { Timeline } from "./timeline.ts";
@@ -67,10 +69,12 @@ export interface Segment {
 /** Paths that a machine's runtime gives: of the container, by names that come again, by numbers of processes. */
 export type Paths = "containers" | "names" | "numbers";
 
-/** `isNode`: the node's own. */
+/** `isNode`: the node's own. `isMute`: it answers for no address that comes up. */
 interface Namespace {
+  readonly cookie: bigint;
   readonly nics: Map<string, Nic>;
   readonly isNode?: boolean;
+  isMute: boolean;
 }
 
 interface NamespacesOptions {
@@ -79,8 +83,6 @@ interface NamespacesOptions {
   readonly timeline: Timeline;
   readonly segment: Segment;
   readonly paths: Paths;
-  /** Shortest time until a path is another namespace's: milliseconds. */
-  readonly reusedAfterMs: number;
 }
 
 export class Namespaces {
@@ -93,9 +95,10 @@ export class Namespaces {
   readonly #byPath = new Map<string, Namespace>();
   /** By container, also of those that are gone: their DELs name it. */
   readonly #pathOf = new Map<string, string>();
-  /** When each path that may come again became free. */
-  readonly #freedMs = new Map<string, number>();
+  /** Paths that may come again, the longest free first. */
+  readonly #freed = new Set<string>();
   #lastPath = 0;
+  #lastCookie = 0n;
 
   constructor(options: NamespacesOptions) {
     this.#options = options;
@@ -111,7 +114,11 @@ export class Namespaces {
     const path = this.#newPath(containerId);
     this.sandboxes.set(containerId, nics);
     this.#pathOf.set(containerId, path);
-    this.#byPath.set(path, { nics });
+    this.#byPath.set(path, this.#create(nics));
+  }
+
+  #create(nics: Map<string, Nic>): Namespace {
+    return { cookie: ++this.#lastCookie, nics, isMute: false };
   }
 
   remove(containerId: string): void {
@@ -130,13 +137,7 @@ export class Namespaces {
 
   #free(path: string): void {
     this.#byPath.delete(path);
-    if (this.#options.paths !== "containers") this.#freedMs.set(path, this.#options.time.nowMs);
-  }
-
-  /** Paths that a namespace may get which an earlier one had. */
-  get #reusable(): readonly string[] {
-    const { time, reusedAfterMs } = this.#options;
-    return [...this.#freedMs].flatMap(([path, freedMs]) => (time.nowMs - freedMs >= reusedAfterMs ? [path] : []));
+    if (this.#options.paths !== "containers") this.#freed.add(path);
   }
 
   /** The main plugin removes the link of that name; a pod may have renamed the NIC since. */
@@ -153,8 +154,13 @@ export class Namespaces {
     this.pending.delete(nic);
     if (this.sandboxes.get(nic.containerId)?.get(nic.ifName) !== nic) return false;
     for (const address of addresses) nic.addresses.add(address);
-    this.#options.segment.onUp(nic);
+    if (!this.#isMute(nic)) this.#options.segment.onUp(nic);
     return true;
+  }
+
+  #isMute({ containerId }: Nic): boolean {
+    const nics = this.sandboxes.get(containerId);
+    return [...this.#byPath.values()].some((namespace) => namespace.nics === nics && namespace.isMute);
   }
 
   /** The guest that has the NIC's addresses ends. */
@@ -180,15 +186,15 @@ export class Namespaces {
 
   /** A process gets a number that one of a container that is gone had: the node's own, or another container's. */
   takeNumber(random: Seeded): void {
-    const free = this.#reusable.filter(isNumber);
+    const free = [...this.#freed].filter(isNumber);
     if (free.length === 0) return;
     const path = random.pick(free);
-    this.#freedMs.delete(path);
-    const others = [...this.sandboxes.values()];
-    const nics = others.length > 0 && random.chance(0.5) ? random.pick(others) : undefined;
-    this.#byPath.set(path, nics === undefined ? { nics: new Map(), isNode: true } : { nics });
+    this.#freed.delete(path);
+    const others = [...this.#byPath.values()].filter(({ isNode = false }) => !isNode);
+    const other = others.length > 0 && random.chance(0.5) ? random.pick(others) : undefined;
+    this.#byPath.set(path, other ?? { ...this.#create(new Map()), isNode: true });
     this.#options.timeline.note(
-      `${this.#options.machine}: ${path} is ${nics === undefined ? "the node's" : "a pod's"}`,
+      `${this.#options.machine}: ${path} is ${other === undefined ? "the node's" : "a pod's"}`,
     );
   }
 
@@ -206,7 +212,7 @@ export class Namespaces {
       ...{ addresses: new Set(addresses.map((each) => addressIn("tool", plain(each)))), mac: NODE_MAC },
       ...{ sinceMs: time.nowMs, isReleased: false },
     };
-    this.#byPath.set(path, { nics: new Map([["eth0", nic]]) });
+    this.#byPath.set(path, this.#create(new Map([["eth0", nic]])));
     timeline.note(`${machine}: another tool's ${path} has ${[...nic.addresses].join(" ")}`);
     return path;
   }
@@ -218,42 +224,61 @@ export class Namespaces {
   #newPath(containerId: string): string {
     const { paths } = this.#options;
     if (paths === "containers") return `/run/netns/${containerId}`;
-    const reusable = this.#reusable.slice(-LAST_PATHS);
+    const reusable = [...this.#freed].slice(-LAST_PATHS);
     if (reusable.length === 0 || !this.#random.chance(REUSED_SHARE)) {
       const number = ++this.#lastPath;
       return paths === "names" ? `/run/netns/cni-${number}` : `/proc/${1_000 + number}/ns/net`;
     }
     const path = this.#random.pick(reusable);
-    this.#freedMs.delete(path);
+    this.#freed.delete(path);
     return path;
   }
 
   readonly access: NicAccess = {
-    readNetnsStatus: async ({ netns, ifName, ip }) => {
+    readCookie: (netns) => this.#byPath.get(netns)?.cookie,
+    readNetnsStatus: async ({ netns, netnsCookie, ip }) => {
       if (netns === undefined || netns === "") return "unknown";
-      const found = this.#byPath.get(netns);
-      if (found === undefined) return isNumber(netns) ? "unknown" : "gone";
-      return nicsOf(found).some((nic) => nic.link === ifName && hasAddress(nic, ip)) ? "inUse" : "there";
+      const found = this.#find(netns, netnsCookie);
+      if (found === undefined) return netnsCookie === undefined && isNumber(netns) ? "unknown" : "gone";
+      return nicsOf(found).some((nic) => isOnLink(nic, ip)) ? "inUse" : "there";
     },
-    findNetns: (ip, known) => {
-      const isFound = ([path, namespace]: readonly [string, Namespace]): boolean =>
-        !isNumber(path) && !known.includes(path) && nicsOf(namespace).some((nic) => isOnLink(nic, ip));
-      return [...this.#byPath].find(isFound)?.[0];
+    findNetns: (sought, known) => {
+      const all = [...this.#byPath];
+      const own = all.find(([, { nics }]) => [...nics.values()].some((nic) => this.#isRecorded(nic, sought)));
+      if (own !== undefined) return { kind: "proven", netns: own[0], netnsCookie: own[1].cookie };
+      const isCandidate = ([path, namespace]: readonly [string, Namespace]): boolean =>
+        !isNumber(path) && !known.includes(path) && nicsOf(namespace).some((nic) => isOnLink(nic, sought.ip));
+      const candidates = all.filter(isCandidate).map(([path]) => path);
+      const isAttaching = [...this.pending.keys()].some(({ uid }) => uid === sought.owner);
+      return candidates.length > 0 || isAttaching ? { kind: "unknown", candidates } : { kind: "absent" };
     },
-    fenceNics: ({ netns, ips, hasMachine }) => {
-      const found = this.#byPath.get(netns);
+    fenceNics: ({ netns, netnsCookie, ips, hasMachine, isOrphan = true }) => {
+      const found = this.#find(netns, netnsCookie);
       if (found === undefined || found.isNode === true) return undefined;
-      const isAll = hasMachine && !isNumber(netns);
-      const isWanted = (nic: Nic): boolean => isAll || ips.some((ip) => isOnLink(nic, ip));
+      const isProven = netnsCookie !== undefined || !isNumber(netns);
+      if (isProven && isOrphan) found.isMute = true;
+      const isWanted = (nic: Nic): boolean => (hasMachine && isProven) || ips.some((ip) => isOnLink(nic, ip));
       return nicsOf(found)
         .filter(isWanted)
         .map((nic) => {
-          this.#options.segment.onTaken(nic, "an orphan");
+          if (isOrphan || !nic.isReleased) this.#options.segment.onTaken(nic, "an orphan");
           this.#take(nic, ips);
           return nic.link ?? nic.ifName;
         });
     },
   };
+
+  /** Another namespace at the path is none of the row's, which may have another path. */
+  #find(netns: string, cookie: bigint | undefined): Namespace | undefined {
+    if (cookie === undefined) return this.#byPath.get(netns);
+    return [...this.#byPath.values()].find((namespace) => namespace.cookie === cookie);
+  }
+
+  /** The runtime keeps the results of ADDs that have ended. */
+  #isRecorded(nic: Nic, { owner, containerId, ifName }: SoughtNic): boolean {
+    const isOf = containerId === UNKNOWN_CONTAINER ? nic.uid === owner : nic.containerId === containerId;
+    return isOf && nic.uid !== "" && nic.ifName === ifName && !this.pending.has(nic);
+  }
 
   /** Returns whether it had any of them. */
   #take(nic: Nic, ips: readonly Ip[]): boolean {

@@ -21,7 +21,7 @@ import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.
 import type { KubernetesRegistry, KubernetesRegistryOptions } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
-import type { Allocation } from "../../registry/registry.ts";
+import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { CONTROLLER_LEASE } from "../../resources/allocation-notice.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Node } from "../../resources/node.ts";
@@ -30,6 +30,7 @@ import type { LiveObjects } from "../backend.ts";
 import { type AdoptionOptions, type Backend, type BackendOptions, readinessOf } from "../backend.ts";
 import { type DetectionLinks, openDetection } from "../detection/open-detection.ts";
 import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
+import { LastingFences } from "../gc/lasting-fences.ts";
 import { readNodeStatus } from "../gc/live-status.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
 import { openNoticeTerm } from "../gc/notice-term.ts";
@@ -97,6 +98,7 @@ interface Parts {
   readonly prefetcher: Prefetcher;
   readonly collector: Collector;
   readonly allocations: OwnAllocations;
+  readonly fences: LastingFences;
   readonly known: Known;
   readonly listeners: Listeners;
   readonly events: Events;
@@ -117,6 +119,7 @@ export class ClusterBackend implements Backend {
   readonly #audit: BackendOptions["audit"];
   readonly #connection: ClusterConnection | undefined;
   readonly #definitions: ClusterDefinitions;
+  readonly #fences: LastingFences;
   readonly #known: Known;
   readonly #listeners: Listeners;
   readonly #events: Events;
@@ -135,6 +138,7 @@ export class ClusterBackend implements Backend {
     this.#audit = audit;
     this.#connection = connection;
     this.#definitions = parts.definitions;
+    this.#fences = parts.fences;
     this.#known = parts.known;
     this.#listeners = parts.listeners;
     this.#events = parts.events;
@@ -157,6 +161,10 @@ export class ClusterBackend implements Backend {
 
   fenceWith(detach: (row: Allocation) => Promise<void>): void {
     this.#listeners.detach = detach;
+  }
+
+  isReleased(attachment: Attachment): boolean {
+    return this.#fences.has(attachment);
   }
 
   reportNode(reason: string, note: string): void {
@@ -238,6 +246,7 @@ export class ClusterBackend implements Backend {
       ...(this.#connection?.problems ?? []),
       ...(this.#isKnown ? [] : [`Not read completely yet: ${unread}`]),
       ...this.allocations.problems,
+      ...this.collector.problems,
       ...this.#definitions.problems,
       ...this.ipam.detection.prober.problems,
     ];
@@ -314,18 +323,25 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   );
   stack.defer(() => detection.prober.close());
   const attaching = new AttachingNics(nowMs);
-  const nics = attaching.guard(options.nics ?? KERNEL_NICS);
+  const unguarded = options.nics ?? KERNEL_NICS;
+  const nics = attaching.guard(unguarded);
+  const isEnabled = (): boolean => snapshot().vendorConf.enableFencing;
+  const fences = new LastingFences({ nics: unguarded, registry, isEnabled, nowMs, log });
+  stack.defer(() => fences.close());
+  const knownNetns = async (): Promise<readonly string[]> => {
+    const known = new Set<string>();
+    for await (const { netns = "" } of listRows(registry, SWEEP_PAGE)) if (netns !== "") known.add(netns);
+    return [...known];
+  };
+  for await (const row of listRows(registry, SWEEP_PAGE)) if (row.state === "Cooling") fences.released(row);
   const fencing: FenceDeps = {
     node,
     nics,
     log,
     emit: (event) => events.emit(event),
-    knownNetns: async () => {
-      const known = new Set<string>();
-      for await (const { netns = "" } of listRows(registry, SWEEP_PAGE)) if (netns !== "") known.add(netns);
-      return [...known];
-    },
-    isEnabled: () => snapshot().vendorConf.enableFencing,
+    knownNetns,
+    isEnabled,
+    remember: (row) => fences.fenced(row),
     detach: (row) => listeners.detach(row),
   };
   const collector = new Collector(
@@ -335,7 +351,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
       registry,
       nics,
       isAttaching: (nic) => attaching.has(nic),
-      isOnUnknownNic: async (ip) => nics.findNetns(ip, await fencing.knownNetns()) !== undefined,
+      knownNetns,
       log,
       audit,
       pods: { isSynced: () => resources.arePodsSynced, find: (key) => snapshot().pods.get(key) },
@@ -348,7 +364,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     },
   );
   stack.defer(() => collector.close());
-  listeners.isPodGone = (row) => collector.isPodGone(row);
+  listeners.isPodGone = (row) => collector.letGo(row);
   const allocations = new OwnAllocations(
     {
       ...{ api, node, registry, lost, log, collector },
@@ -382,6 +398,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     clock: { nowMs, sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }) },
     log,
     attaching,
+    netns: { readCookie: unguarded.readCookie, fences },
   };
   const cluster = new KubernetesIpam(
     { api, resources, registry, collector, identifier, events, lost },
@@ -403,7 +420,9 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   };
   resources.start();
   const ipam = { ...base, cluster };
-  return { resources, registry, definitions, ipam, prefetcher, collector, allocations, known, listeners, events };
+  return {
+    ...{ resources, registry, definitions, ipam, prefetcher, collector, allocations, fences, known, listeners, events },
+  };
 }
 
 function watchKnown(reading: Promise<void>): Known {

@@ -60,7 +60,7 @@ export class KubernetesIpam implements ClusterIpam {
 
   evictPredecessor(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined> {
     const { registry, collector } = this.#deps;
-    const isPodGone = (row: Allocation): Promise<boolean> => collector.isPodGone(row);
+    const isPodGone = (row: Allocation): Promise<boolean> => collector.letGo(row);
     const endOrphan = (row: Allocation): Promise<Allocation | undefined> => collector.endOrphan(row);
     return evictPredecessor({ registry, isPodGone, endOrphan }, former, claimant);
   }

@@ -48,6 +48,8 @@ interface CoordinatorPluginOptions extends CoordinatorDeps, Omit<LateDetectionDe
   readonly logs: Pick<PluginLogs, "for">;
   readonly attachments: CoordinatedAttachments;
   readonly refused: Pick<RefusedAddresses, "add">;
+  /** Whether the agent has released the addresses of the attachment, whose sandbox is still there. */
+  readonly isReleased: (attachment: Attachment) => boolean;
 }
 
 /** An attachment that the agent itself detaches, without a DEL. */
@@ -76,6 +78,14 @@ interface CoordinatorPlugin extends Plugin, Disposable {
 function deletedMeanwhile({ containerId, ifName }: Attachment): CniError {
   const text = `Interface "${ifName}" of container ${containerId} was deleted while it was being attached`;
   return new CniError(ErrorCode.TryAgainLater, text);
+}
+
+/** Throws CniError 11 for an attachment whose pod is deleted: its main plugin came too late. */
+function requireUnreleased(attachment: Attachment, isReleased: (attachment: Attachment) => boolean): void {
+  if (!isReleased(attachment)) return;
+  const { containerId, ifName } = attachment;
+  const text = `The addresses of interface "${ifName}" of container ${containerId} were released while it was being attached, because its pod is deleted`;
+  throw new CniError(ErrorCode.TryAgainLater, text);
 }
 
 const keyOf = ({ containerId, ifName }: Attachment): string => `${containerId} ${ifName}`;
@@ -138,6 +148,7 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
     try {
       const { result, undo } = await queue.run(containerId, async () => {
         either.throwIfAborted();
+        requireUnreleased(request, options.isReleased);
         await options.remover.clear(containerId, () => readNetnsIdentity(request.netns));
         const addition = await attach(context, request, either);
         options.attachments.setRequest(request);
@@ -242,6 +253,7 @@ interface OpenCoordinatorOptions
   /** Tells people about the node: a sentence. */
   readonly reportNode: (reason: string, sentence: string) => void;
   readonly refused: Pick<RefusedAddresses, "add">;
+  readonly isReleased: CoordinatorPluginOptions["isReleased"];
   readonly nowMs: () => number;
   readonly metrics: CoordinatorMetrics;
   /** Directory that stands for `/var/log/vendor/` of network definitions on this machine. */

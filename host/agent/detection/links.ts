@@ -15,7 +15,7 @@ import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
 import type { LinkMessage } from "../../kernel/netlink/link/message.ts";
 import { findLink, findLinkByIndex } from "../../kernel/netlink/link/requests.ts";
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
-import { NetnsError, OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
+import { isSameNetns, NetnsError, OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeLink } from "../../kernel/observe-link.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
@@ -71,16 +71,20 @@ function findIn(netnsPath: string, find: (conversation: Conversation) => LinkMes
   return found && linkOf(found);
 }
 
+type WithdrawnNic = Pick<Allocation, "containerId" | "netns" | "netnsCookie" | "ifName" | "ip" | "mac">;
+
 /**
  * Takes the address of a released or replaced attachment off the NIC that still has it, unless that is `current`.
  * Returns that NIC's MAC, which is not another machine's; undefined if no NIC has the address.
  */
 export function withdrawAddress(
-  { containerId, netns, ifName, ip, mac }: Pick<Allocation, "containerId" | "netns" | "ifName" | "ip" | "mac">,
+  { containerId, netns, netnsCookie, ifName, ip, mac }: WithdrawnNic,
   current: { readonly netns: string; readonly ifName: string },
 ): Mac | undefined {
   try {
-    if (netns === undefined || (ifName === current.ifName && isSameNetns(netns, current.netns))) return undefined;
+    if (netns === undefined || (ifName === current.ifName && leadToSame(netns, current.netns))) return undefined;
+    // Another namespace, at a path that is used again.
+    if (netnsCookie !== undefined && readNetnsIdentity(netns).cookie !== netnsCookie) return undefined;
     using socket = openRouteSocket(netns);
     const conversation = createConversation(socket);
     const found = findLink(conversation, ifName);
@@ -119,10 +123,8 @@ function hasPair(conversation: Conversation, containerId: string): boolean {
   return found !== undefined && linkOf(found).mac === pod.mac;
 }
 
-function isSameNetns(one: string, other: string): boolean {
-  if (one === other) return true;
-  const [a, b] = [readNetnsIdentity(one), readNetnsIdentity(other)];
-  return a.device === b.device && a.inode === b.inode;
+function leadToSame(one: string, other: string): boolean {
+  return one === other || isSameNetns(readNetnsIdentity(one), readNetnsIdentity(other));
 }
 
 interface PoolLinkDeps {

@@ -19,24 +19,28 @@ import {
   type PodStatus,
   podFacts,
 } from "../../ipam/leak.ts";
+import { mayBeShared } from "../../ipam/retention.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { SerialQueue } from "../../lib/serial.ts";
-import { formatIp, type Ip } from "../../net/ip.ts";
+import { formatIp } from "../../net/ip.ts";
 import { type Journal, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import { type Allocation, type Cooldowns, cooldownOf } from "../../registry/registry.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { Audit } from "../log/audit.ts";
 import { type PodReaderDeps, podKey, readPodStatus, readPodStatuses } from "./live-status.ts";
-import { KERNEL_NICS, type NicAccess, type OrphanRow } from "./orphan-nics.ts";
+import { KERNEL_NICS, type NicAccess } from "./orphan-nics.ts";
 
 /** Shortest time between a sweep without an answer and the next: milliseconds. */
 export const SWEEP_RETRY_MS = 10_000;
 
 /** Checks of a sweep without an answer after which it ends: without a server each one takes long. */
 export const SWEEP_FAILURES = 3;
+
+/** Most network namespaces that a problem names. */
+const MAX_NAMED_NETNS = 8;
 
 /** Rows of the journal that a sweep reads at once. */
 export const SWEEP_PAGE = 500;
@@ -70,14 +74,14 @@ interface CollectorDeps {
   readonly registry: Pick<Journal, "list" | "findOwner" | "collect">;
   readonly pods: WatchedPods;
   /** Default: the kernel's. */
-  readonly nics?: Pick<NicAccess, "readNetnsStatus"> | undefined;
+  readonly nics?: Pick<NicAccess, "readNetnsStatus" | "findNetns"> | undefined;
+  /** Returns the paths of the network namespaces of all attachments in the journal. Default: none. */
+  readonly knownNetns?: (() => Promise<readonly string[]>) | undefined;
   /**
    * Takes an orphan's address off its NIC; resolves with whether the NIC has lost it. If undefined, nothing is
    * fenced.
    */
-  readonly fence?: ((row: OrphanRow) => Promise<boolean>) | undefined;
-  /** Returns whether a NIC of this node has the address whose container is unknown. Default: none has. */
-  readonly isOnUnknownNic?: ((ip: Ip) => Promise<boolean>) | undefined;
+  readonly fence?: ((row: Allocation) => Promise<boolean>) | undefined;
   /** Returns whether the NIC's ADD is under way or was answered a moment ago. Default: never. */
   readonly isAttaching?: ((nic: Pick<Allocation, "netns" | "ifName" | "ip">) => boolean) | undefined;
   readonly log: Log;
@@ -102,7 +106,18 @@ interface SweepReport {
 /** The part of a row that is needed to ask for its pod. */
 export type PodRow = Pick<
   Allocation,
-  "state" | "owner" | "containerId" | "namespace" | "pod" | "netns" | "ifName" | "pool" | "space" | "ip"
+  | "state"
+  | "owner"
+  | "containerId"
+  | "namespace"
+  | "pod"
+  | "netns"
+  | "netnsCookie"
+  | "ifName"
+  | "pool"
+  | "space"
+  | "ip"
+  | "workload"
 >;
 
 /**
@@ -134,6 +149,8 @@ export class Collector {
   readonly #reported = new Map<string, Reported>();
   /** By {@link keyOf}; in memory only: an agent that restarts observes anew. */
   readonly #observations = new Map<string, Observation>();
+  /** By {@link keyOf}: sentences about addresses in namespaces that may be the row's. */
+  readonly #unproven = new Map<string, string>();
   #isCheckQueued = false;
   /** When the last sweep began. */
   #sweptMs = Number.NEGATIVE_INFINITY;
@@ -172,6 +189,11 @@ export class Collector {
     return this.#observations.size;
   }
 
+  /** Sentences without a full stop. */
+  get problems(): readonly string[] {
+    return [...this.#unproven.values()];
+  }
+
   /** A report of the watch. Returns at once; the check follows in the background. */
   podChanged(pod: Pod): void {
     if (isFinished(pod)) this.#report(pod, { kind: "present", pod: podFacts(pod) });
@@ -203,15 +225,38 @@ export class Collector {
    * may wait for it. A CNI GC only nominates rows (late-del).
    */
   async isPodGone(row: PodRow): Promise<boolean> {
-    if (!mayLeak(row)) return false;
+    return (await this.#decideNow(row)).kind === "collect";
+  }
+
+  /** The same before the address is released: then no NIC of the pod answers for it any more. */
+  async letGo(row: Allocation): Promise<boolean> {
+    const leak = await this.#decideNow(row);
+    if (leak.kind !== "collect") return false;
     try {
-      const reader = { ...this.#reader, lane: "pod" } as const;
-      const leak = await this.#decide(row, await readPodStatus(reader, row), Number.NEGATIVE_INFINITY);
-      return leak.kind === "collect";
+      return leak.reason === "finished" || (await this.#silence(row));
     } catch (error) {
-      this.#deps.log.info({ err: error, address: formatIp(row.ip) }, "Reading the pod of an address failed; it stays");
+      this.#deps.log.info({ err: error, address: formatIp(row.ip) }, "Fencing an address failed; it stays");
       return false;
     }
+  }
+
+  async #decideNow(row: PodRow): Promise<LeakDecision> {
+    if (!mayLeak(row)) return { kind: "keep" };
+    try {
+      const reader = { ...this.#reader, lane: "pod" } as const;
+      return await this.#decide(row, await readPodStatus(reader, row), Number.NEGATIVE_INFINITY);
+    } catch (error) {
+      this.#deps.log.info({ err: error, address: formatIp(row.ip) }, "Reading the pod of an address failed; it stays");
+      return { kind: "wait" };
+    }
+  }
+
+  /** A main plugin may still be at work on the NIC of a pod that is gone. Returns whether the NIC has no address. */
+  async #silence(row: Allocation): Promise<boolean> {
+    const { netns } = await this.#readNetns(row);
+    if (netns !== "there") return netns !== "inUse";
+    await this.#deps.fence?.(row);
+    return (await this.#readNetns(row)).netns !== "inUse";
   }
 
   /**
@@ -224,7 +269,7 @@ export class Collector {
     const { workload } = row;
     if (fence === undefined || workload === undefined || !mayLeak(row)) return undefined;
     if (!isOrphan(row, await readPodStatus(this.#reader, row))) return undefined;
-    return (await fence({ ...row, workload })) ? this.#collect(row, "gone") : undefined;
+    return (await fence(row)) ? this.#collect(row, "gone") : undefined;
   }
 
   /** Reads the row's pod from the API server now. Rejects when it does not answer. */
@@ -372,27 +417,45 @@ export class Collector {
     if (first.kind !== "collect") return undefined;
     const again = await this.#decide(row, await readPodStatus(this.#reader, row), this.#observedAtMs(row));
     this.#note(row, again);
-    return again.kind === "collect" ? this.#collect(row, again.reason) : undefined;
+    if (again.kind !== "collect" || (again.reason === "gone" && !(await this.#silence(row)))) return undefined;
+    return this.#collect(row, again.reason);
   }
 
   async #decide(row: PodRow, pod: PodStatus, observedAtMs: number | undefined): Promise<LeakDecision> {
-    const netns = await this.#readNetns(row);
+    const { netns, isAbsent } = await this.#readNetns(row);
+    const isHidden = mayBeShared(row.workload) && !isAbsent;
     const nowMs = this.#options.nowMs();
-    return decideLeak({ row, pod, netns, observedAtMs, nowMs, confirmAfterMs: this.#graceMs(row.pool) });
+    return decideLeak({ row, pod, netns, isHidden, observedAtMs, nowMs, confirmAfterMs: this.#graceMs(row.pool) });
   }
 
-  /** The container of an address that was taken in from the API server is unknown: it is looked for on all NICs. */
-  async #readNetns(row: PodRow): Promise<NetnsStatus> {
-    const { nics = KERNEL_NICS, isOnUnknownNic = async () => false } = this.#deps;
-    const found = await nics.readNetnsStatus(row);
-    if (found !== "unknown" || row.containerId !== UNKNOWN_CONTAINER) return found;
-    return (await isOnUnknownNic(row.ip)) ? "inUse" : "unknown";
+  /**
+   * The container of an address that was taken in from the API server is unknown: its namespace is looked for. Another
+   * one with that address is none of it. `isAbsent`: the runtime has no record of the attachment.
+   */
+  async #readNetns(row: PodRow): Promise<{ netns: NetnsStatus; isAbsent: boolean }> {
+    const { nics = KERNEL_NICS, knownNetns = async () => [] } = this.#deps;
+    const status = await nics.readNetnsStatus(row);
+    if (status !== "unknown" || row.containerId !== UNKNOWN_CONTAINER) return { netns: status, isAbsent: false };
+    const found = nics.findNetns(row, await knownNetns());
+    this.#noteCandidates(row, found.kind === "unknown" ? found.candidates : []);
+    if (found.kind !== "proven") return { netns: "unknown", isAbsent: found.kind === "absent" };
+    return { netns: await nics.readNetnsStatus({ ...row, ...found }), isAbsent: false };
+  }
+
+  #noteCandidates(row: PodRow, candidates: readonly string[]): void {
+    const { ip, namespace, pod, owner, ifName } = row;
+    if (candidates.length === 0) return void this.#unproven.delete(keyOf(row));
+    const text = `Address ${formatIp(ip)} of pod ${namespace}/${pod} (UID ${owner}), which is deleted, is in network namespaces that are not known to be the pod's, and stays there: ${candidates.slice(0, MAX_NAMED_NETNS).join(", ")}; delete the pod's sandbox if it is one of them`;
+    if (this.#unproven.get(keyOf(row)) !== text)
+      this.#deps.log.warn({ address: formatIp(ip), interface: ifName, candidates }, text);
+    this.#unproven.set(keyOf(row), text);
   }
 
   async #collect(row: Allocation, reason: "finished" | "gone"): Promise<Allocation | undefined> {
     const { registry, audit } = this.#deps;
     const cooling = await registry.collect(row);
     this.#observations.delete(keyOf(row));
+    this.#unproven.delete(keyOf(row));
     if (cooling === undefined) return undefined;
     this.#collected++;
     audit.record({ audit: "COLLECT", allocations: [row], rule: `its pod is ${reason} and no DEL came` });
@@ -416,7 +479,8 @@ export class Collector {
   /** Other rows have been seen alive since, or are not Bound any more. */
   #forgetOthers(rows: readonly Allocation[]): void {
     const keys = new Set(rows.map(keyOf));
-    for (const key of this.#observations.keys()) if (!keys.has(key)) this.#observations.delete(key);
+    for (const known of [this.#observations, this.#unproven])
+      for (const key of known.keys()) if (!keys.has(key)) known.delete(key);
   }
 
   /** When the first of the missed pods has been missed for long enough; infinite without any. */
@@ -431,6 +495,6 @@ export class Collector {
   }
 }
 
-function keyOf({ space, ip }: Allocation): string {
+function keyOf({ space, ip }: Pick<Allocation, "space" | "ip">): string {
   return `${formatIp(ip)}/${space}`;
 }

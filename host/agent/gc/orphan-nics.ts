@@ -1,32 +1,31 @@
 /**
- * The network namespace of an orphan: finding it when the journal has no path of it, and taking addresses off its
- * NICs and setting those down, so that the orphan neither answers for the addresses nor sends from them.
+ * Takes addresses off the NICs of an orphan, in a network namespace that is proven to be the orphan's, and sets those
+ * NICs down, so that the orphan neither answers for the addresses nor sends from them. The namespace answers for none
+ * that comes up later.
  */
 
-import * as fs from "node:fs";
-import { readdirSync, realpathSync } from "node:fs";
-import { dirname, join } from "node:path";
 import type { NetnsStatus } from "../../ipam/leak.ts";
 import { mayBeShared } from "../../ipam/retention.ts";
-import { EINVAL, ENODEV, ENOENT, ENOTTY } from "../../kernel/errno.ts";
+import { ENODEV } from "../../kernel/errno.ts";
 import { type Address, addressOf } from "../../kernel/netlink/address/address.ts";
 import { deleteAddress, listAddresses } from "../../kernel/netlink/address/requests.ts";
-import { createConversation } from "../../kernel/netlink/conversation.ts";
-import { NetlinkError, unlessRefused } from "../../kernel/netlink/error.ts";
+import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { IFF_LOOPBACK } from "../../kernel/netlink/link/constants.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
-import { openRouteSocket } from "../../kernel/netlink/socket.ts";
 import { isOwnNetns, NetnsError } from "../../kernel/netns.ts";
-import { observeLink } from "../../kernel/observe-link.ts";
+import type { OpenNamespace } from "../../kernel/open-namespace.ts";
+import { hasIpv6, SysctlError, writeSysctls } from "../../kernel/sysctl.ts";
 import type { KubeEvent } from "../../kubernetes/events.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Workload } from "../../resources/member.ts";
+import { type FoundNetns, findNetns, type SoughtNic } from "./find-netns.ts";
+import { isNumber, type NetnsOfNic, openPodNetns, readCookie, readNetnsStatus } from "./pod-netns.ts";
 
-interface OrphanNics {
+interface OrphanNics extends NetnsOfNic {
   /** Path of the orphan's network namespace, as its ADD gave it. */
   readonly netns: string;
   readonly ips: readonly Ip[];
@@ -35,37 +34,54 @@ interface OrphanNics {
    * links of the pod are set down then.
    */
   readonly hasMachine: boolean;
+  /** Whether the pod is gone, so that its namespace need not answer for anything any more. Default: it is. */
+  readonly isOrphan?: boolean;
 }
 
 /**
- * Returns the names of the links that were set down; none if no link has one of the addresses. Undefined if the path
- * is no network namespace of a pod. Throws NetlinkError when the kernel refuses, NetnsError when the namespace cannot
- * be entered.
+ * Returns the names of the links that were set down; none if no link has one of the addresses. Undefined if there is
+ * no such network namespace of a pod any more, whatever its path leads to now. Throws NetlinkError when the kernel
+ * refuses, NetnsError when the namespace cannot be entered.
  */
-export function fenceNics({ netns, ips, hasMachine }: OrphanNics): readonly string[] | undefined {
+function fenceNics({ ips, hasMachine, isOrphan = true, ...place }: OrphanNics): readonly string[] | undefined {
+  using namespace = openPodNetns(place);
+  if (namespace === undefined || isNodes(namespace)) return undefined;
+  // The number of a process proves nothing.
+  const isProven = place.netnsCookie !== undefined || !isNumber(place.netns);
+  if (isProven && isOrphan) mute(namespace);
+  return fenceIn(namespace, ips, hasMachine && isProven);
+}
+
+function isNodes({ entrance }: OpenNamespace): boolean {
   try {
-    return isOwnNetns(netns) ? undefined : fenceIn(netns, ips, hasMachine && !isReused(netns));
+    return isOwnNetns(entrance);
   } catch (error) {
-    if (error instanceof NetnsError && NO_NAMESPACE.has(error.errno)) return undefined;
+    if (error instanceof NetnsError) return true;
     throw error;
   }
 }
 
-/** Process IDs are reused: such a namespace is recognised only by an address. */
-function isReused(netns: string): boolean {
-  return netns.startsWith("/proc/");
+/**
+ * Lets no link of the namespace answer for its addresses, not even a link or an address that comes later
+ * (networking/ip-sysctl.rst). A kernel that refuses leaves that to the next look.
+ */
+function mute({ fd, path }: OpenNamespace): void {
+  const six = hasIpv6() ? ["all", "default"].map((link) => [`ipv6/conf/${link}/disable_ipv6`, "1"] as const) : [];
+  try {
+    writeSysctls({ fd, path }, new Map([["ipv4/conf/all/arp_ignore", "8"], ...six]));
+  } catch (error) {
+    if (!(error instanceof SysctlError)) throw error;
+  }
 }
 
-function fenceIn(netns: string, ips: readonly Ip[], isAll: boolean): readonly string[] {
-  using socket = openRouteSocket(netns);
-  const conversation = createConversation(socket);
-  const addresses = listAddresses(conversation).map(addressOf).filter(isWanted(ips));
-  const links = listLinks(conversation)
+function fenceIn({ route }: OpenNamespace, ips: readonly Ip[], isAll: boolean): readonly string[] {
+  const addresses = listAddresses(route).map(addressOf).filter(isWanted(ips));
+  const links = listLinks(route)
     .map(linkOf)
     .filter(({ flags }) => (flags & IFF_LOOPBACK) === 0);
   const fenced = links.filter(({ index }) => isAll || addresses.some(({ link }) => link === index));
-  for (const address of addresses) deleteAddress(conversation, address);
-  for (const { index } of fenced) unlessRefused([ENODEV], () => setLink(conversation, index, { up: false }));
+  for (const address of addresses) deleteAddress(route, address);
+  for (const { index } of fenced) unlessRefused([ENODEV], () => setLink(route, index, { up: false }));
   return fenced.map(({ name }) => name);
 }
 
@@ -74,63 +90,21 @@ function isWanted(ips: readonly Ip[]) {
     address !== undefined && ips.some((ip) => equalIp(ip, address.prefix.ip));
 }
 
-/** The directory of containerd and CRI-O. */
-const USUAL_FOLDER = "/run/netns";
-
-/**
- * Returns the path of the first namespace that has the address and is not one of `known`, the namespaces of the
- * journal's attachments; their directories are searched. Undefined if there is none.
- */
-function findNetns(ip: Ip, known: readonly string[]): string | undefined {
-  const taken = new Set(known.map(resolve));
-  const folders = new Set([...known.map(dirname), USUAL_FOLDER].map(resolve));
-  for (const folder of folders) {
-    if (folder.startsWith("/proc/")) continue;
-    const found = list(folder).find((path) => !taken.has(path) && hasAddressAnywhere(path, ip));
-    if (found !== undefined) return found;
-  }
-  return undefined;
-}
-
-function list(folder: string): string[] {
-  try {
-    return readdirSync(folder).map((name) => join(folder, name));
-  } catch {
-    return [];
-  }
-}
-
-function resolve(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
-}
-
-function hasAddressAnywhere(netns: string, ip: Ip): boolean {
-  try {
-    using socket = openRouteSocket(netns);
-    return listAddresses(createConversation(socket))
-      .map(addressOf)
-      .some((address) => address !== undefined && equalIp(address.prefix.ip, ip));
-  } catch (error) {
-    if (error instanceof NetnsError) return false;
-    throw error;
-  }
-}
-
 /** The port to pods' NICs for work other than attaching them: the kernel's, unless a caller gives another. */
 export interface NicAccess {
-  readonly readNetnsStatus: typeof readNetnsStatus;
-  readonly findNetns: typeof findNetns;
-  readonly fenceNics: typeof fenceNics;
+  /** Returns the cookie of the namespace at the path; undefined if that is unknown. */
+  readonly readCookie: (netns: string) => bigint | undefined;
+  readonly readNetnsStatus: (nic: NetnsOfNic & Pick<Allocation, "ifName" | "ip">) => Promise<NetnsStatus>;
+  readonly findNetns: (nic: SoughtNic, known: readonly string[]) => FoundNetns;
+  readonly fenceNics: (nics: OrphanNics) => readonly string[] | undefined;
 }
 
-export const KERNEL_NICS: NicAccess = { readNetnsStatus, findNetns, fenceNics };
-
-/** An address that is retained for a workload. */
-export type OrphanRow = Allocation & { readonly workload: Workload };
+export const KERNEL_NICS: NicAccess = {
+  readCookie,
+  readNetnsStatus,
+  findNetns: (nic, known) => findNetns(nic, known),
+  fenceNics,
+};
 
 export interface FenceDeps {
   /** Paths of the network namespaces of all attachments in the journal. */
@@ -143,44 +117,62 @@ export interface FenceDeps {
   /** Removes the links, routes and rules that the coordinator created for the attachment, also on the node. */
   readonly detach: (row: Allocation) => Promise<void>;
   readonly emit: (event: KubeEvent) => void;
+  /** The address is off the NIC, whose namespace may still be there. */
+  readonly remember: (row: Allocation) => void;
   readonly log: Log;
 }
 
 /**
  * Takes the address off the orphan's NIC unless fencing is disabled. Returns whether no NIC of this node has the
- * address; false also if the orphan's namespace cannot be found. Rejects when the kernel refuses.
+ * address; false also if no namespace is proven to be the orphan's. Rejects when the kernel refuses.
  */
-export async function fenceOrphan(deps: FenceDeps, orphan: OrphanRow): Promise<boolean> {
-  const { readNetnsStatus, findNetns, fenceNics } = deps.nics ?? KERNEL_NICS;
-  const row = orphan.netns === undefined ? { ...orphan, netns: findNetns(orphan.ip, await deps.knownNetns()) } : orphan;
-  const { netns, ip, workload } = row;
+export async function fenceOrphan(deps: FenceDeps, orphan: Allocation): Promise<boolean> {
+  const { readNetnsStatus, fenceNics } = deps.nics ?? KERNEL_NICS;
+  const row = await withProof(deps, orphan);
+  const { netns, netnsCookie, ip, workload } = row;
   const status = await readNetnsStatus(row);
   if (status === "gone") return true;
-  if (status === "unknown" || netns === undefined) return false;
+  if (status === "unknown" || netns === undefined || !row.isProven) return false;
   const hasMachine = mayBeShared(workload);
   if (!deps.isEnabled()) return status === "there" && !hasMachine;
-  const links = fenceNics({ netns, ips: [ip], hasMachine }) ?? [];
+  const links = fenceNics({ netns, netnsCookie, ips: [ip], hasMachine });
+  if (links === undefined) return (await readNetnsStatus(row)) === "gone";
   // The container of an address adopted from the API server is unknown; the next attachment of the address replaces
   // the routes.
   if (row.containerId !== UNKNOWN_CONTAINER) await deps.detach(row);
   if (links.length > 0) report(deps, row, links);
-  return (await readNetnsStatus(row)) !== "inUse";
+  const isOff = (await readNetnsStatus(row)) !== "inUse";
+  if (isOff) deps.remember(row);
+  return isOff;
 }
 
-function report({ node, emit, log }: FenceDeps, row: OrphanRow, links: readonly string[]): void {
+/** A row without a cookie, and without another proof, means a path only. */
+async function withProof(
+  { nics = KERNEL_NICS, knownNetns }: FenceDeps,
+  orphan: Allocation,
+): Promise<Allocation & { readonly isProven: boolean }> {
+  if (orphan.netnsCookie !== undefined) return { ...orphan, isProven: true };
+  const found = nics.findNetns(orphan, await knownNetns());
+  return found.kind === "proven" ? { ...orphan, ...found, isProven: true } : { ...orphan, isProven: false };
+}
+
+function report({ node, emit, log }: FenceDeps, row: Allocation, links: readonly string[]): void {
   const { namespace, pod, owner, ifName, pool, workload } = row;
   const address = formatIp(row.ip);
   const names = links.map((link) => `"${link}"`).join(", ");
   const text = `Pod ${namespace}/${pod} (UID ${owner}) is deleted but its sandbox still runs on node "${node}"; removed address ${address} from it and set ${names} down`;
   log.info({ address, pool, namespace, pod, owner, ifName, links }, text);
   emit({
-    regarding: {
-      kind: workload.kind,
-      apiVersion: apiVersionOf(workload),
-      name: workload.name,
-      uid: workload.uid,
-      namespace: workload.namespace ?? namespace,
-    },
+    regarding:
+      workload === undefined
+        ? { kind: "Pod", apiVersion: "v1", name: pod, uid: owner, namespace }
+        : {
+            kind: workload.kind,
+            apiVersion: apiVersionOf(workload),
+            name: workload.name,
+            uid: workload.uid,
+            namespace: workload.namespace ?? namespace,
+          },
     type: "Warning",
     reason: "OrphanFenced",
     action: "Fence",
@@ -191,47 +183,4 @@ function report({ node, emit, log }: FenceDeps, row: OrphanRow, links: readonly 
 function apiVersionOf({ kind }: Workload): string {
   if (kind === "StatefulSet") return "apps/v1";
   return kind === "IPAMClaim" ? "k8s.cni.cncf.io/v1alpha1" : "kubevirt.io/v1";
-}
-
-/** Reads whether a pod's NIC still exists in its network namespace and has its address. */
-// Not node:fs/promises, which loads the line editor of the REPL: `fs.promises` is loaded when it is read.
-
-/** The NIC that an address was assigned to. */
-type AttachedNic = Pick<Allocation, "netns" | "ifName" | "ip">;
-
-/**
- * Returns whether the NIC's network namespace still exists and the NIC still has its address. "unknown" for a path
- * below a folder that is missing: the agent may see another /run or /proc than the runtime does.
- */
-export async function readNetnsStatus({ netns, ifName, ip }: AttachedNic): Promise<NetnsStatus> {
-  if (netns === undefined || netns === "") return "unknown";
-  const found = await exists(netns);
-  if (found === undefined) return "unknown";
-  if (found) return hasAddress(netns, ifName, ip) ? "inUse" : "there";
-  return (await exists(dirname(netns))) === true ? "gone" : "unknown";
-}
-
-/** False also when the path is no namespace any more; true when the kernel fails to answer, which keeps the address. */
-function hasAddress(netns: string, ifName: string, ip: Ip): boolean {
-  try {
-    return observeLink(netns, ifName)?.addresses.some((address) => equalIp(address.ip, ip)) ?? false;
-  } catch (error) {
-    if (error instanceof NetlinkError) return true;
-    if (error instanceof NetnsError) return !NO_NAMESPACE.has(error.errno);
-    throw error;
-  }
-}
-
-/** Errors of the kernel for a path that is no network namespace. */
-const NO_NAMESPACE: ReadonlySet<number> = new Set([ENOENT, EINVAL, ENOTTY]);
-
-/** Undefined when that cannot be found out. */
-async function exists(path: string): Promise<boolean | undefined> {
-  try {
-    await fs.promises.stat(path);
-    return true;
-  } catch (error) {
-    const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
-    return isMissing ? false : undefined;
-  }
 }

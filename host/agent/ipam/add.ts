@@ -15,7 +15,7 @@ import type { Log } from "../../lib/log.ts";
 import { equalIp, formatIp } from "../../net/ip.ts";
 import { prefixContains } from "../../net/prefix.ts";
 import type { SourceName } from "../../records/audit-line.ts";
-import type { Allocation } from "../../registry/registry.ts";
+import type { Allocation, Attachment } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import type { PoolsByName } from "../../resources/pools-by-name.ts";
 import type { Detection } from "../detection/open-detection.ts";
@@ -44,8 +44,19 @@ export interface AddDeps {
   readonly log: Log;
   /** Absent in a dry run and without a cluster. */
   readonly attaching?: AttachingNics | undefined;
+  /** The same. */
+  readonly netns?: NetnsRecords | undefined;
   /** Absent in the embedded mode. */
   readonly cluster?: ClusterIpam | undefined;
+}
+
+/** What is recorded of network namespaces, and of released attachments in them. */
+interface NetnsRecords {
+  readonly readCookie: (netns: string) => bigint | undefined;
+  readonly fences: {
+    attaching(attachment: Attachment): void;
+    released(row: Allocation): void;
+  };
 }
 
 /** `signal` aborts when the caller hangs up. */
@@ -61,7 +72,9 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   const ipamConf = decodeIpamConf(request.netConf.ipam, "CNI configuration, ipam", deps.inventory.snapshot.vendorConf);
   const identity = await identifier.identify(request, signal);
   reportForeign(deps, identity, ifName);
-  const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns };
+  const netnsCookie = deps.netns?.readCookie(netns);
+  deps.netns?.fences.attaching(request);
+  const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns, netnsCookie };
   try {
     await cluster?.prefetched.waitForClaim(identity.owner, ifName, signal);
     const wanting = { ...nic, main: request.netConf, requested: requestedIps(request) };

@@ -11,7 +11,7 @@ export const NIC_COMING_UP_MS = 5_000;
 
 /** Reads whether a NIC has its address. */
 interface NicReader {
-  readonly readNetnsStatus: (nic: Pick<Allocation, "netns" | "ifName" | "ip">) => Promise<NetnsStatus>;
+  readonly readNetnsStatus: (nic: Pick<Allocation, "netns" | "netnsCookie" | "ifName" | "ip">) => Promise<NetnsStatus>;
 }
 
 /** A NIC by its network namespace: a path. */

@@ -33,6 +33,7 @@ export interface WantingNic {
   /** "" ahead of the NIC's ADD. */
   readonly containerId: string;
   readonly netns?: string | undefined;
+  readonly netnsCookie?: bigint | undefined;
   readonly requested: readonly RequestedIp[];
   /** The configuration of its main plugin. Absent ahead of the ADD: the definition of the network counts. */
   readonly main?: Pick<NetConf, "type" | "raw"> | undefined;
@@ -59,7 +60,7 @@ interface Prepared {
  */
 export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Prepared> {
   const { subject, selection } = await select(deps, nic, deadline);
-  const { identity, ifName, network, containerId, netns } = nic;
+  const { identity, ifName, network, containerId, netns, netnsCookie } = nic;
   const annotations = identity.subject?.annotations ?? {};
   const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
   const nics = selection.nics.filter((each) => isClaimed(each.ifName) && !isLeftToItsAdd(nic, each.ifName));
@@ -81,7 +82,10 @@ export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline:
       requested,
       workloads,
       limits,
-      claimant: { owner, namespace, pod: name, ifName, containerId, network, netns, workload, isMigrationTarget },
+      claimant: {
+        ...{ owner, namespace, pod: name, ifName, containerId, network, netns, netnsCookie },
+        ...{ workload, isMigrationTarget },
+      },
       seedText: seedOf(identity),
       coversPod:
         nics.length === selection.nics.length && (nics.length > 1 || (annotations.networks ?? []).length === 0),

@@ -85,9 +85,10 @@ export class IpamPlugin implements Plugin {
   }
 
   async del({ containerId, ifName, netns, netConf }: DetachRequest): Promise<readonly Allocation[]> {
-    const { inventory, detection } = this.#deps;
+    const { inventory, detection, netns: { fences } = {} } = this.#deps;
     detection.answered.delete({ containerId, ifName });
     const own = await inventory.registry.release({ containerId, ifName, network: netConf.name });
+    for (const row of own) fences?.released(row);
     return own.length > 0 || netns === undefined ? own : this.#releaseRecovered(netns, ifName);
   }
 

@@ -50,6 +50,7 @@ export class DryRun implements AsyncDisposable {
       log: ipam.log.child({}, { level: "silent" }),
       cluster: ipam.cluster?.forDryRun(registry),
       attaching: undefined,
+      netns: undefined,
     };
     return new DryRun(copied, clock, detection, readiness);
   }

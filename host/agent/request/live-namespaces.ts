@@ -8,6 +8,9 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Prefix } from "../../net/prefix.ts";
 
+/** The directories of containerd and CRI-O, and of Docker. */
+export const NETNS_FOLDERS: readonly string[] = ["/run/netns", "/run/docker/netns"];
+
 export interface LiveAddress {
   /** Path of the network namespace. */
   readonly netns: string;
@@ -63,8 +66,8 @@ export function readNamespaceAddresses(
   }
 }
 
-function formatIdentity({ device, inode }: NetnsIdentity): string {
-  return `${device} ${inode}`;
+function formatIdentity({ device, inode, cookie }: NetnsIdentity): string {
+  return cookie === undefined ? `${device} ${inode}` : `${cookie}`;
 }
 
 /** Returns undefined if the path leads into no network namespace, or cannot be read. */

@@ -139,7 +139,9 @@ export class AgentNode implements AsyncDisposable {
         return journal;
       },
       // Other tests on this machine have the same addresses in namespaces of theirs.
-      ...(recorded === undefined ? {} : { log: recorded.log, nics: { ...KERNEL_NICS, findNetns: () => undefined } }),
+      ...(recorded === undefined
+        ? {}
+        : { log: recorded.log, nics: { ...KERNEL_NICS, findNetns: () => ({ kind: "unknown", candidates: [] }) } }),
     });
     await this.#cluster.synced(AbortSignal.timeout(SYNCED_MS));
     if (this.#options.isMaintained === true) this.#maintenance = this.#maintain(this.#cluster);

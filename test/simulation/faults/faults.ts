@@ -5,9 +5,9 @@
 
 import type * as VerifyAddresses from "../../../host/agent/detection/verify-addresses.ts";
 import type * as OrphanNics from "../../../host/agent/gc/orphan-nics.ts";
+import type { NicAccess } from "../../../host/agent/gc/orphan-nics.ts";
 import type * as Own from "../../../host/agent/gc/own-allocations.ts";
 import type * as PlanReconciliation from "../../../host/agent/gc/plan-reconciliation.ts";
-import type * as AttachingNics from "../../../host/agent/ipam/attaching-nics.ts";
 import type * as TenantLimits from "../../../host/agent/ipam/tenant-limits.ts";
 import type * as AddDeadline from "../../../host/agent/request/add-deadline.ts";
 import type * as Dispatcher from "../../../host/agent/server/dispatcher.ts";
@@ -46,6 +46,16 @@ const KUBERNETES_REGISTRY = "host/registry/kubernetes/kubernetes-registry.ts";
 const SQLITE_REGISTRY = "host/registry/sqlite/sqlite-registry.ts";
 const CLAIM_PUBLISHER = "host/registry/kubernetes/claim-publisher.ts";
 const DECIDE = "host/registry/kubernetes/decide.ts";
+
+/** Orphans are fenced over another port to NICs. */
+function withNics(change: (nics: NicAccess) => NicAccess): ReplacedModule {
+  return replace<typeof OrphanNics>("host/agent/gc/orphan-nics.ts", {
+    fenceOrphan:
+      (fence) =>
+      ({ nics, ...deps }, orphan) =>
+        fence({ ...deps, nics: nics && change(nics) }, orphan),
+  });
+}
 
 /** By name. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
@@ -444,18 +454,34 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
         },
     }),
   },
-  "a NIC that is coming up counts as silent": {
+  "an orphan answers for what comes up later": {
     profile: "nics",
     violation: "its record is ",
     limit: 200_000,
-    replaced: replace<typeof AttachingNics>("host/agent/ipam/attaching-nics.ts", {
-      AttachingNics: (AttachingNics) =>
-        class extends AttachingNics {
-          override has(): boolean {
-            return false;
-          }
-        },
-    }),
+    replaced: withNics((nics) => ({ ...nics, fenceNics: (each) => nics.fenceNics({ ...each, isOrphan: false }) })),
+  },
+  "what is at an orphan's path is its namespace": {
+    profile: "nics",
+    violation: "as if it were an orphan's",
+    limit: 400_000,
+    replaced: withNics((nics) => ({
+      ...nics,
+      readNetnsStatus: ({ netnsCookie: _, ...nic }) => nics.readNetnsStatus(nic),
+      fenceNics: (each) => nics.fenceNics({ ...each, netnsCookie: nics.readCookie(each.netns) }),
+    })),
+  },
+  "an address proves that a namespace is an orphan's": {
+    profile: "spaces",
+    violation: "as if it were an orphan's",
+    limit: 400_000,
+    replaced: withNics((nics) => ({
+      ...nics,
+      findNetns: (nic, known) => {
+        const found = nics.findNetns(nic, known);
+        const [netns] = found.kind === "unknown" ? found.candidates : [];
+        return netns === undefined ? found : { kind: "proven", netns, netnsCookie: nics.readCookie(netns) };
+      },
+    })),
   },
   "the links of an orphan with a guest stay up": {
     profile: "bridges",
@@ -463,7 +489,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     limit: 200_000,
     replaced: replace<typeof OrphanNics>("host/agent/gc/orphan-nics.ts", {
       fenceOrphan: (fence) => (deps, orphan) =>
-        fence(deps, { ...orphan, workload: { ...orphan.workload, kind: "StatefulSet" } }),
+        fence(deps, { ...orphan, workload: orphan.workload && { ...orphan.workload, kind: "StatefulSet" } }),
     }),
   },
   "an address has one record in all address spaces": {

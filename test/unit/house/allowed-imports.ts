@@ -47,7 +47,7 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/embedded": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
   "agent/cluster": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/server",
   "agent/agent.ts":
-    "agent/log agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/metrics agent/operate agent/server",
+    "agent/log agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/metrics agent/operate agent/request agent/server",
 };
 
 /** The same inside the controller. */

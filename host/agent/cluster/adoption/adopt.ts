@@ -14,7 +14,7 @@ import { isAdopted } from "../../../registry/nic.ts";
 import { type Allocation, type ClaimOutcome, RegistryError } from "../../../registry/registry.ts";
 import type { AdoptionOptions, BackendOptions } from "../../backend.ts";
 import { SWEEP_PAGE } from "../../gc/collector.ts";
-import { readNetnsStatus } from "../../gc/orphan-nics.ts";
+import { readCookie, readNetnsStatus } from "../../gc/pod-netns.ts";
 import type { Identifier } from "../../ipam/pod-identity.ts";
 import type { PoolInventory } from "../../ipam/pool-inventory.ts";
 import { netnsIdOf, readLiveNamespaces } from "../../request/live-namespaces.ts";
@@ -87,8 +87,9 @@ async function adoptNic(deps: AdoptionDeps, nic: AdoptableNic): Promise<string |
     const proposals = await Promise.all(
       addresses.map(async (each) => ({ ...each, ifName, ...(await coolingOf(registry, each)) })),
     );
+    const netnsCookie = netns === undefined ? undefined : readCookie(netns);
     const claimant = { owner, namespace, pod, ifName, containerId, network: "", netns, mac, workload };
-    const claim = { ...claimant, proposals, skipOwnCooling: true };
+    const claim = { ...claimant, netnsCookie, proposals, skipOwnCooling: true };
     const outcome = await registry.claim(claim, AbortSignal.timeout(ADOPTION_PATIENCE_MS));
     const refusal = await refusalOf(outcome, nic);
     if (outcome.kind !== "bound") return refusal;

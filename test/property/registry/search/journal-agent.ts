@@ -11,7 +11,7 @@ import {
   needsPublishing,
 } from "../../../../host/agent/gc/plan-reconciliation.ts";
 import { decideLeak, isOrphan, mayLeak, type NetnsStatus, type PodStatus } from "../../../../host/ipam/leak.ts";
-import type { NodeStatus } from "../../../../host/ipam/retention.ts";
+import { mayBeShared, type NodeStatus } from "../../../../host/ipam/retention.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import {
   decide,
@@ -63,6 +63,14 @@ function workloadOf({ isMember, name }: Pick<PodName, "isMember" | "name">, isMa
 
 function pathOf(container: string): string {
   return `/run/netns/${container}`;
+}
+
+function cookieOf(container: string): bigint {
+  return BigInt(`0x${Buffer.from(container).toString("hex")}`);
+}
+
+function netnsOf(container: string): { readonly netns: string; readonly netnsCookie: bigint } {
+  return { netns: pathOf(container), netnsCookie: cookieOf(container) };
 }
 
 const BLANK = { space: "", ip: IP, prefixLength: 24, pool: "blue", network: "net", namespace: NAMESPACE } as const;
@@ -156,27 +164,32 @@ export class Draft {
     const nics = this.place.nics.map((nic): Nic => {
       return this.fenced.includes(nic.container) ? { ...nic, state: "without" } : nic;
     });
-    const at = (path: string | undefined) => nics.find(({ container }) => pathOf(container) === path);
+    // A path that leads to another netns is none of the row's.
+    const at = (path: string | undefined) =>
+      nics.find(({ container, state }) => pathOf(container) === path && state !== "moved");
     return {
+      readCookie: (path) => cookieOf(path.slice(pathOf("").length)),
       readNetnsStatus: async ({ netns }) => {
         if (netns === undefined) return "unknown";
         const nic = at(netns);
         if (nic === undefined) return "gone";
         const { attaching, task, queued } = this.memory;
         const isRunning = [task?.claim?.container, queued?.claim.container].includes(nic.container);
-        if (nic.state === "up" && this.memory.attaching === nic.container) this.change({ attaching: undefined });
-        return nic.state === "up" || isRunning || attaching === nic.container ? "inUse" : "there";
+        if (hasAddress(nic) && this.memory.attaching === nic.container) this.change({ attaching: undefined });
+        return hasAddress(nic) || isRunning || attaching === nic.container ? "inUse" : "there";
       },
-      findNetns: (_ip, known) =>
-        nics
-          .filter((nic) => hasAddress(nic) && nic.state !== "moved")
-          .map(({ container }) => pathOf(container))
-          .find((path) => !known.includes(path)),
+      // The runtime has a record of an ADD that has ended.
+      findNetns: ({ owner }) => {
+        const nic = nics.find((each) => each.uid === owner && each.state !== "moved" && each.state !== "comingUp");
+        if (nic === undefined) return { kind: "absent" };
+        return { kind: "proven", netns: pathOf(nic.container), netnsCookie: cookieOf(nic.container) };
+      },
       fenceNics: ({ netns }) => {
         const nic = at(netns);
-        if (nic === undefined || nic.state === "moved" || !hasAddress(nic)) return [];
+        if (nic === undefined) return undefined;
+        // It answers for nothing that comes up later, either.
         this.fenced.push(nic.container);
-        return [NIC];
+        return hasAddress(nic) ? [NIC] : [];
       },
     };
   }
@@ -185,37 +198,51 @@ export class Draft {
     return this.row?.netns === undefined ? [] : [this.row.netns];
   }
 
-  async readNetns(row: Allocation | Adoption): Promise<NetnsStatus> {
+  async readNetns(row: Allocation | Adoption): Promise<{ netns: NetnsStatus; isAbsent: boolean }> {
     const { netns, containerId = UNKNOWN_CONTAINER }: Partial<Allocation> = row;
-    const found = await this.nics.readNetnsStatus({ netns, ifName: NIC, ip: IP });
-    if (found !== "unknown" || containerId !== UNKNOWN_CONTAINER) return found;
-    return this.nics.findNetns(IP, this.known) === undefined ? "unknown" : "inUse";
+    const status = await this.nics.readNetnsStatus({ netns, ifName: NIC, ip: IP });
+    if (status !== "unknown" || containerId !== UNKNOWN_CONTAINER) return { netns: status, isAbsent: false };
+    const found = this.nics.findNetns({ owner: row.owner, containerId, ifName: NIC, ip: IP }, this.known);
+    if (found.kind !== "proven") return { netns: "unknown", isAbsent: found.kind === "absent" };
+    return { netns: await this.nics.readNetnsStatus({ ...found, ifName: NIC, ip: IP }), isAbsent: false };
   }
 
   async isPodGone(given: Allocation | Adoption): Promise<boolean> {
     const row = { containerId: UNKNOWN_CONTAINER, ...given };
     if (!mayLeak(row)) return false;
     const times = { observedAtMs: Number.NEGATIVE_INFINITY, nowMs: 0, confirmAfterMs: 1 };
-    return decideLeak({ row, pod: this.podOf(row), netns: await this.readNetns(given), ...times }).kind === "collect";
+    const { netns, isAbsent } = await this.readNetns(given);
+    const isHidden = mayBeShared(row.workload) && !isAbsent;
+    return decideLeak({ row, pod: this.podOf(row), netns, isHidden, ...times }).kind === "collect";
+  }
+
+  /** The same before the address is released. */
+  async letGo(row: Allocation): Promise<boolean> {
+    if (!(await this.isPodGone(row))) return false;
+    if ((await this.readNetns(row)).netns === "there") await this.fence(row);
+    return (await this.readNetns(row)).netns !== "inUse";
   }
 
   async endOrphan(row: Allocation): Promise<boolean> {
-    const { workload } = row;
-    if (workload === undefined || !mayLeak(row) || !isOrphan(row, this.podOf(row))) return false;
-    const { findNetns, fenceNics } = this.nics;
+    if (!isOrphan(row, this.podOf(row)) || !(await this.fence(row))) return false;
+    this.cool(row);
+    return true;
+  }
+
+  fence(row: Allocation): Promise<boolean> {
+    const { readCookie, findNetns, fenceNics } = this.nics;
     const deps: FenceDeps = {
       knownNetns: async () => this.known,
       // A NIC that was fenced in this turn reads as such.
-      nics: { findNetns, fenceNics, readNetnsStatus: (nic) => this.nics.readNetnsStatus(nic) },
+      nics: { readCookie, findNetns, fenceNics, readNetnsStatus: (nic) => this.nics.readNetnsStatus(nic) },
+      remember: () => {},
       node: this.place.node,
       isEnabled: () => true,
       detach: async () => {},
       emit: () => {},
       log: LOG,
     };
-    if (!(await fenceOrphan(deps, { ...row, workload }))) return false;
-    this.cool(row);
-    return true;
+    return fenceOrphan(deps, row);
   }
 
   // object-sync.ts
@@ -456,7 +483,7 @@ export class Draft {
   async add(pod: PodName, container: string): Promise<void> {
     const { row, memory } = this;
     const workload = workloadOf(pod, this.options.isMachine);
-    const claimant = { owner: pod.uid, pod: pod.name, ifName: NIC, containerId: container, netns: pathOf(container) };
+    const claimant = { owner: pod.uid, pod: pod.name, ifName: NIC, containerId: container, ...netnsOf(container) };
     const claim = {
       container,
       workload: workload && ownerOf(workload, true),
@@ -472,14 +499,14 @@ export class Draft {
     }
     if (row.state === "Bound" && row.owner === pod.uid) {
       const isInDoubt = memory.states.get(NAME).pending.isUnanswered;
-      const attached = this.write({ ...row, containerId: container, netns: pathOf(container) });
+      const attached = this.write({ ...row, containerId: container, ...netnsOf(container) });
       const isNewToOwner = row.workload === undefined && row.isConfirmed !== true && workload !== undefined;
       if (row.isConfirmed === true && !isInDoubt && !memory.isLost) return this.end(container, true);
       return this.publish(attached, { ...claim, isNewToOwner });
     }
     if (row.state === "Bound" && isSameMember(workload, row.workload)) {
       if (!(await this.endOrphan(row))) {
-        if (!(await this.isPodGone(row))) return this.end(container, false);
+        if (!(await this.letGo(row))) return this.end(container, false);
         this.cool(row);
       }
     }
@@ -545,14 +572,14 @@ export class Draft {
 
   async sweep(row: Allocation): Promise<void> {
     if (isOrphan(row, this.podOf(row)) && (await this.endOrphan(row))) return this.sync();
-    if (!(await this.isPodGone(row))) return;
+    if (!(await this.letGo(row))) return;
     this.cool(row);
     await this.sync();
   }
 }
 
-function hasAddress({ state }: { readonly state: string }): boolean {
-  return state === "up" || state === "renamed" || state === "moved";
+function hasAddress({ state }: Nic): boolean {
+  return state === "up" || state === "renamed";
 }
 
 /** The answer to the write under way has come, or will not. */

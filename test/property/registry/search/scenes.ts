@@ -83,14 +83,12 @@ export const RELIANCES: readonly Reliance[] = [
   {
     dropped: ["linkName"],
     scene: "a pod deleted by force",
-    violates: ["one NIC"],
-    finding: "a renamed NIC",
+    violates: [],
   },
   {
     dropped: ["netnsPath"],
     scene: "a pod deleted by force",
     violates: ["one NIC"],
-    finding: "a path that is used again",
   },
   {
     dropped: ["nodeName"],
@@ -101,14 +99,12 @@ export const RELIANCES: readonly Reliance[] = [
   {
     dropped: ["comingUp"],
     scene: "slow main plugins",
-    violates: ["one NIC"],
-    finding: "an address that comes up late",
+    violates: [],
   },
   {
     dropped: ["attaching"],
     scene: "slow main plugins",
-    violates: ["one NIC"],
-    finding: "a NIC that comes up while its agent starts",
+    violates: [],
   },
   {
     dropped: ["comeBack"],

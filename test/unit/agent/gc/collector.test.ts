@@ -9,9 +9,12 @@ import {
   SWEEP_FAILURES,
   SWEEP_RETRY_MS,
 } from "../../../../host/agent/gc/collector.ts";
+import type { FoundNetns } from "../../../../host/agent/gc/find-netns.ts";
 import { MAX_SINGLE_POD_READS, POD_PAGE } from "../../../../host/agent/gc/live-status.ts";
+import { readNetnsStatus } from "../../../../host/agent/gc/pod-netns.ts";
 import { checkAddresses } from "../../../../host/agent/ipam/plugin.ts";
 import type { AttachRequest } from "../../../../host/cni/request.ts";
+import type { NetnsStatus } from "../../../../host/ipam/leak.ts";
 import { ApiError, ApiUnavailable } from "../../../../host/kubernetes/kube-api.ts";
 import { type Journal, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
@@ -40,7 +43,10 @@ class Scene {
   readonly cache = new Map<string, Pod>();
   isSynced = true;
   isAttaching = false;
-  isOnUnknownNic = false;
+  /** The network namespace of the pod's NIC, if a journal does not say it. */
+  found: FoundNetns = { kind: "absent" };
+  /** Of a namespace whose path is known. Default: what the kernel says. */
+  status: NetnsStatus | undefined;
   /** Whether the orphan's NIC has lost the address. */
   fence: (row: Allocation) => Promise<boolean> = async () => true;
   settings: CollectorSettings = {
@@ -55,7 +61,10 @@ class Scene {
       {
         ...{ api, node: name, registry, log, audit: NO_AUDIT, fence: (row) => this.fence(row) },
         isAttaching: () => this.isAttaching,
-        isOnUnknownNic: async () => this.isOnUnknownNic,
+        nics: {
+          readNetnsStatus: async (nic) => (nic.netns === undefined ? "unknown" : (this.status ?? readNetnsStatus(nic))),
+          findNetns: () => this.found,
+        },
         pods: { isSynced: () => this.isSynced, find: (key) => this.cache.get(key) },
       },
       { settings: () => this.settings, nowMs: clock.nowMs, random: () => 0.5 },
@@ -126,12 +135,39 @@ describe("leak: a sweep", () => {
   });
 
   it("keeps an address of an unknown container while a NIC has it", async ({ world }) => {
-    world.isOnUnknownNic = true;
+    world.found = { kind: "proven", netns: "/run/netns/web", netnsCookie: 1n };
+    world.status = "inUse";
     await world.node.bind("10.0.0.1", "web", { containerId: UNKNOWN_CONTAINER });
     await world.node.bind("10.0.0.2", "db");
     await world.sweepTwice();
     expect(await world.statesOf("10.0.0.1", "10.0.0.2")).toEqual(["Bound", "Cooling"]);
-    world.isOnUnknownNic = false;
+    world.status = "there";
+    await world.sweepTwice();
+    expect(await world.statesOf("10.0.0.1")).toEqual(["Cooling"]);
+  });
+
+  it("names the namespaces that have the address of an unknown container, and are not known to be its pod's", async ({
+    world,
+  }) => {
+    world.found = { kind: "unknown", candidates: ["/run/netns/other"] };
+    await world.node.bind("10.0.0.1", "web", { containerId: UNKNOWN_CONTAINER });
+    await world.collector.sweep();
+    expect(world.collector.problems).toEqual([expect.stringContaining("stays there: /run/netns/other; delete")]);
+    world.node.clock.jump(GRACE_MS);
+    await world.collector.sweep();
+    expect([await world.statesOf("10.0.0.1"), world.collector.problems]).toEqual([["Cooling"], []]);
+  });
+
+  it("keeps what a machine may have where no link shows it, until the runtime has no record of it", async ({
+    world,
+  }) => {
+    const workload = { kind: "VirtualMachine", namespace: "shop", name: "vm", uid: "v", member: "vm" } as const;
+    world.fence = async () => false;
+    await world.node.bind("10.0.0.1", "vm", { containerId: UNKNOWN_CONTAINER, workload });
+    world.found = { kind: "unknown", candidates: [] };
+    await world.sweepTwice();
+    expect(await world.statesOf("10.0.0.1")).toEqual(["Bound"]);
+    world.found = { kind: "absent" };
     await world.sweepTwice();
     expect(await world.statesOf("10.0.0.1")).toEqual(["Cooling"]);
   });
