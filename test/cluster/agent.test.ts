@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { followWorld } from "../lab/cluster/followed-world.ts";
-import type { LabPod } from "../lab/cluster/objects.ts";
+import type { LabPod, OwnerReference } from "../lab/cluster/objects.ts";
+import { SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
@@ -118,7 +119,11 @@ describe("an agent of a cluster", () => {
 });
 
 describe("retention: a pod of a StatefulSet", () => {
-  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: randomUUID() };
+  let owner: OwnerReference;
+  beforeAll(async () => {
+    const { uid } = (await world.client.create(SETS, statefulSet("db", 2))).metadata;
+    owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid };
+  });
 
   it("keeps its address over restarts and nodes; another set's pod of that name does not", async () => {
     const given: (string | undefined)[] = [];

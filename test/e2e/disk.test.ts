@@ -226,7 +226,14 @@ describe("a registry of the first format", () => {
     await registry.claim({ ...claimant, proposals: [proposal] });
     await registry.close();
     const file = new DatabaseSync(join(directory, "registry.sqlite"));
-    file.exec("DROP INDEX quarantined");
+    for (const part of [
+      "TRIGGER netns_follows",
+      "TRIGGER netns_ends",
+      "TABLE netns",
+      "TABLE owner",
+      "INDEX quarantined",
+    ])
+      file.exec(`DROP ${part}`);
     for (const column of ["netns", "mac", "reason", "foreign_mac", "parent", "probe_at", "confirmed", "workload"]) {
       file.exec(`ALTER TABLE allocation DROP COLUMN ${column}`);
     }
