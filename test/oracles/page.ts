@@ -56,7 +56,8 @@ function tableOf(names: readonly string[], measured: Measured): string {
   return [`| Fault | ${oracles.join(" | ")} |`, `|---|${"---|".repeat(oracles.length)}`, ...rows].join("\n");
 }
 
-export function oraclesPage(measured: Measured): string {
+/** `fixed`: as measured before each was fixed. */
+export function oraclesPage(measured: Measured, fixed: Measured): string {
   const field = FIELD_FAULTS.map(({ kind, oracles }) => `| ${kind} | ${oracles} |`);
   return `${INTRODUCTION}
 ## Known faults of today's product
@@ -65,6 +66,12 @@ Tests expect them, and fail when one is gone and still listed ([open-findings.ts
 \`RELIANCES\`, [observer.test.ts](../test/cluster/observer.test.ts)).
 
 ${tableOf(FINDING_NAMES, measured)}
+
+## Known faults that are fixed
+
+As they were noticed on the product that had them. Some are faults below, in which the repair is switched off.
+
+${tableOf(Object.keys(fixed), fixed)}
 
 ## Faults that are switched on
 
