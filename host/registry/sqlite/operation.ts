@@ -6,7 +6,7 @@ import type { SqliteJournal } from "./journal.ts";
 /** Methods of the store that a call may name. */
 export type StoreMethod = Exclude<
   keyof SqliteJournal,
-  "takeFreed" | "takeWritten" | "coolDeadBoots" | "countCooling" | "identity" | "point"
+  "takeFreed" | "takeWritten" | "coolDeadBoots" | "countCooling" | "identity" | "point" | "cooldowns"
 >;
 
 export interface CallMessage {

@@ -153,11 +153,11 @@ export class SqliteSession {
   /** Creates a new database with all rows that can still be read from the open one, and returns these. */
   #replace(): ReadableRows {
     const found = readRows(this.#open.database);
-    const { lastVersion } = this.#open.store.point;
+    const { cooldowns, point } = this.#open.store;
     this.#open.database.close();
     mkdirSync(this.#options.directory, { recursive: true, mode: 0o700 });
     this.#files.setAside();
-    this.#open = this.#start(lockDatabase(this.#files.database, this.#lock), lastVersion);
+    this.#open = this.#start(lockDatabase(this.#files.database, this.#lock), point.lastVersion, cooldowns);
     insertRows(this.#open.database, found.rows);
     signHolder(this.#lock);
     this.#witness?.ensure(this.#open.store.point);
@@ -229,8 +229,8 @@ export class SqliteSession {
   }
 
   /** `lastVersion`: of the registry that this node has had since it started. */
-  #start(database: DatabaseSync, lastVersion: number | undefined): Open {
-    const { isJournal, bootId, cooldowns } = this.#options;
+  #start(database: DatabaseSync, lastVersion: number | undefined, cooldowns = this.#options.cooldowns): Open {
+    const { isJournal, bootId } = this.#options;
     prepareWithReserve(database, this.#reserve);
     const Store = isJournal ? SqliteJournal : SqliteStore;
     const store = new Store(database, { bootId, cooldowns, faults: this.#faults, lastVersion });

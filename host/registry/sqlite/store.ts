@@ -145,6 +145,10 @@ export class SqliteStore {
     return written;
   }
 
+  get cooldowns(): Cooldowns {
+    return this.#cooldowns;
+  }
+
   /** Addresses that cool already follow their pool: an agent may learn of a pool only after a DEL. */
   setCooldowns(cooldowns: Cooldowns): void {
     this.#cooldowns = cooldowns;

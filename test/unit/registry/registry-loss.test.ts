@@ -204,6 +204,8 @@ describe("a registry", () => {
       await claimAll(journal, 1, rows, "c".repeat(200));
       await journal.close();
       const again = await world.open({ isJournal: true });
+      const cooldownMs = 77_000;
+      again.setCooldowns({ defaultMs: cooldownMs, byPool: new Map() });
       const versions = (await again.list(undefined, rows)).map(({ version }) => version);
       overwriteLeaf(world.database);
       await expect(again.list(undefined, rows)).rejects.toThrow("is damaged");
@@ -214,6 +216,8 @@ describe("a registry", () => {
       await claim(again, rows + 1);
       const [row] = await again.findOwner(`o${rows + 1}`);
       expect(row?.version).toBeGreaterThan(Math.max(...versions));
+      await again.release({ containerId: `c${rows + 1}`, ifName: "eth0" });
+      expect(await again.findOwner(`o${rows + 1}`)).toMatchObject([{ freeAtMs: 1_000_000 + cooldownMs }]);
       await world.crash();
       await (await world.open({ isJournal: true })).close();
       expect(world.notices).toEqual([]);
