@@ -128,6 +128,8 @@ function berth(...words: string[]): Promise<CommandOutcome> {
 }
 
 it("explain asks the agent of the pod's node", async () => {
+  const isReady = async () => (await world.node("n1").agent.request("/v1/health")).status === 200;
+  await expect.poll(isReady, { timeout: 20_000 }).toBe(true);
   const pod = await world.createPod({ name: "web-0", node: "n1" });
   const { exitCode, stdout, stderr } = await berth("explain", "web-0", "-n", "shop");
   expect([exitCode, stderr], stdout).toEqual([0, ""]);
