@@ -6,7 +6,7 @@ import * as z from "zod";
 import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
-import { isNotFound, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
+import { callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
 import { listPages } from "../kubernetes/list.ts";
 import { collectionPath, type ObjectName, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
 import { Reflector } from "../kubernetes/reflector.ts";
@@ -179,13 +179,9 @@ export class ClusterSource implements Source {
   }
 
   /** Returns undefined if there is no such object. */
-  async #find(resource: Resource, name: ObjectName): Promise<KubeObject | undefined> {
-    try {
-      return await this.api.call({ method: "GET", path: objectPath(resource, name), patienceMs: CLUSTER_PATIENCE_MS });
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+  #find(resource: Resource, name: ObjectName): Promise<KubeObject | undefined> {
+    const path = objectPath(resource, name);
+    return callIfThere(this.api, { method: "GET", path, patienceMs: CLUSTER_PATIENCE_MS });
   }
 
   async #objects(resource: Resource, query: KubeCall["query"] = {}): Promise<readonly KubeObject[]> {

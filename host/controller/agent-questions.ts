@@ -6,7 +6,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import * as z from "zod";
-import { isNotFound, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
+import { callIfThere, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 import { listPages } from "../kubernetes/list.ts";
 import { collectionPath, NODES, objectPath, PODS } from "../kubernetes/paths.ts";
 import { messageOf } from "../lib/describe.ts";
@@ -112,13 +112,8 @@ function placeOf(node: KubeObject): Place {
 }
 
 /** Returns undefined if there is no such object. */
-async function find(api: KubeApi, path: string): Promise<KubeObject | undefined> {
-  try {
-    return await api.call({ method: "GET", path, patienceMs: API_PATIENCE_MS });
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+function find(api: KubeApi, path: string): Promise<KubeObject | undefined> {
+  return callIfThere(api, { method: "GET", path, patienceMs: API_PATIENCE_MS });
 }
 
 /** Rejects unless the answer is of an agent with our certificate. The token is sent to no other. */

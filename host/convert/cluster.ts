@@ -2,7 +2,7 @@
 
 import type { ClusterSource } from "../cli/cluster-source.ts";
 import { CLUSTER_PATIENCE_MS } from "../cli/cluster-source.ts";
-import { ApiError, isNotFound, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
+import { ApiError, callIfThere, isNotFound, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 import { listPages } from "../kubernetes/list.ts";
 import {
   CONFIG_MAPS,
@@ -204,13 +204,8 @@ interface ManagedFields {
   readonly fieldsV1?: object;
 }
 
-async function findAt(api: KubeApi, path: string): Promise<KubeObject | undefined> {
-  try {
-    return await api.call({ method: "GET", path, patienceMs: CLUSTER_PATIENCE_MS });
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+function findAt(api: KubeApi, path: string): Promise<KubeObject | undefined> {
+  return callIfThere(api, { method: "GET", path, patienceMs: CLUSTER_PATIENCE_MS });
 }
 
 function versionOf(object: KubeObject): string {

@@ -1,19 +1,9 @@
 /** Calls that the hooks of the Helm chart share: absence is an answer, and waiting has a deadline. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { isNotFound, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
+import { isNotFound, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 import { listPages } from "../kubernetes/list.ts";
 
 const PAUSE_MS = 500;
-
-/** Returns the answer; undefined if there is no such object or kind. Rejects as `KubeApi.call`. */
-export async function callIfThere(api: KubeApi, call: KubeCall): Promise<KubeObject | undefined> {
-  try {
-    return await api.call(call);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-}
 
 /** Returns the objects of a collection; none if its kind is not installed. */
 export async function listObjects(api: KubeApi, path: string, labelSelector?: string): Promise<ListedObject[]> {

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
-import type { KubeApi } from "../kubernetes/kube-api.ts";
+import { callIfThere, type KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, type Resource } from "../kubernetes/paths.ts";
 import { FORCE_DELETE } from "../resources/ip-allocation.ts";
-import { applyObject, callIfThere, pollUntil } from "./cluster-api.ts";
+import { applyObject, pollUntil } from "./cluster-api.ts";
 
 const CRDS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
 

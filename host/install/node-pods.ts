@@ -3,9 +3,9 @@
  * when the time is over.
  */
 import * as z from "zod";
-import type { KubeApi } from "../kubernetes/kube-api.ts";
+import { callIfThere, type KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
-import { applyObject, callIfThere, type ListedObject, listObjects, pollUntil } from "./cluster-api.ts";
+import { applyObject, type ListedObject, listObjects, pollUntil } from "./cluster-api.ts";
 
 export const DAEMON_SETS: Resource = { apiVersion: "apps/v1", plural: "daemonsets" };
 

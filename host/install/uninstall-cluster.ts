@@ -3,7 +3,7 @@
  * agents and controller, cleans the nodes, and removes Berth's objects. Every wait has a deadline: what cannot be
  * reached is reported, and the rest goes on.
  */
-import type { KubeApi } from "../kubernetes/kube-api.ts";
+import { callIfThere, type KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, LEASES, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
 import {
   COORDINATORS,
@@ -14,7 +14,7 @@ import {
   SUBNETS,
 } from "../resources/collections.ts";
 import { FORCE_DELETE } from "../resources/ip-allocation.ts";
-import { callIfThere, type ListedObject, listObjects, pollUntil } from "./cluster-api.ts";
+import { type ListedObject, listObjects, pollUntil } from "./cluster-api.ts";
 import { DAEMON_SETS, type DaemonSet, runOnNodes } from "./node-pods.ts";
 import { InstallError } from "./step.ts";
 

@@ -120,6 +120,16 @@ export function isNotFound(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 404;
 }
 
+/** Returns the answer; undefined if there is no such object or kind. Rejects as `KubeApi.call`. */
+export async function callIfThere(api: KubeApi, call: KubeCall): Promise<KubeObject | undefined> {
+  try {
+    return await api.call(call);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
 /** Returns whether the name is taken, or the object has changed since. */
 export function isConflict(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status === 409;

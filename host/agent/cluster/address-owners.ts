@@ -7,7 +7,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { PodAnnotations } from "../../config/annotations.ts";
 import { claimsOf, decideHolder, findAddressOwner, type HolderStatus, workloadOfRun } from "../../ipam/retention.ts";
-import { ApiUnavailable, isNotFound, type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
+import { ApiUnavailable, callIfThere, type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import { ADDRESS_OWNERS, objectPath, type Resource } from "../../kubernetes/paths.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
@@ -87,9 +87,8 @@ async function readClaims(
 
 async function readOwner(api: KubeApi, path: string, signal: AbortSignal): Promise<KubeObject | undefined> {
   try {
-    return await api.call({ method: "GET", path, lane: "pod", patienceMs: POD_READ_PATIENCE_MS, signal });
+    return await callIfThere(api, { method: "GET", path, lane: "pod", patienceMs: POD_READ_PATIENCE_MS, signal });
   } catch (error) {
-    if (isNotFound(error)) return undefined;
     if (!(error instanceof ApiUnavailable)) throw error;
     const text = `The owner of the pod's retained addresses cannot be read: ${error.message}`;
     throw new CniError(ErrorCode.TryAgainLater, text, { cause: error });
@@ -104,13 +103,8 @@ export async function isOwnerThere(api: KubeApi, owner: Workload): Promise<boole
   const resource: Resource | undefined = Object(ADDRESS_OWNERS)[owner.kind];
   if (resource === undefined) return false;
   const path = objectPath(resource, owner);
-  try {
-    const { metadata } = await api.call({ method: "GET", path, accept: METADATA, lane: "background" });
-    return (metadata as { readonly uid?: unknown } | undefined)?.uid === owner.uid;
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw error;
-  }
+  const found = await callIfThere(api, { method: "GET", path, accept: METADATA, lane: "background" });
+  return (found?.metadata as { readonly uid?: unknown } | undefined)?.uid === owner.uid;
 }
 
 /**

@@ -9,7 +9,7 @@ import { isStaticOwner } from "../../ipam/leak.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
 import { isMigrationTarget } from "../../ipam/retention.ts";
-import { ApiUnavailable, isNotFound, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
+import { ApiUnavailable, callIfThere, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
@@ -183,9 +183,9 @@ async function read<T>(
     ...(signal === undefined ? {} : { signal }),
   };
   try {
-    return decode(await api.call(call));
+    const object = await callIfThere(api, call);
+    return object && decode(object);
   } catch (error) {
-    if (isNotFound(error)) return undefined;
     if (!(error instanceof ApiUnavailable)) throw error;
     const text = `The watch does not have the pod, and the API server does not answer: ${error.message}`;
     throw new CniError(ErrorCode.TryAgainLater, text, { cause: error });

@@ -3,7 +3,7 @@
  * deletion; the release of the last one triggers the removal of the finalizer.
  */
 
-import { isNotFound } from "../../kubernetes/kube-api.ts";
+import { callIfThere } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
@@ -135,15 +135,9 @@ class FinalizerController implements Controller {
   /** Returns the pool in deletion as the API server has it; undefined if it is gone, or has no finalizer any more. */
   async #read({ name, uid }: ControlledPool): Promise<ControlledPool | undefined> {
     const { api, leading: signal } = this.#deps;
-    try {
-      const found = decodeControlledPool(
-        await api.call({ method: "GET", path: objectPath(IP_POOLS, { name }), signal }),
-      );
-      return found.uid === uid && found.finalizers.includes(IN_USE_FINALIZER) ? found : undefined;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const object = await callIfThere(api, { method: "GET", path: objectPath(IP_POOLS, { name }), signal });
+    const found = object && decodeControlledPool(object);
+    return found?.uid === uid && found.finalizers.includes(IN_USE_FINALIZER) ? found : undefined;
   }
 
   /** Returns false if the object has changed since; the watch reports the new version. */

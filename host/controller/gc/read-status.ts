@@ -5,10 +5,10 @@
 
 import { ConfigError } from "../../config/config-error.ts";
 import { isFinished, isOwner, isStaticOwner, type PodFacts, podFacts } from "../../ipam/leak.ts";
-import { isNotFound, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
+import { callIfThere, type KubeApi, type KubeObject } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
-import { collectionPath, NODES, objectPath, PODS } from "../../kubernetes/paths.ts";
+import { collectionPath, NODES, type ObjectName, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
 import { decodeNode, type Node, OUT_OF_SERVICE } from "../../resources/node.ts";
@@ -53,28 +53,30 @@ export function podStatus({ podUid }: Holder, found: PodFacts | undefined, node:
   return found === undefined ? "absent" : "replaced";
 }
 
-export async function readNode({ api, signal }: ReadDeps, name: string): Promise<NodeStatus> {
-  const path = objectPath(NODES, { name });
-  try {
-    const object = await api.call({ method: "GET", path, patienceMs: COLLECTION_PATIENCE_MS, signal });
-    return nodeStatus(decodeNode(object, `Node "${name}"`));
-  } catch (error) {
-    if (isNotFound(error)) return "absent";
-    throw error;
-  }
+/** One GET for a decision of the collection. Returns undefined if there is no such object. */
+export function readObject(
+  { api, signal }: Pick<ReadDeps, "api" | "signal">,
+  resource: Resource,
+  name: ObjectName,
+): Promise<KubeObject | undefined> {
+  const path = objectPath(resource, name);
+  return callIfThere(api, { method: "GET", path, patienceMs: COLLECTION_PATIENCE_MS, signal });
+}
+
+export async function readNode(deps: ReadDeps, name: string): Promise<NodeStatus> {
+  const object = await readObject(deps, NODES, { name });
+  return nodeStatus(object && decodeNode(object, `Node "${name}"`));
 }
 
 /** One GET. Returns "unknown" for a pod that cannot be decoded. */
-export async function readPod({ api, signal }: ReadDeps, holder: Holder, node: NodeStatus): Promise<PodStatus> {
+export async function readPod(deps: ReadDeps, holder: Holder, node: NodeStatus): Promise<PodStatus> {
   const { namespace, pod: name } = holder;
   // An allocation that names no pod cannot be looked up.
   if (namespace === "" || name === "") return "unknown";
-  const path = objectPath(PODS, { namespace, name });
+  const object = await readObject(deps, PODS, { namespace, name });
   try {
-    const facts = factsOf(await api.call({ method: "GET", path, patienceMs: COLLECTION_PATIENCE_MS, signal }));
-    return podStatus(holder, facts, node);
+    return podStatus(holder, object && factsOf(object), node);
   } catch (error) {
-    if (isNotFound(error)) return podStatus(holder, undefined, node);
     if (error instanceof ConfigError) return "unknown";
     throw error;
   }

@@ -6,9 +6,9 @@
 import { decodePodAnnotations } from "../../config/annotations.ts";
 import { controllerOf } from "../../ipam/owner.ts";
 import { claimsOf } from "../../ipam/retention.ts";
-import { isConflict, isNotFound, type KubeObject } from "../../kubernetes/kube-api.ts";
-import { ADDRESS_OWNERS, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
-import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
+import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
+import { ADDRESS_OWNERS, PODS } from "../../kubernetes/paths.ts";
+import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/allocation-objects.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Workload } from "../../resources/member.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
@@ -16,7 +16,7 @@ import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import { decodeMachine, isKubevirt } from "../../resources/workloads/virtual-machine.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
 import type { ControllerDeps } from "../types.ts";
-import { COLLECTION_PATIENCE_MS } from "./read-status.ts";
+import { COLLECTION_PATIENCE_MS, readObject } from "./read-status.ts";
 
 /** Times after an owner has gone at which its addresses are checked: a new one adopts the pods by and by. */
 const FOLLOW_AFTER_MS = [2_000, 10_000, 60_000];
@@ -66,8 +66,7 @@ export class RecreatedOwners {
   /** Reads everything from the API server, and writes the workload that all pods of the address show. */
   async follow(name: string): Promise<void> {
     const { owners, signal, log } = this.#deps;
-    const terms = { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal } as const;
-    const object = await this.#objects.get(name, terms);
+    const object = await this.#objects.get(name, this.#terms);
     const workload = object?.spec.state === "Bound" && !object.deleting ? object.spec.workload : undefined;
     if (object === undefined || workload === undefined) return;
     const uids = await Promise.all(object.spec.holders.map((holder) => this.#readUid(workload, holder)));
@@ -80,10 +79,13 @@ export class RecreatedOwners {
     log.info({ address: name, workload: now }, "An address follows its workload, which was created again");
   }
 
+  get #terms(): CallTerms {
+    return { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal: this.#deps.signal };
+  }
+
   async #write(object: IpAllocation, workload: Workload): Promise<void> {
-    const terms = { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal: this.#deps.signal } as const;
     try {
-      await this.#objects.replace({ ...object.spec, workload }, object, terms);
+      await this.#objects.replace({ ...object.spec, workload }, object, this.#terms);
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
     }
@@ -91,7 +93,7 @@ export class RecreatedOwners {
 
   /** Returns the UID of the workload's name and kind that the holder's pod shows; undefined if it shows none. */
   async #readUid(workload: Workload, { namespace, pod: name, podUid, ifName }: Holder): Promise<string | undefined> {
-    const object = await this.#read(PODS, { namespace, name });
+    const object = await readObject(this.#deps, PODS, { namespace, name });
     const pod = object && decodePod(object, `Pod "${namespace}/${name}"`);
     if (pod?.uid !== podUid || pod.isFinished || namespace !== workload.namespace) return undefined;
     return workload.kind === "IPAMClaim"
@@ -109,7 +111,7 @@ export class RecreatedOwners {
     }
     if (workload.kind !== "VirtualMachine" || kind !== "VirtualMachineInstance" || !isKubevirt(apiVersion))
       return undefined;
-    const run = await this.#read(ADDRESS_OWNERS.VirtualMachineInstance, { namespace: pod.namespace, name });
+    const run = await readObject(this.#deps, ADDRESS_OWNERS.VirtualMachineInstance, { namespace: pod.namespace, name });
     const found = run && decodeMachine(run, `VirtualMachineInstance "${pod.namespace}/${name}"`);
     return found?.uid === uid && found.machine?.name === workload.name ? found.machine.uid : undefined;
   }
@@ -118,18 +120,7 @@ export class RecreatedOwners {
     const { caches } = this.#deps;
     const decoded = decodePodAnnotations(annotations, settingsOf(caches));
     if (claimsOf(decoded, firstNicOf(caches), ifName).get(ifName) !== name) return undefined;
-    const claim = await this.#read(ADDRESS_OWNERS.IPAMClaim, { namespace, name });
+    const claim = await readObject(this.#deps, ADDRESS_OWNERS.IPAMClaim, { namespace, name });
     return claim && decodeIpamClaim(claim, `IPAMClaim "${namespace}/${name}"`).uid;
-  }
-
-  async #read(resource: Resource, name: Parameters<typeof objectPath>[1]): Promise<KubeObject | undefined> {
-    const { api, signal } = this.#deps;
-    const path = objectPath(resource, name);
-    try {
-      return await api.call({ method: "GET", path, patienceMs: COLLECTION_PATIENCE_MS, signal });
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
   }
 }

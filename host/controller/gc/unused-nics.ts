@@ -5,14 +5,14 @@
 import { decodePodAnnotations } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
-import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
-import { objectPath, PODS } from "../../kubernetes/paths.ts";
+import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import { PODS } from "../../kubernetes/paths.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { isSameMember } from "../../resources/member.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
 import type { Caches } from "../types.ts";
-import { COLLECTION_PATIENCE_MS } from "./read-status.ts";
+import { readObject } from "./read-status.ts";
 
 interface NicDeps {
   readonly api: KubeApi;
@@ -36,17 +36,13 @@ export async function isOfUnusedNic(
 }
 
 /** Returns undefined if it has ended, or cannot be decoded. */
-async function readHolder(
-  { api, signal }: NicDeps,
-  { namespace, pod: name, podUid }: Holder,
-): Promise<Pod | undefined> {
-  const path = objectPath(PODS, { namespace, name });
+async function readHolder(deps: NicDeps, { namespace, pod: name, podUid }: Holder): Promise<Pod | undefined> {
+  const object = await readObject(deps, PODS, { namespace, name });
   try {
-    const object = await api.call({ method: "GET", path, patienceMs: COLLECTION_PATIENCE_MS, signal });
-    const pod = decodePod(object, `Pod "${namespace}/${name}"`);
-    return pod.uid === podUid && !pod.isFinished && !pod.deleting ? pod : undefined;
+    const pod = object && decodePod(object, `Pod "${namespace}/${name}"`);
+    return pod?.uid === podUid && !pod.isFinished && !pod.deleting ? pod : undefined;
   } catch (error) {
-    if (isNotFound(error) || error instanceof ConfigError) return undefined;
+    if (error instanceof ConfigError) return undefined;
     throw error;
   }
 }
