@@ -76,8 +76,6 @@ const NONE: readonly OccupiedIp[] = [];
 /** Rows on one page of the list that the audit log begins with. */
 const AUDIT_PAGE = 256;
 
-/** Directories in which containerd, CRI-O and Docker keep the network namespaces of pods. */
-
 /** Closed in reverse order. */
 type Closers = (() => Promise<void> | void)[];
 

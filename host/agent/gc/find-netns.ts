@@ -18,9 +18,9 @@ import { openNamespace } from "../../kernel/open-namespace.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import { NETNS_FOLDERS } from "../request/live-namespaces.ts";
+import { listPaths, NETNS_FOLDERS } from "../request/live-namespaces.ts";
 import { type CachedAttachment, readRuntimeCache } from "../request/runtime-cache.ts";
-import { isNumber, listFolder } from "./pod-netns.ts";
+import { isNumber } from "./pod-netns.ts";
 
 /** Where runtimes keep the results of ADDs: those of libcni, and Multus's of further networks. */
 const RESULT_FOLDERS: readonly string[] = ["/var/lib/cni/results", "/var/lib/cni/multus/results"];
@@ -52,7 +52,7 @@ export function findNetns(
   const taken = new Set(known.filter((path) => path !== nic.netns).map(resolve));
   const folders = new Set([...known.filter((path) => !isNumber(path)).map(dirname), ...NETNS_FOLDERS].map(resolve));
   const own = [...records.flatMap(({ netns }) => netns ?? []), nic.netns ?? ""].filter((path) => path !== "");
-  const paths = new Set([...own, ...[...folders].flatMap(listFolder).filter((path) => !taken.has(path))]);
+  const paths = new Set([...own, ...[...folders].flatMap(listPaths).filter((path) => !taken.has(path))]);
   const containers = containersOf(nic, records);
   const candidates: string[] = [];
   for (const path of paths) {

@@ -73,14 +73,13 @@ export class LastingFences {
   }
 
   /** An ADD of the attachment begins: its container is used again. */
-  attaching({ containerId, ifName }: Attachment): void {
-    for (const [key, { row }] of this.#remembered)
-      if (row.containerId === containerId && row.ifName === ifName) this.#remembered.delete(key);
+  attaching(attachment: Attachment): void {
+    for (const [key, each] of this.#remembered) if (isOf(each, attachment)) this.#remembered.delete(key);
   }
 
   /** Returns whether the attachment's addresses were released, and its namespace was still there at the last look. */
-  has({ containerId, ifName }: Attachment): boolean {
-    return [...this.#remembered.values()].some(({ row }) => row.containerId === containerId && row.ifName === ifName);
+  has(attachment: Attachment): boolean {
+    return this.#remembered.values().some((each) => isOf(each, attachment));
   }
 
   close(): Promise<void> {
@@ -117,6 +116,10 @@ export class LastingFences {
     log.info({ address, namespace, pod, owner, ifName, links }, text);
     return false;
   }
+}
+
+function isOf({ row }: Remembered, { containerId, ifName }: Attachment): boolean {
+  return row.containerId === containerId && row.ifName === ifName;
 }
 
 function keyOf({ space, ip, netnsCookie }: Allocation): string {

@@ -3,7 +3,7 @@
  * used again. Where the row has no cookie, its path has to do.
  */
 import * as fs from "node:fs";
-import { readdirSync, readlinkSync } from "node:fs";
+import { readlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { NetnsStatus } from "../../ipam/leak.ts";
 import { EINVAL, ENOENT, ENOTTY } from "../../kernel/errno.ts";
@@ -14,7 +14,7 @@ import { NetnsError, readNetnsIdentity } from "../../kernel/netns.ts";
 import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import { NETNS_FOLDERS } from "../request/live-namespaces.ts";
+import { listPaths, NETNS_FOLDERS } from "../request/live-namespaces.ts";
 
 /** A namespace by path, and by cookie where that is known. */
 export type NetnsOfNic = Pick<Allocation, "netns" | "netnsCookie">;
@@ -68,22 +68,14 @@ function openIf(path: string, isWanted: (namespace: OpenNamespace) => boolean): 
 /** Returns the paths at which runtimes keep namespaces and, for one of a process, those of all processes. */
 function otherPaths(netns: string): readonly string[] {
   const own = isNumber(netns) ? [] : [dirname(netns)];
-  const inFolders = [...new Set([...own, ...NETNS_FOLDERS])].flatMap(listFolder);
+  const inFolders = [...new Set([...own, ...NETNS_FOLDERS])].flatMap(listPaths);
   return isNumber(netns) ? [...inFolders, ...processPaths()] : inFolders;
-}
-
-export function listFolder(folder: string): string[] {
-  try {
-    return readdirSync(folder).map((name) => join(folder, name));
-  } catch {
-    return [];
-  }
 }
 
 /** Returns a path for each namespace that a process is in. */
 function processPaths(): readonly string[] {
   const found = new Map<string, string>();
-  for (const folder of listFolder("/proc")) {
+  for (const folder of listPaths("/proc")) {
     const path = join(folder, "ns", "net");
     try {
       found.set(readlinkSync(path), path);

@@ -90,7 +90,8 @@ export function isLiveNetns(path: string): boolean {
   }
 }
 
-function listPaths(directory: string): string[] {
+/** Returns the paths of all files in the directory; none if it cannot be read. */
+export function listPaths(directory: string): string[] {
   try {
     return readdirSync(directory).map((name) => join(directory, name));
   } catch {

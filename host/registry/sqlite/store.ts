@@ -406,11 +406,11 @@ export class SqliteStore {
     return rows.map((row) => decodeRow(row as Row));
   }
 
-  /** Returns how many rows were changed. */
   protected selectRaw(sql: string): readonly Row[] {
     return this.#prepare(sql).all();
   }
 
+  /** Returns how many rows were changed. */
   protected write(sql: string, ...values: SqlValue[]): number {
     this.#noteWrite();
     return Number(this.#prepare(sql).run(...values).changes);
