@@ -3,11 +3,10 @@ import { connectClient } from "../lab/cluster/in-process.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
 import { describeStoring } from "../unit/fakes/admission/storing-suite.ts";
 import { borrowPlane } from "./borrow-plane.ts";
-import { addressRows, agentRows } from "./crds/address-rows.ts";
-import { ALLOCATION_ROWS, bound } from "./crds/allocation-rows.ts";
-import { COORDINATOR_ROWS } from "./crds/coordinator-rows.ts";
+import { agentRows } from "./crds/address-rows.ts";
+import { bound } from "./crds/allocation-rows.ts";
 import { decoderFindings, objectOf, pathOf, serverFindings } from "./crds/findings.ts";
-import { POOL_ROWS, RESERVED_ROWS } from "./crds/pool-rows.ts";
+import { KINDS, named } from "./crds/kind-rows.ts";
 import type { Row } from "./crds/rows.ts";
 
 let plane: ControlPlane;
@@ -17,18 +16,6 @@ beforeAll(async () => {
 });
 
 afterAll(() => plane?.stop());
-
-/** Each row under a name of its own, unless it has one. */
-const named = (rows: readonly Row[]): [title: string, row: Row][] =>
-  rows.map((row, index) => [`${row.kind} ${row.title}`, { name: `row-${index}`, ...row }]);
-
-const KINDS: [kind: string, rows: readonly Row[]][] = [
-  ["IPPool", [...addressRows("IPPool"), ...POOL_ROWS]],
-  ["Subnet", addressRows("Subnet")],
-  ["ReservedIP", RESERVED_ROWS],
-  ["IPAllocation", ALLOCATION_ROWS],
-  ["Coordinator", COORDINATOR_ROWS],
-];
 
 async function expectSameFindings(row: Row): Promise<void> {
   const { kind, field, serverField = field, also = [], isStructural = false } = row;

@@ -3,17 +3,10 @@
  * API server, a value that an update does not change may break all others.
  */
 import { isDeepStrictEqual } from "node:util";
+import type { CelRule } from "../../../host/lib/cel.ts";
 import { type Finding, fieldPath, isJson } from "./finding.ts";
 import { celValue, compile, optional } from "./kubernetes-cel.ts";
 import type { SchemaNode } from "./structural-schema.ts";
-
-export interface CelRule {
-  readonly rule: string;
-  readonly message: string;
-  readonly messageExpression?: string;
-  readonly fieldPath?: string;
-  readonly optionalOldSelf?: boolean;
-}
 
 /** Values as expressions see them. */
 interface Values {

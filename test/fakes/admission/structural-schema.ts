@@ -3,8 +3,9 @@
  * wrong with its form. The rules in CEL: schema-rules.ts. Texts are those of k8s.io/kube-openapi.
  */
 import { isDeepStrictEqual } from "node:util";
+import type { CelRule } from "../../../host/lib/cel.ts";
 import { type Finding, fieldPath, isJson, type Json } from "./finding.ts";
-import { type CelRule, SchemaRule } from "./schema-rules.ts";
+import { SchemaRule } from "./schema-rules.ts";
 
 /** Whoever uses another keyword teaches it to this file. */
 const KEYWORDS = new Set([

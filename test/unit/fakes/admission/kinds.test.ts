@@ -4,9 +4,8 @@
  */
 import { describe, expect, it } from "vitest";
 import { ApiError, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
-import { addressRows, agentRows } from "../../../cluster/crds/address-rows.ts";
-import { ALLOCATION_ROWS, bound } from "../../../cluster/crds/allocation-rows.ts";
-import { COORDINATOR_ROWS } from "../../../cluster/crds/coordinator-rows.ts";
+import { agentRows } from "../../../cluster/crds/address-rows.ts";
+import { bound } from "../../../cluster/crds/allocation-rows.ts";
 import {
   COLLECTIONS,
   decoderFindings,
@@ -15,8 +14,7 @@ import {
   pathOf,
   readCauses,
 } from "../../../cluster/crds/findings.ts";
-import { POOL_ROWS, RESERVED_ROWS } from "../../../cluster/crds/pool-rows.ts";
-import type { Row } from "../../../cluster/crds/rows.ts";
+import { KINDS, named } from "../../../cluster/crds/kind-rows.ts";
 import { UPDATE_ROWS } from "../../../cluster/crds/update-rows.ts";
 import { ADMINISTRATOR } from "../../../fakes/admission/admission.ts";
 import { BerthAdmission } from "../../../fakes/admission/berth-admission.ts";
@@ -41,17 +39,6 @@ async function findingsOf(call: Promise<unknown>): Promise<Findings> {
     return readCauses(error.causes, error.message);
   }
 }
-
-const named = (rows: readonly Row[]): [title: string, row: Row][] =>
-  rows.map((row, index) => [`${row.kind} ${row.title}`, { name: `row-${index}`, ...row }]);
-
-const KINDS: [kind: string, rows: readonly Row[]][] = [
-  ["IPPool", [...addressRows("IPPool"), ...POOL_ROWS]],
-  ["Subnet", addressRows("Subnet")],
-  ["ReservedIP", RESERVED_ROWS],
-  ["IPAllocation", ALLOCATION_ROWS],
-  ["Coordinator", COORDINATOR_ROWS],
-];
 
 describe.each(KINDS)("%s: a new one is judged as by a real API server", (_kind, rows) => {
   it.each(named(rows))("%s", async (_title, row) => {
