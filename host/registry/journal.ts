@@ -23,6 +23,7 @@ export type Adoption = Pick<
   | "namespace"
   | "pod"
   | "workload"
+  | "claim"
   | "quarantine"
 >;
 
@@ -43,17 +44,11 @@ export interface Journal extends Registry {
   copy(options: CopyOptions): Promise<Journal>;
   /** Returns Cooling rows whose cooldown is over, the longest due first. */
   findDue(limit: number): Promise<readonly Allocation[]>;
-  /** Returns rows that were never confirmed, of any state. */
-  findUnconfirmed(limit: number): Promise<readonly Allocation[]>;
-  /** The address was new to its owner: undone, it is not retained. Does nothing if the row has changed. */
-  disown(allocations: readonly Allocation[]): Promise<void>;
-  /** Their owners had them before, according to their objects. Does nothing if the row has changed. */
-  inherit(allocations: readonly Allocation[]): Promise<void>;
   /**
-   * Records that the API server has an object for each, without changing the version. Rows that have changed are
-   * confirmed if the owner is the same.
+   * Records owner, claim and {@link Allocation.isConfirmed} of each row that has not changed otherwise. The version
+   * stays. Returns these rows.
    */
-  confirm(allocations: readonly Allocation[]): Promise<void>;
+  record(rows: readonly Allocation[]): Promise<readonly Allocation[]>;
   /**
    * The object was deleted or never created, or is another pod's: deletes the row if unchanged, and reports the
    * address as free unless `isTaken`. Returns whether it was deleted.

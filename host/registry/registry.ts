@@ -20,6 +20,19 @@ export interface Quarantine {
   readonly nextProbeAtMs: number;
 }
 
+/** The claim by which a NIC has an address (docs/decisions/0049). */
+export interface ClaimName {
+  /** UUID. */
+  readonly id: string;
+  /** As in {@link IpAllocationSpec.number}. */
+  readonly number: number;
+  /** Claims by which this node had the address before, this one included, which its object may still name. */
+  readonly earlier: readonly string[];
+}
+
+/** {@link ClaimName.id} of a claim of an older release, which has no name. */
+export const UNNAMED = "-";
+
 /** One address that is not free. (`space`, `ip`) is unique. */
 export interface Allocation {
   readonly space: string;
@@ -70,7 +83,9 @@ export interface Allocation {
    * ({@link Registry.findRetained}).
    */
   readonly isInUse?: boolean | undefined;
-  /** Whether the API server is known to have an object for the row (cluster only). */
+  /** Cluster only; undefined in rows and objects of older releases. */
+  readonly claim?: ClaimName | undefined;
+  /** Whether an ADD was answered with the row, or may have been (cluster only). */
   readonly isConfirmed?: boolean | undefined;
   /** When the API server created the object, RFC 3339; only of another node's address. */
   readonly createdAt?: string | undefined;
@@ -125,6 +140,10 @@ export interface Claim {
   /** The address owner, which retains the addresses when the pod goes; undefined if there is none. */
   readonly workload?: Workload | undefined;
   /**
+   * One above the highest number of the addresses of the owner's member, if they were read. Default: they were not.
+   */
+  readonly number?: number | undefined;
+  /**
    * A virtual machine that runs in another pod migrates to this one, and has its addresses there. Default: none does.
    */
   readonly isMigrationTarget?: boolean | undefined;
@@ -143,7 +162,7 @@ export interface Claim {
   readonly skipOwnCooling?: boolean;
 }
 
-export type ClaimedPart = Pick<Extract<ClaimOutcome, { kind: "bound" }>, "created" | "previous" | "fresh" | "presumed">;
+export type ClaimedPart = Pick<Extract<ClaimOutcome, { kind: "bound" }>, "created" | "previous" | "added" | "open">;
 
 export type ClaimOutcome =
   /**
@@ -156,17 +175,13 @@ export type ClaimOutcome =
       readonly held: readonly Allocation[];
       readonly created: readonly Allocation[];
       readonly previous: readonly Allocation[];
+      /** The rows for which the API server had no object. Absent in the embedded registry. */
+      readonly added?: readonly Allocation[];
       /**
-       * The rows of `created` that were free before. For an address owner those of `held` and `created` that it did
-       * not have before, as far as is known, and that no ADD was answered with. Absent in the embedded registry,
-       * where the pool cache knows.
+       * The rows of `held` and `created` of an address owner which it had not before as far as is known, or beside which
+       * it may have others that come first: {@link Registry.retain} makes them its own once these were compared.
        */
-      readonly fresh?: readonly Allocation[];
-      /**
-       * For a migration's target: the rows of `held` and `created` that its member had before, and that no other pod
-       * has now. Where the machine runs, its NIC may have others.
-       */
-      readonly presumed?: readonly Allocation[];
+      readonly open?: readonly Allocation[];
     }
   /** The owner's own addresses are still cooling: propose them, or skip them. Nothing was written. */
   | { readonly kind: "cooling"; readonly own: readonly Allocation[] }
@@ -267,11 +282,9 @@ export interface Registry {
   claim(claim: Claim, signal?: AbortSignal): Promise<ClaimOutcome>;
   /**
    * Undoes a claim of exactly these records, if unchanged: those that were cooling cool for the rest of their time,
-   * the others become free. `superseded`: those of them in whose place their owner wants other addresses. In a
-   * cluster what a lost journal had taken in of these only cools in the journal, until it is known whether the owner
-   * gets the others.
+   * the others become free.
    */
-  undo(created: readonly Allocation[], superseded?: readonly Allocation[]): Promise<void>;
+  undo(created: readonly Allocation[]): Promise<void>;
   /**
    * The claimed addresses are their address owner's from now on (retention). Until then one that was new to it
    * becomes free when its pod goes. Rejects with RegistryError if one of them has changed.

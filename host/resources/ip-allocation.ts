@@ -12,7 +12,7 @@ import { parsedText, wholeNumber } from "../lib/schema.ts";
 import { formatIp, type Ip, parseIp } from "../net/ip.ts";
 import { addressSpace } from "./fields/address-spec.ts";
 import { API_VERSION, decodeBerth, isDeleting, metadata } from "./fields/metadata.ts";
-import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH, type Member, memberKey, ownerOf, type Workload } from "./member.ts";
+import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH, type Member, memberKey, type Workload } from "./member.ts";
 
 interface AllocationRule {
   /** A key of the spec. */
@@ -124,6 +124,9 @@ export const NAME_RULE: CelRule = {
   fieldPath: ".metadata.name",
 };
 
+/** Highest number of a claim: more than a member ever has. @limit */
+const MAX_CLAIM_NUMBER = 2_147_483_647;
+
 /** Most holders of one address: two while a virtual machine migrates. */
 export const MAX_HOLDERS = 2;
 
@@ -137,6 +140,8 @@ export interface Holder {
   readonly podUid: string;
   readonly ifName: string;
   readonly node: string;
+  /** UUID of the claim that the NIC has the address by. Undefined in objects of older writers, which drop it. */
+  readonly claim?: string | undefined;
 }
 
 interface AllocationQuarantine {
@@ -167,6 +172,11 @@ export interface IpAllocationSpec {
   /** With `Kept`: the NIC that had the address last. Undefined in objects of older writers. */
   readonly lastHolder?: Holder | undefined;
   readonly workload?: Workload | undefined;
+  /**
+   * Orders the addresses of one member of the workload, NIC and family: the highest is the member's (retention). 0 if
+   * the address was claimed before its member's other addresses were read. Undefined without a workload.
+   */
+  readonly number?: number | undefined;
   readonly quarantine?: AllocationQuarantine | undefined;
   /** Time of the last transition, RFC 3339. Informational only. */
   readonly since?: string | undefined;
@@ -237,6 +247,7 @@ const holder = z.object({
   podUID: uid.meta({ description: "The pod's UID. For a static pod, the hash of its manifest." }),
   interface: name.meta({ description: "The NIC's name in the pod." }),
   node: name.meta({ description: "The node on which the pod runs." }),
+  claim: uid.optional().meta({ description: "UUID of the claim. Absent if an older version wrote the object." }),
 });
 
 function decodeHolder({ podUID, interface: ifName, ...names }: z.output<typeof holder>): Holder {
@@ -250,10 +261,7 @@ const workload = z.object({
   uid: uid.meta({ description: "Its UID." }),
   member: text.meta({ description: "One of its pods: the pod's name or the machine's name." }),
   interface: name.optional().meta({ description: "The NIC for which the address is retained." }),
-  fresh: z.boolean().optional().meta({
-    description:
-      "True if the address was new to the workload's pod when it was claimed, and has not been retained since: one that it had before comes first.",
-  }),
+  fresh: z.boolean().optional().meta({ description: "True if `number` is 0, for older versions." }),
 });
 
 const quarantine = z.object({
@@ -294,6 +302,10 @@ const spec = z
     workload: workload
       .optional()
       .meta({ description: "The workload that retains the address when the pod is deleted." }),
+    number: wholeNumber(0, MAX_CLAIM_NUMBER).optional().meta({
+      description:
+        "Of several addresses of one pod of the workload, NIC and family the one with the highest number is the pod's. 0: claimed before the others were read.",
+    }),
     quarantine: quarantine.optional().meta({ description: "Why the address must not be used." }),
     since: z
       .string()
@@ -303,7 +315,7 @@ const spec = z
   })
   .meta(cel(...SPEC_RULES))
   .transform(
-    ({ address, holders, lastHolder, workload, quarantine, ...rest }): IpAllocationSpec => ({
+    ({ address, holders, lastHolder, workload, number, quarantine, ...rest }): IpAllocationSpec => ({
       ...rest,
       ip: address,
       holders: holders.map(decodeHolder),
@@ -311,7 +323,10 @@ const spec = z
       ...(quarantine === undefined ? {} : { quarantine: decodeQuarantine(quarantine) }),
       ...(workload === undefined
         ? {}
-        : { workload: decodeWorkload(workload, (holders[0] ?? quarantine?.holder)?.namespace) }),
+        : {
+            workload: decodeWorkload(workload, (holders[0] ?? quarantine?.holder)?.namespace),
+            number: number ?? (workload.fresh === true ? 0 : 1),
+          }),
     }),
   )
   .transform((spec, context) => {
@@ -333,11 +348,10 @@ export const ipAllocationSchema = z.object({
  * write.
  */
 function decodeWorkload(
-  { interface: ifName, namespace, fresh, ...names }: z.output<typeof workload>,
+  { interface: ifName, namespace, fresh: _, ...names }: z.output<typeof workload>,
   ofHolder = "",
 ): Workload {
-  const owner = { ...names, namespace: namespace ?? ofHolder, ...(ifName === undefined ? {} : { ifName }) };
-  return ownerOf(owner, fresh === true);
+  return { ...names, namespace: namespace ?? ofHolder, ...(ifName === undefined ? {} : { ifName }) };
 }
 
 const named = ipAllocationSchema.transform((object, context) => {
@@ -373,7 +387,7 @@ interface AllocationMetadata {
 
 /** Returns the object in the API's form. */
 export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationMetadata) {
-  const { ip, holders, lastHolder, workload, quarantine, ...rest } = spec;
+  const { ip, holders, lastHolder, workload, number, quarantine, ...rest } = spec;
   return {
     apiVersion: API_VERSION,
     kind: "IPAllocation",
@@ -384,17 +398,17 @@ export function encodeIpAllocation(spec: IpAllocationSpec, metadata: AllocationM
       holders: holders.map(encodeHolder),
       ...(lastHolder === undefined ? {} : { lastHolder: encodeHolder(lastHolder) }),
       ...(quarantine === undefined ? {} : { quarantine: encodeQuarantine(quarantine) }),
-      ...(workload === undefined ? {} : { workload: encodeWorkload(workload) }),
+      ...(workload === undefined ? {} : { workload: encodeWorkload(workload, number === 0), number }),
     },
   };
 }
 
-function encodeWorkload({ ifName, namespace, isFresh, ...names }: Workload): object {
+function encodeWorkload({ ifName, namespace, ...names }: Workload, isFirst: boolean): object {
   return {
     ...(namespace === "" ? {} : { namespace }),
     ...names,
     ...(ifName === undefined ? {} : { interface: ifName }),
-    ...(isFresh === true ? { fresh: true } : {}),
+    ...(isFirst ? { fresh: true } : {}),
   };
 }
 

@@ -21,11 +21,6 @@ export interface Workload {
    * agents.
    */
   readonly ifName?: string | undefined;
-  /**
-   * The member did not have the address before it was claimed, and no ADD is known to have been answered with it. One
-   * that it had before comes first.
-   */
-  readonly isFresh?: boolean | undefined;
 }
 
 /** Longest UID of a pod or a workload, which must fit into a label's value: characters. */
@@ -35,11 +30,6 @@ export const MAX_UID_LENGTH = 63;
 export const MAX_ALLOCATION_TEXT = 253;
 
 export type Member = Pick<Workload, "namespace" | "uid" | "member">;
-
-/** Returns the owner of an address with {@link Workload.isFresh} as given. */
-export function ownerOf({ isFresh: _, ...workload }: Workload, isFresh: boolean): Workload {
-  return isFresh ? { ...workload, isFresh } : workload;
-}
 
 /**
  * Returns whether both are the same member of the same workload (retention in docs/allocation.md). A user with the

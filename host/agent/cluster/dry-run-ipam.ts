@@ -35,10 +35,6 @@ export class DryRunIpam implements ClusterIpam {
     return this.#copy.releaseRetained(retained);
   }
 
-  settleSuperseded(superseded: readonly Allocation[], isReplaced: boolean): Promise<void> {
-    return this.#copy.settleSuperseded(superseded, isReplaced);
-  }
-
   /** A pod that is gone loses the address: the ADD takes it off its NIC. */
   evictPredecessor(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined> {
     const isPodGone = (row: Allocation): Promise<boolean> => this.#collector.isPodGone(row);

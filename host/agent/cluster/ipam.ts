@@ -54,10 +54,6 @@ export class KubernetesIpam implements ClusterIpam {
     return this.#deps.registry.releaseRetained(retained);
   }
 
-  settleSuperseded(superseded: readonly Allocation[], isReplaced: boolean): Promise<void> {
-    return this.#deps.registry.settleSuperseded(superseded, isReplaced);
-  }
-
   evictPredecessor(former: Allocation, claimant: Pick<Claim, "namespace" | "pod">): Promise<Allocation | undefined> {
     const { registry, collector } = this.#deps;
     const isPodGone = (row: Allocation): Promise<boolean> => collector.letGo(row);

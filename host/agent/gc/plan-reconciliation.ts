@@ -4,8 +4,8 @@
  *   object that names this node, without a row in the journal (an orphan)
  *     Bound, its NIC has no address of the family    adopt it
  *     Bound, its NIC has another                     release it at the second observation
- *     Bound and fresh, its member's own still cools  the same: the NIC's next ADD takes that one, and this
- *                                                    one is a late write (retention)
+ *     Bound, its member's own still cools here and   the same: the NIC's next ADD takes that one, and this
+ *     has a higher number                            one is a late write (retention)
  *     Bound, its NIC has another that was adopted    the same, but only when the pod is gone: it is unknown
  *                                                    which of them is on the NIC
  *     Cooling; Quarantined for a conflict            adopt it as it is
@@ -26,9 +26,10 @@
  */
 import type { Family } from "../../net/ip.ts";
 import { parseMac } from "../../net/mac.ts";
+import { numberOf } from "../../registry/claim-order.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { findMissingOwner, knownOf } from "../../registry/kubernetes/known-object.ts";
-import type { Allocation } from "../../registry/registry.ts";
+import { type Allocation, UNNAMED } from "../../registry/registry.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
 import { isSameMember } from "../../resources/member.ts";
 
@@ -120,15 +121,17 @@ function isOnNic({ ifName, ip }: Allocation, nic: string, family: Family): boole
  * Returns whether the row cools, because the machine has booted or the sandbox ended, and was the member's before the
  * object was claimed for it.
  */
-function isOwnBefore({ state, isConfirmed, workload }: Allocation, { spec }: IpAllocation): boolean {
-  if (state !== "Cooling" || isConfirmed !== true || spec.workload?.isFresh !== true) return false;
-  return workload?.isFresh !== true && isSameMember(workload, spec.workload);
+function isOwnBefore(row: Allocation, { spec }: IpAllocation): boolean {
+  const { state, isConfirmed, workload } = row;
+  if (state !== "Cooling" || isConfirmed !== true || !isSameMember(workload, spec.workload)) return false;
+  return numberOf(row) > (spec.number ?? 1);
 }
 
 function adoptionOf(object: IpAllocation, node: string): Adoption {
-  const { addressSpace, ip, prefixLength, pool, state, workload } = object.spec;
-  const { podUid = "", ifName = "", namespace = "", pod = "" } = holderOf(object, node) ?? {};
-  return { space: addressSpace, ip, prefixLength, pool, state, owner: podUid, ifName, namespace, pod, workload };
+  const { addressSpace, ip, prefixLength, pool, state, workload, number = 0 } = object.spec;
+  const { podUid = "", ifName = "", namespace = "", pod = "", claim: id = UNNAMED } = holderOf(object, node) ?? {};
+  const address = { space: addressSpace, ip, prefixLength, pool, state };
+  return { ...address, owner: podUid, ifName, namespace, pod, workload, claim: { id, number, earlier: [] } };
 }
 
 /** Returns the adoption of an address without a pod: the object is deleted when the row has cooled. */

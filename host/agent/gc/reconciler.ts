@@ -12,9 +12,10 @@ import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { SerialQueue } from "../../lib/serial.ts";
 import { formatIp } from "../../net/ip.ts";
+import { compareRecords } from "../../registry/claim-order.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/allocation-objects.ts";
-import { nameOf } from "../../registry/kubernetes/known-object.ts";
+import { foreignOf, nameOf } from "../../registry/kubernetes/known-object.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation } from "../../registry/registry.ts";
@@ -357,7 +358,8 @@ export class Reconciler {
   }
 
   /**
-   * Several pods at once; the objects of one pod one by one, as the outcome of one matters to the next. Goes on with
+   * Several pods at once; the objects of one pod one by one, as the outcome of one matters to the next, and the
+   * member's own first. Goes on with
    * other pods after a read without an answer, and rejects at the end: the next reconciliation, for which ADDs may
    * wait, has the less to do.
    */
@@ -366,7 +368,8 @@ export class Reconciler {
     const released: Allocation[] = [];
     const refused: string[] = [];
     const unanswered: ApiUnavailable[] = [];
-    const byPod = Map.groupBy(orphans, (object) => claimantOf(object, this.#deps.node)?.podUid ?? object.name);
+    const inOrder = orphans.toSorted((a, b) => compareRecords(foreignOf(a, 0), foreignOf(b, 0)));
+    const byPod = Map.groupBy(inOrder, (object) => claimantOf(object, this.#deps.node)?.podUid ?? object.name);
     await inParallel([...byPod.values()], ADOPTIONS_AT_ONCE, async (group) => {
       for (const object of group) {
         try {

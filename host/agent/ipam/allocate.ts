@@ -8,6 +8,7 @@ import type { NicDemand } from "../../ipam/model.ts";
 import type { Pick, Picked } from "../../ipam/pick.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
+import { numberOf } from "../../registry/claim-order.ts";
 import type { Allocation, ClaimedPart, ClaimOutcome, Proposal } from "../../registry/registry.ts";
 import { CoolingAddresses } from "./sources/cooling.ts";
 import { FreeAddresses } from "./sources/free.ts";
@@ -29,7 +30,7 @@ import {
   workloadOf,
 } from "./sources/source.ts";
 import { TakeOvers } from "./sources/take-overs.ts";
-import { type FullNamespace, namespaceFull, refuseFresh, requireWithinLimits } from "./tenant-limits.ts";
+import { type FullNamespace, namespaceFull, refuseNew, requireWithinLimits } from "./tenant-limits.ts";
 
 /** Most addresses that one ADD tries to claim. @limit */
 export const MAX_CLAIM_ATTEMPTS = 64;
@@ -55,7 +56,7 @@ export async function allocateAddresses(deps: AllocateDeps, demand: AddressDeman
   }
 }
 
-const NOTHING = { created: [], previous: [], fresh: [], presumed: [], picked: [] };
+const NOTHING = { created: [], previous: [], added: [], open: [], picked: [] };
 
 class AddressAllocator {
   readonly #search: Search;
@@ -104,7 +105,6 @@ class AddressAllocator {
         `Interface "${claimant.ifName}" lost ${MAX_CLAIM_ATTEMPTS} addresses in a row to other pods; try again`,
       );
     } catch (error) {
-      await this.#retained.settle(false);
       await registry.undo(this.#kept.created);
       throw error;
     }
@@ -149,7 +149,7 @@ class AddressAllocator {
   }
 
   /** A later claim may report again a row that an earlier claim has kept. */
-  #withKept({ created, previous, fresh = [], presumed = [] }: ClaimedPart): Required<ClaimedPart> {
+  #withKept({ created, previous, added = [], open = [] }: ClaimedPart): Required<ClaimedPart> {
     const join = (before: readonly Allocation[], now: readonly Allocation[]): readonly Allocation[] => [
       ...before.filter((row) => !now.some((each) => isSameAddress(each, row))),
       ...now,
@@ -157,8 +157,8 @@ class AddressAllocator {
     return {
       created: join(this.#kept.created, created),
       previous: join(this.#kept.previous, previous),
-      fresh: join(this.#kept.fresh, fresh),
-      presumed: join(this.#kept.presumed, presumed),
+      added: join(this.#kept.added, added),
+      open: join(this.#kept.open, open),
     };
   }
 
@@ -166,7 +166,9 @@ class AddressAllocator {
     const { registry, demand, metrics } = this.#search;
     const proposals = picked.map((each) => proposalOf(each, demand));
     const partial = this.#hasKept ? { partial: true } : {};
-    const claim = { ...demand.claimant, ...partial, keepsRest: true, proposals, skipOwnCooling: this.#own.skipCooling };
+    const { skipCooling: skipOwnCooling } = this.#own;
+    const number = this.#retained.nextNumber;
+    const claim = { ...demand.claimant, ...partial, keepsRest: true, proposals, skipOwnCooling, number };
     const startedMs = performance.now();
     let outcome: ClaimOutcome["kind"] | "failed" = "failed";
     try {
@@ -216,25 +218,28 @@ class AddressAllocator {
   }
 
   /**
-   * Retained addresses are the pod's in any case; a fresh one is refused while its namespace has its share, and is
-   * retained from now on.
+   * Retained addresses are the pod's in any case. One that its owner did not have before is refused while its namespace
+   * has its share, and is retained from now on.
    */
   async #accept(bound: Bound, picked: readonly Picked[]): Promise<Claimed> {
     const { demand, registry } = this.#search;
-    const { fresh = [], presumed = [] } = bound;
+    const { added = [], open = [] } = bound;
     try {
-      const refusal = refuseFresh(demand, fresh);
+      const refusal = refuseNew(demand, [...added, ...open.filter(({ workload }) => workload === undefined)]);
       if (refusal !== undefined) throw refusal;
-      const owned = fresh.map((row) => ({ ...row, workload: workloadOf(demand, row.ifName) }));
-      const isOther = (row: Allocation): boolean => !fresh.some((each) => isSameAddress(each, row));
-      const retained = [...owned.filter(({ workload }) => workload !== undefined), ...presumed.filter(isOther)];
-      if (retained.length > 0) await registry.retain(retained);
-      await this.#retained.settle(true);
+      if (open.length > 0) await registry.retain(open.map((row) => this.#retainedRow(row)));
       return { ...bound, picked };
     } catch (error) {
       await registry.undo(bound.created);
       throw error;
     }
+  }
+
+  /** The row is the owner's, and comes before all that the owner's member had. */
+  #retainedRow(row: Allocation): Allocation {
+    const { workload = workloadOf(this.#search.demand, row.ifName), claim } = row;
+    const number = Math.max(numberOf(row), this.#retained.nextNumber ?? 1);
+    return { ...row, workload, ...(claim === undefined ? {} : { claim: { ...claim, number } }) };
   }
 
   /** A NIC has an address of each demanded family: an answer with one of two would be the pod's for its life. */

@@ -11,11 +11,6 @@ export interface ClusterAddresses {
   /** Releases retained addresses that their member can no longer get. */
   releaseRetained(retained: readonly Allocation[]): Promise<void>;
   /**
-   * The ADD that has undone claims because of others in their place ({@link Registry.undo}) has ended. `isReplaced`:
-   * with these others. Rows of `superseded` that a lost journal had taken in are then released, otherwise retained.
-   */
-  settleSuperseded(superseded: readonly Allocation[], isReplaced: boolean): Promise<void>;
-  /**
    * Takes the address from the member's earlier pod on this node, which the kubelet has not detached. Returns the
    * cooling allocation; undefined if it has changed meanwhile. Rejects with CniError 11 if that pod is alive.
    */

@@ -66,15 +66,12 @@ export async function requireWithinLimits(
   if (full !== undefined && !mayHaveRetained) throw namespaceFull(full);
 }
 
-/**
- * Returns CniError 101 if there are fresh addresses, which had no owner before, and the namespace has reached its
- * limit.
- */
-export function refuseFresh(
+/** Returns CniError 101 if there are addresses that had no owner before, and the namespace has reached its limit. */
+export function refuseNew(
   { limits }: Pick<LimitedDemand, "limits">,
-  fresh: readonly Allocation[] = [],
+  added: readonly Allocation[],
 ): CniError | undefined {
-  return limits?.full === undefined || fresh.length === 0 ? undefined : namespaceFull(limits.full);
+  return limits?.full === undefined || added.length === 0 ? undefined : namespaceFull(limits.full);
 }
 
 export function namespaceFull({ namespace, addresses, limit }: FullNamespace): CniError {

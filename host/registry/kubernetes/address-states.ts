@@ -1,14 +1,8 @@
 /**
- * This node's knowledge of the objects of its addresses, and the differences that may still separate each object from
- * its row: one state per address. All of it may be outdated; the API server checks the precondition of every call.
+ * This node's knowledge of the objects of its addresses: one value per address. All of it may be outdated; the API
+ * server checks the precondition of every call.
  */
 import type { KnownObject } from "./known-object.ts";
-
-/**
- * Time within which a write whose answer was lost may still be carried out: milliseconds. Until then an object that
- * is absent may yet appear.
- */
-export const LATE_WRITE_MS = 5_000;
 
 /** Most ended objects remembered to recognise late reads. The one that ended longest ago is forgotten first. */
 export const MAX_ENDED_OBJECTS = 4_096;
@@ -28,31 +22,17 @@ type ObjectState =
 
 type Version = Pick<KnownObject, "uid" | "resourceVersion">;
 
-/** The differences that may separate the object from the row, until the two agree. */
-export interface Pending {
-  /** Earlier owners of the address on this node. Their rows were released, so their objects may be overwritten. */
-  readonly formerOwners: ReadonlySet<string>;
-  /**
-   * A change or deletion had no answer. The object is certain only after another write, which makes the precondition
-   * of that one fail.
-   */
-  readonly isUnanswered: boolean;
-  /**
-   * Until when a create or change whose answer was lost may still be carried out: milliseconds of the monotonic
-   * clock, 0 if there is none.
-   */
-  readonly lateUntilMs: number;
-}
-
 export interface AddressState {
   readonly object: ObjectState;
-  readonly pending: Pending;
+  /**
+   * A change or deletion was sent that had no answer, maybe by an earlier agent. It may still be carried out, until
+   * another write makes its precondition fail.
+   */
+  readonly isSent: boolean;
 }
 
-const NOTHING_PENDING: Pending = { formerOwners: new Set(), isUnanswered: false, lateUntilMs: 0 };
-
 /** The state of an address of which nothing is known. */
-const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false }, pending: NOTHING_PENDING };
+const INITIAL_STATE: AddressState = { object: { kind: "unknown", isProber: false }, isSent: false };
 
 /** Returns whether this node was told to probe the address on behalf of a lost node. */
 export function isProber({ object }: AddressState, node: string): boolean {
@@ -62,15 +42,13 @@ export function isProber({ object }: AddressState, node: string): boolean {
 
 export class AddressStates {
   readonly #node: string;
-  readonly #nowMs: () => number;
   /** Without those that equal {@link INITIAL_STATE}. */
   readonly #states = new Map<string, AddressState>();
   /** Names in state `ended`, the earliest first. */
   readonly #ended = new Set<string>();
 
-  constructor({ node, nowMs }: { readonly node: string; readonly nowMs: () => number }) {
+  constructor(node: string) {
     this.#node = node;
-    this.#nowMs = nowMs;
   }
 
   /** Number of known objects. */
@@ -90,16 +68,6 @@ export class AddressStates {
   find(name: string): KnownObject | undefined {
     const { object } = this.get(name);
     return object.kind === "known" ? object.object : undefined;
-  }
-
-  /**
-   * Returns the object that a claim may rely on: not one that was only seen, unless this node's journal knows an
-   * earlier owner.
-   */
-  findForClaim(name: string): KnownObject | undefined {
-    const { object, pending } = this.get(name);
-    if (object.kind !== "known") return undefined;
-    return object.source === "seen" && pending.formerOwners.size === 0 ? undefined : object.object;
   }
 
   /**
@@ -151,47 +119,19 @@ export class AddressStates {
     if (this.get(name).object.kind === "known") this.#forgetObject(name);
   }
 
-  /** A write was answered: an unanswered one before it can no longer be carried out. */
+  /** A write was answered: one that was sent before it can no longer be carried out. */
   noteWritten(name: string): void {
-    this.#change(name, { isUnanswered: false });
+    this.#noteSent(name, false);
   }
 
-  /** A write failed. `isAnswered`: the API server refused it. */
-  noteWriteFailed(name: string, write: "create" | "change" | "delete", isAnswered: boolean): void {
-    if (write !== "create") this.#change(name, { isUnanswered: true });
-    if (write === "delete") this.invalidate(name);
-    else if (!isAnswered) {
-      this.invalidate(name);
-      this.noteUnanswered(name);
-    }
+  /** A change or deletion failed, or an earlier agent may have sent one: it may still be carried out. */
+  noteSent(name: string): void {
+    this.#noteSent(name, true);
   }
 
-  /** An attempt of a create or change had no answer, whatever becomes of the next one. */
-  noteUnanswered(name: string): void {
-    this.#change(name, { lateUntilMs: this.#nowMs() + LATE_WRITE_MS });
-  }
-
-  /** An earlier agent may have sent a write that is not carried out yet. */
-  noteRestart(name: string): void {
-    this.#change(name, { isUnanswered: true });
-  }
-
-  /** The row has a new owner. */
-  noteFormerOwner(name: string, owner: string): void {
-    const { formerOwners } = this.get(name).pending;
-    this.#change(name, { formerOwners: new Set([...formerOwners, owner]) });
-  }
-
-  /**
-   * The object is what the row says, or neither exists. A write that may still be carried out would succeed once the
-   * object is deleted again.
-   */
-  noteSynced(name: string): void {
+  #noteSent(name: string, isSent: boolean): void {
     const state = this.get(name);
-    const { lateUntilMs } = state.pending;
-    const isLate = state.object.kind === "known" && lateUntilMs > this.#nowMs();
-    const pending = isLate ? { ...NOTHING_PENDING, lateUntilMs } : NOTHING_PENDING;
-    if (state.pending !== pending) this.#put(name, { ...state, pending });
+    if (state.isSent !== isSent) this.#put(name, { ...state, isSent });
   }
 
   /** The row was forgotten: a later row of the address is none that this node was told to probe. */
@@ -199,11 +139,6 @@ export class AddressStates {
     const state = this.get(name);
     if (state.object.kind === "known" || !state.object.isProber) return;
     this.#put(name, { ...state, object: { ...state.object, isProber: false } });
-  }
-
-  #change(name: string, change: Partial<Pending>): void {
-    const state = this.get(name);
-    this.#put(name, { ...state, pending: { ...state.pending, ...change } });
   }
 
   #forgetObject(name: string): void {
@@ -224,10 +159,8 @@ export class AddressStates {
   }
 }
 
-function isInitial({ object, pending }: AddressState): boolean {
-  if (object.kind !== "unknown" || object.isProber) return false;
-  const { formerOwners, isUnanswered, lateUntilMs } = pending;
-  return formerOwners.size === 0 && !isUnanswered && lateUntilMs === 0;
+function isInitial({ object, isSent }: AddressState): boolean {
+  return object.kind === "unknown" && !object.isProber && !isSent;
 }
 
 function versionOf(object: ObjectState): Version | undefined {

@@ -9,8 +9,7 @@ import type { AllocationState, Holder, IpAllocation, IpAllocationSpec } from "..
 import { MAX_HOLDERS } from "../../resources/ip-allocation.ts";
 import { isRecreated, type Workload } from "../../resources/member.ts";
 import type { Allocation } from "../registry.ts";
-import { type AddressState, isProber } from "./address-states.ts";
-import { findOtherHolders, isOfSameNic, type KnownObject } from "./known-object.ts";
+import { findOtherHolders, isCurrent, isOfSameNic, isRecorded, type KnownObject } from "./known-object.ts";
 
 export type SyncAction =
   /** Nothing is known of the object. */
@@ -32,9 +31,15 @@ export type SyncAction =
   /**
    * Another pod has the address. `needsProbe`: the row's pod gets it if no machine answers for it, because the other
    * pod's node is lost. `predecessor`: the row's pod gets it as soon as the agent of that pod's node has taken it off
-   * the NIC. `by`: another pod that keeps it.
+   * the NIC. `by`: another pod that keeps it. `isUnreadable`: it is not known which pod has it.
    */
-  | { readonly kind: "taken"; readonly needsProbe?: boolean; readonly predecessor?: Holder; readonly by?: Holder }
+  | {
+      readonly kind: "taken";
+      readonly needsProbe?: boolean;
+      readonly predecessor?: Holder;
+      readonly by?: Holder;
+      readonly isUnreadable?: boolean;
+    }
   /** The object is what the row says. */
   | { readonly kind: "synced" }
   /** The object has nothing of the row, or nothing that may be changed: the row can be deleted. */
@@ -46,7 +51,10 @@ export interface SyncInputs {
   readonly row: Allocation;
   /** As this sync has found it; undefined if nothing is known of it. */
   readonly object: KnownObject | "absent" | undefined;
-  readonly state: AddressState;
+  /** Whether this node was told to probe the address on behalf of a lost one. */
+  readonly isProber: boolean;
+  /** Whether a change or deletion was sent that had no answer: only a write after it makes its precondition fail. */
+  readonly isSent: boolean;
   /** This node. */
   readonly node: string;
   /** For a Cooling row: whether its cooldown is over. */
@@ -73,12 +81,12 @@ export function decide(inputs: SyncInputs): SyncAction {
   }
 }
 
-function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAction {
-  const { formerOwners, isUnanswered } = state.pending;
+function decideBound({ row, object, node, isSent, replaces }: SyncInputs): SyncAction {
+  const hadBefore = (row.claim?.earlier.length ?? 0) > 0;
   if (object === undefined) {
     // A shared object may name the other holder's node.
     const mayBeShared = row.workload !== undefined && row.isConfirmed === true;
-    const mayExist = formerOwners.size > 0 || isUnanswered || replaces !== undefined || mayBeShared;
+    const mayExist = hadBefore || isSent || replaces !== undefined || mayBeShared;
     return { kind: mayExist ? "read" : "create" };
   }
   if (object === "absent") return { kind: "create" };
@@ -86,39 +94,51 @@ function decideBound({ row, object, node, state, replaces }: SyncInputs): SyncAc
   // this one vanishes.
   if (object.deleting === true) return { kind: row.isConfirmed === true ? "synced" : "taken" };
   const bind: SyncAction = { kind: "replace", state: "Bound" };
-  const others = object.state === "Bound" ? findOtherHolders(row, object, node) : undefined;
-  if (others !== undefined) return isUnanswered ? { ...bind, sharers: others } : { kind: "synced" };
   switch (object.state) {
     case "Bound":
-      if (object.podUid === row.owner && object.ifName === row.ifName) {
-        const isCurrent = !isUnanswered && !isRecreated(object.workload, row.workload);
-        if (object.node === node && isCurrent) return { kind: "synced" };
-        // This node had another name, unless the row is new: static pods of two nodes may have one UID, which their
-        // file gives them.
-        if (object.node === node || row.isConfirmed === true) return bind;
-      }
-      // An address that this node's earlier pod shares is not this row's alone.
-      if (object.node === node && object.sharers === undefined && formerOwners.has(object.podUid)) return bind;
-      if (isOfSameNic(row, object)) return { kind: "takeOver" };
-      return { kind: object.node === node && row.isConfirmed === true ? "reclaim" : "taken" };
+      return decideBoundTwice(row, object, { node, isSent });
     case "Kept":
       return isOfSameNic(row, object) ? bind : { kind: "taken" };
     case "Cooling":
     case "Quarantined":
       if (object.resourceVersion === replaces) return bind;
       // A confirmed row had the object before: this node was taken for lost, but is alive.
-      if (object.node === node && (formerOwners.size > 0 || row.isConfirmed === true)) return bind;
+      if (object.node === node && (hadBefore || row.isConfirmed === true)) return bind;
       return { kind: object.lost === node && row.isConfirmed === true ? "recover" : "taken" };
   }
 }
 
+/** A claim of the row's NIC that is not the row's is an older or a late one, and gives way. */
+function decideBoundTwice(
+  row: Allocation,
+  object: KnownObject,
+  { node, isSent }: Pick<SyncInputs, "node" | "isSent">,
+): SyncAction {
+  const bind: SyncAction = { kind: "replace", state: "Bound" };
+  const others = findOtherHolders(row, object, node);
+  if (others !== undefined) {
+    const isOwn = (holder: Holder): boolean => !others.includes(holder) && isCurrent(row, holder.claim);
+    return !isSent && object.sharers?.some(isOwn) === true ? { kind: "synced" } : { ...bind, sharers: others };
+  }
+  if (object.podUid === row.owner && object.ifName === row.ifName) {
+    const isSame = !isSent && isCurrent(row, object.claim) && !isRecreated(object.workload, row.workload);
+    if (object.node === node && isSame) return { kind: "synced" };
+    // This node had another name, unless the row is new: static pods of two nodes may have one UID, which their file
+    // gives them.
+    if (object.node === node || row.isConfirmed === true) return bind;
+  }
+  // An address that this node's earlier pod shares is not this row's alone.
+  if (object.node === node && object.sharers === undefined && isRecorded(row, object.claim)) return bind;
+  if (isOfSameNic(row, object)) return { kind: "takeOver" };
+  return { kind: object.node === node && row.isConfirmed === true ? "reclaim" : "taken" };
+}
+
 function decideCooling(inputs: SyncInputs): SyncAction {
-  const { row, object, node, isDue, isPublic, state, isOwnerSeen } = inputs;
+  const { row, object, node, isDue, isPublic, isOwnerSeen } = inputs;
   const isRetained = row.workload !== undefined && isOwnerSeen !== false;
   if (object === undefined) return { kind: isDue || isRetained || isPublic ? "read" : "wait" };
   if (object === "absent") return { kind: isDue || isRetained ? "forget" : "wait" };
-  const { formerOwners } = state.pending;
-  const others = object.state === "Bound" ? findOtherHolders(row, object, node, formerOwners) : undefined;
+  const others = object.state === "Bound" ? findOtherHolders(row, object, node) : undefined;
   if (others !== undefined && object.deleting !== true) return { kind: "leave", others };
   if (!isOurs(inputs, object)) return { kind: "forget" };
   // The watch reports its end.
@@ -135,27 +155,28 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   return { kind: "replace", state: "Cooling" };
 }
 
-function decideQuarantined({ object, node, state }: SyncInputs): SyncAction {
+function decideQuarantined({ object, node, isProber, isSent }: SyncInputs): SyncAction {
   if (object === undefined) return { kind: "read" };
   // It was there, Bound or in quarantine: another node has found the address silent while this one was lost. If this
   // node only probes the address for a lost node, it is known to be free; otherwise its own next probe decides.
-  if (object === "absent") return { kind: isProber(state, node) ? "forget" : "wait" };
+  if (object === "absent") return { kind: isProber ? "forget" : "wait" };
   // This holds for any pod it was bound to: the journal knows that no pod here has it.
   if (object.node !== node || object.state === "Kept") return { kind: "forget" };
   // The object of a lost node names the pod that had the address, which the row does not.
-  return object.state === "Quarantined" && (!state.pending.isUnanswered || object.lost !== undefined)
+  return object.state === "Quarantined" && (!isSent || object.lost !== undefined)
     ? { kind: "synced" }
     : { kind: "replace", state: "Quarantined" };
 }
 
 /**
- * Returns whether this node made the object for the row or for an earlier owner of it, and not for a pod that the
- * journal does not know.
+ * Returns whether this node made the object for the row or for an earlier one of the address, and not for a pod that
+ * the journal does not know, nor to be probed on behalf of a lost node.
  */
-function isOurs({ row, node, state }: SyncInputs, object: KnownObject): boolean {
+function isOurs({ row, node }: SyncInputs, object: KnownObject): boolean {
   if (object.node !== node || object.state === "Kept") return false;
+  if (object.state === "Quarantined") return (object.lost || node) === node;
   if (object.state !== "Bound" || row.owner === "") return true;
-  return object.podUid === row.owner || state.pending.formerOwners.has(object.podUid);
+  return object.podUid === row.owner || isRecorded(row, object.claim);
 }
 
 /** {@link takeOver}, {@link reclaim} and {@link recover} have decided. */

@@ -10,7 +10,7 @@ import {
   type IpAllocationSpec,
 } from "../../resources/ip-allocation.ts";
 import { isRecreated, isSameMember, type Workload } from "../../resources/member.ts";
-import type { Allocation, Quarantine } from "../registry.ts";
+import { type Allocation, type Quarantine, UNNAMED } from "../registry.ts";
 
 /** One address of an address space. */
 export type AddressKey = Pick<Allocation, "space" | "ip">;
@@ -29,6 +29,10 @@ export interface KnownObject {
   /** Pod UID of the first holder, "" if there is none. */
   readonly podUid: string;
   readonly ifName: string;
+  /** Claim of the first holder; {@link UNNAMED} if it has none, or there is no holder. */
+  readonly claim: string;
+  /** As in {@link IpAllocationSpec.number}. */
+  readonly number?: number | undefined;
   /** All holders, if there are several. */
   readonly sharers?: readonly Holder[] | undefined;
   readonly workload?: Workload | undefined;
@@ -39,20 +43,26 @@ export interface KnownObject {
 }
 
 export function knownOf({ uid, resourceVersion, deleting, spec }: IpAllocation): KnownObject {
-  const { state, node, holders, workload, quarantine } = spec;
-  const { podUid = "", ifName = "" } = holders[0] ?? {};
+  const { state, node, holders, workload, number, quarantine } = spec;
+  const { podUid = "", ifName = "", claim = UNNAMED } = holders[0] ?? {};
   const lost = isLost(spec) ? { lost: quarantine?.holder?.node ?? "" } : {};
   const sharers = holders.length > 1 ? { sharers: holders } : {};
-  return { uid, resourceVersion, state, node, podUid, ifName, workload, deleting, ...sharers, ...lost };
+  return { uid, resourceVersion, state, node, podUid, ifName, claim, workload, number, deleting, ...sharers, ...lost };
 }
 
-/** Returns the object that the row demands, in this state. */
+/**
+ * Returns the object that the row demands, in this state. `before`: the object that it is written over, whose number is
+ * higher if the journal is older.
+ */
 export function specOf(
   row: Allocation,
   state: AllocationState,
   { node, since }: { readonly node: string; readonly since: string },
+  before?: KnownObject,
 ): IpAllocationSpec {
-  const { ip, space, prefixLength, pool, ifName, workload, quarantine } = row;
+  const { ip, space, prefixLength, pool, ifName, workload, claim, quarantine } = row;
+  const ofMember = isSameMember(workload, before?.workload) ? (before?.number ?? 0) : 0;
+  const number = Math.max(claim?.number ?? 1, ofMember);
   const { mac = "", parent = "" } = quarantine ?? {};
   return {
     ip,
@@ -63,7 +73,9 @@ export function specOf(
     node,
     since,
     holders: state === "Bound" ? [holderOf(row, node)] : [],
-    ...(workload !== undefined && (state === "Bound" || state === "Kept") ? { workload: { ...workload, ifName } } : {}),
+    ...(workload !== undefined && (state === "Bound" || state === "Kept")
+      ? { workload: { ...workload, ifName }, number }
+      : {}),
     ...(state === "Quarantined" ? { quarantine: { reason: "Conflict" as const, mac, parent } } : {}),
   };
 }
@@ -74,27 +86,31 @@ export function lastHolderOf(row: Allocation, object: KnownObject, node: string)
   return isRow && object.ifName === row.ifName ? { lastHolder: holderOf(row, node) } : {};
 }
 
-function holderOf({ namespace, pod, owner, ifName }: Allocation, node: string): Holder {
-  return { namespace, pod, podUid: owner, ifName, node };
+function holderOf({ namespace, pod, owner, ifName, claim }: Allocation, node: string): Holder {
+  const named = claim === undefined || claim.id === UNNAMED ? {} : { claim: claim.id };
+  return { namespace, pod, podUid: owner, ifName, node, ...named };
+}
+
+/** Returns whether the claim of a holder is the row's. An older release, or its definition of the kind, drops it. */
+export function isCurrent({ claim }: Pick<Allocation, "claim">, of: string = UNNAMED): boolean {
+  return of === UNNAMED || of === (claim?.id ?? UNNAMED);
+}
+
+/** Returns whether the claim is the row's, or one of an earlier row of this node. */
+export function isRecorded({ claim }: Pick<Allocation, "claim">, of: string): boolean {
+  return of === (claim?.id ?? UNNAMED) || claim?.earlier.includes(of) === true;
 }
 
 /**
- * Returns the holders that share the address with the row's pod, or with one of `former`, pods of this node that had
- * the row before; undefined if there are none.
+ * Returns the holders that share the address with the row's pod, or with one of this node that had the row before;
+ * undefined if there are none.
  */
-export function findOtherHolders(
-  row: Allocation,
-  object: KnownObject,
-  node: string,
-  former: Pick<ReadonlySet<string>, "has"> = NO_PODS,
-): readonly Holder[] | undefined {
-  const isOwn = ({ node: of, podUid, ifName }: Holder): boolean =>
-    of === node && ifName === row.ifName && (podUid === row.owner || former.has(podUid));
+export function findOtherHolders(row: Allocation, object: KnownObject, node: string): readonly Holder[] | undefined {
+  const isOwn = ({ node: of, podUid, ifName, claim }: Holder): boolean =>
+    of === node && ifName === row.ifName && (podUid === row.owner || (claim !== undefined && isRecorded(row, claim)));
   const others = object.sharers?.filter((holder) => !isOwn(holder)) ?? [];
   return others.length > 0 && others.length < (object.sharers?.length ?? 0) ? others : undefined;
 }
-
-const NO_PODS: ReadonlySet<string> = new Set();
 
 /**
  * Returns the address owner of which a row says nothing that is older than its object: the journal was copied between
@@ -102,9 +118,8 @@ const NO_PODS: ReadonlySet<string> = new Set();
  * row is not older.
  */
 export function findMissingOwner(row: Allocation, object: KnownObject, node: string): Workload | undefined {
-  const { state, podUid, ifName, workload } = object;
-  if (row.workload !== undefined || row.isConfirmed !== false || state !== "Bound" || workload?.isFresh === true)
-    return undefined;
+  const { state, podUid, ifName, workload, number } = object;
+  if (row.workload !== undefined || row.isConfirmed !== false || state !== "Bound" || number === 0) return undefined;
   const holders = object.sharers ?? [{ podUid, ifName, node: object.node }];
   const isOwn = (each: Pick<Holder, "node" | "podUid" | "ifName">): boolean =>
     each.node === node && each.podUid === row.owner && each.ifName === row.ifName;
@@ -134,7 +149,8 @@ export const PROBE_FIRST: Quarantine = { reason: "Conflict", mac: undefined, par
  * An address of a lost node is in {@link PROBE_FIRST}.
  */
 export function foreignOf({ resourceVersion, createdAt, spec }: IpAllocation, sinceMs: number): Allocation {
-  const { ip, addressSpace, prefixLength, pool, state, holders, workload, quarantine } = spec;
+  const { ip, addressSpace, prefixLength, pool, state, holders, lastHolder, workload, number, quarantine } = spec;
+  const { claim: id = UNNAMED } = holders[0] ?? lastHolder ?? quarantine?.holder ?? {};
   const {
     namespace = workload?.namespace ?? "",
     pod = "",
@@ -154,6 +170,7 @@ export function foreignOf({ resourceVersion, createdAt, spec }: IpAllocation, si
     namespace,
     pod,
     workload,
+    ...(number === undefined ? {} : { claim: { id, number, earlier: [] } }),
     isConfirmed: true,
     sinceMs,
     version: -Number(resourceVersion),

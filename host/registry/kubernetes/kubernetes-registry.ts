@@ -12,7 +12,8 @@ import type { Log } from "../../lib/log.ts";
 import type { Ip } from "../../net/ip.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { PoolUsage } from "../../resources/ip-pool-usage.ts";
-import { isRecreated, ownerOf, type Workload } from "../../resources/member.ts";
+import { isRecreated, type Workload } from "../../resources/member.ts";
+import { numberOf } from "../claim-order.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
 import { listRows } from "../list-rows.ts";
 import {
@@ -150,17 +151,12 @@ export class KubernetesRegistry implements Registry {
     return comparison.then(() => this.#claims.claim(claim, signal));
   }
 
-  undo(created: readonly Allocation[], superseded?: readonly Allocation[]): Promise<void> {
-    return this.#claims.undo(created, superseded);
-  }
-
-  /** As {@link ClusterAddresses.settleSuperseded}. */
-  settleSuperseded(superseded: readonly Allocation[], isReplaced: boolean): Promise<void> {
-    return this.#claims.settleSuperseded(superseded, isReplaced);
+  undo(created: readonly Allocation[]): Promise<void> {
+    return this.#claims.undo(created);
   }
 
   retain(claimed: readonly Allocation[]): Promise<void> {
-    return this.#claims.retain(claimed);
+    return this.#journal.retain(claimed);
   }
 
   async release(attachment: Attachment): Promise<readonly Allocation[]> {
@@ -324,20 +320,21 @@ export class KubernetesRegistry implements Registry {
 
   /**
    * Corrects an object by this node's journal: returns undefined if it is left of a claim of this node that was
-   * undone, and an allocation that is not fresh if the member was answered with it here. A row of another pod is
-   * older than the object: a journal was restored. So is a row in quarantine, which goes: this node was asked to
-   * probe the address for a lost one, and the member has got it elsewhere since.
+   * undone, and the number of the row if the member was answered with it here. A row of another pod is older than the
+   * object: a journal was restored. So is a row in quarantine, which goes: this node was asked to probe the address for
+   * a lost one, and the member has got it elsewhere since.
    */
   async #withRow(found: Allocation): Promise<Allocation | undefined> {
-    const { state, space, ip, owner, workload } = found;
+    const { state, space, ip, owner, claim } = found;
     const isHere = state === "Bound" && this.#foreign.find(nameOf({ space, ip }))?.node === this.#options.node;
     if (state === "Quarantined") return found;
     const row = await this.#journal.findAddress(space, ip);
     if (row?.state === "Quarantined" && !isHere) await this.republish(row);
     if (!isHere || row?.owner !== owner) return found;
     if (row.state === "Cooling" && row.workload === undefined) return undefined;
-    const isAnswered = row.isConfirmed === true && row.workload !== undefined && row.workload.isFresh !== true;
-    return isAnswered && workload !== undefined ? { ...found, workload: ownerOf(workload, false) } : found;
+    const isAnswered = row.isConfirmed === true && row.workload !== undefined;
+    if (!isAnswered || claim === undefined) return found;
+    return { ...found, claim: { ...claim, number: Math.max(claim.number, numberOf(row)) } };
   }
 
   countUsage(): Promise<readonly UsageCount[]> {
@@ -387,7 +384,7 @@ export class KubernetesRegistry implements Registry {
    */
   async adopt(adoption: Adoption): Promise<Allocation | undefined> {
     const row = await this.#journal.adopt(adoption);
-    if (row?.state === "Bound") this.#objectSync.noteAdopted(row);
+    if (row?.state === "Bound") this.#objectSync.noteSent(row);
     if (row !== undefined) this.#syncLater([row]);
     return row;
   }
@@ -401,7 +398,7 @@ export class KubernetesRegistry implements Registry {
 
   /** The same of an address that its pod keeps without Berth: it is not retained, whatever its address owner. */
   async renounce(row: Allocation): Promise<Allocation | undefined> {
-    await this.#journal.disown([row]);
+    await this.#journal.record([{ ...row, workload: undefined }]);
     const current = await this.#journal.findAddress(row.space, row.ip);
     return current?.owner === row.owner ? this.collect(current) : undefined;
   }
@@ -490,10 +487,7 @@ export class KubernetesRegistry implements Registry {
   }
 
   #syncLater(rows: readonly Allocation[]): readonly Allocation[] {
-    for (const row of rows) {
-      this.#claims.noteWritten(row);
-      this.#objectSync.syncLater(row);
-    }
+    for (const row of rows) this.#objectSync.syncLater(row);
     return rows;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Writes the API server's object of an address until it agrees with the journal's row, through one queue for each
- * address (sandbox-restart). Claims wait for it; everything else runs in the background, and what fails stays in the
- * backlog.
+ * Writes the API server's object of an address until it agrees with the journal's row: one loop over the decision table
+ * (decide.ts), through one queue for each address (sandbox-restart). Claims wait for it; everything else runs in the
+ * background, and what fails stays in the backlog.
  */
 import { ConfigError } from "../../config/config-error.ts";
 import { ApiError, ApiUnavailable, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
@@ -9,10 +9,10 @@ import { invariant } from "../../lib/invariant.ts";
 import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
-import { isSameMember, ownerOf, type Workload } from "../../resources/member.ts";
+import { isSameMember } from "../../resources/member.ts";
 import type { Journal } from "../journal.ts";
 import { type Allocation, RegistryError } from "../registry.ts";
-import { AddressStates } from "./address-states.ts";
+import { AddressStates, isProber } from "./address-states.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
 import { Backlog } from "./backlog.ts";
 import {
@@ -53,6 +53,13 @@ export const DELETING_RETRY_MS = 30_000;
 /** Interval at which an address owner that could not be read is read again: milliseconds. */
 const OWNER_RETRY_MS = 1_000;
 
+/**
+ * When a name is looked at again after a write that had no answer: milliseconds. First soon; then after twice the time
+ * within which an API server ends a request (`--request-timeout`, 60 s). What is carried out later still is an object
+ * of a claim that no row has: the next comparison finds it.
+ */
+export const LOOK_AGAIN_MS: readonly number[] = [5_000, 120_000];
+
 interface ObjectSyncOptions extends LiveStatus {
   readonly api: KubeApi;
   readonly node: string;
@@ -70,30 +77,48 @@ interface ObjectSyncOptions extends LiveStatus {
 
 export type PublishOutcome =
   /**
-   * `isNew`: the claim created the object, or tried to. `isTakenOver`: the object was Cooling before. `isShared`:
-   * another pod has the address, too.
+   * `isNew`: the claim created the object, or tried to. `isShared`: another pod has the address, too.
    */
-  | {
-      readonly kind: "published";
-      readonly isNew: boolean;
-      readonly isTakenOver: boolean;
-      readonly isShared: boolean;
-    }
+  | { readonly kind: "published"; readonly isNew: boolean; readonly isShared: boolean }
   | { readonly kind: "taken"; readonly by: Allocation };
+
+/** A row that is published for its claim, which is not read again meanwhile. */
+interface Publication {
+  readonly row: Allocation;
+  /** The resource version of the object to take over. */
+  readonly replaces: string | undefined;
+  /**
+   * Ends before the object of an earlier pod of the row's member, or one that is retained for it, is written. Returns
+   * the row to write.
+   */
+  readonly onTakeOver: (object: KnownObject) => Promise<Allocation>;
+}
 
 /** One sync of one address, with what its calls have found. */
 interface SyncTask {
   readonly name: string;
+  readonly address: AddressKey;
   readonly terms: CallTerms;
+  /** Undefined in the background. */
+  readonly publication: Publication | undefined;
+  /** The object as this node remembers it of another one, or of a list: no answer has shown it. */
+  readonly offered: SyncTask["object"];
   object: KnownObject | "absent" | undefined;
   /** The object in full, if this task has read it. */
   full: IpAllocation | undefined;
   isNew: boolean;
-  isTakenOver: boolean;
 }
 
 /** An action that is a call to the API server. */
-type Call = Extract<SyncAction, { kind: "read" | "create" | "replace" | "leave" | "delete" }>;
+type Call = Extract<ResolvedAction, { kind: "read" | "create" | "replace" | "leave" | "delete" }>;
+
+/** The row at the end of the loop, and what is left to do. */
+interface Settled {
+  readonly row: Allocation | undefined;
+  readonly action: Exclude<ResolvedAction, Call>;
+}
+
+const WAIT = { kind: "wait" } as const;
 
 export class ObjectSync {
   readonly #options: ObjectSyncOptions;
@@ -102,82 +127,47 @@ export class ObjectSync {
   readonly #backlog: Backlog;
   readonly #states: AddressStates;
   readonly #running = new Set<Promise<unknown>>();
-  readonly #suspended = new Set<string>();
+  /** Names to look at again, with the times when that is due. */
+  readonly #looks = new Map<string, { readonly address: AddressKey; readonly dueMs: readonly number[] }>();
   readonly #closing = new AbortController();
 
   constructor(options: ObjectSyncOptions) {
     this.#options = options;
     this.#objects = new AllocationObjects(options.api);
     this.#backlog = new Backlog(options.random);
-    this.#states = new AddressStates(options);
+    this.#states = new AddressStates(options.node);
   }
 
   /**
    * Makes the object what the Bound row says, or finds out which other pod has the address. `replaces`: the version
-   * of the allocation to take over. `onTakeOver` ends before the object is taken over from an earlier pod of the
-   * row's member, or from what is retained for it; `isFresh`: as the object says ({@link Workload.isFresh}). Rejects
-   * if neither is possible.
+   * of the allocation to take over. Rejects if neither is possible.
    */
   publish(
     row: Allocation,
     terms: CallTerms,
-    replaces: number | undefined,
-    onTakeOver: (isFresh: boolean) => Promise<void> = async () => {},
+    replaces?: number,
+    onTakeOver: Publication["onTakeOver"] = async () => row,
   ): Promise<PublishOutcome> {
     const name = nameOf(row);
     const version = replaces !== undefined && replaces < 0 ? String(-replaces) : undefined;
     return this.#queues.run(name, async () => {
       terms.signal?.throwIfAborted();
-      const task = this.#startTask(name, terms, this.#states.findForClaim(name));
-      const offered = this.#options.foreign.find(name);
-      if (version !== undefined && offered?.resourceVersion === version) task.object = offered;
-      const listed = task.object === offered || this.#states.isOnlySeen(name) ? task.object : undefined;
-      for (let step = 0; step < MAX_STEPS; step++) {
-        const decided = decide(this.#inputsOf(row, task, version));
-        const action = mayBeOutdated(decided, row, task, { offered, listed })
-          ? { kind: "read" as const }
-          : await this.#resolve(decided, row, task);
-        let written = row;
-        switch (action.kind) {
-          case "synced":
-            this.#backlog.done(name);
-            this.#states.noteSynced(name);
-            return {
-              kind: "published",
-              isNew: task.isNew,
-              isTakenOver: task.isTakenOver,
-              isShared: typeof task.object === "object" && task.object.sharers !== undefined,
-            };
-          case "taken": {
-            const by = await this.#readHolder(task);
-            const { needsProbe, predecessor, by: { namespace, pod } = predecessor ?? by } = action;
-            return {
-              kind: "taken",
-              by: {
-                ...{ ...by, namespace, pod },
-                ...(needsProbe === true ? { quarantine: PROBE_FIRST } : {}),
-                ...(predecessor === undefined ? {} : { predecessorNode: predecessor.node }),
-              },
-            };
-          }
-          // The pod of the ADD is not the live one.
-          case "wait":
-            return { kind: "taken", by: await this.#readHolder(task) };
-          case "read":
-          case "create":
-          case "replace":
-            if (action.kind === "replace" && isRetained(task.object, row)) {
-              written = inherit(row, task.object);
-              await onTakeOver(written.workload?.isFresh === true);
-            }
-            if (!(await this.#executeIfReadable(action, written, task)))
-              return { kind: "taken", by: unreadableOf(row) };
-            break;
-          default:
-            invariant(false, `A claim's row is Bound, which never leads to ${action.kind}`);
-        }
+      const remembered = this.#options.foreign.find(name);
+      const isOffered = version !== undefined && remembered?.resourceVersion === version;
+      const object = isOffered ? remembered : this.#states.find(name);
+      const offered = isOffered || this.#states.isOnlySeen(name) ? object : undefined;
+      const task: SyncTask = {
+        ...this.#startTask(row, terms, { row, replaces: version, onTakeOver }),
+        object,
+        offered,
+      };
+      const { action } = await this.#settle(task);
+      if (action.kind === "synced") {
+        this.#finish(task);
+        const isShared = typeof task.object === "object" && task.object.sharers !== undefined;
+        return { kind: "published", isNew: task.isNew, isShared };
       }
-      throw unstable(name);
+      return { kind: "taken", by: await this.#readTaker(action, row, task) };
     });
   }
 
@@ -198,7 +188,7 @@ export class ObjectSync {
     const name = nameOf(address);
     this.#backlog.add(name, address);
     try {
-      await this.#queues.run(name, () => this.#sync(name, address));
+      await this.#queues.run(name, () => this.#sync(address));
     } catch (error) {
       this.#backlog.fail(name, address, this.#options.nowMs());
       const level = error instanceof ApiUnavailable || this.#closing.signal.aborted ? "debug" : "warn";
@@ -209,19 +199,29 @@ export class ObjectSync {
   /** Syncs what is due in the backlog, and these. */
   async syncDue(addresses: readonly AddressKey[]): Promise<void> {
     const nowMs = this.#options.nowMs();
-    const fresh = addresses.filter((address) => !this.#backlog.isWaiting(nameOf(address), nowMs));
-    const all = new Map([...this.#backlog.due(nowMs), ...fresh].map((address) => [nameOf(address), address]));
+    const own = addresses.filter((address) => !this.#backlog.isWaiting(nameOf(address), nowMs));
+    const due = [...this.#backlog.due(nowMs), ...(await this.#lookAgain(nowMs)), ...own];
+    const all = new Map(due.map((address) => [nameOf(address), address]));
     await Promise.all([...all.values()].map((address) => this.sync(address)));
+  }
+
+  /** Returns the addresses with a row that are due to be looked at; an object without one is an orphan, if any. */
+  async #lookAgain(nowMs: number): Promise<readonly AddressKey[]> {
+    const found: AddressKey[] = [];
+    for (const [name, { address, dueMs }] of this.#looks) {
+      const left = dueMs.filter((each) => each > nowMs);
+      if (left.length === dueMs.length) continue;
+      if (left.length === 0) this.#looks.delete(name);
+      else this.#looks.set(name, { address, dueMs: left });
+      if ((await this.#readRow(address)) === undefined) this.#options.onOrphan?.(name);
+      else found.push(address);
+    }
+    return found;
   }
 
   /** Resolves when nothing runs in the background. */
   async idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
-  }
-
-  /** The row has a new owner: objects of the former one may be overwritten. */
-  noteFormerOwner(address: AddressKey, owner: string): void {
-    this.#states.noteFormerOwner(nameOf(address), owner);
   }
 
   /** Returns the node of the pod that had the address when its object was last read; undefined if none is known. */
@@ -230,44 +230,21 @@ export class ObjectSync {
     return object === undefined ? undefined : object.lost || object.node;
   }
 
-  /** Leaves the object as it is, whatever the row says, until {@link continueSync}. */
-  suspend(address: AddressKey): void {
-    this.#suspended.add(nameOf(address));
-  }
-
-  continueSync(address: AddressKey): void {
-    this.#suspended.delete(nameOf(address));
-    this.syncLater(address);
-  }
-
-  /** Adds a row of an earlier agent to the backlog. That agent may have sent a write that is not carried out yet. */
+  /** Adds a row of an earlier agent to the backlog. */
   resume({ space, ip }: AddressKey): void {
     const name = nameOf({ space, ip });
     this.#backlog.add(name, { space, ip });
-    this.#states.noteRestart(name);
+    this.#states.noteSent(name);
   }
 
-  /**
-   * The row was made for an object of which the journal knew nothing: the agent that had the journal may have sent a
-   * write that is not carried out yet.
-   */
-  noteAdopted(address: AddressKey): void {
-    this.#states.noteRestart(nameOf(address));
-  }
-
-  /**
-   * The claim's row was forgotten, as another pod has the object: an attempt to create it may still be carried out
-   * once that one is gone.
-   */
-  noteTaken({ space, ip }: AddressKey): void {
-    const name = nameOf({ space, ip });
-    const { lateUntilMs } = this.#states.get(name).pending;
-    if (lateUntilMs > this.#options.nowMs()) this.#backlog.postpone(name, { space, ip }, lateUntilMs);
+  /** An agent that is no more may have sent a write that is not carried out yet. */
+  noteSent(address: AddressKey): void {
+    this.#states.noteSent(nameOf(address));
   }
 
   /** Returns whether a write that was sent earlier may still change the object. */
-  isInDoubt(address: AddressKey): boolean {
-    return this.#states.get(nameOf(address)).pending.isUnanswered;
+  isSent(address: AddressKey): boolean {
+    return this.#states.get(nameOf(address)).isSent;
   }
 
   /** The object is not what it was known to be: the next sync reads it. */
@@ -301,63 +278,71 @@ export class ObjectSync {
     return { known: this.#states.known, backlog: this.#backlog.size };
   }
 
-  async #sync(name: string, address: AddressKey): Promise<void> {
-    if (this.#suspended.has(name)) return;
-    const { journal, nowMs } = this.#options;
+  async #sync(address: AddressKey): Promise<void> {
     const terms = { lane: "background" as const, patienceMs: 0, signal: this.#closing.signal };
-    const task = this.#startTask(name, terms, this.#states.find(name));
-    const readRow = (): Promise<Allocation | undefined> => journal.findAddress(address.space, address.ip);
-    let row = await readRow();
-    for (let step = 0; step < MAX_STEPS; step++) {
-      if (row === undefined) return this.#endWithoutRow(task, address);
-      const workload =
-        typeof task.object === "object" ? findMissingOwner(row, task.object, this.#options.node) : undefined;
-      const recreated = findRecreatedOwner(row, task.object, this.#options.findOwnerOf?.(row));
-      if (workload !== undefined || recreated !== undefined) {
-        await journal.inherit([{ ...row, workload: workload ?? recreated }]);
-        row = await readRow();
-        continue;
-      }
-      // No ADD was answered with it: its claim, or that of the pod's next ADD, publishes it.
-      if (row.state === "Bound" && row.isConfirmed !== true) return this.#backlog.done(name);
-      const action = await this.#resolve(decide(this.#inputsOf(row, task, undefined)), row, task);
-      switch (action.kind) {
-        case "wait":
-          if (this.#awaitOwner(row)) return this.#backlog.postpone(name, address, nowMs() + OWNER_RETRY_MS);
-          if (typeof task.object !== "object" || task.object.deleting !== true) return this.#backlog.done(name);
-          // Another finalizer holds it; its deletion is not reported.
-          this.#states.invalidate(name);
-          return this.#backlog.postpone(name, address, nowMs() + DELETING_RETRY_MS);
-        case "synced":
-          return this.#finish(task);
-        case "forget": {
-          const { lateUntilMs } = this.#states.get(name).pending;
-          if (lateUntilMs > nowMs()) {
-            // By then the object may be another one than the one known now.
-            this.#states.invalidate(name);
-            return this.#backlog.postpone(name, address, lateUntilMs);
-          }
-          // A retained address counts as free: its member's next pod is to find it without a lookup.
-          const isTaken = typeof task.object === "object" && task.object.state !== "Kept";
-          if (await journal.forget(row, isTaken)) {
-            this.#states.noteForgotten(name);
-            if (isBoundTo(task.object, this.#options.node)) this.#options.onOrphan?.(name);
-            return this.#finish(task);
-          }
-          row = await readRow();
-          break;
-        }
-        case "takeOver":
-        case "taken":
-          await this.#reportLoss(row, task);
-          return this.#finish(task);
-        default:
-          await this.#execute(action, row, task);
-          // Once its object is deleted, the row is deleted only if it has not changed.
-          if (action.kind !== "delete" || task.object !== "absent") row = await readRow();
-      }
+    const task: SyncTask = this.#startTask(address, terms, undefined);
+    // A row that has changed while its object was deleted is what the next round is about.
+    for (let round = 0; round < MAX_STEPS; round++) {
+      const { row, action } = await this.#settle(task);
+      if (row === undefined || action.kind === "synced") return this.#finish(task);
+      if (action.kind === "wait") return this.#wait(row, task);
+      if (action.kind === "forget" && !(await this.#forget(row, task))) continue;
+      if (action.kind !== "forget") await this.#reportLoss(row, task);
+      return this.#finish(task);
     }
-    throw unstable(name);
+    throw unstable(task.name);
+  }
+
+  /** Calls the API server until the table says something that is no call. */
+  async #settle(task: SyncTask): Promise<Settled> {
+    for (let step = 0; step < MAX_STEPS; step++) {
+      const row = await this.#rowOf(task);
+      if (row === undefined || (task.publication === undefined && isUnanswered(row))) return { row, action: WAIT };
+      const decided = decide(this.#inputsOf(row, task));
+      const action: ResolvedAction = mayBeOutdated(decided, row, task)
+        ? { kind: "read" }
+        : await this.#resolve(decided, row, task);
+      if (!isCall(action)) return { row, action };
+      const { publication, object } = task;
+      const isTakenOver = publication !== undefined && action.kind === "replace" && isRetained(object, row);
+      const written = isTakenOver ? await publication.onTakeOver(object as KnownObject) : row;
+      const isReadable = await this.#executeIfReadable(action, written, task);
+      if (!isReadable) return { row, action: { kind: "taken", isUnreadable: true } };
+      // Once its object is deleted, the row is deleted only if it has not changed.
+      if (action.kind === "delete" && task.object === "absent") return { row, action: { kind: "forget" } };
+    }
+    throw unstable(task.name);
+  }
+
+  /** Returns the row, which says of its address owner what is known of that. */
+  async #rowOf({ publication, address, object }: SyncTask): Promise<Allocation | undefined> {
+    if (publication !== undefined) return publication.row;
+    const row = await this.#readRow(address);
+    if (row === undefined) return undefined;
+    const missing = typeof object === "object" ? findMissingOwner(row, object, this.#options.node) : undefined;
+    const workload = missing ?? findRecreatedOwner(row, object, this.#options.findOwnerOf?.(row));
+    if (workload === undefined) return row;
+    const [recorded] = await this.#options.journal.record([{ ...row, workload }]);
+    return recorded ?? this.#readRow(address);
+  }
+
+  #readRow({ space, ip }: AddressKey): Promise<Allocation | undefined> {
+    return this.#options.journal.findAddress(space, ip);
+  }
+
+  /** Says when the address is looked at again, if that is no event's. */
+  #wait(row: Allocation, { name, address, object }: SyncTask): void {
+    const { nowMs } = this.#options;
+    const isDeleting = typeof object === "object" && object.deleting === true;
+    // No ADD was answered with it: its claim, or that of the pod's next ADD, publishes it.
+    if (isUnanswered(row)) this.#backlog.done(name);
+    else if (this.#awaitOwner(row)) this.#backlog.postpone(name, address, nowMs() + OWNER_RETRY_MS);
+    else if (!isDeleting) this.#backlog.done(name);
+    else {
+      // Another finalizer holds it; its deletion is not reported.
+      this.#states.invalidate(name);
+      this.#backlog.postpone(name, address, nowMs() + DELETING_RETRY_MS);
+    }
   }
 
   /** Returns whether the row's address owner has to be read first; its sync follows when that is done. */
@@ -366,6 +351,16 @@ export class ObjectSync {
     if (state !== "Cooling" || workload === undefined || owners.isSeen(workload) !== undefined) return false;
     const isRead = (): boolean => owners.isSeen(workload) !== undefined && !this.#closing.signal.aborted;
     void owners.read(workload).then(() => isRead() && this.syncLater({ space, ip }));
+    return true;
+  }
+
+  /** Returns whether the row was deleted: it had not changed. */
+  async #forget(row: Allocation, { name, object }: SyncTask): Promise<boolean> {
+    // A retained address counts as free: its member's next pod is to find it without a lookup.
+    const isTaken = typeof object === "object" && object.state !== "Kept";
+    if (!(await this.#options.journal.forget(row, isTaken))) return false;
+    this.#states.noteForgotten(name);
+    if (isTaken && object.node === this.#options.node) this.#options.onOrphan?.(name);
     return true;
   }
 
@@ -385,11 +380,37 @@ export class ObjectSync {
     if (!isSameMember(row.workload, by.workload)) this.#options.onLost(row, by);
   }
 
+  /** Returns why a claim does not get the address. */
+  async #readTaker(action: Settled["action"], row: Allocation, task: SyncTask): Promise<Allocation> {
+    // The pod of the ADD is not the live one.
+    if (action.kind === "wait") return this.#readHolder(task);
+    invariant(action.kind === "taken", `A claim's row is Bound, which never leads to ${action.kind}`);
+    if (action.isUnreadable === true) return unreadableOf(row);
+    const { needsProbe, predecessor, by: named } = action;
+    const by = await this.#readHolder(task);
+    const { namespace, pod } = named ?? predecessor ?? by;
+    return {
+      ...{ ...by, namespace, pod },
+      ...(needsProbe === true ? { quarantine: PROBE_FIRST } : {}),
+      ...(predecessor === undefined ? {} : { predecessorNode: predecessor.node }),
+    };
+  }
+
   /** Returns the object that is in the way, as a row. */
   async #readHolder(task: SyncTask): Promise<Allocation> {
     if (task.full === undefined) await this.#read(task);
     if (task.full !== undefined) return this.#options.foreign.remember(task.full);
     throw new RegistryError(`IPAllocation ${task.name} was created and deleted by another writer; try again`);
+  }
+  /** Returns false if the object in a claim's way cannot be decoded. */
+  async #executeIfReadable(action: Call, row: Allocation, task: SyncTask): Promise<boolean> {
+    try {
+      await this.#execute(action, row, task);
+      return true;
+    } catch (error) {
+      if (task.publication === undefined || !(error instanceof ConfigError)) throw error;
+      return false;
+    }
   }
 
   /** Executes one call. The task has its result. */
@@ -406,12 +427,25 @@ export class ObjectSync {
         this.#states.invalidate(name);
         return this.#read(task);
       }
-      const write = action.kind === "create" || action.kind === "delete" ? action.kind : "change";
-      this.#states.noteWriteFailed(name, write, error instanceof ApiError);
+      this.#noteFailed(action.kind, task, error instanceof ApiError);
       throw error;
     }
     this.#states.noteWritten(name);
     if (task.object !== undefined) this.#states.noteAnswer(name, task.object, before);
+  }
+
+  /** A write failed. `isAnswered`: the API server refused it. */
+  #noteFailed(kind: Call["kind"], { name, address }: SyncTask, isAnswered: boolean): void {
+    if (kind !== "create") this.#states.noteSent(name);
+    if (kind !== "delete" && isAnswered) return;
+    this.#states.invalidate(name);
+    if (kind !== "delete") this.#noteUnanswered(name, address);
+  }
+
+  /** A create or change may be carried out late, when its row is no more. */
+  #noteUnanswered(name: string, address: AddressKey): void {
+    const nowMs = this.#options.nowMs();
+    this.#looks.set(name, { address, dueMs: LOOK_AGAIN_MS.map((ms) => nowMs + ms) });
   }
 
   async #write(
@@ -420,20 +454,19 @@ export class ObjectSync {
     task: SyncTask,
     before: KnownObject | undefined,
   ): Promise<void> {
-    const { name, terms } = task;
+    const { name, address, terms } = task;
     if (action.kind === "create") {
       task.isNew = true;
-      const onUnanswered = (): void => this.#states.noteUnanswered(name);
+      const onUnanswered = (): void => this.#noteUnanswered(name, address);
       task.object = knownOf(await this.#objects.create(this.#specOf(row, row.state), terms, onUnanswered));
       return;
     }
     invariant(before !== undefined, `An object that is not known is not subject to ${action.kind}`);
     if (action.kind === "replace") {
       const last = action.state === "Kept" ? lastHolderOf(row, before, this.#options.node) : {};
-      const spec = { ...this.#specOf(row, action.state), ...last };
+      const spec = { ...this.#specOf(row, action.state, before), ...last };
       const holders = [...spec.holders, ...(action.sharers ?? [])];
       task.object = await this.#replace({ ...spec, holders }, before, terms);
-      task.isTakenOver = before.state === "Cooling";
       task.isNew = false;
     } else if (action.kind === "leave") {
       const spec = specWithout(this.#specOf(row, "Bound"), before, action.others);
@@ -456,81 +489,71 @@ export class ObjectSync {
     return knownOf(await this.#objects.replace({ ...spec, since }, before, terms));
   }
 
-  /** Executes one call. Returns false if the object in the way cannot be decoded. */
-  async #executeIfReadable(action: Call, row: Allocation, task: SyncTask): Promise<boolean> {
-    try {
-      await this.#execute(action, row, task);
-      return true;
-    } catch (error) {
-      if (error instanceof ConfigError) return false;
-      throw error;
-    }
-  }
-
   async #read(task: SyncTask): Promise<void> {
     task.full = await this.#objects.get(task.name, task.terms);
     task.object = task.full === undefined ? "absent" : knownOf(task.full);
     this.#states.noteAnswer(task.name, task.object);
   }
 
-  #startTask(name: string, terms: CallTerms, object: KnownObject | undefined): SyncTask {
-    return { name, terms, object, full: undefined, isNew: false, isTakenOver: false };
-  }
-
-  /** An object that was written late is an orphan, which a comparison finds. */
-  #endWithoutRow(task: SyncTask, address: AddressKey): void {
-    const { lateUntilMs } = this.#states.get(task.name).pending;
-    if (lateUntilMs > this.#options.nowMs()) {
-      this.#backlog.postpone(task.name, address, lateUntilMs);
-      return;
-    }
-    if (lateUntilMs > 0) this.#options.onOrphan?.(task.name);
-    this.#finish(task);
+  #startTask({ space, ip }: AddressKey, terms: CallTerms, publication: SyncTask["publication"]): SyncTask {
+    const address = { space, ip };
+    const name = nameOf(address);
+    const object = this.#states.find(name);
+    return { name, address, terms, publication, offered: undefined, object, full: undefined, isNew: false };
   }
 
   /** The object is what the row says, or neither exists. */
   #finish({ name }: SyncTask): void {
     this.#backlog.done(name);
-    this.#states.noteSynced(name);
+    this.#states.noteWritten(name);
   }
 
-  #inputsOf(row: Allocation, { name, object }: SyncTask, replaces: string | undefined): SyncInputs {
+  #inputsOf(row: Allocation, { name, object, publication }: SyncTask): SyncInputs {
     const { node, nowMs, tight, owners } = this.#options;
+    const state = this.#states.get(name);
     return {
       isOwnerSeen: row.workload && owners.isSeen(row.workload),
       row,
       object,
-      state: this.#states.get(name),
+      isProber: isProber(state, node),
+      isSent: state.isSent,
       node,
       isDue: row.freeAtMs !== undefined && row.freeAtMs <= nowMs(),
       isPublic: tight.isTight(row.pool),
-      replaces,
+      replaces: publication?.replaces,
     };
   }
 
-  #specOf(row: Allocation, state: AllocationState): IpAllocationSpec {
-    return specOf(row, state, { node: this.#options.node, since: new Date().toISOString() });
+  #specOf(row: Allocation, state: AllocationState, before?: KnownObject): IpAllocationSpec {
+    return specOf(row, state, { node: this.#options.node, since: new Date().toISOString() }, before);
   }
 }
 
+function isCall(action: ResolvedAction): action is Call {
+  return ["read", "create", "replace", "leave", "delete"].includes(action.kind);
+}
+
+/** Returns whether no ADD is known to have been answered with the row. */
+function isUnanswered({ state, isConfirmed }: Allocation): boolean {
+  return state === "Bound" && isConfirmed !== true;
+}
+
 /**
- * Returns whether the decision is one that needs the object as it is now: what this node remembers may have been
- * freed since, and another address be retained for the row's member. `offered`: the object as the node remembers it
- * of another one, or of a list; `listed`: the object of this task, if no answer to a call for the address has shown
- * it.
+ * Returns whether the decision about a claim needs the object as it is now: what this node remembers may have been
+ * freed since, and another address be retained for the row's member.
  */
 function mayBeOutdated(
   decided: SyncAction,
   row: Allocation,
-  task: SyncTask,
-  { offered, listed }: Readonly<Record<"offered" | "listed", SyncTask["object"]>>,
+  { publication, full, object, offered }: SyncTask,
 ): boolean {
-  if (task.full !== undefined) return false;
+  if (publication === undefined || full !== undefined) return false;
   if (decided.kind === "taken") return true;
   // No write follows, whose precondition would fail.
-  if (decided.kind === "synced") return listed !== undefined && task.object === listed;
+  if (decided.kind === "synced") return offered !== undefined && object === offered;
   const takesOver = decided.kind === "takeOver" || decided.kind === "replace";
-  return takesOver && task.object !== offered && isRetained(task.object, row);
+  const isOffered = typeof object === "object" && object.resourceVersion === publication.replaces;
+  return takesOver && !isOffered && isRetained(object, row);
 }
 
 /** Returns whether the row's member had the address before. */
@@ -538,16 +561,6 @@ function isRetained(object: SyncTask["object"], row: Allocation): boolean {
   return (
     typeof object === "object" && object.state !== "Cooling" && object.podUid !== row.owner && isOfSameNic(row, object)
   );
-}
-
-/** Returns the row of a claim with what the object says of its address owner: what the member had before stays that. */
-function inherit(row: Allocation, object: SyncTask["object"]): Allocation {
-  const isFresh = row.workload?.isFresh === true && typeof object === "object" && object.workload?.isFresh === true;
-  return row.workload === undefined ? row : { ...row, workload: ownerOf(row.workload, isFresh) };
-}
-
-function isBoundTo(object: SyncTask["object"], node: string): boolean {
-  return typeof object === "object" && object.state === "Bound" && object.node === node;
 }
 
 function unstable(name: string): RegistryError {

@@ -3,15 +3,22 @@
  * but cools, until the API server is known to have no object for it.
  */
 
+import { randomUUID } from "node:crypto";
 import { formatIp } from "../../net/ip.ts";
-import { isRecreated, isSameMember, ownerOf, type Workload } from "../../resources/member.ts";
+import { isRecreated, isSameMember, type Workload } from "../../resources/member.ts";
 import { type Adoption, type SeenOwner, UNKNOWN_CONTAINER } from "../journal.ts";
-import { type Allocation, type Attachment, RegistryError } from "../registry.ts";
+import { type Allocation, type Attachment, type ClaimName, RegistryError, UNNAMED } from "../registry.ts";
 import { encodeWorkload } from "./schema.ts";
-import { KEY, keyOf, SqliteStore, UNCHANGED } from "./store.ts";
+import { keyOf, SqliteStore, UNCHANGED } from "./store.ts";
 
 /** Most address owners that are stored: the oldest is forgotten first. */
 const MAX_STORED_OWNERS = 4_096;
+
+/** Most earlier claims that are remembered of one address. Of older ones the pods decide. */
+const MAX_EARLIER_CLAIMS = 8;
+
+const WRITE_CLAIM =
+  "INSERT OR REPLACE INTO claim (space, family, address, version, id, number, earlier) VALUES (?, ?, ?, ?, ?, ?, ?)";
 
 const ADOPT = `INSERT INTO allocation
   (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, workload,
@@ -32,32 +39,22 @@ export class SqliteJournal extends SqliteStore {
     return this.select("state = 'Cooling' AND free_at <= ? ORDER BY free_at LIMIT ?", nowMs, limit);
   }
 
-  findUnconfirmed(limit: number): readonly Allocation[] {
-    return this.select("confirmed = 0 LIMIT ?", limit);
-  }
-
   retain(claimed: readonly Allocation[]): void {
-    const sql = `UPDATE allocation SET workload = ? WHERE ${UNCHANGED} AND state = 'Bound'`;
-    for (const { space, ip, version, workload } of claimed) {
-      if (this.write(sql, encodeWorkload(workload), ...keyOf(space, ip), version) === 0)
-        throw new RegistryError(`Address ${formatIp(ip)} was released while it was claimed`);
+    for (const row of claimed) {
+      if (this.record([{ ...row, isConfirmed: true }]).length === 0)
+        throw new RegistryError(`Address ${formatIp(row.ip)} was released while it was claimed`);
     }
   }
 
-  disown(allocations: readonly Allocation[]): void {
-    const sql = `UPDATE allocation SET workload = '' WHERE ${UNCHANGED}`;
-    for (const { space, ip, version } of allocations) this.write(sql, ...keyOf(space, ip), version);
-  }
-
-  inherit(allocations: readonly Allocation[]): void {
-    const sql = `UPDATE allocation SET workload = ? WHERE ${UNCHANGED}`;
-    for (const { space, ip, version, workload } of allocations)
-      this.write(sql, encodeWorkload(workload), ...keyOf(space, ip), version);
-  }
-
-  confirm(allocations: readonly Allocation[]): void {
-    const sql = `UPDATE allocation SET confirmed = 1 WHERE ${KEY} AND (version = ? OR owner = ?)`;
-    for (const { space, ip, version, owner } of allocations) this.write(sql, ...keyOf(space, ip), version, owner);
+  record(rows: readonly Allocation[]): readonly Allocation[] {
+    const sql = `UPDATE allocation SET workload = ?, confirmed = ? WHERE ${UNCHANGED}`;
+    return rows.filter((row) => {
+      const { space, ip, version, workload, isConfirmed, claim } = row;
+      const values = [encodeWorkload(workload), Number(isConfirmed === true), ...keyOf(space, ip), version];
+      const isUnchanged = this.write(sql, ...values) > 0;
+      if (isUnchanged && claim !== undefined) this.#writeClaim(row, claim);
+      return isUnchanged;
+    });
   }
 
   forget(allocation: Allocation, isTaken = false): boolean {
@@ -65,7 +62,8 @@ export class SqliteJournal extends SqliteStore {
   }
 
   adopt(adoption: Adoption, nowMs: number): Allocation | undefined {
-    const { space, ip, prefixLength, pool, state, owner, ifName, namespace, pod, workload, quarantine } = adoption;
+    const { space, ip, prefixLength, pool, state, owner, ifName, namespace, pod, workload, claim, quarantine } =
+      adoption;
     if (this.findAddress(space, ip) !== undefined) return undefined;
     // An ADD may have given the NIC an address since the object was read.
     const isOnNic = (row: Allocation): boolean =>
@@ -79,8 +77,14 @@ export class SqliteJournal extends SqliteStore {
       ...[encodeWorkload(workload), reason, mac, parent, nextProbeAtMs, this.bootId, nowMs, this.nextVersion()],
     );
     const row = this.findAddress(space, ip);
+    if (row !== undefined && claim !== undefined) this.#writeClaim(row, claim);
     if (row?.state === "Cooling") this.cool(row, nowMs);
     return this.findAddress(space, ip);
+  }
+
+  #writeClaim({ space, ip, version }: Pick<Allocation, "space" | "ip" | "version">, claim: ClaimName): void {
+    const { id, number, earlier } = claim;
+    this.write(WRITE_CLAIM, ...keyOf(space, ip), version, id, number, earlier.join(" "));
   }
 
   collect({ space, ip, version }: Allocation, nowMs: number): Allocation | undefined {
@@ -112,7 +116,24 @@ export class SqliteJournal extends SqliteStore {
     if (workload === undefined || before === undefined) return undefined;
     const isOfPod = present?.owner === nic.owner && isRecreated(before, workload);
     if (!isOfPod && !isSameMember(workload, before)) return undefined;
-    return ownerOf(workload, before.isFresh === true);
+    return workload;
+  }
+
+  /**
+   * A NIC that has its cooling address again has it by the same claim. An address of the member's earlier pod keeps its
+   * number, and has one above it if the others of the member were read then.
+   */
+  protected override nameClaim(row: Allocation, idle: Allocation | undefined, number: number): Allocation {
+    const isRetained = row.workload !== undefined;
+    const { id = UNNAMED, number: before = isRetained ? 1 : 0, earlier: all = [] } = idle?.claim ?? {};
+    const earlier = idle === undefined ? [] : [...all.filter((each) => each !== id), id].slice(-MAX_EARLIER_CLAIMS);
+    const isSameNic = idle?.state === "Cooling" && idle.owner === row.owner && idle.ifName === row.ifName;
+    const next = isRetained && before > 0 ? before + 1 : 0;
+    const claim: ClaimName = isSameNic
+      ? { id, number: Math.max(number, before), earlier }
+      : { id: randomUUID(), number: Math.max(number, next), earlier };
+    this.#writeClaim(row, claim);
+    return { ...row, claim };
   }
 
   /** The API server may have an object: the row cools and is due at once. */

@@ -39,7 +39,6 @@ const READS: readonly string[] = [
   "findCooling",
   "findQuarantined",
   "findDue",
-  "findUnconfirmed",
   "readOwners",
   "readUsed",
   "readRows",

@@ -5,7 +5,7 @@ import { type Mac, parseMac } from "../../net/mac.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { Workload } from "../../resources/member.ts";
 import { decodeAddress } from "../address-bytes.ts";
-import { type Allocation, type Quarantine, RegistryError } from "../registry.ts";
+import { type Allocation, type ClaimName, type Quarantine, RegistryError } from "../registry.ts";
 import { isConstraint } from "./error.ts";
 
 /** Stored in `user_version`. A database of a newer Berth is refused rather than misread. */
@@ -104,10 +104,40 @@ BEGIN
 END;
 `;
 
+/*
+ * Beside the format, too: the claim by which a NIC has the address. It follows its row while that is the same NIC's,
+ * whichever Berth writes it. `earlier`: separated by spaces.
+ */
+const CLAIMS = `
+CREATE TABLE IF NOT EXISTS claim (
+  space   TEXT    NOT NULL,
+  family  INTEGER NOT NULL,
+  address BLOB    NOT NULL,
+  version INTEGER NOT NULL,
+  id      TEXT    NOT NULL,
+  number  INTEGER NOT NULL,
+  earlier TEXT    NOT NULL,
+  PRIMARY KEY (space, family, address)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS claim_follows AFTER UPDATE OF version ON allocation
+  WHEN old.owner = new.owner AND old.interface = new.interface
+BEGIN
+  UPDATE claim SET version = new.version
+  WHERE space = new.space AND family = new.family AND address = new.address AND version = old.version;
+END;
+CREATE TRIGGER IF NOT EXISTS claim_ends AFTER DELETE ON allocation
+BEGIN
+  DELETE FROM claim WHERE space = old.space AND family = old.family AND address = old.address;
+END;
+`;
+
 /** The columns of a row, for {@link decodeRow}. */
 export const COLUMNS = `*, (SELECT cookie FROM netns WHERE netns.space = allocation.space
   AND netns.family = allocation.family AND netns.address = allocation.address
-  AND netns.version = allocation.version AND netns.boot = allocation.boot) AS cookie`;
+  AND netns.version = allocation.version AND netns.boot = allocation.boot) AS cookie,
+  (SELECT number || ',' || id || ',' || earlier FROM claim WHERE claim.space = allocation.space
+  AND claim.family = allocation.family AND claim.address = allocation.address
+  AND claim.version = allocation.version) AS claim`;
 
 /** The statements that lead from each format to the next. */
 const STEPS: readonly string[] = [SCHEMA, QUARANTINE, CLUSTER, IDENTITY];
@@ -131,7 +161,7 @@ export function prepareSchema(database: DatabaseSync): void {
   try {
     const steps = STEPS.slice(found).join("");
     const format = steps === "" ? "" : `PRAGMA user_version = ${SCHEMA_VERSION};`;
-    database.exec(`BEGIN; ${steps} ${OWNERS} ${NETNS} ${format} COMMIT`);
+    database.exec(`BEGIN; ${steps} ${OWNERS} ${NETNS} ${CLAIMS} ${format} COMMIT`);
   } catch (error) {
     if (database.isTransaction) database.exec("ROLLBACK");
     throw error;
@@ -180,6 +210,7 @@ export function decodeRow(row: Row): Allocation {
     mac: decodeMac(row.mac),
     quarantine: decodeQuarantine(row),
     workload: decodeWorkload(row),
+    claim: decodeClaim(row),
     isConfirmed: row.confirmed === 1,
     freeAtMs: row.state === "Cooling" ? Number(row.free_at) : undefined,
     sinceMs: Number(row.since),
@@ -201,6 +232,12 @@ function decodeWorkload({ workload, namespace }: Row): Workload | undefined {
   if (workload === "") return undefined;
   const stored: Omit<Workload, "namespace"> & Partial<Workload> = JSON.parse(String(workload));
   return { namespace: String(namespace), ...stored };
+}
+
+function decodeClaim({ claim }: Row): ClaimName | undefined {
+  if (typeof claim !== "string") return undefined;
+  const [number = "", id = "", earlier = ""] = claim.split(",");
+  return { id, number: Number(number), earlier: earlier === "" ? [] : earlier.split(" ") };
 }
 
 function decodeQuarantine({ reason, foreign_mac, parent, probe_at }: Row): Quarantine | undefined {

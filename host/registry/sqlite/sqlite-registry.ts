@@ -183,14 +183,6 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
     return this.#call("retain", claimed);
   }
 
-  disown(allocations: readonly Allocation[]): Promise<void> {
-    return this.#call("disown", allocations);
-  }
-
-  inherit(allocations: readonly Allocation[]): Promise<void> {
-    return this.#call("inherit", allocations);
-  }
-
   release(attachment: Attachment): Promise<readonly Allocation[]> {
     return this.#call("release", attachment, this.#nowMs());
   }
@@ -278,12 +270,8 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
     return this.#call("findDue", limit, this.#nowMs());
   }
 
-  findUnconfirmed(limit: number): Promise<readonly Allocation[]> {
-    return this.#call("findUnconfirmed", limit);
-  }
-
-  confirm(allocations: readonly Allocation[]): Promise<void> {
-    return this.#call("confirm", allocations);
+  record(rows: readonly Allocation[]): Promise<readonly Allocation[]> {
+    return this.#call("record", rows);
   }
 
   forget(allocation: Allocation, isTaken = false): Promise<boolean> {

@@ -46,7 +46,7 @@ export const UNCHANGED = `${KEY} AND version = ?`;
 
 const INSERT = `INSERT INTO allocation
   (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, netns, mac, workload, boot, since, free_at, version)
-  VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)`;
+  VALUES (?, ?, ?, ?, ?, 'Bound', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 /**
  * Leaves free_at and what is known of a conflict as they were: an undo lets the address cool for the rest of its
@@ -320,7 +320,7 @@ export class SqliteStore {
   recover(found: readonly Recovered[], gone: readonly Allocation[], nowMs: number): void {
     for (const each of found) {
       const row = this.findAddress(each.space, each.ip);
-      this.#writeBound({ ...each, workload: undefined, sinceMs: nowMs, version: this.nextVersion() }, row);
+      this.#writeBound({ ...each, workload: undefined, sinceMs: nowMs, version: this.nextVersion() }, row, 0);
     }
     for (const each of gone) {
       if (this.findAddress(each.space, each.ip)?.version === each.version) this.cool(each, nowMs);
@@ -391,6 +391,11 @@ export class SqliteStore {
     return workload;
   }
 
+  /** Records the claim that has written the row over `_idle`, with at least the number; returns the row with it. */
+  protected nameClaim(row: Allocation, _idle: Allocation | undefined, _number: number): Allocation {
+    return row;
+  }
+
   /**
    * Deletes the row if it is unchanged. Returns whether it was. `isTaken`: the address is not free, because another
    * node has it.
@@ -456,22 +461,24 @@ export class SqliteStore {
       sinceMs: nowMs,
       version: this.nextVersion(),
     };
-    this.#writeBound(row, idle);
+    // Another node's pod may have had it until just now.
+    const freeAtMs = (proposal.replaces ?? 0) < 0 ? nowMs + this.#cooldownMs(pool) : 0;
+    this.#writeBound(row, idle, freeAtMs);
     const quarantine = proposal.needsProbe === true ? this.#requireProbe(proposal, nowMs) : idle?.quarantine;
-    return { ...row, state: "Bound", quarantine, isConfirmed: false };
+    return this.nameClaim({ ...row, state: "Bound", quarantine, isConfirmed: false }, idle, claim.number ?? 0);
   }
 
   /** Inserts the row, or writes it over the one that is there. */
-  #writeBound(row: BoundRow, present: Allocation | undefined): void {
+  #writeBound(row: BoundRow, present: Allocation | undefined, freeAtMs: number): void {
     const { prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns = "", mac = "" } = row;
     const values = [
       ...[prefixLength, pool, owner, ifName, containerId, network, namespace, pod, netns, mac],
-      ...[encodeWorkload(row.workload), this.bootId, row.sinceMs, row.version],
+      ...[encodeWorkload(row.workload), this.bootId, row.sinceMs],
     ];
     const key = keyOf(row.space, row.ip);
-    if (present === undefined) this.write(INSERT, ...key, ...values);
+    if (present === undefined) this.write(INSERT, ...key, ...values, freeAtMs, row.version);
     else {
-      const changes = this.write(TAKE_OVER, ...values, ...key, present.version);
+      const changes = this.write(TAKE_OVER, ...values, row.version, ...key, present.version);
       invariant(changes === 1, "No claim proposes an address twice");
     }
     this.#writeCookie(row);

@@ -6,12 +6,13 @@ import type { NicDemand } from "../../../ipam/model.ts";
 import type { Picked } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { equalIp, type Family } from "../../../net/ip.ts";
+import { compareRecords, numberOf } from "../../../registry/claim-order.ts";
 import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { isSameMember } from "../../../resources/member.ts";
 import type { Timeout } from "../../request/add-deadline.ts";
 import { awaitsClaim, awaitsNode, livesOn } from "../predecessor.ts";
-import { findPool, findRetained, isFor, isFresh, mayHave, type Retained } from "./find-retained.ts";
+import { findPool, findRetained, isFor, mayHave, type Records, type Retained } from "./find-retained.ts";
 import type { OwnAddresses } from "./own.ts";
 import {
   type Address,
@@ -35,19 +36,21 @@ export class RetainedAddresses implements AddressSource {
   readonly #search: Search;
   readonly #own: OwnAddresses;
   /** Undefined until they are looked up, and when one of them has changed since. */
-  #found: readonly Retained[] | undefined;
-  /** The addresses that lookups have put first. */
-  #chosen: readonly Picked[] = [];
+  #found: Records | undefined;
+  #nextNumber: number | undefined;
   /** Versions of what was found and the pod cannot have. */
   readonly #refused = new Set<Picked["replaces"]>();
-  /** The rows of the NICs that have given way to addresses which the NICs may not get. */
-  #superseded: readonly Allocation[] = [];
   /** For other nodes that take addresses off the NICs of earlier pods. */
   #handOver: Timeout | undefined;
 
   constructor(search: Search, own: OwnAddresses) {
     this.#search = search;
     this.#own = own;
+  }
+
+  /** As in {@link Claim.number}. */
+  get nextNumber(): number | undefined {
+    return this.#nextNumber;
   }
 
   /** They are looked up before anything is taken over from other owners. */
@@ -64,17 +67,26 @@ export class RetainedAddresses implements AddressSource {
   async cover(nics: readonly NicDemand[]): Promise<boolean> {
     const { assignments } = this.#search;
     await this.#assignFound(nics);
-    const isOwn = (pick: Picked): boolean =>
-      pick.source === "own" || this.#found?.some(({ kept }) => isAt(pick, kept)) === true;
+    const isOwn = (pick: Picked): boolean => pick.source === "own" || this.#isFound(({ kept }) => isAt(pick, kept));
     const lacks = (ifName: string, family: Family): boolean =>
       !assignments.all.some((each) => each.ifName === ifName && each.ip.family === family && isOwn(each));
     return !nics.some(({ ifName, families }) => families.some(({ family }) => lacks(ifName, family)));
   }
 
+  async #look(): Promise<Records> {
+    this.#found = await findRetained(this.#search);
+    this.#nextNumber = Math.max(this.#nextNumber ?? 0, this.#found.next);
+    return this.#found;
+  }
+
+  #isFound(isWanted: (each: Retained) => boolean): boolean {
+    return this.#found?.retained.some(isWanted) === true;
+  }
+
   /** Returns whether something was found for what the NICs lack. */
   async #assignFound(nics: readonly NicDemand[]): Promise<boolean> {
     const { assignments } = this.#search;
-    this.#found = await findRetained(this.#search);
+    await this.#look();
     const isMissing: IsWanted = ({ ifName, ip }) =>
       nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family));
     const chosen = this.#choose((nic) => isMissing(nic) && assignments.find(nic) === undefined);
@@ -117,7 +129,7 @@ export class RetainedAddresses implements AddressSource {
     }
     // This node's row is older than the object: the member has got the address on another node.
     const isOld = holder.version >= 0 && holder.state === "Cooling" && assigned.replaces !== holder.version;
-    if (!isOld || this.#found?.some(({ kept }) => isSameAddress(kept, holder)) !== true) {
+    if (!isOld || !this.#isFound(({ kept }) => isSameAddress(kept, holder))) {
       if (isMembers) this.#forget(assigned);
       return false;
     }
@@ -130,20 +142,20 @@ export class RetainedAddresses implements AddressSource {
    * released. Rejects, with the claim undone, when the lookup fails.
    */
   async prefer(bound: Bound, picked: readonly Picked[]): Promise<boolean> {
-    const { registry, assignments } = this.#search;
-    const { held, created, fresh = [], presumed = [] } = bound;
+    const { registry, assignments, demand } = this.#search;
+    const { held, created, open = [] } = bound;
     try {
-      // One that was retained is fresh if its earlier pod's claim was undone meanwhile.
-      if (picked.some((pick) => isGone(pick, fresh))) this.#found = undefined;
-      const isUnsure = fresh.length > 0 || presumed.length > 0 || this.#isMovedByRequest(created);
-      if (this.#found === undefined && isUnsure) this.#found = await findRetained(this.#search, picked);
-      this.#found = this.#found?.filter(({ kept }) => ![...held, ...created].some((own) => isSameAddress(own, kept)));
-      // An address that a lookup has put first is not given up for one that it has put after it.
-      const isFirst = (row: Allocation): boolean =>
-        isFresh(row) && this.#chosen.some((pick) => isAt(pick, row) && isSameNic(pick, row));
-      const open = [...fresh, ...presumed].filter((row) => !isFirst(row));
-      const isOpen: IsWanted = (nic) => open.some((row) => isSameNic(row, nic) && !this.#isRequested(row));
-      const chosen = this.#choose(isOpen, (each) => isPreferred(each, { open, created, presumed }));
+      const isUnread = demand.claimant.isMigrationTarget === true || open.some((row) => numberOf(row) === 0);
+      if (this.#found === undefined && ((open.length > 0 && isUnread) || this.#isMovedByRequest(created)))
+        await this.#look();
+      const wanted = open.filter((row) => !this.#isRequested(row));
+      const isOther = ({ kept }: Retained): boolean => ![...held, ...created].some((own) => isSameAddress(own, kept));
+      const isBetter = ({ kept }: Retained): boolean =>
+        wanted.some((row) => isSameNic(row, kept) && compareRecords(kept, this.#recordOf(row)) < 0);
+      const chosen = this.#choose(
+        (nic) => wanted.some((row) => isSameNic(row, nic)),
+        (each) => isOther(each) && isBetter(each),
+      );
       if (chosen.length > 0) {
         // A claim is undone as a whole; the rest of it is claimed again, and what the member had of it is retained
         // again.
@@ -153,10 +165,7 @@ export class RetainedAddresses implements AddressSource {
         });
         assignments.assign(rest);
         assignments.assign(chosen);
-        // Addresses of the other family that the journal has taken in stay the NIC's.
-        const superseded = fresh.filter((row) => chosen.some((pick) => isSameNic(pick, row)));
-        this.#superseded = [...this.#superseded, ...superseded];
-        await registry.undo([...new Set([...created, ...superseded])], superseded);
+        await registry.undo(givenBack(created, open, chosen));
         this.#own.skipCooling = false;
         return true;
       }
@@ -168,11 +177,9 @@ export class RetainedAddresses implements AddressSource {
     }
   }
 
-  /** The ADD has ended. `isReplaced`: the NICs have what the search had preferred to what it has given up. */
-  async settle(isReplaced: boolean): Promise<void> {
-    const superseded = this.#superseded;
-    this.#superseded = [];
-    if (superseded.length > 0) await this.#search.cluster?.settleSuperseded(superseded, isReplaced);
+  /** Returns the row as the API server has it, if that was read. */
+  #recordOf(row: Allocation): Allocation {
+    return this.#found?.own.find((each) => isSameAddress(each, row)) ?? row;
   }
 
   /**
@@ -189,18 +196,12 @@ export class RetainedAddresses implements AddressSource {
     return ifName === claimant.ifName && requested.some((request) => equalIp(request.ip, ip));
   }
 
-  /**
-   * `isBetter`: than the NIC's address. An address of the pod from which a machine migrates always is; of two fresh
-   * ones the younger never is.
-   */
+  /** `isBetter`: than the NIC's address. */
   #choose(isWanted: IsWanted, isBetter: (each: Retained) => boolean = () => true): readonly Picked[] {
-    const isUsable = (each: Retained): boolean =>
-      !this.#refused.has(each.kept.version) && (each.kept.isInUse === true || (!each.isYounger && isBetter(each)));
-    const usable = (this.#found ?? []).filter(isUsable);
     const { poolCache } = this.#search;
-    const chosen = choosePicks(usable, (pick) => isWanted(pick) && poolCache.contains(pick.pool.name, pick.ip));
-    this.#chosen = [...this.#chosen, ...chosen];
-    return chosen;
+    const isUsable = (each: Retained): boolean => !this.#refused.has(each.kept.version) && isBetter(each);
+    const usable = (this.#found?.retained ?? []).filter(isUsable);
+    return choosePicks(usable, (pick) => isWanted(pick) && poolCache.contains(pick.pool.name, pick.ip));
   }
 
   /**
@@ -221,12 +222,12 @@ export class RetainedAddresses implements AddressSource {
     const { demand, registry, cluster, poolCache } = this.#search;
     // An address that another writer has changed meanwhile may be the member's again.
     const isUnchanged = ({ kept }: Retained): boolean => kept.state === "Kept" && !this.#refused.has(kept.version);
-    const retained = (this.#found ?? []).filter(isUnchanged);
+    const retained = (this.#found?.retained ?? []).filter(isUnchanged);
     if (retained.length === 0) return;
     const own = await registry.findOwner(demand.claimant.owner);
     // The ADD of a NIC whose address the journal has lost and taken in tells whether it is the member's, at its end.
     const isMembers = (row: Allocation): boolean =>
-      row.state === "Bound" && row.isConfirmed === true && row.containerId !== UNKNOWN_CONTAINER && !isFresh(row);
+      row.state === "Bound" && row.isConfirmed === true && row.containerId !== UNKNOWN_CONTAINER && numberOf(row) > 0;
     const rows = [...claimed, ...own.filter(isMembers)];
     const surplus = surplusOf(retained, poolCache, demand, rows);
     if (surplus.length > 0) await cluster?.releaseRetained(surplus);
@@ -274,21 +275,17 @@ export class RetainedAddresses implements AddressSource {
 }
 
 /**
- * Returns whether it is better than the address of its NIC. `open`: rows that the claim leaves open; of these,
- * `created`: that it has made; `presumed`: which the member had before. An address that the member had before is
- * better than a fresh one. Otherwise, where the journal has taken in one address of the API server, another or a
- * later one is no better.
+ * Returns the rows that give way to what was chosen, and with them the rest of the claim. One that was claimed before
+ * the member's others were read is not retained.
  */
-function isPreferred(
-  { kept, isOrphaned, isLate }: Retained,
-  { open, created, presumed }: Readonly<Record<"open" | "created" | "presumed", readonly Allocation[]>>,
-): boolean {
-  const isOfNic = (row: Allocation): boolean => isSameNic(row, kept);
-  if (presumed.some(isOfNic)) return false;
-  const owned = open.filter((row) => isOfNic(row) && row.workload !== undefined);
-  const hasFresh = owned.every(isFresh);
-  if (owned.length > 0 && hasFresh !== isFresh(kept)) return hasFresh;
-  return !(isOrphaned || isLate) || created.some(isOfNic);
+function givenBack(
+  created: readonly Allocation[],
+  open: readonly Allocation[],
+  chosen: readonly Picked[],
+): readonly Allocation[] {
+  const replaced = open.filter((row) => chosen.some((pick) => isSameNic(pick, row)));
+  const others = created.filter((row) => !replaced.some((each) => isSameAddress(each, row)));
+  return [...others, ...replaced.map((row) => (numberOf(row) === 0 ? { ...row, workload: undefined } : row))];
 }
 
 /** Returns for each wanted NIC and family the first address that it may have. */
@@ -341,14 +338,6 @@ function isOfOtherPod(demand: AddressDemand, { owner, ifName, workload }: Alloca
  */
 function isReplaceable({ version, quarantine }: Allocation): boolean {
   return version >= 0 || quarantine !== undefined;
-}
-
-/**
- * Returns whether the pick was retained when it was chosen, and has become free since: the claim has created its
- * object.
- */
-function isGone(pick: Picked, fresh: readonly Allocation[]): boolean {
-  return pick.source === "retained" && fresh.some((row) => row.workload?.isFresh !== true && isAt(pick, row));
 }
 
 /** Returns whether a claim of another pod of this node is under way. */
