@@ -26,7 +26,7 @@
  */
 import type { Family } from "../../net/ip.ts";
 import { parseMac } from "../../net/mac.ts";
-import { numberOf } from "../../registry/claim-order.ts";
+import { numberOf } from "../../registry/claims.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { findMissingOwner, knownOf } from "../../registry/kubernetes/known-object.ts";
 import { type Allocation, UNNAMED } from "../../registry/registry.ts";

@@ -12,7 +12,7 @@ import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { SerialQueue } from "../../lib/serial.ts";
 import { formatIp } from "../../net/ip.ts";
-import { compareRecords } from "../../registry/claim-order.ts";
+import { compareRecords } from "../../registry/claims.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/allocation-objects.ts";
 import { foreignOf, nameOf } from "../../registry/kubernetes/known-object.ts";

@@ -8,7 +8,7 @@ import type { NicDemand } from "../../ipam/model.ts";
 import type { Pick, Picked } from "../../ipam/pick.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../ipam/refusal.ts";
 import { invariant } from "../../lib/invariant.ts";
-import { numberOf } from "../../registry/claim-order.ts";
+import { numberOf } from "../../registry/claims.ts";
 import type { Allocation, ClaimedPart, ClaimOutcome, Proposal } from "../../registry/registry.ts";
 import { CoolingAddresses } from "./sources/cooling.ts";
 import { FreeAddresses } from "./sources/free.ts";

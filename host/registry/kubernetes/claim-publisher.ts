@@ -8,6 +8,7 @@ import { untilAborted, waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { Workload } from "../../resources/member.ts";
+import { claimAfter, isNewClaim, renewClaim } from "../claims.ts";
 import type { Journal } from "../journal.ts";
 import {
   type Allocation,
@@ -16,10 +17,9 @@ import {
   type ClaimOutcome,
   type Proposal,
   RegistryError,
-  UNNAMED,
 } from "../registry.ts";
 import type { CallTerms } from "./allocation-objects.ts";
-import { nameOf } from "./known-object.ts";
+import { type KnownObject, nameOf } from "./known-object.ts";
 import type { ObjectSync, PublishOutcome } from "./object-sync.ts";
 
 /** Time for which maintenance waits for the API server in one round: milliseconds. The work goes on after that. */
@@ -160,13 +160,8 @@ export class ClaimPublisher {
       row = await this.#renew(given);
       const wanted = { ...row, workload: row.workload ?? owner };
       // Recorded before the object is written: whatever becomes of the claim, the address is retained again.
-      const onTakeOver = async ({
-        number: before = 1,
-      }: {
-        readonly number?: number | undefined;
-      }): Promise<Allocation> => {
-        const { id = UNNAMED, number = 0, earlier = [] } = row.claim ?? {};
-        row = { ...wanted, claim: { id, number: Math.max(number, before === 0 ? 0 : before + 1), earlier } };
+      const onTakeOver = async ({ number }: Pick<KnownObject, "number">): Promise<Allocation> => {
+        row = { ...wanted, claim: claimAfter(row, number) };
         await this.#journal.record([row]);
         return row;
       };
@@ -180,16 +175,10 @@ export class ClaimPublisher {
     }
   }
 
-  /**
-   * A NIC that has its address again has it by another claim if a write under the old one may still be carried out:
-   * the claim has to be written, which makes the precondition of that write fail (sandbox-restart).
-   */
+  /** A NIC that has its address again has it by another claim if a write under the old one may be carried out yet. */
   async #renew(row: Allocation): Promise<Allocation> {
-    const { id = UNNAMED, number = 1, earlier = [] } = row.claim ?? {};
-    const isNew = row.claim !== undefined && row.isConfirmed !== true && !earlier.includes(id);
-    if (isNew || !this.#objectSync.isSent(row)) return row;
-    const claim = { id: randomUUID(), number, earlier: [...earlier.filter((each) => each !== id), id] };
-    const [renewed] = await this.#journal.record([{ ...row, claim }]);
+    if (isNewClaim(row) || !this.#objectSync.isSent(row)) return row;
+    const [renewed] = await this.#journal.record([{ ...row, claim: renewClaim(row, randomUUID()) }]);
     return renewed ?? row;
   }
 

@@ -83,11 +83,11 @@ export function specOf(
 /** Returns the last holder of a row that is retained from now on, if the object names it. */
 export function lastHolderOf(row: Allocation, object: KnownObject, node: string): Pick<IpAllocationSpec, "lastHolder"> {
   const isRow = object.state === "Bound" && object.node === node && object.podUid === row.owner;
-  return isRow && object.ifName === row.ifName ? { lastHolder: holderOf(row, node) } : {};
+  return isRow && object.ifName === row.ifName ? { lastHolder: holderOf(row, node, object.claim) } : {};
 }
 
-function holderOf({ namespace, pod, owner, ifName, claim }: Allocation, node: string): Holder {
-  const named = claim === undefined || claim.id === UNNAMED ? {} : { claim: claim.id };
+function holderOf({ namespace, pod, owner, ifName, claim }: Allocation, node: string, id = claim?.id): Holder {
+  const named = id === undefined || id === UNNAMED ? {} : { claim: id };
   return { namespace, pod, podUid: owner, ifName, node, ...named };
 }
 

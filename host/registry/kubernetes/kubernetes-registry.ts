@@ -13,7 +13,7 @@ import type { Ip } from "../../net/ip.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { PoolUsage } from "../../resources/ip-pool-usage.ts";
 import { isRecreated, type Workload } from "../../resources/member.ts";
-import { numberOf } from "../claim-order.ts";
+import { numberOf } from "../claims.ts";
 import { type Adoption, type Journal, UNKNOWN_CONTAINER } from "../journal.ts";
 import { listRows } from "../list-rows.ts";
 import {

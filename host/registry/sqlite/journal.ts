@@ -6,16 +6,14 @@
 import { randomUUID } from "node:crypto";
 import { formatIp } from "../../net/ip.ts";
 import { isRecreated, isSameMember, type Workload } from "../../resources/member.ts";
+import { claimOver } from "../claims.ts";
 import { type Adoption, type SeenOwner, UNKNOWN_CONTAINER } from "../journal.ts";
-import { type Allocation, type Attachment, type ClaimName, RegistryError, UNNAMED } from "../registry.ts";
+import { type Allocation, type Attachment, type ClaimName, RegistryError } from "../registry.ts";
 import { encodeWorkload } from "./schema.ts";
 import { keyOf, SqliteStore, UNCHANGED } from "./store.ts";
 
 /** Most address owners that are stored: the oldest is forgotten first. */
 const MAX_STORED_OWNERS = 4_096;
-
-/** Most earlier claims that are remembered of one address. Of older ones the pods decide. */
-const MAX_EARLIER_CLAIMS = 8;
 
 const WRITE_CLAIM =
   "INSERT OR REPLACE INTO claim (space, family, address, version, id, number, earlier) VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -119,19 +117,8 @@ export class SqliteJournal extends SqliteStore {
     return workload;
   }
 
-  /**
-   * A NIC that has its cooling address again has it by the same claim. An address of the member's earlier pod keeps its
-   * number, and has one above it if the others of the member were read then.
-   */
   protected override nameClaim(row: Allocation, idle: Allocation | undefined, number: number): Allocation {
-    const isRetained = row.workload !== undefined;
-    const { id = UNNAMED, number: before = isRetained ? 1 : 0, earlier: all = [] } = idle?.claim ?? {};
-    const earlier = idle === undefined ? [] : [...all.filter((each) => each !== id), id].slice(-MAX_EARLIER_CLAIMS);
-    const isSameNic = idle?.state === "Cooling" && idle.owner === row.owner && idle.ifName === row.ifName;
-    const next = isRetained && before > 0 ? before + 1 : 0;
-    const claim: ClaimName = isSameNic
-      ? { id, number: Math.max(number, before), earlier }
-      : { id: randomUUID(), number: Math.max(number, next), earlier };
+    const claim = claimOver(row, idle, { number, id: randomUUID() });
     this.#writeClaim(row, claim);
     return { ...row, claim };
   }

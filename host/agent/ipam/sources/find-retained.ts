@@ -8,7 +8,7 @@ import type { Picked } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { findPoolOfRequested } from "../../../ipam/requested-ips.ts";
 import { formatIp } from "../../../net/ip.ts";
-import { compareRecords, numberOf } from "../../../registry/claim-order.ts";
+import { compareRecords, numberOf } from "../../../registry/claims.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { type AddressDemand, isSameNic, type Search, workloadOf } from "./source.ts";
 

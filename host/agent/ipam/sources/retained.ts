@@ -6,7 +6,7 @@ import type { NicDemand } from "../../../ipam/model.ts";
 import type { Picked } from "../../../ipam/pick.ts";
 import type { PoolCache } from "../../../ipam/pool-cache.ts";
 import { equalIp, type Family } from "../../../net/ip.ts";
-import { compareRecords, numberOf } from "../../../registry/claim-order.ts";
+import { compareRecords, numberOf } from "../../../registry/claims.ts";
 import { UNKNOWN_CONTAINER } from "../../../registry/journal.ts";
 import type { Allocation } from "../../../registry/registry.ts";
 import { isSameMember } from "../../../resources/member.ts";
