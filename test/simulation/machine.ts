@@ -229,7 +229,7 @@ export class Machine {
       },
       openJournal: async (options) => this.#openJournal(product, options),
       links: this.namespaces.links,
-      nics: this.namespaces.access,
+      nics: product === THIS_PRODUCT ? this.namespaces.access : this.namespaces.accessOfLastRelease,
     });
     backend.fenceWith(async () => {});
     agent.backend = backend;

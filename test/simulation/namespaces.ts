@@ -234,6 +234,12 @@ export class Namespaces {
     return path;
   }
 
+  #candidates(ip: Ip, known: readonly string[]): readonly string[] {
+    const isCandidate = ([path, namespace]: readonly [string, Namespace]): boolean =>
+      !isNumber(path) && !known.includes(path) && nicsOf(namespace).some((nic) => isOnLink(nic, ip));
+    return [...this.#byPath].filter(isCandidate).map(([path]) => path);
+  }
+
   readonly access: NicAccess = {
     readCookie: (netns) => this.#byPath.get(netns)?.cookie,
     readNetnsStatus: async ({ netns, netnsCookie, ip }) => {
@@ -246,9 +252,7 @@ export class Namespaces {
       const all = [...this.#byPath];
       const own = all.find(([, { nics }]) => [...nics.values()].some((nic) => this.#isRecorded(nic, sought)));
       if (own !== undefined) return { kind: "proven", netns: own[0], netnsCookie: own[1].cookie };
-      const isCandidate = ([path, namespace]: readonly [string, Namespace]): boolean =>
-        !isNumber(path) && !known.includes(path) && nicsOf(namespace).some((nic) => isOnLink(nic, sought.ip));
-      const candidates = all.filter(isCandidate).map(([path]) => path);
+      const candidates = this.#candidates(sought.ip, known);
       const isAttaching = [...this.pending.keys()].some(({ uid }) => uid === sought.owner);
       return candidates.length > 0 || isAttaching ? { kind: "unknown", candidates } : { kind: "absent" };
     },
@@ -267,6 +271,12 @@ export class Namespaces {
         });
     },
   };
+
+  /** As the last release calls it: it takes the first namespace that has the address. */
+  readonly accessOfLastRelease = {
+    ...this.access,
+    findNetns: (ip: Ip, known: readonly string[]) => this.#candidates(ip, known)[0],
+  } as unknown as NicAccess;
 
   /** Another namespace at the path is none of the row's, which may have another path. */
   #find(netns: string, cookie: bigint | undefined): Namespace | undefined {

@@ -12,7 +12,9 @@ import {
 } from "../../../../host/agent/gc/plan-reconciliation.ts";
 import { decideLeak, isOrphan, mayLeak, type NetnsStatus, type PodStatus } from "../../../../host/ipam/leak.ts";
 import { mayBeShared, type NodeStatus } from "../../../../host/ipam/retention.ts";
+import { claimAfter, claimOver, isNewClaim, renewClaim } from "../../../../host/registry/claims.ts";
 import { type Adoption, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
+import { AddressStates, isProber } from "../../../../host/registry/kubernetes/address-states.ts";
 import {
   decide,
   type LiveStatus,
@@ -33,10 +35,10 @@ import {
 } from "../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
-import { isSameMember, ownerOf, type Workload } from "../../../../host/resources/member.ts";
+import { isSameMember, type Workload } from "../../../../host/resources/member.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 import { ip } from "../../../world/values.ts";
-import { type ClaimTask, EARLY_MS, LATE_MS, type Memory, openStates, type Task } from "./journal-memory.ts";
+import type { ClaimTask, Memory, Task } from "./journal-memory.ts";
 import { IP, NAME, objectOf, SINCE } from "./journal-object.ts";
 import type { Agent, Answer, Call, Limit, Nic, Place, PodName, Turn } from "./protocol.ts";
 
@@ -87,7 +89,7 @@ export class Draft {
 
   constructor(agent: Agent<Allocation, Memory>, place: Place<Spec>, options: JournalOptions) {
     this.row = agent.row;
-    const states = openStates(place.node, () => (this.memory.isLateOver ? LATE_MS : EARLY_MS));
+    const states = new AddressStates(place.node);
     states.copyFrom(agent.memory.states);
     this.memory = { ...agent.memory, states };
     this.place = place;
@@ -114,14 +116,28 @@ export class Draft {
     this.write({ ...row, state: "Cooling", freeAtMs: isDue ? 0 : 1 });
   }
 
-  adopt({ state, owner, namespace, pod, workload, quarantine }: Adoption): void {
+  /** A UUID of its own. */
+  newId(): string {
+    return String(this.place.next());
+  }
+
+  /** Writes the row over the one before, as the journal's claim does. */
+  bind(row: Omit<Allocation, "version">): Allocation {
+    const before = this.row;
+    const written = this.write(row);
+    const claim = claimOver(written, before, { number: 0, id: this.newId() });
+    this.row = { ...written, claim };
+    return this.row;
+  }
+
+  adopt({ state, owner, namespace, pod, workload, claim, quarantine }: Adoption): void {
     const isOnNic = this.place.others.some(({ uid }) => uid === owner);
     if (this.row !== undefined || (state === "Bound" && isOnNic)) return;
     const times = { sinceMs: 0, ...(state === "Cooling" ? { freeAtMs: 1 } : {}) };
     const containerId = state === "Bound" ? UNKNOWN_CONTAINER : "";
     const claimant = { owner, namespace, pod, workload, ifName: NIC, containerId };
-    this.write({ ...BLANK, ...claimant, ...times, state, quarantine, isConfirmed: true });
-    if (state === "Bound") this.memory.states.noteRestart(NAME);
+    this.write({ ...BLANK, ...claimant, ...times, claim, state, quarantine, isConfirmed: true });
+    if (state === "Bound") this.memory.states.noteSent(NAME);
   }
 
   change(change: Partial<Memory>): void {
@@ -259,12 +275,7 @@ export class Draft {
     let row = first;
     let object = seen;
     for (let step = 0; step < 12; step++) {
-      const isLate = states.get(NAME).pending.lateUntilMs > this.nowMs;
-      if (row === undefined) {
-        if (isLate) return this.change({ isPostponed: true });
-        if (states.get(NAME).pending.lateUntilMs > 0) this.change({ isDue: true });
-        return states.noteSynced(NAME);
-      }
+      if (row === undefined) return states.noteWritten(NAME);
       const workload = typeof object === "object" ? findMissingOwner(row, object, node) : undefined;
       if (workload !== undefined) {
         row = this.row = { ...row, workload };
@@ -276,18 +287,14 @@ export class Draft {
         case "wait":
           return;
         case "synced":
-          return states.noteSynced(NAME);
+          return states.noteWritten(NAME);
         case "forget":
-          if (isLate) {
-            states.invalidate(NAME);
-            return this.change({ isPostponed: true });
-          }
           if (this.row?.version === row.version) {
             this.row = undefined;
             states.noteForgotten(NAME);
-            if (typeof object === "object" && object.state === "Bound" && object.node === node)
+            if (typeof object === "object" && object.state !== "Kept" && object.node === node)
               this.change({ isDue: true });
-            return states.noteSynced(NAME);
+            return states.noteWritten(NAME);
           }
           row = this.row;
           break;
@@ -296,7 +303,7 @@ export class Draft {
           this.read();
           if (this.object !== undefined && !isSameMember(row.workload, this.object.spec.workload))
             this.change({ isLost: true });
-          return states.noteSynced(NAME);
+          return states.noteWritten(NAME);
         case "read":
           object = this.read();
           row = this.row;
@@ -306,10 +313,6 @@ export class Draft {
       }
     }
     throw new Error("A sync has no end");
-  }
-
-  get nowMs(): number {
-    return this.memory.isLateOver ? LATE_MS : EARLY_MS;
   }
 
   read(): KnownObject | "absent" {
@@ -330,7 +333,8 @@ export class Draft {
     const action = decide({
       row,
       object,
-      state: states.get(NAME),
+      isProber: isProber(states.get(NAME), node),
+      isSent: states.get(NAME).isSent,
       node,
       isDue: row.freeAtMs === 0,
       isPublic,
@@ -355,7 +359,7 @@ export class Draft {
   ): void {
     const { node } = this.place;
     const object = typeof task.object === "object" ? task.object : undefined;
-    const own = (state: AllocationState): Spec => specOf(task.written, state, { node, since: SINCE });
+    const own = (state: AllocationState): Spec => specOf(task.written, state, { node, since: SINCE }, object);
     const kind = action.kind === "create" || action.kind === "delete" ? action.kind : "change";
     const call = (): Call<Spec> => {
       if (action.kind === "create") return { kind: "create", spec: own(task.written.state) };
@@ -376,7 +380,7 @@ export class Draft {
     if (this.memory.task !== undefined) return this.change({ queued: { row, claim } });
     const { states } = this.memory;
     const isOffered = claim.replaces !== undefined && this.place.object?.version === Number(claim.replaces);
-    const object = isOffered && this.object !== undefined ? knownOf(this.object) : states.findForClaim(NAME);
+    const object = isOffered && this.object !== undefined ? knownOf(this.object) : states.find(NAME);
     await this.continuePublish(row, object, claim, isOffered);
   }
 
@@ -393,8 +397,8 @@ export class Draft {
       const action = await this.resolve(published, object, claim.replaces, isRead);
       switch (action.kind) {
         case "synced":
-          this.memory.states.noteSynced(NAME);
-          return this.accept(row, claim);
+          this.memory.states.noteWritten(NAME);
+          return this.accept(published, claim);
         case "read":
           object = this.read();
           isRead = true;
@@ -403,20 +407,10 @@ export class Draft {
         case "replace": {
           const isRetained = action.kind === "replace" && this.isRetained(published, object);
           if (!isRetained) return this.send(action, { row, written: published, object, claim });
-          const isStill = published.workload?.isFresh === true && (object as KnownObject).workload?.isFresh === true;
-          const written = {
-            ...published,
-            ...(published.workload === undefined ? {} : { workload: ownerOf(published.workload, isStill) }),
-          };
+          const written = { ...published, claim: claimAfter(published, (object as KnownObject).number) };
           // Recorded before the object is written: whatever becomes of the claim, the address is retained again.
-          if (claim.isNewToOwner && this.row?.version === row.version)
-            this.row = { ...row, workload: written.workload };
-          return this.send(action, {
-            row: this.row?.version === row.version ? this.row : row,
-            written,
-            object,
-            claim: { ...claim, isNewToOwner: false, workload: written.workload },
-          });
+          if (this.row?.version === row.version) this.row = written;
+          return this.send(action, { row: written, written, object, claim: { ...claim, workload: written.workload } });
         }
         default:
           return this.refuse(row, claim, action.kind === "taken" && action.needsProbe === true);
@@ -446,7 +440,9 @@ export class Draft {
       return this.sync();
     }
     const workload = this.row.workload ?? claim.workload;
-    this.row = { ...this.row, workload, quarantine: undefined, isConfirmed: true };
+    const number = { number: Math.max(1, this.row.claim?.number ?? 1) };
+    const named = this.row.claim === undefined ? {} : { claim: { ...this.row.claim, ...number } };
+    this.row = { ...this.row, workload, ...named, quarantine: undefined, isConfirmed: true };
     this.change({ isLost: false });
     this.end(claim.container, true);
   }
@@ -463,11 +459,10 @@ export class Draft {
       // The NIC probes before anything is published: until then the object is the earlier pod's.
       if (!this.place.isSilent()) return this.end(claim.container, false);
       const probed = this.write({ ...row, isConfirmed: false, workload: undefined, quarantine: PROBE_FIRST });
-      return this.publish(probed, { ...claim, replaces: object.resourceVersion, isNewToOwner: true });
+      return this.publish(probed, { ...claim, replaces: object.resourceVersion });
     }
     this.end(claim.container, false);
-    if (isTouched) return this.sync();
-    if (this.memory.states.get(NAME).pending.lateUntilMs > this.nowMs) this.change({ isPostponed: true });
+    if (isTouched) await this.sync();
   }
 
   /** The API server did not answer, and the ADD gives up. */
@@ -484,25 +479,19 @@ export class Draft {
     const { row, memory } = this;
     const workload = workloadOf(pod, this.options.isMachine);
     const claimant = { owner: pod.uid, pod: pod.name, ifName: NIC, containerId: container, ...netnsOf(container) };
-    const claim = {
-      container,
-      workload: workload && ownerOf(workload, true),
-      wasCooling: false,
-      isNewToOwner: workload !== undefined,
-    };
+    const claim = { container, workload, wasCooling: false };
     const blank = { ...BLANK, ...claimant, state: "Bound", sinceMs: 0, isConfirmed: false } as const;
     if (row === undefined) {
       const { object, node } = this.place;
       const isCooling = object?.spec.state === "Cooling" && object.spec.node !== node;
       if (isCooling) this.waitsFor = "rest";
-      return this.publish(this.write(blank), { ...claim, ...(isCooling ? { replaces: String(object.version) } : {}) });
+      return this.publish(this.bind(blank), { ...claim, ...(isCooling ? { replaces: String(object.version) } : {}) });
     }
     if (row.state === "Bound" && row.owner === pod.uid) {
-      const isInDoubt = memory.states.get(NAME).pending.isUnanswered;
+      const { isSent } = memory.states.get(NAME);
       const attached = this.write({ ...row, containerId: container, ...netnsOf(container) });
-      const isNewToOwner = row.workload === undefined && row.isConfirmed !== true && workload !== undefined;
-      if (row.isConfirmed === true && !isInDoubt && !memory.isLost) return this.end(container, true);
-      return this.publish(attached, { ...claim, isNewToOwner });
+      if (row.isConfirmed === true && !isSent && !memory.isLost) return this.end(container, true);
+      return this.publish(this.renew(attached), claim);
     }
     if (row.state === "Bound" && isSameMember(workload, row.workload)) {
       if (!(await this.endOrphan(row))) {
@@ -515,15 +504,16 @@ export class Draft {
     const isOwn = before.owner === pod.uid || isSameMember(workload, before.workload);
     if (!isOwn && before.workload !== undefined) return this.end(container, false);
     if (!isOwn) this.waitsFor = "rest";
-    memory.states.noteFormerOwner(NAME, before.owner);
-    const known = isSameMember(workload, before.workload) ? before.workload : undefined;
-    const kept = workload && known && ownerOf(workload, known.isFresh === true);
-    const taken = this.write({ ...blank, workload: kept });
-    await this.publish(taken, {
-      ...claim,
-      wasCooling: before.freeAtMs === 1,
-      isNewToOwner: workload !== undefined && kept === undefined,
-    });
+    const kept = isSameMember(workload, before.workload) ? workload : undefined;
+    const taken = this.renew(this.bind({ ...blank, workload: kept }));
+    await this.publish(taken, { ...claim, wasCooling: before.freeAtMs === 1 });
+  }
+
+  /** A write under the old claim may still be carried out. */
+  renew(row: Allocation): Allocation {
+    if (isNewClaim(row) || !this.memory.states.get(NAME).isSent) return row;
+    this.row = { ...row, claim: renewClaim(row, this.newId()) };
+    return this.row;
   }
 
   // reconciler.ts
@@ -588,10 +578,11 @@ export async function answered(draft: Draft, answer: Answer<Spec>): Promise<void
   if (task === undefined) throw new Error("No call is under way");
   const { claim, row, action } = task;
   if (answer.kind === "unanswered") {
-    if (action === "create" || !answer.isRetried) draft.change({ isLateOver: false });
-    if (answer.isRetried) return action === "create" ? draft.memory.states.noteUnanswered(NAME) : undefined;
+    if (action !== "delete") draft.change({ looksAgain: true });
+    if (answer.isRetried) return;
     draft.change({ task: undefined });
-    draft.memory.states.noteWriteFailed(NAME, action, false);
+    if (action !== "create") draft.memory.states.noteSent(NAME);
+    draft.memory.states.invalidate(NAME);
     if (claim === undefined) draft.change({ isBacklogged: true });
     else await draft.giveUp(row, claim);
   } else {

@@ -27,14 +27,19 @@ export function flag(isSet: boolean | undefined): string {
 }
 
 export function keyOfWorkload(workload: Workload | undefined): string {
-  return workload === undefined ? "-" : `${workload.member}${flag(workload.isFresh)}`;
+  return workload === undefined ? "-" : workload.member;
 }
 
-export function keyOfSpec({ state, node, holders, workload, quarantine }: Spec): string {
-  const all = holders.map(({ podUid, node: of }) => `${podUid}@${of}`).join();
+/** Of one address only the number 0 matters: there is no other to which it could be compared. */
+export function rankOf(number: number | undefined): string {
+  return flag((number ?? 1) > 0);
+}
+
+export function keyOfSpec({ state, node, holders, workload, number, quarantine }: Spec): string {
+  const all = holders.map(({ podUid, node: of, claim }) => `${podUid}@${of} #${claim}`).join();
   const why =
     quarantine === undefined ? "" : `${quarantine.reason} ${quarantine.holder?.podUid}@${quarantine.holder?.node}`;
-  return `${state} ${node} ${all} ${keyOfWorkload(workload)} ${why}`;
+  return `${state} ${node} ${all} ${rankOf(number)} ${keyOfWorkload(workload)} ${why}`;
 }
 
 export function keyOfCall(call: Call<Spec>): string {

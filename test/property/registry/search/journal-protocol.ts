@@ -4,8 +4,8 @@ import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import { answered, Draft, type JournalOptions, type JournalTurn } from "./journal-agent.ts";
 import { controlTurns } from "./journal-controller.ts";
-import { EARLY_MS, keyOfMemory, keyOfRow, LATE_MS, type Memory, startMemory } from "./journal-memory.ts";
-import { keyOfSpec, NAME } from "./journal-object.ts";
+import { keyOfMemory, keyOfRow, type Memory, startMemory } from "./journal-memory.ts";
+import { keyOfSpec } from "./journal-object.ts";
 import type { Agent, Limit, Place, Protocol } from "./protocol.ts";
 
 type Spec = IpAllocationSpec;
@@ -40,17 +40,18 @@ export function journalProtocol(options: JournalOptions): Protocol<Allocation, M
       }),
     own: async (agent, place) => {
       const { row, memory } = agent;
-      const { states, isLateOver, task } = memory;
+      const { task } = memory;
       const turns: Promise<JournalTurn>[] = [];
       const offer = (label: string, run: (draft: Draft) => Promise<void>, waitsFor?: Limit): void => {
         turns.push(turn(agent, place, { label, run, ...(waitsFor === undefined ? {} : { waitsFor }) }));
       };
-      if (states.get(NAME).pending.lateUntilMs > (isLateOver ? LATE_MS : EARLY_MS))
+      if (memory.looksAgain)
         offer(
-          "no late write is expected any more",
+          "looks at the name again",
           async (draft) => {
-            draft.change({ isLateOver: true, isPostponed: false });
-            if (memory.isPostponed) await draft.sync();
+            draft.change({ looksAgain: false });
+            if (draft.row === undefined) draft.change({ isDue: true });
+            else await draft.sync();
           },
           "lateWrite",
         );
