@@ -174,8 +174,9 @@ function decideQuarantined({ object, node, isProber, isSent }: SyncInputs): Sync
  */
 function isOurs({ row, node }: SyncInputs, object: KnownObject): boolean {
   if (object.node !== node || object.state === "Kept") return false;
-  if (object.state === "Quarantined") return (object.lost || node) === node;
-  if (object.state !== "Bound" || row.owner === "") return true;
+  // Without an owner it was in quarantine here, and was found silent.
+  if (row.owner === "") return true;
+  if (object.state !== "Bound") return object.state === "Cooling" || (object.lost || node) === node;
   return object.podUid === row.owner || isRecorded(row, object.claim);
 }
 

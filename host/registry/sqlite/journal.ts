@@ -50,7 +50,9 @@ export class SqliteJournal extends SqliteStore {
       const { space, ip, version, workload, isConfirmed, claim } = row;
       const values = [encodeWorkload(workload), Number(isConfirmed === true), ...keyOf(space, ip), version];
       const isUnchanged = this.write(sql, ...values) > 0;
-      if (isUnchanged && claim !== undefined) this.#writeClaim(row, claim);
+      // The object of a row that is answered names its claim.
+      const named = claim && (isConfirmed === true ? { ...claim, earlier: [] } : claim);
+      if (isUnchanged && named !== undefined) this.#writeClaim(row, named);
       return isUnchanged;
     });
   }

@@ -441,7 +441,7 @@ export class Draft {
     }
     const workload = this.row.workload ?? claim.workload;
     const number = { number: Math.max(1, this.row.claim?.number ?? 1) };
-    const named = this.row.claim === undefined ? {} : { claim: { ...this.row.claim, ...number } };
+    const named = this.row.claim === undefined ? {} : { claim: { ...this.row.claim, ...number, earlier: [] } };
     this.row = { ...this.row, workload, ...named, quarantine: undefined, isConfirmed: true };
     this.change({ isLost: false });
     this.end(claim.container, true);
