@@ -178,8 +178,8 @@ export type ClaimOutcome =
       /** The rows for which the API server had no object. Absent in the embedded registry. */
       readonly added?: readonly Allocation[];
       /**
-       * The rows of `held` and `created` of an address owner which it had not before as far as is known, or beside which
-       * it may have others that come first: {@link Registry.retain} makes them its own once these were compared.
+       * The rows of `held` and `created` that their address owner had not before as far as is known, or beside which it
+       * may have others that come first: {@link Registry.retain} makes them its own once these were compared.
        */
       readonly open?: readonly Allocation[];
     }

@@ -43,7 +43,7 @@ describe("retention: an identity that moves", () => {
     const stranger = { pod: "web-1", workload: { ...WORKLOAD, member: "web-1" } };
     expect(await other.registry.claim(ofWeb("y", stranger))).toMatchObject({ kind: "taken" });
     const outcome = await other.registry.claim(ofWeb("b"));
-    expect([held(outcome), outcome.kind === "bound" && outcome.fresh]).toEqual([[NAME], []]);
+    expect([held(outcome), outcome.kind === "bound" && outcome.added]).toEqual([[NAME], []]);
     expect(await world.lines()).toEqual([`${NAME} Bound b`]);
   });
 
@@ -64,16 +64,16 @@ describe("retention: an identity that moves", () => {
     expect(other.api.calls).toEqual([`PUT ipallocations/${NAME}`]);
   });
 
-  it("retention: what a pod was answered with is fresh to other nodes until it is retained, and not to its own", async () => {
+  it("retention: what a pod was answered with has no number to other nodes until it is retained, and one to its own", async () => {
     const [node, other] = [await world.openRegistry(), await world.openRegistry()];
     await claimAndRetain(node.registry, ofWeb("a"));
-    const freshOf = async ({ registry }: typeof node) =>
-      (await registry.findRetained(WORKLOAD)).map(({ state, workload }) => `${state} ${workload?.isFresh === true}`);
-    expect([await freshOf(node), await freshOf(other)]).toEqual([["Bound false"], ["Bound true"]]);
+    const numbersOf = async ({ registry }: typeof node) =>
+      (await registry.findRetained(WORKLOAD)).map(({ state, claim }) => `${state} ${claim?.number}`);
+    expect([await numbersOf(node), await numbersOf(other)]).toEqual([["Bound 1"], ["Bound 0"]]);
     await node.registry.release(FIRST);
-    expect(await freshOf(node)).toEqual(["Bound false"]);
+    expect(await numbersOf(node)).toEqual(["Bound 1"]);
     await node.pass(0);
-    expect([await freshOf(node), await freshOf(other)]).toEqual([["Kept false"], ["Kept false"]]);
+    expect([await numbersOf(node), await numbersOf(other)]).toEqual([["Kept 1"], ["Kept 1"]]);
   });
 
   it("retention: the live pod of the name takes it from the one before, whose late release is dropped", async () => {

@@ -5,8 +5,8 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall } from "../../host/kubernetes/kube-api.ts";
-import { LATE_WRITE_MS } from "../../host/registry/kubernetes/address-states.ts";
 import { RETRY_MAX_MS } from "../../host/registry/kubernetes/backlog.ts";
+import { LOOK_AGAIN_MS } from "../../host/registry/kubernetes/object-sync.ts";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import { ALLOCATIONS } from "../lab/cluster/objects.ts";
 import type { RegistryNode } from "../lab/cluster/registry-node.ts";
@@ -122,7 +122,7 @@ describe("undo: an answer that is lost", () => {
     await expect(add).rejects.toThrow("The API server did not record the address: the connection broke");
     await node.pass(0);
     expect([await world.lines(), node.freed]).toEqual([[], []]);
-    await node.pass(LATE_WRITE_MS);
+    await node.pass(Math.min(...LOOK_AGAIN_MS));
     expect(node.freed).toEqual([NAME]);
   });
 
@@ -138,7 +138,7 @@ describe("undo: an answer that is lost", () => {
     await node.pass(0);
     expect(node.freed).toEqual([]);
     await world.plane.client.create(ALLOCATIONS, late?.body ?? {});
-    await node.pass(LATE_WRITE_MS);
+    await node.pass(Math.min(...LOOK_AGAIN_MS));
     expect([await world.lines(), node.freed]).toEqual([[], [NAME]]);
   });
 
@@ -153,7 +153,7 @@ describe("undo: an answer that is lost", () => {
     await expect(add).rejects.toThrow("the caller hung up");
     gate.open();
     await until("the object is gone", async () => {
-      await node.pass(LATE_WRITE_MS);
+      await node.pass(Math.min(...LOOK_AGAIN_MS));
       return (await world.lines()).length === 0;
     });
     expect(await node.registry.list(undefined, 9)).toEqual([]);

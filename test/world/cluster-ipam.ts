@@ -13,7 +13,6 @@ export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
     readSubnet: async () => ({ kind: "absent" }),
     forgetPoolOwner: () => {},
     releaseRetained: async () => {},
-    settleSuperseded: async () => {},
     evictPredecessor: async () => undefined,
     awaitChange: async () => false,
     isShared: async () => false,

@@ -1,4 +1,5 @@
 /** Pools, snapshots, demands and claims, with what a test does not care about filled in. */
+
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEFAULT_VENDOR_CONF } from "../../host/config/vendor-conf.ts";
@@ -6,6 +7,7 @@ import { PoolSpace } from "../../host/core/pool-space.ts";
 import type { NicDemand, Subject } from "../../host/ipam/model.ts";
 import { maskPrefix } from "../../host/net/prefix.ts";
 import { rangeOfPrefix } from "../../host/net/range.ts";
+import { numberOf } from "../../host/registry/claims.ts";
 import type { Claim, ClaimOutcome, Proposal, Registry } from "../../host/registry/registry.ts";
 import { allocationName, type IpAllocation, type IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
 import type { IpPool, IpPoolSpec, PoolName } from "../../host/resources/ip-pool.ts";
@@ -135,7 +137,7 @@ export function claim(owner: string, proposals: readonly Proposal[], options: Pa
   return { ...claimant, proposals, ...options };
 }
 
-/** Claims, and retains what is new to the address owner, as the search of an ADD does before its answer. */
+/** Claims, and retains what may be new to the address owner, as the search of an ADD does before its answer. */
 export async function claimAndRetain(
   registry: Pick<Registry, "claim" | "retain">,
   wanted: Claim,
@@ -143,6 +145,10 @@ export async function claimAndRetain(
   const outcome = await registry.claim(wanted);
   const { workload } = wanted;
   if (outcome.kind !== "bound" || workload === undefined) return outcome;
-  await registry.retain((outcome.fresh ?? outcome.created).map((row) => ({ ...row, workload })));
+  const retained = (outcome.open ?? outcome.created).map((row) => {
+    const { claim } = row;
+    return { ...row, workload, ...(claim === undefined ? {} : { claim: { ...claim, number: numberOf(row) || 1 } }) };
+  });
+  await registry.retain(retained);
   return outcome;
 }

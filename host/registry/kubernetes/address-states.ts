@@ -22,7 +22,7 @@ type ObjectState =
 
 type Version = Pick<KnownObject, "uid" | "resourceVersion">;
 
-export interface AddressState {
+interface AddressState {
   readonly object: ObjectState;
   /**
    * A change or deletion was sent that had no answer, maybe by an earlier agent. It may still be carried out, until

@@ -98,7 +98,7 @@ export function isCurrent({ claim }: Pick<Allocation, "claim">, of: string = UNN
 
 /** Returns whether the claim is the row's, or one of an earlier row of this node. */
 export function isRecorded({ claim }: Pick<Allocation, "claim">, of: string): boolean {
-  return of === (claim?.id ?? UNNAMED) || claim?.earlier.includes(of) === true;
+  return (of !== UNNAMED && of === claim?.id) || claim?.earlier.includes(of) === true;
 }
 
 /**

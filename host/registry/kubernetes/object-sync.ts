@@ -113,7 +113,7 @@ interface SyncTask {
 type Call = Extract<ResolvedAction, { kind: "read" | "create" | "replace" | "leave" | "delete" }>;
 
 /** The row at the end of the loop, and what is left to do. */
-interface Settled {
+interface LoopEnd {
   readonly row: Allocation | undefined;
   readonly action: Exclude<ResolvedAction, Call>;
 }
@@ -161,7 +161,7 @@ export class ObjectSync {
         object,
         offered,
       };
-      const { action } = await this.#settle(task);
+      const { action } = await this.#callUntilDecided(task);
       if (action.kind === "synced") {
         this.#finish(task);
         const isShared = typeof task.object === "object" && task.object.sharers !== undefined;
@@ -283,7 +283,7 @@ export class ObjectSync {
     const task: SyncTask = this.#startTask(address, terms, undefined);
     // A row that has changed while its object was deleted is what the next round is about.
     for (let round = 0; round < MAX_STEPS; round++) {
-      const { row, action } = await this.#settle(task);
+      const { row, action } = await this.#callUntilDecided(task);
       if (row === undefined || action.kind === "synced") return this.#finish(task);
       if (action.kind === "wait") return this.#wait(row, task);
       if (action.kind === "forget" && !(await this.#forget(row, task))) continue;
@@ -294,7 +294,7 @@ export class ObjectSync {
   }
 
   /** Calls the API server until the table says something that is no call. */
-  async #settle(task: SyncTask): Promise<Settled> {
+  async #callUntilDecided(task: SyncTask): Promise<LoopEnd> {
     for (let step = 0; step < MAX_STEPS; step++) {
       const row = await this.#rowOf(task);
       if (row === undefined || (task.publication === undefined && isUnanswered(row))) return { row, action: WAIT };
@@ -381,7 +381,7 @@ export class ObjectSync {
   }
 
   /** Returns why a claim does not get the address. */
-  async #readTaker(action: Settled["action"], row: Allocation, task: SyncTask): Promise<Allocation> {
+  async #readTaker(action: LoopEnd["action"], row: Allocation, task: SyncTask): Promise<Allocation> {
     // The pod of the ADD is not the live one.
     if (action.kind === "wait") return this.#readHolder(task);
     invariant(action.kind === "taken", `A claim's row is Bound, which never leads to ${action.kind}`);

@@ -39,7 +39,7 @@ export const MAX_AT_ONCE = 4_096;
 const MAX_FREED_AT_ONCE = 64;
 
 /** The primary key; {@link keyOf} gives its values. */
-export const KEY = "space = ? AND family = ? AND address = ?";
+const KEY = "space = ? AND family = ? AND address = ?";
 
 /** The row as it was read: every write gives it another version. */
 export const UNCHANGED = `${KEY} AND version = ?`;

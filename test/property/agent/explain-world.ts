@@ -92,7 +92,6 @@ export class ExplainWorld {
     const gone = { isPodGone: async () => true };
     const cluster = clusterIpam({
       releaseRetained: (retained) => registry.releaseRetained(retained),
-      settleSuperseded: (superseded, isReplaced) => registry.settleSuperseded(superseded, isReplaced),
       evictPredecessor: (former) => registry.collect(former),
       forDryRun: (copy: Registry) => new DryRunIpam(cluster, copy as KubernetesRegistry, gone),
     });

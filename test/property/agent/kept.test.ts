@@ -82,7 +82,6 @@ class World {
       ...{ registry, poolCache },
       cluster: {
         releaseRetained: (retained) => registry.releaseRetained(retained),
-        settleSuperseded: (superseded, isReplaced) => registry.settleSuperseded(superseded, isReplaced),
         evictPredecessor: (former, claimant) => evictPredecessor(deps, former, claimant),
         awaitChange: async () => false,
       },

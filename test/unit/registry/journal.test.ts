@@ -144,31 +144,51 @@ describe("journal: a row stays until it is removed explicitly", () => {
 });
 
 describe("journal: what the API server is known to have", () => {
-  check("a claim is unconfirmed until it is confirmed, and its version stays", async (journal) => {
+  const confirmed = (rows: readonly Allocation[]) => rows.map((row) => ({ ...row, isConfirmed: true }));
+
+  check("what is recorded of a row that has not changed leaves its version as it is", async (journal) => {
     const rows = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
     expect(rows).toMatchObject([{ isConfirmed: false }]);
-    expect(await journal.findUnconfirmed(9)).toEqual(rows);
-    await journal.confirm(rows);
-    expect(await journal.findUnconfirmed(9)).toEqual([]);
+    expect(await journal.record(confirmed(rows))).toEqual(confirmed(rows));
     expect(await journal.findAddress("", ip("10.0.0.1"))).toEqual({ ...rows[0], isConfirmed: true });
   });
 
-  check("a row that changed since is confirmed if its owner is the same, and not if it is another", async (journal) => {
+  check("nothing is recorded of a row that has changed since", async (journal) => {
     const rows = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
     await journal.claim(claim("a", [], { containerId: "second" }));
-    await journal.confirm(rows.map((row) => ({ ...row, owner: "another" })));
-    expect(await journal.findUnconfirmed(9)).toHaveLength(1);
-    await journal.confirm(rows);
-    expect(await journal.findUnconfirmed(9)).toEqual([]);
+    expect(await journal.record(confirmed(rows))).toEqual([]);
+    expect(await journal.findAddress("", ip("10.0.0.1"))).toMatchObject({ isConfirmed: false });
   });
 
   check("whoever takes over a confirmed row is unconfirmed", async (journal) => {
-    await journal.confirm(created(await journal.claim(claim("a", [proposal("10.0.0.1")]))));
+    await journal.record(confirmed(created(await journal.claim(claim("a", [proposal("10.0.0.1")])))));
     await journal.release({ containerId: "c-a", ifName: "eth0" });
     const cooling = await journal.findAddress("", ip("10.0.0.1"));
     expect(cooling).toMatchObject({ isConfirmed: true });
     await journal.claim(claim("b", [proposal("10.0.0.1", { replaces: cooling?.version ?? 0 })]));
-    expect(await journal.findUnconfirmed(9)).toMatchObject([{ owner: "b" }]);
+    expect(await journal.findAddress("", ip("10.0.0.1"))).toMatchObject({ owner: "b", isConfirmed: false });
+  });
+
+  check("a claim has a name, which its row keeps while it is the same NIC's", async (journal, world) => {
+    const [row] = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
+    expect(row?.claim).toEqual({ id: expect.stringMatching(/^[0-9a-f-]{36}$/), number: 0, earlier: [] });
+    await journal.release({ containerId: "c-a", ifName: "eth0" });
+    const find = async () => (await journal.findAddress("", ip("10.0.0.1"))) ?? expect.fail("It is there");
+    expect((await find()).claim).toEqual(row?.claim);
+    const again = claim("a", [proposal("10.0.0.1", { replaces: (await find()).version })], { containerId: "second" });
+    const [same] = created(await journal.claim(again));
+    expect(same?.claim).toEqual({ ...row?.claim, earlier: [row?.claim?.id] });
+    await journal.release({ containerId: "second", ifName: "eth0" });
+    const [other] = created(
+      await journal.claim(claim("b", [proposal("10.0.0.1", { replaces: (await find()).version })])),
+    );
+    expect([other?.claim?.id === row?.claim?.id, other?.claim?.earlier]).toEqual([false, [row?.claim?.id]]);
+    expect((await (await world.open()).findAddress("", ip("10.0.0.1")))?.claim).toEqual(other?.claim);
+  });
+
+  check("a quarantined row has no claim", async (journal) => {
+    const [row] = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
+    if (row !== undefined) expect(await journal.quarantine(row, CONFLICT)).toMatchObject({ claim: undefined });
   });
 
   check(
@@ -198,7 +218,7 @@ describe("journal: what the API server is known to have", () => {
     "clocks-and-boots: what another boot bound cools, confirmed or not, and keeps its workload",
     async (journal, world) => {
       const claimed = await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
-      await journal.confirm(created(claimed));
+      expect(created(claimed)).toHaveLength(1);
       const after = await world.open("boot-2");
       const row = { state: "Cooling", isConfirmed: true, workload: WORKLOAD };
       expect(await after.findAddress("", ip("10.0.0.1"))).toMatchObject(row);

@@ -30,7 +30,7 @@ import {
 /** Interval at which an ADD checks whether another pod's claim of its retained address has ended: milliseconds. */
 export const CLAIM_POLL_MS = 100;
 
-type IsWanted = (nic: Pick<Picked, "ifName" | "ip">) => boolean;
+type IsWanted = (pick: Picked, retained: Retained) => boolean;
 
 export class RetainedAddresses implements AddressSource {
   readonly #search: Search;
@@ -89,7 +89,7 @@ export class RetainedAddresses implements AddressSource {
     await this.#look();
     const isMissing: IsWanted = ({ ifName, ip }) =>
       nics.some((nic) => nic.ifName === ifName && nic.families.some(({ family }) => family === ip.family));
-    const chosen = this.#choose((nic) => isMissing(nic) && assignments.find(nic) === undefined);
+    const chosen = this.#choose((pick, each) => isMissing(pick, each) && assignments.find(pick) === undefined);
     assignments.assign(chosen);
     // Another NIC may be short of an address that a NIC of the pod has no use for.
     if (chosen.length === 0) await this.#releaseSurplus([]);
@@ -150,12 +150,9 @@ export class RetainedAddresses implements AddressSource {
         await this.#look();
       const wanted = open.filter((row) => !this.#isRequested(row));
       const isOther = ({ kept }: Retained): boolean => ![...held, ...created].some((own) => isSameAddress(own, kept));
-      const isBetter = ({ kept }: Retained): boolean =>
-        wanted.some((row) => isSameNic(row, kept) && compareRecords(kept, this.#recordOf(row)) < 0);
-      const chosen = this.#choose(
-        (nic) => wanted.some((row) => isSameNic(row, nic)),
-        (each) => isOther(each) && isBetter(each),
-      );
+      const isBetter = (pick: Picked, { kept }: Retained): boolean =>
+        wanted.some((row) => isSameNic(row, pick) && compareRecords(kept, this.#recordOf(row)) < 0);
+      const chosen = this.#choose((pick, each) => isOther(each) && isBetter(pick, each));
       if (chosen.length > 0) {
         // A claim is undone as a whole; the rest of it is claimed again, and what the member had of it is retained
         // again.
@@ -196,12 +193,10 @@ export class RetainedAddresses implements AddressSource {
     return ifName === claimant.ifName && requested.some((request) => equalIp(request.ip, ip));
   }
 
-  /** `isBetter`: than the NIC's address. */
-  #choose(isWanted: IsWanted, isBetter: (each: Retained) => boolean = () => true): readonly Picked[] {
+  #choose(isWanted: IsWanted): readonly Picked[] {
     const { poolCache } = this.#search;
-    const isUsable = (each: Retained): boolean => !this.#refused.has(each.kept.version) && isBetter(each);
-    const usable = (this.#found?.retained ?? []).filter(isUsable);
-    return choosePicks(usable, (pick) => isWanted(pick) && poolCache.contains(pick.pool.name, pick.ip));
+    const usable = (this.#found?.retained ?? []).filter(({ kept }) => !this.#refused.has(kept.version));
+    return choosePicks(usable, (pick, each) => isWanted(pick, each) && poolCache.contains(pick.pool.name, pick.ip));
   }
 
   /**
@@ -289,12 +284,12 @@ function givenBack(
 }
 
 /** Returns for each wanted NIC and family the first address that it may have. */
-function choosePicks(retained: readonly Retained[], isWanted: (pick: Picked) => boolean): readonly Picked[] {
+function choosePicks(retained: readonly Retained[], isWanted: IsWanted): readonly Picked[] {
   const chosen: Picked[] = [];
   const isFree = (pick: Picked): boolean =>
     !chosen.some((each) => isSameNic(each, pick) || isSameAddress(addressOf(each), addressOf(pick)));
-  for (const { picks } of retained) {
-    const pick = picks.find((each) => isWanted(each) && isFree(each));
+  for (const each of retained) {
+    const pick = each.picks.find((one) => isWanted(one, each) && isFree(one));
     if (pick !== undefined) chosen.push(pick);
   }
   return chosen;

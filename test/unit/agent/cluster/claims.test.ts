@@ -72,18 +72,20 @@ class Cluster {
       object === undefined || isFor(object, proposal.replaces) ? [] : [object],
     );
     if (by.length > 0) return { kind: "taken", by };
-    const { owner, ifName, containerId, workload } = claim;
-    const rows = found.map(({ proposal }) =>
-      this.put(formatIp(proposal.ip), { owner, ifName, containerId, workload, version: ++this.#version }),
-    );
-    const fresh = rows.filter((_, index) => found[index]?.object === undefined);
-    return { kind: "bound", held: rows, created: rows, previous: [], fresh };
+    const { owner, ifName, containerId, workload, number = 0 } = claim;
+    const row = { owner, ifName, containerId, workload, claim: named(number) };
+    const rows = found.map(({ proposal }) => this.put(formatIp(proposal.ip), { ...row, version: ++this.#version }));
+    const added = rows.filter((_, index) => found[index]?.object === undefined);
+    const open = workload === undefined ? [] : added.map(({ workload: _, ...row }) => row);
+    return { kind: "bound", held: rows, created: rows, previous: [], added, open };
   }
 
   get used(): Ip[] {
     return [...this.objects.values()].map((object) => object.ip);
   }
 }
+
+const named = (number: number) => ({ id: "c", number, earlier: [] });
 
 /** An address that is Bound in this node's journal has no other owner. */
 function isFor({ version, state }: Allocation, replaces: number | undefined): boolean {
@@ -139,7 +141,6 @@ function worldOf(pools: readonly IpPool[]) {
     registry: registry as unknown as Registry,
     poolCache,
     cluster: clusterIpam({
-      settleSuperseded: async () => {},
       releaseRetained: async (retained) => void cluster.released.push(...retained.map((each) => formatIp(each.ip))),
     }),
   };
@@ -417,10 +418,10 @@ describe("retention: what is kept for a member", () => {
     expect([cluster.proposed, cluster.usageReads]).toEqual([["10.6.0.2"], 0]);
   });
 
-  it("beside what the NIC gets is released, the last one that was kept is used, and other NICs' stay", async () => {
+  it("beside what the NIC gets is released, the one with the highest number is used, and other NICs' stay", async () => {
     const { cluster, claim } = worldOf([blue]);
-    cluster.put("10.6.0.77", retained());
-    cluster.put("10.6.0.78", retained());
+    cluster.put("10.6.0.77", retained({ claim: named(1) }));
+    cluster.put("10.6.0.78", retained({ claim: named(2) }));
     cluster.put("10.6.0.79", retained({ ifName: "net1" }));
     expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.78"]);
     expect(cluster.released).toEqual(["10.6.0.77"]);
@@ -479,12 +480,14 @@ describe("retention: what is kept for a member", () => {
   });
 
   it.each([
-    ["before it: it is what the member had", -3, "10.6.0.79"],
-    ["after it: a late write, of a claim that was undone", -9, "10.6.0.80"],
-  ])("of an earlier pod, beside one that the journal had lost, was written %s", async (_, version, expected) => {
+    ["a higher number", { claim: named(2) }, "10.6.0.79"],
+    ["no number, and was created before", { claim: named(0), createdAt: "2026-01-01T00:00:00Z" }, "10.6.0.79"],
+    ["no number, and was created later", { claim: named(0), createdAt: "2026-01-03T00:00:00Z" }, "10.6.0.80"],
+  ])("of an earlier pod, beside one that the journal had lost, has %s", async (_, record, expected) => {
     const { cluster, deps, claim } = worldOf([blue]);
-    const earlier = cluster.put("10.6.0.79", retained({ state: "Bound", owner: "before", version }));
-    const own = cluster.put("10.6.0.80", retained({ state: "Bound", owner: "uid", version: -5 }));
+    const earlier = cluster.put("10.6.0.79", retained({ state: "Bound", owner: "before", ...record }));
+    const first = { claim: named(0), createdAt: "2026-01-02T00:00:00Z" };
+    const own = cluster.put("10.6.0.80", retained({ state: "Bound", owner: "uid", ...first }));
     const row = { ...own, version: 7, isConfirmed: true };
     deps.registry.findRetained = async () => [earlier, own];
     deps.registry.findAddress = async (_space, address) => (equalIp(address, row.ip) ? row : undefined);
@@ -492,7 +495,7 @@ describe("retention: what is kept for a member", () => {
     deps.registry.claim = async (wanted) =>
       wanted.proposals.some((each) => equalIp(each.ip, earlier.ip))
         ? take(wanted)
-        : { kind: "bound", held: [row], created: [], previous: [], fresh: [row] };
+        : { kind: "bound", held: [row], created: [], previous: [], open: [row] };
     cluster.objects.delete("10.6.0.80");
     expect(await claim({ workload: WORKLOAD })).toEqual([expected]);
   });
@@ -515,7 +518,7 @@ describe("retention: what is kept for a member", () => {
   it("is waited for while another pod of this node tries to claim it, and nothing else that is retained is released", async () => {
     const { cluster, deps, claim } = worldOf([blue]);
     cluster.put("10.6.0.76", retained());
-    const object = cluster.put("10.6.0.77", retained());
+    const object = cluster.put("10.6.0.77", retained({ claim: named(2) }));
     let attempts = 0;
     const take = deps.registry.claim.bind(deps.registry);
     const row = { ...object, state: "Bound" as const, owner: "app", version: 7, isConfirmed: false };
@@ -527,18 +530,18 @@ describe("retention: what is kept for a member", () => {
     expect([attempts, cluster.retainedReads, cluster.released]).toEqual([4, 1, ["10.6.0.76"]]);
   });
 
-  it("is looked up again when it has become free, and the one of an earlier claim is not the pod's in its place", async () => {
+  it("is the pod's when it has become free meanwhile, and is retained anew", async () => {
     const { cluster, deps, claim } = worldOf([blue]);
     cluster.put("10.6.0.77", retained());
-    const undone = cluster.put("10.6.0.78", retained());
+    const undone = cluster.put("10.6.0.78", retained({ claim: named(2) }));
     const find = deps.registry.findRetained.bind(deps.registry);
     deps.registry.findRetained = async (workload) => {
       const found = await find(workload);
       cluster.objects.delete(formatIp(undone.ip));
       return found;
     };
-    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.77"]);
-    expect(cluster.retainedReads).toBe(2);
+    expect(await claim({ workload: WORKLOAD })).toEqual(["10.6.0.78"]);
+    expect([cluster.retainedReads, cluster.released]).toEqual([1, ["10.6.0.77"]]);
   });
 
   it("starts its search at the same place whatever the pod's UID", async () => {

@@ -36,7 +36,7 @@ async function lost(earlier: HolderStatus): Promise<ClusterNode> {
   const isLivePod = async (_namespace: string, _pod: string, uid: string): Promise<boolean> => uid === "uid-db-0";
   const readHolderStatus = async (): Promise<HolderStatus> => earlier;
   const node = await openClusterNode({ server, snapshot: snapshotOf(BLUE), isLivePod, readHolderStatus });
-  const { workload } = decodeStored(server.objects.get(OWN) ?? expect.fail("It is recorded")).spec;
+  const { workload, number = 1 } = decodeStored(server.objects.get(OWN) ?? expect.fail("It is recorded")).spec;
   const row = {
     ...proposal(OWN),
     state: "Bound",
@@ -44,6 +44,7 @@ async function lost(earlier: HolderStatus): Promise<ClusterNode> {
     namespace: "shop",
     pod: "db-0",
     workload,
+    claim: { id: "c", number, earlier: [] },
   } as const;
   await node.registry.adopt(row);
   expect(recorded(node)).toEqual([`${OWN} Bound n1`, `${EARLIER} Bound n2`]);
@@ -55,18 +56,16 @@ const add = (node: ClusterNode) =>
     {
       registry: node.registry,
       poolCache: node.poolCache,
-      cluster: clusterIpam({
-        settleSuperseded: (rows, isReplaced) => node.registry.settleSuperseded(rows, isReplaced),
-      }),
+      cluster: clusterIpam({}),
     },
     node.demand("db-0", [{ ifName: "eth0", pools: [["blue"]] }], { workload: DB }),
   );
 
-it("is retained when the ADD is refused, because the earlier pod has not released its address", async () => {
+it("is released when the ADD waits for the earlier pod, which has not released its address", async () => {
   const node = await lost("alive");
   await expect(add(node)).rejects.toMatchObject({ code: 11 });
   await node.pass(60_000);
-  expect(recorded(node)).toEqual([`${OWN} Kept n1`, `${EARLIER} Bound n2`]);
+  expect(recorded(node)).toEqual([`${EARLIER} Bound n2`]);
   expect(await node.registry.findAddress("", ip(OWN))).toBeUndefined();
 });
 

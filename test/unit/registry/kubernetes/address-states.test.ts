@@ -1,10 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  AddressStates,
-  isProber,
-  LATE_WRITE_MS,
-  MAX_ENDED_OBJECTS,
-} from "../../../../host/registry/kubernetes/address-states.ts";
+import { AddressStates, isProber, MAX_ENDED_OBJECTS } from "../../../../host/registry/kubernetes/address-states.ts";
 import { Backlog, RETRY_FIRST_MS, RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
 import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
 import { ip } from "../../../world/values.ts";
@@ -17,10 +12,11 @@ describe("the state of an address", () => {
     node: "here",
     podUid: "a",
     ifName: "eth0",
+    claim: "c",
   };
 
   it("leak: what was read and is older than the last answer changes nothing", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     states.noteAnswer("x", known);
     states.noteAnswer("x", { ...known, resourceVersion: "9", state: "Cooling" });
     expect(states.find("x")).toEqual(known);
@@ -29,7 +25,7 @@ describe("the state of an address", () => {
   });
 
   it("leak: what a list shows that is no newer than what is known changes nothing", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     states.noteAnswer("x", known);
     expect(states.noteSeen("x", { ...known, resourceVersion: "9", state: "Cooling" })).toBe(false);
     expect(states.noteSeen("x", { ...known, state: "Cooling" })).toBe(false);
@@ -39,7 +35,7 @@ describe("the state of an address", () => {
   });
 
   it("leak: what was read and is older than the deletion makes nothing known", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     states.noteAnswer("x", "absent", known);
     expect([states.noteSeen("x", known), states.find("x")]).toEqual([false, undefined]);
     expect(states.noteSeen("x", { ...known, uid: "v", resourceVersion: "12" })).toBe(true);
@@ -47,12 +43,12 @@ describe("the state of an address", () => {
   });
 
   it("is at first unknown", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false });
   });
 
   it("retention: a retained object that the node no longer has is unknown, and all others stay as they are", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     for (const name of ["kept", "taken"]) states.noteAnswer(name, { ...known, state: "Kept" });
     states.noteAnswer("bound", known);
     states.noteAnswer("ended", "absent", known);
@@ -62,32 +58,15 @@ describe("the state of an address", () => {
   });
 
   it("goes into a copy", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     states.noteAnswer("x", known);
-    const copy = new AddressStates({ node: "here", nowMs: () => 0 });
+    const copy = new AddressStates("here");
     copy.copyFrom(states);
     expect([copy.find("x"), copy.known]).toEqual([known, 1]);
   });
 
-  it("a claim relies on what was answered, and on what was only seen if the journal knows an earlier owner", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
-    expect(states.findForClaim("x")).toBeUndefined();
-    states.noteSeen("x", known);
-    expect(states.findForClaim("x")).toBeUndefined();
-    states.noteFormerOwner("x", "b");
-    expect(states.findForClaim("x")).toEqual(known);
-    states.noteAnswer("y", known);
-    expect(states.findForClaim("y")).toEqual(known);
-  });
-
-  it("remembers an earlier owner of what is not known", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
-    states.noteFormerOwner("x", "b");
-    expect([...states.get("x").pending.formerOwners]).toEqual(["b"]);
-  });
-
   it("leak: another node's object has ended here at the version of the answer", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     states.noteAnswer("x", known);
     const theirs = { ...known, node: "there", resourceVersion: "12" };
     states.noteAnswer("x", theirs);
@@ -95,14 +74,14 @@ describe("the state of an address", () => {
   });
 
   it("leak: an end that an answer has told outlives a doubt about the object", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     states.noteAnswer("x", "absent", known);
     states.invalidate("x");
     expect(states.noteSeen("x", known)).toBe(false);
   });
 
   it("an object that came after an end is not forgotten with old ends", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     states.noteAnswer("x", "absent", known);
     states.noteSeen("x", { ...known, uid: "v", resourceVersion: "12" });
     for (let at = 0; at <= MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
@@ -110,67 +89,44 @@ describe("the state of an address", () => {
   });
 
   it("a forgotten row changes nothing of a known object", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     states.noteAnswer("x", known);
     states.noteForgotten("x");
     expect(states.get("x").object).toEqual({ kind: "known", object: known, source: "answer" });
   });
 
   it("leak: no more ends are remembered than MAX_ENDED_OBJECTS", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     for (let at = 0; at <= MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
     expect([states.noteSeen("x0", known), states.noteSeen("x1", known)]).toEqual([true, false]);
   });
 
-  it("undo: a write without an answer may be carried out for a while, and nothing is known", () => {
-    let nowMs = 100;
-    const states = new AddressStates({ node: "here", nowMs: () => nowMs });
-    states.noteAnswer("x", known);
-    states.noteWriteFailed("x", "change", false);
-    expect([states.find("x"), states.get("x").pending.lateUntilMs]).toEqual([undefined, 100 + LATE_WRITE_MS]);
-    states.noteFormerOwner("x", "b");
-    states.noteAnswer("x", known);
-    states.noteSynced("x");
-    expect(states.get("x").pending).toMatchObject({ formerOwners: new Set(), lateUntilMs: 100 + LATE_WRITE_MS });
-    nowMs += LATE_WRITE_MS;
-    states.noteSynced("x");
-    expect(states.get("x").pending.lateUntilMs).toBe(0);
-  });
-
-  it("undo: nothing is awaited of an address that has neither row nor object", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 100 });
-    states.noteWriteFailed("x", "create", false);
-    states.noteSynced("x");
-    expect(states.get("x").pending.lateUntilMs).toBe(0);
-  });
-
   it("of an object that is absent and was never known stays unknown", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     states.noteAnswer("x", "absent");
     expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false });
   });
 
   it("clocks-and-boots: after a restart a write of the agent before may yet be carried out, until the next is answered", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
-    states.noteRestart("x");
-    expect(states.get("x").pending.isUnanswered).toBe(true);
+    const states = new AddressStates("here");
+    states.noteSent("x");
+    expect(states.get("x").isSent).toBe(true);
     states.noteWritten("x");
-    expect(states.get("x").pending.isUnanswered).toBe(false);
+    expect(states.get("x").isSent).toBe(false);
   });
 
   it("leak: of the ends, the one that came first is forgotten first, whatever was synced since", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
-    states.noteRestart("x0");
+    const states = new AddressStates("here");
+    states.noteSent("x0");
     for (let at = 0; at < MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
-    states.noteSynced("x0");
+    states.noteWritten("x0");
     states.noteAnswer("last", "absent", known);
     expect([states.noteSeen("x0", known), states.noteSeen("x1", known)]).toEqual([true, false]);
   });
 
   it("has nothing pending when the object is gone and synced", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
-    states.noteFormerOwner("x", "b");
-    states.noteWriteFailed("x", "delete", true);
+    const states = new AddressStates("here");
+    states.noteSent("x");
     states.noteAnswer("x", known);
     expect(states.known).toBe(1);
     states.noteAnswer("x", "absent");
@@ -179,12 +135,12 @@ describe("the state of an address", () => {
       last: { uid: "u", resourceVersion: "10" },
       isProber: false,
     });
-    states.noteSynced("x");
-    expect([states.get("x").pending, states.known]).toEqual([states.get("never seen").pending, 0]);
+    states.noteWritten("x");
+    expect([states.get("x").isSent, states.known]).toEqual([false, 0]);
   });
 
   it("conflict: a request to probe for a lost node outlives the object, until the row is forgotten", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     const seen: boolean[] = [];
     const read = (): unknown => seen.push(isProber(states.get("x"), "here"));
     states.noteSeen("x", { ...known, state: "Quarantined", lost: "there" });
@@ -199,7 +155,7 @@ describe("the state of an address", () => {
   });
 
   it("conflict: a request to probe for a lost node outlives a doubt about the object, and the memory of its end", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
+    const states = new AddressStates("here");
     for (const name of ["doubted", "ended"]) states.noteSeen(name, { ...known, state: "Quarantined", lost: "there" });
     states.noteSeen("own", { ...known, state: "Quarantined" });
     states.invalidate("doubted");
@@ -209,34 +165,6 @@ describe("the state of an address", () => {
     expect(["doubted", "ended", "own"].map((name) => states.get(name).object)).toEqual(
       [true, true, false].map((isProber) => ({ kind: "unknown", isProber })),
     );
-  });
-
-  it("a claim relies on an object that was only seen if the journal knows its earlier owner", () => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
-    states.noteSeen("x", known);
-    expect(states.findForClaim("x")).toBeUndefined();
-    states.noteFormerOwner("x", "a");
-    expect(states.findForClaim("x")).toEqual(known);
-    states.noteSynced("x");
-    states.noteAnswer("x", known);
-    expect(states.findForClaim("x")).toEqual(known);
-  });
-
-  it.each([
-    ["create", true, { isUnanswered: false, lateUntilMs: 0 }, true],
-    ["create", false, { isUnanswered: false, lateUntilMs: LATE_WRITE_MS }, false],
-    ["change", true, { isUnanswered: true, lateUntilMs: 0 }, true],
-    ["change", false, { isUnanswered: true, lateUntilMs: LATE_WRITE_MS }, false],
-    ["delete", true, { isUnanswered: true, lateUntilMs: 0 }, false],
-    ["delete", false, { isUnanswered: true, lateUntilMs: 0 }, false],
-  ] as const)("after a %s that failed, answered %s", (write, isAnswered, pending, isKnown) => {
-    const states = new AddressStates({ node: "here", nowMs: () => 0 });
-    states.noteAnswer("x", known);
-    states.noteWriteFailed("x", write, isAnswered);
-    expect(states.get("x").pending).toMatchObject(pending);
-    expect(states.find("x") !== undefined).toBe(isKnown);
-    states.noteWritten("x");
-    expect(states.get("x").pending).toMatchObject({ ...pending, isUnanswered: false });
   });
 });
 

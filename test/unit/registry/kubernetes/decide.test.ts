@@ -1,5 +1,4 @@
 import { expect, it } from "vitest";
-import { type AddressState, AddressStates, type Pending } from "../../../../host/registry/kubernetes/address-states.ts";
 import {
   decide,
   reclaim,
@@ -9,7 +8,7 @@ import {
   takeOver,
 } from "../../../../host/registry/kubernetes/decide.ts";
 import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
-import type { Allocation } from "../../../../host/registry/registry.ts";
+import { type Allocation, UNNAMED } from "../../../../host/registry/registry.ts";
 import { cases } from "../../../world/rows.ts";
 import { HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
 
@@ -29,6 +28,7 @@ const ours: KnownObject = {
   node: "here",
   podUid: "a",
   ifName: "eth0",
+  claim: UNNAMED,
 };
 const idle = { podUid: "", ifName: "" };
 const ourCooling: KnownObject = { ...ours, ...idle, state: "Cooling" };
@@ -44,13 +44,15 @@ const due = { isDue: true };
 const shown = { isPublic: true };
 const unread: Partial<SyncInputs> = { isOwnerSeen: undefined };
 const unseen: Partial<SyncInputs> = { isOwnerSeen: false };
-const INITIAL_STATE = new AddressStates({ node: "here", nowMs: () => 0 }).get("10.0.0.1");
-const pending = (change: Partial<Pending>): Partial<SyncInputs> => ({
-  state: { ...INITIAL_STATE, pending: { ...INITIAL_STATE.pending, ...change } },
+const unanswered = { isSent: true };
+const prober = { isProber: true };
+/** Claims of this row, and of rows of the address before. */
+const [OWN, BEFORE, UNKNOWN] = ["claim-1", "claim-0", "claim-9"];
+const named = (row: Allocation, ...earlier: readonly string[]): Allocation => ({
+  ...row,
+  claim: { id: OWN, number: 1, earlier },
 });
-const unanswered = pending({ isUnanswered: true });
-const after = (owner: string): Partial<SyncInputs> => pending({ formerOwners: new Set([owner]) });
-const prober: { state: AddressState } = { state: { ...INITIAL_STATE, object: { kind: "unknown", isProber: true } } };
+const of = (claim: string, object: KnownObject): KnownObject => ({ ...object, claim });
 
 type Case = [row: Allocation, object: SyncInputs["object"], options?: Partial<SyncInputs>];
 
@@ -70,9 +72,9 @@ const ROWS = cases<Case>`
     => read
   retention: a member's that was not answered ${[ofWeb, undefined]} => create
   an answered one of no member ${[confirmed, undefined]} => create
-  a claim of what another pod here had looks first ${[bound, undefined, after("b")]} => read
+  a claim of what another pod here had looks first ${[named(bound, BEFORE), undefined]} => read
   a take-over of what was not met looks first ${[bound, undefined, { replaces: "5" }]} => read
-  a claim creates what is not there ${[bound, "absent", after("b")]} => create
+  a claim creates what is not there ${[named(bound, BEFORE), "absent"]} => create
   undo: a claim's own object ${[bound, ours]} => synced
   sandbox-restart: a claim's own object, which an unanswered write may yet change ${[bound, ours, unanswered]}
     => replace Bound
@@ -83,8 +85,21 @@ const ROWS = cases<Case>`
   another pod's here ${[bound, ofOtherPod]} => taken
   recreate: another pod's here, and this one's was answered ${[confirmed, ofOtherPod]} => reclaim
   recreate: another pod's elsewhere, and this one's was answered ${[confirmed, elsewhere(ofOtherPod)]} => taken
-  another pod's here, whose row the claim took over ${[bound, ofOtherPod, after("b")]} => replace Bound
-  another pod's elsewhere ${[bound, elsewhere(ofOtherPod), after("b")]} => taken
+  another pod's here, by a claim of this node's row before ${[named(bound, BEFORE), of(BEFORE, ofOtherPod)]}
+    => replace Bound
+  another pod's here, by a claim that the journal does not know ${[named(bound, BEFORE), of(UNKNOWN, ofOtherPod)]}
+    => taken
+  another pod's here, by a claim without a name, as the row's before ${[named(bound, UNNAMED), ofOtherPod]}
+    => replace Bound
+  another pod's here, by a claim without a name, and the row's before had one ${[named(bound, BEFORE), ofOtherPod]}
+    => taken
+  another pod's elsewhere ${[named(bound, BEFORE), elsewhere(of(BEFORE, ofOtherPod))]} => taken
+  its own object, by its claim ${[named(bound), of(OWN, ours)]} => synced
+  its own object, by an older or a late claim ${[named(bound), of(UNKNOWN, ours)]} => replace Bound
+  its own object, of which an older release has dropped the claim ${[named(bound), ours]} => synced
+  its own object, of which the journal of an older release has no claim ${[bound, of(UNKNOWN, ours)]}
+    => replace Bound
+  an answered one, by another claim ${[named(confirmed), of(BEFORE, ours)]} => replace Bound
   cooling-visibility: foreign and cooling, not asked for ${[bound, elsewhere(ourCooling)]} => taken
   cooling-visibility: foreign and cooling, this version ${[bound, elsewhere(ourCooling), { replaces: "5" }]}
     => replace Bound
@@ -92,9 +107,9 @@ const ROWS = cases<Case>`
     => taken
   cooling-visibility: a version does not take over what is bound ${[bound, elsewhere(ofOtherPod), { replaces: "5" }]}
     => taken
-  sandbox-restart: its own, shown as cooling ${[bound, ourCooling, after("a")]} => replace Bound
+  sandbox-restart: its own, shown as cooling ${[named(bound, OWN), ourCooling]} => replace Bound
   cooling here without a row ${[bound, ourCooling]} => taken
-  conflict: in quarantine here, taken over ${[bound, ourQuarantined, after("")]} => replace Bound
+  conflict: in quarantine here, taken over ${[named(bound, UNNAMED), ourQuarantined]} => replace Bound
   conflict: in quarantine ${[bound, ourQuarantined]} => taken
   node-lost: this node was taken for lost ${[confirmed, ourQuarantined]} => replace Bound
   node-lost: and another has it now ${[confirmed, elsewhere(ourQuarantined)]} => taken
@@ -124,7 +139,13 @@ const ROWS = cases<Case>`
   a cooldown that is over, and there is nothing ${[cooling, "absent", due]} => forget
   cooling-visibility: another node took it over ${[cooling, elsewhere(ofOtherPod), due]} => forget
   clocks-and-boots: another pod's object here that the journal does not know ${[cooling, ofOtherPod, due]} => forget
-  the object of who had it before ${[cooling, ofOtherPod, { ...due, ...after("b") }]} => delete
+  the object of who had it before ${[named(cooling, BEFORE), of(BEFORE, ofOtherPod), due]} => delete
+  node-lost: a cooldown that is over, and another node asks for the address ${[cooling, weAsk, due]} => forget
+  node-lost: a cooldown that is over, and this node was taken for lost ${[
+    cooling,
+    { ...ourQuarantined, lost: "here" },
+    due,
+  ]} => delete
   conflict: the end of a quarantine ${[ended, ourQuarantined, due]} => delete
   conflict: that was never written ${[ended, ours, due]} => delete
   retention: a release of a member ${[cooledWeb, ours]} => replace Kept
@@ -171,7 +192,8 @@ const ROWS = cases<Case>`
 it.each(ROWS)("%s", (_what, [row, object, options], expected) => {
   const plain = {
     node: "here",
-    state: INITIAL_STATE,
+    isProber: false,
+    isSent: false,
     isDue: false,
     isPublic: false,
     isOwnerSeen: true,

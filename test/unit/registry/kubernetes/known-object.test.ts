@@ -14,7 +14,7 @@ import {
   specOf,
   unreadableOf,
 } from "../../../../host/registry/kubernetes/known-object.ts";
-import type { Allocation } from "../../../../host/registry/registry.ts";
+import { type Allocation, UNNAMED } from "../../../../host/registry/registry.ts";
 import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../../../host/resources/member.ts";
 import { HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
@@ -117,6 +117,7 @@ const row: Allocation = {
 };
 const known: KnownObject = {
   ...{ uid: "o1", resourceVersion: "1", state: "Bound", node: "n1", podUid: "u1", ifName: "eth0", workload: WEB },
+  claim: UNNAMED,
 };
 
 describe("retention: the owner of an address, created again around its pod", () => {
@@ -177,7 +178,7 @@ describe("retention: the address owner of which a restored journal says nothing"
   it.each<[what: string, changes: Partial<Allocation>, object: Partial<KnownObject>]>([
     ["that was confirmed", { isConfirmed: true }, {}],
     ["that names an owner", { workload: WEB }, {}],
-    ["of what may never have been answered", {}, { workload: { ...WEB, isFresh: true } }],
+    ["of what may never have been answered", {}, { workload: WEB, number: 0 }],
     ["of what is retained", {}, { state: "Kept" }],
     ["of another node's address", {}, { node: "n2" }],
     ["of another pod's", {}, { podUid: "u2" }],
