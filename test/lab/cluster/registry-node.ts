@@ -22,7 +22,7 @@ import { WatchedApi } from "./watched-api.ts";
 export const COOLDOWN_MS = 30_000;
 
 export interface RegistryNodeOptions
-  extends Partial<Pick<KubernetesRegistryOptions, "isLivePod" | "isPodGone" | "usedShare">> {
+  extends Partial<Pick<KubernetesRegistryOptions, "isLivePod" | "isPodGone" | "onOrphan" | "usedShare">> {
   /** Addresses of each pool; default: 1,000. */
   readonly poolSize?: number;
 }
