@@ -51,18 +51,18 @@ function simulatedControllers({ CONTROLLERS }: Product): Product["CONTROLLERS"] 
   return simulated;
 }
 
-const PODS = "/api/v1/namespaces/shop/pods";
-const NODES = "/api/v1/nodes";
-const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
+export const PODS = "/api/v1/namespaces/shop/pods";
+export const NODES = "/api/v1/nodes";
+export const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
 const DEPLOYMENTS = "/apis/apps/v1/namespaces/shop/deployments";
 const REPLICA_SETS = "/apis/apps/v1/namespaces/shop/replicasets";
-const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+export const POOLS = "/apis/ipam.vendor.io/v1/ippools";
 const SUBNETS = "/apis/ipam.vendor.io/v1/subnets";
 const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
-const COORDINATORS = "/apis/ipam.vendor.io/v1/coordinators";
-const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
+export const COORDINATORS = "/apis/ipam.vendor.io/v1/coordinators";
+export const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
-const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
+export const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
 /** The NIC of pods whose addresses another IPAM plugin gives. */
 export const FOREIGN_NIC = "san0";
 const MIRROR = "kubernetes.io/config.mirror";
@@ -70,8 +70,8 @@ const KUBELET = "simulation/kubelet";
 /** The namespaces with pods. */
 const NAMESPACES = ["shop", TENANT] as const;
 const CLAIMS = "/apis/k8s.cni.cncf.io/v1alpha1/namespaces/shop/ipamclaims";
-const MACHINES = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines";
-const INSTANCES = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstances";
+export const MACHINES = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines";
+export const INSTANCES = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstances";
 
 function isEmpty(taints: unknown): boolean {
   return Array.isArray(taints) && taints.length === 0;
@@ -98,7 +98,7 @@ function everywhere(path: string): string {
   return path.replace(/\/namespaces\/[^/]+/, "");
 }
 
-const SERVES: Served = {
+export const SERVES: Served = {
   [POOLS]: berth("IPPool"),
   [SUBNETS]: berth("Subnet"),
   [RESERVED]: berth("ReservedIP"),
