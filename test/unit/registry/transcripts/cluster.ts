@@ -6,6 +6,7 @@
 import { formatIp } from "../../../../host/net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
+import { formatNotice, NOTICE_ANNOTATION } from "../../../../host/resources/allocation-notice.ts";
 import { ALLOCATIONS, MemoryApiServer, type StoredObject } from "../../../fakes/memory-api-server.ts";
 import { copyDisk, openMemoryJournal } from "../../../fakes/memory-journal.ts";
 import {
@@ -94,6 +95,7 @@ export class CommandedCluster {
   readonly #adds = new Map<string, AbortController>();
   readonly #uids = new Map<string, number>();
   #shape: ClusterShape = {};
+  #notices = 0;
   #backup: ReturnType<MemoryApiServer["snapshot"]> | undefined;
 
   constructor() {
@@ -176,6 +178,12 @@ export class CommandedCluster {
     this.server.put(NODES, name, { metadata: { uid: `node-${name}` }, spec: { taints }, status });
   }
 
+  notify(name: string, addresses: readonly string[]): void {
+    const node = this.server.collection(NODES).get(name);
+    const annotations = { [NOTICE_ANNOTATION]: formatNotice(`${++this.#notices}`, addresses) };
+    this.server.put(NODES, name, { ...node, metadata: { ...node?.metadata, annotations } });
+  }
+
   createPod(name: string, node: string, shape: PodShape): void {
     const { set, vm, run = 1, target = false, nics = 1, together = false } = shape;
     const number = (this.#uids.get(name) ?? 0) + 1;
@@ -249,6 +257,11 @@ export class CommandedCluster {
       machine.namespaces.removeNic(call.containerId, ifName);
     }
     machine.namespaces.remove(callOf("DEL", pod, "eth0", sandbox).containerId);
+  }
+
+  clear(name: string): void {
+    const pod = this.pod(name);
+    this.machine(pod.node).namespaces.remove(callOf("DEL", pod, "eth0").containerId);
   }
 
   #inside<T>(work: () => T): T {

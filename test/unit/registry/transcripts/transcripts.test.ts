@@ -44,6 +44,8 @@ class Histories implements Scenario {
         end: (line) => this.#end(line.words()),
         /** The StatefulSet is deleted. */
         "remove-set": (line) => this.#cluster.server.remove(line.word(), SETS),
+        /** The NICs of the pod answer no more; nothing tells of it. */
+        dead: (line) => this.#cluster.clear(line.word()),
         kill: (line) => this.#cluster.machine(line.word()).kill(),
         start: (line) => this.#cluster.machine(line.word()).start(),
         /** `restart NODE`: its agent is killed, and starts. */
@@ -75,6 +77,12 @@ class Histories implements Scenario {
         spoil: (line) => this.#spoil(line.word()),
         /** The controller takes the node of the address for lost; `node`: is asked to probe the address. */
         lost: (line) => this.#takeForLost(line.word(), line.values<{ node: string }>("node")),
+        /** An agent of the last release writes the object again, without the fields that it does not know. */
+        rewrite: (line) => this.#rewrite(line.word()),
+        /** `notice NODE ADDRESS…`: the controller's; `*`: of all. */
+        notice: (line) => this.#cluster.notify(line.word(), line.words()),
+        /** `label ADDRESS OTHER`: it has the labels of the other's object. */
+        label: (line) => this.#label(line.word(), line.word()),
         /** Another program's finalizer holds the object, or does not. */
         finalize: (line) => this.#finalize(line.word(), ["acme.example/hold"]),
         unfinalize: (line) => this.#finalize(line.word(), []),
@@ -145,6 +153,19 @@ class Histories implements Scenario {
     const { objects } = this.#cluster.server;
     const object = objects.get(name);
     if (object !== undefined) objects.set(name, { ...object, spec: { ...object.spec, prefixLength: 999 } });
+  }
+
+  #label(name: string, other: string): void {
+    const { objects } = this.#cluster.server;
+    const [object, labels] = [objects.get(name), objects.get(other)?.metadata.labels];
+    this.#cluster.server.put(ALLOCATIONS, name, { ...object, metadata: { ...object?.metadata, labels } });
+  }
+
+  #rewrite(name: string): void {
+    this.#cluster.server.edit(name, (spec) => {
+      const holders = Object(spec).holders.map(({ claim: _, number: __, ...holder }: Record<string, unknown>) => holder);
+      return { ...spec, holders };
+    });
   }
 
   async #finalize(name: string, finalizers: readonly string[]): Promise<void> {
