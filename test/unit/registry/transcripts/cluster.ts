@@ -72,13 +72,19 @@ function lastOf({ sandboxes }: Pod): string {
 function callOf(command: Call["command"], pod: Pod, ifName: string, sandbox = lastOf(pod)): Call {
   const { name, uid } = pod;
   const containerId = `${uid}-${sandbox}`;
-  return { command, namespace: "shop", pod: name, uid, containerId, ifName, network: ifName === "eth0" ? "lan" : "lan2" };
+  return {
+    command,
+    namespace: "shop",
+    pod: name,
+    uid,
+    containerId,
+    ifName,
+    network: ifName === "eth0" ? "lan" : "lan2",
+  };
 }
 
 /** No path: nothing tells of a pod's NICs before its ADDs. */
 const NO_DEFINITIONS = "/nonexistent/net.d";
-/** The shim has an answer by then, or has spooled the DEL: milliseconds. */
-const DEL_MS = 3_000;
 
 export class CommandedCluster {
   readonly server: MemoryApiServer;
@@ -96,6 +102,7 @@ export class CommandedCluster {
   readonly #uids = new Map<string, number>();
   #shape: ClusterShape = {};
   #notices = 0;
+  #generation = 0;
   #backup: ReturnType<MemoryApiServer["snapshot"]> | undefined;
 
   constructor() {
@@ -151,7 +158,9 @@ export class CommandedCluster {
   }
 
   #noteTaken(nic: Nic, from: Parameters<Segment["onTaken"]>[1]): void {
-    this.notes.push(`${[...nic.addresses].join(" ")} is taken off ${nic.containerId}${from === "an orphan" ? "" : ", too"}`);
+    this.notes.push(
+      `${[...nic.addresses].join(" ")} is taken off ${nic.containerId}${from === "an orphan" ? "" : ", too"}`,
+    );
   }
 
   machine(name: string): Machine {
@@ -169,7 +178,7 @@ export class CommandedCluster {
   putPool(name: string, ips: string): void {
     const subnet = name === "six" ? "fd00::/64" : "10.6.0.0/16";
     const spec = { subnet, ips: [ips], default: true, selection: "ascending" };
-    this.server.put(POOLS, name, { metadata: { generation: 1 }, spec });
+    this.server.put(POOLS, name, { metadata: { generation: ++this.#generation }, spec });
   }
 
   taint(name: string, keys: readonly string[]): void {
@@ -250,10 +259,12 @@ export class CommandedCluster {
     const machine = this.machine(pod.node);
     for (const ifName of pod.nics) {
       const call = callOf("DEL", pod, ifName, sandbox);
+      let isEnded = false;
       this.#inside(() => machine.del(call)).then((isAnswered) => {
+        isEnded = true;
         if (!isAnswered) this.notes.push(`DEL ${call.containerId} ${ifName} is spooled`);
       });
-      await this.pass(DEL_MS);
+      while (!isEnded) await this.pass(100);
       machine.namespaces.removeNic(call.containerId, ifName);
     }
     machine.namespaces.remove(callOf("DEL", pod, "eth0", sandbox).containerId);

@@ -5,9 +5,11 @@
  * server about an address, rows of nodes' journals (`n1: 10.6.0.1 …`), what is taken off NICs, and addresses that
  * several NICs have.
  */
+
+import { allocationLabels } from "../../../../host/resources/ip-allocation.ts";
 import { ALLOCATIONS } from "../../../fakes/memory-api-server.ts";
-import { type CommandLine, type Scenario, testTranscripts } from "../../../world/transcript.ts";
 import { PODS, SETS } from "../../../simulation/cluster.ts";
+import { type CommandLine, type Scenario, testTranscripts } from "../../../world/transcript.ts";
 import { type ClusterShape, CommandedCluster, type PodShape } from "./cluster.ts";
 
 testTranscripts(new URL(".", import.meta.url), () => new Histories());
@@ -81,8 +83,6 @@ class Histories implements Scenario {
         rewrite: (line) => this.#rewrite(line.word()),
         /** `notice NODE ADDRESS…`: the controller's; `*`: of all. */
         notice: (line) => this.#cluster.notify(line.word(), line.words()),
-        /** `label ADDRESS OTHER`: it has the labels of the other's object. */
-        label: (line) => this.#label(line.word(), line.word()),
         /** Another program's finalizer holds the object, or does not. */
         finalize: (line) => this.#finalize(line.word(), ["acme.example/hold"]),
         unfinalize: (line) => this.#finalize(line.word(), []),
@@ -155,15 +155,11 @@ class Histories implements Scenario {
     if (object !== undefined) objects.set(name, { ...object, spec: { ...object.spec, prefixLength: 999 } });
   }
 
-  #label(name: string, other: string): void {
-    const { objects } = this.#cluster.server;
-    const [object, labels] = [objects.get(name), objects.get(other)?.metadata.labels];
-    this.#cluster.server.put(ALLOCATIONS, name, { ...object, metadata: { ...object?.metadata, labels } });
-  }
-
   #rewrite(name: string): void {
     this.#cluster.server.edit(name, (spec) => {
-      const holders = Object(spec).holders.map(({ claim: _, number: __, ...holder }: Record<string, unknown>) => holder);
+      const holders = Object(spec).holders.map(
+        ({ claim: _, number: __, ...holder }: Record<string, unknown>) => holder,
+      );
       return { ...spec, holders };
     });
   }
@@ -181,9 +177,11 @@ class Histories implements Scenario {
   }
 
   #write(address: string, line: CommandLine): void {
-    const { metadata, ...spec } = line.values<Record<string, unknown>>("metadata", ...SPEC);
-    const given = { address, pool: "blue", prefixLength: 16, holders: [], ...spec };
-    this.#cluster.server.put(ALLOCATIONS, address, { metadata: Object(metadata), spec: given });
+    const given = line.values<Record<string, object>>(...SPEC);
+    const spec = { address, pool: "blue", prefixLength: 16, holders: [], ...given };
+    const holders = spec.holders.map((each: object) => ({ podUid: Object(each).podUID }));
+    const labels = allocationLabels({ ...spec, holders } as never);
+    this.#cluster.server.put(ALLOCATIONS, address, { metadata: { labels }, spec });
   }
 
   async #show(outcome: unknown): Promise<string[]> {

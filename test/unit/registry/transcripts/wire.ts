@@ -65,7 +65,12 @@ export class Wire extends Network {
 
   #hold(
     { isAnswer }: Hold,
-    sent: { readonly process: Process; readonly writer: Writer; readonly request: Request; readonly signal: AbortSignal },
+    sent: {
+      readonly process: Process;
+      readonly writer: Writer;
+      readonly request: Request;
+      readonly signal: AbortSignal;
+    },
   ): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     sent.signal.addEventListener("abort", () => reject(sent.signal.reason), { once: true });
@@ -90,7 +95,13 @@ export class Wire extends Network {
 }
 
 /** Returns `POST 10.6.0.1`, `LIST owner`; undefined for what is not about allocations. */
-function describeCall({ method, path, query, body, accept }: Pick<KubeCall, "method" | "path" | "query" | "body" | "accept">): string | undefined {
+function describeCall({
+  method,
+  path,
+  query,
+  body,
+  accept,
+}: Pick<KubeCall, "method" | "path" | "query" | "body" | "accept">): string | undefined {
   const { metadata, reason, regarding } = Object(body);
   if (method === "POST" && path.endsWith("/events")) return `event ${reason} ${regarding?.name}`;
   if (!path.startsWith(ALLOCATIONS)) return undefined;
