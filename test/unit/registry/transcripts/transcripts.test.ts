@@ -187,7 +187,7 @@ class Histories implements Scenario {
   async #show(outcome: unknown): Promise<string[]> {
     await outcome;
     await this.#cluster.pass(SETTLE_MS);
-    const [objects, rows, shared] = [this.#cluster.objects(), await this.#cluster.rows(), this.#cluster.shared()];
+    const [objects, rows, shared] = [this.#cluster.objects(), this.#cluster.rows(), this.#cluster.shared()];
     const shown = [
       ...this.#cluster.notes.splice(0),
       ...this.#cluster.wire.events.splice(0),
@@ -199,8 +199,8 @@ class Histories implements Scenario {
     return shown.length === 0 ? [] : [shown.join(" | ")];
   }
 
-  async #look(): Promise<string[]> {
-    const rows = [...(await this.#cluster.rows())].map(([place, text]) => `${place.replace(" ", ": ")} ${text}`);
+  #look(): string[] {
+    const rows = [...this.#cluster.rows()].map(([place, text]) => `${place.replace(" ", ": ")} ${text}`);
     const all = [...[...this.#cluster.objects()].map((entry) => entry.join(" ")), ...rows];
     return [all.sort().join(" | ") || "nothing"];
   }
