@@ -1,7 +1,14 @@
 import { expect, test } from "vitest";
-import type { KubeApi, KubeCall, KubeObject } from "../../../../host/kubernetes/kube-api.ts";
-import { AllocationObjects } from "../../../../host/registry/kubernetes/allocation-objects.ts";
-import { decodeIpAllocation, type IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { AllocationObjects, LIST_ATTEMPTS } from "../../../../host/registry/kubernetes/allocation-objects.ts";
+import {
+  allocationName,
+  decodeIpAllocation,
+  encodeIpAllocation,
+  type IpAllocationSpec,
+} from "../../../../host/resources/ip-allocation.ts";
+import { ALLOCATIONS, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
+import { ip } from "../../../world/values.ts";
 
 const SPEC: IpAllocationSpec = {
   ...{ ip: { family: 4, value: 0x0a_06_00_15n }, addressSpace: "blue", prefixLength: 24, pool: "lan", state: "Bound" },
@@ -72,4 +79,35 @@ test.each<[string, Change]>([
   ["another address", withSpec({ address: "10.6.0.22" })],
 ])("an answer that is no such object is refused: %s", async (_, change) => {
   await expect(create(SPEC, change)).rejects.toThrow("API server");
+});
+
+/** Returns the names of a list in pages of one; the second page of the first `failures` lists is gone. */
+async function listByOne(failures: number, change: (server: MemoryApiServer) => void = () => {}): Promise<string[]> {
+  const server = new MemoryApiServer();
+  for (const address of ["10.6.0.1", "10.6.0.2"]) {
+    const name = allocationName(ip(address), "blue");
+    server.put(ALLOCATIONS, name, encodeIpAllocation({ ...SPEC, ip: ip(address) }, { name, labels: {} }));
+  }
+  change(server);
+  server.maxPage = 1;
+  let left = failures;
+  const api = server.client(async ({ method, query }, commit) => {
+    if (query?.continue === undefined || left-- <= 0) return commit();
+    const message = "The continue parameter is too old";
+    throw new ApiError({ status: 410, reason: "Expired", operation: method, message });
+  });
+  return (await new AllocationObjects(api).list({}, { lane: "pod" })).map(({ name }) => name);
+}
+
+test("a list begins again when its later pages are compacted away, and has each object once", async () => {
+  expect(await listByOne(1)).toEqual(["10.6.0.1.blue", "10.6.0.2.blue"]);
+});
+
+test("it gives up after LIST_ATTEMPTS", async () => {
+  await expect(listByOne(LIST_ATTEMPTS)).rejects.toThrow("too old");
+});
+
+test("it leaves out what cannot be understood", async () => {
+  const spoil = (server: MemoryApiServer) => server.edit("10.6.0.1.blue", (spec) => ({ ...spec, address: "odd" }));
+  expect(await listByOne(0, spoil)).toEqual(["10.6.0.2.blue"]);
 });

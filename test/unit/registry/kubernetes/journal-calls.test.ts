@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { allocationLines, openClusterNode } from "../../../world/node.ts";
 import { claim, proposal } from "../../../world/subjects.ts";
-import { COOLDOWN_MS } from "../registry-suite.ts";
+import { COOLDOWN_MS, held } from "../registry-suite.ts";
 
 const NAME = "10.0.0.1";
 
@@ -34,3 +34,33 @@ it.each([
     expect([allocationLines(node.server), node.freed]).toEqual([[], [NAME]]);
   },
 );
+
+it("an address is answered when the journal knows that it is confirmed, and not before", async () => {
+  const node = await openClusterNode();
+  const confirming = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  node.around = (method, _args, run) => {
+    if (method !== "confirm") return run();
+    confirming.resolve();
+    return go.promise.then(run);
+  };
+  let isAnswered = false;
+  const adding = node.registry.claim(claim("a", [proposal(NAME)])).finally(() => {
+    isAnswered = true;
+  });
+  await confirming.promise;
+  await new Promise(setImmediate);
+  expect(isAnswered).toBe(false);
+  go.resolve();
+  expect(held(await adding)).toEqual([NAME]);
+});
+
+it("a claim that cannot be confirmed is taken back", async () => {
+  const node = await openClusterNode();
+  const refuse = () => Promise.reject(new Error("the disk is full"));
+  node.around = (method, _args, run) => (method === "confirm" ? refuse() : run());
+  await expect(node.registry.claim(claim("a", [proposal(NAME)]))).rejects.toThrow("the disk is full");
+  node.around = (_method, _args, run) => run();
+  await node.pass(0);
+  expect([allocationLines(node.server), await node.registry.findOwner("a")]).toEqual([[], []]);
+});
