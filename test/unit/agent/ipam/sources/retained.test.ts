@@ -6,9 +6,8 @@ import { HAND_OVER_WAIT_MS } from "../../../../../host/agent/request/add-deadlin
 import type { Picked } from "../../../../../host/ipam/pick.ts";
 import type { SubnetPoolRequest } from "../../../../../host/ipam/subnet-pools.ts";
 import { formatIp } from "../../../../../host/net/ip.ts";
-import { UNKNOWN_CONTAINER } from "../../../../../host/registry/journal.ts";
 import { PROBE_FIRST } from "../../../../../host/registry/kubernetes/known-object.ts";
-import { type Allocation, RegistryError } from "../../../../../host/registry/registry.ts";
+import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { isSameMember } from "../../../../../host/resources/member.ts";
 import { CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
 import { type NicRequest, pool } from "../../../../world/subjects.ts";
@@ -18,7 +17,6 @@ const BLUE = pool("blue", "10.6.0.0/24");
 const SIX = pool("six", "fd00:6::/64");
 const LAB = pool("lab", "10.6.0.0/24", { addressSpace: "lab" });
 const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
-const FRESH = { ...WEB, isFresh: true };
 const TWO_NICS = [
   { ifName: "eth0", pools: [["blue"], ["six"]] },
   { ifName: "net1", pools: [["blue"]] },
@@ -60,13 +58,9 @@ function open(options: Options = {}) {
       },
       findAddress: async (_space, address) => rows.find((row) => formatIp(row.ip) === formatIp(address)),
       findOwner: async () => [...rows],
-      undo: async (created, superseded = []) =>
-        void said.push(`undo ${texts(created)}${superseded.length === 0 ? "" : `, superseded ${texts(superseded)}`}`),
     },
     cluster: {
       releaseRetained: async (all) => void said.push(`release ${texts(all)}`),
-      settleSuperseded: async (all, isReplaced) =>
-        void said.push(`settle ${texts(all)}${isReplaced ? ", replaced" : ""}`),
       evictPredecessor: async (former) => {
         said.push(`evict ${texts([former])}`);
         return evicted;
@@ -92,8 +86,6 @@ const kept = (address: string, rest: Partial<Allocation> = {}) =>
   rowOf(address, { state: "Kept", owner: "", containerId: "", workload: WEB, version: -5, ...rest });
 const earlier = (address: string, rest: Partial<Allocation> = {}) =>
   rowOf(address, { owner: "u0", workload: WEB, version: -5, ...rest });
-/** Address of an earlier pod, whose node is lost. */
-const LOST: Partial<Allocation> = { state: "Quarantined", quarantine: PROBE_FIRST };
 const pick = (address: string, rest: Partial<Picked> = {}): Picked => ({
   ...{ ifName: "eth0", pool: BLUE, ip: ip(address) },
   ...rest,
@@ -105,26 +97,6 @@ describe("retention: a search that is short takes what is retained", () => {
     ["for each NIC and family", [kept("10.6.0.9"), kept("10.6.0.8", { ifName: "net1" }), kept("fd00:6::9")], ["eth0 10.6.0.9 -5 retained", "net1 10.6.0.8 -5 retained", "eth0 fd00:6::9 -5 retained"]], // biome-ignore format: one row
     ["for no NIC by name: one NIC has it", [kept("10.6.0.9", { ifName: "" })], ["eth0 10.6.0.9 -5 retained"]],
     ["two for no NIC by name: each NIC has one", [kept("10.6.0.9", { ifName: "" }), kept("10.6.0.8", { ifName: "", version: -4 })], ["eth0 10.6.0.9 -5 retained", "net1 10.6.0.8 -4 retained"]], // biome-ignore format: one row
-    ["last, of several", [kept("10.6.0.8", { version: -4 }), kept("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]],
-    ["before what an earlier pod has", [earlier("10.6.0.8", { version: -9 }), kept("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
-    ["after what an earlier pod had taken over: it is older, and was written later", [kept("10.6.0.8", { createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { version: -9, createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.9 -9 retained"]], // biome-ignore format: one row
-    ["after that only if it is older than all of several", [kept("10.6.0.8", { createdAt: "2026-11-20T04:00:02Z" }), kept("10.6.0.7", { version: -4, createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { version: -9, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.8 -5 retained"]], // biome-ignore format: one row
-    ["before what an earlier pod has that is older, and was written before", [kept("10.6.0.8", { createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { version: -3, createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.8 -5 retained"]], // biome-ignore format: one row
-    ["before what an earlier pod has that is younger, as a claim left it", [kept("10.6.0.8", { createdAt: "2026-11-20T04:00:00Z" }), earlier("10.6.0.9", { version: -9, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.8 -5 retained"]], // biome-ignore format: one row
-    ["what the member had before, not what was claimed since and may be unanswered", [kept("10.6.0.8", { version: -9, workload: FRESH }), kept("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
-    ["the same of an earlier pod, before what is retained", [kept("10.6.0.8", { version: -9, workload: FRESH }), earlier("10.6.0.9", { version: -4 })], ["eth0 10.6.0.9 -4 retained"]], // biome-ignore format: one row
-    ["of what may all be unanswered the object that was created first: what an earlier pod has, which its node has not retained yet", [kept("10.6.0.8", { version: -9, workload: FRESH, createdAt: "2026-11-20T04:00:04Z" }), earlier("10.6.0.9", { version: -4, workload: FRESH, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -4 retained"]], // biome-ignore format: one row
-    ["the same of what is retained, whichever was written last", [kept("10.6.0.8", { version: -9, workload: FRESH, createdAt: "2026-11-20T04:00:04Z" }), kept("10.6.0.9", { workload: FRESH, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
-    ["what is retained, of what was created in one second", [kept("10.6.0.9", { workload: FRESH, createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.8", { version: -4, workload: FRESH, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
-    ["of earlier pods what the oldest has, and of that the object that was created first, whatever it was written last", [earlier("10.6.0.8", { owner: "u9", version: -10, createdAt: "2026-11-20T04:00:00Z" }), earlier("10.6.0.7", { version: -5, createdAt: "2026-11-20T04:00:02Z" }), earlier("10.6.0.9", { version: -20, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -20 retained"]], // biome-ignore format: one row
-    ["what was claimed since, if there is nothing else", [kept("10.6.0.8", { workload: FRESH })], ["eth0 10.6.0.8 -5 retained"]], // biome-ignore format: one row
-    ["what a live pod has, from which a machine migrates, before all others", [kept("10.6.0.8", { version: -9 }), earlier("10.6.0.7", { version: -2 }), earlier("10.6.0.9", { workload: FRESH, isInUse: true })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
-    ["the same when it is told first", [earlier("10.6.0.9", { workload: FRESH, isInUse: true }), kept("10.6.0.8", { version: -9 })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
-    ["of each NIC, whatever is retained for another", [kept("10.6.0.8", { ifName: "net1", createdAt: "2026-11-20T04:00:00Z" }), kept("10.6.0.7", { createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { version: -9, createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.9 -9 retained", "net1 10.6.0.8 -5 retained"]], // biome-ignore format: one row
-    ["created first, of what one earlier pod has", [earlier("10.6.0.8", { version: -4, createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
-    ["created first, also when it is told first", [earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" }), earlier("10.6.0.8", { version: -4, createdAt: "2026-11-20T04:00:01Z" })], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
-    ["first, of what two earlier pods have", [earlier("10.6.0.8", { version: -4, owner: "u9", createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { createdAt: "2026-11-20T04:00:00Z" })], ["eth0 10.6.0.8 -4 retained"]], // biome-ignore format: one row
-    ["first, of what earlier pods have", [earlier("10.6.0.8", { version: -9 }), earlier("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]], // biome-ignore format: one row
     ["not what is of another address space", [kept("10.6.0.9", { space: "lab" })], []],
     ["not what is in no selected pool", [kept("10.9.0.9")], []],
     ["not what is for a NIC that is not demanded", [kept("10.6.0.9", { ifName: "net9" })], []],
@@ -281,17 +253,6 @@ describe("retention: a search that is short takes what is retained", () => {
     expect(assigned()).toEqual(["eth0 10.6.0.8 -9 retained"]);
   });
 
-  it.each<[what: string, retained: readonly Allocation[], wanted: string]>([
-    ["after what is retained, of which it was not taken over, older or not", [kept("10.6.0.8", { createdAt: "2026-11-20T04:00:01Z" }), earlier("10.6.0.9", { ...LOST, version: -9, createdAt: "2026-11-20T04:00:00Z" })], "eth0 10.6.0.8 -5 retained"], // biome-ignore format: one row
-    ["before what another earlier pod has that is younger", [earlier("10.6.0.8", { version: -9, owner: "u9" }), earlier("10.6.0.9", LOST)], "eth0 10.6.0.9 -5 retained"], // biome-ignore format: one row
-    ["after what another earlier pod has that is older", [earlier("10.6.0.8", { owner: "u9" }), earlier("10.6.0.9", { ...LOST, version: -9 })], "eth0 10.6.0.8 -5 retained"], // biome-ignore format: one row
-    ["the one that was written first, of what one pod had", [earlier("10.6.0.8", { ...LOST, version: -9, createdAt: "2026-11-20T04:00:00Z" }), earlier("10.6.0.9", { ...LOST, version: -3, createdAt: "2026-11-20T04:00:01Z" })], "eth0 10.6.0.9 -3 retained"], // biome-ignore format: one row
-  ])("node-lost: what is in quarantine for a lost node: %s", async (_, retained, wanted) => {
-    const { source, short, assigned } = open({ retained, demand: { canProbe: () => true } });
-    await source.next(short);
-    expect(assigned()).toEqual([wanted]);
-  });
-
   it("node-lost: has what a lost node may still answer for probed, where the NIC can do that", async () => {
     const lost = kept("10.6.0.9", { quarantine: PROBE_FIRST });
     const probing = open({ retained: [lost], demand: { canProbe: () => true } });
@@ -358,17 +319,6 @@ describe("retention: another owner has the address", () => {
     expect([await never.source.replace(holder, PICKED), never.assigned()]).toEqual([true, []]);
     // The pod may have given up its own address for it.
     expect(never.own.skipCooling).toBe(false);
-  });
-
-  it("node-lost: an address that cannot be probed is not preferred to the one that was claimed in its place", async () => {
-    const { source, short, search } = open({ retained: [earlier("10.6.0.9")], demand: { canProbe: () => false } });
-    expect(await source.next(short)).toBe(true);
-    const picked = [...search.assignments.all];
-    // The claim reads that its node does not answer; the lookup does not.
-    await source.replace(earlier("10.6.0.9", { quarantine: PROBE_FIRST }), picked);
-    const another = rowOf("10.6.0.1", { workload: undefined });
-    const bound = { kind: "bound", held: [another], created: [another], previous: [], fresh: [another] } as const;
-    expect(await source.prefer(bound, [pick("10.6.0.1")])).toBe(false);
   });
 
   it("node-lost: an address that cannot be probed is looked up again: it may have been preferred to one that was given up", async () => {
@@ -469,293 +419,5 @@ describe("retention: another owner has the address", () => {
     const old = rowOf("10.6.0.9", { owner: "u9", state: "Cooling", version: 0 });
     expect([await source.replace(old, PICKED), assigned()]).toEqual([true, ["eth0 10.6.0.9 0 retained"]]);
     expect(await source.replace(old, PICKED)).toBe(false);
-  });
-});
-
-describe("retention: a claim that was made before what is retained was known", () => {
-  const fresh = rowOf("10.6.0.1", { isConfirmed: false });
-  const six = rowOf("fd00:6::1", { isConfirmed: false });
-  const bound = (created: readonly Allocation[], isFresh = true, held: readonly Allocation[] = []) =>
-    ({ kind: "bound", held, created, previous: [], fresh: isFresh ? created : [] }) as const;
-  const PICKED = [pick("10.6.0.1"), pick("fd00:6::1", { pool: SIX, replaces: 3 })];
-
-  it("is undone for the retained address, and the rest of it is claimed again", async () => {
-    const { source, own, assigned, said } = open({ retained: [kept("10.6.0.9")] });
-    own.skipCooling = true;
-    expect(await source.prefer(bound([fresh, six]), PICKED)).toBe(true);
-    expect(said).toEqual(["lookup", "undo 10.6.0.1,fd00:6::1, superseded 10.6.0.1"]);
-    expect(assigned().sort()).toEqual(["eth0 10.6.0.9 -5 retained", "eth0 fd00:6::1 undefined undefined"]);
-    expect(own.skipCooling).toBe(false);
-  });
-
-  it("stays if a lookup has put it first, although it may never have been answered: what comes after it is no better", async () => {
-    const retained = [
-      kept("10.6.0.9", { version: -9, workload: FRESH }),
-      kept("10.6.0.8", { version: -8, workload: FRESH }),
-    ];
-    const claimed = rowOf("10.6.0.9", { isConfirmed: false, workload: FRESH });
-    const { source, short, said, assigned } = open({ retained });
-    await source.next(short);
-    expect(assigned()).toEqual(["eth0 10.6.0.9 -9 retained"]);
-    const picked = [pick("10.6.0.9", { source: "retained", replaces: -9 })];
-    expect(await source.prefer(bound([claimed]), picked)).toBe(false);
-    expect(said).toEqual(["lookup", "release 10.6.0.8"]);
-    const unseen = open({ retained: [kept("10.6.0.8", { version: -8, workload: FRESH })] });
-    expect(await unseen.source.prefer(bound([claimed]), [pick("10.6.0.9")])).toBe(true);
-  });
-
-  it("is undone if it is not what a lookup has put first for the NIC", async () => {
-    const { source, short, said } = open({ retained: [kept("10.6.0.9", { workload: FRESH })] });
-    await source.next(short);
-    const claimed = rowOf("10.6.0.1", { isConfirmed: false, workload: FRESH });
-    expect(await source.prefer(bound([claimed]), [pick("10.6.0.1")])).toBe(true);
-    expect(said).toEqual(["lookup", "undo 10.6.0.1, superseded 10.6.0.1"]);
-  });
-
-  it.each<[what: string, other: Allocation, isUndone: boolean]>([
-    ["gives way to what the pod has from which the machine migrates", earlier("10.6.0.9", { isInUse: true }), true],
-    ["stays beside what is retained", kept("10.6.0.9"), false],
-  ])("that the member presumably had before %s", async (_, other, isUndone) => {
-    const presumed = { ...fresh, workload: WEB };
-    const { source, said } = open({ retained: [other] });
-    expect(await source.prefer({ ...bound([presumed], false), presumed: [presumed] }, PICKED)).toBe(isUndone);
-    expect(said).toEqual(["lookup", isUndone ? "undo 10.6.0.1" : "release 10.6.0.9"]);
-  });
-
-  it("is undone for the retained address of one family: that of the other, which the member had, is waited for as well", async () => {
-    const { source, assigned, clock } = open({ retained: [kept("10.6.0.9")] });
-    const own = { ...six, workload: WEB };
-    const outcome = { ...bound([fresh, own]), fresh: [fresh] };
-    expect(await source.prefer(outcome, PICKED)).toBe(true);
-    expect(assigned().sort()).toEqual(["eth0 10.6.0.9 -5 retained", "eth0 fd00:6::1 undefined retained"]);
-    const claiming = rowOf("fd00:6::1", { owner: "u9", isConfirmed: false });
-    const before = clock.nowMs();
-    expect([await source.replace(claiming, PICKED), clock.nowMs() - before]).toEqual([true, CLAIM_POLL_MS]);
-  });
-
-  it("stays, and nothing is looked up, when none of it is fresh", async () => {
-    const { source, said } = open({ retained: [kept("10.6.0.9")] });
-    expect([await source.prefer(bound([fresh], false), PICKED), said]).toEqual([false, []]);
-  });
-
-  it("stays when the address was requested; another one that was retained is released", async () => {
-    const requested = [{ ip: ip("10.6.0.1"), source: "CNI_ARGS IP" as const }];
-    const { source, said } = open({ retained: [kept("10.6.0.9")], demand: { requested } });
-    expect(await source.prefer(bound([fresh], false), PICKED)).toBe(false);
-    expect(said).toEqual(["lookup", "release 10.6.0.9"]);
-  });
-
-  it.each([
-    ["an IPAMClaim requests it, as at each start", 'IPAMClaim "shop/c", status.ips', "10.6.0.1"],
-    ["another address was requested", "CNI_ARGS IP", "10.6.0.2"],
-  ])("stays without a lookup when %s", async (_, source, address) => {
-    const opened = open({
-      retained: [kept("10.6.0.9")],
-      demand: { requested: [{ ip: ip(address), source } as never] },
-    });
-    expect([await opened.source.prefer(bound([fresh], false), PICKED), opened.said]).toEqual([false, []]);
-  });
-
-  it("stays when it is what is retained", async () => {
-    const { source, said } = open({ retained: [kept("10.6.0.1")] });
-    expect([await source.prefer(bound([fresh, six]), PICKED), said]).toEqual([false, ["lookup"]]);
-  });
-
-  it("stays when the pools have lost meanwhile what is retained", async () => {
-    const { source, short, said, search } = open({ retained: [kept("10.6.0.9")] });
-    await source.next(short);
-    search.poolCache.update([pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.8"] }), SIX, LAB], []);
-    expect([await source.prefer(bound([fresh]), PICKED), said]).toEqual([false, ["lookup", "release 10.6.0.9"]]);
-  });
-
-  it("stays when the lookup before it had found that, as what an undone claim has left", async () => {
-    const { source, short, said } = open({ retained: [kept("10.6.0.1")] });
-    await source.next(short);
-    expect(await source.prefer(bound([fresh]), [pick("10.6.0.1", { source: "own" })])).toBe(false);
-    expect(said).toEqual(["lookup"]);
-  });
-
-  it("gives way on another NIC that has the requested address in another space", async () => {
-    const requested = [{ ip: ip("10.6.0.1"), source: "CNI_ARGS IP" as const }];
-    const retained = [kept("10.6.0.8", { ifName: "net1", space: "lab" })];
-    const { source, assigned } = open({ nics: LAB_NIC, retained, demand: { requested } });
-    const other = rowOf("10.6.0.1", { ifName: "net1", space: "lab", isConfirmed: false });
-    expect(await source.prefer(bound([other]), [pick("10.6.0.1", { ifName: "net1", pool: LAB })])).toBe(true);
-    expect(assigned()).toEqual(["net1 10.6.0.8 -5 retained"]);
-  });
-
-  it("does not claim again what the NIC had before", async () => {
-    const { source, assigned } = open({ retained: [kept("10.6.0.9")] });
-    await source.prefer(bound([fresh], true, [six]), PICKED);
-    expect(assigned()).toEqual(["eth0 10.6.0.9 -5 retained"]);
-  });
-
-  it("looks again when a retained address has become a fresh one", async () => {
-    const { source, short, said } = open({ retained: [kept("10.6.0.1")] });
-    await source.next(short);
-    const retained = [pick("10.6.0.1", { source: "retained" }), pick("fd00:6::1", { pool: SIX })];
-    await source.prefer(bound([fresh]), retained);
-    expect(said).toEqual(["lookup", "lookup"]);
-    await source.prefer(bound([fresh]), [pick("10.6.0.1", { source: "cooling" })]);
-    expect(said).toEqual(["lookup", "lookup"]);
-  });
-
-  it.each<[what: string, row: Partial<Allocation>, released: string[]]>([
-    ["that an ADD was answered with", {}, ["release 10.6.0.8"]],
-    ["that cools", { state: "Cooling" }, []],
-    ["that was not answered", { isConfirmed: false }, []],
-    ["of which the journal has lost the container", { containerId: UNKNOWN_CONTAINER }, []],
-    ["that a lost journal took in as new to the member", { workload: { ...WEB, isFresh: true } }, []],
-  ])("releases what is retained for a NIC with an address %s", async (_, row, released) => {
-    const rows = [rowOf("10.6.0.7", { ifName: "net1", ...row })];
-    const { source, said } = open({ rows, retained: [kept("10.6.0.8", { ifName: "net1" })] });
-    expect(await source.prefer(bound([fresh]), PICKED)).toBe(false);
-    expect(said).toEqual(["lookup", ...released]);
-  });
-
-  it("releases nothing that the pod could not get: another writer is at work", async () => {
-    const { search, source, short, said } = open({ retained: [kept("10.6.0.9")] });
-    expect(await source.next(short)).toBe(true);
-    const holder = rowOf("10.6.0.9", { state: "Quarantined", owner: "", version: 3 });
-    expect(await source.replace(holder, search.assignments.all)).toBe(false);
-    expect(await source.prefer(bound([fresh]), PICKED)).toBe(false);
-    expect(said).toEqual(["lookup", "lookup"]);
-  });
-
-  const isNew = { workload: { ...WEB, isFresh: true } };
-  const early = { ...isNew, createdAt: "2026-01-01T00:00:01Z" };
-  const late = { ...isNew, createdAt: "2026-01-01T00:00:02Z" };
-  it.each<[what: string, own: Partial<Allocation>, other: Allocation, isUndone: boolean]>([
-    ["stays beside a younger fresh one of an earlier pod", early, earlier("10.6.0.9", late), false],
-    ["gives way to an older fresh one of an earlier pod", late, earlier("10.6.0.9", early), true],
-    ["gives way to a fresh one of the same age", early, earlier("10.6.0.9", early), true],
-    ["gives way to a younger one that is not fresh", early, earlier("10.6.0.9", { createdAt: late.createdAt }), true],
-    ["stays beside a younger fresh one that is retained", early, kept("10.6.0.9", late), false],
-    ["gives way to an older fresh one that is retained", late, kept("10.6.0.9", early), true],
-    ["gives way to a fresh one if it is of unknown age", isNew, earlier("10.6.0.9", late), true],
-    ["gives way to a younger one if it is not fresh", { createdAt: early.createdAt }, earlier("10.6.0.9", late), true],
-    [
-      "gives way whatever the age of another NIC's address",
-      { ...early, ifName: "net1" },
-      earlier("10.6.0.9", late),
-      true,
-    ],
-  ])("that has taken over what is fresh %s", async (_, own, other, isUndone) => {
-    const retained = [earlier("10.6.0.1", { owner: "u1", ...own }), other];
-    const { source } = open({ rows: [fresh], retained });
-    expect(await source.prefer(bound([fresh]), [pick("10.6.0.1")])).toBe(isUndone);
-  });
-
-  it.each([
-    ["a cooling one of this node", { source: "cooling", replaces: 5 }, true],
-    ["another node's cooling one", { source: "others-cooling", replaces: -5 }, true],
-    ["what is retained for its member", { source: "retained", replaces: -5 }, false],
-    ["its own cooling one", { source: "own", replaces: 5 }, false],
-    ["a free one", {}, false],
-  ] as const)(
-    "that has taken over %s, whose record is older, gives way to a fresh one of an earlier pod",
-    async (_, from, isUndone) => {
-      const retained = [earlier("10.6.0.1", { owner: "u1", ...early }), earlier("10.6.0.9", late)];
-      const { source } = open({ rows: [fresh], retained });
-      expect(await source.prefer(bound([fresh]), [pick("10.6.0.1", from), pick("fd00:6::1", { pool: SIX })])).toBe(
-        isUndone,
-      );
-    },
-  );
-
-  it.each([true, false])("is settled with the end of the ADD, once: replaced %s", async (isReplaced) => {
-    const { source, said } = open({ retained: [kept("10.6.0.9")] });
-    await source.settle(isReplaced);
-    await source.prefer(bound([fresh, six]), PICKED);
-    await source.prefer(bound([rowOf("10.6.0.2", { isConfirmed: false })]), [pick("10.6.0.2")]);
-    await source.settle(isReplaced);
-    await source.settle(!isReplaced);
-    const settled = said.filter((text) => text.startsWith("settle"));
-    expect(settled).toEqual([`settle 10.6.0.1,10.6.0.2${isReplaced ? ", replaced" : ""}`]);
-  });
-
-  it("that is new to the member gives way to an earlier pod's fresh one, although a third pod has an older one", async () => {
-    const others = [earlier("10.9.0.9", { ...early, owner: "u8" }), earlier("10.6.0.9", late)];
-    const { source } = open({ retained: others });
-    expect(await source.prefer(bound([fresh]), [pick("10.6.0.1")])).toBe(true);
-  });
-
-  it("is undone when the lookup fails", async () => {
-    const { source, search, said } = open();
-    const failure = new RegistryError("The API server does not answer");
-    search.registry.findRetained = async () => {
-      throw failure;
-    };
-    await expect(source.prefer(bound([fresh]), PICKED)).rejects.toBe(failure);
-    expect(said).toEqual(["undo 10.6.0.1"]);
-  });
-});
-
-describe("retention: the NIC has what a lost journal has taken in of the API server", () => {
-  const taken = rowOf("10.6.0.1", { containerId: UNKNOWN_CONTAINER });
-  const takenSix = rowOf("fd00:6::1", { containerId: UNKNOWN_CONTAINER });
-  const own = earlier("10.6.0.1", { owner: "u1", version: -6 });
-  const prefer = async (rows: readonly Allocation[], retained: readonly Allocation[]) => {
-    const { source, assigned, said } = open({ rows, retained });
-    const isUndone = await source.prefer({ kind: "bound", held: rows, created: [], previous: [], fresh: rows }, []);
-    return { isUndone, assigned: assigned(), said };
-  };
-
-  it.each<[what: string, other: readonly Allocation[], address: string]>([
-    ["retained before it", [kept("10.6.0.9")], "10.6.0.9"],
-    ["retained after it", [kept("10.6.0.9", { version: -8 })], "10.6.0.9"],
-    ["an earlier pod's before it", [earlier("10.6.0.9")], "10.6.0.9"],
-    ["an earlier pod's before it, and after another of that pod", [earlier("10.6.0.9"), earlier("10.9.0.9", { version: -4 })], "10.6.0.9"], // biome-ignore format: one row
-    ["an earlier pod's before it, and after another NIC's", [earlier("10.6.0.9"), earlier("10.6.0.2", { owner: "u1", ifName: "net1", version: -3 })], "10.6.0.9"], // biome-ignore format: one row
-  ])("it gives way to what was %s", async (_, other, address) => {
-    const { isUndone, assigned, said } = await prefer([taken, rowOf("10.6.0.2", { ifName: "net1" })], [own, ...other]);
-    expect([isUndone, assigned]).toEqual([true, [expect.stringContaining(`eth0 ${address} `)]]);
-    expect(said).toEqual(["lookup", "undo 10.6.0.1, superseded 10.6.0.1"]);
-  });
-
-  it("it stays beside what is fresh if it is the member's, and gives way to that if it is fresh as well", async () => {
-    const other = kept("10.6.0.9", { workload: FRESH });
-    expect(await prefer([{ ...taken, workload: WEB }], [own, other])).toMatchObject({ isUndone: false, assigned: [] });
-    expect(await prefer([{ ...taken, workload: FRESH }], [own, other])).toMatchObject({ isUndone: true });
-  });
-
-  it.each<[what: string, other: Allocation]>([
-    ["an earlier pod's after it: a claim that is being undone", earlier("10.6.0.9", { version: -8 })],
-    ["the pod's own, which the journal has not taken in", earlier("10.6.0.9", { owner: "u1", version: -5 })],
-  ])("it stays beside what was %s", async (_, other) => {
-    expect(await prefer([taken], [own, other])).toMatchObject({ isUndone: false, assigned: [] });
-  });
-
-  const isFresh = { workload: FRESH };
-  it.each<[what: string, rows: readonly Partial<Allocation>[], other: Allocation, isUndone: boolean]>([
-    ["that the member had before stays beside an earlier pod's fresh one", [{ workload: WEB }], earlier("10.6.0.9", isFresh), false], // biome-ignore format: one row
-    ["that the member had before stays, also beside one that it has itself and that is fresh", [isFresh, { workload: WEB }], kept("10.6.0.9", isFresh), false], // biome-ignore format: one row
-    ["that the member had before gives way to another that it had", [{ workload: WEB }], kept("10.6.0.9"), true],
-    ["that is fresh gives way to what an earlier pod had, although that was written later", [isFresh], earlier("10.6.0.9", { version: -8 }), true], // biome-ignore format: one row
-    ["that is fresh gives way to what the pod itself had, and the journal does not", [isFresh], earlier("10.6.0.9", { owner: "u1" }), true], // biome-ignore format: one row
-    ["that is fresh stays beside what an earlier pod has, is fresh, and was written later", [isFresh], earlier("10.6.0.9", { ...isFresh, version: -8 }), false], // biome-ignore format: one row
-    ["of no member stays beside what an earlier pod has that was written later", [{}], earlier("10.6.0.9", { version: -8 }), false], // biome-ignore format: one row
-  ])("what it has %s", async (_, rows, other, isUndone) => {
-    const held = rows.map((rest, index) => rowOf(`10.6.0.${index + 1}`, { containerId: UNKNOWN_CONTAINER, ...rest }));
-    const objects = held.map((row) => ({ ...own, ip: row.ip, workload: row.workload ?? WEB }));
-    expect(await prefer(held, [...objects, other])).toMatchObject({ isUndone });
-  });
-
-  it("it stays if the pod that migrates to this one has it, too, and gives way to what that one has instead", async () => {
-    const shared = { ...own, isInUse: true };
-    const left = earlier("10.6.0.9", { isInUse: false });
-    expect(await prefer([taken], [shared, left])).toMatchObject({ isUndone: false, assigned: [] });
-    const elsewhere = earlier("10.6.0.9", { version: -8, isInUse: true });
-    expect(await prefer([taken], [own, elsewhere])).toMatchObject({ isUndone: true });
-  });
-
-  it.each<[what: string, retained: readonly Allocation[], undone: string]>([
-    ["only of the family that has one retained", [kept("10.6.0.9")], "10.6.0.1"],
-    ["of both families", [kept("10.6.0.9"), kept("fd00:6::9")], "10.6.0.1,fd00:6::1"],
-  ])("it gives way %s", async (_, retained, undone) => {
-    expect((await prefer([taken, takenSix], retained)).said).toEqual([
-      "lookup",
-      `undo ${undone}, superseded ${undone}`,
-    ]);
   });
 });
