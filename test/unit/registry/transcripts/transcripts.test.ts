@@ -14,7 +14,7 @@ import { type ClusterShape, CommandedCluster, type PodShape } from "./cluster.ts
 
 testTranscripts(new URL(".", import.meta.url), () => new Histories());
 
-const SETTLE_MS = 1_000;
+const MOMENT_MS = 1_000;
 
 class Histories implements Scenario {
   readonly #cluster = new CommandedCluster();
@@ -89,7 +89,7 @@ class Histories implements Scenario {
         /** The object is deleted. */
         remove: (line) => this.#cluster.server.remove(line.word()),
         /** So many milliseconds pass. */
-        wait: (line) => this.#cluster.pass(Number(line.word()) - SETTLE_MS),
+        wait: (line) => this.#cluster.pass(Number(line.word()) - MOMENT_MS),
       }).map(([name, run]) => [name, (line: CommandLine) => this.#show(run(line))]),
     ),
     /** Calls of agents about addresses since the last `calls`. */
@@ -107,7 +107,7 @@ class Histories implements Scenario {
     this.#cluster.createPod(name, node, line.values<PodShape>(...POD));
     for (const ifName of this.#cluster.pod(name).nics) {
       this.#cluster.add(name, ifName, false);
-      await this.#cluster.pass(SETTLE_MS);
+      await this.#cluster.pass(MOMENT_MS);
     }
   }
 
@@ -186,7 +186,7 @@ class Histories implements Scenario {
 
   async #show(outcome: unknown): Promise<string[]> {
     await outcome;
-    await this.#cluster.pass(SETTLE_MS);
+    await this.#cluster.pass(MOMENT_MS);
     const [objects, rows, shared] = [this.#cluster.objects(), this.#cluster.rows(), this.#cluster.shared()];
     const shown = [
       ...this.#cluster.notes.splice(0),
