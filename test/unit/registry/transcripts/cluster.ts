@@ -316,7 +316,7 @@ export class CommandedCluster {
   }
 
   #describe({ metadata, spec }: StoredObject): string {
-    const { state, node, holders = [], lastHolder, workload, quarantine } = Object(spec);
+    const { state, node, holders = [], lastHolder, workload, number, quarantine } = Object(spec);
     const held = holders.map((holder: object) => this.#describeHolder(holder, node));
     return [
       ...[state, node, ...held],
@@ -324,16 +324,16 @@ export class CommandedCluster {
       ...(quarantine?.holder === undefined ? [] : [`of ${this.#describeHolder(quarantine.holder, node)}`]),
       ...(lastHolder === undefined ? [] : [`last ${this.#describeHolder(lastHolder, node)}`]),
       ...(workload === undefined ? [] : [`for ${workload.member}`]),
+      ...(number === undefined ? [] : [`number ${number}`]),
       ...(metadata.deletionTimestamp === undefined ? [] : ["(being deleted)"]),
     ].join(" ");
   }
 
   #describeHolder(holder: object, home: string): string {
-    const { podUID, interface: ifName, node, claim, number } = Object(holder);
+    const { podUID, interface: ifName, node, claim } = Object(holder);
     return [
       `${podUID}${ifName === "eth0" ? "" : `/${ifName}`}${node === home ? "" : `@${node}`}`,
       ...(claim === undefined ? [] : [`claim ${this.#claimOf(claim)}`]),
-      ...(number === undefined ? [] : [`number ${number}`]),
     ].join(" ");
   }
 
