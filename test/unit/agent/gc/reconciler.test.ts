@@ -75,7 +75,8 @@ class Scene {
 
   /** A row of the journal, as an ADD wrote it. */
   async bind(address: string, pod: string): Promise<void> {
-    await this.node.registry.confirm([await this.node.bind(address, pod)]);
+    const row = await this.node.bind(address, pod);
+    await this.node.registry.record([{ ...row, isConfirmed: true }]);
   }
 
   async rowOf(address: string): Promise<string> {

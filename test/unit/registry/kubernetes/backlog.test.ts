@@ -1,7 +1,6 @@
 import { expect, it } from "vitest";
 import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
 import { LIST_PAGE } from "../../../../host/kubernetes/list.ts";
-import { LATE_WRITE_MS } from "../../../../host/registry/kubernetes/address-states.ts";
 import { RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
 import { allocationLines, openClusterNode } from "../../../world/node.ts";
 import { claim, proposal } from "../../../world/subjects.ts";
@@ -23,6 +22,6 @@ it("what can be deleted is deleted, whatever many others cannot", async () => {
   await node.pass(COOLDOWN_MS);
   expect(node.freed).toEqual([last]);
   node.gate = async (_call, commit) => commit();
-  await node.pass(RETRY_MAX_MS + LATE_WRITE_MS);
+  await node.pass(RETRY_MAX_MS);
   expect(allocationLines(node.server)).toEqual([]);
 });

@@ -26,7 +26,7 @@ it.each([
     };
     await take();
     await node.registry.claim(claim("a", [proposal(NAME)]));
-    expect(await take()).toEqual(["claim", "confirm"]);
+    expect(await take()).toEqual(["claim", "record"]);
     await node.registry.release({ containerId: "c-a", ifName: "eth0" });
     expect(await take()).toEqual(onRelease);
     await node.pass(COOLDOWN_MS);
@@ -40,7 +40,7 @@ it("an address is answered when the journal knows that it is confirmed, and not 
   const confirming = Promise.withResolvers<void>();
   const go = Promise.withResolvers<void>();
   node.around = (method, _args, run) => {
-    if (method !== "confirm") return run();
+    if (method !== "record") return run();
     confirming.resolve();
     return go.promise.then(run);
   };
@@ -57,10 +57,12 @@ it("an address is answered when the journal knows that it is confirmed, and not 
 
 it("a claim that cannot be confirmed is taken back", async () => {
   const node = await openClusterNode();
-  const refuse = () => Promise.reject(new Error("the disk is full"));
-  node.around = (method, _args, run) => (method === "confirm" ? refuse() : run());
+  node.around = (method, _args, run) => {
+    if (method !== "record") return run();
+    node.around = (_method, _rest, next) => next();
+    return Promise.reject(new Error("the disk is full"));
+  };
   await expect(node.registry.claim(claim("a", [proposal(NAME)]))).rejects.toThrow("the disk is full");
-  node.around = (_method, _args, run) => run();
   await node.pass(0);
   expect([allocationLines(node.server), await node.registry.findOwner("a")]).toEqual([[], []]);
 });

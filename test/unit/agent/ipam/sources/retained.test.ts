@@ -96,7 +96,7 @@ describe("retention: a search that is short takes what is retained", () => {
     ["for the NIC", [kept("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]],
     ["for each NIC and family", [kept("10.6.0.9"), kept("10.6.0.8", { ifName: "net1" }), kept("fd00:6::9")], ["eth0 10.6.0.9 -5 retained", "net1 10.6.0.8 -5 retained", "eth0 fd00:6::9 -5 retained"]], // biome-ignore format: one row
     ["for no NIC by name: one NIC has it", [kept("10.6.0.9", { ifName: "" })], ["eth0 10.6.0.9 -5 retained"]],
-    ["two for no NIC by name: each NIC has one", [kept("10.6.0.9", { ifName: "" }), kept("10.6.0.8", { ifName: "", version: -4 })], ["eth0 10.6.0.9 -5 retained", "net1 10.6.0.8 -4 retained"]], // biome-ignore format: one row
+    ["two for no NIC by name: each NIC has one", [kept("10.6.0.9", { ifName: "" }), kept("10.6.0.8", { ifName: "", version: -9 })], ["eth0 10.6.0.9 -5 retained", "net1 10.6.0.8 -9 retained"]], // biome-ignore format: one row
     ["not what is of another address space", [kept("10.6.0.9", { space: "lab" })], []],
     ["not what is in no selected pool", [kept("10.9.0.9")], []],
     ["not what is for a NIC that is not demanded", [kept("10.6.0.9", { ifName: "net9" })], []],
@@ -385,14 +385,14 @@ describe("retention: another owner has the address", () => {
   });
 
   it("what the member's pod has had is lost to it: what is retained is looked up", async () => {
-    const { source, short, search, assigned } = open({ retained: [kept("10.6.0.8", { version: -4 })] });
+    const { source, short, search, assigned } = open({ retained: [kept("10.6.0.8", { version: -9 })] });
     await source.next(short);
     search.assignments.assign([pick("10.6.0.9", { source: "own", replaces: 3 })]);
     const holder = rowOf("10.6.0.9", { owner: "u9", isConfirmed: true, version: 4 });
     expect(await source.replace(holder, PICKED)).toBe(false);
     search.assignments.drop(holder);
     await source.next(short);
-    expect(assigned()).toEqual(["eth0 10.6.0.8 -4 retained"]);
+    expect(assigned()).toEqual(["eth0 10.6.0.8 -9 retained"]);
   });
 
   it.each<[what: string, holder: Partial<Allocation>]>([
@@ -402,7 +402,7 @@ describe("retention: another owner has the address", () => {
     ["of another node", { isConfirmed: false, version: -3 }],
   ])("an address %s is lost to the search: what is retained is looked up again, without it", async (_, change) => {
     const { source, short, search, assigned, said } = open({
-      retained: [kept("10.6.0.9"), kept("10.6.0.8", { version: -4 })],
+      retained: [kept("10.6.0.9"), kept("10.6.0.8", { version: -9 })],
     });
     await source.next(short);
     expect(assigned()).toEqual(["eth0 10.6.0.9 -5 retained"]);
@@ -410,11 +410,11 @@ describe("retention: another owner has the address", () => {
     expect(await source.replace(holder, PICKED)).toBe(false);
     search.assignments.drop(holder);
     await source.next(short);
-    expect([assigned(), said]).toEqual([["eth0 10.6.0.8 -4 retained"], ["lookup", "lookup"]]);
+    expect([assigned(), said]).toEqual([["eth0 10.6.0.8 -9 retained"], ["lookup", "lookup"]]);
   });
 
   it("a row of this node that is older than the object is taken over with its version", async () => {
-    const { source, short, assigned } = open({ retained: [kept("10.6.0.9"), kept("10.6.0.8", { version: -4 })] });
+    const { source, short, assigned } = open({ retained: [kept("10.6.0.9"), kept("10.6.0.8", { version: -9 })] });
     await source.next(short);
     const old = rowOf("10.6.0.9", { owner: "u9", state: "Cooling", version: 0 });
     expect([await source.replace(old, PICKED), assigned()]).toEqual([true, ["eth0 10.6.0.9 0 retained"]]);
