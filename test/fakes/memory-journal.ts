@@ -25,14 +25,7 @@ export const openDisk = openMemoryDatabase;
 /** Returns another disk with the same tables. */
 export function copyDisk(disk: DatabaseSync): DatabaseSync {
   const copy = openMemoryDatabase();
-  for (const table of ["allocation", "identity"]) {
-    copy.exec(`DELETE FROM ${table}`);
-    for (const row of disk.prepare(`SELECT * FROM ${table}`).all()) {
-      const columns = Object.keys(row);
-      const marks = columns.map(() => "?").join(", ");
-      copy.prepare(`INSERT INTO ${table} (${columns.join(", ")}) VALUES (${marks})`).run(...Object.values(row));
-    }
-  }
+  copy.deserialize(disk.serialize());
   return copy;
 }
 
