@@ -12,7 +12,7 @@ import type { NicReference, NicSettings } from "../request/nic-definition.ts";
 import { allocateAddresses, type Claimed } from "./allocate.ts";
 import type { ClusterAddresses, ClusterIpam } from "./cluster-ipam.ts";
 import { awaitsLostNode } from "./predecessor.ts";
-import { type AddressDemand, type AllocateDeps, isSameAddress } from "./sources/source.ts";
+import { type AddressDemand, type AllocateDeps, isSameAddress, workloadOf } from "./sources/source.ts";
 
 /** Most addresses that one ADD with `onConflict: next` probes. @limit */
 export const MAX_CONFLICT_CANDIDATES = 8;
@@ -58,8 +58,10 @@ export async function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDem
       const detected = await stage.verify({ ...claimed, held: alone }, demand.deadline.signal);
       if (detected.kind !== "conflict") return await accept(deps, claimed, detected);
       const { allocation, mac } = detected;
-      // A machine that answers for the address of an earlier pod on a lost node is taken for that pod.
-      if (allocation.predecessorNode !== undefined) throw awaitsLostNode(allocation, mac);
+      // A machine that answers for the address of an earlier pod on a lost node is taken for that pod. The row names its
+      // owner only when the address was silent.
+      if (allocation.predecessorNode !== undefined)
+        throw awaitsLostNode({ ...allocation, workload: workloadOf(demand, allocation.ifName) }, mac);
       const source = demand.requested.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
       const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
