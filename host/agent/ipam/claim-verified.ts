@@ -58,8 +58,8 @@ export async function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDem
       const detected = await stage.verify({ ...claimed, held: alone }, demand.deadline.signal);
       if (detected.kind !== "conflict") return await accept(deps, claimed, detected);
       const { allocation, mac } = detected;
-      // A machine that answers for the address of an earlier pod on a lost node is taken for that pod. The row names its
-      // owner only when the address was silent.
+      // A machine that answers for the address of an earlier pod on a lost node is taken for that pod. The row gets an
+      // owner when the address is silent.
       if (allocation.predecessorNode !== undefined)
         throw awaitsLostNode({ ...allocation, workload: workloadOf(demand, allocation.ifName) }, mac);
       const source = demand.requested.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
