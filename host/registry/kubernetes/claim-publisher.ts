@@ -127,7 +127,10 @@ export class ClaimPublisher {
     }
     await this.#journal.record(published.map((row) => ({ ...row, isConfirmed: false })));
     await this.#journal.undo(published);
-    for (const row of published) this.#objectSync.syncLater(row);
+    for (const row of published) {
+      this.#objectSync.noteUndone(row);
+      this.#objectSync.syncLater(row);
+    }
   }
 
   /** The journal undid these claims in another call. */

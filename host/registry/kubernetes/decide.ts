@@ -298,6 +298,7 @@ export function specWithout(own: IpAllocationSpec, object: KnownObject, others: 
   const [first] = others;
   invariant(first !== undefined, "A shared object has another holder");
   const node = others.some((holder) => holder.node === object.node) ? object.node : first.node;
-  const workload = object.workload && { ...object.workload, ifName: first.ifName };
-  return { ...own, node, holders: others, ...(workload === undefined ? {} : { workload }) };
+  if (object.workload === undefined) return { ...own, node, holders: others };
+  const number = Math.max(own.number ?? 0, object.number ?? 0);
+  return { ...own, node, holders: others, workload: { ...object.workload, ifName: first.ifName }, number };
 }

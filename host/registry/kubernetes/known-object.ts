@@ -102,12 +102,14 @@ export function isRecorded({ claim }: Pick<Allocation, "claim">, of: string): bo
 }
 
 /**
- * Returns the holders that share the address with the row's pod, or with one of this node that had the row before;
- * undefined if there are none.
+ * Returns the holders that share the address with the row's pod; undefined if there are none. Of a row that cools also
+ * those that share it with an earlier pod of this node: a later one has to ask the others first.
  */
 export function findOtherHolders(row: Allocation, object: KnownObject, node: string): readonly Holder[] | undefined {
+  const isEarlier = (claim: string | undefined): boolean =>
+    row.state === "Cooling" && claim !== undefined && isRecorded(row, claim);
   const isOwn = ({ node: of, podUid, ifName, claim }: Holder): boolean =>
-    of === node && ifName === row.ifName && (podUid === row.owner || (claim !== undefined && isRecorded(row, claim)));
+    of === node && ifName === row.ifName && (podUid === row.owner || isEarlier(claim));
   const others = object.sharers?.filter((holder) => !isOwn(holder)) ?? [];
   return others.length > 0 && others.length < (object.sharers?.length ?? 0) ? others : undefined;
 }

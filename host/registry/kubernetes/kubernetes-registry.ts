@@ -379,11 +379,13 @@ export class KubernetesRegistry implements Registry {
   }
 
   /**
-   * Writes a row for an object of this node that the journal lacks; a Cooling one cools and is then deleted. Returns
-   * undefined if the address has a row.
+   * Writes a row for an object of this node that the journal lacks; a Cooling one cools and is then deleted, and so is
+   * one of a claim that was undone before the object came. Returns undefined if the address has a row.
    */
   async adopt(adoption: Adoption): Promise<Allocation | undefined> {
-    const row = await this.#journal.adopt(adoption);
+    const undone = adoption.claim && this.#objectSync.findUndone(adoption.claim.id);
+    const late = undone === undefined ? {} : { state: "Cooling" as const, workload: undone.workload };
+    const row = await this.#journal.adopt({ ...adoption, ...late });
     if (row?.state === "Bound") this.#objectSync.noteSent(row);
     if (row !== undefined) this.#syncLater([row]);
     return row;

@@ -5,6 +5,7 @@
  */
 import { ConfigError } from "../../config/config-error.ts";
 import { ApiError, ApiUnavailable, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { Log } from "../../lib/log.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
@@ -48,7 +49,7 @@ import type { SeenOwners } from "./seen-owners.ts";
 const MAX_STEPS = 12;
 
 /** Interval at which an object that is being deleted is read until it is gone: milliseconds. */
-export const DELETING_RETRY_MS = 30_000;
+const DELETING_RETRY_MS = 30_000;
 
 /** Interval at which an address owner that could not be read is read again: milliseconds. */
 const OWNER_RETRY_MS = 1_000;
@@ -59,6 +60,9 @@ const OWNER_RETRY_MS = 1_000;
  * of a claim that no row has: the next comparison finds it.
  */
 export const LOOK_AGAIN_MS: readonly number[] = [5_000, 120_000];
+
+/** Most undone claims that are remembered. The first is forgotten first: a late object of it is adopted. */
+const MAX_UNDONE_CLAIMS = 1_024;
 
 interface ObjectSyncOptions extends LiveStatus {
   readonly api: KubeApi;
@@ -129,6 +133,8 @@ export class ObjectSync {
   readonly #running = new Set<Promise<unknown>>();
   /** Names to look at again, with the times when that is due. */
   readonly #looks = new Map<string, { readonly address: AddressKey; readonly dueMs: readonly number[] }>();
+  /** Rows whose claims were undone, by the claim: an object of one has come late. */
+  readonly #undone = new BoundedMap<string, Allocation>(MAX_UNDONE_CLAIMS);
   readonly #closing = new AbortController();
 
   constructor(options: ObjectSyncOptions) {
@@ -240,6 +246,16 @@ export class ObjectSync {
   /** An agent that is no more may have sent a write that is not carried out yet. */
   noteSent(address: AddressKey): void {
     this.#states.noteSent(nameOf(address));
+  }
+
+  /** The claim is undone. If a write of it had no answer, an object of it may come late. */
+  noteUndone(row: Allocation): void {
+    if (row.claim !== undefined && this.#looks.has(nameOf(row))) this.#undone.set(row.claim.id, row);
+  }
+
+  /** Returns the row of the claim if it was undone, as far as is remembered. */
+  findUndone(claim: string): Allocation | undefined {
+    return this.#undone.get(claim);
   }
 
   /** Returns whether a write that was sent earlier may still change the object. */

@@ -208,7 +208,7 @@ class Histories implements Scenario {
 
 const SHAPE = ["size", "dual", "prefetch", "detect", "cooldown"] as const;
 const POD = ["set", "vm", "run", "target", "nics", "together"] as const;
-const SPEC = ["state", "node", "holders", "lastHolder", "workload", "quarantine", "address", "pool"] as const;
+const SPEC = ["number", "state", "node", "holders", "lastHolder", "workload", "quarantine", "address", "pool"] as const;
 
 function changes(
   before: ReadonlyMap<string, string>,
