@@ -14,7 +14,6 @@ import { type Admission, CONTROLLER } from "../fakes/admission/admission.ts";
 import { ALLOCATIONS, MemoryApiServer, type Served, type StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 import { Kubelet, type KubeletApi, type KubeletFaults, type PodObject } from "./kubelet.ts";
-import { isFoundInTime, LATE_CREATE } from "./late-writes.ts";
 import { addressOf, Ledger } from "./ledger.ts";
 import { type Call, Machine, plainConf } from "./machine.ts";
 import type { Nic, Paths } from "./namespaces.ts";
@@ -311,7 +310,6 @@ export class Cluster {
     });
     this.network = new Network({
       ...{ time, timeline, server: this.server, wire: time.process("wire") },
-      mayLand: (request) => shape.shows === LATE_CREATE || isFoundInTime(request, this.server, isRunning),
     });
     this.network.onRefused = (text) => this.ledger.problems.push(text);
     this.server.onWritten = ({ collection, before, after }) => this.#written(collection, before, after);

@@ -80,8 +80,6 @@ interface NetworkOptions {
   readonly timeline: Timeline;
   /** Carries what is under way when its sender ends. */
   readonly wire: Process;
-  /** Whether a very late write is carried out at all, as of the moment at which it would be. */
-  readonly mayLand?: (request: Pick<KubeCall, "method" | "path" | "body">) => boolean;
 }
 
 export class Network {
@@ -389,9 +387,8 @@ class Connection implements Exchanges {
   }
 
   #carryOutVeryLate(request: Request, text: string): void {
-    const { time, timeline, wire, mayLand = () => true } = this.#options;
+    const { time, timeline, wire } = this.#options;
     time.schedule(this.#fate.below(VERY_LATE_MS), `server gets ${text} very late`, wire, () => {
-      if (!mayLand(request)) return;
       timeline.note(`${text} is carried out very late`);
       void this.#commit(request);
     });

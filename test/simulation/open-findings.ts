@@ -7,12 +7,9 @@ import type { RunOptions } from "./run.ts";
 
 export const FINDING_NAMES = [
   "another machine under a node's name",
-  "a create that lands late",
   "a registry that has just appeared",
   "a registry that went back",
   "a slow admission webhook",
-  "a read beside a take-over",
-  "a create of a killed agent",
   "an undone claim beside another launcher",
 ] as const;
 export type FindingName = (typeof FINDING_NAMES)[number];
@@ -26,11 +23,6 @@ export interface OpenFinding {
 }
 
 export const OPEN_FINDINGS: readonly OpenFinding[] = [
-  {
-    shows: "a create that lands late",
-    options: { seed: 97, profile: "delays", steps: 3_500, nodes: 2, pods: 8, faults: 4 },
-    violation: "is still Bound",
-  },
   {
     shows: "another machine under a node's name",
     options: { seed: 4, profile: "replacements", steps: 4_000, pods: 6 },

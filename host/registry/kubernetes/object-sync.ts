@@ -313,7 +313,7 @@ export class ObjectSync {
   async #callUntilDecided(task: SyncTask): Promise<LoopEnd> {
     for (let step = 0; step < MAX_STEPS; step++) {
       const row = await this.#rowOf(task);
-      if (row === undefined || (task.publication === undefined && isUnanswered(row))) return { row, action: WAIT };
+      if (row === undefined || (task.publication === undefined && isUnconfirmed(row))) return { row, action: WAIT };
       const decided = decide(this.#inputsOf(row, task));
       const action: ResolvedAction = mayBeOutdated(decided, row, task)
         ? { kind: "read" }
@@ -351,7 +351,7 @@ export class ObjectSync {
     const { nowMs } = this.#options;
     const isDeleting = typeof object === "object" && object.deleting === true;
     // No ADD was answered with it: its claim, or that of the pod's next ADD, publishes it.
-    if (isUnanswered(row)) this.#backlog.done(name);
+    if (isUnconfirmed(row)) this.#backlog.done(name);
     else if (this.#awaitOwner(row)) this.#backlog.postpone(name, address, nowMs() + OWNER_RETRY_MS);
     else if (!isDeleting) this.#backlog.done(name);
     else {
@@ -458,9 +458,13 @@ export class ObjectSync {
     if (kind !== "delete") this.#noteUnanswered(name, address);
   }
 
-  /** A create or change may be carried out late, when its row is no more. */
+  /**
+   * A create or change may be carried out late, when its row is no more. And what was carried out without an answer is
+   * written once more before it is relied on: another node may have read it, and its write be on the way.
+   */
   #noteUnanswered(name: string, address: AddressKey): void {
     const nowMs = this.#options.nowMs();
+    this.#states.noteSent(name);
     this.#looks.set(name, { address, dueMs: LOOK_AGAIN_MS.map((ms) => nowMs + ms) });
   }
 
@@ -550,7 +554,7 @@ function isCall(action: ResolvedAction): action is Call {
 }
 
 /** Returns whether no ADD is known to have been answered with the row. */
-function isUnanswered({ state, isConfirmed }: Allocation): boolean {
+function isUnconfirmed({ state, isConfirmed }: Allocation): boolean {
   return state === "Bound" && isConfirmed !== true;
 }
 

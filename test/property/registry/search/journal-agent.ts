@@ -578,10 +578,10 @@ export async function answered(draft: Draft, answer: Answer<Spec>): Promise<void
   if (task === undefined) throw new Error("No call is under way");
   const { claim, row, action } = task;
   if (answer.kind === "unanswered") {
+    draft.memory.states.noteSent(NAME);
     if (action !== "delete") draft.change({ looksAgain: true });
     if (answer.isRetried) return;
     draft.change({ task: undefined });
-    if (action !== "create") draft.memory.states.noteSent(NAME);
     draft.memory.states.invalidate(NAME);
     if (claim === undefined) draft.change({ isBacklogged: true });
     else await draft.giveUp(row, claim);

@@ -106,25 +106,18 @@ export const RELIANCES: readonly Reliance[] = [
     scene: "slow main plugins",
     violates: [],
   },
-  {
-    dropped: ["comeBack"],
-    scene: "a lost member's answers lost",
-    violates: ["one NIC"],
-    finding: "a read beside a take-over",
-  },
+  { dropped: ["comeBack"], scene: "a lost member", violates: [] },
   { dropped: ["lateWrite"], scene: "one pod's answers lost", violates: [] },
   { dropped: ["comparison"], scene: "one pod's answers lost", violates: [] },
   {
     dropped: ["lateWrite", "comparison"],
     scene: "one pod's answers lost",
     violates: ["comes to rest"],
-    finding: "a create that lands late",
   },
   {
     dropped: ["comparison"],
     scene: "one pod's agent killed",
     violates: ["comes to rest"],
-    finding: "a create of a killed agent",
   },
   {
     dropped: ["migration"],

@@ -3,7 +3,7 @@ import type { Answer, Call, NicState, PodName, Stored } from "./protocol.ts";
 
 /** Assumptions of the search: steps that contradict them do not happen. */
 export const ASSUMPTIONS = {
-  lateWrite: "LATE_WRITE_MS: a running agent's write is carried out within it, or never",
+  lateWrite: "LOOK_AGAIN_MS: a write is carried out before its name is looked at for the last time, or never",
   cooldown: "cooldown: a released NIC is gone before its address is free",
   rest: "two seconds of rest: a released NIC is gone before its address is taken over",
   teardown: "a member's released NIC is gone before the next one has the address",
