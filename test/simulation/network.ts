@@ -16,7 +16,7 @@ import type { Timeline } from "./timeline.ts";
  */
 export const LATE_MS = 5_000;
 /** A write that is very late is carried out at most so long after it was sent: milliseconds. */
-export const VERY_LATE_MS = 120_000;
+export const VERY_LATE_MS = 600_000;
 /** Greatest age of a stale list: milliseconds. */
 const STALE_MS = 30_000;
 const WRITES: ReadonlySet<string> = new Set(["POST", "PUT", "DELETE"]);

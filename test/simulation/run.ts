@@ -105,10 +105,10 @@ export async function run(options: RunOptions): Promise<RunReport> {
   if (isFine) {
     isOver = true;
     time.inside(fate, () => calm(cluster, timeline, time));
-    const endMs = time.nowMs + RECOVERY_MS;
-    let faults: readonly string[] = ["nothing was checked"];
     // What is under way for so long may still arrive.
     const { lateMs = 0 } = plan.shape;
+    const endMs = time.nowMs + lateMs + RECOVERY_MS;
+    let faults: readonly string[] = ["nothing was checked"];
     if (lateMs > 0) isFine = await runOn(() => time.nowMs < lastFaultMs + lateMs);
     while (isFine && faults.length > 0 && time.nowMs < endMs) {
       const untilMs = time.nowMs + CHECK_MS;

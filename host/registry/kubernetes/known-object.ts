@@ -121,7 +121,8 @@ export function findOtherHolders(row: Allocation, object: KnownObject, node: str
  */
 export function findMissingOwner(row: Allocation, object: KnownObject, node: string): Workload | undefined {
   const { state, podUid, ifName, workload, number } = object;
-  if (row.workload !== undefined || row.isConfirmed !== false || state !== "Bound" || number === 0) return undefined;
+  if (row.workload !== undefined || row.isConfirmed !== false || state !== "Bound") return undefined;
+  if ((number ?? 1) <= (row.claim?.number ?? 0)) return undefined;
   const holders = object.sharers ?? [{ podUid, ifName, node: object.node }];
   const isOwn = (each: Pick<Holder, "node" | "podUid" | "ifName">): boolean =>
     each.node === node && each.podUid === row.owner && each.ifName === row.ifName;

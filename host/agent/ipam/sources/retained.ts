@@ -37,7 +37,6 @@ export class RetainedAddresses implements AddressSource {
   readonly #own: OwnAddresses;
   /** Undefined until they are looked up, and when one of them has changed since. */
   #found: Records | undefined;
-  #nextNumber: number | undefined;
   /** Versions of what was found and the pod cannot have. */
   readonly #refused = new Set<Picked["replaces"]>();
   /** For other nodes that take addresses off the NICs of earlier pods. */
@@ -48,9 +47,9 @@ export class RetainedAddresses implements AddressSource {
     this.#own = own;
   }
 
-  /** As in {@link Claim.number}. */
+  /** As in {@link Claim.number}: undefined while what was read does not count any more. */
   get nextNumber(): number | undefined {
-    return this.#nextNumber;
+    return this.#found?.next;
   }
 
   /** They are looked up before anything is taken over from other owners. */
@@ -75,7 +74,6 @@ export class RetainedAddresses implements AddressSource {
 
   async #look(): Promise<Records> {
     this.#found = await findRetained(this.#search);
-    this.#nextNumber = Math.max(this.#nextNumber ?? 0, this.#found.next);
     return this.#found;
   }
 

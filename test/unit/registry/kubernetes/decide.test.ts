@@ -270,8 +270,8 @@ it("retention: without its pod a shared object is of a node that still has a hol
     { ...HOLDER, node: "n2", ifName: "net1" },
     { ...HOLDER, node: "there" },
   ];
-  const shared = { ...elsewhere(earlierPod), workload: { ...WEB, ifName: "eth9" } };
-  const rest = { ...own, workload: { ...WEB, ifName: "net1" } };
+  const shared = { ...elsewhere(earlierPod), workload: { ...WEB, ifName: "eth9" }, number: 3 };
+  const rest = { ...own, workload: { ...WEB, ifName: "net1" }, number: 3 };
   expect(specWithout(own, shared, [second, third])).toEqual({ ...rest, node: "there", holders: [second, third] });
   expect(specWithout(own, shared, [second])).toEqual({ ...rest, node: "n2", holders: [second] });
   expect(specWithout(own, elsewhere(ofOtherPod), [second])).toStrictEqual({ ...own, node: "n2", holders: [second] });

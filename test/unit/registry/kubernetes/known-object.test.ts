@@ -185,6 +185,7 @@ describe("retention: the address owner of which a restored journal says nothing"
     ["that was confirmed", { isConfirmed: true }, {}],
     ["that names an owner", { workload: WEB }, {}],
     ["of what may never have been answered", {}, { workload: WEB, number: 0 }],
+    ["of the same number", { claim: { id: "c", number: 4, earlier: [] } }, { number: 4 }],
     ["of what is retained", {}, { state: "Kept" }],
     ["of another node's address", {}, { node: "n2" }],
     ["of another pod's", {}, { podUid: "u2" }],
