@@ -9,6 +9,7 @@ import type { ControllerProcess } from "../../host/controller/controller-process
 import { NOTICE_REST_MS } from "../../host/controller/notices/notice-controller.ts";
 import { BACKGROUND_ATTEMPT_MS } from "../../host/kubernetes/client.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
+import { LOOK_AGAIN_MS } from "../../host/registry/kubernetes/object-sync.ts";
 import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
 import { type Admission, CONTROLLER } from "../fakes/admission/admission.ts";
 import { ALLOCATIONS, MemoryApiServer, type Served, type StoredObject } from "../fakes/memory-api-server.ts";
@@ -312,6 +313,10 @@ export class Cluster {
       ...{ time, timeline, server: this.server, wire: time.process("wire") },
     });
     this.network.onRefused = (text) => this.ledger.problems.push(text);
+    this.network.onVeryLate = ({ method, path, body }, lateMs) => {
+      if (method !== "POST" || path !== ALLOCATIONS || lateMs < Math.max(...LOOK_AGAIN_MS)) return;
+      this.ledger.createdVeryLate(addressOf((body as StoredObject).metadata.name));
+    };
     this.server.onWritten = ({ collection, before, after }) => this.#written(collection, before, after);
     this.workloads = shape.workloads.map((workload) => ({
       ...workload,

@@ -179,7 +179,7 @@ export class Ledger implements Segment {
    * journal: the node is told of it.
    */
   readonly #leftToMs = new Map<string, number>();
-  /** By address: when its record was written by hand. */
+  /** By address: when its record was written by hand, or very late. */
   readonly #restoredMs = new Map<string, number>();
   #checkedMs = 0;
   /** Addresses whose records were once deleted by hand. */
@@ -361,6 +361,11 @@ export class Ledger implements Segment {
     const isOf = ({ uid, ifName }: Nic): boolean =>
       holders.some(({ podUID, interface: other }) => podUID === uid && other === ifName);
     return [...(this.#live.get(addressOf(name)) ?? [])].every(isOf);
+  }
+
+  /** Its agent has looked for the object for the last time, and finds it with the next comparison of all. */
+  createdVeryLate(address: string): void {
+    this.#restoredMs.set(address, Number.NEGATIVE_INFINITY);
   }
 
   /** Notes a write of the API server. */

@@ -84,6 +84,8 @@ interface NetworkOptions {
 
 export class Network {
   faults: NetworkFaults = NO_FAULTS;
+  /** Called before a write is carried out so many milliseconds after it was sent. */
+  onVeryLate: (request: Pick<KubeCall, "method" | "path" | "body">, lateMs: number) => void = () => {};
   /** Names of machines without a connection to the API server. */
   readonly cutOff = new Set<string>();
   /** Paths of collections that the server does not serve now: their kind was deleted. */
@@ -388,8 +390,10 @@ class Connection implements Exchanges {
 
   #carryOutVeryLate(request: Request, text: string): void {
     const { time, timeline, wire } = this.#options;
-    time.schedule(this.#fate.below(VERY_LATE_MS), `server gets ${text} very late`, wire, () => {
+    const lateMs = this.#fate.below(VERY_LATE_MS);
+    time.schedule(lateMs, `server gets ${text} very late`, wire, () => {
       timeline.note(`${text} is carried out very late`);
+      this.#network.onVeryLate(request, lateMs);
       void this.#commit(request);
     });
   }
