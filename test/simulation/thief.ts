@@ -65,10 +65,13 @@ export class Thief {
       const body = { ...object, spec: { ...place, state: "Kept", workload: victim } };
       return client.call({ method: "PUT", path: `${ALLOCATIONS}/${address}`, body });
     };
+    // What the token may make, it may delete.
+    const tidy = (): Promise<unknown> => client.call({ method: "DELETE", path: `${ALLOCATIONS}/${address}` });
     client
       .call({ method: "POST", path: ALLOCATIONS, body: bound })
       .then(retain)
-      .then(succeeded, () => {});
+      .then(succeeded, tidy)
+      .catch(() => {});
   }
 
   #isForeign({ node, state, holders = [] }: Spec): boolean {
