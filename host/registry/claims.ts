@@ -47,7 +47,7 @@ export function claimOver(
   const { id = UNNAMED, number: before = Number(isRetained) } = idle?.claim ?? {};
   const earlier = idle === undefined ? [] : earlierWith(idle.claim, id);
   const isSameNic = idle?.state === "Cooling" && idle.owner === row.owner && idle.ifName === row.ifName;
-  if (isSameNic) return { id, number: Math.max(number, before), earlier };
+  if (isSameNic) return { id, number: before, earlier };
   return { id: next, number: Math.max(number, isRetained ? numberAfter(before) : 0), earlier };
 }
 

@@ -40,6 +40,7 @@ it.each<[what: string, row: Allocation, before: Allocation | undefined, number: 
   ["of a free address", row, undefined, 0, named(0, "new")],
   ["of a free address, after its member's others were read", { ...row, ...member }, undefined, 3, named(3, "new")],
   ["of the same NIC is the same", row, { ...idle, owner: "a", claim: named(2) }, 0, named(2, "c", "c")],
+  ["of the same NIC, whatever was read", row, { ...idle, owner: "a", claim: named(0) }, 4, named(0, "c", "c")],
   ["of the same NIC, without a name", row, { ...idle, owner: "a" }, 0, named(0, UNNAMED, UNNAMED)],
   ["of another pod is another", row, { ...idle, claim: named(2) }, 0, named(0, "new", "c")],
   ["of the member's next pod", { ...row, ...member }, { ...idle, claim: named(2) }, 0, named(3, "new", "c")],
