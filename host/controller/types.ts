@@ -50,6 +50,13 @@ export interface Caches {
 /** Whether the owner of a pool or of retained addresses still exists. "unknown": the API server cannot tell. */
 export type Liveness = "alive" | "gone" | "unknown";
 
+/**
+ * What the pods show that have addresses of a workload that is gone: the workload of the same kind, namespace and name
+ * that has taken them over (`--cascade=orphan`). "orphaned": they run on, and none has yet. "ended": there are none,
+ * or they end with it. "unknown": the API server cannot tell.
+ */
+export type Succession = PoolOwner | "orphaned" | "ended" | "unknown";
+
 export interface AddressOwners {
   /**
    * Reads the API server, never a cache. "gone": the owner, or the member's place in it (a StatefulSet that was
@@ -88,6 +95,11 @@ export interface PoolOwners {
   subscribe(listener: () => void): () => void;
   /** Reads the API server, never a cache. */
   readLiveness(application: PoolOwner, signal: AbortSignal): Promise<Liveness>;
+  /**
+   * Reads the pods that have these addresses of a workload that is gone; `allocations`: their names. Reads the API
+   * server, never a cache.
+   */
+  readSuccession(application: PoolOwner, allocations: readonly string[], signal: AbortSignal): Promise<Succession>;
 }
 
 /** The pods of StatefulSets and virtual machines that this process has watched. */

@@ -2,7 +2,7 @@
  * Workloads that a test makes up: the port Applications of the controller, whose real implementation is
  * host/controller/applications.
  */
-import type { Demands, Liveness, PoolOwners } from "../../host/controller/types.ts";
+import type { Demands, Liveness, PoolOwners, Succession } from "../../host/controller/types.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
 
@@ -47,6 +47,10 @@ export class ScriptedPoolOwners implements PoolOwners {
 
   async readLiveness({ uid }: PoolOwner): Promise<Liveness> {
     return this.#gone.has(uid) ? "gone" : this.#demands.has(uid) ? "alive" : "unknown";
+  }
+
+  async readSuccession(): Promise<Succession> {
+    return "ended";
   }
 
   #notify(): void {

@@ -3,18 +3,17 @@
  */
 import { deepStrictEqual } from "node:assert/strict";
 import { decodeControlledPool, decodeControlledSubnet } from "../../host/controller/objects.ts";
-import type { CurrentPool, SubnetsPlan, SubnetsView } from "../../host/controller/subnets/model.ts";
+import type { CurrentPool, OwnerState, SubnetsPlan, SubnetsView } from "../../host/controller/subnets/model.ts";
 import { planSubnets } from "../../host/controller/subnets/plan/plan-subnets.ts";
 import { splitView } from "../../host/controller/subnets/plan/split-view.ts";
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../host/controller/subnets/pool-object.ts";
 import { readSubnet } from "../../host/controller/subnets/view.ts";
-import type { Liveness } from "../../host/controller/types.ts";
 import { spansOf } from "../../host/core/spans.ts";
 import type { PoolDemand } from "../../host/ipam/subnet-pools.ts";
 import { byName } from "../../host/lib/order.ts";
 import { type Ip, parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
-import { poolOwnerKey } from "../../host/resources/fields/subnet-pool.ts";
+import { type PoolOwner, poolOwnerKey } from "../../host/resources/fields/subnet-pool.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 
 interface Stored {
@@ -30,7 +29,9 @@ export class PlannedSubnets {
   readonly held = new Set<string>();
   /** Addresses in use that left the pool of this name. */
   readonly strays = new Map<string, string>();
-  readonly liveness = new Map<string, Liveness>();
+  readonly liveness = new Map<string, OwnerState>();
+  /** Workloads that have taken over the pods of one that is gone. */
+  readonly successors = new Map<string, PoolOwner>();
   /** Pools made by hand, and reserved addresses: ranges of the default space. */
   byHand: readonly string[] = [];
   maxPoolSize = 1_024;
@@ -71,6 +72,7 @@ export class PlannedSubnets {
       }),
       poolNames: new Set(this.pools.keys()),
       livenessOf: (application) => this.liveness.get(poolOwnerKey(application)),
+      successorOf: (application) => this.successors.get(poolOwnerKey(application)),
       isHeld: (_space, family, value) => [...this.held].some((text) => isSame(parseIp(text), { family, value })),
       strays: [...this.strays].flatMap(([text, pool]) => {
         const ip = parseIp(text);

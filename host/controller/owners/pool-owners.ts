@@ -11,6 +11,7 @@ import type { Liveness, PoolOwners, WatchedPods } from "../types.ts";
 import { readLiveness } from "./liveness.ts";
 import { isServedByBerth, type NetworkProvider } from "./plan-nic-requests.ts";
 import { findKind, LIVE_PODS, POOL_OWNER_KINDS, readPod } from "./pool-owner-kinds.ts";
+import { readSuccession } from "./read-succession.ts";
 import { SeenPods } from "./seen-pods.ts";
 import type { TrackedObject } from "./tracked-object.ts";
 import { TrackedOwners } from "./tracked-owners.ts";
@@ -94,21 +95,24 @@ export function openPoolOwners({ api, log, random }: PoolOwnersOptions): OpenPoo
     // Its objects may exist in a collection that cannot be read.
     return reflectors.every(({ isSynced, problems }) => isSynced && problems.length === 0) ? "gone" : "unknown";
   };
+  const readOwn: PoolOwners["readLiveness"] = async (application, signal) => {
+    const resource = findKind(application);
+    if (resource === undefined) return findLiveness(application);
+    const { kind, isOver } = resource;
+    const { namespace, name } = application;
+    const own =
+      isOver === undefined
+        ? { accept: METADATA }
+        : { isAlive: (object: KubeObject) => !isOver(object, `${kind} "${namespace}/${name}"`) };
+    return readLiveness(api, { resource, owner: application, signal, ...own });
+  };
   return {
     pods: seen,
     demands: (settings) => owners.demands(settings),
     subscribe: (listener) => listeners.add(listener),
-    readLiveness: async (application, signal) => {
-      const resource = findKind(application);
-      if (resource === undefined) return findLiveness(application);
-      const { kind, isOver } = resource;
-      const { namespace, name } = application;
-      const own =
-        isOver === undefined
-          ? { accept: METADATA }
-          : { isAlive: (object: KubeObject) => !isOver(object, `${kind} "${namespace}/${name}"`) };
-      return readLiveness(api, { resource, owner: application, signal, ...own });
-    },
+    readLiveness: readOwn,
+    readSuccession: (application, allocations, signal) =>
+      readSuccession({ api, application, allocations, readLiveness: readOwn, signal }),
     synced: async (signal) => void (await Promise.all(reflectors.map((reflector) => reflector.synced(signal)))),
     get problems() {
       return reflectors.flatMap(({ problems }) => problems);

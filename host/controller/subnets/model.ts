@@ -31,6 +31,9 @@ export interface StrayAddress {
   readonly pool: string;
 }
 
+/** "orphaned": it is gone, and pods of it run on that no workload has taken over. */
+export type OwnerState = Liveness | "orphaned";
+
 export interface SubnetsView {
   readonly demands: readonly PoolDemand[];
   readonly subnets: readonly CurrentSubnet[];
@@ -43,7 +46,9 @@ export interface SubnetsView {
   /** Names of all pools, valid or not. */
   readonly poolNames: ReadonlySet<string>;
   /** Returns undefined for a workload that has not been read. */
-  readonly livenessOf: (application: Pick<PoolOwner, "namespace" | "uid">) => Liveness | undefined;
+  readonly livenessOf: (application: Pick<PoolOwner, "namespace" | "uid">) => OwnerState | undefined;
+  /** Returns the workload that has taken over the pods of one that is gone; undefined if none is known. */
+  readonly successorOf: (application: Pick<PoolOwner, "namespace" | "uid">) => PoolOwner | undefined;
   /** Whether an allocation of the address is cached. */
   readonly isHeld: (addressSpace: string, family: Family, address: bigint) => boolean;
   readonly strays: readonly StrayAddress[];

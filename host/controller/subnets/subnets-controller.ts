@@ -18,15 +18,15 @@ import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
-import type { Controller, ControllerDeps, Demands, Liveness, StartController } from "../types.ts";
+import type { Controller, ControllerDeps, Demands, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 import { LivenessCache } from "./liveness-cache.ts";
-import type { CurrentPool, CurrentSubnet, NetworkPlan, SubnetsPlan, SubnetsView } from "./model.ts";
+import type { CurrentPool, CurrentSubnet, NetworkPlan, OwnerState, SubnetsPlan, SubnetsView } from "./model.ts";
 import { OwnWrites } from "./own-writes.ts";
 import { type PartialPlan, PartsAtRest } from "./parts-at-rest.ts";
 import { SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
 import { StrayAddresses } from "./stray-addresses.ts";
-import { demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
+import { boundOf, demandSettings, faultOfStatus, readSubnet, viewOf } from "./view.ts";
 import { WriteTurns } from "./write-turns.ts";
 
 /** Shortest time between two passes that divide the Subnets, plus the time that planning took: milliseconds. */
@@ -39,6 +39,8 @@ const NETWORKS_AT_ONCE = 4;
 const REFUSED_WRITE_MS = 5_000;
 
 export const startSubnets: StartController = (deps) => new SubnetsController(deps);
+
+const FOLLOWED = "Generated pools follow the pods of a workload that was created again";
 
 const NO_DEMANDS: Demands = { demands: [], faults: [] };
 
@@ -121,10 +123,10 @@ class SubnetsController implements Controller {
     // If the feature is off, no liveness is read and all pools stay as they are.
     const { enableSubnet } = settingsOf(caches);
     const demands = enableSubnet ? owners.pools.demands(demandSettings(caches)) : NO_DEMANDS;
-    this.#liveness.forget(demands.demands.map(({ application }) => application));
+    this.#liveness.demanded(demands.demands.map(({ application }) => application));
     let plan = this.#plan(demands);
     if (enableSubnet && plan.ask.length > 0) {
-      await this.#liveness.read(plan.ask, owners.pools, leading);
+      await this.#liveness.read(plan.ask, this.#reads, leading);
       plan = this.#plan(demands);
     }
     this.#refusals = [];
@@ -145,6 +147,23 @@ class SubnetsController implements Controller {
     return this.#dueMs(plan);
   }
 
+  get #reads(): Parameters<LivenessCache["read"]>[1] {
+    const { caches, owners, log, random } = this.#deps;
+    return {
+      readLiveness: (application, signal) => owners.pools.readLiveness(application, signal),
+      readSuccession: async (application, allocations, signal) => {
+        // Another pod comes first each time: one that has lost its labels is never taken over.
+        const at = Math.floor(random() * allocations.length);
+        const turned = [...allocations.slice(at), ...allocations.slice(0, at)];
+        const found = await owners.pools.readSuccession(application, turned, signal);
+        if (typeof found === "object")
+          log.info({ of: describePoolOwner(found), former: application.uid, uid: found.uid }, FOLLOWED);
+        return found;
+      },
+      boundOf: (application) => boundOf(caches, application),
+    };
+  }
+
   #plan(all: Demands): PartialPlan {
     const { caches, clock } = this.#deps;
     const beganMs = clock.nowMs();
@@ -153,6 +172,7 @@ class SubnetsController implements Controller {
         caches,
         demands: all.demands,
         livenessOf: this.#livenessWith(all),
+        successorOf: (application) => this.#liveness.successorOf(application),
         pools: this.#pools.applyTo(caches.pools.items),
         subnets: this.#readSubnets(),
         strays: this.#strays.all,
@@ -168,7 +188,7 @@ class SubnetsController implements Controller {
   /** Few passes ask for it. */
   #livenessWith({ demands, faults }: Demands): SubnetsView["livenessOf"] {
     const read = settingsOf(this.#deps.caches).enableSubnet ? this.#liveness.all : [];
-    let known: ReadonlyMap<string, Liveness> | undefined;
+    let known: ReadonlyMap<string, OwnerState> | undefined;
     return (application) => {
       known ??= new Map([
         ...read,

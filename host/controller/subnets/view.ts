@@ -8,6 +8,7 @@ import { FAMILIES, type Family } from "../../net/ip.ts";
 import { rangeContains } from "../../net/range.ts";
 import { COORDINATOR_NAME, occupiedOf } from "../../resources/coordinator.ts";
 import type { AddressSpec } from "../../resources/fields/address-spec.ts";
+import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import { allocationName } from "../../resources/ip-allocation.ts";
 import { routersOf } from "../../resources/ip-pool-shape.ts";
 import type { Assignments } from "../../resources/subnet.ts";
@@ -107,17 +108,43 @@ function strayAmong(pools: readonly ControlledPool[], strays: SubnetsView["stray
   });
 }
 
+/** Returns the names of the allocations that pods have of the workload's pools which end with it. */
+export function boundOf({ pools, allocations }: Caches, application: PoolOwner): string[] {
+  const key = poolOwnerKey(application);
+  return [...pools.items.values()].flatMap(({ name: pool, value, deleting }) => {
+    const { generated, ranges = [], addressSpace = "", family = 4 } = value?.spec ?? {};
+    if (deleting || generated?.reclaim !== true || poolOwnerKey(generated.application) !== key) return [];
+    const found: string[] = [];
+    for (const { first, last } of spansOf(ranges))
+      for (let value = first; value <= last; value++) {
+        const { name, spec } = allocations.items.get(allocationName({ family, value }, addressSpace)) ?? {};
+        if (name !== undefined && spec?.state === "Bound" && spec.pool === pool) found.push(name);
+      }
+    return found;
+  });
+}
+
 interface ViewParts {
   readonly caches: Caches;
   readonly demands: readonly PoolDemand[];
   readonly pools: readonly ControlledPool[];
   readonly subnets: readonly CurrentSubnet[];
   readonly livenessOf: SubnetsView["livenessOf"];
+  readonly successorOf: SubnetsView["successorOf"];
   readonly excessMs: SubnetsView["excessMs"];
   readonly strays: SubnetsView["strays"];
 }
 
-export function viewOf({ caches, demands, pools, subnets, livenessOf, excessMs, strays }: ViewParts): SubnetsView {
+export function viewOf({
+  caches,
+  demands,
+  pools,
+  subnets,
+  livenessOf,
+  successorOf,
+  excessMs,
+  strays,
+}: ViewParts): SubnetsView {
   const { maxGeneratedPoolSize, maxGeneratedAddressesPerNamespace } = settingsOf(caches);
   const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
@@ -127,6 +154,7 @@ export function viewOf({ caches, demands, pools, subnets, livenessOf, excessMs, 
     demands,
     subnets,
     livenessOf,
+    successorOf,
     excessMs,
     pools: pools.flatMap((object) => readPool(object) ?? []),
     others: [...[...byHand, ...reserved].map(readOther), ...readOccupied(status, spaces)],

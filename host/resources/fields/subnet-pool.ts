@@ -57,3 +57,14 @@ export function poolOwnerKey({ namespace, uid }: Pick<PoolOwner, "namespace" | "
 export function describePoolOwner({ kind, namespace, name }: Omit<PoolOwner, "uid" | "apiVersion">): string {
   return `${kind} ${namespace}/${name}`;
 }
+
+/** Returns whether both have one kind, namespace and name: a later one may take over the pools of an earlier one. */
+export function isSameWorkload(one: PoolOwner, other: PoolOwner): boolean {
+  const groupOf = ({ apiVersion }: PoolOwner): string => apiVersion.split("/").slice(0, -1).join();
+  return (
+    one.kind === other.kind &&
+    groupOf(one) === groupOf(other) &&
+    one.namespace === other.namespace &&
+    one.name === other.name
+  );
+}

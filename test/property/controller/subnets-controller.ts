@@ -88,6 +88,7 @@ export class WalkController {
         return () => this.#listeners.delete(listener);
       },
       readLiveness: async ({ uid }) => (this.#world.workloads.gone.has(uid) ? "gone" : "alive"),
+      readSuccession: async ({ uid }) => this.#world.workloads.successors.get(uid) ?? "ended",
     };
   }
 

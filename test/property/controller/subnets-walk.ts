@@ -107,6 +107,8 @@ class Walk {
         const name = random.pick(NAMES);
         const before = workloads.living.get(name);
         if (before === undefined) return;
+        if (random.below(2) === 0)
+          return this.#note(`${name} is made anew around its pods`, () => workloads.recreate(name, world.next("w")));
         return this.#note(`${name} is made anew`, () => {
           workloads.go(name);
           workloads.come(name, world.next("w"), before.wanted);

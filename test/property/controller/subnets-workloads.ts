@@ -26,6 +26,8 @@ export class Workloads {
   readonly living = new Map<string, Workload>();
   /** UIDs of all that ever were. */
   readonly gone = new Set<string>();
+  /** By the UID of one that is gone: that which has taken its pods over. */
+  readonly successors = new Map<string, PoolOwner>();
 
   come(name: string, uid: string, wanted: Wanted): void {
     const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid };
@@ -41,6 +43,15 @@ export class Workloads {
     const workload = this.living.get(name);
     if (workload !== undefined) this.gone.add(workload.application.uid);
     this.living.delete(name);
+  }
+
+  /** It is deleted and comes again around its pods. */
+  recreate(name: string, uid: string): void {
+    const workload = this.living.get(name);
+    if (workload === undefined) return;
+    this.go(name);
+    this.come(name, uid, workload.wanted);
+    this.successors.set(workload.application.uid, { ...workload.application, uid });
   }
 
   /** As they are now. */

@@ -13,10 +13,10 @@
 import { spansOf, withoutSpans } from "../../../core/spans.ts";
 import type { PoolDemand } from "../../../ipam/subnet-pools.ts";
 import { byName } from "../../../lib/order.ts";
-import { type PoolOwner, poolOwnerKey } from "../../../resources/fields/subnet-pool.ts";
+import { type PoolOwner, poolOwnerKey, type SubnetPoolSpec } from "../../../resources/fields/subnet-pool.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../resources/status.ts";
 import { refuseNamespace } from "../../../resources/subnet.ts";
-import type { NetworkPlan, PoolTarget, Shortfall, SubnetsPlan, SubnetsView } from "../model.ts";
+import type { CurrentPool, NetworkPlan, PoolTarget, Shortfall, SubnetsPlan, SubnetsView } from "../model.ts";
 import { poolNameOf } from "../pool-object.ts";
 import { type Network, openCapacities, type SubnetCapacity } from "./capacity.ts";
 import { giveBack, type IsBusy } from "./free-spans.ts";
@@ -57,11 +57,15 @@ export function planSubnets(view: SubnetsView): SubnetsPlan {
   draft.dropStrays();
   draft.spendAll();
   const requests = inOrder(view.demands).map((demand) => draft.requestOf(demand));
-  const orphans = orphansAmong(draft.pools, requests);
-  const shortfalls = requests.flatMap((request) => grow(request, draft, orphans) ?? []);
+  const unserving = unusedOf(draft.pools, requests);
+  const orphans = new Set(unserving.filter(({ generated }) => !generated.reclaim));
+  const awaited = awaitedOf(unserving, requests, draft);
+  const shortfalls = requests.flatMap((request) =>
+    awaited.requests.has(request) ? [] : (grow(request, draft, orphans) ?? []),
+  );
   const shrunk = shrink(requests, shortfalls, draft);
   for (const request of requests.toReversed()) describe(request, shrunk.postponed);
-  const unused = removeUnused(requests, draft);
+  const unused = removeUnused(requests, draft, awaited.pools);
   const remove = shrunk.remove.union(unused.remove);
   return {
     ask: unused.ask,
@@ -96,7 +100,7 @@ class Draft {
     this.pools = view.pools.map((now) => {
       const subnet = subnetOf(subnets, now);
       const capacity = subnet && this.capacities.get(subnet.object.name);
-      return new PlannedPool(now.object.name, { now, capacity }, now.generated);
+      return new PlannedPool(now.object.name, { now, capacity }, followPods(now, view));
     });
     // The status does not list an empty pool, which may get addresses at any time.
     for (const { capacity, entry } of this.pools) {
@@ -243,10 +247,42 @@ function inOrder(demands: readonly PoolDemand[]): PoolDemand[] {
   return named.map(({ demand }) => demand);
 }
 
-/** Returns the pools that outlive their workload (`ippool-reclaim: "false"`) and serve no request. */
-function orphansAmong(pools: readonly PlannedPool[], requests: readonly PoolRequest[]): Set<PlannedPool> {
+/** The pool goes with the pods that have its addresses to the workload that has taken them over. */
+function followPods({ object, generated }: CurrentPool, view: SubnetsView): SubnetPoolSpec {
+  const successor = object.deleting ? undefined : view.successorOf(generated.application);
+  return successor === undefined ? generated : { ...generated, application: successor };
+}
+
+/** Returns the pools that serve no request and are not being deleted. */
+function unusedOf(pools: readonly PlannedPool[], requests: readonly PoolRequest[]): PlannedPool[] {
   const used = new Set(requests.flatMap((request) => request.pools));
-  return new Set(pools.filter((pool) => !pool.isDeleting && !pool.generated.reclaim && !used.has(pool)));
+  return pools.filter((pool) => !pool.isDeleting && !used.has(pool));
+}
+
+/**
+ * Returns the requests that wait for a pool of an earlier workload of the same name, and these pools: pods of it run
+ * on, and may be taken over at any moment, or whether they do is not known yet. They wait no longer than
+ * SHRINK_AFTER_MS.
+ */
+function awaitedOf(unused: readonly PlannedPool[], requests: readonly PoolRequest[], draft: Draft) {
+  const nameOf = ({ namespace, name }: PoolOwner): string => `${namespace}/${name}`;
+  const reclaimed = unused.filter(({ generated }) => generated.reclaim);
+  const byWorkload = Map.groupBy(reclaimed, ({ generated }) => nameOf(generated.application));
+  const pools = new Set<PlannedPool>();
+  const awaiting = requests.filter(({ demand, capacities, pools: own }) => {
+    const former = (byWorkload.get(nameOf(demand.application)) ?? []).filter(
+      (pool) => capacities.some((capacity) => isOrphanFor(pool, demand, capacity)) && mayFollow(pool, draft),
+    );
+    for (const pool of former) pools.add(pool);
+    const isOver = ({ now }: PlannedPool): boolean => draft.view.excessMs(now?.object.uid ?? "") >= SHRINK_AFTER_MS;
+    return own.length === 0 && former.some((pool) => !isOver(pool));
+  });
+  return { requests: new Set(awaiting), pools };
+}
+
+function mayFollow({ generated }: PlannedPool, draft: Draft): boolean {
+  const state = draft.livenessOf(generated.application);
+  return state === undefined || state === "orphaned";
 }
 
 /**
@@ -299,7 +335,7 @@ function poolIn(
   if (!capacity.isOpen || (pools.length > 0 && capacity.free.spans.length === 0)) return undefined;
   const orphan = [...orphans].find((pool) => isOrphanFor(pool, demand, capacity));
   const liveness = orphan && draft.livenessOf(orphan.generated.application);
-  if (orphan !== undefined && liveness === "gone") {
+  if (orphan !== undefined && (liveness === "gone" || liveness === "orphaned")) {
     orphan.generated = { subnet, application, interface: ifName, reclaim, wanted: 0, reason: "" };
     orphans.delete(orphan);
     draft.setByKey(key, orphan);
@@ -393,6 +429,7 @@ function describe({ demand, pools }: PoolRequest, postponed: ReadonlySet<string>
 function removeUnused(
   requests: readonly PoolRequest[],
   draft: Draft,
+  awaited: ReadonlySet<PlannedPool>,
 ): Surplus & { readonly ask: readonly PoolOwner[] } {
   const [remove, excess, postponed, waiting] = [
     new Set<PlannedPool>(),
@@ -408,14 +445,16 @@ function removeUnused(
     const liveness = draft.livenessOf(application);
     if (liveness === undefined) ask.set(poolOwnerKey(application), application);
     if (liveness === "gone" && reclaim) remove.add(pool);
-    if (liveness !== "alive") continue;
-    // The workload has stopped naming the Subnet: the pool shrinks as its pods go.
+    const isAwaited = awaited.has(pool);
+    if (liveness !== "alive" && !isAwaited) continue;
     const { uid } = pool.now.object;
     excess.add(uid);
     if (draft.view.excessMs(uid) < SHRINK_AFTER_MS) {
       postponed.add(uid);
       continue;
     }
+    if (isAwaited) continue;
+    // The workload has stopped naming the Subnet: the pool shrinks as its pods go.
     pool.keepOnly([], draft.isHeldIn(pool));
     pool.generated = { ...pool.generated, wanted: 0, reason: "the workload no longer names the Subnet" };
     if (pool.target.length === 0) remove.add(pool);

@@ -16,7 +16,12 @@ import { byName } from "../../../lib/order.ts";
 import { formatIp } from "../../../net/ip.ts";
 import { formatPrefix } from "../../../net/prefix.ts";
 import { type AddressSpec, MAX_RANGES } from "../../../resources/fields/address-spec.ts";
-import { type PoolOwner, poolOwnerKey, type SubnetPoolSpec } from "../../../resources/fields/subnet-pool.ts";
+import {
+  isSameWorkload,
+  type PoolOwner,
+  poolOwnerKey,
+  type SubnetPoolSpec,
+} from "../../../resources/fields/subnet-pool.ts";
 import type { CurrentPool, PoolTarget } from "../model.ts";
 import type { SubnetCapacity } from "./capacity.ts";
 import type { IsBusy } from "./free-spans.ts";
@@ -188,17 +193,5 @@ export function isOrphanFor(
   { application, ifName }: PoolDemand,
   from: SubnetCapacity,
 ): boolean {
-  const { application: former } = generated;
-  return (
-    capacity === from &&
-    generated.interface === ifName &&
-    former.kind === application.kind &&
-    groupOf(former) === groupOf(application) &&
-    former.namespace === application.namespace &&
-    former.name === application.name
-  );
-}
-
-function groupOf({ apiVersion }: PoolOwner): string {
-  return apiVersion.split("/").slice(0, -1).join();
+  return capacity === from && generated.interface === ifName && isSameWorkload(generated.application, application);
 }

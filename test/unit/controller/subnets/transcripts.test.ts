@@ -4,11 +4,10 @@
  * `workload/Subnet/NIC`, of NIC eth0 unless it says otherwise, or by the name that a transcript gave it.
  */
 import { POOL_EVENTS_PER_SECOND, POOL_WRITES_SAVED_MS, PoolWrites } from "../../../../host/controller/pool-writes.ts";
-import type { NetworkPlan, PoolTarget, SubnetsPlan } from "../../../../host/controller/subnets/model.ts";
+import type { NetworkPlan, OwnerState, PoolTarget, SubnetsPlan } from "../../../../host/controller/subnets/model.ts";
 import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
 import { splitView } from "../../../../host/controller/subnets/plan/split-view.ts";
 import { WriteTurns } from "../../../../host/controller/subnets/write-turns.ts";
-import type { Liveness } from "../../../../host/controller/types.ts";
 import type { PoolDemand } from "../../../../host/ipam/subnet-pools.ts";
 import { type PoolOwner, poolOwnerKey, type SubnetPoolSpec } from "../../../../host/resources/fields/subnet-pool.ts";
 import { PlannedSubnets } from "../../../world/planned-subnets.ts";
@@ -55,6 +54,8 @@ class Division implements Scenario {
     also: (line) => this.#want(line, true),
     /** Workloads want nothing any more; `liveness`: what is known of their lives. */
     end: (line) => this.#end(line),
+    /** Pods of the first workload, which is gone, are the second one's now. */
+    follow: (line) => void this.#world.successors.set(poolOwnerKey(ownerOf(line.word())), ownerOf(line.word())),
     /** Pods have these addresses. */
     held: (line) => void line.words().map((ip) => this.#world.held.add(ip)),
     /** A pod has the address from this pool. */
@@ -137,7 +138,7 @@ class Division implements Scenario {
   }
 
   #end(line: CommandLine): undefined {
-    const { liveness } = line.values<{ liveness: Liveness }>("liveness");
+    const { liveness } = line.values<{ liveness: OwnerState }>("liveness");
     for (const workload of line.words().flatMap(expand)) {
       this.#demands.delete(workload);
       if (liveness !== undefined) this.#world.liveness.set(poolOwnerKey(ownerOf(workload)), liveness);
