@@ -37,7 +37,7 @@ export class LivenessCache {
   /** By {@link poolOwnerKey}. */
   readonly #known = new Map<string, Known>();
   readonly #nowMs: () => number;
-  #isOld = false;
+  #changedMs = Number.NEGATIVE_INFINITY;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -45,7 +45,7 @@ export class LivenessCache {
 
   /** Workloads have changed. */
   changed(): void {
-    this.#isOld = true;
+    this.#changedMs = this.#nowMs();
   }
 
   /** Returns what is still valid. */
@@ -74,21 +74,20 @@ export class LivenessCache {
   /** Reads the API server: no pool is taken from a live workload because of a cache (leak). */
   async read(wanted: readonly PoolOwner[], reads: LivenessReads, signal: AbortSignal): Promise<void> {
     await inParallel(wanted, POOL_WRITES_AT_ONCE, async (application) => {
+      const known = { application, askedMs: this.#nowMs(), isAwaited: true };
       const found = await readState(application, reads, signal);
-      const known = { application, ...found, askedMs: this.#nowMs(), isAwaited: true };
-      this.#known.set(poolOwnerKey(application), known);
+      this.#known.set(poolOwnerKey(application), { ...known, ...found });
     });
   }
 
   /** When the next workload must be read again: milliseconds from now; undefined if none. */
   get dueMs(): number | undefined {
     const open = [...this.#known.values()].filter((known) => this.#isOpen(known));
-    if (open.length === 0) this.#isOld = false;
     return open.length === 0 ? undefined : Math.min(...open.map(dueOf)) - this.#nowMs();
   }
 
-  #isOpen({ state }: Known): boolean {
-    return state === "unknown" || state === "orphaned" || (state === "alive" && this.#isOld);
+  #isOpen({ state, askedMs }: Known): boolean {
+    return state === "unknown" || state === "orphaned" || (state === "alive" && askedMs <= this.#changedMs);
   }
 }
 

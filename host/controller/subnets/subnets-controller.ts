@@ -179,7 +179,9 @@ class SubnetsController implements Controller {
         excessMs: (uid) => beganMs - (this.#excessSinceMs.get(uid) ?? beganMs),
       }),
     );
-    for (const uid of this.#excessSinceMs.keys()) if (!plan.excess.has(uid)) this.#excessSinceMs.delete(uid);
+    // A plan that asks says nothing of what it asks for.
+    if (plan.ask.length === 0)
+      for (const uid of this.#excessSinceMs.keys()) if (!plan.excess.has(uid)) this.#excessSinceMs.delete(uid);
     for (const uid of plan.excess) if (!this.#excessSinceMs.has(uid)) this.#excessSinceMs.set(uid, beganMs);
     this.#planMs = clock.nowMs() - beganMs;
     return plan;

@@ -445,7 +445,7 @@ function removeUnused(
     const liveness = draft.livenessOf(application);
     if (liveness === undefined) ask.set(poolOwnerKey(application), application);
     if (liveness === "gone" && reclaim) remove.add(pool);
-    const isAwaited = awaited.has(pool);
+    const isAwaited = liveness === "orphaned" && awaited.has(pool);
     if (liveness !== "alive" && !isAwaited) continue;
     const { uid } = pool.now.object;
     excess.add(uid);

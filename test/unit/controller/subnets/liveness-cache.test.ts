@@ -38,6 +38,8 @@ test("who lives is asked for again when workloads have changed, not sooner than 
   cache.changed();
   expect([pass(4_999), cache.dueMs]).toEqual(["alive", 1]);
   expect(pass(1)).toBeUndefined();
+  await ask();
+  expect([cache.dueMs, pass(60_000)]).toEqual([undefined, "alive"]);
 });
 
 test("who could not be asked for is asked for again", async () => {
