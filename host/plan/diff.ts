@@ -155,7 +155,8 @@ function compare<T>(
   // Formatting is expensive on nodes with many pods; skip it if nothing is wanted.
   const present = wanted.length === 0 ? NOTHING : new Set(observed.map(value));
   const byText = new Map(wanted.map((thing) => [value(thing), thing]));
-  const unwanted = owned.filter((thing) => !byText.has(value(thing)));
+  // A plan may own an object for several reasons, such as a default route of Berth's in the main table.
+  const unwanted = [...new Set(owned)].filter((thing) => !byText.has(value(thing)));
   const surplus = outerFirst(remembered, unwanted, observed);
   const inTheWay = Map.groupBy(surplus, key);
   const adds = [...byText]

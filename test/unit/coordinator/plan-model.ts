@@ -208,6 +208,8 @@ export function applyOperation(observed: Observed, operation: Operation): Observ
       return addRoute(observed, operation.place, operation.route, operation.beside);
     case "delete-route": {
       const { place, route } = operation;
+      if (!observed[place].routes.some((other) => formatRoute(other) === formatRoute(route)))
+        throw new Error(`ESRCH: ${formatRoute(route)}`);
       return change(observed, place, { routes: remove(observed[place].routes, route, formatRoute) });
     }
     default:

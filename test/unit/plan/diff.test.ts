@@ -66,6 +66,20 @@ describe("a row of routes with one destination and metric", () => {
   });
 });
 
+it("a route that is owned for two reasons goes once, and what comes in its place stands beside the one that stays", () => {
+  const lines = [VIA(2), VIA(1)].map((text) => `pod: route ${text}`);
+  const observed = [...LINKS, ...lines].map(readStatement).reduce(applyStatement, NOTHING);
+  const { routes } = observed.pod;
+  const plan = planFor(
+    { ...observed.pod, routes: [...routes, ...routes.slice(1)] },
+    { routes: [1, 9].map((host) => routeOf(VIA(host))) },
+  );
+  expect(diffPlan(observed, plan)).toEqual([
+    { kind: "delete-route", place: "pod", route: routeOf(VIA(2)), beside: "last" },
+    { kind: "add-route", place: "pod", route: routeOf(VIA(9)), beside: "last" },
+  ]);
+});
+
 it("an IPv6 route of several next hops may hide others: its successor is put beside them, and so is it when that is undone", () => {
   const both = "::/0 proto boot nexthop via fd00::1 dev a weight 1 nexthop via fd01::1 dev b weight 1";
   const observed = [...LINKS, `pod: route ${both}`].map(readStatement).reduce(applyStatement, NOTHING);
