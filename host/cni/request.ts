@@ -68,6 +68,8 @@ export interface RequestedIp {
   readonly ip: Ip;
   readonly length?: number | undefined;
   readonly source: "runtimeConfig.ips" | "args.cni.ips" | "CNI_ARGS IP" | `IPAMClaim ${string}`;
+  /** Another address will do if another owner has this one: nobody asked for it. */
+  readonly isPreference?: boolean;
 }
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;

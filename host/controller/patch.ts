@@ -9,6 +9,8 @@ export interface Patch {
   readonly resourceVersion: string;
   /** A JSON merge patch (RFC 7386): keys that it does not name keep their values. */
   readonly body: { readonly metadata?: object; readonly status?: object; readonly spec?: object };
+  /** Default: the API server's, which is the name in the user agent. */
+  readonly fieldManager?: string;
   readonly signal: AbortSignal;
 }
 
@@ -17,10 +19,11 @@ export interface Patch {
  * reports.
  */
 export async function patchIfSame(api: Pick<KubeApi, "call">, patch: Patch): Promise<KubeObject | undefined> {
-  const { path, uid, resourceVersion, body, signal } = patch;
+  const { path, uid, resourceVersion, body, fieldManager, signal } = patch;
   const metadata = { ...body.metadata, uid, resourceVersion };
   try {
-    return await api.call({ method: "PATCH", path, body: { ...body, metadata }, signal });
+    const query = fieldManager === undefined ? {} : { query: { fieldManager } };
+    return await api.call({ method: "PATCH", path, ...query, body: { ...body, metadata }, signal });
   } catch (error) {
     if (isConflict(error) || isNotFound(error)) return undefined;
     throw error;

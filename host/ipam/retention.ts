@@ -80,10 +80,14 @@ export function claimsOf(annotations: PodAnnotations, firstNic: string, ifName: 
   return new Map(demanded.flatMap(([nic, claim]) => (claim === undefined ? [] : [[nic, claim] as const])));
 }
 
-/** Returns of each family the claim's assigned addresses, else the requested ones; empty if any address will do. */
-export function requestedByClaim({ namespace, name, given, requested }: IpamClaim): RequestedIp[] {
-  const isGiven = (family: Family): boolean => given.some(({ ip }) => ip.family === family);
-  const missing = requested.filter(({ ip }) => !isGiven(ip.family));
+/**
+ * Returns of each family the claim's assigned addresses, else the requested ones; empty if any address will do. What
+ * the controller reported and its creator did not request is a preference: the ADD that got it may have been undone
+ * since.
+ */
+export function requestedByClaim({ namespace, name, given, requested, isGivenByBerth }: IpamClaim): RequestedIp[] {
+  const has = (ips: IpamClaim["given"], family: Family): boolean => ips.some(({ ip }) => ip.family === family);
+  const missing = requested.filter(({ ip }) => !has(given, ip.family));
   const from = (field: string, ips: IpamClaim["given"]): RequestedIp[] =>
     ips.map(({ ip, length }) => ({
       ip,
@@ -91,7 +95,11 @@ export function requestedByClaim({ namespace, name, given, requested }: IpamClai
       length: length === bitsOf(ip.family) ? undefined : length,
       source: `IPAMClaim "${namespace}/${name}", ${field}`,
     }));
-  return [...from("status.ips", given), ...from("spec.ipRequests", missing)];
+  const reported = from("status.ips", given).map((request) => ({
+    ...request,
+    isPreference: isGivenByBerth && !has(requested, request.ip.family),
+  }));
+  return [...reported, ...from("spec.ipRequests", missing)];
 }
 
 /** Returns why the claim cannot serve the NIC; undefined if it can. */

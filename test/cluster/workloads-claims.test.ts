@@ -1,5 +1,6 @@
 /** IPAMClaims: addresses of one NIC that outlive its pods (docs/workloads.md). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { decodeIpamClaim } from "../../host/resources/workloads/ipam-claim.ts";
 import { leadAddressOwners } from "../lab/cluster/collector.ts";
 import type * as lab from "../lab/cluster/objects.ts";
 import { CLAIMS, type ClaimSpec, INSTANCES, instance, ipamClaim } from "../lab/cluster/workload-kinds.ts";
@@ -67,6 +68,7 @@ describe("an IPAMClaim", () => {
     const next = await podOf("b", "n2", "web.net1");
     expect(await add(world, next, NET1)).toEqual([ip]);
     await expect.poll(statusOf, { timeout: 10_000 }).toEqual({ ...wanted, ownerPod: "b" });
+    expect(decodeIpamClaim(await world.client.get(`${CLAIMS}/web.net1`), "x").isGivenByBerth).toBe(true);
   });
 
   it("of a pod of a StatefulSet stands before the set", async () => {
@@ -90,6 +92,36 @@ describe("an IPAMClaim", () => {
     await world.endPod(other);
     await world.untilStates(["10.6.0.77 Bound n1 a@n1", "10.6.0.78 Kept n1"], sweep);
     expect(await add(world, await podOf("b", "n2", "given"), NET1)).toEqual(["10.6.0.78"]);
+  });
+
+  it("whose status names what has become another pod's asks for it only if another than Berth wrote that", async () => {
+    const holder = await podOf("holder", "n2", "holder");
+    await claim("holder", { ipRequests: ["10.6.0.80"] });
+    expect(await add(world, holder, NET1)).toEqual(["10.6.0.80"]);
+    /** As the status stays when an ADD is undone while no controller leads. */
+    const say = (name: string, ip: string, writer: string) =>
+      world.client.patch(`${CLAIMS}/${name}/status?fieldManager=${writer}`, {
+        status: { ips: [ip], ownerPod: "gone" },
+      });
+    const rows: [name: string, ip: string, writer: string, spec: Partial<ClaimSpec>][] = [
+      ["told", "10.6.0.80/24", "berth-controller", {}],
+      ["free", "10.6.0.81/24", "berth-controller", {}],
+      ["requests", "10.6.0.80/24", "berth-controller", { ipRequests: ["10.6.0.80"] }],
+      ["edited", "10.6.0.80/24", "kubectl-edit", {}],
+    ];
+    for (const [name, ip, writer, spec] of rows) {
+      await claim(name, spec);
+      await say(name, ip, writer);
+    }
+    const [other] = await add(world, await podOf("of-told", "n1", "told"), NET1);
+    expect(other).not.toBe("10.6.0.80");
+    const told = async () => (await world.client.get(`${CLAIMS}/told`)).status;
+    await expect.poll(told, { timeout: 10_000 }).toEqual({ ips: [`${other}/24`], ownerPod: "of-told" });
+    expect(await add(world, await podOf("of-free", "n1", "free"), NET1)).toEqual(["10.6.0.81"]);
+    for (const name of ["requests", "edited"])
+      await expect(add(world, await podOf(`of-${name}`, "n1", name), NET1)).rejects.toThrow(
+        `requested by IPAMClaim "shop/${name}", status.ips is refused: 10.6.0.80: it is Bound to pod shop/holder`,
+      );
   });
 
   it("that cannot be followed is refused with the reason, and leaves nothing", async () => {

@@ -62,7 +62,7 @@ export async function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDem
       // owner when the address is silent.
       if (allocation.predecessorNode !== undefined)
         throw awaitsLostNode({ ...allocation, workload: workloadOf(demand, allocation.ifName) }, mac);
-      const source = demand.requested.find(({ ip }) => equalIp(ip, allocation.ip))?.source;
+      const source = bindingRequests(demand).find(({ ip }) => equalIp(ip, allocation.ip))?.source;
       const isNextWanted = settings.detectOptions.onConflict === "next" && source === undefined;
       const goesOn = isNextWanted && candidates < MAX_CONFLICT_CANDIDATES;
       const created = goesOn ? [] : claimed.created;
@@ -85,9 +85,13 @@ export async function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDem
   }
 }
 
+function bindingRequests({ requested }: AddressDemand): AddressDemand["requested"] {
+  return requested.filter(({ isPreference }) => isPreference !== true);
+}
+
 /** A repeated ADD that requests another address than the attachment has cannot be honoured. Throws CniError 101. */
-function compareRequested({ requested }: AddressDemand, held: readonly Allocation[]): void {
-  const refused = requested.find(({ ip }) => !held.some((each) => equalIp(each.ip, ip)));
+function compareRequested(demand: AddressDemand, held: readonly Allocation[]): void {
+  const refused = bindingRequests(demand).find(({ ip }) => !held.some((each) => equalIp(each.ip, ip)));
   if (refused === undefined) return;
   const has = held.map(({ ip }) => formatIp(ip)).join(", ");
   throw refuseRequested(ErrorCode.PoolExhausted, refused.source, `${formatIp(refused.ip)}: the interface has ${has}`);

@@ -9,7 +9,7 @@ import { IPAM_CLAIMS, objectPath, statusPath } from "../../kubernetes/paths.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { equalIp, FAMILIES, formatIp, type Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/member.ts";
-import { decodeIpamClaim, type IpamClaim } from "../../resources/workloads/ipam-claim.ts";
+import { CLAIM_WRITER, decodeIpamClaim, type IpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
@@ -112,7 +112,8 @@ class ClaimStatusController implements Controller {
         return;
       }
       const { resourceVersion } = claim;
-      const patch = { path: statusPath(IPAM_CLAIMS, object), uid, resourceVersion, body: { status }, signal };
+      const path = statusPath(IPAM_CLAIMS, object);
+      const patch = { path, uid, resourceVersion, body: { status }, fieldManager: CLAIM_WRITER, signal };
       if ((await patchIfSame(api, patch)) !== undefined) return void this.#gone.delete(uid);
       // Another writer was faster: compare again.
       this.#changed.set(uid, of);

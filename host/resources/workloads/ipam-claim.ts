@@ -24,7 +24,12 @@ export interface IpamClaim {
   readonly given: readonly IpRequest[];
   /** `status.ownerPod` */
   readonly ownerPod: string;
+  /** Whether {@link IpamClaim.given} is what Berth's controller wrote, and no other writer's. */
+  readonly isGivenByBerth: boolean;
 }
+
+/** The field manager of Berth's writes, by which they are told from those of others. */
+export const CLAIM_WRITER = "berth-controller";
 
 const text = z.string().max(MAX_ALLOCATION_TEXT);
 const ips = z
@@ -38,6 +43,24 @@ const schema = z.object({
   spec: z.object({ network: text, interface: text.default(""), ipRequests: ips }),
   status: z.object({ ips, ownerPod: text.default("") }).nullish(),
 });
+
+/** `metadata.managedFields` (meta/v1 ManagedFieldsEntry), as far as it says who wrote `status.ips`. */
+const writers = z.object({
+  metadata: z.object({
+    managedFields: z.array(
+      z.object({
+        manager: z.string().default(""),
+        fieldsV1: z.object({ "f:status": z.object({ "f:ips": z.unknown() }).partial().default({}) }).partial(),
+      }),
+    ),
+  }),
+});
+
+function isWrittenByBerth(value: unknown): boolean {
+  const entries = writers.safeParse(value).data?.metadata.managedFields ?? [];
+  const own = entries.filter(({ fieldsV1 }) => fieldsV1["f:status"]?.["f:ips"] !== undefined);
+  return own.length > 0 && own.every(({ manager }) => manager === CLAIM_WRITER);
+}
 
 /** Decodes an IPAMClaim; `source` names it in the error. Throws ConfigError. */
 export function decodeIpamClaim(value: unknown, source: string): IpamClaim {
@@ -53,5 +76,6 @@ export function decodeIpamClaim(value: unknown, source: string): IpamClaim {
     requested: spec.ipRequests,
     given: status?.ips ?? [],
     ownerPod: status?.ownerPod ?? "",
+    isGivenByBerth: isWrittenByBerth(value),
   };
 }

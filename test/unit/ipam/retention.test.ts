@@ -224,6 +224,26 @@ describe("an IPAMClaim", () => {
       'fd00::7 undefined IPAMClaim "shop/c", spec.ipRequests',
     ]);
   });
+  it.each<[writers: readonly string[], spec: object, isPreference: boolean]>([
+    [["berth-controller"], WIDE, true],
+    [["velero-server"], WIDE, false],
+    [["berth-controller", "kubectl-edit"], WIDE, false],
+    [[], WIDE, false],
+    [["berth-controller"], { ...WIDE, ipRequests: ["10.6.0.9"] }, false],
+    [["berth-controller"], { ...WIDE, ipRequests: ["fd00::9"] }, true],
+  ])("its status written by %j beside %j only prefers addresses: %s", (managers, spec, isPreference) => {
+    const managedFields = [
+      { manager: "kubectl", operation: "Update", fieldsType: "FieldsV1", fieldsV1: { "f:spec": { "f:network": {} } } },
+      ...managers.map((manager) => ({
+        manager,
+        subresource: "status",
+        fieldsV1: { "f:status": { ".": {}, "f:ips": {} } },
+      })),
+    ];
+    const metadata = { namespace: "shop", name: "c", uid: "c-1", resourceVersion: "7", managedFields };
+    const [request] = requestedByClaim(decodeIpamClaim({ metadata, spec, status: { ips: ["10.6.0.9/24"] } }, "x"));
+    expect(request?.isPreference).toBe(isPreference);
+  });
   it("serves the NIC and the network that it is for", () => {
     expect(refuseClaim(claimOf(WIDE), "net1", ["lan", "shop/lan-nad"])).toBeUndefined();
     expect(refuseClaim(claimOf({ network: "shop/lan-nad" }), "net7", ["lan", "shop/lan-nad"])).toBeUndefined();

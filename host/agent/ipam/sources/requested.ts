@@ -6,9 +6,10 @@ import type { NicDemand } from "../../../ipam/model.ts";
 import { assignRequested, refuseRequested } from "../../../ipam/requested-ips.ts";
 import { equalIp, formatIp } from "../../../net/ip.ts";
 import type { Allocation } from "../../../registry/registry.ts";
+import { isSameMember } from "../../../resources/member.ts";
 import { MIN_COOLING_MS } from "../../request/add-deadline.ts";
 import type { CoolingAddresses } from "./cooling.ts";
-import type { Search } from "./source.ts";
+import { type Search, workloadOf } from "./source.ts";
 
 export class RequestedAddresses {
   readonly #search: Search;
@@ -29,15 +30,18 @@ export class RequestedAddresses {
   }
 
   /**
-   * Another owner has an assigned address. Returns false if the pod does not request it; else waits until it has
-   * cooled, and throws CniError 101 or 11 when it is not to be had.
+   * Another owner has an assigned address. Returns false if the pod does not request it, or need not have it; else
+   * waits until it has cooled, and throws CniError 101 or 11 when it is not to be had.
    */
   async replace(holder: Allocation): Promise<boolean> {
     const { demand, assignments } = this.#search;
     const assigned = assignments.at(holder);
     const request = demand.requested.find(({ ip }) => equalIp(ip, holder.ip));
     if (assigned?.requested !== true || request === undefined) return false;
-    const { source } = request;
+    const { source, isPreference = false } = request;
+    // In quarantine for a lost node it is still the claim's.
+    const isOwn = isSameMember(workloadOf(demand, assigned.ifName), holder.workload);
+    if (isPreference && !isOwn) return false;
     const address = formatIp(holder.ip);
     if (holder.state !== "Cooling") {
       const { text, forLog } = describeHolder(holder, demand.claimant.namespace);

@@ -147,6 +147,8 @@ describe("conflict: an address that has been in quarantine for an hour", () => {
   });
 });
 
+const CLAIM = { kind: "IPAMClaim", namespace: "shop", name: "c", uid: "c-1", member: "c" };
+
 describe("a requested address that another owner has", () => {
   const REQUEST = { ip: ip("10.6.0.9"), source: "CNI_ARGS IP" as const };
   const replace = (holder: Allocation, isRequested = true, isAlone = true) => {
@@ -184,6 +186,24 @@ describe("a requested address that another owner has", () => {
   it("is no matter of the request when it was not requested, or is another one", async () => {
     expect(await replace(released("10.6.0.9", 9_000), false).answer).toBe(false);
     expect(await replace(released("10.6.0.10", 9_000)).answer).toBe(false);
+  });
+
+  it.each<[what: string, holder: Allocation, isDropped: boolean]>([
+    ["another pod's", rowOf("10.6.0.9", { owner: "u9", pod: "db-0" }), true],
+    ["one that cools", released("10.6.0.9", 500), true],
+    [
+      "another claim's",
+      rowOf("10.6.0.9", { state: "Kept", workload: { ...CLAIM, name: "d", uid: "c-2", member: "d" } }),
+      true,
+    ],
+    ["the claim's, in quarantine for a lost node", rowOf("10.6.0.9", { state: "Quarantined", workload: CLAIM }), false],
+  ])("and which Berth alone has named for the claim gives way if it is %s", async (_, holder, isDropped) => {
+    const request = { ...REQUEST, isPreference: true };
+    const { search, cooling } = open({ demand: { requested: [request], workloads: new Map([["eth0", CLAIM]]) } });
+    search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: REQUEST.ip, requested: true }]);
+    const answer = new RequestedAddresses(search, cooling).replace(holder);
+    if (isDropped) expect(await answer).toBe(false);
+    else await expect(answer).rejects.toMatchObject({ code: 101 });
   });
 
   const quarantine = (rival?: string) => ({
