@@ -52,7 +52,7 @@ function objectOf({ name = "10.6.0.7", metadata = {}, spec }: Row) {
 /** The whole allocation without what the cache leaves out. */
 function kept(object: object) {
   const { name, deleting, spec } = decodeIpAllocation(object, "test");
-  const { since: _, quarantine, holders, ...rest } = spec;
+  const { since: _, number: __, quarantine, holders, ...rest } = spec;
   const named = ({ namespace, pod, ifName, node }: (typeof holders)[number]) => ({ namespace, pod, ifName, node });
   const { reason, mac = "", holder } = quarantine ?? {};
   return {
