@@ -30,6 +30,8 @@ const BOUND: IpAllocationSpec = {
   holders: [HOLDER],
 };
 
+const KEPT: IpAllocationSpec = { ...BOUND, state: "Kept", holders: [] };
+
 const WORKLOAD = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 
 function objectOf(spec: IpAllocationSpec, more: object = {}) {
@@ -150,12 +152,27 @@ describe("an allocation", () => {
     });
   });
 
+  it.each([
+    ["that says nothing is of an older release: it was answered", {}, 1],
+    ["is 0 where an older release calls the address new", { fresh: true }, 0],
+  ])("a number %s", (_, change, number) => {
+    const { spec } = objectOf({ ...KEPT, workload: WORKLOAD }, { uid: "x", resourceVersion: "9" });
+    const object = { ...objectOf(KEPT), spec: { ...spec, workload: { ...spec.workload, ...change } } };
+    expect(decodeIpAllocation(JSON.parse(JSON.stringify(object)), "watch").spec.number).toBe(number);
+  });
+
+  it("with the number 0 tells an older release that the address is new", () => {
+    expect(objectOf({ ...KEPT, workload: WORKLOAD, number: 0 }).spec.workload).toMatchObject({ fresh: true });
+    expect(objectOf({ ...KEPT, workload: WORKLOAD, number: 1 }).spec.workload).not.toHaveProperty("fresh");
+  });
+
   const specs: [title: string, spec: IpAllocationSpec][] = [
     ["Bound", BOUND],
     ["of IPv6 in a space", { ...BOUND, ip: ipOf("fd00::a"), addressSpace: "lab", prefixLength: 64 }],
     ["Cooling", { ...BOUND, state: "Cooling", holders: [], since: "2026-11-20T04:00:00Z" }],
-    ["Kept by an older agent", { ...BOUND, state: "Kept", holders: [], workload: { ...WORKLOAD, namespace: "" } }],
-    ["Kept", { ...BOUND, state: "Kept", holders: [], workload: { ...WORKLOAD, ifName: "net1" } }],
+    ["Kept by an older agent", { ...KEPT, workload: { ...WORKLOAD, namespace: "" }, number: 1 }],
+    ["Kept", { ...KEPT, workload: { ...WORKLOAD, ifName: "net1" }, number: 7 }],
+    ["Bound by a claim", { ...BOUND, holders: [{ ...HOLDER, claim: "c" }], workload: WORKLOAD, number: 0 }],
     [
       "Quarantined",
       {
