@@ -190,7 +190,8 @@ function connector({ tls }: Endpoint, allowH2: boolean): buildConnector.connecto
   return (options, callback) => {
     const { protocol, hostname, port } = options;
     const host = hostname.replace(/^\[|\]$/g, "");
-    const tcp = protocol === "https:" ? connectTcp({ host, port: Number(port || 443) }) : undefined;
+    const isCall = protocol === "https:" && !allowH2;
+    const tcp = isCall ? connectTcp({ host, port: Number(port || 443) }) : undefined;
     connect(tcp === undefined ? options : { ...options, httpSocket: tcp }, (...result) => {
       const [, socket] = result;
       if (socket instanceof Socket) askSilentPeer(tcp ?? socket);
