@@ -63,6 +63,11 @@ export interface Journal extends Registry {
   readOwners(): Promise<readonly SeenOwner[]>;
   /** Records whether the address owner was seen. */
   noteOwner(key: string, isSeen: boolean): Promise<void>;
+  /**
+   * Says which machine this is. If the journal was another one's, deletes what that has left: all rows that are not
+   * Bound, as what was Bound in another boot cools. Returns the number of rows, and reports their addresses as free.
+   */
+  noteMachine(machine: string): Promise<number>;
   /** The row's pod is gone: Bound → Cooling if unchanged, whatever the container; otherwise returns undefined. */
   collect(allocation: Allocation): Promise<Allocation | undefined>;
 }

@@ -142,6 +142,8 @@ export interface Holder {
   readonly node: string;
   /** UUID of the claim that the NIC has the address by. Undefined in objects of older writers, which drop it. */
   readonly claim?: string | undefined;
+  /** The machine that had the node's name ({@link machineOf}); undefined in objects of older writers. */
+  readonly machine?: string | undefined;
 }
 
 interface AllocationQuarantine {
@@ -248,6 +250,10 @@ const holder = z.object({
   interface: name.meta({ description: "The NIC's name in the pod." }),
   node: name.meta({ description: "The node on which the pod runs." }),
   claim: uid.optional().meta({ description: "UUID of the claim. Absent if an older version wrote the object." }),
+  machine: name.optional().meta({
+    description:
+      "The machine that has the node's name: a digest of the `systemUUID` and `machineID` that its Node reports. Absent if an older version wrote it.",
+  }),
 });
 
 function decodeHolder({ podUID, interface: ifName, ...names }: z.output<typeof holder>): Holder {

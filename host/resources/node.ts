@@ -3,6 +3,7 @@ import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
 import { isDeleting, metadata } from "./fields/metadata.ts";
+import { machineOf } from "./machine.ts";
 
 /**
  * Taint by which an administrator, or a tool that cuts the power, confirms that the node is off (node-lost in
@@ -25,6 +26,10 @@ export interface Node {
   readonly podCidrs: readonly string[];
   /** Addresses from `status.addresses`, as written: also host names. */
   readonly addresses: readonly string[];
+  /** {@link machineOf} what its kubelet has reported; undefined if it has reported nothing. */
+  readonly machine: string | undefined;
+  /** Boot ID of the kernel as of that report, "" if unknown. */
+  readonly bootId: string;
 }
 
 /** The API server omits `kind` in the items of a list. */
@@ -42,6 +47,13 @@ const nodeSchema = z.object({
     .object({
       conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish(),
       addresses: z.array(z.object({ address: z.string() })).nullish(),
+      nodeInfo: z
+        .object({
+          machineID: z.string().default(""),
+          systemUUID: z.string().default(""),
+          bootID: z.string().default(""),
+        })
+        .nullish(),
     })
     .nullish(),
 });
@@ -50,6 +62,7 @@ const nodeSchema = z.object({
 export function decodeNode(value: unknown, source: string): Node {
   const { metadata, spec, status } = decodeConfig(nodeSchema, value, source);
   const { name, uid = "", labels, annotations } = metadata;
+  const { machineID: machineId = "", systemUUID: systemUuid = "", bootID: bootId = "" } = status?.nodeInfo ?? {};
   const ready = status?.conditions?.find(({ type }) => type === "Ready")?.status;
   return {
     kind: "Node",
@@ -62,5 +75,7 @@ export function decodeNode(value: unknown, source: string): Node {
     ready: ready === "True" || ready === "False" ? ready : "Unknown",
     podCidrs: (spec?.podCIDRs ?? [spec?.podCIDR ?? ""]).filter((text) => text !== ""),
     addresses: (status?.addresses ?? []).map(({ address }) => address),
+    machine: machineOf({ systemUuid, machineId }),
+    bootId,
   };
 }

@@ -58,7 +58,15 @@ export interface NodeOptions {
 
 type PodReaders = Pick<
   KubernetesRegistryOptions,
-  "isLivePod" | "isPodGone" | "readHolderStatus" | "onLost" | "onOrphan" | "random"
+  | "isLivePod"
+  | "isPodGone"
+  | "readHolderStatus"
+  | "readNodeStatus"
+  | "onLost"
+  | "onOrphan"
+  | "random"
+  | "machine"
+  | "identified"
 >;
 
 export interface ClusterNodeOptions extends NodeOptions, Partial<PodReaders> {

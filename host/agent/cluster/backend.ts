@@ -36,6 +36,7 @@ import { LostAddresses } from "../gc/lost-addresses.ts";
 import { openNoticeTerm } from "../gc/notice-term.ts";
 import { type FenceDeps, fenceOrphan, KERNEL_NICS, type NicAccess } from "../gc/orphan-nics.ts";
 import { OwnAllocations } from "../gc/own-allocations.ts";
+import { OwnMachine } from "../gc/own-machine.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import { AttachingNics } from "../ipam/attaching-nics.ts";
 import type { Readiness } from "../ipam/plugin.ts";
@@ -69,6 +70,8 @@ export interface ClusterBackendOptions extends BackendOptions {
   readonly links?: DetectionLinks | undefined;
   /** Default: the kernel's. */
   readonly nics?: NicAccess | undefined;
+  /** The machine according to the host; absent: only the Node object says. */
+  readonly hostMachine?: string | undefined;
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   /** Name of the controllers' Lease there. Default: {@link CONTROLLER_LEASE}. */
@@ -99,6 +102,7 @@ interface Parts {
   readonly collector: Collector;
   readonly allocations: OwnAllocations;
   readonly fences: LastingFences;
+  readonly machine: OwnMachine;
   readonly known: Known;
   readonly listeners: Listeners;
   readonly events: Events;
@@ -120,6 +124,7 @@ export class ClusterBackend implements Backend {
   readonly #connection: ClusterConnection | undefined;
   readonly #definitions: ClusterDefinitions;
   readonly #fences: LastingFences;
+  readonly #machine: OwnMachine;
   readonly #known: Known;
   readonly #listeners: Listeners;
   readonly #events: Events;
@@ -139,6 +144,7 @@ export class ClusterBackend implements Backend {
     this.#connection = connection;
     this.#definitions = parts.definitions;
     this.#fences = parts.fences;
+    this.#machine = parts.machine;
     this.#known = parts.known;
     this.#listeners = parts.listeners;
     this.#events = parts.events;
@@ -149,7 +155,7 @@ export class ClusterBackend implements Backend {
     if (this.#isKnown) return;
     await this.resources.within(
       signal,
-      (bounded) => waitForAll(this.resources, this.allocations, bounded),
+      (bounded) => waitForAll(this.resources, this.#machine, this.allocations, bounded),
       () => this.allocations.problems[0] ?? "they are being compared with its journal",
     );
   }
@@ -246,6 +252,7 @@ export class ClusterBackend implements Backend {
       ...(this.#connection?.problems ?? []),
       ...(this.#isKnown ? [] : [`Not read completely yet: ${unread}`]),
       ...this.allocations.problems,
+      ...this.#machine.problems,
       ...this.collector.problems,
       ...this.#definitions.problems,
       ...this.ipam.detection.prober.problems,
@@ -263,6 +270,8 @@ interface Known {
 interface Listeners {
   onPod: (change: Change<Pod>) => void;
   onNode: (change: Change<Node>) => void;
+  /** It is known which machine this is. */
+  onMachine: (machine: string) => Promise<void>;
   isPodGone: (row: Allocation) => Promise<boolean>;
   onOrphan: (name: string) => void;
   onRowsLost: () => void;
@@ -277,6 +286,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   const listeners: Listeners = {
     onPod: () => {},
     onNode: () => {},
+    onMachine: async () => {},
     isPodGone: async () => false,
     onOrphan: () => {},
     onRowsLost: () => {},
@@ -304,9 +314,15 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   const events = openEvents({ api, component: "berth-agent", node, log, nowMs });
   stack.defer(() => events.close());
   const lost = new LostAddresses({ events, log });
+  const machine = new OwnMachine({
+    ...{ api, node, bootId: options.bootId, host: options.hostMachine, nowMs, log },
+    onKnown: (name) => listeners.onMachine(name),
+  });
   const poolCache = new PoolCache(PoolSpace.open(options.coreWasm));
-  registry = await openRegistry(options, { resources, poolCache, lost, listeners });
+  registry = await openRegistry(options, { resources, poolCache, lost, machine, listeners });
   stack.defer(() => registry?.close());
+  // First, for the registry may wait for it.
+  stack.defer(() => machine.close());
   const pools = new PoolInventory(poolCache, registry, resources.state.snapshot, { metrics: options.metrics });
   inventory = pools;
 
@@ -367,23 +383,34 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   listeners.isPodGone = (row) => collector.letGo(row);
   const allocations = new OwnAllocations(
     {
-      ...{ api, node, registry, lost, log, collector },
+      ...{ api, node, registry, lost, log, collector, machine },
       relists: () => resources.relists,
       isTold: openNoticeTerm(api, {
         namespace: options.configNamespace,
         name: options.controllerLease ?? CONTROLLER_LEASE,
       }),
     },
-    { graceMs: () => snapshot().vendorConf.garbageCollection.graceMs, nowMs, random },
+    {
+      graceMs: () => snapshot().vendorConf.garbageCollection.graceMs,
+      nodeLostMs: () => snapshot().vendorConf.garbageCollection.nodeLostMs,
+      nowMs,
+      random,
+    },
   );
   listeners.onOrphan = (name) => allocations.hasten([name]);
   listeners.onRowsLost = () => allocations.rowsLost();
   listeners.comparison = (signal) => (allocations.isCompared ? undefined : allocations.reconciled(signal));
-  listeners.onNode = (change) => allocations.nodeChanged(change);
+  const journal = { registry, allocations, log };
+  listeners.onMachine = (name) => takeJournal(name, journal);
+  listeners.onNode = (change) => {
+    // The first list ends after its changes.
+    if (machine.identified() === undefined) void machine.nodeRead(resources.node);
+    allocations.nodeChanged(change);
+  };
   stack.defer(() => allocations.close());
 
   const closing = new AbortController();
-  const known = watchKnown(waitForAll(resources, allocations, closing.signal));
+  const known = watchKnown(waitForAll(resources, machine, allocations, closing.signal));
   const base: AddDeps = {
     identifier,
     networks: definitions,
@@ -419,10 +446,39 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     followOwner(change, registry, log);
   };
   resources.start();
+  resources.nodeRead(closing.signal).then(
+    () => machine.nodeRead(resources.node),
+    // The agent stops.
+    () => {},
+  );
   const ipam = { ...base, cluster };
   return {
-    ...{ resources, registry, definitions, ipam, prefetcher, collector, allocations, fences, known, listeners, events },
+    ...{
+      resources,
+      registry,
+      definitions,
+      ipam,
+      prefetcher,
+      collector,
+      allocations,
+      fences,
+      machine,
+      known,
+      listeners,
+      events,
+    },
   };
+}
+
+/** The journal may have come from another machine with its disk: its rows say nothing of this one's pods. */
+async function takeJournal(
+  machine: string,
+  { registry, allocations, log }: Pick<Parts, "registry" | "allocations"> & { readonly log: Log },
+): Promise<void> {
+  const forgotten = await registry.noteMachine(machine);
+  if (forgotten === 0) return;
+  log.warn({ machine, forgotten }, "The journal was another machine's; what that has left in it is forgotten");
+  allocations.hasten("all");
 }
 
 function watchKnown(reading: Promise<void>): Known {
@@ -438,10 +494,12 @@ function watchKnown(reading: Promise<void>): Known {
 
 async function waitForAll(
   resources: ClusterResources,
+  machine: OwnMachine,
   allocations: OwnAllocations,
   signal: AbortSignal,
 ): Promise<void> {
   await resources.known(signal);
+  await machine.identified(signal);
   await allocations.reconciled(signal);
 }
 
@@ -470,10 +528,14 @@ interface RegistryParts {
   readonly resources: ClusterResources;
   readonly poolCache: PoolCache;
   readonly lost: LostAddresses;
+  readonly machine: OwnMachine;
   readonly listeners: Listeners;
 }
 
-function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lost, listeners }: RegistryParts) {
+function openRegistry(
+  options: ClusterBackendOptions,
+  { resources, poolCache, lost, machine, listeners }: RegistryParts,
+) {
   const { api, node, log, nowMs, random, stateDirectory: directory, bootId, lockWaitMs, onWaiting, onDeath } = options;
   return openKubernetesRegistry({
     api,
@@ -493,6 +555,8 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
       listeners.onRowsLost();
     },
     comparison: (signal) => listeners.comparison(signal),
+    machine: () => machine.current,
+    identified: () => machine.identified(),
     openJournal: options.openJournal,
     witness: options.witness,
     onNotice: options.onNotice,
@@ -522,7 +586,7 @@ function openRegistry(options: ClusterBackendOptions, { resources, poolCache, lo
       return found?.kind === "workload" ? found.workload : undefined;
     },
     readOwner: (owner) => isOwnerThere(api, owner),
-    readNodeStatus: (other) => readNodeStatus(api, other),
+    readNodeStatus: (other, machine) => readNodeStatus(api, other, machine),
     readHolderStatus: (row, holder) => readHolderStatus((of) => readPod(api, of), row, holder),
     onLost: (row, by) => lost.report(row, by),
     isLost: (row) => lost.has(row),

@@ -11,6 +11,7 @@ import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { BackendOptions } from "../backend.ts";
 import { type ClusterBackend, openClusterBackend } from "./backend.ts";
+import { readHostMachine } from "./host-machine.ts";
 
 /**
  * Interval at which the files of the credentials are checked: milliseconds. Changed credentials are tried with one
@@ -43,7 +44,9 @@ export async function connectCluster(access: ClusterAccess, base: BackendOptions
     );
   const connection = new Connection(credentials, api, workers);
   const { configNamespace, controllerLease } = access;
-  return openClusterBackend({ ...base, api, random, configNamespace, controllerLease, connection });
+  // Without a kubeconfig it runs in a pod.
+  const hostMachine = access.kubeconfig === undefined ? undefined : readHostMachine();
+  return openClusterBackend({ ...base, api, random, hostMachine, configNamespace, controllerLease, connection });
 }
 
 function requireTokenFile({ source, tokenFile }: Credentials): string {

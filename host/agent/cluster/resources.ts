@@ -15,6 +15,7 @@ import { CheckedPools } from "../../resources/checked-pools.ts";
 import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
+import type { Node } from "../../resources/node.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { LiveObjects, ReadResult } from "../backend.ts";
 import type { PoolChanges } from "../ipam/cluster-ipam.ts";
@@ -85,10 +86,19 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     return this.#watches.attachments.items;
   }
 
+  /** This node's object; undefined while there is none. */
+  get node(): Node | undefined {
+    return this.#watches.node.items.values().next().value;
+  }
+
   /** Labels of this node; none while it has no object. */
   get nodeLabels(): Labels {
-    const [node] = this.#watches.node.items.values();
-    return node?.labels ?? {};
+    return this.node?.labels ?? {};
+  }
+
+  /** Resolves when it is known whether this node has an object. */
+  nodeRead(signal: AbortSignal): Promise<void> {
+    return this.#watches.node.synced(signal);
   }
 
   get arePodsSynced(): boolean {

@@ -8,6 +8,7 @@ import { ApiError, isNotFound, type KubeApi, type KubeObject, type Lane } from "
 import { listPages } from "../../kubernetes/list.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import type { Log } from "../../lib/log.ts";
+import { areTwoMachines } from "../../resources/machine.ts";
 import { decodeNode, OUT_OF_SERVICE } from "../../resources/node.ts";
 import { decodePod } from "../../resources/pod.ts";
 import { POD_READ_PATIENCE_MS } from "../request/add-deadline.ts";
@@ -105,19 +106,37 @@ function decodeStatus(object: KubeObject, log: Log): PodStatus {
   }
 }
 
+/**
+ * Returns the names of the nodes that report this machine: of clones several, or another one than before. Rejects when
+ * the API server does not answer.
+ */
+export async function readNodesOf(api: KubeApi, machine: string): Promise<readonly string[]> {
+  const names: string[] = [];
+  const call = { path: "/api/v1/nodes", patienceMs: SWEEP_PATIENCE_MS } as const;
+  for await (const { items } of listPages(api, call)) {
+    for (const item of items) {
+      const node = decodeNode(item, "Node");
+      if (node.machine === machine) names.push(node.name);
+    }
+  }
+  return names;
+}
+
 /** Taints of the cluster's own controllers on a node whose kubelet is silent or unwell. */
 const SILENT = ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"];
 
 /**
- * Returns whether the node is out of service ("off") or lost (node-lost); "lost" also without such a node. Rejects
- * when the API server does not answer.
+ * Returns whether the node is out of service ("off") or lost (node-lost); "lost" also without such a node, and where
+ * another machine has its name by now. Rejects when the API server does not answer.
  */
-export async function readNodeStatus(api: KubeApi, node: string): Promise<NodeStatus> {
+export async function readNodeStatus(api: KubeApi, node: string, machine: string | undefined): Promise<NodeStatus> {
   const query = { fieldSelector: `metadata.name=${node}` };
   const call = { path: "/api/v1/nodes", query, lane: "pod", patienceMs: POD_READ_PATIENCE_MS } as const;
   for await (const { items } of listPages(api, call)) {
     for (const item of items) {
-      const { taints } = decodeNode(item, `Node "${node}"`);
+      const found = decodeNode(item, `Node "${node}"`);
+      if (areTwoMachines(found, { machine })) return "lost";
+      const { taints } = found;
       if (taints.includes(OUT_OF_SERVICE)) return "off";
       return SILENT.some((taint) => taints.includes(taint)) ? "lost" : "there";
     }

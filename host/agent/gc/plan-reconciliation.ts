@@ -14,6 +14,9 @@
  *                                                    it to the owner that retains it: this is the
  *                                                    confirmation (node-lost)
  *     Quarantined because another node was lost      adopt it, to probe it (conflict)
+ *     Quarantined because another machine is lost    the same after nodeLost, if no owner retains it
+ *     that had this node's name
+ *     Bound to a pod of that machine                 leave it: the controller takes that one for lost
  *     of another node, Bound to a pod here as well   when that pod is gone, release it at the second
  *                                                    observation, which leaves it to the other pod; else as
  *                                                    if it named this node (retention)
@@ -31,6 +34,7 @@ import { type Adoption, UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { findMissingOwner, knownOf } from "../../registry/kubernetes/known-object.ts";
 import { type Allocation, UNNAMED } from "../../registry/registry.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
+import { isOfMachine } from "../../resources/machine.ts";
 import { isSameMember } from "../../resources/member.ts";
 
 export type OrphanObjectAction =
@@ -38,12 +42,16 @@ export type OrphanObjectAction =
   | { readonly kind: "adopt"; readonly adoption: Adoption }
   /** `adoption` is Cooling. `ifPodGone`: only if the pod is gone. */
   | { readonly kind: "release"; readonly adoption: Adoption; readonly ifPodGone: boolean }
+  /** Only a probe can tell whether the address is free, when it has been in quarantine for `nodeLost`. */
+  | { readonly kind: "probe"; readonly adoption: Adoption }
   /** The pod of this node may have ended unseen: `adoption` unless it is gone, `ended` if it is. */
   | { readonly kind: "confirm"; readonly adoption: Adoption; readonly ended: Adoption };
 
 interface OrphanObjectFacts {
   readonly object: IpAllocation;
   readonly node: string;
+  /** The machine that this is; undefined if that is unknown, or not proven, as that of a clone. */
+  readonly machine?: string | undefined;
   /** All rows of the object's holder on this node, of every NIC and state. */
   readonly ownRows: readonly Allocation[];
   readonly nowMs: number;
@@ -63,16 +71,17 @@ export function claimantOf(object: IpAllocation, node: string): Holder | undefin
 }
 
 /** Decides about an object without a row in the journal. */
-export function decideOrphanObject({ object, node, ownRows, nowMs }: OrphanObjectFacts): OrphanObjectAction {
+export function decideOrphanObject({ object, node, machine, ownRows, nowMs }: OrphanObjectFacts): OrphanObjectAction {
   const { spec, deleting } = object;
   if (deleting) return LEAVE;
+  if (!isOfMachine(claimantOf(object, node) ?? {}, machine)) return decideFormerMachine(object, node, nowMs);
   if (spec.node !== node) return decideShared(object, node, ownRows);
   if (spec.state === "Bound") return decideBound(object, node, ownRows);
   // A workload in it only lets another node take it over.
   if (spec.state === "Cooling")
     return { kind: "adopt", adoption: { ...adoptionOf(object, node), workload: undefined } };
   if (spec.state !== "Quarantined") return LEAVE;
-  if (spec.quarantine?.reason !== "Conflict") return decideNodeLost({ object, node, ownRows, nowMs });
+  if (spec.quarantine?.reason !== "Conflict") return decideNodeLost(object, { node, ownRows, nowMs });
   const { reason, mac, parent } = spec.quarantine;
   const quarantine = { reason, mac: parseMac(mac), parent, nextProbeAtMs: nowMs };
   return { kind: "adopt", adoption: { ...adoptionOf(object, node), quarantine } };
@@ -90,15 +99,21 @@ function confirmed(action: OrphanObjectAction): OrphanObjectAction {
   return { kind: "confirm", adoption: action.adoption, ended: { ...action.adoption, state: "Cooling" } };
 }
 
-function decideNodeLost({ object, node, ownRows, nowMs }: OrphanObjectFacts): OrphanObjectAction {
+/** An object of another machine that had this node's name: this one confirms nothing for it. */
+function decideFormerMachine(object: IpAllocation, node: string, nowMs: number): OrphanObjectAction {
+  const { state, node: of, workload } = object.spec;
+  if (state !== "Quarantined" || of !== node || workload !== undefined) return LEAVE;
+  return { kind: "probe", adoption: probedOf(object, node, nowMs) };
+}
+
+function decideNodeLost(
+  object: IpAllocation,
+  { node, ownRows, nowMs }: Pick<OrphanObjectFacts, "node" | "ownRows" | "nowMs">,
+): OrphanObjectAction {
   const { quarantine: { holder } = {}, ...spec } = object.spec;
   if (holder === undefined) return { kind: "release", adoption: coolingOf(object, node), ifPodGone: false };
-  if (holder.node !== node) {
-    // Any machine that answers is another one. The owner that retained the address is gone, else this node would not
-    // be asked to probe it.
-    const quarantine = { reason: "Conflict" as const, mac: undefined, parent: "", nextProbeAtMs: nowMs };
-    return { kind: "adopt", adoption: { ...adoptionOf(object, node), quarantine, workload: undefined } };
-  }
+  // The owner that retained the address is gone, else this node would not be asked to probe it.
+  if (holder.node !== node) return { kind: "adopt", adoption: probedOf(object, node, nowMs) };
   const bound: IpAllocation = { ...object, spec: { ...spec, state: "Bound", holders: [holder] } };
   return confirmed(decideBound(bound, node, ownRows));
 }
@@ -132,6 +147,12 @@ function adoptionOf(object: IpAllocation, node: string): Adoption {
   const { podUid = "", ifName = "", namespace = "", pod = "", claim: id = UNNAMED } = holderOf(object, node) ?? {};
   const address = { space: addressSpace, ip, prefixLength, pool, state };
   return { ...address, owner: podUid, ifName, namespace, pod, workload, claim: { id, number, earlier: [] } };
+}
+
+/** Returns the adoption of an address of a lost node, to be probed: any machine that answers is another one. */
+function probedOf(object: IpAllocation, node: string, nowMs: number): Adoption {
+  const quarantine = { reason: "Conflict" as const, mac: undefined, parent: "", nextProbeAtMs: nowMs };
+  return { ...adoptionOf(object, node), quarantine, workload: undefined };
 }
 
 /** Returns the adoption of an address without a pod: the object is deleted when the row has cooled. */

@@ -23,6 +23,7 @@ import type { NoticedAllocations } from "../../resources/allocation-notice.ts";
 import { type IpAllocation, parseAllocationName } from "../../resources/ip-allocation.ts";
 import { type Collector, type PodRow, SWEEP_PAGE, SWEEP_RETRY_MS } from "./collector.ts";
 import type { LostAddresses } from "./lost-addresses.ts";
+import type { OwnMachine } from "./own-machine.ts";
 import {
   claimantOf,
   decideOrphanObject,
@@ -85,6 +86,7 @@ export interface ReconcilerDeps {
   /** Reads whether a controller has sent its notices all the time since the last call. Never rejects. */
   readonly isTold: () => Promise<boolean>;
   readonly collector: Pick<Collector, "isPodGone" | "adopted">;
+  readonly machine: Pick<OwnMachine, "prove">;
   /** Pruned after each reconciliation. */
   readonly lost: Pick<LostAddresses, "prune">;
   readonly log: Log;
@@ -93,6 +95,8 @@ export interface ReconcilerDeps {
 export interface ReconcilerOptions {
   /** Returns `garbageCollection.grace` as it is now. */
   readonly graceMs: () => number;
+  /** Returns `garbageCollection.nodeLost` as it is now. */
+  readonly nodeLostMs: () => number;
   readonly nowMs: () => number;
   readonly random: () => number;
 }
@@ -115,6 +119,8 @@ type Confirmation = Extract<OrphanObjectAction, { readonly kind: "confirm" }>;
 interface Observation {
   readonly version: string;
   readonly sinceMs: number;
+  /** Time that it has to last. */
+  readonly pauseMs: number;
 }
 
 export class Reconciler {
@@ -333,8 +339,8 @@ export class Reconciler {
     // Another node may have had an object and given it up since, which no event reports.
     const retryMs = this.#options.nowMs() + SWEEP_RETRY_MS;
     for (const name of [...republished.map(nameOf), ...refused]) this.#lookAgain(name, retryMs);
-    for (const [name, { sinceMs }] of this.#observations)
-      this.#lookAgain(name, Math.max(sinceMs + this.#options.graceMs(), retryMs));
+    for (const [name, { sinceMs, pauseMs }] of this.#observations)
+      this.#lookAgain(name, Math.max(sinceMs + pauseMs, retryMs));
     await lost.prune(registry, (row) => {
       const object = objects.get(nameOf(row));
       return object !== undefined && isObjectOf(row, object, node);
@@ -401,8 +407,11 @@ export class Reconciler {
     if (object === undefined) return undefined;
     const action = await this.#decide(object);
     if (action.kind === "adopt") return this.#adopt(action.adoption);
+    const { graceMs, nodeLostMs } = this.#options;
     if (action.kind === "confirm") return this.#confirm(object, action);
-    if (action.kind !== "release" || !this.#isObservedLongEnough(object)) return undefined;
+    if (action.kind === "probe")
+      return this.#isObservedLongEnough(object, nodeLostMs()) ? this.#adopt(action.adoption) : undefined;
+    if (action.kind !== "release" || !this.#isObservedLongEnough(object, graceMs())) return undefined;
     const row: PodRow = { ...action.adoption, state: "Bound", containerId: UNKNOWN_CONTAINER };
     if (action.ifPodGone && !(await this.#deps.collector.isPodGone(row))) return undefined;
     this.#observations.delete(object.name);
@@ -416,7 +425,7 @@ export class Reconciler {
   async #confirm(object: IpAllocation, { adoption, ended }: Confirmation): Promise<Allocation | undefined> {
     const row: PodRow = { ...adoption, containerId: UNKNOWN_CONTAINER };
     if (!(await this.#deps.collector.isPodGone(row))) return this.#adopt(adoption);
-    if (!this.#isObservedLongEnough(object)) return undefined;
+    if (!this.#isObservedLongEnough(object, this.#options.graceMs())) return undefined;
     this.#observations.delete(object.name);
     return this.#release(ended);
   }
@@ -425,9 +434,10 @@ export class Reconciler {
     const { registry, node } = this.#deps;
     const { ip, addressSpace } = object.spec;
     if ((await registry.findAddress(addressSpace, ip)) !== undefined) return { kind: "leave" };
-    const owner = claimantOf(object, node)?.podUid;
-    const ownRows = owner === undefined ? [] : await registry.findOwner(owner);
-    return decideOrphanObject({ object, node, ownRows, nowMs: this.#options.nowMs() });
+    const claimant = claimantOf(object, node);
+    const machine = claimant?.machine && (await this.#deps.machine.prove(claimant.machine, this.#closed.signal));
+    const ownRows = claimant === undefined ? [] : await registry.findOwner(claimant.podUid);
+    return decideOrphanObject({ object, node, machine, ownRows, nowMs: this.#options.nowMs() });
   }
 
   async #adopt(adoption: Adoption): Promise<Allocation | undefined> {
@@ -449,13 +459,13 @@ export class Reconciler {
     this.#deps.log.info({ address: formatIp(ip), pool, state, namespace, pod, owner, ifName }, text);
   }
 
-  /** Returns whether the same version was observed a grace ago; if not, observes it now. */
-  #isObservedLongEnough({ name, uid, resourceVersion }: IpAllocation): boolean {
-    const { nowMs, graceMs } = this.#options;
+  /** Returns whether the same version was observed so long ago; if not, observes it now. */
+  #isObservedLongEnough({ name, uid, resourceVersion }: IpAllocation, pauseMs: number): boolean {
+    const { nowMs } = this.#options;
     const version = `${uid}/${resourceVersion}`;
     const before = this.#observations.get(name);
-    if (before?.version === version) return nowMs() - before.sinceMs >= graceMs();
-    this.#observations.set(name, { version, sinceMs: nowMs() });
+    if (before?.version === version) return nowMs() - before.sinceMs >= pauseMs;
+    this.#observations.set(name, { version, sinceMs: nowMs(), pauseMs });
     return false;
   }
 }

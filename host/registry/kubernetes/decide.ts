@@ -7,6 +7,7 @@ import type { HolderStatus, NodeStatus } from "../../ipam/retention.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { AllocationState, Holder, IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
 import { MAX_HOLDERS } from "../../resources/ip-allocation.ts";
+import { isOfMachine } from "../../resources/machine.ts";
 import { isRecreated, type Workload } from "../../resources/member.ts";
 import type { Allocation } from "../registry.ts";
 import { findOtherHolders, isCurrent, isOfSameNic, isRecorded, type KnownObject } from "./known-object.ts";
@@ -57,6 +58,8 @@ export interface SyncInputs {
   readonly isSent: boolean;
   /** This node. */
   readonly node: string;
+  /** The machine that this agent runs on; undefined if it is unknown. */
+  readonly machine?: string | undefined;
   /** For a Cooling row: whether its cooldown is over. */
   readonly isDue: boolean;
   /** For a Cooling row: whether other nodes may want to take it over (cooling-visibility). */
@@ -81,7 +84,7 @@ export function decide(inputs: SyncInputs): SyncAction {
   }
 }
 
-function decideBound({ row, object, node, isSent, replaces }: SyncInputs): SyncAction {
+function decideBound({ row, object, node, machine, isSent, replaces }: SyncInputs): SyncAction {
   const hadBefore = (row.claim?.earlier.length ?? 0) > 0;
   if (object === undefined) {
     // A shared object may name the other holder's node.
@@ -94,16 +97,18 @@ function decideBound({ row, object, node, isSent, replaces }: SyncInputs): SyncA
   // this one vanishes.
   if (object.deleting === true) return { kind: row.isConfirmed === true ? "synced" : "taken" };
   const bind: SyncAction = { kind: "replace", state: "Bound" };
+  // Another machine that had this node's name may still have the address, also for a pod of the same UID.
+  const isHere = object.node === node && isOfMachine(object, machine);
   switch (object.state) {
     case "Bound":
-      return decideBoundTwice(row, object, { node, isSent });
+      return decideBoundTwice(row, object, { node, isHere, isSent });
     case "Kept":
       return isOfSameNic(row, object) ? bind : { kind: "taken" };
     case "Cooling":
     case "Quarantined":
       if (object.resourceVersion === replaces) return bind;
       // A confirmed row had the object before: this node was taken for lost, but is alive.
-      if (object.node === node && (hadBefore || row.isConfirmed === true)) return bind;
+      if (isHere && (hadBefore || row.isConfirmed === true)) return bind;
       return { kind: object.lost === node && row.isConfirmed === true ? "recover" : "taken" };
   }
 }
@@ -112,7 +117,7 @@ function decideBound({ row, object, node, isSent, replaces }: SyncInputs): SyncA
 function decideBoundTwice(
   row: Allocation,
   object: KnownObject,
-  { node, isSent }: Pick<SyncInputs, "node" | "isSent">,
+  { node, isHere, isSent }: Pick<SyncInputs, "node" | "isSent"> & { readonly isHere: boolean },
 ): SyncAction {
   const bind: SyncAction = { kind: "replace", state: "Bound" };
   const others = findOtherHolders(row, object, node);
@@ -122,15 +127,15 @@ function decideBoundTwice(
   }
   if (object.podUid === row.owner && object.ifName === row.ifName) {
     const isSame = !isSent && isCurrent(row, object.claim) && !isRecreated(object.workload, row.workload);
-    if (object.node === node && isSame) return { kind: "synced" };
+    if (isHere && isSame) return { kind: "synced" };
     // This node had another name, unless the row is new: static pods of two nodes may have one UID, which their file
     // gives them.
-    if (object.node === node || row.isConfirmed === true) return bind;
+    if (isHere || (object.node !== node && row.isConfirmed === true)) return bind;
   }
   // An address that this node's earlier pod shares is not this row's alone.
-  if (object.node === node && object.sharers === undefined && isRecorded(row, object.claim)) return bind;
+  if (isHere && object.sharers === undefined && isRecorded(row, object.claim)) return bind;
   if (isOfSameNic(row, object)) return { kind: "takeOver" };
-  return { kind: object.node === node && row.isConfirmed === true ? "reclaim" : "taken" };
+  return { kind: isHere && row.isConfirmed === true ? "reclaim" : "taken" };
 }
 
 function decideCooling(inputs: SyncInputs): SyncAction {
@@ -140,6 +145,8 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   if (object === "absent") return { kind: isDue || isRetained ? "forget" : "wait" };
   const others = object.state === "Bound" ? findOtherHolders(row, object, node) : undefined;
   if (others !== undefined && object.deleting !== true) return { kind: "leave", others };
+  // Until it is known whose it is.
+  if (inputs.machine === undefined && object.machine !== undefined && object.node === node) return { kind: "wait" };
   if (!isOurs(inputs, object)) return { kind: "forget" };
   // The watch reports its end.
   if (object.deleting === true) return { kind: "wait" };
@@ -155,13 +162,14 @@ function decideCooling(inputs: SyncInputs): SyncAction {
   return { kind: "replace", state: "Cooling" };
 }
 
-function decideQuarantined({ object, node, isProber, isSent }: SyncInputs): SyncAction {
+function decideQuarantined({ object, node, machine, isProber, isSent }: SyncInputs): SyncAction {
   if (object === undefined) return { kind: "read" };
   // It was there, Bound or in quarantine: another node has found the address silent while this one was lost. If this
   // node only probes the address for a lost node, it is known to be free; otherwise its own next probe decides.
   if (object === "absent") return { kind: isProber ? "forget" : "wait" };
   // This holds for any pod it was bound to: the journal knows that no pod here has it.
   if (object.node !== node || object.state === "Kept") return { kind: "forget" };
+  if (object.state === "Bound" && !isOfMachine(object, machine)) return { kind: "forget" };
   // The object of a lost node names the pod that had the address, which the row does not.
   return object.state === "Quarantined" && (!isSent || object.lost !== undefined)
     ? { kind: "synced" }
@@ -170,10 +178,12 @@ function decideQuarantined({ object, node, isProber, isSent }: SyncInputs): Sync
 
 /**
  * Returns whether this node made the object for the row or for an earlier one of the address, and not for a pod that
- * the journal does not know, nor to be probed on behalf of a lost node.
+ * the journal does not know or on another machine, nor to be probed on behalf of a lost node.
  */
-function isOurs({ row, node }: SyncInputs, object: KnownObject): boolean {
+function isOurs({ row, node, machine }: SyncInputs, object: KnownObject): boolean {
   if (object.node !== node || object.state === "Kept") return false;
+  // Without an owner it was adopted to be probed, and was found silent.
+  if (!isOfMachine(object, machine)) return object.state === "Quarantined" && row.owner === "";
   // Without an owner it was in quarantine here, and was found silent.
   if (row.owner === "") return true;
   if (object.state !== "Bound") return object.state === "Cooling" || (object.lost || node) === node;
@@ -185,6 +195,8 @@ export type ResolvedAction = Exclude<SyncAction, { readonly kind: "recover" | "r
 
 /** Live reads of pods and nodes, which a decision between two pods needs. */
 export interface LiveStatus {
+  /** Returns the machine that this agent runs on; undefined while it is unknown. Default: it is. */
+  readonly machine?: (() => string | undefined) | undefined;
   /** Returns whether the pod with this UID is the one that has this name now (retention). */
   readonly isLivePod: (namespace: string, pod: string, uid: string) => Promise<boolean>;
   /**
@@ -199,8 +211,11 @@ export interface LiveStatus {
    * or does not show it. Default: it does not.
    */
   readonly findOwnerOf?: ((row: Allocation) => Workload | undefined) | undefined;
-  /** Reads the node of an earlier pod of the row's member (node-lost, retention). Default: it is off. */
-  readonly readNodeStatus?: ((node: string) => Promise<NodeStatus>) | undefined;
+  /**
+   * Reads the node of an earlier pod of the row's member (node-lost, retention); it is lost if another machine has its
+   * name. Default: it is off.
+   */
+  readonly readNodeStatus?: ((node: string, machine: string | undefined) => Promise<NodeStatus>) | undefined;
 }
 
 type TakeOverDeps = LiveStatus & { readonly node: string };
@@ -244,16 +259,18 @@ export async function takeOver(
 }
 
 /**
- * Returns why a pod that is gone may still have the address on its NIC. The journal answers that for pods of this node.
+ * Returns why a pod that is gone may still have the address on its NIC. The journal answers that for pods of this
+ * machine.
  */
 async function findObstacle(
-  { readNodeStatus, node }: TakeOverDeps,
+  { readNodeStatus, node, machine }: TakeOverDeps,
   gone: readonly Holder[],
   { isProbed, isShared }: { readonly isProbed: boolean; readonly isShared: boolean },
 ): Promise<ResolvedAction | undefined> {
   let needsProbe = false;
   for (const holder of gone) {
-    const status = holder.node === node ? "off" : ((await readNodeStatus?.(holder.node)) ?? "off");
+    const isHere = holder.node === node && isOfMachine(holder, machine?.());
+    const status = isHere ? "off" : ((await readNodeStatus?.(holder.node, holder.machine)) ?? "off");
     // The pod may still run on a lost node, unseen (node-lost). No probe can tell: a pod that shares the address
     // answers for it legitimately.
     if (status === "there" || (status === "lost" && isShared)) return { kind: "taken", predecessor: holder };

@@ -6,9 +6,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { type IpAllocation, OWNER_LABEL, ownerLabelOf } from "../../resources/ip-allocation.ts";
+import { isOfMachine } from "../../resources/machine.ts";
 import { isSameMember, type Workload } from "../../resources/member.ts";
 import { type AddressSpan, type Allocation, isInSpan } from "../registry.ts";
 import { AllocationObjects, type CallTerms } from "./allocation-objects.ts";
+import type { LiveStatus } from "./decide.ts";
 import { type AddressKey, foreignOf, type KnownObject, knownOf, nameOf, specOf } from "./known-object.ts";
 
 /** Interval at which a pool may be marked as wanted: milliseconds. */
@@ -29,6 +31,8 @@ interface Remembered {
 interface ForeignObjectsOptions {
   readonly api: KubeApi;
   readonly node: string;
+  /** {@link LiveStatus.machine} */
+  readonly machine?: LiveStatus["machine"];
   readonly nowMs: () => number;
 }
 
@@ -55,7 +59,12 @@ export class ForeignObjects {
     const isSame = before?.object.uid === known.uid && before.object.resourceVersion === known.resourceVersion;
     const remembered = isSame ? before : { object: known, sinceMs: this.#options.nowMs() };
     this.#remembered.set(object.name, remembered);
-    return foreignOf(object, remembered.sinceMs);
+    return foreignOf(object, remembered.sinceMs, this.#isOfOtherMachine(object));
+  }
+
+  #isOfOtherMachine({ spec }: IpAllocation): boolean {
+    const { node, machine } = this.#options;
+    return spec.holders.some((holder) => holder.node === node && !isOfMachine(holder, machine?.()));
   }
 
   find(name: string): KnownObject | undefined {

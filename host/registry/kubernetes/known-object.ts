@@ -26,6 +26,8 @@ export interface KnownObject {
   readonly resourceVersion: string;
   readonly state: AllocationState;
   readonly node: string;
+  /** Machine of the node's holder, or of the one that had the address there; undefined if it names none. */
+  readonly machine?: string | undefined;
   /** Pod UID of the first holder, "" if there is none. */
   readonly podUid: string;
   readonly ifName: string;
@@ -45,9 +47,19 @@ export interface KnownObject {
 export function knownOf({ uid, resourceVersion, deleting, spec }: IpAllocation): KnownObject {
   const { state, node, holders, workload, number, quarantine } = spec;
   const { podUid = "", ifName = "", claim = UNNAMED } = holders[0] ?? {};
+  const { machine } = [...holders, quarantine?.holder].find((holder) => holder?.node === node) ?? {};
   const lost = isLost(spec) ? { lost: quarantine?.holder?.node ?? "" } : {};
   const sharers = holders.length > 1 ? { sharers: holders } : {};
-  return { uid, resourceVersion, state, node, podUid, ifName, claim, workload, number, deleting, ...sharers, ...lost };
+  const first = { podUid, ifName, claim };
+  return { uid, resourceVersion, state, node, machine, ...first, workload, number, deleting, ...sharers, ...lost };
+}
+
+/** Where an object is written, and when. */
+interface Place {
+  readonly node: string;
+  /** Undefined if it is unknown. */
+  readonly machine?: string | undefined;
+  readonly since: string;
 }
 
 /**
@@ -57,7 +69,7 @@ export function knownOf({ uid, resourceVersion, deleting, spec }: IpAllocation):
 export function specOf(
   row: Allocation,
   state: AllocationState,
-  { node, since }: { readonly node: string; readonly since: string },
+  { node, machine, since }: Place,
   before?: KnownObject,
 ): IpAllocationSpec {
   const { ip, space, prefixLength, pool, ifName, workload, claim, quarantine } = row;
@@ -72,7 +84,7 @@ export function specOf(
     state,
     node,
     since,
-    holders: state === "Bound" ? [holderOf(row, node)] : [],
+    holders: state === "Bound" ? [holderOf(row, { node, machine })] : [],
     ...(workload !== undefined && (state === "Bound" || state === "Kept")
       ? { workload: { ...workload, ifName }, number }
       : {}),
@@ -83,12 +95,19 @@ export function specOf(
 /** Returns the last holder of a row that is retained from now on, if the object names it. */
 export function lastHolderOf(row: Allocation, object: KnownObject, node: string): Pick<IpAllocationSpec, "lastHolder"> {
   const isRow = object.state === "Bound" && object.node === node && object.podUid === row.owner;
-  return isRow && object.ifName === row.ifName ? { lastHolder: holderOf(row, node, object.claim) } : {};
+  // As it is written there, which the API server compares.
+  const place = { node, machine: object.machine };
+  return isRow && object.ifName === row.ifName ? { lastHolder: holderOf(row, place, object.claim) } : {};
 }
 
-function holderOf({ namespace, pod, owner, ifName, claim }: Allocation, node: string, id = claim?.id): Holder {
+function holderOf(
+  { namespace, pod, owner, ifName, claim }: Allocation,
+  { node, machine }: Pick<Place, "node" | "machine">,
+  id = claim?.id,
+): Holder {
   const named = id === undefined || id === UNNAMED ? {} : { claim: id };
-  return { namespace, pod, podUid: owner, ifName, node, ...named };
+  const place = machine === undefined ? { node } : { node, machine };
+  return { namespace, pod, podUid: owner, ifName, ...place, ...named };
 }
 
 /** Returns whether the claim of a holder is the row's. An older release, or its definition of the kind, drops it. */
@@ -149,9 +168,14 @@ export const PROBE_FIRST: Quarantine = { reason: "Conflict", mac: undefined, par
 
 /**
  * Returns another node's object as a row. Its version is what a claim gives as `replaces` to take the address over.
- * An address of a lost node is in {@link PROBE_FIRST}.
+ * An address of a lost node is in {@link PROBE_FIRST}. `isOfOther`: so is one of another machine that had this node's
+ * name.
  */
-export function foreignOf({ resourceVersion, createdAt, spec }: IpAllocation, sinceMs: number): Allocation {
+export function foreignOf(
+  { resourceVersion, createdAt, spec }: IpAllocation,
+  sinceMs: number,
+  isOfOther = false,
+): Allocation {
   const { ip, addressSpace, prefixLength, pool, state, holders, lastHolder, workload, number, quarantine } = spec;
   const { claim: id = UNNAMED } = holders[0] ?? lastHolder ?? quarantine?.holder ?? {};
   const {
@@ -178,7 +202,7 @@ export function foreignOf({ resourceVersion, createdAt, spec }: IpAllocation, si
     sinceMs,
     version: -Number(resourceVersion),
     ...(createdAt === undefined ? {} : { createdAt }),
-    ...(isLost(spec) ? { quarantine: PROBE_FIRST } : {}),
+    ...(isLost(spec) || isOfOther ? { quarantine: PROBE_FIRST } : {}),
   };
 }
 

@@ -73,6 +73,11 @@ export interface KubernetesRegistryOptions extends SqliteRegistryOptions, LiveSt
    * object.
    */
   readonly onOrphan?: ((name: string) => void) | undefined;
+  /**
+   * Resolves when {@link LiveStatus.machine} is known as well as it will be, undefined: it is. What an earlier agent
+   * has left waits for it: the journal may be another machine's.
+   */
+  readonly identified?: (() => Promise<void> | undefined) | undefined;
   /** Returns the end of the comparison of a journal that has lost rows with the API server; undefined: it is whole. */
   readonly comparison?: ((signal?: AbortSignal) => Promise<void> | undefined) | undefined;
   /**
@@ -186,9 +191,12 @@ export class KubernetesRegistry implements Registry {
   }
 
   async expire(): Promise<number> {
-    this.#round ??= this.#syncDue().finally(() => {
-      this.#round = undefined;
-    });
+    const identified = this.#options.identified?.();
+    this.#round ??= (identified === undefined ? this.#syncDue() : identified.then(() => this.#syncDue())).finally(
+      () => {
+        this.#round = undefined;
+      },
+    );
     await waitAtMost(this.#round, EXPIRE_WAIT_MS);
     return this.#journal.expire();
   }
@@ -470,6 +478,14 @@ export class KubernetesRegistry implements Registry {
     } catch (error) {
       this.#options.log.warn({ err: error, pool }, "Marking a pool as wanted failed");
     }
+  }
+
+  /**
+   * Says which machine this is. What the journal has of another one, but addresses that are Bound here since, is
+   * forgotten. Returns of how many addresses.
+   */
+  async noteMachine(machine: string): Promise<number> {
+    return this.#journal.noteMachine(machine);
   }
 
   /** Resolves when nothing runs in the background. */

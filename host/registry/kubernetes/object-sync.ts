@@ -529,7 +529,7 @@ export class ObjectSync {
   }
 
   #inputsOf(row: Allocation, { name, object, publication }: SyncTask): SyncInputs {
-    const { node, nowMs, tight, owners } = this.#options;
+    const { node, machine, nowMs, tight, owners } = this.#options;
     const state = this.#states.get(name);
     return {
       isOwnerSeen: row.workload && owners.isSeen(row.workload),
@@ -538,6 +538,7 @@ export class ObjectSync {
       isProber: isProber(state, node),
       isSent: state.isSent,
       node,
+      machine: machine?.(),
       isDue: row.freeAtMs !== undefined && row.freeAtMs <= nowMs(),
       isPublic: tight.isTight(row.pool),
       replaces: publication?.replaces,
@@ -545,7 +546,8 @@ export class ObjectSync {
   }
 
   #specOf(row: Allocation, state: AllocationState, before?: KnownObject): IpAllocationSpec {
-    return specOf(row, state, { node: this.#options.node, since: new Date().toISOString() }, before);
+    const { node, machine } = this.#options;
+    return specOf(row, state, { node, machine: machine?.(), since: new Date().toISOString() }, before);
   }
 }
 

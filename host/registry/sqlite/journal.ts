@@ -18,6 +18,9 @@ const MAX_STORED_OWNERS = 4_096;
 const WRITE_CLAIM =
   "INSERT OR REPLACE INTO claim (space, family, address, version, id, number, earlier) VALUES (?, ?, ?, ?, ?, ?, ?)";
 
+/** Most rows of another machine that are read at once. */
+const MAX_FORGOTTEN_AT_ONCE = 256;
+
 const ADOPT = `INSERT INTO allocation
   (space, family, address, length, pool, state, owner, interface, container, network, namespace, pod, workload,
    reason, foreign_mac, parent, probe_at, boot, since, free_at, version, confirmed)
@@ -102,6 +105,24 @@ export class SqliteJournal extends SqliteStore {
   noteOwner(key: string, isSeen: boolean): void {
     this.write("INSERT OR REPLACE INTO owner (key, seen) VALUES (?, ?)", key, Number(isSeen));
     this.write("DELETE FROM owner WHERE rowid <= (SELECT max(rowid) FROM owner) - ?", MAX_STORED_OWNERS);
+  }
+
+  noteMachine(machine: string): number {
+    const [before] = this.selectRaw("SELECT machine, boot FROM machine");
+    const isSameBoot = before?.boot === this.bootId;
+    if (isSameBoot && before.machine === machine) return 0;
+    this.write("INSERT OR REPLACE INTO machine (only, machine, boot) VALUES (1, ?, ?)", machine, this.bootId);
+    return before === undefined || isSameBoot || before.machine === machine ? 0 : this.#forgetLeft();
+  }
+
+  /** Deletes all that is not Bound, in pieces: the thread has a small heap. Returns the number of rows. */
+  #forgetLeft(): number {
+    for (let count = 0; ; ) {
+      const page = this.select("state <> 'Bound' LIMIT ?", MAX_FORGOTTEN_AT_ONCE);
+      for (const row of page) this.delete(row);
+      count += page.length;
+      if (page.length === 0) return count;
+    }
   }
 
   protected override firstOwner(

@@ -77,6 +77,10 @@ INSERT INTO identity VALUES (lower(hex(randomblob(16))), 0, '', '', x'');
 /* Beside the format: an older release ignores the table. Which address owners were seen. */
 const OWNERS = "CREATE TABLE IF NOT EXISTS owner (key TEXT PRIMARY KEY, seen INTEGER NOT NULL) STRICT;";
 
+/* Beside the format as well. The machine that wrote the journal last, and in which boot. */
+const MACHINE = `CREATE TABLE IF NOT EXISTS machine
+  (only INTEGER PRIMARY KEY CHECK (only = 1), machine TEXT NOT NULL, boot TEXT NOT NULL) STRICT;`;
+
 /*
  * Beside a format, which an older Berth shares: the cookie of an attachment's network namespace. It counts only for
  * the row of that version and boot. What an older Berth writes has another version; a row keeps its cookie while its
@@ -161,7 +165,7 @@ export function prepareSchema(database: DatabaseSync): void {
   try {
     const steps = STEPS.slice(found).join("");
     const format = steps === "" ? "" : `PRAGMA user_version = ${SCHEMA_VERSION};`;
-    database.exec(`BEGIN; ${steps} ${OWNERS} ${NETNS} ${CLAIMS} ${format} COMMIT`);
+    database.exec(`BEGIN; ${steps} ${OWNERS} ${MACHINE} ${NETNS} ${CLAIMS} ${format} COMMIT`);
   } catch (error) {
     if (database.isTransaction) database.exec("ROLLBACK");
     throw error;

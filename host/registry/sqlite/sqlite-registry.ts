@@ -286,6 +286,10 @@ export class SqliteRegistry implements Journal, RecoverableRegistry {
     return this.#call("noteOwner", key, isSeen);
   }
 
+  noteMachine(machine: string): Promise<number> {
+    return this.#call("noteMachine", machine);
+  }
+
   adopt(adoption: Adoption): Promise<Allocation | undefined> {
     return this.#call("adopt", adoption, this.#nowMs());
   }

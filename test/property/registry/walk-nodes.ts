@@ -136,8 +136,9 @@ export class Nodes {
         isTold: async () => true,
         collector: { isPodGone, adopted: () => {} },
         lost: { prune: async () => {} },
+        machine: { prove: async () => undefined },
       },
-      { graceMs: () => GRACE_MS, nowMs: this.#clock.nowMs, random },
+      { graceMs: () => GRACE_MS, nodeLostMs: () => 10 * GRACE_MS, nowMs: this.#clock.nowMs, random },
     );
     node.agent = Object.assign(agent, { reconciler });
     reconciler.reconcile().catch(() => {});

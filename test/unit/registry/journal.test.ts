@@ -206,6 +206,39 @@ describe("journal: what the API server is known to have", () => {
     },
   );
 
+  check("node-lost: what another machine has left in it is forgotten, and reported as free", async (journal, world) => {
+    expect(await journal.noteMachine("m1")).toBe(0);
+    await bind(journal, claim("a", [proposal("10.0.0.1")]));
+    await bind(journal, claim("b", [proposal("10.0.0.2")]));
+    await journal.quarantine(await bind(journal, claim("c", [proposal("10.0.0.3")])), CONFLICT);
+    const copy = await world.open("boot of m2");
+    expect(await copy.noteMachine("m2")).toBe(3);
+    expect(await copy.list(undefined, 10)).toEqual([]);
+    expect(world.freed.toSorted()).toEqual(["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+    await bind(copy, claim("d", [proposal("10.0.0.4")]));
+    expect(await (await world.open("boot of m2")).noteMachine("m2")).toBe(0);
+  });
+
+  check("node-lost: what was claimed before it was known whose it is stays", async (journal, world) => {
+    await journal.noteMachine("m1");
+    const copy = await world.open("boot of m2");
+    await bind(copy, claim("a", [proposal("10.0.0.1")]));
+    expect(await copy.noteMachine("m2")).toBe(0);
+    expect(await copy.findOwner("a")).toMatchObject([{ state: "Bound" }]);
+  });
+
+  check(
+    "clocks-and-boots: the same machine keeps its rows, also when it reports another name in one boot",
+    async (journal, world) => {
+      await journal.noteMachine("m1");
+      await bind(journal, claim("a", [proposal("10.0.0.1")]));
+      const booted = await world.open("boot-2");
+      expect(await booted.noteMachine("m1")).toBe(0);
+      expect(await booted.noteMachine("m1 renamed")).toBe(0);
+      expect((await booted.list(undefined, 10)).length).toBe(1);
+    },
+  );
+
   check("retention: the workload is kept over a restart, and goes with a quarantine", async (journal, world) => {
     await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
     const again = await world.open();

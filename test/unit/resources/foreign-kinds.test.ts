@@ -218,6 +218,7 @@ it("a node has labels, taints, a share of the pod networks, and a kubelet that m
   const bare = { kind: "Node", name: "n1", uid: "", labels: { rack: "1" }, annotations: {}, deleting: false };
   expect(decodeNode({ metadata: { name: "n1", labels: { rack: "1" } }, spec: {} }, "node")).toEqual({
     ...{ ...bare, taints: [], ready: "Unknown", podCidrs: [], addresses: [] },
+    ...{ machine: undefined, bootId: "" },
   });
   const spec = { taints: [{ key: "node.kubernetes.io/out-of-service", value: "x", effect: "NoExecute" }] };
   const status = (status: string) => ({

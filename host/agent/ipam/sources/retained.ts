@@ -320,9 +320,10 @@ function surplusOf(
   return retained.filter(isSurplus).map(({ kept }) => kept);
 }
 
-/** Returns whether the holder is another pod of the same member. */
-function isOfOtherPod(demand: AddressDemand, { owner, ifName, workload }: Allocation): boolean {
-  return owner !== demand.claimant.owner && isSameMember(workloadOf(demand, ifName), workload);
+/** Returns whether the holder is another pod of the same member, or the same one on another machine. */
+function isOfOtherPod(demand: AddressDemand, { owner, ifName, workload, quarantine, version }: Allocation): boolean {
+  const isOther = owner !== demand.claimant.owner || (quarantine !== undefined && version < 0);
+  return isOther && isSameMember(workloadOf(demand, ifName), workload);
 }
 
 /**

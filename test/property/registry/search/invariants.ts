@@ -56,7 +56,9 @@ export function isAtRest<Row, Memory, Spec>(
     pods.some(({ actor, sandbox }) => actor.uid === uid && sandbox?.stage === "answered" && sandbox.nic !== "without");
   const isAnswered = pods.some(({ sandbox }) => hasAddress(sandbox));
   if (view?.state === "Bound" && !view.holders.every(isLive)) return false;
-  if (view?.state === "Cooling" || (view?.state === "Quarantined" && !isAnswered)) return false;
+  // What was on a machine whose name another one has waits for the member's next pod, which probes.
+  const isAwaited = view?.isRetained === true && machines.some(({ link }) => link === "replaced");
+  if (view?.state === "Cooling" || (view?.state === "Quarantined" && !isAnswered && !isAwaited)) return false;
   const isAgreed = ({ link, memory, row, call }: Machine<Row, Memory, Spec>): boolean => {
     if (link !== "there") return true;
     if (memory === undefined || call !== undefined) return false;
@@ -73,7 +75,8 @@ export function isAtRest<Row, Memory, Spec>(
     phase === "present" &&
     sandbox === undefined &&
     !isElsewhere &&
-    (view === undefined || (view.state === "Kept" && actor.isMember));
+    (view === undefined ||
+      (actor.isMember && (view.state === "Kept" || (view.state === "Quarantined" && !isAnswered))));
   return isRecorded !== false && machines.every(isAgreed) && !pods.some(isWaiting);
 }
 

@@ -35,6 +35,7 @@ import {
 } from "../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { areTwoMachines } from "../../../../host/resources/machine.ts";
 import { isSameMember, type Workload } from "../../../../host/resources/member.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 import { ip } from "../../../world/values.ts";
@@ -152,7 +153,7 @@ export class Draft {
   }
 
   get live(): LiveStatus & { readonly node: string } {
-    const { nodes, uidOf, node } = this.place;
+    const { nodes, machines, uidOf, node, machine } = this.place;
     const { isMachine } = this.options;
     const statusOf = { there: "there", lost: "lost", off: "off", absent: "lost" } as const satisfies Record<
       string,
@@ -160,12 +161,16 @@ export class Draft {
     >;
     return {
       node,
+      machine: () => machine,
       isLivePod: async (_namespace, pod, uid) => uidOf(pod) === uid,
       readHolderStatus: async (row, holder) => {
         if (holder.pod === row.pod || uidOf(holder.pod) !== holder.podUid) return "gone";
         return isMachine ? "migrating" : "alive";
       },
-      readNodeStatus: async (name) => statusOf[nodes.get(name) ?? "absent"],
+      readNodeStatus: async (name, of) => {
+        if (areTwoMachines({ machine: machines.get(name) }, { machine: of })) return "lost";
+        return statusOf[nodes.get(name) ?? "absent"];
+      },
     };
   }
 
@@ -329,8 +334,9 @@ export class Draft {
   ): Promise<ResolvedAction> {
     const { states } = this.memory;
     const { isPublic } = this.options;
-    const { node } = this.place;
+    const { node, machine } = this.place;
     const action = decide({
+      machine,
       row,
       object,
       isProber: isProber(states.get(NAME), node),
@@ -357,9 +363,9 @@ export class Draft {
     action: Extract<ResolvedAction, { kind: "create" | "replace" | "leave" | "delete" }>,
     task: Pick<Task, "row" | "written" | "claim"> & { readonly object: KnownObject | "absent" | undefined },
   ): void {
-    const { node } = this.place;
+    const { node, machine } = this.place;
     const object = typeof task.object === "object" ? task.object : undefined;
-    const own = (state: AllocationState): Spec => specOf(task.written, state, { node, since: SINCE }, object);
+    const own = (state: AllocationState): Spec => specOf(task.written, state, { node, machine, since: SINCE }, object);
     const kind = action.kind === "create" || action.kind === "delete" ? action.kind : "change";
     const call = (): Call<Spec> => {
       if (action.kind === "create") return { kind: "create", spec: own(task.written.state) };
@@ -537,7 +543,7 @@ export class Draft {
   }
 
   async handleOrphan(object: IpAllocation): Promise<void> {
-    const { node, others } = this.place;
+    const { node, machine, others } = this.place;
     const ownRows = others.map(
       (pod): Allocation => ({
         ...{ ...BLANK, ip: ip("10.0.0.2"), owner: pod.uid, pod: pod.name, ifName: NIC, containerId: "other" },
@@ -546,9 +552,9 @@ export class Draft {
     );
     const holder = object.spec.holders[0] ?? object.spec.quarantine?.holder;
     const rows = ownRows.filter(({ owner }) => owner === holder?.podUid);
-    const action = decideOrphanObject({ object, node, ownRows: rows, nowMs: 0 });
+    const action = decideOrphanObject({ object, node, machine, ownRows: rows, nowMs: 0 });
     if (action.kind === "leave") return;
-    if (action.kind === "adopt") this.adopt(action.adoption);
+    if (action.kind === "adopt" || action.kind === "probe") this.adopt(action.adoption);
     else if (action.kind === "confirm" && !(await this.isPodGone(action.adoption))) this.adopt(action.adoption);
     else {
       const bound = { ...action.adoption, state: "Bound" } as const;

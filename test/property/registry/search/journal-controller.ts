@@ -10,6 +10,7 @@ import {
 } from "../../../../host/controller/gc/plan-collection.ts";
 import { podStatus, strongestNodeStatus, strongestPodStatus } from "../../../../host/controller/gc/read-status.ts";
 import type { Holder, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { areTwoMachines } from "../../../../host/resources/machine.ts";
 import { objectOf, SINCE } from "./journal-object.ts";
 import type { ControllerTurn, Limit, NodeState, Surroundings } from "./protocol.ts";
 
@@ -24,11 +25,14 @@ const STATUS: Readonly<Record<NodeState, NodeStatus>> = {
 
 function observe(object: IpAllocation, isTold: boolean, place: Surroundings<IpAllocationSpec>): ObservedState {
   const { spec } = object;
-  const nodeOf = (name: string): NodeStatus => STATUS[place.nodes.get(name) ?? "absent"];
+  const nodeOf = (name: string, machine?: string): NodeStatus =>
+    areTwoMachines({ machine: place.machines.get(name) }, { machine })
+      ? "absent"
+      : STATUS[place.nodes.get(name) ?? "absent"];
   const state = stateOf(object);
   const lost = lastHolder(object);
   const holders = state === "Bound" ? spec.holders : state === "NodeLost" && lost !== undefined ? [lost] : [];
-  const nodes = holders.map((holder) => nodeOf(holder.node));
+  const nodes = holders.map((holder) => nodeOf(holder.node, holder.machine));
   const node = nodes.length > 0 ? strongestNodeStatus(nodes) : nodeOf(spec.node);
   const found = ({ pod }: Holder) => {
     const uid = place.uidOf(pod);
@@ -44,10 +48,15 @@ function observe(object: IpAllocation, isTold: boolean, place: Surroundings<IpAl
   };
 }
 
-/** The lost node itself comes first once it is back. */
-function chooseProber(object: IpAllocation, nodes: Surroundings<IpAllocationSpec>["nodes"]): string | undefined {
-  const ready = [...nodes].flatMap(([name, state]) => (state === "there" && name !== object.spec.node ? [name] : []));
-  return ready.find((name) => name === lostNode(object)) ?? ready[0];
+/** The lost node itself comes first once it is back; another machine with its name only if it has the object. */
+function chooseProber(object: IpAllocation, { nodes, machines }: Surroundings<IpAllocationSpec>): string | undefined {
+  const { node, workload } = object.spec;
+  const lost = lostNode(object);
+  const isReplaced = areTwoMachines({ machine: machines.get(lost) }, lastHolder(object));
+  const ready = [...nodes].flatMap(([name, state]) => (state === "there" && name !== node ? [name] : []));
+  const others = ready.filter((name) => name !== lost);
+  const own = workload !== undefined && node === lost && isReplaced ? lost : undefined;
+  return (isReplaced ? undefined : ready.find((name) => name === lost)) ?? others[0] ?? own;
 }
 
 /** Agents may have been told of the object before, and have done nothing. */
@@ -67,10 +76,10 @@ function turnOf(object: IpAllocation, seen: ObservedState, place: Surroundings<I
   return call === undefined || (!seen.isTold && seen.state !== "Bound") ? [] : [{ ...turn, call, told: [] }];
 }
 
-function callOf(object: IpAllocation, action: Action, { nodes }: Surroundings<IpAllocationSpec>) {
+function callOf(object: IpAllocation, action: Action, place: Surroundings<IpAllocationSpec>) {
   const before = { uid: Number(object.uid), version: Number(object.resourceVersion) };
   if (action === "free") return { kind: "delete", before } as const;
-  const prober = action === "ask" ? chooseProber(object, nodes) : undefined;
+  const prober = action === "ask" ? chooseProber(object, place) : undefined;
   const spec = changedSpec(object, action, { prober, since: SINCE });
   return spec === undefined ? undefined : ({ kind: "replace", spec, before } as const);
 }

@@ -1,5 +1,5 @@
 /** The product's objects for the search, and how their states are told apart. */
-import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import type { Holder, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../../../host/resources/member.ts";
 import { ip } from "../../../world/values.ts";
 import type { Call, Stored } from "./protocol.ts";
@@ -36,9 +36,9 @@ export function rankOf(number: number | undefined): string {
 }
 
 export function keyOfSpec({ state, node, holders, workload, number, quarantine }: Spec): string {
-  const all = holders.map(({ podUid, node: of, claim }) => `${podUid}@${of} #${claim}`).join();
-  const why =
-    quarantine === undefined ? "" : `${quarantine.reason} ${quarantine.holder?.podUid}@${quarantine.holder?.node}`;
+  const nameOf = (holder: Holder | undefined) => `${holder?.podUid}@${holder?.node}/${holder?.machine}`;
+  const all = holders.map((holder) => `${nameOf(holder)} #${holder.claim}`).join();
+  const why = quarantine === undefined ? "" : `${quarantine.reason} ${nameOf(quarantine.holder)}`;
   return `${state} ${node} ${all} ${rankOf(number)} ${keyOfWorkload(workload)} ${why}`;
 }
 

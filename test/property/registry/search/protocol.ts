@@ -53,6 +53,8 @@ export interface Surroundings<Spec> {
   /** Returns the UID of the pod that has the name in the API server. */
   readonly uidOf: (name: string) => string | undefined;
   readonly nodes: ReadonlyMap<string, NodeState>;
+  /** Identity of the machine that each of them reports. */
+  readonly machines: ReadonlyMap<string, string>;
   /** Returns a number that was never returned before. */
   readonly next: () => number;
 }

@@ -93,8 +93,7 @@ export const RELIANCES: readonly Reliance[] = [
   {
     dropped: ["nodeName"],
     scene: "a lost node",
-    violates: ["one NIC"],
-    finding: "another machine under a node's name",
+    violates: [],
   },
   {
     dropped: ["comingUp"],

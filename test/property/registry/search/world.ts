@@ -49,7 +49,9 @@ export async function openWorld<Row, Memory, Spec>(
     const nodes = state.machines.flatMap(({ name, link }): [string, NodeState][] =>
       link === "replaced" ? [] : [[name, link === "cut" ? "lost" : link]],
     );
-    return { object: state.object, uidOf: (name) => uidOf(state, name), nodes: new Map(nodes), next };
+    // The last one of a name has registered under it.
+    const machines = new Map(state.machines.map(({ name }, machine) => [name, String(machine)]));
+    return { object: state.object, uidOf: (name) => uidOf(state, name), nodes: new Map(nodes), machines, next };
   }
 
   /** Runs a turn at a place; twice if the turn probes and a NIC that answers may seem silent. */

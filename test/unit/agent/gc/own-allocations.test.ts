@@ -18,6 +18,8 @@ const self = (uid: string, notice?: string): Node => ({
     ready: "True",
     podCidrs: [],
     addresses: [],
+    machine: undefined,
+    bootId: "",
   },
   annotations: notice === undefined ? {} : { "ipam.vendor.io/read-allocations": notice },
 });
@@ -28,9 +30,10 @@ async function openOwn() {
     {
       ...{ api, node, registry, log, relists: () => 0, isTold: async () => true },
       ...{ collector: { isPodGone: async () => false, adopted: () => {} } },
+      machine: { prove: async () => undefined },
       lost: new LostAddresses({ log, events: { emit: () => {} } }),
     },
-    { graceMs: () => 60_000, nowMs: clock.nowMs, random: () => 0.5 },
+    { graceMs: () => 60_000, nodeLostMs: () => 600_000, nowMs: clock.nowMs, random: () => 0.5 },
   );
   await own.reconciled(AbortSignal.timeout(30_000));
   const reads = async (key: string, value: Node, before?: Node): Promise<string[]> => {

@@ -46,11 +46,13 @@ interface Case {
   readonly what: string;
   readonly object: IpAllocation;
   readonly ownRows?: readonly Allocation[];
+  /** That this is. */
+  readonly machine?: string;
   readonly decision: string;
 }
 
-function check({ object, ownRows = [], decision }: Case) {
-  expect(describeDecision(decideOrphanObject({ object, node: NODE, ownRows, nowMs: 5 }))).toBe(decision);
+function check({ object, ownRows = [], machine, decision }: Case) {
+  expect(describeDecision(decideOrphanObject({ object, node: NODE, machine, ownRows, nowMs: 5 }))).toBe(decision);
 }
 
 const other = ip("10.6.0.99");
@@ -171,6 +173,57 @@ describe("undo: an object without a row in the journal", () => {
     },
   ];
   it.each(cases)("$what", check);
+
+  const named = { ...holder, machine: "m1" };
+  const ofMachine = { ...ofPod, quarantine: { ...lost, holder: named } };
+  const cooling = { state: "Cooling", holders: [] } as const;
+  const shared = { node: "n2", holders: [{ ...holder, podUid: "u2", node: "n2" }, named], workload };
+  it.each<Case>([
+    {
+      what: "is adopted on the machine that it names",
+      ...{ object: object({ holders: [named] }), machine: "m1", decision: "adopt Bound u1/eth0" },
+    },
+    {
+      what: "is adopted when it names none",
+      ...{ object: object(), machine: "m1", decision: "adopt Bound u1/eth0" },
+    },
+    {
+      what: "is left when another machine had this node's name",
+      ...{ object: object({ holders: [named] }), machine: "m2", decision: "leave" },
+    },
+    {
+      what: "is left when it is unknown which machine this is",
+      ...{ object: object({ holders: [named] }), decision: "leave" },
+    },
+    {
+      what: "is left to the pod of another node when another machine had this node's name",
+      ...{ object: object(shared), machine: "m2", decision: "leave" },
+    },
+    {
+      what: "is confirmed by the machine that was lost",
+      ...{ object: object(ofMachine), machine: "m1", decision: "confirm Bound u1/eth0, else Cooling" },
+    },
+    {
+      what: "is probed by another machine that has the lost one's name",
+      ...{ object: object(ofMachine), machine: "m2", decision: "probe Quarantined / for none on " },
+    },
+    {
+      what: "is probed when it is unknown which machine this is",
+      ...{ object: object(ofMachine), decision: "probe Quarantined / for none on " },
+    },
+    {
+      what: "is left to the owner that retains it",
+      ...{ object: object({ ...ofMachine, workload }), machine: "m2", decision: "leave" },
+    },
+    {
+      what: "is left to the node that was asked to probe it",
+      ...{ object: object({ ...ofMachine, node: "n2" }), machine: "m2", decision: "leave" },
+    },
+    {
+      what: "is adopted when the other machine has released it",
+      ...{ object: object(cooling), machine: "m2", decision: "adopt Cooling /" },
+    },
+  ])("node-lost: one that names a machine $what", check);
 
   it("is adopted with the owner that retains it, and released without", () => {
     const adopted = decideOrphanObject({ object: object({ workload }), node: NODE, ownRows: [], nowMs: 5 });

@@ -7,6 +7,7 @@ import {
   RECONCILE_TICK_MS,
   Reconciler,
 } from "../../../../host/agent/gc/reconciler.ts";
+import { formatIp } from "../../../../host/net/ip.ts";
 import { type Journal, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import {
   allocationName,
@@ -28,6 +29,8 @@ class Scene {
   isTold = true;
   /** Number of times that it has asked for that. */
   questions = 0;
+
+  machine: string | undefined;
 
   constructor(node: TestNode<Journal>) {
     this.node = node;
@@ -55,8 +58,9 @@ class Scene {
           adopted: () => {},
         },
         lost: { prune: async () => {} },
+        machine: { prove: async () => this.machine },
       },
-      { graceMs: () => GRACE_MS, nowMs: clock.nowMs, random: () => 0.5 },
+      { graceMs: () => GRACE_MS, nodeLostMs: () => 10 * GRACE_MS, nowMs: clock.nowMs, random: () => 0.5 },
     );
   }
 
@@ -124,6 +128,32 @@ describe("a reconciliation", () => {
     const { republished } = await world.reconciler.reconcile();
     expect([republished.length, most]).toEqual([2 * ADOPTIONS_AT_ONCE, ADOPTIONS_AT_ONCE]);
   });
+});
+
+it("node-lost: what this machine has lost is released after a grace, another one's is probed after nodeLost", async ({
+  world,
+}) => {
+  const lostOn = (pod: string, machine: string): Partial<IpAllocationSpec> => {
+    const holder = { namespace: "shop", pod, podUid: `uid-${pod}`, ifName: "eth0", node: world.node.name, machine };
+    const quarantine = { reason: "NodeLost" as const, mac: "", parent: "", holder };
+    return { state: "Quarantined", holders: [], quarantine };
+  };
+  world.machine = "new";
+  world.isPodGone = async () => true;
+  world.addObject("10.0.0.1", "", lostOn("web", "new"));
+  world.addObject("10.0.0.2", "", lostOn("db", "old"));
+  const counts = async () => {
+    const { adopted, released } = (await world.reconciler.reconcileDue()) ?? { adopted: [], released: [] };
+    return [adopted, released].map((rows) => rows.map((row) => formatIp(row.ip)).join());
+  };
+  expect(await counts()).toEqual(["", ""]);
+  world.node.clock.jump(GRACE_MS);
+  expect(await counts()).toEqual(["", "10.0.0.1"]);
+  world.node.clock.jump(9 * GRACE_MS - 1);
+  expect(await counts()).toEqual(["", ""]);
+  world.node.clock.jump(1);
+  expect(await counts()).toEqual(["10.0.0.2", ""]);
+  expect(await world.rowOf("10.0.0.2")).toBe("Quarantined");
 });
 
 describe("the time of a reconciliation", () => {

@@ -38,6 +38,9 @@ const ofOtherPod: KnownObject = { ...ours, podUid: "b" };
 /** Objects of a lost node, whose address this node, or another one, was told to ask for. */
 const weAsk: KnownObject = { ...ourQuarantined, lost: "there" };
 const theyAsk: KnownObject = { ...ourQuarantined, node: "there", lost: "here" };
+/** Of another machine that had this node's name. */
+const formerly = (object: KnownObject): KnownObject => ({ ...object, machine: "old" });
+const asNew = { machine: "new" };
 const elsewhere = (object: KnownObject): KnownObject => ({ ...object, node: "there" });
 
 const due = { isDue: true };
@@ -179,6 +182,7 @@ const ROWS = cases<Case>`
   conflict: was freed by another writer ${[quarantined, "absent", prober]} => forget
   conflict: is its node's again ${[quarantined, elsewhere({ ...weAsk, state: "Bound" }), prober]} => forget
   conflict: is silent ${[ended, weAsk, due]} => delete
+  conflict: a release that is late, of what we were told to ask for since ${[cooling, weAsk, due]} => forget
   conflict: a conflict of what another node has now ${[quarantined, elsewhere(ours)]} => forget
   conflict: a conflict of what is kept for a member ${[quarantined, ourRetained]} => forget
   cooling-visibility: its own object under another node's name, when its cooldown is over ${[
@@ -186,6 +190,39 @@ const ROWS = cases<Case>`
     elsewhere(ours),
     due,
   ]} => forget
+  node-lost: its pod's object of another machine with this node's name ${[bound, formerly(ours), asNew]} => taken
+  node-lost: its pod's object of a machine, and this one is not known ${[bound, formerly(ours)]} => taken
+  node-lost: its pod's object of this machine ${[bound, { ...ours, machine: "new" }, asNew]} => synced
+  node-lost: its pod's object of an older writer ${[bound, ours, asNew]} => synced
+  node-lost: its pod's object of another machine, and this one's was answered ${[confirmed, formerly(ours), asNew]}
+    => taken
+  node-lost: another pod's of another machine, whose row the claim took over ${[
+    named(bound, BEFORE),
+    formerly(of(BEFORE, ofOtherPod)),
+    asNew,
+  ]} => taken
+  node-lost: another pod's of another machine, and this one's was answered ${[confirmed, formerly(ofOtherPod), asNew]}
+    => taken
+  node-lost: a member's of another machine with this node's name ${[
+    ofWeb,
+    formerly({ ...ours, workload: WEB }),
+    asNew,
+  ]} => takeOver
+  node-lost: in quarantine for another machine, taken over ${[
+    named(bound, UNNAMED),
+    formerly(ourQuarantined),
+    asNew,
+  ]} => taken
+  node-lost: a release of what another machine has ${[cooling, formerly(ours), { ...due, ...asNew }]} => forget
+  node-lost: a release before it is known which machine this is ${[cooling, formerly(ours), due]} => wait
+  node-lost: a release of a claim, of what another machine has lost ${[
+    cooling,
+    formerly(ourQuarantined),
+    { ...due, ...asNew },
+  ]} => forget
+  node-lost: what another machine has lost is silent ${[ended, formerly(ourQuarantined), { ...due, ...asNew }]}
+    => delete
+  node-lost: what another machine has again is probed no more ${[quarantined, formerly(ours), asNew]} => forget
   a row that says Kept ${[{ ...cooling, state: "Kept" }, ourRetained]} => forget
 `;
 
@@ -262,6 +299,26 @@ it("node-lost: a machine that shares the address answers for it, so no probe can
     );
   expect(await check([gone])).toEqual({ kind: "taken", needsProbe: true });
   expect(await check([gone, moving])).toEqual({ kind: "taken", predecessor: gone });
+});
+
+it.each<[machine: string | undefined, of: string | undefined, isHere: boolean]>([
+  ["m1", "m1", true],
+  ["m1", undefined, true],
+  ["m2", "m1", false],
+  [undefined, "m1", false],
+])("node-lost: machine %s takes the word of its journal for a holder of %s: %s", async (machine, of, isHere) => {
+  const asked: string[] = [];
+  const deps = {
+    ...{ ...livePods("a"), node: "n1", machine: () => machine, readHolderStatus: async () => "gone" as const },
+    readNodeStatus: async (node: string, named: string | undefined) => {
+      asked.push(`${node} ${named}`);
+      return "lost" as const;
+    },
+  };
+  const holders = [{ ...HOLDER, machine: of }];
+  const full = { ...ipAllocation("10.0.0.1", { holders }), resourceVersion: "5" };
+  const { kind } = await takeOver(deps, ofWeb, { object: ours, full });
+  expect({ kind, asked }).toEqual(isHere ? { kind: "replace", asked: [] } : { kind: "taken", asked: ["n1 m1"] });
 });
 
 it("retention: without its pod a shared object is of a node that still has a holder, and of that holder's NIC", () => {

@@ -307,8 +307,10 @@ describe("retention: another owner has the address", () => {
     expect([opened.said, opened.assigned()]).toEqual([said, assigned]);
   });
 
-  it("node-lost: an earlier pod of a lost node: the address is probed, or another one is looked for", async () => {
-    const holder = earlier("10.6.0.9", { quarantine: PROBE_FIRST, state: "Quarantined" });
+  it.each([
+    ["an earlier pod of a lost node", earlier("10.6.0.9", { state: "Quarantined", quarantine: PROBE_FIRST })],
+    ["the pod itself, on another machine", earlier("10.6.0.9", { owner: "u1", quarantine: PROBE_FIRST })],
+  ])("node-lost: %s: the address is probed, or another one is looked for", async (_, holder) => {
     const probing = open({ demand: { canProbe: () => true } });
     probing.search.assignments.assign([pick("10.6.0.9", { source: "retained" })]);
     expect(await probing.source.replace(holder, PICKED)).toBe(true);

@@ -1,0 +1,98 @@
+/**
+ * Which machine this agent runs on (docs/decisions/0053): what its Node object says, if that object is of this boot;
+ * else what the host says. Once known it stays.
+ */
+import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import { Latch } from "../../lib/latch.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Node } from "../../resources/node.ts";
+import { readNodesOf } from "./live-status.ts";
+
+/** Time for which a list of the nodes proves that no other one is this machine's clone: milliseconds. */
+const PROOF_MS = 30_000;
+
+interface OwnMachineOptions {
+  readonly api: KubeApi;
+  /** This node's name. */
+  readonly node: string;
+  /** Boot ID of the running kernel. */
+  readonly bootId: string;
+  /** The machine according to the host; undefined if that cannot be read. */
+  readonly host: string | undefined;
+  readonly nowMs: () => number;
+  readonly log: Log;
+  /** Called once, before the machine counts as known. */
+  readonly onKnown: (machine: string) => Promise<void>;
+}
+
+export class OwnMachine {
+  readonly #options: OwnMachineOptions;
+  readonly #settled = new Latch();
+  #isSettled = false;
+  #machine: string | undefined;
+  #others: { readonly names: readonly string[]; readonly readMs: number } | undefined;
+  #reading: Promise<readonly string[]> | undefined;
+
+  constructor(options: OwnMachineOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined until the Node was read, and as long as neither that nor the host says which machine this is. */
+  get current(): string | undefined {
+    return this.#machine;
+  }
+
+  /** Resolves when the Node was read; undefined if it was. */
+  identified(signal?: AbortSignal): Promise<void> | undefined {
+    return this.#isSettled ? undefined : this.#settled.wait(signal);
+  }
+
+  /** The Node object was read, for the first time or again; undefined if there is none. */
+  async nodeRead(node: Node | undefined): Promise<void> {
+    const { bootId, host, log, onKnown } = this.#options;
+    if (this.#machine === undefined) {
+      const machine = (node?.bootId === bootId ? node.machine : undefined) ?? host;
+      if (machine !== undefined) {
+        await onKnown(machine).catch((error) => log.warn({ err: error }, "Recording which machine this is failed"));
+        this.#machine = machine;
+      }
+    }
+    this.#isSettled = true;
+    this.#settled.open();
+  }
+
+  /**
+   * Returns the machine that this is, for a decision about a record that names a machine; undefined if it is unknown,
+   * or the one that is named and also another node's. Rejects when the API server does not answer.
+   */
+  async prove(named: string, signal?: AbortSignal): Promise<string | undefined> {
+    await this.identified(signal);
+    if (this.#machine !== named) return this.#machine;
+    return (await this.#readOthers(named)).length === 0 ? named : undefined;
+  }
+
+  /** Sentences without a full stop. */
+  get problems(): readonly string[] {
+    const names = this.#others?.names ?? [];
+    if (names.length === 0) return [];
+    const others = names.map((name) => `"${name}"`).join(", ");
+    return [
+      `This machine reports the same systemUUID and machineID as node ${others}: give each machine its own, see docs/garbage-collection.md`,
+    ];
+  }
+
+  close(): void {
+    this.#settled.fail(new Error("The agent stops"));
+  }
+
+  async #readOthers(machine: string): Promise<readonly string[]> {
+    const { api, node, nowMs } = this.#options;
+    if (this.#others !== undefined && nowMs() - this.#others.readMs < PROOF_MS) return this.#others.names;
+    this.#reading ??= readNodesOf(api, machine).finally(() => {
+      this.#reading = undefined;
+    });
+    const names = (await this.#reading).filter((name) => name !== node);
+    this.#others = { names, readMs: nowMs() };
+    return names;
+  }
+}

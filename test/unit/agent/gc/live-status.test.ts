@@ -1,0 +1,44 @@
+import { expect, it } from "vitest";
+import { readNodeStatus, readNodesOf } from "../../../../host/agent/gc/live-status.ts";
+import type { NodeStatus } from "../../../../host/ipam/retention.ts";
+import { machineOf } from "../../../../host/resources/machine.ts";
+import { OUT_OF_SERVICE } from "../../../../host/resources/node.ts";
+import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
+
+const NODES = "/api/v1/nodes";
+const UNREACHABLE = "node.kubernetes.io/unreachable";
+
+function open() {
+  return new MemoryApiServer({ serves: { [NODES]: { apiVersion: "v1", kind: "Node" } } });
+}
+
+function put(server: MemoryApiServer, name: string, machineID: string, taint?: string): void {
+  const taints = taint === undefined ? [] : [{ key: taint, effect: "NoExecute" }];
+  server.put(NODES, name, { spec: { taints }, status: { nodeInfo: { machineID, systemUUID: "" } } });
+}
+
+function named(machineId: string): string {
+  return machineOf({ systemUuid: "", machineId }) ?? "";
+}
+
+it.each<[what: string, taint: string | undefined, machine: string | undefined, status: NodeStatus]>([
+  ["is there", undefined, named("m1"), "there"],
+  ["is there, and an older writer did not name it", undefined, undefined, "there"],
+  ["is silent", UNREACHABLE, named("m1"), "lost"],
+  ["is out of service", OUT_OF_SERVICE, named("m1"), "off"],
+  ["has lost its name to another one", undefined, named("m2"), "lost"],
+  ["has lost its name to one that is out of service", OUT_OF_SERVICE, named("m2"), "lost"],
+])("node-lost: a machine that %s", async (_what, taint, machine, status) => {
+  const server = open();
+  put(server, "n1", "m1", taint);
+  expect(await readNodeStatus(server.client(), "n1", machine)).toBe(status);
+  expect(await readNodeStatus(server.client(), "n2", machine)).toBe("lost");
+});
+
+it("finds all nodes that report a machine", async () => {
+  const server = open();
+  put(server, "n1", "m1");
+  put(server, "n2", "m2");
+  put(server, "n3", "m1");
+  expect(await readNodesOf(server.client(), named("m1"))).toEqual(["n1", "n3"]);
+});
