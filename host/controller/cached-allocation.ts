@@ -15,7 +15,7 @@ import {
 } from "../resources/ip-allocation.ts";
 import type { Workload } from "../resources/member.ts";
 
-export type CachedHolder = Pick<Holder, "namespace" | "pod" | "ifName" | "node">;
+export type CachedHolder = Pick<Holder, "namespace" | "pod" | "ifName" | "node" | "machine">;
 
 type Quarantine = NonNullable<IpAllocationSpec["quarantine"]>;
 
@@ -44,6 +44,9 @@ interface Frame extends Pick<CachedSpec, "addressSpace" | "prefixLength" | "pool
   readonly ifName: string;
 }
 
+/** A node, and of a plain allocation its machine. */
+type Place = Pick<Holder, "node" | "machine">;
+
 /** The fields that few allocations have. */
 interface Rest extends Pick<CachedSpec, "workload" | "quarantine"> {
   /** If undefined, the only holder is the pod in the record itself. */
@@ -60,7 +63,7 @@ class PackedAllocation implements CachedAllocation {
   /** An IPv4 address as a signed number of 32 bits, which V8 stores in place of a pointer. */
   readonly #ip: number | bigint;
   readonly #frame: Frame;
-  readonly #node: string;
+  readonly #place: Place;
   readonly #namespace: string;
   readonly #pod: string;
   readonly #rest: Rest | undefined;
@@ -72,7 +75,7 @@ class PackedAllocation implements CachedAllocation {
     this.name = name;
     this.#ip = ip.family === 4 ? Number(ip.value) | 0 : ip.value;
     this.#frame = shared.frame(spec, { deleting, isForced, ifName: isPlain ? holder.ifName : "" });
-    this.#node = shared.text(node);
+    this.#place = shared.place({ node, machine: isPlain ? holder.machine : undefined });
     this.#namespace = isPlain ? shared.text(holder.namespace) : "";
     this.#pod = isPlain ? holder.pod : "";
     this.#rest =
@@ -95,8 +98,9 @@ class PackedAllocation implements CachedAllocation {
 
   get spec(): CachedSpec {
     const { addressSpace, prefixLength, pool, state, ifName } = this.#frame;
-    const node = this.#node;
-    const { holders = [{ namespace: this.#namespace, pod: this.#pod, ifName, node }] } = this.#rest ?? {};
+    const place = this.#place;
+    const { node } = place;
+    const { holders = [{ namespace: this.#namespace, pod: this.#pod, ifName, ...place }] } = this.#rest ?? {};
     const { workload, quarantine } = this.#rest ?? {};
     return { ip: unpackIp(this.#ip), addressSpace, prefixLength, pool, state, node, holders, workload, quarantine };
   }
@@ -110,6 +114,7 @@ function unpackIp(packed: number | bigint): Ip {
 class Shared {
   readonly #texts = new SharedTexts();
   readonly #frames = new SharedValues<Frame>();
+  readonly #places = new SharedValues<Place>();
 
   text(text: string): string {
     return this.#texts.of(text);
@@ -121,8 +126,12 @@ class Shared {
     return this.#frames.of(key, () => ({ addressSpace, prefixLength, pool, state, ...own }));
   }
 
-  holder({ namespace, pod, ifName, node }: CachedHolder): CachedHolder {
-    return { namespace: this.text(namespace), pod, ifName: this.text(ifName), node: this.text(node) };
+  place({ node, machine }: Place): Place {
+    return this.#places.of(`${node}/${machine ?? ""}`, () => (machine === undefined ? { node } : { node, machine }));
+  }
+
+  holder({ namespace, pod, ifName, ...place }: CachedHolder): CachedHolder {
+    return { namespace: this.text(namespace), pod, ifName: this.text(ifName), ...this.place(place) };
   }
 
   /** `pod`: a member of a StatefulSet has its pod's name. */

@@ -53,7 +53,8 @@ interface CheckerDeps extends Pick<ControllerDeps, "api" | "caches" | "owners" |
 
 /** Reads nodes and pods for a check. */
 export interface StatusReader {
-  node(name: string): Promise<NodeStatus>;
+  /** `machine`: as for {@link nodeStatus}. */
+  node(name: string, machine?: string): Promise<NodeStatus>;
   pod(holder: Holder, node: NodeStatus): Promise<PodStatus>;
 }
 
@@ -145,7 +146,7 @@ export class AllocationChecker {
     const state = stateOf(object);
     const holders = state === "Bound" ? spec.holders : state === "NodeLost" ? [lastHolder(object)] : [];
     const known = holders.filter((holder) => holder !== undefined);
-    const nodes = await Promise.all(known.map((holder) => sources.node(holder.node)));
+    const nodes = await Promise.all(known.map((holder) => sources.node(holder.node, holder.machine)));
     const node = nodes.length > 0 ? strongestNodeStatus(nodes) : await sources.node(spec.node);
     const pods = await Promise.all(known.map((holder, index) => sources.pod(holder, nodes[index] ?? node)));
     const pod = strongestPodStatus(pods, nodes);
@@ -201,7 +202,7 @@ export class AllocationChecker {
     const prober = action === "ask" ? this.#chooseProber(object) : undefined;
     const { name } = object;
     if (action === "ask" && prober === undefined) {
-      this.withoutProber.push(name);
+      if (!this.#isReplaced(object)) this.withoutProber.push(name);
       observations.postpone(name, clock.nowMs() + COLLECTION_RETRY_MS);
       return undefined;
     }
@@ -231,17 +232,28 @@ export class AllocationChecker {
     return told.includes(true);
   }
 
+  /** Whether the agent of the node, on another machine than the lost one, probes the address by itself. */
+  #isReplaced(object: IpAllocation): boolean {
+    const lost = placeOf(object);
+    return object.spec.node === lost.node && this.#probers.isReplaced(lost);
+  }
+
   /** When every possible prober has been chosen once, starts over. */
   #chooseProber(object: IpAllocation): string | undefined {
     const { name, spec } = object;
     const former = this.#history.asked.get(name) ?? new Set();
     const choose = (except: readonly string[]): string | undefined =>
-      this.#probers.choose({ pool: spec.pool, lost: lostNode(object), except: new Set(except) });
+      this.#probers.choose({ pool: spec.pool, lost: placeOf(object), except: new Set(except) });
     const fresh = choose([spec.node, ...former]);
-    const chosen = fresh ?? choose([spec.node]);
+    const chosen = fresh ?? choose([spec.node]) ?? this.#chooseReplacement(object);
     if (fresh === undefined) former.clear();
     if (chosen !== undefined) this.#history.asked.set(name, former.add(chosen));
     return chosen;
+  }
+
+  /** The machine that has the lost one's name leaves what is retained until it is chosen. */
+  #chooseReplacement(object: IpAllocation): string | undefined {
+    return object.spec.workload !== undefined && this.#isReplaced(object) ? object.spec.node : undefined;
   }
 
   #read(name: string): Promise<IpAllocation | undefined> {
@@ -306,12 +318,17 @@ export function stateOf({ spec }: IpAllocation): CollectionState {
 
 /** Returns the node of the pod that has, or had, the address. */
 export function lostNode(object: CachedAllocation): string {
-  return lastHolder(object)?.node ?? object.spec.node;
+  return placeOf(object).node;
+}
+
+/** Returns the same with its machine. */
+function placeOf(object: CachedAllocation): Pick<Holder, "node" | "machine"> {
+  return lastHolder(object) ?? { node: object.spec.node };
 }
 
 /** Reads every node and pod anew. */
 function liveReader(deps: ReadDeps): StatusReader {
-  return { node: (name) => readNode(deps, name), pod: (holder, node) => readPod(deps, holder, node) };
+  return { node: (name, machine) => readNode(deps, name, machine), pod: (holder, node) => readPod(deps, holder, node) };
 }
 
 interface CollectTerms extends ChangeTerms {

@@ -30,10 +30,12 @@ import {
 } from "./check-allocation.ts";
 import { NodeChanges } from "./node-changes.ts";
 import { Observations } from "./observations.ts";
+import type { NodeStatus } from "./plan-collection.ts";
 import { Probers } from "./probers.ts";
 import { COLLECTION_PATIENCE_MS, listPods, nodeStatus, podStatus, readNode, readPod } from "./read-status.ts";
 import { RecreatedOwners } from "./recreated-owners.ts";
 import { SweepProblems, sendEvents } from "./report.ts";
+import { SharedMachines } from "./shared-machines.ts";
 import { UnseenHolders } from "./unseen-holders.ts";
 
 /**
@@ -67,6 +69,7 @@ class Collector implements GarbageCollector {
   readonly #observations = new Observations();
   readonly #unseen: UnseenHolders;
   readonly #recreated: RecreatedOwners;
+  readonly #shared: SharedMachines;
   readonly #history: CheckHistory = { asked: new Map(), told: new Map() };
   readonly #nodeChanges: NodeChanges;
   readonly #elsewhere: AddressesElsewhere;
@@ -86,13 +89,14 @@ class Collector implements GarbageCollector {
     this.#nodeChanges = new NodeChanges(deps);
     this.#unseen = new UnseenHolders(deps.owners.pods);
     this.#recreated = new RecreatedOwners({ ...deps, signal: this.#signal });
+    this.#shared = new SharedMachines(deps.events);
     this.#elsewhere = new AddressesElsewhere(deps.caches.allocations.items.values());
     // A process that has just become the leader starts with a sweep.
     this.#sweepDueMs = deps.clock.nowMs();
     this.#unsubscribe = [
       deps.caches.nodes.subscribe((change) => {
         const node = change.kind === "set" ? change.value : undefined;
-        if (this.#nodeChanges.update(change.key, nodeStatus(node)) === "back")
+        if (this.#nodeChanges.update(change.key, nodeStatus(node), node?.machine) === "back")
           this.#observations.forgetNode(change.key);
       }),
       deps.caches.allocations.subscribe((change) => this.#elsewhere.apply(change)),
@@ -115,7 +119,7 @@ class Collector implements GarbageCollector {
     const withoutProber = this.#withoutProber.map(
       (name) => `No ready node can probe address ${name}, whose node is lost`,
     );
-    return [...this.#sweepProblems.sentences, ...withoutProber, ...this.#worker.problems];
+    return [...this.#sweepProblems.sentences, ...withoutProber, ...this.#shared.problems, ...this.#worker.problems];
   }
 
   get measurements(): Measurements {
@@ -149,6 +153,7 @@ class Collector implements GarbageCollector {
     const names = new Set<string>();
     const problems = new SweepProblems();
     const collected: Collected[] = [];
+    this.#shared.update(caches.nodes.items.values());
     const readyNodes = this.#nodeChanges.chooseReady(caches.nodes.items);
     const reader = this.#listReader();
     const checker = this.#openChecker();
@@ -193,7 +198,7 @@ class Collector implements GarbageCollector {
 
   /** Checks the node's allocations, and those of the node that another node was asked to probe. */
   async #checkNode(node: string, checker: AllocationChecker): Promise<readonly Collected[]> {
-    const reader = this.#listReader((name) => readNode(this.#reading, name));
+    const reader = this.#listReader((name, machine) => readNode(this.#reading, name, machine));
     const collected: Collected[] = [];
     for await (const page of this.#pages(`spec.node=${node}`)) {
       collected.push(...(await this.#checkAll(page, (object) => checker.check(object, reader))));
@@ -215,12 +220,15 @@ class Collector implements GarbageCollector {
   #needsCheck({ spec }: IpAllocation, readyNodes: ReadonlySet<string>): boolean {
     if (spec.state !== "Bound" || spec.holders.length > 1) return true;
     const { nodes } = this.#deps.caches;
-    return spec.holders.every(({ node }) => readyNodes.has(node) || nodeStatus(nodes.items.get(node)) !== "ready");
+    const isAway = (status: NodeStatus): boolean => status !== "ready";
+    return spec.holders.every(
+      ({ node, machine }) => readyNodes.has(node) || isAway(nodeStatus(nodes.items.get(node), machine)),
+    );
   }
 
   /** Reads for first observations: nodes from the caches, pods with one list per node. */
   #listReader(
-    node: StatusReader["node"] = async (name) => nodeStatus(this.#deps.caches.nodes.items.get(name)),
+    node: StatusReader["node"] = async (name, machine) => nodeStatus(this.#deps.caches.nodes.items.get(name), machine),
   ): StatusReader {
     const lists = new Map<string, Promise<readonly PodFacts[]>>();
     const nodes = new Map<string, ReturnType<StatusReader["node"]>>();
@@ -230,9 +238,10 @@ class Collector implements GarbageCollector {
       return list;
     };
     return {
-      node: (name) => {
-        const found = nodes.get(name) ?? node(name);
-        nodes.set(name, found);
+      node: (name, machine) => {
+        const key = `${name}/${machine ?? ""}`;
+        const found = nodes.get(key) ?? node(name, machine);
+        nodes.set(key, found);
         return found;
       },
       pod: async (holder: Holder, node) => {

@@ -1,7 +1,10 @@
 /**
  * Which nodes are checked before the next sweep: those that have just disappeared or were tainted as out of service,
- * several times, as their pods disappear after them. And which ready nodes a sweep compares with their pods.
+ * or whose names other machines have, several times, as their pods disappear after them. And which ready nodes a sweep
+ * compares with their pods.
  */
+import { BoundedMap } from "../../lib/bounded-map.ts";
+import { areTwoMachines } from "../../resources/machine.ts";
 import type { Node } from "../../resources/node.ts";
 import type { ControllerDeps } from "../types.ts";
 import type { NodeStatus } from "./plan-collection.ts";
@@ -21,6 +24,9 @@ const NODE_CHECK_FIRST_MS = 1_000;
 /** Longest of these pauses, after which only sweeps check the node: milliseconds. */
 const NODE_CHECK_MAX_MS = 64_000;
 
+/** Most nodes whose machines are remembered. Of others, sweeps find that another machine has the name. */
+const MAX_KNOWN_MACHINES = 16_384;
+
 interface Waiting {
   readonly pauseMs: number;
   readonly dueMs: number;
@@ -29,17 +35,30 @@ interface Waiting {
 export class NodeChanges {
   readonly #nowMs: () => number;
   readonly #last = new Map<string, NodeStatus>();
+  /** By node, also of those that have disappeared. The one seen longest ago is forgotten first. */
+  readonly #machines = new BoundedMap<string, string>(MAX_KNOWN_MACHINES);
   readonly #waiting = new Map<string, Waiting>();
   /** The last ready node that a sweep has compared. */
   #after = "";
 
   constructor({ caches, clock }: Pick<ControllerDeps, "caches" | "clock">) {
     this.#nowMs = clock.nowMs;
-    for (const [name, node] of caches.nodes.items) this.#last.set(name, nodeStatus(node));
+    for (const [name, node] of caches.nodes.items) {
+      this.#last.set(name, nodeStatus(node));
+      if (node.machine !== undefined) this.#machines.set(name, node.machine);
+    }
   }
 
   /** Returns "back" if the node was not ready and is now. */
-  update(name: string, sighting: NodeStatus): "back" | undefined {
+  update(name: string, sighting: NodeStatus, machine?: string): "back" | undefined {
+    const isOther = areTwoMachines({ machine }, { machine: this.#machines.get(name) });
+    if (machine !== undefined) this.#machines.set(name, machine);
+    const change = this.#update(name, sighting);
+    if (isOther) this.#waiting.set(name, { pauseMs: NODE_CHECK_FIRST_MS, dueMs: this.#nowMs() });
+    return change;
+  }
+
+  #update(name: string, sighting: NodeStatus): "back" | undefined {
     const before = this.#last.get(name);
     if (sighting === "absent") this.#last.delete(name);
     else this.#last.set(name, sighting);

@@ -348,13 +348,14 @@ export function changedSpec(object: IpAllocation, action: Action, terms: ChangeT
     }
     case "ask":
       if (prober === undefined || quarantine === undefined) return undefined;
+      // Another machine that has the node's name probes what no owner retains; this one has none that is there.
       // The parent link was the other node's.
       return {
         ...base,
         node: prober,
         state: "Quarantined",
         quarantine: { ...quarantine, parent: "" },
-        ...(workload === undefined ? {} : { workload }),
+        ...(workload === undefined || prober === node ? {} : { workload }),
       };
     case "preserve": {
       if (workload === undefined) return undefined;

@@ -1,9 +1,10 @@
 /**
  * Which node probes an address whose own node is gone (conflict): one that attaches pods from the same pool, since
  * its link reaches the segment. The lost node itself comes first once it is back: it need not probe, because it can
- * confirm that the pod has stopped (node-lost).
+ * confirm that the pod has stopped (node-lost). Another machine with its name cannot, and probes by itself.
  */
 import { formatPrefix } from "../../net/prefix.ts";
+import type { Holder } from "../../resources/ip-allocation.ts";
 import type { Caches } from "../types.ts";
 import { nodeStatus } from "./read-status.ts";
 
@@ -40,8 +41,8 @@ function chooseProber({ candidates, except }: ProberChoice): string | undefined 
 
 interface ProberQuestion extends Pick<ProberChoice, "except"> {
   readonly pool: string;
-  /** The node of the pod that had the address. */
-  readonly lost: string;
+  /** The node of the pod that had the address, and its machine. */
+  readonly lost: Pick<Holder, "node" | "machine">;
 }
 
 export class Probers {
@@ -59,7 +60,7 @@ export class Probers {
    * segment.
    */
   choose({ pool, lost, except }: ProberQuestion): string | undefined {
-    if (this.#isReady(lost) && !except.has(lost)) return lost;
+    if (this.#isReady(lost) && !except.has(lost.node)) return lost.node;
     const attached = this.#count();
     const subnet = this.#subnetOf(pool);
     const others = [...attached.keys()].filter(
@@ -67,7 +68,7 @@ export class Probers {
     );
     const names = new Set([pool, ...others].flatMap((name) => [...(attached.get(name)?.keys() ?? [])]));
     const candidates = [...names].map((node): ProberCandidate => {
-      const isReady = this.#isReady(node);
+      const isReady = this.#isReady({ node });
       const besides = others.reduce((sum, name) => sum + (attached.get(name)?.get(node) ?? 0), 0);
       return {
         node,
@@ -77,13 +78,18 @@ export class Probers {
         asked: this.#asked.get(node) ?? 0,
       };
     });
-    const chosen = chooseProber({ candidates, except: new Set([lost, ...except]) });
+    const chosen = chooseProber({ candidates, except: new Set([lost.node, ...except]) });
     if (chosen !== undefined) this.#asked.set(chosen, (this.#asked.get(chosen) ?? 0) + 1);
     return chosen;
   }
 
-  #isReady(node: string): boolean {
-    return nodeStatus(this.#caches.nodes.items.get(node)) === "ready";
+  /** Whether another machine has the lost node's name, and its agent acts. */
+  isReplaced({ node, machine }: ProberQuestion["lost"]): boolean {
+    return this.#isReady({ node }) && !this.#isReady({ node, machine });
+  }
+
+  #isReady({ node, machine }: ProberQuestion["lost"]): boolean {
+    return nodeStatus(this.#caches.nodes.items.get(node), machine) === "ready";
   }
 
   #subnetOf(pool: string): string | undefined {

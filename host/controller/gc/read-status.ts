@@ -11,6 +11,7 @@ import { describeObject } from "../../kubernetes/object-key.ts";
 import { collectionPath, NODES, type ObjectName, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
+import { areTwoMachines } from "../../resources/machine.ts";
 import { decodeNode, type Node, OUT_OF_SERVICE } from "../../resources/node.ts";
 import { decodePod } from "../../resources/pod.ts";
 import type { NodeStatus, PodStatus, PodsStatus } from "./plan-collection.ts";
@@ -24,8 +25,12 @@ export interface ReadDeps {
   readonly signal: AbortSignal;
 }
 
-export function nodeStatus(node: Pick<Node, "taints" | "ready"> | undefined): NodeStatus {
-  if (node === undefined) return "absent";
+/** `machine`: the one that is meant. Another one with its node's name says nothing about it: it is absent. */
+export function nodeStatus(
+  node: (Pick<Node, "taints" | "ready"> & Partial<Pick<Node, "machine">>) | undefined,
+  machine?: string,
+): NodeStatus {
+  if (node === undefined || areTwoMachines(node, { machine })) return "absent";
   if (node.taints.includes(OUT_OF_SERVICE)) return "outOfService";
   return node.ready === "True" ? "ready" : "notReady";
 }
@@ -63,9 +68,10 @@ export function readObject(
   return callIfThere(api, { method: "GET", path, patienceMs: COLLECTION_PATIENCE_MS, signal });
 }
 
-export async function readNode(deps: ReadDeps, name: string): Promise<NodeStatus> {
+/** `machine`: as for {@link nodeStatus}. */
+export async function readNode(deps: ReadDeps, name: string, machine?: string): Promise<NodeStatus> {
   const object = await readObject(deps, NODES, { name });
-  return nodeStatus(object && decodeNode(object, `Node "${name}"`));
+  return nodeStatus(object && decodeNode(object, `Node "${name}"`), machine);
 }
 
 /** One GET. Returns "unknown" for a pod that cannot be decoded. */

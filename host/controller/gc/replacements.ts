@@ -3,6 +3,7 @@
  * other pools.
  */
 
+import { areTwoMachines } from "../../resources/machine.ts";
 import { isSameMember, memberKey } from "../../resources/member.ts";
 import type { CachedAllocation, CachedHolder } from "../cached-allocation.ts";
 import type { Caches } from "../types.ts";
@@ -49,8 +50,8 @@ export class Replacements {
 }
 
 /**
- * Returns whether the other allocation is bound to a pod of the same member on another node, for the same NIC and
- * family.
+ * Returns whether the other allocation is bound to a pod of the same member on another node, or another machine, for
+ * the same NIC and family.
  */
 export function isReplacement(object: CachedAllocation, { name, deleting, spec }: CachedAllocation): boolean {
   const holder = lastHolder(object);
@@ -58,5 +59,6 @@ export function isReplacement(object: CachedAllocation, { name, deleting, spec }
   const ifName = workload?.ifName ?? holder?.ifName;
   if (name === object.name || deleting || spec.state !== "Bound" || spec.ip.family !== ip.family) return false;
   if (!isSameMember(workload, spec.workload)) return false;
-  return spec.holders.some((other) => other.ifName === ifName && other.node !== holder?.node);
+  const isElsewhere = (other: CachedHolder): boolean => other.node !== holder?.node || areTwoMachines(other, holder);
+  return spec.holders.some((other) => other.ifName === ifName && isElsewhere(other));
 }

@@ -274,6 +274,8 @@ describe("what an action writes", () => {
     const asked = { state: "Quarantined", node: "n7", quarantine: { ...quarantine, parent: "" } };
     check({ quarantine }, "ask", { ...base, ...asked }, "n7");
     check({ quarantine, workload }, "ask", { ...owned, ...asked }, "n7");
+    // Another machine that has the lost node's name.
+    check({ quarantine, workload }, "ask", { ...base, ...asked, node: "n1" }, "n1");
     check({ quarantine }, "ask", undefined);
     check({}, "ask", undefined, "n7");
   });

@@ -11,7 +11,8 @@ const LOST = "n1";
 const nodeOf = (text: string): [string, Node] => {
   const name = text.replace("?", "");
   const conditions = [{ type: "Ready", status: text.endsWith("?") ? "Unknown" : "True" }];
-  return [name, decodeNode({ metadata: { name }, status: { conditions } }, name)];
+  const nodeInfo = { machineID: name, systemUUID: "" };
+  return [name, decodeNode({ metadata: { name }, status: { conditions, nodeInfo } }, name)];
 };
 
 /** `n2 blue`: a pod of the node has an address of the pool; `n2 blue asked`: the node probes one of n1. */
@@ -47,5 +48,23 @@ it.each<[what: string, nodes: string, allocations: readonly string[], except: re
     pools: { items: new Map(Object.entries(POOLS).map(([name, subnet]) => [name, pool(name, { subnet })])) },
   };
   const probers = new Probers(caches as unknown as Caches);
-  expect(probers.choose({ pool: "blue", lost: LOST, except: new Set(except) })).toBe(chosen);
+  expect(probers.choose({ pool: "blue", lost: { node: LOST }, except: new Set(except) })).toBe(chosen);
+});
+
+it.each<[what: string, nodes: string, machine: string | undefined, chosen: string | undefined, isReplaced: boolean]>([
+  ["the lost machine is back", "n1 n2", nodeOf("n1")[1].machine, "n1", false],
+  ["the lost machine is of an older writer", "n1 n2", undefined, "n1", false],
+  ["another machine has its name", "n1 n2", "other", "n2", true],
+  ["another machine has its name, and is not ready", "n1? n2", "other", "n2", false],
+  ["another machine has its name, and no other node attaches", "n1", "other", undefined, true],
+])("node-lost: the node that probes when %s", (_what, nodes, machine, chosen, isReplaced) => {
+  const caches = {
+    nodes: { items: new Map(nodes.split(" ").map(nodeOf)) },
+    allocations: { items: new Map(["n1 blue", "n2 blue"].map(allocationOf)) },
+    pools: { items: new Map([["blue", { value: pool("blue", { subnet: "10.6.0.0/24" }) }]]) },
+  };
+  const probers = new Probers(caches as unknown as Caches);
+  const lost = { node: LOST, machine };
+  expect(probers.choose({ pool: "blue", lost, except: new Set() })).toBe(chosen);
+  expect(probers.isReplaced(lost)).toBe(isReplaced);
 });

@@ -1,8 +1,21 @@
 import { expect, it } from "vitest";
 import type { NodeStatus, PodStatus } from "../../../../host/controller/gc/plan-collection.ts";
-import { podStatus } from "../../../../host/controller/gc/read-status.ts";
+import { nodeStatus, podStatus } from "../../../../host/controller/gc/read-status.ts";
 import { type PodFacts, podFacts } from "../../../../host/ipam/leak.ts";
+import { OUT_OF_SERVICE } from "../../../../host/resources/node.ts";
 import { decodePod } from "../../../../host/resources/pod.ts";
+
+it.each<[what: string, machine: string | undefined, taints: readonly string[], status: NodeStatus]>([
+  ["that is the one", "m1", [], "ready"],
+  ["of which the record says nothing", undefined, [], "ready"],
+  ["whose name another one has", "m2", [], "absent"],
+  ["whose name another one has, which is out of service", "m2", [OUT_OF_SERVICE], "absent"],
+  ["that is out of service", "m1", [OUT_OF_SERVICE], "outOfService"],
+])("node-lost: the status of a machine %s", (_what, machine, taints, status) => {
+  expect(nodeStatus({ machine: "m1", taints, ready: "True" }, machine)).toBe(status);
+  expect(nodeStatus({ machine: undefined, taints: [], ready: "True" }, machine)).toBe("ready");
+  expect(nodeStatus(undefined, machine)).toBe("absent");
+});
 
 const HASH = "0123456789abcdef0123456789abcdef";
 const found = (uid: string, phase = "Running"): PodFacts =>

@@ -7,7 +7,7 @@ const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", me
 const OLD = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };
 const NEW = { ...OLD, podUid: "u2", node: "n2" };
 
-const quarantine = { reason: "NodeLost", mac: "", parent: "", holder: OLD } as const;
+const quarantine = { reason: "NodeLost", mac: "", parent: "", holder: { ...OLD, machine: "old" } } as const;
 const lost = allocation("10.6.0.1", "blue", "Quarantined", { workload: WEB, quarantine });
 const other = (more: Partial<IpAllocationSpec> = {}, address = "10.7.0.1"): IpAllocation =>
   allocation(address, "green", "Bound", { workload: WEB, node: "n2", holders: [NEW], ...more });
@@ -19,6 +19,8 @@ it.each<[title: string, one: IpAllocation, isSo: boolean]>([
   ["of the other family", other({}, "fd00::1"), false],
   ["for another NIC", other({ holders: [{ ...NEW, ifName: "net1" }] }), false],
   ["on the lost node", other({ holders: [OLD] }), false],
+  ["on another machine with the lost node's name", other({ holders: [{ ...OLD, machine: "new" }] }), true],
+  ["on the lost machine", other({ holders: [{ ...OLD, machine: "old" }] }), false],
   ["of another member", other({ workload: { ...WEB, member: "web-1" } }), false],
   ["of a set of the same name in another namespace", other({ workload: { ...WEB, namespace: "lab" } }), false],
   ["kept", other({ state: "Kept" }), false],

@@ -1,0 +1,56 @@
+/**
+ * Nodes that report one machine: clones, or a Node object that outlived its machine's new name. Which of them an
+ * address is on cannot be told, so nothing of theirs is free without a probe (docs/decisions/0053).
+ */
+import type { Events } from "../../kubernetes/events.ts";
+import { compareText } from "../../lib/order.ts";
+import type { Node } from "../../resources/node.ts";
+
+/** Most nodes that a sentence names. */
+const MAX_NAMED_NODES = 8;
+
+export class SharedMachines {
+  readonly #events: Pick<Events, "emit">;
+  /** Names of the nodes, in order, by machine. */
+  #shared: ReadonlyMap<string, readonly string[]> = new Map();
+
+  constructor(events: Pick<Events, "emit">) {
+    this.#events = events;
+  }
+
+  /** An event tells each node of those that were not found before. */
+  update(nodes: Iterable<Pick<Node, "name" | "machine">>): void {
+    const before = this.#shared;
+    this.#shared = findShared(nodes);
+    for (const [machine, names] of this.#shared) {
+      if (before.get(machine)?.join() === names.join()) continue;
+      for (const name of names)
+        this.#events.emit({
+          regarding: { kind: "Node", apiVersion: "v1", namespace: "", name, uid: name },
+          ...{ type: "Warning", reason: "MachineShared", action: "Collect", note: describe(names) },
+        });
+    }
+  }
+
+  /** Sentences without a full stop. */
+  get problems(): readonly string[] {
+    return [...this.#shared.values()].map(describe);
+  }
+}
+
+function findShared(nodes: Iterable<Pick<Node, "name" | "machine">>): ReadonlyMap<string, readonly string[]> {
+  const byMachine = Map.groupBy(nodes, ({ machine }) => machine);
+  const named = [...byMachine].flatMap(([machine, found]) =>
+    machine === undefined || found.length < 2
+      ? []
+      : [[machine, found.map(({ name }) => name).sort(compareText)] as const],
+  );
+  return new Map(named);
+}
+
+function describe(names: readonly string[]): string {
+  const more = names.length - MAX_NAMED_NODES;
+  const listed = names.slice(0, MAX_NAMED_NODES).map((name) => `"${name}"`);
+  const text = `${listed.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return `Nodes ${text} report the same systemUUID and machineID: give each machine its own; until then their lost addresses are freed only by a probe`;
+}
