@@ -252,6 +252,11 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "a record that is restored by hand for a pod that is there stays until its agent compares",
     { seed: 732_000_005, profile: "hands", steps: 40_000, faults: 3 },
   ],
+  ["another machine under a node's name confirms nothing", { seed: 4, profile: "replacements", steps: 4_000, pods: 6 }],
+  [
+    "what a replaced machine had is probed, if its member has another address",
+    { seed: 71_014, profile: "replacements", steps: 15_000 },
+  ],
   ["an old journal hides that other nodes have addresses", { seed: 3, profile: "restores", steps: 5_000 }],
   [
     "a journal that was emptied under its agent is compared",

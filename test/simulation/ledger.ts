@@ -626,6 +626,15 @@ export class Ledger implements Segment {
     }
   }
 
+  /**
+   * Another machine has the node's name: what members have there stays behind with the one that had it, unless the
+   * other one finds it silent.
+   */
+  replaceMachine(node: string): void {
+    for (const [key, address] of [...this.#members])
+      if (this.#objects.get(address)?.node === node) this.#forget(key, address);
+  }
+
   copyJournal(node: string): void {
     this.#copied.set(node, { members: new Map(this.#members), objects: new Map(this.#objects) });
   }

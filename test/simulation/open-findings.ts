@@ -6,7 +6,6 @@
 import type { RunOptions } from "./run.ts";
 
 export const FINDING_NAMES = [
-  "another machine under a node's name",
   "a registry that has just appeared",
   "a registry that went back",
   "a slow admission webhook",
@@ -23,11 +22,6 @@ export interface OpenFinding {
 }
 
 export const OPEN_FINDINGS: readonly OpenFinding[] = [
-  {
-    shows: "another machine under a node's name",
-    options: { seed: 4, profile: "replacements", steps: 4_000, pods: 6 },
-    violation: "and its record is Kept",
-  },
   {
     shows: "a registry that has just appeared",
     options: { seed: 6, profile: "registry", steps: 8_000 },

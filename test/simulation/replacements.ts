@@ -2,6 +2,7 @@
  * Machines and Node objects whose names are used again: another machine registers under a node's name, or a Node is
  * deleted and created again around the same machine.
  */
+import { copyDisk } from "../fakes/memory-journal.ts";
 import type { Seeded } from "../world/seeded.ts";
 import type { Cluster, Node } from "./cluster.ts";
 import type { Kubelet } from "./kubelet.ts";
@@ -24,6 +25,9 @@ interface ReplacementsOptions {
   /** Returns a machine with an empty disk, and its own identity, that will register under the name. */
   readonly newMachine: (name: string, host: string) => Machine;
 }
+
+/** One of so many machines begins with a copy of the former one's disk. */
+const IMAGES = 3;
 
 /** Time after which the pods of a node without a Node object are deleted by force: milliseconds. */
 const ORPHANED_MS = 40_000;
@@ -153,10 +157,12 @@ export class Replacements {
     const { cluster, newMachine } = this.#options;
     const { machine, kubelet, left } = node;
     node.machine = newMachine(machine.name, `${machine.name}/${++this.#machines}`);
+    if (this.#machines % IMAGES === 0) node.machine.disk = copyDisk(machine.disk);
     node.kubelet = undefined;
     node.left = [];
     node.isUnregistered = false;
     cluster.ledger.loseJournal(machine.name);
+    cluster.ledger.replaceMachine(machine.name);
     cluster.startNode(node);
     return { machine, kubelet, left };
   }
@@ -167,6 +173,7 @@ export class Replacements {
     cluster.endKubelet(node);
     node.machine.powerOff();
     this.#unregister(node, true);
+    cluster.ledger.replaceMachine(machine.name);
     node.machine = machine;
     node.kubelet = kubelet;
     node.left = left;
@@ -190,7 +197,6 @@ export const REPLACE_OFF: Action = {
 export const REPLACE_RUNNING: Action = {
   name: "a machine that runs on is replaced",
   weight: 4,
-  shows: "another machine under a node's name",
   act: (cluster, random) => cluster.replacements.replaceRunning(random),
 };
 

@@ -44,6 +44,8 @@ export interface AgentNodeOptions {
    * kernel's namespaces.
    */
   readonly recorded?: ReturnType<typeof recordLog>;
+  /** Boot ID of its machine's kernel. Default: one that all have. */
+  readonly bootId?: string;
 }
 
 type PodName = Pick<LabPod, "namespace" | "name" | "uid">;
@@ -65,7 +67,8 @@ export class AgentNode implements AsyncDisposable {
   readonly api: WatchedApi;
   /** Is told of ADDs and DELs. */
   witness: Witness | undefined;
-  readonly #options: AgentNodeOptions;
+  /** Of the next start. */
+  options: AgentNodeOptions;
   readonly #directory = mkdtempSync(join(tmpdir(), "berth-agent-node-"));
   #stateDirectory = join(this.#directory, "state");
   #cluster: ClusterBackend | undefined;
@@ -88,7 +91,7 @@ export class AgentNode implements AsyncDisposable {
   private constructor(name: string, api: WatchedApi, options: AgentNodeOptions) {
     this.name = name;
     this.api = api;
-    this.#options = options;
+    this.options = options;
     for (const path of [this.#stateDirectory, join(this.#directory, "net.d")]) mkdirSync(path);
     this.setNetwork(options.plugin);
   }
@@ -127,9 +130,10 @@ export class AgentNode implements AsyncDisposable {
   async start(): Promise<void> {
     const { api, name: node, nowMs } = this;
     const [stateDirectory, cniConfDirectory] = [this.#stateDirectory, join(this.#directory, "net.d")];
-    const { recorded } = this.#options;
+    const { recorded, bootId } = this.options;
     this.#cluster = await openBackend({
       ...{ api, node, stateDirectory, cniConfDirectory, nowMs },
+      ...(bootId === undefined ? {} : { bootId }),
       openJournal: async (options) => {
         const journal = await openSqliteJournal(options);
         this.#loseRows = async () => {
@@ -144,7 +148,7 @@ export class AgentNode implements AsyncDisposable {
         : { log: recorded.log, nics: { ...KERNEL_NICS, findNetns: () => ({ kind: "unknown", candidates: [] }) } }),
     });
     await this.#cluster.synced(AbortSignal.timeout(SYNCED_MS));
-    if (this.#options.isMaintained === true) this.#maintenance = this.#maintain(this.#cluster);
+    if (this.options.isMaintained === true) this.#maintenance = this.#maintain(this.#cluster);
   }
 
   /** No DEL is spooled here: each finds its agent. */
@@ -200,7 +204,7 @@ export class AgentNode implements AsyncDisposable {
 
   /** Lines of the recorded log: `error …`. */
   get lines(): readonly string[] {
-    return this.#options.recorded?.lines ?? [];
+    return this.options.recorded?.lines ?? [];
   }
 
   advance(milliseconds: number): void {

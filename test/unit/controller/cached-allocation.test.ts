@@ -52,8 +52,8 @@ function objectOf({ name = "10.6.0.7", metadata = {}, spec }: Row) {
 /** The whole allocation without what the cache leaves out. */
 function kept(object: object) {
   const { name, deleting, spec } = decodeIpAllocation(object, "test");
-  const { since: _, number: __, quarantine, holders, ...rest } = spec;
-  const named = ({ namespace, pod, ifName, node }: (typeof holders)[number]) => ({ namespace, pod, ifName, node });
+  const { since: _, number: _number, quarantine, holders, ...rest } = spec;
+  const named = ({ podUid: _uid, claim: _claim, ...kept }: (typeof holders)[number]) => kept;
   const { reason, mac = "", holder } = quarantine ?? {};
   return {
     ...{ name, deleting },
