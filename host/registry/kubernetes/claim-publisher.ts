@@ -92,27 +92,42 @@ export class ClaimPublisher {
   }
 
   /**
-   * The address of the row was probed and is silent: publishes the row if it was not. Rejects with RegistryError if
-   * the object changed.
+   * The address of the row was probed and is silent, which the journal records first: a DEL from here on releases the
+   * row to its owner. Then publishes it, if it was not. Returns undefined if the row has changed. Rejects with
+   * RegistryError if the object has.
    */
-  async trust(row: Allocation): Promise<void> {
+  async trust(row: Allocation): Promise<Allocation | undefined> {
     const toProbe = this.#findToProbe(row);
-    if (toProbe === undefined) return;
-    const terms = { lane: "pod" as const, patienceMs: CLAIM_PATIENCE_MS };
-    const owned = { ...row, workload: toProbe.workload };
-    const record = async (): Promise<Allocation> => {
-      await this.#journal.record([owned]);
-      return owned;
-    };
-    const outcome = await this.#objectSync.publish(owned, terms, toProbe.replaces, record).catch((error: unknown) => {
+    if (toProbe === undefined) return this.#journal.trust(row);
+    const { workload, replaces } = toProbe;
+    await this.#journal.record([{ ...row, workload }]);
+    const trusted = await this.#journal.trust(row);
+    if (trusted === undefined) return undefined;
+    this.#toProbe.delete(nameOf(row));
+    try {
+      return await this.#publishProbed({ ...trusted, quarantine: row.quarantine }, replaces);
+    } catch (error) {
+      await this.undo([trusted]);
       throw failureOf(error);
-    });
+    }
+  }
+
+  async #publishProbed(probed: Allocation, replaces: number): Promise<Allocation> {
+    const terms = { lane: "pod" as const, patienceMs: CLAIM_PATIENCE_MS };
+    let row = probed;
+    const onTakeOver = async ({ number }: Pick<KnownObject, "number">): Promise<Allocation> => {
+      row = { ...probed, claim: claimAfter(probed, number) };
+      await this.#journal.record([row]);
+      return row;
+    };
+    const outcome = await this.#objectSync.publish(probed, terms, replaces, onTakeOver);
     if (outcome.kind === "taken")
       throw new RegistryError(
         `Address ${nameOf(row)} was claimed by another pod, or by its node again, while it was probed`,
       );
-    this.#toProbe.delete(nameOf(row));
-    await this.#journal.record([{ ...owned, isConfirmed: true }]);
+    const answered = { ...row, quarantine: undefined, isConfirmed: true };
+    await this.#journal.record([answered]);
+    return answered;
   }
 
   /** What the owner did not have before the claim is not retained for it. */

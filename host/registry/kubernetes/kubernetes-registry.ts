@@ -249,9 +249,8 @@ export class KubernetesRegistry implements Registry {
     this.#syncLater([allocation]);
   }
 
-  async trust(allocation: Allocation): Promise<Allocation | undefined> {
-    await this.#claims.trust(allocation);
-    return this.#journal.trust(allocation);
+  trust(allocation: Allocation): Promise<Allocation | undefined> {
+    return this.#claims.trust(allocation);
   }
 
   readUsed(span: AddressSpan): Promise<Uint8Array> {
