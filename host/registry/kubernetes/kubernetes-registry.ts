@@ -192,11 +192,16 @@ export class KubernetesRegistry implements Registry {
 
   async expire(): Promise<number> {
     const identified = this.#options.identified?.();
-    this.#round ??= (identified === undefined ? this.#syncDue() : identified.then(() => this.#syncDue())).finally(
-      () => {
-        this.#round = undefined;
-      },
-    );
+    this.#round ??= (
+      identified === undefined
+        ? this.#syncDue()
+        : identified.then(
+            () => this.#syncDue(),
+            () => {},
+          )
+    ).finally(() => {
+      this.#round = undefined;
+    });
     await waitAtMost(this.#round, EXPIRE_WAIT_MS);
     return this.#journal.expire();
   }
