@@ -90,6 +90,11 @@ export class Mirror<T> {
     for (const key of this.#versions.keys()) if (!keys.has(key)) this.#forget(key);
   }
 
+  /** Returns the version of the object in the map; undefined if there is none, "" if it is forgotten. */
+  knownVersion(key: string): string | undefined {
+    return this.#versions.get(key);
+  }
+
   /** Returns key and version of the object that was written last. */
   newest(): { readonly key: string; readonly version: string } | undefined {
     let newest: { key: string; version: string } | undefined;

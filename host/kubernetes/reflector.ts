@@ -58,6 +58,11 @@ export interface ReflectorOptions<T> {
   readonly onChange: (change: Change<T>) => void;
   /** Called once, when the first list is complete. */
   readonly onSynced?: () => void;
+  /**
+   * Called when a list has an object in a version that is older than what was known, and is not the known one: the
+   * server's history went back. Default: nobody asks.
+   */
+  readonly onUndone?: () => void;
   /** A collection that the server does not know counts as empty until its kind is installed (kind-arrival.ts). */
   readonly optional?: boolean;
   /**
@@ -93,6 +98,8 @@ export class Reflector<T> {
   #version: string | undefined;
   /** The last known version. */
   #seenVersion = "";
+  /** The version at which the map was what the server had. */
+  #exactVersion = "";
   /** The last attempt failed: the server may be another one now. */
   #needsVersionCheck = false;
   /** Key of an object that is known to have changed, until the watch reports it. */
@@ -100,6 +107,9 @@ export class Reflector<T> {
   /** Failures since the last event, or since a watch that lasted. */
   #failures = 0;
   #unreachable: string | undefined;
+  /** Open while a watch is. */
+  #watching = new Latch();
+  #isWatching = false;
   /** Set while the server does not know the collection. */
   #arrival: KindArrival | undefined;
   #running: Promise<void> | undefined;
@@ -137,6 +147,16 @@ export class Reflector<T> {
     return this.#synced.wait(signal);
   }
 
+  /** Whether a watch is open: what the server does is known, or about to be. */
+  get isWatching(): boolean {
+    return this.#isWatching;
+  }
+
+  /** Resolves when a watch is open. Rejects when the signal ends or the reflector is closed. */
+  watching(signal?: AbortSignal): Promise<void> {
+    return this.#watching.wait(signal);
+  }
+
   /** Call it once. */
   start(): void {
     this.#running ??= this.#run();
@@ -147,6 +167,7 @@ export class Reflector<T> {
     const closed = new Error(`The reflector of ${this.#options.name} was closed`);
     this.#closing.abort(closed);
     this.#synced.fail(closed);
+    this.#watching.fail(closed);
     await this.#running;
     await this.#arrival?.close();
   }
@@ -208,16 +229,23 @@ export class Reflector<T> {
     const seen = new Set<string>();
     this.#missing = undefined;
     let version = "";
+    let isUndone = false;
     for await (const page of this.#pages()) {
-      if (isEarlier(page.resourceVersion, this.#seenVersion)) this.#mirror.forgetVersions();
+      if (isEarlier(page.resourceVersion, this.#seenVersion)) {
+        isUndone = true;
+        this.#mirror.forgetVersions();
+      }
       this.#seenVersion = page.resourceVersion;
       for (const item of page.items) {
+        isUndone ||= this.#isUndone(item);
         const key = this.#mirror.set(item);
         if (key !== undefined) seen.add(key);
       }
       version = page.resourceVersion;
     }
     this.#mirror.keepOnly(seen);
+    this.#exactVersion = version;
+    if (isUndone) this.#options.onUndone?.();
     this.#counts.lists++;
     this.#lastEventMs = Date.now();
     void this.#arrival?.close();
@@ -226,6 +254,20 @@ export class Reflector<T> {
     this.#reached();
     this.#complete();
     return version;
+  }
+
+  /** Whether the object is older than the map and was not in it so. One that `decode` does not want never was. */
+  #isUndone(object: KubeObject): boolean {
+    const { onUndone, decode, keyOf } = this.#options;
+    const version = this.#mirror.versionOf(object) ?? "";
+    if (onUndone === undefined || !isVersion(this.#exactVersion) || !isVersion(version)) return false;
+    if (BigInt(version) > BigInt(this.#exactVersion) || this.#mirror.knownVersion(keyOf(object)) === version)
+      return false;
+    try {
+      return decode(object, undefined) !== undefined;
+    } catch {
+      return false;
+    }
   }
 
   async #watch(version: string): Promise<void> {
@@ -247,7 +289,11 @@ export class Reflector<T> {
           allowWatchBookmarks: true,
           timeoutSeconds: Math.floor(WATCH_LIFE_S * (1 + random())),
         },
-        onOpen: () => this.#reached(),
+        onOpen: () => {
+          this.#isWatching = true;
+          this.#watching.open();
+          this.#reached();
+        },
         onEvent: (event) => this.#take(event),
         onBytes: (bytes) => {
           this.#counts.bytes += bytes;
@@ -256,6 +302,8 @@ export class Reflector<T> {
       });
     } finally {
       clearTimeout(timer);
+      if (this.#isWatching) this.#watching = new Latch();
+      this.#isWatching = false;
     }
   }
 
@@ -267,6 +315,7 @@ export class Reflector<T> {
     else if (type !== "BOOKMARK") this.#mirror.set(object);
     this.#seenVersion = this.#mirror.versionOf(object) ?? this.#seenVersion;
     this.#version = this.#seenVersion;
+    this.#exactVersion = this.#seenVersion;
     this.#failures = 0;
     this.#reached();
   }

@@ -1,0 +1,98 @@
+/**
+ * An API server whose history may have gone back, as after a restore of etcd: compares its versions with the highest
+ * that it has answered with. A list and a create are consistent: one that is answered with a version below what was
+ * known when it was sent comes from another history. A list that may come from a cache only raises the suspicion,
+ * which one consistent read confirms. All versions are of one etcd (events may have their own: none is read here).
+ */
+import type { KubeApi, KubeCall, KubeObject, KubeWatch } from "./kube-api.ts";
+import { isVersion } from "./mirror.ts";
+
+/** The highest version as last known. */
+interface KnownVersion {
+  version: bigint;
+}
+
+interface HistoryOptions {
+  /** Path of the collection whose lists and creates are consistent. */
+  readonly trusted: string;
+  readonly known: KnownVersion;
+  /** Called before the answer is passed on. */
+  readonly onWentBack: () => void;
+}
+
+export class HistoryApi implements KubeApi {
+  readonly #api: KubeApi;
+  readonly #options: HistoryOptions;
+  #confirming: Promise<void> | undefined;
+
+  constructor(api: KubeApi, options: HistoryOptions) {
+    this.#api = api;
+    this.#options = options;
+  }
+
+  async call(call: KubeCall): Promise<KubeObject> {
+    const { method, path, query } = call;
+    const isTrusted = path === this.#options.trusted;
+    const isCreate = method === "POST" && isTrusted && query?.dryRun === undefined;
+    // Later pages are as old as the first.
+    const isList = method === "GET" && (isTrusted || query?.limit !== undefined) && query?.continue === undefined;
+    if (!isCreate && !isList) return this.#api.call(call);
+    const before = this.#options.known.version;
+    const answer = await this.#api.call(call);
+    const version = readVersion(answer);
+    if (version >= before) this.#note(version);
+    else if (isTrusted && version > 0n) this.#goBack(version, before);
+    else if (version > 0n) this.#confirm();
+    return answer;
+  }
+
+  watch(watch: KubeWatch): Promise<void> {
+    const onEvent: KubeWatch["onEvent"] = (event) => {
+      this.#note(readVersion(event.object));
+      watch.onEvent(event);
+    };
+    return this.#api.watch({ ...watch, onEvent });
+  }
+
+  /** Whether the server may have gone back, and is being asked. */
+  get confirming(): Promise<void> | undefined {
+    return this.#confirming;
+  }
+
+  close(): Promise<void> {
+    return this.#api.close();
+  }
+
+  #note(version: bigint): void {
+    const { known } = this.#options;
+    if (version > known.version) known.version = version;
+  }
+
+  /** Of several answers from the other history the first tells. */
+  #goBack(version: bigint, before: bigint): void {
+    const { known, onWentBack } = this.#options;
+    if (known.version < before) return;
+    known.version = version;
+    onWentBack();
+  }
+
+  /** Reads what cannot be stale. Without an answer the next list asks again. */
+  #confirm(): void {
+    const path = this.#options.trusted;
+    this.#confirming ??= this.call({ method: "GET", path, query: { limit: 1 }, lane: "pod" })
+      .then(
+        () => {},
+        () => {},
+      )
+      .finally(() => {
+        this.#confirming = undefined;
+      });
+  }
+}
+
+/** Returns 0 if the answer has none. */
+function readVersion({ metadata }: KubeObject): bigint {
+  if (typeof metadata !== "object" || metadata === null || !("resourceVersion" in metadata)) return 0n;
+  const { resourceVersion } = metadata;
+  return typeof resourceVersion === "string" && isVersion(resourceVersion) ? BigInt(resourceVersion) : 0n;
+}
