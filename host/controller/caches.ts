@@ -15,6 +15,7 @@ import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from ".
 import { COORDINATOR_NAME } from "../resources/coordinator.ts";
 import { decodeNamespace, type Namespace } from "../resources/namespace.ts";
 import { decodeNode, type Node } from "../resources/node.ts";
+import { decodeEpochRecord, EPOCH_MAP, type EpochRecord } from "../resources/registry-epoch.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
 import { type CachedAllocation, openCachedDecoder } from "./cached-allocation.ts";
 import {
@@ -80,8 +81,10 @@ class Followed<T> implements Cache<T> {
 
 /** Starts to watch at once. */
 export function openCaches({ api, configNamespace, log, random }: CachesOptions): OpenCaches {
-  const follow = <T>(own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode">): Followed<T> =>
-    new Followed<T>({ api, log, random, keyOf, ...own });
+  const follow = <T>(
+    own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode" | "onUndone">,
+  ): Followed<T> => new Followed<T>({ api, log, random, keyOf, ...own });
+  let undoneEpoch: string | undefined;
   const caches = {
     pools: follow<ControlledPool>({
       name: "IPPools",
@@ -102,6 +105,9 @@ export function openCaches({ api, configNamespace, log, random }: CachesOptions)
       name: "IPAllocations",
       path: collectionPath(IP_ALLOCATIONS),
       decode: openCachedDecoder(),
+      onUndone: () => {
+        undoneEpoch = epochOf(caches);
+      },
     }),
     coordinators: follow<ControlledCoordinator>({
       name: "Coordinators",
@@ -124,6 +130,12 @@ export function openCaches({ api, configNamespace, log, random }: CachesOptions)
       fieldSelector: "metadata.name=vendor-conf",
       decode: described(decodeVendorConfMap),
     }),
+    epoch: follow<EpochRecord>({
+      name: EPOCH_MAP,
+      path: collectionPath(CONFIG_MAPS, configNamespace),
+      fieldSelector: `metadata.name=${EPOCH_MAP}`,
+      decode: described(decodeEpochRecord),
+    }),
   };
   const all: readonly (readonly [string, AnyReflector])[] = Object.entries(caches).map(
     ([name, { reflector }]) => [name, reflector] as const,
@@ -131,6 +143,9 @@ export function openCaches({ api, configNamespace, log, random }: CachesOptions)
   for (const [, reflector] of all) reflector.start();
   return {
     ...caches,
+    get undoneEpoch() {
+      return undoneEpoch;
+    },
     synced: async (signal) => void (await Promise.all(all.map(([, reflector]) => reflector.synced(signal)))),
     get unread() {
       return all.flatMap(([name, { isSynced }]) => (isSynced ? [] : [name]));
@@ -158,6 +173,10 @@ function described<T>(decode: (object: KubeObject, source: string) => T): (objec
 export function settingsOf({ vendorConf }: Pick<Caches, "vendorConf">): VendorConf {
   const [map] = vendorConf.items.values();
   return map?.conf ?? DEFAULT_VENDOR_CONF;
+}
+
+function epochOf({ epoch }: Pick<Caches, "epoch">): string | undefined {
+  return [...epoch.items.values()][0]?.epoch;
 }
 
 /** Name of a pod's first NIC if no Coordinator sets podDefaultCniNic. */

@@ -1,6 +1,7 @@
 /** The controllers that run while this process leads, in the order in which they start. They stop in reverse order. */
 
 import { startConditions } from "./conditions/conditions-controller.ts";
+import { startEpoch } from "./epoch/epoch-controller.ts";
 import { startFinalizers } from "./finalizers/finalizer-controller.ts";
 import { startGarbage } from "./gc/garbage-collector.ts";
 import type { Controllers } from "./leadership.ts";
@@ -13,6 +14,7 @@ import { startShares } from "./usage/full-namespaces.ts";
 import { startUsage } from "./usage/usage-controller.ts";
 
 export const CONTROLLERS: Controllers = {
+  epoch: startEpoch,
   networks: startNetworks,
   occupied: startOccupied,
   subnets: startSubnets,

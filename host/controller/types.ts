@@ -15,6 +15,7 @@ import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { Workload } from "../resources/member.ts";
 import type { Namespace } from "../resources/namespace.ts";
 import type { Node } from "../resources/node.ts";
+import type { EpochRecord } from "../resources/registry-epoch.ts";
 import type { VendorConfMap } from "../resources/vendor-conf-map.ts";
 import type { CachedAllocation } from "./cached-allocation.ts";
 import type { ControlledCoordinator, ControlledPool, ControlledReservation, ControlledSubnet } from "./objects.ts";
@@ -45,6 +46,10 @@ export interface Caches {
   readonly namespaces: Cache<Namespace>;
   /** The one ConfigMap, under any key; empty if there is none. */
   readonly vendorConf: Cache<VendorConfMap>;
+  /** The registry's epoch, in the same way. */
+  readonly epoch: Cache<EpochRecord>;
+  /** The epoch in force when allocations were last found to have gone back in time; undefined if they never were. */
+  readonly undoneEpoch: string | undefined;
 }
 
 /** Whether the owner of a pool or of retained addresses still exists. "unknown": the API server cannot tell. */

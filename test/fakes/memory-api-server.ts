@@ -116,6 +116,9 @@ interface FieldIndex {
   readonly names: Map<string, Set<string>>;
 }
 
+/** Most restores whose versions are told apart. */
+const HISTORIES = 16;
+
 /** A list of fewer objects looks at all of them. */
 const INDEXED_OBJECTS = 1_000;
 
@@ -151,6 +154,7 @@ export class MemoryApiServer {
     { readonly version: number; readonly items: readonly StoredObject[]; readonly start: number }
   >();
   #version = 0;
+  #restores = 0;
   /** Watches begin at this version or a later one. */
   #compacted = 0;
   #lastUid = 0;
@@ -252,11 +256,15 @@ export class MemoryApiServer {
 
   /**
    * These collections (default: all) become as in the copy: what was written since never was, and no watch hears of
-   * it. Watches from before are refused; break the open ones.
+   * it. Versions go back, too, and are given again; a watch from one that is not reached yet is silent. Break the open
+   * ones.
    */
   restore(copy: ReturnType<MemoryApiServer["snapshot"]>, paths: Iterable<string> = copy.keys()): void {
     this.compact();
-    this.#compacted = ++this.#version;
+    const versions = [...copy.values()].flatMap((objects) => [...objects.values()].map(versionOf));
+    this.#version = Math.max(0, ...versions);
+    this.#restores++;
+    this.#compacted = this.#version;
     for (const path of paths) {
       const { objects, indexes } = this.#collection(path);
       objects.clear();
@@ -430,7 +438,7 @@ export class MemoryApiServer {
   #store(collection: Collection, object: StoredObject): KubeObject {
     if (this.#isDry) return answer(object);
     const before = collection.objects.get(object.metadata.name);
-    const after = { ...object, metadata: { ...object.metadata, resourceVersion: String(++this.#version) } };
+    const after = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#nextVersion()) } };
     collection.objects.set(after.metadata.name, after);
     for (const index of collection.indexes.values()) {
       if (before !== undefined) leave(index, before);
@@ -442,10 +450,20 @@ export class MemoryApiServer {
 
   #remove(collection: Collection, before: StoredObject): void {
     if (this.#isDry) return;
-    this.#version++;
+    this.#nextVersion();
     collection.objects.delete(before.metadata.name);
     for (const index of collection.indexes.values()) leave(index, before);
     this.#notify(collection, { before, after: undefined });
+  }
+
+  /**
+   * With so few versions an object would often have one again that it had before a restore, by chance. Each history has
+   * its own.
+   */
+  #nextVersion(): number {
+    const step = this.#restores === 0 ? 1 : HISTORIES;
+    this.#version = Math.floor(this.#version / step) * step + step + (this.#restores % step);
+    return this.#version;
   }
 
   #notify(collection: Collection, change: Change): void {
@@ -475,6 +493,10 @@ export class MemoryApiServer {
       for (const written of missed.sort((a, b) => a.version - b.version)) send(watch, written);
     });
   }
+}
+
+function versionOf({ metadata }: StoredObject): number {
+  return Number(metadata.resourceVersion);
 }
 
 function enter({ path, names }: FieldIndex, object: StoredObject): void {

@@ -2,6 +2,7 @@
  * The cluster mode: resources from the API server's watches, addresses as objects there and in this node's journal.
  * It is everything of an agent but socket, spool and plugins, so that tests run many nodes in one process.
  */
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PoolSpace } from "../../core/pool-space.ts";
 import { isOwner, type PodStatus, podFacts } from "../../ipam/leak.ts";
@@ -10,26 +11,34 @@ import { PoolCache } from "../../ipam/pool-cache.ts";
 import { findAddressOwner } from "../../ipam/retention.ts";
 import type { KubeClient } from "../../kubernetes/client.ts";
 import { type Events, openEvents } from "../../kubernetes/events.ts";
+import { HistoryApi } from "../../kubernetes/history-api.ts";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
+import { collectionPath } from "../../kubernetes/paths.ts";
 import type { Log } from "../../lib/log.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { collectApi, collectWatches } from "../../metrics/common-metrics.ts";
 import { setTotal } from "../../metrics/metric.ts";
 import type { AdoptionRecord } from "../../records/adoption-record.ts";
+import { type EpochFile, epochFileIn, KnownEpoch } from "../../registry/epoch/known-epoch.ts";
+import { KubernetesEpoch } from "../../registry/epoch/kubernetes-epoch.ts";
+import { RegistryEpoch } from "../../registry/epoch/registry-epoch.ts";
 import { AllocationObjects } from "../../registry/kubernetes/allocation-objects.ts";
 import type { KubernetesRegistry, KubernetesRegistryOptions } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { openKubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
 import type { Allocation, Attachment } from "../../registry/registry.ts";
 import { CONTROLLER_LEASE } from "../../resources/allocation-notice.ts";
+import { IP_ALLOCATIONS } from "../../resources/collections.ts";
 import type { IpAllocation } from "../../resources/ip-allocation.ts";
 import type { Node } from "../../resources/node.ts";
 import type { Pod } from "../../resources/pod.ts";
+import { EPOCH_ANNOTATION, type EpochRecord } from "../../resources/registry-epoch.ts";
 import type { LiveObjects } from "../backend.ts";
 import { type AdoptionOptions, type Backend, type BackendOptions, readinessOf } from "../backend.ts";
 import { type DetectionLinks, openDetection } from "../detection/open-detection.ts";
 import { Collector, SWEEP_PAGE } from "../gc/collector.ts";
+import { OwnEpochRows } from "../gc/epoch-rows.ts";
 import { LastingFences } from "../gc/lasting-fences.ts";
 import { readNodeStatus } from "../gc/live-status.ts";
 import { LostAddresses } from "../gc/lost-addresses.ts";
@@ -66,6 +75,10 @@ export interface ClusterBackendOptions extends BackendOptions {
   readonly connection?: ClusterConnection | undefined;
   /** Default: the product's, on a thread of its own. */
   readonly openJournal?: KubernetesRegistryOptions["openJournal"];
+  /** Default: a file in the state directory. */
+  readonly epochFile?: EpochFile | undefined;
+  /** Returns a new UUID. */
+  readonly newUuid?: (() => string) | undefined;
   /** Default: the kernel's. */
   readonly links?: DetectionLinks | undefined;
   /** Default: the kernel's. */
@@ -104,6 +117,7 @@ interface Parts {
   readonly fences: LastingFences;
   readonly machine: OwnMachine;
   readonly known: Known;
+  readonly epoch: RegistryEpoch;
   readonly listeners: Listeners;
   readonly events: Events;
 }
@@ -117,6 +131,7 @@ export class ClusterBackend implements Backend {
   readonly collector: Collector;
   readonly allocations: OwnAllocations;
   readonly prefetcher: Prefetcher;
+  readonly epoch: RegistryEpoch;
   readonly live: LiveObjects;
   readonly #objects: AllocationObjects;
   readonly #node: string;
@@ -137,6 +152,7 @@ export class ClusterBackend implements Backend {
     this.collector = parts.collector;
     this.allocations = parts.allocations;
     this.prefetcher = parts.prefetcher;
+    this.epoch = parts.epoch;
     this.live = openLiveObjects(api);
     this.#objects = new AllocationObjects(api);
     this.#node = node;
@@ -251,6 +267,7 @@ export class ClusterBackend implements Backend {
     return [
       ...(this.#connection?.problems ?? []),
       ...(this.#isKnown ? [] : [`Not read completely yet: ${unread}`]),
+      ...this.epoch.problems,
       ...this.allocations.problems,
       ...this.#machine.problems,
       ...this.collector.problems,
@@ -272,6 +289,11 @@ interface Listeners {
   onNode: (change: Change<Node>) => void;
   /** It is known which machine this is. */
   onMachine: (machine: string) => Promise<void>;
+  onEpoch: (record: EpochRecord | undefined) => void;
+  onDefinition: (uid: string) => void;
+  onWentBack: () => void;
+  isOfPast: () => boolean;
+  onLost: (row: Allocation, by: Allocation) => void;
   isPodGone: (row: Allocation) => Promise<boolean>;
   onOrphan: (name: string) => void;
   onRowsLost: () => void;
@@ -281,12 +303,24 @@ interface Listeners {
   detach: (row: Allocation) => Promise<void>;
 }
 
-async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableStack): Promise<Parts> {
-  const { api, node, log, audit, nowMs, random } = options;
+async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableStack): Promise<Parts> {
+  const { node, log, audit, nowMs, random } = given;
+  const knownEpoch = new KnownEpoch(given.epochFile ?? epochFileIn(given.stateDirectory));
+  const api = new HistoryApi(given.api, {
+    trusted: collectionPath(IP_ALLOCATIONS),
+    known: knownEpoch,
+    onWentBack: () => listeners.onWentBack(),
+  });
+  const options = { ...given, api };
   const listeners: Listeners = {
     onPod: () => {},
     onNode: () => {},
     onMachine: async () => {},
+    onEpoch: () => {},
+    onDefinition: () => {},
+    onWentBack: () => {},
+    isOfPast: () => false,
+    onLost: () => {},
     isPodGone: async () => false,
     onOrphan: () => {},
     onRowsLost: () => {},
@@ -307,6 +341,8 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     configNamespace: options.configNamespace,
     onPod: (change) => listeners.onPod(change),
     onNode: (change) => listeners.onNode(change),
+    onEpoch: (record) => listeners.onEpoch(record),
+    onDefinition: (uid) => listeners.onDefinition(uid),
     onWanted: publishCooling,
     onChange: (snapshot, changed) => inventory?.follow(snapshot, changed),
   });
@@ -385,6 +421,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     {
       ...{ api, node, registry, lost, log, collector, machine },
       relists: () => resources.relists,
+      isOfPast: () => listeners.isOfPast(),
       isTold: openNoticeTerm(api, {
         namespace: options.configNamespace,
         name: options.controllerLease ?? CONTROLLER_LEASE,
@@ -398,7 +435,43 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     },
   );
   listeners.onOrphan = (name) => allocations.hasten([name]);
-  listeners.onRowsLost = () => allocations.rowsLost();
+  const closing = new AbortController();
+  const epoch = new RegistryEpoch({
+    ...{ known: knownEpoch, random, log },
+    line: {
+      get isUp() {
+        return resources.isFollowing && api.confirming === undefined;
+      },
+      up: async (signal) => {
+        await resources.following(signal);
+        // The first answer may have raised a suspicion.
+        await api.confirming;
+      },
+    },
+    port: new KubernetesEpoch({
+      ...{ api, node },
+      configNamespace: options.configNamespace,
+      newEpoch: options.newUuid ?? randomUUID,
+    }),
+    rows: new OwnEpochRows({
+      ...{ api, node, registry, allocations, log },
+      known: knownEpoch,
+      signal: closing.signal,
+    }),
+    onSettled: () => allocations.hasten("all"),
+  });
+  listeners.onEpoch = (record) => epoch.follow(record);
+  listeners.onDefinition = (uid) => epoch.followDefinition(uid);
+  listeners.onWentBack = () => epoch.wentBack();
+  listeners.isOfPast = () => epoch.isOfPast;
+  // Of what is in the way meanwhile other nodes make room.
+  listeners.onLost = (row, by) => {
+    if (!epoch.isOpen) lost.report(row, by);
+  };
+  listeners.onRowsLost = () => {
+    epoch.rowsLost();
+    allocations.rowsLost();
+  };
   listeners.comparison = (signal) => (allocations.isCompared ? undefined : allocations.reconciled(signal));
   const journal = { registry, allocations, log };
   listeners.onMachine = (name) => takeJournal(name, journal);
@@ -406,11 +479,14 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     // The first list ends after its changes.
     if (machine.identified() === undefined) void machine.nodeRead(resources.node);
     allocations.nodeChanged(change);
+    epoch.followMark(change.kind === "set" ? (change.value.annotations[EPOCH_ANNOTATION] ?? "") : undefined);
   };
   stack.defer(() => allocations.close());
+  stack.defer(() => epoch.close());
 
-  const closing = new AbortController();
   const known = watchKnown(waitForAll(resources, machine, allocations, closing.signal));
+  const compared = (): void => epoch.compared();
+  known.done.then(compared, () => {});
   const base: AddDeps = {
     identifier,
     networks: definitions,
@@ -428,7 +504,7 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
     netns: { readCookie: unguarded.readCookie, fences },
   };
   const cluster = new KubernetesIpam(
-    { api, resources, registry, collector, identifier, events, lost },
+    { api, resources, registry, collector, identifier, events, lost, epoch },
     (addresses) =>
       new Prefetcher(
         { ...base, cluster: addresses, prober: detection.prober, identityOf: identifier.ofPod },
@@ -453,20 +529,8 @@ async function openParts(options: ClusterBackendOptions, stack: AsyncDisposableS
   );
   const ipam = { ...base, cluster };
   return {
-    ...{
-      resources,
-      registry,
-      definitions,
-      ipam,
-      prefetcher,
-      collector,
-      allocations,
-      fences,
-      machine,
-      known,
-      listeners,
-      events,
-    },
+    ...{ resources, registry, definitions, ipam, prefetcher, collector, allocations, fences, machine, known, epoch },
+    ...{ listeners, events },
   };
 }
 
@@ -588,7 +652,7 @@ function openRegistry(
     readOwner: (owner) => isOwnerThere(api, owner),
     readNodeStatus: (other, machine) => readNodeStatus(api, other, machine),
     readHolderStatus: (row, holder) => readHolderStatus((of) => readPod(api, of), row, holder),
-    onLost: (row, by) => lost.report(row, by),
+    onLost: (row, by) => listeners.onLost(row, by),
     isLost: (row) => lost.has(row),
   });
 }

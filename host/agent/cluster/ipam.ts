@@ -11,6 +11,7 @@ import type { Events, KubeEvent } from "../../kubernetes/events.ts";
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { invariant } from "../../lib/invariant.ts";
+import type { FirstClaims } from "../../registry/epoch/registry-epoch.ts";
 import { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
@@ -37,16 +38,19 @@ interface KubernetesIpamDeps {
   readonly identifier: ClusterIdentifier;
   readonly events: Events;
   readonly lost: LostAddresses;
+  readonly epoch: FirstClaims;
 }
 
 export class KubernetesIpam implements ClusterIpam {
   readonly prefetched: Prefetcher;
   readonly poolChanges: PoolChanges;
+  readonly epoch: FirstClaims;
   readonly #deps: KubernetesIpamDeps;
 
   constructor(deps: KubernetesIpamDeps, openPrefetcher: (addresses: ClusterAddresses) => Prefetcher) {
     this.#deps = deps;
     this.poolChanges = deps.resources;
+    this.epoch = deps.epoch;
     this.prefetched = openPrefetcher(this);
   }
 

@@ -105,6 +105,16 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     return this.#watches.pods.isSynced && this.#watches.pods.problems.length === 0;
   }
 
+  /** Whether a watch of the registry's epoch is open. */
+  get isFollowing(): boolean {
+    return this.#watches.epoch.isWatching;
+  }
+
+  /** Resolves when one is. Rejects with the signal's reason. */
+  following(signal: AbortSignal): Promise<void> {
+    return this.#watches.epoch.watching(signal);
+  }
+
   /** Number of times that this node's pods or its Node object were listed anew. */
   get relists(): number {
     const { pods, node } = this.#watches;

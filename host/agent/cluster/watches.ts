@@ -4,10 +4,12 @@ import { ConfigError } from "../../config/config-error.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
+import { collectionPath } from "../../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatMismatches } from "../../lib/schema.ts";
+import { ALLOCATION_DEFINITION, DEFINITIONS, readDefinition } from "../../registry/epoch/kubernetes-epoch.ts";
 import { type Coordinator, decodeServedCoordinator } from "../../resources/coordinator.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
@@ -19,6 +21,7 @@ import {
 } from "../../resources/network-attachment-definition.ts";
 import { decodeNode, type Node } from "../../resources/node.ts";
 import { decodePod, POD_PARTS, type Pod } from "../../resources/pod.ts";
+import { decodeEpochRecord, EPOCH_MAP, type EpochRecord } from "../../resources/registry-epoch.ts";
 import { decodeReservedIp, type ReservedIp } from "../../resources/reserved-ip.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../../resources/vendor-conf-map.ts";
 
@@ -39,6 +42,10 @@ export interface WatchesOptions {
   readonly onPod: (change: Change<Pod>) => void;
   /** Called with changes of this node's own object. */
   readonly onNode: (change: Change<Node>) => void;
+  /** Called with changes of the registry's epoch; undefined: there is no place for it. */
+  readonly onEpoch: (record: EpochRecord | undefined) => void;
+  /** Called with the UID of the definition of allocations; "" while there is none. */
+  readonly onDefinition: (uid: string) => void;
 }
 
 /** Invalid pools are kept, so that a pod that names one is told why it cannot be used. */
@@ -70,16 +77,33 @@ export interface Watches {
   readonly attachments: Reflector<NetworkAttachmentDefinition>;
   readonly vendorConf: Reflector<VendorConfMap>;
   readonly node: Reflector<Node>;
+  /** The registry's epoch. */
+  readonly epoch: Reflector<EpochRecord>;
+  /** UIDs of the definition of allocations. */
+  readonly definition: Reflector<string>;
   /** By `namespace/name`. */
   readonly pods: Reflector<Pod>;
 }
 
 export function openWatches(options: WatchesOptions): Watches {
-  const { api, node, configNamespace, log, random, onPool, onSetting, onWanted, onPod, onNode } = options;
+  const { api, node, configNamespace, log, random, onPool, onSetting, onWanted, onPod, onNode, onEpoch, onDefinition } =
+    options;
   const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "log" | "random">): Reflector<T> =>
     new Reflector<T>({ api, log, random, ...own });
   const settings = <T>(name: string, path: string, decode: (object: KubeObject, source: string) => T): Reflector<T> =>
     follow({ name, path, decode: (object) => decode(object, describeObject(object)), keyOf, onChange: onSetting });
+  const definition: Reflector<string> = follow({
+    name: "the definition of IPAllocations",
+    path: collectionPath(DEFINITIONS),
+    keyOf,
+    metadataOnly: true,
+    onChange: (change) => onDefinition(change.kind === "set" ? change.value : ""),
+    onSynced: () => {
+      if (definition.items.size === 0) onDefinition("");
+    },
+    fieldSelector: `metadata.name=${ALLOCATION_DEFINITION}`,
+    decode: readDefinition,
+  });
   return {
     pools: follow({
       name: "IPPools",
@@ -127,6 +151,15 @@ export function openWatches(options: WatchesOptions): Watches {
       onChange: onNode,
       decode: (object) => decodeNode(object, describeObject(object)),
     }),
+    epoch: follow({
+      name: EPOCH_MAP,
+      path: `/api/v1/namespaces/${configNamespace}/configmaps`,
+      keyOf,
+      onChange: (change) => onEpoch(change.kind === "set" ? change.value : undefined),
+      fieldSelector: `metadata.name=${EPOCH_MAP}`,
+      decode: (object) => decodeEpochRecord(object, describeObject(object)),
+    }),
+    definition,
     pods: follow({
       name: "Pods of this node",
       path: "/api/v1/pods",

@@ -9,7 +9,7 @@ import { DetectionError, UNPROBED_KIND_REMEDY } from "../../coordinator/detectio
 import { conflictTiming, type ProbeLink, requireShortDetection } from "../../coordinator/probe.ts";
 import type { QuietLinkOptions } from "../../coordinator/quiet-link.ts";
 import type { LinkObservation } from "../../kernel/observe-link.ts";
-import { equalIp, formatIp } from "../../net/ip.ts";
+import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { DetectConflict } from "./quarantine-prober.ts";
@@ -112,10 +112,21 @@ export class EarlyStage {
     const isNew = ({ ip }: Allocation): boolean => !nic.addresses.some((each) => equalIp(each.ip, ip));
     const addresses = wanted.filter(isNew);
     if (addresses.length === 0) return { kind: "unasked" };
-    const conflict = await this.#probe(addresses, this.#withdraw(previous), signal);
+    const ips = addresses.map(({ ip }) => ip);
+    const conflict = await this.#probe(ips, this.#withdraw(previous), signal);
     if (conflict === undefined) return { kind: "silent", addresses };
     const allocation = addresses.find(({ ip }) => equalIp(ip, conflict.ip));
     return allocation === undefined ? { kind: "unasked" } : { kind: "conflict", allocation, mac: conflict.mac };
+  }
+
+  /**
+   * Probes addresses that the NIC may get, whatever the settings say; not those that it has. Returns who answers.
+   * Rejects as {@link verify} does.
+   */
+  async ask(ips: readonly Ip[], signal: AbortSignal) {
+    const own = this.nic?.addresses ?? [];
+    const unset = ips.filter((ip) => !own.some((each) => equalIp(each.ip, ip)));
+    return unset.length === 0 ? undefined : this.#probe(unset, new Set(), signal);
   }
 
   #refuseUnasked(wanted: readonly Allocation[]): EarlyDetection {
@@ -133,10 +144,9 @@ export class EarlyStage {
     return new Set([...known, ...found].filter((mac) => mac !== undefined));
   }
 
-  async #probe(addresses: readonly Allocation[], ownMacs: ReadonlySet<Mac>, signal: AbortSignal) {
+  async #probe(ips: readonly Ip[], ownMacs: ReadonlySet<Mac>, signal: AbortSignal) {
     const { detect, withQuietLink, links, random } = this.#deps;
     const { netns, ifName, settings, isCoordinated } = this.#options;
-    const ips = addresses.map(({ ip }) => ip);
     const timing = conflictTiming(settings.detectOptions);
     requireShortDetection(timing);
     const question = { addresses: ips, ownMacs, ...timing, random, signal };

@@ -87,6 +87,11 @@ export interface ReconcilerDeps {
   readonly isTold: () => Promise<boolean>;
   readonly collector: Pick<Collector, "isPodGone" | "adopted">;
   readonly machine: Pick<OwnMachine, "prove">;
+  /**
+   * Whether objects without a row may be of the registry's past (registry-epoch): then they are left to
+   * epoch-rows.ts. Default: they are not.
+   */
+  readonly isOfPast?: () => boolean;
   /** Pruned after each reconciliation. */
   readonly lost: Pick<LostAddresses, "prune">;
   readonly log: Log;
@@ -334,7 +339,8 @@ export class Reconciler {
     );
     const republished = wanting.flat();
     await Promise.all(republished.map((row) => registry.republish(row)));
-    const orphans = [...objects.values()].filter(({ name }) => !known.has(name));
+    const isOfPast = this.#deps.isOfPast?.() === true;
+    const orphans = isOfPast ? [] : [...objects.values()].filter(({ name }) => !known.has(name));
     const { adopted, released, refused } = await this.#handleOrphans(orphans);
     // Another node may have had an object and given it up since, which no event reports.
     const retryMs = this.#options.nowMs() + SWEEP_RETRY_MS;

@@ -164,6 +164,7 @@ class AddressAllocator {
 
   async #claim(picked: readonly Picked[]): Promise<ClaimOutcome> {
     const { registry, demand, metrics } = this.#search;
+    await demand.admit?.(picked);
     const proposals = picked.map((each) => proposalOf(each, demand));
     const partial = this.#hasKept ? { partial: true } : {};
     const { skipCooling: skipOwnCooling } = this.#own;

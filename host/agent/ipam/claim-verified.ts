@@ -2,15 +2,17 @@
  * Claims addresses and probes them on the NIC before the ADD is answered: the early stage of conflict detection.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
 import { refuseRequested } from "../../ipam/requested-ips.ts";
-import { equalIp, type Family, formatIp } from "../../net/ip.ts";
+import { equalIp, type Family, formatIp, type Ip } from "../../net/ip.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Detection } from "../detection/open-detection.ts";
 import { type EarlyDetection, EarlyStage, type EarlyStageDeps } from "../detection/verify-addresses.ts";
 import type { NicReference, NicSettings } from "../request/nic-definition.ts";
 import { allocateAddresses, type Claimed } from "./allocate.ts";
 import type { ClusterAddresses, ClusterIpam } from "./cluster-ipam.ts";
+import { claimFirst } from "./first-claims.ts";
 import { awaitsLostNode } from "./predecessor.ts";
 import { type AddressDemand, type AllocateDeps, isSameAddress, workloadOf } from "./sources/source.ts";
 
@@ -32,13 +34,34 @@ interface VerifiedDemand extends AddressDemand {
  * Throws what allocateAddresses throws, CniError 101 when a repeated ADD requests another address, 104 on a conflict,
  * 11 when the NIC cannot probe; then nothing of it is kept.
  */
-export async function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): Promise<Claimed> {
-  const { networks, detection } = deps;
-  const { claimant } = demand;
+export function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): Promise<Claimed> {
+  const { networks, detection, registry, cluster } = deps;
+  const { claimant, deadline } = demand;
   const { netns = "", ifName, network } = claimant;
   const nic = demand.nic ?? { ifName, network, pod: undefined };
   const settings = networks.settingsFor(nic);
   const stage = new EarlyStage(detection, { netns, ifName, settings, isCoordinated: networks.isCoordinated(nic) });
+  const probe = {
+    isPossible: () => stage.nic !== undefined,
+    ask: (ips: readonly Ip[]) => stage.ask(ips, deadline.signal),
+  };
+  return claimFirst({ epoch: cluster?.epoch, registry, probe }, demand, (admitted) =>
+    claimAndVerify(deps, admitted, { settings, stage }),
+  );
+}
+
+interface Stage {
+  readonly settings: CoordinatorConf;
+  readonly stage: EarlyStage;
+}
+
+async function claimAndVerify(
+  deps: ClaimVerifiedDeps,
+  demand: AddressDemand,
+  { settings, stage }: Stage,
+): Promise<Claimed> {
+  const { detection } = deps;
+  const { claimant } = demand;
   const seedText = `${demand.seedText}${detection.prober.salt}`;
   const mac = stage.isWanted ? stage.nic?.mac : undefined;
   const randomize = (pool: string): boolean => detection.prober.hasSuspect(pool);

@@ -2,12 +2,15 @@
  * The cluster's part of the ADD. In the embedded mode there is none of it; the implementation is ../cluster/ipam.ts.
  */
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
+import type { FirstClaims } from "../../registry/epoch/registry-epoch.ts";
 import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 
 /** Addresses that other nodes and other pods of the same member have. */
 export interface ClusterAddresses {
+  /** Absent in a dry run, which records nothing. */
+  readonly epoch?: FirstClaims | undefined;
   /** Releases retained addresses that their member can no longer get. */
   releaseRetained(retained: readonly Allocation[]): Promise<void>;
   /**

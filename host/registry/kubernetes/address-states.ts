@@ -119,6 +119,11 @@ export class AddressStates {
     if (this.get(name).object.kind === "known") this.#forgetObject(name);
   }
 
+  /** No object is as it was known: the API server's history is another one. */
+  forgetObjects(): void {
+    for (const name of [...this.#states.keys()]) this.#forgetObject(name);
+  }
+
   /** A write was answered: one that was sent before it can no longer be carried out. */
   noteWritten(name: string): void {
     this.#noteSent(name, false);

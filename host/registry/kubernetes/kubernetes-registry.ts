@@ -446,6 +446,22 @@ export class KubernetesRegistry implements Registry {
     return this.#objectSync.sync(row);
   }
 
+  /** The registry is another one now: forgets what is known of its objects. */
+  forgetObjects(): void {
+    this.#objectSync.forgetObjects();
+  }
+
+  /** The next sync of the row may write over an object of this earlier pod of this node. */
+  noteFormerOwner(row: Allocation, owner: string): void {
+    this.#objectSync.noteFormerOwner(row, owner);
+  }
+
+  /** Takes back what the row's pod has, from another node that shows it as cooling. Returns whether that went well. */
+  async takeBack(row: Allocation, cooling: IpAllocation): Promise<boolean> {
+    this.#foreign.remember(cooling);
+    return (await this.#objectSync.publish(row, FOR_POD, -Number(cooling.resourceVersion))).kind === "published";
+  }
+
   /** The row is older than its object, which has been observed: says of the address owner what that says. */
   inherit(row: Allocation): Promise<void> {
     return this.#objectSync.sync(row);

@@ -268,6 +268,11 @@ export class ObjectSync {
     this.#states.invalidate(nameOf(address));
   }
 
+  /** No object is as it was known: the API server's history is another one. */
+  forgetObjects(): void {
+    this.#states.forgetObjects();
+  }
+
   /** Ends the calls under way. None are begun after this. */
   close(): void {
     this.#closing.abort(new Error("The registry is closed"));

@@ -59,10 +59,11 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/networks": "controller",
   "controller/gc": "controller",
   "controller/notices": "controller controller/gc",
+  "controller/epoch": "controller controller/gc",
   "controller/subnets": "controller controller/finalizers",
   "controller/conditions": "controller controller/subnets controller/usage",
   "controller/controllers.ts":
-    "controller controller/conditions controller/finalizers controller/gc controller/networks controller/notices controller/owners controller/subnets controller/usage",
+    "controller controller/conditions controller/epoch controller/finalizers controller/gc controller/networks controller/notices controller/owners controller/subnets controller/usage",
   "controller/controller-process.ts": "controller controller/owners",
   "controller/status-server.ts": "controller/controller-process.ts",
 };

@@ -146,7 +146,7 @@ describe("docs/dependencies.md", () => {
 
 /** The rules of docs/allocation.md; code and tests cite them by these names. */
 const RULES = [
-  ..."late-del node-lost sandbox-restart undo recreate node-rights prefetch retention static-pods cooling-visibility".split(
+  ..."late-del node-lost sandbox-restart undo recreate registry-epoch node-rights prefetch retention static-pods cooling-visibility".split(
     " ",
   ),
   ..."exhaustion conflict clocks-and-boots single-agent pool-changes leak unattached unknown-container full-disk".split(

@@ -57,14 +57,17 @@ describe("the simulated API server's load", () => {
 });
 
 describe("a restored server", () => {
-  it("has the objects of the copy, and refuses watches from before", async () => {
+  it("has the objects of the copy, gives its versions again, and refuses watches from before the copy", async () => {
     const server = new MemoryApiServer();
+    server.put(ALLOCATIONS, "10.6.0.0", { spec: {} });
     server.put(ALLOCATIONS, "10.6.0.1", { spec: {} });
     const copy = server.snapshot();
     server.put(ALLOCATIONS, "10.6.0.2", { spec: {} });
     server.remove("10.6.0.1");
     server.restore(copy);
-    expect([...server.objects.keys()]).toEqual(["10.6.0.1"]);
+    expect([...server.objects.keys()]).toEqual(["10.6.0.0", "10.6.0.1"]);
+    const next = Number(server.put(ALLOCATIONS, "10.6.0.3", { spec: {} }).metadata.resourceVersion);
+    expect(next).toBeGreaterThan(Number(server.objects.get("10.6.0.1")?.metadata.resourceVersion));
     const watch = { path: ALLOCATIONS, query: { resourceVersion: "1" }, onEvent: () => {} };
     await expect(server.client().watch({ ...watch, signal: new AbortController().signal })).rejects.toMatchObject({
       status: 410,

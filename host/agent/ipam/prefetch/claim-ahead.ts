@@ -13,6 +13,7 @@ import { AddDeadline, type Clock, PREFETCH_PATIENCE_MS } from "../../request/add
 import { allocateAddresses } from "../allocate.ts";
 import type { ClusterAddresses } from "../cluster-ipam.ts";
 import { type DemandDeps, prepareDemand } from "../demand.ts";
+import { claimFirst } from "../first-claims.ts";
 import type { PodIdentity } from "../pod-identity.ts";
 import type { AddressDemand } from "../sources/source.ts";
 
@@ -87,7 +88,10 @@ async function claimMissing(
   if (demand.limits?.perPod !== undefined) throw leftToAdds();
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
-  const { created } = await allocateAddresses({ registry, poolCache, cluster, metrics }, { ...demand, nics: wanted });
+  const allocating = { registry, poolCache, cluster, metrics };
+  const { created } = await claimFirst({ epoch: cluster?.epoch, registry }, { ...demand, nics: wanted }, (admitted) =>
+    allocateAddresses(allocating, admitted),
+  );
   return { claimed: groupByNic(created), found, attached };
 }
 

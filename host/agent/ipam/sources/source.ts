@@ -43,6 +43,11 @@ export interface AddressDemand {
   readonly skipIfFull?: (demand: FamilyDemand) => boolean;
   /** Whether addresses can be probed on the NIC now; if not, none is taken out of quarantine. Default: they cannot. */
   readonly canProbe?: () => boolean;
+  /**
+   * Ends before each attempt to record these addresses; rejects if none may be recorded now (registry-epoch). Default:
+   * any may.
+   */
+  readonly admit?: ((picked: readonly Picked[]) => Promise<void>) | undefined;
   readonly deadline: AddDeadline;
 }
 

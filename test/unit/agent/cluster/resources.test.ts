@@ -4,9 +4,15 @@ import type { KubeApi, KubeObject, KubeWatch } from "../../../../host/kubernetes
 import type { Change } from "../../../../host/kubernetes/mirror.ts";
 import { formatPrefix } from "../../../../host/net/prefix.ts";
 import type { Pod } from "../../../../host/resources/pod.ts";
+import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import type { Snapshot } from "../../../../host/resources/snapshot.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 import { bytesLeftPerWait } from "../../kubernetes/garbage.ts";
+
+/** Of one collection two objects are watched, each by its name. */
+function isOfEpoch(query: KubeWatch["query"] | undefined): boolean {
+  return query?.fieldSelector === `metadata.name=${EPOCH_MAP}`;
+}
 
 /** An API server's lists, and its watches, on which the test tells what it likes. */
 class Script {
@@ -15,9 +21,12 @@ class Script {
   #version = 1;
 
   readonly api: KubeApi = {
-    call: async ({ path }) => ({ metadata: { resourceVersion: "1" }, items: this.lists.get(path) ?? [] }),
+    call: async ({ path, query }) => {
+      const items = isOfEpoch(query) ? [] : (this.lists.get(path) ?? []);
+      return { metadata: { resourceVersion: "1" }, items };
+    },
     watch: (watch) => {
-      this.watches.set(watch.path, watch);
+      this.watches.set(isOfEpoch(watch.query) ? `${watch.path} of the epoch` : watch.path, watch);
       watch.onOpen?.();
       return new Promise((_, reject) => watch.signal.addEventListener("abort", () => reject(watch.signal.reason)));
     },
@@ -67,14 +76,14 @@ async function withResources(
   const resources = new ClusterResources({
     ...{ api: script.api, node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
     onPod: (change) => world.pods.push(change),
-    onNode: () => {},
+    ...{ onNode: () => {}, onEpoch: () => {}, onDefinition: () => {} },
     onWanted: (pool) => world.wanted.push(pool),
     onChange: (snapshot) => world.snapshots.push(snapshot),
   });
   try {
     resources.start();
     await resources.known(AbortSignal.timeout(10_000));
-    await expect.poll(() => script.watches.size, { timeout: 10_000 }).toBe(8);
+    await expect.poll(() => script.watches.size, { timeout: 10_000 }).toBe(10);
     resources.flush();
     await test({ ...world, resources });
   } finally {
@@ -90,11 +99,23 @@ describe("the resources of a cluster", () => {
     const script = new Script();
     const resources = new ClusterResources({
       ...{ api: script.api, node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
-      ...{ onPod: () => {}, onNode: () => {}, onWanted: () => {}, onChange: () => {} },
+      ...{ onPod: () => {}, onNode: () => {}, onEpoch: () => {}, onDefinition: () => {} },
+      ...{ onWanted: () => {}, onChange: () => {} },
     });
     expect(resources.state.complete).toBe(false);
     expect(resources.unread).toEqual([
-      ...["pools", "reserved", "coordinators", "namespaces", "attachments", "vendorConf", "node", "pods"],
+      ...[
+        "pools",
+        "reserved",
+        "coordinators",
+        "namespaces",
+        "attachments",
+        "vendorConf",
+        "node",
+        "epoch",
+        "definition",
+        "pods",
+      ],
     ]);
   });
 

@@ -1,0 +1,175 @@
+/**
+ * Writes what this node's pods have to a registry that has just appeared or went back in time (registry-epoch). The
+ * journal is the truth about this node: what it lacks is not this node's any more, and makes room for the pod that has
+ * it elsewhere. Waits for other nodes to do the same where they are in the way.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { ConfigError } from "../../config/config-error.ts";
+import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import { listPages } from "../../kubernetes/list.ts";
+import { collectionPath, NODES } from "../../kubernetes/paths.ts";
+import { inParallel } from "../../lib/in-parallel.ts";
+import type { Log } from "../../lib/log.ts";
+import type { KnownEpoch } from "../../registry/epoch/known-epoch.ts";
+import type { Epoch, EpochRows } from "../../registry/epoch/registry-epoch.ts";
+import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
+import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/allocation-objects.ts";
+import { nameOf } from "../../registry/kubernetes/known-object.ts";
+import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
+import { listRows } from "../../registry/list-rows.ts";
+import type { Allocation } from "../../registry/registry.ts";
+import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import { decodeNode } from "../../resources/node.ts";
+import { markOf } from "../../resources/registry-epoch.ts";
+import { SWEEP_PAGE } from "./collector.ts";
+import type { OwnAllocations } from "./own-allocations.ts";
+
+/** Interval at which an object that is in the way is read again: milliseconds. */
+const RETRY_MS = 500;
+
+/** Most rows that are looked at at once. */
+const ROWS_AT_ONCE = 16;
+
+/** First claims of all nodes wait for these calls. */
+const TERMS: CallTerms = { lane: "pod", patienceMs: 10_000 };
+
+interface EpochRowsDeps {
+  readonly api: KubeApi;
+  readonly node: string;
+  readonly registry: KubernetesRegistry;
+  readonly allocations: Pick<OwnAllocations, "reconcile">;
+  readonly known: Pick<KnownEpoch, "noteUnverified">;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+export class OwnEpochRows implements EpochRows {
+  readonly #deps: EpochRowsDeps;
+  readonly #objects: AllocationObjects;
+
+  constructor(deps: EpochRowsDeps) {
+    this.#deps = deps;
+    this.#objects = new AllocationObjects(deps.api);
+  }
+
+  async write({ epoch, cause }: Epoch, isWhole: boolean, onWritten: () => Promise<void>): Promise<void> {
+    const { known, allocations, log, signal } = this.#deps;
+    this.#deps.registry.forgetObjects();
+    const ended = isWhole ? await this.#makeRoom() : [];
+    await allocations.reconcile();
+    // Of what was taken in from the past only the lost journal knew what is this node's.
+    if (cause === "history") known.noteUnverified(await this.#takenIn());
+    for (let attempt = 0; ; attempt++) {
+      const open = await this.#publish(epoch, ended);
+      if (open.length === 0) return;
+      if (attempt === 0) await onWritten();
+      log.debug({ addresses: open }, "Other nodes still have to take back records of addresses that pods here have");
+      await sleep(RETRY_MS, undefined, { signal });
+    }
+  }
+
+  async #own(): Promise<readonly IpAllocation[]> {
+    return this.#objects.list({ fields: { "spec.node": this.#deps.node } }, { ...TERMS, signal: this.#deps.signal });
+  }
+
+  /**
+   * Ends objects of this node that the journal does not have, and lets rows overwrite those of earlier pods: no NIC
+   * here has these addresses, and one elsewhere may. Returns what is ended, as soon as the API server has it.
+   */
+  async #makeRoom(): Promise<readonly IpAllocation[]> {
+    const { registry, node } = this.#deps;
+    const ended = await inParallel(await this.#own(), ROWS_AT_ONCE, async (object) => {
+      const { addressSpace, ip, state, holders } = object.spec;
+      if (state !== "Bound" || object.deleting) return [];
+      if (holders.some((holder) => holder.node !== node)) return [];
+      const found = await registry.findAddress(addressSpace, ip);
+      const isOther = found !== undefined && holders.some(({ podUid }) => podUid !== found.owner);
+      // It has nothing of the object, and goes.
+      if (isOther && found.state === "Cooling") await registry.republish(found);
+      const row = await registry.findAddress(addressSpace, ip);
+      if (row === undefined) return this.#end(object);
+      for (const { podUid } of holders) if (podUid !== row.owner) registry.noteFormerOwner(row, podUid);
+      return [];
+    });
+    return ended.flat();
+  }
+
+  /**
+   * It needs no cooldown: no NIC here has it. Nor is it retained for a member: another pod may have it since, and a
+   * member looks where it had it first.
+   */
+  async #end(object: IpAllocation): Promise<readonly IpAllocation[]> {
+    const { registry, log } = this.#deps;
+    const { addressSpace: space, ip, prefixLength, pool, state, holders } = object.spec;
+    const { podUid: owner = "", ifName = "", namespace = "", pod = "" } = holders[0] ?? {};
+    const adoption = { space, ip, prefixLength, pool, owner, ifName, namespace, pod, state: "Bound" } as const;
+    const row = await registry.adopt(adoption);
+    if (row === undefined) return [];
+    await registry.undo([row]);
+    log.info({ address: object.name, state }, "A record that came back with the registry's past was ended");
+    return [object];
+  }
+
+  async #takenIn(): Promise<readonly string[]> {
+    const rows = await Array.fromAsync(listRows(this.#deps.registry, SWEEP_PAGE));
+    return rows.filter((row) => row.state === "Bound" && row.containerId === UNKNOWN_CONTAINER).map(nameOf);
+  }
+
+  /** Publishes what its pods have. Returns the names of addresses whose objects are in the way for now. */
+  async #publish(epoch: string, ended: readonly IpAllocation[]): Promise<readonly string[]> {
+    const { registry } = this.#deps;
+    const own = new Map((await this.#own()).map((object) => [object.name, object]));
+    const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
+    const bound = rows.filter(({ state, isConfirmed }) => state === "Bound" && isConfirmed !== false);
+    const open = await inParallel(bound, ROWS_AT_ONCE, async (row) => {
+      const name = nameOf(row);
+      return isRecorded(row, own.get(name)) || (await this.#settle(row, epoch)) ? undefined : name;
+    });
+    const isLeft = ({ name, uid }: IpAllocation): boolean => {
+      const object = own.get(name);
+      return object?.uid === uid && object.spec.state === "Bound" && !rows.some((row) => isRow(row, name));
+    };
+    const left = ended.filter(isLeft);
+    return [...open.filter((name) => name !== undefined), ...left.map(({ name }) => name)];
+  }
+
+  /** Returns whether the address is recorded for the row's pod now, or another's for good. */
+  async #settle(row: Allocation, epoch: string): Promise<boolean> {
+    const { registry, node } = this.#deps;
+    await registry.republish(row);
+    const found = await this.#get(row);
+    if (found === "unreadable" || isRecorded(row, found)) return true;
+    if (found === undefined) return (await registry.findAddress(row.space, row.ip))?.version !== row.version;
+    if (found.spec.state === "Cooling" && found.spec.node !== node) return registry.takeBack(row, found);
+    if (found.spec.state === "Quarantined") return true;
+    return found.spec.state === "Bound" && (await this.#isFinal(found, epoch));
+  }
+
+  async #get(row: Allocation): Promise<IpAllocation | "unreadable" | undefined> {
+    try {
+      return await this.#objects.get(nameOf(row), { ...TERMS, signal: this.#deps.signal });
+    } catch (error) {
+      if (error instanceof ConfigError) return "unreadable";
+      throw error;
+    }
+  }
+
+  /** Whether the object's node has ended what is not its own any more, or never will. */
+  async #isFinal({ spec }: IpAllocation, epoch: string): Promise<boolean> {
+    const { api, node, signal } = this.#deps;
+    if (spec.node === node) return true;
+    const query = { fieldSelector: `metadata.name=${spec.node}` };
+    for await (const { items } of listPages(api, { ...TERMS, path: collectionPath(NODES), query, signal }))
+      for (const item of items) return markOf(decodeNode(item, `Node "${spec.node}"`), epoch) !== "behind";
+    return true;
+  }
+}
+
+function isRow(row: Allocation, name: string): boolean {
+  return row.state === "Bound" && nameOf(row) === name;
+}
+
+function isRecorded({ owner, ifName }: Allocation, object: IpAllocation | undefined): boolean {
+  if (object?.spec.state !== "Bound") return false;
+  return object.spec.holders.some((holder) => holder.podUid === owner && holder.ifName === ifName);
+}

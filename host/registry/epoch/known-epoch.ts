@@ -1,0 +1,145 @@
+/**
+ * What an agent knows of the registry's epochs, in one file of its state directory, so that a restart does not forget
+ * it. Without fsync: after a power loss no sandbox lives.
+ * Effects: one file.
+ */
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import * as z from "zod";
+
+const FILE = "registry-epoch.json";
+
+/** Most epochs that are remembered: a registry that went back shows one of the last. */
+const MAX_EPOCHS = 16;
+
+const names = z.array(z.string());
+
+const schema = z.object({
+  format: z.literal(1),
+  /** The epochs that were in force, the last one at the end. */
+  epochs: names.default([]),
+  /** The last one for which this node has written all that its pods have; "" if none. */
+  written: z.string().default(""),
+  /** Whether the registry is known to be another one, and no new epoch has begun since. */
+  isBroken: z.boolean().default(false),
+  /** Highest version that the registry has answered with. */
+  version: z
+    .string()
+    .regex(/^[0-9]+$/)
+    .default("0"),
+  /** Names of addresses that were taken in after the history went back, and are not found silent yet. */
+  unverified: names.default([]),
+});
+
+type Content = z.infer<typeof schema>;
+
+/** Where the content is kept, as text. */
+export interface EpochFile {
+  /** Returns undefined if there is none. */
+  read(): string | undefined;
+  write(text: string): void;
+}
+
+/** Throws file system errors when it writes. */
+export function epochFileIn(stateDirectory: string): EpochFile {
+  const path = join(stateDirectory, FILE);
+  return {
+    read: () => {
+      try {
+        return readFileSync(path, "utf8");
+      } catch {
+        return undefined;
+      }
+    },
+    write: (text) => {
+      writeFileSync(`${path}.new`, text, { mode: 0o600 });
+      renameSync(`${path}.new`, path);
+    },
+  };
+}
+
+export class KnownEpoch {
+  readonly #file: EpochFile;
+  readonly #epochs: Set<string>;
+  /** Highest version that the registry has answered with. */
+  version: bigint;
+  readonly #unverified: Set<string>;
+  #state: Pick<Content, "written" | "isBroken">;
+  #saved = "";
+
+  constructor(file: EpochFile) {
+    this.#file = file;
+    const { epochs, version, unverified, ...state } = readContent(file.read());
+    this.#epochs = new Set(epochs);
+    this.version = BigInt(version);
+    this.#unverified = new Set(unverified);
+    this.#state = state;
+  }
+
+  /** That it was in force once; it may be again after the history went back. */
+  get epochs(): ReadonlySet<string> {
+    return this.#epochs;
+  }
+
+  get unverified(): ReadonlySet<string> {
+    return this.#unverified;
+  }
+
+  get written(): string {
+    return this.#state.written;
+  }
+
+  get isBroken(): boolean {
+    return this.#state.isBroken;
+  }
+
+  noteEpoch(epoch: string): void {
+    this.#epochs.delete(epoch);
+    this.#epochs.add(epoch);
+    for (const old of this.#epochs) if (this.#epochs.size > MAX_EPOCHS) this.#epochs.delete(old);
+    this.save();
+  }
+
+  note(state: Partial<Pick<Content, "written" | "isBroken">>): void {
+    this.#state = { ...this.#state, ...state };
+    this.save();
+  }
+
+  noteUnverified(names: Iterable<string>): void {
+    this.#unverified.clear();
+    for (const name of names) this.#unverified.add(name);
+    this.save();
+  }
+
+  noteVerified(name: string): void {
+    if (this.#unverified.delete(name)) this.save();
+  }
+
+  /** Writes what has changed. Never throws: what is not written is learned again from the API server. */
+  save(): void {
+    const content: Content = {
+      format: 1,
+      epochs: [...this.#epochs],
+      ...this.#state,
+      version: String(this.version),
+      unverified: [...this.#unverified],
+    };
+    const text = `${JSON.stringify(content)}\n`;
+    if (text === this.#saved) return;
+    try {
+      this.#file.write(text);
+      this.#saved = text;
+    } catch {
+      // A full disk: the next change is written with it.
+    }
+  }
+}
+
+/** What cannot be read counts as nothing known. */
+function readContent(text: string | undefined): Content {
+  try {
+    return schema.parse(JSON.parse(text ?? ""));
+  } catch {
+    return schema.parse({ format: 1 });
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * Epochs of a cluster's registry: in a ConfigMap that every agent watches, and this node's mark as an annotation of its
+ * Node. Which instance of the registry it is, the UID of the definition of allocations says.
+ */
+import * as z from "zod";
+import { callIfThere, isConflict, type KubeApi, METADATA_LIST } from "../../kubernetes/kube-api.ts";
+import { listPages } from "../../kubernetes/list.ts";
+import { CONFIG_MAPS, collectionPath, NODES, objectPath, type Resource } from "../../kubernetes/paths.ts";
+import {
+  decodeEpochRecord,
+  EPOCH_ANNOTATION,
+  EPOCH_MAP,
+  type EpochCause,
+  type EpochRecord,
+  encodeEpoch,
+  formatMark,
+} from "../../resources/registry-epoch.ts";
+import type { EpochPort } from "./registry-epoch.ts";
+
+export const DEFINITIONS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
+
+/** Name of the definition whose UID tells one registry from another. */
+export const ALLOCATION_DEFINITION = "ipallocations.ipam.vendor.io";
+
+/** The terms of all calls: the next attempt reads everything anew, and first claims wait for it. */
+const TERMS = { lane: "pod", patienceMs: 5_000 } as const;
+
+const definition = z.object({
+  metadata: z.object({ uid: z.string(), deletionTimestamp: z.string().nullish() }),
+});
+
+/** Returns the UID of the definition; "" if there is none, or it is about to go with all of its objects. */
+export function readDefinition(object: unknown): string {
+  const { data } = definition.safeParse(object);
+  return data === undefined || data.metadata.deletionTimestamp != null ? "" : data.metadata.uid;
+}
+
+interface KubernetesEpochOptions {
+  readonly api: KubeApi;
+  readonly configNamespace: string;
+  /** This node's name; undefined for the controller, which marks nothing. */
+  readonly node?: string;
+  readonly newEpoch: () => string;
+}
+
+export class KubernetesEpoch implements EpochPort {
+  readonly #options: KubernetesEpochOptions;
+  readonly #path: string;
+
+  constructor(options: KubernetesEpochOptions) {
+    this.#options = options;
+    this.#path = objectPath(CONFIG_MAPS, { namespace: options.configNamespace, name: EPOCH_MAP });
+  }
+
+  async begin(known: ReadonlySet<string>, cause: EpochCause): Promise<EpochRecord | undefined> {
+    for (;;) {
+      const found = await this.read();
+      if (found === undefined) return undefined;
+      const definition = await this.#readDefinition();
+      const isTaken = found.epoch !== "" && found.definition === definition;
+      if (isTaken && !(cause === "history" && known.has(found.epoch))) return found;
+      const epoch = this.#options.newEpoch();
+      const isEmpty = cause === "first" && found.epoch === "" && !(await this.#hasMarks());
+      const begun = { ...found, epoch, cause, definition, waitsFor: "", settled: isEmpty ? epoch : found.settled };
+      try {
+        return await this.write(begun);
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+      }
+    }
+  }
+
+  /** Writes the record over the version that it was read in. Rejects with a conflict if it has changed since. */
+  async write(record: EpochRecord, signal?: AbortSignal): Promise<EpochRecord> {
+    const metadata = { resourceVersion: record.resourceVersion, uid: record.uid };
+    const body = { metadata, data: encodeEpoch(record) };
+    const call = { ...TERMS, method: "PATCH", path: this.#path, body, ...(signal && { signal }) } as const;
+    return decodeEpochRecord(await this.#options.api.call(call), EPOCH_MAP);
+  }
+
+  async mark(epoch: string, isSettled: boolean): Promise<void> {
+    const { api, node } = this.#options;
+    if (node === undefined) return;
+    const body = { metadata: { annotations: { [EPOCH_ANNOTATION]: formatMark(epoch, isSettled) } } };
+    await api.call({ ...TERMS, method: "PATCH", path: objectPath(NODES, { name: node }), body });
+  }
+
+  async read(): Promise<EpochRecord | undefined> {
+    const found = await callIfThere(this.#options.api, { ...TERMS, method: "GET", path: this.#path });
+    return found && decodeEpochRecord(found, EPOCH_MAP);
+  }
+
+  /** Agents may list it, and read nothing of it by name. */
+  async #readDefinition(): Promise<string> {
+    const query = { fieldSelector: `metadata.name=${ALLOCATION_DEFINITION}` };
+    const call = { ...TERMS, path: collectionPath(DEFINITIONS), query, accept: METADATA_LIST };
+    for await (const { items } of listPages(this.#options.api, call))
+      for (const item of items) return readDefinition(item);
+    return "";
+  }
+
+  /** Whether the agent of any node has ever marked an epoch: then a registry without one is not new. */
+  async #hasMarks(): Promise<boolean> {
+    const call = { ...TERMS, path: collectionPath(NODES), accept: METADATA_LIST };
+    for await (const { items } of listPages(this.#options.api, call)) if (items.some(isMarked)) return true;
+    return false;
+  }
+}
+
+const marked = z.object({ metadata: z.object({ annotations: z.object({ [EPOCH_ANNOTATION]: z.string() }) }) });
+
+function isMarked(node: unknown): boolean {
+  return marked.safeParse(node).success;
+}

@@ -1,0 +1,341 @@
+/**
+ * A registry that has just appeared, or went back in time, is not yet a registry: it lacks what live pods have (rule
+ * registry-epoch). Each such registry begins an epoch. Until every node has written what its pods have, the epoch is
+ * open, and first claims are made on probation or wait. The registry itself is behind {@link EpochPort}.
+ */
+import { Latch } from "../../lib/latch.ts";
+import type { Log } from "../../lib/log.ts";
+import { PeriodicWorker } from "../../lib/periodic.ts";
+import type { EpochCause, EpochRecord } from "../../resources/registry-epoch.ts";
+import type { KnownEpoch } from "./known-epoch.ts";
+
+/** Interval at which an agent repeats what failed while an epoch is open: milliseconds, less a random half. */
+const RETRY_MS = 1_000;
+
+/** Interval at which what is known of the registry is written to the state directory: milliseconds. */
+const SAVE_MS = 1_000;
+
+/** The epoch as the registry says it. */
+export type Epoch = Pick<EpochRecord, "epoch" | "settled" | "cause" | "definition" | "waitsFor">;
+
+/** The registry, as far as epochs are concerned. */
+export interface EpochPort {
+  /**
+   * Begins an epoch by compare-and-swap, unless another node has: for "history" in place of one of `known`, which were
+   * in force before the history went back; otherwise if there is none for the registry's definition. Returns the one
+   * that is in force then; undefined if the registry has no place for it. Rejects when there is no answer.
+   */
+  begin(known: ReadonlySet<string>, cause: EpochCause): Promise<Epoch | undefined>;
+  /** Returns the epoch in force; undefined if the registry has no place for it. Rejects when there is no answer. */
+  read(): Promise<Epoch | undefined>;
+  /** This node has written for the epoch; `isSettled`: and waits for no other node to take back what is in the way. */
+  mark(epoch: string, isSettled: boolean): Promise<void>;
+}
+
+/** What this node's pods have. */
+export interface EpochRows {
+  /**
+   * Resolves when all of it is in the registry, or another's for good. `isWhole`: what the journal lacks is not this
+   * node's. `onWritten` ends before it waits for other nodes. Rejects when there is no answer.
+   */
+  write(epoch: Epoch, isWhole: boolean, onWritten: () => Promise<void>): Promise<void>;
+}
+
+interface RegistryEpochDeps {
+  readonly port: EpochPort;
+  readonly rows: EpochRows;
+  readonly known: KnownEpoch;
+  readonly line: EpochLine;
+  readonly random: () => number;
+  readonly log: Log;
+  /** The epoch is settled. */
+  readonly onSettled: () => void;
+}
+
+/** How this node hears of the registry: another one can only be behind an interruption. */
+interface EpochLine {
+  /** Whether what the registry says of its epoch is known as it is now. */
+  readonly isUp: boolean;
+  /** Resolves when it is. Rejects with the signal's reason. */
+  up(signal: AbortSignal): Promise<void>;
+}
+
+/** A claim under way. */
+export interface Claiming {
+  /** Whether the registry was found to be another one since the claim began. */
+  readonly isOutdated: boolean;
+  /** Resolves when the epoch is settled, or the claim is outdated. Rejects with the signal's reason. */
+  settled(signal: AbortSignal): Promise<void>;
+  end(): void;
+}
+
+export class RegistryEpoch {
+  readonly #deps: RegistryEpochDeps;
+  readonly #closing = new AbortController();
+  readonly #worker: PeriodicWorker;
+  readonly #saver: PeriodicWorker;
+  #epoch: Epoch | undefined;
+  /** The definition of the registry as it is now; undefined if it is not known. */
+  #definition: string | undefined;
+  /** Whether the journal has had all rows since it was last compared with a registry that was one. */
+  #isWhole = false;
+  /** What this node's mark says; undefined if the node has no place for it. */
+  #marked: string | undefined;
+  /** The epochs in force before the registry was found to be another one. */
+  #before: ReadonlySet<string> = new Set();
+  #cause: EpochCause = "first";
+  /** The registry says that an earlier epoch is in force: what was said late, or its history is another one. */
+  #isDoubtful = false;
+  /** Number of times that the registry was found to be another one. */
+  #serial = 0;
+  readonly #claims = new Set<{ readonly serial: number }>();
+  /** Opens with the next change that a wait may be for. */
+  #changed = new Latch();
+  #wasOpen = false;
+
+  constructor(deps: RegistryEpochDeps) {
+    this.#deps = deps;
+    if (deps.known.isBroken) this.#break("history");
+    const { signal } = this.#closing;
+    const { log } = deps;
+    this.#worker = new PeriodicWorker({
+      failure: "Writing what this node's pods have to a registry that is another one failed",
+      isDue: () => this.#isDue,
+      work: () => this.#work(),
+      checkMs: RETRY_MS,
+      retryMs: () => RETRY_MS * (0.5 + deps.random() / 2),
+      signal,
+      log,
+    });
+    this.#saver = new PeriodicWorker({
+      failure: "Saving the registry's versions failed",
+      work: async () => {
+        deps.known.save();
+        return SAVE_MS;
+      },
+      retryMs: () => SAVE_MS,
+      signal,
+      log,
+    });
+  }
+
+  /** Whether first claims are on probation. */
+  get isOpen(): boolean {
+    if (this.#deps.known.isBroken || this.#isDoubtful) return true;
+    return this.#epoch !== undefined && (this.#epoch.epoch === "" || this.#epoch.settled !== this.#epoch.epoch);
+  }
+
+  get epoch(): Epoch | undefined {
+    return this.#epoch;
+  }
+
+  /** A clause: whom first claims wait for. */
+  get waitsFor(): string {
+    const { waitsFor = "" } = this.#epoch ?? {};
+    if (this.#deps.known.isBroken || this.#epoch?.epoch === "") return "this node's agent to begin an epoch";
+    return waitsFor === "" ? "the controller to name the nodes that have not written yet" : `node ${waitsFor}`;
+  }
+
+  /** Sentences without a full stop. */
+  get problems(): readonly string[] {
+    if (!this.isOpen) return [];
+    const text = `The registry has just appeared or went back in time; first claims wait for ${this.waitsFor}`;
+    return [text, ...this.#worker.problems];
+  }
+
+  /** The registry says this; undefined: it has no place for epochs. */
+  follow(epoch: Epoch | undefined): void {
+    const { known } = this.#deps;
+    this.#epoch = epoch;
+    this.#isDoubtful = false;
+    if (epoch !== undefined && epoch.epoch !== "" && !known.epochs.has(epoch.epoch)) {
+      // Another node has noticed.
+      if (known.epochs.size > 0) this.#outdate();
+      known.noteEpoch(epoch.epoch);
+    } else if (epoch !== undefined && epoch.epoch !== [...known.epochs].at(-1) && known.epochs.size > 0) {
+      this.#isDoubtful = true;
+      this.#outdate();
+    }
+    if (this.#isRedefined) this.#break("kind");
+    this.#update();
+  }
+
+  /** The definition of the registry as it is now; "": it is away. */
+  followDefinition(definition: string): void {
+    this.#definition = definition;
+    if (this.#isRedefined) this.#break("kind");
+    this.#update();
+  }
+
+  /** This node's mark; undefined if the node has no place for it. */
+  followMark(mark: string | undefined): void {
+    this.#marked = mark;
+    this.#worker.wake();
+  }
+
+  /** The registry has answered with what was before. */
+  wentBack(): void {
+    this.#deps.log.warn("The registry went back in time; this node writes again what its pods have");
+    this.#break("history");
+    this.#update();
+  }
+
+  /** Rows of this node may be missing. */
+  rowsLost(): void {
+    this.#isWhole = false;
+  }
+
+  /** The journal was compared with the registry. */
+  compared(): void {
+    this.#isWhole ||= this.#hasWritten;
+  }
+
+  /** Whether records of this node that the journal lacks may be of the registry's past, and no more this node's. */
+  get isOfPast(): boolean {
+    return this.#isWhole && !this.#hasWritten;
+  }
+
+  /** Whether the address was taken in after the history went back, and has not been found silent since. */
+  isUnverified(address: string): boolean {
+    return this.#deps.known.unverified.has(address);
+  }
+
+  verified(address: string): void {
+    this.#deps.known.noteVerified(address);
+  }
+
+  get line(): EpochLine {
+    return this.#deps.line;
+  }
+
+  /** Begins a claim. */
+  claiming(): Claiming {
+    const claim = { serial: this.#serial };
+    this.#claims.add(claim);
+    const isOutdated = (): boolean => this.#serial !== claim.serial;
+    return {
+      get isOutdated() {
+        return isOutdated();
+      },
+      settled: async (signal) => {
+        while (this.isOpen && !isOutdated()) await this.#changed.wait(signal);
+      },
+      end: () => {
+        this.#claims.delete(claim);
+        this.#tell();
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("The agent stops"));
+    this.#tell();
+    await this.#worker.close();
+    await this.#saver.close();
+    this.#deps.known.save();
+  }
+
+  get #isRedefined(): boolean {
+    if (this.#epoch === undefined || this.#epoch.epoch === "" || this.#definition === undefined) return false;
+    return this.#epoch.definition !== this.#definition;
+  }
+
+  #break(cause: EpochCause): void {
+    const { known } = this.#deps;
+    this.#outdate();
+    if (!known.isBroken || cause === "history") {
+      this.#cause = cause;
+      this.#before = new Set(known.epochs);
+    }
+    known.note({ isBroken: true });
+  }
+
+  /** What claims under way have been told is not true any more. */
+  #outdate(): void {
+    this.#serial++;
+    this.#tell();
+  }
+
+  #tell(): void {
+    const changed = this.#changed;
+    this.#changed = new Latch();
+    changed.open();
+  }
+
+  #update(): void {
+    const wasOpen = this.#wasOpen;
+    this.#wasOpen = this.isOpen;
+    if (wasOpen && !this.isOpen) {
+      this.#tell();
+      this.#deps.onSettled();
+    }
+    this.#worker.wake();
+  }
+
+  get #isDue(): boolean {
+    const { known } = this.#deps;
+    if (this.#epoch === undefined) return false;
+    const { epoch } = this.#epoch;
+    if (epoch === "" || known.isBroken || this.#isDoubtful) return true;
+    // Nothing can be written to what is away; it is reported when it is back.
+    return this.#definition !== "" && (known.written !== epoch || this.#isUnmarked);
+  }
+
+  /** Also without a place for epochs. */
+  get #hasWritten(): boolean {
+    const { known } = this.#deps;
+    return !known.isBroken && (this.#epoch === undefined || known.written === this.#epoch.epoch);
+  }
+
+  get #isUnmarked(): boolean {
+    return this.#marked !== undefined && this.#marked !== this.#epoch?.epoch;
+  }
+
+  async #work(): Promise<undefined> {
+    const { port, rows, known } = this.#deps;
+    if (this.#isDoubtful) {
+      this.follow(await port.read());
+      if (this.#isDoubtful) this.#break("history");
+      this.#isDoubtful = false;
+    }
+    if (known.isBroken || this.#epoch?.epoch === "") {
+      const serial = this.#serial;
+      const begun = await port.begin(this.#before, known.epochs.size === 0 ? "first" : this.#cause);
+      // It may have gone back once more meanwhile.
+      if (serial !== this.#serial || begun === undefined) return undefined;
+      this.#definition = begun.definition;
+      known.note({ isBroken: false });
+      this.follow(begun);
+    }
+    const now = this.#epoch;
+    if (now === undefined || now.epoch === "" || this.#definition === "") return undefined;
+    const serial = this.#serial;
+    if (known.written !== now.epoch) {
+      await this.#claimsBefore(serial);
+      await rows.write(now, this.#isWhole, () => this.#mark(now.epoch, false));
+      if (serial !== this.#serial) return undefined;
+      known.note({ written: now.epoch });
+      this.#isWhole = true;
+    }
+    await this.#mark(now.epoch, true);
+    return undefined;
+  }
+
+  async #mark(epoch: string, isSettled: boolean): Promise<void> {
+    if (!this.#isUnmarked) return;
+    await this.#deps.port.mark(epoch, isSettled);
+    if (isSettled) this.#marked = epoch;
+  }
+
+  /** Resolves when the claims that began before the registry was found to be another one have ended, undone. */
+  async #claimsBefore(serial: number): Promise<void> {
+    while ([...this.#claims].some((claim) => claim.serial < serial) && !this.#closing.signal.aborted)
+      await this.#changed.wait();
+  }
+}
+
+/** The epoch as claims need it. */
+export type FirstClaims = Pick<
+  RegistryEpoch,
+  "isOpen" | "waitsFor" | "line" | "claiming" | "isUnverified" | "verified"
+>;

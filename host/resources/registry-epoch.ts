@@ -1,0 +1,86 @@
+/**
+ * The epoch of the registry (docs/decisions/0052): one ConfigMap says which it is and whether it is settled, and an
+ * annotation of each Node up to which its agent has written what its pods have.
+ */
+import * as z from "zod";
+import { decodeConfig } from "../config/config-error.ts";
+import { metadata } from "./fields/metadata.ts";
+import type { Node } from "./node.ts";
+
+/** Name of the ConfigMap, in the namespace of `vendor-conf`. Only people delete it. */
+export const EPOCH_MAP = "berth-registry";
+
+/** Annotation of a Node: `EPOCH`, or `EPOCH.written` while its agent waits for what another node still has to write. */
+export const EPOCH_ANNOTATION = "ipam.vendor.io/registry-epoch";
+
+/** Why an epoch began: there was none, the kind of allocations is another one, or the API server went back in time. */
+export type EpochCause = "first" | "kind" | "history";
+
+export interface EpochRecord {
+  readonly namespace: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** A UUID; "" before the first. */
+  readonly epoch: string;
+  /** The last epoch for which all agents have written. */
+  readonly settled: string;
+  readonly cause: EpochCause;
+  /** UID of the definition of allocations; "" while there is none. */
+  readonly definition: string;
+  /** Names of nodes that have not written yet, for people: `n1, n2 and 40 more`. */
+  readonly waitsFor: string;
+}
+
+const text = z.string().catch("");
+
+/** Whoever may write the object can only cause a new epoch: what cannot be read counts as absent. */
+const recordSchema = z.object({
+  metadata,
+  data: z
+    .object({
+      epoch: text,
+      settled: text,
+      cause: z.enum(["first", "kind", "history"]).catch("first"),
+      definition: text,
+      waitsFor: text,
+    })
+    .partial()
+    .nullish(),
+});
+
+/** Decodes the ConfigMap; `source` names it in the error. Throws ConfigError. */
+export function decodeEpochRecord(value: unknown, source: string): EpochRecord {
+  const { metadata, data } = decodeConfig(recordSchema, value, source);
+  const { epoch = "", settled = "", cause = "first", definition = "", waitsFor = "" } = data ?? {};
+  const { namespace = "", uid = "", resourceVersion = "" } = metadata;
+  return { namespace, uid, resourceVersion, epoch, settled, cause, definition, waitsFor };
+}
+
+/** Returns the data of the ConfigMap. */
+export function encodeEpoch({
+  epoch,
+  settled,
+  cause,
+  definition,
+  waitsFor,
+}: Omit<EpochRecord, "namespace" | "uid" | "resourceVersion">) {
+  return { epoch, settled, cause, definition, waitsFor };
+}
+
+const WRITTEN = ".written";
+
+/** Returns the annotation's value. */
+export function formatMark(epoch: string, isSettled: boolean): string {
+  return isSettled ? epoch : `${epoch}${WRITTEN}`;
+}
+
+/** Returns how far the node's agent is with the epoch. "unknown": no agent of this node has ever marked one. */
+export function markOf(
+  { annotations }: Pick<Node, "annotations">,
+  epoch: string,
+): "unknown" | "behind" | "written" | "settled" {
+  const value = annotations[EPOCH_ANNOTATION];
+  if (value === undefined) return "unknown";
+  if (value === epoch) return "settled";
+  return value === `${epoch}${WRITTEN}` ? "written" : "behind";
+}

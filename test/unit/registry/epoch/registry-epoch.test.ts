@@ -1,0 +1,247 @@
+/** Epochs of a registry behind a port: who begins one, when it is open, and what a claim under way is told. */
+import { afterEach, describe, expect, it } from "vitest";
+import { type EpochFile, KnownEpoch } from "../../../../host/registry/epoch/known-epoch.ts";
+import { type Epoch, type EpochPort, RegistryEpoch } from "../../../../host/registry/epoch/registry-epoch.ts";
+import type { EpochCause } from "../../../../host/resources/registry-epoch.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
+
+const EMPTY: Epoch = { epoch: "", settled: "", cause: "first", definition: "", waitsFor: "" };
+
+/** The registry of all nodes. */
+class Shared {
+  record: Epoch = { ...EMPTY, definition: "kind-1" };
+  definition = "kind-1";
+  readonly marks: string[] = [];
+  #count = 0;
+
+  port(node: string): EpochPort {
+    return {
+      begin: async (known, cause) => {
+        const isTaken = this.record.epoch !== "" && this.record.definition === this.definition;
+        if (isTaken && !(cause === "history" && known.has(this.record.epoch))) return this.record;
+        return this.begin(cause);
+      },
+      read: async () => this.record,
+      mark: async (epoch, isSettled) => void this.marks.push(`${node} ${epoch}${isSettled ? "" : " written"}`),
+    };
+  }
+
+  begin(cause: EpochCause): Epoch {
+    const epoch = `e${++this.#count}`;
+    const settled = cause === "first" ? epoch : this.record.settled;
+    this.record = { epoch, settled, cause, definition: this.definition, waitsFor: "" };
+    return this.record;
+  }
+}
+
+class Node {
+  readonly file: EpochFile & { text?: string } = {
+    read: () => this.file.text,
+    write: (text) => {
+      this.file.text = text;
+    },
+  };
+  /** What was written, and whether the journal was whole. */
+  readonly written: string[] = [];
+  /** Ends each write. */
+  writing: Promise<void> = Promise.resolve();
+  epoch: RegistryEpoch;
+  readonly #shared: Shared;
+  readonly #name: string;
+
+  constructor(shared: Shared, name = "n1") {
+    this.#shared = shared;
+    this.#name = name;
+    this.epoch = this.#open();
+  }
+
+  #open(): RegistryEpoch {
+    return new RegistryEpoch({
+      port: this.#shared.port(this.#name),
+      rows: {
+        write: async ({ epoch }, isWhole) => {
+          await this.writing;
+          this.written.push(`${epoch} ${isWhole ? "whole" : "unsure"}`);
+        },
+      },
+      known: new KnownEpoch(this.file),
+      line: { isUp: true, up: async () => {} },
+      random: () => 0.5,
+      log: recordLog().log,
+      onSettled: () => {},
+    });
+  }
+
+  async restart(): Promise<void> {
+    await this.epoch.close();
+    this.epoch = this.#open();
+  }
+
+  /** Its watches show what is there. */
+  hear(mark = ""): void {
+    this.epoch.followMark(mark);
+    this.epoch.followDefinition(this.#shared.definition);
+    this.epoch.follow(this.#shared.record);
+  }
+}
+
+const nodes: Node[] = [];
+
+function open(shared: Shared, name?: string): Node {
+  const node = new Node(shared, name);
+  nodes.push(node);
+  return node;
+}
+
+afterEach(async () => {
+  for (const { epoch } of nodes.splice(0)) await epoch.close();
+});
+
+const complete = (shared: Shared): void => {
+  shared.record = { ...shared.record, settled: shared.record.epoch };
+};
+
+/** A node that has written for the first epoch. */
+async function filledNode(shared: Shared): Promise<Node> {
+  const node = open(shared);
+  node.hear();
+  await expect.poll(() => shared.marks).toEqual(["n1 e1"]);
+  node.epoch.compared();
+  node.hear("e1");
+  return node;
+}
+
+describe("an epoch of the registry", () => {
+  it("is begun and settled at once where there never was one", async () => {
+    const shared = new Shared();
+    const node = open(shared);
+    expect(node.epoch.isOpen).toBe(false);
+    node.hear();
+    expect(node.epoch.isOpen).toBe(true);
+    await expect.poll(() => node.epoch.isOpen).toBe(false);
+    await expect.poll(() => shared.marks).toEqual(["n1 e1"]);
+  });
+
+  it("does not exist where the registry has no place for it", () => {
+    const node = open(new Shared());
+    node.epoch.follow(undefined);
+    expect([node.epoch.isOpen, node.epoch.problems]).toEqual([false, []]);
+  });
+
+  it("begins when the history went back, and is open until it is settled", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    node.epoch.wentBack();
+    expect(node.epoch.isOpen).toBe(true);
+    await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e2"]);
+    expect(node.written).toEqual(["e1 unsure", "e2 whole"]);
+    expect([shared.record.cause, node.epoch.isOpen]).toEqual(["history", true]);
+    complete(shared);
+    node.hear("e2");
+    expect(node.epoch.isOpen).toBe(false);
+  });
+
+  it("begins once for all nodes that notice", async () => {
+    const shared = new Shared();
+    const [one, two] = [await filledNode(shared), open(shared, "n2")];
+    two.hear();
+    await expect.poll(() => shared.marks).toContain("n2 e1");
+    for (const node of [one, two]) node.epoch.wentBack();
+    await expect.poll(() => shared.marks).toContain("n2 e2");
+    await expect.poll(() => shared.marks).toContain("n1 e2");
+    expect(shared.record.epoch).toBe("e2");
+  });
+
+  it("begins when the definition is another one, also while it is away", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    shared.definition = "";
+    node.hear("e1");
+    await expect.poll(() => shared.record).toMatchObject({ epoch: "e2", cause: "kind", definition: "" });
+    // Nothing can be written meanwhile.
+    expect(node.written).toEqual(["e1 unsure"]);
+    shared.definition = "kind-2";
+    node.hear("e1");
+    await expect.poll(() => shared.marks).toContain("n1 e3");
+    expect(node.written).toEqual(["e1 unsure", "e3 whole"]);
+  });
+
+  it("begins when an earlier epoch is in force again", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    const copy = shared.record;
+    shared.begin("kind");
+    node.hear("e1");
+    await expect.poll(() => shared.marks).toContain("n1 e2");
+    shared.record = copy;
+    node.hear("e1");
+    expect(node.epoch.isOpen).toBe(true);
+    await expect.poll(() => shared.marks).toContain("n1 e3");
+  });
+
+  it("is not forgotten by a restart", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    node.epoch.wentBack();
+    await node.restart();
+    expect(node.epoch.isOpen).toBe(true);
+    node.hear("e1");
+    await expect.poll(() => shared.marks).toContain("n1 e2");
+    expect(node.written.at(-1)).toBe("e2 unsure");
+  });
+
+  it("of another node is written for, and this node's mark is repeated when it is lost", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    shared.begin("history");
+    node.hear("e1");
+    await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e2"]);
+    node.hear("");
+    await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e2", "n1 e2"]);
+    expect(node.written).toEqual(["e1 unsure", "e2 whole"]);
+  });
+
+  it("leaves a journal that has lost rows in doubt about what it lacks", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    node.epoch.rowsLost();
+    node.epoch.wentBack();
+    expect(node.epoch.isOfPast).toBe(false);
+    await expect.poll(() => node.written).toEqual(["e1 unsure", "e2 unsure"]);
+  });
+});
+
+describe("a claim under way", () => {
+  it("is outdated when the registry is found to be another one, and is waited for", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    const claiming = node.epoch.claiming();
+    expect(claiming.isOutdated).toBe(false);
+    node.epoch.wentBack();
+    expect(claiming.isOutdated).toBe(true);
+    await claiming.settled(AbortSignal.timeout(1_000));
+    await expect.poll(() => shared.record.epoch).toBe("e2");
+    expect(node.written).toEqual(["e1 unsure"]);
+    claiming.end();
+    await expect.poll(() => node.written).toEqual(["e1 unsure", "e2 whole"]);
+  });
+
+  it("that began later waits until the epoch is settled", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    node.epoch.wentBack();
+    await expect.poll(() => shared.marks).toContain("n1 e2");
+    const claiming = node.epoch.claiming();
+    let isSettled = false;
+    const settled = claiming.settled(AbortSignal.timeout(1_000)).then(() => {
+      isSettled = true;
+    });
+    await Promise.resolve();
+    expect(isSettled).toBe(false);
+    complete(shared);
+    node.hear("e2");
+    await settled;
+    expect(claiming.isOutdated).toBe(false);
+    claiming.end();
+  });
+});
