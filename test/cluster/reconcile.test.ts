@@ -297,7 +297,7 @@ it("undo: an object that no NIC has goes at the second observation", async () =>
   expect([await stateOf("10.6.0.1"), await stateOf("10.6.0.2")]).toEqual([`Bound n1 ${pod.uid}`, "absent"]);
 });
 
-it("undo: etcd is restored from last night: what is missing is made again, what is back from the dead goes with its pod", async () => {
+it("registry-epoch: etcd is restored from last night: what is missing is made again, what is back from the dead is ended", async () => {
   const node = await openNode("n1");
   const [old, dead, young] = [
     await createPod("n1", "old"),
@@ -314,23 +314,18 @@ it("undo: etcd is restored from last night: what is missing is made again, what 
   await node.reconcile();
   expect(await world.lines()).toEqual([`10.6.0.1 Bound ${old.uid}`, `10.6.0.3 Bound ${young.uid}`]);
   await world.plane.restore(lastNight);
-  await until("all is there again", async () => {
-    await node.reconcile().catch(() => {});
-    return (await world.lines()).length === 3 && (await node.rows()).length === 3;
+  const now = [`10.6.0.1 Bound ${old.uid}`, `10.6.0.3 Bound ${young.uid}`];
+  await until("the records are those of the journal", async () => {
+    const lines = await world.lines().catch(() => []);
+    return lines.join() === now.join();
   });
   expect(await stateOf("10.6.0.3")).toBe(`Bound n1 ${young.uid}`);
-  await lab.deletePod(world.plane.client, dead);
-  await until("the watch shows it", () => !node.snapshot.pods.has("shop/dead"));
   await node.reconcile();
-  node.advance(GRACE_MS);
-  await node.reconcile();
-  node.advance(COOLDOWN_MS);
-  await node.reconcile();
-  expect(await world.lines()).toEqual([`10.6.0.1 Bound ${old.uid}`, `10.6.0.3 Bound ${young.uid}`]);
+  expect(await world.lines()).toEqual(now);
   expect(node.cluster.allocations.problems).toEqual([]);
 });
 
-it("recreate: a record of an earlier pod that a backup brings back is the live pod's again when that one is gone", async () => {
+it("registry-epoch: a record of an earlier pod that a backup brings back is the live pod's again at once", async () => {
   const node = await openNode("n1");
   const [dead, heir] = [await createPod("n1", "dead"), await createPod("n1", "heir")];
   await node.attach("10.6.0.1", dead);
@@ -341,15 +336,9 @@ it("recreate: a record of an earlier pod that a backup brings back is the live p
   await node.attach("10.6.0.1", heir);
   expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${heir.uid}`);
   await world.plane.restore(lastNight);
-  // The backup has the earlier pod, too: which of the two has the address is not for the agent to decide.
-  await until("the loss is noticed", async () => {
-    await node.reconcile().catch(() => {});
-    return node.cluster.allocations.stats.lost === 1;
-  });
-  expect(await stateOf("10.6.0.1")).toBe(`Bound n1 ${dead.uid}`);
-  await lab.deletePod(world.plane.client, dead);
+  // The backup has the earlier pod, too: the journal says which of the two has the address.
   await until("the record is the live pod's", async () => {
-    await node.reconcile();
+    await node.reconcile().catch(() => {});
     return (await stateOf("10.6.0.1")) === `Bound n1 ${heir.uid}`;
   });
   await node.reconcile();

@@ -43,6 +43,9 @@ const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
     "patch events.k8s.io/events": EVENT_COUNTS,
   },
   "berth-controller": {
+    "get /configmaps": "after the API server went back in time: the registry's epoch",
+    "list apiextensions.k8s.io/customresourcedefinitions": "then, which kind of allocations there is",
+    "patch /configmaps": "an epoch that is not the first: begun and settled",
     "get k8s.cni.cncf.io/ipamclaims": "for what such a claim keeps: workloads-claims.test.ts",
     "patch k8s.cni.cncf.io/ipamclaims/status": "which addresses a claim has: the same",
     "get kubevirt.io/virtualmachineinstances": "for what a machine keeps: workloads-machines.test.ts",

@@ -127,7 +127,18 @@ describe("node-rights: with the token of another node's agent an attacker never"
       "forges a notice",
       (client) =>
         client.patch("/api/v1/nodes/a", { metadata: { annotations: { "ipam.vendor.io/read-allocations": "1 *" } } }),
-      forbidden("patch", "nodes"),
+      /^403 .*Node a: the agent of node "b" may write the annotation ipam\.vendor\.io\/registry-epoch of its own Node/,
+    ],
+    [
+      "says that another node's agent has written",
+      (client) =>
+        client.patch("/api/v1/nodes/a", { metadata: { annotations: { "ipam.vendor.io/registry-epoch": "e" } } }),
+      /^403 .*Node a: the agent of node "b" may write/,
+    ],
+    [
+      "labels a node",
+      (client) => client.patch("/api/v1/nodes/a", { metadata: { labels: { zone: "mine" } } }),
+      /^403 .*Node a: the agent of node "b" may write/,
     ],
     [
       "deletes a policy",

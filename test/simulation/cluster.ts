@@ -63,6 +63,9 @@ export const COORDINATORS = "/apis/ipam.vendor.io/v1/coordinators";
 export const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 export const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
+export const CUSTOM_KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/** The definition of allocations. */
+export const ALLOCATION_KIND = "ipallocations.ipam.vendor.io";
 /** The NIC of pods whose addresses another IPAM plugin gives. */
 export const FOREIGN_NIC = "san0";
 const MIRROR = "kubernetes.io/config.mirror";
@@ -107,6 +110,7 @@ export const SERVES: Served = {
   "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
   [NODES]: { apiVersion: "v1", kind: "Node" },
   [CONFIG_MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
+  [CUSTOM_KINDS]: { apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition" },
   ...serveAll({
     [PODS]: { apiVersion: "v1", kind: "Pod" },
     [SETS]: { apiVersion: "apps/v1", kind: "StatefulSet" },
@@ -434,6 +438,8 @@ export class Cluster {
       if (shape.hasStaticPods) for (const { machine } of this.nodes) this.changeStaticPod(machine.name);
       server.put("/api/v1/namespaces", "shop", shape.tenant === undefined ? {} : { metadata: { labels: TEAM } });
       if (shape.tenant !== undefined) this.#guard();
+      server.put(CUSTOM_KINDS, ALLOCATION_KIND, { metadata: { uid: "kind-0" } });
+      server.put(CONFIG_MAPS, "berth-registry", { metadata: { namespace: "kube-system" } });
       server.put(CONFIG_MAPS, "vendor-conf", {
         metadata: { namespace: "kube-system" },
         data: { "conf.yml": settings(shape) },
@@ -974,7 +980,9 @@ export class Cluster {
     const node = this.nodes.find(({ machine }) => machine.name === name);
     const uid = `node-${name}${"-again".repeat(node?.registrations ?? 0)}`;
     const status = { conditions, ...this.#nodeInfoOf(node?.machine) };
-    this.server.put(NODES, name, { metadata: { uid, labels: {} }, spec: { taints }, status });
+    const before = this.server.collection(NODES).get(name)?.metadata;
+    const annotations = before?.uid === uid ? before.annotations : undefined;
+    this.server.put(NODES, name, { metadata: { uid, labels: {}, annotations }, spec: { taints }, status });
   }
 
   #nodeInfoOf(machine: Machine | undefined): object {

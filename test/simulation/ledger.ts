@@ -394,8 +394,15 @@ export class Ledger implements Segment {
       const isLeft = holdersOf(before) > 1 && holdersOf(after) === 1;
       if (isLeft || this.#mayBeLate(after)) this.#leftToMs.set(address, this.#options.nowMs());
     }
-    if (after !== undefined && !isByHand) this.#deletedByHand.delete(address);
+    if (after !== undefined && !isByHand && !this.#isStillLost(address)) this.#deletedByHand.delete(address);
     this.#requireRecord(address);
+  }
+
+  /** Whether the registry was lost, and what is written since is not what a NIC has, which comes after it. */
+  #isStillLost(address: string): boolean {
+    if (this.#deletedByHand.get(address)?.atMs !== Number.NEGATIVE_INFINITY) return false;
+    const spec = this.#objects.get(address);
+    return [...(this.#live.get(address) ?? [])].some((nic) => !nic.isReleased && !isRecorded(nic, spec));
   }
 
   /**

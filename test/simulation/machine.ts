@@ -102,6 +102,8 @@ export class Machine {
   product: Product;
   disk: DatabaseSync;
   #copy: DatabaseSync | undefined;
+  /** What its agents know of the registry's epochs: beside the journal. */
+  #epochText: string | undefined;
   /** Of the agent that runs. */
   #store: SimulatedStore | undefined;
   /** No call has found that yet. */
@@ -228,6 +230,13 @@ export class Machine {
         throw error;
       },
       openJournal: async (options) => this.#openJournal(product, options),
+      epochFile: {
+        read: () => this.#epochText,
+        write: (text) => {
+          this.#epochText = text;
+        },
+      },
+      newUuid: () => `epoch-${process.random.u32()}`,
       links: this.namespaces.links,
       nics: product === THIS_PRODUCT ? this.namespaces.access : this.namespaces.accessOfLastRelease,
     });
@@ -396,6 +405,7 @@ export class Machine {
   }
 
   loseDisk(): void {
+    this.#epochText = undefined;
     this.disk = emptyDisk(this.product);
     this.#options.segment.loseJournal(this.name);
     this.#options.timeline.note(`${this.host}: the journal is lost`);

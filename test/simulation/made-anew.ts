@@ -1,21 +1,31 @@
 /** The registry is not what it was: its kind is made anew, the API server goes back in time, or writes take long. */
 import { ALLOCATIONS } from "../fakes/memory-api-server.ts";
-import type { Cluster } from "./cluster.ts";
+import { ALLOCATION_KIND, type Cluster, CUSTOM_KINDS } from "./cluster.ts";
 import { addressOf } from "./ledger.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 
 /** A webhook is there for so long: milliseconds. */
 const WEBHOOK_MS = 120_000;
 
+/** After a restore without the kind it is created again after so long: milliseconds. */
+const KIND_MS = 3_000;
+
 /** The kind of allocations is deleted with all of them, and is served again after so long. */
 export function recreateKind(cluster: Cluster, afterMs: number, time: SimulatedTime): void {
   const { server, network, ledger } = cluster;
   for (const name of [...server.objects.keys()]) cluster.deleteAllocation(name);
   ledger.loseRegistry();
+  server.remove(ALLOCATION_KIND, CUSTOM_KINDS);
   network.unserved.add(ALLOCATIONS);
   network.breakWatches();
+  createKind(cluster, afterMs, time);
+}
+
+function createKind({ server, network }: Cluster, afterMs: number, time: SimulatedTime): void {
   time.schedule(afterMs, "the kind is created again", time.current, () => {
-    network.unserved.delete(ALLOCATIONS);
+    // A restored copy may have had it.
+    if (!network.unserved.delete(ALLOCATIONS)) return;
+    server.put(CUSTOM_KINDS, ALLOCATION_KIND, { metadata: { uid: `kind-${time.nowMs}` } });
     network.breakWatches();
   });
 }
@@ -24,9 +34,15 @@ export function recreateKind(cluster: Cluster, afterMs: number, time: SimulatedT
 export function restoreLater(cluster: Cluster, afterMs: number, time: SimulatedTime): void {
   const { server, network, ledger } = cluster;
   const copy = server.snapshot();
+  const lives = cluster.workloads.map(({ life }) => life);
   time.schedule(afterMs, "the API server goes back in time", time.current, () => {
     const before = new Map(server.objects);
     server.restore(copy);
+    if (server.collection(CUSTOM_KINDS).has(ALLOCATION_KIND)) network.unserved.delete(ALLOCATIONS);
+    else {
+      network.unserved.add(ALLOCATIONS);
+      createKind(cluster, KIND_MS, time);
+    }
     for (const name of new Set([...before.keys(), ...server.objects.keys()])) {
       const [was, is] = [before.get(name), server.objects.get(name)];
       if (was?.metadata.resourceVersion === is?.metadata.resourceVersion) continue;
@@ -34,6 +50,8 @@ export function restoreLater(cluster: Cluster, afterMs: number, time: SimulatedT
       if (is !== undefined) ledger.written(undefined, is, true, "");
       ledger.forgetAddress(addressOf(name));
     }
+    // A set that was created again since is the earlier one again.
+    for (const [index, workload] of cluster.workloads.entries()) workload.life = lives[index] ?? workload.life;
     ledger.loseRegistry();
     network.breakWatches();
   });

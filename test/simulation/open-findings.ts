@@ -6,8 +6,6 @@
 import type { RunOptions } from "./run.ts";
 
 export const FINDING_NAMES = [
-  "a registry that has just appeared",
-  "a registry that went back",
   "a slow admission webhook",
   "an undone claim beside another launcher",
 ] as const;
@@ -22,16 +20,6 @@ export interface OpenFinding {
 }
 
 export const OPEN_FINDINGS: readonly OpenFinding[] = [
-  {
-    shows: "a registry that has just appeared",
-    options: { seed: 6, profile: "registry", steps: 8_000 },
-    violation: "and its record is Bound",
-  },
-  {
-    shows: "a registry that went back",
-    options: { seed: 16, profile: "registry", steps: 8_000 },
-    violation: "is on two NICs",
-  },
   {
     shows: "a slow admission webhook",
     options: { seed: 13, profile: "webhooks", steps: 10_000 },

@@ -610,14 +610,12 @@ const DELETE_GENERATED: Action = {
 const RECREATE_KIND: Action = {
   name: "the kind of allocations is deleted and created again",
   weight: 1,
-  shows: "a registry that has just appeared",
   act: (cluster, random, time) => recreateKind(cluster, random.pick([200, 3_000, 12_000]), time),
 };
 
 const RESTORE_ETCD: Action = {
   name: "the API server goes back in time",
   weight: 1,
-  shows: "a registry that went back",
   act: (cluster, random, time) => restoreLater(cluster, random.pick([3_000, 10_000, 30_000]), time),
 };
 

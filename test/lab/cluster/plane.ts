@@ -7,9 +7,9 @@ import { applyRights } from "./rights.ts";
 
 /** Everything that the API server stores. */
 const OBJECTS = { start: "/registry/", end: "/registry0" };
-/** These the API server writes itself, whenever it likes. */
+/** These the API server writes itself, whenever it likes; and the registry's epoch, which agents go on from. */
 const ITS_OWN =
-  /^\/registry\/(?:leases\/kube-system\/apiserver-|masterleases\/|flowschemas\/|prioritylevelconfigurations\/)/;
+  /^\/registry\/(?:leases\/kube-system\/apiserver-|masterleases\/|flowschemas\/|prioritylevelconfigurations\/|configmaps\/kube-system\/berth-registry$)/;
 const CRDS = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
 /** Below the 128 operations that etcd allows in a transaction. */
 const BATCH = 100;
