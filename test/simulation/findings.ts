@@ -16,7 +16,6 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     { seed: 6, profile: "registry", steps: 8_000 },
   ],
   ["the API server goes back in time", { seed: 16, profile: "registry", steps: 8_000 }],
-  ["a restored copy is of a history that was undone", { seed: 41, profile: "registry", steps: 8_000 }],
   ["an undone claim leaves what was retained before it", { seed: 1, profile: "statefulsets", steps: 10_000 }],
   ["what an undone claim has left is not the member's", { seed: 4, profile: "statefulsets", steps: 5_000 }],
   ["what a killed agent has not answered is not retained", { seed: 1, profile: "partition", steps: 5_000 }],

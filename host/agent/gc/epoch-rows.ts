@@ -73,8 +73,8 @@ export class OwnEpochRows implements EpochRows {
   }
 
   /**
-   * Ends objects of this node that the journal does not have, and lets rows overwrite those of earlier pods: no NIC
-   * here has these addresses, and one elsewhere may. Returns what is ended, as soon as the API server has it.
+   * Ends objects of this node that the journal does not have, or has for another pod: no NIC here has these addresses
+   * for that pod, and one elsewhere may. Returns what is being ended.
    */
   async #makeRoom(): Promise<readonly IpAllocation[]> {
     const { registry, node } = this.#deps;
@@ -88,7 +88,9 @@ export class OwnEpochRows implements EpochRows {
       if (isOther && found.state === "Cooling") await registry.republish(found);
       const row = await registry.findAddress(addressSpace, ip);
       if (row === undefined) return this.#end(object);
-      for (const { podUid } of holders) if (podUid !== row.owner) registry.noteFormerOwner(row, podUid);
+      // The row's own record is made in its place.
+      if (isOther && row.state === "Bound")
+        await this.#objects.delete(object.name, object, { ...TERMS, signal: this.#deps.signal });
       return [];
     });
     return ended.flat();

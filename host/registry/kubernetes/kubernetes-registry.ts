@@ -451,11 +451,6 @@ export class KubernetesRegistry implements Registry {
     this.#objectSync.forgetObjects();
   }
 
-  /** The next sync of the row may write over an object of this earlier pod of this node. */
-  noteFormerOwner(row: Allocation, owner: string): void {
-    this.#objectSync.noteFormerOwner(row, owner);
-  }
-
   /** Takes back what the row's pod has, from another node that shows it as cooling. Returns whether that went well. */
   async takeBack(row: Allocation, cooling: IpAllocation): Promise<boolean> {
     this.#foreign.remember(cooling);
