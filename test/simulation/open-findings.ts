@@ -5,10 +5,7 @@
  */
 import type { RunOptions } from "./run.ts";
 
-export const FINDING_NAMES = [
-  "a slow admission webhook",
-  "an undone claim beside another launcher",
-] as const;
+export const FINDING_NAMES = ["a slow admission webhook", "an undone claim beside another launcher"] as const;
 export type FindingName = (typeof FINDING_NAMES)[number];
 
 export interface OpenFinding {
