@@ -191,19 +191,21 @@ export class KubernetesRegistry implements Registry {
   }
 
   async expire(): Promise<number> {
-    const identified = this.#options.identified?.();
-    this.#round ??= (
-      identified === undefined
-        ? this.#syncDue()
-        : identified.then(
-            () => this.#syncDue(),
-            () => {},
-          )
-    ).finally(() => {
+    this.#round ??= this.#runRound().finally(() => {
       this.#round = undefined;
     });
     await waitAtMost(this.#round, EXPIRE_WAIT_MS);
     return this.#journal.expire();
+  }
+
+  /** Waits until the node's machine is known, or the agent stops. */
+  async #runRound(): Promise<void> {
+    const identified = this.#options.identified?.() ?? Promise.resolve();
+    const isKnown = await identified.then(
+      () => true,
+      () => false,
+    );
+    if (isKnown) await this.#syncDue();
   }
 
   findAttachment(attachment: Attachment): Promise<readonly Allocation[]> {
