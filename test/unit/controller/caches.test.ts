@@ -54,7 +54,7 @@ describe("the controller's caches", () => {
     const cluster = newCluster();
     const caches = open(cluster);
     await caches.synced();
-    await until(() => cluster.watches === 8, "all is watched");
+    await until(() => cluster.watches === 9, "all is watched");
     const changes: string[] = [];
     const leave = caches.pools.subscribe(({ kind, key }) => changes.push(`1 ${kind} ${key}`));
     caches.pools.subscribe(() => {
@@ -74,7 +74,7 @@ describe("the controller's caches", () => {
     const cluster = newCluster();
     const caches = open(cluster);
     await caches.synced();
-    await until(() => cluster.watches === 8, "all is watched");
+    await until(() => cluster.watches === 9, "all is watched");
     let times = 0;
     const listener = () => {
       times += 1;

@@ -9,10 +9,13 @@ import type { Allocation } from "../../../../host/registry/registry.ts";
 import { decodeRow } from "../../../../host/registry/sqlite/schema.ts";
 import { readRows } from "../../../../host/registry/sqlite/session.ts";
 import { formatNotice, NOTICE_ANNOTATION } from "../../../../host/resources/allocation-notice.ts";
+import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import { ALLOCATIONS, MemoryApiServer, type StoredObject } from "../../../fakes/memory-api-server.ts";
 import {
+  ALLOCATION_KIND,
   CONFIG_MAPS,
   COORDINATORS,
+  CUSTOM_KINDS,
   DEFINITIONS,
   INSTANCES,
   MACHINES,
@@ -119,6 +122,8 @@ export class CommandedCluster {
     const { size = 9, dual = false, detect = false, cooldown = "30s" } = shape;
     const settings = [`enableIPv6: ${dual}`, `allocationCooldown: ${cooldown}`].join("\n");
     server.put(CONFIG_MAPS, "vendor-conf", { metadata: { namespace: "kube-system" }, data: { "conf.yml": settings } });
+    server.put(CONFIG_MAPS, EPOCH_MAP, { metadata: { namespace: "kube-system" } });
+    server.put(CUSTOM_KINDS, ALLOCATION_KIND, { metadata: { uid: "kind" } });
     server.put(COORDINATORS, "default", { spec: { detectIPConflict: detect } });
     server.put("/api/v1/namespaces", "shop", {});
     const config = JSON.stringify({ cniVersion: "1.1.0", name: "lan2", plugins: [plainConf("lan2")] });
