@@ -66,7 +66,7 @@ describe("applications", () => {
   it("are reported when they come, change and go, and not when nothing of them has changed", async () => {
     const { applications, cluster, names, notifications } = await open();
     await applications.synced(signal());
-    await until(() => cluster.watches === 9);
+    await until(() => cluster.watches === 8);
     cluster.put(DEPLOYMENTS, "web", deployment());
     expect([notifications(), names()]).toEqual([1, ["web eth0"]]);
     cluster.put(
@@ -99,7 +99,7 @@ describe("applications", () => {
   it("that name no Subnets are not reported", async () => {
     const { applications, cluster, notifications } = await open();
     await applications.synced(signal());
-    await until(() => cluster.watches === 9);
+    await until(() => cluster.watches === 8);
     cluster.put(DEPLOYMENTS, "web", deployment({ annotations: {} }));
     cluster.put(PODS, "a", { ...pod({ annotations: {}, owner: clones }) });
     cluster.put(PODS, "b", { ...pod({ owner: { kind: "ReplicaSet" } }) });
@@ -112,7 +112,7 @@ describe("applications", () => {
       prepare: (prepared) => void prepared.put(DEPLOYMENTS, "web", web),
     });
     await applications.synced(signal());
-    await until(() => cluster.watches === 9);
+    await until(() => cluster.watches === 8);
     const define = (ipam: string, mtu: number) =>
       cluster.put(NETWORKS, "lan", {
         metadata: { namespace: "shop" },
@@ -130,7 +130,7 @@ describe("applications", () => {
   it("notify no listener that has left, also when the same function listens twice", async () => {
     const { applications, cluster } = await open();
     await applications.synced(signal());
-    await until(() => cluster.watches === 9);
+    await until(() => cluster.watches === 8);
     let notifications = 0;
     const listener = () => {
       notifications++;
@@ -221,7 +221,7 @@ describe("a read", () => {
     const { applications, cluster } = await open();
     const look = () => applications.readLiveness(other, signal());
     await applications.synced(signal());
-    await until(() => cluster.watches === 9);
+    await until(() => cluster.watches === 8);
     expect(await look()).toBe("gone");
     cluster.put(PODS, "a", { ...pod({ owner: clones }) });
     expect(await look()).toBe("alive");
@@ -243,7 +243,7 @@ describe("a read", () => {
   it("of another kind says nothing while an object cannot be used, and names it", async () => {
     const { applications, cluster } = await open();
     await applications.synced(signal());
-    await until(() => cluster.watches === 9);
+    await until(() => cluster.watches === 8);
     cluster.put(SETS, "bad", { ...workload("ReplicaSet", { spec: { replicas: -1 } }) });
     expect(applications.problems).toEqual([
       expect.stringContaining("Of replicasets, shop/bad cannot be used: ReplicaSet"),
