@@ -190,8 +190,7 @@ function connector({ tls }: Endpoint, allowH2: boolean): buildConnector.connecto
   return (options, callback) => {
     const { protocol, hostname, port } = options;
     const host = hostname.replace(/^\[|\]$/g, "");
-    const isCall = protocol === "https:" && !allowH2;
-    const tcp = isCall ? connectTcp({ host, port: Number(port || 443) }) : undefined;
+    const tcp = protocol === "https:" ? connectTcp({ host, port: Number(port || 443) }) : undefined;
     connect(tcp === undefined ? options : { ...options, httpSocket: tcp }, (...result) => {
       const [, socket] = result;
       if (socket instanceof Socket) askSilentPeer(tcp ?? socket);
