@@ -8,7 +8,7 @@
  *
  * Effects: TCP connections.
  */
-import { connect as connectTcp, Socket } from "node:net";
+import { Socket } from "node:net";
 import { Agent, buildConnector, type Dispatcher } from "undici";
 import { untilAborted } from "../../lib/abort.ts";
 import type { Access, Credentials, Endpoint } from "../credentials.ts";
@@ -187,29 +187,12 @@ function connector({ tls }: Endpoint, allowH2: boolean): buildConnector.connecto
   const { secureContext, rejectUnauthorized, servername } = tls;
   const name = servername === undefined ? {} : { servername };
   const connect = buildConnector({ secureContext, rejectUnauthorized, ...name, allowH2, timeout: CONNECT_MS });
-  return (options, callback) => {
-    const { protocol, hostname, port } = options;
-    const host = hostname.replace(/^\[|\]$/g, "");
-    const tcp = protocol === "https:" ? connectTcp({ host, port: Number(port || 443) }) : undefined;
-    connect(tcp === undefined ? options : { ...options, httpSocket: tcp }, (...result) => {
+  return (options, callback) =>
+    connect(options, (...result) => {
       const [, socket] = result;
-      if (socket instanceof Socket) askSilentPeer(tcp ?? socket);
-      if (socket instanceof Socket && tcp !== undefined) resetOnError(socket, tcp);
+      if (socket instanceof Socket) askSilentPeer(socket);
       callback(...result);
     });
-  };
-}
-
-/**
- * A call that is given up ends its connection with an error. Then the kernel forgets what it has not sent yet: of a
- * node that is cut off it would go on trying for minutes, and the write be carried out when the node is back.
- */
-function resetOnError(socket: Socket, tcp: Socket): void {
-  const destroy = socket.destroy.bind(socket);
-  socket.destroy = (error) => {
-    if (error !== undefined && error !== null) tcp.resetAndDestroy();
-    return destroy(error);
-  };
 }
 
 function askSilentPeer(socket: Socket): void {

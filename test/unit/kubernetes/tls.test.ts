@@ -91,23 +91,4 @@ describe("TLS", () => {
       await client.close();
     }
   });
-
-  it("a call that is given up resets its connection", async () => {
-    const silent = createServer(server, () => {});
-    const ends: unknown[] = [];
-    silent.on("clientError", (error: NodeJS.ErrnoException) => ends.push(error.code));
-    await once(silent.listen(0, "127.0.0.1"), "listening");
-    const address = silent.address();
-    const port = typeof address === "object" && address !== null ? address.port : 0;
-    const client = await open({ server: `https://127.0.0.1:${port}`, "insecure-skip-tls-verify": true });
-    try {
-      const write = { method: "PUT", path: "/x", body: { spec: {} }, patienceMs: 0, attemptMs: 300 } as const;
-      await expect(client.call(write)).rejects.toThrow();
-      await expect.poll(() => ends).toEqual(["ECONNRESET"]);
-    } finally {
-      client.close();
-      silent.closeAllConnections();
-      silent.close();
-    }
-  });
 });
