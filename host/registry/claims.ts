@@ -8,12 +8,15 @@ import { type Allocation, type ClaimName, UNNAMED } from "./registry.ts";
 /** Most earlier claims that are remembered of one address. Of older ones the pods decide. */
 const MAX_EARLIER_CLAIMS = 8;
 
-/** Returns the number of the allocation's claim. An older release has numbered none: its addresses were answered. */
-export function numberOf({ claim }: Pick<Allocation, "claim">): number {
-  return claim?.number ?? 1;
+/**
+ * Returns the number of the allocation's claim. An older release has numbered none: what it retains for an address
+ * owner was answered.
+ */
+export function numberOf({ claim, workload }: Pick<Allocation, "claim" | "workload">): number {
+  return claim?.number ?? Number(workload !== undefined);
 }
 
-type Ordered = Pick<Allocation, "claim" | "isInUse" | "createdAt" | "version">;
+type Ordered = Pick<Allocation, "claim" | "workload" | "isInUse" | "createdAt" | "version">;
 
 /**
  * Compares two objects of the API server, as rows: negative if the first comes first. That is the one that a live pod

@@ -8,7 +8,7 @@ import { untilAborted, waitAtMost } from "../../lib/abort.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { KeyedSerialQueue } from "../../lib/serial.ts";
 import type { Workload } from "../../resources/member.ts";
-import { claimAfter, isNewClaim, renewClaim } from "../claims.ts";
+import { claimAfter, isNewClaim, numberOf, renewClaim } from "../claims.ts";
 import type { Journal } from "../journal.ts";
 import {
   type Allocation,
@@ -341,8 +341,8 @@ function findOwner({ proposals, workload }: Claim, { ifName }: Allocation): Work
  * Returns whether the claim's answer must wait until the owner's other addresses are read: the row is not known as its
  * own, or was claimed before that.
  */
-function isOpen({ workload, claim }: Allocation, owner: Workload | undefined): boolean {
-  return owner !== undefined && (workload === undefined || claim?.number === 0);
+function isOpen(row: Allocation, owner: Workload | undefined): boolean {
+  return owner !== undefined && (row.workload === undefined || numberOf(row) === 0);
 }
 
 /** Returns whether the API server had no object of the address. */

@@ -5,7 +5,7 @@ import { type Mac, parseMac } from "../../net/mac.ts";
 import type { AllocationState } from "../../resources/ip-allocation.ts";
 import type { Workload } from "../../resources/member.ts";
 import { decodeAddress } from "../address-bytes.ts";
-import { type Allocation, type ClaimName, type Quarantine, RegistryError } from "../registry.ts";
+import { type Allocation, type ClaimName, type Quarantine, RegistryError, UNNAMED } from "../registry.ts";
 import { isConstraint } from "./error.ts";
 
 /** Stored in `user_version`. A database of a newer Berth is refused rather than misread. */
@@ -213,8 +213,7 @@ export function decodeRow(row: Row): Allocation {
     netnsCookie: typeof row.cookie === "string" ? BigInt(row.cookie) : undefined,
     mac: decodeMac(row.mac),
     quarantine: decodeQuarantine(row),
-    workload: decodeWorkload(row),
-    claim: decodeClaim(row),
+    ...decodeOwner(row),
     isConfirmed: row.confirmed === 1,
     freeAtMs: row.state === "Cooling" ? Number(row.free_at) : undefined,
     sinceMs: Number(row.since),
@@ -231,11 +230,17 @@ export function encodeWorkload(workload: Workload | undefined): string {
   return workload === undefined ? "" : JSON.stringify(workload);
 }
 
-/** An older agent did not write the namespace: it is that of the pod. */
-function decodeWorkload({ workload, namespace }: Row): Workload | undefined {
-  if (workload === "") return undefined;
-  const stored: Omit<Workload, "namespace"> & Partial<Workload> = JSON.parse(String(workload));
-  return { namespace: String(namespace), ...stored };
+/**
+ * An older agent did not write the namespace: it is that of the pod. One without claims has `isFresh` where no ADD was
+ * answered with the address.
+ */
+function decodeOwner(row: Row): Pick<Allocation, "workload" | "claim"> {
+  const claim = decodeClaim(row);
+  if (row.workload === "") return { workload: undefined, claim };
+  const stored: Partial<Workload> & { readonly isFresh?: boolean } = JSON.parse(String(row.workload));
+  const { isFresh = false, ...names } = stored;
+  const workload = { namespace: String(row.namespace), ...names } as Workload;
+  return { workload, claim: claim ?? (isFresh ? { id: UNNAMED, number: 0, earlier: [] } : undefined) };
 }
 
 function decodeClaim({ claim }: Row): ClaimName | undefined {

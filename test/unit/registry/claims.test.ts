@@ -18,13 +18,14 @@ const row: Allocation = {
 };
 const idle: Allocation = { ...row, state: "Cooling", owner: "before" };
 
-type Record = Pick<Allocation, "claim" | "isInUse" | "createdAt" | "version">;
+type Record = Pick<Allocation, "claim" | "workload" | "isInUse" | "createdAt" | "version">;
 const [EARLY, LATE] = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"];
 
 it.each<[what: string, first: Partial<Record>, second: Partial<Record>]>([
   ["the higher number, whatever else", { claim: named(2), createdAt: LATE, version: -9 }, { claim: named(1) }],
   ["any number before none", { claim: named(1), createdAt: LATE }, { claim: named(0) }],
-  ["what an older release has written, as if it had the number 1", { createdAt: LATE }, { claim: named(0) }],
+  ["what an older release has retained", { workload: WEB, createdAt: LATE }, { claim: named(0) }],
+  ["any number before what an older release has not", { claim: named(1), createdAt: LATE }, {}],
   ["of equal numbers the one created first", { claim: named(0), version: -9 }, { claim: named(0), createdAt: LATE }],
   ["of those created in one second the one written first", { version: -5 }, { version: -9 }],
   ["what a live pod shares, whatever its number", { isInUse: true, claim: named(0) }, { claim: named(9) }],
@@ -75,12 +76,12 @@ it("a take-over has a number above that of the object, unless that has none", ()
 
 it("a renewed claim has another name and the same number", () => {
   expect(renewClaim({ ...row, claim: named(4, "c", "b") }, "new")).toEqual(named(4, "new", "b", "c"));
-  expect(renewClaim(row, "new")).toEqual(named(1, "new", UNNAMED));
+  expect(renewClaim({ ...row, workload: WEB }, "new")).toEqual(named(1, "new", UNNAMED));
 });
 
 it("a claim is new until it is answered, and where the NIC did not have the address before", () => {
   const claims = [named(0), named(0, "c", "b"), named(0, "c", "c"), undefined];
   expect(claims.map((claim) => isNewClaim({ ...row, claim }))).toEqual([true, true, false, false]);
   expect(isNewClaim({ ...row, claim: named(0), isConfirmed: true })).toBe(false);
-  expect(numberOf(row)).toBe(1);
+  expect([numberOf(row), numberOf({ ...row, workload: WEB })]).toEqual([0, 1]);
 });

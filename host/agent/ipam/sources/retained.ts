@@ -220,7 +220,10 @@ export class RetainedAddresses implements AddressSource {
     const own = await registry.findOwner(demand.claimant.owner);
     // The ADD of a NIC whose address the journal has lost and taken in tells whether it is the member's, at its end.
     const isMembers = (row: Allocation): boolean =>
-      row.state === "Bound" && row.isConfirmed === true && row.containerId !== UNKNOWN_CONTAINER && numberOf(row) > 0;
+      row.state === "Bound" &&
+      row.isConfirmed === true &&
+      row.containerId !== UNKNOWN_CONTAINER &&
+      row.claim?.number !== 0;
     const rows = [...claimed, ...own.filter(isMembers)];
     const surplus = surplusOf(retained, poolCache, demand, rows);
     if (surplus.length > 0) await cluster?.releaseRetained(surplus);
