@@ -9,14 +9,11 @@ import { isRecreated, isSameMember, type Workload } from "../../resources/member
 import { claimOver } from "../claims.ts";
 import { type Adoption, type SeenOwner, UNKNOWN_CONTAINER } from "../journal.ts";
 import { type Allocation, type Attachment, type ClaimName, RegistryError } from "../registry.ts";
-import { encodeWorkload } from "./schema.ts";
+import { encodeWorkload, WRITE_CLAIM } from "./schema.ts";
 import { keyOf, SqliteStore, UNCHANGED } from "./store.ts";
 
 /** Most address owners that are stored: the oldest is forgotten first. */
 const MAX_STORED_OWNERS = 4_096;
-
-const WRITE_CLAIM =
-  "INSERT OR REPLACE INTO claim (space, family, address, version, id, number, earlier) VALUES (?, ?, ?, ?, ?, ?, ?)";
 
 /** Most rows of another machine that are read at once. */
 const MAX_FORGOTTEN_AT_ONCE = 256;

@@ -143,6 +143,9 @@ export const COLUMNS = `*, (SELECT cookie FROM netns WHERE netns.space = allocat
   AND claim.family = allocation.family AND claim.address = allocation.address
   AND claim.version = allocation.version) AS claim`;
 
+export const WRITE_CLAIM =
+  "INSERT OR REPLACE INTO claim (space, family, address, version, id, number, earlier) VALUES (?, ?, ?, ?, ?, ?, ?)";
+
 /** The statements that lead from each format to the next. */
 const STEPS: readonly string[] = [SCHEMA, QUARANTINE, CLUSTER, IDENTITY];
 
@@ -175,17 +178,24 @@ export function prepareSchema(database: DatabaseSync): void {
 /** A row with all its columns, to be copied. */
 export type RawRow = Readonly<Record<string, null | number | bigint | string | Uint8Array>>;
 
+/** Columns of {@link RawRow} that are of its claim, null without one; absent in rows that were read from damage. */
+const CLAIM_COLUMNS: readonly string[] = ["claim_id", "claim_number", "claim_earlier"];
+
 /** Adds rows of another database of this format, but what no row can be: a damaged page may look like one. */
 export function insertRows(database: DatabaseSync, rows: readonly RawRow[]): void {
   const [first] = rows;
   if (first === undefined) return;
-  const columns = Object.keys(first);
+  const columns = Object.keys(first).filter((column) => !CLAIM_COLUMNS.includes(column));
   const places = columns.map(() => "?").join(", ");
   const insert = database.prepare(`INSERT INTO allocation (${columns.join(", ")}) VALUES (${places})`);
+  const insertClaim = database.prepare(WRITE_CLAIM);
+  const valuesOf = (row: RawRow, of: readonly string[]) => of.map((column) => row[column] ?? null);
   database.exec("BEGIN IMMEDIATE");
   for (const row of rows) {
     try {
-      insert.run(...columns.map((column) => row[column] ?? null));
+      insert.run(...valuesOf(row, columns));
+      const key = valuesOf(row, ["space", "family", "address", "version"]);
+      if ((row.claim_id ?? null) !== null) insertClaim.run(...key, ...valuesOf(row, CLAIM_COLUMNS));
     } catch (error) {
       if (!isConstraint(error)) throw error;
     }

@@ -228,8 +228,9 @@ export class SqliteStore {
   /** Returns rows to copy, sorted by address, from the one after `after` on. */
   readRows(after: RawRow | undefined, limit: number): readonly RawRow[] {
     const { space = "", family = 0, address = new Uint8Array() } = after ?? {};
-    const sql =
-      "SELECT * FROM allocation WHERE (space, family, address) > (?, ?, ?) ORDER BY space, family, address LIMIT ?";
+    const sql = `SELECT allocation.*, claim.id AS claim_id, claim.number AS claim_number, claim.earlier AS claim_earlier
+      FROM allocation LEFT JOIN claim USING (space, family, address, version)
+      WHERE (space, family, address) > (?, ?, ?) ORDER BY space, family, address LIMIT ?`;
     return this.#prepare(sql).all(space, family, address, limit) as RawRow[];
   }
 
