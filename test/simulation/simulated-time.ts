@@ -1,10 +1,11 @@
 /**
  * One queue of events in place of time: timers, messages and disks of all simulated processes. The code in a process
  * runs as it is: while a process of the simulation has the floor, the globals of time and chance (setTimeout,
- * performance.now, Date, Math.random, AbortSignal.timeout, node:timers/promises) are the simulation's. Whatever runs
+ * performance.now, Date, Math.random, randomUUID, AbortSignal.timeout, node:timers/promises) are the simulation's. Whatever runs
  * outside of a simulated process, such as the test runner, has the real ones.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import crypto, { type UUID } from "node:crypto";
 import { createRequire, syncBuiltinESMExports } from "node:module";
 import type * as timersPromises from "node:timers/promises";
 import { Seeded } from "../world/seeded.ts";
@@ -60,6 +61,12 @@ export class SimulatedTime {
   onStep: (process: Process, label: string) => void = () => {};
   /** An error that no code of the process has caught. */
   readonly uncaught: unknown[] = [];
+  #uuids = 0;
+
+  /** One that the run has not had. */
+  newUuid(): UUID {
+    return `00000000-0000-4000-8000-${(++this.#uuids).toString(16).padStart(12, "0")}`;
+  }
 
   constructor(seed: number) {
     this.#seed = seed;
@@ -214,6 +221,7 @@ const real = {
   timeout: AbortSignal.timeout,
   sleep: promises.setTimeout,
   immediate: promises.setImmediate,
+  randomUUID: crypto.randomUUID,
 };
 
 /** As node's: it can be cleared, and says nothing of whether it keeps a process alive. */
@@ -335,6 +343,7 @@ export function installTime(): Disposable {
     floor.getStore() === undefined
       ? real.immediate(value, options)
       : sleep(0, options?.signal, "immediate").then(() => value)) as typeof promises.setImmediate;
+  crypto.randomUUID = (options) => floor.getStore()?.time.newUuid() ?? real.randomUUID(options);
   syncBuiltinESMExports();
   return { [Symbol.dispose]: restore };
 }
@@ -348,6 +357,7 @@ function restore(): void {
   AbortSignal.timeout = real.timeout;
   promises.setTimeout = real.sleep;
   promises.setImmediate = real.immediate;
+  crypto.randomUUID = real.randomUUID;
   syncBuiltinESMExports();
 }
 
