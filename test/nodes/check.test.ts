@@ -180,7 +180,8 @@ describe("damage", () => {
     await forceDelete(cluster.client, addressOf("lost-object"));
     await forceDelete(cluster.client, addressOf("other-owner"));
     const [holder] = like.spec.holders;
-    const other = { ...holder, pod: "someone", podUID: "7d1a" };
+    // It names no machine: that of the node before would say that another one has the address.
+    const other = { ...holder, machine: undefined, pod: "someone", podUID: "7d1a" };
     await createObject(like, addressOf("other-owner"), { node: "node2", holders: [{ ...other, node: "node2" }] });
     await createObject(like, GONE, { node: "node9", holders: [{ ...other, node: "node9" }] });
 
