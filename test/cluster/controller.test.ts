@@ -130,7 +130,17 @@ describe("the built controller, with the rights of deploy/controller.yaml", () =
     expect(status.leader).toBe(status.identity);
     expect(status.caches.pools).toMatchObject({ objects: 1, lists: 1 });
     expect(Object.keys(status.caches).sort()).toEqual(
-      ["allocations", "coordinators", "namespaces", "nodes", "pools", "reserved", "subnets", "vendorConf"].sort(),
+      [
+        "allocations",
+        "coordinators",
+        "epoch",
+        "namespaces",
+        "nodes",
+        "pools",
+        "reserved",
+        "subnets",
+        "vendorConf",
+      ].sort(),
     );
     expect(await controller.ask("/healthz")).toEqual({ status: 200, body: "ok\n" });
     expect(await controller.ask("/v1/pools")).toMatchObject({ status: 404 });
