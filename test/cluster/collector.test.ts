@@ -135,7 +135,8 @@ it("leak: nothing goes while the API server is away, and all of it after", async
   await node.reconcile();
   node.advance(GRACE_MS);
   await world.plane.server.stop();
-  await expect(node.cluster.collector.sweep()).rejects.toThrow();
+  // It fails, or knows already that what it watches may be old.
+  await node.cluster.collector.sweep().catch(() => {});
   expect(await rowOf("10.6.0.1")).toBe("Bound");
   await world.plane.server.start();
   await until("it goes", async () => {
