@@ -1,8 +1,8 @@
 /**
  * One queue of events in place of time: timers, messages and disks of all simulated processes. The code in a process
  * runs as it is: while a process of the simulation has the floor, the globals of time and chance (setTimeout,
- * performance.now, Date, Math.random, randomUUID, AbortSignal.timeout, node:timers/promises) are the simulation's. Whatever runs
- * outside of a simulated process, such as the test runner, has the real ones.
+ * performance.now, Date, Math.random, randomUUID, AbortSignal.timeout, node:timers/promises) are the simulation's.
+ * Whatever runs outside of a simulated process, such as the test runner, has the real ones.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import crypto, { type UUID } from "node:crypto";
