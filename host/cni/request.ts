@@ -68,7 +68,7 @@ export interface RequestedIp {
   readonly ip: Ip;
   readonly length?: number | undefined;
   readonly source: "runtimeConfig.ips" | "args.cni.ips" | "CNI_ARGS IP" | `IPAMClaim ${string}`;
-  /** Another address will do if another owner has this one: nobody asked for it. */
+  /** Another address will do if another owner has this one: it was not requested. */
   readonly isPreference?: boolean;
 }
 

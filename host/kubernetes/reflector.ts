@@ -60,7 +60,7 @@ export interface ReflectorOptions<T> {
   readonly onSynced?: () => void;
   /**
    * Called when a list has an object in a version that is older than what was known, and is not the known one: the
-   * server's history went back. Default: nobody asks.
+   * server's history went back. Default: the history is not checked.
    */
   readonly onUndone?: () => void;
   /** A collection that the server does not know counts as empty until its kind is installed (kind-arrival.ts). */

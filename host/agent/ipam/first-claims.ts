@@ -20,7 +20,7 @@ const EPOCH_WAIT_MS = 5_000;
 interface Probe {
   /** Whether it can be probed now. */
   readonly isPossible: () => boolean;
-  /** Probes these addresses. Returns who answers; undefined: nobody does. Rejects if it cannot. */
+  /** Probes these addresses. Returns who answers; undefined: no answer. Rejects if it cannot. */
   readonly ask: (ips: readonly Ip[]) => Promise<{ readonly ip: Ip; readonly mac: Mac | undefined } | undefined>;
 }
 
