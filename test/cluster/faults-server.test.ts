@@ -3,6 +3,7 @@
  * as it was some time ago.
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { startEpoch } from "../../host/controller/epoch/epoch-controller.ts";
 import { type FollowedWorld, followWorld } from "../lab/cluster/followed-world.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
@@ -42,6 +43,9 @@ beforeAll(async () => {
     pools: [{ name: "blue", subnet: "10.6.0.0/23" }],
   });
   followed = await followWorld(world);
+  for (const { name } of world.nodes()) await world.setNode(name, "True");
+  // An etcd that comes back from a copy begins an epoch, which the controller settles.
+  await world.lead({ epoch: startEpoch });
 });
 
 afterEach(() => endAll(world));

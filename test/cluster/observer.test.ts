@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { startEpoch } from "../../host/controller/epoch/epoch-controller.ts";
 import { startAgent } from "../lab/agent.ts";
 import { startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type LabPod, NODES, type OwnerReference } from "../lab/cluster/objects.ts";
@@ -52,6 +53,8 @@ beforeAll(async () => {
     pools: [{ name: "blue", subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.40"] }],
   });
   for (const { name } of world.nodes()) await world.setNode(name, "True");
+  // A registry that goes back begins an epoch, which the controller settles.
+  await world.lead({ epoch: startEpoch });
 });
 afterAll(() => world?.stop());
 

@@ -120,9 +120,10 @@ export class OwnEpochRows implements EpochRows {
   /** Publishes what its pods have. Returns the names of addresses whose objects are in the way for now. */
   async #publish(epoch: string, ended: readonly IpAllocation[]): Promise<readonly string[]> {
     const { registry } = this.#deps;
-    const own = new Map((await this.#own()).map((object) => [object.name, object]));
     const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
     const bound = rows.filter(({ state, isConfirmed }) => state === "Bound" && isConfirmed !== false);
+    if (bound.length === 0 && ended.length === 0) return [];
+    const own = new Map((await this.#own()).map((object) => [object.name, object]));
     const open = await inParallel(bound, ROWS_AT_ONCE, async (row) => {
       const name = nameOf(row);
       return isRecorded(row, own.get(name)) || (await this.#settle(row, epoch)) ? undefined : name;

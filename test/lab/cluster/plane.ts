@@ -1,7 +1,8 @@
 /** A control plane with Berth's kinds, accounts and policies, and how to bring it back to that state. */
+import { EPOCH_MAP } from "../../../host/resources/registry-epoch.ts";
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from "../control-plane.ts";
 import { type EtcdKey, openEtcd } from "../history/etcd.ts";
-import { KubeError } from "../kube-client.ts";
+import { type KubeClient, KubeError } from "../kube-client.ts";
 import { applyCrds } from "./crds.ts";
 import { applyRights } from "./rights.ts";
 
@@ -10,6 +11,7 @@ const OBJECTS = { start: "/registry/", end: "/registry0" };
 /** These the API server writes itself, whenever it likes; and the registry's epoch, which agents go on from. */
 const ITS_OWN =
   /^\/registry\/(?:leases\/kube-system\/apiserver-|masterleases\/|flowschemas\/|prioritylevelconfigurations\/|configmaps\/kube-system\/berth-registry$)/;
+const EPOCH_PATH = `/api/v1/namespaces/kube-system/configmaps/${EPOCH_MAP}`;
 const CRDS = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
 /** Below the 128 operations that etcd allows in a transaction. */
 const BATCH = 100;
@@ -60,6 +62,7 @@ export class PlaneReset {
       etcd.close();
     }
     for (const kind of kinds) await this.#untilUnserved(kind);
+    await settleEpoch(this.#plane.client);
     const now = new Map(keys.map(({ key, revision }) => [key, revision]));
     return [...this.#before].flatMap(([key, revision]) =>
       now.get(key) === revision || ITS_OWN.test(key) ? [] : [key],
@@ -90,6 +93,12 @@ export class PlaneReset {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
+}
+
+/** As a controller does when no node is left. */
+async function settleEpoch(client: KubeClient): Promise<void> {
+  const { data } = await client.get(EPOCH_PATH);
+  if (data?.epoch !== data?.settled) await client.patch(EPOCH_PATH, { data: { settled: data.epoch, waitsFor: "" } });
 }
 
 async function readKeys({ etcdUrl }: ControlPlane): Promise<readonly EtcdKey[]> {

@@ -13,6 +13,7 @@
  */
 import type { StartController } from "../../../host/controller/types.ts";
 import { decodeIpAllocation, type IpAllocation, type IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
+import { EPOCH_ANNOTATION } from "../../../host/resources/registry-epoch.ts";
 import { type Agent, type AgentOptions, startAgent } from "../agent.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { STORED_AS_JSON } from "../history/stored.ts";
@@ -231,6 +232,10 @@ export class World {
     agent.witness = this.ledger.witness;
     this.defer(() => agent.close());
     this.#agents.set(name, agent);
+    await until(`the agent of ${name} has marked its Node`, async () => {
+      const { metadata } = await this.client.get(`${objects.NODES}/${name}`);
+      return EPOCH_ANNOTATION in (metadata.annotations ?? {});
+    });
     return agent;
   }
 
