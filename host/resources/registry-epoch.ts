@@ -13,6 +13,9 @@ export const EPOCH_MAP = "berth-registry";
 /** Annotation of a Node: `EPOCH`, or `EPOCH.written` while its agent waits for what another node still has to write. */
 export const EPOCH_ANNOTATION = "ipam.vendor.io/registry-epoch";
 
+/** Whom an epoch without definitions waits for. */
+export const KINDS_AWAY = "the kinds IPAllocation and ReservedIP, of which one is away";
+
 /** Why an epoch began: there was none, the kind of allocations is another one, or the API server went back in time. */
 export type EpochCause = "first" | "kind" | "history";
 
@@ -25,7 +28,7 @@ export interface EpochRecord {
   /** The last epoch for which all agents have written. */
   readonly settled: string;
   readonly cause: EpochCause;
-  /** UID of the definition of allocations; "" while there is none. */
+  /** UIDs of the definitions of allocations and reserved addresses; "" while one of them is away. */
   readonly definition: string;
   /** Names of nodes that have not written yet, for people: `n1, n2 and 40 more`. */
   readonly waitsFor: string;

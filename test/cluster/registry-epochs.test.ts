@@ -86,6 +86,32 @@ it("the definition is deleted and made again under ten running pods while sevent
   expect(settledMs).toBeLessThan(30_000);
 });
 
+it("an address stays reserved while the kind of reserved addresses is away", async () => {
+  const kind = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/reservedips.ipam.vendor.io";
+  const reserve = () => world.create("ReservedIP", "router", { ips: ["10.7.0.9"] });
+  await reserve();
+  await world.pool("few", { subnet: "10.7.0.0/24", ips: ["10.7.0.9"] });
+  const pod = await world.createPod({ name: "eager", node: "n2", annotations: { ippool: { ipv4: ["few"] } } });
+  const add = () => world.node("n2").runtime.attach(pod, { limitMs: 3_000 });
+  expect((await add()).refusal).toContain("has no address that may be handed out");
+  await world.client.patch(kind, { metadata: { annotations: { [FORCE_DELETE]: "true" } } });
+  await world.client.delete(kind);
+  await until("it is gone", async () => (await world.client.get(kind).catch(() => undefined)) === undefined);
+  const { addresses, refusal } = await add();
+  expect(addresses).toEqual([]);
+  expect(refusal).toContain("waits for the kinds IPAllocation and ReservedIP, of which one is away");
+  const { epoch: before = "" } = await epochOf();
+  await applyCrds(world.client);
+  await until("reserved addresses are served", () =>
+    reserve().then(
+      () => true,
+      () => false,
+    ),
+  );
+  await untilFilled(before);
+  expect((await add()).addresses).toEqual([]);
+});
+
 /** Pods of which the copy has no record, because no agent has heard of them yet; and the copy. */
 async function copyBefore(pods: () => Promise<LabPod[]>): Promise<{ late: LabPod[]; copy: string }> {
   for (const { proxy } of world.nodes()) proxy.holdWatches();

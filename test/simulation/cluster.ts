@@ -9,6 +9,7 @@ import type { ControllerProcess } from "../../host/controller/controller-process
 import { NOTICE_REST_MS } from "../../host/controller/notices/notice-controller.ts";
 import { BACKGROUND_ATTEMPT_MS } from "../../host/kubernetes/client.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
+import { REGISTRY_KINDS } from "../../host/registry/epoch/kubernetes-epoch.ts";
 import { LOOK_AGAIN_MS } from "../../host/registry/kubernetes/object-sync.ts";
 import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";
 import { type Admission, CONTROLLER } from "../fakes/admission/admission.ts";
@@ -64,8 +65,6 @@ export const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 export const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
 export const CUSTOM_KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/** The definition of allocations. */
-export const ALLOCATION_KIND = "ipallocations.ipam.vendor.io";
 /** The NIC of pods whose addresses another IPAM plugin gives. */
 export const FOREIGN_NIC = "san0";
 const MIRROR = "kubernetes.io/config.mirror";
@@ -438,7 +437,7 @@ export class Cluster {
       if (shape.hasStaticPods) for (const { machine } of this.nodes) this.changeStaticPod(machine.name);
       server.put("/api/v1/namespaces", "shop", shape.tenant === undefined ? {} : { metadata: { labels: TEAM } });
       if (shape.tenant !== undefined) this.#guard();
-      server.put(CUSTOM_KINDS, ALLOCATION_KIND, { metadata: { uid: "kind-0" } });
+      for (const kind of REGISTRY_KINDS) server.put(CUSTOM_KINDS, kind, { metadata: { uid: `${kind}-0` } });
       server.put(CONFIG_MAPS, "berth-registry", { metadata: { namespace: "kube-system" } });
       server.put(CONFIG_MAPS, "vendor-conf", {
         metadata: { namespace: "kube-system" },

@@ -1,11 +1,14 @@
 /** The registry is not what it was: its kind is made anew, the API server goes back in time, or writes take long. */
+import { REGISTRY_KINDS } from "../../host/registry/epoch/kubernetes-epoch.ts";
 import { ALLOCATIONS } from "../fakes/memory-api-server.ts";
-import { ALLOCATION_KIND, type Cluster, CUSTOM_KINDS } from "./cluster.ts";
+import { type Cluster, CUSTOM_KINDS } from "./cluster.ts";
 import { addressOf } from "./ledger.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 
 /** A webhook is there for so long: milliseconds. */
 const WEBHOOK_MS = 120_000;
+
+const [ALLOCATION_KIND] = REGISTRY_KINDS;
 
 /** After a restore without the kind it is created again after so long: milliseconds. */
 const KIND_MS = 3_000;

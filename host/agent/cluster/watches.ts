@@ -9,7 +9,7 @@ import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts"
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
 import { formatMismatches } from "../../lib/schema.ts";
-import { ALLOCATION_DEFINITION, DEFINITIONS, readDefinition } from "../../registry/epoch/kubernetes-epoch.ts";
+import { DEFINITIONS, joinDefinitions, REGISTRY_KINDS, readDefinition } from "../../registry/epoch/kubernetes-epoch.ts";
 import { type Coordinator, decodeServedCoordinator } from "../../resources/coordinator.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
@@ -44,8 +44,8 @@ export interface WatchesOptions {
   readonly onNode: (change: Change<Node>) => void;
   /** Called with changes of the registry's epoch; undefined: there is no place for it. */
   readonly onEpoch: (record: EpochRecord | undefined) => void;
-  /** Called with the UID of the definition of allocations; "" while there is none. */
-  readonly onDefinition: (uid: string) => void;
+  /** Called with the UIDs of the registry's definitions; "" while one is away. */
+  readonly onDefinition: (uids: string) => void;
 }
 
 /** Invalid pools are kept, so that a pod that names one is told why it cannot be used. */
@@ -79,8 +79,9 @@ export interface Watches {
   readonly node: Reflector<Node>;
   /** The registry's epoch. */
   readonly epoch: Reflector<EpochRecord>;
-  /** UIDs of the definition of allocations. */
-  readonly definition: Reflector<string>;
+  /** UIDs of the registry's definitions. */
+  readonly allocationKind: Reflector<string>;
+  readonly reservedKind: Reflector<string>;
   /** By `namespace/name`. */
   readonly pods: Reflector<Pod>;
 }
@@ -92,18 +93,28 @@ export function openWatches(options: WatchesOptions): Watches {
     new Reflector<T>({ api, log, random, ...own });
   const settings = <T>(name: string, path: string, decode: (object: KubeObject, source: string) => T): Reflector<T> =>
     follow({ name, path, decode: (object) => decode(object, describeObject(object)), keyOf, onChange: onSetting });
-  const definition: Reflector<string> = follow({
-    name: "the definition of IPAllocations",
-    path: collectionPath(DEFINITIONS),
-    keyOf,
-    metadataOnly: true,
-    onChange: (change) => onDefinition(change.kind === "set" ? change.value : ""),
-    onSynced: () => {
-      if (definition.items.size === 0) onDefinition("");
-    },
-    fieldSelector: `metadata.name=${ALLOCATION_DEFINITION}`,
-    decode: readDefinition,
-  });
+  const uids = new Map<string, string>();
+  const noteKind = (name: string, uid: string): void => {
+    uids.set(name, uid);
+    if (uids.size === REGISTRY_KINDS.length)
+      onDefinition(joinDefinitions(REGISTRY_KINDS.map((each) => uids.get(each) ?? "")));
+  };
+  const followKind = (name: string): Reflector<string> => {
+    const kind: Reflector<string> = follow({
+      name: `the definition ${name}`,
+      path: collectionPath(DEFINITIONS),
+      keyOf,
+      metadataOnly: true,
+      onChange: (change) => noteKind(name, change.kind === "set" ? change.value : ""),
+      onSynced: () => {
+        if (kind.items.size === 0) noteKind(name, "");
+      },
+      fieldSelector: `metadata.name=${name}`,
+      decode: readDefinition,
+    });
+    return kind;
+  };
+  const [allocationKind, reservedKind] = REGISTRY_KINDS;
   return {
     pools: follow({
       name: "IPPools",
@@ -159,7 +170,8 @@ export function openWatches(options: WatchesOptions): Watches {
       fieldSelector: `metadata.name=${EPOCH_MAP}`,
       decode: (object) => decodeEpochRecord(object, describeObject(object)),
     }),
-    definition,
+    allocationKind: followKind(allocationKind),
+    reservedKind: followKind(reservedKind),
     pods: follow({
       name: "Pods of this node",
       path: "/api/v1/pods",

@@ -8,7 +8,7 @@ import { listPages } from "../../kubernetes/list.ts";
 import { collectionPath, NODES } from "../../kubernetes/paths.ts";
 import { KubernetesEpoch } from "../../registry/epoch/kubernetes-epoch.ts";
 import { decodeNode, type Node } from "../../resources/node.ts";
-import { EPOCH_ANNOTATION, type EpochRecord } from "../../resources/registry-epoch.ts";
+import { EPOCH_ANNOTATION, type EpochRecord, KINDS_AWAY } from "../../resources/registry-epoch.ts";
 import { settingsOf } from "../caches.ts";
 import { nodeStatus } from "../gc/read-status.ts";
 import { startReconciling } from "../reconcile-loop.ts";
@@ -40,9 +40,9 @@ export const startEpoch: StartController = (deps) => {
   return {
     get problems() {
       const record = recordOf(deps);
-      const open = record !== undefined && record.settled !== record.epoch;
-      const text = `The registry has just appeared or went back in time; it waits for node ${record?.waitsFor}`;
-      return [...(open && record.waitsFor !== "" ? [text] : []), ...loop.problems];
+      if (record === undefined || record.settled === record.epoch || record.waitsFor === "") return loop.problems;
+      const waitsFor = record.definition === "" ? KINDS_AWAY : `node ${record.waitsFor}`;
+      return [`The registry has just appeared or went back in time; it waits for ${waitsFor}`, ...loop.problems];
     },
     close: async () => {
       for (const end of ends) end();

@@ -1,6 +1,6 @@
 /**
  * Epochs of a cluster's registry: in a ConfigMap that every agent watches, and this node's mark as an annotation of its
- * Node. Which instance of the registry it is, the UID of the definition of allocations says.
+ * Node. Which instance of the registry it is, the UIDs of the definitions say.
  */
 import * as z from "zod";
 import { callIfThere, isConflict, type KubeApi, METADATA_LIST } from "../../kubernetes/kube-api.ts";
@@ -20,7 +20,8 @@ import type { EpochPort } from "./registry-epoch.ts";
 export const DEFINITIONS: Resource = { apiVersion: "apiextensions.k8s.io/v1", plural: "customresourcedefinitions" };
 
 /** Name of the definition whose UID tells one registry from another. */
-export const ALLOCATION_DEFINITION = "ipallocations.ipam.vendor.io";
+/** The kinds without whose objects addresses seem to be free. Pools and Subnets stay while something uses them. */
+export const REGISTRY_KINDS = ["ipallocations.ipam.vendor.io", "reservedips.ipam.vendor.io"] as const;
 
 /** The terms of all calls: the next attempt reads everything anew, and first claims wait for it. */
 const TERMS = { lane: "pod", patienceMs: 5_000 } as const;
@@ -33,6 +34,11 @@ const definition = z.object({
 export function readDefinition(object: unknown): string {
   const { data } = definition.safeParse(object);
   return data === undefined || data.metadata.deletionTimestamp != null ? "" : data.metadata.uid;
+}
+
+/** Returns what an epoch names, of the UIDs in the order of {@link REGISTRY_KINDS}; "" if one is away. */
+export function joinDefinitions(uids: readonly string[]): string {
+  return uids.includes("") ? "" : uids.join(" ");
 }
 
 interface KubernetesEpochOptions {
@@ -56,7 +62,7 @@ export class KubernetesEpoch implements EpochPort {
     for (;;) {
       const found = await this.read();
       if (found === undefined) return undefined;
-      const definition = await this.#readDefinition();
+      const definition = await this.#readDefinitions();
       const isTaken = found.epoch !== "" && found.definition === definition;
       if (isTaken && !(cause === "history" && known.has(found.epoch))) return found;
       const epoch = this.#options.newEpoch();
@@ -90,9 +96,13 @@ export class KubernetesEpoch implements EpochPort {
     return found && decodeEpochRecord(found, EPOCH_MAP);
   }
 
+  async #readDefinitions(): Promise<string> {
+    return joinDefinitions(await Promise.all(REGISTRY_KINDS.map((name) => this.#readDefinition(name))));
+  }
+
   /** Agents may list it, and read nothing of it by name. */
-  async #readDefinition(): Promise<string> {
-    const query = { fieldSelector: `metadata.name=${ALLOCATION_DEFINITION}` };
+  async #readDefinition(name: string): Promise<string> {
+    const query = { fieldSelector: `metadata.name=${name}` };
     const call = { ...TERMS, path: collectionPath(DEFINITIONS), query, accept: METADATA_LIST };
     for await (const { items } of listPages(this.#options.api, call))
       for (const item of items) return readDefinition(item);

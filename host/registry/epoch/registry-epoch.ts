@@ -6,7 +6,7 @@
 import { Latch } from "../../lib/latch.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
-import type { EpochCause, EpochRecord } from "../../resources/registry-epoch.ts";
+import { type EpochCause, type EpochRecord, KINDS_AWAY } from "../../resources/registry-epoch.ts";
 import type { KnownEpoch } from "./known-epoch.ts";
 
 /** Interval at which an agent repeats what failed while an epoch is open: milliseconds, less a random half. */
@@ -75,7 +75,7 @@ export class RegistryEpoch {
   readonly #worker: PeriodicWorker;
   readonly #saver: PeriodicWorker;
   #epoch: Epoch | undefined;
-  /** The definition of the registry as it is now; undefined if it is not known. */
+  /** The definitions of the registry as they are now; "" if one is away, undefined if it is not known. */
   #definition: string | undefined;
   /** Whether the journal has had all rows since it was last compared with a registry that was one. */
   #isWhole = false;
@@ -132,6 +132,7 @@ export class RegistryEpoch {
   /** A clause: whom first claims wait for. */
   get waitsFor(): string {
     const { waitsFor = "" } = this.#epoch ?? {};
+    if (this.#definition === "") return KINDS_AWAY;
     if (this.#deps.known.isBroken || this.#epoch?.epoch === "") return "this node's agent to begin an epoch";
     return waitsFor === "" ? "the controller to name the nodes that have not written yet" : `node ${waitsFor}`;
   }
@@ -160,7 +161,7 @@ export class RegistryEpoch {
     this.#update();
   }
 
-  /** The definition of the registry as it is now; "": it is away. */
+  /** The definitions of the registry as they are now; "": one is away. */
   followDefinition(definition: string): void {
     this.#definition = definition;
     if (this.#isRedefined) this.#break("kind");

@@ -62,7 +62,7 @@ export class PlaneReset {
       etcd.close();
     }
     for (const kind of kinds) await this.#untilUnserved(kind);
-    await settleEpoch(this.#plane.client);
+    await closeEpoch(this.#plane.client);
     const now = new Map(keys.map(({ key, revision }) => [key, revision]));
     return [...this.#before].flatMap(([key, revision]) =>
       now.get(key) === revision || ITS_OWN.test(key) ? [] : [key],
@@ -96,7 +96,7 @@ export class PlaneReset {
 }
 
 /** As a controller does when no node is left. */
-async function settleEpoch(client: KubeClient): Promise<void> {
+async function closeEpoch(client: KubeClient): Promise<void> {
   const { data } = await client.get(EPOCH_PATH);
   if (data?.epoch !== data?.settled) await client.patch(EPOCH_PATH, { data: { settled: data.epoch, waitsFor: "" } });
 }

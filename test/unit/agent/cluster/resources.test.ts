@@ -113,7 +113,8 @@ describe("the resources of a cluster", () => {
         "vendorConf",
         "node",
         "epoch",
-        "definition",
+        "allocationKind",
+        "reservedKind",
         "pods",
       ],
     ]);

@@ -4,6 +4,7 @@
  * a transcript commands.
  */
 import { formatIp } from "../../../../host/net/ip.ts";
+import { REGISTRY_KINDS } from "../../../../host/registry/epoch/kubernetes-epoch.ts";
 import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { decodeRow } from "../../../../host/registry/sqlite/schema.ts";
@@ -12,7 +13,6 @@ import { formatNotice, NOTICE_ANNOTATION } from "../../../../host/resources/allo
 import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import { ALLOCATIONS, MemoryApiServer, type StoredObject } from "../../../fakes/memory-api-server.ts";
 import {
-  ALLOCATION_KIND,
   CONFIG_MAPS,
   COORDINATORS,
   CUSTOM_KINDS,
@@ -123,7 +123,7 @@ export class CommandedCluster {
     const settings = [`enableIPv6: ${dual}`, `allocationCooldown: ${cooldown}`].join("\n");
     server.put(CONFIG_MAPS, "vendor-conf", { metadata: { namespace: "kube-system" }, data: { "conf.yml": settings } });
     server.put(CONFIG_MAPS, EPOCH_MAP, { metadata: { namespace: "kube-system" } });
-    server.put(CUSTOM_KINDS, ALLOCATION_KIND, { metadata: { uid: "kind" } });
+    for (const kind of REGISTRY_KINDS) server.put(CUSTOM_KINDS, kind, { metadata: { uid: kind } });
     server.put(COORDINATORS, "default", { spec: { detectIPConflict: detect } });
     server.put("/api/v1/namespaces", "shop", {});
     const config = JSON.stringify({ cniVersion: "1.1.0", name: "lan2", plugins: [plainConf("lan2")] });
