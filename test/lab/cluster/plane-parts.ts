@@ -3,7 +3,7 @@
  * for their clients.
  * Effects: files below the plane's folder.
  */
-import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { generateKeyPairSync, randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -62,19 +62,22 @@ export function requireToken({ tokens }: PlaneParts, account = ADMIN.name): stri
   return token;
 }
 
-/** Ports that were free a moment ago. */
+/** Ports that were free a moment ago; the kernel gives these to no connection (`ip_local_port_range`). */
 async function findPorts(): Promise<PlaneParts["ports"]> {
-  const servers = [createServer(), createServer(), createServer()];
-  const ports = await Promise.all(
-    servers.map(async (server) => {
-      await once(server.listen(0, "127.0.0.1"), "listening");
-      const bound = server.address();
-      return typeof bound === "object" && bound !== null ? bound.port : 0;
-    }),
-  );
-  for (const server of servers) await once(server.close(), "close");
-  const [etcd = 0, peer = 0, api = 0] = ports;
+  const [etcd, peer, api] = [await findPort(), await findPort(), await findPort()];
   return { etcd, peer, api };
+}
+
+async function findPort(): Promise<number> {
+  for (;;) {
+    const [server, port] = [createServer(), randomInt(15_000, 30_000)];
+    const isFree = await once(server.listen(port, "127.0.0.1"), "listening").then(
+      () => true,
+      () => false,
+    );
+    server.close();
+    if (isFree) return port;
+  }
 }
 
 export function urlOf({ address, ports }: Pick<PlaneParts, "address" | "ports">): string {
