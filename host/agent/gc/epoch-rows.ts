@@ -11,7 +11,7 @@ import { collectionPath, NODES } from "../../kubernetes/paths.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { Log } from "../../lib/log.ts";
 import type { KnownEpoch } from "../../registry/epoch/known-epoch.ts";
-import type { Epoch, EpochRows } from "../../registry/epoch/registry-epoch.ts";
+import type { Epoch, EpochRows, WritingCourse } from "../../registry/epoch/registry-epoch.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/allocation-objects.ts";
 import { nameOf } from "../../registry/kubernetes/known-object.ts";
@@ -52,7 +52,7 @@ export class OwnEpochRows implements EpochRows {
     this.#objects = new AllocationObjects(deps.api);
   }
 
-  async write({ epoch, cause }: Epoch, isWhole: boolean, onWritten: () => Promise<void>): Promise<void> {
+  async write({ epoch, cause }: Epoch, isWhole: boolean, { onWritten, isOutdated }: WritingCourse): Promise<void> {
     const { known, allocations, log, signal } = this.#deps;
     this.#deps.registry.forgetObjects();
     const ended = isWhole ? await this.#makeRoom() : [];
@@ -61,7 +61,7 @@ export class OwnEpochRows implements EpochRows {
     if (cause === "history") known.noteUnverified(await this.#takenIn());
     for (let attempt = 0; ; attempt++) {
       const open = await this.#publish(epoch, ended);
-      if (open.length === 0) return;
+      if (open.length === 0 || isOutdated()) return;
       if (attempt === 0) await onWritten();
       log.debug({ addresses: open }, "Other nodes still have to take back records of addresses that pods here have");
       await sleep(RETRY_MS, undefined, { signal });

@@ -36,9 +36,16 @@ export interface EpochPort {
 export interface EpochRows {
   /**
    * Resolves when all of it is in the registry, or another's for good. `isWhole`: what the journal lacks is not this
-   * node's. `onWritten` ends before it waits for other nodes. Rejects when there is no answer.
+   * node's. Rejects when there is no answer.
    */
-  write(epoch: Epoch, isWhole: boolean, onWritten: () => Promise<void>): Promise<void>;
+  write(epoch: Epoch, isWhole: boolean, course: WritingCourse): Promise<void>;
+}
+
+export interface WritingCourse {
+  /** Ends before the write waits for other nodes. */
+  readonly onWritten: () => Promise<void>;
+  /** The registry was found to be another one meanwhile: other nodes write for this epoch no more, and none is waited for. */
+  readonly isOutdated: () => boolean;
 }
 
 interface RegistryEpochDeps {
@@ -313,8 +320,9 @@ export class RegistryEpoch {
     const serial = this.#serial;
     if (known.written !== now.epoch) {
       await this.#claimsBefore(serial);
-      await rows.write(now, this.#isWhole, () => this.#mark(now.epoch, false));
-      if (serial !== this.#serial) return undefined;
+      const isOutdated = (): boolean => serial !== this.#serial;
+      await rows.write(now, this.#isWhole, { onWritten: () => this.#mark(now.epoch, false), isOutdated });
+      if (isOutdated()) return undefined;
       known.note({ written: now.epoch });
       this.#isWhole = true;
     }
