@@ -40,6 +40,8 @@ interface Missing {
 
 /** An address that a NIC has released is on no other pod's NIC sooner than this: milliseconds (cooling). */
 const REST_MS = 2_000;
+/** When the record of an address is deleted that goes with the whole registry, or with its present: milliseconds. */
+const LOST = Number.NEGATIVE_INFINITY;
 /** Time for which no pod is made after a record was deleted by hand, unless it is back: milliseconds. */
 const RECREATED_WITHIN_MS = 5_000;
 /**
@@ -400,7 +402,7 @@ export class Ledger implements Segment {
 
   /** Whether the registry was lost, and what is written since is not what a NIC has, which comes after it. */
   #isStillLost(address: string): boolean {
-    if (this.#deletedByHand.get(address)?.atMs !== Number.NEGATIVE_INFINITY) return false;
+    if (this.#deletedByHand.get(address)?.atMs !== LOST) return false;
     const spec = this.#objects.get(address);
     return [...(this.#live.get(address) ?? [])].some((nic) => !nic.isReleased && !isRecorded(nic, spec));
   }
@@ -419,7 +421,7 @@ export class Ledger implements Segment {
    * are made meanwhile.
    */
   loseRegistry(): void {
-    for (const missing of this.#deletedByHand.values()) Object.assign(missing, { atMs: Number.NEGATIVE_INFINITY });
+    for (const missing of this.#deletedByHand.values()) Object.assign(missing, { atMs: LOST });
   }
 
   /**
@@ -497,7 +499,8 @@ export class Ledger implements Segment {
       const had = this.#members.get(key);
       const undecided = this.#undecided.get(key);
       this.#undecided.delete(key);
-      if (this.#outsideSinceMs.has(address)) {
+      // What was claimed before the registry was lost is forgotten with it, also if it is answered only now.
+      if (this.#outsideSinceMs.has(address) || this.#deletedByHand.get(address)?.atMs === LOST) {
         this.#members.delete(key);
         continue;
       }

@@ -37,7 +37,7 @@ function createKind({ server, network }: Cluster, afterMs: number, time: Simulat
 export function restoreLater(cluster: Cluster, afterMs: number, time: SimulatedTime): void {
   const { server, network, ledger } = cluster;
   const copy = server.snapshot();
-  const lives = cluster.workloads.map(({ life }) => life);
+  const sets = cluster.workloads.map(({ life, replicas }) => ({ life, replicas }));
   time.schedule(afterMs, "the API server goes back in time", time.current, () => {
     const before = new Map(server.objects);
     server.restore(copy);
@@ -53,8 +53,8 @@ export function restoreLater(cluster: Cluster, afterMs: number, time: SimulatedT
       if (is !== undefined) ledger.written(undefined, is, true, "");
       ledger.forgetAddress(addressOf(name));
     }
-    // A set that was created again since is the earlier one again.
-    for (const [index, workload] of cluster.workloads.entries()) workload.life = lives[index] ?? workload.life;
+    // A set that was created again since is the earlier one again, and one that was scaled has the size that it had.
+    for (const [index, workload] of cluster.workloads.entries()) Object.assign(workload, sets[index]);
     ledger.loseRegistry();
     network.breakWatches();
   });

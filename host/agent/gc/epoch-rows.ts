@@ -55,12 +55,12 @@ export class OwnEpochRows implements EpochRows {
   async write({ epoch, cause }: Epoch, isWhole: boolean, { onWritten, isOutdated }: WritingCourse): Promise<void> {
     const { known, allocations, log, signal } = this.#deps;
     this.#deps.registry.forgetObjects();
-    const ended = isWhole ? await this.#makeRoom() : [];
+    if (isWhole) await this.#makeRoom();
     await allocations.reconcile();
     // Of what was taken in from the past only the lost journal knew what is this node's.
     if (cause === "history") known.noteUnverified(await this.#takenIn());
     for (let attempt = 0; ; attempt++) {
-      const open = await this.#publish(epoch, ended);
+      const open = await this.#publish(epoch);
       if (open.length === 0 || isOutdated()) return;
       if (attempt === 0) await onWritten();
       log.debug({ addresses: open }, "Other nodes still have to take back records of addresses that pods here have");
@@ -74,42 +74,25 @@ export class OwnEpochRows implements EpochRows {
 
   /**
    * Ends objects of this node that the journal does not have, or has for another pod: no NIC here has these addresses
-   * for that pod, and one elsewhere may. Returns what is being ended.
+   * for that pod, and one elsewhere may. They need no cooldown. Nor are they retained for a member: another pod may
+   * have them since, and a member looks where it had its own first.
    */
-  async #makeRoom(): Promise<readonly IpAllocation[]> {
-    const { registry, node } = this.#deps;
-    const ended = await inParallel(await this.#own(), ROWS_AT_ONCE, async (object) => {
+  async #makeRoom(): Promise<void> {
+    const { registry, node, log } = this.#deps;
+    await inParallel(await this.#own(), ROWS_AT_ONCE, async (object) => {
       const { addressSpace, ip, state, holders } = object.spec;
-      if (state !== "Bound" || object.deleting) return [];
-      if (holders.some((holder) => holder.node !== node)) return [];
+      if (state !== "Bound" || object.deleting) return;
+      if (holders.some((holder) => holder.node !== node)) return;
       const found = await registry.findAddress(addressSpace, ip);
       const isOther = found !== undefined && holders.some(({ podUid }) => podUid !== found.owner);
       // It has nothing of the object, and goes.
       if (isOther && found.state === "Cooling") await registry.republish(found);
       const row = await registry.findAddress(addressSpace, ip);
-      if (row === undefined) return this.#end(object);
       // The row's own record is made in its place.
-      if (isOther && row.state === "Bound")
-        await this.#objects.delete(object.name, object, { ...TERMS, signal: this.#deps.signal });
-      return [];
+      if (row !== undefined && !(isOther && row.state === "Bound")) return;
+      await this.#objects.delete(object.name, object, { ...TERMS, signal: this.#deps.signal });
+      log.info({ address: object.name }, "A record that came back with the registry's past was ended");
     });
-    return ended.flat();
-  }
-
-  /**
-   * It needs no cooldown: no NIC here has it. Nor is it retained for a member: another pod may have it since, and a
-   * member looks where it had it first.
-   */
-  async #end(object: IpAllocation): Promise<readonly IpAllocation[]> {
-    const { registry, log } = this.#deps;
-    const { addressSpace: space, ip, prefixLength, pool, state, holders } = object.spec;
-    const { podUid: owner = "", ifName = "", namespace = "", pod = "" } = holders[0] ?? {};
-    const adoption = { space, ip, prefixLength, pool, owner, ifName, namespace, pod, state: "Bound" } as const;
-    const row = await registry.adopt(adoption);
-    if (row === undefined) return [];
-    await registry.undo([row]);
-    log.info({ address: object.name, state }, "A record that came back with the registry's past was ended");
-    return [object];
   }
 
   async #takenIn(): Promise<readonly string[]> {
@@ -118,22 +101,17 @@ export class OwnEpochRows implements EpochRows {
   }
 
   /** Publishes what its pods have. Returns the names of addresses whose objects are in the way for now. */
-  async #publish(epoch: string, ended: readonly IpAllocation[]): Promise<readonly string[]> {
+  async #publish(epoch: string): Promise<readonly string[]> {
     const { registry } = this.#deps;
     const rows = await Array.fromAsync(listRows(registry, SWEEP_PAGE));
     const bound = rows.filter(({ state, isConfirmed }) => state === "Bound" && isConfirmed !== false);
-    if (bound.length === 0 && ended.length === 0) return [];
+    if (bound.length === 0) return [];
     const own = new Map((await this.#own()).map((object) => [object.name, object]));
     const open = await inParallel(bound, ROWS_AT_ONCE, async (row) => {
       const name = nameOf(row);
       return isRecorded(row, own.get(name)) || (await this.#settle(row, epoch)) ? undefined : name;
     });
-    const isLeft = ({ name, uid }: IpAllocation): boolean => {
-      const object = own.get(name);
-      return object?.uid === uid && object.spec.state === "Bound" && !rows.some((row) => isRow(row, name));
-    };
-    const left = ended.filter(isLeft);
-    return [...open.filter((name) => name !== undefined), ...left.map(({ name }) => name)];
+    return open.filter((name) => name !== undefined);
   }
 
   /** Returns whether the address is recorded for the row's pod now, or another's for good. */
@@ -166,10 +144,6 @@ export class OwnEpochRows implements EpochRows {
       for (const item of items) return markOf(decodeNode(item, `Node "${spec.node}"`), epoch) !== "behind";
     return true;
   }
-}
-
-function isRow(row: Allocation, name: string): boolean {
-  return row.state === "Bound" && nameOf(row) === name;
 }
 
 function isRecorded({ owner, ifName }: Allocation, object: IpAllocation | undefined): boolean {
