@@ -45,6 +45,8 @@ class Node {
   readonly written: string[] = [];
   /** Ends each write. */
   writing: Promise<void> = Promise.resolve();
+  /** Other nodes are in the way of each write. */
+  waitsForOthers = false;
   epoch: RegistryEpoch;
   readonly #shared: Shared;
   readonly #name: string;
@@ -59,8 +61,9 @@ class Node {
     return new RegistryEpoch({
       port: this.#shared.port(this.#name),
       rows: {
-        write: async ({ epoch }, isWhole) => {
+        write: async ({ epoch }, isWhole, { isOutdated }) => {
           await this.writing;
+          while (this.waitsForOthers && !isOutdated()) await new Promise(setImmediate);
           this.written.push(`${epoch} ${isWhole ? "whole" : "unsure"}`);
         },
       },
@@ -199,6 +202,18 @@ describe("an epoch of the registry", () => {
     node.hear("");
     await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e2", "n1 e2"]);
     expect(node.written).toEqual(["e1 unsure", "e2 whole"]);
+  });
+
+  it("waits for other nodes only until the registry is found to be another one", async () => {
+    const shared = new Shared();
+    const node = await filledNode(shared);
+    node.waitsForOthers = true;
+    node.epoch.wentBack();
+    await expect.poll(() => shared.record.epoch).toBe("e2");
+    node.epoch.wentBack();
+    await expect.poll(() => shared.record.epoch).toBe("e3");
+    node.waitsForOthers = false;
+    await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e3"]);
   });
 
   it("leaves a journal that has lost rows in doubt about what it lacks", async () => {
