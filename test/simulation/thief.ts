@@ -8,12 +8,19 @@ import { agentOf } from "../fakes/admission/admission.ts";
 import { ALLOCATIONS, type MemoryApiServer, type StoredObject } from "../fakes/memory-api-server.ts";
 import type { Seeded } from "../world/seeded.ts";
 
+const TYPE = { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" };
+
 const SINCE = "2026-01-01T00:00:00.000Z";
 
 interface Spec {
   readonly node: string;
   readonly state: string;
   readonly holders?: readonly { readonly node: string }[];
+}
+
+interface Member {
+  readonly namespace: string;
+  readonly member: string;
 }
 
 const specOf = ({ spec }: StoredObject): Spec => spec as unknown as Spec;
@@ -41,7 +48,11 @@ export class Thief {
     const holder = { namespace: "evil", pod: "thief", podUID: "thief", interface: "eth0", node: this.#node };
     const rewritten = (change: object): object => ({ ...object, spec: { ...spec, ...change } });
     const free = { ...spec, address: "10.6.250.1", addressSpace: "", prefixLength: 16, workload: undefined };
-    const named = (parts: object): object => ({ metadata: { name: free.address }, spec: { ...free, ...parts } });
+    const named = (parts: object): object => ({
+      ...TYPE,
+      metadata: { name: free.address },
+      spec: { ...free, ...parts },
+    });
     this.#attempt("frees", "PUT", path, rewritten({ state: "Cooling", holders: [] }));
     this.#attempt("takes", "PUT", path, rewritten({ node: this.#node, holders: [holder], workload: undefined }));
     this.#attempt("moves", "PUT", path, rewritten({ pool: "vault4" }));
@@ -51,26 +62,36 @@ export class Thief {
     this.#attempt("retains", "POST", ALLOCATIONS, named({ node: this.#node, state: "Cooling", holders: [] }));
   }
 
-  /** An address that the thief chooses is to be retained for a member of somebody else's set. */
+  /**
+   * An address that the thief chooses is to be retained for a member of somebody else's set, which is refused. Pods
+   * that never were have it and another one then, which are collected.
+   */
   retainForOthers(): void {
-    const [victim] = [...this.#server.objects.values()].flatMap(({ spec: { workload } }) => workload ?? []);
+    const [victim] = [...this.#server.objects.values()].flatMap(({ spec: { workload } }) => (workload as Member) ?? []);
     if (victim === undefined) return;
-    const address = `10.6.250.${2 + this.#random.below(250)}`;
-    const holder = { namespace: "evil", pod: "thief", podUID: "thief", interface: "eth0", node: this.#node };
-    const place = { address, addressSpace: "", prefixLength: 16, pool: "blue", node: this.#node, since: SINCE };
     const client = this.#server.client(undefined, undefined, agentOf(this.#node));
-    const bound = { metadata: { name: address }, spec: { ...place, state: "Bound", holders: [holder] } };
+    const make = (of: Pick<Member, "namespace" | "member">, parts: object = {}) => {
+      const address = `10.6.250.${2 + this.#random.below(250)}`;
+      const ghost = { namespace: of.namespace, pod: of.member, podUID: `ghost-${address}`, interface: "eth0" };
+      const place = { address, addressSpace: "", prefixLength: 16, pool: "blue", node: this.#node, since: SINCE };
+      const spec = { ...place, state: "Bound", holders: [{ ...ghost, node: this.#node }], ...parts };
+      const made = client.call({
+        method: "POST",
+        path: ALLOCATIONS,
+        body: { ...TYPE, metadata: { name: address }, spec },
+      });
+      return { address, place, made };
+    };
+    make(victim, { workload: victim }).made.catch(() => {});
+    const { address, place, made } = make({ namespace: "evil", member: "thief" });
     const succeeded = (): number => this.#problems.push(`With the token of ${this.#node} a thief retains ${address}`);
     const retain = (object: KubeObject): Promise<KubeObject> => {
       const body = { ...object, spec: { ...place, state: "Kept", workload: victim } };
       return client.call({ method: "PUT", path: `${ALLOCATIONS}/${address}`, body });
     };
-    // What the token may make, it may delete.
-    const tidy = (): Promise<unknown> => client.call({ method: "DELETE", path: `${ALLOCATIONS}/${address}` });
-    client
-      .call({ method: "POST", path: ALLOCATIONS, body: bound })
+    made
       .then(retain)
-      .then(succeeded, tidy)
+      .then(succeeded)
       .catch(() => {});
   }
 
