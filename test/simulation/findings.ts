@@ -16,6 +16,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     { seed: 6, profile: "registry", steps: 8_000 },
   ],
   ["the API server goes back in time", { seed: 16, profile: "registry", steps: 8_000 }],
+  [
+    "the API server goes back while nodes wait for each other, and nothing of the past is retained",
+    { seed: 41, profile: "registry", steps: 20_000 },
+  ],
   ["an undone claim leaves what was retained before it", { seed: 1, profile: "statefulsets", steps: 10_000 }],
   ["what an undone claim has left is not the member's", { seed: 4, profile: "statefulsets", steps: 5_000 }],
   ["what a killed agent has not answered is not retained", { seed: 1, profile: "partition", steps: 5_000 }],
