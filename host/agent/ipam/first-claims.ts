@@ -44,7 +44,12 @@ export async function claimFirst(
   const claiming = epoch.claiming();
   try {
     const probation = new Probation({ epoch, registry, probe }, demand, claiming);
-    const claimed = await claim({ ...demand, admit: (picked) => probation.admit(picked) });
+    const claimed = await claim({
+      ...demand,
+      // What would be picked in its place may not be recorded now.
+      ownFirst: epoch.isOpen,
+      admit: (picked) => probation.admit(picked),
+    });
     if (claimed.created.length === 0 || !(await probation.isOutdated())) return claimed;
     await registry.undo(claimed.created);
     throw refusal(epoch);
@@ -68,7 +73,8 @@ class Probation {
   async admit(picked: readonly Picked[]): Promise<void> {
     const { epoch, probe } = this.#deps;
     if (await this.isOutdated()) throw refusal(epoch);
-    if (epoch.isOpen) await this.#wait((signal) => this.#claiming.settled(signal));
+    const isFirst = async (): Promise<boolean> => (await this.#findFirst(picked)).length > 0;
+    if (epoch.isOpen && (await isFirst())) await this.#wait((signal) => this.#claiming.settled(signal));
     if (this.#claiming.isOutdated) throw refusal(epoch);
     const first = await this.#findFirst(picked);
     if (first.length === 0) return;
@@ -138,8 +144,8 @@ class Probation {
     const { epoch, probe } = this.#deps;
     if (!epoch.isOpen || pick === undefined) return [];
     const { ip, ifName, pool } = pick;
-    // The pod's own until its sandbox ended, by this node's journal.
-    const isOwn = rows.some((row) => isKnown(row) && equalIp(row.ip, ip));
+    // The pod's own until its sandbox ended, by this node's journal: what it took in as cooling has no sandbox.
+    const isOwn = rows.some((row) => row.containerId !== "" && isKnown(row) && equalIp(row.ip, ip));
     if (isOwn && probe?.isPossible() !== true) return [];
     return [{ ip, ifName, name: nameOf({ space: pool.spec.addressSpace, ip }) }];
   }

@@ -44,6 +44,11 @@ export interface AddressDemand {
   /** Whether addresses can be probed on the NIC now; if not, none is taken out of quarantine. Default: they cannot. */
   readonly canProbe?: () => boolean;
   /**
+   * Whether the pod's own address that cools is proposed at once, before another one is picked for it. Default: when
+   * the registry says that there is one.
+   */
+  readonly ownFirst?: boolean;
+  /**
    * Ends before each attempt to record these addresses; rejects if none may be recorded now (registry-epoch). Default:
    * any may.
    */

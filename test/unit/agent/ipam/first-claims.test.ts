@@ -1,0 +1,486 @@
+/**
+ * Claims while the registry may lack what running pods have: real searches on a node in memory, with the epoch of a
+ * registry behind a port.
+ */
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { allocateAddresses, type Claimed } from "../../../../host/agent/ipam/allocate.ts";
+import { claimFirst } from "../../../../host/agent/ipam/first-claims.ts";
+import type { AddressDemand } from "../../../../host/agent/ipam/sources/source.ts";
+import { CniError } from "../../../../host/cni/error.ts";
+import { Latch } from "../../../../host/lib/latch.ts";
+import { formatIp, type Ip } from "../../../../host/net/ip.ts";
+import type { Mac } from "../../../../host/net/mac.ts";
+import { KnownEpoch } from "../../../../host/registry/epoch/known-epoch.ts";
+import { type Epoch, RegistryEpoch } from "../../../../host/registry/epoch/registry-epoch.ts";
+import { ALLOCATIONS, HeldCalls } from "../../../fakes/memory-api-server.ts";
+import { type ClusterNode, type DemandOptions, openClusterNode } from "../../../world/node.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
+import { type NicRequest, pool, snapshotOf } from "../../../world/subjects.ts";
+import { ip, RIVAL } from "../../../world/values.ts";
+
+const ETH0: NicRequest = { ifName: "eth0", pools: [["blue"]] };
+const NET1: NicRequest = { ifName: "net1", pools: [["blue"]] };
+const DUAL: NicRequest = { ifName: "eth0", pools: [["blue"], ["six"]] };
+const DONE: Epoch = { epoch: "e1", settled: "e1", cause: "first", definition: "kind", waitsFor: "" };
+const OPEN: Epoch = { ...DONE, epoch: "e2", cause: "history", waitsFor: "n2" };
+
+const KNOWN = JSON.stringify({ format: 1, epochs: ["e1"], written: "e1" });
+
+/** The probe finds the addresses silent, unless the test says otherwise. */
+type Answer = { readonly ip: Ip; readonly mac: Mac | undefined } | undefined;
+
+/** One node, whose pod's ADDs claim addresses of pool blue in order, and probe on their NIC. */
+class World {
+  readonly node: ClusterNode;
+  readonly known = new KnownEpoch({ read: () => KNOWN, write: () => {} });
+  readonly epoch: RegistryEpoch;
+  /** What was Bound when this node wrote for each epoch. */
+  readonly written: string[] = [];
+  readonly asked: string[] = [];
+  canProbe = true;
+  answer: () => Answer = () => undefined;
+  /** Called when the search has recorded its addresses. */
+  onRecorded = (): void => {};
+  /** How this node hears of the registry. */
+  readonly line = { isUp: true, up: (signal: AbortSignal) => this.#up.wait(signal) };
+  readonly #up = new Latch();
+  #hangUp = new AbortController();
+
+  constructor(node: ClusterNode) {
+    this.node = node;
+    this.epoch = new RegistryEpoch({
+      port: {
+        begin: async () => ({ ...OPEN, epoch: "e3" }),
+        read: async () => OPEN,
+        mark: async () => {},
+      },
+      rows: { write: async ({ epoch }) => void this.written.push(`${epoch}: ${await this.bound()}`) },
+      ...{ known: this.known, line: this.line, random: () => 0.5, log: recordLog().log, onSettled: () => {} },
+    });
+    this.epoch.followDefinition("kind");
+    this.epoch.follow(DONE);
+  }
+
+  /** The watch is back. */
+  reconnect(): void {
+    this.line.isUp = true;
+    this.#up.open();
+  }
+
+  hangUp(): void {
+    this.#hangUp.abort(new Error("the caller hung up"));
+  }
+
+  /** The addresses of an ADD of pod web-0, or its error. */
+  add(nics: readonly NicRequest[] = [ETH0], options: DemandOptions = {}): Promise<string> {
+    const ask = async (ips: readonly Ip[]): Promise<Answer> => {
+      this.asked.push(ips.map(formatIp).join(" "));
+      return this.answer();
+    };
+    const probe = { isPossible: () => this.canProbe, ask };
+    return this.#claim({ epoch: this.epoch, registry: this.node.registry, probe }, nics, options);
+  }
+
+  /** The same ahead of the ADD: there is no NIC to probe on. */
+  prefetch(): Promise<string> {
+    return this.#claim({ epoch: this.epoch, registry: this.node.registry }, [ETH0], { containerId: "" });
+  }
+
+  async #claim(deps: Parameters<typeof claimFirst>[0], nics: readonly NicRequest[], options: DemandOptions) {
+    const { registry, poolCache } = this.node;
+    const demand = this.node.demand("web-0", nics, { signal: this.#hangUp.signal, ...options });
+    const search = async (admitted: AddressDemand): Promise<Claimed> => {
+      const claimed = await allocateAddresses({ registry, poolCache }, admitted);
+      this.onRecorded();
+      return claimed;
+    };
+    try {
+      const { held } = await claimFirst(deps, demand, search);
+      return held.map((row) => formatIp(row.ip)).join(" ");
+    } catch (error) {
+      return error instanceof CniError ? `${error.code}: ${error.message}` : String(error);
+    }
+  }
+
+  /** A row that this node took in from the API server, because its journal lacked it. It is unverified. */
+  async takeIn(address: string, state: "Bound" | "Cooling" = "Bound"): Promise<void> {
+    const place = { space: "", ip: ip(address), prefixLength: 24, pool: "blue", ifName: "eth0" };
+    const pod = { owner: "uid-web-0", namespace: "shop", pod: "web-0" };
+    await this.node.registry.adopt({ ...place, ...pod, state });
+    this.known.noteUnverified([address]);
+  }
+
+  async bound(): Promise<string> {
+    return (await this.node.states()).Bound?.join(" ") ?? "nothing";
+  }
+
+  async close(): Promise<void> {
+    await this.epoch.close();
+    await this.node.close();
+  }
+}
+
+/** Ends the patience of the ADDs. */
+let patience: AbortController;
+let world: World;
+
+beforeEach(async () => {
+  patience = new AbortController();
+  vi.spyOn(AbortSignal, "timeout").mockReturnValue(patience.signal);
+  const blue = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.9"], selection: "ascending" });
+  const six = pool("six", "fd00::/64", { ips: ["fd00::1-fd00::9"], selection: "ascending" });
+  world = new World(await openClusterNode({ snapshot: snapshotOf(blue, six) }));
+});
+
+afterEach(async () => {
+  await world.close();
+  vi.restoreAllMocks();
+});
+
+const giveUp = (): void => patience.abort(new Error("waited for so long"));
+
+/** The epoch is open and lasts longer than any ADD waits. */
+function openForLong(): void {
+  world.epoch.follow(OPEN);
+  giveUp();
+}
+
+/** Whether it still waits when all has happened that can. */
+async function waits(adding: Promise<string>): Promise<boolean> {
+  const turns = async (): Promise<string> => {
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    return "waits";
+  };
+  return (await Promise.race([adding, turns()])) === "waits";
+}
+
+const WAITS_FOR_N2 = /^11: The registry of addresses has just appeared .*; this pod waits for node n2\. /;
+
+describe("a first claim", () => {
+  it("is made at once when the epoch is settled", async () => {
+    expect([await world.add(), world.asked, await world.bound()]).toEqual(["10.6.0.1", [], "10.6.0.1"]);
+  });
+
+  it("is made at once where the registry has no epochs", async () => {
+    const { registry, poolCache } = world.node;
+    const demand = world.node.demand("web-0", [ETH0]);
+    const { held } = await claimFirst({ epoch: undefined, registry }, demand, (admitted) =>
+      allocateAddresses({ registry, poolCache }, admitted),
+    );
+    expect(held.map((row) => formatIp(row.ip))).toEqual(["10.6.0.1"]);
+  });
+
+  it("waits while the epoch is open, and is made without a probe when that is settled", async () => {
+    world.epoch.follow(OPEN);
+    const adding = world.add();
+    expect([await waits(adding), await world.bound()]).toEqual([true, "nothing"]);
+    world.epoch.follow({ ...OPEN, settled: "e2" });
+    expect([await adding, world.asked]).toEqual(["10.6.0.1", []]);
+  });
+
+  it("is probed before it is recorded when the epoch stays open", async () => {
+    openForLong();
+    const boundBefore: Promise<string>[] = [];
+    world.answer = () => {
+      boundBefore.push(world.bound());
+      return undefined;
+    };
+    expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
+    expect(await Promise.all(boundBefore)).toEqual(["nothing"]);
+  });
+
+  it("is refused when another machine answers for the address", async () => {
+    openForLong();
+    world.answer = () => ({ ip: ip("10.6.0.1"), mac: RIVAL });
+    expect(await world.add()).toMatch(
+      /^11: .*: 02:11:22:33:44:55 answers for address 10\.6\.0\.1; first addresses wait for node n2; try again$/,
+    );
+    expect(await world.bound()).toBe("nothing");
+  });
+
+  it("is refused when its NIC cannot be probed on, and says which address that is", async () => {
+    openForLong();
+    world.canProbe = false;
+    const refused = await world.add();
+    expect(refused).toMatch(WAITS_FOR_N2);
+    expect(refused).toContain("Address 10.6.0.1 cannot be probed on this interface now. Try again");
+    expect([await world.bound(), world.asked]).toEqual(["nothing", []]);
+  });
+
+  it("of several NICs is refused, for only the ADD's own can be probed on", async () => {
+    openForLong();
+    expect(await world.add([ETH0, NET1])).toMatch(WAITS_FOR_N2);
+    expect([await world.bound(), world.asked]).toEqual(["nothing", []]);
+  });
+
+  it("is refused when the probe fails", async () => {
+    openForLong();
+    world.answer = () => {
+      throw new Error("the link is down");
+    };
+    expect(await world.add()).toMatch(WAITS_FOR_N2);
+    expect(await world.bound()).toBe("nothing");
+  });
+
+  it("ends with its caller, which hangs up during the probe", async () => {
+    openForLong();
+    world.answer = () => {
+      world.hangUp();
+      throw new Error("the probe ended early");
+    };
+    expect(await world.add()).toBe("Error: the caller hung up");
+    expect(await world.bound()).toBe("nothing");
+  });
+
+  it("ends with its caller, which hangs up while it waits", async () => {
+    world.epoch.follow(OPEN);
+    const adding = world.add();
+    expect(await waits(adding)).toBe(true);
+    world.hangUp();
+    expect([await adding, world.asked]).toEqual(["Error: the caller hung up", []]);
+    expect(await world.bound()).toBe("nothing");
+  });
+
+  it("ends with its caller, which hangs up as the wait ends", async () => {
+    openForLong();
+    world.hangUp();
+    expect([await world.add(), world.asked]).toEqual(["Error: the caller hung up", []]);
+  });
+
+  it("of a second family is probed, the NIC's address of the first is not", async () => {
+    expect(await world.add()).toBe("10.6.0.1");
+    openForLong();
+    expect([await world.add([DUAL]), world.asked]).toEqual(["10.6.0.1 fd00::1", ["fd00::1"]]);
+  });
+});
+
+describe("ahead of ADDs", () => {
+  it("addresses are claimed when the epoch is settled", async () =>
+    expect([await world.prefetch(), await world.bound()]).toEqual(["10.6.0.1", "10.6.0.1"]));
+
+  it("nothing is claimed while the epoch is open, and nothing waits", async () => {
+    world.epoch.follow(OPEN);
+    expect(await world.prefetch()).toMatch(WAITS_FOR_N2);
+    expect(await world.bound()).toBe("nothing");
+  });
+
+  it("nothing is claimed while the watch of the registry is broken", async () => {
+    world.line.isUp = false;
+    expect(await world.prefetch()).toMatch(/^11: /);
+    expect(await world.bound()).toBe("nothing");
+  });
+});
+
+describe("a claim under way when the registry goes back", () => {
+  it("is refused while it waits for an earlier epoch", async () => {
+    world.epoch.follow(OPEN);
+    const adding = world.add();
+    expect(await waits(adding)).toBe(true);
+    world.epoch.wentBack();
+    expect(await adding).toMatch(/^11: /);
+    expect(world.asked).toEqual([]);
+    await expect.poll(() => world.written).toContain("e3: nothing");
+  });
+
+  it("is undone when it was recorded, before this node writes what its pods have", async () => {
+    world.onRecorded = () => world.epoch.wentBack();
+    expect(await world.add()).toMatch(/^11: /);
+    await expect.poll(() => world.written).toEqual(["e3: nothing"]);
+  });
+
+  it("is undone ahead of its ADD as well", async () => {
+    world.onRecorded = () => world.epoch.wentBack();
+    expect(await world.prefetch()).toMatch(/^11: /);
+    await expect.poll(() => world.written).toEqual(["e3: nothing"]);
+  });
+
+  it("stands when it has recorded nothing: the pod has had the address before", async () => {
+    expect(await world.add()).toBe("10.6.0.1");
+    world.onRecorded = () => world.epoch.wentBack();
+    expect(await world.add()).toBe("10.6.0.1");
+    await expect.poll(() => world.written).toEqual(["e3: 10.6.0.1"]);
+  });
+
+  it("is refused before each further attempt to record addresses", async () => {
+    const { registry, poolCache } = world.node;
+    const deps = { epoch: world.epoch, registry };
+    const attempts = claimFirst(deps, world.node.demand("web-0", [ETH0]), async (admitted) => {
+      await admitted.admit?.([]);
+      world.epoch.wentBack();
+      return allocateAddresses({ registry, poolCache }, admitted);
+    });
+    await expect(attempts).rejects.toMatchObject({ code: 11 });
+    expect(await world.bound()).toBe("nothing");
+  });
+});
+
+describe("while the watch of the registry is broken", () => {
+  beforeEach(() => {
+    world.line.isUp = false;
+  });
+
+  it("a claim waits, and is made when that is back", async () => {
+    const adding = world.add();
+    expect([await waits(adding), await world.bound()]).toEqual([true, "nothing"]);
+    world.reconnect();
+    expect(await adding).toBe("10.6.0.1");
+  });
+
+  it("a claim is refused when it has waited long enough", async () => {
+    const adding = world.add();
+    expect(await waits(adding)).toBe(true);
+    giveUp();
+    expect(await adding).toMatch(/^11: /);
+    expect(await world.bound()).toBe("nothing");
+  });
+
+  it("a claim is refused when another epoch is found behind it", async () => {
+    const adding = world.add();
+    expect(await waits(adding)).toBe(true);
+    world.epoch.follow(OPEN);
+    world.reconnect();
+    expect(await adding).toMatch(WAITS_FOR_N2);
+    expect(await world.bound()).toBe("nothing");
+  });
+
+  it("a claim waits for so long in all, for that and for the epoch behind it", async () => {
+    vi.mocked(AbortSignal.timeout).mockReturnValueOnce(patience.signal).mockReturnValue(new AbortController().signal);
+    world.epoch.follow(OPEN);
+    const adding = world.add();
+    expect(await waits(adding)).toBe(true);
+    world.reconnect();
+    expect(await waits(adding)).toBe(true);
+    giveUp();
+    expect([await adding, world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
+  });
+
+  it("a claim that was recorded just before waits, and is undone when that stays broken", async () => {
+    world.line.isUp = true;
+    world.onRecorded = () => {
+      world.line.isUp = false;
+    };
+    const adding = world.add();
+    expect([await waits(adding), await world.bound()]).toEqual([true, "10.6.0.1"]);
+    giveUp();
+    expect(await adding).toMatch(/^11: /);
+    expect(await world.bound()).toBe("nothing");
+  });
+});
+
+describe("while the epoch is open, what the journal has as the pod's", () => {
+  it("is answered again at once and without a probe", async () => {
+    expect(await world.add()).toBe("10.6.0.1");
+    world.epoch.follow(OPEN);
+    expect([await world.add(), world.asked]).toEqual(["10.6.0.1", []]);
+  });
+
+  it("is probed if no ADD was answered with it", async () => {
+    world.node.gate = new HeldCalls(ALLOCATIONS).gate;
+    expect(await waits(world.add())).toBe(true);
+    await world.node.open();
+    expect(await world.bound()).toBe("10.6.0.1");
+    world.node.gate = async (_call, commit) => commit();
+    openForLong();
+    expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
+  });
+
+  it("is probed if it was taken in from the API server, but not after that", async () => {
+    await world.takeIn("10.6.0.1");
+    world.known.noteVerified("10.6.0.1");
+    openForLong();
+    expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
+    expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
+  });
+
+  it("is not probed when that is settled, unless its history went back", async () => {
+    await world.takeIn("10.6.0.1");
+    world.known.noteVerified("10.6.0.1");
+    expect([await world.add(), world.asked]).toEqual(["10.6.0.1", []]);
+  });
+
+  it("is its again after its sandbox was made anew, also where it cannot be probed", async () => {
+    expect(await world.add()).toBe("10.6.0.1");
+    await world.node.registry.release({ containerId: "c-web-0", ifName: "eth0" });
+    openForLong();
+    world.canProbe = false;
+    expect(await world.add([ETH0], { containerId: "c2" })).toBe("10.6.0.1");
+  });
+
+  it("is no other NIC's without a probe", async () => {
+    expect(await world.add()).toBe("10.6.0.1");
+    await world.node.registry.release({ containerId: "c-web-0", ifName: "eth0" });
+    openForLong();
+    world.canProbe = false;
+    expect(await world.add([NET1], { containerId: "c2" })).toMatch(WAITS_FOR_N2);
+  });
+
+  it.for(["Bound", "Cooling"] as const)("is refused if the API server alone says that it was %s", async (state) => {
+    await world.takeIn("10.6.0.1", state);
+    const { registry } = world.node;
+    for (const row of await registry.findOwner("uid-web-0")) if (row.state === "Bound") await registry.collect(row);
+    openForLong();
+    world.canProbe = false;
+    expect(await world.add()).toMatch(WAITS_FOR_N2);
+  });
+
+  it("is probed after its sandbox was made anew, where it can be", async () => {
+    expect(await world.add()).toBe("10.6.0.1");
+    await world.node.registry.release({ containerId: "c-web-0", ifName: "eth0" });
+    openForLong();
+    expect([await world.add([ETH0], { containerId: "c2" }), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
+  });
+});
+
+describe("what was taken in from the registry's past", () => {
+  beforeEach(() => world.takeIn("10.6.0.1"));
+
+  it("is the pod's after one silent probe, also when the epoch is settled", async () => {
+    expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
+    expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
+  });
+
+  it.for<[string, (world: World) => void, RegExp]>([
+    [
+      "another machine answers for it",
+      (of) => {
+        of.answer = () => ({ ip: ip("10.6.0.1"), mac: undefined });
+      },
+      /^11: .*: a machine answers for address 10\.6\.0\.1; try again$/,
+    ],
+    [
+      "it cannot be probed",
+      (of) => {
+        of.canProbe = false;
+      },
+      /^11: .*running pods have\. Address 10\.6\.0\.1 cannot be probed on this interface now\. Try again$/,
+    ],
+    [
+      "the probe fails",
+      (of) => {
+        of.answer = () => {
+          throw new Error("the link is down");
+        };
+      },
+      /^11: .*running pods have\. Address 10\.6\.0\.1 cannot be probed on this interface now\. Try again$/,
+    ],
+  ])("is given up for another address when %s", async ([, change, refusal]) => {
+    change(world);
+    expect(await world.add()).toMatch(refusal);
+    expect([await world.bound(), [...world.known.unverified]]).toEqual(["nothing", []]);
+    world.canProbe = true;
+    world.answer = () => undefined;
+    expect(await world.add()).toMatch(/^10\.6\.0\.\d$/);
+  });
+
+  it("is not given up while the epoch is open: whose it is may still be written", async () => {
+    openForLong();
+    world.canProbe = false;
+    expect(await world.add()).toMatch(WAITS_FOR_N2);
+    expect([await world.bound(), [...world.known.unverified]]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
+  });
+
+  it("is looked at when its own NIC comes", async () => {
+    expect([await world.add([NET1, ETH0]), world.asked]).toEqual(["10.6.0.2", []]);
+    expect([...world.known.unverified]).toEqual(["10.6.0.1"]);
+  });
+});
