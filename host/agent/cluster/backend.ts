@@ -455,6 +455,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     }),
     rows: new OwnEpochRows({
       ...{ api, node, registry, allocations, log },
+      machine: () => machine.current,
       known: knownEpoch,
       signal: closing.signal,
     }),

@@ -17,8 +17,9 @@ import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/all
 import { nameOf } from "../../registry/kubernetes/known-object.ts";
 import type { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import { listRows } from "../../registry/list-rows.ts";
-import type { Allocation } from "../../registry/registry.ts";
-import type { IpAllocation } from "../../resources/ip-allocation.ts";
+import { type Allocation, RegistryError } from "../../registry/registry.ts";
+import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
+import { isOfMachine } from "../../resources/machine.ts";
 import { decodeNode } from "../../resources/node.ts";
 import { markOf } from "../../resources/registry-epoch.ts";
 import { SWEEP_PAGE } from "./collector.ts";
@@ -37,6 +38,8 @@ interface EpochRowsDeps {
   readonly api: KubeApi;
   readonly node: string;
   readonly registry: KubernetesRegistry;
+  /** Returns the machine that this agent runs on; undefined while it is unknown. */
+  readonly machine: () => string | undefined;
   readonly allocations: Pick<OwnAllocations, "reconcile">;
   readonly known: Pick<KnownEpoch, "noteUnverified">;
   readonly log: Log;
@@ -75,24 +78,31 @@ export class OwnEpochRows implements EpochRows {
   /**
    * Ends objects of this node that the journal does not have, or has for another pod: no NIC here has these addresses
    * for that pod, and one elsewhere may. They need no cooldown. Nor are they retained for a member: another pod may
-   * have them since, and a member looks where it had its own first.
+   * have them since, and a member looks where it had its own first. Those that cool here are shown as cooling.
    */
   async #makeRoom(): Promise<void> {
-    const { registry, node, log } = this.#deps;
+    const { registry, node, machine, log, signal } = this.#deps;
+    // Another machine that had this node's name may still have its addresses.
+    const isHere = (holder: Holder): boolean => holder.node === node && isOfMachine(holder, machine());
     await inParallel(await this.#own(), ROWS_AT_ONCE, async (object) => {
       const { addressSpace, ip, state, holders } = object.spec;
-      if (state !== "Bound" || object.deleting) return;
-      if (holders.some((holder) => holder.node !== node)) return;
-      const found = await registry.findAddress(addressSpace, ip);
-      const isOther = found !== undefined && holders.some(({ podUid }) => podUid !== found.owner);
-      // It has nothing of the object, and goes.
-      if (isOther && found.state === "Cooling") await registry.republish(found);
+      if (state !== "Bound" || object.deleting || !holders.every(isHere)) return;
       const row = await registry.findAddress(addressSpace, ip);
-      // The row's own record is made in its place.
-      if (row !== undefined && !(isOther && row.state === "Bound")) return;
-      await this.#objects.delete(object.name, object, { ...TERMS, signal: this.#deps.signal });
-      log.info({ address: object.name }, "A record that came back with the registry's past was ended");
+      if (row?.state === "Quarantined") return;
+      // The row's own record, if any, is made in its place.
+      if (row === undefined || holders.some(({ podUid }) => podUid !== row.owner)) {
+        await this.#objects.delete(object.name, object, { ...TERMS, signal });
+        log.info({ address: object.name }, "A record that came back with the registry's past was ended");
+      } else if (row.state === "Cooling") await this.#showCooling(row, object);
     });
+  }
+
+  /** Another node may have taken it over since. Rejects unless that is done. */
+  async #showCooling(row: Allocation, { name, uid }: IpAllocation): Promise<void> {
+    await this.#deps.registry.republish(row);
+    const now = await this.#objects.get(name, { ...TERMS, signal: this.#deps.signal });
+    if (now?.uid === uid && now.spec.state === "Bound" && !now.deleting)
+      throw new RegistryError(`IPAllocation ${name}, which cools on this node, is still Bound; try again`);
   }
 
   async #takenIn(): Promise<readonly string[]> {

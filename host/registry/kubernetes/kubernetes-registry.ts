@@ -442,8 +442,9 @@ export class KubernetesRegistry implements Registry {
     }
   }
 
-  /** The API server lacks the row's object: reads it again, and makes it what the row says. */
+  /** Reads the row's object again, and makes it what the row says; one that cools is shown to the other nodes. */
   republish(row: Allocation): Promise<void> {
+    if (row.state === "Cooling") this.#tight.note(row.pool);
     this.#objectSync.invalidate(row);
     return this.#objectSync.sync(row);
   }

@@ -1,0 +1,504 @@
+/**
+ * What agents write to a registry that went back in time: real journals and registries of two nodes on one API server
+ * in memory, which a copy of it replaces.
+ */
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { OwnEpochRows } from "../../../../host/agent/gc/epoch-rows.ts";
+import { LostAddresses } from "../../../../host/agent/gc/lost-addresses.ts";
+import { OwnAllocations } from "../../../../host/agent/gc/own-allocations.ts";
+import { ApiError, ApiUnavailable, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
+import { formatIp } from "../../../../host/net/ip.ts";
+import { KnownEpoch } from "../../../../host/registry/epoch/known-epoch.ts";
+import type { Epoch } from "../../../../host/registry/epoch/registry-epoch.ts";
+import { EPOCH_ANNOTATION, formatMark } from "../../../../host/resources/registry-epoch.ts";
+import { ALLOCATIONS, MemoryApiServer, type StoredObject } from "../../../fakes/memory-api-server.ts";
+import { TestClock } from "../../../world/clock.ts";
+import { type ClusterNode, openClusterNode } from "../../../world/node.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
+
+const NODES = "/api/v1/nodes";
+const EPOCH: Epoch = { epoch: "e2", settled: "e1", cause: "history", definition: "kind", waitsFor: "" };
+const CONFLICT = { reason: "Conflict", since: "2026-01-01T00:00:00Z", parent: "", mac: "" };
+/** Longer than any cooldown. */
+const COOLED_MS = 3_600_000;
+
+let server: MemoryApiServer;
+let clock: TestClock;
+let one: Agent;
+let two: Agent;
+
+/** An agent, as far as a write for an epoch needs it. */
+class Agent {
+  readonly node: ClusterNode;
+  readonly known = new KnownEpoch({ read: () => undefined, write: () => {} });
+  #allocations!: OwnAllocations;
+  #rows!: OwnEpochRows;
+  readonly #stop = new AbortController();
+  readonly #recorded = recordLog();
+  /** The machine that it runs on. */
+  machine = "m1";
+  /** Whether the journal has had all rows. */
+  isWhole = true;
+  /** Number of times that it has written, and waits for other nodes. */
+  waits = 0;
+  /** A write that is under way. */
+  writing: Promise<string> = Promise.resolve("nothing was written yet");
+
+  constructor(node: ClusterNode) {
+    this.node = node;
+    this.#open();
+  }
+
+  #open(): void {
+    const { api, name, registry } = this.node;
+    const { log } = this.#recorded;
+    const own = { api, node: name, registry, log };
+    this.#allocations = new OwnAllocations(
+      {
+        ...own,
+        ...{ relists: () => 0, isTold: async () => true, isOfPast: () => this.isWhole },
+        ...{
+          collector: { isPodGone: async () => false, adopted: () => {} },
+          machine: { prove: async () => undefined },
+        },
+        lost: new LostAddresses({ log, events: { emit: () => {} } }),
+      },
+      { graceMs: () => 60_000, nodeLostMs: () => 600_000, nowMs: clock.nowMs, random: () => 0.5 },
+    );
+    const { known } = this;
+    const terms = { known, machine: () => this.machine, signal: this.#stop.signal };
+    this.#rows = new OwnEpochRows({ ...own, ...terms, allocations: this.#allocations });
+  }
+
+  static async open(name: string): Promise<Agent> {
+    const node = await openClusterNode({ name, clock, server });
+    const agent = new Agent(node);
+    await agent.#allocations.reconciled();
+    agent.mark("e1");
+    return agent;
+  }
+
+  mark(value: string | undefined): void {
+    const annotations = value === undefined ? {} : { [EPOCH_ANNOTATION]: value };
+    server.put(NODES, this.node.name, { metadata: { annotations } });
+  }
+
+  get marked(): string | undefined {
+    return Object(server.collection(NODES).get(this.node.name)?.metadata).annotations?.[EPOCH_ANNOTATION];
+  }
+
+  get lines(): readonly string[] {
+    return this.#recorded.lines;
+  }
+
+  /** Writes as for a new epoch, and marks the Node. Returns `done`, or the error. */
+  write(cause: Epoch["cause"] = "history"): Promise<string> {
+    const onWritten = async (): Promise<void> => {
+      this.waits++;
+      this.mark(formatMark(EPOCH.epoch, false));
+    };
+    this.writing = this.#rows.write({ ...EPOCH, cause }, this.isWhole, { onWritten, isOutdated: () => false }).then(
+      () => {
+        this.mark(EPOCH.epoch);
+        return "done";
+      },
+      (error) => String(error),
+    );
+    return this.writing;
+  }
+
+  async end(pod: string): Promise<void> {
+    await this.node.registry.release({ containerId: `c-${pod}`, ifName: "eth0" });
+    await this.node.registry.idle();
+  }
+
+  /** The same, and the address is free again. */
+  async free(pod: string): Promise<void> {
+    await this.end(pod);
+    await this.node.pass(COOLED_MS);
+  }
+
+  /** `10.0.0.1 web-0 Bound` for each row. */
+  async rows(): Promise<string[]> {
+    const all = await this.node.registry.list(undefined, 100);
+    return all.map((row) => `${formatIp(row.ip)} ${row.owner.replace("uid-", "")} ${row.state}`);
+  }
+
+  /** What it knew of other nodes' needs is forgotten. */
+  async restart(): Promise<void> {
+    await this.#allocations.close();
+    await this.node.open();
+    this.#open();
+  }
+
+  stop(): void {
+    this.#stop.abort(new Error("The agent stops"));
+  }
+
+  async close(): Promise<void> {
+    this.stop();
+    await this.writing;
+    await this.#allocations.close();
+    await this.node.close();
+  }
+}
+
+/** `10.0.0.1 Bound n1 web-0` for each object. */
+function objects(): string[] {
+  return [...server.objects.values()].map(({ metadata, spec }) => {
+    const pods = (spec.holders ?? []).map((holder: object) => Object(holder).podUID.replace("uid-", ""));
+    return [metadata.name, spec.state, spec.node, ...pods].join(" ");
+  });
+}
+
+beforeEach(async () => {
+  clock = new TestClock();
+  const kinds = { [ALLOCATIONS]: { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" } };
+  server = new MemoryApiServer({ serves: { ...kinds, [NODES]: { apiVersion: "v1", kind: "Node" } } });
+  one = await Agent.open("n1");
+  two = await Agent.open("n2");
+});
+
+afterEach(async () => {
+  for (const agent of [one, two]) await agent.close();
+});
+
+/** The registry is what it was before `since`. */
+async function goBackBefore(since: () => Promise<unknown>): Promise<void> {
+  const copy = server.snapshot();
+  await since();
+  server.restore(copy, [ALLOCATIONS]);
+}
+
+const moved = async (): Promise<void> => {
+  await one.free("a");
+  await two.node.bind("10.0.0.1", "b");
+};
+
+/** The agent's calls that match fail from now on. Returns the function that ends that. */
+function fail(agent: Agent, fails: (call: KubeCall) => boolean, error: Error): () => void {
+  agent.node.gate = async (call, commit) => {
+    if (fails(call)) throw error;
+    return commit();
+  };
+  return () => {
+    agent.node.gate = async (_call, commit) => commit();
+  };
+}
+
+const forbidden = new ApiError({ status: 403, reason: "Forbidden", operation: "the call", message: "not allowed" });
+
+describe("what the journal has", () => {
+  it("is written again when the registry lacks it", async () => {
+    await goBackBefore(() => one.node.bind("10.0.0.1", "a"));
+    expect(objects()).toEqual([]);
+    expect([await one.write(), objects(), one.marked]).toEqual(["done", ["10.0.0.1 Bound n1 a"], "e2"]);
+  });
+
+  it("is written again whole, also when there are other records in the way of none of it", async () => {
+    await one.node.bind("10.0.0.1", "a");
+    await two.node.bind("10.0.0.3", "c");
+    await goBackBefore(() => one.node.bind("10.0.0.2", "b"));
+    expect(await one.write()).toBe("done");
+    expect(objects().sort()).toEqual(["10.0.0.1 Bound n1 a", "10.0.0.2 Bound n1 b", "10.0.0.3 Bound n2 c"]);
+  });
+
+  it("and the registry too is read in one list, and no object by itself", async () => {
+    await one.node.bind("10.0.0.1", "a");
+    one.node.calls.length = 0;
+    expect(await one.write()).toBe("done");
+    expect(one.node.calls.filter((call) => call !== `GET ${ALLOCATIONS}`)).toEqual([]);
+  });
+
+  it("is nothing: nothing is written, and nothing more is read", async () => {
+    await two.node.bind("10.0.0.3", "c");
+    one.node.calls.length = 0;
+    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.3 Bound n2 c"]]);
+    // To make room, and to compare.
+    expect(one.node.calls).toEqual([`GET ${ALLOCATIONS}`, `GET ${ALLOCATIONS}`]);
+  });
+
+  it("is no claim that was never answered: an unconfirmed row is left to its own claim", async () => {
+    one.node.gate = async ({ method }, commit) => (method === "POST" ? new Promise(() => {}) : commit());
+    void one.node.bind("10.0.0.1", "a").catch(() => {});
+    await expect.poll(() => one.rows()).toEqual(["10.0.0.1 a Bound"]);
+    expect([await one.write(), objects()]).toEqual(["done", []]);
+  });
+});
+
+describe("a record that came back with the past", () => {
+  it("is ended at once when the journal lacks it, without a cooldown", async () => {
+    await one.node.bind("10.0.0.1", "a");
+    await goBackBefore(() => one.free("a"));
+    expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
+    expect([await one.write(), objects(), await one.rows()]).toEqual(["done", [], []]);
+    expect(one.lines).toContain("info A record that came back with the registry's past was ended");
+  });
+
+  it("is taken in when the journal may have lost its row, and is unverified", async () => {
+    await one.node.bind("10.0.0.1", "a");
+    await goBackBefore(() => one.free("a"));
+    await one.node.bind("10.0.0.2", "b");
+    one.isWhole = false;
+    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a", "10.0.0.2 Bound n1 b"]]);
+    const rows = ["10.0.0.1 a Bound", "10.0.0.2 b Bound"];
+    expect([await one.rows(), [...one.known.unverified]]).toEqual([rows, ["10.0.0.1"]]);
+  });
+
+  it("is taken in and trusted when only the definition was made again", async () => {
+    await one.node.bind("10.0.0.1", "a");
+    await goBackBefore(() => one.free("a"));
+    one.isWhole = false;
+    expect(await one.write("kind")).toBe("done");
+    expect([await one.rows(), [...one.known.unverified]]).toEqual([["10.0.0.1 a Bound"], []]);
+  });
+
+  it("makes room for the pod that has the address here since", async () => {
+    await one.node.bind("10.0.0.1", "a");
+    await goBackBefore(async () => {
+      await one.free("a");
+      await one.node.bind("10.0.0.1", "b");
+    });
+    expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
+    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 b"]]);
+  });
+
+  it("goes, too, when a later pod's address cools here", async () => {
+    await one.node.bind("10.0.0.1", "a");
+    await goBackBefore(async () => {
+      await one.free("a");
+      await one.node.bind("10.0.0.1", "b");
+      await one.end("b");
+    });
+    expect([await one.write(), objects(), await one.rows()]).toEqual(["done", [], ["10.0.0.1 b Cooling"]]);
+  });
+
+  it("is shown as cooling when its pod has ended here since", async () => {
+    await one.node.bind("10.0.0.1", "a");
+    await goBackBefore(() => one.end("a"));
+    expect([await one.write(), objects(), await one.rows()]).toEqual([
+      "done",
+      ["10.0.0.1 Cooling n1"],
+      ["10.0.0.1 a Cooling"],
+    ]);
+  });
+
+  it.for(["a", "b"])("makes room for the pod whose node took the address over while %s's cooled here", async (last) => {
+    await one.node.bind("10.0.0.1", "a");
+    await goBackBefore(async () => {
+      if (last === "b") {
+        await one.free("a");
+        await one.node.bind("10.0.0.1", "b");
+      }
+      await one.node.registry.publishCooling("blue");
+      await one.end(last);
+      expect(objects()).toEqual(["10.0.0.1 Cooling n1"]);
+      await two.node.bind("10.0.0.1", "c", {
+        replaces: -Number(server.objects.get("10.0.0.1")?.metadata.resourceVersion),
+      });
+    });
+    await one.restart();
+    expect(await Promise.all([one.write(), two.write()])).toEqual(["done", "done"]);
+    expect(objects()).toEqual(["10.0.0.1 Bound n2 c"]);
+  });
+
+  it.for<[string, (object: StoredObject) => object]>([
+    ["of another node", ({ spec }) => ({ spec: { ...spec, node: "n2" } })],
+    [
+      "of a machine that migrates, which a pod of another node has as well",
+      ({ spec }) => ({ spec: { ...spec, holders: [...(spec.holders ?? []), { ...spec.holders?.[0], node: "n2" }] } }),
+    ],
+    ["in quarantine", ({ spec }) => ({ spec: { ...spec, state: "Quarantined", holders: [], quarantine: CONFLICT } })],
+    [
+      "that is being deleted",
+      ({ metadata, spec }) => ({
+        metadata: { ...metadata, deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: ["a/b"] },
+        spec,
+      }),
+    ],
+  ])("%s is not ended", async ([, change]) => {
+    await one.node.bind("10.0.0.1", "a");
+    await goBackBefore(() => one.free("a"));
+    const before = server.objects.get("10.0.0.1");
+    if (before === undefined) throw new Error("There is no object");
+    server.put(ALLOCATIONS, "10.0.0.1", { metadata: before.metadata, ...change(before) });
+    const { spec } = server.objects.get("10.0.0.1") ?? {};
+    expect(await one.write()).toBe("done");
+    expect(server.objects.get("10.0.0.1")?.spec).toEqual(spec);
+  });
+
+  it.for<[string, () => Promise<void>, string[]]>([
+    ["gone", () => one.free("a"), []],
+    ["shown as cooling", () => one.end("a"), ["10.0.0.1 Cooling n1"]],
+  ])("ends the write with an error until it is %s", async ([, since, left]) => {
+    await one.node.bind("10.0.0.1", "a");
+    await goBackBefore(since);
+    const end = fail(one, ({ method }) => method !== "GET", new ApiUnavailable("the call", "no route"));
+    expect(await one.write()).toMatch(/no route|is still Bound/);
+    expect([one.marked, objects()]).toEqual(["e1", ["10.0.0.1 Bound n1 a"]]);
+    end();
+    clock.jump(10_000);
+    expect([await one.write(), objects()]).toEqual(["done", left]);
+  });
+
+  it("of another machine that had this node's name is not ended", async () => {
+    await one.node.bind("10.0.0.1", "a");
+    server.edit("10.0.0.1", (spec) => ({ ...spec, holders: [{ ...spec.holders?.[0], machine: "m0" }] }));
+    await goBackBefore(() => one.free("a"));
+    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
+  });
+
+  it("is in quarantine again when its row is", async () => {
+    const row = await one.node.bind("10.0.0.1", "a");
+    const quarantine = { reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: clock.ms + COOLED_MS } as const;
+    await goBackBefore(async () => {
+      await one.node.registry.quarantine(row, quarantine);
+      await one.node.registry.idle();
+    });
+    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Quarantined n1"]]);
+  });
+
+  it("is final in this node's own way when the journal may have lost the row of its pod", async () => {
+    await one.node.bind("10.0.0.1", "a");
+    await goBackBefore(async () => {
+      await one.free("a");
+      await one.node.bind("10.0.0.1", "b");
+    });
+    one.isWhole = false;
+    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
+  });
+});
+
+describe("a record of another node that is in the way", () => {
+  beforeEach(async () => {
+    await one.node.bind("10.0.0.1", "a");
+    await goBackBefore(moved);
+    expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
+  });
+
+  it("is waited for, and gone when that node has ended it", async () => {
+    void two.write();
+    await expect.poll(() => two.marked).toBe("e2.written");
+    expect([await one.write(), await two.writing]).toEqual(["done", "done"]);
+    expect(objects()).toEqual(["10.0.0.1 Bound n2 b"]);
+  });
+
+  it("is not in the way of the node that comes second", async () => {
+    expect([await one.write(), await two.write()]).toEqual(["done", "done"]);
+    expect(objects()).toEqual(["10.0.0.1 Bound n2 b"]);
+  });
+
+  it.for([
+    ["its node has written, too", "e2.written"],
+    ["its node has marked the epoch", "e2"],
+    ["no agent of its node ever marked one", undefined],
+  ] as const)("is final when %s", async ([, mark]) => {
+    one.mark(mark);
+    expect([await two.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
+  });
+
+  it("is final when its node is gone", async () => {
+    server.remove("n1", NODES);
+    expect([await two.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
+  });
+
+  it("is waited for no longer when the pod that had the address has ended", async () => {
+    void two.write();
+    await expect.poll(() => two.marked).toBe("e2.written");
+    await two.end("b");
+    expect([await two.writing, two.waits]).toEqual(["done", 1]);
+    expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
+  });
+
+  it("is taken back while it cools", async () => {
+    server.edit("10.0.0.1", (spec) => ({ ...spec, state: "Cooling", holders: [] }));
+    expect([await two.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n2 b"]]);
+  });
+
+  it("is left as it is in quarantine", async () => {
+    server.edit("10.0.0.1", (spec) => ({ ...spec, state: "Quarantined", holders: [], quarantine: CONFLICT }));
+    expect(await two.write()).toBe("done");
+    expect(server.objects.get("10.0.0.1")?.spec.node).toBe("n1");
+  });
+
+  it("is left as it is when it cannot be read", async () => {
+    server.edit("10.0.0.1", (spec) => ({ ...spec, state: "Nonsense" }));
+    expect(await two.write()).toBe("done");
+  });
+
+  it("is waited for until the agent stops", async () => {
+    void two.write();
+    await expect.poll(() => two.marked).toBe("e2.written");
+    two.stop();
+    expect(await two.writing).toMatch(/aborted|The agent stops/);
+    expect(two.marked).toBe("e2.written");
+  });
+});
+
+describe("two nodes that wait for each other", () => {
+  beforeEach(async () => {
+    await one.node.bind("10.0.0.1", "a");
+    await two.node.bind("10.0.0.2", "b");
+    await goBackBefore(async () => {
+      await one.free("a");
+      await two.free("b");
+      await one.node.bind("10.0.0.2", "c");
+      await two.node.bind("10.0.0.1", "d");
+    });
+  });
+
+  it("make room for each other", async () => {
+    expect(await Promise.all([one.write(), two.write()])).toEqual(["done", "done"]);
+    expect(objects().sort()).toEqual(["10.0.0.1 Bound n2 d", "10.0.0.2 Bound n1 c"]);
+  });
+
+  it("both see that the other has written when neither journal is whole", async () => {
+    for (const agent of [one, two]) {
+      agent.isWhole = false;
+      // The pods that the past shows have no other address on the NIC.
+      void agent.write();
+    }
+    expect(await Promise.all([one.writing, two.writing])).toEqual(["done", "done"]);
+    expect(objects().sort()).toEqual(["10.0.0.1 Bound n1 a", "10.0.0.2 Bound n2 b"]);
+  });
+});
+
+describe("a write that fails", () => {
+  beforeEach(() => goBackBefore(() => one.node.bind("10.0.0.1", "a")));
+
+  it.for<[string, Error]>([
+    ["is refused", forbidden],
+    ["has no answer", new ApiUnavailable("GET", "no route")],
+  ])("ends with the error when the list of this node's records %s, and the next one writes all", async ([, error]) => {
+    const end = fail(one, ({ method, path }) => method === "GET" && path === ALLOCATIONS, error);
+    expect(await one.write()).toContain(error.message);
+    end();
+    expect([one.marked, objects()]).toEqual(["e1", []]);
+    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
+  });
+
+  it("is tried again when a record could not be created: the Node is marked as written meanwhile", async () => {
+    const end = fail(one, ({ method }) => method === "POST", new ApiUnavailable("POST", "no route"));
+    void one.write();
+    await expect.poll(() => one.marked).toBe("e2.written");
+    end();
+    expect([await one.writing, objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
+  });
+
+  it("ends with the error when a record cannot be read after it was written", async () => {
+    server.put(ALLOCATIONS, "10.0.0.1", { spec: { ip: "10.0.0.1", state: "Nonsense" } });
+    fail(one, ({ path }) => path === `${ALLOCATIONS}/10.0.0.1`, forbidden);
+    expect(await one.write()).toContain("not allowed");
+  });
+
+  it("ends with the error when the other node's Node cannot be read", async () => {
+    await one.write();
+    server.edit("10.0.0.1", (spec) => ({
+      ...spec,
+      node: "n2",
+      holders: [{ ...spec.holders?.[0], node: "n2", podUID: "uid-x" }],
+    }));
+    fail(one, ({ path }) => path === NODES, forbidden);
+    expect(await one.write()).toContain("not allowed");
+  });
+});
