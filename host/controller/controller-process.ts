@@ -253,7 +253,9 @@ export function collectController(
     Object.entries(problems).map(([part, { length }]) => [{ part }, length]),
   );
   collectWatches(metrics, watches);
-  const { pools, subnets, collection } = measurements;
+  const { pools, subnets, collection, epoch } = measurements;
+  metrics.epochOpen.set(Number(epoch !== undefined));
+  metrics.epochWaitingNodes.set(epoch?.waitingNodes ?? 0);
   if (pools === undefined) for (const gauge of [metrics.pools, metrics.poolSize, metrics.poolAddresses]) gauge.reset();
   else collectPools(metrics, pools());
   collectSubnets(metrics, subnets?.() ?? []);

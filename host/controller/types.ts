@@ -150,6 +150,8 @@ export interface Measurements {
   readonly pools?: () => Iterable<MeasuredPool>;
   /** The Subnets with what is left of them. */
   readonly subnets?: () => Iterable<MeasuredSubnet>;
+  /** The open epoch of the registry; undefined if none is open. */
+  readonly epoch?: { readonly waitingNodes: number } | undefined;
   /** Numbers of the collection of allocations. */
   readonly collection?: {
     /** Allocations that are checked again before anything is done with them. */

@@ -42,6 +42,10 @@ export const COMMON_METRICS = {
     "When a watch last received an event, bookmark or list. `time()` minus this is the longest possible lag of the copy in memory; the API server sends a bookmark every minute.",
     ["collection"],
   ),
+  epochOpen: gauge(
+    "berth_registry_epoch_open",
+    "Whether an epoch of the registry is open, as the agent or the leading controller sees it: 1 or 0. New addresses are then probed first, or wait.",
+  ),
 } as const;
 
 type CommonMetrics = OpenedMetrics<typeof COMMON_METRICS>;

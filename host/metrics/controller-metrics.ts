@@ -15,6 +15,10 @@ export const CONTROLLER_METRICS = {
     "Problems that `GET /v1/status` lists, by controller; `process` for those of the replica itself.",
     ["part"],
   ),
+  epochWaitingNodes: gauge(
+    "berth_registry_epoch_waiting_nodes",
+    "Nodes that have not written yet what their pods have, for which the open epoch of the registry waits.",
+  ),
   ...POOL_METRICS,
   ...SUBNET_METRICS,
   gcCandidates: gauge(

@@ -132,6 +132,15 @@ const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
         queries: [["sum by (action) (increase(berth_address_conflicts_total[1h]))", "{{action}}"]],
       },
       {
+        title: "Open epoch of the registry",
+        unit: "short",
+        description: "New addresses are probed first, or wait, until all nodes have written what their pods have.",
+        queries: [
+          ["sum(berth_registry_epoch_open)", "processes that see one"],
+          ["sum(berth_registry_epoch_waiting_nodes)", "nodes that are waited for"],
+        ],
+      },
+      {
         title: "Problems",
         unit: "short",
         queries: [

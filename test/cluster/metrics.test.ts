@@ -7,6 +7,7 @@ import { get } from "node:https";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
+import { EPOCH_ANNOTATION, EPOCH_MAP } from "../../host/resources/registry-epoch.ts";
 import { copyChart, PLAIN_RELEASE, renderChart } from "../../scripts/chart/helm.ts";
 import { applyObject } from "../lab/apply.ts";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
@@ -141,6 +142,21 @@ describe("a real Prometheus", () => {
     expect([await state("free"), await state("assigned")]).toEqual([16, 0]);
     expect(await value('berth_subnet_size_addresses{subnet="tenants"}')).toBe(20);
     await expect.poll(() => value('count(berth_pool_addresses{pool="by-hand"})'), PATIENCE).toBe(5);
+  });
+
+  it("reads that an epoch of the registry is open, and for how many nodes it waits", async () => {
+    const open = (job: string) => value(`berth_registry_epoch_open{job="${job}"}`);
+    const waiting = () => value("berth_registry_epoch_waiting_nodes");
+    const seen = async () => [await open("agent"), await open("controller"), await waiting()];
+    await expect.poll(seen, PATIENCE).toEqual([0, 0, 0]);
+    await world.setNode("n9", "True");
+    await world.client.patch("/api/v1/nodes/n9", {
+      metadata: { annotations: { [EPOCH_ANNOTATION]: "an earlier one" } },
+    });
+    await world.client.patch(`${NAMESPACES}/kube-system/configmaps/${EPOCH_MAP}`, { data: { epoch: "another one" } });
+    await expect.poll(seen, PATIENCE).toEqual([1, 1, 1]);
+    await world.client.patch("/api/v1/nodes/n9", { metadata: { annotations: { [EPOCH_ANNOTATION]: null } } });
+    await expect.poll(seen, PATIENCE).toEqual([0, 0, 0]);
   });
 
   it("reads no more series when workloads have many generated pools", async () => {

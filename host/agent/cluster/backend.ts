@@ -207,6 +207,7 @@ export class ClusterBackend implements Backend {
     setTotal(metrics.gcCollected, this.collector.collected);
     metrics.publisherBacklog.set(this.registry.size.backlog);
     metrics.lostAddresses.set(this.allocations.stats.lost);
+    metrics.epochOpen.set(Number(this.epoch.isOpen));
     await collectNodeAddresses(this.registry, metrics);
   }
 

@@ -24,9 +24,13 @@ const EPOCH_CHECK_MS = 5_000;
 export const startEpoch: StartController = (deps) => {
   const { caches } = deps;
   const since = new NotReadySince(deps);
+  let waitingNodes = 0;
   const loop = startReconciling(deps, {
     failure: "Settling the registry's epoch failed",
-    work: () => update(deps, since),
+    work: () =>
+      update(deps, since, (waiting) => {
+        waitingNodes = waiting.length;
+      }),
     restMs: () => EPOCH_REST_MS,
   });
   const ends = [
@@ -39,10 +43,13 @@ export const startEpoch: StartController = (deps) => {
   ];
   return {
     get problems() {
-      const record = recordOf(deps);
-      if (record === undefined || record.settled === record.epoch || record.waitsFor === "") return loop.problems;
-      const waitsFor = record.definition === "" ? KINDS_AWAY : `node ${record.waitsFor}`;
-      return [`The registry has just appeared or went back in time; it waits for ${waitsFor}`, ...loop.problems];
+      const { waitsFor = "", definition } = openRecordOf(deps) ?? {};
+      if (waitsFor === "") return loop.problems;
+      const whom = definition === "" ? KINDS_AWAY : `node ${waitsFor}`;
+      return [`The registry has just appeared or went back in time; it waits for ${whom}`, ...loop.problems];
+    },
+    get measurements() {
+      return { epoch: openRecordOf(deps) && { waitingNodes } };
     },
     close: async () => {
       for (const end of ends) end();
@@ -59,8 +66,17 @@ function recordOf({ caches }: Pick<ControllerDeps, "caches">): EpochRecord | und
   return [...caches.epoch.items.values()][0];
 }
 
+function openRecordOf(deps: Pick<ControllerDeps, "caches">): EpochRecord | undefined {
+  const record = recordOf(deps);
+  return record?.settled === record?.epoch ? undefined : record;
+}
+
 /** Returns after how many milliseconds to look again; undefined: with the next change. */
-async function update(deps: ControllerDeps, since: NotReadySince): Promise<number | undefined> {
+async function update(
+  deps: ControllerDeps,
+  since: NotReadySince,
+  onWaiting: (nodes: readonly string[]) => void,
+): Promise<number | undefined> {
   const { api, caches, leading, log } = deps;
   const record = recordOf(deps);
   if (record === undefined || record.epoch === "") return undefined;
@@ -80,6 +96,7 @@ async function update(deps: ControllerDeps, since: NotReadySince): Promise<numbe
   let waiting = plan(caches.nodes.items.values());
   // A cache may lack a node that has just marked its first epoch.
   if (waiting.length === 0) waiting = plan(await readNodes(deps));
+  onWaiting(waiting);
   const planned = planRecord(record, waiting);
   if (planned === undefined) return EPOCH_CHECK_MS;
   try {

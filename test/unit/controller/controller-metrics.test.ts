@@ -7,6 +7,7 @@ import { MetricSet } from "../../../host/metrics/metric.ts";
 const LEADING: Measurements = {
   pools: () => [{ name: "blue", family: 4, subnet: undefined, size: 4, states: { free: 1, bound: 3 } }],
   subnets: () => [{ name: "tenants", family: 4, size: 9, states: { free: 2, assigned: 6, withheld: 1 } }],
+  epoch: { waitingNodes: 2 },
   collection: { candidates: 5, actions: new Map([["free", 7]]) },
 };
 
@@ -18,7 +19,7 @@ async function seriesAfter(...rounds: readonly Measurements[]): Promise<string[]
     collectController(set.metrics, { isLeading, watches, problems: { process: [], usage: ["late"] }, measurements });
   }
   const text = await set.render();
-  return text.split("\n").filter((line) => /^berth_(?:pool|subnet|gc|controller|watch)/.test(line));
+  return text.split("\n").filter((line) => /^berth_(?:pool|subnet|gc|controller|watch|registry)/.test(line));
 }
 
 it("the leader's metrics have pools, collection, watches and problems", async () =>
@@ -27,9 +28,11 @@ it("the leader's metrics have pools, collection, watches and problems", async ()
     'berth_watch_lists_total{collection="pools"} 1',
     'berth_watch_objects{collection="pools"} 1',
     'berth_watch_last_event_timestamp_seconds{collection="pools"} 1.5',
+    "berth_registry_epoch_open 1",
     "berth_controller_leader 1",
     'berth_controller_problems{part="process"} 0',
     'berth_controller_problems{part="usage"} 1',
+    "berth_registry_epoch_waiting_nodes 2",
     'berth_pools{kind="own"} 1',
     'berth_pools{kind="generated"} 0',
     'berth_pool_size_addresses{pool="blue",family="IPv4"} 4',
@@ -45,6 +48,7 @@ it("the leader's metrics have pools, collection, watches and problems", async ()
 
 it("a replica that has stopped leading shows no pools and Subnets", async () => {
   const series = await seriesAfter(LEADING, {});
-  expect(series).toContain("berth_controller_leader 0");
+  for (const of of ["controller_leader", "registry_epoch_open", "registry_epoch_waiting_nodes"])
+    expect(series).toContain(`berth_${of} 0`);
   expect(series.filter((line) => /^berth_(?:pool|subnet|gc_actions)/.test(line))).toEqual([]);
 });
