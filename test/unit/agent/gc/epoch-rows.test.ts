@@ -18,6 +18,7 @@ import { recordLog } from "../../../world/recorded-log.ts";
 
 const NODES = "/api/v1/nodes";
 const EPOCH: Epoch = { epoch: "e2", settled: "e1", cause: "history", definition: "kind", waitsFor: "" };
+const MACHINE = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "vm", member: "db" };
 const CONFLICT = { reason: "Conflict", since: "2026-01-01T00:00:00Z", parent: "", mac: "" };
 /** Longer than any cooldown. */
 const COOLED_MS = 3_600_000;
@@ -143,10 +144,15 @@ class Agent {
   }
 }
 
+/** As the API server has them. */
+function holdersOf({ holders = [] }: StoredObject["spec"]): readonly { readonly podUID: string }[] {
+  return Array.isArray(holders) ? holders : [];
+}
+
 /** `10.0.0.1 Bound n1 web-0` for each object. */
 function objects(): string[] {
   return [...server.objects.values()].map(({ metadata, spec }) => {
-    const pods = (spec.holders ?? []).map((holder: object) => Object(holder).podUID.replace("uid-", ""));
+    const pods = holdersOf(spec).map(({ podUID }) => podUID.replace("uid-", ""));
     return [metadata.name, spec.state, spec.node, ...pods].join(" ");
   });
 }
@@ -306,7 +312,9 @@ describe("a record that came back with the past", () => {
     ["of another node", ({ spec }) => ({ spec: { ...spec, node: "n2" } })],
     [
       "of a machine that migrates, which a pod of another node has as well",
-      ({ spec }) => ({ spec: { ...spec, holders: [...(spec.holders ?? []), { ...spec.holders?.[0], node: "n2" }] } }),
+      ({ spec }) => ({
+        spec: { ...spec, holders: [...holdersOf(spec), { ...holdersOf(spec)[0], podUID: "uid-x", node: "n2" }] },
+      }),
     ],
     ["in quarantine", ({ spec }) => ({ spec: { ...spec, state: "Quarantined", holders: [], quarantine: CONFLICT } })],
     [
@@ -317,7 +325,7 @@ describe("a record that came back with the past", () => {
       }),
     ],
   ])("%s is not ended", async ([, change]) => {
-    await one.node.bind("10.0.0.1", "a");
+    await one.node.bind("10.0.0.1", "a", { workload: MACHINE });
     await goBackBefore(() => one.free("a"));
     const before = server.objects.get("10.0.0.1");
     if (before === undefined) throw new Error("There is no object");
@@ -365,7 +373,7 @@ describe("a record that came back with the past", () => {
       await one.node.bind("10.0.0.1", "b");
     });
     one.isWhole = false;
-    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
+    expect([await one.write(), one.waits, objects()]).toEqual(["done", 0, ["10.0.0.1 Bound n1 a"]]);
   });
 });
 
@@ -404,7 +412,8 @@ describe("a record of another node that is in the way", () => {
 
   it("is waited for no longer when the pod that had the address has ended", async () => {
     void two.write();
-    await expect.poll(() => two.marked).toBe("e2.written");
+    const looks = (): number => two.node.calls.filter((call) => call === `GET ${NODES}`).length;
+    await expect.poll(looks, { timeout: 5_000 }).toBe(2);
     await two.end("b");
     expect([await two.writing, two.waits]).toEqual(["done", 1]);
     expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
@@ -496,7 +505,7 @@ describe("a write that fails", () => {
     server.edit("10.0.0.1", (spec) => ({
       ...spec,
       node: "n2",
-      holders: [{ ...spec.holders?.[0], node: "n2", podUID: "uid-x" }],
+      holders: [{ ...holdersOf(spec)[0], node: "n2", podUID: "uid-x" }],
     }));
     fail(one, ({ path }) => path === NODES, forbidden);
     expect(await one.write()).toContain("not allowed");
