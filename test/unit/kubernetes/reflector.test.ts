@@ -56,7 +56,8 @@ async function play(
     optional?: boolean;
     onChange?: (change: Change<string>) => void;
     reads?: Part;
-    decode?: (object: KubeObject) => string;
+    decode?: (object: KubeObject) => string | undefined;
+    onUndone?: () => void;
   } = {},
 ): Promise<Scene> {
   const next = { list: 0, watch: 0 };
@@ -81,6 +82,7 @@ async function play(
       options.onChange?.(change);
     },
     optional: options.optional ?? false,
+    ...(options.onUndone && { onUndone: options.onUndone }),
     log: openLog("test", "silent"),
     random: () => 0.01,
   });
@@ -243,6 +245,81 @@ describe("a reflector", () => {
     const synced = expect(reflector.synced()).rejects.toThrow("The reflector of things was closed");
     await reflector.close();
     await synced;
+  });
+});
+
+describe("a history that went back", () => {
+  const [a, b] = [object("a", "4"), object("b", "6")];
+  const tooOld: StubAnswer = (response) => sendStatus(response, 410, "Expired");
+  const wanted = (each: KubeObject): string | undefined => (nameOf(each) === "b" ? undefined : nameOf(each));
+  const unreadable = (each: KubeObject): string => {
+    if (nameOf(each) === "b") throw new Error("not one of this kind");
+    return nameOf(each);
+  };
+
+  it.for<[string, Script & { readonly decode?: (object: KubeObject) => string | undefined }, number]>([
+    ["is not told by the first list", { lists: [answer(list("9", [a, b]))] }, 0],
+    ["is not told by a list of what is known", { lists: [answer(list("9", [a])), answer(list("12", [a]))] }, 0],
+    ["is not told by what is new", { lists: [answer(list("5", [a])), answer(list("12", [a, b]))] }, 0],
+    [
+      "is not told by what has changed",
+      { lists: [answer(list("9", [a])), answer(list("12", [object("a", "10")]))] },
+      0,
+    ],
+    ["is not told by what is gone", { lists: [answer(list("9", [a, b])), answer(list("12", [a]))] }, 0],
+    ["is told by an object that is back", { lists: [answer(list("9", [a])), answer(list("12", [a, b]))] }, 1],
+    ["is told by an earlier version", { lists: [answer(list("9", [b])), answer(list("12", [object("b", "5")]))] }, 1],
+    [
+      "is told once by many",
+      { lists: [answer(list("9", [])), answer(list("12", [a], "page2")), answer(list("12", [b]))] },
+      1,
+    ],
+    ["is told by an earlier list of nothing", { lists: [answer(list("9", [a])), answer(list("5", []))] }, 1],
+    ["is told by the version of the list", { lists: [answer(list("9", [a])), answer(list("5", [a]))] }, 1],
+    [
+      "is not told by an object that counts as absent",
+      { lists: [answer(list("9", [a])), answer(list("12", [a, b]))], decode: wanted },
+      0,
+    ],
+    [
+      "is not told by an object that cannot be decoded",
+      { lists: [answer(list("9", [a])), answer(list("12", [a, b]))], decode: unreadable },
+      0,
+    ],
+    [
+      "is told by an object that a watch had shown as gone",
+      {
+        lists: [answer(list("5", [a])), answer(list("12", [a, b]))],
+        watches: [lines(line("ADDED", b), line("DELETED", object("b", "8"))), tooOld, silence],
+      },
+      1,
+    ],
+    [
+      "is told by an object that is older than a bookmark",
+      {
+        lists: [answer(list("5", [a])), answer(list("12", [a, b]))],
+        watches: [lines(line("BOOKMARK", object("", "7"))), tooOld, silence],
+      },
+      1,
+    ],
+  ])("%s", async ([, { decode, ...script }, times]) => {
+    let told = 0;
+    const onUndone = (): void => void told++;
+    const { reflector } = await play(
+      { watches: [tooOld, silence], ...script },
+      { onUndone, ...(decode && { decode }) },
+    );
+    await until(() => reflector.stats.watches === (script.watches ?? [tooOld, silence]).length, "all is read");
+    expect(told).toBe(times);
+  });
+
+  it("is not looked for where that is not asked", async () => {
+    const { reflector } = await play({
+      lists: [answer(list("9", [a])), answer(list("5", [a, b]))],
+      watches: [tooOld, silence],
+    });
+    await until(() => reflector.stats.watches === 2, "both are read");
+    expect([...reflector.items.keys()]).toEqual(["a", "b"]);
   });
 });
 

@@ -1,0 +1,128 @@
+/** When the controller settles an epoch of the registry, and when it begins one: on real caches of a server in memory. */
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { type OpenCaches, openCaches } from "../../../../host/controller/caches.ts";
+import { startEpoch } from "../../../../host/controller/epoch/epoch-controller.ts";
+import type { Controller, ControllerDeps } from "../../../../host/controller/types.ts";
+import { ApiError, type KubeApi } from "../../../../host/kubernetes/kube-api.ts";
+import { encodeIpAllocation } from "../../../../host/resources/ip-allocation.ts";
+import { EPOCH_ANNOTATION, EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
+import { ALLOCATIONS, type Gate, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
+import { ipAllocation } from "../../../world/subjects.ts";
+
+const NODES = "/api/v1/nodes";
+const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
+const OPEN = { epoch: "e2", settled: "e1", cause: "history", definition: "", waitsFor: "" };
+
+let server: MemoryApiServer;
+let caches: OpenCaches;
+let part: Controller;
+/** Stands before the controller's own calls. */
+let gate: Gate;
+let breaking: AbortController;
+const recorded = recordLog();
+
+/** Its watches end with {@link breaking}. */
+function breakable(api: KubeApi): KubeApi {
+  return {
+    ...api,
+    watch: (watch) => api.watch({ ...watch, signal: AbortSignal.any([watch.signal, breaking.signal]) }),
+  };
+}
+
+beforeEach(async () => {
+  const serves = {
+    [NODES]: { apiVersion: "v1", kind: "Node" },
+    [CONFIG_MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
+  };
+  server = new MemoryApiServer({ serves, isOpen: true });
+  breaking = new AbortController();
+  gate = async (_call, commit) => commit();
+  put({});
+  const { log } = recorded;
+  caches = openCaches({ api: breakable(server.client()), configNamespace: "kube-system", log, random: () => 0 });
+  await caches.synced();
+  const leading = new AbortController().signal;
+  const clock = { nowMs: () => performance.now(), now: () => new Date() };
+  const api = server.client((call, commit) => gate(call, commit));
+  part = startEpoch({ api, caches, log, clock, leading, random: () => 0 } as unknown as ControllerDeps);
+});
+
+afterEach(async () => {
+  await part.close();
+  await caches.close();
+});
+
+function put(data: Partial<typeof OPEN>): void {
+  server.put(CONFIG_MAPS, EPOCH_MAP, { metadata: { namespace: "kube-system" }, data });
+}
+
+function mark(node: string, epoch: string): void {
+  const status = { conditions: [{ type: "Ready", status: "True" }] };
+  server.put(NODES, node, { metadata: { annotations: { [EPOCH_ANNOTATION]: epoch } }, spec: {}, status });
+}
+
+const record = (): Partial<typeof OPEN> => Object(server.collection(CONFIG_MAPS).get(EPOCH_MAP)).data;
+
+it("an epoch without nodes that are waited for is settled", async () => {
+  mark("n1", "e2");
+  put(OPEN);
+  await expect.poll(record).toEqual({ ...OPEN, settled: "e2" });
+  await expect.poll(() => part.measurements).toEqual({ epoch: undefined });
+  expect(part.problems).toEqual([]);
+});
+
+it("an epoch waits for nodes, says which and how many, and is settled when they have marked it", async () => {
+  mark("n1", "e1");
+  mark("n2", "e1");
+  put(OPEN);
+  await expect.poll(record).toEqual({ ...OPEN, waitsFor: "n1, n2" });
+  await expect.poll(() => part.measurements).toEqual({ epoch: { waitingNodes: 2 } });
+  await expect
+    .poll(() => part.problems)
+    .toEqual(["The registry has just appeared or went back in time; it waits for node n1, n2"]);
+  mark("n1", "e2");
+  await expect.poll(() => part.measurements).toEqual({ epoch: { waitingNodes: 1 } });
+  mark("n2", "e2");
+  await expect.poll(record).toEqual({ ...OPEN, settled: "e2" });
+});
+
+it("a node that the cache lacks is read before an epoch is settled", async () => {
+  gate = async ({ path }, commit) => {
+    // It is marked as the controller is about to read the nodes.
+    if (path === NODES) mark("n9", "e1");
+    return commit();
+  };
+  put(OPEN);
+  await expect.poll(record).toEqual({ ...OPEN, waitsFor: "n9" });
+});
+
+it("a record that has changed meanwhile is read again", async () => {
+  let isFirst = true;
+  gate = async (call, commit) => {
+    if (call.method !== "PATCH" || !isFirst) return commit();
+    isFirst = false;
+    put({ ...OPEN, epoch: "e3" });
+    throw new ApiError({ status: 409, reason: "Conflict", operation: "PATCH", message: "changed" });
+  };
+  put(OPEN);
+  await expect.poll(record).toEqual({ ...OPEN, epoch: "e3", settled: "e3" });
+});
+
+it("an epoch begins once when allocations went back in time", async () => {
+  put({ ...OPEN, settled: "e2" });
+  await expect.poll(() => [...caches.epoch.items.values()][0]?.epoch).toBe("e2");
+  mark("n1", "e2");
+  const copy = server.snapshot();
+  const { name, spec } = ipAllocation("10.0.0.1");
+  server.put(ALLOCATIONS, name, encodeIpAllocation(spec, { name, labels: {} }));
+  await expect.poll(() => caches.allocations.items.size).toBe(1);
+  server.restore(copy, [ALLOCATIONS]);
+  breaking.abort(new Error("the API server is another one"));
+  breaking = new AbortController();
+  await expect.poll(() => record().epoch, { timeout: 5_000 }).not.toBe("e2");
+  const { epoch } = record();
+  expect(record()).toMatchObject({ cause: "history", settled: "e2" });
+  await expect.poll(() => record().waitsFor, { timeout: 5_000 }).toBe("n1");
+  expect(record().epoch).toBe(epoch);
+});
