@@ -19,7 +19,7 @@ import {
   RegistryError,
 } from "../registry.ts";
 import type { CallTerms } from "./allocation-objects.ts";
-import { type KnownObject, nameOf } from "./known-object.ts";
+import { nameOf } from "./known-object.ts";
 import type { ObjectSync, PublishOutcome } from "./object-sync.ts";
 
 /** Time for which maintenance waits for the API server in one round: milliseconds. The work goes on after that. */
@@ -115,12 +115,9 @@ export class ClaimPublisher {
   async #publishProbed(probed: Allocation, replaces: number): Promise<Allocation> {
     const terms = { lane: "pod" as const, patienceMs: CLAIM_PATIENCE_MS };
     let row = probed;
-    const onTakeOver = async ({ number }: Pick<KnownObject, "number">): Promise<Allocation> => {
-      row = { ...probed, claim: claimAfter(probed, number) };
-      await this.#journal.record([row]);
-      return row;
-    };
-    const outcome = await this.#objectSync.publish(probed, terms, replaces, onTakeOver);
+    const outcome = await this.#publish(probed, { terms, replaces }, (taken) => {
+      row = taken;
+    });
     if (outcome.kind === "taken")
       throw new RegistryError(
         `Address ${nameOf(row)} was claimed by another pod, or by its node again, while it was probed`,
@@ -177,13 +174,9 @@ export class ClaimPublisher {
     try {
       row = await this.#renew(given);
       const wanted = { ...row, workload: row.workload ?? owner };
-      // Recorded before the object is written: whatever becomes of the claim, the address is retained again.
-      const onTakeOver = async ({ number }: Pick<KnownObject, "number">): Promise<Allocation> => {
-        row = { ...wanted, claim: claimAfter(row, number) };
-        await this.#journal.record([row]);
-        return row;
-      };
-      const publishing = this.#objectSync.publish(wanted, terms, replaces, onTakeOver);
+      const publishing = this.#publish(wanted, { terms, replaces }, (taken) => {
+        row = taken;
+      });
       const outcome = await (signal === undefined ? publishing : untilAborted(publishing, signal));
       const isShared = outcome.kind === "published" && outcome.isShared;
       const mayComeLater = claim.isMigrationTarget === true && !isShared && row.isConfirmed !== true;
@@ -191,6 +184,23 @@ export class ClaimPublisher {
     } catch (error) {
       return { row, replaces, isOpen: isOpen(row, owner), outcome: { kind: "failed" as const, error } };
     }
+  }
+
+  /**
+   * Publishes the row. `onTakeOver` is told what is written over the object of an earlier pod, which the journal
+   * records first: whatever becomes of the claim, the address is retained again.
+   */
+  #publish(
+    row: Allocation,
+    { terms, replaces }: { readonly terms: CallTerms; readonly replaces: number | undefined },
+    onTakeOver: (taken: Allocation) => void,
+  ): Promise<PublishOutcome> {
+    return this.#objectSync.publish(row, terms, replaces, async ({ number }) => {
+      const taken = { ...row, claim: claimAfter(row, number) };
+      onTakeOver(taken);
+      await this.#journal.record([taken]);
+      return taken;
+    });
   }
 
   /** A NIC that has its address again has it by another claim if a write under the old one may be carried out yet. */
