@@ -191,8 +191,37 @@ function connector({ tls }: Endpoint, allowH2: boolean): buildConnector.connecto
     connect(options, (...result) => {
       const [, socket] = result;
       if (socket instanceof Socket) askSilentPeer(socket);
+      if (socket instanceof Socket && !allowH2) resetOnDestroy(socket);
       callback(...result);
     });
+}
+
+/**
+ * An aborted call destroys its connection. Then the kernel must forget what it has not sent yet: to a peer that is cut
+ * off it would go on sending for minutes, and the write would be carried out when the peer is back. A socket over TLS
+ * has no `resetAndDestroy`, so this replaces the method of the TCP handle below, unless the stream has ended: Node.js
+ * cannot reset that one, and nothing is under way there.
+ */
+function resetOnDestroy(socket: Socket): void {
+  const handle: unknown = Reflect.get(socket, "_handle");
+  if (!isHandle(handle)) return;
+  const tcp = isHandle(handle._parent) ? handle._parent : handle;
+  const close = tcp.close.bind(tcp);
+  const reset = tcp.reset?.bind(tcp) ?? close;
+  tcp.close = (closed) => (socket.writableEnded ? close(closed) : reset(closed));
+}
+
+/** What Node.js keeps below a socket: undocumented. */
+interface Handle {
+  close(closed: () => void): unknown;
+  /** Only of TCP. */
+  reset?(closed: () => void): unknown;
+  /** What TLS writes to. */
+  readonly _parent?: unknown;
+}
+
+function isHandle(value: unknown): value is Handle {
+  return typeof value === "object" && value !== null && "close" in value;
 }
 
 function askSilentPeer(socket: Socket): void {

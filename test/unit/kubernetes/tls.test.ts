@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer as createPlainServer } from "node:http";
 import { createServer, type Server } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -89,6 +90,25 @@ describe("TLS", () => {
       expect(await client.call(GET)).toEqual({});
     } finally {
       await client.close();
+    }
+  });
+
+  it.for(["https", "http"])("a call over %s that is given up resets its connection", async (scheme) => {
+    const silent = scheme === "https" ? createServer(server) : createPlainServer();
+    const ends: unknown[] = [];
+    silent.on("clientError", (error: NodeJS.ErrnoException) => ends.push(error.code));
+    await once(silent.listen(0, "127.0.0.1"), "listening");
+    const address = silent.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const client = await open({ server: `${scheme}://127.0.0.1:${port}`, "insecure-skip-tls-verify": true });
+    try {
+      const write = { method: "PUT", path: "/x", body: { spec: {} }, patienceMs: 0, attemptMs: 300 } as const;
+      await expect(client.call(write)).rejects.toThrow("no answer within 300 ms");
+      await expect.poll(() => ends).toEqual(["ECONNRESET"]);
+    } finally {
+      await client.close();
+      silent.closeAllConnections();
+      silent.close();
     }
   });
 });
