@@ -38,13 +38,14 @@ import { VERSION } from "./version.ts";
  * Time for which a Lease that is not renewed keeps other replicas away: milliseconds. Each replica counts from when
  * it last read a changed Lease.
  */
-const LEASE_DURATION_MS = 15_000;
+const LEASE_DURATION_MS = 30_000;
 
 /**
  * Time for which a holder leads after the start of its last successful renewal: milliseconds. Shorter than the
- * Lease's duration by what a call on its way may take.
+ * Lease's duration by what a call on its way may take, and longer than two renewals of which an admission webhook
+ * keeps each for its default time-out of 10 seconds.
  */
-const LEASE_RENEW_DEADLINE_MS = 10_000;
+const LEASE_RENEW_DEADLINE_MS = 25_000;
 
 /**
  * Interval at which the leader renews the Lease, and the other replicas read it: milliseconds, give or take a

@@ -181,7 +181,7 @@ async function write(api: KubeApi, { name, path, body, contentType, supplier }: 
     const isSupplied =
       present !== undefined && specManagers(present).every((each) => each === supplier || each === MANAGER);
     const query = { fieldManager: MANAGER, ...(supplier !== undefined && isSupplied ? { force: "true" } : {}) };
-    const after = await api.call({ method: "PATCH", path, query, body, contentType, patienceMs: CLUSTER_PATIENCE_MS });
+    const after = await api.call({ method: "PATCH", path, query, body, contentType });
     if (before === undefined) return { name, outcome: "created" };
     return { name, outcome: before === versionOf(after) ? "unchanged" : "changed" };
   } catch (error) {

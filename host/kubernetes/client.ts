@@ -8,35 +8,36 @@ import { pruneJson } from "../lib/prune-json.ts";
 import { apiErrorOf, decodeEvent, decodeObject, isBlank, isSuccess, Lines, MalformedError } from "./http/answers.ts";
 import { type Answer, Exchange, type ExchangeOptions, type Exchanges } from "./http/exchange.ts";
 import {
+  BACKGROUND_ATTEMPT_MS,
   type Deadline,
   describeFailure,
   type Failure,
   Lanes,
+  MAX_ATTEMPT_MS,
   mayPass,
+  nextAttemptMs,
   openDeadline,
+  POD_ATTEMPT_MS,
   parseRetryAfter,
   pause,
   pauseMs,
 } from "./http/retry.ts";
 import { ApiError, ApiUnavailable, type KubeApi, type KubeCall, type KubeObject, type KubeWatch } from "./kube-api.ts";
 
-/**
- * Longest time that one attempt of any other call may take: milliseconds. A page of 500 objects from a busy server
- * takes longer than one object.
- */
-export const BACKGROUND_ATTEMPT_MS = 10_000;
+/** Time for which a read is retried if its caller sets no limit: milliseconds. */
+const READ_PATIENCE_MS = 15_000;
 
 /**
- * Time for which a call is retried if its caller sets no limit: milliseconds. Shorter than a runtime waits for a
- * plugin.
+ * The same of a write, which an admission webhook may keep for 30 seconds: milliseconds. After attempts of 10 and 20
+ * seconds there is time for a whole one.
  */
-const CALL_PATIENCE_MS = 15_000;
+const WRITE_PATIENCE_MS = 70_000;
 
 /**
- * Longest time that one attempt of a call for a starting pod may take: milliseconds. A dead connection costs this
- * much.
+ * Time for which writes are known to be slow after one that took longer than a first attempt may: milliseconds. All
+ * attempts may then take as long as they need.
  */
-const POD_ATTEMPT_MS = 5_000;
+const SLOW_WRITES_MS = 60_000;
 
 /**
  * Shortest event of which only what is read is decoded, and after which a watch pauses: bytes. Decoding one of a
@@ -105,8 +106,8 @@ class AttemptFailed extends Error {
 interface CallContext {
   readonly operation: string;
   readonly patience: Deadline;
-  /** Returns the longest time of an attempt, counted from 0: milliseconds. */
-  readonly attemptMsOf: (attempt: number) => number;
+  /** Longest time of the first attempt: milliseconds. */
+  readonly attemptMs: number;
   readonly isOnce: boolean;
 }
 
@@ -117,6 +118,10 @@ class NetworkClient implements KubeClient {
   readonly #closing = new AbortController();
   readonly #counts = { calls: 0, attempts: 0, unavailable: 0, watching: 0 };
   readonly #requests = new RequestCounts();
+  /** Calls that were answered, with whatever status. */
+  #answers = 0;
+  /** Until when writes are known to be slow, by the monotonic clock: milliseconds. */
+  #slowUntilMs = 0;
 
   constructor(options: KubeClientOptions) {
     this.#random = options.random;
@@ -134,15 +139,16 @@ class NetworkClient implements KubeClient {
 
   async call(call: KubeCall): Promise<KubeObject> {
     this.#counts.calls++;
-    const { method, path, lane, patienceMs = CALL_PATIENCE_MS, signal } = call;
-    const longestMs = lane === "pod" ? POD_ATTEMPT_MS : BACKGROUND_ATTEMPT_MS;
-    const { attemptMs = longestMs } = call;
+    const { method, path, lane, signal } = call;
+    const { patienceMs = method === "GET" ? READ_PATIENCE_MS : WRITE_PATIENCE_MS } = call;
+    const { attemptMs: wantedMs = lane === "pod" ? POD_ATTEMPT_MS : BACKGROUND_ATTEMPT_MS } = call;
+    const isSlow = method !== "GET" && performance.now() < this.#slowUntilMs;
+    const attemptMs = isSlow ? Math.max(wantedMs, MAX_ATTEMPT_MS) : wantedMs;
     const isOnce = patienceMs === 0;
     const parents = [...(signal === undefined ? [] : [signal]), this.#closing.signal];
     const patience = openDeadline(isOnce ? attemptMs : patienceMs, parents);
-    const attemptMsOf = (attempt: number): number => Math.min(longestMs, attemptMs * 2 ** attempt);
     try {
-      return await this.#try(call, { operation: `${method} ${path}`, patience, attemptMsOf, isOnce });
+      return await this.#try(call, { operation: `${method} ${path}`, patience, attemptMs, isOnce });
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof ApiUnavailable) this.#counts.unavailable++;
@@ -155,35 +161,44 @@ class NetworkClient implements KubeClient {
   /** Retries until there is a final answer or the patience is over. */
   async #try(call: KubeCall, course: CallContext): Promise<KubeObject> {
     const { operation, patience, isOnce } = course;
+    let { attemptMs } = course;
     let last: unknown;
+    let answer: ApiError | undefined;
     for (let attempt = 0; ; attempt++) {
+      const answersBefore = this.#answers;
       try {
-        return await this.#attempt(call, course, attempt);
+        return await this.#attempt(call, course, attemptMs);
       } catch (error) {
-        if (!(error instanceof AttemptFailed)) throw unavailable(operation, attempt, last ?? error);
+        if (!(error instanceof AttemptFailed)) throw unavailable(operation, attempt, last ?? error, answer);
         const { failure } = error;
         last = error.cause;
-        if (failure.kind === "no answer") call.onUnanswered?.();
+        if (last instanceof ApiError) answer = last;
+        if (failure.kind === "no answer") {
+          call.onUnanswered?.();
+          attemptMs = nextAttemptMs(attemptMs, failure.code, this.#answers > answersBefore);
+        }
         if (!mayPass(failure) && last instanceof ApiError) throw last;
-        if (!mayPass(failure) || isOnce) throw unavailable(operation, attempt + 1, last);
+        if (!mayPass(failure) || isOnce) throw unavailable(operation, attempt + 1, last, answer);
         const retryAfterMs = failure.kind === "answer" ? parseRetryAfter(failure.retryAfter, Date.now()) : undefined;
         await pause(pauseMs(attempt, this.#random(), retryAfterMs), patience.signal).catch(() => {
-          throw unavailable(operation, attempt + 1, last);
+          throw unavailable(operation, attempt + 1, last, answer);
         });
       }
     }
   }
 
   /** Rejects with AttemptFailed, or with the patience's reason. */
-  async #attempt(call: KubeCall, course: CallContext, attempt: number): Promise<KubeObject> {
-    const { operation, patience, attemptMsOf } = course;
+  async #attempt(call: KubeCall, course: CallContext, attemptMs: number): Promise<KubeObject> {
+    const { operation, patience } = course;
     const { lane = "background" } = call;
     await this.#lanes.enter(lane, patience.signal);
-    const limit = openDeadline(attemptMsOf(attempt), [patience.signal]);
+    const limit = openDeadline(attemptMs, [patience.signal]);
     this.#counts.attempts++;
+    const startedMs = performance.now();
     try {
       const { status, retryAfter, body } = await this.#exchange.send("calls", call, limit.signal);
       const text = await body.text();
+      this.#noteAnswer(call, performance.now() - startedMs);
       this.#requests.add(call.method, status);
       if (isSuccess(status)) return decodeObject(text);
       throw new AttemptFailed({ kind: "answer", status, retryAfter }, apiErrorOf(operation, status, text));
@@ -196,6 +211,11 @@ class NetworkClient implements KubeClient {
       limit.end();
       this.#lanes.leave(lane);
     }
+  }
+
+  #noteAnswer({ method }: KubeCall, tookMs: number): void {
+    this.#answers++;
+    if (method !== "GET" && tookMs > POD_ATTEMPT_MS) this.#slowUntilMs = performance.now() + SLOW_WRITES_MS;
   }
 
   async watch(watch: KubeWatch): Promise<void> {
@@ -325,7 +345,10 @@ class RequestCounts {
   }
 }
 
-function unavailable(operation: string, attempts: number, cause: unknown): ApiUnavailable {
+/** `answer`: the server's last one, which says more than that the last attempt had none. */
+function unavailable(operation: string, attempts: number, cause: unknown, answer?: ApiError): ApiUnavailable {
   const tried = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
-  return new ApiUnavailable(operation, `${operation} failed after ${tried}: ${describeFailure(cause)}`, { cause });
+  const before = answer === undefined || answer === cause ? "" : `; before that, ${answer.message}`;
+  const message = `${operation} failed after ${tried}: ${describeFailure(cause)}${before}`;
+  return new ApiUnavailable(operation, message, { cause });
 }

@@ -30,12 +30,15 @@ export interface KubeCall {
   readonly accept?: string | undefined;
   /** Default "background". */
   readonly lane?: Lane;
-  /** Time for which the call is retried: milliseconds. Default `CALL_PATIENCE_MS`. 0: one attempt. */
+  /**
+   * Time for which the call is retried: milliseconds. Default `READ_PATIENCE_MS` or `WRITE_PATIENCE_MS`. 0: one
+   * attempt.
+   */
   readonly patienceMs?: number;
   /**
-   * Longest time of the first attempt; each later one may take twice as long as the one before, up to the lane's
-   * limit: milliseconds. Default: the lane's limit. For reads whose answers are small: one that is lost then costs
-   * little, and a slow server is still heard.
+   * Longest time of the first attempt: milliseconds. After one that had no answer in time, the next may take twice as
+   * long, up to `MAX_ATTEMPT_MS`, and that at once if the server answered other calls meanwhile. Default: the lane's.
+   * Short for reads whose answers are small: one that is lost then costs little, and a slow server is still heard.
    */
   readonly attemptMs?: number;
   /** Called when an attempt had no answer: it may still be carried out, even after a later one was answered. */

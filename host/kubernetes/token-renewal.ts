@@ -12,6 +12,7 @@ import type { Log } from "../lib/log.ts";
 import { PeriodicWorker } from "../lib/periodic.ts";
 import { replaceFile } from "../lib/replace-file.ts";
 import { orAbsent } from "../lib/schema.ts";
+import { MAX_ATTEMPT_MS } from "./http/retry.ts";
 import type { KubeApi } from "./kube-api.ts";
 
 /** Interval at which the token's file and age are checked: milliseconds. */
@@ -124,6 +125,7 @@ class TokenRenewal {
         spec: { audiences: [], expirationSeconds, boundObjectRef: { apiVersion: "v1", kind: "Node", ...node } },
       },
       patienceMs: 0,
+      attemptMs: MAX_ATTEMPT_MS,
     });
   }
 }

@@ -11,7 +11,8 @@ export const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/lease
 export const NAME = "berth-controller";
 export const TIMINGS = { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 };
 
-export type Fault = "ok" | "unreachable" | "lost answer" | "hang" | "forbidden";
+/** "slow": an admission webhook of ten seconds keeps writes, unless the client has gone meanwhile. */
+export type Fault = "slow" | "ok" | "unreachable" | "lost answer" | "hang" | "forbidden";
 
 export interface Candidate {
   readonly election: Election;
@@ -30,7 +31,10 @@ export interface CandidateOptions extends Partial<ElectionOptions> {
   readonly isSlow?: boolean;
 }
 
-function gateOf(faultOf: (call: KubeCall) => Fault): Gate {
+/** A webhook's default time-out, and what a call takes besides: milliseconds. */
+const SLOW_MS = 10_200;
+
+function gateOf(faultOf: (call: KubeCall) => Fault, time: TestClock): Gate {
   return async (call, commit) => {
     const fault = faultOf(call);
     const operation = `${call.method} ${call.path}`;
@@ -41,6 +45,10 @@ function gateOf(faultOf: (call: KubeCall) => Fault): Gate {
       return new Promise((_, reject) => {
         call.signal?.addEventListener("abort", () => reject(call.signal?.reason), { once: true });
       });
+    if (fault === "slow" && call.method !== "GET")
+      await time.pause(Math.min(SLOW_MS, call.attemptMs ?? 5_000), call.signal ?? new AbortController().signal);
+    if (fault === "slow" && (call.attemptMs ?? 5_000) < SLOW_MS)
+      throw new ApiUnavailable(operation, "the attempt ended");
     const answer = commit();
     if (fault === "lost answer") throw new ApiUnavailable(operation, "the connection broke");
     return answer;
@@ -82,7 +90,7 @@ export class Lab {
     const candidate = { finish: () => {} };
     const election = openElection({
       ...{ namespace: "kube-system", name: NAME, identity, timings: TIMINGS, random: () => 0.5 },
-      ...{ api: this.server.client(gateOf(fault)), log: openLog("test", "silent") },
+      ...{ api: this.server.client(gateOf(fault, time)), log: openLog("test", "silent") },
       clock: { nowMs: () => time.ms + skewMs, pause: time.pause },
       now: () => new Date(1_800_000_000_000 + time.ms + skewMs),
       lead: async (leading) => {

@@ -53,8 +53,8 @@ export const RECONCILE_TICK_MS = 1_000;
 const RECONCILE_PATIENCE_MS = 10_000;
 
 /**
- * Longest time of the first attempt to read one object; each later one may take twice as long, at most POD_ATTEMPT_MS
- * before the first reconciliation is done: milliseconds. So much a lost answer delays a started agent's ADDs.
+ * Longest time of the first attempt to read one object; each later one may take twice as long: milliseconds. So much
+ * a lost answer delays a started agent's ADDs.
  */
 const RECONCILE_READ_MS = 1_000;
 

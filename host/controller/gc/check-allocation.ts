@@ -345,7 +345,7 @@ async function collect(
   action: Action,
   { signal, ...change }: CollectTerms,
 ): Promise<boolean> {
-  const terms = { lane: "background", patienceMs: COLLECTION_PATIENCE_MS, signal } as const;
+  const terms = { lane: "background", signal } as const;
   try {
     if (action === "free") {
       await objects.delete(object.name, object, terms);

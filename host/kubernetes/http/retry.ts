@@ -14,6 +14,24 @@ export const MAX_POD_CALLS = 7;
 /** Most other calls under way at once. Half of the connections stay free for pods. */
 export const MAX_BACKGROUND_CALLS = 4;
 
+/**
+ * Longest time that the first attempt of a call for a starting pod may take: milliseconds. A dead connection costs
+ * this much.
+ */
+export const POD_ATTEMPT_MS = 5_000;
+
+/**
+ * Longest time that the first attempt of a call in the background may take: milliseconds. A page of 500 objects from a busy
+ * server takes longer than one object.
+ */
+export const BACKGROUND_ATTEMPT_MS = 10_000;
+
+/**
+ * Longest time that any attempt of a call may take, unless the call says otherwise: milliseconds. The API server waits
+ * for an admission webhook for up to 30 seconds.
+ */
+export const MAX_ATTEMPT_MS = 35_000;
+
 /** The first pause after a failure: milliseconds. Each pause is random, up to a limit that doubles. */
 const BACK_OFF_FIRST_MS = 100;
 
@@ -41,6 +59,21 @@ export function mayPass(failure: Failure): boolean {
   const { status } = failure;
   // 408 and 504: the server's own deadline. 501 and 505 concern the call itself.
   return status === 408 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
+}
+
+/**
+ * Returns the longest time of the attempt after one of at most `attemptMs`, which had no answer. If that was cut off,
+ * its connection was dead or the server slow: the next one takes longer, and as long as it needs if the server has
+ * answered other calls meanwhile (`isServerAlive`).
+ */
+export function nextAttemptMs(attemptMs: number, code: string, isServerAlive: boolean): number {
+  if (code !== DEADLINE) return attemptMs;
+  return isServerAlive ? Math.max(attemptMs, MAX_ATTEMPT_MS) : lengthen(attemptMs);
+}
+
+/** Returns the longest time of an attempt after so many that had no answer, the first of `attemptMs`. */
+export function lengthen(attemptMs: number, times = 1): number {
+  return Math.max(attemptMs, Math.min(MAX_ATTEMPT_MS, attemptMs * 2 ** times));
 }
 
 /**
@@ -86,10 +119,13 @@ export interface Deadline {
   end(): void;
 }
 
+/** Code of the error when the time is up. */
+const DEADLINE = "DEADLINE";
+
 /** The reason of {@link Deadline.signal} after the timeout. */
 class DeadlineError extends Error {
   override readonly name = "DeadlineError";
-  readonly code = "DEADLINE";
+  readonly code = DEADLINE;
 }
 
 /** Aborts with a parent's reason if that aborts first, or already has. */

@@ -272,7 +272,7 @@ class Candidate implements Election {
       () => {},
     );
     try {
-      return await api.call({ ...call, lane: "pod", patienceMs: 0, signal: limit.signal });
+      return await api.call({ ...call, lane: "pod", patienceMs: 0, attemptMs: limitMs, signal: limit.signal });
     } finally {
       timer.abort();
       parent?.removeEventListener("abort", giveUp);

@@ -47,6 +47,11 @@ export class Backlog {
     this.#entries.set(name, { address, failures, dueMs: nowMs + limitMs * (0.5 + this.#random() / 2) });
   }
 
+  /** Returns how often the sync of the address has failed in succession. */
+  failures(name: string): number {
+    return this.#entries.get(name)?.failures ?? 0;
+  }
+
   done(name: string): void {
     this.#entries.delete(name);
   }

@@ -4,6 +4,7 @@
  * background, and what fails stays in the backlog.
  */
 import { ConfigError } from "../../config/config-error.ts";
+import { BACKGROUND_ATTEMPT_MS, lengthen } from "../../kubernetes/http/retry.ts";
 import { ApiError, ApiUnavailable, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { invariant } from "../../lib/invariant.ts";
@@ -300,7 +301,9 @@ export class ObjectSync {
   }
 
   async #sync(address: AddressKey): Promise<void> {
-    const terms = { lane: "background" as const, patienceMs: 0, signal: this.#closing.signal };
+    // One attempt, because the row may change; a longer one after each failure, because a webhook may keep the write.
+    const attemptMs = lengthen(BACKGROUND_ATTEMPT_MS, this.#backlog.failures(nameOf(address)));
+    const terms = { lane: "background" as const, patienceMs: 0, attemptMs, signal: this.#closing.signal };
     const task: SyncTask = this.#startTask(address, terms, undefined);
     // A row that has changed while its object was deleted is what the next round is about.
     for (let round = 0; round < MAX_STEPS; round++) {

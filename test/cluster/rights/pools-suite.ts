@@ -146,20 +146,31 @@ export function describePools(clients: () => { readonly admin: KubeClient; reado
       expect(await outcomeOf(controller.patch(`${POOLS}/blue/status`, { status: { conditions: [] } }))).toBe("done");
     });
 
+    it("may come with labels and annotations of others, which a mutating webhook puts there", async () => {
+      const others = { labels: { x: "y" }, annotations: { x: "y" } };
+      expect(await change(controller, "blue", { metadata: others })).toBe("done");
+      const none = { labels: { x: null }, annotations: { x: null } };
+      expect(await change(controller, "blue", { metadata: none })).toBe("done");
+    });
+
     it.each<[what: string, body: object, wanted: RegExp]>([
       ["ips", { spec: { ips: ["10.6.0.9"] } }, REST],
       ["gateway", { spec: { gateway: "10.6.0.1" } }, REST],
       ["disable", { spec: { disable: true } }, REST],
       [
         "labels",
-        { metadata: { labels: { x: "y" } } },
-        /^403 .*IPPool blue would get other labels, annotations or owners/,
+        { metadata: { labels: { "ipam.vendor.io/x": "y" } } },
+        /^403 .*IPPool blue would get other owners, or labels or annotations of Berth/,
       ],
-      ["annotations", { metadata: { annotations: { x: "y" } } }, /^403 .*IPPool blue would get other labels/],
+      [
+        "annotations",
+        { metadata: { annotations: { "ipam.vendor.io/x": "y" } } },
+        /^403 .*IPPool blue would get other owners/,
+      ],
       [
         "owners",
         { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] } },
-        /^403 .*IPPool blue would get other labels/,
+        /^403 .*IPPool blue would get other owners/,
       ],
       [
         "for whom it is",
@@ -185,7 +196,9 @@ export function describePools(clients: () => { readonly admin: KubeClient; reado
       expect(await patch({ metadata: { finalizers: [] } })).toBe("done");
       expect(await outcomeOf(controller.patch(`${green}/status`, { status: { pools: [] } }))).toBe("done");
       expect(await patch({ spec: { ips: [] } })).toMatch(/^403 .*Subnet green: the controller writes its status and/);
-      expect(await patch({ metadata: { labels: { x: "y" } } })).toMatch(/^403 .*Subnet green would get other labels/);
+      expect(await patch({ metadata: { labels: { "ipam.vendor.io/x": "y" } } })).toMatch(
+        /^403 .*Subnet green would get other owners/,
+      );
     });
   });
 

@@ -425,7 +425,11 @@ export class World {
    * Waits for {@link states} to be these. Before each check agents in this process do what is due, and so does
    * `sweep`, the controller's.
    */
-  async untilStates(wanted: readonly string[], sweep: () => Promise<void> = async () => {}): Promise<void> {
+  async untilStates(
+    wanted: readonly string[],
+    sweep: () => Promise<void> = async () => {},
+    limitMs?: number,
+  ): Promise<void> {
     let last: readonly string[] = [];
     const isSo = async (): Promise<boolean> => {
       for (const agent of this.#agents.values()) if (agent.isRunning) await agent.registry.expire();
@@ -433,7 +437,7 @@ export class World {
       last = await this.states();
       return last.join() === wanted.toSorted().join();
     };
-    await until(() => `${wanted.join(", ") || "nothing"}; found ${last.join(", ") || "nothing"}`, isSo);
+    await until(() => `${wanted.join(", ") || "nothing"}; found ${last.join(", ") || "nothing"}`, isSo, limitMs);
   }
 
   /** No pod, no allocation and no registry is left; agents in this process stay. */

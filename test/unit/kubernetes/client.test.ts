@@ -4,9 +4,9 @@ import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { BACKGROUND_ATTEMPT_MS, openKubeClient } from "../../../host/kubernetes/client.ts";
+import { openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
-import { MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/http/retry.ts";
+import { BACKGROUND_ATTEMPT_MS, MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/http/retry.ts";
 import { ApiUnavailable } from "../../../host/kubernetes/kube-api.ts";
 import { until } from "../../world/recorded-log.ts";
 import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, writeStubKubeconfig } from "./stub-server.ts";
@@ -133,6 +133,27 @@ describe("a call", () => {
     const slow = await open((...each) => void setTimeout(() => first()(...each), 150));
     await slow.client.call({ ...GET, attemptMs: 50 });
     expect(slow.requests.length, "50 and 100 ms were too short").toBeGreaterThan(2);
+  });
+
+  it("waits for a slow answer at once after an attempt during which others were answered", async () => {
+    const { client, requests } = await open((response, { url }) => {
+      setTimeout(() => sendJson(response, 200, {}), url === "/slow" ? 600 : 0);
+    });
+    const slow = client.call({ ...GET, path: "/slow", attemptMs: 50 });
+    await client.call(GET);
+    await slow;
+    expect(
+      requests.filter(({ url }) => url === "/slow"),
+      "not 50, 100, 200, 400 and 800 ms",
+    ).toHaveLength(2);
+  });
+
+  it("says what the server answered last when its patience ends during a later attempt", async () => {
+    const silent: StubAnswer = () => {};
+    const { client } = await open(first((response) => sendStatus(response, 500, "InternalError"), silent));
+    await expect(client.call({ ...GET, patienceMs: 400 })).rejects.toThrow(
+      "failed after 2 attempts: There was no answer within 400 ms; before that, GET /api/v1/nodes was answered with 500 InternalError: InternalError!",
+    );
   });
 
   it("ends when its patience does, with a server that is silent", async () => {

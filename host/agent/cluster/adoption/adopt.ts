@@ -37,7 +37,7 @@ interface AdoptionDeps {
 }
 
 /** Longest time that the API server may take for one NIC: milliseconds. */
-const ADOPTION_PATIENCE_MS = 15_000;
+const ADOPTION_PATIENCE_MS = 60_000;
 
 /** Rejects with RegistryError when the API server does not answer; what was adopted until then stays. */
 export async function adopt(deps: AdoptionDeps, options: AdoptionOptions): Promise<AdoptionRecord> {

@@ -23,6 +23,29 @@ describe("an election", () => {
     await stop(lab, a, b);
   });
 
+  it("is kept while a webhook keeps each write for its default time-out, from the first write on", async ({
+    lab,
+    time,
+  }) => {
+    const timings = { durationMs: 30_000, renewDeadlineMs: 25_000, retryMs: 2_000 };
+    let isSlow = false;
+    // The longest pauses.
+    const options = { timings, random: () => 0.99, fault: () => (isSlow ? "slow" : "ok") } as const;
+    const [a, b] = [lab.candidate("a", options), lab.candidate("b", options)];
+    await time.advance(31_000);
+    isSlow = true;
+    await time.advance(600_000);
+    expect([a.terms, b.terms.length]).toEqual([[{ fromMs: expect.any(Number) }], 0]);
+    isSlow = false;
+    await stop(lab, a, b);
+    const c = lab.candidate("c", options);
+    isSlow = true;
+    await time.advance(30_000);
+    expect(c.election.isLeading).toBe(true);
+    isSlow = false;
+    await stop(lab, c);
+  });
+
   it("hands over at once when the leader stops, and counts it", async ({ lab, time }) => {
     const a = lab.candidate("a");
     await time.advance(5_000);
