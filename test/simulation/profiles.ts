@@ -649,7 +649,6 @@ const WEBHOOK: Action = {
 const SLOW_WEBHOOK: Action = {
   name: "a webhook keeps each write for longer than an attempt",
   weight: 20,
-  shows: "a slow admission webhook",
   act: (cluster, random, time) => keepWrites(cluster, random.pick([6_000, 10_200]), time),
 };
 
