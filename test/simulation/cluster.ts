@@ -7,8 +7,8 @@
 import { createHash } from "node:crypto";
 import type { ControllerProcess } from "../../host/controller/controller-process.ts";
 import { NOTICE_REST_MS } from "../../host/controller/notices/notice-controller.ts";
-import { BACKGROUND_ATTEMPT_MS } from "../../host/kubernetes/http/retry.ts";
 import type { Credentials } from "../../host/kubernetes/credentials.ts";
+import { BACKGROUND_ATTEMPT_MS } from "../../host/kubernetes/http/retry.ts";
 import { REGISTRY_KINDS } from "../../host/registry/epoch/kubernetes-epoch.ts";
 import { LOOK_AGAIN_MS } from "../../host/registry/kubernetes/object-sync.ts";
 import { NOTICE_ANNOTATION } from "../../host/resources/allocation-notice.ts";

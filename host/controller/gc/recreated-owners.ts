@@ -85,7 +85,10 @@ export class RecreatedOwners {
 
   async #write(object: IpAllocation, workload: Workload): Promise<void> {
     try {
-      await this.#objects.replace({ ...object.spec, workload }, object, { lane: "background", signal: this.#deps.signal });
+      await this.#objects.replace({ ...object.spec, workload }, object, {
+        lane: "background",
+        signal: this.#deps.signal,
+      });
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
     }
