@@ -21,8 +21,8 @@ export const MAX_BACKGROUND_CALLS = 4;
 export const POD_ATTEMPT_MS = 5_000;
 
 /**
- * Longest time that the first attempt of a call in the background may take: milliseconds. A page of 500 objects from a busy
- * server takes longer than one object.
+ * Longest time that the first attempt of a call in the background may take: milliseconds. A page of 500 objects from a
+ * busy server takes longer than one object.
  */
 export const BACKGROUND_ATTEMPT_MS = 10_000;
 
