@@ -1220,7 +1220,7 @@ export class Cluster {
       }
       for (const workload of this.workloads) if (workload.kind === "Deployment") this.#putDeployment(workload);
       this.#checkComparisons();
-      this.ledger.checkAwaited(this.#isAllActing, this.#ledSinceMs);
+      this.ledger.checkAwaited(this.#isAllActing && this.network.webhookMs === undefined, this.#ledSinceMs);
       this.#checkWebhook();
       this.subnetLedger?.check();
       this.tenant?.check();

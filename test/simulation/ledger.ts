@@ -326,8 +326,8 @@ export class Ledger implements Segment {
   }
 
   /**
-   * Called every now and then. `isServed`: all agents and kubelets and a controller act; `ledSinceMs`: since when
-   * that controller leads.
+   * Called every now and then. `isServed`: all agents and kubelets and a controller act, and no webhook keeps writes;
+   * `ledSinceMs`: since when that controller leads.
    */
   checkAwaited(isServed: boolean, ledSinceMs: number): void {
     const passedMs = this.#options.nowMs() - this.#checkedMs;
