@@ -1,6 +1,6 @@
 /**
  * An admission webhook of others keeps each write of Berth's kinds and of Leases, or changes what is written: pods
- * start, addresses are released and retained, and the leader stays (docs/troubleshooting.md).
+ * start, addresses are released and retained, and the leader stays.
  */
 import { once } from "node:events";
 import { createServer, type Server } from "node:https";

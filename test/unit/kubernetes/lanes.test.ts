@@ -1,12 +1,16 @@
 import { describe, expect, it } from "vitest";
 import {
+  BACKGROUND_ATTEMPT_MS,
   describeFailure,
   type Failure,
   Lanes,
+  lengthen,
   MAX_BACKGROUND_CALLS,
   MAX_CONNECTIONS,
   MAX_POD_CALLS,
   mayPass,
+  nextAttemptMs,
+  POD_ATTEMPT_MS,
   parseRetryAfter,
   pauseMs,
 } from "../../../host/kubernetes/http/retry.ts";
@@ -20,6 +24,26 @@ const flush = () => new Promise((resolve) => setImmediate(resolve));
 function enterAll(lanes: Lanes, lane: Lane, count: number, order: string[]): void {
   for (let index = 0; index < count; index++) lanes.enter(lane, never).then(() => order.push(`${lane} ${index}`));
 }
+
+describe("the longest time of the next attempt", () => {
+  it.each<[what: string, attemptMs: number, code: string, isServerAlive: boolean, wanted: number]>([
+    ["is twice the last one after one that was cut off", 5_000, "DEADLINE", false, 10_000],
+    ["is the longest if others were answered meanwhile", 5_000, "DEADLINE", true, 35_000],
+    ["is no longer than a webhook may take", 20_000, "DEADLINE", false, 35_000],
+    ["is as long as the call asks for", 60_000, "DEADLINE", true, 60_000],
+    ["is the same after a connection that broke", 5_000, "ECONNRESET", true, 5_000],
+  ])("%s", (_, attemptMs, code, isServerAlive, wanted) => {
+    expect(nextAttemptMs(attemptMs, code, isServerAlive)).toBe(wanted);
+  });
+
+  it("grows with failures", () => {
+    const times = [0, 1, 2, 3, 40];
+    expect(times.map((each) => lengthen(POD_ATTEMPT_MS, each))).toEqual([5_000, 10_000, 20_000, 35_000, 35_000]);
+    expect(times.map((each) => lengthen(BACKGROUND_ATTEMPT_MS, each))).toEqual([
+      10_000, 20_000, 35_000, 35_000, 35_000,
+    ]);
+  });
+});
 
 describe("lanes", () => {
   it("let background calls take their share only", async () => {
