@@ -351,7 +351,7 @@ describe("a record that came back with the past", () => {
 
   it("of another machine that had this node's name is not ended", async () => {
     await one.node.bind("10.0.0.1", "a");
-    server.edit("10.0.0.1", (spec) => ({ ...spec, holders: [{ ...spec.holders?.[0], machine: "m0" }] }));
+    server.edit("10.0.0.1", (spec) => ({ ...spec, holders: [{ ...Object(spec.holders)[0], machine: "m0" }] }));
     await goBackBefore(() => one.free("a"));
     expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
   });
