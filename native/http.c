@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "io.h"
-#include "limits.h"
+#include "shim-limits.h"
 #include "text.h"
 
 /* Pauses between attempts to connect double from the first to the last. */

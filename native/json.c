@@ -1,5 +1,5 @@
 #include "json.h"
-#include "limits.h"
+#include "shim-limits.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "limits.h"
+#include "shim-limits.h"
 #include "reply.h"
 
 #include <stdarg.h>

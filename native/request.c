@@ -1,4 +1,4 @@
-#include "limits.h"
+#include "shim-limits.h"
 #include "request.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@
 
 #include "http.h"
 #include "json.h"
-#include "limits.h"
+#include "shim-limits.h"
 #include "reply.h"
 #include "request.h"
 #include "spool.h"

@@ -1,4 +1,4 @@
-#include "limits.h"
+#include "shim-limits.h"
 #include "text.h"
 
 #include <string.h>

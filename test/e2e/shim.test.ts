@@ -1,6 +1,6 @@
 /** The shim by itself: VERSION, invocation, environment. */
 import { execFileSync } from "node:child_process";
-import { copyFileSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { SUPPORTED_VERSIONS } from "../../host/cni/version.ts";
@@ -247,4 +247,18 @@ describe("environment", () => {
     const { stdout } = await runShim({ command: "ADD", env });
     expect(decodeObject(stdout).msg).toContain('is ""\\\\x01\\xf0\\x9f\\x90\\xb1";');
   });
+});
+
+it("no header of its source has the name of one of the C library, which it would hide from a build with -Inative", () => {
+  const headers = readdirSync(join(root, "native")).filter((name) => name.endsWith(".h"));
+  expect(headers).toContain("shim-limits.h");
+  const isStandard = (name: string): boolean => {
+    try {
+      execFileSync("cc", ["-E", "-"], { input: `#include <${name}>\n`, stdio: ["pipe", "ignore", "ignore"] });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  expect(["limits.h", ...headers].filter(isStandard)).toEqual(["limits.h"]);
 });

@@ -1,6 +1,7 @@
 /** `berthctl support-bundle` of a host with the built agent: what is in it, what never is, and its size. */
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -186,6 +187,21 @@ it("is written without an agent, with the reason in each answer's place", async 
   });
   expect(files.get("LEFT-OUT")).toMatch(/^agent\/metrics\.txt: No agent answers on/m);
   expect(files.get("ip-route.txt")).toBeDefined();
+});
+
+it("is created anew: neither a link nor a file of somebody else takes it", async () => {
+  writeFileSync(path("victim"), "kept", { mode: 0o644 });
+  symlinkSync(path("victim"), path("link.tar.gz"));
+  for (const file of ["victim", "link.tar.gz"]) {
+    const { exitCode, stderr } = await pack(file, "--socket", path("no.sock"));
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("Option --file: EEXIST")]);
+  }
+  expect([readFileSync(path("victim"), "utf8"), statSync(path("victim")).mode & 0o777]).toEqual(["kept", 0o644]);
+  // A report replaces what has its name.
+  const check = [process.execPath, join(root, "dist/berthctl.mjs"), "check", "--report", path("link.tar.gz")];
+  await runCommand(check, { env: { ...agent.env, PATH: process.env.PATH } });
+  expect([lstatSync(path("link.tar.gz")).isFile(), statSync(path("link.tar.gz")).mode & 0o777]).toEqual([true, 0o600]);
+  expect(readFileSync(path("victim"), "utf8")).toBe("kept");
 });
 
 it.each(["0", "x", "-1"])("is refused with a size of %j", async (size) => {

@@ -23,7 +23,7 @@ import { type DamagedPart, type DiskSpace, emptyDisk, pointOf, SimulatedStore } 
 import type { Process, SimulatedTime } from "./simulated-time.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** Time for which the shim tries to reach an agent with an ADD: milliseconds (native/limits.h). */
+/** Time for which the shim tries to reach an agent with an ADD: milliseconds (native/shim-limits.h). */
 const CONNECT_MS = 20_000;
 /** The same of a DEL, before it is spooled without a file. */
 const DEL_CONNECT_MS = 2_000;

@@ -1,6 +1,6 @@
 /**
  * The waits of an ADD and their limits. The total is the caller's: its `signal` aborts when it hangs up (the
- * shim after `ADD_LIMIT_MS` of native/limits.h), and ends every wait. Each wait has a limit of its own, in this
+ * shim after `ADD_LIMIT_MS` of native/shim-limits.h), and ends every wait. Each wait has a limit of its own, in this
  * order:
  *
  * | Wait | Longest | Counted from |

@@ -1,7 +1,8 @@
 /** `berthctl check`: what is wrong with a node or a cluster, and what to do about it. */
-import { writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
 import { type Command, Option } from "commander";
 import { messageOf } from "../../lib/describe.ts";
+import { replaceFile } from "../../lib/replace-file.ts";
 import type { CheckReport } from "../../records/check-record.ts";
 import type { NodeCheck } from "../check/check-node.ts";
 import { type Call, type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
@@ -33,17 +34,18 @@ export function addCheck(cli: CommandLine): void {
         if (flags.record === true) return printRecord(nodeCheck(cli, flags), call);
         const report = cli.isCluster ? await reportOfCluster(cli, flags, command) : await reportOfHost(cli, flags);
         const { describeReport, exitCodeOfReport } = await import("../check/describe-report.ts");
-        if (flags.report !== undefined) writeReport(flags.report, report);
+        if (flags.report !== undefined) await writeReport(flags.report, report);
         await call.out.report(describeReport(report), report);
         return exitCodeOfReport(report);
       }),
     );
 }
 
-/** Throws UsageError if the file cannot be written. */
-function writeReport(path: string, report: CheckReport): void {
+/** By rename: a link is replaced, not followed. Rejects with UsageError if the file cannot be written. */
+async function writeReport(path: string, report: CheckReport): Promise<void> {
   try {
-    writeFileSync(path, `${JSON.stringify(report, undefined, 2)}\n`, { mode: 0o600 });
+    const content = `${JSON.stringify(report, undefined, 2)}\n`;
+    await replaceFile(path, { content, mode: 0o600, temporary: `${path}.${randomBytes(6).toString("hex")}` });
   } catch (error) {
     throw new UsageError(`Option --report: ${messageOf(error)}`);
   }

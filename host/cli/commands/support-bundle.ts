@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
+import { messageOf } from "../../lib/describe.ts";
 import type { Call, CommandLine } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
 import { type HostPathFlags, hostPaths, withHostPaths } from "../host-checks/host-paths.ts";
@@ -49,12 +50,21 @@ async function writeBundle(cli: CommandLine, call: Call, flags: BundleFlags): Pr
     await writeStdout(archive);
     return ExitCode.Success;
   }
-  writeFileSync(path, archive, { mode: 0o600 });
+  writeNew(path, archive);
   const missing = notes.length === 0 ? "" : `, ${notes.length} of them not complete (LEFT-OUT lists them)`;
   call.out.text(
     `Wrote ${path}: ${files.length} files${missing}. Read it before you send it: names and addresses are in it`,
   );
   return ExitCode.Success;
+}
+
+/** An existing file would keep its owner and mode, and a link would lead elsewhere: UsageError. */
+function writeNew(path: string, content: Buffer): void {
+  try {
+    writeFileSync(path, content, { mode: 0o600, flag: "wx" });
+  } catch (error) {
+    throw new UsageError(`Option --file: ${messageOf(error)}`);
+  }
 }
 
 async function collectHost(cli: CommandLine, flags: BundleFlags): Promise<readonly BundleFile[]> {

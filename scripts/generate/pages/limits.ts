@@ -1,4 +1,4 @@
-/** The page docs/limits.md, from the constants marked `@limit` in host/ and native/limits.h. */
+/** The page docs/limits.md, from the constants marked `@limit` in host/ and native/shim-limits.h. */
 import { globSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../setup/paths.mjs";
@@ -65,12 +65,12 @@ async function hostSection(folder: string): Promise<string> {
 const DEFINITION = /\/\*\s((?:(?!\*\/)[\s\S])*?)\s*(?:\* )?@limit\s*\*\/\n#define (\w+) (\d+)\n/g;
 
 function shimSection(): string {
-  const text = readFileSync(join(root, "native", "limits.h"), "utf8");
+  const text = readFileSync(join(root, "native", "shim-limits.h"), "utf8");
   const limits = [...text.matchAll(DEFINITION)].map(([, doc = "", name = "", value]) => {
     return { name, value: Number(value), doc: doc.replace(/^ \* /gm, "") };
   });
   if (limits.length !== text.match(/@limit/g)?.length)
-    throw new Error("native/limits.h: each @limit needs a plain number below its comment");
+    throw new Error("native/shim-limits.h: each @limit needs a plain number below its comment");
   return section("shim (C)", limits);
 }
 

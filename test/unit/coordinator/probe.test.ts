@@ -171,7 +171,7 @@ describe("the time of a detection", () => {
   });
 
   it("with a carrier that comes late, and gateways after it, is shorter than an ADD", () => {
-    const limit = Number(/#define ADD_LIMIT_MS (\d+)/.exec(readFileSync("native/limits.h", "utf8"))?.[1]);
+    const limit = Number(/#define ADD_LIMIT_MS (\d+)/.exec(readFileSync("native/shim-limits.h", "utf8"))?.[1]);
     expect(CARRIER_WAIT_MS + 2 * MAX_DETECTION_MS).toBeLessThan(limit);
   });
 });

@@ -1,5 +1,5 @@
-#ifndef BERTH_LIMITS_H
-#define BERTH_LIMITS_H
+#ifndef BERTH_SHIM_LIMITS_H
+#define BERTH_SHIM_LIMITS_H
 
 /* The shim's limits. Those marked are in docs/limits.md. */
 
