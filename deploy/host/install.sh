@@ -144,13 +144,16 @@ install_all() {
     fi
 }
 
-# Prints the addresses in use, none when there are none. An agent that does not answer is no permission.
+# Prints the addresses in use, none when there are none: all but the cooling ones. An agent that does not answer is no
+# permission, nor is one whose berthctl is gone: this release has its own.
 list_addresses() {
-    [ -z "$root" ] && [ -e /opt/berth/current/bin/berthctl ] || return 0
-    [ -e /var/lib/berth/state ] || return 0
-    /opt/berth/current/bin/berthctl allocations || {
-        [ -n "$force" ] || fail "the agent does not answer, so addresses may be in use; start it with: systemctl start $UNIT, or use --force"
-    }
+    [ -z "$root" ] && [ -e /var/lib/berth/state ] || return 0
+    for state in bound kept quarantined; do
+        "$here/bin/berthctl" allocations --state $state --output name || {
+            [ -z "$force" ] || return 0
+            fail "the agent does not answer, so addresses may be in use; start it with: systemctl start $UNIT, or use --force"
+        }
+    done
 }
 
 remove() {
@@ -158,10 +161,9 @@ remove() {
 }
 
 uninstall_all() {
-    table=$(list_addresses) || exit 1
-    used=$(echo "$table" | sed 1d | grep -v ' Cooling ' || true)
+    used=$(list_addresses) || exit 1
     if [ -n "$used" ] && [ -z "$force" ]; then
-        echo "$used" >&2
+        "$here/bin/berthctl" allocations >&2 || echo "$used" >&2
         fail "refused: these addresses are in use. Remove their containers first, or use --force"
     fi
     if manages_services && [ -e /etc/systemd/system/$UNIT ]; then run systemctl disable --now $UNIT; fi

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import { startAgent } from "../lab/agent.ts";
 import { requireCommand } from "../lab/command.ts";
 import { CONF, ipPool, vendorConf } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
+import { inParallel } from "../lab/parallel.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
@@ -152,6 +153,19 @@ describe("the socket", () => {
       expect(empty).toEqual({});
       const [pool] = await world.agent.get("/v1/pools");
       expect(pool.used).toBe("0");
+    }));
+
+  it("hundreds of callers that ask for a page of addresses at once end no agent, and all are answered", () =>
+    withWorld({ "conf.yaml": CONF, "big.yaml": ipPool("big", "10.6.0.0/16", { default: true }) }, async (world) => {
+      const names = Array.from({ length: 1_000 }, (_, index) => `c${index}`);
+      await inParallel(names, 20, (name) => say(world, addRequest(world, name)));
+      const ask = () => say(world, "GET /v1/allocations HTTP/1.1\r\nHost: berth\r\n\r\n");
+      const pages = await Promise.all(Array.from({ length: 250 }, ask));
+      const sizes = pages.map((page) => page.match(/"cursor"/g)?.length);
+      expect(sizes.filter((size) => size !== names.length)).toEqual([]);
+      expect(await world.add("c1000")).toHaveLength(1);
+      const [, peakKb] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${world.agent.pid}/status`, "utf8")) ?? [];
+      expect(Number(peakKb) / 1_024).toBeLessThan(240);
     }));
 
   it("more connections than descriptors do not end the agent", () =>

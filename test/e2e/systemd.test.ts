@@ -127,6 +127,20 @@ it("logrotate rotates the coordinator's log, and later lines are in the new file
   await expect.poll(addAndRead, { timeout: 10_000 }).toMatch(/web-[1-9]/);
 });
 
+it("an uninstall is refused while nobody answers, also when the installed berthctl is gone", async () => {
+  await host.sh("systemctl stop berth-agent && mv /opt/berth/current /opt/berth/away");
+  const { exitCode, stderr } = await host.run("sh", "/srv/release/install.sh", "uninstall");
+  expect([exitCode, stderr]).toEqual([1, expect.stringContaining("the agent does not answer")]);
+  await host.sh("test -e /var/lib/berth/state && mv /opt/berth/away /opt/berth/current && systemctl start berth-agent");
+});
+
+it("an uninstall sees a pod and an interface that are called as the state of a free address", async () => {
+  await host.sh(String.raw`sed 's/IFNAME=eth0/IFNAME=Cooling/; s/NAME=$1;/NAME=a Cooling b;/' /srv/add.sh >/srv/odd.sh`);
+  await host.require("sh", "/srv/odd.sh", "odd");
+  const { exitCode, stderr } = await host.run("sh", "/opt/berth/current/install.sh", "uninstall");
+  expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/ Bound +shop\/a Cooling b +Cooling /)]);
+});
+
 it("an uninstall is refused with the addresses in use, and with --force leaves nothing", async () => {
   const refused = await host.run("sh", "/opt/berth/current/install.sh", "uninstall");
   expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("shop/first")]);

@@ -55,13 +55,15 @@ interface StatusApiOptions {
 type Paths = Readonly<Record<string, (query: URLSearchParams) => Promise<Answer>>>;
 
 export function createStatusApi(options: StatusApiOptions): StatusApi {
+  // However many callers ask, one page of rows at a time is on its way from the registry's thread.
+  const listings = new SerialQueue();
   // Each reads or copies the whole registry.
   const inspections = new SerialQueue();
   const pages: Paths = {
     "/v1/health": async () => describeHealth(options),
-    "/v1/pools": () => describePools(options.backend.ipam),
+    "/v1/pools": () => listings.run(() => describePools(options.backend.ipam)),
     "/v1/address": (query) => describeAddress(options.backend, query),
-    "/v1/allocations": (query) => describeAllocations(options.backend, query),
+    "/v1/allocations": (query) => listings.run(() => describeAllocations(options.backend, query)),
     "/v1/stats": async () => answerJson(options.backend.stats()),
     "/metrics": async () => ({ status: 200, body: await options.metrics.render(), contentType: METRICS_TYPE }),
     "/v1/history": (query) => describeHistory(options.history, query),

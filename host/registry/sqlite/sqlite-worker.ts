@@ -6,7 +6,7 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "
 import { messageOf } from "../../lib/describe.ts";
 import { invariant } from "../../lib/invariant.ts";
 import { MAX_GROUP } from "./batch.ts";
-import type { CallMessage } from "./operation.ts";
+import { type CallMessage, onlyReads } from "./operation.ts";
 import { type SessionOptions, SqliteSession } from "./session.ts";
 
 /** Reports a loss that is repaired without an administrator; `lost`: of rows of a journal in use. */
@@ -27,15 +27,18 @@ export type OpenMessage =
 
 /**
  * Runs calls until the one that closes. The thread waits for the bell in place of its event loop, a turn of which
- * costs as much as a commit. Calls that arrive while others are run share the next commit.
+ * costs as much as a commit. Writes that arrive while others are run share the next commit; then come the reads, each
+ * of which is answered before the next one: a reply may be a page of rows, and two of them are never held at once.
  */
 function serve(port: MessagePort, bell: Int32Array, session: SqliteSession): void {
   for (;;) {
     const calls = receive(port, bell) as CallMessage[];
     for (let start = 0; start < calls.length; start += MAX_GROUP) {
-      const group = calls.slice(start, start + MAX_GROUP).filter(({ method }) => method !== "close");
+      const some = calls.slice(start, start + MAX_GROUP).filter(({ method }) => method !== "close");
+      const [reads, writes] = [some.filter(isRead), some.filter((call) => !isRead(call))];
       // One message each: Node.js runs the continuations of one message before it delivers the next.
-      if (group.length > 0) for (const reply of session.run(group)) port.postMessage(reply);
+      if (writes.length > 0) for (const reply of session.run(writes)) port.postMessage(reply);
+      for (const read of reads) for (const reply of session.run([read])) port.postMessage(reply);
     }
     const closing = calls.filter(({ method }) => method === "close");
     if (closing.length === 0) continue;
@@ -45,6 +48,8 @@ function serve(port: MessagePort, bell: Int32Array, session: SqliteSession): voi
     return;
   }
 }
+
+const isRead = ({ method }: CallMessage): boolean => onlyReads(method);
 
 /** Waits until there are messages, and returns them. */
 function receive(port: MessagePort, bell: Int32Array): unknown[] {
