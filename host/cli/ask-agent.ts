@@ -1,6 +1,7 @@
 /** One request to the agent on its socket. */
 import { request } from "node:http";
 import type { z } from "zod";
+import { cutText } from "../lib/describe.ts";
 import { decode } from "../lib/schema.ts";
 
 /** The agent refused the request, or no agent answers. */
@@ -15,7 +16,13 @@ export class AgentError extends Error {
   }
 }
 
-/** Longest time to wait for an answer: milliseconds. A recovery reads files and namespaces of all pods. */
+/** Longest answer that is read: bytes. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** Longest refusal that is shown: UTF-16 units. */
+const MAX_REFUSAL = 8_192;
+
+/** Longest time until an answer is complete: milliseconds. A recovery reads files and namespaces of all pods. */
 const PATIENCE_MS = { GET: 10_000, POST: 120_000 };
 
 /** A check reads the namespaces of all pods, some of it twice. */
@@ -46,18 +53,25 @@ function ask(
   method: "GET" | "POST",
 ): Promise<{ readonly status: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
-    const call = request({ socketPath, path, method, agent: false, timeout: patienceOf(method, path) }, (answer) => {
+    const fail = (message: string): void => {
+      reject(new AgentError(message));
+      call.destroy();
+    };
+    const patience = setTimeout(fail, patienceOf(method, path), `The agent on ${socketPath} did not answer in time`);
+    const call = request({ socketPath, path, method, agent: false }, (answer) => {
       const chunks: Buffer[] = [];
-      answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+      let size = 0;
+      answer.on("data", (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > MAX_ANSWER_BYTES)
+          fail(`The agent on ${socketPath} answers with more than ${MAX_ANSWER_BYTES} bytes`);
+        else chunks.push(chunk);
+      });
       answer.on("error", reject);
       answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
     });
-    call.on("timeout", () => call.destroy(new AgentError(`The agent on ${socketPath} did not answer in time`)));
-    call.on("error", (error) =>
-      reject(
-        error instanceof AgentError ? error : new AgentError(`No agent answers on ${socketPath}: ${error.message}`),
-      ),
-    );
+    call.on("error", (error) => fail(`No agent answers on ${socketPath}: ${error.message}`));
+    call.on("close", () => clearTimeout(patience));
     call.end();
   });
 }
@@ -85,8 +99,6 @@ export async function askForList(socketPath: string, path: string): Promise<read
 /** Returns the error for an answer of another form; `msg` is the text of a CNI error, `error` of any other. */
 export function refusalOf(socketPath: string, path: string, answer: unknown, method = "GET"): AgentError {
   const { msg, error } = (answer ?? {}) as { msg?: unknown; error?: unknown };
-  return new AgentError(
-    `The agent on ${socketPath} refuses ${method} ${path}: ${msg ?? error ?? JSON.stringify(answer)}`,
-    true,
-  );
+  const text = [msg, error].find((each) => typeof each === "string") ?? JSON.stringify(answer);
+  return new AgentError(cutText(`The agent on ${socketPath} refuses ${method} ${path}: ${text}`, MAX_REFUSAL), true);
 }

@@ -14,6 +14,9 @@ import { type AllocationFilter, matchesFilter, type PodName, type Source, type V
 /** Interval at which `--watch` asks the agent: milliseconds. */
 const WATCH_INTERVAL_MS = 2_000;
 
+/** Most pages of addresses that are read, of 1,000 each. */
+const MAX_PAGES = 2_000;
+
 export class NodeSource implements Source {
   readonly #socket: string;
 
@@ -35,14 +38,17 @@ export class NodeSource implements Source {
 
   async allocations(filter: AllocationFilter): Promise<readonly AllocationRecord[]> {
     const records: AllocationRecord[] = [];
-    for (let after = ""; ; ) {
+    let after = "";
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
       const query = after === "" ? "" : `?after=${encodeURIComponent(after)}`;
       const page = this.#decode(allocationRecord, await askForList(this.#socket, `/v1/allocations${query}`));
       for (const record of page) if (matchesFilter(record, filter)) records.push(record);
       const last = page.at(-1);
       if (last === undefined) return records;
+      if (last.cursor === after) break;
       after = last.cursor;
     }
+    throw new AgentError(`The agent on ${this.#socket} does not come to the end of its addresses`);
   }
 
   address(address: string): Promise<AddressRecord> {

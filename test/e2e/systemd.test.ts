@@ -135,7 +135,7 @@ it("an uninstall is refused while nobody answers, also when the installed berthc
 });
 
 it("an uninstall sees a pod and an interface that are called as the state of a free address", async () => {
-  await host.sh(String.raw`sed 's/IFNAME=eth0/IFNAME=Cooling/; s/NAME=$1;/NAME=a Cooling b;/' /srv/add.sh >/srv/odd.sh`);
+  await host.sh("sed 's/IFNAME=eth0/IFNAME=Cooling/; s/NAME=$1;/NAME=a Cooling b;/' /srv/add.sh >/srv/odd.sh");
   await host.require("sh", "/srv/odd.sh", "odd");
   const { exitCode, stderr } = await host.run("sh", "/opt/berth/current/install.sh", "uninstall");
   expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/ Bound +shop\/a Cooling b +Cooling /)]);
