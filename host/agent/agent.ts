@@ -2,12 +2,12 @@
  * One agent, from its start to its end: the socket's lock, the backend of its mode, plugins, spool, socket, in this
  * order; and back.
  */
-import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
 import { PeriodicWorker } from "../lib/periodic.ts";
+import { readText } from "../lib/regular-file.ts";
 import { AGENT_METRICS, type AgentMetricSet } from "../metrics/agent-metrics.ts";
 import { collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import type { ServerSettings } from "../metrics/listen.ts";
@@ -85,7 +85,7 @@ function monotonicMs(): number {
 }
 
 function readBootId(): string {
-  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  return readText("/proc/sys/kernel/random/boot_id").trim();
 }
 
 /** Resolves when the socket answers. Rejects, with everything undone, when a part cannot start. */

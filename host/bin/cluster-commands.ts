@@ -1,5 +1,4 @@
 /** `berth-controller pull-image`, `apply-crds`, `uninstall` and `delete-crds`: the hooks of the Helm chart. */
-import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { applyCrds, deleteCrds } from "../install/crds.ts";
 import { decodeDaemonSet } from "../install/node-pods.ts";
@@ -9,6 +8,7 @@ import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { messageOf } from "../lib/describe.ts";
+import { readText } from "../lib/regular-file.ts";
 
 interface AccessFlags {
   /** Default: the service account of the pod. */
@@ -48,13 +48,13 @@ function uninstall(flags: UninstallFlags): Promise<void> {
   const { force = false, keepState = false, limit, cleaner, kubeconfig: _, ...rest } = flags;
   return withApi(flags, (api) => {
     const options = { ...rest, force, keepState, limitMs: Number(limit) * 1000 };
-    return uninstallFromCluster({ ...options, api, print, cleaner: decodeDaemonSet(readFileSync(cleaner, "utf8")) });
+    return uninstallFromCluster({ ...options, api, print, cleaner: decodeDaemonSet(readText(cleaner)) });
   });
 }
 
 function pull({ puller, limit, ...access }: PullFlags): Promise<void> {
   return withApi(access, (api) =>
-    pullImage({ api, puller: decodeDaemonSet(readFileSync(puller, "utf8")), limitMs: Number(limit) * 1000, print }),
+    pullImage({ api, puller: decodeDaemonSet(readText(puller)), limitMs: Number(limit) * 1000, print }),
   );
 }
 

@@ -7,6 +7,7 @@ import { planPlugins } from "../install/plugins.ts";
 import { runSteps } from "../install/step.ts";
 import { uninstall } from "../install/uninstall.ts";
 import { messageOf } from "../lib/describe.ts";
+import { readText } from "../lib/regular-file.ts";
 
 interface InstallFlags {
   readonly cniBinDir: string;
@@ -44,8 +45,7 @@ async function install(flags: InstallFlags) {
   const { cniBinDir, cniConfDir, conflist, aliasesOnly = false, pluginsOnly = false, dryRun = false } = flags;
   // In the image the plugins are beside the bundles, in the tarball in a folder of their own.
   const shim = readFileSync(SHIMS.find((url) => existsSync(url)) ?? SHIMS[0]);
-  const wanted =
-    conflist === undefined ? undefined : { name: basename(conflist), text: readFileSync(conflist, "utf8") };
+  const wanted = conflist === undefined ? undefined : { name: basename(conflist), text: readText(conflist) };
   const steps = [
     ...planPlugins({ directory: cniBinDir, shim, aliasesOnly }),
     ...(pluginsOnly ? [] : planConflist({ directory: cniConfDir, wanted })),

@@ -4,13 +4,13 @@
  * both: then no other program gets the token.
  */
 import { X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
 import * as z from "zod";
 import { callIfThere, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 import { listPages } from "../kubernetes/list.ts";
 import { collectionPath, NODES, objectPath, PODS } from "../kubernetes/paths.ts";
 import { messageOf } from "../lib/describe.ts";
 import { inParallel } from "../lib/in-parallel.ts";
+import { readText } from "../lib/regular-file.ts";
 import type { Ip } from "../net/ip.ts";
 import type { HistoryPage } from "../records/audit-line.ts";
 import type { ExplanationRecord } from "../records/explanation-record.ts";
@@ -119,14 +119,14 @@ function find(api: KubeApi, path: string): Promise<KubeObject | undefined> {
 /** Rejects unless the answer is of an agent with our certificate. The token is sent to no other. */
 async function ask({ certFile, tokenFile, port }: AgentAccess, { host }: Place, path: string) {
   if (host === undefined) throw new Error("the node has no InternalIP");
-  const ca = readFileSync(certFile);
+  const ca = readText(certFile);
   const own = new X509Certificate(ca).fingerprint256;
   const { request } = process.getBuiltinModule("node:https");
   const signal = AbortSignal.timeout(AGENT_PATIENCE_MS);
   return new Promise<{ readonly body: string }>((resolve, reject) => {
     const question = request({
       ...{ host, port, path, agent: false, signal, ca, minVersion: "TLSv1.2", allowPartialTrustChain: true },
-      headers: { authorization: `Bearer ${readFileSync(tokenFile, "utf8").trim()}` },
+      headers: { authorization: `Bearer ${readText(tokenFile).trim()}` },
       checkServerIdentity: (_, { fingerprint256 }) =>
         fingerprint256 === own ? undefined : new Error("its certificate is not the controller's"),
     });

@@ -3,11 +3,12 @@
  * input; writes a plan into a directory, and removes files of an earlier conversion that the plan no longer has.
  */
 
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import * as z from "zod";
 import { UsageError } from "../cli/exit-code.ts";
 import { errnoOf, messageOf } from "../lib/describe.ts";
+import { readText } from "../lib/regular-file.ts";
 import { type InputFile, isInputName } from "./input.ts";
 import type { OutputFile } from "./output.ts";
 
@@ -27,13 +28,7 @@ export function readInputFiles(paths: readonly InputPath[]): InputFile[] {
   const files = paths.flatMap(({ path, node }) => listFiles(path).map((file) => ({ path: file, node })));
   if (files.length > MAX_INPUT_FILES)
     throw new UsageError(`Found ${files.length} files, want at most ${MAX_INPUT_FILES}`);
-  return files.map(({ path, node }) => ({ path, node, text: attempt(path, () => readText(path)) }));
-}
-
-function readText(path: string): string {
-  const { size } = statSync(path);
-  if (size > MAX_INPUT_BYTES) throw new Error(`it has ${size} bytes, want at most ${MAX_INPUT_BYTES}`);
-  return readFileSync(path, "utf8");
+  return files.map(({ path, node }) => ({ path, node, text: attempt(path, () => readText(path, MAX_INPUT_BYTES)) }));
 }
 
 function listFiles(path: string): string[] {
@@ -76,7 +71,7 @@ export function writeFiles(directory: string, files: readonly OutputFile[]): voi
 
 function readList(directory: string): readonly string[] {
   try {
-    return listSchema.safeParse(JSON.parse(readFileSync(join(directory, LIST), "utf8"))).data?.files ?? [];
+    return listSchema.safeParse(JSON.parse(readText(join(directory, LIST), MAX_INPUT_BYTES))).data?.files ?? [];
   } catch (error) {
     if (errnoOf(error) === "ENOENT" || error instanceof SyntaxError) return [];
     throw error;

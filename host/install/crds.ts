@@ -2,13 +2,14 @@
  * Berth's custom resource definitions in a cluster: applied before an installation and an upgrade, removed after the
  * end of a release.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
 import { callIfThere, type KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, type Resource } from "../kubernetes/paths.ts";
+import { readText } from "../lib/regular-file.ts";
 import { FORCE_DELETE } from "../resources/ip-allocation.ts";
 import { applyObject, pollUntil } from "./cluster-api.ts";
 
@@ -43,7 +44,7 @@ function readCrds(directory: string) {
   if (names.length === 0) throw new Error(`Directory ${directory} has no .yaml file`);
   return names
     .sort()
-    .map((name) => decodeConfig(crdSchema, parse(readFileSync(join(directory, name), "utf8")), join(directory, name)));
+    .map((name) => decodeConfig(crdSchema, parse(readText(join(directory, name))), join(directory, name)));
 }
 
 /**

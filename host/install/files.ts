@@ -2,9 +2,10 @@
  * Files of a host that other programs use at any moment: each appears complete, by rename, and survives a power loss.
  */
 import { randomBytes } from "node:crypto";
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { errnoOf } from "../lib/describe.ts";
+import { readRegular } from "../lib/regular-file.ts";
 import { replaceFile } from "../lib/replace-file.ts";
 import type { Step } from "./step.ts";
 
@@ -23,10 +24,16 @@ export function writeFile(path: string, content: Uint8Array, mode: number): Step
   };
 }
 
-/** Returns the content; undefined if there is no such file. A symbolic link to nothing, or a directory, is an error. */
+/** Longest file of another product that is compared: bytes. A plugin in Go has some ten million. */
+const MAX_CONTENT_BYTES = 256 * 1024 * 1024;
+
+/**
+ * Returns the content; undefined if there is no such file. A symbolic link to nothing, or anything but a regular file,
+ * is an error.
+ */
 export function findContent(path: string): Buffer | undefined {
   try {
-    return readFileSync(path);
+    return readRegular(path, MAX_CONTENT_BYTES).bytes;
   } catch (error) {
     if (errnoOf(error) !== "ENOENT" || listNames(dirname(path)).includes(basename(path))) throw error;
     return undefined;

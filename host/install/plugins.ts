@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { COORDINATOR_TYPES, IFACER_TYPES } from "../cni/request.ts";
 import { errnoOf, messageOf } from "../lib/describe.ts";
+import { UnreadableFile } from "../lib/regular-file.ts";
 import { ABANDONED_MS, findContent, listTemporaries, makeDirectory, removeFile, writeFile } from "./files.ts";
 import { InstallError, type Step } from "./step.ts";
 
@@ -64,7 +65,7 @@ export function pluginFileStatus(path: string): "absent" | "own" | "foreign" {
     if (content === undefined) return "absent";
     return content.includes(MARK) ? "own" : "foreign";
   } catch (error) {
-    if (["ENOENT", "EISDIR"].includes(errnoOf(error) ?? "")) return "foreign";
+    if (errnoOf(error) === "ENOENT" || error instanceof UnreadableFile) return "foreign";
     throw new InstallError(`Cannot read ${path}: ${messageOf(error)}; nothing was changed`, { cause: error });
   }
 }

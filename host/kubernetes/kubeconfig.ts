@@ -4,7 +4,6 @@
  * `tokenFile`.
  */
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { KubeConfig } from "@kubernetes/client-node/dist/config.js";
 import { newClusters, newUsers } from "@kubernetes/client-node/dist/config_types.js";
@@ -12,6 +11,7 @@ import * as z from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
 import { parseYaml } from "../config/yaml.ts";
 import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
+import { readText } from "../lib/regular-file.ts";
 import { orAbsent } from "../lib/schema.ts";
 
 /** The loaded value. */
@@ -90,7 +90,7 @@ export async function loadKubeconfig(
   const source = `file ${paths.map(describeValue).join(", ")}`;
   const found = paths.filter((each) => existsSync(each));
   // With none the error names the first.
-  const contents = await Promise.all((found.length > 0 ? found : paths.slice(0, 1)).map(readContent));
+  const contents = (found.length > 0 ? found : paths.slice(0, 1)).map(readContent);
   const all = <T>(listOf: (content: Content) => readonly T[] | undefined) =>
     contents.flatMap((each) => listOf(each) ?? []);
 
@@ -109,12 +109,19 @@ export async function loadKubeconfig(
   return { source, files: [...paths.map((each) => ({ field: "", path: resolve(each) })), ...files] };
 }
 
-async function readContent(path: string): Promise<Content> {
-  const source = `file ${describeValue(path)}`;
-  const yaml = await readFile(path, "utf8").catch((error: unknown) => {
+/** Throws ConfigError, in which `source` names the file, if it cannot be read. */
+export function readNamed(path: string, source: string, wanted: string): string {
+  try {
+    return readText(path);
+  } catch (error) {
     const got = `a file that cannot be read (${errnoOf(error) ?? messageOf(error)})`;
-    throw new ConfigError(source, [{ path: "", got, wanted: "a kubeconfig" }]);
-  });
+    throw new ConfigError(source, [{ path: "", got, wanted }]);
+  }
+}
+
+function readContent(path: string): Content {
+  const source = `file ${describeValue(path)}`;
+  const yaml = readNamed(path, source, "a kubeconfig");
   const [first] = parseYaml(yaml, source);
   return decodeConfig(schemaIn(dirname(resolve(path))), first?.value, source);
 }

@@ -3,17 +3,18 @@
  * Effects: calls to the API server; replaces the file.
  */
 
-import { readFile, realpath, rm } from "node:fs/promises";
+import { realpath, rm } from "node:fs/promises";
 import { uptime } from "node:os";
 import * as z from "zod";
 import { ConfigError, decodeConfig } from "../config/config-error.ts";
-import { describeValue, errnoOf, messageOf } from "../lib/describe.ts";
+import { describeValue, messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
 import { PeriodicWorker } from "../lib/periodic.ts";
 import { replaceFile } from "../lib/replace-file.ts";
 import { orAbsent } from "../lib/schema.ts";
 import { MAX_ATTEMPT_MS } from "./http/retry.ts";
 import type { KubeApi } from "./kube-api.ts";
+import { readNamed } from "./kubeconfig.ts";
 
 /** Interval at which the token's file and age are checked: milliseconds. */
 export const TOKEN_CHECK_MS = 30_000;
@@ -81,12 +82,7 @@ class TokenRenewal {
   async read(): Promise<{ text: string; token: NodeToken }> {
     const { file, node } = this.#options;
     const source = `file ${describeValue(file)}`;
-    const text = (
-      await readFile(file, "utf8").catch((error: unknown) => {
-        const got = `a file that cannot be read (${errnoOf(error) ?? messageOf(error)})`;
-        throw new ConfigError(source, [{ path: "", got, wanted: "a file with a token" }]);
-      })
-    ).trim();
+    const text = readNamed(file, source, "a file with a token").trim();
     return { text, token: requireNode(decodeNodeToken(text, source), node, source) };
   }
 

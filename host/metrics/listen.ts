@@ -2,8 +2,9 @@
  * Small read-only HTTP servers: where one listens, and how it ends.
  * Effects: listens; replaces an existing unix socket, and removes its own.
  */
-import { chmodSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { readText } from "../lib/regular-file.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
 
 /** Most connections at once to a server for metrics and status. More are closed at once. */
@@ -161,7 +162,7 @@ export function answerJson(status: number, value: object): HttpAnswer {
 
 /** Renewed files are used from the next check on; files that cannot be used leave the last certificate in use. */
 function openTls(files: TlsFiles): { readonly server: Server; readonly endChecks: () => void } {
-  const read = () => ({ cert: readFileSync(files.certFile, "utf8"), key: readFileSync(files.keyFile, "utf8") });
+  const read = () => ({ cert: readText(files.certFile), key: readText(files.keyFile) });
   let current = read();
   // Most processes do without it, and its import takes time.
   const { createServer: createTlsServer } = process.getBuiltinModule("node:https");

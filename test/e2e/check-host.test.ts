@@ -13,7 +13,7 @@ import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";
 import { type Agent, startAgent } from "../lab/agent.ts";
-import { type CommandOutcome, runCommand } from "../lab/command.ts";
+import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { addBridge, addVeth, createNetns, type Netns } from "../lab/netns.ts";
 
@@ -399,4 +399,19 @@ it("prints the findings as a record", async () => {
       remedy: expect.stringContaining("berth-agent install"),
     }),
   );
+});
+
+it("definitions and plugins that never end are named, and block nothing", async () => {
+  const kinds = { "1.conflist": ["mkfifo"], "2.conf": ["ln", "-s", "/dev/zero"], "3.json": ["truncate", "-s", "8G"] };
+  for (const [file, [program = "", ...words]] of Object.entries(kinds))
+    await requireCommand([program, ...words, join(place.conf, file)]);
+  rmSync(join(place.bin, "berth"));
+  await requireCommand(["mkfifo", join(place.bin, "berth")]);
+  const { stdout } = await check();
+  expect(stdout).toContain("1.conflist cannot be read: it is not a regular file");
+  expect(stdout).toContain("2.conf cannot be read: it is not a regular file");
+  expect(stdout).toContain("3.json cannot be read: it has 8589934592 bytes, at most 1048576 are read");
+  const install = [process.execPath, join(root, "dist/berth-agent.mjs"), "install", "--plugins-only"];
+  const { exitCode, stderr } = await runCommand([...install, "--cni-bin-dir", place.bin], { timeoutMs: 20_000 });
+  expect([exitCode, stderr]).toEqual([1, expect.stringContaining("/berth belongs to another product")]);
 });

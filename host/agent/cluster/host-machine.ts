@@ -2,8 +2,8 @@
  * Which machine this is according to its files, which are those that the kubelet reads for its Node object (cadvisor,
  * utils/sysfs and machine). Only for an agent that is a service of the host: a container's own machine-id is another.
  */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { readText } from "../../lib/regular-file.ts";
 import { machineOf } from "../../resources/machine.ts";
 
 const SYSTEM_UUID = [
@@ -25,7 +25,7 @@ export function readHostMachine(root = "/"): string | undefined {
 function readFirst(paths: readonly string[]): string {
   for (const path of paths) {
     try {
-      return readFileSync(path, "utf8").replaceAll("\0", "").trim();
+      return readText(path).replaceAll("\0", "").trim();
     } catch {
       // Another kind of machine has another file.
     }

@@ -1,6 +1,6 @@
 /** Programs that are known to remove the rules, routes and tables of other software, and their settings against it. */
-import { readFileSync } from "node:fs";
 import type { NodeChange } from "../../kernel/node-changes.ts";
+import { readText } from "../../lib/regular-file.ts";
 
 const NETWORKD = "systemd-network";
 
@@ -40,7 +40,7 @@ export function nameProgram(change: NodeChange): string | undefined {
 
 function readName(process: string): string | undefined {
   try {
-    return readFileSync(`/proc/${process}/comm`, "utf8").trimEnd();
+    return readText(`/proc/${process}/comm`).trimEnd();
   } catch {
     return undefined;
   }

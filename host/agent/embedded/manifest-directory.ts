@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
+import { readRegular } from "../../lib/regular-file.ts";
 import { decodeManifests, faultsIn, type Resource } from "../../resources/manifest.ts";
 import { assembleSnapshot } from "../../resources/snapshot.ts";
-import { readRegular } from "../request/regular-file.ts";
 import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request/resources.ts";
 
 /** Interval at which the agent checks whether the watched directory was replaced: milliseconds. */

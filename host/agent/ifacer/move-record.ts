@@ -4,8 +4,9 @@
  * a power loss the node's own configuration restores its addresses.
  * Effects: one file in the state directory.
  */
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readText } from "../../lib/regular-file.ts";
 import type { Operation } from "../../plan/operation.ts";
 
 const FORMAT = 1;
@@ -59,7 +60,7 @@ export class MoveRecord {
   read(): readonly Operation[] {
     let text: string;
     try {
-      text = readFileSync(this.#path, "utf8");
+      text = readText(this.#path);
     } catch {
       return [];
     }

@@ -23,10 +23,10 @@ import {
 import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { errnoOf, messageOf } from "../../lib/describe.ts";
 import type { Log } from "../../lib/log.ts";
+import { readRegular } from "../../lib/regular-file.ts";
 import { isSameList } from "../../lib/same-list.ts";
 import { coordinatorLayers } from "../../resources/coordinator.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
-import { readRegular } from "./regular-file.ts";
 
 /** Largest file of a network definition, like the shim's stdin: bytes. @limit */
 export const MAX_DEFINITION_BYTES = 1024 * 1024;

@@ -10,8 +10,8 @@ import type { CniResult } from "../../cni/result.ts";
 import { decodeResult } from "../../cni/result-versions.ts";
 import { decodeCniVersion } from "../../cni/version.ts";
 import { messageOf } from "../../lib/describe.ts";
+import { readRegular } from "../../lib/regular-file.ts";
 import { MAX_DEFINITION_BYTES } from "./definitions.ts";
-import { readRegular } from "./regular-file.ts";
 
 export interface CachedAttachment {
   /** Path of the file. */

@@ -9,7 +9,7 @@ import { DirectoryNotices } from "../../kernel/directory-notices.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
-import { readRegular, UnreadableFile } from "../request/regular-file.ts";
+import { readRegular, UnreadableFile } from "../../lib/regular-file.ts";
 import type { Dispatcher, RawRequest } from "./dispatcher.ts";
 
 const SPOOLED = /\.del$/;

@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { messageOf } from "../../lib/describe.ts";
+import { readText } from "../../lib/regular-file.ts";
 import { decode } from "../../lib/schema.ts";
 import { type CheckReport, checkReport } from "../../records/check-record.ts";
 import { healthRecord } from "../../records/health-record.ts";
@@ -19,6 +20,9 @@ import type { Output } from "../output.ts";
 /** Name of the file that means the standard input. */
 const STANDARD_INPUT = "-";
 
+/** Longest report that is read: bytes. */
+const MAX_REPORT_BYTES = 64 * 1024 * 1024;
+
 interface ReleaseOptions {
   readonly isDryRun: boolean;
   /** Use a report of any age. Nothing else is forced. */
@@ -29,7 +33,7 @@ interface ReleaseOptions {
 export function readReport(path: string): CheckReport {
   let value: unknown;
   try {
-    value = JSON.parse(readFileSync(path === STANDARD_INPUT ? 0 : path, "utf8"));
+    value = JSON.parse(path === STANDARD_INPUT ? readFileSync(0, "utf8") : readText(path, MAX_REPORT_BYTES));
   } catch (error) {
     throw new UsageError(`Option --from-report: ${messageOf(error)}`);
   }

@@ -1,11 +1,12 @@
 /** Reads what `berthctl check` judges of this host: files, links, routes and settings. Changes nothing. */
 import { spawnSync } from "node:child_process";
-import { lstatSync, readdirSync, readFileSync, readlinkSync, type Stats, statSync } from "node:fs";
+import { lstatSync, readdirSync, readlinkSync, type Stats, statSync } from "node:fs";
 import { release } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { BERTH_PROTOCOL } from "../../coordinator/plan/constants.ts";
 import { pluginFileStatus } from "../../install/plugins.ts";
 import { messageOf } from "../../lib/describe.ts";
+import { readText } from "../../lib/regular-file.ts";
 import { parseIp } from "../../net/ip.ts";
 import type { HostFacts, NetworkFacts } from "./diagnose.ts";
 import { FILE_CHECKS } from "./file-checks.ts";
@@ -34,7 +35,7 @@ export function readHost({ socket, stateDirectory, confDirectory, binDirectory, 
       kind: pluginFileStatus(join(binDirectory, name)),
       mode: statusOf(join(binDirectory, name))?.mode ?? 0,
     })),
-    sysctls: new Map(SYSCTLS.flatMap((name) => entryOf(name, readText(join("/proc/sys", name))?.trim()))),
+    sysctls: new Map(SYSCTLS.flatMap((name) => entryOf(name, findText(join("/proc/sys", name))?.trim()))),
     mtus: new Map(links.flatMap(([name, link]) => entryOf(name, readMtu(link)))),
     lowers: new Map(links.map(([name, link]) => [name, readLowers(link)])),
     files: [
@@ -54,9 +55,12 @@ function entryOf<T>(name: string, value: T | undefined): [string, T][] {
   return value === undefined ? [] : [[name, value]];
 }
 
-function readText(path: string): string | undefined {
+/** Longest list of the kernel's modules that is read: bytes. */
+const MAX_MODULES_BYTES = 16 * 1024 * 1024;
+
+function findText(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return readText(path, MAX_MODULES_BYTES);
   } catch {
     return undefined;
   }
@@ -71,7 +75,7 @@ function listNames(directory: string): string[] {
 }
 
 function readMtu(name: string): number | undefined {
-  const text = readText(`/sys/class/net/${name}/mtu`);
+  const text = findText(`/sys/class/net/${name}/mtu`);
   return text === undefined ? undefined : Number(text);
 }
 
@@ -136,7 +140,7 @@ function countAddresses(directory: string): number {
 /** Loaded, built in, or to be loaded. */
 function readModules(hostRoot: string): ReadonlySet<string> | undefined {
   const folder = join(hostRoot, "lib/modules", release());
-  const lists = ["modules.builtin", "modules.dep"].map((name) => readText(join(folder, name)));
+  const lists = ["modules.builtin", "modules.dep"].map((name) => findText(join(folder, name)));
   const loaded = listNames("/sys/module");
   if (lists.every((text) => text === undefined)) return undefined;
   const found = lists.flatMap((text = "") => [...text.matchAll(/([^/\s:]+)\.ko/g)].map(([, name = ""]) => name));
@@ -155,7 +159,7 @@ function readNetworks(directory: string): Pick<HostFacts, "networks" | "unreadab
   }
   const networks = names.flatMap((name): NetworkFacts[] => {
     try {
-      const conf = JSON.parse(readFileSync(join(directory, name), "utf8"));
+      const conf = JSON.parse(readText(join(directory, name)));
       const plugins: unknown[] = Array.isArray(conf.plugins) ? conf.plugins : [conf];
       return [{ file: name, name: String(conf.name ?? ""), plugins: plugins.map(pluginOf) }];
     } catch (error) {
@@ -228,7 +232,9 @@ function readWithin(root: string, path: string): string | undefined {
     for (let links = 0; links < MAX_LINKS; links++) {
       const status = lstatSync(join(root, at));
       if (!status.isSymbolicLink())
-        return status.isFile() && status.size <= MAX_HOST_FILE_BYTES ? readFileSync(join(root, at), "utf8") : "";
+        return status.isFile() && status.size <= MAX_HOST_FILE_BYTES
+          ? readText(join(root, at), MAX_HOST_FILE_BYTES)
+          : "";
       at = resolve(dirname(at), readlinkSync(join(root, at)));
     }
   } catch {

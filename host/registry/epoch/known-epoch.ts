@@ -3,9 +3,10 @@
  * it. Without fsync: after a power loss no sandbox lives.
  * Effects: one file.
  */
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
+import { readText } from "../../lib/regular-file.ts";
 
 const FILE = "registry-epoch.json";
 
@@ -46,7 +47,7 @@ export function epochFileIn(stateDirectory: string): EpochFile {
   return {
     read: () => {
       try {
-        return readFileSync(path, "utf8");
+        return readText(path);
       } catch {
         return undefined;
       }

@@ -2,9 +2,10 @@
  * Notices that other processes remove, replace or truncate the registry's files while it is open, and sets damaged
  * files aside.
  */
-import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { readText } from "../../lib/regular-file.ts";
 import { RegistryError } from "../registry.ts";
 import { describeStorage, isBusy, isDamage } from "./error.ts";
 
@@ -143,7 +144,7 @@ export function wasInUse({ directory, bootId }: LockOptions): boolean {
 
 function readHolder(directory: string): string[] | undefined {
   try {
-    return readFileSync(join(directory, "holder"), "utf8").trim().split("\n");
+    return readText(join(directory, "holder")).trim().split("\n");
   } catch {
     return undefined;
   }

@@ -3,8 +3,9 @@
  * long as the machine runs: a registry that is older than this file has lost rows of live pods. Each commit writes it,
  * without fsync, in a few microseconds.
  */
-import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, mkdirSync, openSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
+import { readText } from "../../lib/regular-file.ts";
 import type { RegistryPoint } from "./identity.ts";
 
 const NUMBER = /^\d+$/;
@@ -23,7 +24,7 @@ export class Witness {
   read(): RegistryPoint | undefined {
     let text: string;
     try {
-      text = readFileSync(this.#path, "utf8");
+      text = readText(this.#path);
     } catch {
       return undefined;
     }

@@ -358,3 +358,25 @@ const LONG_FILE_LINES = 400;
 for (const { path, lines } of [...product, ...tests])
   if (lines > LONG_FILE_LINES && !path.includes("/abi."))
     console.warn(`${path} has ${lines} lines: does it hold one idea?`);
+
+/** Reads of a whole file, but for what is open already and for files of this release. */
+const BARE_READ = /\breadFileSync\((?!fd\b|0,|SHIMS\b|fileURLToPath\()|\bimport \{.*\breadFile\b|\.promises\.readFile\b/;
+
+/** Lines that read a file without a look at its kind and size. */
+function bareReads({ path, text }: Source): string[] {
+  return text
+    .split("\n")
+    .flatMap((line, index) => (BARE_READ.test(line) ? [`${path}:${index + 1}: use lib/regular-file.ts`] : []));
+}
+
+describe("files from outside", () => {
+  it("are read where a pipe, a device or an endless file is refused", () => {
+    expect(host.flatMap(bareReads)).toEqual([]);
+  });
+
+  it("are found where they are not", () => {
+    const text =
+      'readFileSync(path, "utf8");\nimport { readFile } from "node:fs/promises";\nreadFileSync(0);\nreadFileSync(fd, "utf8")';
+    expect(bareReads(sourceOf("host/a.ts", text)).length).toBe(3);
+  });
+});
