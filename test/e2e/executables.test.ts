@@ -2,13 +2,19 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
+  chmodSync,
+  chownSync,
   closeSync,
   constants,
+  mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readSync,
   renameSync,
   rmSync,
+  statSync,
+  symlinkSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -17,6 +23,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
+import { startAgent } from "../lab/agent.ts";
 import { startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
@@ -35,6 +42,48 @@ function createDirectory(): string {
 function run(program: string, args: readonly string[], nodeArgs: readonly string[] = []): Promise<CommandOutcome> {
   return runCommand([process.execPath, ...nodeArgs, join(root, "dist", `${program}.mjs`), ...args]);
 }
+
+describe("compiled code of earlier starts", () => {
+  const COMPILED = /(?:accepted|reading cache from) /;
+  /** NODE_DEBUG_NATIVE makes Node.js say which files it reads. */
+  async function start(cache: string) {
+    const env = { NODE_COMPILE_CACHE: undefined, BERTH_CODE_CACHE: cache, NODE_DEBUG_NATIVE: "COMPILE_CACHE" };
+    const agent = await startAgent({ config: BLUE, env, wrapper: ["sh", "-c", 'umask 0; exec "$@"', "sh"] });
+    expect(await agent.stop()).toBe(0);
+    const said = agent.stderr();
+    await agent.delete();
+    return said;
+  }
+
+  it("is kept for its owner alone, and used by the next start", async () => {
+    const cache = join(createDirectory(), "code");
+    // As Kubernetes makes an emptyDir.
+    mkdirSync(cache);
+    chmodSync(cache, 0o777);
+    await start(cache);
+    const kept = readdirSync(cache, { recursive: true, encoding: "utf8" }).map((name) => join(cache, name));
+    expect(kept.length).toBeGreaterThan(5);
+    for (const path of [cache, ...kept]) expect(statSync(path).mode & 0o077, path).toBe(0);
+    expect(await start(cache)).toMatch(COMPILED);
+  });
+
+  const attacks: [what: string, make: (directory: string, file: string) => void][] = [
+    ["a directory that others may write", (directory) => chmodSync(directory, 0o777)],
+    ["a file of another user", (_, file) => chownSync(file, 65_534, 65_534)],
+    ["a file that others may write", (_, file) => chmodSync(file, 0o620)],
+    ["a link", (_, file) => renameSync(file, `${file}.real`) ?? symlinkSync(`${file}.real`, file)],
+  ];
+  it.each(attacks)("is not used with %s", async (_, make) => {
+    const cache = join(createDirectory(), "code");
+    await start(cache);
+    const [folder = ""] = readdirSync(cache);
+    const [file = ""] = readdirSync(join(cache, folder));
+    make(join(cache, folder), join(cache, folder, file));
+    const said = await start(cache);
+    expect(said).toContain(`BERTH_CODE_CACHE ${cache} is not used: another user owns or may write ${cache}/${folder}`);
+    expect(said).not.toMatch(COMPILED);
+  });
+});
 
 describe("wrong usage ends with 2 and says what is wrong", () => {
   const rows: [program: string, args: string[], said: RegExp][] = [

@@ -167,7 +167,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
       child = spawnAgent(
         configDir,
         {
-          NODE_COMPILE_CACHE: codeCache,
+          BERTH_CODE_CACHE: codeCache,
           ...process.env,
           ...serviceEnvironment(),
           ...env,

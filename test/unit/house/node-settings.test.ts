@@ -19,9 +19,9 @@ test("the agent of the chart has the environment of the service, a limit of its 
 
 test("service and chart keep compiled code in the same directory", () => {
   const unit = manifest("host/systemd/berth-agent.service");
-  const [, directory] = /^Environment=NODE_COMPILE_CACHE=(\S+)$/m.exec(unit) ?? [];
+  const [, directory] = /^Environment=BERTH_CODE_CACHE=(\S+)$/m.exec(unit) ?? [];
   expect(unit).toContain(`CacheDirectory=${directory?.replace("/var/cache/", "")}\n`);
-  expect(manifest("agent.yaml")).toContain(`name: NODE_COMPILE_CACHE\n              value: ${directory}\n`);
+  expect(manifest("agent.yaml")).toContain(`name: BERTH_CODE_CACHE\n              value: ${directory}\n`);
   expect(manifest("agent.yaml")).toContain(`name: cache\n              mountPath: ${directory}\n`);
 });
 

@@ -1,0 +1,53 @@
+/** Code that V8 has compiled at an earlier start. It is executed as it is, so it must be nobody else's. */
+import { chmodSync, lstatSync, readdirSync } from "node:fs";
+import { enableCompileCache } from "node:module";
+import { dirname, join, resolve } from "node:path";
+
+const STICKY = 0o1000;
+
+/**
+ * Uses BERTH_CODE_CACHE, for threads and programs that this one starts, too. A directory that another user may have
+ * written is left alone, with a line on stderr. Node.js itself would take any.
+ */
+export function useCodeCache(program: string): void {
+  const named = process.env.BERTH_CODE_CACHE;
+  if (named === undefined || named === "") return;
+  const directory = resolve(named);
+  // Node.js makes a directory in it by the umask.
+  process.umask(0o077);
+  const foreign = findForeign(directory);
+  if (foreign !== undefined) {
+    console.error(`${program}: BERTH_CODE_CACHE ${directory} is not used: another user owns or may write ${foreign}`);
+    return;
+  }
+  enableCompileCache(directory);
+  process.env.NODE_COMPILE_CACHE = directory;
+}
+
+/** Returns the first path that another user may have written: above the directory, itself, or below. */
+function findForeign(directory: string): string | undefined {
+  for (let above = dirname(directory); ; above = dirname(above)) {
+    // In a sticky directory others cannot replace what is ours.
+    if (!isOwn(above, [0, process.geteuid?.()]) && !isSticky(above)) return above;
+    if (above === dirname(above)) break;
+  }
+  const status = lstatSync(directory, { throwIfNoEntry: false });
+  if (status === undefined) return undefined;
+  // An emptyDir is open to all; from here on only what is in it already can be another user's.
+  const isOpen = status.isDirectory() && status.uid === process.geteuid?.() && (status.mode & 0o022) !== 0;
+  if (isOpen && !isSticky(directory)) chmodSync(directory, 0o700);
+  const below = readdirSync(directory, { recursive: true, encoding: "utf8" }).map((name) => join(directory, name));
+  return [directory, ...below].find((path) => !isOwn(path, [process.geteuid?.()]));
+}
+
+function isOwn(path: string, owners: readonly (number | undefined)[]): boolean {
+  const status = lstatSync(path, { throwIfNoEntry: false });
+  if (status === undefined) return true;
+  const isPlain = status.isFile() || status.isDirectory();
+  return isPlain && owners.includes(status.uid) && (status.mode & 0o022) === 0;
+}
+
+function isSticky(path: string): boolean {
+  const { uid = 1, mode = 0 } = lstatSync(path, { throwIfNoEntry: false }) ?? {};
+  return uid === 0 && (mode & STICKY) !== 0;
+}
