@@ -244,3 +244,30 @@ function labelsOf(file: string): object {
   const config = objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === "net-berth-hooks");
   return JSON.parse(config?.data[file]).spec.selector.matchLabels;
 }
+
+it("an installation whose hook fails leaves no account of the hooks behind", async () => {
+  using chart = copyChart();
+  const words = [
+    "--namespace",
+    "sad-system",
+    "--create-namespace",
+    "--kubeconfig",
+    plane.kubeconfig,
+    "--timeout",
+    "3s",
+  ];
+  // Nothing runs the Job here.
+  expect(() => runHelm("install", "sad", chart.directory, ...words)).toThrow(/pre-install/);
+  const rbac = "/apis/rbac.authorization.k8s.io/v1";
+  const place = "namespaces/sad-system";
+  for (const path of [
+    `/api/v1/${place}/serviceaccounts/sad-berth-hooks`,
+    `${rbac}/${place}/roles/sad-berth-hooks`,
+    `${rbac}/${place}/rolebindings/sad-berth-hooks`,
+    `${rbac}/clusterroles/sad-berth-hooks`,
+    `${rbac}/clusterrolebindings/sad-berth-hooks`,
+  ])
+    expect(await isGone(path), path).toBe(true);
+  const jobs = await plane.client.get(`/apis/batch/v1/${place}/jobs`);
+  expect(jobs.items.map(({ metadata }: KubeObject) => metadata.name)).toEqual(["sad-berth-apply-crds"]);
+}, 60_000);
