@@ -29,6 +29,7 @@ const requirements = {
     { package: "network-manager", command: "nmcli", why: "manages the network of a host with pods" },
     { package: "user-mode-linux", command: "linux.uml", arch: "x64", why: "a kernel with all kinds of links" },
     { package: "systemd", command: "systemd-analyze", why: "checks the agent's unit" },
+    { package: "apparmor", command: "apparmor_parser", why: "compiles the agent's AppArmor profile" },
     { package: "logrotate", command: "logrotate", why: "rotates the coordinator's logs" },
     { package: "podman", command: "podman", why: "a runtime of hosts without a cluster" },
     { package: "containernetworking-plugins", file: "/usr/lib/cni/macvlan", why: "its main plugins" },

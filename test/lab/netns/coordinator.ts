@@ -3,11 +3,13 @@
  * there already, and nodes beside a control plane.
  * Effects: those of {@link NetnsWorld}.
  */
+
 import { RETIRED_GROUP } from "../../../host/coordinator/plan/constants.ts";
 import { REMOVAL_GROUP } from "../../../host/kernel/link-remover.ts";
 import { writeSysctl } from "../../../host/kernel/sysctl.ts";
 import { FAMILIES, type Family } from "../../../host/net/ip.ts";
 import { LAB_NETWORKS, lengthOf, NODE_HOSTS, segmentAddress, segmentSubnet } from "../addressing.ts";
+import type { AgentOptions } from "../agent.ts";
 import { requireSuccess } from "../cnitool.ts";
 import { requireCommand } from "../command.ts";
 import { startControlPlane } from "../control-plane.ts";
@@ -99,7 +101,7 @@ export const macvlanWith = (pool: "one" | "same"): object =>
 export type ChainNode = Awaited<ReturnType<typeof makeChainNode>>;
 
 /** One node with an agent, on a wire where no machine talks: what is on the node is what was put there, to the byte. */
-export function makeChainNode(prefix: string) {
+export function makeChainNode(prefix: string, options: Partial<AgentOptions> = {}) {
   return NetnsWorld.build(prefix, async (world) => {
     const [netns, wire] = [await world.addNetns("node"), await world.addNetns("wire")];
     for (const scope of ["all", "default"]) {
@@ -115,7 +117,7 @@ export function makeChainNode(prefix: string) {
       await netns.ip(`addr add ${address} dev uplink`);
       await netns.ip(`route add default via ${gateway}`);
     }
-    const node = await world.addNode(netns, CHAIN_CONFIG);
+    const node = await world.addNode(netns, CHAIN_CONFIG, options);
     const dump = async (): Promise<string[]> => {
       await withoutRetired(netns);
       return dumpNetns(netns);

@@ -18,6 +18,7 @@ import { createHostToken } from "../cluster/rights.ts";
 import { type CommandOutcome, runCommand } from "../command.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { createNetns, type Netns } from "../netns.ts";
+import { compileSeccomp } from "../seccomp.ts";
 import { findPodProcesses, makeCgroups, removeCgroups } from "./cgroups.ts";
 import { type Runtime, startContainerd } from "./containerd.ts";
 import { startCrio } from "./crio.ts";
@@ -193,7 +194,7 @@ async function writeNetwork(confDir: string, list: object): Promise<void> {
   await rename(temporary, path);
 }
 
-/** With the rights of deploy/rbac.yaml. It ends with the process that entered the machine for it. */
+/** With the rights of deploy/rbac.yaml, under the seccomp profile of the agent's containers. It ends with the process that entered the machine for it. */
 async function startNodeAgent({ plane, binDir }: Site, running: RunningNode, confDir: string): Promise<Agent> {
   const { name, netns } = running.place;
   const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, {
@@ -202,7 +203,8 @@ async function startNodeAgent({ plane, binDir }: Site, running: RunningNode, con
   const enter = (argv: readonly string[]): string[] =>
     running.machine.enter(["setpriv", "--pdeathsig", "KILL", "--", ...argv]);
   const env = { BERTH_CNI_CONF_DIR: confDir, BERTH_CNI_BIN_DIR: binDir };
-  return startAgent({ kubeconfig, node: { ...netns, enter }, args: ["--node", name], env });
+  const wrapper = compileSeccomp("berth-agent.json", running.place.directory);
+  return startAgent({ kubeconfig, node: { ...netns, enter }, args: ["--node", name], env, wrapper });
 }
 
 interface NodePlace {

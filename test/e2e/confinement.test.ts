@@ -1,0 +1,58 @@
+/** The profiles of the agent's container: what it may not ask the kernel for, and that it works all the same. */
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { root } from "../../scripts/setup/paths.mjs";
+import { runCommand } from "../lab/command.ts";
+import { makeChainNode } from "../lab/netns/coordinator.ts";
+import { compileSeccomp } from "../lab/seccomp.ts";
+
+let directory: string;
+let wrapper: readonly string[];
+
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "berth-seccomp-"));
+  wrapper = compileSeccomp("berth-agent.json", directory);
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+it.each([
+  ["another mount namespace", ["unshare", "--mount", "true"]],
+  ["another user namespace", ["unshare", "--user", "true"]],
+  ["a mount namespace that is there", ["nsenter", "--mount=/proc/self/ns/mnt", "true"]],
+  ["a mount", ["mount", "-t", "tmpfs", "none", "/mnt"]],
+  ["another root", ["chroot", "/", "true"]],
+  ["a device", ["mknod", "/tmp/berth-seccomp-device", "c", "1", "3"]],
+])("refuses %s", async (_, argv) => {
+  const { exitCode, stderr } = await runCommand([...wrapper, ...argv]);
+  expect([exitCode === 0, stderr]).toEqual([false, expect.stringMatching(/not permitted|denied/i)]);
+});
+
+it("permits another network namespace", async () => {
+  expect(await runCommand([...wrapper, "unshare", "--net", "true"])).toMatchObject({ exitCode: 0 });
+});
+
+it("lets the agent attach, check and detach pods with a coordinator", async () => {
+  await using node = await makeChainNode("sc", { wrapper });
+  const network = `sc${process.pid}`;
+  await node.begin(network);
+  expect(readFileSync(`/proc/${node.agent.pid}/status`, "utf8")).toMatch(/^Seccomp:\s+2$/m);
+  await node.withPod("web", async (pod) => {
+    await pod.attach(network);
+    await pod.check(network);
+    await pod.detach(network);
+  });
+});
+
+it("its AppArmor profile is one: the parser compiles it without a warning", async () => {
+  const path = join(root, "deploy/apparmor/berth-agent");
+  const compiled = join(directory, "profile");
+  // For the features of a kernel that has AppArmor; this one may have none.
+  const kernel = ["--skip-kernel-load", "--kernel-features", "/etc/apparmor.d/abi/3.0"];
+  const argv = ["apparmor_parser", "--skip-cache", ...kernel, "--ofile", compiled, path];
+  expect(await runCommand(argv)).toMatchObject({ exitCode: 0, stderr: "" });
+  expect(statSync(compiled).size).toBeGreaterThan(1_000);
+  writeFileSync(join(directory, "broken"), readFileSync(path, "utf8").replace("deny mount", "deny mounts"));
+  expect((await runCommand([...argv.slice(0, -1), join(directory, "broken")])).exitCode).not.toBe(0);
+});
