@@ -194,7 +194,10 @@ async function writeNetwork(confDir: string, list: object): Promise<void> {
   await rename(temporary, path);
 }
 
-/** With the rights of deploy/rbac.yaml, under the seccomp profile of the agent's containers. It ends with the process that entered the machine for it. */
+/**
+ * With the rights of deploy/rbac.yaml, under the seccomp profile of the agent's containers. It ends with the process
+ * that entered the machine for it.
+ */
 async function startNodeAgent({ plane, binDir }: Site, running: RunningNode, confDir: string): Promise<Agent> {
   const { name, netns } = running.place;
   const kubeconfig = await plane.writeKubeconfig(`agent-${name}`, {
