@@ -3,10 +3,10 @@
  * Kubernetes that is promised.
  * Effects: the user's cache and Go's own caches.
  */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findCommand, run, SetupError } from "./command.mjs";
-import { goStep } from "./go.mjs";
+import { goStep, replaceFolder } from "./go.mjs";
 import { KUBERNETES_SCHEMAS, kubernetesSchemasDir } from "./paths.mjs";
 
 export function chartSteps() {
@@ -28,7 +28,7 @@ function schemasStep(version) {
       try {
         cpSync(join(JSON.parse(answer).Dir, "api", "openapi-spec", "v3"), temporary, { recursive: true });
         run("chmod", ["-R", "u+w", temporary]);
-        renameSync(temporary, directory);
+        replaceFolder(directory, temporary);
       } finally {
         rmSync(temporary, { recursive: true, force: true });
       }
