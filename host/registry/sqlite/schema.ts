@@ -81,6 +81,27 @@ const OWNERS = "CREATE TABLE IF NOT EXISTS owner (key TEXT PRIMARY KEY, seen INT
 const MACHINE = `CREATE TABLE IF NOT EXISTS machine
   (only INTEGER PRIMARY KEY CHECK (only = 1), machine TEXT NOT NULL, boot TEXT NOT NULL) STRICT;`;
 
+/**
+ * Returns the triggers by which the rows of a table beside the allocations follow theirs while `isSame` holds, and go
+ * with them.
+ */
+function followRows(table: string, isSame: string): string {
+  return `CREATE TRIGGER IF NOT EXISTS ${table}_follows AFTER UPDATE OF version ON allocation
+  WHEN ${isSame}
+BEGIN
+  UPDATE ${table} SET version = new.version
+  WHERE space = new.space AND family = new.family AND address = new.address AND version = old.version;
+END;
+CREATE TRIGGER IF NOT EXISTS ${table}_ends AFTER DELETE ON allocation
+BEGIN
+  DELETE FROM ${table} WHERE space = old.space AND family = old.family AND address = old.address;
+END;
+`;
+}
+
+const IS_SAME_ATTACHMENT =
+  "old.container = new.container AND old.netns = new.netns AND (old.since = new.since OR new.state <> 'Bound')";
+
 /*
  * Beside a format, which an older Berth shares: the cookie of an attachment's network namespace. It counts only for
  * the row of that version and boot. What an older Berth writes has another version; a row keeps its cookie while its
@@ -96,17 +117,7 @@ CREATE TABLE IF NOT EXISTS netns (
   cookie  TEXT    NOT NULL,
   PRIMARY KEY (space, family, address)
 ) STRICT, WITHOUT ROWID;
-CREATE TRIGGER IF NOT EXISTS netns_follows AFTER UPDATE OF version ON allocation
-  WHEN old.container = new.container AND old.netns = new.netns AND (old.since = new.since OR new.state <> 'Bound')
-BEGIN
-  UPDATE netns SET version = new.version
-  WHERE space = new.space AND family = new.family AND address = new.address AND version = old.version;
-END;
-CREATE TRIGGER IF NOT EXISTS netns_ends AFTER DELETE ON allocation
-BEGIN
-  DELETE FROM netns WHERE space = old.space AND family = old.family AND address = old.address;
-END;
-`;
+${followRows("netns", IS_SAME_ATTACHMENT)}`;
 
 /*
  * Beside the format, too: the claim by which a NIC has the address. It follows its row while that is the same NIC's,
@@ -123,17 +134,7 @@ CREATE TABLE IF NOT EXISTS claim (
   earlier TEXT    NOT NULL,
   PRIMARY KEY (space, family, address)
 ) STRICT, WITHOUT ROWID;
-CREATE TRIGGER IF NOT EXISTS claim_follows AFTER UPDATE OF version ON allocation
-  WHEN old.owner = new.owner AND old.interface = new.interface
-BEGIN
-  UPDATE claim SET version = new.version
-  WHERE space = new.space AND family = new.family AND address = new.address AND version = old.version;
-END;
-CREATE TRIGGER IF NOT EXISTS claim_ends AFTER DELETE ON allocation
-BEGIN
-  DELETE FROM claim WHERE space = old.space AND family = old.family AND address = old.address;
-END;
-`;
+${followRows("claim", "old.owner = new.owner AND old.interface = new.interface")}`;
 
 /** The columns of a row, for {@link decodeRow}. */
 export const COLUMNS = `*, (SELECT cookie FROM netns WHERE netns.space = allocation.space
