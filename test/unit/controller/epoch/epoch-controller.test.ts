@@ -1,4 +1,4 @@
-/** When the controller settles an epoch of the registry, and when it begins one: on real caches of a server in memory. */
+/** When the controller settles an epoch of the registry, and begins one: on real caches of a server in memory. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type OpenCaches, openCaches } from "../../../../host/controller/caches.ts";
 import { startEpoch } from "../../../../host/controller/epoch/epoch-controller.ts";
