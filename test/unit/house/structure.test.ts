@@ -360,7 +360,8 @@ for (const { path, lines } of [...product, ...tests])
     console.warn(`${path} has ${lines} lines: does it hold one idea?`);
 
 /** Reads of a whole file, but for what is open already and for files of this release. */
-const BARE_READ = /\breadFileSync\((?!fd\b|0,|SHIMS\b|fileURLToPath\()|\bimport \{.*\breadFile\b|\.promises\.readFile\b/;
+const BARE_READ =
+  /\breadFileSync\((?!fd\b|0,|SHIMS\b|fileURLToPath\()|\bimport \{.*\breadFile\b|\.promises\.readFile\b/;
 
 /** Lines that read a file without a look at its kind and size. */
 function bareReads({ path, text }: Source): string[] {

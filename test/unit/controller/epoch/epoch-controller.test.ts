@@ -12,7 +12,7 @@ import { ipAllocation } from "../../../world/subjects.ts";
 
 const NODES = "/api/v1/nodes";
 const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
-const OPEN = { epoch: "e2", settled: "e1", cause: "history", definition: "", waitsFor: "" };
+const OPEN = { epoch: "e2", settled: "e1", cause: "history", definition: "kinds", waitsFor: "" };
 
 let server: MemoryApiServer;
 let caches: OpenCaches;
