@@ -119,7 +119,10 @@ export class OwnEpochRows implements EpochRows {
     const own = new Map((await this.#own()).map((object) => [object.name, object]));
     const open = await inParallel(bound, ROWS_AT_ONCE, async (row) => {
       const name = nameOf(row);
-      return isRecorded(row, own.get(name)) || (await this.#settle(row, epoch)) ? undefined : name;
+      const object = own.get(name);
+      // What is in quarantine is nobody's meanwhile, and the comparison has decided about it.
+      const isWritten = isRecorded(row, object) || object?.spec.state === "Quarantined";
+      return isWritten || (await this.#settle(row, epoch)) ? undefined : name;
     });
     return open.filter((name) => name !== undefined);
   }

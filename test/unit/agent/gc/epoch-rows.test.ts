@@ -36,6 +36,8 @@ class Agent {
   #rows!: OwnEpochRows;
   readonly #stop = new AbortController();
   readonly #recorded = recordLog();
+  /** Whether the pods of its rows are gone. */
+  isPodGone = false;
   /** The machine that it runs on. */
   machine = "m1";
   /** Whether the journal has had all rows. */
@@ -59,7 +61,7 @@ class Agent {
         ...own,
         ...{ relists: () => 0, isTold: async () => true, isOfPast: () => this.isWhole },
         ...{
-          collector: { isPodGone: async () => false, adopted: () => {} },
+          collector: { isPodGone: async () => this.isPodGone, adopted: () => {} },
           machine: { prove: async () => undefined },
         },
         lost: new LostAddresses({ log, events: { emit: () => {} } }),
@@ -354,6 +356,18 @@ describe("a record that came back with the past", () => {
     server.edit("10.0.0.1", (spec) => ({ ...spec, holders: [{ ...Object(spec.holders)[0], machine: "m0" }] }));
     await goBackBefore(() => one.free("a"));
     expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
+  });
+
+  it("stays in quarantine when its node was taken for lost and its pod is gone", async () => {
+    await one.node.bind("10.0.0.1", "a");
+    server.edit("10.0.0.1", (spec) => ({
+      ...spec,
+      state: "Quarantined",
+      holders: [],
+      quarantine: { ...CONFLICT, reason: "NodeLost" },
+    }));
+    one.isPodGone = true;
+    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Quarantined n1"]]);
   });
 
   it("is in quarantine again when its row is", async () => {
