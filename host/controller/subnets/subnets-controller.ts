@@ -104,7 +104,7 @@ class SubnetsController implements Controller {
       }),
       caches.subnets.subscribe((change) => {
         noteGone(this.#subnets, change);
-        wake();
+        if (change.kind === "gone" || !this.#subnets.isOwn(change.value)) wake();
       }),
       caches.allocations.subscribe((change) => this.#onAllocation(change)),
     ];
