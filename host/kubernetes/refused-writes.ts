@@ -11,7 +11,7 @@ export const REFUSALS_PER_SECOND = 10;
 /** Most of them that are repetitions: an object that was never refused does not wait for thousands that are. */
 const REPEATED_PER_SECOND = 5;
 
-/** The first pause after a refusal: milliseconds. Each next one is as long as all so far, so that they double. */
+/** The first pause after a refusal: milliseconds. Each is twice the one before. */
 export const REST_FIRST_MS = 1_000;
 
 /** The longest pause between two refusals of one write: milliseconds. */
@@ -30,17 +30,14 @@ const MAX_OWN_VERSIONS = 64;
 export class RefusedWrite extends ApiError {
   /** Whether this very call was sent. */
   readonly isSent: boolean;
-  readonly #restMs: () => number;
+  /** Time after which it may be sent: milliseconds. Read by PeriodicWorker. */
+  readonly restMs: number;
 
-  constructor(refusal: ApiError, isSent: boolean, restMs: () => number) {
+  constructor(refusal: ApiError, { isSent, restMs }: Pick<RefusedWrite, "isSent" | "restMs">) {
     super(refusal);
+    this.stack = refusal.stack ?? this.stack ?? "";
     this.isSent = isSent;
-    this.#restMs = restMs;
-  }
-
-  /** Time after which it may be sent: milliseconds, more than 0. Read by PeriodicWorker. */
-  get restMs(): number {
-    return Math.max(1, this.#restMs());
+    this.restMs = restMs;
   }
 }
 
@@ -50,19 +47,9 @@ interface Rest {
   readonly content: string;
   /** The version that it was for, and those that own writes of other parts have made of that. */
   readonly versions: Set<string>;
-  /** When it was refused first. */
-  readonly sinceMs: number;
+  readonly failures: number;
   readonly dueMs: number;
   readonly refusal: ApiError;
-  /** The answer until then: always the same, since a pass may try thousands. */
-  readonly held: RefusedWrite;
-}
-
-/** Writes that are expected to be refused, and their answer while too many are. */
-interface Suspect {
-  readonly untilMs: number;
-  readonly first: RefusedWrite;
-  readonly repeated: RefusedWrite;
 }
 
 interface RefusedWritesOptions {
@@ -84,7 +71,7 @@ export class RefusedWrites {
   /** By the object's path, then by part and call. */
   readonly #rests = new Map<string, Map<string, Rest>>();
   /** By collection and method: until when a write is expected to be refused, and with what. */
-  readonly #suspect = new Map<string, Suspect>();
+  readonly #suspect = new Map<string, { readonly untilMs: number; readonly refusal: ApiError }>();
   /** When writes were refused, or sent that may be, within the last second. */
   readonly #recent: number[] = [];
   readonly #listeners = new Set<() => void>();
@@ -119,7 +106,7 @@ export class RefusedWrites {
   async #write(api: Pick<KubeApi, "call">, call: KubeCall, terms: RestTerms): Promise<KubeObject> {
     const target = targetOf(call, terms.part);
     const before = this.#restOf(target);
-    if (before !== undefined && before.dueMs > this.#options.nowMs()) throw before.held;
+    if (before !== undefined) this.#requireDue(before);
     const reserved = this.#reserve(target, before !== undefined);
     try {
       const answer = await api.call(call);
@@ -139,10 +126,9 @@ export class RefusedWrites {
     return rest?.content === content && rest.versions.has(version) ? rest : undefined;
   }
 
-  /** Returns after how long this process may be refused again, if it may so often in a second. */
-  #freeMs(most: number): number {
-    const nth = this.#recent.at(-most);
-    return nth === undefined ? 0 : nth + 1_000 - this.#options.nowMs();
+  #requireDue({ dueMs, refusal }: Rest): void {
+    const restMs = dueMs - this.#options.nowMs();
+    if (restMs > 0) throw new RefusedWrite(refusal, { isSent: false, restMs });
   }
 
   /** Takes a place among the refused writes of this second, if it is to be expected that this is one. */
@@ -151,10 +137,11 @@ export class RefusedWrites {
     while ((this.#recent[0] ?? nowMs) <= nowMs - 1_000) this.#recent.shift();
     const suspect = this.#suspect.get(group);
     if (suspect === undefined || suspect.untilMs < nowMs) return undefined;
-    const [most, held] = isRepeated
-      ? ([REPEATED_PER_SECOND, suspect.repeated] as const)
-      : ([REFUSALS_PER_SECOND, suspect.first] as const);
-    if (this.#freeMs(most) > 0) throw held;
+    const most = isRepeated ? REPEATED_PER_SECOND : REFUSALS_PER_SECOND;
+    if (this.#recent.length >= most) {
+      const restMs = (this.#recent.at(-most) ?? nowMs) + 1_000 - nowMs;
+      throw new RefusedWrite(suspect.refusal, { isSent: false, restMs: Math.max(1, restMs) });
+    }
     this.#recent.push(nowMs);
     return nowMs;
   }
@@ -185,24 +172,21 @@ export class RefusedWrites {
     if (isConflict) this.#release(reserved);
     else {
       if (reserved === undefined) this.#recent.push(nowMs);
-      const hold = (most: number) => new RefusedWrite(refusal, false, () => this.#freeMs(most));
-      const held = { first: hold(REFUSALS_PER_SECOND), repeated: hold(REPEATED_PER_SECOND) };
-      this.#suspect.set(group, { untilMs: nowMs + FORGET_MS, ...held });
+      this.#suspect.set(group, { untilMs: nowMs + FORGET_MS, refusal });
     }
-    const { sinceMs = nowMs, versions = new Set([version]) } = before ?? {};
+    const failures = (before?.failures ?? 0) + 1;
     const spread = isConflict ? 0 : REST_SPREAD * this.#options.random();
-    const restMs = Math.min(Math.max(REST_FIRST_MS, nowMs - sinceMs), REST_MAX_MS) * (1 + spread);
+    const restMs = Math.min(REST_FIRST_MS * 2 ** (failures - 1), REST_MAX_MS) * (1 + spread);
     const rests = this.#rests.get(path) ?? new Map<string, Rest>();
-    const dueMs = nowMs + restMs;
-    const held = new RefusedWrite(refusal, false, () => dueMs - this.#options.nowMs());
-    rests.set(key, { content, versions, sinceMs, dueMs, refusal, held });
+    const versions = before?.versions ?? new Set([version]);
+    rests.set(key, { content, versions, failures, dueMs: nowMs + restMs, refusal });
     this.#rests.set(path, rests);
     this.#sweep(nowMs);
-    if (before === undefined && !isConflict) {
+    if (failures === 1 && !isConflict) {
       for (const listener of this.#listeners) listener();
       terms.onRefused?.(call, refusal);
     }
-    return new RefusedWrite(refusal, true, () => restMs);
+    return new RefusedWrite(refusal, { isSent: true, restMs });
   }
 
   #sweep(nowMs: number): void {
@@ -290,6 +274,6 @@ export class RefusalsOf {
     const soonest = this.#soonest;
     if (soonest === undefined) return nextMs;
     const restMs = Math.min(soonest.restMs, nextMs ?? soonest.restMs);
-    throw new RefusedWrite(soonest, soonest.isSent, () => restMs);
+    throw new RefusedWrite(soonest, { isSent: soonest.isSent, restMs });
   }
 }
