@@ -114,9 +114,8 @@ export class RefusedWrites {
       this.#succeed(target, answer);
       return answer;
     } catch (error) {
-      if (isRefusal(error, call)) throw this.#refuse({ target, before, reserved, call, terms }, error);
-      this.#release(reserved);
-      throw error;
+      if (!isRefusal(error)) this.#release(reserved);
+      throw isRefusal(error) ? this.#refuse({ target, before, reserved, call, terms }, error) : error;
     }
   }
 
@@ -175,8 +174,8 @@ export class RefusedWrites {
       this.#suspect.set(group, { untilMs: nowMs + FORGET_MS, refusal });
     }
     const failures = (before?.failures ?? 0) + 1;
-    const spread = isConflict ? 0 : REST_SPREAD * this.#options.random();
-    const restMs = Math.min(REST_FIRST_MS * 2 ** (failures - 1), REST_MAX_MS) * (1 + spread);
+    const restMs =
+      Math.min(REST_FIRST_MS * 2 ** (failures - 1), REST_MAX_MS) * (1 + REST_SPREAD * this.#options.random());
     const rests = this.#rests.get(path) ?? new Map<string, Rest>();
     const versions = before?.versions ?? new Set([version]);
     rests.set(key, { content, versions, failures, dueMs: nowMs + restMs, refusal });
@@ -245,13 +244,11 @@ function partOf(object: object, name: string): Readonly<Record<string, unknown>>
 }
 
 /**
- * What is not there is no refusal: the kind may come back with all of its objects. Nor is a name that is taken. 408 and
- * 429 are the server's load.
+ * What is not there is no refusal: the kind may come back with all of its objects. 408 and 429 are the server's load.
  */
-function isRefusal(error: unknown, { method }: KubeCall): error is ApiError {
+function isRefusal(error: unknown): error is ApiError {
   if (!(error instanceof ApiError) || error instanceof RefusedWrite) return false;
-  const { status } = error;
-  return status >= 400 && status < 500 && ![404, 408, 410, 429, ...(method === "POST" ? [409] : [])].includes(status);
+  return error.status >= 400 && error.status < 500 && ![404, 408, 410, 429].includes(error.status);
 }
 
 /** Writes that do not wait for each other: what is refused of one object does not stop those of the others. */
