@@ -8,7 +8,6 @@ import { type Election, openElection } from "../kubernetes/lease/election.ts";
 import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
 import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
 import type { ReflectorStats } from "../kubernetes/reflector.ts";
-import { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import type { Log } from "../lib/log.ts";
 import { collectWatches } from "../metrics/common-metrics.ts";
 import type { ControllerMetrics } from "../metrics/controller-metrics.ts";
@@ -104,7 +103,6 @@ class ProcessInstance implements ControllerProcess {
    * leading.
    */
   #election: Election | undefined;
-  readonly #refused: RefusedWrites;
   readonly #closing = new AbortController();
   readonly #opening: Promise<void>;
   #leadership: Leadership | undefined;
@@ -113,8 +111,7 @@ class ProcessInstance implements ControllerProcess {
 
   constructor(options: ControllerOptions) {
     this.#options = options;
-    const { api, configNamespace, random, log, clock } = options;
-    this.#refused = new RefusedWrites({ nowMs: clock.nowMs, random });
+    const { api, configNamespace, random, log } = options;
     this.#caches = openCaches({ api, configNamespace, random, log });
     this.#addressOwners = openAddressOwners({ api, random, log });
     this.#poolOwners = openPoolOwners({ api, random, log });
@@ -123,8 +120,7 @@ class ProcessInstance implements ControllerProcess {
 
   /** Never rejects. */
   async #open(): Promise<void> {
-    const { lease, clock, now, random, log } = this.#options;
-    const api = this.#refused.apiFor(this.#options.api, { part: "election" });
+    const { lease, api, clock, now, random, log } = this.#options;
     const { signal } = this.#closing;
     try {
       await Promise.all([this.#caches, this.#addressOwners, this.#poolOwners].map((each) => each.synced(signal)));
@@ -210,7 +206,7 @@ class ProcessInstance implements ControllerProcess {
   #eventOptions(leading: Leading) {
     const { api, lease, clock, log } = this.#options;
     const common = { component: "berth-controller", node: lease.identity, nowMs: clock.nowMs, log };
-    return { ...common, api: this.#refused.apiFor(openLeaderApi(api, leading), { part: "events" }) };
+    return { ...common, api: openLeaderApi(api, leading) };
   }
 
   #deps(leading: Leading, events: ControllerDeps["events"]): ControllerDeps {
@@ -218,7 +214,6 @@ class ProcessInstance implements ControllerProcess {
     const { nowMs } = clock;
     return {
       api: openLeaderApi(api, leading),
-      refused: this.#refused,
       caches: this.#caches,
       owners: { addresses: this.#addressOwners, pools: this.#poolOwners, pods: this.#poolOwners.pods },
       events,

@@ -39,11 +39,6 @@ export class OwnWrites<T extends Versioned> {
     this.#newest.delete(name);
   }
 
-  /** Whether the object is as this process wrote it last. */
-  isOwn({ name, resourceVersion }: T): boolean {
-    return this.#newest.get(name)?.object.resourceVersion === resourceVersion;
-  }
-
   /** A write was refused: only the watch knows the object. */
   forget(name: string): void {
     this.#newest.delete(name);

@@ -7,30 +7,21 @@ import { ApiError, isConflict, isNotFound, type KubeApi } from "../../kubernetes
 import { listPages } from "../../kubernetes/list.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
-import { REST_FIRST_MS, RefusedWrite } from "../../kubernetes/refused-writes.ts";
+import { messageOf } from "../../lib/describe.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
-import { describePoolOwner, type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
+import { describePoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
-import { REFUSED } from "../send-refusal.ts";
 import type { Controller, ControllerDeps, Demands, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 import { LivenessCache } from "./liveness-cache.ts";
-import type {
-  CurrentPool,
-  CurrentSubnet,
-  NetworkPlan,
-  OwnerState,
-  PoolTarget,
-  SubnetsPlan,
-  SubnetsView,
-} from "./model.ts";
+import type { CurrentPool, CurrentSubnet, NetworkPlan, OwnerState, SubnetsPlan, SubnetsView } from "./model.ts";
 import { OwnWrites } from "./own-writes.ts";
 import { type PartialPlan, PartsAtRest } from "./parts-at-rest.ts";
 import { SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
@@ -44,6 +35,9 @@ const SUBNETS_REST_MS = 10;
 /** Networks whose Subnets are divided at once. */
 const NETWORKS_AT_ONCE = 4;
 
+/** Time until a refused write to a generated pool is retried if nothing changes: milliseconds. */
+const REFUSED_WRITE_MS = 5_000;
+
 export const startSubnets: StartController = (deps) => new SubnetsController(deps);
 
 const FOLLOWED = "Generated pools follow the pods of a workload that was created again";
@@ -56,7 +50,6 @@ class SubnetsController implements Controller {
   readonly #ends: readonly (() => void)[];
   readonly #pools = new OwnWrites<ControlledPool>();
   readonly #subnets = new OwnWrites<ControlledSubnet>();
-  readonly #reserved: ApplyDeps["reserved"] = new Map();
   /** By UID: the decoded status of a Subnet, and its version. */
   readonly #read = new Map<string, { readonly version: string; readonly subnet: CurrentSubnet | undefined }>();
   readonly #parts: PartsAtRest;
@@ -69,10 +62,6 @@ class SubnetsController implements Controller {
   #reported: ReadonlySet<string> = new Set();
   #problems: readonly string[] = [];
   #refusals: string[] = [];
-  /** When the first of them may be written again: milliseconds. */
-  #restMs = Number.POSITIVE_INFINITY;
-  /** Workloads whose pools the API server refuses to make, in the last pass. */
-  #unmade: { readonly application: PoolOwner; readonly message: string }[] = [];
   #planMs = 0;
   /** Writes that waited in the last pass. */
   #postponed = 0;
@@ -97,14 +86,13 @@ class SubnetsController implements Controller {
       }),
       ...watched.map((cache) => cache.subscribe(wake)),
       caches.pools.subscribe((change) => {
-        const gone = noteGone(this.#pools, change);
-        if (gone !== undefined) this.#reserved.delete(gone.uid);
+        noteGone(this.#pools, change);
         this.#strays.poolChanged(change);
         if (!this.#parts.ignores(change)) wake();
       }),
       caches.subnets.subscribe((change) => {
         noteGone(this.#subnets, change);
-        if (change.kind === "gone" || !this.#subnets.isOwn(change.value)) wake();
+        wake();
       }),
       caches.allocations.subscribe((change) => this.#onAllocation(change)),
     ];
@@ -142,8 +130,6 @@ class SubnetsController implements Controller {
       plan = this.#plan(demands);
     }
     this.#refusals = [];
-    this.#restMs = Number.POSITIVE_INFINITY;
-    this.#unmade = [];
     this.#waiting = plan.waiting;
     const { networks, remove, waiting, postponed } = this.#turns.admit(plan, poolWrites);
     this.#postponed = postponed;
@@ -243,23 +229,19 @@ class SubnetsController implements Controller {
       api,
       leading,
       pools: this.#pools,
-      reserved: this.#reserved,
       wroteSubnet: (before, now) => {
         this.#subnets.wrote(before.object, now.object);
         this.#read.set(now.object.uid, { version: now.object.resourceVersion, subnet: now });
       },
       forgetSubnet: (name) => this.#subnets.forget(name),
       isKnown: (pool) => caches.pools.items.has(pool),
-      refused: (what, refusal, target) => this.#refuse(what, refusal, target),
+      refused: (what, reason) => this.#refuse(what, reason),
     };
   }
 
-  /** A new pool has no events: its workload gets one. */
-  #refuse(what: string, refusal: ApiError, target?: PoolTarget): void {
-    const sentence = `${what}: ${refusal.message}`;
-    this.#refusals.push(sentence);
-    this.#restMs = Math.min(this.#restMs, refusal instanceof RefusedWrite ? refusal.restMs : REST_FIRST_MS);
-    if (target !== undefined) this.#unmade.push({ application: target.generated.application, message: sentence });
+  #refuse(what: string, reason: string): void {
+    this.#deps.log.warn({ reason }, what);
+    this.#refusals.push(`${what}: ${reason}`);
   }
 
   /** The finalizer keeps the pool until its last address is free. */
@@ -274,7 +256,8 @@ class SubnetsController implements Controller {
       log.info({ pool: name, of }, "Deleting a generated pool that is no longer needed");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (!isConflict(error) && !isNotFound(error)) this.#refuse(`IPPool "${name}" cannot be deleted`, error);
+      if (!isConflict(error) && !isNotFound(error))
+        this.#refuse(`IPPool "${name}" cannot be deleted`, messageOf(error));
       this.#pools.forget(name);
     }
   }
@@ -283,7 +266,6 @@ class SubnetsController implements Controller {
     const reports = [
       ...shortfalls.map(({ demand: { application }, reason, message }) => ({ application, reason, message })),
       ...faults.map(({ application, message }) => ({ application, reason: "InvalidAnnotation", message })),
-      ...this.#unmade.map((each) => ({ ...each, reason: REFUSED })),
     ].map((each) => ({ ...each, key: `${each.application.uid} ${each.reason} ${each.message}` }));
     for (const { application, reason, message, key } of reports) {
       if (this.#reported.has(key)) continue;
@@ -312,7 +294,7 @@ class SubnetsController implements Controller {
   #dueMs({ postponed }: SubnetsPlan): number | undefined {
     const now = this.#deps.clock.nowMs();
     const dues = [...postponed].map((uid) => (this.#excessSinceMs.get(uid) ?? now) + SHRINK_AFTER_MS - now);
-    if (this.#refusals.length > 0) dues.push(this.#restMs);
+    if (this.#refusals.length > 0) dues.push(REFUSED_WRITE_MS);
     if (this.#postponed > 0) dues.push(this.#postponedMs);
     if (this.#liveness.dueMs !== undefined) dues.push(this.#liveness.dueMs);
     return dues.length === 0 ? undefined : Math.max(0, Math.min(...dues));
@@ -323,15 +305,13 @@ function hasWrites({ targets }: NetworkPlan): boolean {
   return targets.some(({ now, isChanged }) => now === undefined || isChanged);
 }
 
-/** Returns the object that is gone, if one is. Covers also an object that was recreated under its name. */
+/** Covers also an object that was recreated under its name. */
 function noteGone<T extends { name: string; uid: string; resourceVersion: string }>(
   writes: OwnWrites<T>,
   change: Change<T>,
-): T | undefined {
+): void {
   const { before } = change;
-  if (before === undefined || (change.kind === "set" && change.value.uid === before.uid)) return undefined;
-  writes.gone(before);
-  return before;
+  if (before !== undefined && (change.kind === "gone" || change.value.uid !== before.uid)) writes.gone(before);
 }
 
 /** All that matters of a pool, which may be invalid itself. */

@@ -5,7 +5,6 @@
 
 import type { Change } from "../../kubernetes/mirror.ts";
 import { statusPath } from "../../kubernetes/paths.ts";
-import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { MeasuredPool } from "../../metrics/pool-metrics.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
@@ -96,17 +95,16 @@ class UsageController implements Controller {
     this.#follow();
     for (const name of this.#counter.changed) this.#open.add(name);
     this.#counter.changed.clear();
-    const refusals = new RefusalsOf();
     let nextMs = USAGE_RELOAD_MS;
     for (const name of [...this.#open]) {
-      const dueMs = await this.#sync(name, refusals);
+      const dueMs = await this.#sync(name);
       if (dueMs === undefined) this.#open.delete(name);
       else nextMs = Math.min(nextMs, dueMs);
     }
     for (const name of this.#objects.known.keys()) {
-      if (!caches.pools.items.has(name)) await refusals.attempt(() => this.#objects.drop(name));
+      if (!caches.pools.items.has(name)) await this.#objects.drop(name);
     }
-    return refusals.require(nextMs);
+    return nextMs;
   }
 
   *#measurePools(): Generator<MeasuredPool> {
@@ -134,14 +132,11 @@ class UsageController implements Controller {
   }
 
   /** Writes what is due. Returns when the next write is due: milliseconds; undefined if everything is written. */
-  async #sync(name: string, refusals: RefusalsOf): Promise<number | undefined> {
+  async #sync(name: string): Promise<number | undefined> {
     const pool = this.#deps.caches.pools.items.get(name);
     const now = this.#counter.countsOf(name);
     if (pool === undefined || now === undefined) return undefined;
-    const dues = [
-      await refusals.attempt(() => this.#syncObject(pool, now), USAGE_RELOAD_MS),
-      await refusals.attempt(() => this.#syncCounts(pool, now), USAGE_RELOAD_MS),
-    ];
+    const dues = [await this.#syncObject(pool, now), await this.#syncCounts(pool, now)];
     const open = dues.filter((due) => due !== undefined);
     return open.length === 0 ? undefined : Math.min(...open);
   }
