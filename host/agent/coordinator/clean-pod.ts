@@ -107,8 +107,7 @@ export function findDetachedPod(path: string | undefined, ifName: IfName): Detac
 }
 
 /**
- * Cleans the pod's namespace if it is still there and has the other end of the pair, or had it (`isPairGone`). Returns
- * the open namespace.
+ * Cleans the pod's namespace if it is still there and has the other end of the pair. Returns the open namespace.
  * Closing it occupies a thread of the pool until the kernel has freed a deleted table, a dozen milliseconds after
  * this returns.
  */
@@ -116,16 +115,15 @@ export async function cleanPod(
   host: NamespaceSource,
   containerId: string,
   { path, identity, ifName }: DetachedPod,
-  { log, isPairGone }: { readonly log: Log; readonly isPairGone: boolean },
+  log: Log,
 ): Promise<Disposable | undefined> {
   const pod = openPod(path);
   if (pod === undefined) return undefined;
   const pair = nameVeth(containerId);
   try {
     const end = findHostEnd(host, pair);
-    const isOfPair = end === undefined ? isPairGone : hasPodEnd(pod, pair);
-    if (!isOfPair || !isSameNetns(pod.identity, identity)) return pod;
-    const observed = { pod: observePod(pod, log), host: { ...EMPTY_NAMESPACE, links: end === undefined ? [] : [end] } };
+    if (end === undefined || !isSameNetns(pod.identity, identity) || !hasPodEnd(pod, pair)) return pod;
+    const observed = { pod: observePod(pod, log), host: { ...EMPTY_NAMESPACE, links: [end] } };
     // Other settings concern the node, where everything lies on the pair.
     const conf = { ...DEFAULT_COORDINATOR_CONF, podDefaultCniNic: ifName };
     const { plan } = planDetachment({ conf, ifName, network: "", addresses: [], pair, observed });

@@ -106,7 +106,7 @@ async function retirePair(
   logPlanned(deletion);
   try {
     faults("kernel.apply");
-    if (!(await remover.retire(end.index, { containerId, pod }, nics !== undefined))) return undefined;
+    if (!(await remover.retire(end.index, { containerId, pod }))) return undefined;
     if (pod !== "gone") await nics?.remove(pod, veth);
     return deletion;
   } catch (error) {

@@ -79,9 +79,6 @@ interface RetiredPair {
   readonly owner: RetiredOwner;
   /** When it is deleted unless it has gone by then. A clock that does not jump: milliseconds. */
   readonly dueMs: number;
-  /** The pair is deleted with the pod's NIC; what the pod's namespace has besides is still cleaned when it is due. */
-  readonly withNic: boolean;
-  isGone: boolean;
 }
 
 interface PairRemoverOptions {
@@ -102,16 +99,14 @@ export class PairRemover {
     this.#options = options;
     for (const { index, alias, group } of listLinks(options.host.route).map(linkOf)) {
       const owner = isRetired(group) ? ownerFrom(alias) : undefined;
-      if (owner !== undefined) this.#retired.set(index, { owner, dueMs: 0, withNic: false, isGone: false });
+      if (owner !== undefined) this.#retired.set(index, { owner, dueMs: 0 });
     }
     this.#schedule(0);
   }
 
   /** The link of this index has gone. Usually it is a pair that went with its pod's namespace. */
   linkGone(index: number): void {
-    const pair = this.#retired.get(index);
-    if (pair?.withNic === true) pair.isGone = true;
-    else this.#retired.delete(index);
+    this.#retired.delete(index);
   }
 
   /** Deletes the pair; resolves when both ends are gone. */
@@ -121,16 +116,11 @@ export class PairRemover {
 
   /**
    * Takes the pair of a pod's only NIC down and leaves its deletion to later. The kernel drops all neighbours and
-   * routes over it. `withNic`: the pod's NIC takes the pair with it, and only the pod's namespace is left for later, if
-   * that stays. Waits only if too many pairs are retired. Returns whether that is all there is to do: not if the
+   * routes over it. Waits only if too many pairs are retired. Returns whether that is all there is to do: not if the
    * pair is gone, the next agent could not finish it, or an earlier DEL did not know the pod's namespace. Throws
    * NetlinkError.
    */
-  async retire(
-    index: number,
-    owner: RetiredOwner & { readonly pod: DetachedPod | "gone" },
-    withNic = false,
-  ): Promise<boolean> {
+  async retire(index: number, owner: RetiredOwner & { readonly pod: DetachedPod | "gone" }): Promise<boolean> {
     const { containerId, pod } = owner;
     const known = this.#retired.get(index);
     // It may be being deleted, and must not leave the group then.
@@ -143,7 +133,7 @@ export class PairRemover {
       return true;
     };
     if (unlessRefused([ENODEV], takeDown) === undefined) return false;
-    this.#retired.set(index, { owner, dueMs: performance.now() + RETIREMENT_MS, withNic, isGone: false });
+    this.#retired.set(index, { owner, dueMs: performance.now() + RETIREMENT_MS });
     if (this.#retired.size >= MAX_RETIRED_PAIRS) await this.flush();
     else this.#schedule(RETIREMENT_MS);
     return true;
@@ -200,19 +190,19 @@ export class PairRemover {
   async #delete(batch: readonly (readonly [index: number, pair: RetiredPair])[]): Promise<void> {
     // Closed after the kernel's long wait for the pairs, in which it also frees what was deleted in the pods.
     using cleaned = new DisposableStack();
-    for (const [index, pair] of batch) {
-      if (this.#retired.has(index)) cleaned.use(await this.#clean(pair));
+    for (const [index, { owner }] of batch) {
+      if (this.#retired.has(index)) cleaned.use(await this.#clean(owner));
     }
-    const left = batch.flatMap(([index, { isGone }]) => (this.#retired.has(index) && !isGone ? [index] : []));
+    const left = batch.map(([index]) => index).filter((index) => this.#retired.has(index));
     // Those that are gone are left to the thread: each question waits for the kernel's lock on all links.
     if (left.length > 0) await this.#options.links.removeLinks(left);
-    for (const [index] of batch) this.#retired.delete(index);
+    for (const index of left) this.#retired.delete(index);
   }
 
-  async #clean({ owner: { containerId, pod }, withNic }: RetiredPair): Promise<Disposable | undefined> {
+  async #clean({ containerId, pod }: RetiredOwner): Promise<Disposable | undefined> {
     if (typeof pod === "string") return undefined;
     const { host, log } = this.#options;
     await setImmediate(); // other requests come between two pods
-    return cleanPod(host, containerId, pod, { log, isPairGone: withNic });
+    return cleanPod(host, containerId, pod, log);
   }
 }

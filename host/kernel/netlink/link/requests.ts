@@ -182,15 +182,10 @@ export function deleteLink(conversation: Conversation, index: number): boolean {
   return unlessRefused([ENODEV], () => conversation.request(linkDeletion(index))) !== undefined;
 }
 
-function groupDeletion(group: number): Request {
-  const payload = encodeLink({ index: 0, attributes: [attribute(IFLA_GROUP, encodeUint32(group))] });
-  return { operation: `delete links of group ${group}`, type: RTM_DELLINK, payload };
-}
-
-/** {@link deleteLinkGroup} while a thread of the pool waits for the kernel. A group without links is no error. */
-export async function deleteGroupAside(conversation: Conversation, group: number): Promise<void> {
+/** Deletes the link while a thread of the pool waits for the kernel. A link that is gone by then is no error. */
+export async function deleteLinkAside(conversation: Conversation, index: number): Promise<void> {
   try {
-    await conversation.requestAside(groupDeletion(group));
+    await conversation.requestAside(linkDeletion(index));
   } catch (error) {
     if (!(error instanceof NetlinkError) || error.errno !== ENODEV) throw error;
   }
@@ -202,5 +197,7 @@ export async function deleteGroupAside(conversation: Conversation, group: number
  * physical device.
  */
 export function deleteLinkGroup(conversation: Conversation, group: number): boolean {
-  return unlessRefused([ENODEV], () => conversation.request(groupDeletion(group))) !== undefined;
+  const operation = `delete links of group ${group}`;
+  const payload = encodeLink({ index: 0, attributes: [attribute(IFLA_GROUP, encodeUint32(group))] });
+  return unlessRefused([ENODEV], () => conversation.request({ operation, type: RTM_DELLINK, payload })) !== undefined;
 }
