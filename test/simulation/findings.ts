@@ -67,7 +67,6 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   ],
   ["a later target on a node leaves the source in the record", { seed: 91_012, profile: "machines", steps: 6_000 }],
   ["an address that a claim has lost is not in its status", { seed: 91_018, profile: "machines", steps: 6_000 }],
-  ["a node without its journal hears that a record names it", { seed: 91_024, profile: "machines", steps: 6_000 }],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
   [
     "ADDs that wait for generated pools wake one another with an address that another node has",
@@ -108,10 +107,6 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     { seed: 680_000_000, profile: "tenants", steps: 7_000, faults: 3 },
   ],
   [
-    "an agent's list of pools has no answer for long",
-    { seed: 660_000_008, profile: "subnets", steps: 7_000, faults: 3 },
-  ],
-  [
     "a question about one deleted pool has no answer for long",
     { seed: 74_931_392, profile: "subnets", steps: 33_000, faults: 3 },
   ],
@@ -136,10 +131,6 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   [
     "a machine's target finds what a lost node has retained where its search starts",
     { seed: 690_000_009, profile: "machines", steps: 20_000, nodes: 8, pods: 40 },
-  ],
-  [
-    "of two addresses that may be unanswered the one stays that a lookup has put first",
-    { seed: 700_000_001, profile: "machines", steps: 15_500, faults: 3 },
   ],
   [
     "a pod gets its own address again that it gave up for one that cannot be probed",
