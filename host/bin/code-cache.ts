@@ -1,4 +1,4 @@
-/** Code that V8 has compiled at an earlier start. It is executed as it is, so it must be nobody else's. */
+/** Code that V8 has compiled at an earlier start. It is executed unchecked, so no other user may have written it. */
 import { chmodSync, lstatSync, readdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 import { dirname, join, resolve } from "node:path";

@@ -120,7 +120,7 @@ export class OwnEpochRows implements EpochRows {
     const open = await inParallel(bound, ROWS_AT_ONCE, async (row) => {
       const name = nameOf(row);
       const object = own.get(name);
-      // What is in quarantine is nobody's meanwhile, and the comparison has decided about it.
+      // No pod gets an address in quarantine, and the comparison has decided about it.
       const isWritten = isRecorded(row, object) || object?.spec.state === "Quarantined";
       return isWritten || (await this.#settle(row, epoch)) ? undefined : name;
     });

@@ -44,7 +44,7 @@ export interface EpochRows {
 export interface WritingCourse {
   /** Ends before the write waits for other nodes. */
   readonly onWritten: () => Promise<void>;
-  /** The registry was found to be another one meanwhile: nobody writes for this epoch any more. */
+  /** The registry was found to be another one meanwhile: no node writes for this epoch any more. */
   readonly isOutdated: () => boolean;
 }
 

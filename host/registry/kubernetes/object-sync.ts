@@ -426,6 +426,7 @@ export class ObjectSync {
     if (task.full !== undefined) return this.#options.foreign.remember(task.full);
     throw new RegistryError(`IPAllocation ${task.name} was created and deleted by another writer; try again`);
   }
+
   /** Returns false if the object in a claim's way cannot be decoded. */
   async #executeIfReadable(action: Call, row: Allocation, task: SyncTask): Promise<boolean> {
     try {
