@@ -25,7 +25,7 @@ import type { FindingName } from "./open-findings.ts";
 import { type Product, THIS_PRODUCT } from "./product.ts";
 import { Replacements } from "./replacements.ts";
 import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
-import { SubnetLedger } from "./subnet-ledger.ts";
+import { generatedOf, SubnetLedger } from "./subnet-ledger.ts";
 import { TENANT, Tenant, type TenantLimits } from "./tenant.ts";
 import { Thief } from "./thief.ts";
 import type { Timeline } from "./timeline.ts";
@@ -812,14 +812,25 @@ export class Cluster {
       if (workload.kind !== "Thing") this.setPoolNumber(workload, "+1");
       this.scale(workload, 1);
     }
+    if (this.#options.shape.subnets !== undefined)
+      this.#options.time.schedule(60_000, "pools that are kept go", this.#plane, () => this.#deleteKeptPools());
+  }
+
+  /** Those of workloads that are gone: where nothing is reclaimed they would fill their Subnets for good. */
+  #deleteKeptPools(): void {
+    const owners = new Set(this.workloads.filter(({ isAbsent }) => !isAbsent).map(uidOf));
+    for (const { name, owner } of this.#generatedPools()) if (!owners.has(owner)) this.#delete(`${POOLS}/${name}`);
   }
 
   /** An administrator deletes a generated pool. */
   deleteGeneratedPool(random: Seeded): void {
-    const names = [...this.server.collection(POOLS).values()].flatMap(({ metadata, spec }) =>
-      spec.generated === undefined || metadata.deletionTimestamp !== undefined ? [] : [metadata.name],
-    );
-    if (names.length > 0) this.#delete(`${POOLS}/${random.pick(names)}`);
+    const pools = this.#generatedPools();
+    if (pools.length > 0) this.#delete(`${POOLS}/${random.pick(pools).name}`);
+  }
+
+  #generatedPools() {
+    const pools = [...this.server.collection(POOLS).values()].flatMap((pool) => generatedOf(pool) ?? []);
+    return pools.filter(({ isDeleting }) => !isDeleting);
   }
 
   /** Whether a controller leads that does not stand still. */

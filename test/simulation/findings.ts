@@ -107,6 +107,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     { seed: 680_000_000, profile: "tenants", steps: 7_000, faults: 3 },
   ],
   [
+    "an agent's list of pools has no answer for long",
+    { seed: 660_000_008, profile: "subnets", steps: 7_000, faults: 3 },
+  ],
+  [
     "a question about one deleted pool has no answer for long",
     { seed: 74_931_392, profile: "subnets", steps: 33_000, faults: 3 },
   ],

@@ -21,11 +21,6 @@ export const OPEN_FINDINGS: readonly OpenFinding[] = [];
 /** Runs that show a fault of which it is not known yet what leads to it; other runs may show it, too. */
 export const UNEXPLAINED: readonly (Pick<OpenFinding, "options" | "violation"> & { readonly what: string })[] = [
   {
-    what: "a generated pool of a set that was created again gets no addresses",
-    options: { seed: 660_000_008, profile: "subnets", steps: 7_000, faults: 3 },
-    violation: "thing-0 (p54) has 0 addresses on eth0",
-  },
-  {
     what: "the next launcher of a machine waits longer than 20 s for its earlier one",
     options: { seed: 91_024, profile: "machines", steps: 6_000 },
     violation: "which is deleted, still has it on node",

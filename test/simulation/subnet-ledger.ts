@@ -314,7 +314,8 @@ interface Application {
   readonly uid: string;
 }
 
-function generatedOf({ metadata, spec }: StoredObject): GeneratedPool | undefined {
+/** Returns undefined for a pool that was not generated. */
+export function generatedOf({ metadata, spec }: StoredObject): GeneratedPool | undefined {
   const generated = spec.generated as
     | { readonly subnet: string; readonly interface: string; readonly application: Application }
     | undefined;
