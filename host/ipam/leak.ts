@@ -98,11 +98,10 @@ export function mayLeak({ state, owner, containerId, namespace, pod }: LeakRow):
 
 /**
  * Returns whether the row's pod is an orphan: the API server no longer has it, and the owner of the retained address
- * may have created the next one. Static pods never are, because their objects may be missing; nor are pods whose NIC
- * was never attached.
+ * may have created the next one. Static pods never are, because their objects may be missing.
  */
 export function isOrphan(row: LeakRow & { readonly workload?: unknown }, pod: PodStatus): boolean {
-  if (row.workload === undefined || row.containerId === "" || !mayLeak(row) || isStaticOwner(row.owner)) return false;
+  if (row.workload === undefined || !mayLeak(row) || isStaticOwner(row.owner)) return false;
   if (pod.kind !== "present") return pod.kind === "absent";
   return pod.pod.uid !== undefined && !isOwner(row.owner, pod.pod);
 }

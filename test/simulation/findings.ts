@@ -67,6 +67,7 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   ],
   ["a later target on a node leaves the source in the record", { seed: 91_012, profile: "machines", steps: 6_000 }],
   ["an address that a claim has lost is not in its status", { seed: 91_018, profile: "machines", steps: 6_000 }],
+  ["an address claimed ahead for a launcher that is gone stays", { seed: 91_024, profile: "machines", steps: 6_000 }],
   ["a restarted runtime attaches another sandbox", { seed: 4010, profile: "partition", steps: 5_000 }],
   [
     "ADDs that wait for generated pools wake one another with an address that another node has",

@@ -21,11 +21,6 @@ export const OPEN_FINDINGS: readonly OpenFinding[] = [];
 /** Runs that show a fault of which it is not known yet what leads to it; other runs may show it, too. */
 export const UNEXPLAINED: readonly (Pick<OpenFinding, "options" | "violation"> & { readonly what: string })[] = [
   {
-    what: "the next launcher of a machine waits longer than 20 s for its earlier one",
-    options: { seed: 91_024, profile: "machines", steps: 6_000 },
-    violation: "which is deleted, still has it on node",
-  },
-  {
     what: "a member has another address after several faults",
     options: { seed: 700_000_001, profile: "machines", steps: 15_500, faults: 3 },
     violation: "had fd00::d on net1, and has fd00::15 now",

@@ -261,15 +261,17 @@ export class Collector {
 
   /**
    * Collects the address of an orphan at once, so that the workload's next pod gets it, but not before it is off the
-   * orphan's NIC (retention). Returns the row as Cooling; undefined when the row's pod is no orphan or its NIC may
-   * still have the address. Rejects when the API server does not answer, or the kernel refuses to fence.
+   * orphan's NIC (retention); one that was never attached is on none. Returns the row as Cooling; undefined when the
+   * row's pod is no orphan or its NIC may still have the address. Rejects when the API server does not answer, or the
+   * kernel refuses to fence.
    */
   async endOrphan(row: Allocation): Promise<Allocation | undefined> {
     const { fence } = this.#deps;
     const { workload } = row;
     if (fence === undefined || workload === undefined || !mayLeak(row)) return undefined;
     if (!isOrphan(row, await readPodStatus(this.#reader, row))) return undefined;
-    return (await fence(row)) ? this.#collect(row, "gone") : undefined;
+    const isSilent = row.containerId === "" || (await fence(row));
+    return isSilent ? this.#collect(row, "gone") : undefined;
   }
 
   /** Reads the row's pod from the API server now. Rejects when it does not answer. */

@@ -158,7 +158,7 @@ describe("retention: an orphan", () => {
     ["is none when the API server does not tell", {}, UNKNOWN, false],
     ["is none when the pod under its name has no UID that could be compared", {}, seen({ uid: undefined }), false],
     ["is none without a workload that waits for the address", { workload: undefined }, ABSENT, false],
-    ["is none when it was never attached", { containerId: "" }, ABSENT, false],
+    ["is one also when it was never attached", { containerId: "" }, ABSENT, true],
     ["is none when it is a static pod: its object says nothing", { owner: HASH }, ABSENT, false],
     ["is none when its mirror has another UID and its hash", { owner: HASH }, seen({ configHash: HASH }), false],
     ["is none when its address is Kept already", { state: "Kept" as const }, ABSENT, false],

@@ -314,6 +314,13 @@ describe("retention: the pod of a workload that retains its address", () => {
     ]);
   });
 
+  it("has nothing to fence if it was never attached: its address goes at once", async ({ world }) => {
+    world.fence = async () => false;
+    await world.node.bind("10.0.0.1", "web", { containerId: "", workload });
+    await world.collector.sweep();
+    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
+  });
+
   it("is checked again until its NIC has settled, if that is being attached", async ({ world }) => {
     world.isAttaching = true;
     world.fence = async () => !world.isAttaching;
