@@ -138,6 +138,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     { seed: 690_000_009, profile: "machines", steps: 20_000, nodes: 8, pods: 40 },
   ],
   [
+    "a claim that is released before it takes an address over takes nothing",
+    { seed: 700_000_001, profile: "machines", steps: 15_500, faults: 3 },
+  ],
+  [
     "a pod gets its own address again that it gave up for one that cannot be probed",
     { seed: 700_000_015, profile: "machines", steps: 19_500, faults: 2 },
   ],

@@ -1,6 +1,6 @@
 /** Known faults of the product are still there: a row whose fault is gone leaves the list. */
 import { expect, it } from "vitest";
-import { OPEN_FINDINGS, UNEXPLAINED } from "./open-findings.ts";
+import { OPEN_FINDINGS } from "./open-findings.ts";
 import { DEFAULTS, run } from "./run.ts";
 
 it("has each fault once", () => {
@@ -13,10 +13,4 @@ it.for(OPEN_FINDINGS)("$shows: $options.profile, seed $options.seed", { timeout:
   const { problems, foundAt } = await run({ ...DEFAULTS, ...options, shows });
   console.log(`${shows}: ${foundAt} steps: ${problems[0] ?? "no violation"}`);
   expect(problems[0] ?? "no violation: take the row out of OPEN_FINDINGS").toContain(violation);
-});
-
-it.for(UNEXPLAINED)("$what: $options.profile, seed $options.seed", { timeout: 60_000 }, async (finding) => {
-  const { problems, foundAt } = await run({ ...DEFAULTS, ...finding.options });
-  console.log(`${finding.what}: ${foundAt} steps: ${problems[0] ?? "no violation"}`);
-  expect(problems[0] ?? "no violation: take the row out of UNEXPLAINED").toContain(finding.violation);
 });

@@ -17,12 +17,3 @@ export interface OpenFinding {
 }
 
 export const OPEN_FINDINGS: readonly OpenFinding[] = [];
-
-/** Runs that show a fault of which it is not known yet what leads to it; other runs may show it, too. */
-export const UNEXPLAINED: readonly (Pick<OpenFinding, "options" | "violation"> & { readonly what: string })[] = [
-  {
-    what: "a member has another address after several faults",
-    options: { seed: 700_000_001, profile: "machines", steps: 15_500, faults: 3 },
-    violation: "had fd00::d on net1, and has fd00::15 now",
-  },
-];

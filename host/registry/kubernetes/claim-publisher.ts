@@ -188,7 +188,8 @@ export class ClaimPublisher {
 
   /**
    * Publishes the row. `onTakeOver` is told what is written over the object of an earlier pod, which the journal
-   * records first: whatever becomes of the claim, the address is retained again.
+   * records first: whatever becomes of the claim, the address is retained again. A claim that was released meanwhile
+   * takes nothing over.
    */
   #publish(
     row: Allocation,
@@ -198,7 +199,9 @@ export class ClaimPublisher {
     return this.#objectSync.publish(row, terms, replaces, async ({ number }) => {
       const taken = { ...row, claim: claimAfter(row, number) };
       onTakeOver(taken);
-      await this.#journal.record([taken]);
+      const [recorded] = await this.#journal.record([taken]);
+      if (recorded === undefined)
+        throw new RegistryError(`Interface "${row.ifName}" was released while its addresses were claimed`);
       return taken;
     });
   }
