@@ -65,6 +65,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "an ended pod that a lost journal had beside another one leaves the record",
     { seed: 91_001, profile: "machines", steps: 6_000 },
   ],
+  [
+    "what cools here as a pod's own is another's since its record was lost",
+    { seed: 810_000_015, profile: "registry", steps: 20_000 },
+  ],
   ["a later target on a node leaves the source in the record", { seed: 91_012, profile: "machines", steps: 6_000 }],
   ["an address that a claim has lost is not in its status", { seed: 91_018, profile: "machines", steps: 6_000 }],
   ["an address claimed ahead for a launcher that is gone stays", { seed: 91_024, profile: "machines", steps: 6_000 }],

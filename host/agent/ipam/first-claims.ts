@@ -4,7 +4,7 @@
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Picked } from "../../ipam/pick.ts";
-import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
+import { formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Claiming, FirstClaims } from "../../registry/epoch/registry-epoch.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
@@ -129,7 +129,7 @@ class Probation {
       const isOfNic = (of: { readonly ifName: string; readonly ip: Ip }): boolean =>
         of.ifName === ifName && of.ip.family === family;
       const row = rows.find((of) => of.state === "Bound" && isOfNic(of));
-      if (row === undefined) return this.#firstOf(picked.find(isOfNic), rows);
+      if (row === undefined) return this.#firstOf(picked.find(isOfNic));
       // Another NIC's is looked at when that comes.
       return ifName === claimant.ifName && this.#isDoubtful(row) ? [{ ...row, name: nameOf(row), row }] : [];
     });
@@ -140,13 +140,10 @@ class Probation {
     return epoch.isUnverified(nameOf(row)) || (epoch.isOpen && !isKnown(row));
   }
 
-  #firstOf(pick: Picked | undefined, rows: readonly Allocation[]): readonly FirstAddress[] {
-    const { epoch, probe } = this.#deps;
-    if (!epoch.isOpen || pick === undefined) return [];
+  /** Also of one that cools here as the pod's: nothing has kept others from it since its sandbox ended. */
+  #firstOf(pick: Picked | undefined): readonly FirstAddress[] {
+    if (!this.#deps.epoch.isOpen || pick === undefined) return [];
     const { ip, ifName, pool } = pick;
-    // The pod's own until its sandbox ended, by this node's journal: what it took in as cooling has no sandbox.
-    const isOwn = rows.some((row) => row.containerId !== "" && isKnown(row) && equalIp(row.ip, ip));
-    if (isOwn && probe?.isPossible() !== true) return [];
     return [{ ip, ifName, name: nameOf({ space: pool.spec.addressSpace, ip }) }];
   }
 }
