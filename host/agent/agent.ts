@@ -31,6 +31,8 @@ import { RequestMeter } from "./metrics/request-meter.ts";
 import { Operations } from "./operate/operations.ts";
 import { createStatusApi } from "./operate/status-api.ts";
 import { NETNS_FOLDERS } from "./request/live-namespaces.ts";
+import type { Plugin } from "./request/plugin.ts";
+import { closeToTenants } from "./request/tenant-definitions.ts";
 import { Dispatcher } from "./server/dispatcher.ts";
 import { logReadiness } from "./server/readiness-log.ts";
 import { lockSocket } from "./server/socket-lock.ts";
@@ -176,7 +178,21 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   });
   closers.push(() => ifacer[Symbol.dispose]());
   const berth = new IpamPlugin(ipam, backend);
-  const dispatcher = new Dispatcher({ berth, coordinator: coordinator.plugin, ifacer: ifacer.plugin }, audit, log);
+  const { nicsOf } = ipam.networks;
+  const closing = {
+    synced: (signal: AbortSignal) => backend.synced(signal),
+    vendorConf: () => resources.state.snapshot.vendorConf,
+    identifier: ipam.identifier,
+    nicsOf,
+  };
+  const close = (plugin: Plugin, type: string): Plugin =>
+    backend.mode === "cluster" ? closeToTenants(plugin, type, closing) : plugin;
+  const plugins = {
+    berth,
+    coordinator: close(coordinator.plugin, "coordinator"),
+    ifacer: close(ifacer.plugin, "ifacer"),
+  };
+  const dispatcher = new Dispatcher(plugins, audit, log);
   const spool = new Spool(options.spoolDirectory, dispatcher, faults, log);
   await audit
     .started(listRows(registry, AUDIT_PAGE))

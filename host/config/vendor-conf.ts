@@ -98,6 +98,10 @@ export const vendorConfSchema = z
       description:
         "Networks from which other IPAM plugins may give addresses to pods with the coordinator. Default none.",
     }),
+    tenantDefinitions: z.enum(["open", "closed"]).default("open").meta({
+      description:
+        "`closed`: network definitions outside the namespace of vendor-conf may not use `ifacer`, `hostRuleTable` and `logFile`, and Subnets without a namespace rule serve workloads of that namespace alone.",
+    }),
   })
   .check(({ value, issues }) => {
     if (value.enableIPv4 || value.enableIPv6) return;
@@ -106,7 +110,15 @@ export const vendorConfSchema = z
   })
   .transform(({ allocationCooldown, ...rest }) => ({ ...rest, allocationCooldownMs: allocationCooldown }));
 
-export type VendorConf = Readonly<z.output<typeof vendorConfSchema>>;
+export interface VendorConf extends Readonly<z.output<typeof vendorConfSchema>> {
+  /** Namespace of the ConfigMap; absent without one. */
+  readonly home?: string | undefined;
+}
+
+/** Returns the only namespace that may use what `tenantDefinitions: closed` denies to others; undefined if all may. */
+export function closedTo({ tenantDefinitions, home = "" }: VendorConf): string | undefined {
+  return tenantDefinitions === "closed" ? home : undefined;
+}
 
 /** Decodes the parsed YAML; undefined gives the defaults. Throws ConfigError. */
 export function decodeVendorConf(value: unknown, source: string): VendorConf {

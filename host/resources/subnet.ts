@@ -51,14 +51,26 @@ export const subnetSchema = berthObject(
     }),
 );
 
+/** A namespace that asks for a Subnet. */
+interface AskingNamespace {
+  readonly name: string;
+  readonly labels: Labels;
+  /** The only one that may use Subnets without a rule; undefined: all may. */
+  readonly closedTo: string | undefined;
+}
+
 /**
  * Returns why workloads of a namespace may not use the Subnet; undefined if they may. The text names no other
  * namespace.
  */
-export function refuseNamespace(spec: SubnetSpec, name: string, labels: Labels): string | undefined {
+export function refuseNamespace(spec: SubnetSpec, { name, labels, closedTo }: AskingNamespace): string | undefined {
   if (spec.namespaceName.length > 0)
     return spec.namespaceName.includes(name) ? undefined : "is for other namespaces (spec.namespaceName)";
-  if (spec.namespaceAffinity === undefined || matchLabels(spec.namespaceAffinity, labels)) return undefined;
+  if (spec.namespaceAffinity === undefined) {
+    if (closedTo === undefined || closedTo === name) return undefined;
+    return 'names no namespaces (spec.namespaceName), and "tenantDefinitions" of vendor-conf is closed';
+  }
+  if (matchLabels(spec.namespaceAffinity, labels)) return undefined;
   return `is for namespaces with other labels than "${name}" has (spec.namespaceAffinity)`;
 }
 

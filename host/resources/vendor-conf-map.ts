@@ -37,5 +37,5 @@ export function decodeVendorConfMap(value: unknown, source: string): VendorConfM
   }
   const [document] = documents;
   const conf = document === undefined ? decodeVendorConf(undefined, inside) : document.decode(inside, decodeVendorConf);
-  return { kind: "ConfigMap", name: VENDOR_CONF_NAME, conf };
+  return { kind: "ConfigMap", name: VENDOR_CONF_NAME, conf: { ...conf, home: metadata.namespace } };
 }

@@ -22,7 +22,7 @@ async function withDisk(options: string, test: (world: World) => Promise<void>):
   await requireCommand(["mount", "-t", "tmpfs", "-o", options, "berth-test", directory]);
   const { log, lines } = recordLog();
   let now = 0;
-  const logs = openPluginLogs({ directory, log, nowMs: () => now });
+  const logs = openPluginLogs({ directory, isAdministrators: () => true, log, nowMs: () => now });
   try {
     await test({
       ...{ directory, lines },

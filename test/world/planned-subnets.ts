@@ -34,6 +34,7 @@ export class PlannedSubnets {
   readonly successors = new Map<string, PoolOwner>();
   /** Pools made by hand, and reserved addresses: ranges of the default space. */
   byHand: readonly string[] = [];
+  closedTo: string | undefined;
   maxPoolSize = 1_024;
   maxPerNamespace = 0;
   /** Labels of namespace `shop`. */
@@ -80,6 +81,7 @@ export class PlannedSubnets {
       }),
       excessMs: () => this.excessMs,
       labelsOf: (namespace) => (namespace === "shop" ? this.labels : {}),
+      closedTo: this.closedTo,
       maxPoolSize: this.maxPoolSize,
       maxPerNamespace: this.maxPerNamespace,
     };

@@ -4,7 +4,7 @@
  */
 
 import { ErrorCode } from "../../cni/error.ts";
-import type { Labels } from "../../config/label-selector.ts";
+import { closedTo } from "../../config/vendor-conf.ts";
 import { mayBeShared } from "../../ipam/retention.ts";
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { Events, KubeEvent } from "../../kubernetes/events.ts";
@@ -78,8 +78,9 @@ export class KubernetesIpam implements ClusterIpam {
     signal: AbortSignal,
   ): Promise<SubnetState> {
     const { api, resources } = this.#deps;
-    const labels = resources.state.snapshot.namespaces.get(namespace)?.labels ?? {};
-    return readSubnetState(api, { name, namespace, labels }, signal);
+    const { namespaces, vendorConf } = resources.state.snapshot;
+    const asking = { name: namespace, labels: namespaces.get(namespace)?.labels ?? {}, closedTo: closedTo(vendorConf) };
+    return readSubnetState(api, { name, asking }, signal);
   }
 
   forgetPoolOwner(owner: PoolOwner): void {
@@ -120,22 +121,21 @@ function refusalEvent({ namespace, name, owner }: PodIdentity, error: unknown): 
 
 interface SubnetQuestion {
   readonly name: string;
-  /** Namespace of the workload that names it. */
-  readonly namespace: string;
-  readonly labels: Labels;
+  /** That of the workload that names it. */
+  readonly asking: Parameters<typeof refuseNamespace>[1];
 }
 
 /** Never rejects: the pod is refused anyway, and the state is part of the message. */
 async function readSubnetState(
   api: KubeApi,
-  { name, namespace, labels }: SubnetQuestion,
+  { name, asking }: SubnetQuestion,
   signal: AbortSignal,
 ): Promise<SubnetState> {
   const path = `${API_PATH}/subnets/${encodeURIComponent(name)}`;
   try {
     const object = await api.call({ method: "GET", path, lane: "pod", patienceMs: SUBNET_READ_MS, signal });
     const { spec, deleting } = decodeSubnet(object, `Subnet "${name}"`);
-    const refusal = refuseNamespace(spec, namespace, labels);
+    const refusal = refuseNamespace(spec, asking);
     const { waiting } = subnetStatus.safeParse(object.status).data ?? {};
     return { kind: "there", family: spec.family, isDeleting: deleting, refusal, waiting };
   } catch (error) {

@@ -120,6 +120,15 @@ export class ClusterDefinitions implements NicSettings {
 
   readonly isCoordinated: NicSettings["isCoordinated"] = (nic) => this.#coordinatorOf(nic) !== undefined;
 
+  readonly isAdministratorsLog = (logFile: string): boolean => {
+    const { node, attachments, snapshot } = this.#sources;
+    const { home = "" } = snapshot().vendorConf;
+    const own = [...attachments().values()].filter(({ namespace }) => namespace === home);
+    const networks = [...node.networks, ...own.flatMap(({ namespace, name }) => this.attached(namespace, name) ?? [])];
+    const settings = networks.map(({ plugins }) => tryOr(undefined, () => findCoordinatorSettings(plugins)));
+    return settings.some((each) => each?.logOptions?.logFile === logFile);
+  };
+
   /** Undefined for an entry that the coordinator will refuse. */
   #coordinatorOf(nic: NicReference): CoordinatorSettings | undefined {
     const plan = this.planOf(nic);

@@ -12,7 +12,10 @@ import { AUDIT_FILE } from "../log/audit-log.ts";
 import { LogWriter } from "../log/log-writer.ts";
 import { LogPathError } from "../log/open-log-file.ts";
 
-/** Most log files of network definitions during an agent's life, besides the default. @limit */
+/**
+ * Most log files that tenants' network definitions name during an agent's life. What is for more goes to the default.
+ * @limit
+ */
 export const MAX_LOG_FILES = 16;
 
 /** Time for which lines of these files are gathered before they are written: milliseconds. `kill -9` loses them. */
@@ -29,6 +32,8 @@ export interface PluginLogs {
 }
 
 interface PluginLogsOptions {
+  /** Whether a definition of an administrator, or the resource Coordinator, names the file; such do not count. */
+  readonly isAdministrators: (logFile: string) => boolean;
   /** Directory that stands for `/var/log/vendor/` of the definitions on this machine; created if missing. */
   readonly directory?: string;
   /** The agent's own log. */
@@ -47,8 +52,20 @@ const DEFAULT_FILE = DEFAULT_COORDINATOR_CONF.logOptions.logFile;
 
 const WANTED = `a regular file below ${LOG_DIRECTORY}, in existing folders, without links`;
 
-export function openPluginLogs({ directory = LOG_DIRECTORY, log, nowMs }: PluginLogsOptions): PluginLogs {
+export function openPluginLogs(options: PluginLogsOptions): PluginLogs {
+  const { directory = LOG_DIRECTORY, isAdministrators, log, nowMs } = options;
   const files = new Map<string, LogFile>();
+  /** Number of those that tenants name. */
+  let named = 0;
+  let isReported = false;
+  const isCounted = (logFile: string): boolean =>
+    logFile !== DEFAULT_FILE && !files.has(logFile) && !isAdministrators(logFile);
+  const reportFull = (logFile: string): void => {
+    if (isReported) return;
+    isReported = true;
+    const text = `Network definitions name more than ${MAX_LOG_FILES} log files on this node; lines for others go to ${DEFAULT_FILE}`;
+    log.warn({ logFile }, text);
+  };
   const open = (logFile: string): LogFile => {
     const path = { directory, parts: logFile.slice(LOG_DIRECTORY.length).split("/") };
     const subject = "the coordinator's log file";
@@ -56,13 +73,16 @@ export function openPluginLogs({ directory = LOG_DIRECTORY, log, nowMs }: Plugin
     return { stream, logs: new Map() };
   };
   return {
-    for: ({ logFile, logLevel }) => {
-      requireForeign(logFile);
-      const known = files.get(logFile);
-      if (known === undefined) requireRoom(files, logFile);
-      const file = known ?? open(logFile);
+    for: ({ logFile: wanted, logLevel }) => {
+      requireForeign(wanted);
+      const counts = isCounted(wanted);
+      const isFull = counts && named >= MAX_LOG_FILES;
+      if (isFull) reportFull(wanted);
+      const logFile = isFull ? DEFAULT_FILE : wanted;
+      const file = files.get(logFile) ?? open(logFile);
       requireWritable(file.stream);
       files.set(logFile, file);
+      if (counts && !isFull) named++;
       return levelOf(file, logLevel);
     },
     close: async () => {
@@ -77,16 +97,6 @@ function requireForeign(logFile: string): void {
   const name = logFile.slice(LOG_DIRECTORY.length);
   if (name !== AUDIT_FILE && !name.startsWith(`${AUDIT_FILE}.`)) return;
   throw refusal(`${describeValue(logFile)}, which is the audit log`, "another name");
-}
-
-function requireRoom(files: ReadonlyMap<string, LogFile>, logFile: string): void {
-  if (logFile === DEFAULT_FILE) return;
-  const named = [...files.keys()].filter((name) => name !== DEFAULT_FILE);
-  if (named.length < MAX_LOG_FILES) return;
-  throw refusal(
-    `${describeValue(logFile)} in addition to ${named.length} other files`,
-    `at most ${MAX_LOG_FILES} names in all definitions of this node; restart the agent to forget names that are no longer used`,
-  );
 }
 
 function requireWritable(stream: LogWriter): void {

@@ -311,7 +311,10 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   const comparison = startComparing(host.mirror, options);
   const pairs = new PairRemover({ host, links: openLinkRemover(host.entrance), log });
   remover = pairs;
-  const logs = openPluginLogs({ directory, log, nowMs });
+  const isAdministrators = (logFile: string): boolean =>
+    options.snapshot().coordinator?.spec.logOptions?.logFile === logFile ||
+    options.definitions.isAdministratorsLog?.(logFile) !== false;
+  const logs = openPluginLogs({ directory, isAdministrators, log, nowMs });
   const occupied = new NodeAddresses(host.mirror);
   const attachments = new CoordinatedAttachments();
   const plugin = createCoordinatorPlugin({ ...options, attachments, host, remover: pairs, logs });

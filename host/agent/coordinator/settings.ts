@@ -32,7 +32,10 @@ export interface CoordinatorDeps {
   readonly registry: Registry;
   readonly snapshot: () => Snapshot;
   readonly identifier: Pick<Identifier, "recognize">;
-  readonly definitions: Pick<NicSettings, "nicsOf" | "pluginsOf" | "isCoordinated" | "settingsFor">;
+  readonly definitions: Pick<
+    NicSettings,
+    "nicsOf" | "pluginsOf" | "isCoordinated" | "settingsFor" | "isAdministratorsLog"
+  >;
   /** There is a controller, which collects the cluster's networks. */
   readonly isCluster: boolean;
   readonly faults: Faults;

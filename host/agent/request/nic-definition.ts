@@ -39,6 +39,8 @@ export interface NicSettings {
   readonly isCoordinated: (nic: NicReference) => boolean;
   /** The NICs that the pod announces, in the order in which they are attached. */
   readonly nicsOf: (pod: PodSubject) => readonly NicNetwork[];
+  /** Whether a definition of an administrator names the log file. Absent where all are. */
+  readonly isAdministratorsLog?: (logFile: string) => boolean;
   /** The plugins of a network of this node; undefined if there is none of the name. */
   readonly pluginsOf: (network: string) => readonly PlacedEntry[] | undefined;
 }

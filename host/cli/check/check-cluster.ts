@@ -5,10 +5,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
 import { decode } from "../../lib/schema.ts";
-import { type CheckRecord, type CheckReport, checkRecord } from "../../records/check-record.ts";
+import { type CheckRecord, type CheckReport, checkRecord, type HostFinding } from "../../records/check-record.ts";
 import { type AgentPod, askAgents, type ClusterOptions, isRunning, listAgents } from "../cluster-agents.ts";
-import { nodeOf, ofNode } from "./check-node.ts";
+import { nodeOf, ofHost, ofNode } from "./check-node.ts";
 import { type ClusterFinding, findClusterDamage, keyOfFinding } from "./find-cluster-damage.ts";
+import { findOpen } from "./find-open.ts";
 import { type ClusterFacts, readCluster } from "./read-cluster.ts";
 
 /** Between the two readings of the API server: milliseconds. */
@@ -46,14 +47,21 @@ export async function checkCluster(
   const named = new Set(agents.map(({ node }) => node));
   const isWhole = options.node === undefined;
   const ofCluster = isWhole ? await findTwice({ api, options, agents, facts, records }) : [];
+  const home = agents[0]?.namespace;
+  const open = isWhole && home !== undefined ? await findOpen(api, home) : [];
   return {
     time: new Date().toISOString(),
     cluster: facts.cluster,
     nodes: records.map(nodeOf),
     notCompared: [...notCompared, ...(isWhole ? withoutAgent(facts, named) : [])],
-    findings: [...records.flatMap(ofNode), ...ofCluster],
+    findings: [...records.flatMap(ofNode), ...ofCluster, ...ofHost("", open.map(warnOfOpen))],
     problems: [...facts.problems],
   };
+}
+
+function warnOfOpen(text: string): HostFinding {
+  const remedy = 'Set "tenantDefinitions: closed" in vendor-conf if tenants are not trusted with the nodes\' network';
+  return { check: "open", level: "warning", text, remedy };
 }
 
 async function askForRecords(

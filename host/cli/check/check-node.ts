@@ -94,7 +94,8 @@ export function ofNode({ node, host = [], findings }: CheckRecord): CheckReport[
   return [...ofHost(node, host), ...findings.map((finding) => ({ ...finding, level: "error" as const, node }))];
 }
 
-function ofHost(node: string, host: readonly HostFinding[]): CheckReport["findings"] {
+/** Returns findings of a host, or of a cluster, as those of a report. */
+export function ofHost(node: string, host: readonly HostFinding[]): CheckReport["findings"] {
   const nothing = { address: "", pool: "", namespace: "", pod: "", interface: "", owner: "", container: "" };
   return host.map(({ check, ...finding }) => ({ kind: check, ...nothing, ...finding, isReleasable: false, node }));
 }

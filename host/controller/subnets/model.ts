@@ -56,6 +56,8 @@ export interface SubnetsView {
   readonly excessMs: (uid: string) => number;
   /** Returns the labels of a namespace, none if it is unknown. */
   readonly labelsOf: (namespace: string) => Labels;
+  /** The only namespace that may use Subnets without a rule; undefined: all may. */
+  readonly closedTo: string | undefined;
   readonly maxPoolSize: number;
   /** 0: no limit. */
   readonly maxPerNamespace: number;

@@ -63,7 +63,7 @@ export class PartsAtRest {
 
   /** Plans all parts that are not at rest. */
   plan(view: SubnetsView): PartialPlan {
-    const common = [view.maxPoolSize, view.maxPerNamespace, ...view.others, ...view.strays];
+    const common = [view.closedTo, view.maxPoolSize, view.maxPerNamespace, ...view.others, ...view.strays];
     if (!isSameList(common, this.#common)) this.#resting.clear();
     this.#common = common;
     const all = splitView(view);

@@ -1,6 +1,7 @@
 /** Builds the input for the division of Subnets from the caches. */
 
 import type { Labels } from "../../config/label-selector.ts";
+import { closedTo } from "../../config/vendor-conf.ts";
 import { joinSpans, spansOf } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";
 import { messageOf } from "../../lib/describe.ts";
@@ -145,7 +146,7 @@ export function viewOf({
   excessMs,
   strays,
 }: ViewParts): SubnetsView {
-  const { maxGeneratedPoolSize, maxGeneratedAddressesPerNamespace } = settingsOf(caches);
+  const settings = settingsOf(caches);
   const byHand = pools.flatMap(({ value }) => (value === undefined || value.spec.generated ? [] : [value.spec]));
   const reserved = [...caches.reserved.items.values()].flatMap(({ value }) => value?.spec ?? []);
   const { status = NO_STATUS } = caches.coordinators.items.get("default") ?? {};
@@ -163,7 +164,8 @@ export function viewOf({
       caches.allocations.items.has(allocationName({ family, value }, addressSpace)),
     strays: strays.length === 0 ? strays : strayAmong(pools, strays),
     labelsOf: (namespace) => caches.namespaces.items.get(namespace)?.labels ?? NO_LABELS,
-    maxPoolSize: maxGeneratedPoolSize,
-    maxPerNamespace: maxGeneratedAddressesPerNamespace,
+    closedTo: closedTo(settings),
+    maxPoolSize: settings.maxGeneratedPoolSize,
+    maxPerNamespace: settings.maxGeneratedAddressesPerNamespace,
   };
 }

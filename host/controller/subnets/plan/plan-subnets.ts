@@ -215,8 +215,9 @@ class Draft {
   }
 
   /** A workload keeps what it has of a Subnet that it may not name. */
-  #isPermitted({ subnet }: SubnetCapacity, { namespace }: PoolOwner): boolean {
-    return refuseNamespace(subnet.spec, namespace, this.view.labelsOf(namespace)) === undefined;
+  #isPermitted({ subnet }: SubnetCapacity, { namespace: name }: PoolOwner): boolean {
+    const { labelsOf, closedTo } = this.view;
+    return refuseNamespace(subnet.spec, { name, labels: labelsOf(name), closedTo }) === undefined;
   }
 
   /**

@@ -19,9 +19,10 @@ export function explainShortfall(
   {
     subnets,
     labelsOf,
+    closedTo,
     maxPoolSize,
     maxPerNamespace,
-  }: Pick<SubnetsView, "subnets" | "labelsOf" | "maxPoolSize" | "maxPerNamespace">,
+  }: Pick<SubnetsView, "subnets" | "labelsOf" | "closedTo" | "maxPoolSize" | "maxPerNamespace">,
   { demand, capacities, has, reasons }: ShortfallInput,
 ): Shortfall {
   const { application, ifName, family, count } = demand;
@@ -33,7 +34,8 @@ export function explainShortfall(
     const subnet = known.get(name);
     if (subnet === undefined) return `Subnet "${name}" does not exist or cannot be used`;
     if (subnet.spec.family !== family) return `Subnet "${name}" is not IPv${family}`;
-    return `Subnet "${name}" ${refuseNamespace(subnet.spec, application.namespace, labelsOf(application.namespace))}`;
+    const asking = { name: application.namespace, labels: labelsOf(application.namespace), closedTo };
+    return `Subnet "${name}" ${refuseNamespace(subnet.spec, asking)}`;
   });
   if (demand.subnets.length > told.length) told.push(`and ${demand.subnets.length - told.length} more Subnets`);
   const limits = [

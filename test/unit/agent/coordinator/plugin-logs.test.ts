@@ -49,7 +49,10 @@ async function withLogs(test: (world: LogWorld) => Promise<void> | void): Promis
   const directory = join(place, "vendor");
   const { log, lines } = recordLog();
   let now = 0;
-  const logs = openPluginLogs({ directory, log, nowMs: () => now });
+  const logs = openPluginLogs({
+    ...{ directory, log, nowMs: () => now },
+    isAdministrators: (logFile) => logFile.endsWith("/administrators.log"),
+  });
   const open = (name: string, logLevel: LogLevel = "debug"): Log =>
     logs.for({ logFile: `/var/log/vendor/${name}`, logLevel });
   const linesOf = (name: string): string[] => {
@@ -210,19 +213,26 @@ describe("a log file is refused, and nothing is written or made", () => {
       expect(lines.slice(1)).toEqual(["info Writing the coordinator's log file works again"]);
       expect(readFileSync(victim, "utf8")).toBe("untouched");
     }));
+});
 
-  it(`more than ${MAX_LOG_FILES} names; the default and those that were there before still are`, () =>
-    withLogs(({ log, logs, refusal, directory }) => {
+describe(`more than ${MAX_LOG_FILES} names of tenants`, () => {
+  it("go to the default file, with one warning; an administrator's has a file of its own", () =>
+    withLogs(async ({ log, refusal, read, lines, directory }) => {
       mkdirSync(directory);
       symlinkSync("x", join(directory, "link"));
       for (let n = 0; n <= MAX_LOG_FILES; n++) expect(refusal("link")).toContain("symbolic link");
       for (let n = 0; n < MAX_LOG_FILES; n++) log(`${n}.log`);
-      expect(refusal("more.log")).toContain(
-        `found "/var/log/vendor/more.log" in addition to ${MAX_LOG_FILES} other files, want at most ${MAX_LOG_FILES} names`,
-      );
+      for (const name of ["more.log", "yet-more.log", "0.log", "administrators.log"]) log(name).info(name);
+      const texts = (await read("coordinator.log", 2)).map(({ msg }) => msg);
+      expect(texts).toEqual(["more.log", "yet-more.log"]);
+      expect([await read("0.log", 1), await read("administrators.log", 1)]).toMatchObject([
+        [{ msg: "0.log" }],
+        [{ msg: "administrators.log" }],
+      ]);
       expect(existsSync(join(directory, "more.log"))).toBe(false);
-      log("0.log", "error");
-      logs.for(DEFAULT_COORDINATOR_CONF.logOptions);
+      expect(lines).toEqual([
+        `warn Network definitions name more than ${MAX_LOG_FILES} log files on this node; lines for others go to ${DEFAULT_COORDINATOR_CONF.logOptions.logFile}`,
+      ]);
     }));
 });
 

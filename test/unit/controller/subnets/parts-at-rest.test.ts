@@ -70,6 +70,7 @@ describe("a part is planned again", () => {
     ["a demand of it changes", (view) => ({ ...view, demands: [{ ...demand(view, 0) }, demand(view, 1)] }), ["blue"]],
     ["there is one more demand of it", (view) => ({ ...view, demands: [...view.demands, { ...demand(view, 1), ifName: "net1" }] }), ["green"]],
     ["a demand of it is gone", (view) => ({ ...view, demands: view.demands.slice(1) }), ["blue"]],
+    ["its Subnet is closed to tenants", (view) => ({ ...view, closedTo: "kube-system" }), ["blue", "green"]],
     ["the labels of its namespace change", (view) => ({ ...view, labelsOf: () => ({}) }), ["blue", "green"]],
     ["not for labels of another namespace", (view) => ({ ...view, labelsOf: (name) => (name === "shop" ? world.labels : { a: "b" }) }), []],
     ["the largest size changes", (view) => ({ ...view, maxPoolSize: 7 }), ["blue", "green"]],

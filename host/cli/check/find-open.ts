@@ -1,0 +1,68 @@
+/** Names what is open to tenants: what `tenantDefinitions: closed` of vendor-conf would deny to their objects. */
+import { decodeAttachedNetwork, type PlacedEntry } from "../../config/network-definition.ts";
+import { usesOf } from "../../config/tenant-uses.ts";
+import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
+import { listPages } from "../../kubernetes/list.ts";
+import { describeObject } from "../../kubernetes/object-key.ts";
+import { CONFIG_MAPS, collectionPath, NETWORK_DEFINITIONS, objectPath, type Resource } from "../../kubernetes/paths.ts";
+import { SUBNETS } from "../../resources/collections.ts";
+import { decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
+import { decodeSubnet } from "../../resources/subnet.ts";
+import { decodeVendorConfMap } from "../../resources/vendor-conf-map.ts";
+import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
+
+/** Most objects that a sentence names. */
+const MAX_EXAMPLES = 5;
+
+/**
+ * Returns sentences without a full stop; none while nothing is open, and about objects that the user may not read.
+ * `home`: the namespace of vendor-conf.
+ */
+export async function findOpen(api: KubeApi, home: string): Promise<readonly string[]> {
+  const name = { namespace: home, name: "vendor-conf" };
+  const call = { method: "GET", path: objectPath(CONFIG_MAPS, name), patienceMs: CLUSTER_PATIENCE_MS } as const;
+  const map = await api.call(call).catch(() => undefined);
+  if (map !== undefined && decodeVendorConfMap(map, describeObject(map)).conf.tenantDefinitions === "closed") return [];
+  const definitions = await readOr(api, NETWORK_DEFINITIONS, (object) => usesOfDefinition(object, home));
+  const subnets = await readOr(api, SUBNETS, (object) => {
+    const { name, spec } = decodeSubnet(object, describeObject(object));
+    return spec.namespaceName.length === 0 && spec.namespaceAffinity === undefined ? [name] : [];
+  });
+  return [
+    ...(definitions.length === 0 ? [] : [`network definitions outside namespace "${home}" use ${listed(definitions)}`]),
+    ...(subnets.length === 0 ? [] : [`Subnets that name no namespaces serve all: ${listed(subnets)}`]),
+  ];
+}
+
+function usesOfDefinition(object: KubeObject, home: string): readonly string[] {
+  const { namespace, name, config } = decodeNetworkDefinition(object, describeObject(object));
+  if (namespace === home || config.trim() === "") return [];
+  const { plugins } = decodeAttachedNetwork(config, name, describeObject(object));
+  return plugins.flatMap(({ entry }: PlacedEntry) =>
+    usesOf(entry.type, entry).map((use) => `${use} (${namespace}/${name})`),
+  );
+}
+
+/** Without the objects that cannot be decoded: agents name those. */
+async function readOr(api: KubeApi, resource: Resource, decode: (object: KubeObject) => readonly string[]) {
+  const found: string[] = [];
+  const list = { path: collectionPath(resource), patienceMs: CLUSTER_PATIENCE_MS };
+  const decoded = (object: KubeObject): readonly string[] => {
+    try {
+      return decode(object);
+    } catch {
+      return [];
+    }
+  };
+  try {
+    for await (const { items } of listPages(api, list)) found.push(...items.flatMap(decoded));
+  } catch {
+    return [];
+  }
+  return found;
+}
+
+function listed(names: readonly string[]): string {
+  const more = names.length - MAX_EXAMPLES;
+  return `${names.slice(0, MAX_EXAMPLES).join(", ")}${more > 0 ? `, and ${more} more` : ""}`;
+}
