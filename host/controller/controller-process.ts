@@ -8,6 +8,7 @@ import { type Election, openElection } from "../kubernetes/lease/election.ts";
 import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
 import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
 import type { ReflectorStats } from "../kubernetes/reflector.ts";
+import { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import type { Log } from "../lib/log.ts";
 import { collectWatches } from "../metrics/common-metrics.ts";
 import type { ControllerMetrics } from "../metrics/controller-metrics.ts";
@@ -103,6 +104,7 @@ class ProcessInstance implements ControllerProcess {
    * leading.
    */
   #election: Election | undefined;
+  readonly #refused: RefusedWrites;
   readonly #closing = new AbortController();
   readonly #opening: Promise<void>;
   #leadership: Leadership | undefined;
@@ -111,7 +113,8 @@ class ProcessInstance implements ControllerProcess {
 
   constructor(options: ControllerOptions) {
     this.#options = options;
-    const { api, configNamespace, random, log } = options;
+    const { api, configNamespace, random, log, clock } = options;
+    this.#refused = new RefusedWrites({ nowMs: clock.nowMs, random });
     this.#caches = openCaches({ api, configNamespace, random, log });
     this.#addressOwners = openAddressOwners({ api, random, log });
     this.#poolOwners = openPoolOwners({ api, random, log });
@@ -120,7 +123,8 @@ class ProcessInstance implements ControllerProcess {
 
   /** Never rejects. */
   async #open(): Promise<void> {
-    const { lease, api, clock, now, random, log } = this.#options;
+    const { lease, clock, now, random, log } = this.#options;
+    const api = this.#refused.apiFor(this.#options.api, { part: "election" });
     const { signal } = this.#closing;
     try {
       await Promise.all([this.#caches, this.#addressOwners, this.#poolOwners].map((each) => each.synced(signal)));
@@ -206,7 +210,7 @@ class ProcessInstance implements ControllerProcess {
   #eventOptions(leading: Leading) {
     const { api, lease, clock, log } = this.#options;
     const common = { component: "berth-controller", node: lease.identity, nowMs: clock.nowMs, log };
-    return { ...common, api: openLeaderApi(api, leading) };
+    return { ...common, api: this.#refused.apiFor(openLeaderApi(api, leading), { part: "events" }) };
   }
 
   #deps(leading: Leading, events: ControllerDeps["events"]): ControllerDeps {
@@ -214,6 +218,7 @@ class ProcessInstance implements ControllerProcess {
     const { nowMs } = clock;
     return {
       api: openLeaderApi(api, leading),
+      refused: this.#refused,
       caches: this.#caches,
       owners: { addresses: this.#addressOwners, pools: this.#poolOwners, pods: this.#poolOwners.pods },
       events,

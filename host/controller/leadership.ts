@@ -1,8 +1,10 @@
 /** The controllers of one time of leading, and the API client that stops working when it ends. */
 
-import type { KubeApi } from "../kubernetes/kube-api.ts";
+import type { ApiError, KubeApi, KubeCall } from "../kubernetes/kube-api.ts";
 import type { Leading } from "../kubernetes/lease/leading.ts";
+import { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import { messageOf } from "../lib/describe.ts";
+import { sendRefusal } from "./send-refusal.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "./types.ts";
 
 /** By name, in the order in which they start. */
@@ -20,14 +22,19 @@ export interface Leadership {
   close(): Promise<void>;
 }
 
+/** `refused`: default: of this time of leading. */
+export type LeadershipDeps = Omit<ControllerDeps, "refused"> & Partial<Pick<ControllerDeps, "refused">>;
+
 /** A controller that fails to start or to stop does not affect the others. */
-export function startLeadership(parts: Controllers, deps: ControllerDeps): Leadership {
-  const { log } = deps;
+export function startLeadership(parts: Controllers, given: LeadershipDeps): Leadership {
+  const { log } = given;
+  const refused = given.refused ?? new RefusedWrites({ nowMs: () => given.clock.nowMs(), random: given.random });
+  const deps = { ...given, refused };
   const running: { readonly name: string; readonly part: Controller }[] = [];
   const failed: Record<string, readonly string[]> = {};
   for (const [name, start] of Object.entries(parts)) {
     try {
-      running.push({ name, part: start({ ...deps, log: log.child({ part: name }) }) });
+      running.push({ name, part: start(depsOf(name, deps)) });
     } catch (error) {
       log.error({ err: error, part: name }, "A controller failed to start");
       failed[name] = [`The part "${name}" did not start: ${messageOf(error)}`];
@@ -48,6 +55,13 @@ export function startLeadership(parts: Controllers, deps: ControllerDeps): Leade
       }
     },
   };
+}
+
+/** Each part has its own log, and its own writes that rest. */
+function depsOf(part: string, given: ControllerDeps): ControllerDeps {
+  const deps = { ...given, log: given.log.child({ part }) };
+  const onRefused = (call: KubeCall, refusal: ApiError): void => sendRefusal(deps, call, refusal);
+  return { ...deps, api: given.refused.apiFor(given.api, { part, onRefused }) };
 }
 
 /**

@@ -8,6 +8,7 @@ import type { PoolDemand } from "../ipam/subnet-pools.ts";
 import type { Events } from "../kubernetes/events.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import type { Change } from "../kubernetes/mirror.ts";
+import type { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import type { Log } from "../lib/log.ts";
 import type { MeasuredPool } from "../metrics/pool-metrics.ts";
 import type { MeasuredSubnet } from "../metrics/subnet-metrics.ts";
@@ -130,7 +131,10 @@ interface ControllerClock {
 
 /** The dependencies of each controller when this process becomes the leader. */
 export interface ControllerDeps {
+  /** Writes that are refused rest (RefusedWrites). */
   readonly api: KubeApi;
+  /** Those of all controllers. */
+  readonly refused: RefusedWrites;
   readonly caches: Caches;
   readonly owners: Owners;
   readonly events: Events;

@@ -41,6 +41,8 @@ export interface KubeCall {
    * Short for reads whose answers are small: one that is lost then costs little, and a slow server is still heard.
    */
   readonly attemptMs?: number;
+  /** The caller waits for the answer, and its own caller decides when to try again: it never rests (RefusedWrites). */
+  readonly isAsked?: boolean;
   /** Called when an attempt had no answer: it may still be carried out, even after a later one was answered. */
   readonly onUnanswered?: () => void;
   /** Aborts the call, queued or not; it rejects with the signal's reason. */

@@ -18,7 +18,10 @@ export interface PeriodicOptions {
    */
   readonly isDue?: () => boolean;
   readonly checkMs?: number;
-  /** Time to wait after a run that failed, for the `failures`th time in succession: milliseconds. */
+  /**
+   * Time to wait after a run that failed, for the `failures`th time in succession: milliseconds. An error may say it
+   * itself, as `restMs`: it concerns one of many things, and `wake` still starts a run.
+   */
   readonly retryMs: (failures: number) => number;
   /** Shortest time between the end of a run and the start of the next: milliseconds. Default: 0. */
   readonly restMs?: () => number;
@@ -106,9 +109,16 @@ export class PeriodicWorker {
     if (this.#isOver) return;
     const { failure, level = "warn", log, retryMs } = this.#options;
     const problem = `${failure}: ${messageOf(error)}`;
-    if (problem !== this.#problem) log[level]({ err: error }, `${failure}; retrying`);
+    const restMs = restOf(error);
+    // Who lets a thing rest has said why.
+    if (restMs === undefined && problem !== this.#problem) log[level]({ err: error }, `${failure}; retrying`);
     this.#problem = problem;
-    this.#failures++;
-    this.#schedule(retryMs(this.#failures));
+    this.#failures = restMs === undefined ? this.#failures + 1 : 0;
+    this.#schedule(restMs === undefined ? retryMs(this.#failures) : Math.max(restMs, this.#restMs));
   }
+}
+
+function restOf(error: unknown): number | undefined {
+  const { restMs } = (error ?? {}) as { readonly restMs?: unknown };
+  return typeof restMs === "number" ? restMs : undefined;
 }

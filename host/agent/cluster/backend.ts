@@ -12,9 +12,10 @@ import { findAddressOwner } from "../../ipam/retention.ts";
 import type { KubeClient } from "../../kubernetes/client.ts";
 import { type Events, openEvents } from "../../kubernetes/events.ts";
 import { HistoryApi } from "../../kubernetes/history-api.ts";
-import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import type { ApiError, KubeApi, KubeCall } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";
+import { RefusedWrites } from "../../kubernetes/refused-writes.ts";
 import type { Log } from "../../lib/log.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
 import { collectApi, collectWatches } from "../../metrics/common-metrics.ts";
@@ -307,7 +308,11 @@ interface Listeners {
 async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableStack): Promise<Parts> {
   const { node, log, audit, nowMs, random } = given;
   const knownEpoch = new KnownEpoch(given.epochFile ?? epochFileIn(given.stateDirectory));
-  const api = new HistoryApi(given.api, {
+  const refused = new RefusedWrites({ nowMs, random });
+  const onRefused = ({ method, path }: KubeCall, { message: reason }: ApiError): void =>
+    log.warn({ method, path, reason }, "The API server refuses a write; it is repeated ever more rarely");
+  const resting = refused.apiFor(given.api, { part: "agent", onRefused });
+  const api = new HistoryApi(resting, {
     trusted: collectionPath(IP_ALLOCATIONS),
     known: knownEpoch,
     onWentBack: () => listeners.onWentBack(),

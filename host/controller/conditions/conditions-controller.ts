@@ -2,7 +2,8 @@
  * Writes into the status of pools, Subnets and ReservedIPs what is wrong with them, and sends an event when something
  * turns bad.
  */
-import { statusPath } from "../../kubernetes/paths.ts";
+import { objectPath, statusPath } from "../../kubernetes/paths.ts";
+import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { MeasuredSubnet } from "../../metrics/subnet-metrics.ts";
 import { IP_POOLS, RESERVED_IPS, SUBNETS } from "../../resources/collections.ts";
@@ -55,7 +56,7 @@ class ConditionsController implements Controller {
 
   constructor(deps: ControllerDeps) {
     this.#deps = deps;
-    const { caches } = deps;
+    const { caches, refused } = deps;
     this.#loop = startReconciling(deps, {
       failure: "Writing the conditions of pools failed",
       work: () => this.#reconcile(),
@@ -71,6 +72,7 @@ class ConditionsController implements Controller {
     this.#ends = [
       ...[caches.pools, caches.subnets, caches.reserved, caches.allocations].map((cache) => cache.subscribe(wake)),
       ...[caches.pools, caches.subnets, caches.reserved, caches.vendorConf].map((cache) => cache.subscribe(wakeSupply)),
+      refused.subscribe(wakeSupply),
     ];
   }
 
@@ -93,15 +95,17 @@ class ConditionsController implements Controller {
     const beganMs = clock.nowMs();
     const supply = planSupplied(this.#supplyView());
     this.#suppliedTookMs = clock.nowMs() - beganMs;
+    const refusals = new RefusalsOf();
     for (const kind of KINDS) {
       if (kind.cache === "reserved") continue;
       for (const [name, finding] of supply[kind.cache]) {
         if (clock.nowMs() - beganMs > CONDITIONS_WRITING_MS) return 0;
         const object = caches[kind.cache].items.get(name);
-        if (object !== undefined && isOtherThan(finding, object.conditions)) await this.#sync(kind, object, [finding]);
+        if (object !== undefined && isOtherThan(finding, object.conditions))
+          await refusals.attempt(() => this.#sync(kind, object, [finding]));
       }
     }
-    return undefined;
+    return refusals.require();
   }
 
   #supplyView() {
@@ -111,6 +115,7 @@ class ConditionsController implements Controller {
       subnets: [...subnets.items.values()],
       reserved: [...reserved.items.values()],
       settings: settingsOf(this.#deps.caches),
+      refusalOf: (pool: string) => this.#deps.refused.find("subnets", objectPath(IP_POOLS, { name: pool }))?.message,
     };
   }
 
@@ -139,16 +144,18 @@ class ConditionsController implements Controller {
     const findings = this.#planFindings();
     let nextMs: number | undefined;
     const seen = new Set<string>();
+    const refusals = new RefusalsOf();
     for (const kind of KINDS) {
       for (const object of this.#deps.caches[kind.cache].items.values()) {
         if (clock.nowMs() - beganMs > CONDITIONS_WRITING_MS) return 0;
         seen.add(object.uid);
-        const dueMs = await this.#sync(kind, object, findings[kind.cache].get(object.name) ?? []);
+        const found = findings[kind.cache].get(object.name) ?? [];
+        const dueMs = await refusals.attempt(() => this.#sync(kind, object, found));
         if (dueMs !== undefined) nextMs = Math.min(nextMs ?? dueMs, dueMs);
       }
     }
     for (const uid of this.#wrote.keys()) if (!seen.has(uid)) this.#wrote.delete(uid);
-    return nextMs;
+    return refusals.require(nextMs);
   }
 
   #planFindings(): Findings {

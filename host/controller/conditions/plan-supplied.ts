@@ -11,6 +11,7 @@ import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
 import type { Assignments } from "../../resources/subnet.ts";
 import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
 import type { ControlledPool, ControlledReservation, ControlledSubnet } from "../objects.ts";
+import { REFUSED } from "../send-refusal.ts";
 import { readAssignments } from "../subnets/read-assignments.ts";
 import { absent, type Finding } from "./plan-conditions.ts";
 import { type SubnetNumbers, SubnetUse } from "./subnet-use.ts";
@@ -20,6 +21,8 @@ export interface SuppliedView {
   readonly subnets: readonly ControlledSubnet[];
   readonly reserved: readonly ControlledReservation[];
   readonly settings: Pick<VendorConf, "maxGeneratedPoolSize" | "maxGeneratedAddressesPerNamespace">;
+  /** Returns what the API server says to a write of the pool that it refuses. */
+  readonly refusalOf?: ((pool: string) => string | undefined) | undefined;
   /** Throws ConfigError. Default: decodes the status. */
   readonly assignmentsOf?: ((subnet: ControlledSubnet) => Assignments) | undefined;
 }
@@ -40,7 +43,7 @@ interface SizedPool {
 }
 
 export function planSupplied(view: SuppliedView): SuppliedFindings {
-  const { pools, subnets, reserved, settings, assignmentsOf } = view;
+  const { pools, subnets, reserved, settings, assignmentsOf, refusalOf = () => undefined } = view;
   const known = pools.flatMap(({ value }) => value ?? []);
   const use = new SubnetUse({
     pools: known,
@@ -49,7 +52,7 @@ export function planSupplied(view: SuppliedView): SuppliedFindings {
     assignmentsOf: assignmentsOf ?? readAssignments,
   });
   const generated = known.flatMap((pool) => suppliedOf(pool, use));
-  const world: SuppliedContext = { settings, use, byNamespace: sumByNamespace(generated) };
+  const world: SuppliedContext = { settings, use, refusalOf, byNamespace: sumByNamespace(generated) };
   const findings = new Map<string, Finding>();
   const waiting = new Map<string, SizedPool[]>();
   for (const pool of generated) {
@@ -65,6 +68,7 @@ export function planSupplied(view: SuppliedView): SuppliedFindings {
 
 interface SuppliedContext extends Pick<SuppliedView, "settings"> {
   readonly use: SubnetUse;
+  readonly refusalOf: (pool: string) => string | undefined;
   /** Addresses of generated pools. */
   readonly byNamespace: ReadonlyMap<string, number>;
 }
@@ -111,6 +115,8 @@ interface Obstacle {
 }
 
 function obstacle(pool: SizedPool, world: SuppliedContext): Obstacle | undefined {
+  const refusal = world.refusalOf(pool.name);
+  if (refusal !== undefined) return { reason: REFUSED, why: `the API server refuses to write it: ${refusal}` };
   const name = pool.generated.subnet;
   const subnet = world.use.subnet(name);
   if (subnet === undefined) return { reason: "SubnetGone", why: `there is no Subnet "${name}"` };

@@ -7,6 +7,7 @@ import { callIfThere } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
+import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { IP_ALLOCATIONS, IP_POOLS } from "../../resources/collections.ts";
@@ -89,12 +90,15 @@ class FinalizerController implements Controller {
       isHeld: (pool) => held.has(pool),
       leavingMs: ({ uid }) => clock.nowMs() - (this.#leavingMs.get(uid) ?? clock.nowMs()),
     });
-    await inParallel(mark, POOLS_AT_ONCE, (pool) => this.#write(pool, [...pool.finalizers, IN_USE_FINALIZER]));
+    const refusals = new RefusalsOf();
+    await inParallel(mark, POOLS_AT_ONCE, (pool) =>
+      refusals.attempt(() => this.#write(pool, [...pool.finalizers, IN_USE_FINALIZER])),
+    );
     // One question without an answer does not hold up the others.
     await inParallel(ask, POOLS_AT_ONCE, async (pool) => {
-      if (await this.#isFree(pool)) await this.#end(pool);
+      if (await this.#isFree(pool)) await refusals.attempt(() => this.#end(pool));
     });
-    return nextMs;
+    return refusals.require(nextMs);
   }
 
   /** Returns the pools in deletion that still have allocations in the cache. */

@@ -12,6 +12,7 @@ import { ApiError } from "../../kubernetes/kube-api.ts";
 import { listPages } from "../../kubernetes/list.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";
+import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import { SerialQueue } from "../../lib/serial.ts";
@@ -315,7 +316,8 @@ class Collector implements GarbageCollector {
           if (result !== undefined) collected.push(result);
         } catch (error) {
           if (!(error instanceof ApiError || error instanceof ConfigError)) throw error;
-          log.warn({ err: error }, "Collecting an allocation failed; it will be checked again");
+          const isKnown = error instanceof RefusedWrite && !error.isSent;
+          log[isKnown ? "debug" : "warn"]({ err: error }, "Collecting an allocation failed; it will be checked again");
         }
       });
     } finally {

@@ -5,6 +5,7 @@
 
 import { isConflict } from "../../kubernetes/kube-api.ts";
 import { collectionPath, statusPath } from "../../kubernetes/paths.ts";
+import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { COORDINATORS } from "../../resources/collections.ts";
 import { COORDINATOR_NAME, IS_IGNORED } from "../../resources/coordinator.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
@@ -46,12 +47,13 @@ export function keepNetworks(
     const coordinator = caches.coordinators.items.get(COORDINATOR_NAME);
     notReady = undefined;
     ignored = [...caches.coordinators.items.keys()].filter((name) => name !== COORDINATOR_NAME).sort();
-    await reportIgnored(deps, ignored);
+    const refusals = new RefusalsOf();
+    for (const name of ignored) await refusals.attempt(() => reportIgnored(deps, name));
     if (coordinator === undefined) {
       await create(deps);
-      return undefined;
+      return refusals.require();
     }
-    if (coordinator.deleting) return undefined;
+    if (coordinator.deleting) return refusals.require();
     const planned = planStatus(coordinator, sources.states);
     if (planned?.phase === "NotReady") notReady = `Coordinator "${COORDINATOR_NAME}" is not ready: ${planned.reason}`;
     if (planned !== undefined && !isStatus(coordinator, planned)) {
@@ -59,7 +61,7 @@ export function keepNetworks(
       log.info({ ...planned }, "The cluster's networks have changed; the Coordinator is updated");
     }
     // No change reports that a source cannot be read.
-    return sources.areRead ? undefined : NETWORKS_RETRY_MS;
+    return refusals.require(sources.areRead ? undefined : NETWORKS_RETRY_MS);
   };
   const sources = openSources({
     api,
@@ -102,13 +104,11 @@ async function create({ api, leading, log }: ControllerDeps): Promise<void> {
 }
 
 /** Reports an ignored Coordinator in its own status. */
-async function reportIgnored(deps: ControllerDeps, names: readonly string[]): Promise<void> {
-  for (const name of names) {
-    const coordinator = deps.caches.coordinators.items.get(name);
-    if (coordinator === undefined || coordinator.deleting || isStatus(coordinator, IGNORED)) continue;
-    await write(deps, coordinator, IGNORED, name);
-    deps.log.warn({ name, reason: IGNORED.reason }, "A Coordinator is ignored");
-  }
+async function reportIgnored(deps: ControllerDeps, name: string): Promise<void> {
+  const coordinator = deps.caches.coordinators.items.get(name);
+  if (coordinator === undefined || coordinator.deleting || isStatus(coordinator, IGNORED)) return;
+  await write(deps, coordinator, IGNORED, name);
+  deps.log.warn({ name, reason: IGNORED.reason }, "A Coordinator is ignored");
 }
 
 /** Returns false if the object has changed or is gone; the watch reports that. */

@@ -7,6 +7,7 @@ import { ConfigError } from "../../config/config-error.ts";
 import { describeFailure, pause, pauseMs } from "../../kubernetes/http/retry.ts";
 import { isNotFound } from "../../kubernetes/kube-api.ts";
 import { objectPath, PODS } from "../../kubernetes/paths.ts";
+import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { decodePod } from "../../resources/pod.ts";
 import { COLLECTION_PATIENCE_MS, nodeStatus } from "../gc/read-status.ts";
 import { sendNotice } from "../send-notice.ts";
@@ -113,7 +114,7 @@ class NoticeController implements Controller {
         const reason = describeFailure(error);
         if (failures === 0) log.warn({ node, reason }, "Notifying an agent failed; retrying");
         this.#problems.set(node, `Cannot tell the agent of node "${node}" to read allocations again: ${reason}`);
-        await pause(pauseMs(failures, random()), signal);
+        await pause(error instanceof RefusedWrite ? error.restMs : pauseMs(failures, random()), signal);
       }
     }
   }

@@ -6,6 +6,7 @@
 import { ConfigError } from "../../config/config-error.ts";
 import { isNotFound } from "../../kubernetes/kube-api.ts";
 import { IPAM_CLAIMS, objectPath, statusPath } from "../../kubernetes/paths.ts";
+import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { equalIp, FAMILIES, formatIp, type Ip } from "../../net/ip.ts";
 import type { Workload } from "../../resources/member.ts";
@@ -79,13 +80,15 @@ class ClaimStatusController implements Controller {
   }
 
   /** A claim that cannot be written does not delay the others. */
-  async #work(): Promise<undefined> {
+  async #work(): Promise<number | undefined> {
     const failures: unknown[] = [];
+    const refusals = new RefusalsOf();
     for (const [uid, claim] of [...this.#changed]) {
       // A change from now on counts again.
       this.#changed.delete(uid);
       try {
-        await this.#write(claim);
+        const isWritten = await refusals.attempt(() => this.#write(claim).then(() => true), false);
+        if (isWritten === false && !this.#changed.has(uid)) this.#changed.set(uid, claim);
       } catch (error) {
         if (error instanceof ConfigError)
           this.#deps.log.warn({ err: error }, "An IPAMClaim cannot be decoded; its status stays unchanged");
@@ -94,6 +97,7 @@ class ClaimStatusController implements Controller {
       }
     }
     if (failures.length > 0) throw failures[0];
+    return refusals.require();
   }
 
   async #write(of: Workload): Promise<void> {

@@ -7,10 +7,9 @@
  *   to take back   read Subnet → write pools → write Subnet with the version that was read
  */
 
-import { joinSpans, type Spans, spansOf } from "../../core/spans.ts";
+import { joinSpans, type Spans, spansOf, withoutSpans } from "../../core/spans.ts";
 import { ApiError, isConflict, type KubeApi } from "../../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, statusPath } from "../../kubernetes/paths.ts";
-import { messageOf } from "../../lib/describe.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
@@ -33,10 +32,15 @@ export interface ApplyDeps {
   readonly forgetSubnet: (name: string) => void;
   /** Whether the pool is cached; for any other pool the API server is read. */
   readonly isKnown: (pool: string) => boolean;
+  /**
+   * By UID of a pool: the version that addresses were reserved for, and which ones. What has them reserved taken back
+   * writes the pool first, so that while its version is the same they still are.
+   */
+  readonly reserved: Map<string, { readonly version: string; readonly spans: Spans }>;
   /** Returns the number of new pools of the Subnet that wait to be made. */
   readonly waitingFor: (subnet: string) => number;
-  /** Reports a write that the API server has refused as invalid; the others continue. */
-  readonly refused: (what: string, reason: string) => void;
+  /** Reports a write that the API server has refused; the others continue. */
+  readonly refused: (what: string, refusal: ApiError, target?: PoolTarget) => void;
 }
 
 /** A Subnet as written last, and how many addresses its specification offers. */
@@ -102,13 +106,17 @@ class NetworkUpdate {
     this.isIdle = false;
     const { api, leading: signal, pools } = this.#deps;
     const body = emptyPool(target, target.subnet);
-    const object = await this.#tryTo(`IPPool "${target.name}" cannot be created`, async () => {
-      const made = decodeControlledPool(
-        await api.call({ method: "POST", path: collectionPath(IP_POOLS), body, signal }),
-      );
-      pools.wrote(undefined, made);
-      return made;
-    });
+    const object = await this.#tryTo(
+      `IPPool "${target.name}" cannot be created`,
+      async () => {
+        const made = decodeControlledPool(
+          await api.call({ method: "POST", path: collectionPath(IP_POOLS), body, signal }),
+        );
+        pools.wrote(undefined, made);
+        return made;
+      },
+      target,
+    );
     const spec = object?.value?.spec;
     if (object === undefined || spec === undefined) return undefined;
     return { ...target, now: { object, spec, generated: target.generated } };
@@ -119,6 +127,8 @@ class NetworkUpdate {
    * faster.
    */
   async #reserve(targets: readonly PoolTarget[]): Promise<boolean> {
+    const changed = targets.filter(({ isChanged }) => isChanged);
+    const step = changed.every((target) => this.#isReserved(target)) ? 0 : 1;
     for (const draft of this.#drafts.values()) {
       const own = targets.filter(({ subnet }) => subnet?.object.name === draft.subnet.object.name);
       const held = entriesOf(draft.subnet);
@@ -128,9 +138,18 @@ class NetworkUpdate {
       const names = new Set(planned.map(({ name }) => name));
       const others = [...held.values()].filter(({ name }) => !names.has(name));
       const entries = [...others, ...planned].filter(({ spans }) => spans.length > 0);
-      if (!(await this.#assign(draft, entries, 1))) return false;
+      if (!(await this.#assign(draft, entries, step))) return false;
     }
+    for (const { now, spans } of changed)
+      if (now !== undefined) this.#deps.reserved.set(now.object.uid, { version: now.object.resourceVersion, spans });
     return true;
+  }
+
+  /** Whether an earlier pass has reserved this, and its write of the pool was refused. */
+  #isReserved({ now, spans }: PoolTarget): boolean {
+    const before = now && this.#deps.reserved.get(now.object.uid);
+    if (before === undefined || before.version !== now?.object.resourceVersion) return false;
+    return withoutSpans(spans, before.spans).length === 0;
   }
 
   async #write(target: PoolTarget): Promise<void> {
@@ -145,6 +164,7 @@ class NetworkUpdate {
       const object = await patchIfSame(api, { path, uid, resourceVersion, body, signal });
       if (object === undefined) return pools.forget(name);
       pools.wrote(now.object, decodeControlledPool(object));
+      this.#deps.reserved.delete(uid);
       this.#written.add(name);
     });
   }
@@ -226,12 +246,12 @@ class NetworkUpdate {
     return true;
   }
 
-  async #tryTo<T>(what: string, act: () => Promise<T>): Promise<T | undefined> {
+  async #tryTo<T>(what: string, act: () => Promise<T>, target?: PoolTarget): Promise<T | undefined> {
     try {
       return await act();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (!isConflict(error)) this.#deps.refused(what, messageOf(error));
+      if (!isConflict(error)) this.#deps.refused(what, error, target);
       return undefined;
     }
   }

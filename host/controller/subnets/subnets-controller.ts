@@ -7,21 +7,30 @@ import { ApiError, isConflict, isNotFound, type KubeApi } from "../../kubernetes
 import { listPages } from "../../kubernetes/list.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
-import { messageOf } from "../../lib/describe.ts";
+import { REST_FIRST_MS, RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
-import { describePoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
+import { describePoolOwner, type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { settingsOf } from "../caches.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
+import { REFUSED } from "../send-refusal.ts";
 import type { Controller, ControllerDeps, Demands, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
 import { LivenessCache } from "./liveness-cache.ts";
-import type { CurrentPool, CurrentSubnet, NetworkPlan, OwnerState, SubnetsPlan, SubnetsView } from "./model.ts";
+import type {
+  CurrentPool,
+  CurrentSubnet,
+  NetworkPlan,
+  OwnerState,
+  PoolTarget,
+  SubnetsPlan,
+  SubnetsView,
+} from "./model.ts";
 import { OwnWrites } from "./own-writes.ts";
 import { type PartialPlan, PartsAtRest } from "./parts-at-rest.ts";
 import { SHRINK_AFTER_MS } from "./plan/plan-subnets.ts";
@@ -35,9 +44,6 @@ const SUBNETS_REST_MS = 10;
 /** Networks whose Subnets are divided at once. */
 const NETWORKS_AT_ONCE = 4;
 
-/** Time until a refused write to a generated pool is retried if nothing changes: milliseconds. */
-const REFUSED_WRITE_MS = 5_000;
-
 export const startSubnets: StartController = (deps) => new SubnetsController(deps);
 
 const FOLLOWED = "Generated pools follow the pods of a workload that was created again";
@@ -50,6 +56,7 @@ class SubnetsController implements Controller {
   readonly #ends: readonly (() => void)[];
   readonly #pools = new OwnWrites<ControlledPool>();
   readonly #subnets = new OwnWrites<ControlledSubnet>();
+  readonly #reserved: ApplyDeps["reserved"] = new Map();
   /** By UID: the decoded status of a Subnet, and its version. */
   readonly #read = new Map<string, { readonly version: string; readonly subnet: CurrentSubnet | undefined }>();
   readonly #parts: PartsAtRest;
@@ -62,6 +69,10 @@ class SubnetsController implements Controller {
   #reported: ReadonlySet<string> = new Set();
   #problems: readonly string[] = [];
   #refusals: string[] = [];
+  /** When the first of them may be written again: milliseconds. */
+  #restMs = Number.POSITIVE_INFINITY;
+  /** Workloads whose pools the API server refuses to make, in the last pass. */
+  #unmade: { readonly application: PoolOwner; readonly message: string }[] = [];
   #planMs = 0;
   /** Writes that waited in the last pass. */
   #postponed = 0;
@@ -86,7 +97,8 @@ class SubnetsController implements Controller {
       }),
       ...watched.map((cache) => cache.subscribe(wake)),
       caches.pools.subscribe((change) => {
-        noteGone(this.#pools, change);
+        const gone = noteGone(this.#pools, change);
+        if (gone !== undefined) this.#reserved.delete(gone.uid);
         this.#strays.poolChanged(change);
         if (!this.#parts.ignores(change)) wake();
       }),
@@ -130,6 +142,8 @@ class SubnetsController implements Controller {
       plan = this.#plan(demands);
     }
     this.#refusals = [];
+    this.#restMs = Number.POSITIVE_INFINITY;
+    this.#unmade = [];
     this.#waiting = plan.waiting;
     const { networks, remove, waiting, postponed } = this.#turns.admit(plan, poolWrites);
     this.#postponed = postponed;
@@ -229,19 +243,23 @@ class SubnetsController implements Controller {
       api,
       leading,
       pools: this.#pools,
+      reserved: this.#reserved,
       wroteSubnet: (before, now) => {
         this.#subnets.wrote(before.object, now.object);
         this.#read.set(now.object.uid, { version: now.object.resourceVersion, subnet: now });
       },
       forgetSubnet: (name) => this.#subnets.forget(name),
       isKnown: (pool) => caches.pools.items.has(pool),
-      refused: (what, reason) => this.#refuse(what, reason),
+      refused: (what, refusal, target) => this.#refuse(what, refusal, target),
     };
   }
 
-  #refuse(what: string, reason: string): void {
-    this.#deps.log.warn({ reason }, what);
-    this.#refusals.push(`${what}: ${reason}`);
+  /** A new pool has no events: its workload gets one. */
+  #refuse(what: string, refusal: ApiError, target?: PoolTarget): void {
+    const sentence = `${what}: ${refusal.message}`;
+    this.#refusals.push(sentence);
+    this.#restMs = Math.min(this.#restMs, refusal instanceof RefusedWrite ? refusal.restMs : REST_FIRST_MS);
+    if (target !== undefined) this.#unmade.push({ application: target.generated.application, message: sentence });
   }
 
   /** The finalizer keeps the pool until its last address is free. */
@@ -256,8 +274,7 @@ class SubnetsController implements Controller {
       log.info({ pool: name, of }, "Deleting a generated pool that is no longer needed");
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (!isConflict(error) && !isNotFound(error))
-        this.#refuse(`IPPool "${name}" cannot be deleted`, messageOf(error));
+      if (!isConflict(error) && !isNotFound(error)) this.#refuse(`IPPool "${name}" cannot be deleted`, error);
       this.#pools.forget(name);
     }
   }
@@ -266,6 +283,7 @@ class SubnetsController implements Controller {
     const reports = [
       ...shortfalls.map(({ demand: { application }, reason, message }) => ({ application, reason, message })),
       ...faults.map(({ application, message }) => ({ application, reason: "InvalidAnnotation", message })),
+      ...this.#unmade.map((each) => ({ ...each, reason: REFUSED })),
     ].map((each) => ({ ...each, key: `${each.application.uid} ${each.reason} ${each.message}` }));
     for (const { application, reason, message, key } of reports) {
       if (this.#reported.has(key)) continue;
@@ -294,7 +312,7 @@ class SubnetsController implements Controller {
   #dueMs({ postponed }: SubnetsPlan): number | undefined {
     const now = this.#deps.clock.nowMs();
     const dues = [...postponed].map((uid) => (this.#excessSinceMs.get(uid) ?? now) + SHRINK_AFTER_MS - now);
-    if (this.#refusals.length > 0) dues.push(REFUSED_WRITE_MS);
+    if (this.#refusals.length > 0) dues.push(this.#restMs);
     if (this.#postponed > 0) dues.push(this.#postponedMs);
     if (this.#liveness.dueMs !== undefined) dues.push(this.#liveness.dueMs);
     return dues.length === 0 ? undefined : Math.max(0, Math.min(...dues));
@@ -305,13 +323,15 @@ function hasWrites({ targets }: NetworkPlan): boolean {
   return targets.some(({ now, isChanged }) => now === undefined || isChanged);
 }
 
-/** Covers also an object that was recreated under its name. */
+/** Returns the object that is gone, if one is. Covers also an object that was recreated under its name. */
 function noteGone<T extends { name: string; uid: string; resourceVersion: string }>(
   writes: OwnWrites<T>,
   change: Change<T>,
-): void {
+): T | undefined {
   const { before } = change;
-  if (before !== undefined && (change.kind === "gone" || change.value.uid !== before.uid)) writes.gone(before);
+  if (before === undefined || (change.kind === "set" && change.value.uid === before.uid)) return undefined;
+  writes.gone(before);
+  return before;
 }
 
 /** All that matters of a pool, which may be invalid itself. */

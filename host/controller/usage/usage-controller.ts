@@ -5,6 +5,7 @@
 
 import type { Change } from "../../kubernetes/mirror.ts";
 import { statusPath } from "../../kubernetes/paths.ts";
+import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import type { MeasuredPool } from "../../metrics/pool-metrics.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
@@ -95,16 +96,17 @@ class UsageController implements Controller {
     this.#follow();
     for (const name of this.#counter.changed) this.#open.add(name);
     this.#counter.changed.clear();
+    const refusals = new RefusalsOf();
     let nextMs = USAGE_RELOAD_MS;
     for (const name of [...this.#open]) {
-      const dueMs = await this.#sync(name);
+      const dueMs = await this.#sync(name, refusals);
       if (dueMs === undefined) this.#open.delete(name);
       else nextMs = Math.min(nextMs, dueMs);
     }
     for (const name of this.#objects.known.keys()) {
-      if (!caches.pools.items.has(name)) await this.#objects.drop(name);
+      if (!caches.pools.items.has(name)) await refusals.attempt(() => this.#objects.drop(name));
     }
-    return nextMs;
+    return refusals.require(nextMs);
   }
 
   *#measurePools(): Generator<MeasuredPool> {
@@ -132,11 +134,14 @@ class UsageController implements Controller {
   }
 
   /** Writes what is due. Returns when the next write is due: milliseconds; undefined if everything is written. */
-  async #sync(name: string): Promise<number | undefined> {
+  async #sync(name: string, refusals: RefusalsOf): Promise<number | undefined> {
     const pool = this.#deps.caches.pools.items.get(name);
     const now = this.#counter.countsOf(name);
     if (pool === undefined || now === undefined) return undefined;
-    const dues = [await this.#syncObject(pool, now), await this.#syncCounts(pool, now)];
+    const dues = [
+      await refusals.attempt(() => this.#syncObject(pool, now), USAGE_RELOAD_MS),
+      await refusals.attempt(() => this.#syncCounts(pool, now), USAGE_RELOAD_MS),
+    ];
     const open = dues.filter((due) => due !== undefined);
     return open.length === 0 ? undefined : Math.min(...open);
   }

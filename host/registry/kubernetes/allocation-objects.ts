@@ -37,6 +37,7 @@ export interface CallTerms {
   readonly lane: Lane;
   readonly patienceMs?: number;
   readonly attemptMs?: number;
+  readonly isAsked?: boolean;
   readonly signal?: AbortSignal;
 }
 

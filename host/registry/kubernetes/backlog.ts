@@ -41,10 +41,15 @@ export class Backlog {
     this.#entries.set(name, { address, failures: 0, dueMs });
   }
 
-  fail(name: string, address: AddressKey, nowMs: number): void {
+  /** `restMs`: the API server has refused it, and it is sent no earlier. */
+  fail(name: string, address: AddressKey, nowMs: number, restMs = 0): void {
     const failures = (this.#entries.get(name)?.failures ?? 0) + 1;
     const limitMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** (failures - 1));
-    this.#entries.set(name, { address, failures, dueMs: nowMs + limitMs * (0.5 + this.#random() / 2) });
+    this.#entries.set(name, {
+      address,
+      failures,
+      dueMs: nowMs + Math.max(restMs, limitMs * (0.5 + this.#random() / 2)),
+    });
   }
 
   /** Returns how often the sync of the address has failed in succession. */

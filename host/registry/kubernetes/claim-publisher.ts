@@ -113,7 +113,7 @@ export class ClaimPublisher {
   }
 
   async #publishProbed(probed: Allocation, replaces: number): Promise<Allocation> {
-    const terms = { lane: "pod" as const, patienceMs: CLAIM_PATIENCE_MS };
+    const terms = { lane: "pod" as const, isAsked: true, patienceMs: CLAIM_PATIENCE_MS };
     let row = probed;
     const outcome = await this.#publish(probed, { terms, replaces }, (taken) => {
       row = taken;
@@ -342,7 +342,7 @@ function partOf({ created, previous, added = [], open = [] }: Bound, published: 
 
 function termsUntil(untilMs: number, signal: AbortSignal | undefined): CallTerms {
   const patienceMs = Math.max(1, untilMs - performance.now());
-  return { lane: "pod", patienceMs, ...(signal === undefined ? {} : { signal }) };
+  return { lane: "pod", isAsked: true, patienceMs, ...(signal === undefined ? {} : { signal }) };
 }
 
 /** Returns the address owner of the row's NIC. */

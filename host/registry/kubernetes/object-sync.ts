@@ -6,6 +6,7 @@
 import { ConfigError } from "../../config/config-error.ts";
 import { BACKGROUND_ATTEMPT_MS, lengthen } from "../../kubernetes/http/retry.ts";
 import { ApiError, ApiUnavailable, isConflict, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { Log } from "../../lib/log.ts";
@@ -197,8 +198,10 @@ export class ObjectSync {
     try {
       await this.#queues.run(name, () => this.#sync(address));
     } catch (error) {
-      this.#backlog.fail(name, address, this.#options.nowMs());
-      const level = error instanceof ApiUnavailable || this.#closing.signal.aborted ? "debug" : "warn";
+      const restMs = error instanceof RefusedWrite ? error.restMs : undefined;
+      this.#backlog.fail(name, address, this.#options.nowMs(), restMs);
+      const isQuiet = error instanceof ApiUnavailable || restMs !== undefined || this.#closing.signal.aborted;
+      const level = isQuiet ? "debug" : "warn";
       this.#options.log[level]({ err: error, address: name }, "Publishing an allocation failed; retrying");
     }
   }

@@ -11,7 +11,7 @@
  * rights.
  */
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
-import { startLeadership } from "../../../host/controller/leadership.ts";
+import { type LeadershipDeps, startLeadership } from "../../../host/controller/leadership.ts";
 import { type OpenPoolOwners, openPoolOwners } from "../../../host/controller/owners/pool-owners.ts";
 import { PoolWrites } from "../../../host/controller/pool-writes.ts";
 import type { AddressOwners, ControllerDeps, PoolOwners, StartController } from "../../../host/controller/types.ts";
@@ -51,7 +51,7 @@ export interface LabController {
   /** With the same account; what it is asked is not noted. */
   readonly client: KubeApi;
   readonly api: WatchedApi;
-  readonly deps: ControllerDeps;
+  readonly deps: LeadershipDeps;
   readonly caches: OpenCaches;
   readonly poolOwners: OpenPoolOwners;
   /** Throws for a name that was not started. */
@@ -92,7 +92,7 @@ export async function startParts(
     await release();
     throw new Error(`The caches are not complete after ${readyMs} ms: ${missing}`, { cause: error });
   }
-  const deps: ControllerDeps = {
+  const deps: LeadershipDeps = {
     api,
     caches,
     owners: { addresses: addressOwners, pools: options.poolOwners ?? poolOwners, pods: poolOwners.pods },

@@ -6,10 +6,10 @@ import { setImmediate as turn } from "node:timers/promises";
 import { vi } from "vitest";
 import { type OpenCaches, openCaches } from "../../../host/controller/caches.ts";
 import { startFinalizers } from "../../../host/controller/finalizers/finalizer-controller.ts";
-import { type Leadership, startLeadership } from "../../../host/controller/leadership.ts";
+import { type Leadership, type LeadershipDeps, startLeadership } from "../../../host/controller/leadership.ts";
 import { PoolWrites } from "../../../host/controller/pool-writes.ts";
 import { startSubnets } from "../../../host/controller/subnets/subnets-controller.ts";
-import type { AddressOwners, ControllerDeps, PoolOwners, WatchedPods } from "../../../host/controller/types.ts";
+import type { AddressOwners, PoolOwners, WatchedPods } from "../../../host/controller/types.ts";
 import type { PoolDemand } from "../../../host/ipam/subnet-pools.ts";
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { openLog } from "../../../host/lib/log.ts";
@@ -67,7 +67,7 @@ export class WalkController {
     await synced;
     this.isReady = true;
     this.#demands = this.#world.workloads.demands();
-    const deps: ControllerDeps = {
+    const deps: LeadershipDeps = {
       ...{ api, caches, owners: { addresses: NO_ADDRESS_OWNERS, pools: this.#poolOwners, pods: NO_PODS }, log, random },
       events: { emit: () => {}, close: async () => {} },
       clock: { nowMs: () => performance.now(), now: () => new Date() },

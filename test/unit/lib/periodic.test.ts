@@ -153,6 +153,17 @@ describe("a periodic worker", () => {
     expect([runs(), worker.problems, lines]).toEqual([2, [], []]);
   });
 
+  it("waits as long as an error says, keeps it as its problem, and runs meanwhile when it is woken", async () => {
+    const refusal = Object.assign(new Error("no label"), { restMs: 5_000 });
+    const { worker, lines, runs } = start(() => Promise.reject(refusal));
+    await vi.advanceTimersByTimeAsync(4_999);
+    expect([runs(), worker.problems, lines]).toEqual([1, ["It failed: no label"], []]);
+    await vi.advanceTimersByTimeAsync(1);
+    worker.wake();
+    await vi.advanceTimersByTimeAsync(REST_MS);
+    expect(runs()).toBe(3);
+  });
+
   it("is closed when its run has ended, and runs no more", async () => {
     const run = Promise.withResolvers<number>();
     const { worker, runs } = start(() => run.promise);

@@ -50,6 +50,8 @@ describe("Supplied holds", () => {
 describe("Supplied does not hold", () => {
   check("because the Subnet is full", { pools: [THREE], subnets: [FULL] },
     no("SubnetFull", 'Subnet "blue" has 0 free of 20, 20 assigned to 2 pools')); // biome-ignore format: a row
+  check("because the API server refuses the write, whatever else is the matter", { pools: [THREE], subnets: [FULL], refusalOf: () => "no label" },
+    no("Refused", "the API server refuses to write it: no label")); // biome-ignore format: a row
   const empty = generatedPool("web", { ips: [], wanted: 5 });
   check("nor for a pool that has got nothing yet", { pools: [empty], subnets: [blue(20, [{ ...DB, ips: ["10.6.0.1-10.6.0.20"] }])] },
     no("SubnetFull", 'Subnet "blue" has 0 free of 20, 20 assigned to 1 pool', 0)); // biome-ignore format: a row

@@ -1,0 +1,160 @@
+import { describe, expect, it } from "vitest";
+import { ApiError, ApiUnavailable, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import { RefusalsOf, RefusedWrite, RefusedWrites, type RestTerms } from "../../../host/kubernetes/refused-writes.ts";
+
+const POOLS = "/apis/ipam.vendor.io/v1/ippools";
+
+function refusal(status: number): ApiError {
+  return new ApiError({ status, reason: "Forbidden", operation: "PATCH x", message: "no label" });
+}
+
+/** A server that answers with `answer`, and a clock that stands still. */
+class Scene {
+  ms = 0;
+  answer: Error | undefined = refusal(403);
+  readonly sent: string[] = [];
+  readonly told: string[] = [];
+  readonly refused = new RefusedWrites({ nowMs: () => this.ms, random: () => 0 });
+  #version = 1;
+
+  patch(name = "blue", { part = "one", version = "1", ...more }: PatchOptions = {}): Promise<unknown> {
+    const onRefused: RestTerms["onRefused"] = ({ path }, { message }) => void this.told.push(`${path}: ${message}`);
+    const server = { call: (call: KubeCall) => this.#call(call), watch: async () => {}, close: async () => {} };
+    const body = { metadata: { resourceVersion: version } };
+    return this.refused
+      .apiFor(server, { part, onRefused })
+      .call({ method: "PATCH", path: `${POOLS}/${name}`, body, ...more })
+      .catch((error: unknown) => error);
+  }
+
+  /** Tries every hundred milliseconds. Returns the seconds in which it was sent. */
+  async hammer(untilMs: number, act: () => Promise<unknown> = () => this.patch()): Promise<readonly number[]> {
+    for (; this.ms <= untilMs; this.ms += 100) await act();
+    return this.sent.splice(0).map((line) => Number(line.split(" ")[0]) / 1_000);
+  }
+
+  async #call({ method, path }: KubeCall): Promise<KubeObject> {
+    this.sent.push(`${this.ms} ${method} ${path.slice(POOLS.length)}`);
+    if (this.answer !== undefined) throw this.answer;
+    return { metadata: { resourceVersion: String(++this.#version) } };
+  }
+}
+
+type PatchOptions = Partial<KubeCall> & { readonly part?: string; readonly version?: string };
+
+const open = (): Scene => new Scene();
+
+describe("a refused write", () => {
+  it("is sent again after pauses that double up to a minute, and is answered with the refusal meanwhile", async () => {
+    const scene = open();
+    expect(await scene.hammer(250_000)).toEqual([0, 1, 2, 4, 8, 16, 32, 64, 124, 184, 244]);
+    const error = await scene.patch();
+    expect(error).toMatchObject({ status: 403, message: "no label", isSent: false, restMs: 53_900 });
+    expect(scene.told).toEqual([`${POOLS}/blue: no label`]);
+    expect(scene.refused.find("one", `${POOLS}/blue`)?.message).toBe("no label");
+  });
+
+  it("is sent at once when the object has changed, or the write is another one", async () => {
+    const scene = open();
+    await scene.hammer(20_000);
+    await scene.patch("blue", { version: "2" });
+    await scene.patch("blue", {
+      version: "2",
+      body: { metadata: { resourceVersion: "2" }, spec: { ips: ["10.0.0.1"] } },
+    });
+    expect(scene.sent.length).toBe(2);
+  });
+
+  it("rests on when the object was changed by an own write", async () => {
+    const scene = open();
+    await scene.patch();
+    scene.answer = undefined;
+    await scene.patch("blue/status", { part: "two" });
+    await scene.patch("blue", { version: "2" });
+    expect(scene.sent).toEqual(["0 PATCH /blue", "0 PATCH /blue/status"]);
+  });
+
+  it("of one part, of one verb or of a subresource does not keep the others", async () => {
+    const scene = open();
+    await scene.patch();
+    await scene.patch("blue", { part: "two" });
+    await scene.patch("blue/status");
+    await scene.patch("blue", { method: "PUT" });
+    expect(scene.sent.length).toBe(4);
+  });
+
+  it("is forgotten when it succeeds", async () => {
+    const scene = open();
+    await scene.hammer(40_000);
+    scene.answer = undefined;
+    scene.ms = 100_000;
+    await scene.patch();
+    expect(scene.refused.find("one", `${POOLS}/blue`)).toBeUndefined();
+  });
+});
+
+it.each([
+  ["a 503", new ApiError({ status: 503, reason: "", operation: "", message: "" })],
+  ["too many requests", refusal(429)],
+  ["no answer", new ApiUnavailable("PATCH x", "no answer")],
+  ["an object that is not there", refusal(404)],
+])("%s is none: the next attempt is sent", async (_, answer) => {
+  const scene = open();
+  scene.answer = answer;
+  await scene.patch();
+  await scene.patch();
+  expect(scene.sent.length).toBe(2);
+});
+
+it("what its caller was asked for is always sent, and so are reads", async () => {
+  const scene = open();
+  for (const more of [{ isAsked: true }, { isAsked: true }, { method: "GET" }, { method: "GET" }] as const)
+    await scene.patch("blue", more);
+  expect(scene.sent.length).toBe(4);
+});
+
+describe("many objects", () => {
+  const names = Array.from({ length: 300 }, (_, index) => `p${index}`);
+  const all = (scene: Scene) => async () => {
+    for (const name of names) await scene.patch(name);
+  };
+
+  it("are refused ten times in any second, and each has its turn", async () => {
+    const scene = open();
+    const sent = await scene.hammer(90_000, all(scene));
+    for (const at of sent) expect(sent.filter((each) => each >= at && each < at + 1).length).toBeLessThanOrEqual(10);
+    expect(scene.told.length).toBe(names.length);
+  });
+
+  it("are all written soon when the server accepts them", async () => {
+    const scene = open();
+    await scene.hammer(90_000, all(scene));
+    scene.answer = undefined;
+    await scene.hammer(scene.ms + 60_000, all(scene));
+    expect(names.filter((name) => scene.refused.find("one", `${POOLS}/${name}`) !== undefined)).toEqual([]);
+  });
+
+  it("conflicts count for none but their object", async () => {
+    const scene = open();
+    scene.answer = refusal(409);
+    await all(scene)();
+    await all(scene)();
+    expect([scene.sent.length, scene.told]).toEqual([names.length, []]);
+  });
+});
+
+describe("writes of several objects", () => {
+  const rests = (restMs: number) => () => Promise.reject(new RefusedWrite(refusal(403), true, () => restMs));
+
+  it("go on, and end with the refusal that is over first, or when other work is due", async () => {
+    const refusals = new RefusalsOf();
+    expect(await refusals.attempt(rests(9_000), 5)).toBe(5);
+    expect(await refusals.attempt(async () => "written")).toBe("written");
+    await refusals.attempt(rests(7_000));
+    expect(() => refusals.require()).toThrow(expect.objectContaining({ restMs: 7_000 }));
+    expect(() => refusals.require(200)).toThrow(expect.objectContaining({ restMs: 200 }));
+  });
+
+  it("end when there is no answer", () =>
+    expect(new RefusalsOf().attempt(() => Promise.reject(new Error("no answer")))).rejects.toThrow("no answer"));
+});
