@@ -11,8 +11,14 @@ export const REFUSALS_PER_SECOND = 10;
 /** Most of them that are repetitions: an object that was never refused does not wait for thousands that are. */
 const REPEATED_PER_SECOND = 5;
 
-/** The first pause after a refusal: milliseconds. Each next one is as long as all so far, so that they double. */
-export const REST_FIRST_MS = 1_000;
+/**
+ * The first pause after a refusal: milliseconds. Each next one is as long as all so far, so that they double. It is
+ * short, since many a refusal passes by itself: of a right that was just given, or a policy that was just changed.
+ */
+const REST_FIRST_MS = 250;
+
+/** Time after which a refusal is reported: milliseconds. */
+const LASTING_MS = 2_000;
 
 /** The longest pause between two refusals of one write: milliseconds. */
 export const REST_MAX_MS = 60_000;
@@ -28,19 +34,15 @@ const MAX_OWN_VERSIONS = 64;
 
 /** A write that was refused: now, or earlier, and rests. */
 export class RefusedWrite extends ApiError {
-  /** Whether this very call was sent. */
-  readonly isSent: boolean;
-  readonly #restMs: () => number;
-
-  constructor(refusal: ApiError, isSent: boolean, restMs: () => number) {
-    super(refusal);
-    this.isSent = isSent;
-    this.#restMs = restMs;
-  }
-
   /** Time after which it may be sent: milliseconds, more than 0. Read by PeriodicWorker. */
-  get restMs(): number {
-    return Math.max(1, this.#restMs());
+  readonly restMs: number;
+  /** It has been refused for so long that it is reported. */
+  readonly isLasting: boolean;
+
+  constructor(refusal: ApiError, restMs: number, isLasting = false) {
+    super(refusal);
+    this.restMs = restMs;
+    this.isLasting = isLasting;
   }
 }
 
@@ -54,15 +56,7 @@ interface Rest {
   readonly sinceMs: number;
   readonly dueMs: number;
   readonly refusal: ApiError;
-  /** The answer until then: always the same, since a pass may try thousands. */
-  readonly held: RefusedWrite;
-}
-
-/** Writes that are expected to be refused, and their answer while too many are. */
-interface Suspect {
-  readonly untilMs: number;
-  readonly first: RefusedWrite;
-  readonly repeated: RefusedWrite;
+  readonly isLasting: boolean;
 }
 
 interface RefusedWritesOptions {
@@ -75,7 +69,7 @@ interface RefusedWritesOptions {
 export interface RestTerms {
   /** Name of the part. The writes of one part to one object rest together, those of another by themselves. */
   readonly part: string;
-  /** Told of the first refusal of a write. */
+  /** Told once of a write whose refusal lasts. */
   readonly onRefused?: (call: KubeCall, refusal: ApiError) => void;
 }
 
@@ -84,7 +78,7 @@ export class RefusedWrites {
   /** By the object's path, then by part and call. */
   readonly #rests = new Map<string, Map<string, Rest>>();
   /** By collection and method: until when a write is expected to be refused, and with what. */
-  readonly #suspect = new Map<string, Suspect>();
+  readonly #suspect = new Map<string, { readonly untilMs: number; readonly refusal: ApiError }>();
   /** When writes were refused, or sent that may be, within the last second. */
   readonly #recent: number[] = [];
   readonly #listeners = new Set<() => void>();
@@ -103,14 +97,14 @@ export class RefusedWrites {
     };
   }
 
-  /** Returns the refusal of a write by the part to the object, such as `/apis/…/ippools/blue`; not a conflict. */
+  /** Returns the lasting refusal of a write by the part to the object, such as `/apis/…/ippools/blue`. */
   find(part: string, path: string): ApiError | undefined {
-    for (const [key, { refusal }] of this.#rests.get(path) ?? [])
-      if (key.startsWith(`${part} `) && refusal.status !== 409) return refusal;
+    for (const [key, { refusal, isLasting }] of this.#rests.get(path) ?? [])
+      if (isLasting && key.startsWith(`${part} `)) return refusal;
     return undefined;
   }
 
-  /** Calls the listener when a write is refused that was not before. Returns the function that ends it. */
+  /** Calls the listener when {@link RefusedWrites.find} has one more. Returns the function that ends it. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -119,8 +113,9 @@ export class RefusedWrites {
   async #write(api: Pick<KubeApi, "call">, call: KubeCall, terms: RestTerms): Promise<KubeObject> {
     const target = targetOf(call, terms.part);
     const before = this.#restOf(target);
-    if (before !== undefined && before.dueMs > this.#options.nowMs()) throw before.held;
-    const reserved = this.#reserve(target, before !== undefined);
+    const restMs = before === undefined ? 0 : before.dueMs - this.#options.nowMs();
+    if (before !== undefined && restMs > 0) throw new RefusedWrite(before.refusal, restMs, before.isLasting);
+    const reserved = this.#reserve(target, before);
     try {
       const answer = await api.call(call);
       this.#release(reserved);
@@ -139,22 +134,15 @@ export class RefusedWrites {
     return rest?.content === content && rest.versions.has(version) ? rest : undefined;
   }
 
-  /** Returns after how long this process may be refused again, if it may so often in a second. */
-  #freeMs(most: number): number {
-    const nth = this.#recent.at(-most);
-    return nth === undefined ? 0 : nth + 1_000 - this.#options.nowMs();
-  }
-
   /** Takes a place among the refused writes of this second, if it is to be expected that this is one. */
-  #reserve({ group }: Target, isRepeated: boolean): number | undefined {
+  #reserve({ group }: Target, before: Rest | undefined): number | undefined {
     const nowMs = this.#options.nowMs();
     while ((this.#recent[0] ?? nowMs) <= nowMs - 1_000) this.#recent.shift();
     const suspect = this.#suspect.get(group);
     if (suspect === undefined || suspect.untilMs < nowMs) return undefined;
-    const [most, held] = isRepeated
-      ? ([REPEATED_PER_SECOND, suspect.repeated] as const)
-      : ([REFUSALS_PER_SECOND, suspect.first] as const);
-    if (this.#freeMs(most) > 0) throw held;
+    const nth = this.#recent.at(before === undefined ? -REFUSALS_PER_SECOND : -REPEATED_PER_SECOND);
+    if (nth !== undefined)
+      throw new RefusedWrite(before?.refusal ?? suspect.refusal, nth + 1_000 - nowMs, before?.isLasting);
     this.#recent.push(nowMs);
     return nowMs;
   }
@@ -185,24 +173,21 @@ export class RefusedWrites {
     if (isConflict) this.#release(reserved);
     else {
       if (reserved === undefined) this.#recent.push(nowMs);
-      const hold = (most: number) => new RefusedWrite(refusal, false, () => this.#freeMs(most));
-      const held = { first: hold(REFUSALS_PER_SECOND), repeated: hold(REPEATED_PER_SECOND) };
-      this.#suspect.set(group, { untilMs: nowMs + FORGET_MS, ...held });
+      this.#suspect.set(group, { untilMs: nowMs + FORGET_MS, refusal });
     }
     const { sinceMs = nowMs, versions = new Set([version]) } = before ?? {};
     const spread = isConflict ? 0 : REST_SPREAD * this.#options.random();
     const restMs = Math.min(Math.max(REST_FIRST_MS, nowMs - sinceMs), REST_MAX_MS) * (1 + spread);
+    const isLasting = !isConflict && nowMs - sinceMs >= LASTING_MS;
     const rests = this.#rests.get(path) ?? new Map<string, Rest>();
-    const dueMs = nowMs + restMs;
-    const held = new RefusedWrite(refusal, false, () => dueMs - this.#options.nowMs());
-    rests.set(key, { content, versions, sinceMs, dueMs, refusal, held });
+    rests.set(key, { content, versions, sinceMs, dueMs: nowMs + restMs, refusal, isLasting });
     this.#rests.set(path, rests);
     this.#sweep(nowMs);
-    if (before === undefined && !isConflict) {
+    if (isLasting && before?.isLasting !== true) {
       for (const listener of this.#listeners) listener();
       terms.onRefused?.(call, refusal);
     }
-    return new RefusedWrite(refusal, true, () => restMs);
+    return new RefusedWrite(refusal, restMs, isLasting);
   }
 
   #sweep(nowMs: number): void {
@@ -289,7 +274,6 @@ export class RefusalsOf {
   require(nextMs?: number): number | undefined {
     const soonest = this.#soonest;
     if (soonest === undefined) return nextMs;
-    const restMs = Math.min(soonest.restMs, nextMs ?? soonest.restMs);
-    throw new RefusedWrite(soonest, soonest.isSent, () => restMs);
+    throw new RefusedWrite(soonest, Math.min(soonest.restMs, nextMs ?? soonest.restMs));
   }
 }

@@ -53,7 +53,10 @@ describe("the examples", () => {
       (await world.client.get("/apis/events.k8s.io/v1/events")).items;
     // The control plane may have served other tests.
     const earlier = new Set((await readEvents()).map(({ metadata }) => metadata.uid));
-    const controller = await startControllerProcess({ kubeconfig: world.plane.kubeconfig, name: "examples" });
+    const controller = await startControllerProcess({
+      kubeconfig: await world.controllerKubeconfig(),
+      name: "examples",
+    });
     try {
       const pools = async () => (await world.client.get("/apis/ipam.vendor.io/v1/ippools")).items;
       const notReady = async () =>
@@ -65,6 +68,9 @@ describe("the examples", () => {
           .map(({ metadata }: KubeObject) => metadata.name)
           .filter((name: string) => objects.some(({ kind, metadata }) => kind === "IPPool" && metadata.name === name));
       await expect.poll(notReady, { timeout: 30_000 }).toEqual([]);
+      const generated = async () =>
+        (await pools()).flatMap(({ spec }: KubeObject) => (spec.generated === undefined ? [] : spec.ips.length > 0));
+      await expect.poll(generated, { timeout: 30_000 }).toEqual([true]);
       const warnings = (await readEvents()).filter(
         ({ metadata, type, reportingController }) =>
           type === "Warning" && /^berth/.test(reportingController) && !earlier.has(metadata.uid),

@@ -12,6 +12,7 @@ import { settingsOf } from "../caches.ts";
 import type { Controlled } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
+import { REFUSED } from "../send-refusal.ts";
 import { readAssignments } from "../subnets/read-assignments.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
 import { type Finding, isOtherThan, planConditions } from "./plan-conditions.ts";
@@ -190,7 +191,9 @@ class ConditionsController implements Controller {
       sinceMs: clock.nowMs() - (wrote?.atMs ?? Number.NEGATIVE_INFINITY),
     });
     if (conditions === undefined) return dueMs;
-    if (await this.#write(kind, object, conditions)) for (const each of turnedBad) this.#sendEvent(kind, object, each);
+    if (!(await this.#write(kind, object, conditions))) return undefined;
+    // A refusal has an event of its own (send-refusal.ts).
+    for (const each of turnedBad) if (each.reason !== REFUSED) this.#sendEvent(kind, object, each);
     return undefined;
   }
 

@@ -316,8 +316,10 @@ class Collector implements GarbageCollector {
           if (result !== undefined) collected.push(result);
         } catch (error) {
           if (!(error instanceof ApiError || error instanceof ConfigError)) throw error;
-          const isKnown = error instanceof RefusedWrite && !error.isSent;
-          log[isKnown ? "debug" : "warn"]({ err: error }, "Collecting an allocation failed; it will be checked again");
+          log[error instanceof RefusedWrite ? "debug" : "warn"](
+            { err: error },
+            "Collecting an allocation failed; it will be checked again",
+          );
         }
       });
     } finally {

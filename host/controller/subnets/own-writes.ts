@@ -19,6 +19,12 @@ export class OwnWrites<T extends Versioned> {
   readonly #newest = new Map<string, Newest<T>>();
   /** UIDs of objects whose deletion the watch has reported since the last pass. */
   readonly #gone = new Set<string>();
+  #hasWritten = false;
+
+  /** Something was written since the last {@link OwnWrites.applyTo}. */
+  get hasWritten(): boolean {
+    return this.#hasWritten;
+  }
 
   /**
    * `before` is undefined for a created object. An answer that arrives after the watch has reported the deletion is
@@ -26,6 +32,7 @@ export class OwnWrites<T extends Versioned> {
    */
   wrote(before: T | undefined, now: T): void {
     if (this.#gone.has(now.uid)) return;
+    this.#hasWritten = true;
     const earlier = this.#newest.get(now.name)?.upon ?? [];
     this.#newest.set(now.name, {
       object: now,
@@ -39,6 +46,12 @@ export class OwnWrites<T extends Versioned> {
     this.#newest.delete(name);
   }
 
+  /** Whether this process has made the object what it is: it knows of the change. */
+  isOwn({ name, resourceVersion }: T): boolean {
+    const newest = this.#newest.get(name);
+    return newest?.object.resourceVersion === resourceVersion || newest?.upon.has(resourceVersion) === true;
+  }
+
   /** A write was refused: only the watch knows the object. */
   forget(name: string): void {
     this.#newest.delete(name);
@@ -47,6 +60,7 @@ export class OwnWrites<T extends Versioned> {
   /** Returns the objects as this process knows them. Call it when no write is under way. */
   applyTo(items: ReadonlyMap<string, T>): T[] {
     this.#gone.clear();
+    this.#hasWritten = false;
     const known = [...items].map(([name, seen]) => {
       const newest = this.#newest.get(name);
       if (newest?.upon.has(seen.resourceVersion)) return newest.object;

@@ -7,7 +7,7 @@ import { ApiError, isConflict, isNotFound, type KubeApi } from "../../kubernetes
 import { listPages } from "../../kubernetes/list.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { collectionPath, objectPath } from "../../kubernetes/paths.ts";
-import { REST_FIRST_MS, RefusedWrite } from "../../kubernetes/refused-writes.ts";
+import { RefusedWrite } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { IP_POOLS, SUBNETS } from "../../resources/collections.ts";
@@ -17,7 +17,7 @@ import { settingsOf } from "../caches.ts";
 import { IN_USE_FINALIZER } from "../finalizers/plan-finalizers.ts";
 import { type ControlledPool, type ControlledSubnet, decodeControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
-import { startReconciling } from "../reconcile-loop.ts";
+import { RECONCILE_RETRY_MS, startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
 import type { Controller, ControllerDeps, Demands, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
@@ -100,11 +100,11 @@ class SubnetsController implements Controller {
         const gone = noteGone(this.#pools, change);
         if (gone !== undefined) this.#reserved.delete(gone.uid);
         this.#strays.poolChanged(change);
-        if (!this.#parts.ignores(change)) wake();
+        if (!isOwn(this.#pools, change) && !this.#parts.ignores(change)) wake();
       }),
       caches.subnets.subscribe((change) => {
         noteGone(this.#subnets, change);
-        wake();
+        if (!isOwn(this.#subnets, change)) wake();
       }),
       caches.allocations.subscribe((change) => this.#onAllocation(change)),
     ];
@@ -258,8 +258,11 @@ class SubnetsController implements Controller {
   #refuse(what: string, refusal: ApiError, target?: PoolTarget): void {
     const sentence = `${what}: ${refusal.message}`;
     this.#refusals.push(sentence);
-    this.#restMs = Math.min(this.#restMs, refusal instanceof RefusedWrite ? refusal.restMs : REST_FIRST_MS);
-    if (target !== undefined) this.#unmade.push({ application: target.generated.application, message: sentence });
+    const [restMs, isLasting] =
+      refusal instanceof RefusedWrite ? [refusal.restMs, refusal.isLasting] : [RECONCILE_RETRY_MS, true];
+    this.#restMs = Math.min(this.#restMs, restMs);
+    if (target !== undefined && isLasting)
+      this.#unmade.push({ application: target.generated.application, message: sentence });
   }
 
   /** The finalizer keeps the pool until its last address is free. */
@@ -308,8 +311,9 @@ class SubnetsController implements Controller {
     ];
   }
 
-  /** Returns when the next pass is due if nothing changes: milliseconds. */
+  /** Returns when the next pass is due if nothing changes: milliseconds. After a write at once: there may be more to do. */
   #dueMs({ postponed }: SubnetsPlan): number | undefined {
+    if (this.#pools.hasWritten || this.#subnets.hasWritten) return 0;
     const now = this.#deps.clock.nowMs();
     const dues = [...postponed].map((uid) => (this.#excessSinceMs.get(uid) ?? now) + SHRINK_AFTER_MS - now);
     if (this.#refusals.length > 0) dues.push(this.#restMs);
@@ -321,6 +325,14 @@ class SubnetsController implements Controller {
 
 function hasWrites({ targets }: NetworkPlan): boolean {
   return targets.some(({ now, isChanged }) => now === undefined || isChanged);
+}
+
+/** Own writes wake nobody: the pass that has made them is followed by another one. */
+function isOwn<T extends { name: string; uid: string; resourceVersion: string }>(
+  writes: OwnWrites<T>,
+  change: Change<T>,
+): boolean {
+  return change.kind === "set" && writes.isOwn(change.value);
 }
 
 /** Returns the object that is gone, if one is. Covers also an object that was recreated under its name. */

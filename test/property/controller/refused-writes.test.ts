@@ -224,6 +224,14 @@ it.each(Object.keys(CONTROLLERS))(
   60_000,
 );
 
+it("a refusal that passes by itself in a second is no event, and keeps a generated pool waiting for one more", async () => {
+  const refusing = { verbs: VERBS, status: 403, forMs: 1_000, hasCoordinator: true, only: "/ippools" } as const;
+  const { sent, events } = await play("subnets", refusing);
+  const made = sent.find(({ method, path, isRefused }) => method === "PATCH" && /ippools/.test(path) && !isRefused);
+  expect(made?.atMs).toBeLessThan(2_500);
+  expect(events).toEqual([]);
+});
+
 it("a generated pool that cannot be written has its addresses reserved once, and says why in one event", async () => {
   const refusing = {
     verbs: ["PATCH"],

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ApiError, ApiUnavailable, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { RefusalsOf, RefusedWrite, RefusedWrites, type RestTerms } from "../../../host/kubernetes/refused-writes.ts";
 
@@ -27,9 +27,9 @@ class Scene {
       .catch((error: unknown) => error);
   }
 
-  /** Tries every hundred milliseconds. Returns the seconds in which it was sent. */
-  async hammer(untilMs: number, act: () => Promise<unknown> = () => this.patch()): Promise<readonly number[]> {
-    for (; this.ms <= untilMs; this.ms += 100) await act();
+  /** Tries every `stepMs`. Returns the seconds in which it was sent. */
+  async hammer(untilMs: number, act = (): Promise<unknown> => this.patch(), stepMs = 50): Promise<readonly number[]> {
+    for (; this.ms <= untilMs; this.ms += stepMs) await act();
     return this.sent.splice(0).map((line) => Number(line.split(" ")[0]) / 1_000);
   }
 
@@ -47,11 +47,26 @@ const open = (): Scene => new Scene();
 describe("a refused write", () => {
   it("is sent again after pauses that double up to a minute, and is answered with the refusal meanwhile", async () => {
     const scene = open();
-    expect(await scene.hammer(250_000)).toEqual([0, 1, 2, 4, 8, 16, 32, 64, 124, 184, 244]);
+    expect(await scene.hammer(250_000)).toEqual([0, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 124, 184, 244]);
     const error = await scene.patch();
-    expect(error).toMatchObject({ status: 403, message: "no label", isSent: false, restMs: 53_900 });
-    expect(scene.told).toEqual([`${POOLS}/blue: no label`]);
+    expect(error).toMatchObject({ status: 403, message: "no label", restMs: 53_950 });
+  });
+
+  it("is reported once, when it has lasted for two seconds", async () => {
+    const scene = open();
+    const listener = vi.fn();
+    scene.refused.subscribe(listener);
+    await scene.hammer(1_900);
+    const before = await scene.patch();
+    expect([scene.told, scene.refused.find("one", `${POOLS}/blue`), before]).toEqual([
+      [],
+      undefined,
+      expect.objectContaining({ isLasting: false }),
+    ]);
+    await scene.hammer(90_000);
+    expect([scene.told, listener.mock.calls.length]).toEqual([[`${POOLS}/blue: no label`], 1]);
     expect(scene.refused.find("one", `${POOLS}/blue`)?.message).toBe("no label");
+    expect(await scene.patch()).toMatchObject({ isLasting: true });
   });
 
   it("is sent at once when the object has changed, or the write is another one", async () => {
@@ -114,23 +129,23 @@ it("what its caller was asked for is always sent, and so are reads", async () =>
 });
 
 describe("many objects", () => {
-  const names = Array.from({ length: 300 }, (_, index) => `p${index}`);
+  const names = Array.from({ length: 100 }, (_, index) => `p${index}`);
   const all = (scene: Scene) => async () => {
     for (const name of names) await scene.patch(name);
   };
 
   it("are refused ten times in any second, and each has its turn", async () => {
     const scene = open();
-    const sent = await scene.hammer(90_000, all(scene));
+    const sent = await scene.hammer(90_000, all(scene), 250);
     for (const at of sent) expect(sent.filter((each) => each >= at && each < at + 1).length).toBeLessThanOrEqual(10);
     expect(scene.told.length).toBe(names.length);
   });
 
   it("are all written soon when the server accepts them", async () => {
     const scene = open();
-    await scene.hammer(90_000, all(scene));
+    await scene.hammer(90_000, all(scene), 250);
     scene.answer = undefined;
-    await scene.hammer(scene.ms + 60_000, all(scene));
+    await scene.hammer(scene.ms + 60_000, all(scene), 250);
     expect(names.filter((name) => scene.refused.find("one", `${POOLS}/${name}`) !== undefined)).toEqual([]);
   });
 
@@ -144,7 +159,7 @@ describe("many objects", () => {
 });
 
 describe("writes of several objects", () => {
-  const rests = (restMs: number) => () => Promise.reject(new RefusedWrite(refusal(403), true, () => restMs));
+  const rests = (restMs: number) => () => Promise.reject(new RefusedWrite(refusal(403), restMs));
 
   it("go on, and end with the refusal that is over first, or when other work is due", async () => {
     const refusals = new RefusalsOf();

@@ -17,6 +17,19 @@ describe("what was written", () => {
     expect(versions(writes.applyTo(cache(pool(3))))).toEqual(["u1 3"]);
   });
 
+  it("is known as this process's own, each of its versions, until the watch has brought the last or another one", () => {
+    const writes = new OwnWrites<ReturnType<typeof pool>>();
+    expect(writes.hasWritten).toBe(false);
+    writes.wrote(pool(1), pool(2));
+    writes.wrote(pool(2), pool(3));
+    expect(writes.hasWritten).toBe(true);
+    expect([2, 3, 4].map((version) => writes.isOwn(pool(version)))).toEqual([true, true, false]);
+    writes.applyTo(cache(pool(2)));
+    expect([writes.hasWritten, writes.isOwn(pool(3))]).toEqual([false, true]);
+    writes.applyTo(cache(pool(3)));
+    expect(writes.isOwn(pool(3))).toBe(false);
+  });
+
   it("does not count after the watch has brought what came after, although etcd is restored to a time before", () => {
     const writes = new OwnWrites<ReturnType<typeof pool>>();
     writes.wrote(pool(1), pool(2));
