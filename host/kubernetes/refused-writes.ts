@@ -69,7 +69,7 @@ interface RefusedWritesOptions {
 export interface RestTerms {
   /** Name of the part. The writes of one part to one object rest together, those of another by themselves. */
   readonly part: string;
-  /** Told once of a write whose refusal lasts. */
+  /** Told once of a write whose refusal lasts, and again when the server says something else. */
   readonly onRefused?: (call: KubeCall, refusal: ApiError) => void;
 }
 
@@ -104,7 +104,7 @@ export class RefusedWrites {
     return undefined;
   }
 
-  /** Calls the listener when {@link RefusedWrites.find} has one more. Returns the function that ends it. */
+  /** Calls the listener when {@link RefusedWrites.find} has another one. Returns the function that ends it. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -178,12 +178,14 @@ export class RefusedWrites {
     const { sinceMs = nowMs, versions = new Set([version]) } = before ?? {};
     const spread = isConflict ? 0 : REST_SPREAD * this.#options.random();
     const restMs = Math.min(Math.max(REST_FIRST_MS, nowMs - sinceMs), REST_MAX_MS) * (1 + spread);
-    const isLasting = !isConflict && nowMs - sinceMs >= LASTING_MS;
     const rests = this.#rests.get(path) ?? new Map<string, Rest>();
+    // After a change of the object it is no news that the write is still refused.
+    const reported = rests.get(key)?.isLasting === true ? rests.get(key)?.refusal.message : undefined;
+    const isLasting = !isConflict && (reported !== undefined || nowMs - sinceMs >= LASTING_MS);
     rests.set(key, { content, versions, sinceMs, dueMs: nowMs + restMs, refusal, isLasting });
     this.#rests.set(path, rests);
     this.#sweep(nowMs);
-    if (isLasting && before?.isLasting !== true) {
+    if (isLasting && reported !== refusal.message) {
       for (const listener of this.#listeners) listener();
       terms.onRefused?.(call, refusal);
     }

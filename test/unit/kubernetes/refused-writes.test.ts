@@ -69,6 +69,16 @@ describe("a refused write", () => {
     expect(await scene.patch()).toMatchObject({ isLasting: true });
   });
 
+  it("is no news after a change of the object, unless the server says something else", async () => {
+    const scene = open();
+    await scene.hammer(10_000);
+    await scene.patch("blue", { version: "2" });
+    expect([scene.told.length, scene.refused.find("one", `${POOLS}/blue`)?.message]).toEqual([1, "no label"]);
+    scene.answer = new ApiError({ status: 403, reason: "Forbidden", operation: "PATCH x", message: "no owner" });
+    await scene.patch("blue", { version: "3" });
+    expect(scene.told).toEqual([`${POOLS}/blue: no label`, `${POOLS}/blue: no owner`]);
+  });
+
   it("is sent at once when the object has changed, or the write is another one", async () => {
     const scene = open();
     await scene.hammer(20_000);
