@@ -311,7 +311,10 @@ class SubnetsController implements Controller {
     ];
   }
 
-  /** Returns when the next pass is due if nothing changes: milliseconds. After a write at once: there may be more to do. */
+  /**
+   * Returns when the next pass is due if nothing changes: milliseconds. At once after a write: there may be more to do,
+   * and else the parts are found to be at rest.
+   */
   #dueMs({ postponed }: SubnetsPlan): number | undefined {
     if (this.#pools.hasWritten || this.#subnets.hasWritten) return 0;
     const now = this.#deps.clock.nowMs();
