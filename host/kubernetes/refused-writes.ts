@@ -5,7 +5,10 @@
  */
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
 
-/** Most refused writes within one second, of all loops of a process. Conflicts do not count: they are part of work. */
+/**
+ * Most refused writes within one second, of all loops of a process, beside those that are under way when a collection
+ * is refused first. Conflicts do not count: they are part of work.
+ */
 export const REFUSALS_PER_SECOND = 10;
 
 /** Most of them that are repetitions: an object that was never refused does not wait for thousands that are. */
@@ -41,7 +44,8 @@ export class RefusedWrite extends ApiError {
 
   constructor(refusal: ApiError, restMs: number, isLasting = false) {
     super(refusal);
-    this.restMs = restMs;
+    // A timer of a broken millisecond is early.
+    this.restMs = Math.ceil(restMs);
     this.isLasting = isLasting;
   }
 }
@@ -77,10 +81,11 @@ export class RefusedWrites {
   readonly #options: RefusedWritesOptions;
   /** By the object's path, then by part and call. */
   readonly #rests = new Map<string, Map<string, Rest>>();
-  /** By collection and method: until when a write is expected to be refused, and with what. */
-  readonly #suspect = new Map<string, { readonly untilMs: number; readonly refusal: ApiError }>();
+  /** By collection and method: until when a write is expected to be refused. */
+  readonly #suspect = new Map<string, number>();
   /** When writes were refused, or sent that may be, within the last second. */
   readonly #recent: number[] = [];
+  #latest: ApiError | undefined;
   readonly #listeners = new Set<() => void>();
   #sweptMs = 0;
 
@@ -138,11 +143,11 @@ export class RefusedWrites {
   #reserve({ group }: Target, before: Rest | undefined): number | undefined {
     const nowMs = this.#options.nowMs();
     while ((this.#recent[0] ?? nowMs) <= nowMs - 1_000) this.#recent.shift();
-    const suspect = this.#suspect.get(group);
-    if (suspect === undefined || suspect.untilMs < nowMs) return undefined;
     const nth = this.#recent.at(before === undefined ? -REFUSALS_PER_SECOND : -REPEATED_PER_SECOND);
-    if (nth !== undefined)
-      throw new RefusedWrite(before?.refusal ?? suspect.refusal, nth + 1_000 - nowMs, before?.isLasting);
+    const refusal = before?.refusal ?? this.#latest;
+    if (nth !== undefined && refusal !== undefined)
+      throw new RefusedWrite(refusal, nth + 1_000 - nowMs, before?.isLasting);
+    if ((this.#suspect.get(group) ?? 0) <= nowMs) return undefined;
     this.#recent.push(nowMs);
     return nowMs;
   }
@@ -173,7 +178,8 @@ export class RefusedWrites {
     if (isConflict) this.#release(reserved);
     else {
       if (reserved === undefined) this.#recent.push(nowMs);
-      this.#suspect.set(group, { untilMs: nowMs + FORGET_MS, refusal });
+      this.#suspect.set(group, nowMs + FORGET_MS);
+      this.#latest = refusal;
     }
     const { sinceMs = nowMs, versions = new Set([version]) } = before ?? {};
     const spread = isConflict ? 0 : REST_SPREAD * this.#options.random();
@@ -199,7 +205,7 @@ export class RefusedWrites {
       for (const [key, { dueMs }] of rests) if (dueMs + FORGET_MS < nowMs) rests.delete(key);
       if (rests.size === 0) this.#rests.delete(path);
     }
-    for (const [group, { untilMs }] of this.#suspect) if (untilMs < nowMs) this.#suspect.delete(group);
+    for (const [group, untilMs] of this.#suspect) if (untilMs <= nowMs) this.#suspect.delete(group);
   }
 }
 
