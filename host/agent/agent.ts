@@ -237,7 +237,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const opened = watchSocket({ path: socketPath, lock, server, log, onDeath: options.onDeath });
   watch = opened;
   closers.push(() => opened.close());
-  const answer = (url: string) => inspect("GET", url);
+  const answer = (url: string, signal: AbortSignal) => inspect("GET", url, signal);
   if (options.scraping !== undefined && options.scraping.address.kind !== "off") {
     const { client: api } = backend;
     const scrapes = await listenForScrapes({ ...options.scraping, metrics: set, answer, api, nowMs: monotonicMs, log });

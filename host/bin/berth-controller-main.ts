@@ -7,8 +7,14 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { type AgentAccess, openAgentQuestions } from "../controller/agent-questions.ts";
+import {
+  CERTIFICATE_LIFETIME_DAYS,
+  type CertificateSettings,
+  startCertificates,
+} from "../controller/certificates/certificates-controller.ts";
 import { openController } from "../controller/controller-process.ts";
 import { CONTROLLERS } from "../controller/controllers.ts";
+import type { Controllers } from "../controller/leadership.ts";
 import { listenForQuestions } from "../controller/status-server.ts";
 import { openSend } from "../kernel/descriptor.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
@@ -65,7 +71,12 @@ interface Flags extends MetricsFlags, MapFlags {
   readonly identity: string;
   readonly listen: ListenAddress;
   readonly agentsTokenFile?: string;
+  readonly agentsCaFile?: string;
+  readonly agentsName?: string;
   readonly agentsPort: number;
+  readonly authoritySecret?: string;
+  readonly certificateSecret: CertificateSettings["servers"];
+  readonly certificateLifetime: number;
   readonly logLevel: LogLevel;
 }
 
@@ -77,6 +88,20 @@ function parseSeconds(text: string): number {
     throw new InvalidArgumentError(`expected seconds, more than 0 and at most 3600, found "${text}"`);
   }
   return seconds;
+}
+
+function parseDays(text: string): number {
+  const days = Number(text);
+  if (text.trim() === "" || !(days > 0 && days <= 825))
+    throw new InvalidArgumentError(`expected days, more than 0 and at most 825, found "${text}"`);
+  return days;
+}
+
+function parseCertificate(text: string, before: CertificateSettings["servers"]): CertificateSettings["servers"] {
+  const [secret = "", names = ""] = text.split("=");
+  if (!names.split(",").every((name) => /^[-*.:a-zA-Z0-9]{1,253}$/.test(name)))
+    throw new InvalidArgumentError(`expected NAME=DNS,DNS, found "${text}"`);
+  return [...before, { secret: parseName(secret), names: names.split(",") }];
 }
 
 function parsePort(text: string): number {
@@ -147,12 +172,33 @@ const program = new Command("berth-controller")
   )
   .option(
     "--agents-token-file <file>",
-    `token of the audience ${AGENTS_AUDIENCE}, with which the address map asks agents for explanations and histories; their certificate is that of --metrics-cert-file`,
+    `token of the audience ${AGENTS_AUDIENCE}, with which the address map asks agents for explanations and histories`,
   )
+  .option("--agents-ca-file <file>", "certificate of the authority of the agents' certificates (PEM)")
+  .option("--agents-name <name>", "DNS name in the agents' certificates")
   .addOption(
     new Option("--agents-port <port>", "port of the agents' metrics, which answers these questions")
       .argParser(parsePort)
       .default(9473),
+  )
+  .addOption(
+    new Option(
+      "--authority-secret <name>",
+      "Secret in the namespace of the Lease, with the authority that signs certificates for --certificate-secret",
+    ).argParser(parseName),
+  )
+  .addOption(
+    new Option(
+      "--certificate-secret <name=names>",
+      "Secret that is given a certificate for these DNS names and addresses, separated by commas, and is renewed; may be repeated",
+    )
+      .argParser(parseCertificate)
+      .default([], "none"),
+  )
+  .addOption(
+    new Option("--certificate-lifetime <days>", "how long such a certificate is valid")
+      .argParser(parseDays)
+      .default(CERTIFICATE_LIFETIME_DAYS),
   )
   .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"));
 addMapOptions(addMetricsOptions(program));
@@ -165,11 +211,21 @@ function refuseUsage(text: string): never {
 }
 
 /** Returns undefined if agents are not asked. */
-function agentAccessOf({ agentsTokenFile, agentsPort, metricsCertFile }: Flags): AgentAccess | undefined {
-  if (agentsTokenFile === undefined) return undefined;
-  if (metricsCertFile === undefined)
-    refuseUsage("--agents-token-file needs --metrics-cert-file, the agents' certificate");
-  return { tokenFile: agentsTokenFile, port: agentsPort, certFile: metricsCertFile };
+function agentAccessOf(flags: Flags): AgentAccess | undefined {
+  const { agentsTokenFile: tokenFile, agentsCaFile: caFile, agentsName: name, agentsPort: port } = flags;
+  if (tokenFile === undefined) return undefined;
+  if (caFile === undefined || name === undefined)
+    refuseUsage("--agents-token-file needs --agents-ca-file and --agents-name, by which agents are recognised");
+  return { tokenFile, caFile, name, port };
+}
+
+function controllersOf(flags: Flags): Controllers {
+  const { authoritySecret: authority, certificateSecret: servers, certificateLifetime, leaseNamespace } = flags;
+  if ((authority === undefined) !== (servers.length === 0))
+    refuseUsage("--authority-secret and --certificate-secret belong together, found one of them");
+  if (authority === undefined) return CONTROLLERS;
+  const settings = { namespace: leaseNamespace, authority, servers, lifetimeMs: certificateLifetime * 86_400_000 };
+  return { ...CONTROLLERS, certificates: startCertificates(settings) };
 }
 
 async function serve(flags: Flags): Promise<void> {
@@ -187,6 +243,7 @@ async function serve(flags: Flags): Promise<void> {
   const scraping = scrapeSettingsOf(flags, true, refuseUsage);
   const mapping = mapSettingsOf(flags, true, refuseUsage);
   const agents = agentAccessOf(flags);
+  const controllers = controllersOf(flags);
   const fault = findTimingFault(timings);
   if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
 
@@ -200,7 +257,7 @@ async function serve(flags: Flags): Promise<void> {
     // Two lives of one pod are two candidates.
     const identity = `${flags.identity}_${randomBytes(8).toString("hex")}`;
     const controller = openController({
-      ...{ api, controllers: CONTROLLERS, configNamespace, random, log },
+      ...{ api, controllers, configNamespace, random, log },
       lease: { namespace: flags.leaseNamespace, name: flags.leaseName, identity, timings },
       clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
       now: () => new Date(),

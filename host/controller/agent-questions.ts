@@ -1,9 +1,8 @@
 /**
  * Asks the nodes' agents what only they know, for the address map: over TLS on the port of their metrics, with a
- * token for agents alone. An agent must show the certificate that the controller has itself, for one Secret serves
- * both: then no other program gets the token.
+ * token for agents alone. An agent must show a certificate of the agents' authority with the agents' name: then no
+ * other program gets the token.
  */
-import { X509Certificate } from "node:crypto";
 import * as z from "zod";
 import { callIfThere, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 import { listPages } from "../kubernetes/list.ts";
@@ -36,8 +35,10 @@ const MAX_AGENT_ANSWER_BYTES = 4_194_304;
 const API_PATIENCE_MS = 5_000;
 
 export interface AgentAccess {
-  /** PEM; the agents' certificate, too. */
-  readonly certFile: string;
+  /** PEM; the authority of the agents' certificate. */
+  readonly caFile: string;
+  /** The name in that certificate. */
+  readonly name: string;
   /** Token with the audience AGENTS_AUDIENCE; read before each question, for the kubelet renews it. */
   readonly tokenFile: string;
   readonly port: number;
@@ -63,12 +64,18 @@ const scheduled = z.object({
 
 export function openAgentQuestions(api: KubeApi, access: AgentAccess): MapQuestions {
   return {
-    explain: (pod) => explain(api, access, pod),
-    history: (address) => findHistory(api, access, address),
+    explain: (pod, signal) => explain({ api, access, signal }, pod),
+    history: (address, signal) => findHistory({ api, access, signal }, address),
   };
 }
 
-async function explain(api: KubeApi, access: AgentAccess, pod: PodName): Promise<ExplanationRecord> {
+interface Asking {
+  readonly api: KubeApi;
+  readonly access: AgentAccess;
+  readonly signal: AbortSignal;
+}
+
+async function explain({ api, access, signal }: Asking, pod: PodName): Promise<ExplanationRecord> {
   const unknown = (line: string): ExplanationRecord => ({ succeeds: false, lines: [line], nics: [] });
   const name = `${pod.namespace}/${pod.name}`;
   const object = await find(api, objectPath(PODS, pod));
@@ -81,21 +88,22 @@ async function explain(api: KubeApi, access: AgentAccess, pod: PodName): Promise
   const node = await find(api, objectPath(NODES, { name: spec.nodeName }));
   if (node === undefined) return unknown(`Pod ${name} is bound to node ${spec.nodeName}, which does not exist`);
   try {
-    return await explainBy((url) => ask(access, placeOf(node), url), pod);
+    return await explainBy((url) => ask(access, placeOf(node), { url, signal }), pod, signal);
   } catch (error) {
     return unknown(`The agent of node ${spec.nodeName} does not answer: ${messageOf(error)}`);
   }
 }
 
-async function findHistory(api: KubeApi, access: AgentAccess, address: Ip): Promise<AddressHistory> {
+async function findHistory({ api, access, signal }: Asking, address: Ip): Promise<AddressHistory> {
   const places: Place[] = [];
-  const list = { path: collectionPath(NODES), patienceMs: API_PATIENCE_MS };
+  const list = { path: collectionPath(NODES), patienceMs: API_PATIENCE_MS, signal };
   for await (const { items } of listPages(api, list)) places.push(...items.map(placeOf));
   const pages: HistoryPage[] = [];
   const problems: string[] = [];
   await inParallel(places.slice(0, MAX_HISTORY_AGENTS), AGENTS_AT_ONCE, async (place) => {
+    signal.throwIfAborted();
     try {
-      pages.push(await historyBy((url) => ask(access, place, url), address));
+      pages.push(await historyBy((url) => ask(access, place, { url, signal }), address, signal));
     } catch (error) {
       problems.push(`The agent of node ${place.node} does not answer: ${messageOf(error)}`);
     }
@@ -116,19 +124,22 @@ function find(api: KubeApi, path: string): Promise<KubeObject | undefined> {
   return callIfThere(api, { method: "GET", path, patienceMs: API_PATIENCE_MS });
 }
 
-/** Rejects unless the answer is of an agent with our certificate. The token is sent to no other. */
-async function ask({ certFile, tokenFile, port }: AgentAccess, { host }: Place, path: string) {
+interface AgentQuestion {
+  readonly url: string;
+  readonly signal: AbortSignal;
+}
+
+/** Rejects unless the answer is of an agent with the agents' certificate. The token is sent to no other. */
+async function ask({ caFile, name, tokenFile, port }: AgentAccess, { host }: Place, asked: AgentQuestion) {
   if (host === undefined) throw new Error("the node has no InternalIP");
-  const ca = readText(certFile);
-  const own = new X509Certificate(ca).fingerprint256;
+  const ca = readText(caFile);
   const { request } = process.getBuiltinModule("node:https");
-  const signal = AbortSignal.timeout(AGENT_PATIENCE_MS);
+  const signal = AbortSignal.any([asked.signal, AbortSignal.timeout(AGENT_PATIENCE_MS)]);
+  const path = asked.url;
   return new Promise<{ readonly body: string }>((resolve, reject) => {
     const question = request({
-      ...{ host, port, path, agent: false, signal, ca, minVersion: "TLSv1.2", allowPartialTrustChain: true },
+      ...{ host, port, path, agent: false, signal, ca, minVersion: "TLSv1.2", servername: name },
       headers: { authorization: `Bearer ${readText(tokenFile).trim()}` },
-      checkServerIdentity: (_, { fingerprint256 }) =>
-        fingerprint256 === own ? undefined : new Error("its certificate is not the controller's"),
     });
     question.once("error", reject);
     question.once("response", (answer) => {

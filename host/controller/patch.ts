@@ -8,7 +8,12 @@ export interface Patch {
   readonly uid: string;
   readonly resourceVersion: string;
   /** A JSON merge patch (RFC 7386): keys that it does not name keep their values. */
-  readonly body: { readonly metadata?: object; readonly status?: object; readonly spec?: object };
+  readonly body: {
+    readonly metadata?: object;
+    readonly status?: object;
+    readonly spec?: object;
+    readonly data?: object;
+  };
   /** Default: the API server's, which is the name in the user agent. */
   readonly fieldManager?: string;
   readonly signal: AbortSignal;

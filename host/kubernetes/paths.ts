@@ -29,6 +29,7 @@ export const ADDRESS_OWNERS = {
   IPAMClaim: IPAM_CLAIMS,
 } as const satisfies Readonly<Record<string, Resource>>;
 export const PODS: Resource = { apiVersion: "v1", plural: "pods" };
+export const SECRETS: Resource = { apiVersion: "v1", plural: "secrets" };
 export const SERVICES: Resource = { apiVersion: "v1", plural: "services" };
 
 /** Returns `/api/v1/pods`; with a namespace, `/api/v1/namespaces/shop/pods`. */

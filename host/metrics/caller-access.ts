@@ -4,11 +4,15 @@
  * kube-rbac-proxy asks. Answers are remembered for a while.
  */
 import { hash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import * as z from "zod";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import { messageOf } from "../lib/describe.ts";
 import type { Log } from "../lib/log.ts";
+import { RateLimit } from "../lib/rate-limit.ts";
+import { SerialQueue } from "../lib/serial.ts";
+import { sourceOf } from "./connections.ts";
 import { answerJson, type HttpAnswer, isOpen, type ServerSettings } from "./listen.ts";
 
 /** Time for which a caller that has the right is let in without another review: milliseconds. */
@@ -20,8 +24,20 @@ export const REFUSED_MEMORY_MS = 10_000;
 /** Most remembered callers of each kind. Refused ones do not push out allowed ones. */
 const MAX_REMEMBERED_CALLERS = 64;
 
-/** Most reviews at once; further callers are told to come back. A caller can make up tokens as fast as it likes. */
-export const MAX_REVIEWS = 4;
+/** Most reviews that run or wait; further callers are told to come back, but those that had the right. */
+const MAX_REVIEWS = 64;
+
+/** Most of them that run. */
+export const REVIEWS_AT_ONCE = 4;
+
+/** Most of them that one address causes. */
+export const MAX_REVIEWS_OF_SOURCE = 4;
+
+/**
+ * Tokens of no user that one address may have reviewed at once, and then each second. A caller can make up tokens as
+ * fast as it likes.
+ */
+const UNKNOWN_TOKENS = { burst: 8, perSecond: 1, maxKeys: 1_024 };
 
 /** Longest time that a review may take: milliseconds. */
 const REVIEW_PATIENCE_MS = 5_000;
@@ -30,9 +46,21 @@ const REVIEW_PATIENCE_MS = 5_000;
 const MAX_TOKEN_LENGTH = 16_384;
 
 /** `unknown`: the token names no user; `busy`: too many reviews run. */
-type Access = "allowed" | "refused" | "unknown" | "busy";
+type Access = Remembered["access"] | "busy";
+
+/** Who asks: the header `authorization` of the request, and the address that it came from. */
+export interface Caller {
+  readonly authorization: string | undefined;
+  readonly source: string;
+}
+
+export function callerOf({ headers: { authorization }, socket }: IncomingMessage): Caller {
+  return { authorization, source: sourceOf(socket) };
+}
 
 interface Remembered {
+  /** Name of the user; "" if there is none. */
+  readonly user: string;
   readonly access: "allowed" | "refused" | "unknown";
   readonly untilMs: number;
 }
@@ -77,66 +105,100 @@ interface CallerAccessOptions extends Pick<ServerSettings, "address" | "isInsecu
   readonly audience?: string;
 }
 
+/** `refusal` is the answer to a caller without the right. */
+interface Admission {
+  readonly user: string;
+  readonly refusal: HttpAnswer | undefined;
+}
+
 /** Lets callers into a server: all of one that is open, else those whose token is reviewed. */
 export class CallerAccess {
   readonly #options: CallerAccessOptions;
   readonly #allowed = new BoundedMap<string, Remembered>(MAX_REMEMBERED_CALLERS);
   readonly #others = new BoundedMap<string, Remembered>(MAX_REMEMBERED_CALLERS);
-  readonly #running = new Map<string, Promise<Remembered>>();
+  readonly #running = new Map<string, { readonly source: string; readonly review: Promise<Remembered> }>();
+  readonly #lanes = Array.from({ length: REVIEWS_AT_ONCE }, () => new SerialQueue());
+  readonly #unknownTokens: RateLimit;
 
   constructor(options: CallerAccessOptions) {
     this.#options = options;
+    this.#unknownTokens = new RateLimit({ ...UNKNOWN_TOKENS, nowMs: options.nowMs });
   }
 
   /**
-   * `authorization` is the header of the request. Returns the answer to a caller without the right, which is 403 with
-   * the text `forbidden` for one that is known; undefined if it has the right. Never rejects.
+   * Returns the answer to a caller without the right, which is 403 with the text `forbidden` for one that is known;
+   * undefined if it has the right. Never rejects.
    */
-  async refusal(authorization: string | undefined, right: Right, forbidden: string): Promise<HttpAnswer | undefined> {
-    if (isOpen(this.#options)) return undefined;
+  async refusal(caller: Caller, right: Right, forbidden: string): Promise<HttpAnswer | undefined> {
+    return (await this.admit(caller, right, forbidden)).refusal;
+  }
+
+  /** As {@link refusal}, with the name of the user; "" if that is not known. */
+  async admit(caller: Caller, right: Right, forbidden: string): Promise<Admission> {
+    if (isOpen(this.#options)) return { user: "", refusal: undefined };
     try {
-      switch (await this.#check(authorization, right)) {
+      const { user, access } = await this.#check(caller, right);
+      const refuse = (status: number, error: string) => ({ user, refusal: answerJson(status, { error }) });
+      switch (access) {
         case "allowed":
-          return undefined;
+          return { user, refusal: undefined };
         case "refused":
-          return answerJson(403, { error: forbidden });
+          return refuse(403, forbidden);
         case "busy":
-          return answerJson(503, { error: "Too many tokens are being reviewed; try again" });
+          return refuse(503, "Too many tokens are being reviewed; try again");
         case "unknown":
-          return answerJson(401, { error: "A bearer token of the cluster is needed" });
+          return refuse(401, describeNeed(this.#options.audience));
       }
     } catch (error) {
       this.#options.log.debug({ err: error }, "Reviewing the token of a caller failed");
-      return answerJson(503, { error: `The API server did not review the token: ${messageOf(error)}` });
+      const why = `The API server did not review the token: ${messageOf(error)}`;
+      return { user: "", refusal: answerJson(503, { error: why }) };
     }
   }
 
   /** Rejects when the API server does not answer, or refuses the review. */
-  async #check(authorization: string | undefined, right: Right): Promise<Access> {
+  async #check(
+    { authorization, source }: Caller,
+    right: Right,
+  ): Promise<Pick<Remembered, "user"> & { access: Access }> {
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
-    if (token === undefined || token.length > MAX_TOKEN_LENGTH) return "unknown";
+    if (token === undefined || token.length > MAX_TOKEN_LENGTH) return { user: "", access: "unknown" };
     const key = hash("sha256", `${token} ${JSON.stringify(right)}`, "base64");
     const known = this.#allowed.get(key) ?? this.#others.get(key);
-    if (known !== undefined && known.untilMs > this.#options.nowMs()) return known.access;
+    if (known !== undefined && known.untilMs > this.#options.nowMs()) return known;
     const running = this.#running.get(key);
-    if (running === undefined && this.#running.size >= MAX_REVIEWS) return "busy";
-    const review = running ?? this.#review(key, token, right).finally(() => this.#running.delete(key));
-    this.#running.set(key, review);
-    return (await review).access;
+    if (running !== undefined) return running.review;
+    // Made-up tokens of others do not keep away who had the right a while ago.
+    const hadRight = this.#allowed.has(key);
+    if (!hadRight && !this.#hasRoom(source)) return { user: "", access: "busy" };
+    const work = () => this.#review(key, token, right);
+    const lane = this.#lanes.reduce((best, each) => (each.size < best.size ? each : best));
+    const review = (hadRight ? work() : lane.run(work)).finally(() => this.#running.delete(key));
+    this.#running.set(key, { source, review });
+    const found = await review;
+    if (found.access !== "unknown" && !hadRight) this.#unknownTokens.giveBack(source);
+    return found;
+  }
+
+  #hasRoom(source: string): boolean {
+    const own = [...this.#running.values()].filter((each) => each.source === source).length;
+    return this.#running.size < MAX_REVIEWS && own < MAX_REVIEWS_OF_SOURCE && this.#unknownTokens.take(source);
   }
 
   async #review(key: string, token: string, right: Right): Promise<Remembered> {
-    const access = await this.#ask(token, right);
-    const isAllowed = access === "allowed";
-    const remembered = { access, untilMs: this.#options.nowMs() + (isAllowed ? ALLOWED_MEMORY_MS : REFUSED_MEMORY_MS) };
+    const found = await this.#ask(token, right);
+    const isAllowed = found.access === "allowed";
+    const untilMs = this.#options.nowMs() + (isAllowed ? ALLOWED_MEMORY_MS : REFUSED_MEMORY_MS);
+    const remembered = { ...found, untilMs };
     this.#allowed.delete(key);
     (isAllowed ? this.#allowed : this.#others).set(key, remembered);
     return remembered;
   }
 
-  async #ask(token: string, right: Right): Promise<Remembered["access"]> {
+  async #ask(token: string, right: Right): Promise<Omit<Remembered, "untilMs">> {
     const { api, audience } = this.#options;
-    if (api === undefined) return "unknown";
+    const unknown = { user: "", access: "unknown" } as const;
+    if (api === undefined) return unknown;
     const create = (group: string, kind: string, spec: object) => {
       const path = `/apis/${group}/v1/${kind.toLowerCase()}s`;
       const body = { apiVersion: `${group}/v1`, kind, spec };
@@ -144,12 +206,16 @@ export class CallerAccess {
     };
     const audiences = audience === undefined ? {} : { audiences: [audience] };
     const { status } = tokenReview.parse(await create("authentication.k8s.io", "TokenReview", { token, ...audiences }));
-    if (!status.authenticated || status.user === undefined) return "unknown";
+    if (!status.authenticated || status.user === undefined) return unknown;
     // An authenticator that does not know audiences lets every token pass.
-    if (audience !== undefined && !status.audiences.includes(audience)) return "unknown";
+    if (audience !== undefined && !status.audiences.includes(audience)) return unknown;
     const { username, uid, groups, extra } = status.user;
     const spec = { user: username, uid, groups, extra, ...right };
     const answer = accessReview.parse(await create("authorization.k8s.io", "SubjectAccessReview", spec));
-    return answer.status.allowed ? "allowed" : "refused";
+    return { user: username, access: answer.status.allowed ? "allowed" : "refused" };
   }
+}
+
+function describeNeed(audience: string | undefined): string {
+  return `A bearer token of the cluster is needed${audience === undefined ? "" : `, of the audience ${audience}`}`;
 }

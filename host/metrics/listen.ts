@@ -4,17 +4,14 @@
  */
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { errnoOf } from "../lib/describe.ts";
+import type { Log } from "../lib/log.ts";
 import { readText } from "../lib/regular-file.ts";
 import { formatIp, parseIp } from "../net/ip.ts";
-
-/** Most connections at once to a server for metrics and status. More are closed at once. */
-const MAX_CONNECTIONS = 64;
-
-/** Longest time that a caller of such a server may take to send its request: milliseconds. */
-const REQUEST_PATIENCE_MS = 10_000;
+import { boundConnections } from "./connections.ts";
 
 /** Interval at which the files of a certificate are checked for a renewed one: milliseconds. */
-const CERTIFICATE_CHECK_MS = 30_000;
+const CERTIFICATE_CHECK_MS = 2_000;
 
 export type ListenAddress =
   | { readonly kind: "off" }
@@ -26,21 +23,18 @@ export type ListenAddress =
 /** The forms that {@link parseListenAddress} accepts, for errors. */
 export const LISTEN_FORMS = "127.0.0.1:PORT, [::1]:PORT, ADDRESS:PORT, *:PORT, unix:/PATH or off";
 
-/** Node.js looks for late callers every 30 seconds otherwise. */
-const CHECKS = { connectionsCheckingInterval: REQUEST_PATIENCE_MS / 2 };
-
-const ADDRESS = /^(?:(?<all>\*)|(?<v4>[0-9.]+)|\[(?<v6>[0-9a-fA-F:.]+)\]):(?<port>[0-9]{1,5})$/;
+const ADDRESS = /^(?:(?<all>\*)|(?<plain>[0-9.]+)|\[(?<bracketed>[0-9a-fA-F:.]+)\]):(?<port>[0-9]{1,5})$/;
 
 /** Returns undefined for anything else. */
 export function parseListenAddress(text: string): ListenAddress | undefined {
   if (text === "off") return { kind: "off" };
   if (/^unix:\/./.test(text)) return { kind: "unix", path: text.slice("unix:".length) };
-  const { all, v4, v6, port: digits = "" } = ADDRESS.exec(text)?.groups ?? {};
+  const { all, plain, bracketed, port: digits = "" } = ADDRESS.exec(text)?.groups ?? {};
   const port = Number(digits);
   if (digits === "" || port > 65_535) return undefined;
   if (all !== undefined) return { kind: "network", host: undefined, port };
-  const ip = parseIp(v4 ?? v6 ?? "");
-  if (ip === undefined || (ip.family === 6) !== (v6 !== undefined)) return undefined;
+  const ip = parseIp(plain ?? bracketed ?? "");
+  if (ip === undefined || (ip.family === 6 && bracketed === undefined)) return undefined;
   const isLoopback = ip.family === 4 ? ip.value >> 24n === 127n : ip.value === 1n;
   return { kind: isLoopback ? "loopback" : "network", host: formatIp(ip), port };
 }
@@ -94,24 +88,31 @@ export interface HttpListener {
   close(): Promise<void>;
 }
 
+export interface Incoming {
+  readonly request: IncomingMessage;
+  /** Aborted when the caller has left, or has its answer. */
+  readonly signal: AbortSignal;
+}
+
 interface ListenOptions {
   readonly address: ListenAddress;
   /** Default: plain HTTP. */
   readonly tls?: TlsFiles | undefined;
+  /** Of the certificate. */
+  readonly log?: Log;
   /** Called for GET and HEAD, with the path without its query. */
-  readonly answer: (path: string, request: IncomingMessage) => HttpAnswer | Promise<HttpAnswer>;
+  readonly answer: (path: string, incoming: Incoming) => HttpAnswer | Promise<HttpAnswer>;
 }
 
-/** Rejects if the address is in use, or the certificate cannot be read. */
-export async function listenHttp({ address, tls, answer }: ListenOptions): Promise<HttpListener> {
+/** Rejects if the address is in use, or a certificate that is there cannot be used. */
+export async function listenHttp({ address, tls, log, answer }: ListenOptions): Promise<HttpListener> {
   if (address.kind === "off") return { url: "", close: async () => {} };
-  const { server, endChecks } =
-    tls === undefined ? { server: createServer(CHECKS), endChecks: () => {} } : openTls(tls);
-  server.maxConnections = MAX_CONNECTIONS;
-  server.headersTimeout = REQUEST_PATIENCE_MS;
-  server.requestTimeout = REQUEST_PATIENCE_MS;
+  const { server, endChecks } = tls === undefined ? { server: createServer(), endChecks: () => {} } : openTls(tls, log);
+  boundConnections(server);
   server.on("request", (request: IncomingMessage, response) => {
-    void answerTo(request, answer).then(({ status, type, body, headers }) => {
+    const gone = new AbortController();
+    response.once("close", () => gone.abort(new Error("The caller has left")));
+    void answerTo({ request, signal: gone.signal }, answer).then(({ status, type, body, headers }) => {
       // One request per connection: a kept connection would be cut at the end, possibly with a request on its way.
       response.writeHead(status, { "content-type": type, connection: "close", ...headers });
       if (request.method === "HEAD") response.end();
@@ -145,12 +146,12 @@ export async function listenHttp({ address, tls, answer }: ListenOptions): Promi
 }
 
 /** Never rejects. */
-async function answerTo(request: IncomingMessage, answer: ListenOptions["answer"]): Promise<HttpAnswer> {
-  const { method = "", url = "/" } = request;
+async function answerTo(incoming: Incoming, answer: ListenOptions["answer"]): Promise<HttpAnswer> {
+  const { method = "", url = "/" } = incoming.request;
   if (method !== "GET" && method !== "HEAD")
     return answerJson(405, { error: `${method} is not served; there is only GET` });
   try {
-    return await answer(url.replace(/[?#].*$/, ""), request);
+    return await answer(url.replace(/[?#].*$/, ""), incoming);
   } catch {
     return answerJson(500, { error: "Internal error" });
   }
@@ -160,24 +161,43 @@ export function answerJson(status: number, value: object): HttpAnswer {
   return { status, type: "application/json", body: `${JSON.stringify(value)}\n` };
 }
 
-/** Renewed files are used from the next check on; files that cannot be used leave the last certificate in use. */
-function openTls(files: TlsFiles): { readonly server: Server; readonly endChecks: () => void } {
-  const read = () => ({ cert: readText(files.certFile), key: readText(files.keyFile) });
-  let current = read();
+interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/**
+ * Renewed files are used from the next check on; files that cannot be used leave the last certificate in use. Until
+ * there are files, nobody can connect.
+ */
+function openTls({ certFile, keyFile }: TlsFiles, log: Log | undefined) {
+  const read = () => ({ cert: readText(certFile), key: readText(keyFile) });
+  let current = readIfThere(read);
+  if (current === undefined) log?.warn({ certFile, keyFile }, "There is no certificate yet; nobody can connect");
   // Most processes do without it, and its import takes time.
   const { createServer: createTlsServer } = process.getBuiltinModule("node:https");
-  const server = createTlsServer({ ...CHECKS, ...current, minVersion: "TLSv1.2" });
+  const server = createTlsServer({ ...current, minVersion: "TLSv1.2" });
   const timer = setInterval(() => {
     try {
       const next = read();
-      if (next.cert === current.cert && next.key === current.key) return;
+      if (next.cert === current?.cert && next.key === current.key) return;
       server.setSecureContext({ ...next, minVersion: "TLSv1.2" });
       current = next;
+      log?.info({ certFile }, "Serving with a new certificate");
     } catch {
       // The files are being replaced.
     }
   }, CERTIFICATE_CHECK_MS).unref();
   return { server, endChecks: () => clearInterval(timer) };
+}
+
+function readIfThere(read: () => Certificate): Certificate | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 function urlOf(address: ListenAddress, server: Server, scheme: string): string {

@@ -85,7 +85,7 @@ export const auditLineSchema = z.object({
 
 export type AuditLine = z.output<typeof auditLineSchema>;
 
-/** The answer to GET /v1/history: the oldest lines that match, from the agent's own files. */
+/** The answer to GET /v1/history: the oldest lines that match, or the newest, from the agent's own files. */
 export const historyPageSchema = z.object({
   node: z.string(),
   lines: z.array(auditLineSchema),
@@ -93,6 +93,8 @@ export const historyPageSchema = z.object({
   from: z.string().optional(),
   /** Number of lines missing in the part that was searched, at most. */
   missing: z.int(),
+  /** Of the newest lines: whether there may be older ones. */
+  hasOlder: z.boolean().optional(),
   /** The query of the next page, in place of the same keys of this one; absent on the last. */
   next: z.object({ since: z.string(), skip: z.int() }).optional(),
 });

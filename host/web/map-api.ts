@@ -45,6 +45,8 @@ interface MapApiOptions {
 interface Question {
   readonly query: URLSearchParams;
   readonly viewer: Viewer;
+  /** Aborted when the viewer has left. */
+  readonly signal: AbortSignal;
 }
 
 /** Answers for a viewer whose rights were checked. */
@@ -124,12 +126,12 @@ function isSpan(first: Ip | undefined, last: Ip | undefined): first is Ip {
 
 const ONLY_AGENTS_KNOW = refuse(404, "Only agents know, and this server cannot ask them; use kubectl berth");
 
-async function explain({ questions }: MapSource, { query, viewer }: Question): Promise<HttpAnswer> {
+async function explain({ questions }: MapSource, { query, viewer, signal }: Question): Promise<HttpAnswer> {
   if (questions === undefined) return ONLY_AGENTS_KNOW;
   const [namespace, name] = [query.get("in") ?? "", query.get("pod") ?? ""];
   if (namespace === "" || name === "") return refuse(400, "in, pod: found nothing, want the namespace and the name");
   if (viewer !== "all" && !viewer.has(namespace)) return refuse(403, "The pod is in none of the namespaces shown");
-  const explanation = await questions.explain({ namespace, name });
+  const explanation = await questions.explain({ namespace, name }, signal);
   return encode(explanationRecord, viewer === "all" ? explanation : forOwner(explanation));
 }
 
@@ -143,11 +145,11 @@ function forOwner({ succeeds, lines, nics }: ExplanationRecord): ExplanationReco
   return { succeeds, lines: nics.length === 0 ? lines : told.filter((line) => line !== ""), nics: [] };
 }
 
-async function tellHistory({ questions }: MapSource, { query, viewer }: Question): Promise<HttpAnswer> {
+async function tellHistory({ questions }: MapSource, { query, viewer, signal }: Question): Promise<HttpAnswer> {
   if (questions === undefined) return ONLY_AGENTS_KNOW;
   const ip = parseIp(query.get("address") ?? "");
   if (ip === undefined) return refuse(400, "address: found none, want an IP address");
-  const { lines, problems } = await questions.history(ip);
+  const { lines, problems } = await questions.history(ip, signal);
   const seen = lines.filter(({ namespace }) => viewer === "all" || viewer.has(namespace));
   // Problems name nodes.
   const why = viewer === "all" || problems.length === 0 ? [...problems] : ["Some nodes did not answer."];

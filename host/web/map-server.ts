@@ -3,13 +3,20 @@
  * connect sees all; other machines need a bearer token of the cluster, which the API server reviews.
  */
 import { readFileSync } from "node:fs";
-import type { IncomingMessage } from "node:http";
 import { fileURLToPath } from "node:url";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import type { Log } from "../lib/log.ts";
 import { PeriodicWorker } from "../lib/periodic.ts";
-import { CallerAccess, type Right } from "../metrics/caller-access.ts";
-import { type HttpAnswer, type HttpListener, isOpen, listenHttp, type ServerSettings } from "../metrics/listen.ts";
+import { RateLimit } from "../lib/rate-limit.ts";
+import { type Caller, CallerAccess, callerOf, type Right } from "../metrics/caller-access.ts";
+import {
+  type Incoming,
+  type HttpAnswer,
+  type HttpListener,
+  isOpen,
+  listenHttp,
+  type ServerSettings,
+} from "../metrics/listen.ts";
 import { IP_ALLOCATIONS } from "../resources/collections.ts";
 import { countUsed, createMapApi, type MapApi, refuse } from "./map-api.ts";
 import type { MapSource } from "./map-source.ts";
@@ -18,6 +25,18 @@ import type { Viewer } from "./viewer.ts";
 
 /** Most namespaces that a viewer may name in one request. */
 const MAX_VIEWED_NAMESPACES = 16;
+
+/** Audience of the viewers' tokens: the API server takes no token of it, so that nobody else can use one. */
+export const MAP_AUDIENCE = "berth-map";
+
+/**
+ * What one user may ask for at once, and then each second. A question costs 1, and 1 for each namespace that it names;
+ * those that agents answer cost more.
+ */
+const QUESTIONS = { burst: 120, perSecond: 4, maxKeys: 1_024 };
+
+/** Many agents read their audit logs for a history. */
+const COSTS: Readonly<Record<string, number>> = { "/api/v1/history": 40, "/api/v1/explain": 10 };
 
 interface MapServerOptions extends ServerSettings {
   readonly source: MapSource;
@@ -55,7 +74,7 @@ function readPage(): ReadonlyMap<string, HttpAnswer> {
   return new Map(PAGE_FILES.map(({ path, file, type }) => [path, { status: 200, type, body: read(file) }]));
 }
 
-/** Rejects if the address is in use, or the certificate cannot be read. */
+/** Rejects if the address is in use, or a certificate that is there cannot be used. */
 export async function listenForViewers(options: MapServerOptions): Promise<HttpListener> {
   const { address, tls, source, log } = options;
   if (address.kind === "off") return listenHttp({ address, answer: () => refuse(404, "The address map is off") });
@@ -76,8 +95,9 @@ export async function listenForViewers(options: MapServerOptions): Promise<HttpL
   const listener = await listenHttp({
     address,
     tls,
-    answer: async (path, request) => {
-      const { headers, ...rest } = await answer(path, request);
+    log: options.log,
+    answer: async (path, incoming) => {
+      const { headers, ...rest } = await answer(path, incoming);
       return { ...rest, headers: { ...HEADERS, ...headers } };
     },
   }).catch(async (error: unknown) => {
@@ -93,12 +113,14 @@ export async function listenForViewers(options: MapServerOptions): Promise<HttpL
   };
 }
 
-type Answerer = (path: string, request: IncomingMessage) => Promise<HttpAnswer>;
+type Answerer = (path: string, incoming: Incoming) => Promise<HttpAnswer>;
 
 function answererOf(options: MapServerOptions, page: ReadonlyMap<string, HttpAnswer>, api: MapApi): Answerer {
-  const { address, log } = options;
-  const access = new CallerAccess(options);
-  return async (path, { url = "/", headers }) => {
+  const { address, log, nowMs } = options;
+  const access = new CallerAccess({ ...options, audience: MAP_AUDIENCE });
+  const rate = new RateLimit({ ...QUESTIONS, nowMs });
+  return async (path, { request, signal }) => {
+    const { url = "/", headers } = request;
     // A unix socket, too, may be what a port on loopback leads to.
     if (address.kind !== "network" && !isLoopbackHost(headers.host)) {
       return refuse(421, "The address map is served on loopback: open it as http://localhost or http://127.0.0.1");
@@ -109,9 +131,14 @@ function answererOf(options: MapServerOptions, page: ReadonlyMap<string, HttpAns
     if (isForeign(headers["sec-fetch-site"])) return refuse(403, "The address map answers no other site's page");
     const query = URL.parse(url, "http://berth")?.searchParams ?? new URLSearchParams();
     try {
-      const viewer = isOpen(options) ? "all" : await viewerOf(access, headers.authorization, query.getAll("namespace"));
-      return typeof viewer === "object" && "status" in viewer ? viewer : await api(path, { query, viewer });
+      const namespaces = query.getAll("namespace");
+      const mayAsk = (user: string) => rate.take(user, (COSTS[path] ?? 1) + namespaces.length);
+      const viewer = isOpen(options)
+        ? "all"
+        : await viewerOf({ access, caller: callerOf(request), mayAsk }, namespaces);
+      return typeof viewer === "object" && "status" in viewer ? viewer : await api(path, { query, viewer, signal });
     } catch (error) {
+      if (signal.aborted) return refuse(503, "The caller has left");
       log.warn({ err: error, path: path.slice(0, 80) }, "Answering the address map failed");
       return refuse(500, "Internal error");
     }
@@ -140,19 +167,25 @@ function mayListPods(namespace: string): Right {
 const FORBIDDEN =
   'The user may neither "list" ipallocations.ipam.vendor.io, nor pods of a namespace that the request names';
 
+interface Visit {
+  readonly access: CallerAccess;
+  readonly caller: Caller;
+  readonly mayAsk: (user: string) => boolean;
+}
+
 /** Returns what the token's user may see; else the answer that says why not. */
 async function viewerOf(
-  access: CallerAccess,
-  token: string | undefined,
+  { access, caller, mayAsk }: Visit,
   namespaces: readonly string[],
 ): Promise<Viewer | HttpAnswer> {
   if (namespaces.length > MAX_VIEWED_NAMESPACES) return refuse(400, `At most ${MAX_VIEWED_NAMESPACES} namespaces`);
-  const refusal = await access.refusal(token, MAY_SEE_ALL, FORBIDDEN);
+  const { user, refusal } = await access.admit(caller, MAY_SEE_ALL, FORBIDDEN);
+  if (refusal !== undefined && refusal.status !== 403) return refusal;
+  if (!mayAsk(user)) return refuse(429, "Too many questions by this user; wait some seconds");
   if (refusal === undefined) return "all";
-  if (refusal.status !== 403) return refusal;
   const seen = new Set<string>();
   for (const namespace of new Set(namespaces)) {
-    const one = await access.refusal(token, mayListPods(namespace), FORBIDDEN);
+    const one = await access.refusal(caller, mayListPods(namespace), FORBIDDEN);
     if (one?.status === 503) return one;
     if (one === undefined) seen.add(namespace);
   }

@@ -61,12 +61,12 @@ export interface MapChange {
   readonly allocation: MapAllocation | undefined;
 }
 
-/** The questions that only agents can answer. */
+/** The questions that only agents can answer. An abort ends the work for them, also the agents'. */
 export interface MapQuestions {
   /** Returns the explanation of the answer that an ADD of the pod would get now. */
-  explain(pod: PodName): Promise<ExplanationRecord>;
-  /** Which pods had the address, from the audit logs; the lines ascend by time. */
-  history(address: Ip): Promise<AddressHistory>;
+  explain(pod: PodName, signal: AbortSignal): Promise<ExplanationRecord>;
+  /** Which pods had the address, from the audit logs: the newest lines of each node; they ascend by time. */
+  history(address: Ip, signal: AbortSignal): Promise<AddressHistory>;
 }
 
 export interface PodName {

@@ -282,9 +282,20 @@ export const valuesSchema = z.strictObject({
       .max(65535)
       .default(9475)
       .meta({ description: "Port of the controllers, on their nodes with `controller.hostNetwork`." }),
+    listen: z.enum(["all", "pod"]).default("all").meta({
+      description:
+        "Addresses on which metrics and map are served: `all`, or the `pod`'s own, which on the node's network is the node's InternalIP.",
+    }),
     tlsSecret: text.default("").meta({
       description:
-        "Secret with `tls.crt` and `tls.key` in the release's namespace; renewed ones are reloaded. If empty, the chart makes a self-signed certificate, which Helm keeps; tools that only render the chart would make another each time.",
+        "Secret of the agents' certificate, in the release's namespace: `tls.crt`, `tls.key`, `ca.crt`; for the name `RELEASE-agent.NAMESPACE.svc`. If empty, the controller keeps [certificates](security.md#keys).",
+    }),
+    controllerTlsSecret: text.default("").meta({
+      description:
+        "The same for the controller and its map: another key, which is not on the nodes of agents, for all their Services' names.",
+    }),
+    issuerRef: object("issuerRef").default({}).meta({
+      description: "Issuer of cert-manager, which then keeps these certificates in place of the controller.",
     }),
     reader: section({
       namespace: text
@@ -301,7 +312,11 @@ export const valuesSchema = z.strictObject({
     port: z.int().min(1).max(65535).default(9476).meta({ description: "Port of the map." }),
     service: flag.default(false).meta({
       description:
-        "Serve it to other machines instead: a Service, over TLS with the certificate of the metrics, to users by their tokens.",
+        "Serve it to other machines instead: a Service, over TLS with the controller's certificate, to users by their tokens.",
+    }),
+    hostNames: z.array(text).default([]).meta({
+      title: "list of names",
+      description: "Further DNS names by which browsers reach the Service, for its certificate.",
     }),
   }),
   serviceMonitor: section({
@@ -310,9 +325,10 @@ export const valuesSchema = z.strictObject({
     }),
     labels: object("labels").default({}).meta({ description: "Labels by which Prometheus finds the ServiceMonitors." }),
     interval: text.default("30s").meta({ description: "Interval of scrapes." }),
-    tlsConfig: object("TLS settings")
-      .default({ insecureSkipVerify: true })
-      .meta({ description: "How Prometheus checks the certificate." }),
+    tlsConfig: object("TLS settings").default({}).meta({
+      description:
+        "How Prometheus checks the certificates, in place of: by `ca.crt` of their Secrets, for their Services' names.",
+    }),
   }),
   prometheusRule: section({
     enabled: flag.default(false).meta({ description: "Create a PrometheusRule with [alerts](monitoring.md#alerts)." }),

@@ -39,7 +39,7 @@ async function openRelay(to: number) {
 
 it("watches leave a connection that leads nowhere, although it stays open", { timeout: 30_000 }, async () => {
   const directory = await mkdtemp(join(tmpdir(), "berth-dead-"));
-  const certificate = makeCertificate("server", 1);
+  const certificate = makeCertificate("server");
   const server = createSecureServer({ ...certificate, allowHTTP1: false }, (_, response) => {
     response.end();
   });

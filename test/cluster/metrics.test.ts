@@ -2,49 +2,45 @@
  * Metrics in a cluster: agent and controller over TLS, to callers whose token the API server accepts, with the rights
  * of the chart.
  */
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { get } from "node:https";
-import { join } from "node:path";
+import { connect, type Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parseAllDocuments } from "yaml";
 import { EPOCH_ANNOTATION, EPOCH_MAP } from "../../host/resources/registry-epoch.ts";
-import { copyChart, PLAIN_RELEASE, renderChart } from "../../scripts/chart/helm.ts";
-import { applyObject } from "../lab/apply.ts";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { writeControllerKubeconfig } from "../lab/cluster/in-process.ts";
 import { NAMESPACES, namespaceObject, POOLS, poolObject } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
-import type { KubeObject } from "../lab/kube-client.ts";
 import { type Prometheus, startPrometheus } from "../lab/prometheus.ts";
 import { eventually } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
+import { type Certificates, type Component, installCertificates } from "./certificates.ts";
 
+/** How long a certificate is valid: seconds. */
+const LIFETIME_S = 60;
 const PATIENCE = { timeout: 60_000, interval: 200 };
 const TENANTS = { subnet: "tenants", interface: "eth0", reclaim: false, wanted: 1, reason: "one pod" };
 
 let world: World;
 let controller: ControllerProcess;
+let certificates: Certificates;
 /** URLs of their metrics. */
 let urls: { readonly agent: string; readonly controller: string };
 let token: { readonly prometheus: string; readonly other: string };
 
-/** The cluster roles and bindings of the chart with metrics. */
-function metricsRights(): KubeObject[] {
-  using chart = copyChart();
-  const reader = ["metrics.reader.namespace=monitoring", "metrics.reader.serviceAccount=prometheus"];
-  const values = ["metrics.enabled=true", "metrics.tlsSecret=own", ...reader];
-  const text = renderChart(chart, PLAIN_RELEASE, "--set", values.join()).get("metrics.yaml") ?? "";
-  return parseAllDocuments(text)
-    .map((document): KubeObject => document.toJS())
-    .filter(({ kind }) => kind.startsWith("ClusterRole"));
-}
+const ACCOUNTS = `${NAMESPACES}/monitoring/serviceaccounts`;
 
 async function createToken(name: string): Promise<string> {
-  const { client } = world;
-  const accounts = `${NAMESPACES}/monitoring/serviceaccounts`;
-  await client.create(accounts, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name } });
+  await world.client.create(ACCOUNTS, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name } });
+  return requestToken(name);
+}
+
+/** Each one differs. */
+async function requestToken(name: string): Promise<string> {
   const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
-  return (await client.create(`${accounts}/${name}/token`, request)).status.token;
+  return (await world.client.create(`${ACCOUNTS}/${name}/token`, request)).status.token;
 }
 
 beforeAll(async () => {
@@ -54,14 +50,16 @@ beforeAll(async () => {
   });
   const { client, plane } = world;
   await client.apply(`${NAMESPACES}/monitoring`, namespaceObject("monitoring"));
-  for (const object of metricsRights()) await applyObject(client, object);
+  const reader = ["metrics.reader.namespace=monitoring", "metrics.reader.serviceAccount=prometheus"];
+  certificates = await installCertificates(world, ["metrics.enabled=true", ...reader].join());
   token = { prometheus: await createToken("prometheus"), other: await createToken("other") };
-  const [cert, key] = ["cert.pem", "key.pem"].map((name) => join(plane.parts.directory, `metrics-${name}`));
-  const pair = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", `${key}`];
-  execFileSync("openssl", ["req", "-x509", ...pair, "-out", `${cert}`, "-subj", "/CN=berth"], { stdio: "ignore" });
-  const args = ["--metrics-listen", "*:0", "--metrics-cert-file", `${cert}`, "--metrics-key-file", `${key}`];
-  const { agent } = await world.addNode("n1", { agent: { args } });
-  controller = await startControllerProcess({ kubeconfig: await writeControllerKubeconfig(plane), name: "one", args });
+  const { args } = certificates;
+  const listen = ["--metrics-listen", "*:0"];
+  const { agent } = await world.addNode("n1", { agent: { args: [...listen, ...args.agent] } });
+  controller = await startControllerProcess({
+    ...{ kubeconfig: await writeControllerKubeconfig(plane), name: "one" },
+    args: [...listen, ...args.controller, "--certificate-lifetime", String(LIFETIME_S / 86_400)],
+  });
   await eventually(async () => (await controller.status()).isLeading, Boolean, PATIENCE.timeout);
   const find = (log: string): string => /"metrics":"https:[^"]*:(?<port>\d+)"/.exec(log)?.groups?.port ?? "";
   await eventually(async () => find(agent.stderr()), Boolean, PATIENCE.timeout);
@@ -69,36 +67,117 @@ beforeAll(async () => {
     agent: `https://127.0.0.1:${find(agent.stderr())}`,
     controller: `https://127.0.0.1:${find(controller.output())}`,
   };
+  for (const of of ["agent", "controller"] as const)
+    await eventually(
+      () =>
+        scrape(of, undefined).then(
+          () => true,
+          () => false,
+        ),
+      Boolean,
+      PATIENCE.timeout,
+    );
 }, 180_000);
 afterAll(async () => {
+  await certificates?.stop();
   await controller?.kill();
   await world?.stop();
 });
 
-function scrape(url: string, bearer: string | undefined): Promise<{ readonly status: number; readonly body: string }> {
+interface Scraped {
+  readonly status: number;
+  readonly body: string;
+  readonly serialNumber: string;
+}
+
+/** Rejects if the certificate cannot be verified. */
+function scrape(of: Component, bearer: string | undefined, localAddress = "127.0.0.1"): Promise<Scraped> {
   const headers = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+  const { caFile, serverName: servername } = certificates.trust[of];
   return new Promise((resolve, reject) => {
-    const question = get(`${url}/metrics`, { headers, agent: false, rejectUnauthorized: false }, (answer) => {
+    const options = { headers, agent: false, ca: readFileSync(caFile), servername, localAddress };
+    const question = get(`${urls[of]}/metrics`, options, (answer) => {
+      const { serialNumber } = (answer.socket as TLSSocket).getPeerCertificate();
       let body = "";
       answer.setEncoding("utf8").on("data", (text: string) => {
         body += text;
       });
-      answer.once("end", () => resolve({ status: answer.statusCode ?? 0, body }));
+      answer.once("end", () => resolve({ status: answer.statusCode ?? 0, body, serialNumber }));
     });
     question.once("error", reject);
   });
 }
 
+/** 80 connections without a request from one address, opened again when closed, and made-up tokens from twelve others. */
+function startFlood(of: Component) {
+  const { port } = new URL(urls[of]);
+  const idle = new Set<Socket>();
+  const answers: number[] = [];
+  let isOver = false;
+  const open = () => {
+    if (isOver) return;
+    const socket = connect({ host: "127.0.0.1", port: Number(port), localAddress: "127.0.0.9" });
+    idle.add(socket);
+    socket
+      .on("error", () => {})
+      .once("close", () => {
+        idle.delete(socket);
+        setTimeout(open, 20);
+      });
+  };
+  for (let index = 0; index < 80; index++) open();
+  const sources = Array.from({ length: 12 }, async (_, source) => {
+    for (let index = 0; !isOver; index++) {
+      const { status } = await scrape(of, `made-up-${source}-${index}`, `127.0.2.${source + 1}`);
+      answers.push(status);
+    }
+  });
+  return {
+    answers,
+    stop: async () => {
+      isOver = true;
+      for (const socket of idle) socket.destroy();
+      await Promise.allSettled(sources);
+    },
+  };
+}
+
 describe.each(["agent", "controller"] as const)("the metrics of the %s", (of) => {
   it("are for callers whose token the API server accepts and whose user may get them", async () => {
     const statuses = [token.prometheus, token.other, "made-up", undefined].map(
-      async (bearer) => (await scrape(urls[of], bearer)).status,
+      async (bearer) => (await scrape(of, bearer)).status,
     );
     expect(await Promise.all(statuses)).toEqual([200, 403, 401, 401]);
   });
 
+  it(
+    "are served with a certificate that follows its Secret, which the controller renews before it ends",
+    async () => {
+      const first = (await scrape(of, token.prometheus)).serialNumber;
+      const later = async () => (await scrape(of, token.prometheus)).serialNumber;
+      await expect.poll(later, { timeout: 2 * LIFETIME_S * 1_000, interval: 500 }).not.toBe(first);
+    },
+    3 * LIFETIME_S * 1_000,
+  );
+
+  it("are answered while others hold connections and make up tokens", async () => {
+    const tokens: string[] = [];
+    for (let index = 0; index < 20; index++) tokens.push(await requestToken("prometheus"));
+    const flood = startFlood(of);
+    try {
+      // Until the first made-up tokens are being reviewed.
+      await expect.poll(() => flood.answers.length, PATIENCE).toBeGreaterThan(100);
+      const statuses: number[] = [];
+      for (const each of tokens) statuses.push((await scrape(of, each).catch(() => ({ status: 0 }))).status);
+      expect(statuses).toEqual(tokens.map(() => 200));
+      expect(new Set(flood.answers)).toEqual(new Set([401, 503]));
+    } finally {
+      await flood.stop();
+    }
+  }, 120_000);
+
   it("are what promtool wants", async () => {
-    const { body } = await scrape(urls[of], token.prometheus);
+    const { body } = await scrape(of, token.prometheus);
     const { status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], { input: body, encoding: "utf8" });
     expect([status, stdout, stderr]).toEqual([0, "", ""]);
     for (const name of ["berth_api_requests_total", "berth_watch_last_event_timestamp_seconds", "berth_build_info"])
@@ -110,7 +189,9 @@ describe("a real Prometheus", () => {
   let prometheus: Prometheus;
   beforeAll(async () => {
     prometheus = await startPrometheus({
-      targets: Object.entries(urls).map(([job, url]) => ({ job, url, token: token.prometheus })),
+      targets: (["agent", "controller"] as const).map((job) => ({
+        ...{ job, url: urls[job], token: token.prometheus, trust: certificates.trust[job] },
+      })),
     });
   });
   afterAll(() => prometheus?.stop());

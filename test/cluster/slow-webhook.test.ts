@@ -20,7 +20,7 @@ import { makeCertificate } from "../unit/kubernetes/certificate.ts";
 import { add, openAgents } from "./workloads.ts";
 
 const ADMISSION = "/apis/admissionregistration.k8s.io/v1";
-const certificate = makeCertificate("webhook", 1);
+const certificate = makeCertificate("webhook");
 const PATCH = [
   { op: "add", path: "/metadata/labels", value: { "policy.example.org/team": "a" } },
   { op: "add", path: "/metadata/annotations", value: { "policy.example.org/seen": "b" } },

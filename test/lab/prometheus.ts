@@ -22,6 +22,8 @@ export interface ScrapeTarget {
   /** `https://127.0.0.1:9475`; the path is /metrics. */
   readonly url: string;
   readonly token?: string;
+  /** How its certificate is verified. */
+  readonly trust?: { readonly caFile: string; readonly serverName: string };
 }
 
 export interface PrometheusOptions {
@@ -60,13 +62,13 @@ function configOf({ targets }: PrometheusOptions): object {
   return {
     global: { scrape_interval: "500ms", scrape_timeout: "500ms", evaluation_interval: "500ms" },
     rule_files: ["rules.yaml"],
-    scrape_configs: targets.map(({ job, url, token }) => {
+    scrape_configs: targets.map(({ job, url, token, trust }) => {
       const { protocol, host } = new URL(url);
       return {
         job_name: job,
         scheme: protocol.slice(0, -1),
         static_configs: [{ targets: [host] }],
-        tls_config: { insecure_skip_verify: true },
+        ...(trust && { tls_config: { ca_file: trust.caFile, server_name: trust.serverName } }),
         ...(token === undefined ? {} : { authorization: { credentials: token } }),
       };
     }),

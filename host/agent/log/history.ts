@@ -11,6 +11,9 @@ import { AUDIT_FILE, AUDIT_FILES_KEPT } from "./audit-log.ts";
 /** Most lines on one page of GET /v1/history. */
 const MAX_HISTORY_LINES = 500;
 
+/** Most searches that run or wait. */
+const MAX_SEARCHES = 8;
+
 /** Size of the part of a file that is searched at once: bytes. */
 const HISTORY_READ_BYTES = 256 * 1024;
 
@@ -26,6 +29,8 @@ interface HistoryQuery {
   readonly until?: string | undefined;
   /** Number of the lines at `since` that the caller has already. */
   readonly skip: number;
+  /** The newest lines instead of the oldest, without the starts of the agent; without `skip`. */
+  readonly isNewest?: boolean;
 }
 
 export class History {
@@ -39,30 +44,24 @@ export class History {
     this.#node = node;
   }
 
-  /** Returns the oldest lines that match. */
-  find(query: HistoryQuery): Promise<HistoryPage> {
-    return this.#queue.run(() => this.#find(query));
-  }
-
-  async #find(query: HistoryQuery): Promise<HistoryPage> {
-    const files = await this.#open();
-    const search = new Search(query);
-    try {
-      for (const file of files) {
-        await search.scan(file);
-        if (search.isFull) break;
+  /** Returns a page of lines that match; "busy": too many searches wait. Rejects when the signal aborts. */
+  async find(query: HistoryQuery, signal?: AbortSignal): Promise<HistoryPage | "busy"> {
+    if (this.#queue.size >= MAX_SEARCHES) return "busy";
+    return this.#queue.run(async () => {
+      signal?.throwIfAborted();
+      const files = await this.#open();
+      try {
+        const page = await (query.isNewest === true
+          ? findNewest(files, query, signal)
+          : findOldest(files, query, signal));
+        return { node: this.#node, ...page };
+      } finally {
+        await Promise.all(files.map((file) => file.close()));
       }
-    } finally {
-      await Promise.all(files.map((file) => file.close()));
-    }
-    const { lines, from, missing, next } = search;
-    return { node: this.#node, lines, from, missing, next };
+    });
   }
 
-  /**
-   * Opens the newest first, for a file that is renamed meanwhile is then met twice and not missed. Returns the oldest
-   * first.
-   */
+  /** Returns the newest first: a file that is renamed meanwhile is then met twice and not missed. */
   async #open(): Promise<FileHandle[]> {
     const found = new Map<bigint, FileHandle>();
     for (let number = 0; number <= AUDIT_FILES_KEPT; number++) {
@@ -73,8 +72,38 @@ export class History {
       if (found.has(ino)) await file.close();
       else found.set(ino, file);
     }
-    return [...found.values()].reverse();
+    return [...found.values()];
   }
+}
+
+type Page = Omit<HistoryPage, "node">;
+
+async function findOldest(files: readonly FileHandle[], query: HistoryQuery, signal?: AbortSignal): Promise<Page> {
+  const search = new Search(query);
+  for (const file of files.toReversed()) {
+    await search.scan(file, signal);
+    if (search.isFull) break;
+  }
+  const { lines, from, missing, next } = search;
+  return { lines, from, missing, next };
+}
+
+/** Reads no older file once there are lines enough. */
+async function findNewest(files: readonly FileHandle[], query: HistoryQuery, signal?: AbortSignal): Promise<Page> {
+  const page: Page = { lines: [], missing: 0, hasOlder: false };
+  for (const [index, file] of files.entries()) {
+    const search = new Search(query);
+    await search.scan(file, signal);
+    page.lines.unshift(...search.lines);
+    page.from = search.from ?? page.from;
+    page.missing += search.missing;
+    page.hasOlder = page.lines.length > MAX_HISTORY_LINES;
+    if (page.lines.length < MAX_HISTORY_LINES) continue;
+    page.lines.splice(0, page.lines.length - MAX_HISTORY_LINES);
+    page.hasOlder ||= index < files.length - 1;
+    break;
+  }
+  return page;
 }
 
 async function openRegular(path: string): Promise<FileHandle | undefined> {
@@ -115,9 +144,10 @@ class Search {
     return this.next !== undefined;
   }
 
-  async scan(file: FileHandle): Promise<void> {
+  async scan(file: FileHandle, signal?: AbortSignal): Promise<void> {
     let rest: Buffer = Buffer.alloc(0);
     while (!this.isFull) {
+      signal?.throwIfAborted();
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(HISTORY_READ_BYTES), 0, HISTORY_READ_BYTES);
       if (bytesRead === 0) return;
       const piece = Buffer.concat([rest, buffer.subarray(0, bytesRead)]);
@@ -156,7 +186,10 @@ class Search {
       this.#skip--;
       return;
     }
-    if (this.lines.length >= MAX_HISTORY_LINES) {
+    if (this.#query.isNewest === true) {
+      // Cut in pieces, so that a file full of them does not shift the list for each.
+      if (this.lines.length >= 2 * MAX_HISTORY_LINES) this.lines.splice(0, MAX_HISTORY_LINES - 1);
+    } else if (this.lines.length >= MAX_HISTORY_LINES) {
       const { time = "" } = this.lines.at(-1) ?? {};
       const known = time === this.#query.since ? this.#query.skip : 0;
       this.next = { since: time, skip: known + this.lines.filter((each) => each.time === time).length };
@@ -167,6 +200,7 @@ class Search {
 
   /** A start of the agent concerns what is known to be in use before. */
   get #isNews(): boolean {
+    if (this.#query.isNewest === true) return false;
     const last = this.lines.at(-1);
     return last === undefined ? this.#query.skip > 0 : last.audit !== "START";
   }

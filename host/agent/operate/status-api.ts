@@ -52,7 +52,7 @@ interface StatusApiOptions {
   readonly operations: Operations;
 }
 
-type Paths = Readonly<Record<string, (query: URLSearchParams) => Promise<Answer>>>;
+type Paths = Readonly<Record<string, (query: URLSearchParams, signal?: AbortSignal) => Promise<Answer>>>;
 
 export function createStatusApi(options: StatusApiOptions): StatusApi {
   // However many callers ask, one page of rows at a time is on its way from the registry's thread.
@@ -66,7 +66,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     "/v1/allocations": (query) => listings.run(() => describeAllocations(options.backend, query)),
     "/v1/stats": async () => answerJson(options.backend.stats()),
     "/metrics": async () => ({ status: 200, body: await options.metrics.render(), contentType: METRICS_TYPE }),
-    "/v1/history": (query) => describeHistory(options.history, query),
+    "/v1/history": (query, signal) => describeHistory(options.history, query, signal),
     "/v1/check": (query) =>
       inspections.run(async () => answerJson(await checkNode(options, { withUsed: query.has("used") }))),
     "/v1/explain": (query) => inspections.run(async () => answerJson(await explain(options, query))),
@@ -83,7 +83,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
       inspections.run(async () => answerJson(await repairNode(options, { withUsed: query.has("used") }))),
     "/v1/quarantine": (query) => answerOperation(options.operations, "/v1/quarantine", query),
   };
-  return async (method, url) => {
+  return async (method, url, signal) => {
     const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
     const served = method === "GET" ? pages : method === "POST" ? actions : {};
     const answer = Object.hasOwn(served, pathname) ? served[pathname] : undefined;
@@ -92,7 +92,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
       return answerRefusal(404, `${method} ${describeValue(pathname)} is not served; served are GET ${paths}`);
     }
     try {
-      return await answer(searchParams);
+      return await answer(searchParams, signal);
     } catch (error) {
       return answerError(error, "");
     }
@@ -247,7 +247,11 @@ async function describeAllocations(backend: StatusApiOptions["backend"], query: 
 const MAX_SKIP = 1_000_000;
 
 /** Which lines of the audit log concern an address or a pod. */
-async function describeHistory(history: StatusApiOptions["history"], query: URLSearchParams): Promise<Answer> {
+async function describeHistory(
+  history: StatusApiOptions["history"],
+  query: URLSearchParams,
+  signal?: AbortSignal,
+): Promise<Answer> {
   const [address, pod] = [query.get("address"), query.get("pod")];
   if ((address === null) === (pod === null)) {
     return answerRefusal(400, "history: found none or both of address and pod, want exactly one");
@@ -274,7 +278,8 @@ async function describeHistory(history: StatusApiOptions["history"], query: URLS
     return answerRefusal(400, `skip: found ${describeValue(query.get("skip"))}, want a whole number`);
   }
   const about = { address: ip && formatIp(ip), pod: named };
-  return answerJson(await history.find({ ...about, since, until, skip }));
+  const found = await history.find({ ...about, since, until, skip, isNewest: query.has("newest") }, signal);
+  return found === "busy" ? answerRefusal(429, "Too many searches wait; try again") : answerJson(found);
 }
 
 function isTime(text: string): boolean {

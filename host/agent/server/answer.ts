@@ -151,4 +151,5 @@ function findVersion(requestBody: string): string {
   return FALLBACK_VERSION;
 }
 
-export type StatusApi = (method: string, url: string) => Promise<Answer>;
+/** An abort ends a search whose caller has left. */
+export type StatusApi = (method: string, url: string, signal?: AbortSignal) => Promise<Answer>;

@@ -2,7 +2,6 @@
  * The Helm chart: what it renders to, for every value, is what API servers of the promised versions and Berth itself
  * accept.
  */
-import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -97,10 +96,11 @@ const FULL: readonly object[] = [
     metrics: {
       agentPort: 9001,
       controllerPort: 9002,
+      listen: "pod",
       tlsSecret: "own",
       reader: { namespace: "monitoring", serviceAccount: "prometheus-k8s" },
     },
-    map: { enabled: true, port: 9003, service: true },
+    map: { enabled: true, port: 9003, service: true, hostNames: ["map.example.com"] },
     serviceMonitor: {
       enabled: true,
       labels: { release: "prometheus" },
@@ -127,7 +127,7 @@ const FULL: readonly object[] = [
     agent: { privileged: true, seLinuxOptions: { type: "spc_t" } },
     controller: { podDisruptionBudget: false, networkPolicy: false },
     flowSchema: { enabled: false },
-    metrics: { enabled: true, tlsSecret: "own" },
+    metrics: { enabled: true, controllerTlsSecret: "own", issuerRef: { name: "authority", kind: "ClusterIssuer" } },
     crds: { apply: false },
     prePull: { enabled: false },
     uninstall: { keepState: true },
@@ -663,7 +663,7 @@ describe("the address map", () => {
         sources: [{ serviceAccountToken: { audience: AGENTS_AUDIENCE, expirationSeconds: 3_600, path: "token" } }],
       },
     });
-    expect(volumeMounts.map(({ name }: { name: string }) => name)).toEqual(["metrics", "agents-token"]);
+    expect(volumeMounts.map(({ name }: { name: string }) => name)).toEqual(["metrics", "agents-token", "agents"]);
     const { rules } = find(objects, "ClusterRole", /^berth-map$/);
     expect(rules).toEqual([{ nonResourceURLs: ["/v1/explain", "/v1/history"], verbs: ["get"] }]);
     const { subjects } = find(objects, "ClusterRoleBinding", /^berth-map$/);
@@ -689,6 +689,85 @@ describe("the address map", () => {
   });
 });
 
+describe("keys", () => {
+  const values = { map: { enabled: true, service: true, hostNames: ["map.example.com"] } };
+  const all = { ...values, serviceMonitor: { enabled: true } };
+  const ofKind = (objects: ReturnType<typeof render>, wanted: string) => objects.filter(({ kind }) => kind === wanted);
+  const secretsOf = (pod: unknown): string[] =>
+    [...JSON.stringify(pod).matchAll(/"secretName":"([^"]+)"/g)].map(([, name = ""]) => name);
+  const namesOf = (objects: ReturnType<typeof render>) => {
+    const { args } = find(objects, "Deployment", "").spec.template.spec.containers[0];
+    return Object.fromEntries(
+      args.flatMap((arg: string) => {
+        const [, secret, names] = /^--certificate-secret=(.*)=(.*)$/.exec(arg) ?? [];
+        return secret === undefined ? [] : [[secret, names?.split(",")]];
+      }),
+    );
+  };
+
+  it("are in no template: two renders are equal", () => {
+    expect(render(all)).toEqual(render(all));
+    for (const secret of ofKind(render(all), "Secret")) expect(Object.keys(secret)).not.toContain("data");
+  });
+
+  it("of the controller are not on the nodes of agents, nor the agents' key in its pods", () => {
+    const objects = render(all);
+    expect(secretsOf(find(objects, "DaemonSet", ""))).toEqual(["berth-agent-tls"]);
+    const { volumes } = find(objects, "Deployment", "").spec.template.spec;
+    expect(secretsOf(volumes)).toEqual(["berth-controller-tls", "berth-agent-tls"]);
+    const agents = volumes.find(({ name }: { name: string }) => name === "agents");
+    expect(agents.secret.items).toEqual([{ key: "ca.crt", path: "ca.crt" }]);
+  });
+
+  it("are the controller's to write, and no other Secret is", () => {
+    const objects = render(all);
+    const names = ofKind(objects, "Secret").map(({ metadata }) => metadata.name);
+    expect(names).toEqual(["berth-agent-tls", "berth-controller-tls", "berth-authority"]);
+    const rules = [...ofKind(objects, "Role"), ...ofKind(objects, "ClusterRole")].flatMap(({ rules }) => rules);
+    expect(rules.filter((rule) => JSON.stringify(rule).includes("secrets"))).toEqual([
+      { apiGroups: [""], resources: ["secrets"], resourceNames: names, verbs: ["get", "patch"] },
+    ]);
+    expect(find(objects, "RoleBinding", /-authority$/).subjects.map(({ name }: { name: string }) => name)).toEqual([
+      "berth-controller",
+    ]);
+  });
+
+  it("have the names of all Services", () => {
+    for (const release of [DEFAULT, ODD]) {
+      const objects = render(all, release);
+      const services = ofKind(objects, "Service").map(({ metadata }) => `${metadata.name}.${metadata.namespace}.svc`);
+      const certified = Object.values(namesOf(objects)).flat();
+      expect(certified.toSorted()).toEqual([...services, "map.example.com"].toSorted());
+    }
+  });
+
+  it("of others are mounted, and not written", () => {
+    const objects = render({ ...all, metrics: { tlsSecret: "one", controllerTlsSecret: "two" } });
+    expect([namesOf(objects), ofKind(objects, "Secret")]).toEqual([{}, []]);
+    expect(secretsOf(find(objects, "DaemonSet", ""))).toEqual(["one"]);
+    expect(JSON.stringify(objects)).not.toContain("authority");
+  });
+
+  it("of cert-manager are its Certificates, for the same names", () => {
+    const objects = render({ ...all, metrics: { issuerRef: { name: "ca", kind: "Issuer" } } });
+    const certificates = ofKind(objects, "Certificate").map(({ spec }) => [spec.secretName, spec.dnsNames]);
+    expect(Object.fromEntries(certificates)).toEqual(namesOf(render(all)));
+    expect([namesOf(objects), ofKind(objects, "Secret")]).toEqual([{}, []]);
+  });
+
+  it("are verified by Prometheus, unless tlsConfig says otherwise", () => {
+    const configs = (objects: ReturnType<typeof render>) =>
+      ofKind(objects, "ServiceMonitor").map(({ spec }) => spec.endpoints[0].tlsConfig);
+    const expected = ["agent", "controller"].map((component) => ({
+      serverName: `berth-${component}.kube-system.svc`,
+      ca: { secret: { name: `berth-${component}-tls`, key: "ca.crt" } },
+    }));
+    expect(configs(render(all))).toEqual(expected);
+    const own = { insecureSkipVerify: true };
+    expect(configs(render({ ...all, serviceMonitor: { enabled: true, tlsConfig: own } }))).toEqual([own, own]);
+  });
+});
+
 describe("metrics", () => {
   const values = {
     serviceMonitor: { enabled: true },
@@ -703,17 +782,25 @@ describe("metrics", () => {
     for (const word of ["--metrics", "tokenreviews", "monitoring.coreos.com"]) expect(text).not.toContain(word);
   });
 
-  it("are served with a certificate of the chart, on addresses that agent and controller accept", () => {
-    const { data } = find(objects, "Secret", /-metrics$/);
-    const certificate = new X509Certificate(Buffer.from(data["tls.crt"], "base64"));
-    expect(certificate.checkPrivateKey(createPrivateKey(Buffer.from(data["tls.key"], "base64")))).toBe(true);
-    for (const { kind, metadata, spec } of programs) {
-      expect(certificate.checkHost(`${metadata.name}.${metadata.namespace}.svc`), kind).toBeDefined();
+  it("are served on addresses that agent and controller accept", () => {
+    for (const { spec } of programs) {
       const [{ args, ports }] = spec.template.spec.containers;
       const addresses = args.flatMap((arg: string) => /^--(?:metrics-)?listen=(.*)$/.exec(arg)?.[1] ?? []);
       const port = ports.find(({ name }: { name: string }) => name === "metrics").containerPort;
       expect(addresses.map(parseListenAddress)).toContainEqual({ kind: "network", host: undefined, port });
       expect(addresses.map(parseListenAddress)).not.toContain(undefined);
+    }
+  });
+
+  it.each(["10.0.0.1", "fd00::1"])("are served on the address %s of the pod alone, with listen: pod", (ip) => {
+    const objects = render({ metrics: { listen: "pod" }, map: { enabled: true, service: true } });
+    for (const pod of [find(objects, "DaemonSet", ""), find(objects, "Deployment", "")]) {
+      const [{ args, env }] = pod.spec.template.spec.containers;
+      expect(env).toContainEqual({ name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } });
+      const listens = args.flatMap((arg: string) => /^--(?:metrics|map)-listen=(.*)$/.exec(arg)?.[1] ?? []);
+      expect(listens.length).toBe(pod.kind === "Deployment" ? 2 : 1);
+      for (const text of listens)
+        expect(parseListenAddress(text.replace("$(POD_IP)", ip))).toMatchObject({ kind: "network", host: ip });
     }
   });
 

@@ -39,7 +39,7 @@ function createAjv(): Ajv {
 }
 
 /** Kinds that neither Kubernetes nor Berth defines. */
-const FOREIGN = ["NetworkAttachmentDefinition", "PrometheusRule", "ServiceMonitor"];
+const FOREIGN = ["Certificate", "NetworkAttachmentDefinition", "PrometheusRule", "ServiceMonitor"];
 
 export class KubernetesSchemas {
   readonly #directory: string;

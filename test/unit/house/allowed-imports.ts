@@ -55,6 +55,7 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   controller: "",
   "controller/owners": "controller",
   "controller/usage": "controller",
+  "controller/certificates": "controller",
   "controller/finalizers": "controller",
   "controller/networks": "controller",
   "controller/gc": "controller",

@@ -207,7 +207,7 @@ describe("a pod's service account", () => {
 
   it("is a token that is read again, and an authority", async () => {
     await mkdir(folder(), { recursive: true });
-    await writeFile(join(folder(), "ca.crt"), makeCertificate("an authority", 1).cert);
+    await writeFile(join(folder(), "ca.crt"), makeCertificate("an authority").cert);
     await writeFile(join(folder(), "token"), "one");
     const credentials = await loadCredentials({ root: directory });
     expect(credentials.server).toBe("https://[fd00:10:96::1]");

@@ -11,8 +11,8 @@ import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { makeCertificate } from "./certificate.ts";
 import { writeKubeconfig } from "./kubeconfig-file.ts";
 
-const server = makeCertificate("server", 1);
-const clients = [makeCertificate("one", 2), makeCertificate("two", 3)] as const;
+const server = makeCertificate("server");
+const clients = [makeCertificate("one"), makeCertificate("two")] as const;
 const GET = { method: "GET", path: "/x" } as const;
 
 let directory = "";

@@ -1,14 +1,20 @@
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
 import { afterEach, describe, expect, it } from "vitest";
 import { ApiUnavailable, type KubeCall, type KubeObject } from "../../../host/kubernetes/kube-api.ts";
-import { CallerAccess, MAX_REVIEWS, REFUSED_MEMORY_MS } from "../../../host/metrics/caller-access.ts";
+import {
+  CallerAccess,
+  MAX_REVIEWS_OF_SOURCE,
+  REFUSED_MEMORY_MS,
+  REVIEWS_AT_ONCE,
+} from "../../../host/metrics/caller-access.ts";
 import { findExposure, type ListenAddress, type ServerSettings } from "../../../host/metrics/listen.ts";
 import { listenForScrapes } from "../../../host/metrics/scrape-server.ts";
+import { makeCertificate } from "../kubernetes/certificate.ts";
 
 const LOOPBACK: ListenAddress = { kind: "loopback", host: "127.0.0.1", port: 0 };
 const NETWORK: ListenAddress = { kind: "network", host: "0.0.0.0", port: 0 };
@@ -57,7 +63,8 @@ class Reviews {
 function openAccess(api: Pick<Reviews, "call">, nowMs = () => 0, audience?: string) {
   const settings = { address: NETWORK, isInsecure: false, log: pino({ level: "silent" }) };
   const access = new CallerAccess({ ...settings, api, nowMs, ...(audience === undefined ? {} : { audience }) });
-  return async (caller: string | undefined) => (await access.refusal(caller, MAY_SCRAPE, "no"))?.status ?? 200;
+  return async (authorization: string | undefined, source = "10.0.0.1") =>
+    (await access.refusal({ authorization, source }, MAY_SCRAPE, "no"))?.status ?? 200;
 }
 
 describe("access", () => {
@@ -106,15 +113,55 @@ describe("access", () => {
     expect(reviews.calls).toHaveLength(6);
   });
 
-  it("made-up tokens do not push out one that is known, and few are reviewed at once", async () => {
+  it("made-up tokens do not push out one that is known, and few are reviewed for one address", async () => {
     const reviews = new Reviews();
-    const access = openAccess(reviews);
+    let nowMs = 0;
+    const access = openAccess(reviews, () => nowMs);
     await access("Bearer good");
     reviews.answers = new Promise(() => {});
     const flood = Array.from({ length: 500 }, (_, index) => access(`Bearer made-up-${index}`));
-    const busy = flood.slice(MAX_REVIEWS);
+    const busy = flood.slice(MAX_REVIEWS_OF_SOURCE);
     expect(new Set(await Promise.all(busy))).toEqual(new Set([503]));
-    expect([await access("Bearer good"), reviews.calls.length]).toEqual([200, 2 + MAX_REVIEWS]);
+    expect([await access("Bearer good"), reviews.calls.length]).toEqual([200, 2 + MAX_REVIEWS_OF_SOURCE]);
+    reviews.answers = Promise.resolve();
+    nowMs = 3_600_000;
+    expect(await access("Bearer good")).toBe(200);
+  });
+
+  it("of another address waits for few reviews, whoever makes up tokens", async () => {
+    const reviews = new Reviews();
+    const access = openAccess(reviews);
+    let answer = () => {};
+    reviews.answers = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const sources = Array.from({ length: 12 }, (_, index) => `10.0.1.${index}`);
+    const flood = sources.flatMap((source) =>
+      Array.from({ length: 50 }, (_, index) => access(`Bearer made-up-${source}-${index}`, source)),
+    );
+    const good = access("Bearer good");
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(reviews.calls).toHaveLength(REVIEWS_AT_ONCE);
+    answer();
+    expect(await good).toBe(200);
+    const answers = await Promise.all(flood);
+    expect(answers.filter((status) => status === 401)).toHaveLength(sources.length * MAX_REVIEWS_OF_SOURCE);
+  });
+
+  it("tokens of no user are reviewed ever less often for one address, those of users as often as they come", async () => {
+    const reviews = new Reviews();
+    let nowMs = 0;
+    const access = openAccess(reviews, () => nowMs);
+    const ask = async (name: string) => {
+      const found: number[] = [];
+      for (let index = 0; index < 20; index++) found.push(await access(`Bearer ${name}-${index}`));
+      return found.filter((status) => status !== 503).length;
+    };
+    expect([await ask("made-up"), await access("Bearer good")]).toEqual([8, 503]);
+    nowMs = 3_000;
+    expect([await ask("more"), await access("Bearer good", "10.0.0.2")]).toEqual([3, 200]);
+    nowMs = 6_000;
+    for (let index = 0; index < 20; index++) expect(await access(`Bearer poor`)).toBe(403);
   });
 });
 
@@ -124,34 +171,45 @@ describe("a server for other machines", () => {
     for (const close of closing.splice(0).reverse()) await close();
   });
 
-  /** Returns a function that scrapes with a token, and returns the status. */
-  async function serve(api: Pick<Reviews, "call">): Promise<(token?: string, path?: string) => Promise<number>> {
+  /** Returns a function that scrapes with a token and returns the status, and one that writes a new certificate. */
+  async function serve(api: Pick<Reviews, "call">, hasFiles = true) {
     const directory = mkdtempSync(join(tmpdir(), "berth-metrics-"));
     closing.push(() => rmSync(directory, { recursive: true }));
     const tls = { certFile: join(directory, "cert.pem"), keyFile: join(directory, "key.pem") };
-    const subject = ["-subj", "/CN=berth", "-addext", "subjectAltName=IP:127.0.0.1"];
-    const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", tls.keyFile];
-    execFileSync("openssl", ["req", "-x509", ...key, "-out", tls.certFile, ...subject], { stdio: "ignore" });
+    const write = () => {
+      const { cert, key } = makeCertificate("berth");
+      writeFileSync(tls.certFile, cert);
+      writeFileSync(tls.keyFile, key);
+    };
+    if (hasFiles) write();
     const server = await listenForScrapes({
       ...{ address: NETWORK, tls, isInsecure: false, api },
       ...{ metrics: { render: async () => "x 1\n" }, nowMs: () => 0, log: pino({ level: "silent" }) },
     });
     closing.push(() => server.close());
     const { port } = new URL(server.url);
-    const ca = readFileSync(tls.certFile);
-    return (token, path = "/metrics") =>
+    const scrape = (token?: string, { path = "/metrics", from = "127.0.0.1" } = {}): Promise<number> =>
       new Promise((resolve, reject) => {
+        const ca = readFileSync(tls.certFile);
         const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-        const question = get({ host: "127.0.0.1", port, path, ca, headers, agent: false }, (answer) => {
+        const where = { host: "127.0.0.1", port, path, localAddress: from };
+        const question = get({ ...where, ca, headers, agent: false }, (answer) => {
           answer.resume().once("end", () => resolve(answer.statusCode ?? 0));
         });
         question.once("error", reject);
       });
+    return { scrape, write, port: Number(port) };
   }
 
   it("asks the API server who may scrape", async () => {
-    const scrape = await serve(new Reviews());
-    const statuses = [scrape("good"), scrape("poor"), scrape("made-up"), scrape(), scrape(undefined, "/v1/status")];
+    const { scrape } = await serve(new Reviews());
+    const statuses = [
+      scrape("good"),
+      scrape("poor"),
+      scrape("made-up"),
+      scrape(),
+      scrape(undefined, { path: "/v1/status" }),
+    ];
     expect(await Promise.all(statuses)).toEqual([200, 403, 401, 401, 404]);
   });
 
@@ -159,6 +217,33 @@ describe("a server for other machines", () => {
     const call = async (): Promise<never> => {
       throw new ApiUnavailable("POST /apis", "no connection");
     };
-    expect(await (await serve({ call }))("good")).toBe(503);
+    const { scrape } = await serve({ call });
+    expect(await scrape("good")).toBe(503);
   });
+
+  it("answers while others hold connections, the oldest of which give way, and closes those without a request", async () => {
+    const { scrape, port } = await serve(new Reviews());
+    const closed: number[] = [];
+    const connectFrom = (localAddress: string, index: number) => {
+      const socket = connect({ host: "127.0.0.1", port, localAddress });
+      socket.once("close", () => closed.push(index)).on("error", () => {});
+      closing.push(() => void socket.destroy());
+    };
+    for (let index = 0; index < 80; index++) connectFrom("127.0.0.9", index);
+    await expect.poll(() => closed.length).toBe(48);
+    expect([...closed].sort((a, b) => a - b)).toEqual(Array.from({ length: 48 }, (_, index) => index));
+    for (let source = 0; source < 12; source++)
+      for (let index = 0; index < 40; index++) connectFrom(`127.0.1.${source + 1}`, 1_000);
+    for (const from of ["127.0.0.1", "127.0.0.9", "127.0.1.3"]) expect(await scrape("good", { from })).toBe(200);
+    await expect.poll(() => closed.length, { timeout: 10_000 }).toBe(80 + 480);
+  });
+
+  it("waits for its certificate, and shows the next one when the files change", async () => {
+    const { scrape, write } = await serve(new Reviews(), false);
+    for (let round = 0; round < 2; round++) {
+      write();
+      await expect(scrape("good")).rejects.toThrow();
+      await expect.poll(() => scrape("good").catch(() => 0), { timeout: 15_000, interval: 200 }).toBe(200);
+    }
+  }, 40_000);
 });

@@ -151,12 +151,55 @@ appArmorProfile:
 
 {{- define "berth.metricsName" -}}{{ include "berth.fullname" . }}-metrics{{- end -}}
 
-{{- define "berth.metricsSecret" -}}{{ default (include "berth.metricsName" .) .Values.metrics.tlsSecret }}{{- end -}}
+{{/* Secrets of the servers' certificates, and of the authority that the controller signs them with. */}}
+{{- define "berth.agentTls" -}}{{ default (printf "%s-agent-tls" (include "berth.fullname" .)) .Values.metrics.tlsSecret }}{{- end -}}
+
+{{- define "berth.controllerTls" -}}{{ default (printf "%s-controller-tls" (include "berth.fullname" .)) .Values.metrics.controllerTlsSecret }}{{- end -}}
+
+{{- define "berth.authority" -}}{{ include "berth.fullname" . }}-authority{{- end -}}
+
+{{/* A DNS name of a component's Service. A Service's name has no dot, a release's may. */}}
+{{- define "berth.serviceName" -}}
+{{- $root := index . 0 -}}
+{{ printf "%s.%s.svc" (include (printf "berth.%s" (index . 1)) $root | replace "." "-") $root.Release.Namespace }}
+{{- end -}}
+
+{{- define "berth.mapService" -}}{{ include "berth.fullname" . | replace "." "-" }}-map{{- end -}}
+
+{{/* The certificates that are not somebody else's, by their Secrets: a JSON object of lists of names. */}}
+{{- define "berth.certificates" -}}
+{{- $certificates := dict -}}
+{{- if eq (include "berth.metrics" .) "true" -}}
+{{- if not .Values.metrics.tlsSecret -}}
+{{- $_ := set $certificates (include "berth.agentTls" .) (list (include "berth.serviceName" (list . "agent"))) -}}
+{{- end -}}
+{{- if not .Values.metrics.controllerTlsSecret -}}
+{{- $names := list (include "berth.serviceName" (list . "controller")) -}}
+{{- if and .Values.map.enabled .Values.map.service -}}
+{{- $names = concat (append $names (printf "%s.%s.svc" (include "berth.mapService" .) .Release.Namespace)) .Values.map.hostNames -}}
+{{- end -}}
+{{- $_ := set $certificates (include "berth.controllerTls" .) $names -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $certificates -}}
+{{- end -}}
+
+{{/* "*", or the pod's address: with the node's network the node's. */}}
+{{- define "berth.listenHost" -}}{{ ternary "[$(POD_IP)]" "*" (eq .Values.metrics.listen "pod") }}{{- end -}}
+
+{{- define "berth.podAddress" -}}
+{{- if and (eq (include "berth.metrics" .) "true") (eq .Values.metrics.listen "pod") -}}
+- name: POD_IP
+  valueFrom:
+    fieldRef:
+      fieldPath: status.podIP
+{{- end -}}
+{{- end -}}
 
 {{/* Options of agent and controller. Call with (list . port). */}}
 {{- define "berth.metricsArgs" -}}
 {{- if eq (include "berth.metrics" (index . 0)) "true" -}}
-- --metrics-listen=*:{{ index . 1 }}
+- --metrics-listen={{ include "berth.listenHost" (index . 0) }}:{{ index . 1 }}
 - --metrics-cert-file=/etc/berth/metrics/tls.crt
 - --metrics-key-file=/etc/berth/metrics/tls.key
 {{- end -}}

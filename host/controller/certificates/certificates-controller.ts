@@ -1,0 +1,101 @@
+/**
+ * Keeps the certificates of the servers of metrics and of the address map in Secrets, and renews them before they end.
+ * The Secrets are the chart's, at first empty: a right to make Secrets would be one to get the token of any account.
+ */
+import * as z from "zod";
+import { type ObjectName, objectPath, SECRETS } from "../../kubernetes/paths.ts";
+import { patchIfSame } from "../patch.ts";
+import { startReconciling } from "../reconcile-loop.ts";
+import type { ControllerDeps, StartController } from "../types.ts";
+import { issueCertificate, isUsable, makeAuthority, type Pair, type Validity } from "./certificate.ts";
+
+/** Default time for which a certificate is valid: days. It is renewed after two thirds. */
+export const CERTIFICATE_LIFETIME_DAYS = 90;
+
+/** Time for which the authority's certificate is valid: milliseconds. It is renewed with the same key. */
+const AUTHORITY_LIFETIME_MS = 3_650 * 86_400_000;
+
+/** A certificate is valid since so long before it was made, for clocks that are late: milliseconds. */
+const CLOCK_SKEW_MS = 300_000;
+
+/** Longest interval at which the Secrets are read: milliseconds. */
+const CHECK_MS = 600_000;
+
+/** Shortest time between two passes: milliseconds. */
+const REST_MS = 200;
+
+export interface CertificateSettings {
+  readonly namespace: string;
+  /** The Secret with the authority's key, which no program mounts. */
+  readonly authority: string;
+  /** The Secret of a server's certificate, and the names in it. */
+  readonly servers: readonly { readonly secret: string; readonly names: readonly string[] }[];
+  readonly lifetimeMs: number;
+}
+
+const secretObject = z.object({
+  metadata: z.object({ uid: z.string(), resourceVersion: z.string() }),
+  data: z.record(z.string(), z.base64()).nullish(),
+});
+
+export function startCertificates(settings: CertificateSettings): StartController {
+  return (deps) =>
+    startReconciling(deps, {
+      failure: "Renewing the certificates of metrics and of the address map failed",
+      work: () => renew(deps, settings),
+      restMs: () => REST_MS,
+    });
+}
+
+/** Returns after how many milliseconds to look again. */
+async function renew(deps: ControllerDeps, settings: CertificateSettings): Promise<number> {
+  const { namespace, authority, servers, lifetimeMs } = settings;
+  const now = deps.clock.now();
+  const held = await readSecret(deps, { namespace, name: authority });
+  const isCurrent = isUsable(held.pair, { ends: after(now, AUTHORITY_LIFETIME_MS / 3) });
+  const span = validity(now, AUTHORITY_LIFETIME_MS);
+  const issuer = isCurrent ? held.pair : makeAuthority(`${authority} in ${namespace}`, span, held.pair.key);
+  if (!isCurrent) await writeSecret(deps, held, issuer);
+  for (const { secret, names } of servers) {
+    const found = await readSecret(deps, { namespace, name: secret });
+    const wanted = { authority: issuer, names, ends: after(now, lifetimeMs / 3) };
+    if (found.authority === issuer.cert && isUsable(found.pair, wanted)) continue;
+    await writeSecret(deps, found, issueCertificate(issuer, names, validity(now, lifetimeMs)), issuer.cert);
+    deps.log.info({ secret, names }, "Renewed a certificate");
+  }
+  return Math.min(CHECK_MS, lifetimeMs / 10);
+}
+
+interface HeldSecret {
+  readonly path: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** Empty texts where there is none yet. */
+  readonly pair: Pair;
+  readonly authority: string;
+}
+
+/** Rejects if there is no such Secret. */
+async function readSecret({ api, leading }: ControllerDeps, name: ObjectName): Promise<HeldSecret> {
+  const path = objectPath(SECRETS, name);
+  const { metadata, data } = secretObject.parse(await api.call({ method: "GET", path, signal: leading }));
+  const text = (key: string) => Buffer.from(data?.[key] ?? "", "base64").toString();
+  return { path, ...metadata, pair: { cert: text("tls.crt"), key: text("tls.key") }, authority: text("ca.crt") };
+}
+
+async function writeSecret(deps: ControllerDeps, held: HeldSecret, pair: Pair, authority?: string): Promise<void> {
+  const texts = { "tls.crt": pair.cert, "tls.key": pair.key, ...(authority !== undefined && { "ca.crt": authority }) };
+  const data = Object.fromEntries(
+    Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString("base64")]),
+  );
+  const written = await patchIfSame(deps.api, { ...held, body: { data }, signal: deps.leading });
+  if (written === undefined) throw new Error(`${held.path} has changed meanwhile`);
+}
+
+function after(time: Date, milliseconds: number): Date {
+  return new Date(time.getTime() + milliseconds);
+}
+
+function validity(now: Date, lifetimeMs: number): Validity {
+  return { from: after(now, -CLOCK_SKEW_MS), to: after(now, lifetimeMs) };
+}
