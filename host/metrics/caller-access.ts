@@ -37,7 +37,7 @@ export const MAX_REVIEWS_OF_SOURCE = 4;
  * Tokens of no user that one address may have reviewed at once, and then each second. A caller can make up tokens as
  * fast as it likes.
  */
-const UNKNOWN_TOKENS = { burst: 8, perSecond: 1, maxKeys: 1_024 };
+export const UNKNOWN_TOKENS = { burst: 8, perSecond: 1, maxKeys: 1_024 };
 
 /** Longest time that a review may take: milliseconds. */
 const REVIEW_PATIENCE_MS = 5_000;

@@ -11,7 +11,7 @@ const MAX_CONNECTIONS = 128;
 const MAX_CONNECTIONS_OF_SOURCE = 32;
 
 /** Time in which a caller must have sent its whole request, with TLS: milliseconds. */
-const REQUEST_PATIENCE_MS = 2_000;
+const REQUEST_PATIENCE_MS = 5_000;
 
 interface Connection {
   readonly socket: Socket;

@@ -10,9 +10,9 @@ import { PeriodicWorker } from "../lib/periodic.ts";
 import { RateLimit } from "../lib/rate-limit.ts";
 import { type Caller, CallerAccess, callerOf, type Right } from "../metrics/caller-access.ts";
 import {
-  type Incoming,
   type HttpAnswer,
   type HttpListener,
+  type Incoming,
   isOpen,
   listenHttp,
   type ServerSettings,
@@ -33,10 +33,10 @@ export const MAP_AUDIENCE = "berth-map";
  * What one user may ask for at once, and then each second. A question costs 1, and 1 for each namespace that it names;
  * those that agents answer cost more.
  */
-const QUESTIONS = { burst: 120, perSecond: 4, maxKeys: 1_024 };
+const QUESTIONS = { burst: 240, perSecond: 4, maxKeys: 1_024 };
 
 /** Many agents read their audit logs for a history. */
-const COSTS: Readonly<Record<string, number>> = { "/api/v1/history": 40, "/api/v1/explain": 10 };
+const COSTS: Readonly<Record<string, number>> = { "/api/v1/history": 20, "/api/v1/explain": 10 };
 
 interface MapServerOptions extends ServerSettings {
   readonly source: MapSource;

@@ -3,15 +3,14 @@
  * browser, on a real API server.
  */
 import { execFile, execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parseAllDocuments } from "yaml";
 import { AGENTS_AUDIENCE } from "../../host/metrics/scrape-server.ts";
 import { explanationRecord } from "../../host/records/explanation-record.ts";
 import { addressesAnswer, historyAnswer, poolsAnswer, searchAnswer } from "../../host/records/map-records.ts";
-import { copyChart, PLAIN_RELEASE, renderChart } from "../../scripts/chart/helm.ts";
+import { MAP_AUDIENCE } from "../../host/web/map-server.ts";
 import { KINDS, type Kind, type MapModel, readMap } from "../../web/map-model.ts";
 import { applyObject } from "../lab/apply.ts";
 import { type LabPage, visitPage } from "../lab/browser.ts";
@@ -22,30 +21,23 @@ import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
 import { eventually } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
+import { type Certificates, type Component, installCertificates } from "./certificates.ts";
 
 const HOSTILE = `<script>document.title="owned"</script>`;
 const RIGHTS = "rbac.authorization.k8s.io/v1";
 
 let world: World;
 let controller: ControllerProcess;
+let certificates: Certificates;
 let url: string;
 let agentsPort: string;
 let token: { readonly operator: string; readonly tenant: string; readonly stranger: string };
 
-/** The rights of the chart to review tokens, and to ask agents. */
-function mapRights(): KubeObject[] {
-  using chart = copyChart();
-  const files = renderChart(chart, PLAIN_RELEASE, "--set", "map.enabled=true,metrics.tlsSecret=own");
-  return ["metrics.yaml", "map.yaml"]
-    .flatMap((name) => parseAllDocuments(files.get(name) ?? ""))
-    .map((document): KubeObject => document.toJS())
-    .filter(({ kind }) => kind.startsWith("ClusterRole"));
-}
-
-async function createToken(name: string): Promise<string> {
+async function createToken(name: string, audience: string = MAP_AUDIENCE): Promise<string> {
   const accounts = `${NAMESPACES}/viewers/serviceaccounts`;
-  await world.client.create(accounts, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name } });
-  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
+  await world.client.apply(`${accounts}/${name}`, { apiVersion: "v1", kind: "ServiceAccount", metadata: { name } });
+  const spec = { expirationSeconds: 7_200, audiences: [audience] };
+  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec };
   return (await world.client.create(`${accounts}/${name}/token`, request)).status.token;
 }
 
@@ -69,6 +61,15 @@ async function allow(account: string, apiGroup: string, resource: string, namesp
   await applyObject(world.client, binding as unknown as KubeObject);
 }
 
+/** A controller that leads does it, and ends before there is anything to collect. */
+async function issueCertificates(kubeconfig: string): Promise<void> {
+  const leader = await startControllerProcess({ kubeconfig, name: "leader", args: certificates.args.controller });
+  const isThere = async () =>
+    ["agent", "controller"].every((of) => existsSync(certificates.trust[of as Component].caFile));
+  await eventually(isThere, Boolean, 60_000);
+  await leader.stop();
+}
+
 async function bind(address: string, namespace: string, pod: string): Promise<void> {
   const holders = [{ namespace, pod, podUid: `u-${address}`, ifName: "eth0", node: "n1" }];
   await world.allocate(address, { pool: "blue", state: "Bound", holders });
@@ -81,7 +82,9 @@ beforeAll(async () => {
   });
   const { client, plane } = world;
   for (const name of ["viewers", "shop", "mail"]) await client.apply(`${NAMESPACES}/${name}`, namespaceObject(name));
-  for (const object of mapRights()) await applyObject(client, object);
+  certificates = await installCertificates(world, "map.enabled=true,map.service=true");
+  const kubeconfig = await writeControllerKubeconfig(plane);
+  await issueCertificates(kubeconfig);
   token = {
     operator: await createToken("operator"),
     tenant: await createToken("tenant"),
@@ -93,24 +96,28 @@ beforeAll(async () => {
   await bind("10.6.0.11", "mail", "imap-0");
   await bind("10.6.0.12", "shop", HOSTILE);
   await world.allocate("10.6.0.13", { pool: "blue", state: "Cooling", holders: [] });
-  const [cert, key] = ["cert.pem", "key.pem"].map((name) => join(plane.parts.directory, `map-${name}`));
-  const pair = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", `${key}`];
-  execFileSync("openssl", ["req", "-x509", ...pair, "-out", `${cert}`, "-subj", "/CN=berth"], { stdio: "ignore" });
-  const tls = ["--metrics-cert-file", `${cert}`, "--metrics-key-file", `${key}`];
-  const { agent } = await world.addNode("w1", { agent: { args: ["--metrics-listen", "*:0", ...tls] } });
+  const { args: tls, trust } = certificates;
+  const { agent } = await world.addNode("w1", { agent: { args: ["--metrics-listen", "*:0", ...tls.agent] } });
   const address = { type: "InternalIP", address: "127.0.0.1" };
   await client.patch(`${NODES}/w1/status`, { status: { addresses: [address] } });
   const portOf = () => /"metrics":"https:[^"]*:(?<port>\d+)"/.exec(agent.stderr())?.groups?.port ?? "";
   agentsPort = await eventually(async () => portOf(), Boolean, 60_000);
   const agentsToken = join(plane.parts.directory, "map-agents-token");
   writeFileSync(agentsToken, await createAgentsToken());
-  const args = ["--map-listen", "*:0", ...tls, "--agents-token-file", agentsToken, "--agents-port", agentsPort];
+  const asking = [
+    "--agents-token-file",
+    agentsToken,
+    "--agents-port",
+    agentsPort,
+    "--agents-ca-file",
+    trust.agent.caFile,
+  ];
+  const args = ["--map-listen", "*:0", ...tls.controller, ...asking];
   // Another replica leads, for an hour at least: nothing collects the addresses of pods that do not exist.
-  const lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name: "berth-controller" } };
   const spec = { holderIdentity: "other", leaseDurationSeconds: 3_600, renewTime: "2099-01-01T00:00:00.000000Z" };
-  await client.create("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", { ...lease, spec });
+  await client.patch("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/berth-controller", { spec });
   args.push("--lease-duration", "3600");
-  controller = await startControllerProcess({ kubeconfig: await writeControllerKubeconfig(plane), name: "one", args });
+  controller = await startControllerProcess({ kubeconfig, name: "one", args });
   await eventually(
     async () => (await controller.status()).unread.length,
     (unread) => unread === 0,
@@ -121,6 +128,7 @@ beforeAll(async () => {
   url = `https://localhost:${port}`;
 }, 180_000);
 afterAll(async () => {
+  await certificates?.stop();
   await controller?.kill();
   await world?.stop();
 });
@@ -131,17 +139,20 @@ interface Answer {
 }
 
 /**
- * Asks as curl does, which takes the certificate as it is. This process is not blocked: the agent reaches the API
- * server through it.
+ * Asks as curl does, which verifies the certificate. This process is not blocked: the agent reaches the API server
+ * through it.
  */
-async function fetchFrom(address: string, bearer?: string): Promise<Answer> {
+async function fetchFrom(of: Component, path: string, bearer?: string): Promise<Answer> {
+  const { caFile } = certificates.trust[of];
+  const [host, port] = of === "agent" ? ["berth-agent", agentsPort] : ["berth-map", new URL(url).port];
+  const name = `${host}.kube-system.svc:${port}`;
   const headers = bearer === undefined ? [] : ["-H", `authorization: Bearer ${bearer}`];
-  const words = ["-sk", "-w", "%{http_code}", ...headers, address];
-  const { stdout } = await promisify(execFile)("curl", words, { encoding: "buffer" });
+  const words = ["-s", "--cacert", caFile, "--resolve", `${name}:127.0.0.1`, "-w", "%{http_code}", ...headers];
+  const { stdout } = await promisify(execFile)("curl", [...words, `https://${name}${path}`], { encoding: "buffer" });
   return { status: Number(stdout.subarray(-3).toString()), body: stdout.subarray(0, -3) };
 }
 
-const ask = (path: string, bearer?: string): Promise<Answer> => fetchFrom(`${url}/api/v1/${path}`, bearer);
+const ask = (path: string, bearer?: string): Promise<Answer> => fetchFrom("controller", `/api/v1/${path}`, bearer);
 
 async function read(path: string, bearer: string): Promise<unknown> {
   return JSON.parse((await ask(path, bearer)).body.toString());
@@ -193,6 +204,27 @@ describe("the map for other machines", () => {
     }
     const { pools, canExplain } = poolsAnswer.parse(await read("pools?namespace=shop", token.tenant));
     expect([pools[0]?.states, canExplain]).toEqual([{ Bound: 2, InUse: 2 }, true]);
+  });
+
+  it("takes no token of another audience, and its tokens are good for nothing else", async () => {
+    const others = [await createToken("operator", "https://kubernetes.default.svc"), await createAgentsToken()];
+    for (const each of others) expect((await ask("pools", each)).status).toBe(401);
+    const { url: server, files } = world.plane;
+    const words = ["-s", "--cacert", files.ca, "-w", "%{http_code}", "-H", `authorization: Bearer ${token.operator}`];
+    const { stdout } = await promisify(execFile)("curl", [...words, `${server}/apis/ipam.vendor.io/v1/ipallocations`]);
+    expect(stdout.slice(-3)).toBe("401");
+  });
+
+  it("answers one user so often, and others meanwhile", async () => {
+    const eager = await createToken("eager");
+    await allow("eager", "", "pods", "shop");
+    const ten = Array.from({ length: 10 }, () => ask("history?address=10.6.0.99&namespace=shop", eager));
+    expect((await Promise.all(ten)).map(({ status }) => status)).toEqual(ten.map(() => 200));
+    const more = Array.from({ length: 40 }, () => ask("history?address=10.6.0.99&namespace=shop", eager));
+    expect((await Promise.all(more)).map(({ status }) => status)).toContain(429);
+    expect((await ask("pools?namespace=shop", token.tenant)).status).toBe(200);
+    const calm = () => ask("pools?namespace=shop", eager);
+    await eventually(calm, ({ status }) => status === 200, 30_000);
   });
 
   it("serves no other site's page, and nothing without TLS", () => {
@@ -322,8 +354,7 @@ describe("what only agents know", () => {
   it("an agent answers only tokens for agents, of an account with the right", async () => {
     const statuses = async (asked: readonly (readonly [path: string, bearer: string])[]) => {
       const found: number[] = [];
-      for (const [path, bearer] of asked)
-        found.push((await fetchFrom(`https://127.0.0.1:${agentsPort}${path}`, bearer)).status);
+      for (const [path, bearer] of asked) found.push((await fetchFrom("agent", path, bearer)).status);
       return found;
     };
     const [own, apiServers] = [await createAgentsToken(), await createAgentsToken(["https://kubernetes.default.svc"])];
