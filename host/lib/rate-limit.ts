@@ -6,17 +6,18 @@ interface RateLimitOptions {
   readonly perSecond: number;
   /** Most keys that are remembered; one that is forgotten has its burst again. */
   readonly maxKeys: number;
-  /** Monotonic: milliseconds. */
-  readonly nowMs: () => number;
 }
 
 export class RateLimit {
   readonly #options: RateLimitOptions;
+  readonly #nowMs: () => number;
   /** What was left at a time. */
   readonly #left: BoundedMap<string, { readonly count: number; readonly atMs: number }>;
 
-  constructor(options: RateLimitOptions) {
+  /** `nowMs` is monotonic: milliseconds. */
+  constructor(options: RateLimitOptions, nowMs: () => number) {
     this.#options = options;
+    this.#nowMs = nowMs;
     this.#left = new BoundedMap(options.maxKeys);
   }
 
@@ -24,17 +25,17 @@ export class RateLimit {
   take(key: string, cost = 1): boolean {
     const left = this.#count(key);
     if (left < cost) return false;
-    this.#left.set(key, { count: left - cost, atMs: this.#options.nowMs() });
+    this.#left.set(key, { count: left - cost, atMs: this.#nowMs() });
     return true;
   }
 
   giveBack(key: string, cost = 1): void {
-    this.#left.set(key, { count: this.#count(key) + cost, atMs: this.#options.nowMs() });
+    this.#left.set(key, { count: this.#count(key) + cost, atMs: this.#nowMs() });
   }
 
   #count(key: string): number {
-    const { burst, perSecond, nowMs } = this.#options;
+    const { burst, perSecond } = this.#options;
     const { count, atMs } = this.#left.get(key) ?? { count: burst, atMs: 0 };
-    return Math.min(burst, count + ((nowMs() - atMs) / 1000) * perSecond);
+    return Math.min(burst, count + ((this.#nowMs() - atMs) / 1000) * perSecond);
   }
 }

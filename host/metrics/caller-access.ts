@@ -122,7 +122,7 @@ export class CallerAccess {
 
   constructor(options: CallerAccessOptions) {
     this.#options = options;
-    this.#unknownTokens = new RateLimit({ ...UNKNOWN_TOKENS, nowMs: options.nowMs });
+    this.#unknownTokens = new RateLimit(UNKNOWN_TOKENS, options.nowMs);
   }
 
   /**

@@ -118,7 +118,7 @@ type Answerer = (path: string, incoming: Incoming) => Promise<HttpAnswer>;
 function answererOf(options: MapServerOptions, page: ReadonlyMap<string, HttpAnswer>, api: MapApi): Answerer {
   const { address, log, nowMs } = options;
   const access = new CallerAccess({ ...options, audience: MAP_AUDIENCE });
-  const rate = new RateLimit({ ...QUESTIONS, nowMs });
+  const rate = new RateLimit(QUESTIONS, nowMs);
   return async (path, { request, signal }) => {
     const { url = "/", headers } = request;
     // A unix socket, too, may be what a port on loopback leads to.

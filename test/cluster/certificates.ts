@@ -1,6 +1,6 @@
 /**
- * The certificates of the chart in a cluster of tests: its Secrets and rights, the options of its programs, and in place
- * of kubelets the Secrets' contents as files, which follow them.
+ * The certificates of the chart in a cluster of tests: its Secrets and rights, the options of its programs, and in
+ * place of kubelets the Secrets' contents as files, which follow them.
  */
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -112,7 +112,9 @@ function scrape(of: Component, bearer: string | undefined, localAddress = "127.0
   });
 }
 
-/** 80 connections without a request from one address, opened again when closed, and made-up tokens from twelve others. */
+/**
+ * 80 connections without a request from one address, opened again when closed, and made-up tokens from twelve others.
+ */
 function startFlood(of: Component) {
   const { port } = new URL(urls[of]);
   const idle = new Set<Socket>();

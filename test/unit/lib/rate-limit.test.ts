@@ -3,7 +3,7 @@ import { RateLimit } from "../../../host/lib/rate-limit.ts";
 
 it("lets a burst pass, then so much a second, for each key", () => {
   let nowMs = 0;
-  const rate = new RateLimit({ burst: 3, perSecond: 2, maxKeys: 2, nowMs: () => nowMs });
+  const rate = new RateLimit({ burst: 3, perSecond: 2, maxKeys: 2 }, () => nowMs);
   const taken = (key: string, cost?: number) => rate.take(key, cost);
   expect([taken("a", 2), taken("a", 2), taken("a"), taken("a"), taken("b", 3)]).toEqual([
     true,

@@ -11,6 +11,7 @@ import {
   MAX_REVIEWS_OF_SOURCE,
   REFUSED_MEMORY_MS,
   REVIEWS_AT_ONCE,
+  UNKNOWN_TOKENS,
 } from "../../../host/metrics/caller-access.ts";
 import { findExposure, type ListenAddress, type ServerSettings } from "../../../host/metrics/listen.ts";
 import { listenForScrapes } from "../../../host/metrics/scrape-server.ts";
@@ -40,7 +41,7 @@ describe("an address", () => {
 
 const MAY_SCRAPE = { nonResourceAttributes: { path: "/metrics", verb: "get" } } as const;
 
-/** An API server that knows the token "good", whose user may scrape, and "poor", whose user may not. */
+/** An API server that knows the token "good", whose user may scrape, and "poor…", whose users may not. */
 class Reviews {
   readonly calls: KubeCall[] = [];
   answers: Promise<unknown> = Promise.resolve();
@@ -50,7 +51,7 @@ class Reviews {
     await this.answers;
     const { spec } = call.body as { spec: { token?: string; user?: string } };
     if (call.path === "/apis/authentication.k8s.io/v1/tokenreviews") {
-      const isKnown = spec.token === "good" || spec.token === "poor";
+      const isKnown = /^(?:good|poor)/.test(spec.token ?? "");
       return { status: isKnown ? { authenticated: true, user: { username: spec.token, groups: ["g"] } } : {} };
     }
     expect(call.path).toBe("/apis/authorization.k8s.io/v1/subjectaccessreviews");
@@ -157,11 +158,11 @@ describe("access", () => {
       for (let index = 0; index < 20; index++) found.push(await access(`Bearer ${name}-${index}`));
       return found.filter((status) => status !== 503).length;
     };
-    expect([await ask("made-up"), await access("Bearer good")]).toEqual([8, 503]);
+    expect([await ask("made-up"), await access("Bearer good")]).toEqual([UNKNOWN_TOKENS.burst, 503]);
     nowMs = 3_000;
-    expect([await ask("more"), await access("Bearer good", "10.0.0.2")]).toEqual([3, 200]);
+    expect([await ask("more"), await access("Bearer good", "10.0.0.2")]).toEqual([3 * UNKNOWN_TOKENS.perSecond, 200]);
     nowMs = 6_000;
-    for (let index = 0; index < 20; index++) expect(await access(`Bearer poor`)).toBe(403);
+    for (let index = 0; index < 20; index++) expect(await access(`Bearer poor-${index}`)).toBe(403);
   });
 });
 

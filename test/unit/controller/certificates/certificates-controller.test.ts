@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
-import { makeAuthority } from "../../../../host/controller/certificates/certificate.ts";
+import { issueCertificate, makeAuthority } from "../../../../host/controller/certificates/certificate.ts";
 import {
   type CertificateSettings,
   startCertificates,
@@ -127,12 +127,14 @@ it.each<[string, () => Promise<void>]>([
     async () =>
       put("agent-tls", { ...(await read("agent-tls")), "tls.key": (await read("authority"))["tls.key"] ?? "" }),
   ],
+  ["has another authority beside it", async () => put("agent-tls", { ...(await read("agent-tls")), "ca.crt": "x" })],
   [
     "is of another authority",
     async () => {
-      const span = { from: new Date(nowMs), to: new Date(nowMs + 3_650 * DAY_MS) };
-      const { cert, key } = makeAuthority("authority in kube-system", span);
-      put("authority", { "tls.crt": cert, "tls.key": key });
+      const span = { from: new Date(nowMs), to: new Date(nowMs + 90 * DAY_MS) };
+      const other = makeAuthority("authority in kube-system", span);
+      const { cert, key } = issueCertificate(other, SERVERS[0]?.names ?? [], span);
+      put("agent-tls", { ...(await read("agent-tls")), "tls.crt": cert, "tls.key": key });
     },
   ],
 ])("one that %s is replaced", async (title, spoil) => {
@@ -140,11 +142,11 @@ it.each<[string, () => Promise<void>]>([
   await spoil();
   const names = title.includes("names") ? ["new.kube-system.svc"] : (SERVERS[0]?.names ?? []);
   await pass({ servers: [{ secret: "agent-tls", names }] });
-  const found = await certificate("agent-tls");
-  expect([found.checkHost(names[0] ?? ""), found.verify((await certificate("authority")).publicKey)]).toEqual([
-    names[0],
-    true,
-  ]);
+  const [found, authority] = [await certificate("agent-tls"), await certificate("authority")];
+  const { "tls.key": key = "", "ca.crt": ca } = await read("agent-tls");
+  expect(found.checkHost(names[0] ?? "")).toBe(names[0]);
+  expect(found.verify(authority.publicKey) && found.checkPrivateKey(createPrivateKey(key))).toBe(true);
+  expect(ca).toBe(authority.toString());
 });
 
 it("a Secret that is not there is named, and none is made", async () => {
