@@ -369,8 +369,17 @@ describe("as the primary network", () => {
       30_000,
     );
     expect(poolsAnswer.parse(pools)).toMatchObject({ mode: "cluster", canExplain: true, pools: [{ name: "lan" }] });
-    const { lines, problems } = historyAnswer.parse(await read(`history?address=${pod?.status.podIP}`));
-    expect([lines.some((line) => line.pod === name && line.node === pod?.spec.nodeName), problems]).toEqual([true, []]);
+    // Agents cannot be asked before kubelets have mounted what the controller wrote into the Secrets.
+    const history = async () => historyAnswer.parse(await read(`history?address=${pod?.status.podIP}`));
+    const { lines } = await untilDefined(
+      async () => {
+        const found = await history();
+        return found.problems.length === 0 ? found : undefined;
+      },
+      async () => (await history()).problems.join("; "),
+      180_000,
+    );
+    expect(lines.some((line) => line.pod === name && line.node === pod?.spec.nodeName)).toBe(true);
     const explanation = explanationRecord.parse(await read(`explain?in=${NAMESPACE}&pod=${name}`));
     expect(explanation.lines.join("\n")).toContain("an ADD of eth0 now would get");
   });

@@ -717,6 +717,10 @@ describe("keys", () => {
     expect(secretsOf(volumes)).toEqual(["berth-controller-tls", "berth-agent-tls"]);
     const agents = volumes.find(({ name }: { name: string }) => name === "agents");
     expect(agents.secret.items).toEqual([{ key: "ca.crt", path: "ca.crt" }]);
+    // A certificate that is not there yet keeps no agent from attaching pods.
+    const mounted = [...find(objects, "DaemonSet", "").spec.template.spec.volumes, ...volumes];
+    const secrets = mounted.flatMap(({ secret }: { secret?: { optional?: boolean } }) => secret ?? []);
+    expect(secrets.map(({ optional }) => optional)).toEqual([true, true, true]);
   });
 
   it("are the controller's to write, and no other Secret is", () => {
