@@ -4,10 +4,10 @@
  */
 import type { Server, Socket } from "node:net";
 
-/** Most connections at once to a server for metrics, status or the address map. */
+/** Most connections at once to a server for metrics, status or the address map. @limit */
 const MAX_CONNECTIONS = 128;
 
-/** Most of them from one address. */
+/** Most connections at once to such a server from one address. @limit */
 const MAX_CONNECTIONS_OF_SOURCE = 32;
 
 /** Time in which a caller must have sent its whole request, with TLS: milliseconds. */
