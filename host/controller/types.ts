@@ -113,6 +113,8 @@ export interface WatchedPods {
   /** Another one after pods may have come and gone unseen; undefined while that may be. */
   readonly period: number | undefined;
   wasSeen(uid: string): boolean;
+  /** Whether all pods were watched that were there when an object got this resource version. */
+  hasReached(version: string): boolean;
 }
 
 /** The owners of addresses and pools. */

@@ -138,6 +138,11 @@ export class Reflector<T> {
     return [...(this.#unreachable === undefined ? [] : [this.#unreachable]), ...this.#mirror.problems];
   }
 
+  /** All changes up to this version were told; "" before the first list. */
+  get version(): string {
+    return this.#seenVersion;
+  }
+
   get stats(): ReflectorStats {
     return { ...this.#counts, lastEventMs: this.#lastEventMs };
   }

@@ -1,7 +1,7 @@
 /**
  * Last holders of retained addresses that are no pods: an agent's token alone has made them up. A pod that this
  * process has not watched may have been there before it watched, so a holder counts as made up only if no record named
- * it then, and pods have been watched without a gap since (docs/security.md).
+ * it then, and pods have been watched without a gap since, up to the record's last write (docs/security.md).
  */
 import type { IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
 import type { WatchedPods } from "../types.ts";
@@ -37,10 +37,10 @@ export class UnseenHolders {
   }
 
   /** Returns whether the address is retained for a member of which no pod has had it. */
-  isUnseen({ spec: { state, lastHolder, workload } }: IpAllocation): boolean {
+  isUnseen({ spec: { state, lastHolder, workload }, resourceVersion }: IpAllocation): boolean {
     const { period } = this.#pods;
     if (state !== "Kept" || lastHolder === undefined || !KINDS.has(workload?.kind ?? "")) return false;
-    if (period === undefined || period !== this.#period) return false;
+    if (period === undefined || period !== this.#period || !this.#pods.hasReached(resourceVersion)) return false;
     return !this.#known.has(lastHolder.podUid) && !this.#pods.wasSeen(lastHolder.podUid);
   }
 }

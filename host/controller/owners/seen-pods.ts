@@ -3,6 +3,7 @@
  * address can have been such a pod's.
  */
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
+import { isVersion } from "../../kubernetes/mirror.ts";
 import { isKubevirt } from "../../resources/workloads/virtual-machine.ts";
 import type { WatchedPods } from "../types.ts";
 
@@ -13,6 +14,8 @@ interface PodWatch {
   readonly isSynced: boolean;
   readonly problems: readonly string[];
   readonly stats: { readonly lists: number };
+  /** Resource version up to which it has told all changes. */
+  readonly version: string;
 }
 
 export class SeenPods implements WatchedPods {
@@ -32,6 +35,12 @@ export class SeenPods implements WatchedPods {
 
   wasSeen(uid: string): boolean {
     return this.#uids.has(uid);
+  }
+
+  /** A watch may be late, however well it is. All versions are of one etcd. */
+  hasReached(version: string): boolean {
+    const reached = this.#watch().version;
+    return isVersion(version) && isVersion(reached) && BigInt(reached) >= BigInt(version);
   }
 
   /** Metadata of any pod. */

@@ -149,7 +149,7 @@ async function play(name: string, { verbs, status, forMs, hasCoordinator, only =
       owners: {
         addresses: { readLiveness: async () => "gone", findUid: () => undefined, subscribe: () => () => {} },
         pools: owners,
-        pods: { period: undefined, wasSeen: () => false },
+        pods: { period: undefined, wasSeen: () => false, hasReached: () => false },
       },
       events: { emit: (event) => void events.push(event), close: async () => {} },
       clock: { nowMs, now: () => new Date() },

@@ -24,7 +24,7 @@ import { Workloads } from "./subnets-workloads.ts";
 const TURNS = 50;
 
 /** Owners that keep addresses: no part of the walk asks. */
-const NO_PODS: WatchedPods = { period: undefined, wasSeen: () => false };
+const NO_PODS: WatchedPods = { period: undefined, wasSeen: () => false, hasReached: () => false };
 const NO_ADDRESS_OWNERS: AddressOwners = {
   readLiveness: async () => "unknown",
   findUid: () => undefined,

@@ -16,7 +16,7 @@ const podOf = (uid: string, kind = "StatefulSet", apiVersion = "apps/v1") => ({
 
 /** A watch of pods that has listed once, and a controller that has swept these. */
 function open(...swept: readonly IpAllocation[]) {
-  const watch = { isSynced: true, problems: [] as string[], stats: { lists: 1 } };
+  const watch = { isSynced: true, problems: [] as string[], stats: { lists: 1 }, version: "100" };
   const pods = new SeenPods(() => watch);
   const unseen = new UnseenHolders(pods);
   const sweep = (...objects: readonly IpAllocation[]): void => {
@@ -36,6 +36,14 @@ it("a pod that was neither recorded at the first sweep nor watched since was non
   expect(["before", "watched", "machine", "made-up", "plain"].map((uid) => unseen.isUnseen(kept(uid)))).toEqual([
     ...[false, false, false, true, true],
   ]);
+});
+
+it("a pod of which a late watch has not told yet may have been there", () => {
+  const { watch, unseen } = open();
+  watch.version = `${Number(kept("late").resourceVersion) - 1}`;
+  expect(unseen.isUnseen(kept("late"))).toBe(false);
+  watch.version = kept("late").resourceVersion;
+  expect(unseen.isUnseen(kept("late"))).toBe(true);
 });
 
 it.each<[what: string, changes: Partial<IpAllocationSpec>]>([
