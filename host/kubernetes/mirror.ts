@@ -2,7 +2,9 @@
  * The map of a reflector: decodes objects, reports each change once, and keeps track of objects that cannot be decoded.
  */
 import { messageOf } from "../lib/describe.ts";
+import { heapBytes, textBytes } from "../lib/heap-bytes.ts";
 import type { Log } from "../lib/log.ts";
+import { type Account, type HeapBudget, type Keeper, MAX_OBJECT_HEAP_BYTES } from "./heap-budget.ts";
 import type { KubeObject } from "./kube-api.ts";
 
 export type Change<T> =
@@ -10,12 +12,23 @@ export type Change<T> =
   | { readonly kind: "set"; readonly key: string; readonly value: T; readonly before: T | undefined }
   | { readonly kind: "gone"; readonly key: string; readonly before: T };
 
+/** For a collection that tenants write. */
+export interface Budgeted<T> {
+  readonly budget: HeapBudget;
+  /** What is kept of an object that is not used; default: nothing, and it counts as absent. */
+  readonly reduce?: (value: T) => T;
+}
+
+/** What the maps take for an object besides its value and its key: bytes. */
+const ENTRY_BYTES = 320;
+
 interface MirrorOptions<T> {
   readonly name: string;
   readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;
   readonly onChange: (change: Change<T>) => void;
   readonly log: Log;
+  readonly budgeted?: Budgeted<T> | undefined;
 }
 
 export class Mirror<T> {
@@ -27,8 +40,13 @@ export class Mirror<T> {
   /** The reason for each key of `#undecodable`. */
   readonly #faults = new Map<string, string>();
 
-  constructor(options: MirrorOptions<T>) {
+  readonly #account: Account | undefined;
+
+  constructor(options: MirrorOptions<T>, reading?: Pick<Keeper, "readAgain" | "listAgain">) {
     this.#options = options;
+    const { name, budgeted } = options;
+    const { readAgain = async () => {}, listAgain = () => {} } = reading ?? {};
+    this.#account = budgeted?.budget.open({ name, reduce: (key) => this.#reduce(key), readAgain, listAgain });
   }
 
   get items(): ReadonlyMap<string, T> {
@@ -59,6 +77,10 @@ export class Mirror<T> {
     } catch (error) {
       const reason = messageOf(error);
       log.warn({ collection: name, key, reason }, "An object is invalid; its last valid state stays in use");
+      if (before === undefined && this.#account?.hold(key, this.#bytesOf(key, reason)) === false) {
+        this.#forget(key);
+        return undefined;
+      }
       this.#versions.set(key, version);
       this.#undecodable.add(key);
       this.#faults.set(key, `Of ${name}, ${key} cannot be used: ${reason}`);
@@ -66,18 +88,67 @@ export class Mirror<T> {
     }
     if (value === undefined) {
       this.#forget(key);
+      this.#account?.release(key);
       return undefined;
     }
+    const kept = this.#fit(key, value);
+    if (kept === undefined) {
+      this.#forget(key);
+      return undefined;
+    }
+    // What is not used is decoded again when it is listed.
+    this.#keep(key, kept, kept === value ? version : "");
+    return key;
+  }
+
+  #keep(key: string, value: T, version: string): void {
+    const before = this.#items.get(key);
     this.#versions.set(key, version);
     this.#undecodable.delete(key);
     this.#faults.delete(key);
     this.#items.set(key, value);
     this.#tell({ kind: "set", key, value, before });
-    return key;
+  }
+
+  /** Returns what may be kept of the object; undefined if nothing may. */
+  #fit(key: string, value: T): T | undefined {
+    const account = this.#account;
+    if (account === undefined || account.hold(key, this.#bytesOf(key, value))) return value;
+    const left = this.#options.budgeted?.reduce?.(value);
+    return left !== undefined && account.hold(key, this.#bytesOf(key, left), true) ? left : undefined;
+  }
+
+  #bytesOf(key: string, value: unknown): number {
+    return ENTRY_BYTES + textBytes(key) + heapBytes(value, MAX_OBJECT_HEAP_BYTES);
+  }
+
+  /** For the budget: another object takes this one's place. Returns what is still kept: bytes. */
+  #reduce(key: string): number {
+    const value = this.#items.get(key);
+    const left = value && this.#options.budgeted?.reduce?.(value);
+    const isReduced = this.#versions.get(key) === "";
+    if (left === undefined || isReduced) {
+      this.#forget(key);
+      return 0;
+    }
+    this.#keep(key, left, "");
+    return this.#bytesOf(key, left);
+  }
+
+  /** A list begins. */
+  forgetUnused(): void {
+    this.#account?.forgetUnused();
+  }
+
+  /** Whether there was no room for the object. */
+  isUnused(key: string): boolean {
+    return this.#account?.isUnused(key) === true;
   }
 
   delete(object: KubeObject): void {
-    this.#forget(this.#options.keyOf(object));
+    const key = this.#options.keyOf(object);
+    this.#forget(key);
+    this.#account?.release(key);
   }
 
   /** Forgets all versions: the server has gone back in time, and assigns versions again. */
@@ -87,7 +158,11 @@ export class Mirror<T> {
 
   /** Forgets objects that are not among `keys`. */
   keepOnly(keys: ReadonlySet<string>): void {
-    for (const key of this.#versions.keys()) if (!keys.has(key)) this.#forget(key);
+    for (const key of this.#versions.keys()) {
+      if (keys.has(key)) continue;
+      this.#forget(key);
+      this.#account?.release(key);
+    }
   }
 
   /** Returns the version of the object in the map; undefined if there is none, "" if it is forgotten. */

@@ -17,7 +17,7 @@ import {
   type WatchEvent,
 } from "./kube-api.ts";
 import { listPages, type Page } from "./list.ts";
-import { type Change, isVersion, Mirror } from "./mirror.ts";
+import { type Budgeted, type Change, isVersion, Mirror } from "./mirror.ts";
 
 /**
  * Time for which one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be
@@ -70,6 +70,8 @@ export interface ReflectorOptions<T> {
    * MISSING_KIND_RETRY_MS.
    */
   readonly missingKindRetryMs?: number | undefined;
+  /** Set for a collection that tenants write. */
+  readonly budgeted?: Budgeted<T> | undefined;
   readonly log: Log;
   /** Returns a number in [0, 1). */
   readonly random: () => number;
@@ -110,13 +112,18 @@ export class Reflector<T> {
   /** Open while a watch is. */
   #watching = new Latch();
   #isWatching = false;
+  /** Set while a watch runs. */
+  #listAgain: (() => void) | undefined;
   /** Set while the server does not know the collection. */
   #arrival: KindArrival | undefined;
   #running: Promise<void> | undefined;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
-    this.#mirror = new Mirror(options);
+    this.#mirror = new Mirror(options, {
+      readAgain: (key) => this.#readAgain(key),
+      listAgain: () => this.#listAgain?.(),
+    });
   }
 
   get items(): ReadonlyMap<string, T> {
@@ -209,17 +216,29 @@ export class Reflector<T> {
    */
   async #hasGoneBack(): Promise<boolean> {
     const newest = this.#mirror.newest();
-    const [name, namespace] = newest?.key.split("/").reverse() ?? [];
-    const one = { "metadata.name": name, "metadata.namespace": namespace };
-    const fields = Object.entries(one).flatMap(([field, value]) => (value === undefined ? [] : [`${field}=${value}`]));
-    const fieldSelector = [this.#options.fieldSelector ?? [], fields].flat().join(",") || undefined;
     // One attempt: its failure is what the owner should hear of.
-    for await (const page of this.#pages({ limit: 1, fieldSelector }, 0)) {
+    for await (const page of this.#pages(this.#selecting(newest?.key), 0)) {
       if (isEarlier(page.resourceVersion, this.#seenVersion)) return true;
       const isKnown = page.items.some((item) => this.#mirror.versionOf(item) === newest?.version);
       this.#missing = isKnown ? undefined : newest?.key;
     }
     return false;
+  }
+
+  /** Reads an object for which there was no room. */
+  async #readAgain(key: string): Promise<void> {
+    // It may have gone meanwhile, and the watch have said so before this answer came.
+    for await (const { items } of this.#pages(this.#selecting(key), 0))
+      for (const item of items) if (this.#mirror.isUnused(key)) this.#mirror.set(item);
+  }
+
+  /** Selects the one object, if there is a key. */
+  #selecting(key: string | undefined): KubeCall["query"] {
+    const [name, namespace] = key?.split("/").reverse() ?? [];
+    const one = { "metadata.name": name, "metadata.namespace": namespace };
+    const fields = Object.entries(one).flatMap(([field, value]) => (value === undefined ? [] : [`${field}=${value}`]));
+    const fieldSelector = [this.#options.fieldSelector ?? [], fields].flat().join(",") || undefined;
+    return { limit: 1, fieldSelector };
   }
 
   #pages(query: KubeCall["query"] = {}, patienceMs = LIST_PATIENCE_MS): AsyncGenerator<Page> {
@@ -233,6 +252,7 @@ export class Reflector<T> {
     const { log, name } = this.#options;
     const seen = new Set<string>();
     this.#missing = undefined;
+    this.#mirror.forgetUnused();
     let version = "";
     let isUndone = false;
     for await (const page of this.#pages()) {
@@ -279,6 +299,7 @@ export class Reflector<T> {
     const { api, path, reads, fieldSelector, labelSelector, metadataOnly = false, random } = this.#options;
     this.#counts.watches++;
     const untold = new AbortController();
+    this.#listAgain = () => untold.abort(new MissedChange("objects that had no room"));
     const timer = setTimeout(() => {
       if (this.#missing !== undefined) untold.abort(new MissedChange(this.#missing));
     }, MISSED_CHANGE_MS);
@@ -307,6 +328,7 @@ export class Reflector<T> {
       });
     } finally {
       clearTimeout(timer);
+      this.#listAgain = undefined;
       if (this.#isWatching) this.#watching = new Latch();
       this.#isWatching = false;
     }
@@ -377,7 +399,7 @@ function isOutdated(error: unknown): boolean {
   return error instanceof MissedChange || (error instanceof ApiError && error.status === 410);
 }
 
-/** An object has changed, and a watch from before does not report it: the history is another one. */
+/** What the watch does not report, and a list does: of another history, or of objects that had no room. */
 class MissedChange extends Error {
   constructor(key: string) {
     super(`No event told what became of ${key}`);

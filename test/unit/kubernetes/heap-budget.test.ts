@@ -1,0 +1,155 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { HeapBudget, MAX_OBJECT_HEAP_BYTES, MAX_UNUSED_NAMED } from "../../../host/kubernetes/heap-budget.ts";
+import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
+import { Mirror } from "../../../host/kubernetes/mirror.ts";
+import { keyOf } from "../../../host/kubernetes/object-key.ts";
+import { openLog } from "../../../host/lib/log.ts";
+
+afterEach(() => void vi.useRealTimers());
+
+/** An object's text, and what is left of it when it is not used. */
+interface Value {
+  readonly text: string;
+  readonly isLess?: true;
+}
+
+const object = (key: string, kib: number, resourceVersion = "1"): KubeObject => {
+  const [name, namespace] = key.split("/").reverse();
+  return { metadata: { name, namespace, resourceVersion }, text: "x".repeat(kib * 1_024) };
+};
+
+/** A budget of so many KiB, and two kinds: `pods` leave their identity, `nets` nothing. */
+function open(totalKib: number, readAgain: (key: string) => KubeObject | undefined = () => undefined) {
+  const told: string[] = [];
+  const changes: string[] = [];
+  const budget = new HeapBudget({
+    totalBytes: totalKib * 1_024,
+    home: "berth",
+    onUnused: (namespace) => told.push(namespace),
+  });
+  const calls = { listed: 0 };
+  const openKind = (name: string, reduce?: (value: Value) => Value): Mirror<Value> => {
+    const mirror: Mirror<Value> = new Mirror<Value>(
+      {
+        ...{ name, keyOf, log: openLog("test", "silent") },
+        decode: ({ text }) => ({ text: String(text) }),
+        onChange: ({ kind, key }) => changes.push(`${kind === "set" ? "+" : "-"}${key}`),
+        budgeted: reduce === undefined ? { budget } : { budget, reduce },
+      },
+      {
+        readAgain: async (key) => {
+          const found = readAgain(key);
+          if (found !== undefined) mirror.set(found);
+        },
+        listAgain: () => calls.listed++,
+      },
+    );
+    return mirror;
+  };
+  const nets = openKind("nets");
+  const pods = openKind("pods", () => ({ text: "", isLess: true }));
+  const used = () =>
+    [nets, pods].flatMap(({ items }) => [...items].map(([key, { isLess }]) => `${key}${isLess ? "-" : ""}`));
+  const unused = () => budget.unused.map(({ collection, key, reason }) => `${collection} ${key} ${reason}`);
+  return { budget, nets, pods, told, changes, calls, used, unused };
+}
+
+describe("a budget of the heap", () => {
+  it("an object beyond the limit of one is not used, and others are", () => {
+    const { nets, used, unused, budget } = open(1_024);
+    nets.set(object("evil/large", 1 + MAX_OBJECT_HEAP_BYTES / 1_024));
+    nets.set(object("evil/small", 1));
+    expect([used(), unused()]).toEqual([["evil/small"], ["nets evil/large size"]]);
+    expect(budget.problems).toEqual([
+      "Of nets, evil/large is not used: decoded it takes more than 65536 bytes of memory",
+    ]);
+    nets.set(object("evil/large", 1, "2"));
+    expect([used(), unused()]).toEqual([["evil/small", "evil/large"], []]);
+  });
+
+  it("beyond the total the namespace that holds most gives way, over all kinds, its largest object first", () => {
+    const { nets, pods, used, unused, told, changes } = open(20);
+    nets.set(object("evil/a", 4));
+    nets.set(object("evil/b", 6));
+    pods.set(object("shop/a", 5));
+    changes.length = 0;
+    pods.set(object("shop/b", 4));
+    expect([used(), unused()]).toEqual([["evil/a", "shop/a", "shop/b"], ["nets evil/b room"]]);
+    expect(changes).toEqual(["-evil/b", "+shop/b"]);
+    expect(told).toEqual(["evil"]);
+  });
+
+  it("the new object is the one that is not used if its own namespace holds most", () => {
+    const { nets, used, unused, budget } = open(10);
+    nets.set(object("shop/a", 2));
+    nets.set(object("evil/a", 4));
+    for (const name of ["b", "c"]) nets.set(object(`evil/${name}`, 5));
+    expect([used(), unused()]).toEqual([
+      ["shop/a", "evil/a"],
+      ["nets evil/b room", "nets evil/c room"],
+    ]);
+    expect(budget.problems[0]).toMatch(/^2 objects of namespace evil are not used, evil\/b of nets first: /);
+  });
+
+  it("the release's namespace never gives way", () => {
+    const { nets, used } = open(10);
+    for (const name of ["a", "b", "c"]) nets.set(object(`berth/${name}`, 5));
+    nets.set(object("shop/a", 1));
+    expect(used()).toEqual(["berth/a", "berth/b", "berth/c"]);
+  });
+
+  it("of an object that leaves something that is kept, and in the end nothing", () => {
+    const { pods, used, unused, budget } = open(10);
+    pods.set(object("evil/a", 4));
+    pods.set(object("evil/b", 6));
+    expect([used(), unused()]).toEqual([["evil/a", "evil/b-"], ["pods evil/b room"]]);
+    for (let at = 0; at < 100; at++) pods.set(object(`evil/${at}`, 0));
+    expect(budget.usedBytes).toBeLessThanOrEqual(10 * 1_024);
+    expect(used().length).toBeLessThan(30);
+  });
+
+  it("what had no room is read again when there is some, and no more than fits", async () => {
+    vi.useFakeTimers();
+    const { nets, used, unused } = open(20, (key) => object(key, key === "evil/b" ? 8 : 3, "7"));
+    nets.set(object("shop/a", 8));
+    nets.set(object("evil/a", 9));
+    nets.set(object("evil/b", 8));
+    nets.set(object("evil/c", 3));
+    expect(used()).toEqual(["shop/a", "evil/a"]);
+    nets.delete(object("evil/a", 9));
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect([used(), unused()]).toEqual([["shop/a", "evil/b"], ["nets evil/c room"]]);
+  });
+
+  it("an object that is gone is not named any more", () => {
+    const { nets, unused } = open(5);
+    nets.set(object("evil/a", 9));
+    expect(unused()).toHaveLength(1);
+    nets.delete(object("evil/a", 9));
+    expect(unused()).toEqual([]);
+  });
+
+  it("names only so many, and lists all again when those have room", async () => {
+    vi.useFakeTimers();
+    const { nets, unused, budget, calls } = open(3, (key) => {
+      nets.delete(object(key, 0));
+      return undefined;
+    });
+    nets.set(object("evil/first", 2));
+    for (let at = 0; at <= MAX_UNUSED_NAMED; at++) nets.set(object(`evil/${at}`, 2));
+    expect(unused()).toHaveLength(MAX_UNUSED_NAMED);
+    expect(budget.problems[0]).toContain("1000 or more objects of namespace evil");
+    nets.delete(object("evil/first", 2));
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(calls.listed).toBe(2);
+  });
+
+  it("what is held is given back: the same objects again and again fill nothing", () => {
+    const { nets, budget, used } = open(20);
+    for (let version = 1; version < 100; version++) nets.set(object("evil/a", version % 7, `${version}`));
+    const { usedBytes } = budget;
+    expect([used(), usedBytes < 3_000]).toEqual([["evil/a"], true]);
+    nets.keepOnly(new Set());
+    expect(budget.usedBytes).toBe(0);
+  });
+});
