@@ -16,6 +16,8 @@ import { decodeIpamConf, type IpamConf } from "./ipam-conf.ts";
 const COORDINATOR_NAMES: readonly string[] = COORDINATOR_TYPES;
 const IFACER_NAMES: readonly string[] = IFACER_TYPES;
 
+const OWN_NAMES: readonly string[] = [...COORDINATOR_TYPES, ...IFACER_TYPES];
+
 /** Main plugins whose DEL does nothing but release the NIC's addresses and delete the NIC, if there still is one. */
 const PLAIN_MAIN_TYPES: readonly string[] = ["macvlan", "ipvlan"];
 
@@ -92,6 +94,32 @@ export function findCoordinatorSettings(plugins: readonly PlacedEntry[]): Coordi
  */
 export function decodeAttachedNetwork(text: string, name: string, source: string): NetworkDefinition {
   return networkOf(decodeJsonConfig(attachedNetwork, text, source), name, source);
+}
+
+/**
+ * Returns what is read of a network in a configuration, of any form: of the plugins of others their type, the `ipam`
+ * object of Berth, and whether they take an address or set a MAC address.
+ */
+export function trimNetwork(value: unknown): unknown {
+  if (!isObject(value) || Array.isArray(value)) return value;
+  const { name, plugins } = value;
+  if (!Array.isArray(plugins)) return plugins === undefined ? { name, ...trimPlugin(value) } : { name, plugins };
+  return { name, plugins: plugins.map((entry) => (isObject(entry) ? trimPlugin(entry) : entry)) };
+}
+
+function trimPlugin(entry: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { type, ipam, mac, capabilities, args, isGateway, isDefaultGateway } = entry;
+  if (typeof type === "string" && OWN_NAMES.includes(type)) return entry;
+  const cni = isObject(args) ? args.cni : undefined;
+  return {
+    ...("type" in entry ? { type } : {}),
+    ...(isObject(ipam) ? { ipam: isBerth(ipam) ? ipam : {} } : {}),
+    ...(typeof mac === "string" ? { mac } : {}),
+    ...(isGateway === true ? { isGateway } : {}),
+    ...(isDefaultGateway === true ? { isDefaultGateway } : {}),
+    ...(isObject(capabilities) && capabilities.mac === true ? { capabilities: { mac: true } } : {}),
+    ...(isObject(cni) && "ips" in cni ? { args: { cni: { ips: cni.ips } } } : {}),
+  };
 }
 
 /** The same of a value inside another configuration, as a meta plugin's `delegates` has them. Throws ConfigError. */

@@ -4,6 +4,7 @@
  */
 
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
+import { HeapBudget, type HeapBudgetOptions } from "../kubernetes/heap-budget.ts";
 import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
 import type { Change } from "../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../kubernetes/object-key.ts";
@@ -13,7 +14,7 @@ import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../resources/collections.ts";
 import { COORDINATOR_NAME } from "../resources/coordinator.ts";
-import { decodeNamespace, type Namespace } from "../resources/namespace.ts";
+import { decodeNamespace, NAMESPACE_PARTS, type Namespace } from "../resources/namespace.ts";
 import { decodeNode, type Node } from "../resources/node.ts";
 import { decodeEpochRecord, EPOCH_MAP, type EpochRecord } from "../resources/registry-epoch.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
@@ -30,8 +31,16 @@ import {
 } from "./objects.ts";
 import type { Cache, Caches } from "./types.ts";
 
+/**
+ * Most that a controller keeps of namespaces, workloads, pods, Services and network definitions, as the heap has it:
+ * bytes. @limit
+ */
+const CONTROLLER_BUDGET_BYTES = 64 * 1024 * 1024;
+
 interface CachesOptions {
   readonly api: KubeApi;
+  /** Called for each namespace with its first object for which there is no room. */
+  readonly onUnused?: HeapBudgetOptions["onUnused"];
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   readonly log: Log;
@@ -80,9 +89,10 @@ class Followed<T> implements Cache<T> {
 }
 
 /** Starts to watch at once. */
-export function openCaches({ api, configNamespace, log, random }: CachesOptions): OpenCaches {
+export function openCaches({ api, onUnused, configNamespace, log, random }: CachesOptions): OpenCaches {
+  const budget = new HeapBudget({ totalBytes: CONTROLLER_BUDGET_BYTES, home: configNamespace, onUnused });
   const follow = <T>(
-    own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode" | "onUndone">,
+    own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode" | "reads" | "budgeted" | "onUndone">,
   ): Followed<T> => new Followed<T>({ api, log, random, keyOf, ...own });
   let undoneEpoch: string | undefined;
   const caches = {
@@ -117,7 +127,9 @@ export function openCaches({ api, configNamespace, log, random }: CachesOptions)
     namespaces: follow<Namespace>({
       name: "Namespaces",
       path: collectionPath(NAMESPACES),
+      reads: NAMESPACE_PARTS,
       decode: described(decodeNamespace),
+      budgeted: { budget },
     }),
     nodes: follow<Node>({
       name: "Nodes",
@@ -143,6 +155,7 @@ export function openCaches({ api, configNamespace, log, random }: CachesOptions)
   for (const [, reflector] of all) reflector.start();
   return {
     ...caches,
+    budget,
     get undoneEpoch() {
       return undoneEpoch;
     },
@@ -151,12 +164,15 @@ export function openCaches({ api, configNamespace, log, random }: CachesOptions)
       return all.flatMap(([name, { isSynced }]) => (isSynced ? [] : [name]));
     },
     get problems() {
-      return all.flatMap(([, { problems }]) => problems);
+      return [...all.flatMap(([, { problems }]) => problems), ...budget.problems];
     },
     get stats() {
       return Object.fromEntries(all.map(([name, { stats, items }]) => [name, { ...stats, objects: items.size }]));
     },
-    close: async () => void (await Promise.all(all.map(([, reflector]) => reflector.close()))),
+    close: async () => {
+      budget.close();
+      await Promise.all(all.map(([, reflector]) => reflector.close()));
+    },
   };
 }
 

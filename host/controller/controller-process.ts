@@ -2,7 +2,8 @@
  * The controller without its command line: watches from the start, takes part in the election, and runs the
  * controllers while it leads.
  */
-import { openEvents } from "../kubernetes/events.ts";
+import { type Events, openEvents } from "../kubernetes/events.ts";
+import type { UnusedObject } from "../kubernetes/heap-budget.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { type Election, openElection } from "../kubernetes/lease/election.ts";
 import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
@@ -10,7 +11,7 @@ import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
 import type { ReflectorStats } from "../kubernetes/reflector.ts";
 import { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import type { Log } from "../lib/log.ts";
-import { collectWatches } from "../metrics/common-metrics.ts";
+import { collectUnused, collectWatches } from "../metrics/common-metrics.ts";
 import type { ControllerMetrics } from "../metrics/controller-metrics.ts";
 import { setGauge, setTotals } from "../metrics/metric.ts";
 import { collectPools } from "../metrics/pool-metrics.ts";
@@ -108,6 +109,7 @@ class ProcessInstance implements ControllerProcess {
   readonly #closing = new AbortController();
   readonly #opening: Promise<void>;
   #leadership: Leadership | undefined;
+  #events: Events | undefined;
   /** When leading ended, by the monotonic clock; undefined while the controllers run. */
   #endingSinceMs: number | undefined;
 
@@ -115,9 +117,11 @@ class ProcessInstance implements ControllerProcess {
     this.#options = options;
     const { api, configNamespace, random, log, clock } = options;
     this.#refused = new RefusedWrites({ nowMs: clock.nowMs, random });
-    this.#caches = openCaches({ api, configNamespace, random, log });
-    this.#addressOwners = openAddressOwners({ api, random, log });
-    this.#poolOwners = openPoolOwners({ api, random, log });
+    const onUnused = (namespace: string): void => this.#reportUnused(namespace);
+    this.#caches = openCaches({ api, onUnused, configNamespace, random, log });
+    const { budget } = this.#caches;
+    this.#addressOwners = openAddressOwners({ api, budget, random, log });
+    this.#poolOwners = openPoolOwners({ api, budget, random, log });
     this.#opening = this.#open();
   }
 
@@ -180,8 +184,20 @@ class ProcessInstance implements ControllerProcess {
     collectController(metrics, {
       isLeading,
       watches: this.#caches.stats,
+      unused: this.#caches.budget.unused,
       problems: this.#problems,
       measurements: this.#leadership?.measurements ?? {},
+    });
+  }
+
+  /** Only the leader writes. */
+  #reportUnused(namespace: string): void {
+    this.#events?.emit({
+      regarding: { kind: "Namespace", apiVersion: "v1", namespace: "", name: namespace, uid: "" },
+      reason: "ObjectsNotUsed",
+      note: "Objects of this namespace are not used by the controller, to save memory: its problems name them",
+      type: "Warning",
+      action: "Watch",
     });
   }
 
@@ -196,6 +212,8 @@ class ProcessInstance implements ControllerProcess {
 
   async #lead(leading: Leading): Promise<void> {
     const events = openEvents(this.#eventOptions(leading));
+    this.#events = events;
+    for (const namespace of this.#caches.budget.namespaces) this.#reportUnused(namespace);
     const term = startLeadership(this.#options.controllers, this.#deps(leading, events));
     this.#leadership = term;
     await untilEnded(leading.signal);
@@ -203,6 +221,7 @@ class ProcessInstance implements ControllerProcess {
     // The signal has stopped all of them at once; this only waits.
     await term.close();
     await events.close();
+    this.#events = undefined;
     this.#leadership = undefined;
     this.#endingSinceMs = undefined;
   }
@@ -242,6 +261,7 @@ interface ControllerState {
   readonly isLeading: boolean;
   /** By the name of the collection. */
   readonly watches: Readonly<Record<string, ReflectorStats & { readonly objects: number }>>;
+  readonly unused: readonly UnusedObject[];
   /** By the name of the controller. */
   readonly problems: Readonly<Record<string, readonly string[]>>;
   /** Empty while this process does not lead: pools and Subnets would otherwise be counted by each replica. */
@@ -250,7 +270,7 @@ interface ControllerState {
 
 export function collectController(
   metrics: ControllerMetrics,
-  { isLeading, watches, problems, measurements }: ControllerState,
+  { isLeading, watches, unused, problems, measurements }: ControllerState,
 ): void {
   metrics.leader.set(isLeading ? 1 : 0);
   setGauge(
@@ -258,6 +278,7 @@ export function collectController(
     Object.entries(problems).map(([part, { length }]) => [{ part }, length]),
   );
   collectWatches(metrics, watches);
+  collectUnused(metrics, unused);
   const { pools, subnets, collection, epoch } = measurements;
   metrics.epochOpen.set(Number(epoch !== undefined));
   metrics.epochWaitingNodes.set(epoch?.waitingNodes ?? 0);

@@ -63,6 +63,7 @@ export function decidePod(pod: Pod, nodeName: string): PodDecision {
   if (pod.annotations[CONFIG_MIRROR] !== undefined) return { kind: "left", reason: "it is a mirror pod" };
   if (pod.deleting) return { kind: "over", reason: "it is being deleted" };
   if (pod.isFinished) return { kind: "over", reason: "it is finished" };
+  if (pod.isReduced) return { kind: "left", reason: "it is not kept as a whole" };
   if (pod.phase !== undefined && pod.phase !== "Pending") return { kind: "left", reason: "it runs" };
   if (pod.hasSandbox) return { kind: "left", reason: "it has a sandbox" };
   return { kind: "expected" };

@@ -12,6 +12,7 @@ import {
   type Deadline,
   describeFailure,
   type Failure,
+  LARGE_EVENT_PAUSE,
   Lanes,
   MAX_ATTEMPT_MS,
   mayPass,
@@ -44,12 +45,6 @@ const SLOW_WRITES_MS = 60_000;
  * megabyte takes milliseconds, and so does collecting the garbage.
  */
 export const LARGE_EVENT = 65_536;
-
-/**
- * Pause of a watch after a large event, in multiples of the time that the event took. A tenant with large objects
- * leaves two thirds of the event loop to the ADDs of others.
- */
-export const LARGE_EVENT_PAUSE = 2;
 
 interface KubeClientOptions extends ExchangeOptions {
   /** Returns a number in [0, 1) that spreads the pauses. */
@@ -197,11 +192,12 @@ class NetworkClient implements KubeClient {
     const startedMs = performance.now();
     try {
       const { status, retryAfter, body } = await this.#exchange.send("calls", call, limit.signal);
-      const text = await body.text();
+      const bytes = Buffer.from(await body.arrayBuffer());
       this.#noteAnswer(call, performance.now() - startedMs);
       this.#requests.add(call.method, status);
-      if (isSuccess(status)) return decodeObject(text);
-      throw new AttemptFailed({ kind: "answer", status, retryAfter }, apiErrorOf(operation, status, text));
+      call.onBytes?.(bytes.length);
+      if (isSuccess(status)) return decodeObject(textOf(bytes, call.reads));
+      throw new AttemptFailed({ kind: "answer", status, retryAfter }, apiErrorOf(operation, status, textOf(bytes)));
     } catch (error) {
       if (error instanceof AttemptFailed) throw error;
       const cause = limit.signal.aborted ? limit.signal.reason : error;
@@ -309,6 +305,16 @@ function linesOf(lines: Lines, piece: Buffer, operation: string): Buffer[] {
     throw malformed(operation, describeFailure(error));
   }
 }
+
+/** `reads`: of each item of a list. The API server ends an answer with a newline. */
+function textOf(answer: Buffer, reads?: KubeCall["reads"]): string {
+  if (reads === undefined || answer.length < LARGE_EVENT) return answer.toString("utf8");
+  const end = answer.at(-1) === NEWLINE ? -1 : answer.length;
+  const list = { members: { kind: "all", apiVersion: "all", metadata: "all", items: { each: reads } } } as const;
+  return (pruneJson(answer.subarray(0, end), list) ?? answer).toString("utf8");
+}
+
+const NEWLINE = 0x0a;
 
 function eventOf(line: Buffer, reads: KubeWatch["reads"], operation: string) {
   const isPruned = reads !== undefined && line.length >= LARGE_EVENT;

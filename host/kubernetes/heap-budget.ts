@@ -19,7 +19,7 @@ const REFILL_SHARE = 0.9;
 const REFILL_MS = 1_000;
 
 /** The cache of one kind. */
-export interface Keeper {
+export interface Collection {
   /** `NetworkAttachmentDefinitions` */
   readonly name: string;
   /** Keeps less of an object, or nothing if that was done before. Returns what is still kept: bytes. */
@@ -31,14 +31,14 @@ export interface Keeper {
 }
 
 export interface UnusedObject {
-  /** The keeper's name. */
+  /** The collection's name. */
   readonly collection: string;
   /** `namespace/name`, or a Namespace's name. */
   readonly key: string;
   readonly reason: "size" | "room";
 }
 
-interface HeapBudgetOptions {
+export interface HeapBudgetOptions {
   readonly totalBytes: number;
   /** The release's namespace: its objects do not give way. */
   readonly home: string;
@@ -82,7 +82,7 @@ class Share {
 export class HeapBudget {
   readonly #options: HeapBudgetOptions;
   readonly #shares = new Map<string, Share>();
-  readonly #accounts: Account[] = [];
+  readonly #accounts = new Set<Account>();
   /** By collection and key. */
   readonly #unused = new Map<string, Unused>();
   /** There are more than are known by name. */
@@ -102,6 +102,11 @@ export class HeapBudget {
   /** At most MAX_UNUSED_NAMED. */
   get unused(): readonly UnusedObject[] {
     return [...this.#unused.values()];
+  }
+
+  /** Those with an object that is not used. */
+  get namespaces(): ReadonlySet<string> {
+    return new Set(this.unused.map(({ key }) => namespaceOf(key)));
   }
 
   /** Sentences without a full stop: one for each object that is too large, and one for each namespace without room. */
@@ -127,9 +132,9 @@ export class HeapBudget {
   }
 
   /** Returns the account of one kind. */
-  open(keeper: Keeper): Account {
-    const account = new Account(this, keeper);
-    this.#accounts.push(account);
+  open(collection: Collection): Account {
+    const account = new Account(this, collection);
+    this.#accounts.add(account);
     return account;
   }
 
@@ -174,7 +179,7 @@ export class HeapBudget {
     }
     const namespace = namespaceOf(key);
     const isFirst = ![...this.#unused.values()].some((other) => namespaceOf(other.key) === namespace);
-    this.#unused.set(id, { account, key, bytes, collection: account.keeper.name, reason });
+    this.#unused.set(id, { account, key, bytes, collection: account.collection.name, reason });
     if (isFirst) this.#options.onUnused?.(namespace);
   }
 
@@ -184,6 +189,12 @@ export class HeapBudget {
 
   unmarkAll(account: Account): void {
     for (const [id, unused] of this.#unused) if (unused.account === account) this.#unused.delete(id);
+  }
+
+  end(account: Account): void {
+    this.unmarkAll(account);
+    this.#accounts.delete(account);
+    this.freed();
   }
 
   /** Something was given back. */
@@ -196,12 +207,12 @@ export class HeapBudget {
     for (const { account, key, bytes, reason } of [...this.#unused.values()]) {
       if (this.#isClosed) return;
       if (reason === "size" || !this.isUnused(account, key) || !this.#hasRoom(bytes)) continue;
-      await account.keeper.readAgain(key).catch(() => {});
+      await account.collection.readAgain(key).catch(() => {});
     }
     this.#refill = undefined;
     if (!this.#isMore || [...this.#unused.values()].some(({ reason }) => reason === "room")) return;
     this.#isMore = false;
-    for (const { keeper } of this.#accounts) keeper.listAgain();
+    for (const { collection } of this.#accounts) collection.listAgain();
   }
 
   #hasRoom(bytes: number): boolean {
@@ -230,7 +241,7 @@ export class HeapBudget {
     if (entry === undefined) return;
     const { account, key, bytes } = entry;
     this.markUnused(entry, "room");
-    const left = account.keeper.reduce(key);
+    const left = account.collection.reduce(key);
     this.remove(entry);
     if (left > 0 && left < bytes) this.#put(namespace, Object.assign(entry, { bytes: left }));
     else account.drop(key);
@@ -244,18 +255,18 @@ export class HeapBudget {
 
 /** What is kept of one kind. */
 export class Account {
-  readonly keeper: Keeper;
+  readonly collection: Collection;
   readonly #budget: HeapBudget;
   readonly #entries = new Map<string, Entry>();
 
-  constructor(budget: HeapBudget, keeper: Keeper) {
+  constructor(budget: HeapBudget, collection: Collection) {
     this.#budget = budget;
-    this.keeper = keeper;
+    this.collection = collection;
   }
 
   /**
-   * Returns whether the object may be kept, in place of its former state; others may have given way. Otherwise nothing of it is
-   * held. `isReduced`: it is what is left of an object that is not used.
+   * Returns whether the object may be kept, in place of its former state; others may have given way. Otherwise nothing
+   * of it is held. `isReduced`: it is what is left of an object that is not used.
    */
   hold(key: string, bytes: number, isReduced = false): boolean {
     const before = this.drop(key);
@@ -284,6 +295,12 @@ export class Account {
     this.#budget.unmarkAll(this);
   }
 
+  close(): void {
+    for (const entry of this.#entries.values()) this.#budget.remove(entry);
+    this.#entries.clear();
+    this.#budget.end(this);
+  }
+
   isUnused(key: string): boolean {
     return this.#budget.isUnused(this, key);
   }
@@ -296,8 +313,8 @@ export class Account {
   }
 }
 
-function idOf({ keeper }: Account, key: string): string {
-  return `${keeper.name} ${key}`;
+function idOf({ collection }: Account, key: string): string {
+  return `${collection.name} ${key}`;
 }
 
 /** Namespaces belong to themselves. */

@@ -28,6 +28,10 @@ export interface KubeCall {
   readonly contentType?: string;
   /** Default `application/json`. */
   readonly accept?: string | undefined;
+  /** The parts of a list's objects that are read. The rest of a large answer may be left out. Default: all. */
+  readonly reads?: Part | undefined;
+  /** Called with the length of the answer. */
+  readonly onBytes?: ((bytes: number) => void) | undefined;
   /** Default "background". */
   readonly lane?: Lane;
   /**

@@ -3,8 +3,17 @@ import * as z from "zod";
 import { errnoOf } from "../lib/describe.ts";
 import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "./kube-api.ts";
 
-/** Objects or names on one page of a list. */
+/** Most objects or names on one page of a list. */
 export const LIST_PAGE = 500;
+
+/** The same of the first page: it is not known how large the objects are. */
+const FIRST_PAGE = 8;
+
+/** Most that a page grows against the one before. */
+const PAGE_GROWTH = 4;
+
+/** Length of an answer that a page is to have at most: bytes. A larger one blocks the process while it is decoded. */
+const PAGE_BYTES = 1024 * 1024;
 
 export interface Page {
   readonly items: readonly KubeObject[];
@@ -12,7 +21,7 @@ export interface Page {
   readonly resourceVersion: string;
 }
 
-type ListCall = Pick<KubeCall, "path" | "query" | "accept" | "lane" | "patienceMs" | "signal">;
+type ListCall = Pick<KubeCall, "path" | "query" | "accept" | "reads" | "lane" | "patienceMs" | "signal">;
 
 const pageSchema = z.object({
   apiVersion: z.string().catch(""),
@@ -28,10 +37,15 @@ const pageSchema = z.object({
  */
 export async function* listPages(api: KubeApi, { query, ...call }: ListCall): AsyncGenerator<Page> {
   let next: string | undefined;
-  let size = Number(query?.limit ?? LIST_PAGE);
+  const most = Number(query?.limit ?? LIST_PAGE);
+  let size = Math.min(FIRST_PAGE, most);
+  let bytes = 0;
+  const onBytes = (length: number): void => {
+    bytes = length;
+  };
   for (;;) {
     const sized = { ...query, limit: size, continue: next };
-    const answer = await api.call({ ...call, method: "GET", query: sized }).catch((error: unknown) => {
+    const answer = await api.call({ ...call, method: "GET", query: sized, onBytes }).catch((error: unknown) => {
       if (!isTooLarge(error) || size === 1) throw error;
     });
     if (answer === undefined) {
@@ -46,6 +60,8 @@ export async function* listPages(api: KubeApi, { query, ...call }: ListCall): As
     yield { items: (items ?? []).map((item) => ({ ...type, ...item })), resourceVersion: metadata.resourceVersion };
     next = metadata.continue || undefined;
     if (next === undefined) return;
+    const fitting = Math.floor((size * PAGE_BYTES) / Math.max(1, bytes));
+    size = Math.max(1, Math.min(most, PAGE_GROWTH * size, fitting));
   }
 }
 

@@ -4,7 +4,7 @@
 import { messageOf } from "../lib/describe.ts";
 import { heapBytes, textBytes } from "../lib/heap-bytes.ts";
 import type { Log } from "../lib/log.ts";
-import { type Account, type HeapBudget, type Keeper, MAX_OBJECT_HEAP_BYTES } from "./heap-budget.ts";
+import { type Account, type Collection, type HeapBudget, MAX_OBJECT_HEAP_BYTES } from "./heap-budget.ts";
 import type { KubeObject } from "./kube-api.ts";
 
 export type Change<T> =
@@ -42,7 +42,7 @@ export class Mirror<T> {
 
   readonly #account: Account | undefined;
 
-  constructor(options: MirrorOptions<T>, reading?: Pick<Keeper, "readAgain" | "listAgain">) {
+  constructor(options: MirrorOptions<T>, reading?: Pick<Collection, "readAgain" | "listAgain">) {
     this.#options = options;
     const { name, budgeted } = options;
     const { readAgain = async () => {}, listAgain = () => {} } = reading ?? {};
@@ -133,6 +133,11 @@ export class Mirror<T> {
     }
     this.#keep(key, left, "");
     return this.#bytesOf(key, left);
+  }
+
+  /** Gives back what it holds of the budget. */
+  close(): void {
+    this.#account?.close();
   }
 
   /** A list begins. */

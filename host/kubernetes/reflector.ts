@@ -5,7 +5,7 @@
 import { Latch } from "../lib/latch.ts";
 import type { Log } from "../lib/log.ts";
 import type { Part } from "../lib/prune-json.ts";
-import { describeFailure, pause, pauseMs } from "./http/retry.ts";
+import { describeFailure, LARGE_EVENT_PAUSE, pause, pauseMs } from "./http/retry.ts";
 import { KindArrival, MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./kind-arrival.ts";
 import {
   ApiError,
@@ -33,6 +33,9 @@ const MISSED_CHANGE_MS = 2_000;
 
 /** A watch that ends sooner counts as a failure, with a pause: milliseconds. */
 const WATCH_SHORT_MS = 2_000;
+
+/** Decoding an object of a list that took longer is followed by a pause, as with a large event: milliseconds. */
+const LONG_DECODING_MS = 2;
 
 export interface ReflectorOptions<T> {
   readonly api: KubeApi;
@@ -182,6 +185,7 @@ export class Reflector<T> {
     this.#watching.fail(closed);
     await this.#running;
     await this.#arrival?.close();
+    this.#mirror.close();
   }
 
   async #run(): Promise<void> {
@@ -242,10 +246,11 @@ export class Reflector<T> {
   }
 
   #pages(query: KubeCall["query"] = {}, patienceMs = LIST_PATIENCE_MS): AsyncGenerator<Page> {
-    const { api, path, fieldSelector, labelSelector, metadataOnly = false } = this.#options;
+    const { api, path, reads, fieldSelector, labelSelector, metadataOnly = false } = this.#options;
     const { signal } = this.#closing;
     const accept = metadataOnly ? METADATA_LIST : undefined;
-    return listPages(api, { path, query: { fieldSelector, labelSelector, ...query }, accept, patienceMs, signal });
+    const selected = { fieldSelector, labelSelector, ...query };
+    return listPages(api, { path, query: selected, accept, reads, patienceMs, signal });
   }
 
   async #list(): Promise<string> {
@@ -263,8 +268,11 @@ export class Reflector<T> {
       this.#seenVersion = page.resourceVersion;
       for (const item of page.items) {
         isUndone ||= this.#isUndone(item);
+        const startedMs = performance.now();
         const key = this.#mirror.set(item);
         if (key !== undefined) seen.add(key);
+        const tookMs = performance.now() - startedMs;
+        if (tookMs > LONG_DECODING_MS) await pause(LARGE_EVENT_PAUSE * tookMs, this.#closing.signal);
       }
       version = page.resourceVersion;
     }

@@ -24,8 +24,9 @@ const HEADER = 16;
 const MAX_DEPTH = 64;
 
 /**
- * Returns an estimate that is no lower than what V8 takes for a value as `JSON.parse` makes it, and at most some three times as
- * high: bytes. Shared texts and shapes count for each use. Infinite for a value that is nested too deeply. Stops at `most`.
+ * Returns an estimate that is no lower than what V8 takes for a value as `JSON.parse` makes it, and at most some three
+ * times as high: bytes. Shared texts and shapes count for each use. Infinite for a value that is nested too deeply;
+ * counting stops above `most`.
  */
 export function heapBytes(value: unknown, most = Number.POSITIVE_INFINITY, depth = 0): number {
   if (typeof value === "string") return textBytes(value);

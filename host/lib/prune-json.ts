@@ -11,7 +11,9 @@ export type Part =
   /** For an object whose members are data: selects the members. `at` counts them from 0, wanted or not. */
   | { readonly entries: (key: string, at: number) => boolean }
   /** For a list: the items whose text contains this. */
-  | { readonly containing: string };
+  | { readonly containing: string }
+  /** For a list: the part of each item. */
+  | { readonly each: Part };
 
 const [QUOTE, COMMA, COLON, OPEN_LIST, ESCAPE, CLOSE_LIST, OPEN, CLOSE, BLANK] = [...'",:[\\]{} '].map((each) =>
   each.charCodeAt(0),
@@ -52,11 +54,21 @@ class Pruner {
     else if ("containing" in part) {
       if (first === OPEN_LIST) this.#list(part.containing);
       else this.#skip();
+    } else if ("each" in part) {
+      if (first === OPEN_LIST) this.#each(part.each);
+      else this.#skip();
     } else if (first === OPEN) this.#object(part);
     else this.#skip();
   }
 
-  #object(part: Exclude<Part, "all" | { containing: string }>): void {
+  #each(part: Part): void {
+    this.#sequence(CLOSE_LIST, () => {
+      this.#value(part);
+      return true;
+    });
+  }
+
+  #object(part: Exclude<Part, "all" | { containing: string } | { each: Part }>): void {
     this.#sequence(CLOSE, (at) => {
       const key = this.#key();
       if (key === undefined) return false;

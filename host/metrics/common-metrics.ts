@@ -1,6 +1,7 @@
 /** Metrics that agent and controller have in common: the build, the process, calls and watches of the API server. */
 import { readdirSync } from "node:fs";
 import type { ApiRequestCount, KubeStats } from "../kubernetes/client.ts";
+import type { UnusedObject } from "../kubernetes/heap-budget.ts";
 import type { ReflectorStats } from "../kubernetes/reflector.ts";
 import { counter, foldLabel, gauge, histogram, type OpenedMetrics, setGauge, setTotal, setTotals } from "./metric.ts";
 
@@ -37,6 +38,11 @@ export const COMMON_METRICS = {
   watchEvents: counter("berth_watch_events_total", "Events that a watch has received, with bookmarks.", ["collection"]),
   watchLists: counter("berth_watch_lists_total", "Complete lists of a watched collection.", ["collection"]),
   watchObjects: gauge("berth_watch_objects", "Objects of a watched collection in memory.", ["collection"]),
+  watchUnused: gauge(
+    "berth_watch_unused_objects",
+    "Objects of a watched collection that are not used, because they or all together take too much memory; 1,000 of all collections: or more.",
+    ["collection"],
+  ),
   watchLastEvent: gauge(
     "berth_watch_last_event_timestamp_seconds",
     "When a watch last received an event, bookmark or list. `time()` minus this is the longest possible lag of the copy in memory; the API server sends a bookmark every minute.",
@@ -91,6 +97,14 @@ export function collectApi(metrics: CommonMetrics, stats: KubeStats, requests: I
   setTotal(metrics.apiConnections, stats.connections);
   metrics.apiCalling.set({ state: "running" }, stats.calling);
   metrics.apiCalling.set({ state: "queued" }, stats.waiting);
+}
+
+export function collectUnused(metrics: CommonMetrics, unused: readonly UnusedObject[]): void {
+  const byCollection = Map.groupBy(unused, ({ collection }) => collection);
+  setGauge(
+    metrics.watchUnused,
+    [...byCollection].map(([collection, objects]) => [{ collection }, objects.length] as const),
+  );
 }
 
 /** `stats` by the name of the collection. */

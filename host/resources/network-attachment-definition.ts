@@ -14,7 +14,7 @@ import { IDENTITY_PARTS, trimMetadata } from "./fields/trim-metadata.ts";
  */
 export const MAX_DEFINITION_CONFIG_BYTES = 65_536;
 
-export interface NetworkAttachmentDefinition {
+interface NetworkAttachmentDefinition {
   readonly kind: "NetworkAttachmentDefinition";
   /** `default` if the object has none. */
   readonly namespace: string;

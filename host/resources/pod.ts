@@ -1,5 +1,6 @@
 /** The fields of a Kubernetes Pod that Berth reads. */
 import * as z from "zod";
+import { POD_ANNOTATIONS } from "../config/annotation-schemas.ts";
 import { ANNOTATION_PREFIX, DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION } from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
 import { foreignAnnotations, isForeignAnnotation } from "../config/foreign-annotations.ts";
@@ -33,6 +34,11 @@ export const MIGRATION_LABEL = "kubevirt.io/migrationJobUID";
 /** Annotations that Berth reads besides its own. */
 const OTHER_ANNOTATIONS = [NETWORKS_ANNOTATION, DEFAULT_NETWORK_ANNOTATION, CONFIG_HASH, CONFIG_MIRROR];
 
+const READ = [...OTHER_ANNOTATIONS, ...Object.keys(POD_ANNOTATIONS).map((key) => ANNOTATION_PREFIX + key)];
+
+/** Longest annotation of a {@link reducePod reduced} pod: UTF-16 units. A hash is shorter. */
+const MAX_IDENTITY_LENGTH = 64;
+
 export interface Pod {
   readonly kind: "Pod";
   /** `default` if the manifest has none. */
@@ -61,6 +67,8 @@ export interface Pod {
   readonly hasSandbox: boolean;
   /** Whether the phase is Succeeded or Failed, which are final under any restart policy. */
   readonly isFinished: boolean;
+  /** Only what tells whose the pod is: its ADD reads the pod itself. Absent: no. */
+  readonly isReduced?: true;
 }
 
 const podSpec = z.looseObject({ nodeName: z.string().optional(), hostNetwork: z.boolean().optional() });
@@ -108,7 +116,7 @@ export function decodePod(value: unknown, source: string): Pod {
     foreign = foreignAnnotations(annotations);
     return {
       labels: keepLabels(labels, [LAUNCHER_LABEL, MIGRATION_LABEL]),
-      annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, OTHER_ANNOTATIONS),
+      annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, READ),
       ownerReferences: keepController(ownerReferences),
     };
   });
@@ -132,6 +140,18 @@ export function decodePod(value: unknown, source: string): Pod {
     hasSandbox: hasSandbox(status ?? {}),
     isFinished: status?.phase === "Succeeded" || status?.phase === "Failed",
   };
+}
+
+/** Returns the pod without what only its ADD reads: its identity, its controller, marks of a machine or static pod. */
+export function reducePod({ foreignAnnotations: _, ...pod }: Pod): Pod {
+  const labels = keepShort(pod.labels, [LAUNCHER_LABEL, MIGRATION_LABEL]);
+  const annotations = keepShort(pod.annotations, [CONFIG_HASH, CONFIG_MIRROR]);
+  return { ...pod, labels, annotations, isReduced: true };
+}
+
+function keepShort(texts: Readonly<Record<string, string>>, keys: readonly string[]): Readonly<Record<string, string>> {
+  const short = (key: string): boolean => (texts[key] ?? "").length <= MAX_IDENTITY_LENGTH;
+  return Object.fromEntries(Object.entries(texts).filter(([key]) => keys.includes(key) && short(key)));
 }
 
 function hasSandbox({ podIPs, conditions }: z.output<typeof podStatus>): boolean {

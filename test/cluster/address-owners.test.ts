@@ -2,6 +2,7 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type OpenAddressOwners, openAddressOwners } from "../../host/controller/owners/address-owners.ts";
+import { HeapBudget } from "../../host/kubernetes/heap-budget.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
 import type { Workload } from "../../host/resources/member.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
@@ -49,7 +50,12 @@ interface Followed {
 }
 
 async function follow(): Promise<Followed> {
-  const workloads = openAddressOwners({ api, log: recordLog().log, random: () => 0.5 });
+  const workloads = openAddressOwners({
+    api,
+    budget: new HeapBudget({ totalBytes: 2 ** 30, home: "" }),
+    log: recordLog().log,
+    random: () => 0.5,
+  });
   opened.push(workloads);
   await workloads.synced(AbortSignal.timeout(PATIENCE_MS));
   const uids: string[] = [];

@@ -7,6 +7,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type OpenPoolOwners, openPoolOwners } from "../../host/controller/owners/pool-owners.ts";
 import type { DemandSettings } from "../../host/controller/types.ts";
+import { HeapBudget } from "../../host/kubernetes/heap-budget.ts";
 import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
 import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
@@ -39,7 +40,12 @@ beforeAll(async () => {
   plane = await borrowPlane();
   await plane.client.create("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
   api = await connectClient(plane.kubeconfig, "applications");
-  applications = openPoolOwners({ api, log: recordLog().log, random: () => 0.5 });
+  applications = openPoolOwners({
+    api,
+    budget: new HeapBudget({ totalBytes: 2 ** 30, home: "" }),
+    log: recordLog().log,
+    random: () => 0.5,
+  });
   await applications.synced(AbortSignal.timeout(20_000));
 });
 

@@ -18,7 +18,7 @@ import { collectionPath } from "../../kubernetes/paths.ts";
 import { RefusedWrites } from "../../kubernetes/refused-writes.ts";
 import type { Log } from "../../lib/log.ts";
 import type { AgentMetrics } from "../../metrics/agent-metrics.ts";
-import { collectApi, collectWatches } from "../../metrics/common-metrics.ts";
+import { collectApi, collectUnused, collectWatches } from "../../metrics/common-metrics.ts";
 import { setTotal } from "../../metrics/metric.ts";
 import type { AdoptionRecord } from "../../records/adoption-record.ts";
 import { type EpochFile, epochFileIn, KnownEpoch } from "../../registry/epoch/known-epoch.ts";
@@ -203,6 +203,7 @@ export class ClusterBackend implements Backend {
     const { client } = this;
     if (client !== undefined) collectApi(metrics, client.stats, client.requests);
     collectWatches(metrics, this.#caches);
+    collectUnused(metrics, this.resources.unused);
     collectPrefetch(metrics, this.prefetcher.stats());
     metrics.gcCandidates.set(this.collector.candidates);
     setTotal(metrics.gcCollected, this.collector.collected);
@@ -305,6 +306,17 @@ interface Listeners {
   detach: (row: Allocation) => Promise<void>;
 }
 
+/** On the Node, since a tenant is not told of a node's other tenants; once for a namespace, not for each object. */
+function reportUnused(events: Events, node: string, namespace: string): void {
+  events.emit({
+    regarding: { kind: "Node", apiVersion: "v1", namespace: "", name: node, uid: node },
+    reason: "ObjectsNotUsed",
+    note: `Objects of namespace ${namespace} are not used by the agent of this node, to save memory: "berthctl check" names them`,
+    type: "Warning",
+    action: "Watch",
+  });
+}
+
 async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableStack): Promise<Parts> {
   const { node, log, audit, nowMs, random } = given;
   const knownEpoch = new KnownEpoch(given.epochFile ?? epochFileIn(given.stateDirectory));
@@ -350,6 +362,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     onEpoch: (record) => listeners.onEpoch(record),
     onDefinition: (uid) => listeners.onDefinition(uid),
     onWanted: publishCooling,
+    onUnused: (namespace) => reportUnused(events, node, namespace),
     onChange: (snapshot, changed) => inventory?.follow(snapshot, changed),
   });
   stack.defer(() => resources.close());

@@ -77,12 +77,12 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
     find: async (namespace, name) => {
       // Each read has a limit of its own.
       const { signal } = new AbortController();
-      const pod = snapshot().pods.get(`${namespace}/${name}`) ?? (await readPod(deps.api, { namespace, name }));
+      const pod = findCached(deps, { namespace, name }) ?? (await readPod(deps.api, { namespace, name }));
       if (pod === undefined) return { owner: "", namespace, name, subject: undefined };
       const home = await findHome(deps, pod, signal);
       return identityOf(pod, { home }, signal);
     },
-    ofPod: (pod, ifName, signal) => identityOf(pod, { ifName }, signal),
+    ofPod: async (pod, ifName, signal) => identityOf(pod, { ifName, home: await findHome(deps, pod, signal) }, signal),
     forget: (application) => poolOwners.forget(application),
   };
 }
@@ -131,7 +131,7 @@ function requireNamed({ args }: AttachRequest): Named {
  * one of its name.
  */
 async function findPod(deps: IdentityDeps, named: Named, signal: AbortSignal): Promise<Pod | undefined> {
-  const cached = deps.snapshot().pods.get(`${named.namespace}/${named.name}`);
+  const cached = findCached(deps, named);
   if (cached !== undefined && isMeant(cached, named)) return cached;
   const { namespace, name, uid } = named;
   const live = await readPod(deps.api, named, signal);
@@ -142,6 +142,12 @@ async function findPod(deps: IdentityDeps, named: Named, signal: AbortSignal): P
     ErrorCode.PodUnknown,
     `Pod ${namespace}/${name} with UID ${uid ?? "(not given)"} is unknown: the API server ${found}`,
   );
+}
+
+/** Undefined also for a pod of which the watch has only the identity. */
+function findCached({ snapshot }: IdentityDeps, { namespace, name }: Omit<Named, "uid">): Pod | undefined {
+  const cached = snapshot().pods.get(`${namespace}/${name}`);
+  return cached?.isReduced ? undefined : cached;
 }
 
 /** Without a UID an old pod cannot be told from a new one of its name: then the API server is asked. */

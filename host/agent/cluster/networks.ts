@@ -8,7 +8,6 @@ import type { PodAnnotations } from "../../config/annotations.ts";
 import type { CoordinatorSettings } from "../../config/coordinator-settings.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
 import {
-  decodeAttachedNetwork,
   decodeInnerNetwork,
   findCoordinatorSettings,
   findIpamConf,
@@ -16,24 +15,17 @@ import {
 } from "../../config/network-definition.ts";
 import type { NetworkSelection } from "../../config/network-selection.ts";
 import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
-import { messageOf } from "../../lib/describe.ts";
-import { type NetworkAttachmentDefinition, refuseOversize } from "../../resources/network-attachment-definition.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { firstNicOf } from "../ipam/subject.ts";
 import { type Definitions, ResolvedSettings } from "../request/definitions.ts";
 import type { NicReference, NicSettings } from "../request/nic-definition.ts";
-
-/** A network's configuration, of either source. */
-interface Network {
-  readonly name: string;
-  readonly plugins: readonly PlacedEntry[];
-}
+import type { CachedDefinition, Network } from "./cached-definition.ts";
 
 interface DefinitionSources {
   /** Networks of the node's CNI directory. */
   readonly node: Pick<Definitions, "networks" | "settingsOf" | "problems">;
   /** By `namespace/name`. */
-  readonly attachments: () => ReadonlyMap<string, NetworkAttachmentDefinition>;
+  readonly attachments: () => ReadonlyMap<string, CachedDefinition>;
   readonly snapshot: () => Snapshot;
 }
 
@@ -45,8 +37,6 @@ const META_NAMESPACE = "kube-system";
 
 export class ClusterDefinitions implements NicSettings {
   readonly #sources: DefinitionSources;
-  /** Decoded definitions; a changed definition is another object. */
-  readonly #decoded = new WeakMap<NetworkAttachmentDefinition, Network | Error>();
   readonly #settings = new ResolvedSettings();
 
   constructor(sources: DefinitionSources) {
@@ -74,24 +64,15 @@ export class ClusterDefinitions implements NicSettings {
   /** Returns the network of a NetworkAttachmentDefinition; undefined if there is none or it is invalid. */
   attached(namespace: string, name: string): Network | undefined {
     const definition = this.#sources.attachments().get(`${namespace}/${name}`);
-    if (definition === undefined || definition.oversizeBytes !== undefined) return undefined;
-    if (definition.config.trim() === "") return this.#sources.node.networks.find((network) => network.name === name);
-    const known = this.#decoded.get(definition) ?? decode(definition);
-    this.#decoded.set(definition, known);
-    return known instanceof Error ? undefined : known;
+    if (definition?.kind === "file") return this.#sources.node.networks.find((network) => network.name === name);
+    return definition?.kind === "network" ? definition.network : undefined;
   }
 
   /** Sentences without a full stop. */
   get problems(): readonly string[] {
-    const texts = [...this.#sources.attachments().values()].flatMap((definition) => {
-      const { namespace, name, config } = definition;
-      const oversize = refuseOversize(definition);
-      if (oversize !== undefined) return [oversize];
-      if (config.trim() === "") return [];
-      this.attached(namespace, name);
-      const known = this.#decoded.get(definition);
-      return known instanceof Error ? [known.message] : [];
-    });
+    const texts = [...this.#sources.attachments().values()].flatMap((definition) =>
+      definition.kind === "invalid" ? [definition.reason] : [],
+    );
     return [...this.#sources.node.problems, ...texts];
   }
 
@@ -145,15 +126,6 @@ export class ClusterDefinitions implements NicSettings {
     const byFile = networks.find(({ path }) => basename(path) === basename(wanted));
     if (wanted.includes("/")) return byFile;
     return this.attached(this.metaNamespace, wanted) ?? networks.find(({ name }) => name === wanted) ?? byFile;
-  }
-}
-
-function decode({ namespace, name, config }: NetworkAttachmentDefinition): Network | Error {
-  const source = `NetworkAttachmentDefinition "${namespace}/${name}", spec.config`;
-  try {
-    return decodeAttachedNetwork(config, name, source);
-  } catch (error) {
-    return new Error(messageOf(error));
   }
 }
 

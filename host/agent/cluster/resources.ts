@@ -6,6 +6,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Labels } from "../../config/label-selector.ts";
 import { DEFAULT_VENDOR_CONF } from "../../config/vendor-conf.ts";
+import { HeapBudget, type HeapBudgetOptions, type UnusedObject } from "../../kubernetes/heap-budget.ts";
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
 import type { ReflectorStats } from "../../kubernetes/reflector.ts";
 import { messageOf } from "../../lib/describe.ts";
@@ -14,13 +15,13 @@ import { SortedMap } from "../../lib/sorted-map.ts";
 import { CheckedPools } from "../../resources/checked-pools.ts";
 import { COORDINATOR_NAME } from "../../resources/coordinator.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
-import type { NetworkAttachmentDefinition } from "../../resources/network-attachment-definition.ts";
 import type { Node } from "../../resources/node.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { LiveObjects, ReadResult } from "../backend.ts";
 import type { PoolChanges } from "../ipam/cluster-ipam.ts";
 import { SYNC_WAIT_MS } from "../request/add-deadline.ts";
 import { RELOAD_DELAY_MS, type Resources, type ResourcesState } from "../request/resources.ts";
+import type { CachedDefinition } from "./cached-definition.ts";
 import { type AnyWatch, openWatches, type Watches, type WatchesOptions } from "./watches.ts";
 
 interface ClusterResourcesOptions extends Omit<WatchesOptions, "onPool" | "onSetting"> {
@@ -31,10 +32,16 @@ interface ClusterResourcesOptions extends Omit<WatchesOptions, "onPool" | "onSet
   readonly onChange: (snapshot: Snapshot, changed: ReadonlySet<string>) => void;
 }
 
+/**
+ * Most that an agent keeps of pods, namespaces and network definitions, as the heap has it: bytes. @limit
+ */
+const AGENT_BUDGET_BYTES = 32 * 1024 * 1024;
+
 export class ClusterResources implements Resources, ResourcesState, PoolChanges {
   readonly #watches: Watches;
   readonly #all: readonly AnyWatch[];
   readonly #onChange: ClusterResourcesOptions["onChange"];
+  readonly #budget: HeapBudget;
   readonly #pools = new CheckedPools();
   /** Why pools cannot be read, by name. */
   readonly #bad = new SortedMap<string>();
@@ -46,10 +53,13 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   #next = new Latch();
   #changeCount = 0;
 
-  constructor(options: ClusterResourcesOptions) {
+  constructor(options: Omit<ClusterResourcesOptions, "budget"> & Pick<HeapBudgetOptions, "onUnused">) {
     this.#onChange = options.onChange;
+    const { configNamespace: home, onUnused } = options;
+    this.#budget = new HeapBudget({ totalBytes: AGENT_BUDGET_BYTES, home, onUnused });
     this.#watches = openWatches({
       ...options,
+      budget: this.#budget,
       onSetting: () => this.#schedule(),
       onPool: (name, isSetting) => {
         this.#told.add(name);
@@ -74,7 +84,12 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   }
 
   get problems(): readonly string[] {
-    return this.#all.flatMap(({ problems }) => problems);
+    return [...this.#all.flatMap(({ problems }) => problems), ...this.#budget.problems];
+  }
+
+  /** Objects for which there is no room. */
+  get unused(): readonly UnusedObject[] {
+    return this.#budget.unused;
   }
 
   get complete(): boolean {
@@ -82,7 +97,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   }
 
   /** By `namespace/name`. */
-  get attachments(): ReadonlyMap<string, NetworkAttachmentDefinition> {
+  get attachments(): ReadonlyMap<string, CachedDefinition> {
     return this.#watches.attachments.items;
   }
 
@@ -197,6 +212,7 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
 
   async close(): Promise<void> {
     clearTimeout(this.#pending);
+    this.#budget.close();
     await Promise.all(this.#all.map((reflector) => reflector.close()));
   }
 

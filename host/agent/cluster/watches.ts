@@ -1,6 +1,7 @@
 /** The collections that an agent in a cluster watches besides its own addresses: one reflector each. */
 import * as z from "zod";
 import { ConfigError } from "../../config/config-error.ts";
+import type { HeapBudget } from "../../kubernetes/heap-budget.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
@@ -13,17 +14,14 @@ import { DEFINITIONS, joinDefinitions, REGISTRY_KINDS, readDefinition } from "..
 import { type Coordinator, decodeServedCoordinator } from "../../resources/coordinator.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
-import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
-import {
-  DEFINITION_PARTS,
-  decodeNetworkDefinition,
-  type NetworkAttachmentDefinition,
-} from "../../resources/network-attachment-definition.ts";
+import { decodeNamespace, NAMESPACE_PARTS, type Namespace } from "../../resources/namespace.ts";
+import { DEFINITION_PARTS } from "../../resources/network-attachment-definition.ts";
 import { decodeNode, type Node } from "../../resources/node.ts";
-import { decodePod, POD_PARTS, type Pod } from "../../resources/pod.ts";
+import { decodePod, POD_PARTS, type Pod, reducePod } from "../../resources/pod.ts";
 import { decodeEpochRecord, EPOCH_MAP, type EpochRecord } from "../../resources/registry-epoch.ts";
 import { decodeReservedIp, type ReservedIp } from "../../resources/reserved-ip.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../../resources/vendor-conf-map.ts";
+import { type CachedDefinition, decodeCachedDefinition } from "./cached-definition.ts";
 
 export interface WatchesOptions {
   readonly api: KubeApi;
@@ -46,6 +44,8 @@ export interface WatchesOptions {
   readonly onEpoch: (record: EpochRecord | undefined) => void;
   /** Called with the UIDs of the registry's definitions; "" while one is away. */
   readonly onDefinition: (uids: string) => void;
+  /** Bounds what is kept of pods, namespaces and network definitions. */
+  readonly budget: HeapBudget;
 }
 
 /** Invalid pools are kept, so that a pod that names one is told why it cannot be used. */
@@ -74,7 +74,7 @@ export interface Watches {
   readonly coordinators: Reflector<Coordinator>;
   readonly namespaces: Reflector<Namespace>;
   /** By `namespace/name`; none in a cluster without that kind. */
-  readonly attachments: Reflector<NetworkAttachmentDefinition>;
+  readonly attachments: Reflector<CachedDefinition>;
   readonly vendorConf: Reflector<VendorConfMap>;
   readonly node: Reflector<Node>;
   /** The registry's epoch. */
@@ -87,8 +87,21 @@ export interface Watches {
 }
 
 export function openWatches(options: WatchesOptions): Watches {
-  const { api, node, configNamespace, log, random, onPool, onSetting, onWanted, onPod, onNode, onEpoch, onDefinition } =
-    options;
+  const {
+    api,
+    node,
+    configNamespace,
+    log,
+    random,
+    onPool,
+    onSetting,
+    onWanted,
+    onPod,
+    onNode,
+    onEpoch,
+    onDefinition,
+    budget,
+  } = options;
   const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "log" | "random">): Reflector<T> =>
     new Reflector<T>({ api, log, random, ...own });
   const settings = <T>(name: string, path: string, decode: (object: KubeObject, source: string) => T): Reflector<T> =>
@@ -135,7 +148,9 @@ export function openWatches(options: WatchesOptions): Watches {
       path: "/api/v1/namespaces",
       keyOf,
       onChange: () => {},
+      reads: NAMESPACE_PARTS,
       decode: (object) => decodeNamespace(object, describeObject(object)),
+      budgeted: { budget },
     }),
     attachments: follow({
       name: "NetworkAttachmentDefinitions",
@@ -144,7 +159,8 @@ export function openWatches(options: WatchesOptions): Watches {
       optional: true,
       onChange: () => {},
       reads: DEFINITION_PARTS,
-      decode: (object) => decodeNetworkDefinition(object, describeObject(object)),
+      decode: decodeCachedDefinition,
+      budgeted: { budget },
     }),
     vendorConf: follow({
       name: "vendor-conf",
@@ -179,9 +195,16 @@ export function openWatches(options: WatchesOptions): Watches {
       keyOf,
       onChange: onPod,
       reads: POD_PARTS,
-      decode: (object) => decodePod(object, describeObject(object)),
+      decode: decodeCachedPod,
+      budgeted: { budget, reduce: reducePod },
     }),
   };
+}
+
+/** No ADD comes for a pod that is finished or on the node's own network. */
+function decodeCachedPod(object: KubeObject): Pod {
+  const pod = decodePod(object, describeObject(object));
+  return pod.isFinished || pod.hostNetwork ? reducePod(pod) : pod;
 }
 
 const poolMetadata = z.object({

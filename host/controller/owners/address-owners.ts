@@ -3,6 +3,7 @@
  * only tell when an owner is worth checking; the check itself is a GET.
  */
 
+import type { HeapBudget } from "../../kubernetes/heap-budget.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
@@ -73,6 +74,7 @@ const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
 
 interface AddressOwnersOptions {
   readonly api: KubeApi;
+  readonly budget: HeapBudget;
   readonly log: Log;
   /** Returns a number in [0, 1). */
   readonly random: () => number;
@@ -89,7 +91,7 @@ export interface OpenAddressOwners extends AddressOwners {
 }
 
 /** Starts to watch at once. */
-export function openAddressOwners({ api, log, random }: AddressOwnersOptions): OpenAddressOwners {
+export function openAddressOwners({ api, budget, log, random }: AddressOwnersOptions): OpenAddressOwners {
   const listeners = new Listeners<string>((error, uid) => {
     log.error({ err: error, uid }, "Internal error while handling a change of an address owner");
   });
@@ -106,6 +108,7 @@ export function openAddressOwners({ api, log, random }: AddressOwnersOptions): O
         path: collectionPath({ apiVersion, plural }),
         optional: isOptional,
         decode: (object) => read(object, describeObject(object)),
+        budgeted: { budget },
         onChange: (change) => {
           const uid = findReducedOwner(change);
           if (uid !== undefined) listeners.tell(uid);

@@ -1,5 +1,6 @@
 /** The workloads that name Subnets (docs/subnets.md), as the controller follows them. */
 import { isDeepStrictEqual } from "node:util";
+import type { HeapBudget } from "../../kubernetes/heap-budget.ts";
 import { type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath, NETWORK_DEFINITIONS, PODS } from "../../kubernetes/paths.ts";
@@ -7,17 +8,19 @@ import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts"
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
+import { DEFINITION_PARTS } from "../../resources/network-attachment-definition.ts";
 import type { Liveness, PoolOwners, WatchedPods } from "../types.ts";
 import { readLiveness } from "./liveness.ts";
 import { isServedByBerth, type NetworkProvider } from "./plan-nic-requests.ts";
 import { findKind, LIVE_PODS, POOL_OWNER_KINDS, readPod } from "./pool-owner-kinds.ts";
 import { readSuccession } from "./read-succession.ts";
 import { SeenPods } from "./seen-pods.ts";
-import type { TrackedObject } from "./tracked-object.ts";
+import { type TrackedObject, withoutTemplate } from "./tracked-object.ts";
 import { TrackedOwners } from "./tracked-owners.ts";
 
 interface PoolOwnersOptions {
   readonly api: KubeApi;
+  readonly budget: HeapBudget;
   readonly log: Log;
   /** Returns a number in [0, 1). */
   readonly random: () => number;
@@ -39,7 +42,7 @@ interface Followed extends Pick<ReflectorOptions<TrackedObject>, "path" | "field
 }
 
 /** Starts to watch at once. */
-export function openPoolOwners({ api, log, random }: PoolOwnersOptions): OpenPoolOwners {
+export function openPoolOwners({ api, budget, log, random }: PoolOwnersOptions): OpenPoolOwners {
   const listeners = new Listeners<void>((error) =>
     log.error({ err: error }, "Internal error while handling a change of a workload"),
   );
@@ -54,6 +57,7 @@ export function openPoolOwners({ api, log, random }: PoolOwnersOptions): OpenPoo
       ...common,
       ...own,
       decode: (object, before) => keepEqual(read(object, `${kind} "${keyOf(object)}"`, before), before),
+      budgeted: { budget, reduce: withoutTemplate },
       onChange: (change) => {
         if (change.kind === "set" && change.value === change.before) return;
         owners.update(`${kind} ${change.key}`, change.before, change.kind === "set" ? change.value : undefined);
@@ -80,7 +84,9 @@ export function openPoolOwners({ api, log, random }: PoolOwnersOptions): OpenPoo
     name: "NetworkAttachmentDefinitions",
     path: collectionPath(NETWORK_DEFINITIONS),
     optional: true,
+    reads: DEFINITION_PARTS,
     decode: isServedByBerth,
+    budgeted: { budget },
     onChange: (change) => {
       if (change.kind === "set" && change.value === change.before) return;
       owners.invalidate();

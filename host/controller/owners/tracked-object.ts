@@ -62,6 +62,13 @@ export interface TrackedObject {
   readonly observedDigest: string | undefined;
 }
 
+/** Returns what is kept of an object for which there is no room: its workload keeps its pools, and gets no other. */
+export function withoutTemplate(object: TrackedObject): TrackedObject {
+  const message =
+    "Its annotations are not used, to save memory of the controller, whose problems say which namespace holds most";
+  return { ...object, template: { kind: "fault", message } };
+}
+
 /** Revision, creation time, name. */
 type Rank = readonly [revision: number, created: string, name: string];
 

@@ -94,6 +94,12 @@ function dateOf(text: string): number {
 }
 
 /**
+ * Pause after a large event or object, in multiples of the time that it took. A tenant with large objects
+ * leaves two thirds of the event loop to the ADDs of others.
+ */
+export const LARGE_EVENT_PAUSE = 2;
+
+/**
  * Returns the pause after failed attempt number `attempt`, counted from 0: a random part (`random` is in [0, 1)) of a
  * limit that doubles ("full jitter"), after what the server requested. Callers that failed together do not retry
  * together.

@@ -11,7 +11,7 @@ import { MAX_ALLOCATION_TEXT } from "../member.ts";
 /** Most labels of a pod that a pool with `podAffinity` can serve; no more are cached. @limit */
 export const MAX_CACHED_LABELS = 128;
 
-/** Most annotations under `ipam.vendor.io/` that are cached per object; more than Berth defines. */
+/** Most unknown annotations under `ipam.vendor.io/` whose names are cached per object. */
 const MAX_CACHED_ANNOTATIONS = 32;
 
 /** The parts of the metadata of every kind that are read. */
@@ -40,15 +40,17 @@ export function trimMetadata(object: unknown, trim: (metadata: Raw) => Raw): unk
 }
 
 /**
- * Returns the annotations below `prefix` and those named in `others`. A value longer than allowed is cut to one
- * character more, so that decoding it fails.
+ * Returns the annotations that are `read`, and of others below `prefix`, which are mistakes, the names. A value longer
+ * than allowed is cut to one character more, so that decoding it fails.
  */
-export function keepAnnotations(annotations: unknown, prefix: string, others: readonly string[]): unknown {
+export function keepAnnotations(annotations: unknown, prefix: string, read: readonly string[]): unknown {
   if (!isRaw(annotations)) return annotations;
-  const own = Object.keys(annotations).filter((key) => key.startsWith(prefix));
-  const named = others.filter((key) => Object.hasOwn(annotations, key));
-  const chosen = [...named, ...own.slice(0, MAX_CACHED_ANNOTATIONS)];
-  return Object.fromEntries(chosen.map((key) => [key, detach(annotations[key], MAX_ANNOTATION_LENGTH + 1)]));
+  const named = read.filter((key) => Object.hasOwn(annotations, key));
+  const mistakes = Object.keys(annotations).filter((key) => key.startsWith(prefix) && !read.includes(key));
+  return Object.fromEntries([
+    ...named.map((key) => [key, detach(annotations[key], MAX_ANNOTATION_LENGTH + 1)]),
+    ...mistakes.slice(0, MAX_CACHED_ANNOTATIONS).map((key) => [key, typeof annotations[key] === "string" ? "" : null]),
+  ]);
 }
 
 /** Returns at most MAX_CACHED_LABELS labels: those named in `first`, then others. */

@@ -1,12 +1,14 @@
 /**
  * The controller's collection of addresses, run by the test: its rounds, its clock, and who owns retained addresses.
  */
+
 import { type GarbageCollector, startGarbageCollector } from "../../../host/controller/gc/garbage-collector.ts";
 import { startNotices } from "../../../host/controller/notices/notice-controller.ts";
 import { openAddressOwners } from "../../../host/controller/owners/address-owners.ts";
 import { startClaimStatus } from "../../../host/controller/owners/claim-status.ts";
 import type { AddressOwners, Liveness } from "../../../host/controller/types.ts";
 import type { KubeEvent } from "../../../host/kubernetes/events.ts";
+import { HeapBudget } from "../../../host/kubernetes/heap-budget.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { until } from "../waiting.ts";
 import type { LabController } from "./controller.ts";
@@ -134,7 +136,12 @@ export class LabCollector {
 /** The controller's parts for owners of addresses, which follow the workloads of the cluster. Returns a sweep. */
 export async function leadAddressOwners(world: World): Promise<() => Promise<void>> {
   const api = await connectClient(await world.controllerKubeconfig(), "berth-controller");
-  const addressOwners = openAddressOwners({ api, log: openLog("lab-controller", "silent"), random: Math.random });
+  const addressOwners = openAddressOwners({
+    api,
+    budget: new HeapBudget({ totalBytes: 2 ** 30, home: "" }),
+    log: openLog("lab-controller", "silent"),
+    random: Math.random,
+  });
   world.defer(async () => {
     await world.depose();
     await addressOwners.close();

@@ -74,7 +74,7 @@ export async function startParts(
   const api = new WatchedApi(client);
   prepare?.(api);
   const caches = openCaches({ api, configNamespace, log, random: Math.random });
-  const poolOwners = openPoolOwners({ api, log, random: Math.random });
+  const poolOwners = openPoolOwners({ api, budget: caches.budget, log, random: Math.random });
   const leading = new AbortController();
   const recorded = options.events;
   const events =

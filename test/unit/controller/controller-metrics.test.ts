@@ -16,7 +16,13 @@ async function seriesAfter(...rounds: readonly Measurements[]): Promise<string[]
   for (const measurements of rounds) {
     const watches = { pools: { bytes: 9, lists: 1, watches: 1, events: 4, lastEventMs: 1_500, objects: 1 } };
     const isLeading = measurements !== rounds[1];
-    collectController(set.metrics, { isLeading, watches, problems: { process: [], usage: ["late"] }, measurements });
+    collectController(set.metrics, {
+      isLeading,
+      watches,
+      unused: [],
+      problems: { process: [], usage: ["late"] },
+      measurements,
+    });
   }
   const text = await set.render();
   return text.split("\n").filter((line) => /^berth_(?:pool|subnet|gc|controller|watch|registry)/.test(line));

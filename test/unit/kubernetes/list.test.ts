@@ -35,16 +35,35 @@ const limitsOf = ({ requests }: Stub) =>
   requests.map(({ url }) => Number(new URL(url, "http://stub").searchParams.get("limit")));
 
 describe("a list", () => {
-  it("of objects of the largest size that the API server accepts is read in smaller pages", async () => {
-    const stub = await serve(40, MAX_ANSWER_BYTES / 20);
-    expect(await countObjects(stub)).toBe(40);
-    expect(limitsOf(stub).slice(0, 3)).toEqual([LIST_PAGE, 63, 8]);
-    expect(new Set(limitsOf(stub).slice(3))).toEqual(new Set([8]));
+  it("begins with a small page, and the pages grow", async () => {
+    const stub = await serve(1_200, 10);
+    expect(await countObjects(stub)).toBe(1_200);
+    expect(limitsOf(stub)).toEqual([8, 32, 128, LIST_PAGE, LIST_PAGE, LIST_PAGE]);
+  });
+
+  it("has no more on a page than takes a mebibyte", async () => {
+    const stub = await serve(60, 100_000);
+    expect(await countObjects(stub)).toBe(60);
+    expect(limitsOf(stub)).toEqual([8, 10, 10, 10, 10, 10, 10]);
+  });
+
+  it("of objects of the largest size that the API server accepts is read one by one", async () => {
+    const stub = await serve(9, 3 * 1024 * 1024);
+    expect(await countObjects(stub)).toBe(9);
+    expect(limitsOf(stub)).toEqual([8, ...Array(9).fill(1)]);
   });
 
   it("with an object that is larger than any answer may be fails", async () => {
     const stub = await serve(1, MAX_ANSWER_BYTES);
     await expect(countObjects(stub)).rejects.toThrow("GET /things failed after 1 attempt");
-    expect(limitsOf(stub)).toEqual([LIST_PAGE, 63, 8, 1]);
+    expect(limitsOf(stub)).toEqual([8, 1]);
+  });
+
+  it("has of the objects of a large page only what is read", async () => {
+    const stub = await serve(8, 10_000);
+    for await (const { items } of listPages(stub.client, { path: "/things", reads: { members: { metadata: "all" } } }))
+      expect(items[0]).toEqual({ apiVersion: "", kind: "", metadata: { name: "n0" } });
+    for await (const { items } of listPages(stub.client, { path: "/things" }))
+      expect(items[0]).toMatchObject({ config: "x".repeat(10_000) });
   });
 });

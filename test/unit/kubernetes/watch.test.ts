@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { LARGE_EVENT, LARGE_EVENT_PAUSE } from "../../../host/kubernetes/client.ts";
+import { LARGE_EVENT } from "../../../host/kubernetes/client.ts";
 import {
   apiErrorOf,
   decodeEvent,
@@ -7,6 +7,7 @@ import {
   Lines,
   MAX_EVENT_BYTES,
 } from "../../../host/kubernetes/http/answers.ts";
+import { LARGE_EVENT_PAUSE } from "../../../host/kubernetes/http/retry.ts";
 import type { WatchEvent } from "../../../host/kubernetes/kube-api.ts";
 import type { Part } from "../../../host/lib/prune-json.ts";
 import { until } from "../../world/recorded-log.ts";

@@ -25,6 +25,12 @@ describe("what is left of a text", () => {
     ['[{"on":true},{"on":false},{"k":"\\"on\\":true"},{"on":true,"x":[]}]', MARKED, '[{"on":true},{"on":true,"x":[]}]'],
     ['{"l":[{"on":false}],"m":[{"on":true}]}', { members: { l: MARKED } }, '{"l":[]}'],
     ["[]", MARKED, "[]"],
+    [
+      '{"items":[{"a":1,"name":2},{"a":3},5,[]]}',
+      { members: { items: { each: NAME } } },
+      '{"items":[{"name":2},{},5,[]]}',
+    ],
+    ['{"items":null}', { members: { items: { each: NAME } } }, '{"items":null}'],
     ['[{"a":1}]', "all", '[{"a":1}]'],
   ])("%s", (text, part, left) => expect(prune(text, part)).toBe(left));
 
@@ -64,6 +70,7 @@ function model(value: unknown, part: Part): unknown {
   if (part === "all") return value;
   if ("containing" in part)
     return Array.isArray(value) ? value.filter((item) => JSON.stringify(item).includes(part.containing)) : value;
+  if ("each" in part) return Array.isArray(value) ? value.map((item) => model(item, part.each)) : value;
   if (!isObject) return value;
   const entries = Object.entries(value);
   if ("entries" in part) return Object.fromEntries(entries.filter(([key], at) => part.entries(key, at)));
@@ -87,6 +94,7 @@ it("any text is pruned as its value would be", () => {
       { maxDepth: 3 },
       fc.constant<Part>("all"),
       fc.constant(MARKED),
+      tie("part").map((each): Part => ({ each })),
       fc.constant<Part>({ entries: (name, at) => at < 2 || name === "on" }),
       fc.dictionary(key, tie("part"), { maxKeys: 4, noNullPrototype: true }).map((members): Part => ({ members })),
     ),

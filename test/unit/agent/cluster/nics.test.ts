@@ -1,14 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { type CachedDefinition, decodeCachedDefinition } from "../../../../host/agent/cluster/cached-definition.ts";
 import { ClusterDefinitions, describeNics } from "../../../../host/agent/cluster/networks.ts";
 import type { NodeNetwork } from "../../../../host/agent/request/definitions.ts";
 import { decodePodAnnotations } from "../../../../host/config/annotations.ts";
 import type { CoordinatorSettings } from "../../../../host/config/coordinator-settings.ts";
 import { findCoordinatorSettings } from "../../../../host/config/network-definition.ts";
 import { decodeManifests } from "../../../../host/resources/manifest.ts";
-import {
-  decodeNetworkDefinition,
-  type NetworkAttachmentDefinition,
-} from "../../../../host/resources/network-attachment-definition.ts";
 import { assembleSnapshot } from "../../../../host/resources/snapshot.ts";
 
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
@@ -24,15 +21,16 @@ function nodeNetwork(name: string, plugins: readonly object[], file = `${name}.c
 
 const LAN = nodeNetwork("lan", [MACVLAN, { type: "coordinator", mode: "underlay" }], "10-lan.conflist");
 
-function attachment(place: string, config: object | string): [string, NetworkAttachmentDefinition] {
+function attachment(place: string, config: object | string): [string, CachedDefinition] {
   const [namespace = "", name = ""] = place.split("/");
   const text = typeof config === "string" ? config : JSON.stringify(config);
-  return [place, { kind: "NetworkAttachmentDefinition", namespace, name, config: text }];
+  const object = { kind: "NetworkAttachmentDefinition", metadata: { namespace, name }, spec: { config: text } };
+  return [place, decodeCachedDefinition(object)];
 }
 
 interface Cluster {
   readonly node?: readonly NodeNetwork[];
-  readonly attachments?: readonly [string, NetworkAttachmentDefinition][];
+  readonly attachments?: readonly [string, CachedDefinition][];
   readonly coordinator?: object;
 }
 
@@ -109,11 +107,7 @@ describe("the NICs of a pod", () => {
 
   it("of a definition that is larger than is used is not known, nor taken from the node's own files, and the definition is named", () => {
     const text = JSON.stringify({ ...MACVLAN, name: "lan", padding: "x".repeat(65_536) });
-    const large = decodeNetworkDefinition(
-      { metadata: { name: "lan", namespace: "shop" }, spec: { config: text } },
-      "x",
-    );
-    const definitions = definitionsOf({ attachments: [["shop/lan", large]] });
+    const definitions = definitionsOf({ attachments: [attachment("shop/lan", text)] });
     expect(definitions.attached("shop", "lan")).toBeUndefined();
     expect(definitions.problems).toEqual([
       expect.stringMatching(

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { openPoolOwners } from "../../../../host/controller/owners/pool-owners.ts";
+import { HeapBudget } from "../../../../host/kubernetes/heap-budget.ts";
 import {
   ApiError,
   ApiUnavailable,
@@ -32,7 +33,12 @@ async function open({ prepare = () => {}, gate, api = (same) => same }: Options 
   const cluster = new MemoryApiServer({ isOpen: true });
   prepare(cluster);
   const port = api(cluster.client(gate, (_path, deliver) => deliver()));
-  const applications = openPoolOwners({ api: port, log: recordLog().log, random: () => 0.5 });
+  const applications = openPoolOwners({
+    api: port,
+    budget: new HeapBudget({ totalBytes: 2 ** 30, home: "" }),
+    log: recordLog().log,
+    random: () => 0.5,
+  });
   closing.push(() => applications.close());
   let notifications = 0;
   applications.subscribe(() => notifications++);

@@ -1,0 +1,96 @@
+import { describe, expect, it } from "vitest";
+import { type CachedDefinition, decodeCachedDefinition } from "../../../../host/agent/cluster/cached-definition.ts";
+import { MAX_OBJECT_HEAP_BYTES } from "../../../../host/kubernetes/heap-budget.ts";
+import { heapBytes } from "../../../../host/lib/heap-bytes.ts";
+
+const decode = (config: object | string): CachedDefinition =>
+  decodeCachedDefinition({
+    kind: "NetworkAttachmentDefinition",
+    metadata: { namespace: "shop", name: "lan" },
+    spec: { config: typeof config === "string" ? config : JSON.stringify(config) },
+  });
+
+const MACVLAN = { name: "x", type: "macvlan", ipam: { type: "berth" } };
+
+/** Of almost 64 KiB of text. */
+const many = (item: unknown): unknown[] => Array(Math.floor(65_000 / (JSON.stringify(item).length + 1))).fill(item);
+
+describe("what an agent keeps of a network definition", () => {
+  it("of another's plugin is what is read of it, whatever it says besides", () =>
+    expect(
+      decode({
+        ...{
+          cniVersion: "1.0.0",
+          name: "x",
+          type: "bridge",
+          isGateway: true,
+          master: "eth1",
+          mac: "02:00:00:00:00:01",
+        },
+        ...{ ipam: { type: "berth", default_ipv4_ippool: ["blue"] }, capabilities: { mac: true, ips: true } },
+        args: { cni: { ips: ["10.0.0.1"], labels: many({}) } },
+      }),
+    ).toMatchObject({
+      kind: "network",
+      network: {
+        name: "x",
+        plugins: [
+          {
+            entry: {
+              ...{ name: "x", type: "bridge", mac: "02:00:00:00:00:01", isGateway: true },
+              ...{ ipam: { type: "berth", default_ipv4_ippool: ["blue"] }, capabilities: { mac: true } },
+              args: { cni: { ips: ["10.0.0.1"] } },
+            },
+          },
+        ],
+      },
+    }));
+
+  it("of Berth's own plugins is all of it, for their mistakes are to be told", () => {
+    const coordinator = { type: "coordinator", mode: "underlay", tunePodRoute: 1 };
+    const plugins = [{ type: "macvlan", ipam: { type: "static", addresses: many({}) } }, coordinator];
+    expect(decode({ name: "x", plugins })).toMatchObject({
+      network: { plugins: [{ entry: { type: "macvlan", ipam: {} } }, { entry: coordinator }] },
+    });
+  });
+
+  it.each([
+    ["empty objects", { ...MACVLAN, x: many({}) }],
+    ["empty lists", { ...MACVLAN, x: many([]) }],
+    ["numbers", { ...MACVLAN, x: many(0) }],
+    [
+      "many keys",
+      {
+        ...MACVLAN,
+        ...Object.fromEntries(
+          many(0)
+            .map((_, at) => [`k${at}`, 0])
+            .slice(0, 6_000),
+        ),
+      },
+    ],
+    ["addresses of another IPAM", { ...MACVLAN, ipam: { type: "static", addresses: many({}) } }],
+  ])("is small if another's plugin has %s", (_, config) => {
+    const decoded = decode(config);
+    expect(decoded.kind).toBe("network");
+    expect(heapBytes(decoded)).toBeLessThan(2_000);
+  });
+
+  it.each([
+    ["Berth's ipam object", { ...MACVLAN, ipam: { type: "berth", x: many({}) } }],
+    ["its coordinator", { name: "x", plugins: [MACVLAN, { type: "coordinator", x: many([]) }] }],
+    ["a list of plugins", { name: "x", plugins: many({ type: "a" }) }],
+    ["requested addresses", { ...MACVLAN, args: { cni: { ips: many(0) } } }],
+    ["a name", { ...MACVLAN, name: many({}) }],
+    ["plugins that are none", { name: "x", plugins: { x: many({}) } }],
+  ])("is more than the budget of an object if it is %s", (_, config) =>
+    expect(heapBytes(decode(config), MAX_OBJECT_HEAP_BYTES)).toBeGreaterThan(MAX_OBJECT_HEAP_BYTES),
+  );
+
+  it.each([
+    ["short", '{"name":"x","name":"y"', /^NetworkAttachmentDefinition "shop\/lan", spec.config: .*line 1/],
+    ["long", `{"a":"${"x".repeat(10_000)}"`, /^NetworkAttachmentDefinition "shop\/lan", spec.config: .*JSON/],
+  ])("is why it cannot be used, of a %s text", (_, text, reason) =>
+    expect(decode(text)).toEqual({ kind: "invalid", reason: expect.stringMatching(reason) }),
+  );
+});
