@@ -12,6 +12,9 @@ export const MAX_OBJECT_HEAP_BYTES = 65_536;
 /** Most objects that are named as not used, and read again when there is room. */
 export const MAX_UNUSED_NAMED = 1_000;
 
+/** Most objects of a namespace that one sentence names. */
+const MAX_SHOWN = 5;
+
 /** Share of the budget up to which objects are read again: otherwise each would take the place of the next. */
 const REFILL_SHARE = 0.9;
 
@@ -109,26 +112,24 @@ export class HeapBudget {
     return new Set(this.unused.map(({ key }) => namespaceOf(key)));
   }
 
-  /** Sentences without a full stop: one for each object that is too large, and one for each namespace without room. */
+  /** Sentences without a full stop, for each namespace and reason. */
   get problems(): readonly string[] {
-    const { totalBytes } = this.#options;
-    const all = [...this.#unused.values()];
-    const large = all.filter(({ reason }) => reason === "size");
-    const byNamespace = Map.groupBy(
-      all.filter(({ reason }) => reason === "room"),
-      ({ key }) => namespaceOf(key),
-    );
-    const more = this.#isMore ? " or more" : "";
-    return [
-      ...large.map(
-        ({ collection, key }) =>
-          `Of ${collection}, ${key} is not used: decoded it takes more than ${MAX_OBJECT_HEAP_BYTES} bytes of memory`,
-      ),
-      ...[...byNamespace].map(
-        ([namespace, [first, ...others]]) =>
-          `${others.length + 1}${more} objects of namespace ${namespace} are not used, ${first?.key} of ${first?.collection} first: what tenants write takes ${totalBytes >> 20} MiB of memory, and this namespace most; delete some of its objects`,
-      ),
-    ];
+    const groups = Map.groupBy(this.#unused.values(), ({ key, reason }) => `${reason} ${namespaceOf(key)}`);
+    const mebibytes = this.#options.totalBytes >> 20;
+    return [...groups.values()].flatMap(([first, ...others]) => {
+      if (first === undefined) return [];
+      const why =
+        first.reason === "size"
+          ? `decoded, each takes more than ${MAX_OBJECT_HEAP_BYTES} bytes of memory`
+          : `what tenants write would take more than ${mebibytes} MiB of memory, and this namespace holds most; delete some of its objects`;
+      return [`Of namespace ${namespaceOf(first.key)} are not used: ${this.#describe([first, ...others])}; ${why}`];
+    });
+  }
+
+  #describe(unused: readonly UnusedObject[]): string {
+    const shown = unused.slice(0, MAX_SHOWN).map(({ collection, key }) => `${collection} ${key}`);
+    const more = unused.length - shown.length;
+    return `${shown.join(", ")}${more === 0 ? "" : ` and ${more}${this.#isMore ? " or more" : ""} others`}`;
   }
 
   /** Returns the account of one kind. */

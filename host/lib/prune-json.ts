@@ -8,8 +8,10 @@ export type Part =
   | "all"
   /** For an object: the members that are read, and the part of each. */
   | { readonly members: Readonly<Record<string, Part>> }
-  /** For an object whose members are data: selects the members. `at` counts them from 0, wanted or not. */
-  | { readonly entries: (key: string, at: number) => boolean }
+  /**
+   * For an object whose members are data: selects the members, `most` at most. `at` counts them from 0, wanted or not.
+   */
+  | { readonly entries: (key: string, at: number) => boolean; readonly most?: number }
   /** For a list: the items whose text contains this. */
   | { readonly containing: string }
   /** For a list: the part of each item. */
@@ -69,12 +71,13 @@ class Pruner {
   }
 
   #object(part: Exclude<Part, "all" | { containing: string } | { each: Part }>): void {
+    let kept = 0;
     this.#sequence(CLOSE, (at) => {
       const key = this.#key();
       if (key === undefined) return false;
       if ("entries" in part) {
         this.#skip();
-        return part.entries(key, at);
+        return kept < (part.most ?? Number.POSITIVE_INFINITY) && part.entries(key, at) && ++kept > 0;
       }
       const own = Object.hasOwn(part.members, key) ? part.members[key] : undefined;
       if (own === undefined) this.#skip();

@@ -6,7 +6,7 @@ import { decodeConfig } from "../config/config-error.ts";
 import type { Labels } from "../config/label-selector.ts";
 import type { Part } from "../lib/prune-json.ts";
 import { metadata } from "./fields/metadata.ts";
-import { IDENTITY_PARTS, keepAnnotations, trimMetadata } from "./fields/trim-metadata.ts";
+import { IDENTITY_PARTS, keepAnnotations, MAX_PARSED_ENTRIES, trimMetadata } from "./fields/trim-metadata.ts";
 
 export interface Namespace {
   readonly kind: "Namespace";
@@ -27,8 +27,9 @@ export const NAMESPACE_PARTS: Part = {
     metadata: {
       members: {
         ...IDENTITY_PARTS,
-        labels: "all",
-        annotations: { entries: (key) => key.startsWith(ANNOTATION_PREFIX) },
+        // With more it exceeds the budget of an object.
+        labels: { entries: () => true, most: 2 * MAX_PARSED_ENTRIES },
+        annotations: { entries: (key) => key.startsWith(ANNOTATION_PREFIX), most: MAX_PARSED_ENTRIES },
       },
     },
   },

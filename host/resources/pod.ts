@@ -16,6 +16,7 @@ import {
   keepController,
   keepLabels,
   MAX_CACHED_LABELS,
+  MAX_PARSED_ENTRIES,
   trimMetadata,
 } from "./fields/trim-metadata.ts";
 
@@ -89,6 +90,7 @@ const podSchema = z
 
 const ANNOTATIONS_PART: Part = {
   entries: (key) => key.startsWith(ANNOTATION_PREFIX) || OTHER_ANNOTATIONS.includes(key) || isForeignAnnotation(key),
+  most: MAX_PARSED_ENTRIES,
 };
 
 /** The parts of a Pod that {@link decodePod} reads. */

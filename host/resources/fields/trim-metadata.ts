@@ -14,6 +14,9 @@ export const MAX_CACHED_LABELS = 128;
 /** Most unknown annotations under `ipam.vendor.io/` whose names are cached per object. */
 const MAX_CACHED_ANNOTATIONS = 32;
 
+/** Most annotations of a large object that are decoded. */
+export const MAX_PARSED_ENTRIES = 256;
+
 /** The parts of the metadata of every kind that are read. */
 export const IDENTITY_PARTS: Readonly<Record<string, Part>> = {
   name: "all",

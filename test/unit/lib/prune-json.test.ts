@@ -22,6 +22,7 @@ describe("what is left of a text", () => {
     ['{"x":{"a":1},"y":{"b":1}}', { members: { x: NAME, y: NAME } }, '{"x":{},"y":{}}'],
     ['{"a":1,"b":2,"z":3}', FIRST, '{"a":1,"z":3}'],
     ['{"größe":1,"z":3}', { entries: (key) => key === "größe" }, '{"größe":1}'],
+    ['{"a":1,"b":2,"z":3}', { entries: (key) => key !== "a", most: 1 }, '{"b":2}'],
     ['[{"on":true},{"on":false},{"k":"\\"on\\":true"},{"on":true,"x":[]}]', MARKED, '[{"on":true},{"on":true,"x":[]}]'],
     ['{"l":[{"on":false}],"m":[{"on":true}]}', { members: { l: MARKED } }, '{"l":[]}'],
     ["[]", MARKED, "[]"],

@@ -9,7 +9,7 @@ import {
   refuseOversize,
 } from "../../../host/resources/network-attachment-definition.ts";
 import { decodeNode } from "../../../host/resources/node.ts";
-import { decodePod, POD_PARTS, type Pod } from "../../../host/resources/pod.ts";
+import { decodePod, POD_PARTS, type Pod, reducePod } from "../../../host/resources/pod.ts";
 
 const METADATA = { name: "web-0", namespace: "shop", uid: "u1", resourceVersion: "7" };
 
@@ -151,6 +151,33 @@ describe("of a pod is kept", () => {
     [{ labels: "x" }, 'field "metadata.labels": found "x"'],
   ])("only what is well-formed: %j is refused", (metadata, wanted) => {
     expect(() => hugePod(metadata)).toThrow(wanted);
+  });
+
+  it("the names of unknown annotations of Berth's, of no more than some", () => {
+    const mistakes = many(40, (index) => [`ipam.vendor.io/x${index}`, "x".repeat(16_000)]);
+    const { annotations } = decodePod({ metadata: { ...METADATA, annotations: { ...mistakes, ...hash } } }, "pod");
+    expect(Object.keys(annotations)).toHaveLength(33);
+    expect(annotations).toMatchObject({ ...hash, "ipam.vendor.io/x0": "" });
+    expect(JSON.stringify(annotations).length).toBeLessThan(2_000);
+  });
+
+  it("of a pod that is not used its identity, and what tells whose its address is", () => {
+    const pod = decodePod(
+      {
+        metadata: {
+          ...{ ...METADATA, uid: "u", ownerReferences: [controller] },
+          annotations: { "ipam.vendor.io/ippool": "{}", ...hash, "kubernetes.io/config.mirror": "x".repeat(65) },
+          labels: { app: "web", "kubevirt.io": "virt-launcher" },
+        },
+        spec: { nodeName: "n1" },
+        status: { phase: "Failed" },
+      },
+      "pod",
+    );
+    expect(reducePod(pod)).toEqual({
+      ...{ ...pod, isReduced: true, annotations: hash },
+      labels: { "kubevirt.io": "virt-launcher" },
+    });
   });
 
   it("also of namespaces and network definitions", () => {
