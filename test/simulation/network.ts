@@ -512,7 +512,11 @@ function isWatchedList(request: Request): boolean {
 
 /** An answer's body, as the product's client reads it. */
 export function bodyOf(text: string): Answer["body"] {
-  return { text: async () => text, dump: async () => {} } as unknown as Answer["body"];
+  return {
+    text: async () => text,
+    arrayBuffer: async () => Buffer.from(text),
+    dump: async () => {},
+  } as unknown as Answer["body"];
 }
 
 /** The bytes of a watch, as they arrive. */

@@ -82,7 +82,7 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
       const home = await findHome(deps, pod, signal);
       return identityOf(pod, { home }, signal);
     },
-    ofPod: async (pod, ifName, signal) => identityOf(pod, { ifName, home: await findHome(deps, pod, signal) }, signal),
+    ofPod: (pod, ifName, signal) => identityOf(pod, { ifName }, signal),
     forget: (application) => poolOwners.forget(application),
   };
 }
