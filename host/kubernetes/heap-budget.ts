@@ -21,13 +21,16 @@ const REFILL_SHARE = 0.9;
 /** Time from the first room to reading again: milliseconds. */
 const REFILL_MS = 1_000;
 
+/** The same where a collection may have to be listed again, of which tenants decide how long it is: milliseconds. */
+const LIST_AGAIN_MS = 60_000;
+
 /** The cache of one kind. */
 export interface Collection {
-  /** `NetworkAttachmentDefinitions` */
+  /** `NetworkAttachmentDefinitions`; no other of the budget has it. */
   readonly name: string;
-  /** Keeps less of an object, or nothing if that was done before. Returns what is still kept: bytes. */
-  readonly reduce: (key: string) => number;
-  /** Reads an object again that is not used, and calls {@link Account.hold}. */
+  /** Keeps less of an object than `bytes`, or nothing. Returns what is still kept: bytes. */
+  readonly reduce: (key: string, bytes: number) => number;
+  /** Reads an object again that is not used, and calls {@link HeapBudget.hold}. */
   readonly readAgain: (key: string) => Promise<void>;
   /** Lists all again: not all that is not used is known by name. */
   readonly listAgain: () => void;
@@ -50,46 +53,28 @@ export interface HeapBudgetOptions {
 }
 
 interface Entry {
-  readonly account: Account;
+  readonly collection: Collection;
   readonly key: string;
-  bytes: number;
-}
-
-interface Unused extends UnusedObject {
-  readonly account: Account;
   readonly bytes: number;
 }
 
+type Unused = Entry & Pick<UnusedObject, "reason">;
+
 /** What one namespace holds. */
-class Share {
-  bytes = 0;
-  readonly entries = new Set<Entry>();
-
-  add(entry: Entry): void {
-    this.entries.add(entry);
-    this.bytes += entry.bytes;
-  }
-
-  delete(entry: Entry): void {
-    this.entries.delete(entry);
-    this.bytes -= entry.bytes;
-  }
-
-  largest(): Entry | undefined {
-    let largest: Entry | undefined;
-    for (const entry of this.entries) if (largest === undefined || entry.bytes > largest.bytes) largest = entry;
-    return largest;
-  }
+interface Share {
+  bytes: number;
+  /** By collection and key. */
+  readonly entries: Map<string, Entry>;
 }
 
 export class HeapBudget {
   readonly #options: HeapBudgetOptions;
+  /** By namespace. */
   readonly #shares = new Map<string, Share>();
-  readonly #accounts = new Set<Account>();
   /** By collection and key. */
   readonly #unused = new Map<string, Unused>();
-  /** There are more than are known by name. */
-  #isMore = false;
+  /** Those with more of them than are known by name. */
+  readonly #crowded = new Set<Collection>();
   #usedBytes = 0;
   #refill: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -104,39 +89,69 @@ export class HeapBudget {
 
   /** At most MAX_UNUSED_NAMED. */
   get unused(): readonly UnusedObject[] {
-    return [...this.#unused.values()];
+    return [...this.#unused.values()].map(({ collection, key, reason }) => ({
+      collection: collection.name,
+      key,
+      reason,
+    }));
   }
 
   /** Those with an object that is not used. */
   get namespaces(): ReadonlySet<string> {
-    return new Set(this.unused.map(({ key }) => namespaceOf(key)));
+    return new Set([...this.#unused.values()].map(({ key }) => namespaceOf(key)));
   }
 
   /** Sentences without a full stop, for each namespace and reason. */
   get problems(): readonly string[] {
     const groups = Map.groupBy(this.#unused.values(), ({ key, reason }) => `${reason} ${namespaceOf(key)}`);
-    const mebibytes = this.#options.totalBytes >> 20;
-    return [...groups.values()].flatMap(([first, ...others]) => {
-      if (first === undefined) return [];
-      const why =
-        first.reason === "size"
-          ? `decoded, each takes more than ${MAX_OBJECT_HEAP_BYTES} bytes of memory`
-          : `what tenants write would take more than ${mebibytes} MiB of memory, and this namespace holds most; delete some of its objects`;
-      return [`Of namespace ${namespaceOf(first.key)} are not used: ${this.#describe([first, ...others])}; ${why}`];
+    const room = `what tenants write would take more than ${this.#options.totalBytes >> 20} MiB of memory, and this namespace holds most; delete some of its objects`;
+    const size = `decoded, each takes more than ${MAX_OBJECT_HEAP_BYTES} bytes of memory`;
+    return [...groups].map(([group, unused]) => {
+      const [reason, namespace] = group.split(" ");
+      const shown = unused.slice(0, MAX_SHOWN).map(({ collection, key }) => `${collection.name} ${key}`);
+      const more = unused.length - shown.length;
+      const others = more === 0 ? "" : ` and ${more}${this.#crowded.size > 0 ? " or more" : ""} others`;
+      return `Of namespace ${namespace} are not used: ${shown.join(", ")}${others}; ${reason === "size" ? size : room}`;
     });
   }
 
-  #describe(unused: readonly UnusedObject[]): string {
-    const shown = unused.slice(0, MAX_SHOWN).map(({ collection, key }) => `${collection} ${key}`);
-    const more = unused.length - shown.length;
-    return `${shown.join(", ")}${more === 0 ? "" : ` and ${more}${this.#isMore ? " or more" : ""} others`}`;
+  /**
+   * Returns whether the object may be kept, in place of its former state; others may have given way. Otherwise nothing
+   * of it is held. `isReduced`: it is what is left of an object that is not used.
+   */
+  hold(collection: Collection, key: string, bytes: number, isReduced = false): boolean {
+    const before = this.#take(collection, key);
+    const entry = { collection, key, bytes };
+    const isSmall = bytes <= MAX_OBJECT_HEAP_BYTES;
+    const isHeld = isSmall && this.#fit(entry);
+    if (isHeld && !isReduced) this.#unused.delete(idOf(collection, key));
+    if (!isHeld && !isReduced) this.#markUnused({ ...entry, reason: isSmall ? "room" : "size" });
+    if (before > (isHeld ? bytes : 0)) this.#freed();
+    return isHeld;
   }
 
-  /** Returns the account of one kind. */
-  open(collection: Collection): Account {
-    const account = new Account(this, collection);
-    this.#accounts.add(account);
-    return account;
+  /** The object is gone. */
+  release(collection: Collection, key: string): void {
+    this.#unused.delete(idOf(collection, key));
+    if (this.#take(collection, key) > 0) this.#freed();
+  }
+
+  isUnused(collection: Collection, key: string): boolean {
+    return this.#unused.has(idOf(collection, key));
+  }
+
+  /** All are listed: those that are not used will be found again. */
+  forgetUnused(collection: Collection): void {
+    this.#crowded.delete(collection);
+    for (const [id, unused] of this.#unused) if (unused.collection === collection) this.#unused.delete(id);
+  }
+
+  /** Nothing of the collection is kept any more. */
+  releaseAll(collection: Collection): void {
+    this.forgetUnused(collection);
+    for (const { entries } of this.#shares.values())
+      for (const entry of entries.values()) if (entry.collection === collection) this.#take(collection, entry.key);
+    this.#freed();
   }
 
   close(): void {
@@ -144,15 +159,14 @@ export class HeapBudget {
     clearTimeout(this.#refill);
   }
 
-  /** Returns whether there is room, after other objects have given way. The entry is of `namespace`. */
-  add(entry: Entry): boolean {
-    const own = namespaceOf(entry.key);
-    this.#put(own, entry);
+  /** Returns whether there is room, after other objects have given way. */
+  #fit(entry: Entry): boolean {
+    const own = this.#put(entry);
     while (this.#usedBytes > this.#options.totalBytes) {
       const fullest = this.#fullest();
       if (fullest === undefined) return true;
       if (fullest === own) {
-        this.remove(entry);
+        this.#take(entry.collection, entry.key);
         return false;
       }
       this.#evictFrom(fullest);
@@ -160,162 +174,85 @@ export class HeapBudget {
     return true;
   }
 
-  remove(entry: Entry): void {
+  /** That of the namespace that holds most; undefined if only the release's holds anything. */
+  #fullest(): Share | undefined {
+    let fullest: Share | undefined;
+    for (const [namespace, share] of this.#shares)
+      if (namespace !== this.#options.home && share.bytes > (fullest?.bytes ?? 0)) fullest = share;
+    return fullest;
+  }
+
+  #evictFrom({ entries }: Share): void {
+    let largest: Entry | undefined;
+    for (const entry of entries.values()) if (entry.bytes > (largest?.bytes ?? 0)) largest = entry;
+    if (largest === undefined) return;
+    const { collection, key, bytes } = largest;
+    if (!this.isUnused(collection, key)) this.#markUnused({ ...largest, reason: "room" });
+    this.#take(collection, key);
+    const left = collection.reduce(key, bytes);
+    if (left > 0) this.#put({ ...largest, bytes: left });
+  }
+
+  #put(entry: Entry): Share {
     const namespace = namespaceOf(entry.key);
-    const share = this.#shareOf(namespace);
-    share.delete(entry);
-    this.#usedBytes -= entry.bytes;
+    const share = this.#shares.get(namespace) ?? { bytes: 0, entries: new Map<string, Entry>() };
+    this.#shares.set(namespace, share);
+    share.entries.set(idOf(entry.collection, entry.key), entry);
+    share.bytes += entry.bytes;
+    this.#usedBytes += entry.bytes;
+    return share;
+  }
+
+  /** Returns what was held: bytes. */
+  #take(collection: Collection, key: string): number {
+    const [namespace, id] = [namespaceOf(key), idOf(collection, key)];
+    const share = this.#shares.get(namespace);
+    const bytes = share?.entries.get(id)?.bytes;
+    if (share === undefined || bytes === undefined) return 0;
+    share.entries.delete(id);
+    share.bytes -= bytes;
+    this.#usedBytes -= bytes;
     if (share.entries.size === 0) this.#shares.delete(namespace);
+    return bytes;
   }
 
-  isUnused(account: Account, key: string): boolean {
-    return this.#unused.has(idOf(account, key));
-  }
-
-  markUnused({ account, key, bytes }: Entry, reason: UnusedObject["reason"]): void {
-    const id = idOf(account, key);
+  #markUnused(unused: Unused): void {
+    const id = idOf(unused.collection, unused.key);
     if (this.#unused.size >= MAX_UNUSED_NAMED && !this.#unused.has(id)) {
-      this.#isMore = true;
+      this.#crowded.add(unused.collection);
       return;
     }
-    const namespace = namespaceOf(key);
-    const isFirst = ![...this.#unused.values()].some((other) => namespaceOf(other.key) === namespace);
-    this.#unused.set(id, { account, key, bytes, collection: account.collection.name, reason });
+    const namespace = namespaceOf(unused.key);
+    const isFirst = !this.namespaces.has(namespace);
+    this.#unused.set(id, unused);
     if (isFirst) this.#options.onUnused?.(namespace);
   }
 
-  unmark(account: Account, key: string): void {
-    this.#unused.delete(idOf(account, key));
-  }
-
-  unmarkAll(account: Account): void {
-    for (const [id, unused] of this.#unused) if (unused.account === account) this.#unused.delete(id);
-  }
-
-  end(account: Account): void {
-    this.unmarkAll(account);
-    this.#accounts.delete(account);
-    this.freed();
-  }
-
   /** Something was given back. */
-  freed(): void {
-    if (this.#isClosed || (this.#unused.size === 0 && !this.#isMore) || !this.#hasRoom(0)) return;
-    this.#refill ??= setTimeout(() => void this.#readAgain(), REFILL_MS).unref();
+  #freed(): void {
+    if (this.#isClosed || this.#unused.size + this.#crowded.size === 0 || !this.#hasRoom(0)) return;
+    const delayMs = this.#crowded.size > 0 ? LIST_AGAIN_MS : REFILL_MS;
+    this.#refill ??= setTimeout(() => void this.#readAgain(), delayMs).unref();
   }
 
   async #readAgain(): Promise<void> {
-    for (const { account, key, bytes, reason } of [...this.#unused.values()]) {
+    for (const { collection, key, bytes, reason } of [...this.#unused.values()]) {
       if (this.#isClosed) return;
-      if (reason === "size" || !this.isUnused(account, key) || !this.#hasRoom(bytes)) continue;
-      await account.collection.readAgain(key).catch(() => {});
+      if (reason === "size" || !this.isUnused(collection, key) || !this.#hasRoom(bytes)) continue;
+      await collection.readAgain(key).catch(() => {});
     }
     this.#refill = undefined;
-    if (!this.#isMore || [...this.#unused.values()].some(({ reason }) => reason === "room")) return;
-    this.#isMore = false;
-    for (const { collection } of this.#accounts) collection.listAgain();
+    if ([...this.#unused.values()].every(({ reason }) => reason === "size"))
+      for (const { listAgain } of this.#crowded) listAgain();
   }
 
   #hasRoom(bytes: number): boolean {
     return this.#usedBytes + bytes <= REFILL_SHARE * this.#options.totalBytes;
   }
-
-  #shareOf(namespace: string): Share {
-    const known = this.#shares.get(namespace);
-    if (known !== undefined) return known;
-    const share = new Share();
-    this.#shares.set(namespace, share);
-    return share;
-  }
-
-  /** The namespace that holds most; undefined if only the release's holds anything. */
-  #fullest(): string | undefined {
-    let fullest: string | undefined;
-    let most = 0;
-    for (const [namespace, { bytes }] of this.#shares)
-      if (namespace !== this.#options.home && bytes > most) [fullest, most] = [namespace, bytes];
-    return fullest;
-  }
-
-  #evictFrom(namespace: string): void {
-    const entry = this.#shareOf(namespace).largest();
-    if (entry === undefined) return;
-    const { account, key, bytes } = entry;
-    this.markUnused(entry, "room");
-    const left = account.collection.reduce(key);
-    this.remove(entry);
-    if (left > 0 && left < bytes) this.#put(namespace, Object.assign(entry, { bytes: left }));
-    else account.drop(key);
-  }
-
-  #put(namespace: string, entry: Entry): void {
-    this.#shareOf(namespace).add(entry);
-    this.#usedBytes += entry.bytes;
-  }
 }
 
-/** What is kept of one kind. */
-export class Account {
-  readonly collection: Collection;
-  readonly #budget: HeapBudget;
-  readonly #entries = new Map<string, Entry>();
-
-  constructor(budget: HeapBudget, collection: Collection) {
-    this.#budget = budget;
-    this.collection = collection;
-  }
-
-  /**
-   * Returns whether the object may be kept, in place of its former state; others may have given way. Otherwise nothing
-   * of it is held. `isReduced`: it is what is left of an object that is not used.
-   */
-  hold(key: string, bytes: number, isReduced = false): boolean {
-    const before = this.drop(key);
-    if (before !== undefined) this.#budget.remove(before);
-    const entry = { account: this, key, bytes };
-    const isSmall = bytes <= MAX_OBJECT_HEAP_BYTES;
-    const isHeld = isSmall && this.#budget.add(entry);
-    if (isHeld) this.#entries.set(key, entry);
-    if (isHeld && !isReduced) this.#budget.unmark(this, key);
-    if (!isHeld && !isReduced) this.#budget.markUnused(entry, isSmall ? "room" : "size");
-    if ((before?.bytes ?? 0) > (isHeld ? bytes : 0)) this.#budget.freed();
-    return isHeld;
-  }
-
-  /** The object is gone. */
-  release(key: string): void {
-    this.#budget.unmark(this, key);
-    const before = this.drop(key);
-    if (before === undefined) return;
-    this.#budget.remove(before);
-    this.#budget.freed();
-  }
-
-  /** All are listed: those that are not used will be found again. */
-  forgetUnused(): void {
-    this.#budget.unmarkAll(this);
-  }
-
-  close(): void {
-    for (const entry of this.#entries.values()) this.#budget.remove(entry);
-    this.#entries.clear();
-    this.#budget.end(this);
-  }
-
-  isUnused(key: string): boolean {
-    return this.#budget.isUnused(this, key);
-  }
-
-  /** For the budget. */
-  drop(key: string): Entry | undefined {
-    const entry = this.#entries.get(key);
-    this.#entries.delete(key);
-    return entry;
-  }
-}
-
-function idOf({ collection }: Account, key: string): string {
-  return `${collection.name} ${key}`;
+function idOf({ name }: Collection, key: string): string {
+  return `${name} ${key}`;
 }
 
 /** Namespaces belong to themselves. */

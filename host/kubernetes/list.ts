@@ -6,8 +6,8 @@ import { ApiUnavailable, type KubeApi, type KubeCall, type KubeObject } from "./
 /** Most objects or names on one page of a list. */
 export const LIST_PAGE = 500;
 
-/** The same of the first page: it is not known how large the objects are. */
-const FIRST_PAGE = 8;
+/** The same of the first page: it is not known how large the objects are. All of an ordinary cluster fit on it. */
+const FIRST_PAGE = 100;
 
 /** Most that a page grows against the one before. */
 const PAGE_GROWTH = 4;

@@ -4,7 +4,7 @@
 import { messageOf } from "../lib/describe.ts";
 import { heapBytes, textBytes } from "../lib/heap-bytes.ts";
 import type { Log } from "../lib/log.ts";
-import { type Account, type Collection, type HeapBudget, MAX_OBJECT_HEAP_BYTES } from "./heap-budget.ts";
+import { type Collection, type HeapBudget, MAX_OBJECT_HEAP_BYTES } from "./heap-budget.ts";
 import type { KubeObject } from "./kube-api.ts";
 
 export type Change<T> =
@@ -19,8 +19,8 @@ export interface Budgeted<T> {
   readonly reduce?: (value: T) => T;
 }
 
-/** What the maps take for an object besides its value and its key: bytes. */
-const ENTRY_BYTES = 320;
+/** What the maps take for an object besides its value and its key, and for its namespace: bytes. */
+const ENTRY_BYTES = 400;
 
 interface MirrorOptions<T> {
   readonly name: string;
@@ -39,14 +39,15 @@ export class Mirror<T> {
   readonly #undecodable = new Set<string>();
   /** The reason for each key of `#undecodable`. */
   readonly #faults = new Map<string, string>();
+  readonly #collection: Collection;
 
-  readonly #account: Account | undefined;
-
-  constructor(options: MirrorOptions<T>, reading?: Pick<Collection, "readAgain" | "listAgain">) {
+  constructor(
+    options: MirrorOptions<T>,
+    reading: Pick<Collection, "readAgain" | "listAgain"> = { readAgain: async () => {}, listAgain: () => {} },
+  ) {
     this.#options = options;
-    const { name, budgeted } = options;
-    const { readAgain = async () => {}, listAgain = () => {} } = reading ?? {};
-    this.#account = budgeted?.budget.open({ name, reduce: (key) => this.#reduce(key), readAgain, listAgain });
+    const reduce = (key: string, bytes: number): number => this.#reduce(key, bytes);
+    this.#collection = { name: options.name, reduce, ...reading };
   }
 
   get items(): ReadonlyMap<string, T> {
@@ -77,7 +78,7 @@ export class Mirror<T> {
     } catch (error) {
       const reason = messageOf(error);
       log.warn({ collection: name, key, reason }, "An object is invalid; its last valid state stays in use");
-      if (before === undefined && this.#account?.hold(key, this.#bytesOf(key, reason)) === false) {
+      if (!this.#hold(key, [before, reason])) {
         this.#forget(key);
         return undefined;
       }
@@ -87,8 +88,7 @@ export class Mirror<T> {
       return key;
     }
     if (value === undefined) {
-      this.#forget(key);
-      this.#account?.release(key);
+      this.#release(key);
       return undefined;
     }
     const kept = this.#fit(key, value);
@@ -112,48 +112,46 @@ export class Mirror<T> {
 
   /** Returns what may be kept of the object; undefined if nothing may. */
   #fit(key: string, value: T): T | undefined {
-    const account = this.#account;
-    if (account === undefined || account.hold(key, this.#bytesOf(key, value))) return value;
+    if (this.#hold(key, value)) return value;
     const left = this.#options.budgeted?.reduce?.(value);
-    return left !== undefined && account.hold(key, this.#bytesOf(key, left), true) ? left : undefined;
+    return left !== undefined && this.#hold(key, left, true) ? left : undefined;
   }
 
-  #bytesOf(key: string, value: unknown): number {
-    return ENTRY_BYTES + textBytes(key) + heapBytes(value, MAX_OBJECT_HEAP_BYTES);
+  #hold(key: string, value: unknown, isReduced = false): boolean {
+    const { budgeted } = this.#options;
+    return budgeted === undefined || budgeted.budget.hold(this.#collection, key, bytesOf(key, value), isReduced);
   }
 
-  /** For the budget: another object takes this one's place. Returns what is still kept: bytes. */
-  #reduce(key: string): number {
+  /** For the budget: another object takes this one's place. */
+  #reduce(key: string, most: number): number {
     const value = this.#items.get(key);
     const left = value && this.#options.budgeted?.reduce?.(value);
-    const isReduced = this.#versions.get(key) === "";
-    if (left === undefined || isReduced) {
+    const bytes = bytesOf(key, left);
+    if (left === undefined || bytes >= most) {
       this.#forget(key);
       return 0;
     }
     this.#keep(key, left, "");
-    return this.#bytesOf(key, left);
+    return bytes;
   }
 
   /** Gives back what it holds of the budget. */
   close(): void {
-    this.#account?.close();
+    this.#options.budgeted?.budget.releaseAll(this.#collection);
   }
 
   /** A list begins. */
   forgetUnused(): void {
-    this.#account?.forgetUnused();
+    this.#options.budgeted?.budget.forgetUnused(this.#collection);
   }
 
   /** Whether there was no room for the object. */
   isUnused(key: string): boolean {
-    return this.#account?.isUnused(key) === true;
+    return this.#options.budgeted?.budget.isUnused(this.#collection, key) === true;
   }
 
   delete(object: KubeObject): void {
-    const key = this.#options.keyOf(object);
-    this.#forget(key);
-    this.#account?.release(key);
+    this.#release(this.#options.keyOf(object));
   }
 
   /** Forgets all versions: the server has gone back in time, and assigns versions again. */
@@ -163,11 +161,7 @@ export class Mirror<T> {
 
   /** Forgets objects that are not among `keys`. */
   keepOnly(keys: ReadonlySet<string>): void {
-    for (const key of this.#versions.keys()) {
-      if (keys.has(key)) continue;
-      this.#forget(key);
-      this.#account?.release(key);
-    }
+    for (const key of this.#versions.keys()) if (!keys.has(key)) this.#release(key);
   }
 
   /** Returns the version of the object in the map; undefined if there is none, "" if it is forgotten. */
@@ -191,6 +185,11 @@ export class Mirror<T> {
     return metadata.resourceVersion;
   }
 
+  #release(key: string): void {
+    this.#forget(key);
+    this.#options.budgeted?.budget.release(this.#collection, key);
+  }
+
   #forget(key: string): void {
     this.#versions.delete(key);
     this.#undecodable.delete(key);
@@ -210,6 +209,10 @@ export class Mirror<T> {
       log.error({ err: error, collection: name, key: change.key }, "Internal error while handling a change");
     }
   }
+}
+
+function bytesOf(key: string, value: unknown): number {
+  return ENTRY_BYTES + textBytes(key) + heapBytes(value, MAX_OBJECT_HEAP_BYTES);
 }
 
 /** Versions are numbers in practice. */

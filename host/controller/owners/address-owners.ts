@@ -104,7 +104,7 @@ export function openAddressOwners({ api, budget, log, random }: AddressOwnersOpt
         log,
         random,
         keyOf,
-        name: plural,
+        name: `${plural} as address owners`,
         path: collectionPath({ apiVersion, plural }),
         optional: isOptional,
         decode: (object) => read(object, describeObject(object)),

@@ -110,6 +110,17 @@ describe("a budget of the heap", () => {
     expect(used().length).toBeLessThan(30);
   });
 
+  it("of an object of which no less would be left nothing stays", () => {
+    const { pods, used, budget } = open(2);
+    pods.set(object("evil/a", 0));
+    const { usedBytes } = budget;
+    pods.set(object("evil/b", 0));
+    pods.set(object("shop/a", 0.2));
+    expect(used()).toEqual(["evil/b", "shop/a"]);
+    pods.keepOnly(new Set(["evil/b"]));
+    expect(budget.usedBytes).toBe(usedBytes);
+  });
+
   it("what had no room is read again when there is some, and no more than fits", async () => {
     vi.useFakeTimers();
     const { nets, used, unused } = open(20, (key) => object(key, key === "evil/b" ? 8 : 3, "7"));
@@ -142,8 +153,8 @@ describe("a budget of the heap", () => {
     expect(unused()).toHaveLength(MAX_UNUSED_NAMED);
     expect(budget.problems[0]).toContain("nets evil/4 and 995 or more others; ");
     nets.delete(object("evil/first", 2));
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect(calls.listed).toBe(2);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(calls.listed).toBe(1);
   });
 
   it("what is held is given back: the same objects again and again fill nothing", () => {

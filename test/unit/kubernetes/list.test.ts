@@ -38,25 +38,25 @@ describe("a list", () => {
   it("begins with a small page, and the pages grow", async () => {
     const stub = await serve(1_200, 10);
     expect(await countObjects(stub)).toBe(1_200);
-    expect(limitsOf(stub)).toEqual([8, 32, 128, LIST_PAGE, LIST_PAGE, LIST_PAGE]);
+    expect(limitsOf(stub)).toEqual([100, 400, LIST_PAGE, LIST_PAGE]);
   });
 
   it("has no more on a page than takes a mebibyte", async () => {
-    const stub = await serve(60, 100_000);
-    expect(await countObjects(stub)).toBe(60);
-    expect(limitsOf(stub)).toEqual([8, 10, 10, 10, 10, 10, 10]);
+    const stub = await serve(160, 100_000);
+    expect(await countObjects(stub)).toBe(160);
+    expect(limitsOf(stub)).toEqual([100, 10, 10, 10, 10, 10, 10]);
   });
 
   it("of objects of the largest size that the API server accepts is read one by one", async () => {
     const stub = await serve(9, 3 * 1024 * 1024);
     expect(await countObjects(stub)).toBe(9);
-    expect(limitsOf(stub)).toEqual([8, ...Array(9).fill(1)]);
+    expect(limitsOf(stub)).toEqual([100, 13, 2, ...Array(7).fill(1)]);
   });
 
   it("with an object that is larger than any answer may be fails", async () => {
     const stub = await serve(1, MAX_ANSWER_BYTES);
     await expect(countObjects(stub)).rejects.toThrow("GET /things failed after 1 attempt");
-    expect(limitsOf(stub)).toEqual([8, 1]);
+    expect(limitsOf(stub)).toEqual([100, 13, 2, 1]);
   });
 
   it("has of the objects of a large page only what is read", async () => {

@@ -114,8 +114,8 @@ describe("a reflector", () => {
     await until(() => watches().length === 1, "the watch is open");
     expect(changes).toEqual(["+a", "+b"]);
     expect(lists().map((query) => [query.get("limit"), query.get("continue"), query.get("fieldSelector")])).toEqual([
-      ["8", null, "spec.node=n1"],
-      ["32", "page2", "spec.node=n1"],
+      ["100", null, "spec.node=n1"],
+      ["400", "page2", "spec.node=n1"],
     ]);
     const [watch] = watches();
     expect(watch?.get("resourceVersion")).toBe("7");
