@@ -37,6 +37,9 @@ const WATCH_SHORT_MS = 2_000;
 /** Decoding an object of a list that took longer is followed by a pause, as with a large event: milliseconds. */
 const LONG_DECODING_MS = 2;
 
+/** Longest such pause: milliseconds. On a busy machine a time is mostly that of others, and a list has to end. */
+const LONGEST_PAUSE_MS = 10;
+
 export interface ReflectorOptions<T> {
   readonly api: KubeApi;
   /** For problems and logs: `pods of this node`. */
@@ -272,7 +275,8 @@ export class Reflector<T> {
         const key = this.#mirror.set(item);
         if (key !== undefined) seen.add(key);
         const tookMs = performance.now() - startedMs;
-        if (tookMs > LONG_DECODING_MS) await pause(LARGE_EVENT_PAUSE * tookMs, this.#closing.signal);
+        if (tookMs > LONG_DECODING_MS)
+          await pause(Math.min(LARGE_EVENT_PAUSE * tookMs, LONGEST_PAUSE_MS), this.#closing.signal);
       }
       version = page.resourceVersion;
     }
