@@ -104,8 +104,10 @@ export class ClusterDefinitions implements NicSettings {
   readonly isAdministratorsLog = (logFile: string): boolean => {
     const { node, attachments, snapshot } = this.#sources;
     const { home = "" } = snapshot().vendorConf;
-    const own = [...attachments().values()].filter(({ namespace }) => namespace === home);
-    const networks = [...node.networks, ...own.flatMap(({ namespace, name }) => this.attached(namespace, name) ?? [])];
+    const own = [...attachments()].flatMap(([key, each]) =>
+      key.startsWith(`${home}/`) && each.kind === "network" ? [each.network] : [],
+    );
+    const networks = [...node.networks, ...own];
     const settings = networks.map(({ plugins }) => tryOr(undefined, () => findCoordinatorSettings(plugins)));
     return settings.some((each) => each?.logOptions?.logFile === logFile);
   };
