@@ -15,6 +15,8 @@
  *   of two holders' nodes it now names the other one           that node: its journal may have been lost meanwhile
  *   Quarantined → absent, or on another node                   its node, which probes it, and that node if it is to
  *                                                              probe
+ *   Quarantined → without the owner that retained it           its node: a machine that replaced the lost one probes
+ *                                                              it
  *
  * An agent's own release is among them only if the pod outlives it, as with a new sandbox: that costs a write, and
  * nothing else.
@@ -47,7 +49,9 @@ export function planNotices(
     hasMoved && holder.node === after?.spec.node && isHeld(holder, after);
   const heirs = before.spec.holders.filter(isHeir).map((holder) => holder.node);
   const former = hasMoved && state === "Quarantined" ? [node] : [];
-  const prober = hasMoved && after?.spec.state === "Quarantined" ? [after.spec.node] : [];
+  const isLeft = before.spec.workload !== undefined && after?.spec.workload === undefined;
+  const isToProbe = after?.spec.state === "Quarantined" && (hasMoved || (state === "Quarantined" && isLeft));
+  const prober = isToProbe ? [after.spec.node] : [];
   return [...lost, ...[...heirs, ...former, ...prober].map((each) => ({ node: each, ifTerminating: true }))];
 }
 

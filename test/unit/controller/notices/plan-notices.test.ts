@@ -23,6 +23,7 @@ const cooling = allocation({ state: "Cooling" });
 const kept = allocation({ state: "Kept", workload });
 const lost = allocation({ state: "Quarantined", quarantine: { reason: "NodeLost", holder } });
 const requested = allocation({ state: "Quarantined", node: "n3", quarantine: { reason: "NodeLost", holder } });
+const lostMembers = allocation({ state: "Quarantined", quarantine: { reason: "NodeLost", holder }, workload });
 const lostUnheld = allocation({ state: "Quarantined", quarantine: { reason: "NodeLost" } });
 const heldConflict = allocation({ state: "Quarantined", quarantine: { reason: "Conflict", holder } });
 const [otherNamespace, otherPod, otherNic] = [{ namespace: "bank" }, { pod: "web-1" }, { interface: "net1" }].map(
@@ -55,6 +56,7 @@ it.each([
   ["its node is taken for lost while it migrates", shared, lost, ["n1", "n2"]],
   ["its node finds a conflict", bound, conflict, []],
   ["another node is to probe it", lost, requested, ["n1", "n3"]],
+  ["nobody retains the lost node's any more, and a machine in its place may probe it", lostMembers, lost, ["n1"]],
   ["the lost node has it again", lost, bound, []],
   ["the lost node has it again from the one that probes", requested, bound, ["n3"]],
   ["the next pod of the member has it from the lost node", lost, moved, ["n1 if web-0 is there and stays", "n1"]],
