@@ -1,6 +1,7 @@
 /**
- * `npm run release`: writes images, tarballs, their SBOMs, source maps, THIRD_PARTY_LICENSES and SHA256SUMS into
- * dist/release. It needs no network once the set-up has run, and the same commit gives the same bytes.
+ * `npm run release`: writes images, tarballs, their SBOMs, source maps, THIRD_PARTY_LICENSES, the provenance and
+ * SHA256SUMS into dist/release, and with `--key FILE` a signature of each. It needs no network once the set-up has run,
+ * and the same commit gives the same bytes.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,6 +14,8 @@ import { buildChart } from "./chart.ts";
 import { type Facts, readFacts } from "./facts.ts";
 import { takeInventory } from "./inventory/inventory.ts";
 import { writeNotices } from "./inventory/notices.ts";
+import { parseSecretKey } from "./minisign.ts";
+import { sealRelease } from "./seal.ts";
 import { sha256 } from "./sources.ts";
 import type { Release, Step } from "./step.ts";
 
@@ -44,14 +47,20 @@ async function prepare(output: string): Promise<Release> {
   return { facts: readFacts(), output, inventories, notices };
 }
 
-const { values } = parseArgs({ options: { output: { type: "string", default: join(root, "dist", "release") } } });
+const { BERTH_RELEASE_KEY, BERTH_RELEASE_PASSWORD } = process.env;
+const { values } = parseArgs({
+  options: { output: { type: "string", default: join(root, "dist", "release") }, key: { type: "string" } },
+});
+const keyFile = values.key ?? BERTH_RELEASE_KEY;
+const key = keyFile ? parseSecretKey(readFileSync(keyFile, "utf8"), BERTH_RELEASE_PASSWORD) : undefined;
 const release = await prepare(values.output);
-const sums: string[] = [];
+const digests = new Map<string, string>();
 for (const step of STEPS) {
   for (const [name, content] of await step(release)) {
     writeFileSync(join(values.output, name), content);
-    sums.push(`${sha256(content)}  ${name}\n`);
+    digests.set(name, sha256(content));
     console.log(`${name.padEnd(40)} ${(content.length / 1e6).toFixed(1).padStart(6)} MB`);
   }
 }
-writeFileSync(join(values.output, "SHA256SUMS"), sums.sort().join(""));
+sealRelease(values.output, digests, release.facts, key);
+console.log(key ? `Signed by key ${key.id}` : "This release is not signed: there is no --key FILE");

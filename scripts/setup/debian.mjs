@@ -56,6 +56,7 @@ const requirements = {
   ],
   versions: [{ package: "conmon", command: "conmon", why: "CRI-O starts containers by it" }],
   release: [
+    { package: "minisign", command: "minisign", why: "makes keys, and another opinion on signatures" },
     { package: `gcc-${foreign.gnu}-linux-gnu`, command: `${foreignTriple}-gcc`, why: "builds for the other processor" },
     {
       package: `libc6-dev-${foreign.debian}-cross`,

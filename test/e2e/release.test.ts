@@ -1,5 +1,6 @@
 /**
- * A release for this machine's processor: its parts are there, named by their SBOMs, and the tarball installs itself.
+ * A release for this machine's processor: its parts are there, named by their SBOMs and signed, and the tarball installs
+ * itself.
  * The whole release, reproducible and for both processors: test/long/release.test.ts.
  */
 import { execFileSync } from "node:child_process";
@@ -11,8 +12,11 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { readTar } from "../../scripts/release/archive.ts";
 import { build } from "../../scripts/release/build.ts";
 import { readFacts } from "../../scripts/release/facts.ts";
+import { findProblems } from "../../scripts/release/find-problems.ts";
 import { takeInventory } from "../../scripts/release/inventory/inventory.ts";
 import { headingOf, writeNotices } from "../../scripts/release/inventory/notices.ts";
+import { parsePublicKey, parseSecretKey } from "../../scripts/release/minisign.ts";
+import { sealRelease } from "../../scripts/release/seal.ts";
 import { sha256 } from "../../scripts/release/sources.ts";
 import type { Artifact } from "../../scripts/release/step.ts";
 import { readVersion, tagOf } from "../../scripts/setup/version.mjs";
@@ -86,4 +90,24 @@ it("has a tarball that installs itself, with programs that bring their Node.js",
   await requireCommand(["sh", join(folder, "install.sh"), "--root", host]);
   for (const program of ["berth-agent", "berth-controller", "berthctl"])
     expect(await requireCommand([join(host, "opt/berth/current/bin", program), "--version"])).toBe(`${VERSION}\n`);
+});
+
+it("is signed by a key of minisign with a password, verifies, and minisign agrees", async () => {
+  const folder = mkdtempSync(join(directory, "signed-"));
+  const [secret, published] = [join(directory, "berth.key"), join(directory, "berth.pub")];
+  await requireCommand(["minisign", "-G", "-s", secret, "-p", published], { stdin: "a password\na password\n" });
+  for (const [name, content] of artifacts) writeFileSync(join(folder, name), content);
+  const digests = new Map([...artifacts].map(([name, content]) => [name, sha256(content)]));
+  const secretKey = readFileSync(secret, "utf8");
+  expect(() => parseSecretKey(secretKey, "another")).toThrow("its password is another");
+  sealRelease(folder, digests, readFacts(), parseSecretKey(secretKey, "a password"));
+  expect(findProblems(folder, parsePublicKey(readFileSync(published, "utf8")))).toEqual([]);
+  for (const name of [...artifacts.keys(), "SHA256SUMS"])
+    expect(await requireCommand(["minisign", "-V", "-p", published, "-m", join(folder, name)])).toContain(
+      `Trusted comment: ${name} of berth ${VERSION}`,
+    );
+  // minisign's own signature is accepted as well, when its comment names the file.
+  const sums = join(folder, "SHA256SUMS");
+  await requireCommand(["minisign", "-S", "-s", secret, "-m", sums, "-t", "SHA256SUMS of"], { stdin: "a password\n" });
+  expect(findProblems(folder, parsePublicKey(readFileSync(published, "utf8")))).toEqual([]);
 });
