@@ -20,7 +20,9 @@ export interface Signature {
 
 const OF_FILE = "Ed";
 const OF_HASH = "ED";
-/** libsodium's limits for sensitive keys, which are those of each key that minisign encrypts, as scrypt's parameters. */
+/** The header of an Ed25519 key in DER (RFC 8410 §7). */
+const PKCS8 = Buffer.from("302e020100300506032b657004220420", "hex");
+/** libsodium's limits for sensitive keys, by which minisign encrypts, and scrypt's parameters that follow from them. */
 const SENSITIVE = { opslimit: 33_554_432n, memlimit: 1_073_741_824n };
 const SCRYPT = { cost: 2 ** 20, blockSize: 8, parallelization: 1, maxmem: 1_200_000_000 };
 
@@ -46,7 +48,8 @@ function publicKeyOf(bytes: Buffer): KeyObject {
  * text and for a wrong password.
  */
 export function parseSecretKey(text: string, password: string | undefined): Key {
-  // signature, kdf, checksum: 2 each | salt: 32 | opslimit, memlimit: 8 each | key ID: 8, seed: 32, public: 32, checksum: 32
+  // signature, kdf, checksum: 2 each | salt: 32 | opslimit, memlimit: 8 each |
+  // key ID: 8, seed: 32, public key: 32, checksum: 32, these four encrypted
   const bytes = decodeLine(text, 1);
   if (bytes.length !== 158 || bytes.toString("latin1", 0, 2) !== OF_FILE)
     throw new Error("This is no secret key of minisign");
@@ -58,9 +61,9 @@ export function parseSecretKey(text: string, password: string | undefined): Key 
     const stream = scryptSync(password, bytes.subarray(6, 38), secret.length, SCRYPT);
     for (const [index, byte] of stream.entries()) secret[index] = (secret[index] as number) ^ byte;
   }
-  const [d, x] = [secret.toString("base64url", 8, 40), secret.toString("base64url", 40, 72)];
-  const key = createPrivateKey({ key: { kty: "OKP", crv: "Ed25519", d, x }, format: "jwk" });
-  if (createPublicKey(createPrivateKey(key.export({ format: "pem", type: "pkcs8" }))).export({ format: "jwk" }).x !== x)
+  const der = Buffer.concat([PKCS8, secret.subarray(8, 40)]);
+  const key = createPrivateKey({ key: der, format: "der", type: "pkcs8" });
+  if (createPublicKey(key).export({ format: "jwk" }).x !== secret.toString("base64url", 40, 72))
     throw new Error("The secret key is damaged, or its password is another");
   return { id: formatId(secret.subarray(0, 8)), key };
 }

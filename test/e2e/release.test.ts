@@ -1,6 +1,6 @@
 /**
- * A release for this machine's processor: its parts are there, named by their SBOMs and signed, and the tarball installs
- * itself.
+ * A release for this machine's processor: its parts are there, named by their SBOMs and signed, and the tarball
+ * installs itself.
  * The whole release, reproducible and for both processors: test/long/release.test.ts.
  */
 import { execFileSync } from "node:child_process";

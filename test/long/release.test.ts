@@ -39,9 +39,10 @@ const directory = mkdtempSync(join(tmpdir(), "berth-release-test-"));
 const output = (name: string): string => join(directory, name);
 const archive = (kind: string): string => output(`a/berth-${TAG}-${kind}`);
 
-function release(name: string): void {
-  const script = join(root, "scripts", "release", "release.ts");
-  execFileSync(process.execPath, [script, "--output", output(name)]);
+const script = (name: string): string => join(root, "scripts", "release", name);
+
+function release(name: string, ...options: string[]): void {
+  execFileSync(process.execPath, [script("release.ts"), "--output", output(name), ...options]);
 }
 
 beforeAll(() => release("a"), 600_000);
@@ -81,9 +82,12 @@ function listTree(directory: string): string[] {
 }
 
 describe("a release", () => {
-  it("has the same bytes when it is built again", () => {
-    release("b");
+  it("has the same bytes when it is built again, and signed", () => {
+    const [secret, published] = [output("berth.key"), output("berth.pub")];
+    execFileSync("minisign", ["-G", "-W", "-s", secret, "-p", published]);
+    release("b", "--key", secret);
     expect(readFileSync(output("b/SHA256SUMS"), "utf8")).toBe(read("SHA256SUMS"));
+    execFileSync(process.execPath, [script("verify.ts"), output("b"), "--key", published]);
   }, 600_000);
 
   it("has the sum of each artifact", () => {
@@ -157,7 +161,8 @@ it.each(partsAt("release"))(
     const checkout = mkdtempSync(output("checkout-"));
     mkdirSync(join(checkout, "dist"));
     symlinkSync(output("a"), join(checkout, "dist", "release"));
-    for (const name of ["deploy", ".git"]) symlinkSync(join(root, name), join(checkout, name));
+    for (const name of ["deploy", ".git", "package.json", "scripts", "node_modules"])
+      symlinkSync(join(root, name), join(checkout, name));
     await executePart(part, (argv) => runCommand(argv, { cwd: checkout, env: buildahEnv, timeoutMs: 290_000 }));
   },
   300_000,

@@ -1,4 +1,7 @@
-/** A signed release fits what it says of itself; whatever is changed in it is named. test/e2e/release.test.ts asks minisign. */
+/**
+ * A signed release fits what it says of itself, and whatever is changed in it is named. That minisign agrees:
+ * test/e2e/release.test.ts.
+ */
 import { spawnSync } from "node:child_process";
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
