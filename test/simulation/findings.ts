@@ -77,6 +77,10 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
     "the machine in a lost one's place is not told what nobody retains any more",
     { seed: 820_000_045, profile: "replacements", steps: 20_000 },
   ],
+  [
+    "a claim at a lost node's address is undone after the node has looked at it",
+    { seed: 820_000_196, profile: "machines", steps: 20_000 },
+  ],
   ["a later target on a node leaves the source in the record", { seed: 91_012, profile: "machines", steps: 6_000 }],
   ["an address that a claim has lost is not in its status", { seed: 91_018, profile: "machines", steps: 6_000 }],
   ["an address claimed ahead for a launcher that is gone stays", { seed: 91_024, profile: "machines", steps: 6_000 }],

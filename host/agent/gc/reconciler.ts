@@ -106,6 +106,11 @@ export interface ReconcilerOptions {
   readonly random: () => number;
 }
 
+/** Whether the row is of a claim under way, at an object that is to be decided about when that was undone. */
+function isOfUndecided({ isConfirmed }: Allocation, object: IpAllocation | undefined): boolean {
+  return isConfirmed === false && object?.spec.state === "Quarantined";
+}
+
 export interface ReconcileReport {
   readonly adopted: readonly Allocation[];
   /** As Cooling. */
@@ -344,7 +349,8 @@ export class Reconciler {
     const { adopted, released, refused } = await this.#handleOrphans(orphans);
     // Another node may have had an object and given it up since, which no event reports.
     const retryMs = this.#options.nowMs() + SWEEP_RETRY_MS;
-    for (const name of [...republished.map(nameOf), ...refused]) this.#lookAgain(name, retryMs);
+    const claimed = rows.filter((row) => isOfUndecided(row, objects.get(nameOf(row)))).map(nameOf);
+    for (const name of [...republished.map(nameOf), ...refused, ...claimed]) this.#lookAgain(name, retryMs);
     for (const [name, { sinceMs, pauseMs }] of this.#observations)
       this.#lookAgain(name, Math.max(sinceMs + pauseMs, retryMs));
     await lost.prune(registry, (row) => {
@@ -406,7 +412,8 @@ export class Reconciler {
   /** Returns the row that was written; undefined when there is nothing to do, or not yet. */
   async #handleOrphan(seen: IpAllocation): Promise<Allocation | undefined> {
     if ((await this.#decide(seen)).kind === "leave") {
-      this.#observations.delete(seen.name);
+      // A claim may have written a row meanwhile, and be undone.
+      if (this.#observations.delete(seen.name)) this.#lookAgain(seen.name, this.#options.nowMs() + SWEEP_RETRY_MS);
       return undefined;
     }
     const object = await this.#allocations.get(seen.name, this.#termsOf(RECONCILE_READ_MS));

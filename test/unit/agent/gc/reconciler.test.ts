@@ -156,6 +156,27 @@ it("node-lost: what this machine has lost is released after a grace, another one
   expect(await world.rowOf("10.0.0.2")).toBe("Quarantined");
 });
 
+it.for(["an observed", "a new"])(
+  "node-lost: %s object is decided about when a claim of it was undone",
+  async (kind, { world }) => {
+    const { clock, registry } = world.node;
+    const holder = { namespace: "shop", pod: "web", podUid: "uid-web", ifName: "eth0", node: world.node.name };
+    const quarantine = { reason: "NodeLost" as const, mac: "", parent: "", holder };
+    world.isPodGone = async () => true;
+    world.addObject("10.0.0.1", "", { state: "Quarantined", holders: [], quarantine });
+    if (kind === "an observed") await world.reconciler.reconcileDue();
+    const row = await world.node.bind("10.0.0.1", "next");
+    world.reconciler.hasten(["10.0.0.1"]);
+    await world.reconciler.reconcileDue();
+    await registry.forget({ ...row, version: row.version });
+    for (let passes = 0; passes < 2; passes++) {
+      clock.jump(GRACE_MS);
+      await world.reconciler.reconcileDue();
+    }
+    expect(await world.rowOf("10.0.0.1")).toBe("Cooling uid-web");
+  },
+);
+
 describe("the time of a reconciliation", () => {
   /** Does the work of the reconciler's worker at each check. */
   async function reconcileIfDue({ reconciler }: Scene): Promise<void> {
