@@ -16,6 +16,7 @@ const kinds: Kind[] = [
   { name: "unit", testTimeout: 20_000, fileParallelism: true, maxWorkers: "100%" },
   { name: "property", testTimeout: 120_000, fileParallelism: true, maxWorkers: "100%" },
   { name: "simulation", testTimeout: 120_000, fileParallelism: true, maxWorkers: "100%" },
+  { name: "fuzz", testTimeout: 120_000, fileParallelism: false },
   { name: "netns", testTimeout: 60_000, fileParallelism: false },
   // Most of the time a file waits for its control plane.
   {

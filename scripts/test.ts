@@ -27,7 +27,7 @@ const FOREGROUND = ["unit", "property", "simulation", "cluster", "e2e", "embeddi
  * printed when it has ended. `uml` comes first, beside tests that only compute; `nodes` then shares the processors
  * with control planes, not with measurements of milliseconds.
  */
-const BACKGROUND = [...(hasMachine ? ["uml"] : []), "nodes", "netns"];
+const BACKGROUND = [...(hasMachine ? ["uml"] : []), "nodes", "netns", "fuzz"];
 
 interface Stage {
   readonly name: string;

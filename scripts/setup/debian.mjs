@@ -43,6 +43,8 @@ const requirements = {
     { package: "fish", command: "fish", why: "the same" },
     { package: "kmod", command: "modprobe", why: "loads its modules" },
     { package: "chromium", command: "chromium", why: "shows the address map" },
+    { package: "clang-14", command: "clang-14", why: "fuzzes the shim and the core" },
+    { package: "libclang-rt-14-dev", file: "/usr/share/doc/libclang-rt-14-dev", why: "its fuzzer and sanitizers" },
   ],
   cluster: [
     { package: "nftables", command: "nft", why: "kube-proxy calls it" },

@@ -3,21 +3,15 @@ import { execFileSync } from "node:child_process";
 import { globSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { answers } from "./shim/answers.ts";
 import { createRandom, mutate } from "./shim/random.ts";
 import { decodeObject, NET_CONF, root, runShim, type ShimOutcome } from "./shim/run-shim.ts";
-import { answer, openScriptedAgent, type ScriptedAgent } from "./shim/scripted-agent.ts";
+import { openScriptedAgent, type ScriptedAgent } from "./shim/scripted-agent.ts";
 
 const VERBS = ["ADD", "DEL", "CHECK", "GC", "STATUS"];
 const CASES = 1_000;
 /** One for each core, and one that waits. */
 const PARALLEL = 3;
-
-const answers = [
-  answer(200, '{"cniVersion":"1.0.0","ips":[{"address":"10.6.0.21/24","gateway":"10.6.0.1"}],"dns":{}}'),
-  answer(200, "", { "Berth-Notice": "Pool blue is 95 % full", Date: "Fri, 20 Nov 2026 04:00:00 GMT" }),
-  answer(503, '{"cniVersion":"1.0.0","code":101,"msg":"Pool \\"blue\\" is exhausted","details":"\u00e9\u20ac"}'),
-  answer(400, '{"code":4,"msg":"Variable CNI_IFNAME is missing"}', { "Content-Type": "application/json" }),
-];
 
 interface Case {
   readonly verb: string;

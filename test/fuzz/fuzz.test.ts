@@ -1,0 +1,12 @@
+/** Fuzzing guided by coverage, for a minute in all; test/long/fuzz.test.ts does it for an hour. */
+import { expect, it } from "vitest";
+import { fuzzAll } from "./campaigns.ts";
+import { fuzzInThread } from "./guided-thread.ts";
+
+it("finds by coverage what chance does not find", async () => {
+  const order = { name: "planted", seconds: 30, seed: 1 };
+  await expect(fuzzInThread(order)).rejects.toThrow(/Berth/);
+  await fuzzInThread({ ...order, seconds: 2, isGuided: false });
+});
+
+fuzzAll(40);
