@@ -31,7 +31,7 @@ class Coverage {
     this.#session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
   }
 
-  /** Returns whether something was reached for the first time since the last look. With `isKept`, it is not new again. */
+  /** Returns whether something was reached for the first time; with `isKept`, the next look does not find it new. */
   isNew(isKept: boolean): boolean {
     let scripts: Profiler.ScriptCoverage[] = [];
     this.#session.post("Profiler.takePreciseCoverage", (_error, answer) => {
