@@ -77,10 +77,12 @@ function change(corpus: readonly Buffer[], words: readonly Buffer[], random: Ran
   return input.subarray(0, MAX_INPUT_BYTES);
 }
 
-/** Words, numbers and strings of the seeds. */
+const JSON_WORDS = ["null", "true", "-1", "1e9", "[]", "{}", '""'];
+
+/** Words, numbers and strings of the seeds, and values of JSON. */
 function wordsOf(seeds: readonly Buffer[]): Buffer[] {
   const texts = seeds.flatMap((seed) => seed.toString("latin1").match(/[\w.:/-]{2,}|"[^"]*"/g) ?? []);
-  return [...new Set(texts)].map((text) => Buffer.from(text, "latin1"));
+  return [...new Set([...texts, ...JSON_WORDS])].map((text) => Buffer.from(text, "latin1"));
 }
 
 /**

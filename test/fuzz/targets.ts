@@ -7,7 +7,8 @@ import { NLMSG_DONE, NLMSG_ERROR } from "../../host/kernel/netlink/constants.ts"
 import { NetlinkError } from "../../host/kernel/netlink/error.ts";
 import { decodeAcknowledgement, decodeMessages, encodeMessages } from "../../host/kernel/netlink/message.ts";
 import { decodeArp, encodeArp } from "../../host/kernel/packet/arp.ts";
-import { decodeNdp, encodeNdp } from "../../host/kernel/packet/ndp.ts";
+import { decodeNdp, encodeNdp, encodeNdpProbe } from "../../host/kernel/packet/ndp.ts";
+import type { Mac } from "../../host/net/mac.ts";
 import { decodeManifests } from "../../host/resources/manifest.ts";
 import { readDefinition, subjects } from "../property/resources/hostile-subjects.ts";
 import { readFrames } from "../unit/kernel/packet/frames.ts";
@@ -110,11 +111,13 @@ function readPlanted(input: Buffer): void {
   }
 }
 
+const probe = encodeNdpProbe("02:00:00:00:00:01" as Mac, { family: 6, value: 1n }, Uint8Array.of(1, 2, 3, 4, 5, 6));
+
 const isConfigError = (error: unknown): boolean => error instanceof ConfigError || error instanceof CniError;
 
 export const guidedTargets: Readonly<Record<string, GuidedTarget>> = {
   netlink: { seeds: recordedDatagrams(), read: readDatagram, isDeclared: (error) => error instanceof NetlinkError },
-  packet: { seeds: readFrames().map(({ frame }) => frame), read: readFrame, isDeclared: () => false },
+  packet: { seeds: [probe, ...readFrames().map(({ frame }) => frame)], read: readFrame, isDeclared: () => false },
   annotations: { seeds: annotationSeeds, read: readAnnotations, isDeclared: () => false },
   definitions: {
     seeds: ofSubjects((title) => /definition|configuration/.test(title)),
