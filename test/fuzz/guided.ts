@@ -60,15 +60,26 @@ class Coverage {
   }
 }
 
-/** Returns a changed input: bytes, words of the seeds, and parts of other inputs. */
+/** The next value of JSON: a text, a number, or what has no other inside. */
+function valueBehind(input: Buffer, at: number): { start: number; end: number } {
+  const value = /"[^"]*"|-?\d[\d.]*|\{[^{}]*\}|\[[^[\]]*\]/g;
+  value.lastIndex = at;
+  const found = value.exec(input.toString("latin1"));
+  return found === null ? { start: at, end: at } : { start: found.index, end: value.lastIndex };
+}
+
+/** Returns a changed input: bytes, values of JSON, words of the seeds, and parts of other inputs. */
 function change(corpus: readonly Buffer[], words: readonly Buffer[], random: Random): Buffer {
   const pick = (from: readonly Buffer[]): Buffer => from[random(from.length)] ?? Buffer.alloc(0);
   let input = pick(corpus);
   for (let more = random(3); more >= 0; more--) {
     const at = random(input.length + 1);
-    const kind = random(8);
+    const kind = random(10);
     if (kind < 5) input = mutate(input, random);
-    else if (kind < 7) input = Buffer.concat([input.subarray(0, at), pick(words), input.subarray(at + random(8))]);
+    else if (kind < 7) {
+      const { start, end } = valueBehind(input, at);
+      input = Buffer.concat([input.subarray(0, start), pick(words), input.subarray(end)]);
+    } else if (kind < 9) input = Buffer.concat([input.subarray(0, at), pick(words), input.subarray(at + random(8))]);
     else {
       const other = pick(corpus);
       input = Buffer.concat([input.subarray(0, at), other.subarray(random(other.length + 1))]);
