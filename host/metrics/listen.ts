@@ -112,7 +112,7 @@ export async function listenHttp({ address, tls, log, answer }: ListenOptions): 
   server.on("request", (request: IncomingMessage, response) => {
     const gone = new AbortController();
     response.once("close", () => gone.abort(new Error("The caller has left")));
-    void answerTo({ request, signal: gone.signal }, answer).then(({ status, type, body, headers }) => {
+    void answerTo({ request, signal: gone.signal }, address, answer).then(({ status, type, body, headers }) => {
       // One request per connection: a kept connection would be cut at the end, possibly with a request on its way.
       response.writeHead(status, { "content-type": type, connection: "close", ...headers });
       if (request.method === "HEAD") response.end();
@@ -146,8 +146,14 @@ export async function listenHttp({ address, tls, log, answer }: ListenOptions): 
 }
 
 /** Never rejects. */
-async function answerTo(incoming: Incoming, answer: ListenOptions["answer"]): Promise<HttpAnswer> {
+async function answerTo(
+  incoming: Incoming,
+  address: ListenAddress,
+  answer: ListenOptions["answer"],
+): Promise<HttpAnswer> {
   const { method = "", url = "/" } = incoming.request;
+  if (address.kind === "loopback" && !isForLoopback(incoming.request))
+    return answerJson(421, { error: "This is served on loopback: ask for it at localhost or 127.0.0.1" });
   if (method !== "GET" && method !== "HEAD")
     return answerJson(405, { error: `${method} is not served; there is only GET` });
   try {
@@ -155,6 +161,14 @@ async function answerTo(incoming: Incoming, answer: ListenOptions["answer"]): Pr
   } catch {
     return answerJson(500, { error: "Internal error" });
   }
+}
+
+/** Whether no other name was asked for: a page whose name leads here has its own (DNS rebinding). */
+export function isForLoopback({ headersDistinct: { host: hosts = [] } }: IncomingMessage): boolean {
+  const [host = "localhost"] = hosts;
+  if (hosts.length > 1) return false;
+  if (/^localhost(?::[0-9]+)?$/i.test(host)) return true;
+  return parseListenAddress(/:[0-9]+$/.test(host) ? host : `${host}:80`)?.kind === "loopback";
 }
 
 export function answerJson(status: number, value: object): HttpAnswer {

@@ -13,6 +13,7 @@ import {
   type HttpAnswer,
   type HttpListener,
   type Incoming,
+  isForLoopback,
   isOpen,
   listenHttp,
   type ServerSettings,
@@ -121,8 +122,8 @@ function answererOf(options: MapServerOptions, page: ReadonlyMap<string, HttpAns
   const rate = new RateLimit(QUESTIONS, nowMs);
   return async (path, { request, signal }) => {
     const { url = "/", headers } = request;
-    // A unix socket, too, may be what a port on loopback leads to.
-    if (address.kind !== "network" && !isLoopbackHost(headers.host)) {
+    // It may be what a port on loopback leads to.
+    if (address.kind === "unix" && !isForLoopback(request)) {
       return refuse(421, "The address map is served on loopback: open it as http://localhost or http://127.0.0.1");
     }
     const file = page.get(path);
@@ -146,10 +147,6 @@ function answererOf(options: MapServerOptions, page: ReadonlyMap<string, HttpAns
 }
 
 /** A page of another site can make a browser send requests to loopback under the name of that site (DNS rebinding). */
-function isLoopbackHost(host: string | undefined): boolean {
-  return /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?$/i.test(host ?? "");
-}
-
 function isForeign(site: string | string[] | undefined): boolean {
   return site === "cross-site" || site === "same-site";
 }

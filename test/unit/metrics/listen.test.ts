@@ -1,5 +1,8 @@
-import { expect, it } from "vitest";
-import { type ListenAddress, parseListenAddress } from "../../../host/metrics/listen.ts";
+import { get } from "node:http";
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { expect, it, onTestFinished } from "vitest";
+import { type ListenAddress, listenHttp, parseListenAddress } from "../../../host/metrics/listen.ts";
 
 it.each<[string, ListenAddress | undefined]>([
   ["off", { kind: "off" }],
@@ -21,3 +24,37 @@ it.each<[string, ListenAddress | undefined]>([
   ["unix:relative", undefined],
   ["", undefined],
 ])("listens on %s", (text, expected) => expect(parseListenAddress(text)).toEqual(expected));
+
+it.each<[hosts: readonly string[], status: number]>([
+  [["localhost"], 200],
+  [["LOCALHOST:9474"], 200],
+  [["127.0.0.1:9474"], 200],
+  [["127.9.9.9"], 200],
+  [["[::1]"], 200],
+  [["[::1]:80"], 200],
+  [["attacker.example:9474"], 421],
+  [["127.0.0.1.attacker.example"], 421],
+  [["127.999.1.1"], 421],
+  [["10.0.0.1:9474"], 421],
+])("answers %s on loopback with %i", async ([host = ""], expected) => {
+  const server = await listenHttp({
+    address: { kind: "loopback", host: "127.0.0.1", port: 0 },
+    answer: () => ({ status: 200, type: "text/plain", body: "" }),
+  });
+  onTestFinished(() => server.close());
+  const status = await new Promise((resolve, reject) => {
+    get(server.url, { headers: { host } }, ({ statusCode }) => resolve(statusCode)).on("error", reject);
+  });
+  expect(status).toBe(expected);
+});
+
+it("answers no call that names two hosts", async () => {
+  const server = await listenHttp({
+    address: { kind: "loopback", host: "127.0.0.1", port: 0 },
+    answer: () => ({ status: 200, type: "text/plain", body: "" }),
+  });
+  onTestFinished(() => server.close());
+  const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+  socket.end("GET / HTTP/1.1\r\nHost: localhost\r\nHost: attacker.example\r\nConnection: close\r\n\r\n");
+  expect(await text(socket)).toMatch(/^HTTP\/1\.1 4\d\d /);
+});
