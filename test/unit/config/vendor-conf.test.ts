@@ -18,6 +18,7 @@ const DEFAULTS = {
   maxAddressesPerPod: 32,
   maxAddressesPerNamespace: 16_384,
   hostRouteCIDR: [],
+  tenantDefinitions: "open",
 };
 
 it.each([[undefined], [null], [{}]])("%j is the defaults of the specification, Resolved C", (value) => {
@@ -48,6 +49,7 @@ describe("decodeVendorConf refuses", () => {
     [{ ifacer: { vlanIDs: ["9-5"] } }, 'field "ifacer.vlanIDs[0]": found "9-5", want a VLAN id from 1 to 4094'],
     [{ ifacer: { vlanIDs: ["1-4095"] } }, 'found "1-4095", want a VLAN id'],
     [{ ifacer: { interfaces: ["a/b"] } }, 'field "ifacer.interfaces[0]": found "a/b", want'],
+    [{ tenantDefinitions: "shut" }, 'field "tenantDefinitions": found "shut", want'],
     [{ hostRouteCIDR: ["10.0.0.0/33"] }, 'field "hostRouteCIDR[0]": found "10.0.0.0/33", want'],
     [{ enableIPv4: null }, 'field "enableIPv4": found null, want true or false'],
     [{ enableIPv4: false, enableIPv6: false }, 'field "enableIPv4": found false, want true here or for "enableIPv6"'],

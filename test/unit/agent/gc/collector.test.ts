@@ -287,10 +287,10 @@ describe("leak: a sweep", () => {
     for (let index = 0; index < gone; index++) await world.node.bind(`10.0.0.${index + 1}`, `gone-${index}`);
     for (let index = 0; index < live; index++) await world.node.bind(`10.0.1.${index + 1}`, `live-${index}`);
     await world.collector.sweep();
-    expect(world.node.calls).toEqual(["GET /api/v1/pods", ...Array(2).fill("GET /api/v1/pods continued")]);
+    expect(world.node.calls).toEqual(["GET /api/v1/pods", "GET /api/v1/pods continued"]);
     world.node.clock.jump(GRACE_MS);
     expect((await world.collector.sweep())?.collected).toHaveLength(gone);
-    expect(world.node.calls).toHaveLength(3 + 3 + gone);
+    expect(world.node.calls).toHaveLength(2 + 2 + gone);
     expect(await world.node.stateOf(`10.0.1.${live}`)).toBe("Bound");
   });
 });
