@@ -180,6 +180,7 @@ describe("objects of Kubernetes' own, as the API server prints them", () => {
   };
 
   it("a Namespace", async () => {
+    const annotations = { "ipam.vendor.io/default-ipv4-ippool": '["blue"]' };
     await plane.client.create("/api/v1/namespaces", { metadata: { name: "shop", labels, annotations } });
     for (const object of await both("/api/v1/namespaces", "shop")) {
       expect(decodeNamespace(object, "test")).toEqual({

@@ -68,6 +68,9 @@ beforeAll(async () => {
   await world.installDefinitions();
   controller = await openAsController(world.plane);
   await admin.create("/api/v1/nodes", nodeObject("n1"));
+  await admin.create("/api/v1/namespaces/default/serviceaccounts", { metadata: { name: "map" } });
+  const keys = { metadata: { name: "berth-controller-tls" }, stringData: { "tls.key": "x" } };
+  await admin.create("/api/v1/namespaces/kube-system/secrets", keys);
   for (const kind of FOREIGN)
     for (const name of NAMES) await admin.create(collectionOf(kind), foreignObject(kind, name));
 });
