@@ -40,6 +40,12 @@ async function lead(): Promise<void> {
 it("retention: a holder that was no pod: its address cools after a grace, and not before", async () => {
   await lead();
   await keep("10.6.0.1", { lastHolder: MADE_UP });
+  const { metadata } = await world.client.get(`${lab.ALLOCATIONS}/10.6.0.1`);
+  const { pods } = collector.controller.deps.owners;
+  await collector.sweep(GRACE_MS);
+  expect([pods.hasReached(metadata.resourceVersion), await world.stateOf("10.6.0.1")]).toEqual([false, "Kept n1"]);
+  await world.createPod({ name: "any", node: "n1" });
+  await until("the watch of pods has come past the record", () => pods.hasReached(metadata.resourceVersion));
   await collector.sweep(GRACE_MS - 1);
   expect(await world.stateOf("10.6.0.1")).toBe("Kept n1");
   collector.advance(1);
