@@ -92,7 +92,8 @@ it("has a tarball that installs itself, with programs that bring their Node.js",
     expect(await requireCommand([join(host, "opt/berth/current/bin", program), "--version"])).toBe(`${VERSION}\n`);
 });
 
-it("is signed by a key of minisign with a password, verifies, and minisign agrees", async () => {
+// A password costs a gigabyte and seconds each time.
+it("is signed by a key of minisign with a password, verifies, and minisign agrees", { timeout: 300_000 }, async () => {
   const folder = mkdtempSync(join(directory, "signed-"));
   const [secret, published] = [join(directory, "berth.key"), join(directory, "berth.pub")];
   await requireCommand(["minisign", "-G", "-s", secret, "-p", published], { stdin: "a password\na password\n" });
