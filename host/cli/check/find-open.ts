@@ -2,14 +2,14 @@
 import { decodeAttachedNetwork, type PlacedEntry } from "../../config/network-definition.ts";
 import { usesOf } from "../../config/tenant-uses.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
-import { listPages } from "../../kubernetes/list.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
-import { CONFIG_MAPS, collectionPath, NETWORK_DEFINITIONS, objectPath, type Resource } from "../../kubernetes/paths.ts";
+import { CONFIG_MAPS, NETWORK_DEFINITIONS, objectPath, type Resource } from "../../kubernetes/paths.ts";
 import { SUBNETS } from "../../resources/collections.ts";
 import { decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
 import { decodeSubnet } from "../../resources/subnet.ts";
 import { decodeVendorConfMap } from "../../resources/vendor-conf-map.ts";
 import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
+import { readObjects, tryTo } from "./read-cluster.ts";
 
 /** Most objects that a sentence names. */
 const MAX_EXAMPLES = 5;
@@ -45,21 +45,8 @@ function usesOfDefinition(object: KubeObject, home: string): readonly string[] {
 
 /** Without the objects that cannot be decoded: agents name those. */
 async function readOr(api: KubeApi, resource: Resource, decode: (object: KubeObject) => readonly string[]) {
-  const found: string[] = [];
-  const list = { path: collectionPath(resource), patienceMs: CLUSTER_PATIENCE_MS };
-  const decoded = (object: KubeObject): readonly string[] => {
-    try {
-      return decode(object);
-    } catch {
-      return [];
-    }
-  };
-  try {
-    for await (const { items } of listPages(api, list)) found.push(...items.flatMap(decoded));
-  } catch {
-    return [];
-  }
-  return found;
+  const found = readObjects(api, resource, (object) => tryTo(() => decode(object)));
+  return (await found.catch(() => [])).flat();
 }
 
 function listed(names: readonly string[]): string {

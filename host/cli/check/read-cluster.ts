@@ -55,7 +55,7 @@ export async function readCluster(api: KubeApi): Promise<ClusterFacts> {
 }
 
 /** Returns what `decode` makes of each object; objects of which it makes nothing are left out. */
-async function readObjects<T>(
+export async function readObjects<T>(
   api: KubeApi,
   resource: Resource,
   decode: (object: KubeObject) => T | undefined,
@@ -101,7 +101,8 @@ function podOf(object: KubeObject): AddressedPod | undefined {
   return ips.length === 0 ? undefined : { namespace, name, uid, node: spec.nodeName ?? "", ips };
 }
 
-function tryTo<T>(attempt: () => T): T | undefined {
+/** Returns undefined for an object that cannot be decoded. */
+export function tryTo<T>(attempt: () => T): T | undefined {
   try {
     return attempt();
   } catch {
