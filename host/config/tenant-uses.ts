@@ -1,12 +1,13 @@
 /** What an entry of a network definition uses that `tenantDefinitions: closed` of vendor-conf denies to tenants. */
+import { COORDINATOR_TYPES, IFACER_TYPES } from "../cni/request.ts";
 
 /** Returns words for an error. `type`: the plugin of the entry. */
 export function usesOf(
   type: string,
   { hostRuleTable, logOptions }: Readonly<Record<string, unknown>>,
 ): readonly string[] {
-  if (type === "ifacer") return ['the plugin "ifacer"'];
-  if (type !== "coordinator") return [];
+  if (IFACER_TYPES.some((known) => known === type)) return ['the plugin "ifacer"'];
+  if (!COORDINATOR_TYPES.some((known) => known === type)) return [];
   return [
     ...(hostRuleTable === undefined ? [] : ['"hostRuleTable"']),
     ...(typeof logOptions === "object" && logOptions !== null && "logFile" in logOptions
