@@ -1,7 +1,7 @@
 /**
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
- *   node scripts/setup.mjs [product] [reference] [test] [cluster] [chart] [nodes] [versions] [embeddings]
+ *   node scripts/setup.mjs [product] [reference] [demo] [test] [cluster] [chart] [nodes] [versions] [embeddings]
  *     [release] [last-release-product] [last-release] [bench] [allocators] [peers]   default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
@@ -27,7 +27,7 @@ import { peersSteps } from "./setup/peers.mjs";
 import { productSteps } from "./setup/product.mjs";
 import { referenceSteps } from "./setup/reference.mjs";
 import { releaseSteps } from "./setup/release.mjs";
-import { testSteps } from "./setup/test.mjs";
+import { demoSteps, testSteps } from "./setup/test.mjs";
 import { versionsSteps } from "./setup/versions.mjs";
 
 const LOCKED = "--locked";
@@ -37,6 +37,7 @@ const LOCK_IS_HELD = 75;
 const targets = {
   product: productSteps,
   reference: referenceSteps,
+  demo: demoSteps,
   test: testSteps,
   cluster: clusterSteps,
   chart: chartSteps,

@@ -7,25 +7,26 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { findCommand, run, SetupError } from "./command.mjs";
 
-const triple = process.arch === "arm64" ? "aarch64-linux-gnu" : "x86_64-linux-gnu";
 /** The other processor that releases are built for. */
 const foreign = process.arch === "arm64" ? { gnu: "x86-64", debian: "amd64" } : { gnu: "aarch64", debian: "arm64" };
 const foreignTriple = `${foreign.gnu.replace("-", "_")}-linux-gnu`;
 
 const requirements = {
   product: [
-    { package: "gcc", command: "gcc", why: "builds the shim and the addon" },
+    { package: "gcc", command: "gcc", why: "builds the shim and the addon; brings libatomic1, which Node.js needs" },
     { package: "libc6-dev", file: "/usr/include/stdio.h", why: "the C library's headers" },
     { package: "musl-tools", command: "musl-gcc", why: "links the shim statically" },
-    { package: "libatomic1", file: `/usr/lib/${triple}/libatomic.so.1`, why: "the Node.js executable needs it" },
   ],
-  test: [
+  // Debian has these, unless it was installed as a container's image.
+  demo: [
     { package: "iproute2", command: "ip", why: "makes network namespaces" },
     { package: "iputils-ping", command: "ping", why: "shows that pods reach each other" },
+    { package: "nftables", command: "nft", why: "plays a service, and shows what the kernel holds" },
+  ],
+  test: [
     { package: "iputils-arping", command: "arping", why: "another opinion on address conflicts" },
     { package: "ndisc6", command: "ndisc6", why: "the same for IPv6" },
     { package: "tcpdump", command: "tcpdump", why: "shows what is on the wire" },
-    { package: "nftables", command: "nft", why: "plays a service, and shows what the kernel holds" },
     { package: "network-manager", command: "nmcli", why: "manages the network of a host with pods" },
     { package: "user-mode-linux", command: "linux.uml", arch: "x64", why: "a kernel with all kinds of links" },
     { package: "systemd", command: "systemd-analyze", why: "checks the agent's unit" },
