@@ -181,7 +181,7 @@ async function deleteAll(path: string): Promise<void> {
   await expect.poll(deletion, { timeout: 120_000, interval: 1_000 }).toBe(true);
 }
 
-it.each(rows)("$what", { timeout: 600_000 }, async ({ what, bytes, path, make, unused }) => {
+it.each(rows)("$what", { timeout: 1_800_000 }, async ({ what, bytes, path, make, unused }) => {
   const { pid } = agent();
   const count = Math.ceil(WANTED / bytes);
   const first = performance.now();
