@@ -27,7 +27,7 @@ export interface Trouble {
 }
 
 export function describePool(pool: Pool): HTMLElement[] {
-  const used = Object.values(pool.states).reduce((sum, count) => sum + count, 0);
+  const used = usedOf(pool);
   const conditions = pool.conditions.map(({ type, status, reason }) => `${type}: ${status} (${reason})`);
   return [
     make("h2", `Pool ${pool.name}`),
@@ -49,23 +49,59 @@ export function describeUsage({ from, stepSeconds, used }: UsageAnswer): (Elemen
   const minutes = Math.round((used.length * stepSeconds) / 60);
   const span = minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
   const text = `In use now: ${last.toLocaleString("en")}. In the last ${span}: ${low.toLocaleString("en")} to ${high.toLocaleString("en")}. The server remembers a day at most.`;
-  return [title, make("p", text), ...(used.length > 1 ? [chartOf(used, low, high)] : [])];
+  return [title, make("p", text), ...(used.length > 1 ? [chartOf(used, span)] : [])];
+}
+
+/** Returns the pools as rows of a table, the one with the smallest share of free addresses first. */
+export function listPools(pools: readonly Pool[], open: (pool: string) => void): (Node | string)[][] {
+  const rows = pools.map((pool) => {
+    const size = BigInt(pool.size);
+    const free = size - BigInt(usedOf(pool));
+    // Tenths of a percent: an IPv6 pool has more addresses than a number can count.
+    return { pool, free, size, share: size === 0n ? 0 : Number((free * 1_000n) / size) / 10 };
+  });
+  rows.sort((a, b) => a.share - b.share || a.pool.name.localeCompare(b.pool.name));
+  return rows.map(({ pool, free, size, share }) => {
+    const bar = make("meter");
+    Object.assign(bar, { min: 0, max: 100, low: 10, optimum: 100, value: share });
+    bar.setAttribute("aria-hidden", "true");
+    const troubles = findTroubles(pool).length;
+    return [
+      makeLink(pool.name, () => open(pool.name)),
+      make("span", bar, ` ${free.toLocaleString("en")} of ${size.toLocaleString("en")}`),
+      troubles === 0 ? "" : `${troubles}`,
+    ];
+  });
+}
+
+/** Addresses that are not free. */
+function usedOf({ states }: Pool): number {
+  return Object.values(states).reduce((sum, count) => sum + count, 0);
 }
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** A line; the text beside it says what it shows. */
-function chartOf(used: readonly number[], low: number, high: number): SVGElement {
+/** A line above its axes: from nothing to the highest count, from `span` ago to now. The text says what it shows. */
+function chartOf(used: readonly number[], span: string): HTMLElement {
   const chart = document.createElementNS(SVG, "svg");
   chart.setAttribute("viewBox", "0 0 100 100");
   chart.setAttribute("preserveAspectRatio", "none");
-  chart.setAttribute("aria-hidden", "true");
   const line = document.createElementNS(SVG, "polyline");
-  const height = Math.max(1, high - low);
-  const points = used.map((count, at) => `${(100 * at) / (used.length - 1)},${95 - (90 * (count - low)) / height}`);
+  const high = Math.max(1, ...used);
+  const points = used.map((count, at) => `${(100 * at) / (used.length - 1)},${100 - (98 * count) / high}`);
   line.setAttribute("points", points.join(" "));
   chart.append(line);
-  return chart;
+  const figure = make(
+    "figure",
+    make("span", high.toLocaleString("en")),
+    make("span", "0"),
+    chart,
+    make("span", `${span} ago`),
+    make("span", "now"),
+  );
+  figure.setAttribute("aria-hidden", "true");
+  figure.className = "chart";
+  return figure;
 }
 
 interface ChosenAddress {

@@ -48,9 +48,15 @@ export function fillTable(
 ): void {
   const head = make("tr", ...heads.map((text) => scoped(make("th", text), "col")));
   const body = rows.map(([first, ...others]) =>
-    make("tr", scoped(make("th", first), "row"), ...others.map((cell) => make("td", cell))),
+    make("tr", scoped(make("th", first), "row"), ...others.map((cell, at) => headed(make("td", cell), heads[at + 1]))),
   );
   table.replaceChildren(make("caption", caption), make("thead", head), make("tbody", ...body));
+}
+
+/** Where a row does not fit beside its heads, each cell says its own, and those that say nothing are left out. */
+function headed(cell: HTMLTableCellElement, head = ""): HTMLTableCellElement {
+  if (cell.textContent !== "" && cell.textContent !== "0") cell.dataset.head = head;
+  return cell;
 }
 
 function scoped(cell: HTMLTableCellElement, scope: "col" | "row"): HTMLTableCellElement {

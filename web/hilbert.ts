@@ -83,3 +83,34 @@ export function placesOf(levels: number, start: Orientation): Uint32Array {
   fill(levels, 0, 0, 0, start);
   return places;
 }
+
+/** In squares; `right` and `bottom` are the first beyond. */
+interface Box {
+  readonly left: number;
+  readonly top: number;
+  readonly right: number;
+  readonly bottom: number;
+}
+
+/** Returns the smallest rectangle with all squares of the runs: each is cut into the largest aligned blocks. */
+export function boxOf(
+  runs: readonly (readonly [first: number, last: number])[],
+  levels: number,
+  orientation: Orientation,
+): Box {
+  const box = { left: Infinity, top: Infinity, right: 0, bottom: 0 };
+  for (const [first, last] of runs) {
+    for (let at = first; at <= last; ) {
+      let level = 0;
+      while (level < levels && at % 4 ** (level + 1) === 0 && at + 4 ** (level + 1) - 1 <= last) level++;
+      const { x, y } = squareOf(at / 4 ** level, levels - level, orientation);
+      const side = 2 ** level;
+      box.left = Math.min(box.left, x * side);
+      box.top = Math.min(box.top, y * side);
+      box.right = Math.max(box.right, (x + 1) * side);
+      box.bottom = Math.max(box.bottom, (y + 1) * side);
+      at += 4 ** level;
+    }
+  }
+  return box;
+}

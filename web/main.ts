@@ -12,6 +12,7 @@ import {
   describeResults,
   describeUsage,
   findTroubles,
+  listPools,
 } from "./details.ts";
 import { fillTable, find, make, makeLink, makeList } from "./elements.ts";
 import { type Block, KINDS, type MapModel } from "./map-model.ts";
@@ -71,13 +72,24 @@ async function loadPools(): Promise<void> {
   answer = await api.pools();
   const preferred = answer.pools.find(({ isDefault }) => isDefault)?.name;
   const wanted = [placeOfLink().pool, pools.value, preferred];
-  pools.replaceChildren(...answer.pools.map(optionOf));
+  showPools(answer);
   const known = wanted.find((name) => answer?.pools.some((pool) => pool.name === name));
   if (known !== undefined) pools.value = known;
   find("why").hidden = !answer.canExplain;
   find("access").hidden = true;
   if (answer.pools.length === 0) find("where").textContent = "There is no pool";
   else await openPool();
+}
+
+function showPools({ pools: all, version }: PoolsAnswer): void {
+  find("version").textContent = version;
+  pools.replaceChildren(...all.map(optionOf));
+  find("overview").hidden = all.length < 2;
+  const open = (pool: string): void => {
+    pools.value = pool;
+    void attempt(openPool);
+  };
+  fillTable(find("pools"), "Fullest first", ["Pool", "Free", "Alerts"], listPools(all, open));
 }
 
 /** A pool that somebody should look at says so in the list. */
@@ -95,7 +107,7 @@ function optionOf(pool: PoolsAnswer["pools"][number]): HTMLOptionElement {
 async function refreshPools(): Promise<void> {
   answer = await api.pools();
   const chosen = pools.value;
-  pools.replaceChildren(...answer.pools.map(optionOf));
+  showPools(answer);
   pools.value = chosen;
   await showPool(chosen);
 }
@@ -130,7 +142,7 @@ async function load(pool: string, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   const isNew = view.model?.header.pool !== pool;
   view.show(model);
-  if (isNew) goToLink();
+  if (isNew && !goToLink()) view.fitRuns(model.ownRuns());
   view.drawNow();
   showLegend(model);
   settle();
@@ -189,9 +201,12 @@ function placeOfLink(): { readonly pool: string | undefined; readonly at: string
   return { pool: place.get("pool") ?? undefined, at: place.get("at") ?? undefined };
 }
 
-function goToLink(): void {
+/** Returns whether the link names a place of this pool. */
+function goToLink(): boolean {
   const { pool, at } = placeOfLink();
-  if (pool === pools.value && at !== undefined) goTo(at);
+  if (pool !== pools.value || at === undefined) return false;
+  goTo(at);
+  return true;
 }
 
 /** Moves to an address or a prefix. */

@@ -94,6 +94,19 @@ export class MapModel {
     return at < 0 || offset >> BigInt(this.#bits) !== 0n ? undefined : at * 2 ** this.#bits + Number(offset);
   }
 
+  /** Returns the addresses on the map that the pool hands out, as numbers: first and last of each run. */
+  ownRuns(): (readonly [first: number, last: number])[] {
+    const span = 1n << BigInt(this.#bits);
+    return this.header.ranges.flatMap(({ first, last }) => {
+      const [low, high] = [parseIp(first)?.value ?? 0n, parseIp(last)?.value ?? -1n];
+      return this.#firsts.flatMap((start, at) => {
+        const [from, to] = [low > start ? low - start : 0n, high < start + span ? high - start : span - 1n];
+        const base = at * 2 ** this.#bits;
+        return from > to ? [] : [[base + Number(from), base + Number(to)] as const];
+      });
+    });
+  }
+
   /** Returns the block as a prefix; of several islands the first and the last address. */
   describe({ first, bits }: Block): string {
     if (bits <= this.#bits) return `${this.addressAt(first)}/${bitsOf(this.header.family) - bits}`;

@@ -2,7 +2,7 @@
  * The picture of a map on a canvas: where it is looked at from, the tiles that are painted, and what the user does
  * with pointer and keys. Positions are in squares of the map; scale is pixels of the screen per square.
  */
-import { numberAt, type Orientation, squareOf } from "./hilbert.ts";
+import { boxOf, numberAt, type Orientation, squareOf } from "./hilbert.ts";
 import type { Block, MapModel } from "./map-model.ts";
 import { drawChosen, drawPrefixes, drawRings, findQuarantined } from "./overlay.ts";
 import { DEEPEST, type Palette, TILE, TilePainter } from "./tiles.ts";
@@ -17,6 +17,12 @@ const PAINT_MS = 3;
 
 /** Pixels of the screen per square when one address fills the view's grid. */
 const MAX_SCALE = 64;
+
+/** Ranges of a pool among which its first view looks for a place. */
+const MAX_RUNS = 1_000;
+
+/** Squares of the first view at least. */
+const MIN_SIDE = 8;
 
 interface Tile {
   readonly canvas: OffscreenCanvas;
@@ -151,6 +157,20 @@ export class MapView {
     this.#scale = this.#limit(Math.min(across / width, down / height) * 0.96);
     this.#x = x * side + width / 2 - across / this.#scale / 2;
     this.#y = y * side + height / 2 - down / this.#scale / 2;
+    this.#moved();
+  }
+
+  /** Moves so that these runs of addresses fill the view, if they are a small part of the map. */
+  fitRuns(runs: readonly (readonly [first: number, last: number])[]): void {
+    const model = this.#model;
+    if (model === undefined || runs.length === 0 || runs.length > MAX_RUNS) return;
+    const box = boxOf(runs, model.levels, model.orientation);
+    const side = Math.max(box.right - box.left, box.bottom - box.top, MIN_SIDE);
+    if (side > Math.min(...this.#gridOf(model)) / 2) return;
+    const { width: across, height: down } = this.#canvas;
+    this.#scale = this.#limit((Math.min(across, down) / side) * 0.96);
+    this.#x = (box.left + box.right) / 2 - across / this.#scale / 2;
+    this.#y = (box.top + box.bottom) / 2 - down / this.#scale / 2;
     this.#moved();
   }
 

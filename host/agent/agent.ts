@@ -252,7 +252,14 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     ]);
     const questions = questionsTo(answer);
     const source = new EmbeddedMap({ backend, questions, nowMs: monotonicMs, log });
-    const map = await listenForViewers({ ...options.mapping, source, api: undefined, nowMs: monotonicMs, log });
+    const map = await listenForViewers({
+      ...options.mapping,
+      version,
+      source,
+      api: undefined,
+      nowMs: monotonicMs,
+      log,
+    });
     closers.push(() => map.close());
     log.info({ map: map.url }, "Serving the address map");
   }

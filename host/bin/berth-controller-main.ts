@@ -273,7 +273,7 @@ async function serve(flags: Flags): Promise<void> {
     const nowMs = () => performance.now();
     const scrapes = await listenForScrapes({ ...scraping, metrics: set, api, nowMs, log });
     const source = { ...controller.map, questions: agents && openAgentQuestions(api, agents) };
-    const map = await listenForViewers({ ...mapping, source, api, nowMs, log });
+    const map = await listenForViewers({ ...mapping, version: VERSION, source, api, nowMs, log });
     log.info(
       {
         identity,

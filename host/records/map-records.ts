@@ -53,6 +53,8 @@ const pool = z.object({
 /** The answer to GET /api/v1/pools. */
 export const poolsAnswer = z.object({
   mode: z.enum(["embedded", "cluster"]),
+  /** Of the server: `0.5.0`. */
+  version: z.string(),
   /** Whether the server answers /api/v1/explain and /api/v1/history; else the page names the command that does. */
   canExplain: z.boolean(),
   /** Problems of the agent or the controller: sentences. */

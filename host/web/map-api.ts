@@ -40,6 +40,7 @@ const MAP_TYPE = "application/octet-stream";
 interface MapApiOptions {
   readonly source: MapSource;
   readonly samples: UsageSamples;
+  readonly version: string;
 }
 
 interface Question {
@@ -52,7 +53,7 @@ interface Question {
 /** Answers for a viewer whose rights were checked. */
 export type MapApi = (path: string, question: Question) => Promise<HttpAnswer>;
 
-export function createMapApi({ source, samples }: MapApiOptions): MapApi {
+export function createMapApi({ source, samples, version }: MapApiOptions): MapApi {
   const space = PoolSpace.open(readCoreWasm());
   let feeds = 0;
 
@@ -69,7 +70,7 @@ export function createMapApi({ source, samples }: MapApiOptions): MapApi {
   };
 
   const pages: Readonly<Record<string, (question: Question) => HttpAnswer | Promise<HttpAnswer>>> = {
-    "/api/v1/pools": ({ viewer }) => encode(poolsAnswer, describePools(source, viewer)),
+    "/api/v1/pools": ({ viewer }) => encode(poolsAnswer, { version, ...describePools(source, viewer) }),
     "/api/v1/map": (question) =>
       withPool(question, (pool) => {
         const { viewer } = question;
@@ -156,7 +157,7 @@ async function tellHistory({ questions }: MapSource, { query, viewer, signal }: 
   return encode(historyAnswer, { lines: [...seen], problems: why });
 }
 
-function describePools(source: MapSource, viewer: Viewer): PoolsAnswer {
+function describePools(source: MapSource, viewer: Viewer): Omit<PoolsAnswer, "version"> {
   const shown = source.pools().filter((pool) => seesPool(viewer, pool));
   const counts = countStates(source, viewer);
   const reserved = source.reserved();

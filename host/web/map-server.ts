@@ -40,6 +40,8 @@ const QUESTIONS = { burst: 240, perSecond: 4, maxKeys: 1_024 };
 const COSTS: Readonly<Record<string, number>> = { "/api/v1/history": 20, "/api/v1/explain": 10 };
 
 interface MapServerOptions extends ServerSettings {
+  /** Of this process's build; the page shows it. */
+  readonly version: string;
   readonly source: MapSource;
   /** Default: none are known yet. */
   readonly samples?: UsageSamples;
@@ -81,7 +83,7 @@ export async function listenForViewers(options: MapServerOptions): Promise<HttpL
   if (address.kind === "off") return listenHttp({ address, answer: () => refuse(404, "The address map is off") });
   const page = readPage();
   const { samples = new UsageSamples() } = options;
-  const api = createMapApi({ source, samples });
+  const api = createMapApi({ source, samples, version: options.version });
   const sampler = new PeriodicWorker({
     failure: "Sampling the usage of pools for the address map failed",
     work: async () => {

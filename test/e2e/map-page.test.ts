@@ -5,6 +5,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { VERSION } from "../../host/bin/version.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { DARK, LIGHT } from "../../web/colours.ts";
 import { KINDS, type Kind } from "../../web/map-model.ts";
@@ -29,6 +30,8 @@ async function shows({ page }: LabPage, selector: string, wanted: string): Promi
 }
 
 const at = (place: string, pool = "servers") => `${scene.url}/#pool=${pool}&at=${encodeURIComponent(place)}`;
+
+const groundOf = (kind: Kind) => LIGHT.ground[KINDS.indexOf(kind)] ?? 0;
 
 /** Counts the pixels of the canvas that have exactly this colour. */
 async function countPixels({ page }: LabPage, colour: number): Promise<number> {
@@ -69,11 +72,18 @@ describe("a picture", () => {
           for (const kind of ["cooling after a release: 939", "quarantined: 4", "retained for a workload: 1,102"])
             await shows(visit, "#legend", kind);
           await shows(visit, "#about", "In the last 24 h");
+          expect(await page.locator(".chart span").allTextContents()).toEqual([
+            expect.stringMatching(/^2\d,\d{3}$/),
+            "0",
+            "24 h ago",
+            "now",
+          ]);
+          await shows(visit, "h1", `Berth ${VERSION} address map`);
           const points = await page.getAttribute("#about polyline", "points");
           expect(points?.split(" ")).toHaveLength(1_440);
           const path = width < 500 ? join(MADE, "map-phone.png") : join(PICTURES, `map-${colorScheme}.png`);
           await page.evaluate("scrollTo(0, 0)");
-          await page.screenshot({ path });
+          await page.screenshot({ path, fullPage: width < 500 });
           expect(visit.errors).toEqual([]);
         },
         { colorScheme, width, height },
@@ -147,6 +157,23 @@ it("an alert leads to the addresses in quarantine, and a new conflict comes by i
     }
     await shows(visit, "#legend", "quarantined: 4");
     expect(await page.textContent("#pool option:checked")).toBe("servers (2 alerts)");
+  }));
+
+it("lists all pools, the fullest first, and opens one at the addresses that it hands out", () =>
+  visitPage(scene.url, async (visit) => {
+    const { page } = visit;
+    await shows(visit, "#where", "servers: 10.20.0.0/16");
+    const rows = await page.locator("#pools tbody tr").allTextContents();
+    expect(rows.map((text) => text.split(" ")[0])).toEqual(["edge", "servers", "servers-v6", "dmz"]);
+    expect(rows[0]).toContain("1 of 16");
+    await page.click('#pools button:has-text("dmz")');
+    await shows(visit, "#where", "dmz: 10.30.1");
+    const free = await countPixels(visit, groundOf("Free"));
+    // A square has some 4,000 pixels; of the whole subnet no square of the pool would be seen.
+    expect(free).toBeGreaterThan(10_000);
+    await page.click("#all");
+    await shows(visit, "#where", "dmz: 10.30.0.0/16");
+    expect(visit.errors).toEqual([]);
   }));
 
 it("two fingers zoom in and out", () =>

@@ -7,6 +7,7 @@
  *   scene.change("10.20.3.4", undefined);        // every page that is open sees it
  */
 
+import { VERSION } from "../../host/bin/version.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { type Ip, parseIp } from "../../host/net/ip.ts";
 import { parsePrefix } from "../../host/net/prefix.ts";
@@ -74,7 +75,7 @@ export async function openMapScene(): Promise<MapScene> {
   const source: MapSource = {
     mode: "cluster",
     refresh: async () => {},
-    pools: () => [poolOf(POOL, SUBNET, ["10.20.4.0-10.20.239.255"], CONDITIONS), small(), six()],
+    pools: () => [poolOf(POOL, SUBNET, ["10.20.4.0-10.20.239.255"], CONDITIONS), small(), few(), six()],
     reserved: () => [
       { name: "routers", addressSpace: "", ranges: ranges(["10.20.4.0-10.20.4.63", "10.20.176.0-10.20.179.255"]) },
     ],
@@ -90,7 +91,7 @@ export async function openMapScene(): Promise<MapScene> {
   const log = openLog("map-scene", "silent");
   const nowMs = () => performance.now();
   const server = await listenForViewers({
-    ...{ address, tls: undefined, isInsecure: false, source, samples, api: undefined, nowMs, log },
+    ...{ address, tls: undefined, isInsecure: false, version: VERSION, source, samples, api: undefined, nowMs, log },
   });
   return {
     url: server.url,
@@ -136,6 +137,8 @@ function poolOf(
 
 /** All but one of its addresses are in use. */
 const small = () => poolOf("edge", "192.0.2.0/27", ["192.0.2.10-192.0.2.25"]);
+/** A few addresses in the midst of a large subnet. */
+const few = () => poolOf("dmz", "10.30.0.0/16", ["10.30.127.250-10.30.128.5"]);
 const six = () => poolOf("servers-v6", "fd00:20::/64", ["fd00:20::1000-fd00:20::ffff:ffff"]);
 
 function allocationOf(ip: Ip, state: AllocationState, tenant: string, member: number): MapAllocation {

@@ -1,7 +1,7 @@
 /** The curve of the address map: every number has one square, neighbours touch, and parts are squares. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { numberAt, type Orientation, placesOf, squareOf } from "../../../web/hilbert.ts";
+import { boxOf, numberAt, type Orientation, placesOf, squareOf } from "../../../web/hilbert.ts";
 
 const orientation = fc.integer({ min: 0, max: 3 }).map((value) => value as Orientation);
 const levels = fc.integer({ min: 1, max: 12 });
@@ -61,4 +61,29 @@ describe("the Hilbert curve", () => {
     const rows = Array.from({ length: 128 }, (_, number) => squareOf(number, 4, 1).y);
     expect(Math.max(...rows)).toBe(7);
   });
+});
+
+it("the box of some runs of numbers is the smallest with all their squares", () => {
+  const levels = 4;
+  const run = fc.tuple(fc.nat(4 ** levels - 1), fc.nat(40)).map(([first, more]) => {
+    return [first, Math.min(first + more, 4 ** levels - 1)] as const;
+  });
+  fc.assert(
+    fc.property(
+      fc.array(run, { minLength: 1, maxLength: 3 }),
+      fc.constantFrom<Orientation>(0, 1),
+      (runs, orientation) => {
+        const squares = runs.flatMap(([first, last]) =>
+          Array.from({ length: last - first + 1 }, (_, at) => squareOf(first + at, levels, orientation)),
+        );
+        const [xs, ys] = [squares.map(({ x }) => x), squares.map(({ y }) => y)];
+        expect(boxOf(runs, levels, orientation)).toEqual({
+          left: Math.min(...xs),
+          top: Math.min(...ys),
+          right: Math.max(...xs) + 1,
+          bottom: Math.max(...ys) + 1,
+        });
+      },
+    ),
+  );
 });
