@@ -15,6 +15,9 @@ export const MAX_UNUSED_NAMED = 1_000;
 /** Most objects of a namespace that one sentence names. */
 const MAX_SHOWN = 5;
 
+/** Most namespaces and reasons with a sentence of their own. */
+const MAX_SENTENCES = 20;
+
 /** Share of the budget up to which objects are read again: otherwise each would take the place of the next. */
 const REFILL_SHARE = 0.9;
 
@@ -101,18 +104,20 @@ export class HeapBudget {
     return new Set([...this.#unused.values()].map(({ key }) => namespaceOf(key)));
   }
 
-  /** Sentences without a full stop, for each namespace and reason. */
+  /** Sentences without a full stop, for each namespace and reason; of many the last tells how many more there are. */
   get problems(): readonly string[] {
     const groups = Map.groupBy(this.#unused.values(), ({ key, reason }) => `${reason} ${namespaceOf(key)}`);
     const room = `what tenants write would take more than ${this.#options.totalBytes >> 20} MiB of memory, and this namespace holds most; delete some of its objects`;
     const size = `decoded, each takes more than ${MAX_OBJECT_HEAP_BYTES} bytes of memory`;
-    return [...groups].map(([group, unused]) => {
+    const told = [...groups].slice(0, MAX_SENTENCES).map(([group, unused]) => {
       const [reason, namespace] = group.split(" ");
       const shown = unused.slice(0, MAX_SHOWN).map(({ collection, key }) => `${collection.name} ${key}`);
       const more = unused.length - shown.length;
       const others = more === 0 ? "" : ` and ${more}${this.#crowded.size > 0 ? " or more" : ""} others`;
       return `Of namespace ${namespace} are not used: ${shown.join(", ")}${others}; ${reason === "size" ? size : room}`;
     });
+    const rest = groups.size - told.length;
+    return rest === 0 ? told : [...told, `Objects of ${rest} more namespaces are not used for the same reasons`];
   }
 
   /**

@@ -55,6 +55,13 @@ function open(totalKib: number, readAgain: (key: string) => KubeObject | undefin
 }
 
 describe("a budget of the heap", () => {
+  it("tells of twenty namespaces, and of others how many there are", () => {
+    const { nets, budget } = open(1_024);
+    for (let at = 0; at < 23; at++) nets.set(object(`n${at}/large`, 1 + MAX_OBJECT_HEAP_BYTES / 1_024));
+    expect(budget.problems).toHaveLength(21);
+    expect(budget.problems.at(-1)).toBe("Objects of 3 more namespaces are not used for the same reasons");
+  });
+
   it("an object beyond the limit of one is not used, and others are", () => {
     const { nets, used, unused, budget } = open(1_024);
     nets.set(object("evil/large", 1 + MAX_OBJECT_HEAP_BYTES / 1_024));
