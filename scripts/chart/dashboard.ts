@@ -1,4 +1,7 @@
 /** The Grafana dashboard, from one line per panel. */
+import { AGENT_METRICS } from "../../host/metrics/agent-metrics.ts";
+import { CONTROLLER_METRICS } from "../../host/metrics/controller-metrics.ts";
+import type { MetricDefinition } from "../../host/metrics/metric.ts";
 import type { GeneratedText } from "../generate/generated-text.ts";
 import { CHART } from "./generated-values.ts";
 
@@ -10,6 +13,50 @@ interface Panel {
   readonly queries: readonly (readonly [expression: string, legend: string])[];
   readonly description?: string;
 }
+
+/** A number of the first row: what an operator looks at first, in colours from `warning` and `critical` on. */
+interface Figure extends Panel {
+  readonly warning: number;
+  readonly critical: number;
+  /** Section of docs/runbooks.md. */
+  readonly runbook: string;
+  /** Small numbers are the bad ones. */
+  readonly isLowBad?: true;
+}
+
+const FREE_SHARE =
+  'max by (pool, family) (berth_pool_addresses{state="free"} / ignoring (state) (berth_pool_size_addresses > 0))';
+
+const FIGURES: readonly Figure[] = [
+  {
+    title: "Agents that are not ready",
+    unit: "short",
+    queries: [["count(berth_agent_ready == 0) or vector(0)", ""]],
+    description: "Their nodes start no pods: kubectl berth health",
+    ...{ warning: 1, critical: 1, runbook: "berthagentnotready" },
+  },
+  {
+    title: "Least free share of a pool",
+    unit: "percentunit",
+    queries: [[`min(${FREE_SHARE})`, ""]],
+    description: "The table beside it names the pools.",
+    ...{ warning: 0.1, critical: 0.02, isLowBad: true, runbook: "berthpoolnearlyfull" },
+  },
+  {
+    title: "Quarantined addresses",
+    unit: "short",
+    queries: [['sum(berth_pool_addresses{state="quarantined"}) or vector(0)', ""]],
+    description: "Another machine answered for them, or their node was lost: kubectl berth check",
+    ...{ warning: 1, critical: 10, runbook: "berthquarantinegrowing" },
+  },
+  {
+    title: "Repairs within an hour",
+    unit: "short",
+    queries: [["sum(increase(berth_node_repairs_total[1h])) or vector(0)", ""]],
+    description: "Other software removes rules and routes of pods, and agents restore them: kubectl berth check",
+    ...{ warning: 1, critical: 50, runbook: "berthnoderepairsrepeat" },
+  },
+];
 
 const quantile = (share: number, metric: string, { by = "", matching = "" } = {}): string =>
   `histogram_quantile(${share}, sum by (${by}le) (rate(${metric}_bucket${matching}[$__rate_interval])))`;
@@ -23,12 +70,7 @@ const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
       {
         title: "Free share of each pool",
         unit: "percentunit",
-        queries: [
-          [
-            'max by (pool, family) (berth_pool_addresses{state="free"} / ignoring (state) (berth_pool_size_addresses > 0))',
-            "{{pool}} {{family}}",
-          ],
-        ],
+        queries: [[FREE_SHARE, "{{pool}} {{family}}"]],
       },
       {
         title: "Addresses by state",
@@ -185,19 +227,59 @@ const ROWS: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
   ],
 ];
 
+const METRICS: readonly (readonly [program: string, definition: MetricDefinition])[] = [
+  ...Object.values<MetricDefinition>(AGENT_METRICS).map((metric) => ["agent", metric] as const),
+  ...Object.values<MetricDefinition>(CONTROLLER_METRICS).map((metric) => ["controller", metric] as const),
+];
+
+/** Labels that the dashboard's variables choose; a series without the label is chosen by "All". */
+function labelsOf(name: string): readonly string[] {
+  const owners = METRICS.filter(([, metric]) => metric.name === name || name.startsWith(`${metric.name}_`));
+  if (owners.length === 0) return [];
+  const isOfPool = owners.some(([, { labels }]) => (labels as readonly string[]).includes("pool"));
+  const isOfNodes = owners.every(([program]) => program === "agent");
+  return ["cluster", ...(isOfPool ? ["pool"] : []), ...(isOfNodes ? ["node"] : [])];
+}
+
+/** Adds what the variables choose to each metric of a query. */
+function choose(query: string): string {
+  return query.replace(/\b((?:berth|process|nodejs)_\w+)(?:\{([^}]*)\})?/g, (_, name: string, matchers?: string) => {
+    const chosen = labelsOf(name).map((label) => `${label}=~"$${label}"`);
+    const all = [...(matchers === undefined ? [] : [matchers]), ...chosen];
+    return all.length === 0 ? name : `${name}{${all.join(", ")}}`;
+  });
+}
+
+function variable(name: string, label: string, metric: string): object {
+  const query = `label_values(${metric}, ${name})`;
+  return {
+    ...{ name, label, type: "query", datasource: DATASOURCE, definition: query, query: { query, refId: name } },
+    ...{ refresh: 2, sort: 1, multi: true, includeAll: true, allValue: ".*" },
+    current: { text: ["All"], value: ["$__all"] },
+  };
+}
+
 const WIDTH = 24;
 const PANEL_WIDTH = 8;
 const PANEL_HEIGHT = 8;
+const FIGURE_WIDTH = 5;
+const FIGURE_HEIGHT = 4;
 const DATASOURCE = { type: "prometheus", uid: "$" + "{datasource}" };
 
 /** Returns the queries of all panels, for the test. */
 export function dashboardQueries(): readonly string[] {
-  return ROWS.flatMap(([, panels]) => panels.flatMap(({ queries }) => queries.map(([expression]) => expression)));
+  const shown = [...FIGURES, ...ROWS.flatMap(([, panels]) => panels)];
+  return shown.flatMap(({ queries }) => queries.map(([expression]) => choose(expression)));
 }
 
 function panels(): object[] {
-  const all: object[] = [];
-  let y = 0;
+  const all: object[] = FIGURES.map((figure, at) => {
+    const [x, y] = [(at % 2) * FIGURE_WIDTH, Math.floor(at / 2) * FIGURE_HEIGHT];
+    return stat(at + 1, figure, { x, y, w: FIGURE_WIDTH, h: FIGURE_HEIGHT });
+  });
+  const [left, high] = [2 * FIGURE_WIDTH, 2 * FIGURE_HEIGHT];
+  all.push(poolTable(all.length + 1, { x: left, y: 0, w: WIDTH - left, h: high }));
+  let y = high;
   for (const [title, row] of ROWS) {
     all.push({
       id: all.length + 1,
@@ -218,6 +300,81 @@ function panels(): object[] {
   return all;
 }
 
+function stepsOf({ warning, critical, isLowBad }: Pick<Figure, "warning" | "critical" | "isLowBad">): object[] {
+  const [good, fair, bad] = ["green", "orange", "red"];
+  return isLowBad
+    ? [
+        { color: bad, value: null },
+        { color: fair, value: critical },
+        { color: good, value: warning },
+      ]
+    : [
+        { color: good, value: null },
+        { color: fair, value: warning },
+        { color: bad, value: critical },
+      ];
+}
+
+const instant = (refId: string, expr: string) => ({
+  ...{ refId, datasource: DATASOURCE, expr: choose(expr), instant: true, format: "table" },
+});
+
+function stat(id: number, figure: Figure, gridPos: object): object {
+  const { title, unit, queries, description = "", runbook } = figure;
+  return {
+    ...{ id, type: "stat", title, description, datasource: DATASOURCE, gridPos },
+    links: [{ title: "What to do", url: `docs/runbooks.md#${runbook}`, targetBlank: true }],
+    fieldConfig: {
+      defaults: { unit, decimals: 0, thresholds: { mode: "absolute", steps: stepsOf(figure) } },
+      overrides: [],
+    },
+    options: { colorMode: "background", graphMode: "none", reduceOptions: { calcs: ["lastNotNull"] } },
+    targets: queries.map(([expr]) => ({ ...instant("A", expr), format: "time_series" })),
+  };
+}
+
+/** The pools, the one with the smallest free share first; a click shows only that pool. */
+function poolTable(id: number, gridPos: object): object {
+  const queries = [
+    ["A", FREE_SHARE],
+    ["B", 'max by (pool, family) (berth_pool_addresses{state="free"})'],
+    ["C", "max by (pool, family) (berth_pool_size_addresses)"],
+    ["D", 'max by (pool, family) (berth_pool_addresses{state="quarantined"})'],
+  ] as const;
+  const names = { pool: "Pool", family: "Family", "Value #A": "Free", "Value #B": "Free addresses" };
+  const share = [
+    { id: "unit", value: "percentunit" },
+    { id: "custom.cellOptions", value: { type: "color-background" } },
+    {
+      id: "thresholds",
+      value: { mode: "absolute", steps: stepsOf({ warning: 0.1, critical: 0.02, isLowBad: true }) },
+    },
+  ];
+  const link = { title: "Only this pool", url: "/d/berth-overview?var-pool=$" + "{__value.raw}" };
+  return {
+    ...{ id, type: "table", title: "Pools, fullest first", description: "", datasource: DATASOURCE, gridPos },
+    fieldConfig: {
+      defaults: { unit: "short" },
+      overrides: [
+        { matcher: { id: "byName", options: "Free" }, properties: share },
+        { matcher: { id: "byName", options: "Pool" }, properties: [{ id: "links", value: [link] }] },
+      ],
+    },
+    options: { sortBy: [{ displayName: "Free", desc: false }] },
+    transformations: [
+      { id: "merge", options: {} },
+      {
+        id: "organize",
+        options: {
+          excludeByName: { Time: true },
+          renameByName: { ...names, "Value #C": "Addresses", "Value #D": "Quarantined" },
+        },
+      },
+    ],
+    targets: queries.map(([refId, expr]) => instant(refId, expr)),
+  };
+}
+
 function timeSeries(id: number, { title, unit, queries, description = "" }: Panel, gridPos: object): object {
   return {
     id,
@@ -231,7 +388,7 @@ function timeSeries(id: number, { title, unit, queries, description = "" }: Pane
     targets: queries.map(([expr, legendFormat], index) => ({
       refId: String.fromCharCode("A".charCodeAt(0) + index),
       datasource: DATASOURCE,
-      expr,
+      expr: choose(expr),
       legendFormat,
     })),
   };
@@ -249,7 +406,12 @@ export function dashboardText(): GeneratedText {
     schemaVersion: 39,
     tags: ["berth"],
     templating: {
-      list: [{ name: "datasource", label: "Data source", type: "datasource", query: "prometheus", current: {} }],
+      list: [
+        { name: "datasource", label: "Data source", type: "datasource", query: "prometheus", current: {} },
+        variable("cluster", "Cluster", "berth_build_info"),
+        variable("node", "Node", "berth_agent_ready"),
+        variable("pool", "Pool", "berth_pool_size_addresses"),
+      ],
     },
     time: { from: "now-6h", to: "now" },
     timezone: "",

@@ -833,5 +833,7 @@ describe("metrics", () => {
     expect(find(objects, "PrometheusRule", "").spec).toEqual(parse(file));
     const dashboard = find(objects, "ConfigMap", /-dashboard$/).data["berth.json"];
     expect(JSON.parse(dashboard).title).toBe("Berth");
+    const own = find(render({ grafanaDashboard: { enabled: true }, prometheusRule }), "ConfigMap", /-dashboard$/);
+    expect(own.data["berth.json"]).toContain(`"url": "${runbooks}#berthagentnotready"`);
   });
 });

@@ -103,6 +103,26 @@ describe("the dashboard", () => {
   it("asks only for metrics that exist", () =>
     expect([...dashboardQueries(), "berth_gone_total"].flatMap(unknownMetrics)).toEqual(["berth_gone_total"]));
 
+  it("asks for what its variables choose, also in a series without the label", () => {
+    const queries = dashboardQueries();
+    expect(queries[0]).toBe('count(berth_agent_ready{cluster=~"$cluster", node=~"$node"} == 0) or vector(0)');
+    expect(queries[2]).toContain('berth_pool_addresses{state="quarantined", cluster=~"$cluster", pool=~"$pool"}');
+    const { templating } = JSON.parse(dashboardText().text);
+    const values = templating.list.filter(({ type }: { type: string }) => type === "query");
+    expect(values.map(({ name, allValue }: Record<string, string>) => `${name} ${allValue}`)).toEqual(
+      ["cluster", "node", "pool"].map((name) => `${name} .*`),
+    );
+  });
+
+  it("begins with numbers, and links to runbooks that exist", () => {
+    const { panels } = JSON.parse(dashboardText().text);
+    const first = panels.filter(({ gridPos }: { gridPos: { y: number } }) => gridPos.y < 8);
+    expect(first.map(({ type }: { type: string }) => type)).toEqual(["stat", "stat", "stat", "stat", "table"]);
+    const runbooks = read("docs/runbooks.md").toLowerCase();
+    for (const { links = [] } of first)
+      for (const { url } of links) expect(runbooks, url).toContain(`\n## ${url.split("#")[1]}\n`);
+  });
+
   it("has panels that do not overlap, and a data source that Grafana fills in", () => {
     const { panels, templating } = JSON.parse(dashboardText().text);
     expect(templating.list[0].type).toBe("datasource");
