@@ -319,11 +319,17 @@ const instant = (refId: string, expr: string) => ({
   ...{ refId, datasource: DATASOURCE, expr: choose(expr), instant: true, format: "table" },
 });
 
+/** All that Grafana's schema wants of a link besides its title and place. */
+const LINK = {
+  ...{ type: "link", icon: "doc", tooltip: "", tags: [], targetBlank: true },
+  ...{ asDropdown: false, includeVars: false, keepTime: false },
+};
+
 function stat(id: number, figure: Figure, gridPos: object): object {
   const { title, unit, queries, description = "", runbook } = figure;
   return {
     ...{ id, type: "stat", title, description, datasource: DATASOURCE, gridPos },
-    links: [{ title: "What to do", url: `docs/runbooks.md#${runbook}`, targetBlank: true }],
+    links: [{ ...LINK, title: "What to do", url: `docs/runbooks.md#${runbook}` }],
     fieldConfig: {
       defaults: { unit, decimals: 0, thresholds: { mode: "absolute", steps: stepsOf(figure) } },
       overrides: [],
