@@ -1,9 +1,11 @@
 /** The life of the Helm chart on real nodes: agents are pods of the release's image with the chart's privileges. */
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFailed, onTestFinished } from "vitest";
+import { parse, stringify } from "yaml";
 import type { CheckReport } from "../../host/records/check-record.ts";
 import { explanationRecord } from "../../host/records/explanation-record.ts";
 import { historyAnswer, poolsAnswer } from "../../host/records/map-records.ts";
@@ -222,6 +224,17 @@ async function followPage(scene: Scene, page: string, section: string | undefine
   return executePart(part, run, words);
 }
 
+/** The blocks of a language in README.md. */
+function blocksOfReadme(language: string): string[] {
+  const text = readFileSync(join(root, "README.md"), "utf8");
+  return [...text.matchAll(/^```(\w*)\n(.*?)^```$/gms)].flatMap(([, own, block = ""]) =>
+    own === language ? [block] : [],
+  );
+}
+
+/** The words of `$ kubectl get pods` after the program. */
+const wordsOf = (block: string): string[] => block.split("\n")[0]?.split(" ").slice(2) ?? [];
+
 const seconds = (ms: number): string => (ms / 1000).toFixed(1);
 
 /** Prints the state of the release when the test fails. */
@@ -430,21 +443,22 @@ describe("with Multus", () => {
   });
   afterAll(() => scene?.[Symbol.asyncDispose]());
 
-  const values = {
-    networks: [{ name: "lan", namespace: NAMESPACE, master: ["eth0"] }],
-    uninstall: { timeoutSeconds: 60 },
-  };
-  const annotations = { "k8s.v1.cni.cncf.io/networks": "lan" };
+  /** The README's first screen: its values, its command, its annotation, its table. */
+  const [values = "", annotation = ""] = blocksOfReadme("yaml");
+  const annotations = parse(annotation.replace("kube-system", SYSTEM));
   const addressOf = ({ metadata }: KubeObject): string | undefined =>
     JSON.parse(metadata.annotations?.[NETWORK_STATUS] ?? "[]").find(
       ({ interface: name }: KubeObject) => name === "net1",
     )?.ips?.[0];
 
-  it("gives the first pod a second NIC with an address within a minute of helm install", async () => {
+  it("gives the first pod a second NIC with an address within a minute of the README's helm install", async () => {
     explainFailure(() => scene);
     const { cluster, seen } = scene;
     const startMs = performance.now();
-    await scene.install(values, CURRENT);
+    // What the lab's nodes need beside a reader's: there is no service `kubernetes`, and a node will be down.
+    const lab = { apiServer: { host: LAN.gateway }, uninstall: { timeoutSeconds: 60 } };
+    await writeFile(join(home, "values.yaml"), `${values}\n${stringify(lab)}`);
+    await followPage(scene, "README.md", undefined, { VERSION: CURRENT.version });
     await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: 6, annotations }));
     const first = async () => (await seen.pods("web")).find((pod) => isReady(pod) && addressOf(pod) !== undefined);
     const pod = await untilDefined(first, () => scene.describe(), FIRST_READY_MS);
@@ -456,6 +470,16 @@ describe("with Multus", () => {
     expect(new Set(pods.map(addressOf)).size).toBe(6);
     const bound = (await seen.allocations()).map(({ spec }) => spec.address);
     expect(bound.sort()).toEqual(pods.map((each) => addressOf(each)).sort());
+    const [table = ""] = blocksOfReadme("").filter((text) => text.startsWith("$ kubectl"));
+    const { stdout } = await cluster.run([join(referenceTool("kubectl").directory, "kubectl"), ...wordsOf(table)]);
+    const columns = (text: string | undefined) => text?.trim().split(/ {2,}/);
+    expect(columns(stdout.split("\n")[0])).toEqual(columns(table.split("\n")[1]));
+    const [, address = "", state, pool] = columns(stdout.split("\n")[1]) ?? [];
+    expect([address.startsWith("10.6.0."), state, pool]).toEqual([true, "Bound", "lan"]);
+    for (const { machine } of cluster.nodes) {
+      const link = await machine.run(["ip", "-d", "link", "show", "eth0.120"]);
+      expect(link).toContain("vlan protocol 802.1Q id 120");
+    }
   });
 
   it("is uninstalled by force while a node is down, and cleans that node later", async () => {

@@ -178,7 +178,7 @@ async function deleteAll(path: string): Promise<void> {
       () => true,
       () => false,
     );
-  await expect.poll(deletion, { timeout: 120_000, interval: 1_000 }).toBe(true);
+  await expect.poll(deletion, { timeout: 600_000, interval: 1_000 }).toBe(true);
 }
 
 it.each(rows)("$what", { timeout: 1_800_000 }, async ({ what, bytes, path, make, unused }) => {

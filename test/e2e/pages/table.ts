@@ -65,7 +65,7 @@ const CHART_WORDS = {
 
 /** Parts of one place are executed in this order. */
 export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
-  { page: "README.md", reason: "the command of docs/chart.md" },
+  { page: "README.md", place: "chart", words: { ...CHART_WORDS, "kube-system": "strange-place" } },
   { page: "docs/air-gapped.md", place: "release folder", words: RELEASE },
   { page: "docs/backup.md", place: "cluster" },
   { page: "docs/backup.md", section: "Restore of the files", place: "empty cluster" },
