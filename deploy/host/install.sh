@@ -17,7 +17,7 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= force= kubeconfig= renew_token=
+action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= force= kubeconfig= renew_token= left=
 UNIT=berth-agent.service
 # What users call.
 PROGRAMS="berthctl kubectl-berth kubectl_complete-berth"
@@ -156,8 +156,11 @@ list_addresses() {
     done
 }
 
+# A mount point is emptied and stays. What else cannot be removed does not stop the rest, and is named at the end.
 remove() {
-    if [ -e "$root$1" ] || [ -L "$root$1" ]; then run rm -rf "$root$1"; fi
+    if [ -e "$root$1" ] || [ -L "$root$1" ]; then
+        run rm -rf "$root$1" || [ -z "$(find "$root$1" ! -type d)" ] || left="$left $root$1"
+    fi
 }
 
 uninstall_all() {
@@ -179,6 +182,7 @@ uninstall_all() {
     remove /var/cache/berth
     [ -n "$keep_state" ] || remove /etc/berth
     if manages_services; then run systemctl daemon-reload; fi
+    [ -z "$left" ] || fail "these were not removed:$left"
 }
 
 if [ -z "$root" ] && [ -z "$dry_run" ] && [ "$(id -u)" != 0 ]; then fail "only root may install; use sudo"; fi

@@ -2,7 +2,7 @@
  * Files of a host that other programs use at any moment: each appears complete, by rename, and survives a power loss.
  */
 import { randomBytes } from "node:crypto";
-import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readdirSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { errnoOf } from "../lib/describe.ts";
 import { readRegular } from "../lib/regular-file.ts";
@@ -64,8 +64,23 @@ export function makeDirectory(path: string): Step[] {
   return [{ text: `create directory ${path}`, run: () => void mkdirSync(path, { recursive: true, mode: 0o755 }) }];
 }
 
-/** Plans the removal of a file, or of a directory with everything below; no step if it is not there. */
+/**
+ * Plans the removal of a file, or of a directory with everything below; no step if it is not there. Mount points are
+ * emptied and stay, with the directories that they are in.
+ */
 export function removeFile(path: string): Step[] {
   if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return [];
-  return [{ text: `remove ${path}`, run: () => rmSync(path, { recursive: true, force: true }) }];
+  return [{ text: `remove ${path}`, run: () => removeTree(path) }];
+}
+
+function removeTree(path: string): void {
+  const isDirectory = lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (isDirectory) for (const name of readdirSync(path)) removeTree(join(path, name));
+  try {
+    if (isDirectory) rmdirSync(path);
+    else rmSync(path, { force: true });
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno !== "EBUSY" && !(isDirectory && errno === "ENOTEMPTY")) throw error;
+  }
 }

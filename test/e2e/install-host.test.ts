@@ -184,6 +184,18 @@ it("uninstalls what runs have left: registry, the coordinator's log, a network l
   expect(listFiles().filter((path) => statSync(join(host, path)).isFile())).toEqual([]);
 });
 
+it("empties its folders that are mount points, and removes the rest", async () => {
+  await install();
+  for (const path of ["run/berth", "opt/berth", "etc/berth"].map((name) => join(host, name))) {
+    mkdirSync(path, { recursive: true });
+    await requireCommand(["mount", "-t", "tmpfs", "tmpfs", path]);
+    onTestFinished(async () => void (await requireCommand(["umount", path])));
+    writeFileSync(join(path, "file"), "");
+  }
+  await install("uninstall");
+  expect(listFiles().filter((path) => statSync(join(host, path)).isFile())).toEqual([]);
+});
+
 it("uninstalls from a folder without a change of this machine's kernel", async () => {
   await install();
   const netns = await createNetns(`berth-install-${process.pid}`);

@@ -266,6 +266,21 @@ describe("uninstall", () => {
     expect(paths.map((path) => existsSync(join(host, path)))).toEqual([true, true, false]);
   });
 
+  it("empties what is a mount point, and goes on", async () => {
+    await install();
+    const mounted = [join(host, "run"), join(host, "state/disk")];
+    mkdirSync(join(host, "state/disk"));
+    await using mounts = new AsyncDisposableStack();
+    for (const path of mounted) {
+      await requireCommand(["mount", "-t", "tmpfs", "tmpfs", path]);
+      mounts.defer(async () => void (await requireCommand(["umount", path])));
+      writeFileSync(join(path, "file"), "");
+    }
+    const { exitCode, stderr } = await uninstall();
+    expect([exitCode, stderr]).toEqual([0, ""]);
+    expect(readdirSync(host, { recursive: true }).sort()).toEqual(["bin", "run", "state", "state/disk"]);
+  });
+
   it("leaves another product's logs", async () => {
     writeFileSync(join(host, "log/other.log"), "");
     await uninstall();
