@@ -23,7 +23,7 @@ import { isOnNode, type Operation, type Veth } from "../../plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import type { Attachment } from "../../registry/registry.ts";
-import { findDetachedPod, findHostEnd, isOfKernel, observePod, openPod } from "./clean-pod.ts";
+import { cleanPod, findDetachedPod, findHostEnd, isOfKernel, observePod, openPod } from "./clean-pod.ts";
 import type { NicRemover } from "./nic-remover.ts";
 import { addressesOf, knownAddresses, observeHost } from "./observe.ts";
 import { isRetired } from "./pair-remover.ts";
@@ -85,17 +85,22 @@ async function applyTolerantly(
   }
 }
 
+interface RetirementOptions {
+  readonly log: Log;
+  readonly logPlanned: (operation: Operation) => void;
+  readonly nics: NicRemover | undefined;
+}
+
 /**
  * Retires the pair of a pod's only NIC: everything of it on the node lies on the pair, and the pod's namespace is
- * cleaned later if it stays. Returns the pair's deletion; undefined if there is no pair, or more to do. Throws
- * ApplyError.
+ * cleaned later if it stays. With `nics`, NIC and pair are gone from a clean namespace. Returns the pair's deletion;
+ * undefined if there is no pair, or more to do. Throws ApplyError.
  */
 async function retirePair(
   { host, remover, faults }: CoordinatorDeps,
   conf: CoordinatorConf,
   { containerId, ifName, netns }: DetachInput,
-  logPlanned: (operation: Operation) => void,
-  nics: NicRemover | undefined,
+  { log, logPlanned, nics }: RetirementOptions,
 ): Promise<Operation | undefined> {
   const veth = nameVeth(containerId);
   const end = ifName === conf.podDefaultCniNic ? findHostEnd(host, veth) : undefined;
@@ -107,7 +112,11 @@ async function retirePair(
   try {
     faults("kernel.apply");
     if (!(await remover.retire(end.index, { containerId, pod }))) return undefined;
-    if (pod !== "gone") await nics?.remove(pod, veth);
+    if (pod !== "gone" && nics?.hasRoom) {
+      // First: without the pair nothing in the namespace says whose it is.
+      using _ = await cleanPod(host, containerId, pod, log);
+      await nics.remove(pod, veth);
+    }
     return deletion;
   } catch (error) {
     throw new ApplyError(deletion, formatOperation(deletion), error, []);
@@ -191,7 +200,7 @@ export async function detach(
   // A NIC that is deleted needs no address.
   const returned = nics === undefined ? await returnMac(deps, conf, request, log, logPlanned) : [];
   try {
-    const retired = await retirePair(deps, conf, request, logPlanned, nics);
+    const retired = await retirePair(deps, conf, request, { log, logPlanned, nics });
     const operations = retired === undefined ? await removeAll(deps, conf, request, log, logPlanned) : [retired];
     log.info({ ...about, operations: returned.length + operations.length }, "Detached");
   } catch (error) {

@@ -1,16 +1,17 @@
 /**
- * Deletes the NIC of a detached pod in place of its main plugin. The kernel needs two dozen milliseconds for that,
- * nearly all of it waiting after the link is gone for everyone; a thread waits, while the plugin's DEL finds no NIC
- * and is done.
- * Effects: deletes a link in the pod's namespace; a thread of libuv's pool until the kernel is done.
+ * Deletes the NIC of a detached pod in place of its main plugin, and the pod's pair with it. The kernel needs two dozen
+ * milliseconds for that, nearly all of it waiting after the links are gone for everyone; a thread waits, while the
+ * plugin's DEL finds no NIC and is done.
+ * Effects: deletes links in the pod's namespace; a thread of libuv's pool until the kernel is done.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { readFirstLinkNames } from "../../kernel/link-names.ts";
+import { REMOVAL_GROUP } from "../../kernel/link-remover.ts";
 import type { Conversation } from "../../kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { kindName } from "../../kernel/netlink/link/kind.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
-import { deleteLinkAside, findLinks } from "../../kernel/netlink/link/requests.ts";
+import { deleteGroupAside, findLinks, setLink } from "../../kernel/netlink/link/requests.ts";
 import { isSameNetns, NetnsError } from "../../kernel/netns.ts";
 import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
 import type { Faults } from "../../lib/fault.ts";
@@ -41,29 +42,39 @@ export class NicRemover {
     this.#faults = faults;
   }
 
-  /** Resolves when the pod has no such NIC any more, and nothing answers for it; or when it is left to its plugin. */
+  /** False while too many are being deleted: NICs are left to their plugins. */
+  get hasRoom(): boolean {
+    return this.#underWay.size < MAX_NIC_DELETIONS;
+  }
+
+  /**
+   * Resolves when the pod has neither the NIC nor the pair any more, and nothing answers for them; or when the NIC is
+   * left to its plugin, and the pair to its remover.
+   */
   async remove({ path, identity, ifName }: DetachedPod, { pod: end }: Veth): Promise<void> {
-    if (this.#underWay.size >= MAX_NIC_DELETIONS) return;
+    if (!this.hasRoom) return;
     using opened = new DisposableStack();
     try {
       const pod = opened.use(openNamespace(path));
-      const index = isSameNetns(pod.identity, identity) ? findNic(pod.route, ifName, end) : undefined;
-      if (index === undefined) return;
+      const indexes = isSameNetns(pod.identity, identity) ? findLinksOf(pod.route, ifName, end) : [];
+      if (indexes.length === 0) return;
       this.#faults("nic.delete");
-      void this.#delete(pod, index, opened.move());
-      while (this.#underWay.has(pod) && readFirstLinkNames(pod).includes(ifName)) await sleep(LOOK_MS);
+      for (const index of indexes) setLink(pod.route, index, { group: REMOVAL_GROUP });
+      void this.#delete(pod, opened.move());
+      const isThere = (name: string): boolean => name === ifName || name === end.name;
+      while (this.#underWay.has(pod) && readFirstLinkNames(pod).some(isThere)) await sleep(LOOK_MS);
     } catch (error) {
       if (!(error instanceof NetlinkError || error instanceof NetnsError)) throw error;
       this.#log.warn({ err: error, interface: ifName, netns: path }, "A detached pod's NIC is left to its plugin");
     }
   }
 
-  /** Resolves when the kernel is done with the link. */
-  async #delete(pod: OpenNamespace, index: number, opened: Disposable): Promise<void> {
+  /** Resolves when the kernel is done with the links. */
+  async #delete(pod: OpenNamespace, opened: Disposable): Promise<void> {
     using _ = opened;
     this.#underWay.add(pod);
     try {
-      await deleteLinkAside(pod.route, index);
+      await deleteGroupAside(pod.route, REMOVAL_GROUP);
     } catch (error) {
       this.#log.warn({ err: error, netns: pod.path }, "A detached pod's NIC was not deleted; it is left to its plugin");
     } finally {
@@ -73,12 +84,12 @@ export class NicRemover {
 }
 
 /**
- * Returns the index of the NIC; undefined if it is of another kind, or the namespace lacks the end of the pod's pair:
- * the path may be another pod's by now.
+ * Returns the indexes of the NIC and of the pod's end of the pair; none if the NIC is of another kind, or the namespace
+ * lacks that end: the path may be another pod's by now.
  */
-function findNic(route: Conversation, ifName: string, end: Veth["pod"]): number | undefined {
+function findLinksOf(route: Conversation, ifName: string, end: Veth["pod"]): readonly number[] {
   const links = findLinks(route, [end.name, ifName]).map(linkOf);
-  const isOwn = links.some(({ name, mac }) => name === end.name && mac === end.mac);
+  const own = links.find(({ name, mac }) => name === end.name && mac === end.mac);
   const nic = links.find(({ name, kind }) => name === ifName && kind !== undefined && KINDS.includes(kindName(kind)));
-  return isOwn ? nic?.index : undefined;
+  return own === undefined || nic === undefined ? [] : [nic.index, own.index];
 }

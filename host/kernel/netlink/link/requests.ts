@@ -173,19 +173,21 @@ export function deleteAltName(conversation: Conversation, index: number, name: s
   unlessRefused([ENOENT], () => conversation.request(request));
 }
 
-function linkDeletion(index: number): Request {
-  return { operation: `delete link ${index}`, type: RTM_DELLINK, payload: encodeLink({ index }) };
-}
-
 /** Returns whether the link was there. Deleting one end of a veth deletes both. */
 export function deleteLink(conversation: Conversation, index: number): boolean {
-  return unlessRefused([ENODEV], () => conversation.request(linkDeletion(index))) !== undefined;
+  const request = { operation: `delete link ${index}`, type: RTM_DELLINK, payload: encodeLink({ index }) };
+  return unlessRefused([ENODEV], () => conversation.request(request)) !== undefined;
 }
 
-/** Deletes the link while a thread of the pool waits for the kernel. A link that is gone by then is no error. */
-export async function deleteLinkAside(conversation: Conversation, index: number): Promise<void> {
+function groupDeletion(group: number): Request {
+  const payload = encodeLink({ index: 0, attributes: [attribute(IFLA_GROUP, encodeUint32(group))] });
+  return { operation: `delete links of group ${group}`, type: RTM_DELLINK, payload };
+}
+
+/** {@link deleteLinkGroup} while a thread of the pool waits for the kernel. A group without links is no error. */
+export async function deleteGroupAside(conversation: Conversation, group: number): Promise<void> {
   try {
-    await conversation.requestAside(linkDeletion(index));
+    await conversation.requestAside(groupDeletion(group));
   } catch (error) {
     if (!(error instanceof NetlinkError) || error.errno !== ENODEV) throw error;
   }
@@ -197,7 +199,5 @@ export async function deleteLinkAside(conversation: Conversation, index: number)
  * physical device.
  */
 export function deleteLinkGroup(conversation: Conversation, group: number): boolean {
-  const operation = `delete links of group ${group}`;
-  const payload = encodeLink({ index: 0, attributes: [attribute(IFLA_GROUP, encodeUint32(group))] });
-  return unlessRefused([ENODEV], () => conversation.request({ operation, type: RTM_DELLINK, payload })) !== undefined;
+  return unlessRefused([ENODEV], () => conversation.request(groupDeletion(group))) !== undefined;
 }
