@@ -93,7 +93,7 @@ function targetOf(subnet: CurrentSubnet, workload: number, { pods, namespaceOf }
 }
 
 function needOf(count: number) {
-  return { unit: "replica", count, surge: 0, isSuspended: false } as const;
+  return { unit: "replica", count, surge: 0, isSuspended: false, overlaps: true } as const;
 }
 
 function* entriesOf(

@@ -100,7 +100,9 @@ export type DemandSettings = Pick<VendorConf, "enableIPv4" | "enableIPv6" | "all
 export interface PoolOwners {
   /** Returns the current demands of all workloads. */
   demands(settings: DemandSettings): Demands;
-  /** Reports that demands may have changed. Returns the function that ends the subscription. */
+  /** Names of the pods that name Subnets and are being deleted, by namespace. */
+  readonly ending: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Reports that demands or ending pods may have changed. Returns the function that ends the subscription. */
   subscribe(listener: () => void): () => void;
   /** Reads the API server, never a cache. */
   readLiveness(application: PoolOwner, signal: AbortSignal): Promise<Liveness>;

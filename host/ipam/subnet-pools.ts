@@ -16,10 +16,21 @@ export interface PoolDemand {
   readonly count: number;
   /** Why this number, a sentence without its full stop: `50 replicas and 1 more`. */
   readonly reason: string;
+  /** The same, at more length, while the pools have less. */
+  readonly reasonIfShort?: string;
   /** Whether the pools are deleted with the workload. */
   readonly reclaim: boolean;
   /** false for pods of a former version of the workload. */
   readonly isCurrent: boolean;
+  /** Set if a pod is replaced before it has ended: its address is needed besides. */
+  readonly turnover?: Turnover | undefined;
+}
+
+export interface Turnover {
+  /** Number of addresses for the pods that are not ending. */
+  readonly needed: number;
+  /** Whether `count` does not depend on the pods. */
+  readonly isFixed: boolean;
 }
 
 export interface SubnetPoolRequest {

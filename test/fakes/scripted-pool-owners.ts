@@ -15,6 +15,7 @@ export class ScriptedPoolOwners implements PoolOwners {
     { readonly application: PoolOwner; readonly demands: readonly DemandOptions[] }
   >();
   readonly #gone = new Set<string>();
+  readonly ending = new Map<string, Set<string>>();
   faults: Demands["faults"] = [];
 
   /** A Deployment of namespace shop wants this, and nothing that it wanted before. */

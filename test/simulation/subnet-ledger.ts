@@ -6,7 +6,7 @@ import { formatIp, parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
 import type { MemoryApiServer, StoredObject } from "../fakes/memory-api-server.ts";
 import type { PodObject } from "./kubelet.ts";
-import { uidOf, type Workload, wantedOf } from "./workload.ts";
+import { replacesEnding, uidOf, type Workload, wantedOf } from "./workload.ts";
 
 /**
  * A user waits no longer than this for addresses that its Subnet has, and keeps what it does not need no longer,
@@ -69,8 +69,11 @@ interface SubnetLedgerOptions {
 
 export class SubnetLedger {
   readonly #options: SubnetLedgerOptions;
-  /** Addresses that have a record: since when in {@link #servedMs}, and of which pool. */
-  readonly #held = new Map<string, { readonly sinceMs: number; readonly pool: unknown }>();
+  /** Addresses that have a record: since when in {@link #servedMs}, of which pool, and the pods bound to it. */
+  readonly #held = new Map<
+    string,
+    { readonly sinceMs: number; readonly pool: unknown; readonly pods: readonly string[] }
+  >();
   /** For how long a controller has led and run, as of the last check: milliseconds. */
   #servedMs = 0;
   /** Since when it does without a break; undefined: it does not. */
@@ -92,7 +95,11 @@ export class SubnetLedger {
   allocationWritten(address: string, after: StoredObject | undefined): void {
     const { sinceMs = this.#servedMs } = this.#held.get(address) ?? {};
     if (after === undefined) this.#held.delete(address);
-    else this.#held.set(address, { sinceMs, pool: after.spec.pool });
+    else {
+      const { state, holders, pool } = after.spec as { state?: string; holders?: { pod: string }[]; pool?: unknown };
+      const pods = state === "Bound" ? (holders ?? []).map(({ pod }) => pod) : [];
+      this.#held.set(address, { sinceMs, pool, pods });
+    }
   }
 
   /** After each write of a pool. Returns it if it was generated. */
@@ -278,13 +285,28 @@ export class SubnetLedger {
       const wanted = wantedOf(workload, all.filter(isOwn).length);
       if (wanted === undefined) return [];
       const owner = uidOf(workload);
+      const ending = new Set(
+        all.filter(({ isDeleting, isFinished }) => isDeleting && !isFinished).map(({ name }) => name),
+      );
       return nics.flatMap(([ifName]) =>
         FAMILIES.map((family) => {
-          const demand = { owner, ifName, family, subnets: family === 4 ? subnets.ipv4 : subnets.ipv6, wanted };
-          return { ...demand, key: `${owner} ${ifName} ${family}` };
+          const key = `${owner} ${ifName} ${family}`;
+          const more = replacesEnding(workload) ? this.#heldBy(ending, key).length : 0;
+          const named = family === 4 ? subnets.ipv4 : subnets.ipv6;
+          return { key, owner, ifName, family, subnets: named, wanted: wanted + more };
         }),
       );
     });
+  }
+
+  /** Returns the addresses that these pods have of the pools. */
+  #heldBy(pods: ReadonlySet<string>, key: string): string[] {
+    return this.#poolsOf(key).flatMap(({ name, addresses }) =>
+      addresses.filter((address) => {
+        const held = this.#held.get(address);
+        return held?.pool === name && held.pods.some((pod) => pods.has(pod));
+      }),
+    );
   }
 
   /** Addresses that the Subnet offers and that no pool has, nor any pod. */

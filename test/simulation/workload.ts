@@ -144,3 +144,8 @@ export function wantedOf({ kind, replicas, isAbsent, subnets }: Workload, pods: 
   if (!number.startsWith("+")) return Number(number);
   return (kind === "Thing" ? pods : replicas) + Number(number);
 }
+
+/** Whether its pools grow by what pods have that are ending: others come before these have ended. */
+export function replacesEnding({ kind, subnets }: Workload): boolean {
+  return kind !== "StatefulSet" && subnets?.number.startsWith("+") === true;
+}

@@ -4,7 +4,7 @@
  */
 import { ConfigError } from "../../config/config-error.ts";
 import type { PoolNumber } from "../../config/pool-number.ts";
-import type { PoolDemand } from "../../ipam/subnet-pools.ts";
+import type { PoolDemand, Turnover } from "../../ipam/subnet-pools.ts";
 import type { Demands } from "../types.ts";
 import type { NicRequest } from "./plan-nic-requests.ts";
 import { findKind } from "./pool-owner-kinds.ts";
@@ -129,6 +129,7 @@ function keyOf({ ifName, family, subnets }: NicRequest): string {
 }
 
 interface Size {
+  readonly turnover: Turnover | undefined;
   readonly count: number;
   /** A sentence without a full stop. */
   readonly reason: string;
@@ -136,27 +137,32 @@ interface Size {
 
 /** Returns the size for the current version. `objectCount`: how many objects the need was counted from. */
 export function planSize(need: Need, number: PoolNumber, objectCount = 1): Size {
-  if (number.kind === "fixed") return fixed(number.count);
-  const { count, surge } = need;
+  if (number.kind === "fixed") return fixed(need, number.count);
+  const { surge } = need;
   const extra = Math.max(number.count, surge);
   const why = surge > number.count ? " while it is rolled out (maxSurge)" : "";
-  return flexible(count, extra, `${describeNeed(need, objectCount)}${extra === 0 ? "" : ` and ${extra} more`}${why}`);
+  return flexible(need, extra, `${describeNeed(need, objectCount)}${extra === 0 ? "" : ` and ${extra} more`}${why}`);
 }
 
 /** Returns the size for pods of a former version, which only become fewer: one spare address lets them be replaced. */
 export function planFormerSize(need: Need, number: PoolNumber, objectCount = 1): Size {
-  if (number.kind === "fixed" && number.count <= need.count) return fixed(number.count);
+  if (number.kind === "fixed" && number.count <= need.count) return fixed(need, number.count);
   const extra = number.kind === "fixed" ? 0 : Math.min(number.count, 1);
   const more = extra === 0 ? "" : ` and ${extra} more`;
-  return flexible(need.count, extra, `${describeNeed(need, objectCount)} of a former version${more}`);
+  return flexible(need, extra, `${describeNeed(need, objectCount)} of a former version${more}`);
 }
 
-function fixed(count: number): Size {
-  return { count, reason: `${count} as ippool-ip-number says` };
+function fixed(need: Need, count: number): Size {
+  return { count, reason: `${count} as ippool-ip-number says`, turnover: turnoverOf(need, true) };
 }
 
-function flexible(count: number, extra: number, reason: string): Size {
-  return { count: Math.min(count + extra, Number.MAX_SAFE_INTEGER), reason };
+function flexible(need: Need, extra: number, reason: string): Size {
+  const count = Math.min(need.count + extra, Number.MAX_SAFE_INTEGER);
+  return { count, reason, turnover: turnoverOf(need, false) };
+}
+
+function turnoverOf({ count, surge, overlaps }: Need, isFixed: boolean): Turnover | undefined {
+  return overlaps ? { needed: count + surge, isFixed } : undefined;
 }
 
 function describeNeed({ unit, count, isSuspended }: Need, objectCount: number): string {

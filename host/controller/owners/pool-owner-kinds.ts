@@ -46,7 +46,7 @@ function trackedOf(application: PoolOwner, isOwner: boolean, read: Read): Tracke
     isOwner,
     objectCount,
     observedDigest,
-    need: { surge: 0, isSuspended: false, ...need },
+    need: { surge: 0, isSuspended: false, overlaps: true, ...need },
     template: readTemplate(metadata.namespace, template.annotations),
     rank: isOwner ? NO_RANK : rankOf(metadata),
   };
@@ -125,7 +125,8 @@ function isOf({ kind, apiVersion }: Kind, application: Pick<PoolOwner, "kind" | 
 
 function readStatefulSet(object: KubeObject, source: string): TrackedObject {
   const found = decodeReplicated(object, source);
-  const need = { unit: "replica", count: found.replicas } as const;
+  // A member's next pod has its name.
+  const need = { unit: "replica", count: found.replicas, overlaps: false } as const;
   return trackedOf(selfOf(STATEFUL_SET, found.metadata), true, { ...found, need });
 }
 
@@ -133,7 +134,8 @@ function readDaemonSet(object: KubeObject, source: string): TrackedObject {
   const found = decodeDaemonSet(object, source);
   const { metadata, desired, maxSurge, observedGeneration, updated } = found;
   const isRolledOut = desired > 0 && (observedGeneration < metadata.generation || updated < desired);
-  const need = { unit: "node", count: desired, surge: isRolledOut ? maxSurge : 0 } as const;
+  const overlaps = maxSurge > 0;
+  const need = { unit: "node", count: desired, surge: isRolledOut ? maxSurge : 0, overlaps } as const;
   return trackedOf(selfOf(DAEMON_SET, metadata), true, { ...found, need });
 }
 
@@ -172,28 +174,33 @@ const COUNTED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Needs only the metadata. Returns undefined for a pod that names no Subnets, or is counted by its controller. Throws
- * ConfigError.
+ * Needs only the metadata. Returns undefined for a pod that names no Subnets, or is counted by its controller and not
+ * ending. Throws ConfigError.
  */
 export function readPod(object: KubeObject, source: string): TrackedObject | undefined {
   const raw = object.metadata;
   if (typeof raw !== "object" || raw === null || !("annotations" in raw)) return undefined;
-  if (!namesSubnets(raw.annotations) || isCounted(raw)) return undefined;
+  const isEnding = "deletionTimestamp" in raw && raw.deletionTimestamp != null;
+  const counted = isCounted(raw);
+  if (!namesSubnets(raw.annotations) || (counted && !isEnding)) return undefined;
   const { metadata } = decodeConfig(schema, object, source);
   const owner = controllerOf(metadata);
   const application = owner && applicationOf(metadata.namespace, owner);
-  if (application === undefined) return undefined;
-  const isLeaving = "deletionTimestamp" in raw && raw.deletionTimestamp != null;
+  if (application === undefined || (counted && findKind(application) === undefined)) return undefined;
   return {
     application,
     isOwner: false,
     objectCount: 1,
     observedDigest: undefined,
-    need: { unit: "pod", count: isLeaving ? 0 : 1, surge: 0, isSuspended: false },
-    template: readTemplate(metadata.namespace, metadata.annotations),
+    need: { unit: "pod", count: isEnding ? 0 : 1, surge: 0, isSuspended: false, overlaps: true },
+    template: counted ? NO_TEMPLATE : readTemplate(metadata.namespace, metadata.annotations),
     rank: rankOf(metadata),
+    isEnding,
   };
 }
+
+/** Of a pod that demands nothing. */
+const NO_TEMPLATE: TrackedObject["template"] = { kind: "fault", message: "" };
 
 /** True for most pods, which then need not be decoded. */
 function isCounted(metadata: object): boolean {

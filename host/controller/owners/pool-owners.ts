@@ -51,6 +51,13 @@ export function openPoolOwners({ api, budget, log, random }: PoolOwnersOptions):
     return isServed === undefined ? "unknown" : isServed ? "berth" : "foreign";
   };
   const owners = new TrackedOwners(providerOf);
+  const ending = new Map<string, Set<string>>();
+  const noteEnding = (key: string, isEnding: boolean): void => {
+    const [namespace = "", name = ""] = key.split("/");
+    const names = ending.get(namespace) ?? new Set();
+    if (isEnding) ending.set(namespace, names.add(name));
+    else if (names.delete(name) && names.size === 0) ending.delete(namespace);
+  };
   const common = { api, log, random, keyOf };
   const follow = ({ kind, read, ...own }: Followed): Reflector<TrackedObject> =>
     new Reflector<TrackedObject>({
@@ -60,7 +67,9 @@ export function openPoolOwners({ api, budget, log, random }: PoolOwnersOptions):
       budgeted: { budget, reduce: withoutTemplate },
       onChange: (change) => {
         if (change.kind === "set" && change.value === change.before) return;
-        owners.update(`${kind} ${change.key}`, change.before, change.kind === "set" ? change.value : undefined);
+        const now = change.kind === "set" ? change.value : undefined;
+        if (now?.isEnding !== change.before?.isEnding) noteEnding(change.key, now?.isEnding === true);
+        owners.update(`${kind} ${change.key}`, change.before, now);
         listeners.tell();
       },
     });
@@ -114,6 +123,7 @@ export function openPoolOwners({ api, budget, log, random }: PoolOwnersOptions):
   };
   return {
     pods: seen,
+    ending,
     demands: (settings) => owners.demands(settings),
     subscribe: (listener) => listeners.add(listener),
     readLiveness: readOwn,

@@ -42,6 +42,8 @@ export interface Need {
   /** Additional pods that may exist for a while during a rollout. */
   readonly surge: number;
   readonly isSuspended: boolean;
+  /** Whether a pod is replaced before it has ended. */
+  readonly overlaps: boolean;
 }
 
 export interface TrackedObject {
@@ -60,6 +62,8 @@ export interface TrackedObject {
    * undefined: unknown.
    */
   readonly observedDigest: string | undefined;
+  /** A pod that is being deleted, of any kind of workload. */
+  readonly isEnding?: boolean;
 }
 
 /** Returns what is kept of an object for which there is no room: its workload keeps its pools, and gets no other. */

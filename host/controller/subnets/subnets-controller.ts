@@ -21,6 +21,7 @@ import { RECONCILE_RETRY_MS, startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
 import type { Controller, ControllerDeps, Demands, StartController } from "../types.ts";
 import { type ApplyDeps, applyPlan, POOL_WRITES_AT_ONCE } from "./apply-plan.ts";
+import { EndingPods } from "./ending-pods.ts";
 import { LivenessCache } from "./liveness-cache.ts";
 import type {
   CurrentPool,
@@ -63,6 +64,7 @@ class SubnetsController implements Controller {
   readonly #turns = new WriteTurns();
   readonly #liveness: LivenessCache;
   readonly #strays: StrayAddresses;
+  readonly #ending: EndingPods;
   /** By UID of a pool: since when it has had more than is needed. */
   readonly #excessSinceMs = new Map<string, number>();
   #waiting: ReadonlySet<string> = new Set();
@@ -83,6 +85,7 @@ class SubnetsController implements Controller {
     this.#parts = new PartsAtRest(clock.nowMs);
     this.#liveness = new LivenessCache(clock.nowMs);
     this.#strays = new StrayAddresses(caches);
+    this.#ending = new EndingPods(() => owners.pools.ending, caches.allocations);
     this.#loop = startReconciling(deps, {
       failure: "Dividing the Subnets failed",
       work: () => this.#reconcile(),
@@ -126,7 +129,7 @@ class SubnetsController implements Controller {
 
   #onAllocation(change: Change<CachedAllocation>): void {
     const { kind, before } = change;
-    if (this.#strays.allocationChanged(change)) this.#loop.wake();
+    if (this.#strays.allocationChanged(change) || this.#ending.has(before)) this.#loop.wake();
     if (kind === "gone" && before !== undefined && this.#waiting.has(before.spec.pool)) this.#loop.wake();
   }
 
@@ -181,13 +184,14 @@ class SubnetsController implements Controller {
   #plan(all: Demands): PartialPlan {
     const { caches, clock } = this.#deps;
     const beganMs = clock.nowMs();
+    const pools = this.#pools.applyTo(caches.pools.items);
     const plan = this.#parts.plan(
       viewOf({
         caches,
-        demands: all.demands,
+        demands: this.#ending.addTo(all.demands, pools),
         livenessOf: this.#livenessWith(all),
         successorOf: (application) => this.#liveness.successorOf(application),
-        pools: this.#pools.applyTo(caches.pools.items),
+        pools,
         subnets: this.#readSubnets(),
         strays: this.#strays.all,
         excessMs: (uid) => beganMs - (this.#excessSinceMs.get(uid) ?? beganMs),

@@ -13,6 +13,7 @@ import { type PoolOwner, poolOwnerKey } from "../../resources/fields/subnet-pool
 import { allocationName } from "../../resources/ip-allocation.ts";
 import { routersOf } from "../../resources/ip-pool-shape.ts";
 import type { Assignments } from "../../resources/subnet.ts";
+import type { CachedAllocation } from "../cached-allocation.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
 import type { ControlledPool, ControlledSubnet } from "../objects.ts";
 import type { Caches, DemandSettings } from "../types.ts";
@@ -112,17 +113,24 @@ function strayAmong(pools: readonly ControlledPool[], strays: SubnetsView["stray
 /** Returns the names of the allocations that pods have of the workload's pools which end with it. */
 export function boundOf({ pools, allocations }: Caches, application: PoolOwner): string[] {
   const key = poolOwnerKey(application);
-  return [...pools.items.values()].flatMap(({ name: pool, value, deleting }) => {
-    const { generated, ranges = [], addressSpace = "", family = 4 } = value?.spec ?? {};
-    if (deleting || generated?.reclaim !== true || poolOwnerKey(generated.application) !== key) return [];
-    const found: string[] = [];
-    for (const { first, last } of spansOf(ranges))
-      for (let value = first; value <= last; value++) {
-        const { name, spec } = allocations.items.get(allocationName({ family, value }, addressSpace)) ?? {};
-        if (name !== undefined && spec?.state === "Bound" && spec.pool === pool) found.push(name);
-      }
-    return found;
+  return [...pools.items.values()].flatMap((pool) => {
+    const { generated } = pool.value?.spec ?? {};
+    if (pool.deleting || generated?.reclaim !== true || poolOwnerKey(generated.application) !== key) return [];
+    return boundIn(pool, allocations).map(({ name }) => name);
   });
+}
+
+/** Returns the allocations that pods have of the pool, without addresses that have left it. */
+export function boundIn({ name, value: pool }: ControlledPool, allocations: Caches["allocations"]): CachedAllocation[] {
+  const { ranges = [], addressSpace = "", family = 4 } = pool?.spec ?? {};
+  const found: CachedAllocation[] = [];
+  for (const { first, last } of spansOf(ranges))
+    for (let value = first; value <= last; value++) {
+      const allocation = allocations.items.get(allocationName({ family, value }, addressSpace));
+      const { spec } = allocation ?? {};
+      if (allocation !== undefined && spec?.state === "Bound" && spec.pool === name) found.push(allocation);
+    }
+  return found;
 }
 
 interface ViewParts {

@@ -83,6 +83,7 @@ export class WalkController {
   get #poolOwners(): PoolOwners {
     return {
       demands: () => ({ demands: this.#demands, faults: [] }),
+      ending: new Map(),
       subscribe: (listener) => {
         this.#listeners.add(listener);
         return () => this.#listeners.delete(listener);

@@ -411,10 +411,12 @@ function usersOf(requests: readonly PoolRequest[]): Map<PlannedPool, PoolRequest
 
 /** Writes into each pool of a request what it should have. The first one should have what the others do not. */
 function describe({ demand, pools }: PoolRequest, postponed: ReadonlySet<string>): void {
-  const { application, ifName, reclaim, reason } = demand;
+  const { application, ifName, reclaim, count, reasonIfShort = demand.reason } = demand;
+  const all = sizeOfAll(pools);
+  const reason = all < count ? reasonIfShort : demand.reason;
   for (const [at, pool] of pools.entries()) {
-    const others = sizeOfAll(pools) - pool.size;
-    const wanted = at === 0 ? Math.max(0, demand.count - others) : pool.size;
+    const others = all - pool.size;
+    const wanted = at === 0 ? Math.max(0, count - others) : pool.size;
     const { now, generated } = pool;
     const isPostponed = now !== undefined && postponed.has(now.object.uid);
     // A pool that keeps its surplus for now keeps its description, too.

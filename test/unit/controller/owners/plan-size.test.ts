@@ -8,6 +8,7 @@ const need = (unit: Need["unit"], count: number, surge = 0, isSuspended = false)
   count,
   surge,
   isSuspended,
+  overlaps: true,
 });
 
 function check(plan: typeof planSize, number: string, of: Need, things: number, expected: string): void {

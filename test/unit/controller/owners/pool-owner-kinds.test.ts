@@ -192,6 +192,8 @@ it.each<[what: string, wanted: Wanted, expected: string | undefined]>([
   ["of a StatefulSet", { owner: { kind: "StatefulSet" } }, undefined],
   ["of a DaemonSet", { owner: { kind: "DaemonSet" } }, undefined],
   ["of a Job", { owner: { kind: "Job", apiVersion: "batch/v1" } }, undefined],
+  ["of a ReplicaSet, which is ending", { owner: { kind: "ReplicaSet" }, metadata: leaving }, "ReplicaSet shop/top: 0"],
+  ["of a node, which is ending", { owner: { kind: "Node", apiVersion: "v1" }, metadata: leaving }, undefined],
   ["of a node", { owner: { kind: "Node", apiVersion: "v1" } }, undefined],
   ["of a kind that only has a known name", { owner: { ...clones, kind: "StatefulSet" } }, "StatefulSet shop/top: 1"],
   ["of an owner without a UID", { owner: { ...clones, uid: "" } }, undefined],

@@ -112,6 +112,24 @@ describe("applications", () => {
     expect(notifications()).toBe(0);
   });
 
+  it("have pods that are ending, of all kinds, until these are gone", async () => {
+    const { applications, cluster, names, notifications } = await open();
+    await applications.synced(signal());
+    await until(() => cluster.watches === 8);
+    cluster.put(DEPLOYMENTS, "web", deployment());
+    const ending = () => [...applications.ending].map(([namespace, pods]) => `${namespace}: ${[...pods].join()}`);
+    const metadata = { deletionTimestamp: "2026-11-20T04:00:00Z" };
+    cluster.put(PODS, "a", { ...pod({ name: "a", owner: { kind: "ReplicaSet" } }) });
+    cluster.put(PODS, "b", { ...pod({ name: "b", owner: { kind: "ReplicaSet" }, annotations: {}, metadata }) });
+    expect([ending(), notifications()]).toEqual([[], 1]);
+    cluster.put(PODS, "a", { ...pod({ name: "a", owner: { kind: "ReplicaSet" }, metadata }) });
+    cluster.put(PODS, "c", { ...pod({ name: "c", owner: clones, metadata }) });
+    expect([ending(), notifications(), names()]).toEqual([["shop: a,c"], 3, ["web eth0", "top eth0"]]);
+    cluster.remove("a", PODS);
+    cluster.remove("c", PODS);
+    expect([ending(), notifications()]).toEqual([[], 5]);
+  });
+
   it("are reported when a network becomes Berth's, and not when it only changes", async () => {
     const web = deployment({ annotations: { ...BLUE, "k8s.v1.cni.cncf.io/networks": "lan" } });
     const { applications, cluster, names, notifications } = await open({
