@@ -48,6 +48,8 @@ export interface PodAnnotations {
   readonly ippoolReclaim?: boolean | undefined;
   /** `k8s.v1.cni.cncf.io/networks`. */
   readonly networks?: readonly NetworkSelection[] | undefined;
+  /** Why that cannot be read at all: all NICs but the first are refused. */
+  readonly networksFault?: ConfigError | undefined;
   /** `v1.multus-cni.io/default-network`. */
   readonly defaultNetwork?: NetworkSelection | undefined;
 }
@@ -142,7 +144,7 @@ const NAMESPACE_KEYS = Object.keys(NAMESPACE_ANNOTATIONS);
 /**
  * Decodes a pod's annotations. Fields of disabled families are not validated, nor the annotations of Subnets if that
  * feature is disabled: the result only says that they are present. Throws ConfigError whose source is `annotation
- * "<key>"`.
+ * "<key>"`. Faults of the annotations that Multus reads are in the result.
  */
 export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABLED): PodAnnotations {
   refuseUnknown(annotations, POD_KEYS, NAMESPACE_KEYS, "namespace");
@@ -156,7 +158,8 @@ export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABL
     return Object.hasOwn(annotations, ANNOTATION_PREFIX + key) ? none : undefined;
   };
   const networks = (annotation: string, most?: number) =>
-    decodeNetworkSelections(readText(annotations, annotation) ?? "", sourceOf(annotation), most);
+    orFault(() => decodeNetworkSelections(readText(annotations, annotation) ?? "", sourceOf(annotation), most));
+  const [others, first] = [networks(NETWORKS_ANNOTATION), networks(DEFAULT_NETWORK_ANNOTATION, 1)];
   return {
     subnet: ofSubnets("subnet", () => readNames("subnet"), {}),
     subnets: ofSubnets("subnets", () => readNames("subnets"), []),
@@ -166,9 +169,20 @@ export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABL
     defaultRouteNic: read("default-route-nic"),
     ippoolIpNumber: ofSubnets("ippool-ip-number", () => read("ippool-ip-number")),
     ippoolReclaim: ofSubnets("ippool-reclaim", () => read("ippool-reclaim")),
-    networks: networks(NETWORKS_ANNOTATION),
-    defaultNetwork: networks(DEFAULT_NETWORK_ANNOTATION, 1)?.[0],
+    networks: others instanceof ConfigError ? undefined : others,
+    networksFault: others instanceof ConfigError ? others : undefined,
+    defaultNetwork: first instanceof ConfigError ? { name: "", fault: first } : first?.[0],
   };
+}
+
+/** These annotations are not Berth's: a fault in one refuses the NICs that it concerns. */
+function orFault<T>(decoded: () => T): T | ConfigError {
+  try {
+    return decoded();
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
 }
 
 /** Decodes the default pools of a namespace. Those of a disabled family are not validated. Throws ConfigError. */

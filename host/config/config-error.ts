@@ -45,9 +45,14 @@ export function decodeConfig<S extends z.ZodType>(schema: S, value: unknown, sou
 }
 
 /** Like {@link decodeConfig}, for JSON text. The error has line and column of malformed JSON. */
-export function decodeJsonConfig<S extends z.ZodType>(schema: S, text: string, source: string): z.output<S> {
+export function decodeJsonConfig<S extends z.ZodType>(
+  schema: S,
+  text: string,
+  source: string,
+  parse = parseJson,
+): z.output<S> {
   try {
-    return decodeConfig(schema, parseJson(text), source);
+    return decodeConfig(schema, parse(text), source);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     const { found, wanted } = error;

@@ -3,8 +3,9 @@
  */
 import { MAX_POD_NICS } from "../config/annotation-schemas.ts";
 import type { PodAnnotations } from "../config/annotations.ts";
+import type { ConfigError } from "../config/config-error.ts";
 
-type Announcement = Pick<PodAnnotations, "networks" | "ippools" | "subnets">;
+type Announcement = Pick<PodAnnotations, "networks" | "networksFault" | "defaultNetwork" | "ippools" | "subnets">;
 
 /**
  * Returns the name of the NIC for the network with this index in the pod's list of networks, which does not contain
@@ -19,6 +20,17 @@ export function announcedNics(announcement: Pick<Announcement, "networks">, firs
   return [firstNic, ...(announcement.networks ?? []).map((_, index) => announcedName(announcement, index))];
 }
 
+/** Returns why the annotations that name the NIC's network are wrong; undefined if they are not. */
+export function faultOfNic(
+  { networks = [], networksFault, defaultNetwork }: Pick<Announcement, "networks" | "networksFault" | "defaultNetwork">,
+  ifName: string,
+  firstNic: string,
+): ConfigError | undefined {
+  if (ifName === firstNic) return defaultNetwork?.fault;
+  const own = networks.filter((_, index) => announcedName({ networks }, index) === ifName);
+  return own.every(({ fault }) => fault !== undefined) ? (own[0]?.fault ?? networksFault) : undefined;
+}
+
 /**
  * Returns whether a request for `ifName` also claims the addresses of another NIC listed in the pod's annotations:
  * only if the pod announces that NIC. An address claimed for a NIC that never comes is unavailable to other pods for
@@ -26,7 +38,7 @@ export function announcedNics(announcement: Pick<Announcement, "networks">, firs
  */
 export function claimedWith(ifName: string, announcement: Announcement, firstNic: string): (nic: string) => boolean {
   const announced = new Set(announcedNics(announcement, firstNic));
-  return (nic) => nic === ifName || announced.has(nic);
+  return (nic) => nic === ifName || (announced.has(nic) && faultOfNic(announcement, nic, firstNic) === undefined);
 }
 
 /**

@@ -31,6 +31,9 @@ const BLANK = /[ \t\n\r]*/y;
 const TOKEN =
   /[{}[\],:]|"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|[\u007f-\u009f])*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/uy;
 
+/** What is added to a repeated key. */
+const REPEATED = /\0[0-9]+$/;
+
 type Expected =
   | "a value"
   | 'a value or "]"'
@@ -47,12 +50,15 @@ type Open = { readonly keys: Set<string> | undefined };
 /** Checks the tokens of RFC 8259 without recursion, so that deep nesting cannot overflow the stack. */
 class Checker {
   readonly text: string;
+  /** Default: a repeated key is an error. Called with the end of its token, also of a key that looks like one. */
+  readonly onRepeated: ((end: number) => void) | undefined;
   offset = 0;
   expected: Expected = "a value";
   readonly open: Open[] = [];
 
-  constructor(text: string) {
+  constructor(text: string, onRepeated?: (end: number) => void) {
     this.text = text;
+    this.onRepeated = onRepeated;
   }
 
   check(): void {
@@ -93,7 +99,10 @@ class Checker {
     if (!token.startsWith('"')) this.fail();
     const key = String(JSON.parse(token));
     const keys = this.open.at(-1)?.keys;
-    if (keys?.has(key)) this.fail(`the key ${describeValue(key)} a second time`, "each key once");
+    const isRepeated = keys?.has(key) === true;
+    if (isRepeated && this.onRepeated === undefined)
+      this.fail(`the key ${describeValue(key)} a second time`, "each key once");
+    if (isRepeated || REPEATED.test(key)) this.onRepeated?.(this.offset + token.length);
     keys?.add(key);
     this.expected = '":"';
   }
@@ -119,4 +128,22 @@ class Checker {
 export function parseJson(text: string): unknown {
   new Checker(text).check();
   return JSON.parse(text);
+}
+
+/**
+ * Like {@link parseJson}, and keeps the values of repeated keys: {@link membersOf} returns them in the order of the
+ * text.
+ */
+export function parseJsonWithRepeats(text: string): unknown {
+  const parts: string[] = [];
+  let start = 0;
+  new Checker(text, (end) => {
+    parts.push(text.slice(start, end - 1), `\\u0000${parts.length}`);
+    start = end - 1;
+  }).check();
+  return JSON.parse([...parts, text.slice(start)].join(""));
+}
+
+export function membersOf(object: object): (readonly [key: string, value: unknown])[] {
+  return Object.entries(object).map(([key, value]) => [key.replace(REPEATED, ""), value] as const);
 }

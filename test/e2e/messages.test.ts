@@ -47,6 +47,24 @@ it.each([
   ),
 );
 
+it("a wrong entry of another project's annotation refuses its own NIC, and no other", () =>
+  withWorld(
+    {
+      "conf.yaml": CONF,
+      "blue.yaml": GOOD,
+      "pod.yaml": podManifest("shop", "web", {
+        "k8s.v1.cni.cncf.io/networks": '[{"name": "lan", "namespace": ""}, {"name": "Lan"}, {"name": "lan"}]',
+      }),
+    },
+    async (world) => {
+      for (const ifName of ["eth0", "net1", "net3"])
+        expect(await world.add("c1", { pod: "shop/web", ifName })).toHaveLength(1);
+      const { msg, code } = await world.refused("ADD", "c1", { pod: "shop/web", ifName: "net2" });
+      expect(code).toBe(102);
+      expect(msg).toContain('Annotation "k8s.v1.cni.cncf.io/networks": field "[1].name": found "Lan", want a name');
+    },
+  ));
+
 it("a refusal for want of a family names the setting that permits it", () =>
   withWorld(
     {

@@ -155,7 +155,9 @@ export function describeNics(
   const { defaultNetwork, networks = [] } = pod.annotations;
   const ifName = firstNicOf(snapshot);
   const attach = (selection: NetworkSelection, home: string, nic: string): NicPlan => {
-    const { namespace = home, name, isAsking = false } = selection;
+    const { namespace = home, name, isAsking = false, fault } = selection;
+    // No definition has this name, whatever Multus makes of it.
+    if (fault !== undefined) return planOf(nic, undefined, { attachment: "", name, isAsking });
     return planOf(nic, definitions.attached(namespace, name), { attachment: `${namespace}/${name}`, name, isAsking });
   };
   const first =

@@ -3,7 +3,7 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { NetConf } from "../../cni/net-conf.ts";
 import type { RequestedIp } from "../../cni/request.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
-import { announcedNics, claimedWith } from "../../ipam/announced-nics.ts";
+import { announcedNics, claimedWith, faultOfNic } from "../../ipam/announced-nics.ts";
 import type { NicDemand, PodSubject, Selection, Subject } from "../../ipam/model.ts";
 import { findUnservable } from "../../ipam/refusal.ts";
 import { refuseClaim, requestedByClaim, workloadOfClaim } from "../../ipam/retention.ts";
@@ -55,13 +55,15 @@ interface Prepared {
 }
 
 /**
- * Throws what selectPools throws, ConfigError for an annotation of the namespace, and CniError 108 on a kernel
- * without IPv6.
+ * Throws what selectPools throws, ConfigError for an annotation of the namespace or of the NIC's network, and CniError
+ * 108 on a kernel without IPv6.
  */
 export async function prepareDemand(deps: DemandDeps, nic: WantingNic, deadline: AddDeadline): Promise<Prepared> {
   const { subject, selection } = await select(deps, nic, deadline);
   const { identity, ifName, network, containerId, netns, netnsCookie } = nic;
   const annotations = identity.subject?.annotations ?? {};
+  const fault = faultOfNic(annotations, ifName, subject.firstNic);
+  if (fault !== undefined) throw fault;
   const isClaimed = claimedWith(ifName, annotations, subject.firstNic);
   const nics = selection.nics.filter((each) => isClaimed(each.ifName) && !isLeftToItsAdd(nic, each.ifName));
   requireFamilies(nics);

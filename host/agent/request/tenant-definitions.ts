@@ -50,8 +50,7 @@ async function requireAdministrators(
   if (subject === undefined) return;
   const nic = nicsOf(subject).find(({ ifName }) => ifName === request.ifName);
   if (nic !== undefined && (nic.attachment === undefined || nic.attachment.startsWith(`${home}/`))) return;
-  const whose =
-    nic === undefined ? "which the pod's annotations do not name" : `${nic.attachment} of another namespace`;
+  const whose = !nic?.attachment ? "which the pod's annotations do not name" : `${nic.attachment} of another namespace`;
   throw new CniError(
     ErrorCode.InvalidNetworkConfig,
     `Interface "${request.ifName}": its network definition, ${whose}, uses ${use}; "tenantDefinitions" of vendor-conf is closed, so only definitions of namespace "${home}" and of the node may; ask an administrator`,

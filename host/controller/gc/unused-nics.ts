@@ -51,7 +51,8 @@ function announces({ caches }: NicDeps, { annotations }: Pod, ifName: string): b
   try {
     const found = decodePodAnnotations(annotations, settingsOf(caches));
     const listed = [...(found.subnets ?? []), ...(found.ippools ?? [])].map((entry) => entry.interface);
-    return [...announcedNics(found, firstNicOf(caches)), ...listed].includes(ifName);
+    const isUnreadable = found.networksFault !== undefined || found.networks?.some(({ fault }) => fault !== undefined);
+    return isUnreadable || [...announcedNics(found, firstNicOf(caches)), ...listed].includes(ifName);
   } catch (error) {
     if (error instanceof ConfigError) return true;
     throw error;

@@ -144,10 +144,9 @@ function decodeTemplate(home: string, annotations: Annotations, rules?: Annotati
     subnet,
     subnets,
     first: first && `${first.namespace ?? META_NAMESPACE}/${first.name}`,
-    others: networks.map(({ namespace = home, name, interface: ifName }, index) => ({
-      ifName: ifName ?? `net${index + 1}`,
-      attachment: `${namespace}/${name}`,
-    })),
+    others: networks.flatMap(({ namespace = home, name, interface: ifName, fault }, index) =>
+      fault === undefined ? [{ ifName: ifName ?? `net${index + 1}`, attachment: `${namespace}/${name}` }] : [],
+    ),
     number: ippoolIpNumber ?? DEFAULT_POOL_NUMBER,
     reclaim: ippoolReclaim ?? true,
   };

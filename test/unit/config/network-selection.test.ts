@@ -20,24 +20,58 @@ it.each([
   ],
   ['[{"name":"a","ips":null,"cni-args":{"vlan":3}}]', [{ name: "a" }]],
   ['[{"name":"a","ipam-claim-reference":"db.net1"}]', [{ name: "a", claim: "db.net1" }]],
+  // As Multus reads them: what is empty or null is not set.
+  ['[{"name":"a","namespace":"","interface":"","ipam-claim-reference":""}]', [{ name: "a" }]],
+  ['[{"name":"a","namespace":null,"interface":null,"ipam-claim-reference":null,"mac":null}]', [{ name: "a" }]],
+  ['[{"name":"a","interfaceRequest":"net7"}]', [{ name: "a", interface: "net7" }]],
+  ['[{"name":"a","interfaceRequest":"net7","interface":"net8"}]', [{ name: "a", interface: "net8" }]],
+  ['[{"name":"a","interfaceRequest":"net7","interface":""}]', [{ name: "a", interface: "net7" }]],
+  ['[{"name":"a","portMappings":[{"hostPort":1}],"x":{"name":"b","name":"c"},"x":2}]', [{ name: "a" }]],
+  // Of a key that is repeated, in any case, the last value that is not null.
+  ['[{"name":"b","name":"a"}]', [{ name: "a" }]],
+  ['[{"name":"a","name":null}]', [{ name: "a" }]],
+  ['[{"NAME":"c","name":"b","NAME":"a"}]', [{ name: "a" }]],
+  ['[{"Name":"a","name\u017fpace":"no","Name\u017fpace":"ns"}]', [{ name: "a", namespace: "ns" }]],
+  ['[{"name":"a","\u0131nterface":"net9"}]', [{ name: "a" }]],
+  ['[{"name":"a","interface":"net1","interface":""}]', [{ name: "a" }]],
+  ["/a", [{ name: "a" }]],
+  ["a@", [{ name: "a" }]],
+  [" ns / a @ net3 ", [{ namespace: "ns", name: "a", interface: "net3" }]],
 ])("the networks %j", (text, expected) => {
   expect(decodeNetworkSelections(text, "x")).toEqual(expected);
 });
 
 it.each([
-  ["a,", 'annotation n: found "", want [namespace/]name[@interface]'],
-  ["a//b", 'found "a//b", want [namespace/]name[@interface]'],
-  ["a@b@c", 'found "a@b@c", want [namespace/]name[@interface]'],
-  ["/a", 'found "/a"'],
-  ["a@", 'found "a@"'],
-  ["A", 'field "[0].name": found "A", want a name'],
-  ["x,n.s/a", 'field "[1].namespace": found "n.s", want the name of a namespace'],
-  ["a@abcdefghijklmnop", 'field "[0].interface": found "abcdefghijklmnop", want an interface name'],
   ['{"name":"a"}', "found an object, want a list"],
+  ['"a"', 'found "a", want a list'],
   ['[{"name":"a"}', "Malformed JSON at line 1, column 14"],
-  ['["a"]', 'field "[0]": found "a", want an object'],
-  ["[{}]", 'field "[0].name": found nothing, want a name'],
-  ['[{"name":"a","ipam-claim-reference":"A b"}]', 'field "[0].ipam-claim-reference": found "A b", want a name'],
-])("the networks %j are refused", (text, message) => {
+])("the networks %j are none", (text, message) => {
   expect(() => decodeNetworkSelections(text, "annotation n")).toThrow(message);
+});
+
+it.each([
+  ["a,", 1, 'annotation n: field "[1]": found "", want [namespace/]name[@interface]'],
+  ["a//b", 0, 'field "[0]": found "a//b", want [namespace/]name[@interface]'],
+  ["a@b@c", 0, 'field "[0]": found "a@b@c", want [namespace/]name[@interface]'],
+  ["A,b", 0, 'field "[0].name": found "A", want a name'],
+  ["x,n.s/a", 1, 'field "[1].namespace": found "n.s", want the name of a namespace'],
+  ["a@abcdefghijklmnop", 0, 'field "[0].interface": found "abcdefghijklmnop", want an interface name'],
+  ['["a",{"name":"b"}]', 0, 'field "[0]": found "a", want an object'],
+  ["[null]", 0, 'field "[0]": found null, want an object'],
+  ["[{}]", 0, 'field "[0].name": found nothing, want a name'],
+  ['[{"name":""}]', 0, 'field "[0].name": found nothing, want a name'],
+  ['[{"name":"b"},{"name":"a","interface":7}]', 1, 'field "[1].interface": found 7, want an interface name'],
+  ['[{"name":"a","ipam-claim-reference":"A b"}]', 0, 'field "[0].ipam-claim-reference": found "A b", want a name'],
+])("of the networks %j only entry %i is wrong", (text, wrong, message) => {
+  const found = decodeNetworkSelections(text, "annotation n") ?? [];
+  expect(found.flatMap(({ fault }, index) => (fault === undefined ? [] : [index]))).toEqual([wrong]);
+  expect(found[wrong]).toMatchObject({ name: "", fault: { message: expect.stringContaining(message) } });
+});
+
+it("a wrong entry has its NIC's name if that is right", () => {
+  const wrong = ({ name, ...entry }: object & { name?: string }) => JSON.stringify([{ name: name ?? "A", ...entry }]);
+  const nicOf = (text: string) => decodeNetworkSelections(text, "x")?.[0]?.interface;
+  expect(
+    [{ interface: "net7" }, { interfaceRequest: "net7" }, { interface: "a b" }, {}].map((each) => nicOf(wrong(each))),
+  ).toEqual(["net7", "net7", undefined, undefined]);
 });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { MAX_POD_NICS } from "../../../host/config/annotation-schemas.ts";
 import { decodePodAnnotations } from "../../../host/config/annotations.ts";
-import { announcedNics, claimedWith, demandedNics, nicNameAt } from "../../../host/ipam/announced-nics.ts";
+import { announcedNics, claimedWith, demandedNics, faultOfNic, nicNameAt } from "../../../host/ipam/announced-nics.ts";
 
 const announced = (networks: string | undefined, more: Record<string, unknown> = {}) => {
   const own = Object.entries(more).map(([key, value]) => [`ipam.vendor.io/${key}`, JSON.stringify(value)] as const);
@@ -50,4 +50,23 @@ it("a request claims for no more NICs than a pod may have", () => {
   const interfaces = Array.from({ length: MAX_POD_NICS }, (_, index) => ({ ...POOL, interface: `net${index + 1}` }));
   const nics = demandedNics("eth0", announced(networks, { ippools: interfaces }), "eth0");
   expect([nics.length, nics[0], nics.at(-1)]).toEqual([MAX_POD_NICS, "eth0", `net${MAX_POD_NICS - 1}`]);
+});
+
+it.each<[networks: string, first: string, faulty: string]>([
+  ["a,b@lan0", "a", ""],
+  ["a,B,c@lan0", "", "net2"],
+  ["a,B@lan0", "", "lan0"],
+  ['[{"name":"A"},{"name":"b","interface":"net1"}]', "", ""],
+  ["{", "", "net1 net2 lan0 net9"],
+  ["a,b", "A", "eth0"],
+])("of the networks %j and the first %j those of %s are wrong", (networks, first, faulty) => {
+  const annotations = { "k8s.v1.cni.cncf.io/networks": networks, "v1.multus-cni.io/default-network": first };
+  const announcement = decodePodAnnotations(annotations);
+  const nics = ["eth0", "net1", "net2", "lan0", "net9"];
+  expect(nics.filter((nic) => faultOfNic(announcement, nic, "eth0") !== undefined).join(" ")).toBe(faulty);
+});
+
+it("a request claims for no NIC whose network is wrong, and nothing else is left to that NIC's own", () => {
+  const isClaimed = claimedWith("eth0", announced("a,B,c"), "eth0");
+  expect(["eth0", "net1", "net2", "net3"].map(isClaimed)).toEqual([true, true, false, true]);
 });

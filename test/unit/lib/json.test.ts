@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { JsonError, parseJson } from "../../../host/lib/json.ts";
+import { JsonError, membersOf, parseJson, parseJsonWithRepeats } from "../../../host/lib/json.ts";
 
 describe("parseJson agrees with JSON.parse", () => {
   const texts = [
@@ -56,4 +56,22 @@ describe("parseJson names the place of a fault", () => {
 
 it("parseJson judges a long unfinished string in linear time", () => {
   expect(() => parseJson(`"${"x".repeat(1_000_000)}`)).toThrow("line 1, column 1");
+});
+
+it("repeated keys keep all their values, in the order of the text", () => {
+  const [object] = parseJsonWithRepeats('[{"a":1,"b":{"c":1,"c":2},"a":null,"\\u0061":[{"d":1,"d":2}],"e":3}]') as [
+    object,
+  ];
+  expect(membersOf(object).map(([key, value]) => [key, Array.isArray(value) ? "list" : typeof value])).toEqual([
+    ["a", "number"],
+    ["b", "object"],
+    ["a", "object"],
+    ["a", "list"],
+    ["e", "number"],
+  ]);
+  expect(membersOf(parseJsonWithRepeats('{"a":"x\\u0000","b\\u00001":2}') as object)).toEqual([
+    ["a", "x\0"],
+    ["b\u00001", 2],
+  ]);
+  expect(() => parseJsonWithRepeats('{"a":1,"a":}')).toThrow("column 12");
 });

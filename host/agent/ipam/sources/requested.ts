@@ -60,10 +60,17 @@ export class RequestedAddresses {
  * Which owner has an address that a pod of `namespace` requests; a holder in another namespace is not named in `text`.
  */
 function describeHolder(holder: Allocation, namespace: string): { readonly text: string; readonly forLog: string } {
-  const { state, pod, containerId, ifName, quarantine } = holder;
+  const { state, pod, containerId, ifName, quarantine, workload } = holder;
   if (state === "Quarantined") {
     const text = `it is quarantined, because ${quarantine?.mac ?? "another machine"} answers for it`;
     return { text, forLog: text };
+  }
+  if (state === "Kept" && workload !== undefined) {
+    const forLog = `it is retained for ${workload.kind} ${workload.namespace}/${workload.name}`;
+    return {
+      text: workload.namespace === namespace ? forLog : "it is retained for a workload of another namespace",
+      forLog,
+    };
   }
   const whose = pod === "" ? `container ${containerId}` : `pod ${holder.namespace}/${pod}`;
   const forLog = `it is ${state} to ${whose}, interface ${ifName}`;

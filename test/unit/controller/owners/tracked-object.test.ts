@@ -33,6 +33,17 @@ describe("a template", () => {
     expect(read({ subnet, ...more })).toMatchObject({ number: { kind: "fixed", count: 7 }, reclaim: false });
   });
 
+  it("has the NICs of right entries beside wrong ones", () => {
+    const others = (networks: string) => read({ subnet, "k8s.v1.cni.cncf.io/networks": networks });
+    expect(others("a,B,c")).toMatchObject({
+      others: [
+        { ifName: "net1", attachment: "shop/a" },
+        { ifName: "net3", attachment: "shop/c" },
+      ],
+    });
+    expect(others("{")).toMatchObject({ kind: "requests", others: [] });
+  });
+
   it.each<[annotations: object, message: string]>([
     [{ subnet: "{" }, 'annotation "ipam.vendor.io/subnet": Malformed JSON at line 1, column 2'],
     [{ subnet: { ipv4: [] } }, 'annotation "ipam.vendor.io/subnet": field "ipv4": found an empty list'],
@@ -43,7 +54,6 @@ describe("a template", () => {
     [{ subnet, "ippool-reclaim": "no" }, 'annotation "ipam.vendor.io/ippool-reclaim": found "no"'],
     [{ subnet, "ippool-ip-numbr": "1" }, 'annotation "ipam.vendor.io/ippool-ip-numbr": found an unknown annotation'],
     [{ subnet: " ".repeat(20_000) }, 'annotation "ipam.vendor.io/subnet": found a longer text'],
-    [{ subnet, "k8s.v1.cni.cncf.io/networks": "a@b@c" }, 'annotation "k8s.v1.cni.cncf.io/networks": found "a@b@c"'],
   ])("with %j cannot be followed", (annotations, message) => {
     const template = read(annotations);
     expect(template.kind).toBe("fault");

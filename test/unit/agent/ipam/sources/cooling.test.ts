@@ -223,6 +223,12 @@ describe("a requested address that another owner has", () => {
       "it is Bound to a pod of another namespace",
       "it is Bound to pod lab/db-0, interface eth0",
     ],
+    [{ state: "Kept", pod: "", containerId: "", workload: CLAIM }, "it is retained for IPAMClaim shop/c"],
+    [
+      { state: "Kept", pod: "", workload: { ...CLAIM, namespace: "lab" } },
+      "it is retained for a workload of another namespace",
+      "it is retained for IPAMClaim lab/c",
+    ],
     [quarantine("02:00:00:00:00:99"), "it is quarantined, because 02:00:00:00:00:99 answers for it"],
     [quarantine(), "it is quarantined, because another machine answers for it"],
     [{ state: "Quarantined", version: -4 }, "it is quarantined, because another machine answers for it"],
