@@ -1,6 +1,13 @@
 /** The values of the Helm chart: one schema gives values.yaml, values.schema.json and the table of docs/chart.md. */
 import { z } from "zod";
 import { SUPPORTED_VERSIONS } from "../../host/cni/version.ts";
+import { coordinatorKeys } from "../../host/config/coordinator-conf.ts";
+import { vendorConfSchema } from "../../host/config/vendor-conf.ts";
+import { coordinatorSchema } from "../../host/resources/coordinator.ts";
+import { ipPoolSchema } from "../../host/resources/ip-pool.ts";
+import { reservedIpSchema } from "../../host/resources/reserved-ip.ts";
+import { subnetSchema } from "../../host/resources/subnet.ts";
+import { closed } from "./closed-schema.ts";
 
 const text = z.string();
 const name = z.string().regex(/^[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?$/);
@@ -31,11 +38,29 @@ const HOST_FILES = [
   "/lib/modules",
 ] as const;
 
-/** A value of Kubernetes, which its API server checks; `title` is the type in the table. */
+/** Any keys, which others check; `title` is the type in the table. */
 const object = (title: string) => z.record(z.string(), z.unknown()).meta({ title });
-const list = (title: string) => z.array(z.unknown()).meta({ title });
-const spec = (kind: string) =>
-  z.record(name, z.record(z.string(), z.unknown())).meta({ title: `${kind} specs by name` });
+const texts = (title: string) => z.record(z.string(), text).meta({ title });
+const specs = (kind: string, spec: z.ZodType) =>
+  z.record(name, closed(`${kind} spec`, spec)).meta({ title: `${kind} specs by name` });
+
+/** Values of Kubernetes. */
+const quantities = z.record(z.string(), z.union([z.number(), text]));
+const profile = (title: string) =>
+  z.strictObject({ type: text.optional(), localhostProfile: text.optional() }).meta({ title });
+const tolerations = z
+  .array(
+    z
+      .strictObject({
+        key: text.optional(),
+        operator: z.enum(["Exists", "Equal"]).optional(),
+        value: text.optional(),
+        effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]).optional(),
+        tolerationSeconds: z.int().optional(),
+      })
+      .meta({ title: "toleration" }),
+  )
+  .meta({ title: "tolerations" });
 
 /** A strict object all of whose fields have defaults. */
 function section<T extends z.ZodRawShape>(shape: T) {
@@ -79,7 +104,7 @@ const network = {
     .meta({ description: "IPPools for IPv6, tried in this order. If empty, the usual selection applies." }),
   plugin: object("object").default({}).meta({ description: "Further keys of the main plugin, such as `mtu`." }),
   coordinator: z
-    .union([z.literal(false), z.record(z.string(), z.unknown())])
+    .union([z.literal(false), closed("coordinator entry", coordinatorKeys)])
     .default({})
     .meta({ title: "object or `false`", description: "Keys of the coordinator's entry. `false`: no coordinator." }),
   cniVersion: z.enum(SUPPORTED_VERSIONS).default("1.0.0").meta({ description: "Version of the CNI configuration." }),
@@ -96,7 +121,7 @@ const definition = z.strictObject({
     description:
       "Resource of a device plugin, such as `intel.com/sriov`; becomes the annotation `k8s.v1.cni.cncf.io/resourceName`.",
   }),
-  annotations: object("annotations").default({}).meta({ description: "Further annotations." }),
+  annotations: texts("annotations").default({}).meta({ description: "Further annotations." }),
 });
 
 /** The values that a pod of agent and controller share. */
@@ -105,14 +130,16 @@ const pod = {
     .enum(["trace", "debug", "info", "warn", "error"])
     .default("info")
     .meta({ description: "Lowest level of messages to log." }),
-  annotations: object("annotations").default({}).meta({ description: "Annotations of the pods." }),
-  labels: object("labels").default({}).meta({ description: "Further labels of the pods." }),
-  nodeSelector: object("labels").default({}).meta({ description: "Nodes to run on, besides Linux." }),
+  annotations: texts("annotations").default({}).meta({ description: "Annotations of the pods." }),
+  labels: texts("labels").default({}).meta({ description: "Further labels of the pods." }),
+  nodeSelector: texts("labels").default({}).meta({ description: "Nodes to run on, besides Linux." }),
   extraArgs: z.array(text).default([]).meta({ description: "Further options of the program." }),
 };
 
 const resources = (cpu: string, request: string, limit: string) =>
-  object("resources")
+  z
+    .strictObject({ requests: quantities.optional(), limits: quantities.optional() })
+    .meta({ title: "resources" })
     .default({ requests: { cpu, memory: request }, limits: { memory: limit } })
     .meta({ description: "Requests and limits of the container." });
 
@@ -130,7 +157,9 @@ export const valuesSchema = z.strictObject({
       .enum(["Always", "IfNotPresent", "Never"])
       .default("IfNotPresent")
       .meta({ description: "When the kubelet pulls it." }),
-    pullSecrets: list("list of references")
+    pullSecrets: z
+      .array(z.strictObject({ name: text }).meta({ title: "reference" }))
+      .meta({ title: "list of references" })
       .default([])
       .meta({ description: "Secrets of the registry: a list of `{name: …}`." }),
   }),
@@ -169,16 +198,24 @@ export const valuesSchema = z.strictObject({
     name: text.default("berth").meta({ description: "Name of the network." }),
     ...network,
   }),
-  settings: object("`vendor-conf`").default({}).meta({
+  settings: closed("`vendor-conf`", vendorConfSchema).default({}).meta({
     description:
       "Settings, keys of [vendor-conf](resources.md#configmap-vendor-conf-key-confyml). If empty, no ConfigMap is created.",
   }),
-  subnets: spec("Subnet").default({}).meta({ description: "[Subnets](resources.md#subnet)." }),
-  ipPools: spec("IPPool").default({}).meta({ description: "[IPPools](resources.md#ippool)." }),
-  reservedIPs: spec("ReservedIP").default({}).meta({ description: "[ReservedIPs](resources.md#reservedip)." }),
+  subnets: specs("Subnet", subnetSchema.shape.spec)
+    .default({})
+    .meta({ description: "[Subnets](resources.md#subnet)." }),
+  ipPools: specs("IPPool", ipPoolSchema.shape.spec)
+    .default({})
+    .meta({ description: "[IPPools](resources.md#ippool)." }),
+  reservedIPs: specs("ReservedIP", reservedIpSchema.shape.spec)
+    .default({})
+    .meta({ description: "[ReservedIPs](resources.md#reservedip)." }),
   coordinator: section({
     create: flag.default(true).meta({ description: "Create the Coordinator `default`." }),
-    spec: object("Coordinator spec").default({}).meta({ description: "Its [spec](resources.md#coordinator)." }),
+    spec: closed("Coordinator spec", coordinatorSchema.shape.spec)
+      .default({})
+      .meta({ description: "Its [spec](resources.md#coordinator)." }),
   }),
   networks: z
     .array(definition)
@@ -187,7 +224,7 @@ export const valuesSchema = z.strictObject({
   agent: section({
     ...pod,
     resources: resources("50m", "128Mi", "512Mi"),
-    tolerations: list("tolerations")
+    tolerations: tolerations
       .default([{ operator: "Exists" }])
       .meta({ description: "Taints that the pods tolerate: all." }),
     priorityClassName: text.default("system-node-critical").meta({ description: "Priority of the pods." }),
@@ -207,19 +244,28 @@ export const valuesSchema = z.strictObject({
       .array(text)
       .default(["NET_ADMIN", "NET_RAW", "SYS_ADMIN"])
       .meta({ description: "Capabilities of the agent; [all others are dropped](chart.md#privileges)." }),
-    seccompProfile: object("seccomp profile")
+    seccompProfile: profile("seccomp profile")
       .default({ type: "RuntimeDefault" })
       .meta({ description: "Filter of system calls." }),
-    seLinuxOptions: object("SELinux options").default({}).meta({
-      description:
-        "SELinux label of the pods, such as `{type: spc_t}` on nodes that enforce SELinux. If empty, the platform's.",
-    }),
+    seLinuxOptions: z
+      .strictObject({
+        user: text.optional(),
+        role: text.optional(),
+        type: text.optional(),
+        level: text.optional(),
+      })
+      .meta({ title: "SELinux options" })
+      .default({})
+      .meta({
+        description:
+          "SELinux label of the pods, such as `{type: spc_t}` on nodes that enforce SELinux. If empty, the platform's.",
+      }),
     hostFiles: z.array(z.enum(HOST_FILES)).default([]).meta({
       title: "list of paths",
       description:
         "Files and folders of the nodes that [`kubectl berth check`](host.md) may read, mounted read-only. Each must exist on all nodes. `/etc/systemd/system` says which programs are enabled; the schema has the others.",
     }),
-    appArmorProfile: object("AppArmor profile").default({ type: "Unconfined" }).meta({
+    appArmorProfile: profile("AppArmor profile").default({ type: "Unconfined" }).meta({
       description:
         "Profile of nodes with AppArmor. The default profile of runtimes forbids to write sysctls. Kubernetes 1.30 or newer.",
     }),
@@ -228,7 +274,7 @@ export const valuesSchema = z.strictObject({
     ...pod,
     replicas: z.int().min(0).default(2).meta({ description: "Replicas, each on its own node. One leads." }),
     resources: resources("50m", "192Mi", "1Gi"),
-    tolerations: list("tolerations")
+    tolerations: tolerations
       .default([
         { key: "node-role.kubernetes.io/control-plane", operator: "Exists", effect: "NoSchedule" },
         { key: "CriticalAddonsOnly", operator: "Exists" },
@@ -294,9 +340,13 @@ export const valuesSchema = z.strictObject({
       description:
         "The same for the controller and its map: another key, which is not on the nodes of agents, for all their Services' names.",
     }),
-    issuerRef: object("issuerRef").default({}).meta({
-      description: "Issuer of cert-manager, which then keeps these certificates in place of the controller.",
-    }),
+    issuerRef: z
+      .strictObject({ name: text.optional(), kind: text.optional(), group: text.optional() })
+      .meta({ title: "issuerRef" })
+      .default({})
+      .meta({
+        description: "Issuer of cert-manager, which then keeps these certificates in place of the controller.",
+      }),
     reader: section({
       namespace: text
         .default("")
@@ -323,7 +373,7 @@ export const valuesSchema = z.strictObject({
     enabled: flag.default(false).meta({
       description: "Create ServiceMonitors for agents and controller, with the metrics that they need.",
     }),
-    labels: object("labels").default({}).meta({ description: "Labels by which Prometheus finds the ServiceMonitors." }),
+    labels: texts("labels").default({}).meta({ description: "Labels by which Prometheus finds the ServiceMonitors." }),
     interval: text.default("30s").meta({ description: "Interval of scrapes." }),
     tlsConfig: object("TLS settings").default({}).meta({
       description:
@@ -332,14 +382,14 @@ export const valuesSchema = z.strictObject({
   }),
   prometheusRule: section({
     enabled: flag.default(false).meta({ description: "Create a PrometheusRule with [alerts](monitoring.md#alerts)." }),
-    labels: object("labels").default({}).meta({ description: "Labels by which Prometheus finds the PrometheusRule." }),
+    labels: texts("labels").default({}).meta({ description: "Labels by which Prometheus finds the PrometheusRule." }),
     runbooks: text.default("docs/runbooks.md").meta({
       description: "Where your copy of [the runbooks](runbooks.md) is; `runbook_url` of each alert begins with it.",
     }),
   }),
   grafanaDashboard: section({
     enabled: flag.default(false).meta({ description: "Create a ConfigMap with a dashboard for Grafana." }),
-    labels: object("labels")
+    labels: texts("labels")
       .default({ grafana_dashboard: "1" })
       .meta({ description: "Labels by which Grafana's sidecar finds the ConfigMap." }),
   }),
