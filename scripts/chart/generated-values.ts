@@ -20,11 +20,12 @@ interface JsonSchema {
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly additionalProperties?: boolean | JsonSchema;
   readonly items?: JsonSchema;
+  readonly anyOf?: readonly JsonSchema[];
 }
 
 /** Returns the schema with the path of each value that has no title yet, such as `ipPools.NAME.ips`, for editors. */
 function titled(schema: JsonSchema, path: string): JsonSchema {
-  const { properties = {}, additionalProperties, items } = schema;
+  const { properties = {}, additionalProperties, items, anyOf } = schema;
   const inside = Object.entries(properties).map(([key, each]) => [
     key,
     titled(each, path === "" ? key : `${path}.${key}`),
@@ -36,6 +37,7 @@ function titled(schema: JsonSchema, path: string): JsonSchema {
     ...(typeof additionalProperties === "object"
       ? { additionalProperties: titled(additionalProperties, `${path}.NAME`) }
       : {}),
+    ...(anyOf === undefined ? {} : { anyOf: anyOf.map((each) => titled(each, path)) }),
     ...(items === undefined ? {} : { items: titled(items, `${path}[]`) }),
   };
 }

@@ -31,10 +31,12 @@ export function runHelm(...args: readonly string[]): string {
 export interface Release {
   readonly name: string;
   readonly namespace: string;
+  /** `app.kubernetes.io/managed-by`. Default: Helm. */
+  readonly managedBy?: string;
 }
 
 /** The plain manifests are those of this release. */
-export const PLAIN_RELEASE: Release = { name: "berth", namespace: "kube-system" };
+export const PLAIN_RELEASE: Release = { name: "berth", namespace: "kube-system", managedBy: "kubectl" };
 
 /**
  * Returns the rendered documents with their comments, joined for each template: `rbac.yaml`. Hooks are left out
@@ -42,11 +44,12 @@ export const PLAIN_RELEASE: Release = { name: "berth", namespace: "kube-system" 
  */
 export function renderChart(
   { directory }: Pick<ChartCopy, "directory">,
-  { name, namespace }: Release,
+  { name, namespace, managedBy }: Release,
   ...args: readonly string[]
 ) {
   const version = KUBERNETES_SCHEMAS.at(-1) ?? "";
   const words = ["--namespace", namespace, "--kube-version", version, "--no-hooks", ...args];
+  if (managedBy !== undefined) words.push("--set", `commonLabels.app\\.kubernetes\\.io/managed-by=${managedBy}`);
   const documents = runHelm("template", name, directory, ...words).split(/^---\n/m);
   const files = new Map<string, string>();
   for (const document of documents) {

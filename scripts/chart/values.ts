@@ -149,6 +149,12 @@ export const valuesSchema = z.strictObject({
   fullnameOverride: text
     .default("")
     .meta({ description: "Begins the names of all objects. If empty, made of the release's name." }),
+  commonLabels: texts("labels").default({}).meta({ description: "Further labels of all objects and pods." }),
+  commonAnnotations: texts("annotations").default({}).meta({ description: "Annotations of all objects." }),
+  extraObjects: z
+    .array(object("object"))
+    .default([])
+    .meta({ description: "Further objects, installed with the chart. May contain Helm's template actions." }),
   image: section({
     repository: text.default("localhost/berth").meta({ description: "Repository of the image." }),
     tag: text.default("").meta({ description: "Tag. If empty, the chart's `appVersion`." }),

@@ -9,6 +9,9 @@ import { structuralSchema } from "./structural-schema.ts";
 
 const [GROUP = "", VERSION = ""] = API_VERSION.split("/");
 
+/** Helm installs the definitions as they are: what depends on the release cannot be here. */
+const LABELS = { "app.kubernetes.io/name": "berth", "app.kubernetes.io/part-of": "berth" };
+
 const TYPE_FIELDS = {
   apiVersion: { description: `\`${API_VERSION}\`.`, type: "string" },
   kind: { description: "The kind's name.", type: "string" },
@@ -47,7 +50,7 @@ function crdOf(custom: CustomKind): object {
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
-    metadata: { name: `${plural}.${GROUP}` },
+    metadata: { name: `${plural}.${GROUP}`, labels: LABELS },
     spec: {
       group: GROUP,
       scope: "Cluster",

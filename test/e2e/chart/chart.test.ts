@@ -28,7 +28,11 @@ afterAll(() => chart[Symbol.dispose]());
 /** Every value with another than its default, in two sets because some exclude each other. */
 const FULL: readonly object[] = [
   {
+    global: { imageRegistry: "registry.example.com" },
     nameOverride: "other",
+    commonLabels: { "example.com/cost": "net" },
+    commonAnnotations: { "example.com/owner": "net" },
+    extraObjects: [{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "extra-{{ .Release.Name }}" } }],
     image: {
       repository: "registry.example.com/net/berth",
       digest: `sha256:${"0".repeat(64)}`,
@@ -175,6 +179,110 @@ describe("helm lint", () => {
   it.each([{}, ...FULL].map((values, index) => [index, values] as const))("finds nothing with set %i", (_, values) => {
     const words = ["--strict", "--kube-version", "1.34.4", "--values", write(values)];
     expect(runHelm("lint", chart.directory, ...words)).toContain("0 chart(s) failed");
+  });
+});
+
+it.each<[path: string, values: object]>([
+  ["settings.enableIPV6", { settings: { enableIPV6: false } }],
+  ["settings.garbageCollection.grase", { settings: { garbageCollection: { grase: "1m" } } }],
+  ["ipPools.lan.subnett", { ipPools: { lan: { subnet: "10.6.0.0/24", subnett: "10.6.0.0/24" } } }],
+  ["ipPools.lan.subnet", { ipPools: { lan: { subnet: "10.6.0.0/33" } } }],
+  [
+    "ipPools.lan.routes.0.gv",
+    { ipPools: { lan: { subnet: "10.6.0.0/24", routes: [{ dst: "10.7.0.0/16", gv: "10.6.0.1" }] } } },
+  ],
+  ["subnets.blue.gateway", { subnets: { blue: { subnet: "10.7.0.0/16", gateway: "10.7.O.1" } } }],
+  ["reservedIPs.routers.ip", { reservedIPs: { routers: { ips: ["10.6.0.2"], ip: "10.6.0.3" } } }],
+  ["coordinator.spec.mod", { coordinator: { spec: { mod: "auto" } } }],
+  [
+    "networks.0.coordinator.detectGatewy",
+    { networks: [{ name: "a", type: "ptp", coordinator: { detectGatewy: true } }] },
+  ],
+  ["agent.tolerations.0.efect", { agent: { tolerations: [{ key: "a", efect: "NoSchedule" }] } }],
+])("helm lint refuses %s", (path, values) => {
+  const place = path.split(".");
+  let message = "";
+  try {
+    runHelm("lint", chart.directory, "--kube-version", "1.34.4", "--values", write(values));
+  } catch (error) {
+    message = String((error as { stdout?: string }).stdout);
+  }
+  for (const word of place.filter((each) => !/^\d$/.test(each))) expect(message, path).toContain(word);
+});
+
+it("editors have a title for every value, and only other programs' objects are open", () => {
+  const schema = parse(readFileSync(join(chart.directory, "values.schema.json"), "utf8"));
+  const [untitled, open] = [[] as string[], [] as string[]];
+  const visit = (place: KubernetesObject, path: string): void => {
+    for (const [key, value] of Object.entries<KubernetesObject>(place.properties ?? {})) {
+      if (value.title === undefined) untitled.push(`${path}.${key}`);
+      visit(value, `${path}.${key}`);
+    }
+    for (const each of [place.items, place.additionalProperties, ...(place.anyOf ?? [])])
+      if (typeof each === "object") visit(each, `${path}[]`);
+    const rest = place.additionalProperties;
+    const isOpen = typeof rest === "object" && Object.keys(rest).every((key) => key === "title");
+    if (place.type === "object" && (rest === undefined || isOpen)) open.push(path);
+  };
+  visit(schema, "");
+  expect(untitled).toEqual([]);
+  expect(open.sort()).toEqual([
+    ...[".extraObjects[]", ".global", ".networks[].config", ".networks[].plugin"],
+    ...[".primary.config", ".primary.plugin", ".serviceMonitor.tlsConfig"],
+  ]);
+});
+
+describe("every object", () => {
+  const [values = {}] = FULL;
+  const objects = render(values, ODD).filter(({ metadata }) => !metadata.name.startsWith("extra-"));
+  const all = [...objects, ...ofHooks(objects)];
+
+  it("has the recommended labels, and those of the values", () => {
+    for (const { kind, metadata } of all)
+      expect(metadata.labels, `${kind} ${metadata.name}`).toMatchObject({
+        "app.kubernetes.io/name": "other",
+        "app.kubernetes.io/instance": ODD.name,
+        "app.kubernetes.io/version": manifest.version,
+        "app.kubernetes.io/managed-by": "Helm",
+        "app.kubernetes.io/part-of": "berth",
+        "helm.sh/chart": `berth-${manifest.version}`,
+        "example.com/cost": "net",
+      });
+    const crds = parseAllDocuments(runHelm("show", "crds", chart.directory)).map((document) => document.toJS());
+    for (const { metadata } of crds.filter((each) => each !== null))
+      expect(metadata.labels).toMatchObject({
+        "app.kubernetes.io/name": "berth",
+        "app.kubernetes.io/part-of": "berth",
+      });
+  });
+
+  it("has the annotations of the values beside its own", () => {
+    for (const { kind, metadata } of all)
+      expect(metadata.annotations, `${kind} ${metadata.name}`).toMatchObject({ "example.com/owner": "net" });
+    expect(find(objects, "Job", /-uninstall$/).metadata.annotations?.["helm.sh/hook"]).toBe("pre-delete");
+  });
+
+  it("selects pods by labels that another version or value leaves as they are", () => {
+    for (const { spec } of all.filter(({ kind }) => ["DaemonSet", "Deployment"].includes(kind))) {
+      const { metadata } = spec.template;
+      expect(Object.keys(spec.selector.matchLabels).sort()).toEqual(
+        ["component", "instance", "name"].map((key) => `app.kubernetes.io/${key}`),
+      );
+      expect(metadata.labels).toMatchObject(spec.selector.matchLabels);
+    }
+  });
+
+  it("of agents and controllers names the container that kubectl shows", () => {
+    for (const kind of ["DaemonSet", "Deployment"]) {
+      const { metadata, spec } = find(objects, kind, /./).spec.template;
+      expect(metadata.labels["example.com/cost"]).toBe("net");
+      const names = spec.containers.map(({ name }: { name: string }) => name);
+      expect(names).toContain(metadata.annotations["kubectl.kubernetes.io/default-container"]);
+    }
+  });
+
+  it("may have others beside it, which know the release", () => {
+    expect(find(render(values, ODD), "ConfigMap", /^extra-/).metadata.name).toBe(`extra-${ODD.name}`);
   });
 });
 
@@ -349,10 +457,10 @@ describe("networks", () => {
   it("have namespaces, annotations and versions", () => {
     expect(find(definitions, "NetworkAttachmentDefinition", "vlan").metadata.namespace).toBe("shop");
     expect(find(definitions, "NetworkAttachmentDefinition", "plain").metadata.namespace).toBe("net-system");
-    expect(find(definitions, "NetworkAttachmentDefinition", "vf").metadata.annotations).toEqual({
+    expect(find(definitions, "NetworkAttachmentDefinition", "vf").metadata.annotations).toMatchObject({
       "k8s.v1.cni.cncf.io/resourceName": "intel.com/sriov",
     });
-    expect(find(definitions, "NetworkAttachmentDefinition", "rr").metadata.annotations).toEqual({
+    expect(find(definitions, "NetworkAttachmentDefinition", "rr").metadata.annotations).toMatchObject({
       "example.com/a": "b",
     });
     expect(JSON.parse(configs.get("bridge") ?? "{}").cniVersion).toBe("1.1.0");
@@ -398,7 +506,7 @@ function leavesOf(values: object, path = ""): Map<string, unknown> {
     const name = path === "" ? key : `${path}.${key}`;
     const isSection =
       typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
-    const isFree = /resources$|Profile$|Selector$|[lL]abels$|annotations$|^settings|spec$|plugin$|^\w+s\.\w+$/.test(
+    const isFree = /resources$|Profile$|Selector$|[lL]abels$|[aA]nnotations$|^settings|spec$|plugin$|^\w+s\.\w+$/.test(
       name,
     );
     return isSection && !isFree ? [...leavesOf(value, name)] : [[name, value]];
@@ -419,15 +527,18 @@ describe("values", () => {
     expect(missing).toEqual([]);
   });
 
-  // A macvlan network without a master is refused: above.
+  // A macvlan network without a master is refused: above. What Helm sets in a subchart changes nothing.
   const toggled = FULL.flatMap((set) => [...leavesOf(set).keys()].map((name) => [name, set] as const));
-  it.each(toggled.filter(([name]) => name !== "primary.master"))("%s changes what is rendered", (name, set) => {
-    const without = structuredClone(set) as Record<string, unknown>;
-    const parts = name.split(".");
-    const holder = parts.slice(0, -1).reduce((place, part) => place[part] as Record<string, unknown>, without);
-    delete holder[parts.at(-1) ?? ""];
-    expect(JSON.stringify(render(without, ODD))).not.toBe(complete.get(set));
-  });
+  it.each(toggled.filter(([name]) => !/^primary.master$|^global/.test(name)))(
+    "%s changes what is rendered",
+    (name, set) => {
+      const without = structuredClone(set) as Record<string, unknown>;
+      const parts = name.split(".");
+      const holder = parts.slice(0, -1).reduce((place, part) => place[part] as Record<string, unknown>, without);
+      delete holder[parts.at(-1) ?? ""];
+      expect(JSON.stringify(render(without, ODD))).not.toBe(complete.get(set));
+    },
+  );
 
   it.each<[what: string, values: object, wanted: string]>([
     ["an unknown key", { agents: {} }, "agents"],

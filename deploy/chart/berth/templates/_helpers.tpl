@@ -21,6 +21,21 @@ app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
+{{/* Labels and annotations of an object. Call with a dict of root and, where there are such, component, labels, annotations. */}}
+{{- define "berth.metadata" -}}
+{{- $selector := include "berth.selector" (list .root (default "" .component)) | fromYaml -}}
+{{- if not .component -}}{{- $_ := unset $selector "app.kubernetes.io/component" -}}{{- end -}}
+{{- $chart := printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
+{{- $version := .root.Chart.AppVersion | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
+{{- $recommended := dict "app.kubernetes.io/version" $version "app.kubernetes.io/part-of" "berth" "app.kubernetes.io/managed-by" .root.Release.Service "helm.sh/chart" $chart -}}
+labels:
+  {{- merge $selector (default dict .labels) .root.Values.commonLabels $recommended | toYaml | nindent 2 }}
+{{- with merge dict (default dict .annotations) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{- define "berth.image" -}}
 {{- $tag := default (replace "+" "_" .Chart.AppVersion) .Values.image.tag -}}
 {{ .Values.image.repository }}{{ ternary (printf "@%s" .Values.image.digest) (printf ":%s" $tag) (ne .Values.image.digest "") }}

@@ -1,17 +1,13 @@
 {{/* A Job of the controller's image. Call with root, name, events, seconds, args. */}}
 {{- define "berth.hookJob" }}
 {{- $root := .root }}
+{{- /* Helm 3.18 or newer prints why a hook failed, and what a clean-up could not reach. */}}
 apiVersion: batch/v1
 kind: Job
 metadata:
   name: {{ include "berth.fullname" $root }}-{{ .name }}
   namespace: {{ $root.Release.Namespace }}
-  annotations:
-    helm.sh/hook: {{ .events }}
-    helm.sh/hook-weight: "0"
-    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
-    # Helm 3.18 or newer prints why a hook failed, and what a clean-up could not reach.
-    helm.sh/hook-output-log-policy: hook-succeeded,hook-failed
+  {{- include "berth.metadata" (dict "root" $root "component" "hook" "annotations" (dict "helm.sh/hook" .events "helm.sh/hook-weight" "0" "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded" "helm.sh/hook-output-log-policy" "hook-succeeded,hook-failed")) | nindent 2 }}
 spec:
   backoffLimit: 0
   activeDeadlineSeconds: {{ .seconds }}
@@ -75,6 +71,7 @@ kind: DaemonSet
 metadata:
   name: {{ include "berth.fullname" . }}-cleaner
   namespace: {{ .Release.Namespace }}
+  {{- include "berth.metadata" (dict "root" $ "component" "cleaner") | nindent 2 }}
 spec:
   selector:
     matchLabels:
@@ -161,6 +158,7 @@ kind: DaemonSet
 metadata:
   name: {{ include "berth.fullname" . }}-puller
   namespace: {{ .Release.Namespace }}
+  {{- include "berth.metadata" (dict "root" $ "component" "puller") | nindent 2 }}
 spec:
   selector:
     matchLabels:
