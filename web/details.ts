@@ -10,7 +10,10 @@ const GOOD = ["Ready", "Supplied"];
 
 /** Returns the alerts of the pool's counts, then its conditions that are not as they should be. */
 export function findTroubles({ alerts, conditions }: Pool): readonly Trouble[] {
-  const bad = conditions.filter(({ type, status }) => (status === "True") !== GOOD.includes(type));
+  // `Stalled` repeats what `Ready` says.
+  const bad = conditions.filter(
+    ({ type, status }) => type !== "Stalled" && (status === "True") !== GOOD.includes(type),
+  );
   return [
     ...alerts.map(({ kind, text }) => ({ text, isQuarantine: kind === "Quarantined" })),
     ...bad.map(({ type, reason, message }) => {

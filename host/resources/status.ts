@@ -26,12 +26,20 @@ const condition = z.object({
   message: z.string().max(32_768).meta({ description: "Details, for people." }),
 });
 
-const conditions = z.array(condition).max(32).optional().meta({ description: "Conditions of the object." });
+/** What Argo CD, Flux and `kubectl wait` read. */
+const health = {
+  observedGeneration: z
+    .int32()
+    .min(0)
+    .optional()
+    .meta({ description: "Generation of the object that the conditions describe." }),
+  conditions: z.array(condition).max(32).optional().meta({ description: "Conditions of the object." }),
+};
 
 const count = (description: string) => z.int().min(0).optional().meta({ description });
 
 export const ipPoolStatus = z.object({
-  conditions,
+  ...health,
   total: count("Addresses that may be allocated."),
   used: count("Addresses that are not free."),
   free: count("Addresses that may be allocated and are free."),
@@ -42,7 +50,7 @@ export const ipPoolStatus = z.object({
 });
 
 export const subnetStatus = z.object({
-  conditions,
+  ...health,
   total: count("Addresses for pools."),
   assigned: count("Addresses assigned to pools."),
   revision: count("Increases with each assignment in the Subnet's network."),
@@ -60,7 +68,7 @@ export const subnetStatus = z.object({
     .meta({ description: "The pools generated from the Subnet." }),
 });
 
-export const reservedIpStatus = z.object({ conditions });
+export const reservedIpStatus = z.object(health);
 
 const networks = (description: string) => z.array(z.string().max(80)).max(1_024).optional().meta({ description });
 
@@ -68,6 +76,7 @@ const occupied = (description: string) =>
   z.array(z.string().max(45)).max(MAX_OCCUPIED).optional().meta({ description });
 
 export const coordinatorStatus = z.object({
+  ...health,
   phase: z.enum(["Synced", "NotReady"]).optional().meta({ description: "Whether the networks are known." }),
   reason: z.string().max(1_024).optional().meta({ description: "Source of each network, or why it is unknown." }),
   overlayPodCIDR: networks("Pod networks of the cluster."),

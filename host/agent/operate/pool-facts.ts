@@ -112,7 +112,8 @@ const GOOD: readonly string[] = ["Ready", "Supplied"];
 
 function troublesOf(value: unknown): Trouble[] {
   const { conditions } = conditioned.parse(value).status;
-  return conditions.filter(({ type, status }) => (status === "True") !== GOOD.includes(type));
+  // `Stalled` repeats what `Ready` says.
+  return conditions.filter(({ type, status }) => type !== "Stalled" && (status === "True") !== GOOD.includes(type));
 }
 
 const counted = z.object({

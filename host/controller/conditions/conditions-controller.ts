@@ -15,7 +15,7 @@ import { startReconciling } from "../reconcile-loop.ts";
 import { REFUSED } from "../send-refusal.ts";
 import { readAssignments } from "../subnets/read-assignments.ts";
 import type { Controller, ControllerDeps, Measurements, StartController } from "../types.ts";
-import { type Finding, isOtherThan, planConditions } from "./plan-conditions.ts";
+import { type Finding, formatSecond, isOtherThan, planConditions } from "./plan-conditions.ts";
 import { type Findings, planFindings } from "./plan-findings.ts";
 import { planSupplied } from "./plan-supplied.ts";
 import { SubnetUse } from "./subnet-use.ts";
@@ -179,32 +179,27 @@ class ConditionsController implements Controller {
     // The watch has not brought the last write yet; its event starts the next pass. If another writer was faster, the
     // object is compared anew.
     if (findings.length === 0 || wrote?.upon === object.resourceVersion) return undefined;
-    const { conditions, turnedBad, dueMs } = planConditions({
-      ...{
-        object,
-        findings,
-        now: clock
-          .now()
-          .toISOString()
-          .replace(/\.[0-9]+Z$/, "Z"),
-      },
+    const { conditions, observedGeneration, turnedBad, dueMs } = planConditions({
+      object,
+      findings,
+      now: formatSecond(clock.now()),
       sinceMs: clock.nowMs() - (wrote?.atMs ?? Number.NEGATIVE_INFINITY),
     });
     if (conditions === undefined) return dueMs;
-    if (!(await this.#write(kind, object, conditions))) return undefined;
+    if (!(await this.#write(kind, object, { observedGeneration, conditions }))) return undefined;
     // A refusal has an event of its own (send-refusal.ts).
     for (const each of turnedBad) if (each.reason !== REFUSED) this.#sendEvent(kind, object, each);
     return undefined;
   }
 
   /** Returns false if the object has changed; the next pass compares it. */
-  async #write(kind: Kind, object: Controlled<unknown>, conditions: readonly object[]): Promise<boolean> {
+  async #write(kind: Kind, object: Controlled<unknown>, status: object): Promise<boolean> {
     const { api, leading: signal, clock, poolWrites } = this.#deps;
     if (kind.isWatched) await poolWrites.awaitForStatus(signal);
     const { name, uid, resourceVersion } = object;
     // Other keys of the status belong to other writers: agents mark pools as wanted.
     const path = statusPath(kind.resource, { name });
-    const body = { status: { conditions } };
+    const body = { status };
     if (!(await patchIfSame(api, { path, uid, resourceVersion, body, signal }))) return false;
     this.#wrote.set(uid, { atMs: clock.nowMs(), upon: resourceVersion });
     return true;

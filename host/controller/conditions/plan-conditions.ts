@@ -11,6 +11,7 @@ const CONDITION_MESSAGE_MS = 60_000;
 /** The types of conditions that the controller writes. */
 export type ConditionType =
   | "Ready"
+  | "Stalled"
   | "InvalidValues"
   | "Overlap"
   | "OutsideSubnet"
@@ -34,6 +35,8 @@ export interface Finding {
   readonly message: string;
   /** An administrator has requested it: no event is sent. */
   readonly isWanted?: boolean;
+  /** Of `Ready` that is false: it becomes true without a change by an administrator. */
+  readonly isPassing?: boolean;
 }
 
 /**
@@ -49,9 +52,25 @@ const ABSENT = new SharedValues<Finding>();
 /** The finding that an object is as it should be. */
 export const READY: Finding = { type: "Ready", isTrue: true, reason: "Ready", message: "" };
 
+/**
+ * Returns `Stalled` beside `Ready`: a program that waits for the object, such as Flux, is told that waiting is in vain
+ * (kstatus of kubernetes-sigs/cli-utils).
+ */
+function stalledOf(ready: Finding): Finding {
+  if (ready.isTrue || ready.isWanted || ready.isPassing) return absent("Stalled", "NotStalled");
+  return { ...ready, type: "Stalled", isTrue: true, isWanted: true };
+}
+
+/** Returns the text of a time in a condition: RFC 3339, in whole seconds. */
+export function formatSecond(time: Date): string {
+  return time.toISOString().replace(/\.[0-9]+Z$/, "Z");
+}
+
 interface ConditionsPlan {
   /** All conditions of the object as they should be; undefined if nothing has to be written. */
   readonly conditions: readonly Condition[] | undefined;
+  /** The generation that all of them are about; undefined unless `Ready` is among the findings. */
+  readonly observedGeneration: number | undefined;
   /** Findings that were good or unknown, and are bad now. */
   readonly turnedBad: readonly Finding[];
   /** After how long a change of the message alone may be written: milliseconds; undefined if there is none. */
@@ -59,7 +78,9 @@ interface ConditionsPlan {
 }
 
 interface ConditionsView {
-  readonly object: Pick<ControlledMetadata, "conditions" | "generation">;
+  readonly object: Pick<ControlledMetadata, "conditions" | "generation"> & {
+    readonly status?: { readonly observedGeneration?: unknown };
+  };
   readonly findings: readonly Finding[];
   /** RFC 3339 */
   readonly now: string;
@@ -69,9 +90,11 @@ interface ConditionsView {
 
 /**
  * A condition that never was bad is not written; one that was bad stays and says that it no longer is. `Ready` is
- * always present.
+ * always present. A status without `observedGeneration` is written with the next change: the kind may not have it yet.
  */
-export function planConditions({ object, findings, now, sinceMs }: ConditionsView): ConditionsPlan {
+export function planConditions({ object, findings: found, now, sinceMs }: ConditionsView): ConditionsPlan {
+  const ready = found.find(({ type }) => type === "Ready");
+  const findings = ready === undefined ? found : [...found, stalledOf(ready)];
   const known = new Map(object.conditions.map((condition) => [condition.type, condition]));
   const wanted = findings.filter((each) => isTrouble(each) || each.type === "Ready" || known.has(each.type));
   const planned = wanted.map((finding) => conditionOf(finding, known.get(finding.type), object.generation, now));
@@ -80,11 +103,15 @@ export function planConditions({ object, findings, now, sinceMs }: ConditionsVie
   const turnedBad = wanted.filter((finding) => isBad(finding) && known.get(finding.type)?.status !== statusOf(finding));
   const changes = planned.map((condition) => changeOf(condition, known.get(condition.type)));
   const conditions = [...planned, ...foreign];
-  if (changes.includes("all")) return { conditions, turnedBad, dueMs: undefined };
-  if (!changes.includes("message")) return { conditions: undefined, turnedBad: [], dueMs: undefined };
+  const observedGeneration = ready && object.generation;
+  const { observedGeneration: observed = observedGeneration } = object.status ?? {};
+  if (ready !== undefined && observed !== observedGeneration) changes.push("all");
+  const nothing = { conditions: undefined, observedGeneration: undefined, turnedBad: [], dueMs: undefined };
+  const all = { conditions, observedGeneration, turnedBad, dueMs: undefined };
+  if (changes.includes("all")) return all;
+  if (!changes.includes("message")) return nothing;
   const dueMs = CONDITION_MESSAGE_MS - sinceMs;
-  if (dueMs > 0) return { conditions: undefined, turnedBad: [], dueMs };
-  return { conditions, turnedBad, dueMs: undefined };
+  return dueMs > 0 ? { ...nothing, dueMs } : all;
 }
 
 function statusOf({ isTrue }: Finding): Condition["status"] {

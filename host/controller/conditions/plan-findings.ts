@@ -109,8 +109,11 @@ function readyPool(pool: ControlledPool, refusal: string | undefined): Finding {
   if (pool.value === undefined) return invalid(pool);
   if (pool.deleting) return no("Terminating", "The pool is being deleted and gives out no addresses", true);
   if (refusal !== undefined) return no("Refused", `IPPool "${pool.name}" ${refusal}`);
-  if (pool.value.spec.disable) return no("Disabled", "spec.disable is true: the pool gives out no addresses", true);
-  if (poolShape(pool.value, []).ranges.length === 0) return no("Empty", "spec.ips has no addresses", true);
+  // As it should be: nothing is to be waited for.
+  if (pool.value.spec.disable)
+    return { ...READY, reason: "Disabled", message: "spec.disable is true: the pool gives out no addresses" };
+  if (poolShape(pool.value, []).ranges.length === 0)
+    return { ...READY, reason: "Empty", message: "spec.ips has no addresses" };
   return READY;
 }
 

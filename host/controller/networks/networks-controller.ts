@@ -9,11 +9,12 @@ import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { COORDINATORS } from "../../resources/collections.ts";
 import { COORDINATOR_NAME, IS_IGNORED } from "../../resources/coordinator.ts";
 import { API_VERSION } from "../../resources/fields/metadata.ts";
+import { formatSecond, planConditions } from "../conditions/plan-conditions.ts";
 import type { ControlledCoordinator } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
-import { isStatus, type NetworksStatus, planStatus } from "./plan-status.ts";
+import { isStatus, notReady, type PlannedStatus, planStatus } from "./plan-status.ts";
 import { openSources, type Sources, type SourcesOptions } from "./sources.ts";
 
 /**
@@ -25,12 +26,10 @@ const NETWORKS_DELAY_MS = 200;
 const NETWORKS_RETRY_MS = 5_000;
 
 /** The status of every other Coordinator. */
-const IGNORED: NetworksStatus = {
-  phase: "NotReady",
-  reason: `This Coordinator ${IS_IGNORED}`,
-  overlayPodCIDR: [],
-  serviceCIDR: [],
-};
+const IGNORED = notReady(
+  { phase: "NotReady", reason: `This Coordinator ${IS_IGNORED}`, overlayPodCIDR: [], serviceCIDR: [] },
+  "Ignored",
+);
 
 export const startNetworks: StartController = (deps) => keepNetworks(deps);
 
@@ -40,12 +39,12 @@ export function keepNetworks(
 ): Controller {
   const { api, caches, log, random } = deps;
   /** Why the Coordinator was not ready in the last pass. */
-  let notReady: string | undefined;
+  let unready: string | undefined;
   /** Names of ignored Coordinators. */
   let ignored: readonly string[] = [];
   const look = async (sources: Sources): Promise<number | undefined> => {
     const coordinator = caches.coordinators.items.get(COORDINATOR_NAME);
-    notReady = undefined;
+    unready = undefined;
     ignored = [...caches.coordinators.items.keys()].filter((name) => name !== COORDINATOR_NAME).sort();
     const refusals = new RefusalsOf();
     for (const name of ignored) await refusals.attempt(() => reportIgnored(deps, name));
@@ -55,11 +54,9 @@ export function keepNetworks(
     }
     if (coordinator.deleting) return refusals.require();
     const planned = planStatus(coordinator, sources.states);
-    if (planned?.phase === "NotReady") notReady = `Coordinator "${COORDINATOR_NAME}" is not ready: ${planned.reason}`;
-    if (planned !== undefined && !isStatus(coordinator, planned)) {
-      if (!(await write(deps, coordinator, planned))) return NETWORKS_DELAY_MS;
-      log.info({ ...planned }, "The cluster's networks have changed; the Coordinator is updated");
-    }
+    if (planned?.networks.phase === "NotReady")
+      unready = `Coordinator "${COORDINATOR_NAME}" is not ready: ${planned.networks.reason}`;
+    if (planned !== undefined && !(await write(deps, coordinator, planned))) return NETWORKS_DELAY_MS;
     // No change reports that a source cannot be read.
     return refusals.require(sources.areRead ? undefined : NETWORKS_RETRY_MS);
   };
@@ -80,7 +77,7 @@ export function keepNetworks(
   return {
     get problems() {
       const others = ignored.map((name) => `Coordinator "${name}" ${IS_IGNORED}`);
-      return [...sources.problems, ...(notReady === undefined ? [] : [notReady]), ...others, ...loop.problems];
+      return [...sources.problems, ...(unready === undefined ? [] : [unready]), ...others, ...loop.problems];
     },
     close: async () => {
       leave();
@@ -106,19 +103,35 @@ async function create({ api, leading, log }: ControllerDeps): Promise<void> {
 /** Reports an ignored Coordinator in its own status. */
 async function reportIgnored(deps: ControllerDeps, name: string): Promise<void> {
   const coordinator = deps.caches.coordinators.items.get(name);
-  if (coordinator === undefined || coordinator.deleting || isStatus(coordinator, IGNORED)) return;
-  await write(deps, coordinator, IGNORED, name);
-  deps.log.warn({ name, reason: IGNORED.reason }, "A Coordinator is ignored");
+  if (coordinator === undefined || coordinator.deleting) return;
+  await write(deps, coordinator, IGNORED);
 }
 
-/** Returns false if the object has changed or is gone; the watch reports that. */
+/**
+ * Writes the parts of the status that differ. Returns false if the object has changed or is gone; the watch reports
+ * that.
+ */
 async function write(
-  { api, leading }: ControllerDeps,
-  { uid, resourceVersion }: ControlledCoordinator,
-  status: NetworksStatus,
-  name = COORDINATOR_NAME,
+  { api, clock, leading, log }: ControllerDeps,
+  coordinator: ControlledCoordinator,
+  { networks, ready }: PlannedStatus,
 ): Promise<boolean> {
+  const { name, uid, resourceVersion } = coordinator;
+  const { conditions, observedGeneration } = planConditions({
+    object: coordinator,
+    findings: [ready],
+    now: formatSecond(clock.now()),
+    sinceMs: Number.POSITIVE_INFINITY,
+  });
+  const isOther = !isStatus(coordinator, networks);
+  if (!isOther && conditions === undefined) return true;
+  const status = { ...(isOther ? networks : {}), ...(conditions && { conditions, observedGeneration }) };
   const path = statusPath(COORDINATORS, { name });
-  const patched = await patchIfSame(api, { path, uid, resourceVersion, body: { status }, signal: leading });
-  return patched !== undefined;
+  if ((await patchIfSame(api, { path, uid, resourceVersion, body: { status }, signal: leading })) === undefined)
+    return false;
+  if (!isOther) return true;
+  if (name === COORDINATOR_NAME)
+    log.info({ ...networks }, "The cluster's networks have changed; the Coordinator is updated");
+  else log.warn({ name, reason: networks.reason }, "A Coordinator is ignored");
+  return true;
 }

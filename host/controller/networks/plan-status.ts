@@ -1,5 +1,6 @@
 /** The status of the Coordinator, from its specification and the sources of the cluster's networks. */
 import { formatPrefix, type Prefix, parsePrefixOrIp } from "../../net/prefix.ts";
+import { type Finding, READY } from "../conditions/plan-conditions.ts";
 import type { ControlledCoordinator } from "../objects.ts";
 import { agree, firstOf, foundIn, type NetworkFinding, unite } from "./finding.ts";
 import type { SourceStates } from "./sources.ts";
@@ -16,12 +17,19 @@ export interface NetworksStatus {
   readonly serviceCIDR: readonly string[];
 }
 
+export interface PlannedStatus {
+  readonly networks: NetworksStatus;
+  readonly ready: Finding;
+}
+
 type Key = "overlayPodCIDR" | "serviceCIDR";
 
 /** The result for one key. */
 interface Outcome {
   readonly key: Key;
   readonly isKnown: boolean;
+  /** Unknown until its source can be read. */
+  readonly isUnread?: boolean;
   readonly text: string;
   readonly networks: readonly string[];
 }
@@ -34,15 +42,12 @@ interface Outcome {
 export function planStatus(
   { value, fault, status }: ControlledCoordinator,
   states: SourceStates,
-): NetworksStatus | undefined {
+): PlannedStatus | undefined {
   const before = (key: Key): readonly string[] => knownBefore(status[key]);
   if (value === undefined) {
     const networks = { overlayPodCIDR: before("overlayPodCIDR"), serviceCIDR: before("serviceCIDR") };
-    return {
-      phase: "NotReady",
-      reason: cut(`The specification is invalid: ${fault ?? "unknown reason"}`),
-      ...networks,
-    };
+    const reason = cut(`The specification is invalid: ${fault ?? "unknown reason"}`);
+    return notReady({ phase: "NotReady", reason, ...networks }, "InvalidSpecification");
   }
   const { spec } = value;
   const services =
@@ -55,12 +60,18 @@ export function planStatus(
   if (services === undefined || pods === undefined) return undefined;
   const both = [services, pods];
   const inOrder = [...both.filter(({ isKnown }) => !isKnown), ...both.filter(({ isKnown }) => isKnown)];
-  return {
-    phase: both.every(({ isKnown }) => isKnown) ? "Synced" : "NotReady",
-    reason: inOrder.map(({ key, text }) => `${key}: ${cut(text)}`).join("; "),
-    overlayPodCIDR: pods.networks,
-    serviceCIDR: services.networks,
-  };
+  const reason = inOrder.map(({ key, text }) => `${key}: ${cut(text)}`).join("; ");
+  const networks = { reason, overlayPodCIDR: pods.networks, serviceCIDR: services.networks };
+  const unknown = both.filter(({ isKnown }) => !isKnown);
+  if (unknown.length === 0)
+    return { networks: { phase: "Synced", ...networks }, ready: { ...READY, reason: "Synced", message: reason } };
+  const isPassing = unknown.every(({ isUnread }) => isUnread);
+  return notReady({ phase: "NotReady", ...networks }, isPassing ? "SourceUnread" : "NetworksUnknown", isPassing);
+}
+
+/** Returns the status with its condition; `reason` is one word. */
+export function notReady(networks: NetworksStatus, reason: string, isPassing = false): PlannedStatus {
+  return { networks, ready: { type: "Ready", isTrue: false, reason, message: networks.reason, isPassing } };
 }
 
 /** The specification wins; an empty list does not count. */
@@ -80,7 +91,7 @@ function outcomeOf(key: Key, finding: NetworkFinding, before: (key: Key) => read
     case "unread": {
       if (finding.problem === undefined) return undefined;
       const text = `${finding.place} cannot be read: ${finding.problem}`;
-      return { key, isKnown: false, text, networks: before(key) };
+      return { key, isKnown: false, isUnread: true, text, networks: before(key) };
     }
   }
 }

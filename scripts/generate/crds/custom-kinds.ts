@@ -262,6 +262,7 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     columns: [
       { name: "Mode", type: "string", jsonPath: ".spec.mode", description: "Operating mode." },
       { name: "Phase", type: "string", jsonPath: ".status.phase", description: "Whether the networks are known." },
+      READY,
       {
         name: "Pod-CIDRs",
         type: "string",

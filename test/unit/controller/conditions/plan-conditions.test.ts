@@ -79,6 +79,48 @@ describe("conditions", () => {
   });
 });
 
+describe("what waits for an object", () => {
+  const refused: Finding = { type: "Ready", isTrue: false, reason: "Refused", message: "is refused" };
+  const statusOf = (findings: readonly Finding[], known: readonly Condition[] = []) =>
+    plan(known, findings).conditions?.map(({ type, status, reason, message }) => [type, status, reason, message]);
+
+  it("is told by Stalled that it waits in vain, without an event of its own", () => {
+    expect(statusOf([refused])).toEqual([
+      ["Ready", "False", "Refused", "is refused"],
+      ["Stalled", "True", "Refused", "is refused"],
+    ]);
+    expect(plan([], [refused]).turnedBad).toEqual([refused]);
+  });
+  it("is not told so of what passes, or was requested", () => {
+    for (const change of [{ isPassing: true }, { isWanted: true }])
+      expect(statusOf([{ ...refused, ...change }])).toEqual([["Ready", "False", "Refused", "is refused"]]);
+  });
+  it("is told when that is over", () => {
+    const stalled = had({ ...refused, isTrue: true, type: "Ready" }, { type: "Stalled" });
+    expect(statusOf([ready], [had(refused), stalled])).toEqual([
+      ["Ready", "True", "Ready", ""],
+      ["Stalled", "False", "NotStalled", ""],
+    ]);
+  });
+  it("finds the generation that was checked, when Ready was", () => {
+    const planOf = (findings: readonly Finding[], status: object, conditions = [had(ready)]) =>
+      planConditions({
+        ...{ object: { conditions, generation: 3, status }, findings, now: NOW },
+        sinceMs: Number.POSITIVE_INFINITY,
+      });
+    expect(planOf([ready], { observedGeneration: 3 }).conditions).toBeUndefined();
+    expect(planOf([ready], { observedGeneration: 3 }, []).observedGeneration).toBe(3);
+    // A controller before 0.5 has written the conditions, not this.
+    expect(planOf([ready], { observedGeneration: 2 })).toMatchObject({
+      observedGeneration: 3,
+      conditions: [had(ready)],
+    });
+    // Another kind than this controller knows would drop it: no write for it alone.
+    expect(planOf([ready], {}).conditions).toBeUndefined();
+    expect(planOf([bad], { observedGeneration: 2 }).observedGeneration).toBeUndefined();
+  });
+});
+
 describe("Supplied, which is good when it holds", () => {
   const yes: Finding = { type: "Supplied", isTrue: true, reason: "Supplied", message: "has the 3 addresses wanted" };
   const no: Finding = { type: "Supplied", isTrue: false, reason: "SubnetFull", message: "has 1 of 3 addresses wanted" };

@@ -54,11 +54,12 @@ describe("Ready of a pool", () => {
     });
   });
   it.each([
-    ["Terminating", pool("p", { subnet: "10.6.0.0/24" }, DELETED)],
-    ["Disabled", pool("p", { subnet: "10.6.0.0/24", disable: true })],
-    ["Empty", pool("p", { subnet: "10.6.0.0/24", ips: [] })],
-  ])("is false: %s", (reason, one) => {
-    expect(readyOf(one)).toMatchObject({ isTrue: false, reason });
+    ["Terminating", false, pool("p", { subnet: "10.6.0.0/24" }, DELETED)],
+    // As it was asked for.
+    ["Disabled", true, pool("p", { subnet: "10.6.0.0/24", disable: true })],
+    ["Empty", true, pool("p", { subnet: "10.6.0.0/24", ips: [] })],
+  ])("of a pool that is %s is %s", (reason, isTrue, one) => {
+    expect(readyOf(one)).toMatchObject({ isTrue, reason });
   });
 });
 
@@ -67,8 +68,6 @@ describe("an event is sent", () => {
     findings?.find(({ type }) => type === "Ready")?.isWanted;
   it.each([
     ["is being deleted", pool("p", { subnet: "10.6.0.0/24" }, DELETED), true],
-    ["is disabled", pool("p", { subnet: "10.6.0.0/24", disable: true }), true],
-    ["is empty", pool("p", { subnet: "10.6.0.0/24", ips: [] }), true],
     ["is refused", pool("p", { subnet: "10.6.0.0/16" }), false],
   ])("not for a pool that %s, unless that was not requested", (_, one, wanted) => {
     const before = pool("a", { subnet: "10.6.1.0/24", ips: [] });

@@ -64,12 +64,13 @@ function world(base: SourceStates, changes: Partial<SourceStates>): SourceStates
   return { ...base, ...Object.fromEntries(entries) };
 }
 
-const plan = (sources: Partial<SourceStates>, spec: object = {}, status: object = {}) =>
+const planned = (sources: Partial<SourceStates>, spec: object = {}, status: object = {}) =>
   planStatus(coordinator(spec, status), world(SERVICES, sources));
+const plan = (...about: Parameters<typeof planned>) => planned(...about)?.networks;
 
 describe("service networks", () => {
   const services = (sources: Partial<SourceStates>) =>
-    planStatus(coordinator({ podCIDRType: "none" }), world(NOTHING, sources));
+    planStatus(coordinator({ podCIDRType: "none" }), world(NOTHING, sources))?.networks;
   const rows: [what: string, sources: Partial<SourceStates>, networks: string[], reason: string][] = [
     [
       "of all ServiceCIDRs, in one order",
@@ -264,6 +265,27 @@ describe("a source that has not answered", () => {
     for (const serviceCIDR of [["10.1.0.0/16", "x"], ["10.1.0.0/16", 7], 3])
       expect(plan(sources, {}, { serviceCIDR })).toMatchObject({ serviceCIDR: [] });
   });
+});
+
+it.each<[what: string, sources: Partial<SourceStates>, spec: object, ready: object]>([
+  [
+    "true with the networks' sources",
+    { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) },
+    {},
+    { isTrue: true, reason: "Synced" },
+  ],
+  [
+    "false until a source can be read",
+    { calico: unread("x", "Forbidden") },
+    {},
+    { reason: "SourceUnread", isPassing: true },
+  ],
+  ["false until somebody names what no source has", {}, {}, { reason: "NetworksUnknown", isPassing: false }],
+  ["false for both reasons", { serviceCidrs: unread("x", "no") }, {}, { reason: "NetworksUnknown", isPassing: false }],
+  ["false with the fault", {}, { mode: "x" }, { reason: "InvalidSpecification", isPassing: false }],
+])("the condition Ready is %s", (_, sources, spec, wanted) => {
+  const { networks, ready } = planned(sources, spec) ?? expect.unreachable();
+  expect(ready).toMatchObject({ type: "Ready", isTrue: false, ...wanted, message: networks.reason });
 });
 
 it("what was found goes when all say that there is nothing", () => {
