@@ -1,7 +1,7 @@
 /**
  * The control plane that the tests run: etcd, kube-apiserver and kube-proxy, the Debian packages that kube-proxy
- * calls, and kubectl. A cold build costs about seven minutes of one processor; it prints how many packages it has
- * compiled.
+ * calls, kubectl, and what GitOps tools conclude from an object. A cold build costs about seven minutes of one
+ * processor; it prints how many packages it has compiled.
  * Effects: the user's cache, Debian packages (as root); nothing in the repository.
  */
 import { debianStep } from "./debian.mjs";
@@ -14,6 +14,7 @@ export function clusterSteps() {
     debianStep("cluster"),
     kubernetesStep("kubernetes", { title, rename: { server: "etcd" } }),
     kubernetesStep("kubectl", { title: "kubectl, Kubernetes" }),
+    goStep({ tool: "health", title: "health checks of GitOps tools, kstatus" }),
   ];
 }
 

@@ -24,7 +24,8 @@ export function goStep({ tool, title = `reference ${tool}`, flags = [], linkFlag
   const { source, version, directory } = referenceTool(tool);
   const stamp = (folder) => join(folder, ".stamp");
   const allFlags = [...FLAGS, ...flags, "-ldflags", ["-s", "-w", ...linkFlags].join(" ")];
-  const current = () => hashInputs([join(source, "go.mod"), join(source, "go.sum")], [...allFlags, process.arch]);
+  const inputs = ["go.mod", "go.sum", "main.go"].map((name) => join(source, name)).filter((path) => existsSync(path));
+  const current = () => hashInputs(inputs, [...allFlags, process.arch]);
   return {
     name: `${title} ${version}`,
     isCurrent: () => readStamp(stamp(directory)) === current(),

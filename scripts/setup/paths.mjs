@@ -30,6 +30,7 @@ const modules = {
   cnitool: "github.com/containernetworking/cni",
   kubernetes: "k8s.io/kubernetes",
   kubectl: "k8s.io/kubernetes",
+  health: "sigs.k8s.io/cli-utils",
   nodes: "k8s.io/kubernetes",
   containerd: "github.com/containerd/containerd/v2",
   crio: "github.com/cri-o/cri-o",
