@@ -15,6 +15,7 @@ export async function runBerthctl(program: Program): Promise<void> {
     writeError: (text) => void process.stderr.write(text),
     // Honours NO_COLOR.
     isColored: process.stdout.isTTY === true && process.stdout.hasColors(),
+    isRewritable: process.stderr.isTTY === true,
   };
   const words = process.argv.slice(2);
   process.exitCode = await runCommands({ program, version: VERSION, words, terminal, more: MORE_COMMANDS });

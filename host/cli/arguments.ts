@@ -12,10 +12,18 @@ export function parseAddress(text: string): string {
   return formatIp(ip);
 }
 
-/** Returns an address in its usual form, and any other text as it is. */
-export function normalizeSubject(text: string): string {
-  const ip = parseIp(text);
-  return ip === undefined ? text : formatIp(ip);
+/** Returns whether the text is meant as an address; it may be none. */
+export function isAddress(text: string): boolean {
+  return /^[\d.]+$/.test(text) || text.includes(":");
+}
+
+/** Takes an address, which is returned in its usual form, or `namespace/name` of a pod. Throws UsageError. */
+export function parseSubject(text: string): string {
+  if (isAddress(text)) return parseAddress(text);
+  if (!text.includes("/"))
+    throw new UsageError(`Expected an address, or a pod as namespace/name, found ${JSON.stringify(text)}`);
+  parsePod(text, undefined);
+  return text;
 }
 
 /** Takes an address, and its address space behind a slash. Throws UsageError. */

@@ -1,5 +1,5 @@
 /** berthctl in the agents' pods, through the kubectl in PATH, which knows the user's credentials. */
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { inParallel } from "../lib/in-parallel.ts";
 import { ExitCode } from "./exit-code.ts";
 import { CONTROLLER_LABELS } from "./labels.ts";
@@ -12,15 +12,17 @@ export interface ClusterOptions {
   readonly selector: string;
   readonly kubeconfig?: string;
   readonly context?: string;
-  /** Makes one exit code of the agents': the highest, or the lowest. */
-  readonly join?: (...codes: number[]) => number;
+  /** Longest time that one agent may take: milliseconds. Default: {@link AGENT_MS}. */
+  readonly timeoutMs?: number;
+  /** Shows how far a question to several agents is; "" at its end. */
+  readonly progress?: (text: string) => void;
 }
 
 /** Agents that are asked at once: each is a kubectl and a berthctl. */
 const AGENTS_AT_ONCE = 8;
 
-/** Longest time that one agent may take: milliseconds. */
-const AGENT_MS = 120_000;
+/** Longest time that one agent may take by default: milliseconds. */
+export const AGENT_MS = 120_000;
 
 /** Longest answer of one agent: bytes. */
 const MAX_AGENT_ANSWER = 64 * 1024 * 1024;
@@ -39,7 +41,9 @@ interface AgentAnswer {
   /** Exit code of berthctl; 255 if kubectl could not call it, or it took too long. */
   readonly exitCode: number;
   readonly stdout: string;
-  /** The last line of its errors. */
+  /** Its errors, without kubectl's own last line. */
+  readonly errors: readonly string[];
+  /** The last of them, or why there is no answer. */
   readonly error: string;
 }
 
@@ -87,13 +91,20 @@ export function askAgents(
   options: ClusterOptions,
   inputOf?: (agent: AgentPod) => string,
 ): Promise<AgentAnswer[]> {
-  return inParallel(agents, AGENTS_AT_ONCE, async (agent) => {
+  const { progress = () => {} } = options;
+  let answered = 0;
+  const show = () => agents.length > 1 && progress(`${answered} of ${agents.length} nodes`);
+  show();
+  const answers = inParallel(agents, AGENTS_AT_ONCE, async (agent) => {
     const { namespace, name, node } = agent;
     const stdin = inputOf === undefined ? [] : ["--stdin"];
     const place = ["--namespace", namespace, name, "--container", "agent", ...stdin];
     const answer = await kubectlAside(options, ["exec", ...place, "--", "berthctl", ...words], inputOf?.(agent));
+    answered += 1;
+    show();
     return { node, ...answer };
   });
+  return answers.finally(() => agents.length > 1 && progress(""));
 }
 
 /** kubectl's own line after those of the command. */
@@ -101,13 +112,15 @@ const KUBECTL_EXIT = /^command terminated with exit code \d+$/;
 
 /** Keeps its output. Resolves also when kubectl fails. */
 function kubectlAside(access: Access, words: readonly string[], input = ""): Promise<Omit<AgentAnswer, "node">> {
+  const { timeoutMs: timeout = AGENT_MS } = access;
   return new Promise((resolve) => {
-    const limits = { timeout: AGENT_MS, maxBuffer: MAX_AGENT_ANSWER };
+    const limits = { timeout, maxBuffer: MAX_AGENT_ANSWER };
     const child = execFile("kubectl", [...kubectlWords(access), ...words], limits, (failure, stdout, stderr) => {
-      const lines = stderr.split("\n").filter((line) => line.trim() !== "" && !KUBECTL_EXIT.test(line));
+      const errors = stderr.split("\n").filter((line) => line.trim() !== "" && !KUBECTL_EXIT.test(line));
       const isEnd = failure === null || typeof failure.code === "number";
       const exitCode = failure === null ? 0 : typeof failure.code === "number" ? failure.code : 255;
-      resolve({ exitCode, stdout, error: lines.at(-1) ?? (isEnd ? "" : failure.message) });
+      const end = failure?.killed === true ? `no answer within ${timeout / 1_000} s` : (failure?.message ?? "");
+      resolve({ exitCode, stdout, errors, error: isEnd ? (errors.at(-1) ?? "") : end });
     });
     // A kubectl that has ended already does not read.
     child.stdin?.on("error", () => {});
@@ -115,37 +128,46 @@ function kubectlAside(access: Access, words: readonly string[], input = ""): Pro
   });
 }
 
+interface Calling {
+  /** This node's answer stands before the others. */
+  readonly first?: string | undefined;
+  /** One agent's success is enough: then it alone is printed. */
+  readonly isAny?: boolean;
+}
+
 /**
- * Calls `berthctl words` in each agent's pod, with this process's output. Returns their joint exit code. Rejects if
- * there is no agent that runs.
+ * Calls `berthctl words` in each agent's pod, and prints what they print, in the order of the nodes. Returns the
+ * highest exit code. Rejects if there is no agent that runs.
  */
-export async function callAgents(words: readonly string[], options: ClusterOptions): Promise<ExitCode> {
+export async function callAgents(
+  words: readonly string[],
+  options: ClusterOptions,
+  { first, isAny = false }: Calling = {},
+): Promise<ExitCode> {
   const agents = (await listAgents(options)).filter(isRunning);
   if (agents.length === 0) throw noAgents(options);
-  const codes = agents.map(({ namespace, name, node }) => {
+  agents.sort((a, b) => Number(b.node === first) - Number(a.node === first));
+  const answers = await askAgents(agents, words, options);
+  const found = isAny ? answers.filter(({ exitCode }) => exitCode === 0) : [];
+  for (const { node, exitCode, stdout, errors, error } of answers) {
+    const isAnswer = exitCode <= ExitCode.Problem;
+    if (found.length > 0 && exitCode !== 0 && isAnswer) continue;
     if (agents.length > 1) console.log(`# ${node}`);
-    const place = ["--namespace", namespace, name, "--container", "agent"];
-    return kubectl(options, ["exec", ...place, "--", "berthctl", ...words], "inherit").status;
-  });
-  const { join = Math.max } = options;
-  const code = join(...codes);
+    process.stdout.write(stdout);
+    for (const line of errors) console.error(line);
+    if (!isAnswer && error !== errors.at(-1)) console.error(`node ${node}: ${error || `exit code ${exitCode}`}`);
+  }
+  if (found.length > 0) return ExitCode.Success;
+  const code = Math.max(...answers.map(({ exitCode }) => exitCode));
   const known: readonly ExitCode[] = Object.values(ExitCode);
   // Codes that berthctl does not have are of kubectl or of a signal.
   return known.find((each) => each === code) ?? ExitCode.NoAnswer;
 }
 
-/** Returns the node of a pod; undefined if it has none yet, or cannot be read: then kubectl has printed why. */
-export function findNode({ namespace, name }: PodName, access: Access): string | undefined {
-  const words = [
-    "get",
-    "pod",
-    name,
-    "--namespace",
-    namespace,
-    "--ignore-not-found",
-    "--output=jsonpath={.spec.nodeName}",
-  ];
-  return kubectl(access, words).stdout.trim() || undefined;
+/** Returns the node of a pod; undefined if it has none yet, or cannot be read: then kubectl's reason is printed. */
+export async function findNode({ namespace, name }: PodName, access: Access): Promise<string | undefined> {
+  const output = ["--ignore-not-found", "--output=jsonpath={.spec.nodeName}"];
+  return (await kubectl(access, ["get", "pod", name, "--namespace", namespace, ...output])).trim() || undefined;
 }
 
 /** Longest log of one controller that is searched: bytes. */
@@ -157,24 +179,21 @@ const CONTROLLER_LOG_MS = 60_000;
 /** Returns the logs of the controller's pods, also of containers that have ended; "" for one that cannot be read. */
 export async function readControllerLogs(access: Access): Promise<string[]> {
   const name = "{.metadata.namespace}{' '}{.metadata.name}{'\\n'}";
-  const { stdout } = kubectl(access, [
+  const stdout = await kubectl(access, [
     ...["get", "pods", "--all-namespaces", `--selector=${CONTROLLER_LABELS}`],
     `--output=jsonpath={range .items[*]}${name}{end}`,
   ]);
   const pods = stdout.split("\n").flatMap((line) => (line === "" ? [] : [line.split(" ")]));
-  const texts: string[] = [];
-  for (const [namespace = "", pod = ""] of pods) {
-    for (const more of [["--previous"], []]) {
-      const words = ["logs", "--namespace", namespace, pod, "--container=controller", "--tail=-1", ...more];
-      const argv = ["kubectl", ...kubectlWords(access), ...words];
-      const { content } = await commandTail(argv, { maxBytes: MAX_CONTROLLER_HISTORY, timeoutMs: CONTROLLER_LOG_MS });
-      texts.push(content.toString());
-    }
-  }
-  return texts;
+  const logs = pods.flatMap((pod) => [["--previous"], []].map((more) => ({ pod, more })));
+  return inParallel(logs, AGENTS_AT_ONCE, async ({ pod: [namespace = "", pod = ""], more }) => {
+    const words = ["logs", "--namespace", namespace, pod, "--container=controller", "--tail=-1", ...more];
+    const argv = ["kubectl", ...kubectlWords(access), ...words];
+    const { content } = await commandTail(argv, { maxBytes: MAX_CONTROLLER_HISTORY, timeoutMs: CONTROLLER_LOG_MS });
+    return content.toString();
+  });
 }
 
-type Access = Pick<ClusterOptions, "kubeconfig" | "context">;
+type Access = Pick<ClusterOptions, "kubeconfig" | "context" | "timeoutMs">;
 
 /** Returns the options with which kubectl finds the cluster. */
 export function kubectlWords({ kubeconfig, context }: Access): string[] {
@@ -184,16 +203,9 @@ export function kubectlWords({ kubeconfig, context }: Access): string[] {
   ];
 }
 
-/** Errors of kubectl appear as it prints them. */
-function kubectl(
-  access: Access,
-  words: readonly string[],
-  output: "pipe" | "inherit" = "pipe",
-): { status: number; stdout: string } {
-  const result = spawnSync("kubectl", [...kubectlWords(access), ...words], {
-    encoding: "utf8",
-    stdio: ["ignore", output, "inherit"],
-  });
-  if (result.error !== undefined) throw new Error(`Cannot execute kubectl: ${result.error.message}`);
-  return { status: result.status ?? 1, stdout: result.stdout ?? "" };
+/** Returns the output; "" after an error, which is printed. */
+async function kubectl(access: Access, words: readonly string[]): Promise<string> {
+  const { exitCode, stdout, error } = await kubectlAside(access, words);
+  if (exitCode !== 0) console.error(error);
+  return stdout;
 }

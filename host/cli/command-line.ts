@@ -22,6 +22,7 @@ interface GlobalOptions {
   readonly context?: string;
   readonly node?: string;
   readonly selector: string;
+  readonly timeout?: string;
 }
 
 /** Options of commands that print records. */
@@ -49,6 +50,8 @@ export interface Terminal {
   readonly write: (text: string) => void;
   readonly writeError: (text: string) => void;
   readonly isColored: boolean;
+  /** Whether errors go to a terminal, on which a line may be written again. */
+  readonly isRewritable?: boolean;
 }
 
 export interface CommandLineOptions {
@@ -62,7 +65,7 @@ export interface CommandLineOptions {
 }
 
 /** Global options with a value that only choose the agent: words that an agent's own berthctl must not get. */
-const PLACE_OPTIONS = ["--socket", "--kubeconfig", "--context", "--node", "--selector"];
+const PLACE_OPTIONS = ["--socket", "--kubeconfig", "--context", "--node", "--selector", "--timeout"];
 
 export class CommandLine {
   readonly root: Command;
@@ -95,6 +98,7 @@ export class CommandLine {
       )
       .option("--context <name>", "use this context of the kubeconfig")
       .option("--node <name>", "only this node: its allocations, its agent")
+      .option("--timeout <seconds>", "of a cluster: how long one agent's answer may take")
       .addOption(new Option("--selector <labels>", "labels of the agents' pods").default(AGENT_LABELS).hideHelp());
   }
 
@@ -148,21 +152,21 @@ export class CommandLine {
 
   /**
    * Runs a command that only agents can answer: on this node `work` asks the agent on the socket; in a cluster
-   * berthctl is called with the same words in the agents' pods, and `join` makes one exit code of theirs. `pod`: only
-   * its node's agent is asked, unless another node is named.
+   * berthctl is called with the same words in the agents' pods. `pod`: only its node's agent is asked, unless another
+   * node is named.
    */
   async runOnAgents(
     flags: OutputFlags,
     work: (socket: string, call: Call) => Promise<ExitCode>,
-    { join = Math.max, pod }: { join?: (...codes: number[]) => number; pod?: PodName | undefined } = {},
+    { pod }: { pod?: PodName | undefined } = {},
   ): Promise<void> {
     return this.run(flags, async (call) => {
       if (!this.isCluster) return work(this.options.socket, call);
       // Loaded only here: it starts processes.
       const { callAgents, findNode } = await import("./cluster-agents.ts");
       const { place } = this;
-      const node = place.node ?? (pod === undefined ? undefined : findNode(pod, place));
-      return callAgents(this.forwarded(), { ...place, ...(node === undefined ? {} : { node }), join });
+      const node = place.node ?? (pod === undefined ? undefined : await findNode(pod, place));
+      return callAgents(this.forwarded(), { ...place, ...(node === undefined ? {} : { node }) });
     });
   }
 
@@ -174,9 +178,13 @@ export class CommandLine {
 
   /** Which agents are called in a cluster. */
   get place(): ClusterOptions {
-    const { node, selector, kubeconfig, context } = this.options;
+    const { node, selector, kubeconfig, context, timeout } = this.options;
+    const { writeError, isRewritable = false } = this.#terminal;
+    const progress = (text: string): void => writeError(`\r${text}\u001b[K`);
     return {
       selector,
+      ...(timeout === undefined ? {} : { timeoutMs: parseNumber("--timeout", timeout) * 1_000 }),
+      ...(isRewritable ? { progress } : {}),
       ...(node === undefined ? {} : { node }),
       ...(kubeconfig === undefined ? {} : { kubeconfig }),
       ...(context === undefined ? {} : { context }),
@@ -221,6 +229,13 @@ export class CommandLine {
     const paths = listed.length > 0 ? listed : [join(homedir(), ".kube", "config")];
     return !paths.some((path) => existsSync(path)) && KUBERNETES_SERVICE_HOST !== undefined ? undefined : paths;
   }
+}
+
+/** Returns the value of an option, from above 0 to 3600. Throws UsageError. */
+export function parseNumber(option: string, text: string): number {
+  const value = Number(text);
+  if (text.trim() !== "" && value > 0 && value <= 3_600) return value;
+  throw new UsageError(`Option ${option}: found ${JSON.stringify(text)}, want a number above 0 and at most 3600`);
 }
 
 /** Adds the options of a command that prints a table. */

@@ -14,6 +14,9 @@ case "$*" in
 *"--context=one"*) exit 1 ;;
 *"--context=three"*) exit 3 ;;
 *"--context=away"*) exit 137 ;;
+*"--context=hanging"*agent-1*) exec sleep 60 ;;
+*"agent-1"*"history 10.6.0.9"*) echo "No line"; exit 1 ;;
+*"agent-2"*"history 10.6.0.8"*) echo "no agent" >&2; exit 3 ;;
 *) echo "kubectl $*" ;;
 esac
 `;
@@ -25,9 +28,10 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(bin, { recursive: true }));
 
-const call = (...words: string[]) =>
+const call = (...words: string[]) => callIn("UTC", ...words);
+const callIn = (TZ: string, ...words: string[]) =>
   runCommand([process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words], {
-    env: { PATH: `${bin}:${process.env.PATH}` },
+    env: { HOME: bin, PATH: `${bin}:${process.env.PATH}`, TZ },
   });
 const exec = (pod: string, words: string) =>
   `kubectl exec --namespace berth ${pod} --container agent -- berthctl ${words}\n`;
@@ -62,4 +66,40 @@ it("says which labels it looked for when no agent is running", async () => {
     3,
     expect.stringContaining('No agent is running on node "none": no pod has the labels app.kubernetes.io/name=berth,'),
   ]);
+});
+
+it.each([
+  ["UTC", "2026-11-26T14:02:00.000Z", "UTC, UTC+00:00"],
+  ["Europe/Berlin", "2026-11-26T13:02:00.000Z", "Europe/Berlin, UTC+01:00"],
+  ["America/New_York", "2026-11-26T19:02:00.000Z", "America/New_York, UTC-05:00"],
+])("in %s a time means the same to caller and agents", async (zone, moment, name) => {
+  const { stdout, stderr } = await callIn(zone, "--node", "b", "history", "10.6.0.7", "--at", "2026-11-26 14:02");
+  expect([stdout, stderr]).toEqual([
+    exec("agent-2", `history 10.6.0.7 --at ${moment}`),
+    `--at 2026-11-26 14:02 is ${moment} (zone of this machine: ${name})\n`,
+  ]);
+});
+
+it("of several agents one that knows the history is enough", async () => {
+  const at = ["--since", "2026-11-26T14:02:00Z", "-o", "json"];
+  const words = "--since 2026-11-26T14:02:00.000Z --output=json";
+  const b = `# b\n${exec("agent-2", `history 10.6.0.9 ${words}`)}`;
+  expect(await call("history", "10.6.0.9", ...at)).toEqual({ exitCode: 0, stdout: b, stderr: "" });
+  const a = `# a\n${exec("agent-1", `history 10.6.0.8 ${words}`)}# b\n`;
+  expect(await call("history", "10.6.0.8", ...at)).toEqual({ exitCode: 0, stdout: a, stderr: "no agent\n" });
+});
+
+it("an agent that does not answer in time holds nobody", async () => {
+  const { exitCode, stdout, stderr } = await call("--context", "hanging", "--timeout", "0.5", "recover");
+  expect(stdout).toBe(`# a\n# b\n${exec("agent-2", "recover").replace("kubectl", "kubectl --context=hanging")}`);
+  expect([exitCode, stderr]).toEqual([3, "node a: no answer within 0.5 s\n"]);
+});
+
+it("on a terminal it tells how many have answered", async () => {
+  const program = `${process.execPath} ${join(root, "dist", "kubectl-berth.mjs")} recover`;
+  const { stdout } = await runCommand(["script", "-qec", program, "/dev/null"], {
+    env: { HOME: bin, PATH: `${bin}:${process.env.PATH}` },
+  });
+  expect(stdout).toContain("\r0 of 2 nodes\u001b[K");
+  expect(stdout).toContain("\r2 of 2 nodes\u001b[K\r\u001b[K");
 });

@@ -3,11 +3,12 @@
  * each node.
  */
 import { type AuditLine, type HistoryPage, historyPageSchema, parseAuditLine } from "../../records/audit-line.ts";
-import { normalizeSubject } from "../arguments.ts";
+import { isAddress, parsePod, parseSubject } from "../arguments.ts";
 import { askForRecord } from "../ask-agent.ts";
 import { type Call, type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
-import { ExitCode, UsageError } from "../exit-code.ts";
+import { ExitCode } from "../exit-code.ts";
 import type { Table } from "../output.ts";
+import { describeZone, parseTime } from "../times.ts";
 
 interface HistoryFlags extends OutputFlags {
   readonly since?: string;
@@ -36,33 +37,65 @@ const HISTORY_TABLE: Table<AuditLine> = {
 export function addHistory(cli: CommandLine): void {
   withOutput(cli.command("history", "Show which pods had an address, or which addresses a pod had: the audit log"))
     .argument("<subject>", "address, or NAMESPACE/NAME of a pod")
-    .option("--at <time>", "only the pod that had the address then: 14:02, or 2026-01-31T14:02:00Z")
+    .option("--at <time>", "only the pod that had the address then: 14:02, 1h (ago), or 2026-01-31T14:02:00Z")
     .option("--since <time>", "lines from this time on")
     .option("--until <time>", "lines up to this time")
-    .action((subject: string, flags: HistoryFlags) =>
-      cli.isCluster
-        ? cli.run(flags, (call) => showClusterHistory(cli, call, subject, flags))
-        : cli.run(flags, (call) => showHistory(cli.options.socket, call, subject, flags)),
+    .action((text: string, flags: HistoryFlags) =>
+      cli.run(flags, (call) => {
+        const subject = parseSubject(text);
+        const times = parseTimes(flags, call);
+        return cli.isCluster
+          ? showClusterHistory(cli, call, { subject, times, flags })
+          : showHistory(cli.options.socket, call, { subject, times });
+      }),
     );
+}
+
+type Times = { readonly [key in "at" | "since" | "until"]?: string };
+
+interface Question {
+  /** An address, or namespace/name of a pod. */
+  readonly subject: string;
+  readonly times: Times;
+}
+
+/** Returns the times of the flags as the lines have them, and tells which zone was meant where the text has none. */
+function parseTimes({ at, since, until }: HistoryFlags, { note }: Call): Times {
+  const now = new Date();
+  const times = Object.entries({ at, since, until }).flatMap(([key, text]) => {
+    if (text === undefined) return [];
+    const { time, isLocal } = parseTime(text, now);
+    if (isLocal) note(`--${key} ${text} is ${time.toISOString()} (zone of this machine: ${describeZone(time)})`);
+    return [[key, time.toISOString()]];
+  });
+  return Object.fromEntries(times);
 }
 
 /** Prints the lines of each agent, then those of the controllers: they have no agent's file, only their logs. */
 async function showClusterHistory(
   cli: CommandLine,
-  { out }: Call,
-  subject: string,
-  flags: HistoryFlags,
+  call: Call,
+  { subject, times, flags }: Question & { readonly flags: HistoryFlags },
 ): Promise<ExitCode> {
+  const { out } = call;
   // Loaded only here: it starts processes.
-  const { callAgents, readControllerLogs } = await import("../cluster-agents.ts");
-  const { since, until } = timesOf(flags);
-  const wanted = normalizeSubject(subject);
+  const { callAgents, findNode, readControllerLogs } = await import("../cluster-agents.ts");
+  const { at, since, until = at } = times;
   const isWanted = (line: AuditLine): boolean =>
-    (isAddress(subject) ? line.addresses.includes(wanted) : `${line.namespace}/${line.pod}` === subject) &&
+    (isAddress(subject) ? line.addresses.includes(subject) : `${line.namespace}/${line.pod}` === subject) &&
     (since === undefined || line.time >= since) &&
     (until === undefined || line.time <= until);
-  // One node has the address; that the others know nothing is no problem.
-  const ofAgents = await callAgents(cli.forwarded(), { ...cli.place, join: Math.min });
+  const { output, headers } = flags;
+  // An agent's clock has another zone: it gets moments.
+  const words = [
+    ...["history", subject, ...Object.entries(times).flatMap(([key, time]) => [`--${key}`, time])],
+    ...(output === undefined ? [] : [`--output=${output}`]),
+    ...(headers === false ? ["--no-headers"] : []),
+  ];
+  const first = isAddress(subject)
+    ? await nodeNow(call, subject)
+    : await findNode(parsePod(subject, undefined), cli.place);
+  const ofAgents = await callAgents(words, cli.place, { first, isAny: true });
   const texts = cli.options.node === undefined ? await readControllerLogs(cli.place) : [];
   const lines = texts
     .flatMap((text) => text.split("\n"))
@@ -71,22 +104,24 @@ async function showClusterHistory(
     .sort((a, b) => (a.time < b.time ? -1 : 1));
   if (lines.length === 0) return ofAgents;
   if (out.format === "table" || out.format === "wide") out.text("# controller");
-  await out.list(HISTORY_TABLE, flags.at === undefined ? lines : lines.slice(-1));
+  await out.list(HISTORY_TABLE, at === undefined ? lines : lines.slice(-1));
   return ExitCode.Success;
 }
 
-/** The moments of the flags as the lines have them. */
-function timesOf({ since, until, at }: HistoryFlags): { readonly since?: string; readonly until?: string } {
-  const times = Object.entries({ since, until: until ?? at });
-  return Object.fromEntries(
-    times.flatMap(([key, text]) => (text === undefined ? [] : [[key, parseTime(text).toISOString()]])),
-  );
+/** Returns the node that has the address now; undefined also if the API server does not say. */
+async function nodeNow({ source }: Call, address: string): Promise<string | undefined> {
+  try {
+    return (await (await source()).address(address)).allocations[0]?.node;
+  } catch {
+    return undefined;
+  }
 }
 
-async function showHistory(socket: string, { out }: Call, subject: string, flags: HistoryFlags): Promise<ExitCode> {
-  const { at } = flags;
+async function showHistory(socket: string, { out }: Call, { subject, times }: Question): Promise<ExitCode> {
+  const { at, since, until = at } = times;
   const key = isAddress(subject) ? "address" : "pod";
-  const pages = await readPages(socket, new URLSearchParams({ [key]: subject, ...timesOf(flags) }));
+  const range = Object.entries({ since, until }).flatMap(([name, time]) => (time === undefined ? [] : [[name, time]]));
+  const pages = await readPages(socket, new URLSearchParams({ [key]: subject, ...Object.fromEntries(range) }));
   const all = pages.flatMap((page) => page.lines);
   const lines = at === undefined ? all : findHolders(all);
   const isText = out.format === "table" || out.format === "wide";
@@ -96,24 +131,6 @@ async function showHistory(socket: string, { out }: Call, subject: string, flags
   const missing = pages.reduce((sum, page) => sum + page.missing, 0);
   if (isText && missing > 0) out.text(`At most ${missing} lines of the audit log are missing`, "yellow");
   return lines.length > 0 ? ExitCode.Success : ExitCode.Problem;
-}
-
-function isAddress(subject: string): boolean {
-  return /^[\d.]+$/.test(subject) || subject.includes(":");
-}
-
-/**
- * Returns the time of `14:02`, `14:02:30` (today, as the machine's clock shows it) or of any form that Date knows.
- * Throws RangeError.
- */
-function parseTime(text: string, now = new Date()): Date {
-  const [, hour, minute, second = "0"] = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/.exec(text) ?? [];
-  const time = hour === undefined ? new Date(text) : new Date(now);
-  if (hour !== undefined) time.setHours(Number(hour), Number(minute), Number(second), 0);
-  if (Number.isNaN(time.getTime())) {
-    throw new UsageError(`Time: found "${text}", want 14:02, 14:02:30 or a time such as 2026-01-31T14:02:00Z`);
-  }
-  return time;
 }
 
 async function readPages(socket: string, query: URLSearchParams): Promise<readonly HistoryPage[]> {
@@ -131,7 +148,7 @@ function describeNothing(subject: string, at: string | undefined, pages: readonl
   const [{ node, from } = { node: "", from: undefined }] = pages;
   const begin = `the audit log of node ${node} ${from === undefined ? "is empty" : `begins at ${from}`}`;
   if (at === undefined) return `No line about ${subject}; ${begin}`;
-  return `${subject}: no pod of this node at ${parseTime(at).toISOString()}; ${begin}`;
+  return `${subject}: no pod of this node at ${at}; ${begin}`;
 }
 
 function podOf({ namespace, pod, uid }: AuditLine): string {

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { LOG_DIRECTORY } from "../../config/coordinator-conf.ts";
 import { messageOf } from "../../lib/describe.ts";
-import type { Call, CommandLine } from "../command-line.ts";
+import { type Call, type CommandLine, parseNumber } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
 import { type HostPathFlags, hostPaths, withHostPaths } from "../host-checks/host-paths.ts";
 import type { BundleFile } from "../support/archive.ts";
@@ -12,11 +12,10 @@ interface BundleFlags extends HostPathFlags {
   readonly file?: string;
   readonly logDir: string;
   readonly maxSize?: string;
-  readonly timeout: string;
 }
 
-/** Longest time that one pod may take. */
-const TIMEOUT_S = "60";
+/** Longest time that one pod may take by default: milliseconds. */
+const BUNDLE_AGENT_MS = 60_000;
 
 /** `--file -`: stdout. */
 const STDOUT = "-";
@@ -31,7 +30,6 @@ export function addSupportBundle(cli: CommandLine): void {
     .option("--file <path>", "path of the bundle, - for stdout; default: berth-HOST-TIME.tar.gz")
     .option("--log-dir <directory>", "directory of the audit log", LOG_DIRECTORY)
     .option("--max-size <MiB>", "largest bundle before it is compressed")
-    .option("--timeout <seconds>", "of a cluster: how long one pod may take to answer", TIMEOUT_S)
     .action((flags: BundleFlags) => cli.run({}, (call) => writeBundle(cli, call, flags)));
 }
 
@@ -43,7 +41,7 @@ async function writeBundle(cli: CommandLine, call: Call, flags: BundleFlags): Pr
   const now = new Date();
   const subject = cli.isCluster ? "cluster" : hostname();
   const folder = `berth-${subject}-${now.toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
-  const files = cli.isCluster ? await collectCluster(cli, call, flags) : await collectHost(cli, flags);
+  const files = cli.isCluster ? await collectCluster(cli, call) : await collectHost(cli, flags);
   const { archive, notes } = await packBundle(files, { folder, timeS: now.getTime() / 1_000, maxBytes });
   const path = flags.file ?? `${folder}.tar.gz`;
   if (path === STDOUT) {
@@ -72,7 +70,7 @@ async function collectHost(cli: CommandLine, flags: BundleFlags): Promise<readon
   return collectHostFiles({ ...hostPaths(cli.options.socket, flags), logDirectory: flags.logDir }, cli.version);
 }
 
-async function collectCluster(cli: CommandLine, { source }: Call, flags: BundleFlags): Promise<readonly BundleFile[]> {
+async function collectCluster(cli: CommandLine, { source }: Call): Promise<readonly BundleFile[]> {
   // Loaded only here: they start processes and clients.
   const [{ collectClusterBundle }, { ClusterSource }] = await Promise.all([
     import("../support/cluster-bundle.ts"),
@@ -80,21 +78,15 @@ async function collectCluster(cli: CommandLine, { source }: Call, flags: BundleF
   ]);
   const opened = await source();
   if (!(opened instanceof ClusterSource)) throw new TypeError("The source is no cluster");
-  const { node, kubeconfig, context } = cli.place;
+  const { node, kubeconfig, context, timeoutMs = BUNDLE_AGENT_MS } = cli.place;
   return collectClusterBundle({
     api: opened.api,
     node,
     about: { berthctl: cli.version, time: new Date().toISOString() },
-    timeoutMs: parseNumber("--timeout", flags.timeout) * 1_000,
+    timeoutMs,
     ...(kubeconfig === undefined ? {} : { kubeconfig }),
     ...(context === undefined ? {} : { context }),
   });
-}
-
-function parseNumber(option: string, text: string): number {
-  const value = Number(text);
-  if (text.trim() !== "" && value > 0 && value <= 3_600) return value;
-  throw new UsageError(`Option ${option}: found ${JSON.stringify(text)}, want a number above 0 and at most 3600`);
 }
 
 function writeStdout(content: Buffer): Promise<void> {

@@ -118,7 +118,7 @@ export function berthctlPage(): string {
     "|---|---|",
     ...EXIT_CODES.map(([code, meaning]) => `| ${code} | ${meaning} |`),
     "",
-    "Over several agents the highest code counts; of `check`, findings count more than nodes that did not answer, and warnings do not count.",
+    "Over several agents the highest code counts, of `history` the lowest; of `check`, findings count more than nodes that did not answer, and warnings do not count.",
     "",
     "## Output",
     "",

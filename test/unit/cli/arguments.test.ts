@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { normalizeSubject } from "../../../host/cli/arguments.ts";
+import { parseSubject } from "../../../host/cli/arguments.ts";
 
 it.each([
   ["10.6.0.7", "10.6.0.7"],
@@ -7,5 +7,5 @@ it.each([
   ["fd00:0:0:0:0:0:0:7", "fd00::7"],
   ["shop/web-0", "shop/web-0"],
 ])("%s is looked for as %s", (subject, wanted) => {
-  expect(normalizeSubject(subject)).toBe(wanted);
+  expect(parseSubject(subject)).toBe(wanted);
 });

@@ -56,6 +56,9 @@ describe("help and usage", () => {
       ["--kubeconfig", "/nowhere/k", "pools"],
       /"\/nowhere\/k": found a file that cannot be read/,
     ],
+    ["a history of what is neither address nor pod", ["history", "nope"], /Expected an address, or a pod as namespace/],
+    ["a time that does not exist", ["history", "10.6.0.7", "--at", "25:00"], /Time: found "25:00"/],
+    ["the --timeout of nothing", ["--context", "c", "--timeout", "0", "recover"], /Option --timeout: found "0"/],
     ["flags that make no network", ["network", "lan", "--type", "macvlan"], /Option --master: found nothing/],
   ])("%s is a usage error: 2", async (_, words, error) => {
     expect(await run(...words)).toMatchObject({ code: 2, error: expect.stringMatching(error) });
