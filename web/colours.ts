@@ -10,7 +10,7 @@ export const KIND_TEXTS: Readonly<Record<Kind, string>> = {
   Free: "free",
   Bound: "bound to a pod",
   Cooling: "cooling after a release",
-  Kept: "retained for a workload",
+  Kept: "kept for a workload",
   Quarantined: "quarantined",
   InUse: "in use",
   Reserved: "reserved",

@@ -49,3 +49,8 @@ export function parsePod(text: string, given: string | undefined): PodName {
     throw new UsageError(`The pod ${JSON.stringify(text)} is in namespace ${first}, and --namespace is ${given}`);
   return { namespace: first, name: second };
 }
+
+/** For an option or argument that may be repeated: its values may be lists with commas. */
+export function splitList(text: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), ...text.split(",")];
+}

@@ -6,9 +6,9 @@ import * as z from "zod";
 import { sizeOf, spansOf, withoutSpans } from "../core/spans.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
-import { callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
+import { ApiError, callIfThere, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
 import { listPages } from "../kubernetes/list.ts";
-import { collectionPath, type ObjectName, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
+import { collectionPath, NAMESPACES, type ObjectName, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
 import { Reflector } from "../kubernetes/reflector.ts";
 import { messageOf } from "../lib/describe.ts";
 import { openLog } from "../lib/log.ts";
@@ -121,6 +121,15 @@ export class ClusterSource implements Source {
     const allocations = all.filter((record) => isOfPod(record, { namespace, name }));
     const pod = object === undefined ? undefined : { uid, node: nodeName, phase };
     return { namespace, name, pod, isMissing: object === undefined, allocations };
+  }
+
+  async hasNamespace(name: string): Promise<boolean | undefined> {
+    try {
+      return (await this.#find(NAMESPACES, { name })) !== undefined;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 403) return undefined;
+      throw error;
+    }
   }
 
   /** Berth's programs by the tags of their images. */

@@ -60,6 +60,10 @@ export class NodeSource implements Source {
     return { namespace, name, isMissing: false, allocations };
   }
 
+  async hasNamespace(): Promise<undefined> {
+    return undefined;
+  }
+
   async versions(): Promise<readonly VersionRecord[]> {
     const { version } = await readHealth(this.#socket);
     return [{ component: "agent", version }];

@@ -28,6 +28,9 @@ export interface Table<T> {
   readonly columns: readonly Column<T>[];
 }
 
+/** A line for a person, which a terminal may show in a colour. */
+export type Line = string | { readonly text: string; readonly style: Style };
+
 interface OutputOptions {
   readonly format: Format;
   readonly hasHeaders: boolean;
@@ -51,12 +54,15 @@ export class Output {
     return this.#options.format;
   }
 
-  /** Prints the records of a kind; `heading` is a line above a table. JSON and YAML are one list. */
-  async list<T>(table: Table<T>, records: readonly T[], heading?: string): Promise<void> {
+  /**
+   * Prints the records of a kind; `heading` is a line above a table, `canGrow` says that {@link more} may follow. JSON
+   * and YAML are one list.
+   */
+  async list<T>(table: Table<T>, records: readonly T[], heading?: string, canGrow = false): Promise<void> {
     const { format, hasHeaders } = this.#options;
     if (format === "json" || format === "yaml") return this.value(records);
     if (format === "name") return this.#lines(records.map((record) => printable(table.nameOf(record))));
-    this.#hideUnused(table, records);
+    this.#hideUnused(table, records, canGrow);
     const columns = this.#columnsOf(table);
     const rows = records.map((record) => columns.map((column) => cellOf(column, record)));
     this.#widths = columns.map(({ title }, at) =>
@@ -78,7 +84,7 @@ export class Output {
     const { format } = this.#options;
     if (format === "json") return this.#lines(records.map((record) => escapeUnprintable(JSON.stringify(record))));
     if (format === "yaml") {
-      for (const record of records) await this.value(record);
+      for (const record of records) this.#options.write(`---\n${await formatYaml(record)}`);
       return;
     }
     if (format === "name") return this.#lines(records.map((record) => printable(table.nameOf(record))));
@@ -97,20 +103,25 @@ export class Output {
   /** Prints a value as JSON or YAML. */
   async value(value: unknown): Promise<void> {
     if (this.#options.format === "yaml") {
-      this.#options.write(`---\n${await formatYaml(value)}`);
+      this.#options.write(await formatYaml(value));
     } else this.#options.write(`${escapeUnprintable(JSON.stringify(value, undefined, 2))}\n`);
   }
 
   /** Prints lines for a person, and instead of them the value with `-o json` and `-o yaml`. */
-  async report(lines: readonly string[], value: unknown): Promise<void> {
+  async report(lines: readonly Line[], value: unknown): Promise<void> {
     if (this.#options.format === "json" || this.#options.format === "yaml") return this.value(value);
-    this.text(lines.join("\n"));
+    const plain = lines.map((line) => (typeof line === "string" ? { text: line } : line));
+    this.#lines(plain.map((line) => this.#styled(line)));
   }
 
   /** Prints text for a person; it may have several lines. */
   text(text: string, style?: Style): void {
+    this.#options.write(`${this.#styled({ text, style })}\n`);
+  }
+
+  #styled({ text, style }: { readonly text: string; readonly style?: Style | undefined }): string {
     const shown = printableLines(text);
-    this.#options.write(`${style === undefined ? shown : this.#paint(shown, style)}\n`);
+    return style === undefined ? shown : this.#paint(shown, style);
   }
 
   /** Prints rows of cells for a program, with tabs between them. */
@@ -123,10 +134,10 @@ export class Output {
     if (lines.length > 0) this.#options.write(`${lines.join("\n")}\n`);
   }
 
-  /** An empty list may be followed by records that have what is optional. */
-  #hideUnused<T>({ columns }: Table<T>, records: readonly T[]): void {
+  /** An empty list that grows may be followed by records that have what is optional. */
+  #hideUnused<T>({ columns }: Table<T>, records: readonly T[], canGrow: boolean): void {
     const unused = columns.filter(({ isOptional, cell }) => isOptional && records.every((record) => !cell(record)));
-    this.#hidden = new Set(records.length === 0 ? [] : unused.map(({ title }) => title));
+    this.#hidden = new Set(canGrow && records.length === 0 ? [] : unused.map(({ title }) => title));
   }
 
   #columnsOf<T>({ columns }: Table<T>): readonly Column<T>[] {

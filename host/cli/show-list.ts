@@ -12,15 +12,18 @@ interface List<T> {
   readonly read: (source: Source) => Promise<readonly T[]>;
   /** Returns the record as it is shown when it has gone. */
   readonly gone: (record: T) => T;
+  /** Says why there is no record, or rejects with ProblemError if a word of the user's is wrong. */
+  readonly explainEmpty?: (source: Source) => Promise<string>;
 }
 
 /** Rejects with ProblemError if a name has no record. */
 export async function showList<T>(call: Call, { watch = false }: OutputFlags, list: List<T>): Promise<ExitCode> {
-  const { table, names, read } = list;
+  const { table, names, read, explainEmpty } = list;
   const source = await call.source();
   if (watch) return watchList(call, source, list);
   const [records, scope] = await Promise.all([read(source), source.scope()]);
   await call.out.list(table, records, scope);
+  if (records.length === 0 && explainEmpty !== undefined) call.note(await explainEmpty(source));
   const missing = names.filter((name) => !records.some((record) => table.nameOf(record) === name));
   if (missing.length > 0)
     throw new ProblemError(
@@ -40,7 +43,7 @@ async function watchList<T>(
     const now = new Map(records.map((record) => [table.nameOf(record), { record, text: JSON.stringify(record) }]));
     if (before === undefined) {
       if (out.format === "json" || out.format === "yaml") await out.more(table, records);
-      else await out.list(table, records, await source.scope());
+      else await out.list(table, records, await source.scope(), true);
     } else {
       const known = before;
       const changed = [...now]

@@ -3,6 +3,7 @@
  * without --apply.
  */
 import { Argument, Option } from "commander";
+import { splitList } from "../cli/arguments.ts";
 import type { Call, CommandLine } from "../cli/command-line.ts";
 import { type ExitCode, UsageError } from "../cli/exit-code.ts";
 import type { Peer } from "./conversion-plan.ts";
@@ -24,11 +25,13 @@ export function addConvert(cli: CommandLine): void {
     .option(
       "--ips <range...>",
       "pools allocate only these, first-last or in CIDR form, which the other IPAM must exclude: both run side by side",
+      splitList,
     )
     .option("--apply", "write the manifests to the cluster, by server-side apply")
     .option(
       "--patch <workload...>",
       'with --apply, also patch these: kind/namespace/name as in the report, or "all"; pods restart',
+      splitList,
     )
     .option("--accept-losses", "apply although something is lost")
     .action((ipam: Peer, paths: readonly string[], flags: ConvertFlags) =>

@@ -87,9 +87,9 @@ export function reportLines(plan: ConversionPlan): string[] {
   const kinds = Map.groupBy(manifests, ({ kind }) => kind);
   const counts = [
     ...[...kinds].map(([kind, members]) => `${members.length} ${kind}`),
-    `${nodeFiles.length} files for nodes`,
-    `${patches.length} patches`,
-    `${used.length} addresses in use`,
+    `${count(nodeFiles.length, "file")} for nodes`,
+    count(patches.length, "patch", "patches"),
+    `${count(used.length, "address", "addresses")} in use`,
   ];
   const sections = LEVELS.flatMap((level) => {
     const members = findings.filter((finding) => finding.level === level);
@@ -102,4 +102,8 @@ export function reportLines(plan: ConversionPlan): string[] {
 function findingLine({ source, object, field, found, text }: Finding): string {
   const where = field === "" ? "" : `, ${field}`;
   return `  ${object}${where}: ${found}: ${text} [${source}]`;
+}
+
+function count(number: number, one: string, several = `${one}s`): string {
+  return `${number} ${number === 1 ? one : several}`;
 }

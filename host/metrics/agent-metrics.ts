@@ -42,7 +42,7 @@ export const AGENT_METRICS = {
   ),
   nodeAddresses: gauge(
     "berth_node_addresses",
-    "Addresses in this node's registry by state: `bound`, `cooling`, `retained`, `quarantined`.",
+    "Addresses in this node's registry by state: `bound`, `cooling`, `retained` (Kept), `quarantined`.",
     ["state"],
   ),
   ...POOL_METRICS,

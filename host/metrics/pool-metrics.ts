@@ -18,7 +18,7 @@ export const POOL_METRICS = {
   poolSize: gauge("berth_pool_size_addresses", `Addresses that a pool may hand out. ${POOL_NOTE}`, ["pool", "family"]),
   poolAddresses: gauge(
     "berth_pool_addresses",
-    `Addresses of a pool by state: \`free\`, \`bound\`, \`cooling\`, \`retained\`, \`quarantined\`. ${POOL_NOTE}`,
+    `Addresses of a pool by state: \`free\`, \`bound\`, \`cooling\`, \`retained\` (Kept), \`quarantined\`. ${POOL_NOTE}`,
     ["pool", "family", "state"],
   ),
 } as const;

@@ -43,7 +43,7 @@ const nic = z.object({
 export const explanationRecord = z.object({
   /** Whether an ADD of every NIC would succeed. True of a pool. */
   succeeds: z.boolean(),
-  /** For a person; the last lines say what an ADD of each NIC would get. */
+  /** For a person; the first lines say what an ADD of each NIC would get, in agents before 0.5 the last ones. */
   lines: z.array(z.string()),
   /** None of a pool. */
   nics: z.array(nic),
@@ -54,7 +54,7 @@ export type CandidateRecord = z.output<typeof candidate>;
 export type NicRecord = z.output<typeof nic>;
 export type ExplanationRecord = z.output<typeof explanationRecord>;
 
-/** Returns the last line about a NIC. */
+/** Returns the line that says how an ADD of the NIC would end. */
 export function describeOutcome({
   interface: ifName,
   network,

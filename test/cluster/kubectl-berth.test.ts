@@ -140,6 +140,16 @@ it("explain asks the agent of the pod's node", async () => {
   expect([none.exitCode, none.stdout]).toEqual([1, expect.stringContaining("would be refused with code 103")]);
 });
 
+it("says that a namespace or a pool does not exist", async () => {
+  const asked = async (...words: string[]) => {
+    const { exitCode, stderr } = await berth("allocations", ...words);
+    return [exitCode, stderr];
+  };
+  expect(await asked("-n", "nope")).toEqual([1, 'kubectl berth: There is no namespace "nope"\n']);
+  expect(await asked("--pool", "nope")).toEqual([1, 'kubectl berth: There is no pool "nope"\n']);
+  expect(await asked("-n", "default")).toEqual([0, "No address is in use with namespace default\n"]);
+});
+
 const HOLDER = { namespace: "shop", pod: "lost-0", podUid: "u-lost", ifName: "eth0", node: "n9" };
 
 describe("history", () => {

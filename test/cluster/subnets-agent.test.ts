@@ -88,7 +88,7 @@ it("a pod that waited in vain is refused with what is in the way, in its event a
   await expect.poll(events, { timeout: 10_000 }).toEqual([["PoolExhausted", note]]);
   const explained = await node.explain(pod);
   expect(explained).toContain(`eth0 IPv4 pool "${name}": fits, but its only address is not free, ${shortfall}`);
-  expect(explained.at(-1)).toMatch(/^an ADD of eth0 now would be refused with code 101: No address is free for IPv4 /);
+  expect(explained[0]).toMatch(/^an ADD of eth0 now would be refused with code 101: No address is free for IPv4 /);
 });
 
 it("a pod of a Subnet that does not exist is refused after the wait, in which it makes no calls; then the Subnet is read once", async () => {

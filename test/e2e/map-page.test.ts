@@ -69,7 +69,7 @@ describe("a picture", () => {
           for (const kind of ["Free", "Bound", "Outside", "Reserved", "Kept"] satisfies Kind[]) {
             expect(await countPixels(visit, palette.ground[KINDS.indexOf(kind)] ?? 0), kind).toBeGreaterThan(50);
           }
-          for (const kind of ["cooling after a release: 939", "quarantined: 4", "retained for a workload: 1,102"])
+          for (const kind of ["cooling after a release: 939", "quarantined: 4", "kept for a workload: 1,102"])
             await shows(visit, "#legend", kind);
           await shows(visit, "#about", "In the last 24 h");
           expect(await page.locator(".chart span").allTextContents()).toEqual([

@@ -131,11 +131,11 @@ describe("a refusal", () => {
         ]);
         expect(`${msg}${details}`).not.toMatch(/red-\d|elsewhere/);
         const lines = [
+          `an ADD of eth0 now would be refused with code 101: ${msg}`,
           'eth0: by annotation "ipam.vendor.io/ippool"',
           'eth0 IPv4 pool "red-1": fits, but its only address is not free',
           `eth0 IPv4 pool "red-2": nodeName is "elsewhere", this node is "n1"`,
           "note: no definition of the network of eth0 is known here: its default pools are not considered",
-          `an ADD of eth0 now would be refused with code 101: ${msg}`,
         ];
         const { stdout: explained, exitCode } = await runCommand(
           [process.execPath, "dist/berthctl.mjs", "explain", "red", "-n", "shop"],

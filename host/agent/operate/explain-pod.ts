@@ -144,11 +144,11 @@ class PodExplainer {
     return {
       succeeds: records.every(({ outcome }) => outcome === "allocated"),
       lines: [
+        ...records.map(describeOutcome),
         ...texts.flatMap(({ lines }) => lines),
         ...held,
         ...this.#notes().map((note) => `note: ${note}`),
         ...texts.flatMap(({ notes }) => notes.map((note) => `note: ${note}`)),
-        ...records.map(describeOutcome),
       ],
       nics: records,
     };

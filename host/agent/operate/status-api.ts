@@ -170,7 +170,7 @@ async function explain({ backend, coordinator }: StatusApiOptions, query: URLSea
   const explained = await explainPod({ ipam, backend, toCniError }, question);
   return {
     ...explained,
-    lines: [...coordinator.attachments.describe(question.namespace, question.pod), ...explained.lines],
+    lines: [...explained.lines, ...coordinator.attachments.describe(question.namespace, question.pod)],
   };
 }
 

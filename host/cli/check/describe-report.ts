@@ -1,8 +1,9 @@
 /** A report of `berthctl check` as lines for a person, and as an exit code. */
 import type { CheckReport } from "../../records/check-record.ts";
 import { ExitCode } from "../exit-code.ts";
+import type { Line } from "../output.ts";
 
-export function describeReport({ nodes, notCompared, findings, problems }: CheckReport): string[] {
+export function describeReport({ nodes, notCompared, findings, problems }: CheckReport): Line[] {
   const sum = (of: (node: CheckReport["nodes"][number]) => number): number =>
     nodes.reduce((total, node) => total + of(node), 0);
   const objects = nodes.every((node) => node.objects === undefined)
@@ -24,32 +25,41 @@ export function describeReport({ nodes, notCompared, findings, problems }: Check
   const isOne = nodes.length <= 1 && new Set(named).size <= 1;
   const [only = notCompared[0]] = nodes;
   const where = isOne && only !== undefined ? `node ${only.node}` : count(nodes.length, "node");
+  const isWell = [findings, notCompared, problems, ...nodes.map((node) => node.problems)].every(
+    (list) => list.length === 0,
+  );
+  const head = (text: string): Line => (isWell ? { text, style: "green" } : text);
   return [
     ...nodes.flatMap((node) => describeRepairs(node, isOne)),
-    `${where}: ${count(findings.length, "finding")}; compared ${compared}`,
+    head(`${where}: ${count(findings.length, "finding")}; compared ${compared}`),
     ...findings.flatMap((finding) => describeFinding(finding, isOne)),
     ...notCompared.flatMap(({ node, reason, remedy }) => [
-      `not compared: node ${node}: ${reason}`,
+      notComparedLine(`node ${node}: ${reason}`),
       ...(remedy === undefined ? [] : [`  ${remedy}`]),
     ]),
     ...nodes.flatMap(({ node, problems: own }) =>
-      own.map((text) => `not compared: ${isOne ? "" : `node ${node}: `}${text}`),
+      own.map((text) => notComparedLine(`${isOne ? "" : `node ${node}: `}${text}`)),
     ),
-    ...problems.map((problem) => `not compared: ${problem}`),
+    ...problems.map(notComparedLine),
   ];
+}
+
+function notComparedLine(text: string): Line {
+  return { text: `not compared: ${text}`, style: "yellow" };
 }
 
 function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? "" : "s"}`;
 }
 
-function describeFinding(finding: CheckReport["findings"][number], isOne: boolean): string[] {
+function describeFinding(finding: CheckReport["findings"][number], isOne: boolean): Line[] {
   const { kind, level, address, pool, namespace, pod, interface: ifName, node, text, remedy, commands = [] } = finding;
   const whose = pod === "" ? "" : ` of pod ${namespace}/${pod}${ifName === "" ? "" : `, ${ifName}`}`;
   const place = pool === "" ? "" : ` of pool ${pool}`;
   const on = isOne || node === "" ? "" : ` on node ${node}`;
   const subject = `${address}${place}${whose}${on}`.trim();
-  const line = [...(level === "warning" ? [level] : []), kind, ...(subject === "" ? [] : [subject]), text].join(": ");
+  const words = [...(level === "warning" ? [level] : []), kind, ...(subject === "" ? [] : [subject]), text];
+  const line: Line = { text: words.join(": "), style: level === "warning" ? "yellow" : "red" };
   return [line, `  ${remedy}`, ...commands.map((command) => `    ${command}`)];
 }
 

@@ -2,7 +2,9 @@
 import { Option } from "commander";
 import { ALLOCATION_TABLE } from "../allocation-table.ts";
 import { type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
+import { ProblemError } from "../exit-code.ts";
 import { showList } from "../show-list.ts";
+import type { AllocationFilter, Source } from "../source.ts";
 
 const STATES = ["bound", "cooling", "kept", "quarantined"];
 
@@ -27,7 +29,19 @@ export function addAllocations(cli: CommandLine): void {
           names: [],
           read: (source) => source.allocations({ namespace, pool, state, node }),
           gone: (record) => ({ ...record, state: "Free" }),
+          explainEmpty: (source) => explainEmpty(source, { namespace, pool, state, node }),
         });
       }),
     );
+}
+
+/** Rejects with ProblemError if there is no such pool or namespace. */
+async function explainEmpty(source: Source, { namespace, pool, state, node }: AllocationFilter): Promise<string> {
+  if (pool !== undefined && !(await source.pools()).some(({ name }) => name === pool))
+    throw new ProblemError(`There is no pool ${JSON.stringify(pool)}`);
+  if (namespace !== undefined && (await source.hasNamespace(namespace)) === false)
+    throw new ProblemError(`There is no namespace ${JSON.stringify(namespace)}`);
+  const words = Object.entries({ namespace, pool, state, node });
+  const conditions = words.flatMap(([key, value]) => (value === undefined ? [] : [`${key} ${value}`]));
+  return `No address is in use${conditions.length === 0 ? "" : ` with ${conditions.join(", ")}`}`;
 }

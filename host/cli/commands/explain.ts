@@ -1,8 +1,10 @@
 /** `berthctl explain`: what an ADD of a pod would get now and why, and what is known of a pool. */
-import { decodeExplanation, type ExplanationRecord } from "../../records/explanation-record.ts";
+import { decodeExplanation, describeOutcome, type ExplanationRecord } from "../../records/explanation-record.ts";
 import { AgentError, askAgent } from "../ask-agent.ts";
 import { type CommandLine, type OutputFlags, withRecordOutput } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
+import type { Line } from "../output.ts";
+import type { Style } from "../text.ts";
 
 interface ExplainFlags extends OutputFlags {
   readonly namespace: string;
@@ -27,12 +29,20 @@ export function addExplain(cli: CommandLine): void {
         flags,
         async (socket, { out }) => {
           const explanation = await explain(socket, questionOf(subject, name, flags));
-          await out.report(explanation.lines, explanation);
+          await out.report(verdictFirst(explanation), explanation);
           return explanation.succeeds ? ExitCode.Success : ExitCode.Problem;
         },
         { pod: podOf(subject, name, flags) },
       ),
     );
+}
+
+/** An agent of an older version has the verdict at the end. */
+function verdictFirst({ lines, nics }: ExplanationRecord): Line[] {
+  const verdicts = new Map<string, Style>(
+    nics.map((nic) => [describeOutcome(nic), nic.outcome === "allocated" ? "green" : "red"]),
+  );
+  return [...[...verdicts].map(([text, style]) => ({ text, style })), ...lines.filter((line) => !verdicts.has(line))];
 }
 
 /** Returns undefined if the question is not about a pod. */

@@ -26,7 +26,7 @@ export function addPod(cli: CommandLine): void {
     .argument("<pod>", "namespace/name, or the name with -n")
     .option("-n, --namespace <name>", "namespace of the pod; default: default")
     .action((pod: string, flags: OutputFlags & { namespace?: string }) =>
-      cli.run(flags, async ({ source, out }) => {
+      cli.run(flags, async ({ source, out, note }) => {
         const { namespace, name } = parsePod(pod, flags.namespace);
         const opened = await source();
         const [found, scope] = [await opened.pod({ namespace, name }), await opened.scope()];
@@ -39,7 +39,11 @@ export function addPod(cli: CommandLine): void {
           const heading = `pod ${namespace}/${name}${state.length > 0 ? `: ${state.join(", ")}` : ""}`;
           await out.list(ALLOCATION_TABLE, found.allocations, scope === undefined ? heading : `${scope}\n${heading}`);
         }
-        return found.allocations.length > 0 ? ExitCode.Success : ExitCode.Problem;
+        if (found.allocations.length > 0) return ExitCode.Success;
+        const elsewhere = new Set((await opened.allocations({ pod: name })).map((record) => record.namespace));
+        const hint = elsewhere.size === 0 ? "" : `; ${name} of namespace ${[...elsewhere].join(", ")} has some`;
+        note(`No address of pod ${namespace}/${name}${hint}`);
+        return ExitCode.Problem;
       }),
     );
 }

@@ -1,5 +1,6 @@
 /** `berthctl network`: prints the configuration of a network from flags. Asks no agent. */
 import { Option } from "commander";
+import { splitList } from "../arguments.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
 import type { NetworkFlags } from "./network-conf.ts";
@@ -20,14 +21,18 @@ export async function addNetwork(cli: CommandLine): Promise<void> {
     .addOption(new Option("--type <plugin>", "main plugin").choices(NETWORK_TYPES).makeOptionMandatory())
     .option("--conflist", "print a CNI configuration list for /etc/cni/net.d")
     .option("-n, --namespace <name>", "namespace of the NetworkAttachmentDefinition")
-    .option("--master <interface...>", "interface of the node for macvlan and ipvlan; several are joined in a bond")
+    .option(
+      "--master <interface...>",
+      "interface of the node for macvlan and ipvlan; several are joined in a bond",
+      splitList,
+    )
     .option("--vlan <id>", "VLAN ID")
     .option("--bond-name <name>", "name of the bond")
     .option("--bond-mode <mode>", "mode of the bond, active-backup by default")
     .option("--bond-options <options>", 'options of the bond, such as "miimon=100;updelay=200"')
     .option("--bridge <name>", "name of the bridge")
-    .option("--ipv4-pool <name...>", "IPv4 pools, tried in this order")
-    .option("--ipv6-pool <name...>", "IPv6 pools, tried in this order")
+    .option("--ipv4-pool <name...>", "IPv4 pools, tried in this order", splitList)
+    .option("--ipv6-pool <name...>", "IPv6 pools, tried in this order", splitList)
     .option("--resource-name <name>", "resource of the SR-IOV device plugin")
     .option("--cni-version <version>", "version of the configuration", "1.0.0")
     .option("--no-coordinator", "leave out the coordinator");

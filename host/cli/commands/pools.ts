@@ -1,5 +1,6 @@
 /** `berthctl pools`: pools and how much of them is in use. */
 import type { PoolRecord } from "../../records/pool-record.ts";
+import { splitList } from "../arguments.ts";
 import { type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
 import type { Table } from "../output.ts";
 import { showList } from "../show-list.ts";
@@ -27,7 +28,7 @@ const POOL_TABLE: Table<PoolRecord> = {
     { title: "FREE", cell: ({ free }) => counted(free), isNumber: true },
     { title: "USED%", cell: percentOf, isNumber: true, style: fullness },
     { title: "BOUND", cell: inState("Bound"), isNumber: true, isWide: true },
-    { title: "RETAINED", cell: inState("Kept"), isNumber: true, isWide: true },
+    { title: "KEPT", cell: inState("Kept"), isNumber: true, isWide: true },
     { title: "COOLING", cell: inState("Cooling"), isNumber: true },
     {
       title: "QUARANTINED",
@@ -46,7 +47,7 @@ const POOL_TABLE: Table<PoolRecord> = {
 
 export function addPools(cli: CommandLine): void {
   withOutput(cli.command("pools", "List pools and how much of them is in use"), { canWatch: true })
-    .argument("[pool...]", "names of pools; default: all")
+    .argument("[pool...]", "names of pools; default: all", splitList, [])
     .action((names: readonly string[], flags: OutputFlags) =>
       cli.run(flags, (call) =>
         showList(call, flags, {

@@ -19,8 +19,10 @@ export function addVersion(cli: CommandLine): void {
     .action((flags: OutputFlags & { client?: boolean }) =>
       cli.run(flags, async ({ source, out }) => {
         const own = { component: "berthctl", version: cli.version };
-        const others = flags.client === true ? [] : await (await source()).versions();
-        await out.list(VERSION_TABLE, [own, ...others]);
+        const asked = flags.client === true ? [] : source().then((opened) => opened.versions());
+        const [others] = await Promise.allSettled([asked]);
+        await out.list(VERSION_TABLE, [own, ...(others.status === "fulfilled" ? others.value : [])]);
+        if (others.status === "rejected") throw others.reason;
         return ExitCode.Success;
       }),
     );

@@ -288,6 +288,27 @@ it("explain pool: its words, or why there are none", () => {
   });
 });
 
+it.each([
+  ["eth0,eth1", "--master", "eth0,eth1"],
+  ["two values", "--master", "eth0", "eth1"],
+  ["a flag twice", "--master", "eth0", "--master", "eth1"],
+])("network takes several masters as %s", async (_, ...words) => {
+  const { code, out } = await run("network", "lan", "--type", "macvlan", "--conflist", "--ipv4-pool=a,b", ...words);
+  expect(code).toBe(0);
+  const [ifacer, macvlan] = JSON.parse(out).plugins;
+  expect([ifacer.interfaces, macvlan.ipam.default_ipv4_ippool]).toEqual([
+    ["eth0", "eth1"],
+    ["a", "b"],
+  ]);
+});
+
+it.each([["eth0,"], [",eth0"]])("network refuses an empty word in %j", async (master) => {
+  expect(await run("network", "lan", "--type", "macvlan", "--master", master)).toMatchObject({
+    code: 2,
+    error: expect.stringContaining("Option --master: found"),
+  });
+});
+
 describe("ip and pod", () => {
   const place = { pool: "p", addressSpace: "", subnet: "10.0.0.0/29" };
   const answers = {
@@ -327,10 +348,17 @@ describe("ip and pod", () => {
     }),
   );
 
+  it("pod names the namespace that has a pod of the name", () =>
+    withAgent(answers, async (socket) => {
+      const of = (pod: string) => run("pod", pod, "--socket", socket);
+      expect((await of("web-0")).error).toBe("No address of pod default/web-0; web-0 of namespace shop has some\n");
+      expect((await of("shop/web-1")).error).toBe("No address of pod shop/web-1\n");
+    }));
+
   it.each([
+    [["web-0"], 1, "pod default/web-0\nADDRESS  POOL  STATE  POD  INTERFACE\n"],
     [["shop/web-0"], 0, "pod shop/web-0\nADDRESS "],
     [["web-0", "-n", "shop"], 0, "pod shop/web-0\nADDRESS "],
-    [["web-0"], 1, "pod default/web-0\nADDRESS "],
     [["shop/"], 2, ""],
   ])("pod %j ends with %i", (words, code, out) =>
     withAgent(answers, async (socket) => {
@@ -341,9 +369,24 @@ describe("ip and pod", () => {
 });
 
 it("version shows berthctl's own without an agent", async () => {
-  expect((await run("version", "--client", "--no-headers")).out).toBe("berthctl  1.2.3  -\n");
-  expect((await run("version", "--socket", "/nowhere/s")).code).toBe(3);
+  const own = "berthctl  1.2.3  -\n";
+  expect((await run("version", "--client", "--no-headers")).out).toBe(own);
+  expect(await run("version", "--no-headers", "--socket", "/nowhere/s")).toEqual({
+    code: 3,
+    out: own,
+    error: expect.stringContaining("No agent answers"),
+  });
 });
+
+it.each([
+  [["--pool", "bleu"], 1, 'berthctl: There is no pool "bleu"\n'],
+  [["--pool", "p", "-n", "nope"], 0, "No address is in use with namespace nope, pool p\n"],
+  [[], 0, ""],
+])("allocations %j say why the table is empty", (words, code, error) =>
+  withAgent({ ...pageOf(LINE), "/v1/pools": [POOL] }, async (socket) => {
+    expect(await run("allocations", ...words, "--socket", socket)).toMatchObject({ code, error });
+  }),
+);
 
 describe("release and quarantine", () => {
   const step = { address: "10.0.0.1", what: "Bound to eth0 of pod shop/web-0 → Cooling" };

@@ -4,6 +4,9 @@ import { describeReport, exitCodeOfReport } from "../../../../host/cli/check/des
 import { planRelease, REPORT_MINUTES, reportOf } from "../../../../host/cli/check/release-report.ts";
 import type { CheckReport } from "../../../../host/records/check-record.ts";
 
+const linesOf = (of: CheckReport): string[] =>
+  describeReport(of).map((line) => (typeof line === "string" ? line : line.text));
+
 const NOW = Date.parse("2026-11-21T12:00:00Z");
 const minutesAgo = (minutes: number) => new Date(NOW - minutes * 60_000).toISOString();
 const NODE = { node: "n1", time: minutesAgo(0), records: 3, nics: 2, objects: 4, attachments: 1, problems: [] };
@@ -129,7 +132,7 @@ describe("a report", () => {
 
   it("of a cluster names nodes, and what was not compared", () => {
     const nodes = [NODE, { ...NODE, node: "n2", problems: ["/run/netns/x cannot be read: no"] }];
-    const shown = describeReport(report({ nodes, notCompared: missing, problems: ["Nodes cannot be read: no"] }));
+    const shown = linesOf(report({ nodes, notCompared: missing, problems: ["Nodes cannot be read: no"] }));
     expect(shown).toEqual([
       "2 nodes: 1 finding; compared 6 records and 4 addresses on NICs, 8 objects, the routes of 2 interfaces",
       "leak: 10.6.0.7 of pool blue of pod shop/web-0, eth0 on node n1: its pod is gone",
@@ -151,7 +154,7 @@ describe("a report", () => {
     };
     const silent = [{ node: "n1", reason: "No agent answers on s", remedy: "Start it" }];
     const findings = [finding(plugin), finding(sysctl)];
-    expect(describeReport(report({ nodes: [], findings, notCompared: silent }))).toEqual([
+    expect(linesOf(report({ nodes: [], findings, notCompared: silent }))).toEqual([
       "node n1: 2 findings; compared nothing",
       "plugins: x does not exist",
       "  Install it",
@@ -162,10 +165,17 @@ describe("a report", () => {
     ]);
   });
 
+  it.each([
+    ["an error", report({ findings: [finding()] }), [undefined, "red", undefined]],
+    ["a warning", report({ findings: [finding({ level: "warning" })] }), [undefined, "yellow", undefined]],
+    ["a gap", report({ findings: [], problems: ["no"] }), [undefined, "yellow"]],
+    ["nothing", report({ findings: [] }), ["green"]],
+  ])("colours %s", (_, of, styles) => {
+    expect(describeReport(of).map((line) => (typeof line === "string" ? undefined : line.style))).toEqual(styles);
+  });
+
   it("has the commands of a finding on lines of their own, as they are executed", () => {
-    const shown = describeReport(
-      report({ findings: [finding({ commands: ["ip link del dev a", "ip link del dev b"] })] }),
-    );
+    const shown = linesOf(report({ findings: [finding({ commands: ["ip link del dev a", "ip link del dev b"] })] }));
     expect(shown.slice(2)).toEqual(["  Release it", "    ip link del dev a", "    ip link del dev b"]);
   });
 
@@ -179,15 +189,15 @@ describe("a report", () => {
       "    pod: ip link set veth0 up",
       "not repaired: Interface eth0 is not restored: no",
     ];
-    expect(describeReport(report({ nodes: [done], findings: [] })).slice(0, 5)).toEqual(lines);
-    const [first] = describeReport(report({ nodes: [NODE, { ...done, node: "n2" }], findings: [] }));
+    expect(linesOf(report({ nodes: [done], findings: [] })).slice(0, 5)).toEqual(lines);
+    const [first] = linesOf(report({ nodes: [NODE, { ...done, node: "n2" }], findings: [] }));
     expect(first).toBe(`node n2: ${lines[0]}`);
   });
 
   it("of one node does not repeat its name; a finding about the node has no subject", () => {
     const { objects: _, ...alone } = { ...NODE, problems: ["a text"] };
     const about = finding({ ...NO_SUBJECT, kind: "leftover", text: "a rule" });
-    expect(describeReport(report({ nodes: [alone], findings: [about] }))).toEqual([
+    expect(linesOf(report({ nodes: [alone], findings: [about] }))).toEqual([
       "node n1: 1 finding; compared 3 records and 2 addresses on NICs, the routes of 1 interface",
       "leftover: a rule",
       "  Release it",
