@@ -9,7 +9,7 @@ import { readCoreWasm } from "../core/instance.ts";
 import { openSend } from "../kernel/descriptor.ts";
 import { openServiceManager } from "../kernel/service-manager.ts";
 import { parseFaultPlan } from "../lib/fault.ts";
-import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
+import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel, openLog } from "../lib/log.ts";
 import { addInstallCommands } from "./install-commands.ts";
 import { endsOnUsage, openLife, WRONG_USAGE } from "./life.ts";
 import {
@@ -41,6 +41,7 @@ interface Flags extends MetricsFlags, MapFlags {
   readonly nodeLabel: Readonly<Record<string, string>>;
   readonly lockWait: number;
   readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
 }
 
 function collectLabel(text: string, labels: Readonly<Record<string, string>>): Record<string, string> {
@@ -120,9 +121,8 @@ function describeOptions(): Command {
       parseSeconds,
       LOCK_WAIT_MS / 1000,
     )
-    .addOption(
-      new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"),
-    );
+    .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"))
+    .addOption(new Option("--log-format <format>", "text for a person").choices(LOG_FORMATS).default("json"));
   addMapOptions(addMetricsOptions(program));
   return program;
 }
@@ -149,7 +149,7 @@ async function serve(program: Command, flags: Flags): Promise<void> {
   const mapping = mapSettingsOf(flags, config === undefined, refuse);
   if (config === undefined && mapping.address.kind !== "off")
     refuse("--map-listen: in a cluster the controller serves the address map");
-  const log = openLog("berth-agent", flags.logLevel, openSend(2));
+  const log = openLog("berth-agent", flags.logLevel, { send: openSend(2), format: flags.logFormat });
   const fault = process.env.BERTH_FAULT;
   const { die, endWith } = openLife(log);
   const serviceManager = openServiceManager(process.env);

@@ -20,7 +20,7 @@ import { openSend } from "../kernel/descriptor.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import { findTimingFault } from "../kubernetes/lease/plan-lease.ts";
-import { LOG_LEVELS, type LogLevel, openLog } from "../lib/log.ts";
+import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel, openLog } from "../lib/log.ts";
 import { collectApi, collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import { CONTROLLER_METRICS } from "../metrics/controller-metrics.ts";
 import { LISTEN_FORMS, type ListenAddress } from "../metrics/listen.ts";
@@ -78,6 +78,7 @@ interface Flags extends MetricsFlags, MapFlags {
   readonly certificateSecret: CertificateSettings["servers"];
   readonly certificateLifetime: number;
   readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
 }
 
 const DEFAULT_LISTEN = "127.0.0.1:9474";
@@ -164,7 +165,7 @@ const program = new Command("berth-controller")
   .addOption(
     new Option(
       "--listen <address>",
-      `address that serves GET /v1/status, /healthz and /metrics: ${LISTEN_FORMS}; to other machines only /healthz`,
+      `address that serves GET /v1/status, /healthz, /readyz and /metrics: ${LISTEN_FORMS}; to other machines only health`,
     )
       .argParser(parseListen)
       .default(parseListen(DEFAULT_LISTEN), DEFAULT_LISTEN)
@@ -200,7 +201,8 @@ const program = new Command("berth-controller")
       .argParser(parseDays)
       .default(CERTIFICATE_LIFETIME_DAYS),
   )
-  .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"));
+  .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"))
+  .addOption(new Option("--log-format <format>", "text for a person").choices(LOG_FORMATS).default("json"));
 addMapOptions(addMetricsOptions(program));
 addClusterCommands(endsOnUsage(program).enablePositionalOptions().action(serve));
 await program.parseAsync();
@@ -247,7 +249,7 @@ async function serve(flags: Flags): Promise<void> {
   const fault = findTimingFault(timings);
   if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
 
-  const log = openLog("berth-controller", flags.logLevel, openSend(2));
+  const log = openLog("berth-controller", flags.logLevel, { send: openSend(2), format: flags.logFormat });
   const { die, endWith } = openLife(log);
 
   async function start() {

@@ -7,13 +7,13 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { Command, Option } from "commander";
 import { messageOf } from "../lib/describe.ts";
+import { printableLines } from "../lib/printable.ts";
 import type { ClusterOptions } from "./cluster-agents.ts";
 import type { ClusterSource } from "./cluster-source.ts";
 import { ExitCode, exitCodeOf, UsageError } from "./exit-code.ts";
 import { AGENT_LABELS } from "./labels.ts";
 import { FORMATS, type Format, Output } from "./output.ts";
 import type { PodName, Source } from "./source.ts";
-import { printableLines } from "./text.ts";
 
 /** Options of every command. */
 interface GlobalOptions {

@@ -2,7 +2,8 @@
  * Prints records in every format: a table with columns that are described once per kind, names, JSON, YAML. Texts
  * from outside never reach the terminal unescaped.
  */
-import { escapeUnprintable, paint, printable, printableLines, type Style } from "./text.ts";
+import { escapeUnprintable, printable, printableLines } from "../lib/printable.ts";
+import { paint, type Style } from "./text.ts";
 
 export const FORMATS = ["table", "wide", "name", "json", "yaml"] as const;
 export type Format = (typeof FORMATS)[number];

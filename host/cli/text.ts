@@ -1,4 +1,4 @@
-/** Values as text for a terminal: numbers, and names that may contain anything. */
+/** Values as text for a terminal: numbers and colours. */
 
 /** Whole numbers above this are shown by the nearest power of two: 2^32. Below it digits are as short. */
 const MAX_DIGITS = 1n << 32n;
@@ -27,36 +27,6 @@ export function formatPercent(part: bigint, whole: bigint): string {
   if (whole <= 0n) return "-";
   const percent = (part * 100n) / whole;
   return percent === 0n && part > 0n ? "<1%" : `${percent}%`;
-}
-
-/** Control and format characters, line separators and lone surrogates. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
-
-const codeOf = (character: string): number => character.codePointAt(0) ?? 0;
-
-/**
- * Returns the text on one line, with unprintable characters as `\u{1b}`: names come from users and must not control a
- * terminal.
- */
-export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, (character) => `\\u{${codeOf(character).toString(16)}}`);
-}
-
-/** The same for a text of several lines. */
-export function printableLines(text: string): string {
-  return text.split("\n").map(printable).join("\n");
-}
-
-/**
- * Returns the text of a JSON value, or of quoted YAML, with unprintable characters as `\u001b`; line feeds between
- * tokens stay.
- */
-export function escapeUnprintable(text: string): string {
-  return text.replace(UNPRINTABLE, (character) => {
-    if (character === "\n") return character;
-    const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
-    return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
-  });
 }
 
 export type Style = "red" | "yellow" | "green" | "dim" | "bold";

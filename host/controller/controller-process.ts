@@ -82,6 +82,8 @@ export interface ControllerProcess {
    * server that does not answer does not count.
    */
   readonly stuck: string | undefined;
+  /** Why it takes no part in the election yet. Undefined from the first complete list of every collection on. */
+  readonly waiting: string | undefined;
   /** Source of the address map. */
   readonly map: MapSource;
   /** Sets the metrics of watches, leadership and controllers to what is known now. */
@@ -177,6 +179,12 @@ class ProcessInstance implements ControllerProcess {
     return ms < CLOSE_PATIENCE_MS
       ? undefined
       : `The controllers have not stopped ${Math.floor(ms / 1000)} s after this process stopped leading`;
+  }
+
+  get waiting(): string | undefined {
+    if (this.#election !== undefined) return undefined;
+    const { unread } = this.#caches;
+    return `Not listed yet: ${unread.length > 0 ? unread.join(", ") : "owners of addresses and pools"}`;
   }
 
   collectMetrics(metrics: ControllerMetrics): void {

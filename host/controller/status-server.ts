@@ -1,4 +1,4 @@
-/** GET /v1/status, GET /healthz and GET /metrics of the controller. Other machines are only told its health. */
+/** GET /v1/status, GET /healthz, GET /readyz and GET /metrics of the controller. Other machines are only told its health. */
 import type { CONTROLLER_METRICS } from "../metrics/controller-metrics.ts";
 import { answerJson, type HttpAnswer, type HttpListener, type ListenAddress, listenHttp } from "../metrics/listen.ts";
 import { METRICS_TYPE, type MetricSet } from "../metrics/metric.ts";
@@ -6,7 +6,7 @@ import type { ControllerProcess } from "./controller-process.ts";
 
 interface StatusServerOptions {
   readonly address: ListenAddress;
-  readonly controller: Pick<ControllerProcess, "status" | "stuck">;
+  readonly controller: Pick<ControllerProcess, "status" | "stuck" | "waiting">;
   readonly version: string;
   readonly metrics: Pick<MetricSet<typeof CONTROLLER_METRICS>, "render">;
 }
@@ -21,16 +21,19 @@ async function answer(
   { address, controller, version, metrics }: StatusServerOptions,
   path: string,
 ): Promise<HttpAnswer> {
-  if (path === "/healthz") return health(controller);
+  // Only whether a restart would help: an API server that does not answer is no reason.
+  if (path === "/healthz") return health(controller.stuck);
+  if (path === "/readyz") return health(controller.stuck ?? controller.waiting);
   const isLocal = address.kind !== "network";
   if (isLocal && path === "/v1/status") return answerJson(200, { version, ...controller.status });
   if (isLocal && path === "/metrics") return { status: 200, type: METRICS_TYPE, body: await metrics.render() };
-  const served = isLocal ? "GET /v1/status, GET /healthz, GET /metrics" : "GET /healthz, and more on loopback only";
+  const served = isLocal
+    ? "GET /v1/status, GET /healthz, GET /readyz, GET /metrics"
+    : "GET /healthz, GET /readyz, and more on loopback only";
   return answerJson(404, { error: `${path.slice(0, 80)} is not served; there are ${served}` });
 }
 
-/** Reports only whether a restart would help: an API server that does not answer is no reason. */
-function health({ stuck }: Pick<ControllerProcess, "stuck">): HttpAnswer {
+function health(problem: string | undefined): HttpAnswer {
   const type = "text/plain";
-  return stuck === undefined ? { status: 200, type, body: "ok\n" } : { status: 503, type, body: `${stuck}\n` };
+  return problem === undefined ? { status: 200, type, body: "ok\n" } : { status: 503, type, body: `${problem}\n` };
 }

@@ -1,6 +1,6 @@
 /** A plan as files and as text. Pure: the same plan gives the same bytes. */
 import { Document, Scalar, visit } from "yaml";
-import { escapeUnprintable, printableLines } from "../cli/text.ts";
+import { escapeUnprintable, printableLines } from "../lib/printable.ts";
 import { type ConversionPlan, type Manifest, patchName, type WorkloadPatch } from "./conversion-plan.ts";
 import { type Finding, LEVELS } from "./findings.ts";
 import { NETWORK_DEFINITION_KIND } from "./networks.ts";

@@ -5,11 +5,24 @@
 
 import { writeSync } from "node:fs";
 import pino from "pino";
+import { printable } from "./printable.ts";
 
 export type Log = pino.Logger;
 
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** `json`: for programs. `text`: for a person in the foreground. */
+export const LOG_FORMATS = ["json", "text"] as const;
+
+export type LogFormat = (typeof LOG_FORMATS)[number];
+
+interface LogOutput {
+  /** Writes to stderr without waiting; the default waits. */
+  readonly send?: BoundedLinesOptions["send"];
+  /** Default: `json`. */
+  readonly format?: LogFormat;
+}
 
 /** The format of all log lines of Berth: the time in UTC, the level as a word. */
 export const LOG_FORMAT: Pick<pino.LoggerOptions, "timestamp" | "formatters"> = {
@@ -17,15 +30,34 @@ export const LOG_FORMAT: Pick<pino.LoggerOptions, "timestamp" | "formatters"> = 
   formatters: { level: (label) => ({ level: label }) },
 };
 
-/** Opens the log. `send` writes to stderr without waiting; the default waits. */
-export function openLog(name: string, level: LogLevel, send: BoundedLinesOptions["send"] = writeAll): Log {
+/** Opens the log. */
+export function openLog(name: string, level: LogLevel, { send = writeAll, format = "json" }: LogOutput = {}): Log {
   const lines = new BoundedLines({
     send,
     onLoss: (lost) => log.warn({ lost }, `${lost} log lines were dropped because the reader was too slow`),
   });
   if (send !== writeAll) process.once("exit", () => lines.flush());
-  const log = pino({ name, level, ...LOG_FORMAT }, { write: (line) => lines.write(line) });
+  const write = format === "json" ? lines.write.bind(lines) : (line: string) => lines.write(formatLine(line));
+  const log = pino({ name, level, ...LOG_FORMAT }, { write });
   return log;
+}
+
+/**
+ * Returns a line of the log for a person: `2026-01-31T14:02:00.000Z INFO  Started server=https://…`. The stack of an
+ * error follows on lines of its own.
+ */
+export function formatLine(line: string): string {
+  const { time, level, pid: _, hostname: __, name: ___, msg = "", err, ...fields } = JSON.parse(line);
+  const { message = err, stack = "", type: ____, ...more } = typeof err === "object" && err !== null ? err : {};
+  const cause = message === undefined ? {} : { err: message };
+  const words = Object.entries({ ...fields, ...cause, ...more }).map(([key, value]) => `${key}=${wordOf(value)}`);
+  const head = [time, String(level).toUpperCase().padEnd(5), msg, ...words].join(" ");
+  const frames = String(stack).split("\n").slice(1);
+  return [head, ...frames].map((each) => `${printable(each)}\n`).join("");
+}
+
+function wordOf(value: unknown): string {
+  return typeof value === "string" && /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
 }
 
 function writeAll(bytes: Uint8Array): number {

@@ -302,7 +302,7 @@ export const valuesSchema = z.strictObject({
       .min(1)
       .max(65535)
       .default(9474)
-      .meta({ description: "Port of `/healthz`, on the node's loopback with `hostNetwork`." }),
+      .meta({ description: "Port of `/healthz` and `/readyz`, on the node's loopback with `hostNetwork`." }),
     podDisruptionBudget: flag
       .default(true)
       .meta({ description: "Create a PodDisruptionBudget: one replica may be away." }),

@@ -143,6 +143,7 @@ describe("the built controller, with the rights of deploy/controller.yaml", () =
       ].sort(),
     );
     expect(await controller.ask("/healthz")).toEqual({ status: 200, body: "ok\n" });
+    expect(await controller.ask("/readyz")).toEqual({ status: 200, body: "ok\n" });
     expect(await controller.ask("/v1/pools")).toMatchObject({ status: 404 });
     expect(await controller.ask("/healthz", "POST")).toMatchObject({ status: 405 });
     expect(await controller.stop()).toBe(0);

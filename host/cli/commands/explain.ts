@@ -29,7 +29,7 @@ export function addExplain(cli: CommandLine): void {
         flags,
         async (socket, { out }) => {
           const explanation = await explain(socket, questionOf(subject, name, flags));
-          await out.report(verdictFirst(explanation), explanation);
+          await out.report(outcomesFirst(explanation), explanation);
           return explanation.succeeds ? ExitCode.Success : ExitCode.Problem;
         },
         { pod: podOf(subject, name, flags) },
@@ -38,11 +38,11 @@ export function addExplain(cli: CommandLine): void {
 }
 
 /** An agent of an older version has the verdict at the end. */
-function verdictFirst({ lines, nics }: ExplanationRecord): Line[] {
-  const verdicts = new Map<string, Style>(
+function outcomesFirst({ lines, nics }: ExplanationRecord): Line[] {
+  const outcomes = new Map<string, Style>(
     nics.map((nic) => [describeOutcome(nic), nic.outcome === "allocated" ? "green" : "red"]),
   );
-  return [...[...verdicts].map(([text, style]) => ({ text, style })), ...lines.filter((line) => !verdicts.has(line))];
+  return [...[...outcomes].map(([text, style]) => ({ text, style })), ...lines.filter((line) => !outcomes.has(line))];
 }
 
 /** Returns undefined if the question is not about a pod. */

@@ -19,8 +19,8 @@ export function addVersion(cli: CommandLine): void {
     .action((flags: OutputFlags & { client?: boolean }) =>
       cli.run(flags, async ({ source, out }) => {
         const own = { component: "berthctl", version: cli.version };
-        const asked = flags.client === true ? [] : source().then((opened) => opened.versions());
-        const [others] = await Promise.allSettled([asked]);
+        const running = flags.client === true ? [] : source().then((opened) => opened.versions());
+        const [others] = await Promise.allSettled([running]);
         await out.list(VERSION_TABLE, [own, ...(others.status === "fulfilled" ? others.value : [])]);
         if (others.status === "rejected") throw others.reason;
         return ExitCode.Success;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { escapeUnprintable, formatCount, formatPercent, printable, printableLines } from "../../../host/cli/text.ts";
+import { formatCount, formatPercent } from "../../../host/cli/text.ts";
+import { escapeUnprintable, printable, printableLines } from "../../../host/lib/printable.ts";
 
 describe("counts", () => {
   it.each<[count: bigint, wanted: string]>([

@@ -16,16 +16,26 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function listen(address: ListenAddress, stuck?: string): Promise<HttpListener> {
-  const server = await listenForQuestions({ address, controller: { status, stuck }, version: "1.2.3", metrics });
+interface State {
+  readonly stuck?: string;
+  readonly waiting?: string;
+}
+
+async function listen(address: ListenAddress, { stuck, waiting }: State = {}): Promise<HttpListener> {
+  const server = await listenForQuestions({
+    address,
+    controller: { status, stuck, waiting },
+    version: "1.2.3",
+    metrics,
+  });
   closing.push(() => server.close());
   return server;
 }
 
 const LOOPBACK: ListenAddress = { kind: "loopback", host: "127.0.0.1", port: 0 };
 
-async function ask(address: ListenAddress, path: string, options: { method?: string; stuck?: string } = {}) {
-  const { url } = await listen(address, options.stuck);
+async function ask(address: ListenAddress, path: string, options: State & { method?: string } = {}) {
+  const { url } = await listen(address, options);
   const answer = await fetch(`${url}${path}`, { method: options.method ?? "GET" });
   return { status: answer.status, type: answer.headers.get("content-type"), body: await answer.text() };
 }
@@ -39,6 +49,10 @@ describe("questions to a controller", () => {
   it.each([
     ["/healthz", {}, 200, "ok\n"],
     ["/healthz", { stuck: "The controllers have not stopped" }, 503, "The controllers have not stopped\n"],
+    ["/healthz", { waiting: "Not listed yet: pools" }, 200, "ok\n"],
+    ["/readyz", {}, 200, "ok\n"],
+    ["/readyz", { waiting: "Not listed yet: pools" }, 503, "Not listed yet: pools\n"],
+    ["/readyz", { stuck: "The controllers have not stopped" }, 503, "The controllers have not stopped\n"],
     ["/metrics", {}, 200, "berth_controller_leader 1\n"],
     ["/healthz", { method: "HEAD" }, 200, ""],
     ["/healthz", { method: "POST" }, 405, '{"error":"POST is not served; there is only GET"}\n'],
@@ -46,7 +60,7 @@ describe("questions to a controller", () => {
       "/v1/pools",
       {},
       404,
-      '{"error":"/v1/pools is not served; there are GET /v1/status, GET /healthz, GET /metrics"}\n',
+      '{"error":"/v1/pools is not served; there are GET /v1/status, GET /healthz, GET /readyz, GET /metrics"}\n',
     ],
   ])("%s %j: %i", async (path, options, expected, body) =>
     expect(await ask(LOOPBACK, path, options)).toMatchObject({ status: expected, body }),
@@ -55,10 +69,10 @@ describe("questions to a controller", () => {
   it("tells other machines only its health", async () => {
     const { url } = await listen({ kind: "network", host: undefined, port: 0 });
     const port = new URL(url).port;
-    const statuses = ["/healthz", "/v1/status", "/metrics"].map(
+    const statuses = ["/healthz", "/readyz", "/v1/status", "/metrics"].map(
       async (path) => (await fetch(`http://127.0.0.1:${port}${path}`)).status,
     );
-    expect(await Promise.all(statuses)).toEqual([200, 404, 404]);
+    expect(await Promise.all(statuses)).toEqual([200, 200, 404, 404]);
   });
 
   it("answers on a unix socket that only its user may open, in the place of one that was left", async () => {

@@ -1,0 +1,31 @@
+/** Names that may contain anything, on a terminal and in lines. */
+
+/** Control and format characters, line separators and lone surrogates. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
+
+const codeOf = (character: string): number => character.codePointAt(0) ?? 0;
+
+/**
+ * Returns the text on one line, with unprintable characters as `\u{1b}`: names come from users and must not control a
+ * terminal.
+ */
+export function printable(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => `\\u{${codeOf(character).toString(16)}}`);
+}
+
+/** The same for a text of several lines. */
+export function printableLines(text: string): string {
+  return text.split("\n").map(printable).join("\n");
+}
+
+/**
+ * Returns the text of a JSON value, or of quoted YAML, with unprintable characters as `\u001b`; line feeds between
+ * tokens stay.
+ */
+export function escapeUnprintable(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => {
+    if (character === "\n") return character;
+    const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
+    return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
+  });
+}
