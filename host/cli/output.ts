@@ -55,6 +55,12 @@ export class Output {
     return this.#options.format;
   }
 
+  /** Whether lists are tables with titles, for a person. */
+  get hasTitles(): boolean {
+    const { format, hasHeaders } = this.#options;
+    return hasHeaders && (format === "table" || format === "wide");
+  }
+
   /**
    * Prints the records of a kind; `heading` is a line above a table, `canGrow` says that {@link more} may follow. JSON
    * and YAML are one list.

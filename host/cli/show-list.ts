@@ -23,7 +23,8 @@ export async function showList<T>(call: Call, { watch = false }: OutputFlags, li
   if (watch) return watchList(call, source, list);
   const [records, scope] = await Promise.all([read(source), source.scope()]);
   await call.out.list(table, records, scope);
-  if (records.length === 0 && explainEmpty !== undefined) call.note(await explainEmpty(source));
+  const reason = records.length === 0 ? await explainEmpty?.(source) : undefined;
+  if (reason !== undefined && call.out.hasTitles) call.note(reason);
   const missing = names.filter((name) => !records.some((record) => table.nameOf(record) === name));
   if (missing.length > 0)
     throw new ProblemError(
