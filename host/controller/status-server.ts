@@ -1,5 +1,6 @@
 /**
- * GET /v1/status, GET /healthz, GET /readyz and GET /metrics of the controller. Other machines are only told its health.
+ * GET /v1/status, GET /healthz, GET /readyz and GET /metrics of the controller. Other machines are told only its
+ * health.
  */
 import type { CONTROLLER_METRICS } from "../metrics/controller-metrics.ts";
 import { answerJson, type HttpAnswer, type HttpListener, type ListenAddress, listenHttp } from "../metrics/listen.ts";
