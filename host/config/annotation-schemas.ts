@@ -3,8 +3,9 @@ import * as z from "zod";
 import { parsedText } from "../lib/schema.ts";
 import { formatPrefix } from "../net/prefix.ts";
 import { boundedList, refuseRepeated } from "./fields/lists.ts";
-import { nameOrPattern, objectName } from "./fields/names.ts";
+import { isDnsLabel, isDnsSubdomain, nameOrPattern, objectName } from "./fields/names.ts";
 import { ifName, route } from "./fields/network.ts";
+import { LABEL_SELECTOR_FORM, parseLabelSelector } from "./label-selector.ts";
 import { isPattern } from "./pattern.ts";
 import { POOL_NUMBER_FORM, parsePoolNumber } from "./pool-number.ts";
 
@@ -116,4 +117,25 @@ const poolNames = boundedList(nameOrPattern, MAX_LISTED_NAMES, "names");
 export const NAMESPACE_ANNOTATIONS = {
   "default-ipv4-ippool": { format: "JSON", schema: poolNames, meaning: "IPv4 pools of the pods in this namespace." },
   "default-ipv6-ippool": { format: "JSON", schema: poolNames, meaning: "IPv6 pools of the pods in this namespace." },
+} as const satisfies Record<string, AnnotationSchema>;
+
+const NETWORK_FORM = "a network's definition, NAMESPACE/NAME";
+
+function parseNetworkName(text: string): string | undefined {
+  const [namespace = "", name = "", ...rest] = text.trim().split("/");
+  return rest.length === 0 && isDnsLabel(namespace) && isDnsSubdomain(name) ? `${namespace}/${name}` : undefined;
+}
+
+/** Annotations of Services, by the key after the prefix. */
+export const SERVICE_ANNOTATIONS = {
+  "service-network": {
+    format: "text",
+    schema: parsedText(parseNetworkName, NETWORK_FORM),
+    meaning: "Definition of the network, `NAMESPACE/NAME`, on which the Service's pods are reached.",
+  },
+  "service-selector": {
+    format: "text",
+    schema: parsedText(parseLabelSelector, LABEL_SELECTOR_FORM),
+    meaning: "Label selector of those pods, in the Service's namespace: `app=web`, `tier in (front,back),!canary`.",
+  },
 } as const satisfies Record<string, AnnotationSchema>;

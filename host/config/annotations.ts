@@ -2,8 +2,14 @@
 import * as z from "zod";
 import { findClosest } from "../lib/closest.ts";
 import { describeValue } from "../lib/describe.ts";
-import { type AnnotationSchema, NAMESPACE_ANNOTATIONS, POD_ANNOTATIONS } from "./annotation-schemas.ts";
+import {
+  type AnnotationSchema,
+  NAMESPACE_ANNOTATIONS,
+  POD_ANNOTATIONS,
+  SERVICE_ANNOTATIONS,
+} from "./annotation-schemas.ts";
 import { ConfigError, decodeConfig, decodeJsonConfig } from "./config-error.ts";
+import type { LabelSelector } from "./label-selector.ts";
 import { decodeNetworkSelections, type NetworkSelection } from "./network-selection.ts";
 
 /**
@@ -140,6 +146,7 @@ function tolerant(annotation: AnnotationSchema, { enableIPv4, enableIPv6 }: Anno
 
 const POD_KEYS = Object.keys(POD_ANNOTATIONS);
 const NAMESPACE_KEYS = Object.keys(NAMESPACE_ANNOTATIONS);
+const SERVICE_KEYS = Object.keys(SERVICE_ANNOTATIONS);
 
 /**
  * Decodes a pod's annotations. Fields of disabled families are not validated, nor the annotations of Subnets if that
@@ -198,6 +205,25 @@ export function decodeNamespaceAnnotations(annotations: Annotations, rules = ALL
     ipv4: ofFamily("default-ipv4-ippool", rules.enableIPv4),
     ipv6: ofFamily("default-ipv6-ippool", rules.enableIPv6),
   };
+}
+
+/** The pods of a Service: those that the selector selects, on the network of the definition `namespace/name`. */
+export interface ServiceTarget {
+  readonly network: string;
+  readonly selector: LabelSelector;
+}
+
+/** Decodes a Service's annotations; returns undefined if it has neither. Throws ConfigError. */
+export function decodeServiceAnnotations(annotations: Annotations): ServiceTarget | undefined {
+  if (!SERVICE_KEYS.some((key) => Object.hasOwn(annotations, ANNOTATION_PREFIX + key))) return undefined;
+  const read = <K extends keyof typeof SERVICE_ANNOTATIONS>(key: K) => {
+    const annotation = ANNOTATION_PREFIX + key;
+    const { schema } = SERVICE_ANNOTATIONS[key];
+    return decodeConfig(schema, readText(annotations, annotation), sourceOf(annotation)) as z.output<
+      (typeof SERVICE_ANNOTATIONS)[K]["schema"]
+    >;
+  };
+  return { network: read("service-network"), selector: read("service-selector") };
 }
 
 interface FamilyRules {

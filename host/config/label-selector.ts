@@ -149,3 +149,36 @@ export function matchLabels(selector: LabelSelector, labels: Labels): boolean {
     selector.matchExpressions.every((requirement) => requirementHolds(requirement, labels))
   );
 }
+
+/** The form that {@link parseLabelSelector} accepts, for error texts. */
+export const LABEL_SELECTOR_FORM = "a label selector such as app=web or tier in (front,back),!canary";
+
+/** One requirement; its groups are the parts. */
+const REQUIREMENT =
+  /^(?:(?<absent>!)\s*)?(?<key>[^\s=!,()]+)\s*(?:(?<equality>==?|!=)\s*(?<value>[^\s=!,()]*)|(?<set>in|notin)\s*\((?<values>[^()]*)\))?$/;
+
+/**
+ * Parses the text form of kubectl and of the API server, without `<` and `>`. Returns undefined if it has another form,
+ * selects everything, or has more than MAX_SELECTOR_ENTRIES requirements or values.
+ */
+export function parseLabelSelector(text: string): LabelSelector | undefined {
+  // Commas between brackets divide values.
+  const parts = text.split(/,(?![^(]*\))/);
+  if (parts.length > MAX_SELECTOR_ENTRIES) return undefined;
+  const found = parts.map((part) => parseRequirement(part.trim()));
+  const matchExpressions = found.filter((each) => each !== undefined);
+  return matchExpressions.length < found.length ? undefined : { matchLabels: {}, matchExpressions };
+}
+
+function parseRequirement(text: string): LabelRequirement | undefined {
+  const groups = REQUIREMENT.exec(text)?.groups;
+  const key = groups?.key === undefined ? undefined : parseLabelKey(groups.key);
+  if (groups === undefined || key === undefined) return undefined;
+  const { absent, equality, value = "", set, values: list = "" } = groups;
+  if (equality === undefined && set === undefined)
+    return { key, operator: absent === undefined ? "Exists" : "DoesNotExist" };
+  const values = (set === undefined ? [value] : list.split(",")).map((each) => parseLabelValue(each.trim()));
+  const known = values.filter((each) => each !== undefined);
+  if (absent !== undefined || known.length < values.length || known.length > MAX_SELECTOR_ENTRIES) return undefined;
+  return { key, operator: equality === "!=" || set === "notin" ? "NotIn" : "In", values: known };
+}

@@ -15,7 +15,19 @@ import {
 } from "../resources/ip-allocation.ts";
 import type { Workload } from "../resources/member.ts";
 
-export type CachedHolder = Pick<Holder, "namespace" | "pod" | "ifName" | "node" | "machine">;
+export interface CachedHolder extends Pick<Holder, "namespace" | "pod" | "ifName" | "node" | "machine"> {
+  /** {@link hashUid} of the pod. A whole holder has the UID itself. */
+  readonly uidHash?: number;
+}
+
+/**
+ * Returns 32 bits that tell a pod from another of its name (FNV-1a), as a number that V8 stores in place of a pointer.
+ */
+export function hashUid(uid: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < uid.length; at++) hash = Math.imul(hash ^ uid.charCodeAt(at), 0x01000193);
+  return hash | 0;
+}
 
 type Quarantine = NonNullable<IpAllocationSpec["quarantine"]>;
 
@@ -57,7 +69,7 @@ type DecodedAllocation = Pick<IpAllocation, "name" | "deleting" | "spec"> & {
   readonly isForced: boolean;
 };
 
-/** Some 90 bytes beside the texts of its own, which are the names of address and pod. */
+/** Some 100 bytes beside the texts of its own, which are the names of address and pod. */
 class PackedAllocation implements CachedAllocation {
   readonly name: string;
   /** An IPv4 address as a signed number of 32 bits, which V8 stores in place of a pointer. */
@@ -66,6 +78,7 @@ class PackedAllocation implements CachedAllocation {
   readonly #place: Place;
   readonly #namespace: string;
   readonly #pod: string;
+  readonly #uidHash: number;
   readonly #rest: Rest | undefined;
 
   constructor({ name, deleting, isForced, spec }: DecodedAllocation, shared: Shared) {
@@ -78,6 +91,7 @@ class PackedAllocation implements CachedAllocation {
     this.#place = shared.place({ node, machine: isPlain ? holder.machine : undefined });
     this.#namespace = isPlain ? shared.text(holder.namespace) : "";
     this.#pod = isPlain ? holder.pod : "";
+    this.#uidHash = isPlain ? hashUid(holder.podUid) : 0;
     this.#rest =
       isPlain && workload === undefined && quarantine === undefined
         ? undefined
@@ -100,7 +114,8 @@ class PackedAllocation implements CachedAllocation {
     const { addressSpace, prefixLength, pool, state, ifName } = this.#frame;
     const place = this.#place;
     const { node } = place;
-    const { holders = [{ namespace: this.#namespace, pod: this.#pod, ifName, ...place }] } = this.#rest ?? {};
+    const holder = { namespace: this.#namespace, pod: this.#pod, ifName, uidHash: this.#uidHash, ...place };
+    const { holders = [holder] } = this.#rest ?? {};
     const { workload, quarantine } = this.#rest ?? {};
     return { ip: unpackIp(this.#ip), addressSpace, prefixLength, pool, state, node, holders, workload, quarantine };
   }
@@ -130,8 +145,9 @@ class Shared {
     return this.#places.of(`${node}/${machine ?? ""}`, () => (machine === undefined ? { node } : { node, machine }));
   }
 
-  holder({ namespace, pod, ifName, ...place }: CachedHolder): CachedHolder {
-    return { namespace: this.text(namespace), pod, ifName: this.text(ifName), ...this.place(place) };
+  holder({ namespace, pod, podUid, ifName, ...place }: Holder): CachedHolder {
+    const names = { namespace: this.text(namespace), pod, ifName: this.text(ifName), uidHash: hashUid(podUid) };
+    return { ...names, ...this.place(place) };
   }
 
   /** `pod`: a member of a StatefulSet has its pod's name. */
@@ -146,7 +162,7 @@ class Shared {
     };
   }
 
-  quarantine({ reason, mac, holder }: NonNullable<CachedSpec["quarantine"]>): CachedSpec["quarantine"] {
+  quarantine({ reason, mac, holder }: NonNullable<IpAllocationSpec["quarantine"]>): CachedSpec["quarantine"] {
     return { reason, mac, holder: holder && this.holder(holder) };
   }
 }

@@ -9,6 +9,7 @@ import { startNetworks } from "./networks/networks-controller.ts";
 import { startNotices } from "./notices/notice-controller.ts";
 import { startOccupied } from "./occupied-controller.ts";
 import { startClaimStatus } from "./owners/claim-status.ts";
+import { startServices } from "./services/services-controller.ts";
 import { startSubnets } from "./subnets/subnets-controller.ts";
 import { startShares } from "./usage/full-namespaces.ts";
 import { startUsage } from "./usage/usage-controller.ts";
@@ -25,4 +26,5 @@ export const CONTROLLERS: Controllers = {
   claims: startClaimStatus,
   garbage: startGarbage,
   notices: startNotices,
+  services: startServices,
 };

@@ -13,6 +13,8 @@ export interface Patch {
     readonly status?: object;
     readonly spec?: object;
     readonly data?: object;
+    readonly endpoints?: readonly object[];
+    readonly ports?: readonly object[];
   };
   /** Default: the API server's, which is the name in the user agent. */
   readonly fieldManager?: string;

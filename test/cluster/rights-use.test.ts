@@ -55,6 +55,9 @@ const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
     "watch crd.projectcalico.org/ippools": "where Calico is",
     "watch projectcalico.org/ippools": "where Calico's own API server is",
     "patch events.k8s.io/events": EVENT_COUNTS,
+    "create discovery.k8s.io/endpointslices": "for a Service that names a network: services.test.ts",
+    "patch discovery.k8s.io/endpointslices": "the same",
+    "delete discovery.k8s.io/endpointslices": "the same",
   },
 };
 

@@ -7,13 +7,14 @@ import {
   MAX_POD_ROUTES,
   NAMESPACE_ANNOTATIONS,
   POD_ANNOTATIONS,
+  SERVICE_ANNOTATIONS,
 } from "../../../host/config/annotation-schemas.ts";
 import { ANNOTATION_PREFIX } from "../../../host/config/annotations.ts";
 import { referenceTable } from "./reference-table.ts";
 
 const INTRODUCTION = `# Annotations
 
-Annotations of pods and namespaces. Every value is a string, in some cases with JSON inside. An invalid value, an unknown key, or an unknown
+Annotations of pods, namespaces and Services. Every value is a string, in some cases with JSON inside. An invalid value, an unknown key, or an unknown
 annotation under \`${ANNOTATION_PREFIX}\` refuses the pod with CNI error code 102 and a message that names annotation, place, found and expected value: a
 typing mistake must not become a default.
 
@@ -69,6 +70,9 @@ export function annotationsPage(): string {
     "## On namespaces",
     "Each value is a list of pool names or patterns, tried in the order written.",
     overview(NAMESPACE_ANNOTATIONS),
+    "## On Services",
+    "Both together, on a Service without a selector ([services.md](services.md)).",
+    overview(SERVICE_ANNOTATIONS),
     OTHERS,
   ];
   return `${sections.join("\n\n")}\n`;

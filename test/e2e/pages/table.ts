@@ -113,6 +113,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
     reason: "needs nodejs.org, which is not reached here",
   },
   { page: "docs/security.md", reason: SINGLE_COMMANDS },
+  { page: "docs/services.md", reason: SINGLE_COMMANDS },
   { page: "docs/uninstall.md", place: "chart", words: CHART_WORDS },
   { page: "docs/uninstall.md", section: "While addresses are in use", place: "chart", words: CHART_WORDS },
   { page: "docs/uninstall.md", section: "Nodes that do not answer", place: "chart", words: CHART_WORDS },

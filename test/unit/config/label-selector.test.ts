@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decodeConfig } from "../../../host/config/config-error.ts";
-import { type Labels, labelSelector, matchLabels } from "../../../host/config/label-selector.ts";
+import { type Labels, labelSelector, matchLabels, parseLabelSelector } from "../../../host/config/label-selector.ts";
 
 const labels: Labels = { app: "web", "example.com/tier": "front", empty: "" };
 const expression = (operator: string, values?: string[], key = "app") => ({
@@ -76,5 +76,35 @@ describe("a selector is refused", () => {
   ];
   it.each(rows)("%j", (value, message) => {
     expect(() => decodeConfig(labelSelector, value, "x")).toThrow(message);
+  });
+});
+
+describe("the text of a selector", () => {
+  it.each<[text: string, isMatch: boolean | undefined]>([
+    ["app=web", true],
+    ["app == web, example.com/tier in (back, front)", true],
+    ["app", true],
+    ["!app", false],
+    ["! absent", true],
+    ["app!=web", false],
+    ["absent!=web", true],
+    ["example.com/tier notin (front)", false],
+    ["absent notin (a,b),app=web", true],
+    ["empty=", true],
+    ["app=web,app=db", false],
+    ["app in web", undefined],
+    ["app in (web", undefined],
+    ["app=web,", undefined],
+    ["", undefined],
+    ["app>1", undefined],
+    ["!app=web", undefined],
+    ["app=a b", undefined],
+    ["app in (a,-b)", undefined],
+    ["A/=x", undefined],
+    [Array(129).fill("app").join(), undefined],
+    [`app in (${Array(129).fill("web").join()})`, undefined],
+  ])("%s: %s", (text, isMatch) => {
+    const selector = parseLabelSelector(text);
+    expect(selector && matchLabels(selector, labels)).toBe(isMatch);
   });
 });

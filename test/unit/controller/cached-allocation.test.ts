@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { openCachedDecoder } from "../../../host/controller/cached-allocation.ts";
+import { hashUid, openCachedDecoder } from "../../../host/controller/cached-allocation.ts";
 import { decodeIpAllocation } from "../../../host/resources/ip-allocation.ts";
 
 const holder = { namespace: "shop", pod: "web-0", podUID: "p", interface: "eth0", node: "n1" };
@@ -53,7 +53,10 @@ function objectOf({ name = "10.6.0.7", metadata = {}, spec }: Row) {
 function kept(object: object) {
   const { name, deleting, spec } = decodeIpAllocation(object, "test");
   const { since: _, number: _number, quarantine, holders, ...rest } = spec;
-  const named = ({ podUid: _uid, claim: _claim, ...kept }: (typeof holders)[number]) => kept;
+  const named = ({ podUid, claim: _claim, ...kept }: (typeof holders)[number]) => ({
+    ...kept,
+    uidHash: hashUid(podUid),
+  });
   const { reason, mac = "", holder } = quarantine ?? {};
   return {
     ...{ name, deleting },

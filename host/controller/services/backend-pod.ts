@@ -1,0 +1,126 @@
+/** What is kept of a pod in a namespace with a Service for its network. */
+import * as z from "zod";
+import { DEFAULT_NETWORK_ANNOTATION, MAX_ANNOTATION_LENGTH, NETWORKS_ANNOTATION } from "../../config/annotations.ts";
+import { ConfigError } from "../../config/config-error.ts";
+import type { Labels } from "../../config/label-selector.ts";
+import { decodeNetworkSelections, type NetworkSelection } from "../../config/network-selection.ts";
+import type { KubeObject } from "../../kubernetes/kube-api.ts";
+import type { Part } from "../../lib/prune-json.ts";
+import { IDENTITY_PARTS, keepLabels, MAX_CACHED_LABELS, trimMetadata } from "../../resources/fields/trim-metadata.ts";
+
+/** The namespace in which Multus looks for the first network by default. */
+const META_NAMESPACE = "kube-system";
+
+export interface BackendPod {
+  readonly name: string;
+  readonly uid: string;
+  readonly labels: Labels;
+  readonly node: string | undefined;
+  /** The name that the pod has below the Service of the name `subdomain`. */
+  readonly hostname: string | undefined;
+  readonly subdomain: string | undefined;
+  readonly isReady: boolean;
+  readonly isEnding: boolean;
+  /** Its NICs, in the order in which they are attached. */
+  readonly nics: readonly {
+    /** The definition's `namespace/name`. */
+    readonly network: string;
+    /** undefined: the first NIC. */
+    readonly ifName: string | undefined;
+  }[];
+  /** Ports with a name. */
+  readonly ports: readonly { readonly name: string; readonly protocol: string; readonly number: number }[];
+}
+
+const CONTAINERS: Part = { each: { members: { ports: "all", restartPolicy: "all" } } };
+
+/** The parts of a Pod that {@link decodeBackendPod} reads. */
+export const BACKEND_PARTS: Part = {
+  members: {
+    apiVersion: "all",
+    kind: "all",
+    metadata: {
+      members: {
+        ...IDENTITY_PARTS,
+        labels: { entries: () => true, most: MAX_CACHED_LABELS },
+        annotations: { entries: (key) => key === NETWORKS_ANNOTATION || key === DEFAULT_NETWORK_ANNOTATION },
+      },
+    },
+    spec: {
+      members: {
+        nodeName: "all",
+        hostname: "all",
+        subdomain: "all",
+        containers: CONTAINERS,
+        initContainers: CONTAINERS,
+      },
+    },
+    status: { members: { conditions: "all" } },
+  },
+};
+
+const texts = z.record(z.string(), z.string()).catch({});
+const text = z.string().optional().catch(undefined);
+
+const port = z.object({ name: z.string().catch(""), protocol: z.string().catch("TCP"), containerPort: z.number() });
+
+const containers = z.array(z.object({ restartPolicy: text, ports: z.array(port).catch([]) })).catch([]);
+
+const pod = z.object({
+  metadata: z.object({
+    name: z.string(),
+    namespace: z.string(),
+    uid: z.string(),
+    labels: texts,
+    annotations: texts,
+    deletionTimestamp: text,
+  }),
+  spec: z.object({ nodeName: text, hostname: text, subdomain: text, containers, initContainers: containers }),
+  status: z
+    .object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).catch([]) })
+    .catch({ conditions: [] }),
+});
+
+/** Returns undefined for a pod that names no network, which costs no memory. */
+export function decodeBackendPod(object: KubeObject): BackendPod | undefined {
+  const { metadata, spec, status } = pod.parse(
+    trimMetadata(object, ({ labels }) => ({ labels: keepLabels(labels, []) })),
+  );
+  const nics = nicsOf(metadata);
+  if (nics.length === 0) return undefined;
+  // A container that is started first and goes on (a sidecar) has ports, too.
+  const all = [...spec.containers, ...spec.initContainers.filter(({ restartPolicy }) => restartPolicy === "Always")];
+  return {
+    ...{ name: metadata.name, uid: metadata.uid, labels: metadata.labels, nics },
+    ...{ node: spec.nodeName, hostname: spec.hostname, subdomain: spec.subdomain },
+    isReady: status.conditions.some(({ type, status }) => type === "Ready" && status === "True"),
+    isEnding: metadata.deletionTimestamp !== undefined,
+    ports: all.flatMap(({ ports }) =>
+      ports.flatMap(({ name, protocol, containerPort: number }) => (name === "" ? [] : [{ name, protocol, number }])),
+    ),
+  };
+}
+
+/** A pod whose annotations cannot be read has no NIC by them. */
+function nicsOf({ namespace: home, annotations }: z.output<typeof pod>["metadata"]): BackendPod["nics"] {
+  const read = (annotation: string): readonly NetworkSelection[] => {
+    const text = annotations[annotation] ?? "";
+    if (text.length > MAX_ANNOTATION_LENGTH) return [];
+    try {
+      return decodeNetworkSelections(text, annotation) ?? [];
+    } catch (error) {
+      if (error instanceof ConfigError) return [];
+      throw error;
+    }
+  };
+  const [first] = read(DEFAULT_NETWORK_ANNOTATION);
+  return [
+    ...(first === undefined
+      ? []
+      : [{ network: `${first.namespace ?? META_NAMESPACE}/${first.name}`, ifName: undefined }]),
+    ...read(NETWORKS_ANNOTATION).map(({ namespace = home, name, interface: ifName }, index) => ({
+      network: `${namespace}/${name}`,
+      ifName: ifName ?? `net${index + 1}`,
+    })),
+  ];
+}

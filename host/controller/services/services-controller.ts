@@ -1,0 +1,280 @@
+/**
+ * Writes the EndpointSlices of Services that name a network and pods on it (docs/services.md). Readiness and labels
+ * come from the pods of namespaces that have such a Service, addresses from IPAllocations; plan-slices.ts decides.
+ */
+import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
+import type { Change } from "../../kubernetes/mirror.ts";
+import { keyOf } from "../../kubernetes/object-key.ts";
+import { collectionPath, ENDPOINT_SLICES, objectPath, PODS, SERVICES } from "../../kubernetes/paths.ts";
+import { Reflector } from "../../kubernetes/reflector.ts";
+import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
+import { inParallel } from "../../lib/in-parallel.ts";
+import type { PeriodicWorker } from "../../lib/periodic.ts";
+import type { Ip } from "../../net/ip.ts";
+import { type CachedAllocation, hashUid } from "../cached-allocation.ts";
+import { firstNicOf } from "../caches.ts";
+import { patchIfSame } from "../patch.ts";
+import { startReconciling } from "../reconcile-loop.ts";
+import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import { BACKEND_PARTS, type BackendPod, decodeBackendPod } from "./backend-pod.ts";
+import { decodeSlice, encodeSlice, type KnownSlice, MANAGED_BY_LABEL, MANAGER, reduceSlice } from "./endpoint-slice.ts";
+import { decodeNetworkService, type FaultyService, type NetworkService, SERVICE_PARTS } from "./network-service.ts";
+import { planSlices, type SlicePlan } from "./plan-slices.ts";
+
+/** Shortest time between two passes: milliseconds. */
+const SERVICES_REST_MS = 250;
+
+/** Time after which a slice is written again whose name was taken, or which had changed meanwhile: milliseconds. */
+const TAKEN_RETRY_MS = 5_000;
+
+const NAMESPACES_AT_ONCE = 8;
+
+/** Pods that run or will run, on a network of their own. */
+const LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed,spec.hostNetwork=false";
+
+export const startServices: StartController = (deps) => new ServicesController(deps);
+
+/** A namespace with Services that have no fault. */
+interface Home {
+  readonly pods: Reflector<BackendPod>;
+  /** By the pod's name, then by the allocation's. */
+  readonly allocations: Map<string, Map<string, CachedAllocation>>;
+}
+
+class ServicesController implements Controller {
+  readonly #deps: ControllerDeps;
+  readonly #services: Reflector<NetworkService | FaultyService>;
+  readonly #slices: Reflector<KnownSlice>;
+  readonly #homes = new Map<string, Home>();
+  /** Namespaces to compare. */
+  readonly #due = new Set<string>();
+  readonly #loop: PeriodicWorker;
+  readonly #ends: readonly (() => void)[];
+
+  constructor(deps: ControllerDeps) {
+    this.#deps = deps;
+    const { api, caches, log, random } = deps;
+    const { budget } = caches;
+    const onSynced = (): void => this.#loop.wake();
+    this.#services = new Reflector({
+      ...{ api, log, random, keyOf, onSynced },
+      name: "Services with a network",
+      path: collectionPath(SERVICES),
+      reads: SERVICE_PARTS,
+      decode: decodeNetworkService,
+      budgeted: { budget },
+      onChange: (change) => this.#onService(change),
+    });
+    this.#slices = new Reflector({
+      ...{ api, log, random, keyOf, onSynced },
+      name: "EndpointSlices",
+      path: collectionPath(ENDPOINT_SLICES),
+      labelSelector: `${MANAGED_BY_LABEL}=${MANAGER}`,
+      decode: decodeSlice,
+      budgeted: { budget, reduce: reduceSlice },
+      onChange: ({ key }) => this.#mark(namespaceOf(key)),
+    });
+    this.#loop = startReconciling(deps, {
+      failure: "Writing EndpointSlices failed",
+      work: () => this.#reconcile(),
+      restMs: () => SERVICES_REST_MS,
+    });
+    this.#ends = [
+      caches.allocations.subscribe((change) => this.#onAllocation(change)),
+      caches.coordinators.subscribe(() => {
+        for (const namespace of this.#homes.keys()) this.#mark(namespace);
+      }),
+    ];
+    this.#services.start();
+    this.#slices.start();
+  }
+
+  get problems(): readonly string[] {
+    const followed = [this.#services, this.#slices, ...[...this.#homes.values()].map(({ pods }) => pods)];
+    return [...followed.flatMap(({ problems }) => problems), ...this.#loop.problems];
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.#ends) end();
+    await this.#loop.close();
+    for (const { pods } of this.#homes.values()) await pods.close();
+    await this.#slices.close();
+    await this.#services.close();
+  }
+
+  #mark(namespace: string): void {
+    this.#due.add(namespace);
+    this.#loop.wake();
+  }
+
+  #onService(change: Change<NetworkService | FaultyService>): void {
+    this.#mark(namespaceOf(change.key));
+    if (change.kind === "gone") return;
+    const { namespace, name, uid, fault } = change.value;
+    if (fault === undefined || (change.before?.uid === uid && change.before.fault === fault)) return;
+    this.#deps.events.emit({
+      regarding: { kind: "Service", apiVersion: "v1", namespace, name, uid },
+      reason: "NoEndpointsFromNetwork",
+      note: `Berth writes no EndpointSlices for this Service: ${fault}`,
+      type: "Warning",
+      action: "WriteEndpoints",
+    });
+  }
+
+  #onAllocation({ key, before, ...change }: Change<CachedAllocation>): void {
+    const after = "value" in change ? change.value : undefined;
+    for (const { namespace, pod } of before?.spec.holders ?? []) {
+      if (this.#homes.get(namespace)?.allocations.get(pod)?.delete(key)) this.#mark(namespace);
+    }
+    if (after !== undefined) this.#note(key, after);
+  }
+
+  #note(key: string, allocation: CachedAllocation): void {
+    if (this.#homes.size === 0 || allocation.spec.state !== "Bound") return;
+    for (const { namespace, pod } of allocation.spec.holders) {
+      const home = this.#homes.get(namespace);
+      if (home === undefined) continue;
+      const own = home.allocations.get(pod) ?? new Map<string, CachedAllocation>();
+      home.allocations.set(pod, own.set(key, allocation));
+      this.#mark(namespace);
+    }
+  }
+
+  async #reconcile(): Promise<number | undefined> {
+    // What is not known yet must not be taken for absent.
+    if (!this.#services.isSynced || !this.#slices.isSynced) return undefined;
+    const due = [...this.#due];
+    const services = Map.groupBy(this.#services.items.values(), ({ namespace }) => namespace);
+    const slices = Map.groupBy(this.#slices.items.values(), ({ namespace }) => namespace);
+    const refusals = new RefusalsOf();
+    let isAll = true;
+    await inParallel(due, NAMESPACES_AT_ONCE, async (namespace) => {
+      this.#due.delete(namespace);
+      try {
+        const isDone = await refusals.attempt(
+          () => this.#serve(namespace, services.get(namespace) ?? [], slices.get(namespace) ?? []),
+          false,
+        );
+        if (isDone) return;
+      } catch (error) {
+        this.#due.add(namespace);
+        throw error;
+      }
+      isAll = false;
+      this.#due.add(namespace);
+    });
+    return refusals.require(isAll ? undefined : TAKEN_RETRY_MS);
+  }
+
+  /** Returns whether all that was to be written is. */
+  async #serve(
+    namespace: string,
+    all: readonly (NetworkService | FaultyService)[],
+    slices: readonly KnownSlice[],
+  ): Promise<boolean> {
+    const services = all.filter((service) => service.fault === undefined);
+    const home = services.length === 0 ? await this.#leave(namespace) : this.#settle(namespace);
+    // It wakes the loop when it is.
+    if (home?.pods.isSynced === false) return true;
+    const backends = {
+      pods: home?.pods.items.values().toArray() ?? [],
+      addressesOf: (pod: BackendPod, ifName: string) => addressesOf(home, { namespace, pod, ifName }),
+      firstNic: firstNicOf(this.#deps.caches),
+    };
+    const byName = new Map(services.map((service) => [service.name, service]));
+    const names = new Set([...byName.keys(), ...slices.map(({ service }) => service)]);
+    let isDone = true;
+    const refusals = new RefusalsOf();
+    for (const name of names) {
+      const own = slices.filter((slice) => slice.service === name);
+      const plan = planSlices(byName.get(name), backends, own);
+      const isWritten = await refusals.attempt(() => this.#write(namespace, plan), false);
+      isDone &&= isWritten === true;
+    }
+    refusals.require();
+    return isDone;
+  }
+
+  #settle(namespace: string): Home {
+    const known = this.#homes.get(namespace);
+    if (known !== undefined) return known;
+    const { api, caches, log, random } = this.#deps;
+    const mark = (): void => this.#mark(namespace);
+    const pods = new Reflector<BackendPod>({
+      ...{ api, log, random, keyOf, onSynced: mark, onChange: mark },
+      name: `pods of namespace ${namespace}`,
+      path: collectionPath(PODS, namespace),
+      fieldSelector: LIVE_PODS,
+      reads: BACKEND_PARTS,
+      decode: decodeBackendPod,
+      budgeted: { budget: caches.budget },
+    });
+    const home = { pods, allocations: new Map() };
+    this.#homes.set(namespace, home);
+    for (const [key, allocation] of caches.allocations.items) this.#note(key, allocation);
+    pods.start();
+    return home;
+  }
+
+  async #leave(namespace: string): Promise<undefined> {
+    const home = this.#homes.get(namespace);
+    this.#homes.delete(namespace);
+    await home?.pods.close();
+  }
+
+  async #write(namespace: string, { create, change, remove }: SlicePlan): Promise<boolean> {
+    const { api, leading: signal } = this.#deps;
+    let isDone = true;
+    // First what is new: a Service is not without endpoints in between.
+    for (const { name, family, ...content } of create) {
+      const { metadata, ...own } = encodeSlice(content);
+      const kind = { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", addressType: `IPv${family}` };
+      const body = { ...kind, ...own, metadata: { ...metadata, name } };
+      const path = collectionPath(ENDPOINT_SLICES, namespace);
+      isDone = (await isMade(() => api.call({ method: "POST", path, body, signal }))) && isDone;
+    }
+    for (const { slice, ...content } of change) {
+      const { name, uid, resourceVersion } = slice;
+      const path = objectPath(ENDPOINT_SLICES, { namespace, name });
+      const patch = { path, uid, resourceVersion, body: encodeSlice(content), signal };
+      isDone = (await patchIfSame(api, patch)) !== undefined && isDone;
+    }
+    for (const { name, uid, resourceVersion } of remove) {
+      const path = objectPath(ENDPOINT_SLICES, { namespace, name });
+      const body = { preconditions: { uid, resourceVersion } };
+      isDone = (await isMade(() => api.call({ method: "DELETE", path, body, signal }))) && isDone;
+    }
+    return isDone;
+  }
+}
+
+/** Returns whether the object was as expected. */
+async function isMade(call: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await call();
+    return true;
+  } catch (error) {
+    if (isNotFound(error)) return true;
+    if (isConflict(error)) return false;
+    throw error;
+  }
+}
+
+function namespaceOf(key: string): string {
+  return key.slice(0, key.indexOf("/"));
+}
+
+interface Nic {
+  readonly namespace: string;
+  readonly pod: BackendPod;
+  readonly ifName: string;
+}
+
+/** Returns the addresses that the records of this very pod have, not those of one of its name before. */
+function addressesOf(home: Home | undefined, { namespace, pod, ifName }: Nic): Ip[] {
+  const uidHash = hashUid(pod.uid);
+  const isOwn = (holder: CachedAllocation["spec"]["holders"][number]): boolean =>
+    holder.namespace === namespace && holder.pod === pod.name && holder.ifName === ifName && holder.uidHash === uidHash;
+  const own = [...(home?.allocations.get(pod.name)?.values() ?? [])];
+  return own.flatMap(({ spec }) => (spec.holders.some(isOwn) ? [spec.ip] : []));
+}
