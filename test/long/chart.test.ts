@@ -1,4 +1,5 @@
 /** The life of the Helm chart on real nodes: agents are pods of the release's image with the chart's privileges. */
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -444,7 +445,13 @@ describe("with Multus", () => {
   afterAll(() => scene?.[Symbol.asyncDispose]());
 
   /** The README's first screen: its values, its command, its annotation, its table. */
-  const [values = "", annotation = ""] = blocksOfReadme("yaml");
+  const [shown = "", annotation = ""] = blocksOfReadme("yaml");
+  /** Without the VLAN on a kernel that has none; test/uml/ifacer-chain.test.ts has that part in one that has. */
+  const hasVlans =
+    spawnSync("unshare", ["-n", "ip", "link", "add", "link", "lo", "name", "v", "type", "vlan", "id", "120"]).status ===
+    0;
+  const values = hasVlans ? shown : shown.replace(/^ *vlan: 120\n/m, "");
+  if (!hasVlans) console.log("This kernel has no VLANs: the README's values are run without `vlan: 120`");
   const annotations = parse(annotation.replace("kube-system", SYSTEM));
   const addressOf = ({ metadata }: KubeObject): string | undefined =>
     JSON.parse(metadata.annotations?.[NETWORK_STATUS] ?? "[]").find(
@@ -476,7 +483,7 @@ describe("with Multus", () => {
     expect(columns(stdout.split("\n")[0])).toEqual(columns(table.split("\n")[1]));
     const [, address = "", state, pool] = columns(stdout.split("\n")[1]) ?? [];
     expect([address.startsWith("10.6.0."), state, pool]).toEqual([true, "Bound", "lan"]);
-    for (const { machine } of cluster.nodes) {
+    for (const { machine } of hasVlans ? cluster.nodes : []) {
       const link = await machine.run(["ip", "-d", "link", "show", "eth0.120"]);
       expect(link).toContain("vlan protocol 802.1Q id 120");
     }
