@@ -14,8 +14,8 @@ import { ipPool, vendorConf } from "../lab/manifests.ts";
 import { LabPod, NetnsWorld } from "../lab/netns/world.ts";
 import { addBridge, addVeth } from "../lab/netns.ts";
 import { ping } from "../lab/traffic.ts";
+import { ofRun } from "../world/long-cases.ts";
 import { ipBatch } from "./ip-batch.ts";
-import { ofRun } from "./long-cases.ts";
 
 const VLAN = 30;
 const OTHER = "10.66.0.1";

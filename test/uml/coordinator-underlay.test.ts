@@ -27,9 +27,9 @@ import { NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth } from "../lab/netns.ts";
 import { readNetworkState } from "../lab/network-state.ts";
 import { ask, ping, type Server, serve } from "../lab/traffic.ts";
+import { ofRun } from "../world/long-cases.ts";
 import { ip } from "../world/values.ts";
 import { ipBatch } from "./ip-batch.ts";
-import { ofRun } from "./long-cases.ts";
 
 const PORT = 8080;
 const PREFIX = "0a:1b";

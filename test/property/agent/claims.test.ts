@@ -13,6 +13,7 @@ import type { Allocation, Attachment } from "../../../host/registry/registry.ts"
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import type { ReservedIp } from "../../../host/resources/reserved-ip.ts";
 import { TestClock } from "../../world/clock.ts";
+import { times } from "../../world/long-cases.ts";
 import { openNode, type TestNode } from "../../world/node.ts";
 import { Segment } from "../../world/segment.ts";
 import { type NicRequest, pool, type Resources, snapshotOf } from "../../world/subjects.ts";
@@ -267,7 +268,7 @@ function faultsOfQuarantine(records: readonly Allocation[]): string[] {
   });
 }
 
-const TIME_MS = 10_000;
+const TIME_MS = times(5_000);
 const SEED = Number(process.env.BERTH_SEED ?? Date.now() % 2 ** 31);
 
 /** Each pool in the shapes between which a person may edit it; undefined: removed. */

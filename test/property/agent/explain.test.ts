@@ -1,5 +1,6 @@
 /** `explain` says what the ADD does, and changes nothing. */
 import { expect, it } from "vitest";
+import { times } from "../../world/long-cases.ts";
 import { Seeded } from "../../world/seeded.ts";
 import { ExplainWorld, explainedAnswers } from "./explain-world.ts";
 
@@ -8,7 +9,7 @@ import { ExplainWorld, explainedAnswers } from "./explain-world.ts";
  * BERTH_RUNS.
  */
 const SEED = Number(process.env.BERTH_SEED ?? 1);
-const CLUSTERS = Number(process.env.BERTH_RUNS ?? 400);
+const CLUSTERS = Number(process.env.BERTH_RUNS ?? times(100));
 /** Number of clusters of one node, one after the other. */
 const CLUSTERS_OF_NODE = 25;
 

@@ -14,6 +14,7 @@ import { memberKey, type Workload } from "../../../host/resources/member.ts";
 import { decodePod, type Pod } from "../../../host/resources/pod.ts";
 import { ALLOCATIONS, MemoryApiServer } from "../../fakes/memory-api-server.ts";
 import { TestClock } from "../../world/clock.ts";
+import { times } from "../../world/long-cases.ts";
 import { type ClusterNode, type DemandOptions, openClusterNode } from "../../world/node.ts";
 import { Seeded } from "../../world/seeded.ts";
 import { pool, snapshotOf } from "../../world/subjects.ts";
@@ -193,7 +194,7 @@ function machineOf(name: string): Member {
  * BERTH_RUNS.
  */
 const SEED = Number(process.env.BERTH_SEED ?? 1);
-const RUNS = Number(process.env.BERTH_RUNS ?? 20);
+const RUNS = Number(process.env.BERTH_RUNS ?? times(8));
 const RESTARTS = Number(process.env.BERTH_RUNS ?? 4);
 const STEPS = 60;
 

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import type { SubnetsPlan, SubnetsView } from "../../../host/controller/subnets/model.ts";
 import { PartsAtRest, WAITING_PLAN_MS } from "../../../host/controller/subnets/parts-at-rest.ts";
 import { planSubnets } from "../../../host/controller/subnets/plan/plan-subnets.ts";
+import { times } from "../../world/long-cases.ts";
 import { PlannedSubnets } from "../../world/planned-subnets.ts";
 import { Seeded } from "../../world/seeded.ts";
 
@@ -120,7 +121,7 @@ it(`parts planned by themselves, unless they are at rest, are the plan of the wh
   const chance = new Seeded(SEED);
   const counts = { parts: 0, planned: 0, kept: 0, changes: 0 };
   let nowMs = 0;
-  for (let walk = 0; walk < 30; walk++) {
+  for (let walk = 0; walk < times(10); walk++) {
     const world = new PlannedSubnets();
     const known = new Known();
     const parts = new PartsAtRest(() => nowMs);
@@ -161,6 +162,6 @@ it(`parts planned by themselves, unless they are at rest, are the plan of the wh
     }
   }
   expect(counts.planned).toBeLessThan(0.75 * counts.parts);
-  expect(counts.changes).toBeGreaterThan(200);
-  expect(counts.kept).toBeGreaterThan(20);
+  expect(counts.changes).toBeGreaterThan(times(70));
+  expect(counts.kept).toBeGreaterThan(times(7));
 });

@@ -5,6 +5,7 @@
  */
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { times } from "../../world/long-cases.ts";
 import { STEPS, type Step, walk } from "./subnets-walk.ts";
 
 /**
@@ -12,7 +13,7 @@ import { STEPS, type Step, walk } from "./subnets-walk.ts";
  * with BERTH_RUNS.
  */
 const SEED = Number(process.env.BERTH_SEED ?? 20_261_120);
-const RUNS = Number(process.env.BERTH_RUNS ?? 24);
+const RUNS = Number(process.env.BERTH_RUNS ?? times(6));
 const LENGTH = 250;
 
 /** Weights of the more frequent steps. */

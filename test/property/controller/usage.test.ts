@@ -8,6 +8,7 @@ import { decodeIpPool, type IpPool } from "../../../host/resources/ip-pool.ts";
 import { poolShape } from "../../../host/resources/ip-pool-shape.ts";
 import { formatRangesHash, type PoolUsage } from "../../../host/resources/ip-pool-usage.ts";
 import { decodeReservedIp, type ReservedIp } from "../../../host/resources/reserved-ip.ts";
+import { times } from "../../world/long-cases.ts";
 import { Seeded } from "../../world/seeded.ts";
 import { openCore } from "../../world/subjects.ts";
 
@@ -107,7 +108,7 @@ function recount(
 
 it(`what is counted along is what a recount finds, seed ${SEED}`, () => {
   const chance = new Seeded(SEED);
-  for (let walk = 0; walk < 12; walk++) {
+  for (let walk = 0; walk < times(4); walk++) {
     const poolCache = new UsageCounter();
     const pools = new Map<string, IpPool>();
     let reserved: ReservedIp[] = [];

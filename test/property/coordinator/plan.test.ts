@@ -13,9 +13,10 @@ import { formatOperation } from "../../../host/plan/text.ts";
 import { applyAll, applyStatement, inventory, NOTHING } from "../../unit/coordinator/plan-model.ts";
 import { type Answer, answerRequest, type Request, readRequest } from "../../unit/coordinator/plan-request.ts";
 import { readStatement } from "../../unit/coordinator/plan-words.ts";
+import { times } from "../../world/long-cases.ts";
 
 /** `PLAN_RUNS=n` for more. */
-const RUNS = Number(process.env.PLAN_RUNS ?? 500);
+const RUNS = Number(process.env.PLAN_RUNS ?? times(200));
 
 /** An event of a pod: a link comes or goes with its routes, another process changes something, a request. */
 type Event = { readonly lines: readonly string[] } | { readonly request: Request };

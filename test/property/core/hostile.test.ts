@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ABI, type AbiExport } from "../../../scripts/generate/abi-description.ts";
+import { times } from "../../world/long-cases.ts";
 import { Seeded } from "../../world/seeded.ts";
 import { putSpans } from "./pool-pair.ts";
 import { bytesOf, checksumOf, joinBytes, RawCore } from "./raw-core.ts";
@@ -141,7 +142,7 @@ describe.each(["release", "debug"] as const)("hostile calls (%s)", (build) => {
   it("give a status that the ABI names for them, never a trap, and never touch another pool", () => {
     const world = new World(build, SEED);
     const seen = new Map<string, Set<string>>();
-    for (let round = 0; round < 60_000; round++) {
+    for (let round = 0; round < times(20_000); round++) {
       const entry = world.random.pick(ABI.exports);
       if (world.random.chance(0.7)) world.noise();
       const args = argumentsFor(world, entry);
@@ -242,7 +243,7 @@ describe.each(["release", "debug"] as const)("hostile calls (%s)", (build) => {
     core.call("pool_claim", pool);
     const saved = core.take(core.call("pool_save", pool));
     let accepted = 0;
-    for (let round = 0; round < 20_000; round++) {
+    for (let round = 0; round < times(8_000); round++) {
       const body = saved.slice(0, saved.length - 8 + random.below(12));
       for (let changes = 1 + random.below(4); changes > 0; changes--) {
         const at = 16 + random.below(body.length - 16);

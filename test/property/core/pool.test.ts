@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
+import { times } from "../../world/long-cases.ts";
 import { Seeded } from "../../world/seeded.ts";
 import { PoolWalk } from "./pool-walk.ts";
 import { edgeShapes, randomShape, type Shape } from "./shapes.ts";
@@ -20,14 +21,14 @@ function walk(build: "release" | "debug", shape: Shape, count: number): void {
 
 describe("a pool does what the reference model does", () => {
   it.each(edgeShapes())("over $name", (shape) => {
-    walk("release", shape, 8_000);
-    walk("debug", shape, 4_000);
+    walk("release", shape, times(3_000));
+    walk("debug", shape, times(1_500));
   });
 
   it.each(Array.from({ length: 30 }, (_, index) => index))("over random shape %i", () => {
     const shape = randomShape(random);
-    walk("release", shape, 5_000);
-    walk("debug", shape, 2_000);
+    walk("release", shape, times(2_000));
+    walk("debug", shape, times(800));
   });
 
   it.each(edgeShapes())("the debug build ends with the same memory over $name", (shape) => {
@@ -42,6 +43,6 @@ describe("a pool does what the reference model does", () => {
 
   afterAll(() => {
     console.log(`core pools: ${operations} random operations from seed ${SEED}`);
-    expect(operations).toBeGreaterThanOrEqual(500_000);
+    expect(operations).toBeGreaterThanOrEqual(times(200_000));
   });
 });

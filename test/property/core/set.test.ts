@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
+import { times } from "../../world/long-cases.ts";
 import { Seeded } from "../../world/seeded.ts";
 import { holdsAddress, type Span, sizeOf, tidy } from "./pool-model.ts";
 import { putSpans } from "./pool-pair.ts";
@@ -66,7 +67,7 @@ describe.each(BUILDS)("sets do what the reference model does (%s)", (build) => {
     const width = family === 4 ? 4 : 16;
     const bits = width * 8;
     const last = (1n << BigInt(bits)) - 1n;
-    for (let round = 0; round < 1500; round++) {
+    for (let round = 0; round < times(500); round++) {
       const origin = random.pick([0n, last - 299n, 1n << BigInt(bits / 2), (1n << 31n) - 150n]);
       const [a, b] = [smallSpans(random, origin, last), smallSpans(random, origin, last)];
       const [x, y] = [membersOf(a), membersOf(b)];
@@ -99,7 +100,7 @@ describe.each(BUILDS)("sets do what the reference model does (%s)", (build) => {
   it("on sets of any width, by their laws", () => {
     const random = new Seeded(SEED);
     const core = new RawCore(build);
-    for (let round = 0; round < 1000; round++) {
+    for (let round = 0; round < times(400); round++) {
       const family = random.pick([4, 6] as const);
       const width = family === 4 ? 4 : 16;
       const scale = 1n << BigInt(4 + random.below(family === 4 ? 27 : 120));

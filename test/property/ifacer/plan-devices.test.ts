@@ -12,6 +12,7 @@ import { EMPTY_NAMESPACE, type NamespaceState } from "../../../host/plan/state.t
 import { formatOperation } from "../../../host/plan/text.ts";
 import { applyAll, inventory, undoAll } from "../../unit/ifacer/device-model.ts";
 import { follow } from "../../unit/ifacer/device-words.ts";
+import { times } from "../../world/long-cases.ts";
 
 const INTERFACES = ["e0", "e1", "e2", "e3"];
 const BONDS = ["b0", "b1", "bond0"];
@@ -95,10 +96,10 @@ it("definitions one after another", () => {
     fc.property(node, fc.array(conf, { minLength: 1, maxLength: 4 }), (state, specs) => {
       specs.reduce(run, state);
     }),
-    { numRuns: 5_000 },
+    { numRuns: times(2_000) },
   );
   // It was about something.
-  expect(Math.min(seen.done, seen.refused, seen.moved)).toBeGreaterThan(50);
+  expect(Math.min(seen.done, seen.refused, seen.moved)).toBeGreaterThan(15);
 });
 
 it("an ADD that was cut off after any operation is completed by the next one", () => {
@@ -118,7 +119,7 @@ it("an ADD that was cut off after any operation is completed by the next one", (
       const whole = applyAll(half, plan(half));
       expect(plan(whole).map(formatOperation)).toEqual([]);
     }),
-    { numRuns: 3_000 },
+    { numRuns: times(1_000) },
   );
-  expect(cut).toBeGreaterThan(50);
+  expect(cut).toBeGreaterThan(15);
 });

@@ -3,10 +3,11 @@
  * address live twice or loses it.
  */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { times } from "../../world/long-cases.ts";
 import { walk } from "./walk.ts";
 
 const FIRST_SEED = Number(process.env.WALK_SEED ?? 1);
-const WALKS = Number(process.env.WALKS ?? 50);
+const WALKS = Number(process.env.WALKS ?? times(15));
 const STEPS = Number(process.env.WALK_STEPS ?? 300);
 
 beforeEach(() => {

@@ -3,18 +3,26 @@
  * later, and faults. An invariant that falls without an assumption rests on it.
  */
 import { expect, it } from "vitest";
+import { isLong } from "../../../world/long-cases.ts";
 import { describeReliances, describeSearch, RELIANCES, SCENES, searchScene } from "./scenes.ts";
 import { ASSUMPTIONS, type Assumption } from "./world-state.ts";
 
 const MAX_STATES = 100_000;
+/** Scenes that the long tests search. */
+const SLOW: ReadonlySet<string> = new Set<keyof typeof SCENES>(["slow main plugins", "a migration"]);
+const isOfRun = (scene: string): boolean => isLong || !SLOW.has(scene);
 
-it.for(Object.keys(SCENES) as (keyof typeof SCENES)[])("%s: no interleaving violates an invariant", async (scene) => {
+const scenes = (Object.keys(SCENES) as (keyof typeof SCENES)[]).filter(isOfRun);
+
+it.for(scenes)("%s: no interleaving violates an invariant", async (scene) => {
   const found = await searchScene(scene, { maxStates: MAX_STATES });
   console.log(describeSearch(scene, found));
   expect(found, describeSearch(scene, found)).toMatchObject({ isComplete: true, violations: [] });
 });
 
-it.for(RELIANCES)("$scene without $dropped: violates $violates", async ({ scene, dropped, violates, finding }) => {
+const reliances = RELIANCES.filter(({ scene }) => isOfRun(scene));
+
+it.for(reliances)("$scene without $dropped: violates $violates", async ({ scene, dropped, violates, finding }) => {
   const found = await searchScene(scene, { dropped, maxStates: MAX_STATES });
   const assumed = dropped.map((each) => ASSUMPTIONS[each]).join("; and: ");
   const rests = violates.length === 0 ? "Nothing" : `"${violates.join()}"`;
