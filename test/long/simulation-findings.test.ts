@@ -1,4 +1,4 @@
-/** Findings of the simulation with eight machines and forty pods; the gate repeats the others. */
+/** Findings of the simulation with many steps or machines; the gate repeats the others. */
 import { repeatFindings } from "../simulation/findings.ts";
 
 repeatFindings("large");

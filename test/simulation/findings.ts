@@ -290,10 +290,13 @@ const FINDINGS: readonly (readonly [what: string, options: Finding])[] = [
   ["an ADD joins a replay that does not have its container's DEL", { seed: 3, profile: "containers", steps: 3_000 }],
 ];
 
-const isLarge = ([, { nodes }]: (typeof FINDINGS)[number]): boolean => nodes !== undefined;
+/** Longer runs are too much for the gate. */
+const MOST_STEPS = 5_000;
+const isLarge = ([, { nodes = 0, steps }]: (typeof FINDINGS)[number]): boolean =>
+  nodes > DEFAULTS.nodes || steps > MOST_STEPS;
 const small = FINDINGS.filter((finding) => !isLarge(finding));
 
-/** The gate's two halves, which run beside each other; `large`: those of more machines, which take the long tests. */
+/** The gate's two halves, which run beside each other; `large`: longer ones, and of more machines. */
 const PARTS = {
   even: small.filter((_, index) => index % 2 === 0),
   odd: small.filter((_, index) => index % 2 === 1),
