@@ -7,6 +7,7 @@ import { startEpoch } from "../../host/controller/epoch/epoch-controller.ts";
 import { type FollowedWorld, followWorld } from "../lab/cluster/followed-world.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
+import { itLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import {
   attach,
@@ -53,7 +54,7 @@ afterAll(async () => {
   await drainAll(world).finally(() => world?.stop());
 });
 
-it("the API server is stopped in a storm of ADDs and DELs", async () => {
+itLong("the API server is stopped in a storm of ADDs and DELs", async () => {
   await stopServerInStorm(world, { pods: 12, stoppedMs: 8_000 });
 });
 
@@ -91,7 +92,7 @@ it("etcd is restarted in a storm", async () => {
   await storm(world, { name: "etcd", pods: 8, durationMs: 3_000, disturb });
 });
 
-it("history is compacted in a storm: watches are answered with 410 and start over", async () => {
+itLong("history is compacted in a storm: watches are answered with 410 and start over", async () => {
   const lists = () => world.nodes().map(({ proxy }) => proxy.count({ verb: "list", resource: "ipallocations" }));
   const before = lists();
   await storm(world, { name: "compacted", pods: 8, durationMs: 3_000, disturb: () => world.plane.compact() });
@@ -102,25 +103,28 @@ it("history is compacted in a storm: watches are answered with 410 and start ove
   await attach(world, world.node("n1"), pod);
 });
 
-it("etcd is restored from an older copy: what was claimed since is claimed again, what was released since is released again", async () => {
-  const leaving = await startPods(world, "leaving", 6);
-  for (const { proxy } of world.nodes()) proxy.holdWatches();
-  const coming = await createPods(world, "coming", 6);
-  const copy = await world.plane.snapshot();
-  for (const { proxy } of world.nodes()) proxy.releaseWatches();
-  for (const pod of coming) await attach(world, world.node(pod.node), pod);
-  for (const pod of leaving) await endPod(world, pod);
-  await world.untilClean();
-  await followed.restore(copy);
-  const start = performance.now();
-  // The pods that had gone are back as objects, and are deleted again: no runtime has them.
-  for (const pod of leaving) await world.deletePod(pod);
-  await world.untilClean(RECOVERY_MS);
-  report("restored", { cleanMs: performance.now() - start });
-  for (const pod of coming) await expectOwned(world, pod);
-  // Resource versions are given out again; that must not stop what follows.
-  await storm(world, { name: "afterwards", pods: 6, durationMs: 1_000 });
-});
+itLong(
+  "etcd is restored from an older copy: what was claimed since is claimed again, what was released since is released again",
+  async () => {
+    const leaving = await startPods(world, "leaving", 6);
+    for (const { proxy } of world.nodes()) proxy.holdWatches();
+    const coming = await createPods(world, "coming", 6);
+    const copy = await world.plane.snapshot();
+    for (const { proxy } of world.nodes()) proxy.releaseWatches();
+    for (const pod of coming) await attach(world, world.node(pod.node), pod);
+    for (const pod of leaving) await endPod(world, pod);
+    await world.untilClean();
+    await followed.restore(copy);
+    const start = performance.now();
+    // The pods that had gone are back as objects, and are deleted again: no runtime has them.
+    for (const pod of leaving) await world.deletePod(pod);
+    await world.untilClean(RECOVERY_MS);
+    report("restored", { cleanMs: performance.now() - start });
+    for (const pod of coming) await expectOwned(world, pod);
+    // Resource versions are given out again; that must not stop what follows.
+    await storm(world, { name: "afterwards", pods: 6, durationMs: 1_000 });
+  },
+);
 
 it("an address that went to another pod after the copy was taken: the live one has it in the end (registry-epoch)", async () => {
   await world.pool("few", { subnet: "10.7.0.0/24", ips: ["10.7.0.7"] });

@@ -16,6 +16,7 @@ import { NAMESPACES, namespaceObject, POOLS, poolObject } from "../lab/cluster/o
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { type Prometheus, startPrometheus } from "../lab/prometheus.ts";
 import { eventually } from "../lab/waiting.ts";
+import { itLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { type Certificates, type Component, installCertificates } from "./certificates.ts";
 
@@ -156,25 +157,29 @@ describe.each(["agent", "controller"] as const)("the metrics of the %s", (of) =>
     expect(await Promise.all(statuses)).toEqual([200, 403, 401, 401]);
   });
 
-  it("are answered while others hold connections and make up tokens", async () => {
-    const tokens: string[] = [];
-    for (let index = 0; index < 20; index++) tokens.push(await requestToken("prometheus"));
-    const startMs = performance.now();
-    const flood = startFlood(of);
-    try {
-      // Until the first made-up tokens are being reviewed.
-      await expect.poll(() => flood.answers.length, PATIENCE).toBeGreaterThan(100);
-      const statuses: number[] = [];
-      for (const each of tokens) statuses.push((await scrape(of, each).catch(() => ({ status: 0 }))).status);
-      expect(statuses).toEqual(tokens.map(() => 200));
-      expect(new Set(flood.answers)).toEqual(new Set([401, 503]));
-      const reviewed = flood.answers.filter((status) => status === 401).length;
-      const seconds = (performance.now() - startMs) / 1_000;
-      expect(reviewed).toBeLessThanOrEqual(12 * (UNKNOWN_TOKENS.burst + UNKNOWN_TOKENS.perSecond * seconds));
-    } finally {
-      await flood.stop();
-    }
-  }, 120_000);
+  itLong(
+    "are answered while others hold connections and make up tokens",
+    async () => {
+      const tokens: string[] = [];
+      for (let index = 0; index < 20; index++) tokens.push(await requestToken("prometheus"));
+      const startMs = performance.now();
+      const flood = startFlood(of);
+      try {
+        // Until the first made-up tokens are being reviewed.
+        await expect.poll(() => flood.answers.length, PATIENCE).toBeGreaterThan(100);
+        const statuses: number[] = [];
+        for (const each of tokens) statuses.push((await scrape(of, each).catch(() => ({ status: 0 }))).status);
+        expect(statuses).toEqual(tokens.map(() => 200));
+        expect(new Set(flood.answers)).toEqual(new Set([401, 503]));
+        const reviewed = flood.answers.filter((status) => status === 401).length;
+        const seconds = (performance.now() - startMs) / 1_000;
+        expect(reviewed).toBeLessThanOrEqual(12 * (UNKNOWN_TOKENS.burst + UNKNOWN_TOKENS.perSecond * seconds));
+      } finally {
+        await flood.stop();
+      }
+    },
+    120_000,
+  );
 
   it("are what promtool wants", async () => {
     const { body } = await scrape(of, token.prometheus);

@@ -26,6 +26,7 @@ import { createNetns } from "../lab/netns.ts";
 import type { Finding } from "../lab/observer/segment-checker.ts";
 import { until } from "../lab/waiting.ts";
 import { NOTICED } from "../oracles/known.ts";
+import { isLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { attach, endPod, objectOf, pause, startPod } from "./fault-questions.ts";
 
@@ -282,7 +283,8 @@ async function clear(): Promise<void> {
   await world.wire.observer.take();
 }
 
-const rows = SCENES.map((scene) => [scene.name, scene.finding, scene] as const);
+/** Where nothing is found, each waits until it would have been: in the gate, the first alone. */
+const rows = (isLong ? SCENES : SCENES.slice(0, 1)).map((scene) => [scene.name, scene.finding, scene] as const);
 it.each(rows)("%s: %s", { timeout: 240_000 }, async (fault, kind, { isExpected, play }) => {
   try {
     const startMs = Number(process.hrtime.bigint() / 1_000_000n);

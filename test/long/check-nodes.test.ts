@@ -17,7 +17,7 @@ import { NAMESPACE, pool, type RealCluster, startRealCluster } from "../lab/node
 import type { RealNode } from "../lab/nodes/node.ts";
 import { type Observer, observe } from "../lab/nodes/observe.ts";
 import { paths, podOf } from "../lab/nodes/workloads.ts";
-import { Operator } from "./operator.ts";
+import { Operator } from "../nodes/operator.ts";
 
 const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
 const RIVAL = "02:00:5e:00:00:66";

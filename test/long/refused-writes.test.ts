@@ -6,11 +6,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { CONTROLLERS } from "../../host/controller/controllers.ts";
 import { REST_MAX_MS } from "../../host/kubernetes/refused-writes.ts";
+import { borrowPlane } from "../cluster/borrow-plane.ts";
 import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
 import { POOLS, SUBNETS } from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
-import { borrowPlane } from "./borrow-plane.ts";
 
 const POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const NAME = "team-label";

@@ -78,6 +78,7 @@ function observeKnown(): ReadonlyMap<string, Notice> {
   const { stdout } = spawnSync(vitest, ["run", "--project", "cluster", "test/cluster/observer.test.ts"], {
     cwd: root,
     encoding: "utf8",
+    env: { ...process.env, BERTH_LONG: "1" },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const lines = stdout.split("\n").flatMap((line) => line.split(NOTICED)[1] ?? []);
