@@ -4,6 +4,7 @@
  * expects. `WALK_SEED=n` repeats a walk.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { times } from "../world/long-cases.ts";
 import { Seeded } from "../world/seeded.ts";
 import { expectRoutes } from "./coordinator-oracle.ts";
 import { snapshot } from "./coordinator-snapshot.ts";
@@ -11,7 +12,7 @@ import { type Kind, Walk } from "./coordinator-walker.ts";
 import { deleteNamespaces, makeNamespaces, type Names, openWorld, type World } from "./coordinator-world.ts";
 
 /** Pods that live and die in one walk, and steps of each. */
-const ROUNDS = 7;
+const ROUNDS = times(3);
 const STEPS = 14;
 
 const seed = Number(process.env.WALK_SEED ?? Date.now() % 1_000_000);

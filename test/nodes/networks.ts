@@ -13,6 +13,7 @@ import { eachMs, measureReady, printTimes, type ReadyTimes } from "../lab/nodes/
 import { type NetworkName, secondNetwork } from "../lab/nodes/networks.ts";
 import { deploymentOf, paths, podOf } from "../lab/nodes/workloads.ts";
 import { percentile } from "../lab/statistics.ts";
+import { itLong } from "../world/long-cases.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const deployments = paths.deployments(NAMESPACE);
@@ -129,51 +130,59 @@ test("a tenant's definition with an IPAM of its own does not get the node's traf
   await cluster.client.delete(`${paths.pods(tenant)}/thief`, { gracePeriodSeconds: 0 });
 }, 120_000);
 
-test("a chain in CNI 0.3.1 that names no service networks has those that the controller collects", async () => {
-  await cluster.setNetwork("collected");
-  await cluster.client.create(deployments, deploymentOf({ name: "old", replicas: 3 }));
-  const pods = await seen.untilReady("old", 3);
-  await seen.untilConsistent();
-  const { items }: KubeObject = await cluster.client.get("/apis/networking.k8s.io/v1/servicecidrs");
-  const services: string[] = items
-    .flatMap(({ spec }: KubeObject) => spec.cidrs)
-    .filter((cidr: string) => !cidr.includes(":"));
-  expect(services).toHaveLength(1);
-  const coordinator = await cluster.client.get("/apis/ipam.vendor.io/v1/coordinators/default");
-  expect(coordinator.spec?.serviceCIDR ?? []).toEqual([]);
-  for (const pod of pods) {
-    const node = cluster.node(pod.spec.nodeName);
-    const routes = await node.execInPod(pod.metadata.uid, ["ip", "route", "show", "table", "all", services[0] ?? ""]);
-    expect(routes.stdout, pod.metadata.name).toMatch(/ dev veth0 /);
-  }
-  await seen.reach(pods[0], pods.slice(1));
-  await cluster.client.delete(`${deployments}/old`, { propagationPolicy: "Background" });
-  await seen.untilGone("old");
-  await cluster.setNetwork("multus");
-}, 180_000);
+itLong(
+  "a chain in CNI 0.3.1 that names no service networks has those that the controller collects",
+  async () => {
+    await cluster.setNetwork("collected");
+    await cluster.client.create(deployments, deploymentOf({ name: "old", replicas: 3 }));
+    const pods = await seen.untilReady("old", 3);
+    await seen.untilConsistent();
+    const { items }: KubeObject = await cluster.client.get("/apis/networking.k8s.io/v1/servicecidrs");
+    const services: string[] = items
+      .flatMap(({ spec }: KubeObject) => spec.cidrs)
+      .filter((cidr: string) => !cidr.includes(":"));
+    expect(services).toHaveLength(1);
+    const coordinator = await cluster.client.get("/apis/ipam.vendor.io/v1/coordinators/default");
+    expect(coordinator.spec?.serviceCIDR ?? []).toEqual([]);
+    for (const pod of pods) {
+      const node = cluster.node(pod.spec.nodeName);
+      const routes = await node.execInPod(pod.metadata.uid, ["ip", "route", "show", "table", "all", services[0] ?? ""]);
+      expect(routes.stdout, pod.metadata.name).toMatch(/ dev veth0 /);
+    }
+    await seen.reach(pods[0], pods.slice(1));
+    await cluster.client.delete(`${deployments}/old`, { propagationPolicy: "Background" });
+    await seen.untilGone("old");
+    await cluster.setNetwork("multus");
+  },
+  180_000,
+);
 
 /** With wide room: this is a gate, and no benchmark. */
 const MOST_TIMES_HOST_LOCAL = 2;
 
-test("pods are Ready with addresses of Berth about as soon as with those of host-local, in the same run", async () => {
-  const measure = (...networks: NetworkName[]) => measureReady(cluster, { networks, pods: 20, rounds: 1 });
-  const times = await measure("berth", "bare", "host-local");
-  printTimes(times);
-  const prefixes = times.map(({ network, pods }) => [
-    network,
-    new Set(pods.map(({ address }) => thirdByteRange(address))),
-  ]);
-  expect(prefixes).toEqual([
-    ["berth", new Set(["pool"])],
-    ["bare", new Set(["pool"])],
-    ["host-local", new Set(["node"])],
-  ]);
-  let ratio = ratioOf(times);
-  // Other work on the machine may meet one of the two alone, but not each time.
-  for (let again = 0; ratio >= MOST_TIMES_HOST_LOCAL && again < 2; again++)
-    ratio = Math.min(ratio, ratioOf(await measure("bare", "host-local")));
-  expect(ratio).toBeLessThan(MOST_TIMES_HOST_LOCAL);
-}, 300_000);
+itLong(
+  "pods are Ready with addresses of Berth about as soon as with those of host-local, in the same run",
+  async () => {
+    const measure = (...networks: NetworkName[]) => measureReady(cluster, { networks, pods: 20, rounds: 1 });
+    const times = await measure("berth", "bare", "host-local");
+    printTimes(times);
+    const prefixes = times.map(({ network, pods }) => [
+      network,
+      new Set(pods.map(({ address }) => thirdByteRange(address))),
+    ]);
+    expect(prefixes).toEqual([
+      ["berth", new Set(["pool"])],
+      ["bare", new Set(["pool"])],
+      ["host-local", new Set(["node"])],
+    ]);
+    let ratio = ratioOf(times);
+    // Other work on the machine may meet one of the two alone, but not each time.
+    for (let again = 0; ratio >= MOST_TIMES_HOST_LOCAL && again < 2; again++)
+      ratio = Math.min(ratio, ratioOf(await measure("bare", "host-local")));
+    expect(ratio).toBeLessThan(MOST_TIMES_HOST_LOCAL);
+  },
+  300_000,
+);
 
 /** Returns the ratio of the medians. */
 function ratioOf(times: readonly ReadyTimes[]): number {

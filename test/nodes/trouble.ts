@@ -4,6 +4,7 @@ import type { KubeObject } from "../lab/kube-client.ts";
 import type { RealNode } from "../lab/nodes/node.ts";
 import { deploymentOf, paths, podOf } from "../lab/nodes/workloads.ts";
 import { untilDefined } from "../lab/waiting.ts";
+import { isLong, itLong } from "../world/long-cases.ts";
 import { fencingNotes, type OrphanScene, withOrphan } from "./orphan-world.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
@@ -106,27 +107,30 @@ test("node-lost: a killed node's addresses stay its pods', or its own when a pod
   await seen.untilReturned();
 });
 
-test("node-lost: a pod that was deleted by force while its kubelet is down keeps its address as long as it has it on its NIC", async () => {
-  const pods = paths.pods(NAMESPACE);
-  await cluster.client.create(pods, podOf({ name: "left", pod: onNode }));
-  const [pod] = await seen.untilReady("left", 1);
-  const address = addressOf(pod);
-  await node.stop("kubelet");
-  await cluster.client.delete(`${pods}/left`, { gracePeriodSeconds: 0 });
-  await untilNode("Unknown");
-  const endMs = performance.now() + WATCHED_MS;
-  while (performance.now() < endMs) {
-    const { stdout } = await node.execInPod(pod.metadata.uid, ["ip", "-4", "-o", "addr", "show", "eth0"]);
-    expect(stdout, "the pod lives").toContain(`inet ${address}/`);
-    expect((await statesOf([address]))[0]).toMatch(/^(?:Bound|Quarantined NodeLost)$/);
-    await sleep(200);
-  }
-  await node.start("kubelet");
-  await untilNode("True");
-  await seen.untilReturned();
-});
+itLong(
+  "node-lost: a pod that was deleted by force while its kubelet is down keeps its address as long as it has it on its NIC",
+  async () => {
+    const pods = paths.pods(NAMESPACE);
+    await cluster.client.create(pods, podOf({ name: "left", pod: onNode }));
+    const [pod] = await seen.untilReady("left", 1);
+    const address = addressOf(pod);
+    await node.stop("kubelet");
+    await cluster.client.delete(`${pods}/left`, { gracePeriodSeconds: 0 });
+    await untilNode("Unknown");
+    const endMs = performance.now() + WATCHED_MS;
+    while (performance.now() < endMs) {
+      const { stdout } = await node.execInPod(pod.metadata.uid, ["ip", "-4", "-o", "addr", "show", "eth0"]);
+      expect(stdout, "the pod lives").toContain(`inet ${address}/`);
+      expect((await statesOf([address]))[0]).toMatch(/^(?:Bound|Quarantined NodeLost)$/);
+      await sleep(200);
+    }
+    await node.start("kubelet");
+    await untilNode("True");
+    await seen.untilReturned();
+  },
+);
 
-test.each(["berth", "detecting"] as const)(
+test.each(isLong ? (["berth", "detecting"] as const) : (["berth"] as const))(
   "retention: a member that is forced away from a hung kubelet is fenced, and its successor has its address (%s)",
   async (network) => {
     await withOrphan({ cluster, seen }, network, async (scene) => {

@@ -5,6 +5,7 @@ import type { KubeObject } from "../lab/kube-client.ts";
 import { ownerOf } from "../lab/nodes/observe.ts";
 import { deploymentOf, jobOf, paths, podOf, statefulSetOf } from "../lab/nodes/workloads.ts";
 import { untilDefined } from "../lab/waiting.ts";
+import { itLong } from "../world/long-cases.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
 const deployments = paths.deployments(NAMESPACE);
@@ -25,25 +26,28 @@ async function remove(collection: string, name: string): Promise<void> {
   await seen.untilGone(name);
 }
 
-test("a Deployment goes from 0 to 50 and back: each pod's address is an object, its own, and answers from other nodes", async () => {
-  await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: 0 }));
-  await cluster.client.patch(`${deployments}/web`, { spec: { replicas: 50 } });
-  const all = await seen.untilReady("web", 50);
-  expect(new Set(all.map(addressOf)).size).toBe(50);
-  await seen.untilConsistent();
-  expect(nodesOf(all)).toEqual(["node1", "node2", "node3"]);
-  for (const name of nodesOf(all)) {
-    const from = all.find(({ spec }) => spec.nodeName === name);
-    await seen.reach(from, all);
-  }
-  const { adds, used } = await claimsAhead();
-  console.log(`${used} of ${adds} first ADDs found an address that was claimed when the pod was bound`);
-  expect(used).toBeGreaterThan(adds / 2);
-  await cluster.client.patch(`${deployments}/web`, { spec: { replicas: 0 } });
-  await seen.untilGone("web");
-  await seen.untilReturned();
-  await remove(deployments, "web");
-});
+itLong(
+  "a Deployment goes from 0 to 50 and back: each pod's address is an object, its own, and answers from other nodes",
+  async () => {
+    await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: 0 }));
+    await cluster.client.patch(`${deployments}/web`, { spec: { replicas: 50 } });
+    const all = await seen.untilReady("web", 50);
+    expect(new Set(all.map(addressOf)).size).toBe(50);
+    await seen.untilConsistent();
+    expect(nodesOf(all)).toEqual(["node1", "node2", "node3"]);
+    for (const name of nodesOf(all)) {
+      const from = all.find(({ spec }) => spec.nodeName === name);
+      await seen.reach(from, all);
+    }
+    const { adds, used } = await claimsAhead();
+    console.log(`${used} of ${adds} first ADDs found an address that was claimed when the pod was bound`);
+    expect(used).toBeGreaterThan(adds / 2);
+    await cluster.client.patch(`${deployments}/web`, { spec: { replicas: 0 } });
+    await seen.untilGone("web");
+    await seen.untilReturned();
+    await remove(deployments, "web");
+  },
+);
 
 /** Sums the claims ahead of all nodes' agents: docs/prefetch.md. */
 async function claimsAhead(): Promise<{ adds: number; used: number }> {
