@@ -5,6 +5,7 @@ import { expect, it } from "vitest";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
 import { withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
+import { times } from "../world/long-cases.ts";
 
 const CHURN_MS = 8_000;
 
@@ -85,7 +86,7 @@ it("ADDs while the pool's file is rewritten in place are not refused", () =>
       }
     };
     const attach = async (): Promise<void> => {
-      for (let round = 0; round < 150; round++) {
+      for (let round = 0; round < times(50); round++) {
         await world.add(`c${round % 3}`);
         await world.del(`c${round % 3}`);
       }

@@ -8,6 +8,7 @@ import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
 import { coordinate, macvlanOn, withoutRetired } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
 import { ask } from "../lab/traffic.ts";
+import { isLong } from "../world/long-cases.ts";
 import {
   ENTRY,
   expectNodePort,
@@ -107,5 +108,5 @@ function inLab(prefix: string, families: readonly Family[]): void {
   });
 }
 
-describe("sbr with IPv4", () => inLab("cb4", [4]));
+if (isLong) describe("sbr with IPv4", () => inLab("cb4", [4]));
 describe("sbr with both families", () => inLab("cb46", FAMILIES));

@@ -4,6 +4,7 @@ import { ASCENDING, ASCENDING_SIX, type Segment, withSegment } from "../lab/netn
 import type { DirectCall } from "../lab/netns/world.ts";
 import type { Netns } from "../lab/netns.ts";
 import { eventually } from "../lab/waiting.ts";
+import { itLong } from "../world/long-cases.ts";
 import { readSysctl } from "../world/sysctl.ts";
 
 const UID = "5f0c0000-0000-4000-8000-000000000001";
@@ -128,23 +129,26 @@ it("a window of 1 ms is one: the question goes out, and silence attaches", () =>
 /** The two families of a pod; the second one's first address is the rival's. */
 const BOTH = { vendor: {}, pools: { ...ASCENDING, ...ASCENDING_SIX } };
 
-it("an agent that is killed at any effect until a conflict is on record leaves both addresses of the pod or none, never one", () =>
-  withSegment(BOTH, async (segment) => {
-    await segment.rival.ip("addr add fd00:66::1/64 dev wire nodad");
-    const seen: string[] = [];
-    for (let number = 1; ; number++) {
-      expect(number).toBeLessThan(MOST_EFFECTS);
-      await segment.agent.restart(`kill@${number}`);
-      const pod = await segment.podWithNic();
-      await segment.addDirectly(pod).answer.catch(() => undefined);
-      await segment.agent.restart();
-      const { Bound = [], Quarantined = [] } = await segment.usage();
-      seen.push(`${Bound.length} bound, ${Quarantined.length} quarantined`);
-      if (Quarantined.length > 0) break;
-      await segment.run("berth", "DEL", pod);
-      await eventually(() => segment.usage(), nothing);
-    }
-    expect(new Set(seen)).toEqual(
-      new Set(["0 bound, 0 quarantined", "2 bound, 0 quarantined", "0 bound, 1 quarantined"]),
-    );
-  }));
+itLong(
+  "an agent that is killed at any effect until a conflict is on record leaves both addresses of the pod or none, never one",
+  () =>
+    withSegment(BOTH, async (segment) => {
+      await segment.rival.ip("addr add fd00:66::1/64 dev wire nodad");
+      const seen: string[] = [];
+      for (let number = 1; ; number++) {
+        expect(number).toBeLessThan(MOST_EFFECTS);
+        await segment.agent.restart(`kill@${number}`);
+        const pod = await segment.podWithNic();
+        await segment.addDirectly(pod).answer.catch(() => undefined);
+        await segment.agent.restart();
+        const { Bound = [], Quarantined = [] } = await segment.usage();
+        seen.push(`${Bound.length} bound, ${Quarantined.length} quarantined`);
+        if (Quarantined.length > 0) break;
+        await segment.run("berth", "DEL", pod);
+        await eventually(() => segment.usage(), nothing);
+      }
+      expect(new Set(seen)).toEqual(
+        new Set(["0 bound, 0 quarantined", "2 bound, 0 quarantined", "0 bound, 1 quarantined"]),
+      );
+    }),
+);

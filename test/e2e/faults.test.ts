@@ -9,7 +9,7 @@ import { addDirectly, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 import { CONFIG, describeEffects, expectOnly, withObserved } from "./fault-effects.ts";
 
-describe("at every fifth effect of ADD and DEL, by number", () => describeEffects(5));
+describe("at every eleventh effect of ADD and DEL, by number", () => describeEffects(11));
 
 describe("kill -9 after the answer", () => {
   it("loses no address of many", () =>

@@ -20,6 +20,7 @@ import { copyChart, PLAIN_RELEASE, type Release, renderChart, runHelm } from "..
 import { defaultValues } from "../../../scripts/chart/values.ts";
 import { buildChart } from "../../../scripts/release/chart.ts";
 import { KUBERNETES_SCHEMAS, root } from "../../../scripts/setup/paths.mjs";
+import { itLong } from "../../world/long-cases.ts";
 import { type KubernetesObject, KubernetesSchemas } from "./kubernetes-schemas.ts";
 
 const chart = copyChart();
@@ -529,7 +530,7 @@ describe("values", () => {
 
   // A macvlan network without a master is refused: above. What Helm sets in a subchart changes nothing.
   const toggled = FULL.flatMap((set) => [...leavesOf(set).keys()].map((name) => [name, set] as const));
-  it.each(toggled.filter(([name]) => !/^primary.master$|^global/.test(name)))(
+  itLong.each(toggled.filter(([name]) => !/^primary.master$|^global/.test(name)))(
     "%s changes what is rendered",
     (name, set) => {
       const without = structuredClone(set) as Record<string, unknown>;
