@@ -52,6 +52,8 @@ export default defineConfig({
       test: {
         ...kind,
         include: [`test/${kind.name}/**/*.test.ts`],
+        // The gate has no time for them: test/world/long-cases.ts.
+        exclude: process.env.BERTH_LONG === undefined ? ["**/*.long.test.ts"] : [],
         hookTimeout: kind.testTimeout,
         isolate: OWN_PROCESS.has(kind.name),
       },

@@ -283,8 +283,8 @@ async function clear(): Promise<void> {
   await world.wire.observer.take();
 }
 
-/** Where nothing is found, each waits until it would have been: in the gate, the first alone. */
-const rows = (isLong ? SCENES : SCENES.slice(0, 1)).map((scene) => [scene.name, scene.finding, scene] as const);
+/** Where nothing is found, each waits until it would have been, for which the gate has no time. */
+const rows = (isLong ? SCENES : []).map((scene) => [scene.name, scene.finding, scene] as const);
 it.each(rows)("%s: %s", { timeout: 240_000 }, async (fault, kind, { isExpected, play }) => {
   try {
     const startMs = Number(process.hrtime.bigint() / 1_000_000n);

@@ -12,6 +12,7 @@ import { root } from "../../scripts/setup/paths.mjs";
 import { requireCommand, runCommand } from "../lab/command.ts";
 import { ipPool, macvlan, vendorConf } from "../lab/manifests.ts";
 import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns/world.ts";
+import { itLong } from "../world/long-cases.ts";
 
 const NETWORK = "check-remedies";
 const SECOND = "check-remedies-second";
@@ -183,7 +184,7 @@ describe("an interface that is not as ADD left it", () => {
   });
 });
 
-it("what the node has for all pods is restored by commands, or by --repair where there are none", async () => {
+itLong("what the node has for all pods is restored by commands, or by --repair where there are none", async () => {
   const breakNode = () =>
     requireCommand(
       world.node.netns.enter([

@@ -11,7 +11,8 @@ const KINDS = ["property", "netns", "cluster", "nodes", "e2e"];
 
 function filesOf(kind: string): string[] {
   const files = globSync(`test/${kind}/**/*.ts`, { cwd: root });
-  const long = files.filter((file) => readFileSync(join(root, file), "utf8").includes("/world/long-cases.ts"));
+  const text = (file: string): string => readFileSync(join(root, file), "utf8");
+  const long = files.filter((file) => file.endsWith(".long.test.ts") || text(file).includes("/world/long-cases.ts"));
   // What is no test itself is a part of the one beside it.
   return [...new Set(long.map((file) => (file.endsWith(".test.ts") ? file : `test/${kind}/`)))];
 }

@@ -49,7 +49,7 @@ export const FIELD_FAULTS: readonly FieldFault[] = [
   },
   {
     kind: "a node's tools remove rules, routes or links of pods",
-    oracles: "other tests (`test/e2e/node-repair.test.ts`, `node-managers.test.ts`)",
+    oracles: "other tests (`test/e2e/node-repair.test.ts`, `test/long/node-managers.test.ts`)",
   },
   {
     kind: "packets take a wrong way, although addresses are right",

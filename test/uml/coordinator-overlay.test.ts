@@ -92,7 +92,7 @@ const onDevice = (master: string, ifacer: object) => (name: string) => [
 ];
 const CASES: Case[] = [
   { name: "ipvlan l2", segment: "br0", master: "e0", plugins: ipvlan("l2"), hasArp: true },
-  { name: "ipvlan l3", segment: "br0", master: "e0", plugins: ipvlan("l3"), hasArp: false },
+  { name: "ipvlan l3", segment: "br0", master: "e0", plugins: ipvlan("l3"), hasArp: false, isLong: true },
   { name: "ipvlan l3s", segment: "br0", master: "e0", plugins: ipvlan("l3s"), hasArp: false, isLong: true },
   {
     name: "vlan",

@@ -1,6 +1,6 @@
 /**
  * A signed release fits what it says of itself, and whatever is changed in it is named. That minisign agrees:
- * test/e2e/release.test.ts.
+ * test/long/release-artifacts.test.ts.
  */
 import { spawnSync } from "node:child_process";
 import { generateKeyPairSync, randomBytes } from "node:crypto";

@@ -21,7 +21,6 @@ import { sha256 } from "../../scripts/release/sources.ts";
 import type { Artifact } from "../../scripts/release/step.ts";
 import { readVersion, tagOf } from "../../scripts/setup/version.mjs";
 import { requireCommand } from "../lab/command.ts";
-import { itLong } from "../world/long-cases.ts";
 
 const VERSION = readVersion();
 const architecture = process.arch === "arm64" ? "arm64" : "amd64";
@@ -94,28 +93,22 @@ it("has a tarball that installs itself, with programs that bring their Node.js",
 });
 
 // A password costs a gigabyte and seconds each time.
-itLong(
-  "is signed by a key of minisign with a password, verifies, and minisign agrees",
-  { timeout: 300_000 },
-  async () => {
-    const folder = mkdtempSync(join(directory, "signed-"));
-    const [secret, published] = [join(directory, "berth.key"), join(directory, "berth.pub")];
-    await requireCommand(["minisign", "-G", "-s", secret, "-p", published], { stdin: "a password\na password\n" });
-    for (const [name, content] of artifacts) writeFileSync(join(folder, name), content);
-    const digests = new Map([...artifacts].map(([name, content]) => [name, sha256(content)]));
-    const secretKey = readFileSync(secret, "utf8");
-    expect(() => parseSecretKey(secretKey, "another")).toThrow("its password is another");
-    sealRelease(folder, digests, readFacts(), parseSecretKey(secretKey, "a password"));
-    expect(findProblems(folder, parsePublicKey(readFileSync(published, "utf8")))).toEqual([]);
-    for (const name of [...artifacts.keys(), "SHA256SUMS"])
-      expect(await requireCommand(["minisign", "-V", "-p", published, "-m", join(folder, name)])).toContain(
-        `Trusted comment: ${name} of berth ${VERSION}`,
-      );
-    // minisign's own signature is accepted as well, when its comment names the file.
-    const sums = join(folder, "SHA256SUMS");
-    await requireCommand(["minisign", "-S", "-s", secret, "-m", sums, "-t", "SHA256SUMS of"], {
-      stdin: "a password\n",
-    });
-    expect(findProblems(folder, parsePublicKey(readFileSync(published, "utf8")))).toEqual([]);
-  },
-);
+it("is signed by a key of minisign with a password, verifies, and minisign agrees", { timeout: 300_000 }, async () => {
+  const folder = mkdtempSync(join(directory, "signed-"));
+  const [secret, published] = [join(directory, "berth.key"), join(directory, "berth.pub")];
+  await requireCommand(["minisign", "-G", "-s", secret, "-p", published], { stdin: "a password\na password\n" });
+  for (const [name, content] of artifacts) writeFileSync(join(folder, name), content);
+  const digests = new Map([...artifacts].map(([name, content]) => [name, sha256(content)]));
+  const secretKey = readFileSync(secret, "utf8");
+  expect(() => parseSecretKey(secretKey, "another")).toThrow("its password is another");
+  sealRelease(folder, digests, readFacts(), parseSecretKey(secretKey, "a password"));
+  expect(findProblems(folder, parsePublicKey(readFileSync(published, "utf8")))).toEqual([]);
+  for (const name of [...artifacts.keys(), "SHA256SUMS"])
+    expect(await requireCommand(["minisign", "-V", "-p", published, "-m", join(folder, name)])).toContain(
+      `Trusted comment: ${name} of berth ${VERSION}`,
+    );
+  // minisign's own signature is accepted as well, when its comment names the file.
+  const sums = join(folder, "SHA256SUMS");
+  await requireCommand(["minisign", "-S", "-s", secret, "-m", sums, "-t", "SHA256SUMS of"], { stdin: "a password\n" });
+  expect(findProblems(folder, parsePublicKey(readFileSync(published, "utf8")))).toEqual([]);
+});

@@ -2,9 +2,9 @@
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { root } from "../e2e/shim/run-shim.ts";
+import { openScriptedAgent, type Script } from "../e2e/shim/scripted-agent.ts";
 import { runCommand } from "../lab/command.ts";
-import { root } from "./shim/run-shim.ts";
-import { openScriptedAgent, type Script } from "./shim/scripted-agent.ts";
 
 /** Megabytes of its heap, with which it ends if it keeps what it is sent. */
 const LIMIT = "--max-old-space-size=400";
