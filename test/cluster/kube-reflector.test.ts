@@ -8,6 +8,7 @@ import { Reflector } from "../../host/kubernetes/reflector.ts";
 import { openLog } from "../../host/lib/log.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
+import { itLong } from "../world/long-cases.ts";
 import { until } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { type Relay, startRelay } from "./kube-wire.ts";
@@ -218,26 +219,29 @@ describe("a reflector", () => {
     await expectTruth(observed);
   });
 
-  it("believes a server that has gone back in time, and has been written to since more often than before", async () => {
-    const observed = await open();
-    await plane.client.create(PATH, write("overtaken", "old"));
-    observed.reflector.start();
-    await observed.reflector.synced();
-    const copy = await plane.snapshot();
-    await plane.client.create(PATH, write("undone", "1"));
-    await until(() => observed.received.get("undone") === "1", "the change has arrived", PATIENCE_MS);
-    observed.relay.setRefusing(true);
-    observed.relay.cut();
-    await plane.restore(copy);
-    for (let step = 0; step < 50; step++)
-      await plane.client
-        .patch(`${PATH}/other`, write("other", `${step}`))
-        .catch(() => plane.client.create(PATH, write("other", "0")));
-    await plane.client.delete(`${PATH}/other`);
-    observed.relay.setRefusing(false);
-    await expectTruth(observed);
-    expect(observed.received.has("undone")).toBe(false);
-  });
+  itLong(
+    "believes a server that has gone back in time, and has been written to since more often than before",
+    async () => {
+      const observed = await open();
+      await plane.client.create(PATH, write("overtaken", "old"));
+      observed.reflector.start();
+      await observed.reflector.synced();
+      const copy = await plane.snapshot();
+      await plane.client.create(PATH, write("undone", "1"));
+      await until(() => observed.received.get("undone") === "1", "the change has arrived", PATIENCE_MS);
+      observed.relay.setRefusing(true);
+      observed.relay.cut();
+      await plane.restore(copy);
+      for (let step = 0; step < 50; step++)
+        await plane.client
+          .patch(`${PATH}/other`, write("other", `${step}`))
+          .catch(() => plane.client.create(PATH, write("other", "0")));
+      await plane.client.delete(`${PATH}/other`);
+      observed.relay.setRefusing(false);
+      await expectTruth(observed);
+      expect(observed.received.has("undone")).toBe(false);
+    },
+  );
 
   it("keeps the last valid content of an object until it is fixed", async () => {
     const observed = await open();

@@ -6,6 +6,7 @@ import { openLog } from "../../host/lib/log.ts";
 import { type ApiProxy, startApiProxy } from "../lab/cluster/api-proxy.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
+import { itLong } from "../world/long-cases.ts";
 import { until } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
@@ -136,7 +137,7 @@ describe("a Lease on a real API server", () => {
     expect(overlaps([a, b])).toEqual([]);
   });
 
-  it("never has two leaders while half of their calls fail or lose their answers", async () => {
+  itLong("never has two leaders while half of their calls fail or lose their answers", async () => {
     const { a, b } = await openTwo();
     for (const { proxy } of [a, b]) {
       for (const kind of ["reset-before", "reset-after"] as const)

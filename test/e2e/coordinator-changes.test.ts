@@ -4,6 +4,7 @@ import type { CheckRecord } from "../../host/records/check-record.ts";
 import { requireCommand } from "../lab/command.ts";
 import { macvlan } from "../lab/manifests.ts";
 import { type ChainNode, coordinate, ENTRY, MACVLAN, makeChainNode, pairsOf } from "../lab/netns/coordinator.ts";
+import { itLong } from "../world/long-cases.ts";
 
 const NETWORK = `ch${process.pid}`;
 
@@ -18,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => node.delete());
 
-it("ADDs and DELs of one container at once: what came last holds, and a DEL leaves nothing", async () => {
+itLong("ADDs and DELs of one container at once: what came last holds, and a DEL leaves nothing", async () => {
   // With another plugin besides: the coordinator's DEL then leaves the NIC.
   const network = `${NETWORK}-more`;
   await node.define(network, [MACVLAN, { type: "portmap" }, ENTRY]);

@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { itLong } from "../world/long-cases.ts";
 import { createRandom, mutate } from "./shim/random.ts";
 import { root } from "./shim/run-shim.ts";
 import { createDirectory } from "./shim/scripted-agent.ts";
@@ -133,7 +134,7 @@ it("accepts every two-byte and many four-byte strings as a UTF-8 decoder does", 
   expect(check(texts)).toBeGreaterThan(10_000);
 });
 
-it("accepts or rejects 100,000 mutated texts as JSON.parse does", () => {
+itLong("accepts or rejects 100,000 mutated texts as JSON.parse does", () => {
   const seed = Number(process.env.FUZZ_SEED ?? Date.now() % 0x7fffffff) || 1;
   console.log(`FUZZ_SEED=${seed}`);
   const random = createRandom(seed);

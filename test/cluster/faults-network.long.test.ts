@@ -7,7 +7,6 @@ import type { Fault, FaultRule } from "../lab/cluster/api-faults.ts";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import { type LabNode, startWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
-import { isLong, itLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { attach, drainAll, endAll, expectOwned, objectsOf, pause, startPod } from "./fault-questions.ts";
 import { storm } from "./fault-storm.ts";
@@ -51,9 +50,6 @@ const often = (fault: Fault): FaultRule[] => [
 
 const refusal = (status: number, reason: string): Fault => ({ kind: "answer", status, reason });
 
-/** The gate has time for two. */
-const GATE = ["reset after they were carried out", "refused with 500 and 503"];
-
 const rows: [string, FaultRule[]][] = [
   ["late", [{ verbs: ALL, fault: { kind: "delay", minMs: 50, maxMs: 800 } }]],
   ["reset before they arrive", often({ kind: "reset-before" })],
@@ -68,7 +64,7 @@ const rows: [string, FaultRule[]][] = [
   ],
 ];
 
-it.each(rows.filter(([name]) => isLong || GATE.includes(name)))("calls are %s in a storm", async (name, rules) => {
+it.each(rows)("calls are %s in a storm", async (name, rules) => {
   const disturb = async (): Promise<void> => {
     const orders = world.nodes().flatMap(({ proxy }) => rules.map((rule) => proxy.rules.add(rule)));
     await pause(2_000);
@@ -103,7 +99,7 @@ it("a create that was carried out and never answered is found to be ours (undo)"
   expect((await objectsOf(world, pod)).map(({ spec }) => spec.address)).toEqual(addresses);
 });
 
-itLong("watches break again and again in a storm", async () => {
+it("watches break again and again in a storm", async () => {
   const disturb = async (): Promise<void> => {
     for (let cut = 0; cut < 5; cut++) {
       for (const { proxy } of world.nodes()) proxy.cutWatches();
@@ -132,7 +128,7 @@ it("watches end with an event 410 in a storm, and begin with a list", async () =
   await storm(world, { name: "expired", pods: 6, durationMs: 1_500, disturb, isFresh: true });
 });
 
-itLong("calls pass and watches fall behind in a storm: what the cache shows is never believed alone", async () => {
+it("calls pass and watches fall behind in a storm: what the cache shows is never believed alone", async () => {
   const disturb = async (): Promise<void> => {
     for (const { proxy } of world.nodes()) proxy.holdWatches();
     await pause(4_000);

@@ -3,14 +3,13 @@ import { execFileSync } from "node:child_process";
 import { globSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { times } from "../world/long-cases.ts";
 import { answers } from "./shim/answers.ts";
 import { createRandom, mutate } from "./shim/random.ts";
 import { decodeObject, NET_CONF, root, runShim, type ShimOutcome } from "./shim/run-shim.ts";
 import { openScriptedAgent, type ScriptedAgent } from "./shim/scripted-agent.ts";
 
 const VERBS = ["ADD", "DEL", "CHECK", "GC", "STATUS"];
-const CASES = times(200);
+const CASES = 1_000;
 /** One for each core, and one that waits. */
 const PARALLEL = 3;
 

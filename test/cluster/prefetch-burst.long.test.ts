@@ -9,7 +9,6 @@ import { followWorld } from "../lab/cluster/followed-world.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { inParallel } from "../lab/parallel.ts";
 import { percentile } from "../lab/statistics.ts";
-import { itLong } from "../world/long-cases.ts";
 import { Seeded } from "../world/seeded.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
@@ -47,7 +46,7 @@ const median = (all: readonly Added[]): number =>
     0.5,
   );
 
-itLong(`${PODS} pods on a node that claims ahead, and as many on one that does not`, async () => {
+it(`${PODS} pods on a node that claims ahead, and as many on one that does not`, async () => {
   const ahead = await world.openAgent("ahead", { plugin: BERTH_PLUGIN });
   const alone = await world.openAgent("alone");
   const before = new Map([ahead, alone].map((node) => [node, node.api.calls.length]));

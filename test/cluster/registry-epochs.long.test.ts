@@ -11,7 +11,6 @@ import { startPlane } from "../lab/cluster/plane.ts";
 import { FORCE_DELETE } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
-import { itLong } from "../world/long-cases.ts";
 import { endAll, endPod, expectOwned, report } from "./fault-questions.ts";
 
 const DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ipallocations.ipam.vendor.io";
@@ -122,7 +121,7 @@ async function copyBefore(pods: () => Promise<LabPod[]>): Promise<{ late: LabPod
   return { late, copy };
 }
 
-itLong("etcd is restored from an older copy under churn", async () => {
+it("etcd is restored from an older copy under churn", async () => {
   const staying = await newPods("n1", 4);
   await attachAll(staying);
   const { epoch: before = "" } = await epochOf();

@@ -10,7 +10,6 @@ import { ALLOCATIONS, boundObject } from "../lab/cluster/objects.ts";
 import { forceDelete } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
-import { itLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { fightForFew } from "./fault-few.ts";
 import { died, killAtEffects, restart } from "./fault-kills.ts";
@@ -109,17 +108,13 @@ it("an agent is killed when its create was carried out and before the answer arr
 // Some dozens of starts of an agent, one after the other.
 const WALK_MS = 400_000;
 
-itLong(
-  "an agent is killed at every seventh effect of ADD and DEL, by number: nothing is lost, nothing is left",
-  {
-    timeout: WALK_MS,
-  },
-  async () => {
-    expect(await killAtEffects(world, "n1", 7)).toBeGreaterThan(2);
-  },
-);
+it("an agent is killed at every seventh effect of ADD and DEL, by number: nothing is lost, nothing is left", {
+  timeout: WALK_MS,
+}, async () => {
+  expect(await killAtEffects(world, "n1", 7)).toBeGreaterThan(2);
+});
 
-itLong("agents are killed and come back in a storm", async () => {
+it("agents are killed and come back in a storm", async () => {
   const disturb = async (): Promise<void> => {
     for (let round = 0; round < 3; round++)
       for (const node of world.nodes()) {
@@ -131,25 +126,22 @@ itLong("agents are killed and come back in a storm", async () => {
   await storm(world, { name: "killed", pods: 10, durationMs: 4_000, disturb, isFresh: true });
 });
 
-itLong(
-  "agents are killed and answers are lost while seven pods want four addresses: some order of all ADDs and DELs is legal",
-  async () => {
-    const disturb = async (): Promise<void> => {
-      for (const { proxy, agent } of world.nodes()) {
-        const fault = { kind: "reset-after" } as const;
-        const order = proxy.rules.add({ verbs: ["post", "put", "delete"], path: /ipallocations/, times: 6, fault });
-        await pause(500);
-        await agent.kill("SIGKILL");
-        await agent.start();
-        order.remove();
-      }
-    };
-    const { answered, exhausted } = await fightForFew(world, { seed: SEED, durationMs: 2_000, disturb });
-    report("few addresses", { answered, exhausted });
-    expect(answered).toBeGreaterThan(4);
-    expect(exhausted).toBeGreaterThan(0);
-  },
-);
+it("agents are killed and answers are lost while seven pods want four addresses: some order of all ADDs and DELs is legal", async () => {
+  const disturb = async (): Promise<void> => {
+    for (const { proxy, agent } of world.nodes()) {
+      const fault = { kind: "reset-after" } as const;
+      const order = proxy.rules.add({ verbs: ["post", "put", "delete"], path: /ipallocations/, times: 6, fault });
+      await pause(500);
+      await agent.kill("SIGKILL");
+      await agent.start();
+      order.remove();
+    }
+  };
+  const { answered, exhausted } = await fightForFew(world, { seed: SEED, durationMs: 2_000, disturb });
+  report("few addresses", { answered, exhausted });
+  expect(answered).toBeGreaterThan(4);
+  expect(exhausted).toBeGreaterThan(0);
+});
 
 it("the journal is wiped: the addresses of live pods are found again, and a late DEL frees none (late-del)", async () => {
   const pods = await startPods(world, "wiped", 6);

@@ -17,7 +17,6 @@ import { SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
 import type { World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
 import { makeCertificate } from "../unit/kubernetes/certificate.ts";
-import { isLong, itLong } from "../world/long-cases.ts";
 import { add, openAgents } from "./workloads.ts";
 
 const ADMISSION = "/apis/admissionregistration.k8s.io/v1";
@@ -153,37 +152,33 @@ const CASES: readonly (readonly [what: string, keepMs: number | undefined, terms
   ["never answers, and is ignored after 10 s", undefined, { failurePolicy: "Ignore" }],
 ];
 
-it.for(isLong ? CASES : CASES.slice(0, 1))(
-  "a webhook that %s delays, and stops nothing",
-  { timeout: 400_000 },
-  async ([, keep, terms]) => {
-    const lease = `lease-${String(keep)}`;
-    const first = await openCandidate("a", lease);
-    await until("one leads", () => first.election.isLeading);
-    const second = await openCandidate("b", lease);
-    const { uid } = (await world.client.create(SETS, statefulSet("web", 1))).metadata;
-    const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
-    keepMs = keep;
-    const operations = ["CREATE", "UPDATE", "DELETE"];
-    await install({ kind: "Validating", failurePolicy: "Fail", timeoutSeconds: 10, operations, ...terms });
-    try {
-      const [member, other] = await Promise.all([
-        start({ name: "web-0", node: "n1", owner }),
-        start({ name: "other", node: "n1" }),
-      ]);
-      await Promise.all([world.endPod(member.pod), world.endPod(other.pod)]);
-      await world.untilStates([`${member.ip} Kept n1`], sweep, 120_000);
-      const again = await start({ name: "web-0", node: "n2", owner });
-      expect(again.ip).toBe(member.ip);
-      expect([first.terms, second.terms, first.election.isLeading]).toEqual([["a"], [], true]);
-    } finally {
-      await uninstall();
-      await Promise.all([first.close(), second.close()]);
-    }
-  },
-);
+it.for(CASES)("a webhook that %s delays, and stops nothing", { timeout: 400_000 }, async ([, keep, terms]) => {
+  const lease = `lease-${String(keep)}`;
+  const first = await openCandidate("a", lease);
+  await until("one leads", () => first.election.isLeading);
+  const second = await openCandidate("b", lease);
+  const { uid } = (await world.client.create(SETS, statefulSet("web", 1))).metadata;
+  const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid };
+  keepMs = keep;
+  const operations = ["CREATE", "UPDATE", "DELETE"];
+  await install({ kind: "Validating", failurePolicy: "Fail", timeoutSeconds: 10, operations, ...terms });
+  try {
+    const [member, other] = await Promise.all([
+      start({ name: "web-0", node: "n1", owner }),
+      start({ name: "other", node: "n1" }),
+    ]);
+    await Promise.all([world.endPod(member.pod), world.endPod(other.pod)]);
+    await world.untilStates([`${member.ip} Kept n1`], sweep, 120_000);
+    const again = await start({ name: "web-0", node: "n2", owner });
+    expect(again.ip).toBe(member.ip);
+    expect([first.terms, second.terms, first.election.isLeading]).toEqual([["a"], [], true]);
+  } finally {
+    await uninstall();
+    await Promise.all([first.close(), second.close()]);
+  }
+});
 
-itLong("a webhook of 30 s may stop pods, and makes nothing twice", { timeout: 400_000 }, async () => {
+it("a webhook of 30 s may stop pods, and makes nothing twice", { timeout: 400_000 }, async () => {
   keepMs = undefined;
   const operations = ["CREATE", "UPDATE", "DELETE"];
   await install({ kind: "Validating", failurePolicy: "Ignore", timeoutSeconds: 30, operations });

@@ -9,7 +9,6 @@ import { root } from "../../scripts/setup/paths.mjs";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import { NODES } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
-import { itLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import {
   attach,
@@ -90,29 +89,26 @@ it("a node's object is deleted while its agent runs: its pods keep their address
   await expectOwned(world, pod);
 });
 
-itLong(
-  "clocks are wrong by a day: nothing cools for a shorter time, nothing is collected that lives (cooling-visibility)",
-  async () => {
-    const load = `--import=${join(root, "test", "lab", "cluster", "shifted-clock.mjs")}`;
-    const clock = (ms: number) => ({ NODE_OPTIONS: load, BERTH_LAB_CLOCK_MS: String(ms) });
-    const early = {
-      env: clock(DAY_MS),
-      wrapper: ["unshare", "--time", "--monotonic", "86400", "--boottime", "86400", "--"],
-    };
-    await world.addNode("fast", { agent: early });
-    await world.addNode("slow", { agent: { env: clock(-DAY_MS) }, proxy: { isUnverified: true } });
-    const before = world.ledger.reuses.length;
-    // Twelve addresses for pods of four nodes, of which two run at a time: they go round.
-    for (let round = 0; round < 3; round++) {
-      const pods = await Promise.all(world.nodes().map(({ name }) => startPod(world, name, `round-${round}-${name}`)));
-      await world.untilClean();
-      await Promise.all(pods.map((pod) => endPod(world, pod)));
-    }
-    await storm(world, { name: "clocks", pods: 2, durationMs: 2_000 });
-    const reuses = world.ledger.reuses.slice(before);
-    const gaps = reuses.map(({ gapMs }) => gapMs);
-    report("clocks", { reuses: reuses.length, shortestMs: Math.min(...gaps) });
-    expect(reuses.some(({ from, to }) => from.node !== to.node)).toBe(true);
-    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(MIN_REUSE_MS);
-  },
-);
+it("clocks are wrong by a day: nothing cools for a shorter time, nothing is collected that lives (cooling-visibility)", async () => {
+  const load = `--import=${join(root, "test", "lab", "cluster", "shifted-clock.mjs")}`;
+  const clock = (ms: number) => ({ NODE_OPTIONS: load, BERTH_LAB_CLOCK_MS: String(ms) });
+  const early = {
+    env: clock(DAY_MS),
+    wrapper: ["unshare", "--time", "--monotonic", "86400", "--boottime", "86400", "--"],
+  };
+  await world.addNode("fast", { agent: early });
+  await world.addNode("slow", { agent: { env: clock(-DAY_MS) }, proxy: { isUnverified: true } });
+  const before = world.ledger.reuses.length;
+  // Twelve addresses for pods of four nodes, of which two run at a time: they go round.
+  for (let round = 0; round < 3; round++) {
+    const pods = await Promise.all(world.nodes().map(({ name }) => startPod(world, name, `round-${round}-${name}`)));
+    await world.untilClean();
+    await Promise.all(pods.map((pod) => endPod(world, pod)));
+  }
+  await storm(world, { name: "clocks", pods: 2, durationMs: 2_000 });
+  const reuses = world.ledger.reuses.slice(before);
+  const gaps = reuses.map(({ gapMs }) => gapMs);
+  report("clocks", { reuses: reuses.length, shortestMs: Math.min(...gaps) });
+  expect(reuses.some(({ from, to }) => from.node !== to.node)).toBe(true);
+  expect(Math.min(...gaps)).toBeGreaterThanOrEqual(MIN_REUSE_MS);
+});
