@@ -31,8 +31,9 @@ const RETRY_MS = 500;
 /** Most rows that are looked at at once. */
 const ROWS_AT_ONCE = 16;
 
-/** First claims of all nodes wait for these calls. */
-const TERMS: CallTerms = { lane: "pod", patienceMs: 10_000 };
+/** First claims of all nodes wait for these calls. A write may take as long as an admission webhook keeps it. */
+const WRITE_TERMS: CallTerms = { lane: "pod" };
+const TERMS: CallTerms = { ...WRITE_TERMS, patienceMs: 10_000 };
 
 interface EpochRowsDeps {
   readonly api: KubeApi;
@@ -91,7 +92,7 @@ export class OwnEpochRows implements EpochRows {
       if (row?.state === "Quarantined") return;
       // The row's own record, if any, is made in its place.
       if (row === undefined || holders.some(({ podUid }) => podUid !== row.owner)) {
-        await this.#objects.delete(object.name, object, { ...TERMS, signal });
+        await this.#objects.delete(object.name, object, { ...WRITE_TERMS, signal });
         log.info({ address: object.name }, "A record that came back with the registry's past was ended");
       } else if (row.state === "Cooling") await this.#showCooling(row, object);
     });

@@ -23,8 +23,10 @@ export const DEFINITIONS: Resource = { apiVersion: "apiextensions.k8s.io/v1", pl
 /** The kinds without whose objects addresses seem to be free. Pools and Subnets stay while something uses them. */
 export const REGISTRY_KINDS = ["ipallocations.ipam.vendor.io", "reservedips.ipam.vendor.io"] as const;
 
-/** The terms of all calls: the next attempt reads everything anew, and first claims wait for it. */
-const TERMS = { lane: "pod", patienceMs: 5_000 } as const;
+/** First claims wait for all calls. A write may take as long as an admission webhook keeps it. */
+const WRITE_TERMS = { lane: "pod" } as const;
+/** Of reads: the next attempt reads everything anew. */
+const TERMS = { ...WRITE_TERMS, patienceMs: 5_000 } as const;
 
 const definition = z.object({
   metadata: z.object({ uid: z.string(), deletionTimestamp: z.string().nullish() }),
@@ -80,7 +82,7 @@ export class KubernetesEpoch implements EpochPort {
   async write(record: EpochRecord, signal?: AbortSignal): Promise<EpochRecord> {
     const metadata = { resourceVersion: record.resourceVersion, uid: record.uid };
     const body = { metadata, data: encodeEpoch(record) };
-    const call = { ...TERMS, method: "PATCH", path: this.#path, body, ...(signal && { signal }) } as const;
+    const call = { ...WRITE_TERMS, method: "PATCH", path: this.#path, body, ...(signal && { signal }) } as const;
     return decodeEpochRecord(await this.#options.api.call(call), EPOCH_MAP);
   }
 
@@ -88,7 +90,7 @@ export class KubernetesEpoch implements EpochPort {
     const { api, node } = this.#options;
     if (node === undefined) return;
     const body = { metadata: { annotations: { [EPOCH_ANNOTATION]: formatMark(epoch, isSettled) } } };
-    await api.call({ ...TERMS, method: "PATCH", path: objectPath(NODES, { name: node }), body });
+    await api.call({ ...WRITE_TERMS, method: "PATCH", path: objectPath(NODES, { name: node }), body });
   }
 
   async read(): Promise<EpochRecord | undefined> {

@@ -225,17 +225,18 @@ export class World {
     return [...this.#nodes.values()];
   }
 
-  /** The Node object, and its agent in this process. */
-  async openAgent(name: string, options: AgentNodeOptions = {}): Promise<AgentNode> {
+  /** The Node object, and its agent in this process, which marks the Node within the limit. */
+  async openAgent(name: string, options: AgentNodeOptions = {}, limitMs?: number): Promise<AgentNode> {
     await this.client.apply(`${objects.NODES}/${name}`, objects.nodeObject(name));
     const agent = await AgentNode.open(this.plane, name, options);
     agent.witness = this.ledger.witness;
     this.defer(() => agent.close());
     this.#agents.set(name, agent);
-    await until(`the agent of ${name} has marked its Node`, async () => {
+    const isMarked = async (): Promise<boolean> => {
       const { metadata } = await this.client.get(`${objects.NODES}/${name}`);
       return EPOCH_ANNOTATION in (metadata.annotations ?? {});
-    });
+    };
+    await until(`the agent of ${name} has marked its Node`, isMarked, limitMs);
     return agent;
   }
 

@@ -65,6 +65,17 @@ const clients = {
 };
 const { admin } = clients;
 
+/** Keys that are the administrators', Kubernetes' or Berth's. */
+const OF_NODES = [
+  "zone",
+  "node-restriction.kubernetes.io/tenant",
+  "topology.k8s.io/x",
+  "kubernetes.io/os",
+  "ipam.vendor.io/x",
+]
+  .map((key) => ({ [key]: "x" }))
+  .flatMap((keys) => [{ metadata: { labels: keys } }, { metadata: { annotations: keys } }]);
+
 describe("allocations", () => {
   beforeAll(async () => {
     for (const node of ["a", "b"]) await admin.create(NODES, { ...nodeObject(node), spec: {} });
@@ -87,11 +98,23 @@ describe("allocations", () => {
   it("the controller writes nothing of a Node but its notice", async () => {
     const wanted =
       /^403 .*Node a: the controller may write the annotation ipam\.vendor\.io\/read-allocations and nothing/;
-    for (const body of [
-      { metadata: { labels: { zone: "x" } } },
-      { spec: { taints: [{ key: "x", effect: "NoExecute" }] } },
-    ])
-      expect(await outcomeOf(clients.controller.patch(`${NODES}/a`, body))).toMatch(wanted);
+    for (const body of [...OF_NODES, { spec: { taints: [{ key: "x", effect: "NoExecute" }] } }])
+      expect(await outcomeOf(clients.controller.patch(`${NODES}/a`, body)), JSON.stringify(body)).toMatch(wanted);
+  });
+
+  it("a mutating webhook's labels and annotations of a Node come with the agent's mark and the controller's notice", async () => {
+    const mutated = (own: string) => ({
+      metadata: {
+        labels: { "policy.example.org/team": own },
+        annotations: { "policy.example.org/seen": own, [`ipam.vendor.io/${own}`]: "1" },
+      },
+    });
+    expect(await outcomeOf(clients.agent.patch(`${NODES}/b`, mutated("registry-epoch")))).toBe("done");
+    expect(await outcomeOf(clients.controller.patch(`${NODES}/b`, mutated("read-allocations")))).toBe("done");
+    const wanted = /^403 .*Node b: the agent of node "b" may write the annotation ipam\.vendor\.io\/registry-epoch of/;
+    const removal = { metadata: { annotations: { "policy.example.org/seen": null } } };
+    for (const body of [...OF_NODES, removal])
+      expect(await outcomeOf(clients.agent.patch(`${NODES}/b`, body)), JSON.stringify(body)).toMatch(wanted);
   });
 });
 
