@@ -9,6 +9,7 @@ export type ReferenceTool =
   | "kubernetes"
   | "kubernetes-1.31"
   | "kubectl"
+  | "health"
   | "nodes"
   | "multus"
   | "containerd"

@@ -9,7 +9,7 @@ import { joinPrefixes, readStatements } from "./statement.ts";
 /** Longest part of a Coordinator's `status.reason`, which has two: characters. */
 export const MAX_FINDING_LENGTH = 480;
 
-export interface NetworksStatus {
+interface NetworksStatus {
   readonly phase: "Synced" | "NotReady";
   /** The source of each key; problems come first. */
   readonly reason: string;

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 )
 
-type verdict struct {
+type conclusion struct {
 	Status  string `json:"status"`
 	Message string `json:"message"`
 }
@@ -27,13 +27,13 @@ func main() {
 }
 
 func run(arguments []string) error {
-	judge := byKstatus
+	conclude := byKstatus
 	if len(arguments) > 0 {
 		script, err := os.ReadFile(arguments[0])
 		if err != nil {
 			return err
 		}
-		judge = func(object map[string]any) (verdict, error) { return byLua(string(script), object) }
+		conclude = func(object map[string]any) (conclusion, error) { return byLua(string(script), object) }
 	}
 	decoder := json.NewDecoder(os.Stdin)
 	encoder := json.NewEncoder(os.Stdout)
@@ -44,7 +44,7 @@ func run(arguments []string) error {
 		} else if err != nil {
 			return err
 		}
-		found, err := judge(object)
+		found, err := conclude(object)
 		if err != nil {
 			return err
 		}
@@ -54,25 +54,25 @@ func run(arguments []string) error {
 	}
 }
 
-func byKstatus(object map[string]any) (verdict, error) {
+func byKstatus(object map[string]any) (conclusion, error) {
 	// JSON numbers are int64 in client-go.
 	text, err := json.Marshal(object)
 	if err != nil {
-		return verdict{}, err
+		return conclusion{}, err
 	}
 	item := &unstructured.Unstructured{}
 	if err := item.UnmarshalJSON(text); err != nil {
-		return verdict{}, err
+		return conclusion{}, err
 	}
 	result, err := status.Compute(item)
 	if err != nil {
-		return verdict{}, err
+		return conclusion{}, err
 	}
-	return verdict{string(result.Status), result.Message}, nil
+	return conclusion{string(result.Status), result.Message}, nil
 }
 
 // As util/lua of Argo CD: the object is the global obj, and the script returns a table. It has no libraries but these.
-func byLua(script string, object map[string]any) (verdict, error) {
+func byLua(script string, object map[string]any) (conclusion, error) {
 	state := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer state.Close()
 	for name, open := range map[string]lua.LGFunction{
@@ -84,13 +84,13 @@ func byLua(script string, object map[string]any) (verdict, error) {
 	}
 	state.SetGlobal("obj", valueOf(state, object))
 	if err := state.DoString(script); err != nil {
-		return verdict{}, err
+		return conclusion{}, err
 	}
 	table, ok := state.Get(-1).(*lua.LTable)
 	if !ok {
-		return verdict{}, fmt.Errorf("the health check returned %s, want a table", state.Get(-1).Type())
+		return conclusion{}, fmt.Errorf("the health check returned %s, want a table", state.Get(-1).Type())
 	}
-	return verdict{lua.LVAsString(table.RawGetString("status")), lua.LVAsString(table.RawGetString("message"))}, nil
+	return conclusion{lua.LVAsString(table.RawGetString("status")), lua.LVAsString(table.RawGetString("message"))}, nil
 }
 
 func valueOf(state *lua.LState, value any) lua.LValue {

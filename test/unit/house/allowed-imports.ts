@@ -57,7 +57,7 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/usage": "controller",
   "controller/certificates": "controller",
   "controller/finalizers": "controller",
-  "controller/networks": "controller",
+  "controller/networks": "controller controller/conditions",
   "controller/services": "controller",
   "controller/gc": "controller",
   "controller/notices": "controller controller/gc",
