@@ -13,7 +13,7 @@ import {
   startCertificates,
 } from "../controller/certificates/certificates-controller.ts";
 import { openController } from "../controller/controller-process.ts";
-import { CONTROLLERS } from "../controller/controllers.ts";
+import { CONTROLLERS, LETTING_GO } from "../controller/controllers.ts";
 import type { Controllers } from "../controller/leadership.ts";
 import { listenForQuestions } from "../controller/status-server.ts";
 import { openSend } from "../kernel/descriptor.ts";
@@ -77,6 +77,7 @@ interface Flags extends MetricsFlags, MapFlags {
   readonly authoritySecret?: string;
   readonly certificateSecret: CertificateSettings["servers"];
   readonly certificateLifetime: number;
+  readonly finalizers: boolean;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
 }
@@ -171,6 +172,7 @@ const program = new Command("berth-controller")
       .default(parseListen(DEFAULT_LISTEN), DEFAULT_LISTEN)
       .env("BERTH_LISTEN"),
   )
+  .option("--no-finalizers", "before everything is deleted: take the finalizers from pools and Subnets, and set none")
   .option(
     "--agents-token-file <file>",
     `token of the audience ${AGENTS_AUDIENCE}, with which the address map asks agents for explanations and histories`,
@@ -222,12 +224,19 @@ function agentAccessOf(flags: Flags): AgentAccess | undefined {
 }
 
 function controllersOf(flags: Flags): Controllers {
-  const { authoritySecret: authority, certificateSecret: servers, certificateLifetime, leaseNamespace } = flags;
+  const {
+    authoritySecret: authority,
+    certificateSecret: servers,
+    certificateLifetime,
+    leaseNamespace,
+    finalizers,
+  } = flags;
   if ((authority === undefined) !== (servers.length === 0))
     refuseUsage("--authority-secret and --certificate-secret belong together, found one of them");
-  if (authority === undefined) return CONTROLLERS;
+  const controllers = finalizers ? CONTROLLERS : LETTING_GO;
+  if (authority === undefined) return controllers;
   const settings = { namespace: leaseNamespace, authority, servers, lifetimeMs: certificateLifetime * 86_400_000 };
-  return { ...CONTROLLERS, certificates: startCertificates(settings) };
+  return { ...controllers, certificates: startCertificates(settings) };
 }
 
 async function serve(flags: Flags): Promise<void> {

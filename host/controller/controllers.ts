@@ -3,6 +3,7 @@
 import { startConditions } from "./conditions/conditions-controller.ts";
 import { startEpoch } from "./epoch/epoch-controller.ts";
 import { startFinalizers } from "./finalizers/finalizer-controller.ts";
+import { startLettingGo } from "./finalizers/let-go-controller.ts";
 import { startGarbage } from "./gc/garbage-collector.ts";
 import type { Controllers } from "./leadership.ts";
 import { startNetworks } from "./networks/networks-controller.ts";
@@ -28,3 +29,8 @@ export const CONTROLLERS: Controllers = {
   notices: startNotices,
   services: startServices,
 };
+
+const { subnets: _subnets, ...WITHOUT_SUBNETS } = CONTROLLERS;
+
+/** Before everything is deleted: nothing gets a finalizer. */
+export const LETTING_GO: Controllers = { ...WITHOUT_SUBNETS, finalizers: startLettingGo };

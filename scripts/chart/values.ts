@@ -400,6 +400,10 @@ export const valuesSchema = z.strictObject({
       .meta({ description: "Labels by which Grafana's sidecar finds the ConfigMap." }),
   }),
   crds: section({
+    allowDeletion: flag.default(false).meta({
+      description:
+        "Let definitions, pools and Subnets be deleted in any order, [without Helm's hooks](gitops.md#delete): no policy and no finalizer keeps them, and generated pools no longer change. Set it shortly before.",
+    }),
     apply: flag.default(true).meta({
       description: "Install and upgrade the custom resource definitions by a hook; Helm alone never upgrades them.",
     }),

@@ -133,7 +133,7 @@ const FULL: readonly object[] = [
     controller: { podDisruptionBudget: false, networkPolicy: false },
     flowSchema: { enabled: false },
     metrics: { enabled: true, controllerTlsSecret: "own", issuerRef: { name: "authority", kind: "ClusterIssuer" } },
-    crds: { apply: false },
+    crds: { apply: false, allowDeletion: true },
     prePull: { enabled: false },
     uninstall: { keepState: true },
   },
