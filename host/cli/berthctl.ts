@@ -28,6 +28,7 @@ import { addNetwork } from "./commands/network.ts";
 import { addPools } from "./commands/pools.ts";
 import { addRecover } from "./commands/recover.ts";
 import { addQuarantine, addRelease } from "./commands/release.ts";
+import { addStatus } from "./commands/status.ts";
 import { addSupportBundle } from "./commands/support-bundle.ts";
 import { addVersion } from "./commands/version.ts";
 import { ExitCode } from "./exit-code.ts";
@@ -35,6 +36,7 @@ import { ExitCode } from "./exit-code.ts";
 /** In the order of the help. */
 const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addCheck,
+  addStatus,
   addPools,
   addAllocations,
   addIp,
@@ -65,6 +67,7 @@ Exit codes: 0 success, 1 problem found, 2 usage error, 3 no answer.`,
 Examples:
   kubectl berth pools                              pools of the cluster and their usage
   kubectl berth --node worker-1 allocations        addresses of the pods of a node
+  kubectl berth status --wait                      is it ready, and what is full
   kubectl berth check                              what is wrong with the cluster, and what to do
   kubectl berth --node worker-1 explain web-0 -n shop    asks the agent of a node
 

@@ -176,6 +176,15 @@ export class CommandLine {
     return [...words, ...more.filter((word) => !words.includes(word))];
   }
 
+  /** The words by which a user asks the same cluster, or node, again. */
+  get self(): string {
+    const { kubeconfig, context } = this.options;
+    const options = Object.entries({ kubeconfig, context }).flatMap(([key, value]) =>
+      value === undefined ? [] : [`--${key}=${value}`],
+    );
+    return [this.program, ...options].join(" ");
+  }
+
   /** Which agents are called in a cluster. */
   get place(): ClusterOptions {
     const { node, selector, kubeconfig, context, timeout } = this.options;

@@ -150,6 +150,34 @@ it("says that a namespace or a pool does not exist", async () => {
   expect(await asked("-n", "default")).toEqual([0, "No address is in use with namespace default\n"]);
 });
 
+describe("status", () => {
+  it("shows agents, leader, versions, pools and a pod that waits; and ends with 1 while an agent is not ready", async () => {
+    const counts = {
+      observedGeneration: 1,
+      desiredNumberScheduled: 2,
+      currentNumberScheduled: 1,
+      numberMisscheduled: 0,
+    };
+    const setStatus = (numberReady: number) =>
+      world.client.patch(`${DAEMON_SETS}/berth-agent/status`, {
+        status: { ...counts, numberReady, updatedNumberScheduled: numberReady },
+      });
+    await setStatus(1);
+    const { exitCode, stdout } = await berth("status");
+    expect([exitCode, stdout]).toEqual([1, expect.stringMatching(/^agents +1 of 2 ready, 1 of the newest revision\n/)]);
+    expect(stdout).toMatch(
+      /\ncontrollers +1 of 1 ready, one leads\nversions +API server v1\..*, agent 1\.2\.3 \(1\), controller/,
+    );
+    expect(stdout).toMatch(/\npools +1 .*\n {2}blue: \d of 254 used, <1%\n/);
+    const waiting = berth("status", "--wait", "60", "-o", "json");
+    await setStatus(2);
+    expect(JSON.parse((await waiting).stdout)).toMatchObject({ isReady: true, problems: [] });
+    expect((await waiting).exitCode).toBe(0);
+    await setStatus(1);
+    expect(await berth("status", "--wait", "3")).toMatchObject({ exitCode: 1, stderr: "Not ready after 3 s\n" });
+  });
+});
+
 const HOLDER = { namespace: "shop", pod: "lost-0", podUid: "u-lost", ifName: "eth0", node: "n9" };
 
 describe("history", () => {

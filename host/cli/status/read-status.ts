@@ -1,0 +1,228 @@
+/**
+ * How a cluster's Berth is, from the API server alone: what runs, what is full, what was restored, and which pods
+ * wait. What is wrong is found by `check`.
+ */
+import * as z from "zod";
+import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
+import { callIfThere } from "../../kubernetes/kube-api.ts";
+import { listPages } from "../../kubernetes/list.ts";
+import { collectionPath, LEASES, objectPath, PODS, type Resource } from "../../kubernetes/paths.ts";
+import { messageOf } from "../../lib/describe.ts";
+import type { PoolRecord } from "../../records/pool-record.ts";
+import { NOTIFIER_ANNOTATION } from "../../resources/allocation-notice.ts";
+import { CLUSTER_PATIENCE_MS, type ClusterSource } from "../cluster-source.ts";
+import { AGENT_LABELS } from "../labels.ts";
+import type { VersionRecord } from "../source.ts";
+import { type BerthPod, readBerthPods } from "../support/cluster-files.ts";
+import { poolsWorstFirst } from "./pool-order.ts";
+
+/** An Event of Berth's. */
+export interface Incident {
+  /** When it was last seen: RFC 3339. */
+  readonly time: string;
+  readonly reason: string;
+  readonly text: string;
+  /** "" of a node. */
+  readonly namespace: string;
+  /** Name of the node or the pod. */
+  readonly name: string;
+}
+
+export interface StatusRecord {
+  /** All wanted agents are ready and of one revision, and a ready controller leads. */
+  readonly isReady: boolean;
+  readonly agents: {
+    readonly wanted: number;
+    readonly ready: number;
+    /** Those of the newest revision of the DaemonSet. */
+    readonly updated: number;
+    readonly notReady: readonly BerthPod[];
+  };
+  readonly controllers: {
+    readonly wanted: number;
+    readonly ready: number;
+    readonly notReady: readonly BerthPod[];
+    /** Its pod; undefined if none leads, or that cannot be read. */
+    readonly leader?: string;
+  };
+  readonly versions: readonly VersionRecord[];
+  /** The fullest first. */
+  readonly pools: readonly PoolRecord[];
+  readonly quarantined: number;
+  /** What agents restored on their nodes in the last hour, the newest first. */
+  readonly repairs: readonly Incident[];
+  /** Pods that exist, have not started, and were refused in the last hour. */
+  readonly waiting: readonly Incident[];
+  /** What could not be read: sentences. */
+  readonly problems: readonly string[];
+}
+
+const DAEMON_SETS: Resource = { apiVersion: "apps/v1", plural: "daemonsets" };
+const CORE_EVENTS: Resource = { apiVersion: "v1", plural: "events" };
+
+/** A Lease that was not renewed for this many of its durations is no leader's, by the caller's clock. */
+const LEASE_DURATIONS = 4;
+
+/** Most pods of which is asked whether they still wait. */
+const MAX_WAITING = 10;
+
+/** Events of this action are about what an agent restored. */
+const RESTORE = "Restore";
+
+/** Rejects if the API server does not answer. */
+export async function readStatus({ api, source, now }: StatusDeps): Promise<StatusRecord> {
+  const problems: string[] = [];
+  const orNothing = async <T>(what: string, read: Promise<T>): Promise<T | undefined> =>
+    read.catch((error: unknown) => {
+      problems.push(`${what} cannot be read: ${messageOf(error)}`);
+      return undefined;
+    });
+  const pods = await readBerthPods(api);
+  const agents = agentsOf(
+    pods,
+    await orNothing("The agents' DaemonSet", list(api, DAEMON_SETS, { labelSelector: AGENT_LABELS })),
+  );
+  const controllerPods = pods.filter(({ component }) => component === "controller");
+  const namespaces = [...new Set(controllerPods.map(({ namespace }) => namespace))];
+  const leases = await orNothing(
+    "The controllers' Lease",
+    Promise.all(namespaces.map((namespace) => list(api, LEASES, {}, namespace))),
+  );
+  const leader = leases && leaderOf(leases.flat(), now);
+  const [versions, pools] = [await source.versions(), poolsWorstFirst(await source.pools())];
+  const events = await orNothing("Events", list(api, CORE_EVENTS, { fieldSelector: "source=berth-agent" }));
+  const incidents = (events ?? []).flatMap((object) => incidentOf(object) ?? []);
+  const refused = newestOfEach(incidents.filter(({ kind, type }) => kind === "Pod" && type === "Warning"));
+  const waiting = await orNothing("Pods", stillWaiting(api, refused.slice(0, MAX_WAITING)));
+  const controllers = {
+    wanted: controllerPods.length,
+    ready: controllerPods.filter(({ isReady }) => isReady).length,
+    notReady: controllerPods.filter(({ isReady }) => !isReady),
+    ...(leader === undefined ? {} : { leader }),
+  };
+  const { wanted, ready, updated } = agents;
+  return {
+    isReady:
+      wanted > 0 &&
+      ready >= wanted &&
+      updated >= wanted &&
+      controllers.ready > 0 &&
+      (leases === undefined || leader !== undefined),
+    agents,
+    controllers,
+    versions,
+    pools,
+    quarantined: pools.reduce((sum, { states }) => sum + (states.Quarantined ?? 0), 0),
+    repairs: incidents.filter(({ action }) => action === RESTORE).map(bare),
+    waiting: (waiting ?? []).map(bare),
+    problems,
+  };
+}
+
+interface StatusDeps {
+  readonly api: KubeApi;
+  readonly source: Pick<ClusterSource, "pools" | "versions">;
+  readonly now: Date;
+}
+
+async function list(api: KubeApi, resource: Resource, query: object, namespace?: string): Promise<KubeObject[]> {
+  const found: KubeObject[] = [];
+  const call = { path: collectionPath(resource, namespace), query: { ...query }, patienceMs: CLUSTER_PATIENCE_MS };
+  for await (const { items } of listPages(api, call)) found.push(...items);
+  return found;
+}
+
+const daemonSet = z.object({
+  metadata: z.object({ generation: z.number().default(0) }),
+  status: z.object({
+    observedGeneration: z.number().default(0),
+    desiredNumberScheduled: z.number().default(0),
+    numberReady: z.number().default(0),
+    updatedNumberScheduled: z.number().default(0),
+  }),
+});
+
+/** Without DaemonSets, or the right to read them, as many are wanted as there are. */
+function agentsOf(pods: readonly BerthPod[], sets: readonly KubeObject[] | undefined): StatusRecord["agents"] {
+  const agents = pods.filter(({ component }) => component === "agent");
+  const ready = agents.filter(({ isReady }) => isReady).length;
+  const notReady = agents.filter(({ isReady }) => !isReady);
+  const decoded = (sets ?? []).flatMap((object) => daemonSet.safeParse(object).data ?? []);
+  if (decoded.length === 0) return { wanted: agents.length, ready, updated: agents.length, notReady };
+  const sum = (of: (set: z.output<typeof daemonSet>) => number): number =>
+    decoded.reduce((all, set) => all + of(set), 0);
+  const updatedOf = ({ metadata, status }: z.output<typeof daemonSet>): number =>
+    status.observedGeneration < metadata.generation ? 0 : status.updatedNumberScheduled;
+  return {
+    wanted: sum(({ status }) => status.desiredNumberScheduled),
+    ready: sum(({ status }) => status.numberReady),
+    updated: sum(updatedOf),
+    notReady,
+  };
+}
+
+const lease = z.object({
+  metadata: z.object({ annotations: z.record(z.string(), z.string()) }),
+  spec: z.object({ holderIdentity: z.string().min(1), leaseDurationSeconds: z.number(), renewTime: z.string() }),
+});
+
+/** The holder's identity is its pod's name and a random suffix. */
+function leaderOf(leases: readonly KubeObject[], now: Date): string | undefined {
+  const decoded = leases.flatMap((object) => lease.safeParse(object).data ?? []);
+  const [held] = decoded.filter(
+    ({ metadata, spec }) =>
+      metadata.annotations[NOTIFIER_ANNOTATION] !== undefined &&
+      now.getTime() - Date.parse(spec.renewTime) < LEASE_DURATIONS * spec.leaseDurationSeconds * 1_000,
+  );
+  return held?.spec.holderIdentity.replace(/_[0-9a-f]+$/, "");
+}
+
+const coreEvent = z.object({
+  involvedObject: z.object({ kind: z.string(), namespace: z.string().default(""), name: z.string() }),
+  reason: z.string(),
+  message: z.string().default(""),
+  type: z.string(),
+  action: z.string().default(""),
+  eventTime: z.string().nullish(),
+  lastTimestamp: z.string().nullish(),
+  series: z.object({ lastObservedTime: z.string() }).nullish(),
+});
+
+type Reported = Incident & { readonly kind: string; readonly type: string; readonly action: string };
+
+function incidentOf(object: KubeObject): Reported | undefined {
+  const { data } = coreEvent.safeParse(object);
+  if (data === undefined) return undefined;
+  const { involvedObject, reason, message, type, action, series, eventTime, lastTimestamp } = data;
+  const { kind, namespace, name } = involvedObject;
+  const time = series?.lastObservedTime ?? eventTime ?? lastTimestamp ?? "";
+  return { time, reason, text: message, namespace, name, kind, type, action };
+}
+
+function bare({ time, reason, text, namespace, name }: Reported): Incident {
+  return { time, reason, text, namespace, name };
+}
+
+function newestOfEach(incidents: readonly Reported[]): Reported[] {
+  const sorted = incidents.toSorted((a, b) => (a.time < b.time ? 1 : -1));
+  return [...Map.groupBy(sorted, ({ namespace, name }) => `${namespace}/${name}`).values()].flatMap((each) =>
+    each.slice(0, 1),
+  );
+}
+
+const podState = z.object({
+  metadata: z.object({ deletionTimestamp: z.string().optional() }),
+  status: z.object({ phase: z.string().default("") }),
+});
+
+async function stillWaiting(api: KubeApi, refused: readonly Reported[]): Promise<Reported[]> {
+  const pods = await Promise.all(
+    refused.map(({ namespace, name }) =>
+      callIfThere(api, { method: "GET", path: objectPath(PODS, { namespace, name }), patienceMs: CLUSTER_PATIENCE_MS }),
+    ),
+  );
+  return refused.filter((_, at) => {
+    const { data } = podState.safeParse(pods[at]);
+    return data?.status.phase === "Pending" && data.metadata.deletionTimestamp === undefined;
+  });
+}
