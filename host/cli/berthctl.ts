@@ -30,6 +30,7 @@ import { addRecover } from "./commands/recover.ts";
 import { addQuarantine, addRelease } from "./commands/release.ts";
 import { addStatus } from "./commands/status.ts";
 import { addSupportBundle } from "./commands/support-bundle.ts";
+import { addTest } from "./commands/test.ts";
 import { addVersion } from "./commands/version.ts";
 import { ExitCode } from "./exit-code.ts";
 
@@ -37,6 +38,7 @@ import { ExitCode } from "./exit-code.ts";
 const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addCheck,
   addStatus,
+  addTest,
   addPools,
   addAllocations,
   addIp,
@@ -68,6 +70,7 @@ Examples:
   kubectl berth pools                              pools of the cluster and their usage
   kubectl berth --node worker-1 allocations        addresses of the pods of a node
   kubectl berth status --wait                      is it ready, and what is full
+  kubectl berth test                               do pods, nodes and services reach each other
   kubectl berth check                              what is wrong with the cluster, and what to do
   kubectl berth --node worker-1 explain web-0 -n shop    asks the agent of a node
 

@@ -107,6 +107,15 @@ export function askAgents(
   return answers.finally(() => agents.length > 1 && progress(""));
 }
 
+/** Calls a command in a pod. Resolves also when kubectl fails. */
+export function execInPod(
+  access: Access,
+  { namespace, name }: PodName,
+  argv: readonly string[],
+): Promise<Omit<AgentAnswer, "node">> {
+  return kubectlAside(access, ["exec", "--namespace", namespace, name, "--", ...argv]);
+}
+
 /** kubectl's own line after those of the command. */
 const KUBECTL_EXIT = /^command terminated with exit code \d+$/;
 
@@ -193,7 +202,7 @@ export async function readControllerLogs(access: Access): Promise<string[]> {
   });
 }
 
-type Access = Pick<ClusterOptions, "kubeconfig" | "context" | "timeoutMs">;
+export type Access = Pick<ClusterOptions, "kubeconfig" | "context" | "timeoutMs">;
 
 /** Returns the options with which kubectl finds the cluster. */
 export function kubectlWords({ kubeconfig, context }: Access): string[] {

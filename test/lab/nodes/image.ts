@@ -16,6 +16,9 @@ export const PAUSE_IMAGE = "docker.io/local/pause:1";
 /** `/bin/busybox sh`, and the same with `sleep`, `nc`, `wget` and the rest. */
 export const BUSYBOX_IMAGE = "docker.io/local/busybox:1";
 
+/** `node`, of this machine, with its libraries. */
+export const NODE_IMAGE = "docker.io/local/node:1";
+
 interface ImageFile {
   /** Without a slash in front. */
   readonly path: string;
@@ -55,6 +58,18 @@ export async function writeImages(directory: string): Promise<string[]> {
     paths.push(path);
   }
   return paths;
+}
+
+/** Writes the archive of {@link NODE_IMAGE} into the folder and gives its path. */
+export async function writeNodeImage(directory: string): Promise<string> {
+  const libraries = (await requireCommand(["ldd", process.execPath])).match(/\/\S+(?= \(0x)/g) ?? [];
+  const files = [process.execPath, ...libraries].map(async (path, at): Promise<ImageFile> => {
+    const content = await readFile(path);
+    return { path: at === 0 ? "bin/node" : path.slice(1), content, mode: 0o755 };
+  });
+  const path = join(directory, "node.tar");
+  await writeFile(path, encodeImage({ name: NODE_IMAGE, command: ["/bin/node"], files: await Promise.all(files) }));
+  return path;
 }
 
 /** One layer, its configuration, and the manifest that names both. */
