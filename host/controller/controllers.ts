@@ -4,6 +4,7 @@ import { startConditions } from "./conditions/conditions-controller.ts";
 import { startEpoch } from "./epoch/epoch-controller.ts";
 import { startFinalizers } from "./finalizers/finalizer-controller.ts";
 import { startLettingGo } from "./finalizers/let-go-controller.ts";
+import { startGates } from "./gates/gates-controller.ts";
 import { startGarbage } from "./gc/garbage-collector.ts";
 import type { Controllers } from "./leadership.ts";
 import { startNetworks } from "./networks/networks-controller.ts";
@@ -28,6 +29,7 @@ export const CONTROLLERS: Controllers = {
   garbage: startGarbage,
   notices: startNotices,
   services: startServices,
+  gates: startGates,
 };
 
 const { subnets: _subnets, ...WITHOUT_SUBNETS } = CONTROLLERS;

@@ -93,22 +93,28 @@ const ANNOTATIONS_PART: Part = {
   most: MAX_PARSED_ENTRIES,
 };
 
-/** The parts of a Pod that {@link decodePod} reads. */
-export const POD_PARTS: Part = {
-  members: {
-    apiVersion: "all",
-    kind: "all",
-    metadata: {
-      members: {
-        ...IDENTITY_PARTS,
-        labels: { entries: (key, at) => at <= MAX_CACHED_LABELS || key === LAUNCHER_LABEL },
-        annotations: ANNOTATIONS_PART,
-        ownerReferences: CONTROLLER_PART,
-      },
+const OF_POD = {
+  apiVersion: "all",
+  kind: "all",
+  metadata: {
+    members: {
+      ...IDENTITY_PARTS,
+      labels: { entries: (key: string, at: number) => at <= MAX_CACHED_LABELS || key === LAUNCHER_LABEL },
+      annotations: ANNOTATIONS_PART,
+      ownerReferences: CONTROLLER_PART,
     },
-    spec: { members: { nodeName: "all", hostNetwork: "all" } },
-    status: { members: { phase: "all", reason: "all", podIPs: "all", conditions: "all" } },
   },
+  status: { members: { phase: "all", reason: "all", podIPs: "all", conditions: "all" } },
+} as const satisfies Readonly<Record<string, Part>>;
+
+const OF_SPEC = { nodeName: "all", hostNetwork: "all" } as const satisfies Readonly<Record<string, Part>>;
+
+/** The parts of a Pod that {@link decodePod} reads. */
+export const POD_PARTS: Part = { members: { ...OF_POD, spec: { members: OF_SPEC } } };
+
+/** The same, and what holds a pod back from a node. */
+export const GATED_POD_PARTS: Part = {
+  members: { ...OF_POD, spec: { members: { ...OF_SPEC, schedulingGates: "all", nodeSelector: "all" } } },
 };
 
 /** Decodes a Pod; `source` names it in the error. Throws ConfigError. */

@@ -54,6 +54,7 @@ import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
 import { collectNodeAddresses, collectPrefetch } from "../metrics/collect.ts";
 import { Definitions } from "../request/definitions.ts";
+import { watchAbandonedGates } from "./abandoned-gates.ts";
 import { isOwnerThere, readHolderStatus } from "./address-owners.ts";
 import { adopt } from "./adoption/adopt.ts";
 import { identityOfPod, openClusterIdentifier, readPod } from "./identity.ts";
@@ -436,15 +437,13 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   );
   stack.defer(() => collector.close());
   listeners.isPodGone = (row) => collector.letGo(row);
+  const lease = { namespace: options.configNamespace, name: options.controllerLease ?? CONTROLLER_LEASE };
   const allocations = new OwnAllocations(
     {
       ...{ api, node, registry, lost, log, collector, machine },
       relists: () => resources.relists,
       isOfPast: () => listeners.isOfPast(),
-      isTold: openNoticeTerm(api, {
-        namespace: options.configNamespace,
-        name: options.controllerLease ?? CONTROLLER_LEASE,
-      }),
+      isTold: openNoticeTerm(api, lease),
     },
     {
       graceMs: () => snapshot().vendorConf.garbageCollection.graceMs,
@@ -453,6 +452,8 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
       random,
     },
   );
+  const gates = watchAbandonedGates({ api, lease, nowMs, random, log });
+  stack.defer(() => gates.close());
   listeners.onOrphan = (name) => allocations.hasten([name]);
   const closing = new AbortController();
   const epoch = new RegistryEpoch({

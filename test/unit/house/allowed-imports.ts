@@ -24,7 +24,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   agent:
     "lib net core cni config records resources plan ipam kubernetes metrics web registry kernel coordinator ifacer",
   install: "lib cni config resources plan kubernetes kernel coordinator",
-  controller: "lib net core config records resources ipam kubernetes metrics web registry",
+  controller: "lib net core cni config records resources ipam kubernetes metrics web registry",
   cli: "lib net core cni config records resources kubernetes coordinator install",
   convert: "lib net core cni config resources kubernetes cli",
   bin: "lib core config kernel kubernetes metrics web agent install controller cli convert",
@@ -61,11 +61,12 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/services": "controller",
   "controller/gc": "controller",
   "controller/notices": "controller controller/gc",
+  "controller/gates": "controller controller/usage",
   "controller/epoch": "controller controller/gc",
   "controller/subnets": "controller controller/finalizers",
   "controller/conditions": "controller controller/subnets controller/usage",
   "controller/controllers.ts":
-    "controller controller/conditions controller/epoch controller/finalizers controller/gc controller/networks controller/notices controller/owners controller/services controller/subnets controller/usage",
+    "controller controller/conditions controller/epoch controller/finalizers controller/gates controller/gc controller/networks controller/notices controller/owners controller/services controller/subnets controller/usage",
   "controller/controller-process.ts": "controller controller/owners",
   "controller/status-server.ts": "controller/controller-process.ts",
 };

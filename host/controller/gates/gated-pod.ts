@@ -1,0 +1,64 @@
+/** A pod without a node that has the gate, or had it until this controller, or the one before, let it through. */
+import * as z from "zod";
+import type { Labels } from "../../config/label-selector.ts";
+import type { KubeObject } from "../../kubernetes/kube-api.ts";
+import { describeObject } from "../../kubernetes/object-key.ts";
+import { ADDRESS_CONDITION, ADDRESS_GATE } from "../../resources/address-gate.ts";
+import { decodePod, type Pod, reducePod } from "../../resources/pod.ts";
+
+interface PodCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string | undefined;
+  readonly message?: string | undefined;
+}
+
+export interface GatedPod extends Pod {
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** RFC 3339. */
+  readonly created: string;
+  readonly hasGate: boolean;
+  /** The names of others, which stay. */
+  readonly otherGates: readonly string[];
+  /** All of them, as received: a write replaces the list. */
+  readonly conditions: readonly PodCondition[];
+  readonly nodeSelector: Labels;
+}
+
+const condition = z.looseObject({
+  type: z.string(),
+  status: z.string(),
+  reason: z.string().optional(),
+  message: z.string().optional(),
+});
+
+const gated = z.object({
+  metadata: z.object({ uid: z.string(), resourceVersion: z.string(), creationTimestamp: z.string().catch("") }),
+  spec: z.object({
+    schedulingGates: z.array(z.object({ name: z.string() })).catch([]),
+    nodeSelector: z.record(z.string(), z.string()).catch({}),
+  }),
+  status: z.object({ conditions: z.array(condition).catch([]) }).catch({ conditions: [] }),
+});
+
+/** Returns undefined for any other pod, which costs no memory. Throws ConfigError. */
+export function decodeGatedPod(object: KubeObject): GatedPod | undefined {
+  const { metadata, spec, status } = gated.parse(object);
+  const gates = spec.schedulingGates.map(({ name }) => name);
+  const hasGate = gates.includes(ADDRESS_GATE);
+  const isLetThrough = status.conditions.some(({ type, status }) => type === ADDRESS_CONDITION && status === "True");
+  if (!hasGate && !isLetThrough) return undefined;
+  const { uid, resourceVersion, creationTimestamp: created } = metadata;
+  return {
+    ...decodePod(object, describeObject(object)),
+    ...{ uid, resourceVersion, created, hasGate, conditions: status.conditions, nodeSelector: spec.nodeSelector },
+    otherGates: gates.filter((name) => name !== ADDRESS_GATE),
+  };
+}
+
+/** Returns what is kept of a pod for which there is no room: it is let through unseen. */
+export function reduceGatedPod(pod: GatedPod): GatedPod {
+  const { labels, annotations } = reducePod(pod);
+  return { ...pod, labels, annotations, conditions: [], nodeSelector: {}, isReduced: true };
+}
