@@ -41,6 +41,7 @@ const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
     "get /namespaces": "when a pod is faster than the watch of namespaces",
     "watch ipam.vendor.io/ipallocations": "for agents of the version before, during an upgrade",
     "patch events.k8s.io/events": EVENT_COUNTS,
+    "patch /pods": "for a scheduling gate while no controller leads: unit/agent/cluster/abandoned-gates.test.ts",
   },
   "berth-controller": {
     "get /configmaps": "after the API server went back in time: the registry's epoch",
@@ -58,6 +59,8 @@ const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
     "create discovery.k8s.io/endpointslices": "for a Service that names a network: services.test.ts",
     "patch discovery.k8s.io/endpointslices": "the same",
     "delete discovery.k8s.io/endpointslices": "the same",
+    "patch /pods": "for a scheduling gate: scheduling-gate.test.ts",
+    "patch /pods/status": "the same",
   },
 };
 

@@ -18,6 +18,9 @@ const ABANDONED_MS = 60_000;
 /** Time between two reads of the Lease: milliseconds; up to twice as long at random. */
 const LEASE_READ_MS = 20_000;
 
+/** So many times longer is the time after no pod had the gate: of thousands of agents some are always about to look. */
+const IDLE_FACTOR = 4;
+
 interface AbandonedGatesOptions {
   readonly api: KubeApi;
   readonly lease: ObjectName;
@@ -50,7 +53,8 @@ export function watchAbandonedGates({ api, lease, nowMs, random, log }: Abandone
     const object = await callIfThere(api, { method: "GET", path, query: CACHED, signal: closing.signal });
     const mark = object === undefined ? "" : recordOf(decodeLease(object)).mark;
     if (seen?.mark !== mark) seen = { mark, sinceMs: nowMs() };
-    else if (nowMs() - seen.sinceMs >= ABANDONED_MS) await removeGates(api, log, closing.signal);
+    else if (nowMs() - seen.sinceMs >= ABANDONED_MS && !(await removeGates(api, log, closing.signal)))
+      return IDLE_FACTOR * spread();
     return spread();
   };
   return new PeriodicWorker({
@@ -59,20 +63,23 @@ export function watchAbandonedGates({ api, lease, nowMs, random, log }: Abandone
   });
 }
 
-async function removeGates(api: KubeApi, log: Log, signal: AbortSignal): Promise<void> {
+/** Returns whether a pod had it. */
+async function removeGates(api: KubeApi, log: Log, signal: AbortSignal): Promise<boolean> {
+  let isAny = false;
   const query = { ...CACHED, fieldSelector: "spec.nodeName=,status.phase=Pending" };
   for await (const { items } of listPages(api, { path: collectionPath(PODS), query, signal }))
-    for (const item of items) await removeGate(api, log, { item, signal });
+    for (const item of items) isAny = (await removeGate(api, log, { item, signal })) || isAny;
+  return isAny;
 }
 
 async function removeGate(
   api: KubeApi,
   log: Log,
   { item, signal }: { readonly item: KubeObject; readonly signal: AbortSignal },
-): Promise<void> {
+): Promise<boolean> {
   const pod = gated.safeParse(item).data;
   const others = pod?.spec.schedulingGates.filter(({ name }) => name !== ADDRESS_GATE) ?? [];
-  if (pod === undefined || others.length === pod.spec.schedulingGates.length) return;
+  if (pod === undefined || others.length === pod.spec.schedulingGates.length) return false;
   const { namespace, name, ...precondition } = pod.metadata;
   const body = { metadata: precondition, spec: { schedulingGates: others } };
   try {
@@ -81,4 +88,5 @@ async function removeGate(
   } catch (error) {
     if (!isConflict(error) && !isNotFound(error)) throw error;
   }
+  return true;
 }

@@ -212,10 +212,17 @@ export function formatNetwork(name: string, flags: NetworkFlags): string {
   if (conflist) return text;
   const annotations = resourceName && { "k8s.v1.cni.cncf.io/resourceName": resourceName };
   const metadata = { name, ...(namespace && { namespace }), ...(annotations && { annotations }) };
-  return stringify({
-    apiVersion: "k8s.cni.cncf.io/v1",
-    kind: "NetworkAttachmentDefinition",
-    metadata,
-    spec: { config: `${text}\n` },
-  }).trimEnd();
+  const definition = { apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition", metadata };
+  const network = namespace === undefined ? name : `${namespace}/${name}`;
+  return `${stringify({ ...definition, spec: { config: `${text}\n` } })}${templateOf(network)}`;
+}
+
+/** As comments: what a pod template needs for the network, and to wait without a node while the pools are full. */
+function templateOf(network: string): string {
+  const template = {
+    metadata: { annotations: { "k8s.v1.cni.cncf.io/networks": network } },
+    spec: { schedulingGates: [{ name: "ipam.vendor.io/address" }] },
+  };
+  const lines = stringify(template).trimEnd().split("\n");
+  return ["In a pod template (docs/scheduling-gate.md):", ...lines].map((line) => `# ${line}`).join("\n");
 }

@@ -25,7 +25,7 @@ import type { Controller, ControllerDeps, StartController } from "../types.ts";
 import { UsageCounter } from "../usage/usage-counter.ts";
 import { decodeGatedPod, type GatedPod, reduceGatedPod } from "./gated-pod.ts";
 import { type LetThrough, LetThroughPods } from "./let-through.ts";
-import { decideGate, type GatesView, type Verdict } from "./plan-gates.ts";
+import { decideGate, type GateDecision, type GatesView } from "./plan-gates.ts";
 
 /** Shortest time between two passes: milliseconds. */
 const GATES_REST_MS = 250;
@@ -115,16 +115,18 @@ class GatesController implements Controller {
     this.#isResumed = true;
     const writes = pods.flatMap((pod) => {
       if (!pod.hasGate) return [];
-      const verdict: Verdict = this.#letThrough.has(pod.uid) ? { kind: "open", pools: [] } : decideGate(pod, view);
-      this.#note(pod, verdict, nowMs);
-      return [{ pod, verdict }];
+      const decision: GateDecision = this.#letThrough.has(pod.uid)
+        ? { kind: "open", pools: [] }
+        : decideGate(pod, view);
+      this.#note(pod, decision, nowMs);
+      return [{ pod, decision }];
     });
-    await inParallel(writes, PODS_AT_ONCE, ({ pod, verdict }) => refusals.attempt(() => this.#write(pod, verdict)));
+    await inParallel(writes, PODS_AT_ONCE, ({ pod, decision }) => refusals.attempt(() => this.#write(pod, decision)));
     return refusals.require(this.#letThrough.dueIn(nowMs));
   }
 
-  #note(pod: GatedPod, verdict: Verdict, nowMs: number): void {
-    if (verdict.kind === "open") this.#letThrough.add(pod, verdict.pools, nowMs);
+  #note(pod: GatedPod, decision: GateDecision, nowMs: number): void {
+    if (decision.kind === "open") this.#letThrough.add(pod, decision.pools, nowMs);
   }
 
   #follow(): Reflector<Network> {
@@ -196,26 +198,26 @@ class GatesController implements Controller {
   }
 
   /** A pod that is let through says so first: the next controller counts it. */
-  async #write(pod: GatedPod, verdict: Verdict): Promise<void> {
+  async #write(pod: GatedPod, decision: GateDecision): Promise<void> {
     // Of a pod that does not fit the other conditions are not known.
-    const told = pod.isReduced === true ? pod.resourceVersion : await this.#tell(pod, verdict);
-    if (verdict.kind === "hold" || told === undefined) return;
+    const told = pod.isReduced === true ? pod.resourceVersion : await this.#tell(pod, decision);
+    if (decision.kind === "hold" || told === undefined) return;
     const { api, leading: signal, log } = this.#deps;
     const { namespace, name, uid, otherGates } = pod;
     const path = objectPath(PODS, { namespace, name });
     const body = { spec: { schedulingGates: otherGates.map((each) => ({ name: each })) } };
     await patchIfSame(api, { path, uid, resourceVersion: told, body, signal });
-    log.debug({ namespace, pod: name, pools: verdict.pools }, "A pod was let through");
+    log.debug({ namespace, pod: name, pools: decision.pools }, "A pod was let through");
   }
 
   /** Returns the pod's version with the condition; undefined if the pod has changed meanwhile. */
-  async #tell(pod: GatedPod, verdict: Verdict): Promise<string | undefined> {
+  async #tell(pod: GatedPod, decision: GateDecision): Promise<string | undefined> {
     const { api, leading: signal, clock } = this.#deps;
     const { namespace, name, uid, resourceVersion, conditions } = pod;
     const [status, reason, message] =
-      verdict.kind === "open"
+      decision.kind === "open"
         ? ["True", "RoomAvailable", "The pools that the pod selects have room"]
-        : ["False", verdict.reason, verdict.message];
+        : ["False", decision.reason, decision.message];
     const before = conditions.find(({ type }) => type === ADDRESS_CONDITION);
     if (before?.status === status && before.reason === reason && before.message === message) return resourceVersion;
     const lastTransitionTime = clock

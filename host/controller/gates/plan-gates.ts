@@ -42,28 +42,28 @@ interface NodeLabels {
   readonly labels: Labels;
 }
 
-export type Verdict =
+export type GateDecision =
   /** `pools`: of the addresses that it will take. */
   | { readonly kind: "open"; readonly pools: readonly string[] }
   | { readonly kind: "hold"; readonly reason: "NoRoom" | "NoPool" | "InvalidAnnotation"; readonly message: string };
 
-const UNJUDGED: Verdict = { kind: "open", pools: [] };
+const UNJUDGED: GateDecision = { kind: "open", pools: [] };
 
 interface Nic extends Pick<Subject, "ifName" | "network" | "networkNames" | "ipamConf"> {}
 
-/** Decides about one pod; what the pools of its verdict have is less for the next. */
-export function decideGate(pod: GatedPod, view: GatesView): Verdict {
+/** Decides about one pod; what the pools of its decision have is less for the next. */
+export function decideGate(pod: GatedPod, view: GatesView): GateDecision {
   if (pod.isReduced === true) return UNJUDGED;
   try {
     const annotations = decodePodAnnotations(pod.annotations, view.settings);
     const nics = isJudged(pod, annotations, view) ? nicsOf(pod, annotations, view) : [];
     if (nics.length === 0) return UNJUDGED;
-    let worst: Verdict = UNJUDGED;
+    let worst: GateDecision = UNJUDGED;
     for (const node of placesOf(pod, view)) {
-      const verdict = decideOn(node, nics, { pod, annotations, view });
-      if (verdict.kind === "open") return verdict;
+      const decision = decideOn(node, nics, { pod, annotations, view });
+      if (decision.kind === "open") return decision;
       // Pools of other nodes say less than one that is full.
-      if (worst.kind === "open" || verdict.reason === "NoRoom") worst = verdict;
+      if (worst.kind === "open" || decision.reason === "NoRoom") worst = decision;
     }
     return worst;
   } catch (error) {
@@ -138,7 +138,7 @@ interface PodContext {
   readonly view: GatesView;
 }
 
-function decideOn(node: NodeLabels, nics: readonly Nic[], { pod, annotations, view }: PodContext): Verdict {
+function decideOn(node: NodeLabels, nics: readonly Nic[], { pod, annotations, view }: PodContext): GateDecision {
   const { namespace, name, labels, labelCount } = pod;
   const home = view.namespaces.get(namespace);
   const common = {
@@ -161,7 +161,7 @@ function decideOn(node: NodeLabels, nics: readonly Nic[], { pod, annotations, vi
 }
 
 /** Takes an address of the first pool with room for each NIC and family. */
-function take(nics: readonly NicDemand[], freeIn: GatesView["freeIn"]): Verdict {
+function take(nics: readonly NicDemand[], freeIn: GatesView["freeIn"]): GateDecision {
   const pools: string[] = [];
   for (const nic of nics)
     for (const demand of nic.families) {
@@ -176,7 +176,7 @@ function usableOf({ candidates }: FamilyDemand): string[] {
   return candidates.flatMap(({ name, refusal }) => (refusal === undefined ? [name] : []));
 }
 
-function refuse(nics: readonly NicDemand[], nic: NicDemand, demand: FamilyDemand): Verdict {
+function refuse(nics: readonly NicDemand[], nic: NicDemand, demand: FamilyDemand): GateDecision {
   const usable = usableOf(demand);
   if (usable.length === 0) return { kind: "hold", reason: "NoPool", message: noPoolMatches(nics, nic, demand).message };
   const shortages = new Map(usable.map((name) => [name, "has no free address"]));

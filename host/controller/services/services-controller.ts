@@ -173,7 +173,7 @@ class ServicesController implements Controller {
     slices: readonly KnownSlice[],
   ): Promise<boolean> {
     const services = all.filter((service) => service.fault === undefined);
-    const home = services.length === 0 ? await this.#leave(namespace) : this.#settle(namespace);
+    const home = services.length === 0 ? await this.#leave(namespace) : this.#enter(namespace);
     // It wakes the loop when it is.
     if (home?.pods.isSynced === false) return true;
     const backends = {
@@ -195,7 +195,7 @@ class ServicesController implements Controller {
     return isDone;
   }
 
-  #settle(namespace: string): Home {
+  #enter(namespace: string): Home {
     const known = this.#homes.get(namespace);
     if (known !== undefined) return known;
     const { api, caches, log, random } = this.#deps;

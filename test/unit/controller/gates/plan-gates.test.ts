@@ -71,7 +71,7 @@ describe("a pod is let through", () => {
     }));
 
   const networks = { "k8s.v1.cni.cncf.io/networks": "net/lan,net/lan" };
-  const lan = { name: "lan-conf", ipamConf: { type: "berth", default_ipv4_ippool: ["green"] } } as const;
+  const lan = { name: "lan-conf", ipamConf: { type: "berth" as const, default_ipv4_ippool: ["green"] } };
   const network: GatesView["network"] = (name) => (name === "net/lan" ? lan : undefined);
   it("when there is room for every NIC of Berth's, not for the first one, which another network provides", () => {
     expect(decide({ annotations: networks }, { green: 2 }, { network })).toEqual({
@@ -146,9 +146,9 @@ describe("a pod waits, and is told why", () => {
       /has no free address/,
     ],
   ])("because %s", (_, options, reason, message) => {
-    const verdict = decide(options, {});
-    expect(verdict).toMatchObject({ kind: "hold", reason });
-    expect(verdict.kind === "hold" && verdict.message).toMatch(message);
+    const decision = decide(options, {});
+    expect(decision).toMatchObject({ kind: "hold", reason });
+    expect(decision.kind === "hold" && decision.message).toMatch(message);
   });
 
   it("because its namespace's pool is full", () => {
