@@ -57,7 +57,6 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/usage": "controller",
   "controller/certificates": "controller",
   "controller/finalizers": "controller",
-  "controller/networks": "controller controller/conditions",
   "controller/services": "controller",
   "controller/gc": "controller",
   "controller/notices": "controller controller/gc",
@@ -65,6 +64,7 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/epoch": "controller controller/gc",
   "controller/subnets": "controller controller/finalizers",
   "controller/conditions": "controller controller/subnets controller/usage",
+  "controller/networks": "controller controller/conditions",
   "controller/controllers.ts":
     "controller controller/conditions controller/epoch controller/finalizers controller/gates controller/gc controller/networks controller/notices controller/owners controller/services controller/subnets controller/usage",
   "controller/controller-process.ts": "controller controller/owners",
