@@ -10,14 +10,14 @@ import { DEFAULTS, type RunOptions, run } from "./run.ts";
 
 const GIVEN = process.env.BERTH_SEED;
 const SEED = Number(GIVEN ?? Date.now() % 2 ** 31);
-const STEPS = Number(process.env.BERTH_STEPS ?? 1_500);
+const STEPS = Number(process.env.BERTH_STEPS ?? 1_000);
 /** Profiles that a run of the gate takes, others with each seed. */
 const FRESH_PROFILES = 2;
 
 const SAME: readonly ProfileName[] = ["faults", "releases"];
 
 it.for(SAME)("the same seed gives the same history, and another seed another one: %s", async (profile) => {
-  const options: RunOptions = { ...DEFAULTS, profile, seed: 7, steps: 800 };
+  const options: RunOptions = { ...DEFAULTS, profile, seed: 7, steps: 500 };
   const first = await run(options);
   const second = await run(options);
   const other = await run({ ...options, seed: 8 });
@@ -36,7 +36,7 @@ const FIXED: readonly (readonly [ProfileName, number])[] = [
 ];
 
 it.for(FIXED)("every invariant holds: profile %s, seed %i", { timeout: 60_000 }, ([profile, seed]) =>
-  checkRun({ ...DEFAULTS, profile, seed, steps: 2_500 }),
+  checkRun({ ...DEFAULTS, profile, seed, steps: 1_500 }),
 );
 
 const first = SEED % PROFILES.length;

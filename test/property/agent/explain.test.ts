@@ -9,7 +9,7 @@ import { ExplainWorld, explainedAnswers } from "./explain-world.ts";
  * BERTH_RUNS.
  */
 const SEED = Number(process.env.BERTH_SEED ?? 1);
-const CLUSTERS = Number(process.env.BERTH_RUNS ?? times(100));
+const CLUSTERS = Number(process.env.BERTH_RUNS ?? times(50));
 /** Number of clusters of one node, one after the other. */
 const CLUSTERS_OF_NODE = 25;
 

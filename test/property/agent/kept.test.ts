@@ -194,7 +194,7 @@ function machineOf(name: string): Member {
  * BERTH_RUNS.
  */
 const SEED = Number(process.env.BERTH_SEED ?? 1);
-const RUNS = Number(process.env.BERTH_RUNS ?? times(8));
+const RUNS = Number(process.env.BERTH_RUNS ?? times(5));
 const RESTARTS = Number(process.env.BERTH_RUNS ?? 4);
 const STEPS = 60;
 

@@ -7,7 +7,7 @@ import { times } from "../../world/long-cases.ts";
 import { walk } from "./walk.ts";
 
 const FIRST_SEED = Number(process.env.WALK_SEED ?? 1);
-const WALKS = Number(process.env.WALKS ?? times(15));
+const WALKS = Number(process.env.WALKS ?? times(6));
 const STEPS = Number(process.env.WALK_STEPS ?? 300);
 
 beforeEach(() => {

@@ -57,7 +57,7 @@ describe.each(subjects)("%s", (_title, decode, valid) => {
         const reachable = pathsOf(once).some((inner) => inner.join("\n") === otherPath.join("\n"));
         accepts(decode, reachable ? replaceAt(once, otherPath, otherPatch) : once);
       }),
-      { numRuns: times(200) },
+      { numRuns: times(100) },
     );
   });
 });

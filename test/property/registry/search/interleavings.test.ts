@@ -9,7 +9,13 @@ import { ASSUMPTIONS, type Assumption } from "./world-state.ts";
 
 const MAX_STATES = 100_000;
 /** Scenes that the long tests search. */
-const SLOW: ReadonlySet<string> = new Set<keyof typeof SCENES>(["slow main plugins", "a migration"]);
+const SLOW: ReadonlySet<string> = new Set<keyof typeof SCENES>([
+  "slow main plugins",
+  "a migration",
+  "answers lost",
+  "a machine that boots",
+  "a lost journal",
+]);
 const isOfRun = (scene: string): boolean => isLong || !SLOW.has(scene);
 
 const scenes = (Object.keys(SCENES) as (keyof typeof SCENES)[]).filter(isOfRun);
