@@ -46,6 +46,8 @@ beforeAll(async () => {
   const program = [join(kubernetesBin, "kube-proxy"), `--kubeconfig=${plane.kubeconfig}`, "--proxy-mode=nftables"];
   const limits = ["--conntrack-max-per-core=0", "--conntrack-min=0"];
   for (const { name, machine } of nodes) {
+    // A pod's way to a service leads through its node.
+    await machine.run(["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
     const argv = machine.enter([...program, `--hostname-override=${name}`, ...limits]);
     proxies.push(await startDaemon("kube-proxy", argv));
   }
