@@ -44,7 +44,11 @@ export const PROBE_MS = 15_000;
 export const PROBE_SCRIPT = `
 const net = require("net"), fs = require("fs");
 const LIMIT_MS = 4000, END = Date.now() + Number(process.argv[2]);
-const lines = (path) => { try { return fs.readFileSync(path, "utf8").split("\\n"); } catch { return []; } };
+function lines(path) {
+  if (!fs.existsSync(path)) return [];
+  const fd = fs.openSync(path);
+  try { return fs.readFileSync(fd, "utf8").split("\\n"); } finally { fs.closeSync(fd); }
+}
 function gateway(family) {
   if (family === 4) {
     for (const line of lines("/proc/net/route").slice(1)) {

@@ -113,17 +113,17 @@ async function testIn(namespace: string, options: TestOptions): Promise<TestResu
     serverPort: SERVER_PORT,
     servicePort: SERVICE_PORT,
   });
-  let asked = 0;
+  let answered = 0;
   const results = await inParallel(
     pods.filter(({ node }) => isStarted(node)),
     AT_ONCE,
     async ({ node, from, name }) => {
       signal.throwIfAborted();
-      progress(`probing: ${asked} of ${2 * nodes.length}`);
+      progress(`probing: ${answered} of ${2 * nodes.length}`);
       const own = probes.filter((probe) => probe.node === node && probe.from === from);
-      const answered = await ask(options.access, { namespace, name }, own);
-      asked += 1;
-      return answered;
+      const found = await ask(options.access, { namespace, name }, own);
+      answered += 1;
+      return found;
     },
   );
   signal.throwIfAborted();
