@@ -48,7 +48,7 @@ import {
  * stay as they are.
  */
 function simulatedControllers({ CONTROLLERS }: Product): Product["CONTROLLERS"] {
-  const { occupied: _, ...simulated } = CONTROLLERS;
+  const { occupied: _, services: _services, ...simulated } = CONTROLLERS;
   return simulated;
 }
 
