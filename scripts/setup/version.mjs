@@ -27,7 +27,7 @@ const readManifestVersion = () => JSON.parse(readFileSync(join(root, "package.js
  * source archive is not.
  */
 export function buildVersion({ version = readManifestVersion(), since = lastRelease.commit, directory = root } = {}) {
-  if (!version.includes("-")) return version;
+  if (!version.endsWith("-dev")) return version;
   const git = (...args) => {
     const { status, stdout } = spawnSync("git", args, { cwd: directory, encoding: "utf8" });
     return status === 0 ? stdout.trim() : undefined;

@@ -48,6 +48,13 @@ describe("a build", () => {
     expect(buildVersion({ version, since, directory })).toBe(`0.9.0-dev.2+${short()}.dirty`);
   });
 
+  test.each(["0.9.0", "1.0.0-rc.1"])("of a release is the release's: %s", (released) => {
+    git("init", "-q");
+    const since = commit("release");
+    commit("one");
+    expect(buildVersion({ version: released, since, directory })).toBe(released);
+  });
+
   test("of an unpacked source archive has neither, also inside another repository", () => {
     expect(buildVersion({ version, directory })).toBe(version);
     git("init", "-q");
@@ -59,7 +66,7 @@ describe("a build", () => {
 
   test("has a version in the form of Semantic Versioning, and a tag that registries accept", () => {
     const built = buildVersion();
-    expect(built).toMatch(/^\d+\.\d+\.\d+(-dev(\.\d+)?(\+[0-9a-f]{12}(\.dirty)?)?)?$/);
+    expect(built).toMatch(/^\d+\.\d+\.\d+(-rc\.\d+)?(-dev(\.\d+)?(\+[0-9a-f]{12}(\.dirty)?)?)?$/);
     expect(tagOf("0.9.0-dev.2+0123456789ab.dirty")).toBe("0.9.0-dev.2_0123456789ab.dirty");
     expect(tagOf(built)).toMatch(/^\w[\w.-]{0,127}$/);
   });
