@@ -122,7 +122,9 @@ it("the controller says so in a condition, once by an event", async () => {
   const invalid = "InvalidValues True AcceptedBefore";
   await expect.poll(() => conditions("ippools", "edge"), { timeout: 10_000 }).toEqual([invalid, "Ready True Ready"]);
   await expect.poll(() => conditions("ippools", "mixed"), { timeout: 10_000 }).toEqual([invalid, "Ready True Ready"]);
-  await expect.poll(() => conditions("ippools", "loop"), { timeout: 10_000 }).toEqual([invalid, "Ready False Refused"]);
+  await expect
+    .poll(() => conditions("ippools", "loop"), { timeout: 10_000 })
+    .toEqual([invalid, "Ready False Refused", "Stalled True Refused"]);
   await expect.poll(() => conditions("subnets", "edge"), { timeout: 10_000 }).toEqual([invalid, "Ready True Ready"]);
   expect(await change("ippools", "edge", { spec: { gateway: "10.77.0.1" } })).toEqual([]);
   await expect
