@@ -220,9 +220,9 @@ describe("docs/errors.md", () => {
   });
 });
 
-const HEADING = /^## (\d+\.\d+\.\d+), (\d{4}-\d{2}-\d{2})$/;
+const HEADING = /^## (\d+\.\d+\.\d+(?:-rc\.\d+)?), (\d{4}-\d{2}-\d{2})$/;
 
-const UNRELEASED = /^## \d+\.\d+\.\d+, unreleased$/;
+const UNRELEASED = /^## \d+\.\d+\.\d+(?:-rc\.\d+)?, unreleased$/;
 
 const changelog = readFileSync("CHANGELOG.md", "utf8");
 
