@@ -1,5 +1,7 @@
 /** `tenantDefinitions: closed` of vendor-conf, through the built plugins and agent. */
+import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { MAX_LOG_FILES } from "../../host/agent/coordinator/plugin-logs.ts";
 import { findOpen } from "../../host/cli/check/find-open.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import { applyDefinition, SYSTEM } from "../lab/cluster/objects.ts";
@@ -13,7 +15,8 @@ const ENTRIES = {
   log: { type: "coordinator", logOptions: { logFile: "/var/log/vendor/own.log" } },
   plain: { type: "coordinator" },
 } as const;
-type Name = keyof typeof ENTRIES;
+/** One more than are opened for tenants, and another one. */
+const LOGS = Array.from({ length: MAX_LOG_FILES + 2 }, (_, index) => `evil${index}.log`);
 
 let world: World;
 
@@ -31,7 +34,11 @@ beforeAll(async () => {
 afterAll(() => world?.stop());
 
 /** Returns the answer to the plugin's ADD for a pod that names the definition. */
-async function add(namespace: string, name: Name, networks = `${namespace}/${name}`): Promise<string> {
+async function add(
+  namespace: string,
+  name: string,
+  { networks = `${namespace}/${name}`, entry = Object(ENTRIES)[name] } = {},
+): Promise<string> {
   const pod = await world.createPod({
     name: `${namespace}-${name}`,
     node: "n1",
@@ -40,14 +47,14 @@ async function add(namespace: string, name: Name, networks = `${namespace}/${nam
   const { agent, netnsPath } = world.node("n1");
   const containerId = world.node("n1").runtime.newContainerId();
   const { exitCode, text, stdout } = await runPlugin({
-    plugin: ENTRIES[name].type,
+    plugin: entry.type,
     command: "ADD",
     containerId,
     netns: netnsPath,
     ifName: "net1",
     args: `IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${pod.name};K8S_POD_UID=${pod.uid}`,
     stdin: {
-      ...ENTRIES[name],
+      ...entry,
       cniVersion: "1.0.0",
       name,
       prevResult: { cniVersion: "1.0.0", interfaces: [], ips: [] },
@@ -69,7 +76,7 @@ it.for(["ifacer", "table", "log"] as const)(
 );
 
 it("refuses it also to a NIC that the pod does not announce", async () => {
-  expect(await add("shop", "ifacer", "[]")).toMatch(CLOSED);
+  expect(await add("shop", "ifacer", { networks: "[]" })).toMatch(CLOSED);
 });
 
 it("refuses nothing to a definition that uses none of it", async () => {
@@ -90,4 +97,16 @@ it("is open again at once, and check says what is", async () => {
     "Subnets that name no namespaces serve all: all",
   ]);
   await expect.poll(() => add("shop", "ifacer"), { timeout: 20_000 }).not.toMatch(CLOSED);
+});
+
+it("more log files than tenants may name end no ADD of others, and are not made", async () => {
+  const answers = new Set<string>();
+  for (const file of LOGS) {
+    const entry = { type: "coordinator", logOptions: { logFile: `/var/log/vendor/${file}` } };
+    await applyDefinition(world.client, "shop", file, { cniVersion: "1.0.0", name: file, plugins: [entry] });
+    answers.add(await add("shop", file, { entry }));
+  }
+  expect([...answers]).toEqual([await add("shop", "plain")]);
+  const made = readdirSync(world.node("n1").agent.logDir).filter((name) => LOGS.includes(name));
+  expect(made).toHaveLength(MAX_LOG_FILES);
 });

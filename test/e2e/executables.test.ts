@@ -10,6 +10,7 @@ import {
   mkdtempSync,
   openSync,
   readdirSync,
+  readFileSync,
   readSync,
   renameSync,
   rmSync,
@@ -65,6 +66,20 @@ describe("compiled code of earlier starts", () => {
     expect(kept.length).toBeGreaterThan(5);
     for (const path of [cache, ...kept]) expect(statSync(path).mode & 0o077, path).toBe(0);
     expect(await start(cache)).toMatch(COMPILED);
+  });
+
+  it("that is damaged ends no start", async () => {
+    const cache = join(createDirectory(), "code");
+    await start(cache);
+    const [folder = ""] = readdirSync(cache);
+    for (const name of readdirSync(join(cache, folder))) {
+      const path = join(cache, folder, name);
+      writeFileSync(
+        path,
+        readFileSync(path).map((byte, at) => (at % 97 === 96 ? byte ^ 0xff : byte)),
+      );
+    }
+    expect(await start(cache)).not.toMatch(/cache for .* was accepted/);
   });
 
   const attacks: [what: string, make: (directory: string, file: string) => void][] = [

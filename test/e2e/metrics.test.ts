@@ -2,7 +2,9 @@
  * The agent's metrics: as Prometheus' own tool judges them, and as a real Prometheus reads them while pods come and go.
  */
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { get } from "node:http";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
@@ -48,6 +50,13 @@ it("the metrics of a run are what promtool wants, the same on the socket and on 
       const names = (of: string) => [...of.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
       expect(names(await answer.text())).toEqual(names(text));
       expect((await fetch(`${await urlOf(world)}/v1/health`)).status).toBe(404);
+      // A page of another site, whose name leads to loopback.
+      const { hostname, port } = new URL(await urlOf(world));
+      const [foreign] = await once(
+        get({ hostname, port, path: "/metrics", headers: { host: `attacker.example:${port}` } }),
+        "response",
+      );
+      expect(foreign.resume().statusCode).toBe(421);
     },
     LISTENING,
   ));

@@ -14,6 +14,7 @@ import { until } from "../lab/waiting.ts";
 
 const EPOCH = `/api/v1/namespaces/kube-system/configmaps/${EPOCH_MAP}`;
 const EPOCH_RULES = [{ apiGroups: [""], resources: ["configmaps", "nodes"] }];
+const ADDRESS_RULES = [{ apiGroups: ["ipam.vendor.io"], resources: ["ipallocations"] }];
 const LEASE_RULES = [{ apiGroups: ["coordination.k8s.io"], resources: ["leases"] }];
 /** The lab's own writes are not kept. */
 const condition = "request.userInfo.username.startsWith('system:serviceaccount:') || request.name == 'probe'";
@@ -21,7 +22,7 @@ const TERMS = { kind: "Validating", failurePolicy: "Fail", timeoutSeconds: 10, c
 const WRITES = ["CREATE", "UPDATE", "DELETE"];
 
 /** A pool and no node. */
-async function open(): Promise<{ world: World; install: Install; [Symbol.asyncDispose](): Promise<void> }> {
+async function open(): Promise<Opened> {
   const world = await openWorld();
   const webhook = await openWebhook(world.client);
   await world.namespace("shop");
@@ -29,10 +30,9 @@ async function open(): Promise<{ world: World; install: Install; [Symbol.asyncDi
   await world.pool("blue", { subnet: "10.6.0.0/24", default: true });
   return {
     world,
-    install: async (terms, keepMs) => {
+    stop: () => webhook.close(),
+    install: async (terms, keepMs, probe = () => world.client.create(MAPS, { metadata: { name: "probe" } })) => {
       webhook.keepMs = keepMs;
-      const probe = () =>
-        world.client.create(terms.rules === LEASE_RULES ? LEASES : MAPS, { metadata: { name: "probe" } });
       await webhook.install({ ...TERMS, operations: WRITES, ...terms }, probe);
       return webhook.uninstall;
     },
@@ -44,10 +44,17 @@ async function open(): Promise<{ world: World; install: Install; [Symbol.asyncDi
   };
 }
 
-type Install = (
-  terms: Partial<WebhookTerms> & Pick<WebhookTerms, "rules">,
-  keepMs: number | undefined,
-) => Promise<() => Promise<void>>;
+interface Opened extends AsyncDisposable {
+  readonly world: World;
+  /** Returns what uninstalls it. */
+  readonly install: (
+    terms: Partial<WebhookTerms> & Pick<WebhookTerms, "rules">,
+    keepMs: number | undefined,
+    probe?: () => Promise<unknown>,
+  ) => Promise<() => Promise<void>>;
+  /** The webhook is gone, and stays installed. */
+  readonly stop: () => void;
+}
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
 const LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
@@ -100,10 +107,9 @@ it("a webhook that keeps Leases for 30 s ends leading, and two never lead; pods 
   const candidates = [await openCandidate(world.plane, "a", "lease")];
   await until("one leads", () => candidates.some(({ election }) => election.isLeading));
   candidates.push(await openCandidate(world.plane, "b", "lease"));
-  const uninstall = await install(
-    { rules: LEASE_RULES, condition: "true", failurePolicy: "Ignore", timeoutSeconds: 30 },
-    undefined,
-  );
+  const terms = { rules: LEASE_RULES, condition: "true", failurePolicy: "Ignore", timeoutSeconds: 30 } as const;
+  const probe = () => world.client.create(LEASES, { metadata: { name: "probe" } });
+  const uninstall = await install(terms, undefined, probe);
   const startMs = performance.now();
   for (let round = 0; performance.now() - startMs < 70_000; round++) {
     expect(await attach(world, { name: `web-${round}`, node: "n1" })).toMatch(/^10\.6\.0\./);
@@ -116,4 +122,14 @@ it("a webhook that keeps Leases for 30 s ends leading, and two never lead; pods 
   const spans = candidates.flatMap(({ spans }) => spans).sort((a, b) => a.fromMs - b.fromMs);
   for (const [index, { fromMs }] of spans.entries()) expect(fromMs).toBeGreaterThan(spans[index - 1]?.toMs ?? 0);
   expect(spans.length).toBeGreaterThan(1);
+});
+
+it("a webhook that is gone refuses ADDs in the API server's words", async () => {
+  await using opened = await open();
+  const { world, install, stop } = opened;
+  const { runtime } = await world.addNode("n1");
+  await install({ rules: ADDRESS_RULES, condition: "true" }, 0, () => world.allocate("10.6.0.200"));
+  stop();
+  const pod = await world.createPod({ name: "web", node: "n1" });
+  expect((await runtime.attach(pod, { limitMs: 30_000 })).refusal).toContain("failed calling webhook");
 });

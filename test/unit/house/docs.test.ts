@@ -165,6 +165,19 @@ describe("docs/dependencies.md", () => {
   });
 });
 
+describe("attacks of docs/security.md", () => {
+  const [, section = ""] = read("docs/security.md").split("\n## Attacks that are tests\n");
+  const [table = ""] = section.split("\n## ");
+  const rows = [...table.matchAll(/\]\(\.\.\/(\S+)\) \| (?:`(.+)` )?\|$/gm)].map(([, path = "", title = ""]) => [
+    path,
+    title,
+  ]);
+
+  it("are many", () => expect(rows.length).toBeGreaterThan(30));
+
+  it.each(rows)("%s has the test %s", (path, title) => expect(read(path)).toContain(title));
+});
+
 /** The rules of docs/allocation.md; code and tests cite them by these names. */
 const RULES = [
   ..."late-del node-lost sandbox-restart undo recreate registry-epoch node-rights prefetch retention static-pods cooling-visibility".split(
