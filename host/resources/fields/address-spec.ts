@@ -18,7 +18,7 @@ import { type CelRule, cel, celText, foundText, IMMUTABLE, rawText } from "../..
 import { describeValue } from "../../lib/describe.ts";
 import { formatMismatches, type Mismatch, parsedText } from "../../lib/schema.ts";
 import { compareIp, equalIp, type Family, formatIp, type Ip, isLinkLocal } from "../../net/ip.ts";
-import { formatPrefix, type Prefix, prefixContains } from "../../net/prefix.ts";
+import { firstIp, formatPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 import { formatRange, type Range, rangeOfPrefix } from "../../net/range.ts";
 import { isSpecial, SPECIAL_PREFIXES, withoutSpecial } from "../../net/special.ts";
 
@@ -96,7 +96,14 @@ const USUAL_RANGE_RULE: CelRule = {
   message: OUTSIDE_SPECIAL,
 };
 
+/**
+ * Takes `a`, `a-b`, and `a/n`: agents and controllers read networks one release before the API server takes them, so
+ * that no older one meets them.
+ */
 function parseRange(text: string): Range | string {
+  const prefix = parsePrefix(text);
+  if (prefix !== undefined && parseAddress(text.slice(0, text.indexOf("/"))) !== undefined)
+    return equalIp(prefix.ip, firstIp(prefix)) ? rangeOfPrefix(prefix) : "a network without host bits";
   const ends = text.split("-").map(parseAddress);
   const [first, last] = [ends[0], ends.at(-1)];
   if (first === undefined || last === undefined || ends.length > 2) return RANGE_FORM;
@@ -117,7 +124,7 @@ const range = z
 
 const listOf = (entry: typeof range) => z.array(entry).max(MAX_RANGES, { error: `at most ${MAX_RANGES} entries` });
 
-/** A list of addresses (`a`) and ranges (`a-b`). */
+/** A list of addresses (`a`), ranges (`a-b`) and networks (`a/n`). */
 export const ranges = listOf(range);
 
 const podRanges = listOf(range.meta({ title: "range", ...cel(...RANGE_RULES, USUAL_RANGE_RULE) }));
@@ -173,7 +180,7 @@ export const addressKeys = {
   }),
   ips: podRanges.optional().meta({
     description:
-      "Addresses (`a`) and ranges (`a-b`) inside the subnet. If absent, the whole subnet; if empty, no address.",
+      "Addresses (`a`) and ranges (`a-b`) inside the subnet; in the files of an agent without a cluster also networks (`a/n`), which API servers take from the next release on. If absent, the whole subnet; if empty, no address.",
   }),
   excludeIPs: ranges.default([]).meta({ description: "Addresses and ranges that are never allocated. Default none." }),
   gateway: router.optional().meta({

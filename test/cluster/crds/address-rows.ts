@@ -134,7 +134,8 @@ export function addressRows(kind: string): Row[] {
     no({ subnet: FOUR, ips: ["10.6.0.1", "10.6.0.x"] }, "spec.ips[1]"),
     no({ subnet: FOUR, ips: ["10.6.0.1 - 10.6.0.2"] }, "spec.ips[0]"),
     no({ subnet: FOUR, ips: ["10.6.0.1-10.6.0.2-10.6.0.3"] }, "spec.ips[0]"),
-    no({ subnet: FOUR, ips: ["10.6.0.0/28"] }, "spec.ips[0]"),
+    // Read by agents, and taken by the API server one release later.
+    accept(kind, { subnet: FOUR, ips: ["10.6.0.0/28"] }, { serverField: "spec.ips[0]", isStructural: true }),
     no({ subnet: FOUR, ips: ["::ffff:10.6.0.1"] }, "spec.ips[0]"),
     no({ subnet: FOUR, excludeIPs: ["10.6.0.1", "10.6.0.1-x"] }, "spec.excludeIPs[1]"),
     no({ subnet: FOUR, ips: ["10.6.0.9-fd00::1"] }, "spec.ips[0]", { also: ["spec.ips"] }),

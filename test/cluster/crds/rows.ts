@@ -9,7 +9,7 @@ export interface Row {
   readonly more?: object;
   /** The decoder's first mismatch; undefined: accepted. */
   readonly field?: string | undefined;
-  /** The API server's field where it cannot name the entry of a list or a map, which the decoder names. */
+  /** The API server's field where it cannot name the entry of a list or a map, which the decoder names or accepts. */
   readonly serverField?: string | undefined;
   /** Further fields that the API server blames, where one fault breaks two rules. */
   readonly also?: readonly string[];

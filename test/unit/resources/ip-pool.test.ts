@@ -46,6 +46,16 @@ it("a key whose value is null is absent, as the API server has it", () => {
   });
 });
 
+it("networks are ranges of all their addresses", () => {
+  const { ranges, excluded } = poolOf({
+    subnet: SUBNET,
+    ips: ["10.6.0.64/26", "10.6.0.9/32"],
+    excludeIPs: ["10.6.0.64/31"],
+  }).spec;
+  expect(ranges.map(formatRange)).toEqual(["10.6.0.64-10.6.0.127", "10.6.0.9"]);
+  expect(excluded.map(formatRange)).toEqual(["10.6.0.64-10.6.0.65"]);
+});
+
 it("an empty list of ranges is no address", () => {
   expect(poolOf({ subnet: SUBNET, ips: [] }).spec.ranges).toEqual([]);
 });
@@ -150,7 +160,10 @@ const addressRules: [spec: unknown, message: string][] = [
   {"ips":["10.6.0.x"]} => field "spec.ips[0]": found "10.6.0.x", want an address or a range first-last
   {"ips":["10.6.0.1-10.6.0.2-10.6.0.3"]} => want an address or a range first-last
   {"ips":["10.6.0.1 - 10.6.0.2"]} => want an address or a range first-last
-  {"ips":["10.6.0.0/28"]} => found "10.6.0.0/28", want an address or a range first-last
+  {"ips":["10.6.0.1/28"]} => found "10.6.0.1/28", want a network without host bits
+  {"ips":["10.6.0.0/33"]} => found "10.6.0.0/33", want an address or a range first-last
+  {"ips":["10.6.0.0/23"]} => want addresses inside 10.6.0.0/24
+  {"ips":["::ffff:10.6.0.0/120"]} => want an address or a range first-last
   {"ips":["10.6.0.9-10.6.0.8"]} => want a range with its lower address first
   {"ips":["10.6.0.1-"]} => want an address or a range first-last
   {"ips":["::ffff:10.6.0.1"]} => want an address or a range first-last
