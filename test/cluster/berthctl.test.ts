@@ -100,7 +100,7 @@ describe("allocations", () => {
     [["--node", "n2"], ["10.6.0.30"]],
     [["--pool", "six"], ["fd06::21"]],
     [["--state", "kept"], ["10.6.0.77"]],
-    [["-n", "none"], []],
+    [["-n", "default"], []],
   ])("%j selects", async (words, wanted) => expect(await lines("allocations", "-o", "name", ...words)).toEqual(wanted));
 
   it("--watch prints all, then what changes", async () => {
