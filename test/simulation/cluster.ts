@@ -44,11 +44,11 @@ import {
 } from "./workload.ts";
 
 /**
- * The cluster has no Services, and its nodes' addresses lie in no pool: nothing to publish, and recorded histories
- * stay as they are.
+ * The cluster has no Services and no scheduling gates, and its nodes' addresses lie in no pool: nothing to publish, and
+ * recorded histories stay as they are.
  */
 function simulatedControllers({ CONTROLLERS }: Product): Product["CONTROLLERS"] {
-  const { occupied: _, services: _services, ...simulated } = CONTROLLERS;
+  const { occupied: _, services: _services, gates: _gates, ...simulated } = CONTROLLERS;
   return simulated;
 }
 

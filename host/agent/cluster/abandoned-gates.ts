@@ -41,10 +41,15 @@ const gated = z.object({
   spec: z.object({ schedulingGates: z.array(z.object({ name: z.string() })) }),
 });
 
+interface Closable {
+  /** Removes no further gate. */
+  close(): Promise<void>;
+}
+
 /** What the API server's cache has: neither read costs it more than an answer. */
 const CACHED = { resourceVersion: "0" };
 
-export function watchAbandonedGates({ api, lease, nowMs, random, log }: AbandonedGatesOptions): PeriodicWorker {
+export function watchAbandonedGates({ api, lease, nowMs, random, log }: AbandonedGatesOptions): Closable {
   const closing = new AbortController();
   const spread = (): number => LEASE_READ_MS * (1 + random());
   let seen: { readonly mark: string; readonly sinceMs: number } | undefined;
@@ -57,10 +62,16 @@ export function watchAbandonedGates({ api, lease, nowMs, random, log }: Abandone
       return IDLE_FACTOR * spread();
     return spread();
   };
-  return new PeriodicWorker({
+  const worker = new PeriodicWorker({
     ...{ failure: "Looking after scheduling gates failed", work, log, signal: closing.signal },
     ...{ retryMs: spread, firstMs: spread() },
   });
+  return {
+    close: async () => {
+      closing.abort(new Error("The agent stops"));
+      await worker.close();
+    },
+  };
 }
 
 /** Returns whether a pod had it. */

@@ -91,6 +91,8 @@ export interface ClusterBackendOptions extends BackendOptions {
   readonly configNamespace: string;
   /** Name of the controllers' Lease there. Default: {@link CONTROLLER_LEASE}. */
   readonly controllerLease?: string | undefined;
+  /** Whether it lets pods with the scheduling gate through while no controller leads. Default: false. */
+  readonly removesGates?: boolean;
   /** From 0 to 1: spreads pauses so that nodes do not coincide. */
   readonly random: () => number;
 }
@@ -452,8 +454,8 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
       random,
     },
   );
-  const gates = watchAbandonedGates({ api, lease, nowMs, random, log });
-  stack.defer(() => gates.close());
+  const gates = options.removesGates === true ? watchAbandonedGates({ api, lease, nowMs, random, log }) : undefined;
+  stack.defer(() => gates?.close());
   listeners.onOrphan = (name) => allocations.hasten([name]);
   const closing = new AbortController();
   const epoch = new RegistryEpoch({

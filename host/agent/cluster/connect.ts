@@ -46,7 +46,8 @@ export async function connectCluster(access: ClusterAccess, base: BackendOptions
   const { configNamespace, controllerLease } = access;
   // Without a kubeconfig it runs in a pod.
   const hostMachine = access.kubeconfig === undefined ? undefined : readHostMachine();
-  return openClusterBackend({ ...base, api, random, hostMachine, configNamespace, controllerLease, connection });
+  const settings = { configNamespace, controllerLease, removesGates: true };
+  return openClusterBackend({ ...base, ...settings, api, random, hostMachine, connection });
 }
 
 function requireTokenFile({ source, tokenFile }: Credentials): string {
