@@ -109,6 +109,12 @@ export const POD_ANNOTATIONS = {
     schema: z.enum(["true", "false"]).transform((text) => text === "true"),
     meaning: "Whether a generated pool is deleted with its workload. Default `true`.",
   },
+  retain: {
+    format: "text",
+    schema: z.enum(["by-name"]),
+    meaning:
+      "`by-name`: the pod's owner, of a kind that `retainByName` of `vendor-conf` lists, retains its addresses for the next pod of its name ([workloads.md](workloads.md#further-kinds)).",
+  },
 } as const satisfies Record<string, AnnotationSchema>;
 
 const poolNames = boundedList(nameOrPattern, MAX_LISTED_NAMES, "names");

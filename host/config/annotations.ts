@@ -26,6 +26,8 @@ export const NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
 /** The network of a pod's first NIC, if it is not the cluster's default. */
 export const DEFAULT_NETWORK_ANNOTATION = "v1.multus-cni.io/default-network";
 
+export const RETAIN_ANNOTATION = `${ANNOTATION_PREFIX}retain`;
+
 type Annotations = Readonly<Record<string, string>>;
 type PodAnnotation<K extends keyof typeof POD_ANNOTATIONS> = z.output<(typeof POD_ANNOTATIONS)[K]["schema"]>;
 
@@ -52,6 +54,7 @@ export interface PodAnnotations {
   readonly defaultRouteNic?: PodAnnotation<"default-route-nic"> | undefined;
   readonly ippoolIpNumber?: PodAnnotation<"ippool-ip-number"> | undefined;
   readonly ippoolReclaim?: boolean | undefined;
+  readonly retain?: PodAnnotation<"retain"> | undefined;
   /** `k8s.v1.cni.cncf.io/networks`. */
   readonly networks?: readonly NetworkSelection[] | undefined;
   /** Why that cannot be read at all: all NICs but the first are refused. */
@@ -176,6 +179,7 @@ export function decodePodAnnotations(annotations: Annotations, rules = ALL_ENABL
     defaultRouteNic: read("default-route-nic"),
     ippoolIpNumber: ofSubnets("ippool-ip-number", () => read("ippool-ip-number")),
     ippoolReclaim: ofSubnets("ippool-reclaim", () => read("ippool-reclaim")),
+    retain: read("retain"),
     networks: others instanceof ConfigError ? undefined : others,
     networksFault: others instanceof ConfigError ? others : undefined,
     defaultNetwork: first instanceof ConfigError ? { name: "", fault: first } : first?.[0],

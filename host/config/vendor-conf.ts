@@ -58,6 +58,39 @@ const ifacer = z.strictObject({
     }),
 });
 
+/** Most kinds in `retainByName`. @limit */
+const MAX_RETAINING_KINDS = 16;
+
+/** Kinds of the API server and others whose pods get generated names, or have owners that Berth knows by itself. */
+const NOT_BY_NAME = /^[^/]*$|^(?:apps|batch|kubevirt\.io)\/|^apps\.kruise\.io\/[^ ]+ CloneSet$/;
+
+const retainingKind = z
+  .strictObject({
+    apiVersion: z
+      .string()
+      .regex(/^(?=.{1,253}$)[a-z0-9.-]+\/v[a-z0-9]+$/, "GROUP/VERSION, such as apps.kruise.io/v1beta1")
+      .meta({ description: "Its API group and version." }),
+    kind: z
+      .string()
+      .regex(/^[A-Z][A-Za-z0-9]{0,62}$/, "the name of a kind, such as StatefulSet")
+      .meta({ description: "Its kind." }),
+    plural: z
+      .string()
+      .regex(/^[a-z][a-z0-9-]{0,62}$/, "a name in lower-case letters, such as statefulsets")
+      .optional()
+      .meta({ description: "Its name in paths of the API. Default: the kind in lower case, and `s`." }),
+  })
+  .check(({ value, issues }) => {
+    if (!NOT_BY_NAME.test(`${value.apiVersion} ${value.kind}`)) return;
+    const message =
+      "a kind of another project whose pods' names come again: Kubernetes' own, CloneSet and KubeVirt's do not";
+    issues.push({ code: "custom", path: ["kind"], message, input: value });
+  })
+  .transform(({ plural, ...rest }) => ({ ...rest, plural: plural ?? `${rest.kind.toLowerCase()}s` }));
+
+/** A kind of objects that retain the addresses of their pods by name. */
+export type RetainingKind = Readonly<z.output<typeof retainingKind>>;
+
 export type IfacerPermission = Readonly<z.output<typeof ifacer>>;
 
 /** The keys of `conf.yml`. */
@@ -75,6 +108,10 @@ export const vendorConfSchema = z
       .default(true)
       .meta({ description: "Whether the pods of a StatefulSet retain their addresses." }),
     enableKubevirt: z.boolean().default(true).meta({ description: "Whether virtual machines retain their addresses." }),
+    retainByName: z.array(retainingKind).max(MAX_RETAINING_KINDS).default([]).meta({
+      description:
+        "Further kinds that retain the addresses of those of their pods that ask for it (`ipam.vendor.io/retain: by-name`). The names of their pods have to come again.",
+    }),
     enableFencing: z.boolean().default(true).meta({
       description: "Whether agents remove retained addresses from the NICs of deleted pods whose sandbox still runs.",
     }),

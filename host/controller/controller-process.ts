@@ -121,8 +121,8 @@ class ProcessInstance implements ControllerProcess {
     this.#refused = new RefusedWrites({ nowMs: clock.nowMs, random });
     const onUnused = (namespace: string): void => this.#reportUnused(namespace);
     this.#caches = openCaches({ api, onUnused, configNamespace, random, log });
-    const { budget } = this.#caches;
-    this.#addressOwners = openAddressOwners({ api, budget, random, log });
+    const { budget, vendorConf } = this.#caches;
+    this.#addressOwners = openAddressOwners({ api, vendorConf, budget, random, log });
     this.#poolOwners = openPoolOwners({ api, budget, random, log });
     this.#opening = this.#open();
   }

@@ -5,25 +5,28 @@
  *   StatefulSet of apps/v1               the set                               the pod's name
  *   VirtualMachineInstance, launcher     the VirtualMachine that runs it,      the machine's name
  *                                        without one the instance itself
+ *   a kind that vendor-conf lists, of    that object                           the pod's name
+ *   a pod with retain: by-name
  *   any other, or none                   none
  *   whatever it is, of a NIC whose       that claim                            the claim's name
  *   network selection names an IPAMClaim
  */
 
 import type { RequestedIp } from "../cni/request.ts";
-import type { PodAnnotations } from "../config/annotations.ts";
+import { type PodAnnotations, RETAIN_ANNOTATION } from "../config/annotations.ts";
+import { ConfigError } from "../config/config-error.ts";
 import type { VendorConf } from "../config/vendor-conf.ts";
 import { bitsOf, type Family } from "../net/ip.ts";
 import type { OwnerReference } from "../resources/fields/metadata.ts";
 import type { Holder } from "../resources/ip-allocation.ts";
-import type { Workload } from "../resources/member.ts";
+import { hasNamedPods, listedKind, type Workload } from "../resources/member.ts";
 import { LAUNCHER_LABEL, MIGRATION_LABEL, type Pod } from "../resources/pod.ts";
 import type { IpamClaim } from "../resources/workloads/ipam-claim.ts";
 import { isKubevirt } from "../resources/workloads/virtual-machine.ts";
 import { announcedNics, demandedNics } from "./announced-nics.ts";
 import { controllerOf } from "./owner.ts";
 
-type RetentionSettings = Pick<VendorConf, "enableStatefulSet" | "enableKubevirt">;
+type RetentionSettings = Pick<VendorConf, "enableStatefulSet" | "enableKubevirt" | "retainByName">;
 
 type AddressOwner =
   | { readonly kind: "none" }
@@ -36,14 +39,52 @@ const NONE: AddressOwner = { kind: "none" };
 /** The label of pods in which machines run. */
 const LAUNCHER = { label: LAUNCHER_LABEL, value: "virt-launcher" };
 
-export function findAddressOwner(pod: Pod, { enableStatefulSet, enableKubevirt }: RetentionSettings): AddressOwner {
+export function findAddressOwner(pod: Pod, settings: RetentionSettings): AddressOwner {
+  const { enableStatefulSet, enableKubevirt, retainByName } = settings;
   const owner = controllerOf(pod);
-  if (owner?.kind === "StatefulSet" && owner.apiVersion === "apps/v1" && enableStatefulSet) {
+  const ofKind = (kind: string, { name, uid }: OwnerReference): AddressOwner => {
     const { namespace, name: member } = pod;
-    return { kind: "workload", workload: { kind: owner.kind, namespace, name: owner.name, uid: owner.uid, member } };
+    return { kind: "workload", workload: { kind, namespace, name, uid, member } };
+  };
+  if (owner !== undefined && isStatefulSet(owner)) return enableStatefulSet ? ofKind(owner.kind, owner) : NONE;
+  if (owner !== undefined && pod.annotations[RETAIN_ANNOTATION] === "by-name") {
+    const kind = listedKind(owner);
+    if (retainByName.some((listed) => listedKind(listed) === kind)) return ofKind(kind, owner);
   }
   const run = enableKubevirt ? runOf(pod) : undefined;
   return run === undefined ? NONE : { kind: "run", run };
+}
+
+function isStatefulSet({ kind, apiVersion }: OwnerReference): boolean {
+  return kind === "StatefulSet" && apiVersion === "apps/v1";
+}
+
+/** Controllers that generate the names of their pods, and what to use in place of retention. */
+const GENERATED_NAMES: Readonly<Record<string, string>> = {
+  "ReplicaSet.apps": 'for a Deployment, name a Subnet with "ipam.vendor.io/ippool-ip-number": "N"',
+  "DaemonSet.apps": "use a pool for the node (nodeName)",
+  "Job.batch": "use an IPAMClaim",
+  "ReplicationController.v1": "use a StatefulSet",
+  "CloneSet.apps.kruise.io": "use a StatefulSet",
+};
+
+/** Returns why the pod's addresses cannot be retained by its name, as it asks; undefined if they can, or it does not. */
+export function refuseRetention(pod: Pod, { retainByName }: RetentionSettings): ConfigError | undefined {
+  if (pod.annotations[RETAIN_ANNOTATION] === undefined) return undefined;
+  const owner = controllerOf(pod);
+  const refuse = (why: string) =>
+    new ConfigError(`annotation "${RETAIN_ANNOTATION}"`, [{ path: "", got: "by-name", wanted: "another way" }], why);
+  if (owner === undefined) return refuse("the pod has no controller, with whose end its addresses would be released");
+  if (isStatefulSet(owner) || runOf(pod) !== undefined) return undefined;
+  const kind = listedKind(owner);
+  if (retainByName.some((listed) => listedKind(listed) === kind)) return undefined;
+  const remedy = Object.hasOwn(GENERATED_NAMES, kind) ? GENERATED_NAMES[kind] : undefined;
+  const whose = `${owner.kind} ${pod.namespace}/${owner.name}`;
+  if (remedy !== undefined)
+    return refuse(`the pods of ${whose} have generated names, which never come again; ${remedy}`);
+  return refuse(
+    `"retainByName" of vendor-conf does not list ${owner.kind} of ${owner.apiVersion}, the kind of ${whose}`,
+  );
 }
 
 /** Returns the VirtualMachineInstance that runs in the pod; undefined if there is none. */
@@ -115,7 +156,7 @@ export function refuseClaim(
 
 /** Returns whether two pods of one member may share its address: only for a machine, which may migrate. */
 export function mayBeShared(workload: Workload | undefined): boolean {
-  return workload !== undefined && workload.kind !== "StatefulSet";
+  return workload !== undefined && !hasNamedPods(workload.kind);
 }
 
 /** State of another pod that has the member's address, according to the API server. */

@@ -261,7 +261,10 @@ function decodeHolder({ podUID, interface: ifName, ...names }: z.output<typeof h
 }
 
 const workload = z.object({
-  kind: text.meta({ description: "`StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim`." }),
+  kind: text.meta({
+    description:
+      "`StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim`; `KIND.GROUP` if `retainByName` of vendor-conf lists it.",
+  }),
   namespace: name.optional().meta({ description: "Its namespace." }),
   name: text.meta({ description: "Its name." }),
   uid: uid.meta({ description: "Its UID." }),

@@ -5,7 +5,7 @@
 
 /** An owner of retained addresses: it outlives its pods (retention in docs/allocation.md). */
 export interface Workload {
-  /** `StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim` */
+  /** `StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim`; or {@link listedKind listed} */
   readonly kind: string;
   /**
    * Namespace of the workload and its pods. "" in a Kept object of an older agent: such a workload cannot be
@@ -21,6 +21,26 @@ export interface Workload {
    * agents.
    */
   readonly ifName?: string | undefined;
+}
+
+interface Kind {
+  /** `apps.kruise.io/v1beta1` */
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/** Returns how an address owner's kind is called that `retainByName` of vendor-conf lists: `StatefulSet.apps.kruise.io`. */
+export function listedKind({ apiVersion, kind }: Kind): string {
+  return `${kind}.${apiVersion.split("/")[0]}`;
+}
+
+export function isListedKind(kind: string): boolean {
+  return kind.includes(".");
+}
+
+/** Whether the members of an owner of the kind are its pods, each by its own name. */
+export function hasNamedPods(kind: string): boolean {
+  return kind === "StatefulSet" || isListedKind(kind);
 }
 
 /** Longest UID of a pod or a workload, which must fit into a label's value: characters. */

@@ -1,7 +1,12 @@
 /** The fields of a Kubernetes Pod that Berth reads. */
 import * as z from "zod";
 import { POD_ANNOTATIONS } from "../config/annotation-schemas.ts";
-import { ANNOTATION_PREFIX, DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION } from "../config/annotations.ts";
+import {
+  ANNOTATION_PREFIX,
+  DEFAULT_NETWORK_ANNOTATION,
+  NETWORKS_ANNOTATION,
+  RETAIN_ANNOTATION,
+} from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
 import { foreignAnnotations, isForeignAnnotation } from "../config/foreign-annotations.ts";
 import type { Labels } from "../config/label-selector.ts";
@@ -150,10 +155,13 @@ export function decodePod(value: unknown, source: string): Pod {
   };
 }
 
-/** Returns the pod without what only its ADD reads: its identity, its controller, marks of a machine or static pod. */
+/**
+ * Returns the pod without what only its ADD reads: its identity, its controller, marks of a machine or static pod, and
+ * of what is retained.
+ */
 export function reducePod({ foreignAnnotations: _, ...pod }: Pod): Pod {
   const labels = keepShort(pod.labels, [LAUNCHER_LABEL, MIGRATION_LABEL]);
-  const annotations = keepShort(pod.annotations, [CONFIG_HASH, CONFIG_MIRROR]);
+  const annotations = keepShort(pod.annotations, [CONFIG_HASH, CONFIG_MIRROR, RETAIN_ANNOTATION]);
   return { ...pod, labels, annotations, isReduced: true };
 }
 

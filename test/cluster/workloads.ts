@@ -10,7 +10,11 @@ import { openWorld, type World } from "../lab/cluster/world.ts";
 import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
-const QUICK = { enableIPv6: false, allocationCooldown: "1s", garbageCollection: { interval: "2s", grace: "1s" } };
+export const QUICK = {
+  enableIPv6: false,
+  allocationCooldown: "1s",
+  garbageCollection: { interval: "2s", grace: "1s" },
+};
 
 /** Ready nodes, the default pool blue, 10.6.0.0/24, and green, 10.7.0.0/24; the world's whole history is checked. */
 export async function openAgents(names: readonly string[]): Promise<World> {

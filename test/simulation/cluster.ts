@@ -35,6 +35,7 @@ import {
   claimName,
   controllerOf,
   deploymentObject,
+  LISTED,
   namesOf,
   networksOf,
   replicaSetObjects,
@@ -55,6 +56,7 @@ function simulatedControllers({ CONTROLLERS }: Product): Product["CONTROLLERS"] 
 export const PODS = "/api/v1/namespaces/shop/pods";
 export const NODES = "/api/v1/nodes";
 export const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
+const LISTED_SETS = `/apis/${LISTED.apiVersion}/namespaces/shop/statefulsets`;
 const DEPLOYMENTS = "/apis/apps/v1/namespaces/shop/deployments";
 const REPLICA_SETS = "/apis/apps/v1/namespaces/shop/replicasets";
 export const POOLS = "/apis/ipam.vendor.io/v1/ippools";
@@ -113,6 +115,7 @@ export const SERVES: Served = {
   ...serveAll({
     [PODS]: { apiVersion: "v1", kind: "Pod" },
     [SETS]: { apiVersion: "apps/v1", kind: "StatefulSet" },
+    [LISTED_SETS]: LISTED,
     [DEPLOYMENTS]: { apiVersion: "apps/v1", kind: "Deployment" },
     [REPLICA_SETS]: { apiVersion: "apps/v1", kind: "ReplicaSet" },
     [DEFINITIONS]: { apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
@@ -135,12 +138,13 @@ const POOL_NETWORKS: Readonly<Record<Family, string>> = { blue: "10.6.0.0/16", s
  * Short, so that much happens in little time. With virtual machines a ready node's agent counts as inactive only
  * after it has compared its allocations without a controller's notice, as with the default settings.
  */
-function settings({ cooldown, tenant, virtualMachines }: ClusterShape): string {
+function settings({ cooldown, tenant, virtualMachines, workloads }: ClusterShape): string {
+  const listed = workloads.some(({ isListed }) => isListed) ? `retainByName: [${JSON.stringify(LISTED)}]\n` : "";
   const own = Object.entries(tenant ?? {}).map(([key, value]) => `${key}: ${value}\n`);
   return `
 allocationCooldown: ${cooldown}
 garbageCollection: { interval: 20s, grace: 5s, nodeLost: ${virtualMachines === undefined ? 40 : 200}s }
-${own.join("")}`;
+${own.join("")}${listed}`;
 }
 
 /** Longest silence of a machine before it counts as not ready: milliseconds. */
@@ -746,7 +750,7 @@ export class Cluster {
   scale(workload: Workload, replicas: number): void {
     const before = namesOf(workload);
     workload.replicas = replicas;
-    if (workload.kind !== "StatefulSet") return;
+    if (workload.kind !== "StatefulSet" || workload.isListed) return;
     const after = new Set(namesOf(workload));
     for (const name of before) if (!after.has(name)) this.ledger.forgetMember(name);
     this.#putWorkload(workload);
@@ -1128,7 +1132,7 @@ export class Cluster {
   #putWorkload(workload: Workload): void {
     const { name, kind, isAbsent } = workload;
     if (isAbsent) return;
-    if (kind === "StatefulSet") this.server.put(SETS, name, setObject(workload));
+    if (kind === "StatefulSet") this.server.put(setsOf(workload), name, setObject(workload));
     else if (kind === "Deployment") this.#putDeployment(workload);
   }
 
@@ -1155,8 +1159,9 @@ export class Cluster {
     this.server.put(path, name, object);
   }
 
-  #removeWorkload({ name, kind }: Workload): void {
-    if (kind === "StatefulSet") this.server.remove(name, SETS);
+  #removeWorkload(workload: Workload): void {
+    const { name, kind } = workload;
+    if (kind === "StatefulSet") this.server.remove(name, setsOf(workload));
     if (kind !== "Deployment") return;
     this.server.remove(name, DEPLOYMENTS);
     for (const each of [...this.server.collection(REPLICA_SETS).keys()])
@@ -1373,6 +1378,10 @@ function ownerOf({ metadata }: StoredObject): string | undefined {
 }
 
 /** Whether the pod's controller is no life of the workload that is there. */
+function setsOf({ isListed }: Workload): string {
+  return isListed === true ? LISTED_SETS : SETS;
+}
+
 function isOrphanOf(workload: Workload, pod: StoredObject): boolean {
   const owner = ownerOf(pod);
   const { kind } = workload;

@@ -39,6 +39,7 @@ export const PROFILES = [
   "spaces",
   "bridges",
   "releases",
+  "named",
 ] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
@@ -65,6 +66,8 @@ interface Profile {
   readonly isMixed?: boolean;
   /** Workloads share Subnets that are too small for all. */
   readonly hasSubnets?: boolean;
+  /** The sets are of a kind that vendor-conf lists. */
+  readonly hasListed?: boolean;
   /** A hostile tenant creates pods. */
   readonly hasTenant?: boolean;
   /** Most pods are launchers of virtual machines. */
@@ -1123,6 +1126,22 @@ const TABLE: Readonly<Record<ProfileName, Profile>> = {
       KILL_CONTROLLER,
     ],
   },
+  named: {
+    network: SHAKY,
+    kubelet: { hangUp: 0.1, lateDel: 0.1, twice: 0.1 },
+    spare: 0,
+    hasListed: true,
+    actions: [
+      { ...DELETE, weight: 20 },
+      DELETE_SOME,
+      FORCE,
+      REPLACE_SET,
+      KILL_AGENT,
+      KILL_CONTROLLER,
+      LOSE_SANDBOX,
+      LOSE_JOURNAL,
+    ],
+  },
   releases: {
     network: MILD,
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
@@ -1338,6 +1357,7 @@ export function planRun({ seed, profile, nodes, pods: count, faults, shows }: Pl
     hasNodeInfo = false,
     hasSpaces = false,
     hasBridges = false,
+    hasListed = false,
     slowPlugins = 0,
     paths,
   } = TABLE[profile];
@@ -1347,9 +1367,10 @@ export function planRun({ seed, profile, nodes, pods: count, faults, shows }: Pl
   const two: Workload["nics"] = [...one, ["net1", "lan2"]];
   const dbs = isStrict ? 1 : Math.ceil(pods * 0.4);
   const webs = isStrict ? 1 : Math.ceil(pods * 0.3);
+  const set = { life: 1, isAbsent: false, ...(hasListed ? { isListed: true } : {}) };
   const workloads: Workload[] = [
-    { name: "db", kind: "StatefulSet", replicas: dbs, nics: hasSpaces ? RED : two, life: 1, isAbsent: false },
-    { name: "web", kind: "StatefulSet", replicas: webs, nics: one, life: 1, isAbsent: false },
+    { name: "db", kind: "StatefulSet", replicas: dbs, nics: hasSpaces ? RED : two, ...set },
+    { name: "web", kind: "StatefulSet", replicas: webs, nics: one, ...set },
     {
       name: "app",
       kind: "plain",

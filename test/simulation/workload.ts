@@ -22,6 +22,8 @@ export interface Workload {
   /** Its only pod's second NIC has an IPAMClaim, `box-0.net1`. */
   readonly hasClaim?: boolean;
   readonly subnets?: SubnetUse;
+  /** A StatefulSet of another project, which `retainByName` of vendor-conf lists. */
+  readonly isListed?: boolean;
   /** Counts the sets of this name. */
   life: number;
   /** Counts the templates of a Deployment. */
@@ -36,6 +38,9 @@ interface Owner {
   readonly uid: string;
 }
 
+/** See {@link Workload.isListed}. */
+export const LISTED = { apiVersion: "apps.kruise.io/v1beta1", kind: "StatefulSet" };
+
 export function uidOf({ name, life }: Pick<Workload, "name" | "life">): string {
   return `set-${name}-${life}`;
 }
@@ -46,8 +51,9 @@ export function namesOf({ name, replicas, isAbsent }: Workload): string[] {
 
 /** The controller of its pods; undefined without one. */
 export function controllerOf(workload: Workload): Owner | undefined {
-  const { name, kind, version = 1 } = workload;
+  const { name, kind, version = 1, isListed = false } = workload;
   const uid = uidOf(workload);
+  if (isListed) return { ...LISTED, name, uid };
   if (kind === "plain") return undefined;
   if (kind === "StatefulSet") return { apiVersion: "apps/v1", kind, name, uid };
   if (kind === "Thing") return { apiVersion: "made.up/v1", kind, name, uid };
@@ -55,7 +61,12 @@ export function controllerOf(workload: Workload): Owner | undefined {
 }
 
 /** Returns the annotations of its pods. */
-export function annotationsOf({ annotations = {}, subnets }: Workload): Readonly<Record<string, string>> {
+export function annotationsOf({
+  annotations = {},
+  subnets,
+  isListed = false,
+}: Workload): Readonly<Record<string, string>> {
+  if (isListed) return { ...annotations, "ipam.vendor.io/retain": "by-name" };
   if (subnets === undefined) return annotations;
   const { ipv4, ipv6, number, reclaim } = subnets;
   return {

@@ -6,12 +6,13 @@
 
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { PodAnnotations } from "../../config/annotations.ts";
+import type { VendorConf } from "../../config/vendor-conf.ts";
 import { claimsOf, decideHolder, findAddressOwner, type HolderStatus, workloadOfRun } from "../../ipam/retention.ts";
 import { ApiUnavailable, callIfThere, type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import { ADDRESS_OWNERS, objectPath, type Resource } from "../../kubernetes/paths.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Holder } from "../../resources/ip-allocation.ts";
-import type { Workload } from "../../resources/member.ts";
+import { listedKind, type Workload } from "../../resources/member.ts";
 import type { Pod } from "../../resources/pod.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
@@ -99,8 +100,13 @@ async function readOwner(api: KubeApi, path: string, signal: AbortSignal): Promi
  * Reads whether there is an owner with this UID in its namespace: nothing is retained for another one. Rejects when the
  * API server does not answer, or refuses to.
  */
-export async function isOwnerThere(api: KubeApi, owner: Workload): Promise<boolean> {
-  const resource: Resource | undefined = Object(ADDRESS_OWNERS)[owner.kind];
+export async function isOwnerThere(
+  api: KubeApi,
+  owner: Workload,
+  { retainByName }: Pick<VendorConf, "retainByName">,
+): Promise<boolean> {
+  const listed = retainByName.find((kind) => listedKind(kind) === owner.kind);
+  const resource: Resource | undefined = listed ?? Object(ADDRESS_OWNERS)[owner.kind];
   if (resource === undefined) return false;
   const path = objectPath(resource, owner);
   const found = await callIfThere(api, { method: "GET", path, accept: METADATA, lane: "background" });

@@ -8,7 +8,7 @@ import { type AnnotationRules, decodePodAnnotations } from "../../config/annotat
 import { isStaticOwner } from "../../ipam/leak.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import { mirroredHashOf, ownerOfPod } from "../../ipam/plan-prefetch.ts";
-import { isMigrationTarget } from "../../ipam/retention.ts";
+import { isMigrationTarget, refuseRetention } from "../../ipam/retention.ts";
 import { ApiUnavailable, callIfThere, type KubeApi, type KubeCall } from "../../kubernetes/kube-api.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
@@ -49,6 +49,8 @@ export function openClusterIdentifier(deps: IdentityDeps): ClusterIdentifier {
   const poolOwners = new PoolOwners(deps);
   const identityOf = async (pod: Pod, options: IdentityOptions, signal: AbortSignal): Promise<PodIdentity> => {
     const { subject, ...identity } = identityOfPod(pod, snapshot().vendorConf, options);
+    const refusal = refuseRetention(pod, snapshot().vendorConf);
+    if (refusal !== undefined) throw refusal;
     const [application, owners] = await Promise.all([
       poolOwners.find(pod, subject.annotations, signal),
       findAddressOwners(deps, { pod, annotations: subject.annotations, ifName: options.ifName }, signal),

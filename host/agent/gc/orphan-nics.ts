@@ -21,7 +21,7 @@ import type { Log } from "../../lib/log.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import type { Workload } from "../../resources/member.ts";
+import { isListedKind, type Workload } from "../../resources/member.ts";
 import { type FoundNetns, findNetns, type SoughtNic } from "./find-netns.ts";
 import { isNumber, type NetnsOfNic, openPodNetns, readCookie, readNetnsStatus } from "./pod-netns.ts";
 
@@ -164,7 +164,7 @@ function report({ node, emit, log }: FenceDeps, row: Allocation, links: readonly
   log.info({ address, pool, namespace, pod, owner, ifName, links }, text);
   emit({
     regarding:
-      workload === undefined
+      workload === undefined || isListedKind(workload.kind)
         ? { kind: "Pod", apiVersion: "v1", name: pod, uid: owner, namespace }
         : {
             kind: workload.kind,

@@ -4,7 +4,8 @@
  */
 
 import { type AttachRequest, decodePodArgs } from "../../cni/request.ts";
-import { decodePodAnnotations } from "../../config/annotations.ts";
+import { decodePodAnnotations, type PodAnnotations, RETAIN_ANNOTATION } from "../../config/annotations.ts";
+import { ConfigError } from "../../config/config-error.ts";
 import type { PodSubject } from "../../ipam/model.ts";
 import type { Workload } from "../../resources/member.ts";
 import type { Namespace } from "../../resources/namespace.ts";
@@ -97,7 +98,14 @@ function identifyPod(hints: PodHints, snapshot: Known): PodIdentity {
           name,
           labels: known?.labels ?? {},
           labelCount: known?.labelCount,
-          annotations: decodePodAnnotations(annotations ?? {}, snapshot.vendorConf),
+          annotations: requireCluster(decodePodAnnotations(annotations ?? {}, snapshot.vendorConf)),
         },
   };
+}
+
+/** Without a cluster nothing says when a workload is gone. Throws ConfigError. */
+function requireCluster(annotations: PodAnnotations): PodAnnotations {
+  if (annotations.retain === undefined) return annotations;
+  const mismatch = { path: "", got: annotations.retain, wanted: "no such annotation in embedded mode" };
+  throw new ConfigError(`annotation "${RETAIN_ANNOTATION}"`, [mismatch]);
 }

@@ -10,7 +10,7 @@ import { isConflict, isNotFound } from "../../kubernetes/kube-api.ts";
 import { ADDRESS_OWNERS, PODS } from "../../kubernetes/paths.ts";
 import { AllocationObjects, type CallTerms } from "../../registry/kubernetes/allocation-objects.ts";
 import type { Holder, IpAllocation } from "../../resources/ip-allocation.ts";
-import type { Workload } from "../../resources/member.ts";
+import { hasNamedPods, listedKind, type Workload } from "../../resources/member.ts";
 import { decodePod, type Pod } from "../../resources/pod.ts";
 import { decodeIpamClaim } from "../../resources/workloads/ipam-claim.ts";
 import { decodeMachine, isKubevirt } from "../../resources/workloads/virtual-machine.ts";
@@ -108,9 +108,9 @@ export class RecreatedOwners {
     const owner = controllerOf(pod);
     if (owner === undefined) return undefined;
     const { kind, apiVersion, name, uid } = owner;
-    if (workload.kind === "StatefulSet") {
-      const isSet = kind === "StatefulSet" && apiVersion === "apps/v1" && name === workload.name;
-      return isSet && pod.name === workload.member ? uid : undefined;
+    if (hasNamedPods(workload.kind)) {
+      const own = apiVersion === "apps/v1" ? kind : listedKind(owner);
+      return own === workload.kind && name === workload.name && pod.name === workload.member ? uid : undefined;
     }
     if (workload.kind !== "VirtualMachine" || kind !== "VirtualMachineInstance" || !isKubevirt(apiVersion))
       return undefined;

@@ -4,10 +4,12 @@
  * it then, and pods have been watched without a gap since, up to the record's last write (docs/security.md).
  */
 import type { IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
+import { hasNamedPods } from "../../resources/member.ts";
 import type { WatchedPods } from "../types.ts";
 
 /** Kinds whose pods the watch recognises. */
-const KINDS: ReadonlySet<string> = new Set(["StatefulSet", "VirtualMachine", "VirtualMachineInstance"]);
+const isWatched = (kind: string): boolean =>
+  hasNamedPods(kind) || kind === "VirtualMachine" || kind === "VirtualMachineInstance";
 
 export class UnseenHolders {
   readonly #pods: WatchedPods;
@@ -39,7 +41,7 @@ export class UnseenHolders {
   /** Returns whether the address is retained for a member of which no pod has had it. */
   isUnseen({ spec: { state, lastHolder, workload }, resourceVersion }: IpAllocation): boolean {
     const { period } = this.#pods;
-    if (state !== "Kept" || lastHolder === undefined || !KINDS.has(workload?.kind ?? "")) return false;
+    if (state !== "Kept" || lastHolder === undefined || !isWatched(workload?.kind ?? "")) return false;
     if (period === undefined || period !== this.#period || !this.#pods.hasReached(resourceVersion)) return false;
     return !this.#known.has(lastHolder.podUid) && !this.#pods.wasSeen(lastHolder.podUid);
   }

@@ -1,20 +1,23 @@
 /**
- * The owners of retained addresses: StatefulSets, KubeVirt's machines and IPAMClaims (docs/workloads.md). The watches
- * only tell when an owner is worth checking; the check itself is a GET.
+ * The owners of retained addresses: StatefulSets, KubeVirt's machines, IPAMClaims, and objects of the kinds that
+ * vendor-conf lists (docs/workloads.md). The watches only tell when an owner is worth checking; the check itself is a
+ * GET.
  */
 
+import type { RetainingKind } from "../../config/vendor-conf.ts";
 import type { HeapBudget } from "../../kubernetes/heap-budget.ts";
-import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
+import { type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
 import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
 import { ADDRESS_OWNERS, collectionPath, type Resource } from "../../kubernetes/paths.ts";
 import { Reflector } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Workload } from "../../resources/member.ts";
+import { listedKind, type Workload } from "../../resources/member.ts";
 import { decodeStatefulSet, hasMember } from "../../resources/workloads/stateful-set.ts";
 import { decodeMachine } from "../../resources/workloads/virtual-machine.ts";
-import type { AddressOwners, Liveness } from "../types.ts";
+import { settingsOf } from "../caches.ts";
+import type { AddressOwners, Caches, Liveness } from "../types.ts";
 import { readLiveness, requireUid } from "./liveness.ts";
 
 /** The state that a watch keeps of an owner. */
@@ -26,6 +29,8 @@ interface AddressOwnerState {
 
 interface AddressOwnerKind extends Resource {
   readonly kind: Workload["kind"];
+  /** Of a kind that vendor-conf lists, Berth knows nothing else. */
+  readonly metadataOnly?: boolean;
   /** The API server may not know the kind. */
   readonly isOptional: boolean;
   /** Throws ConfigError. */
@@ -72,8 +77,18 @@ const ADDRESS_OWNER_KINDS: readonly AddressOwnerKind[] = [
   { kind: "IPAMClaim", ...ADDRESS_OWNERS.IPAMClaim, isOptional: true, read: byUid, retains: () => true },
 ];
 
+function ownerKindOf(listed: RetainingKind): AddressOwnerKind {
+  const { apiVersion, plural } = listed;
+  const kind = listedKind(listed);
+  return { kind, apiVersion, plural, metadataOnly: true, isOptional: true, read: byUid, retains: () => true };
+}
+
+const NO_SETTINGS: Caches["vendorConf"] = { items: new Map(), subscribe: () => () => {}, problems: [] };
+
 interface AddressOwnersOptions {
   readonly api: KubeApi;
+  /** The settings, which list further kinds. Default: none. */
+  readonly vendorConf?: Caches["vendorConf"];
   readonly budget: HeapBudget;
   readonly log: Log;
   /** Returns a number in [0, 1). */
@@ -91,41 +106,71 @@ export interface OpenAddressOwners extends AddressOwners {
 }
 
 /** Starts to watch at once. */
-export function openAddressOwners({ api, budget, log, random }: AddressOwnersOptions): OpenAddressOwners {
+export function openAddressOwners({
+  api,
+  vendorConf = NO_SETTINGS,
+  budget,
+  log,
+  random,
+}: AddressOwnersOptions): OpenAddressOwners {
   const listeners = new Listeners<string>((error, uid) => {
     log.error({ err: error, uid }, "Internal error while handling a change of an address owner");
   });
-  const byKind = new Map<string, Reflector<AddressOwnerState>>();
-  for (const { kind, apiVersion, plural, isOptional, read } of ADDRESS_OWNER_KINDS)
-    byKind.set(
-      kind,
-      new Reflector<AddressOwnerState>({
-        api,
-        log,
-        random,
-        keyOf,
-        name: `${plural} as address owners`,
-        path: collectionPath({ apiVersion, plural }),
-        optional: isOptional,
-        decode: (object) => read(object, describeObject(object)),
-        budgeted: { budget },
-        onChange: (change) => {
-          const uid = findReducedOwner(change);
-          if (uid !== undefined) listeners.tell(uid);
-        },
-      }),
+  const follow = ({ apiVersion, plural, metadataOnly = false, isOptional, read }: AddressOwnerKind) => {
+    const group = metadataOnly ? ` of ${apiVersion}` : "";
+    const reflector = new Reflector<AddressOwnerState>({
+      api,
+      log,
+      random,
+      keyOf,
+      name: `${plural}${group} as address owners`,
+      path: collectionPath({ apiVersion, plural }),
+      metadataOnly,
+      optional: isOptional,
+      decode: (object) => read(object, describeObject(object)),
+      budgeted: { budget },
+      onChange: (change) => {
+        const uid = findReducedOwner(change);
+        if (uid !== undefined) listeners.tell(uid);
+      },
+    });
+    reflector.start();
+    return reflector;
+  };
+  const known = new Map(ADDRESS_OWNER_KINDS.map((each) => [each.kind, follow(each)] as const));
+  /** By path: the version and the name in it may be changed, too. */
+  const listed = new Map<string, { readonly kind: string; readonly reflector: Reflector<AddressOwnerState> }>();
+  const closing = new Set<Promise<void>>();
+  const kinds = (): readonly AddressOwnerKind[] => settingsOf({ vendorConf }).retainByName.map(ownerKindOf);
+  const followListed = (): void => {
+    const wanted = new Map<string, AddressOwnerKind>(
+      kinds().map((each) => [`${collectionPath(each)} ${each.kind}`, each]),
     );
-  const reflectors = [...byKind.values()];
-  for (const reflector of reflectors) reflector.start();
+    for (const [path, { reflector }] of listed)
+      if (!wanted.has(path)) {
+        listed.delete(path);
+        closing.add(reflector.close());
+      }
+    for (const [path, each] of wanted)
+      if (!listed.has(path)) listed.set(path, { kind: each.kind, reflector: follow(each) });
+  };
+  followListed();
+  const unsubscribe = vendorConf.subscribe(followListed);
+  const findReflector = (kind: string) =>
+    known.get(kind) ?? [...listed.values()].find((each) => each.kind === kind)?.reflector;
+  const all = () => [...known.values(), ...[...listed.values()].map(({ reflector }) => reflector)];
   return {
-    readLiveness: (workload, signal) => readOwner(api, workload, signal),
-    findUid: ({ kind, namespace, name }) => byKind.get(kind)?.items.get(`${namespace}/${name}`)?.uid,
+    readLiveness: (workload, signal) => readOwner(api, [...ADDRESS_OWNER_KINDS, ...kinds()], workload, signal),
+    findUid: ({ kind, namespace, name }) => findReflector(kind)?.items.get(`${namespace}/${name}`)?.uid,
     subscribe: (listener) => listeners.add(listener),
-    synced: async (signal) => void (await Promise.all(reflectors.map((reflector) => reflector.synced(signal)))),
+    synced: async (signal) => void (await Promise.all([...known.values()].map((each) => each.synced(signal)))),
     get problems() {
-      return reflectors.flatMap(({ problems }) => problems);
+      return all().flatMap(({ problems }) => problems);
     },
-    close: async () => void (await Promise.all(reflectors.map((reflector) => reflector.close()))),
+    close: async () => {
+      unsubscribe();
+      await Promise.all([...closing, ...all().map((reflector) => reflector.close())]);
+    },
   };
 }
 
@@ -138,10 +183,16 @@ function findReducedOwner(change: Change<AddressOwnerState>): string | undefined
   return uid === before.uid && retains === before.retains ? undefined : before.uid;
 }
 
-async function readOwner(api: KubeApi, workload: Workload, signal: AbortSignal): Promise<Liveness> {
-  const resource = ADDRESS_OWNER_KINDS.find(({ kind }) => kind === workload.kind);
+async function readOwner(
+  api: KubeApi,
+  kinds: readonly AddressOwnerKind[],
+  workload: Workload,
+  signal: AbortSignal,
+): Promise<Liveness> {
+  const resource = kinds.find(({ kind }) => kind === workload.kind);
   if (resource === undefined || workload.namespace === "") return "unknown";
   const source = `${workload.kind} "${workload.namespace}/${workload.name}"`;
   const isAlive = (object: KubeObject) => resource.retains(object, workload, source);
-  return readLiveness(api, { resource, owner: workload, isAlive, signal });
+  const accept = resource.metadataOnly ? METADATA : undefined;
+  return readLiveness(api, { resource, owner: workload, isAlive, signal, ...(accept && { accept }) });
 }

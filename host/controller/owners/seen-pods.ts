@@ -2,6 +2,7 @@
  * The UIDs of the pods of StatefulSets and virtual machines that this process has watched, gone ones too: whether an
  * address can have been such a pod's.
  */
+import { RETAIN_ANNOTATION } from "../../config/annotations.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
 import { isVersion } from "../../kubernetes/mirror.ts";
 import { isKubevirt } from "../../resources/workloads/virtual-machine.ts";
@@ -45,8 +46,10 @@ export class SeenPods implements WatchedPods {
 
   /** Metadata of any pod. */
   note({ metadata }: KubeObject): void {
-    const { uid, ownerReferences } = (metadata ?? {}) as Readonly<Record<string, unknown>>;
-    if (typeof uid !== "string" || !Array.isArray(ownerReferences) || !ownerReferences.some(isMembers)) return;
+    const { uid, ownerReferences, annotations } = (metadata ?? {}) as Readonly<Record<string, unknown>>;
+    const retains = Object(annotations)[RETAIN_ANNOTATION] !== undefined;
+    const isMember = Array.isArray(ownerReferences) && (retains || ownerReferences.some(isMembers));
+    if (typeof uid !== "string" || !isMember) return;
     if (this.#uids.size >= MAX_SEEN_PODS) {
       this.#uids.clear();
       this.#lists = this.#watch().stats.lists;

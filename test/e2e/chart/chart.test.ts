@@ -565,6 +565,23 @@ describe("values", () => {
   });
 });
 
+it("the rights include the kinds that retain by name", () => {
+  const retainByName = [
+    { apiVersion: "apps.kruise.io/v1beta1", kind: "StatefulSet" },
+    { apiVersion: "db.example/v1", kind: "Proxy", plural: "proxies" },
+  ];
+  const objects = render({ settings: { retainByName } });
+  const rulesOf = (name: RegExp): string[] =>
+    find(objects, "ClusterRole", name)
+      .rules.filter(({ apiGroups }: { apiGroups: string[] }) => /kruise|example/.test(String(apiGroups)))
+      .map((rule: Record<string, string[]>) => `${rule.apiGroups} ${rule.resources} ${rule.verbs}`);
+  expect(rulesOf(/agent$/)).toEqual(["apps.kruise.io statefulsets get", "db.example proxies get"]);
+  expect(rulesOf(/controller$/)).toEqual([
+    ...["apps.kruise.io statefulsets get,list,watch", "db.example proxies get,list,watch"],
+  ]);
+  expect(JSON.stringify(find(objects, "ClusterRole", /controller$/).rules)).toContain("proxies.db.example");
+});
+
 describe("least privilege", () => {
   const objects = render();
   const pods = [find(objects, "DaemonSet", /agent/), find(objects, "Deployment", /./), ...ofHooks(objects)];

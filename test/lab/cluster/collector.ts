@@ -2,6 +2,7 @@
  * The controller's collection of addresses, run by the test: its rounds, its clock, and who owns retained addresses.
  */
 
+import { decodeVendorConf } from "../../../host/config/vendor-conf.ts";
 import { type GarbageCollector, startGarbageCollector } from "../../../host/controller/gc/garbage-collector.ts";
 import { startNotices } from "../../../host/controller/notices/notice-controller.ts";
 import { openAddressOwners } from "../../../host/controller/owners/address-owners.ts";
@@ -134,10 +135,12 @@ export class LabCollector {
 }
 
 /** The controller's parts for owners of addresses, which follow the workloads of the cluster. Returns a sweep. */
-export async function leadAddressOwners(world: World): Promise<() => Promise<void>> {
+export async function leadAddressOwners(world: World, settings: object = {}): Promise<() => Promise<void>> {
+  const map = { kind: "ConfigMap", name: "vendor-conf", conf: decodeVendorConf(settings, "the test") } as const;
   const api = await connectClient(await world.controllerKubeconfig(), "berth-controller");
   const addressOwners = openAddressOwners({
     api,
+    vendorConf: { items: new Map([["vendor-conf", map]]), subscribe: () => () => {}, problems: [] },
     budget: new HeapBudget({ totalBytes: 2 ** 30, home: "" }),
     log: openLog("lab-controller", "silent"),
     random: Math.random,

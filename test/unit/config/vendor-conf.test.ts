@@ -9,6 +9,7 @@ const DEFAULTS = {
   enableSubnet: true,
   enableStatefulSet: true,
   enableKubevirt: true,
+  retainByName: [],
   enableFencing: true,
   allocationCooldownMs: 30_000,
   garbageCollection: { intervalMs: 300_000, graceMs: 60_000, nodeLostMs: 600_000 },
@@ -36,6 +37,25 @@ it("decodeVendorConf changes what is written and nothing else", () => {
   });
 });
 
+it("a kind whose pods' names come again has a plural by default", () => {
+  const kruise = { apiVersion: "apps.kruise.io/v1beta1", kind: "StatefulSet" };
+  const other = { apiVersion: "db.example/v1", kind: "Proxy", plural: "proxies" };
+  const { retainByName } = decodeVendorConf({ retainByName: [kruise, other] }, "x");
+  expect(retainByName).toEqual([{ ...kruise, plural: "statefulsets" }, other]);
+});
+
+it.each([
+  ["apps/v1", "ReplicaSet"],
+  ["apps/v1", "StatefulSet"],
+  ["batch/v1", "Job"],
+  ["kubevirt.io/v1", "VirtualMachineInstance"],
+  ["apps.kruise.io/v1alpha1", "CloneSet"],
+])("of %s no %s retains by name", (apiVersion, kind) => {
+  expect(() => decodeVendorConf({ retainByName: [{ apiVersion, kind }] }, "x")).toThrow(
+    `field "retainByName[0].kind": found "${kind}", want a kind of another project whose pods' names come again`,
+  );
+});
+
 describe("decodeVendorConf refuses", () => {
   const rows: [value: unknown, message: string][] = [
     ["enableIPv4: true", 'file x: found "enableIPv4: true", want an object'],
@@ -49,6 +69,14 @@ describe("decodeVendorConf refuses", () => {
     [{ ifacer: { vlanIDs: ["9-5"] } }, 'field "ifacer.vlanIDs[0]": found "9-5", want a VLAN id from 1 to 4094'],
     [{ ifacer: { vlanIDs: ["1-4095"] } }, 'found "1-4095", want a VLAN id'],
     [{ ifacer: { interfaces: ["a/b"] } }, 'field "ifacer.interfaces[0]": found "a/b", want'],
+    [
+      { retainByName: [{ apiVersion: "v1", kind: "Pod" }] },
+      'field "retainByName[0].apiVersion": found "v1", want GROUP',
+    ],
+    [
+      { retainByName: [{ apiVersion: "a.b/v1", kind: "set" }] },
+      'field "retainByName[0].kind": found "set", want the name',
+    ],
     [{ tenantDefinitions: "shut" }, 'field "tenantDefinitions": found "shut", want'],
     [{ hostRouteCIDR: ["10.0.0.0/33"] }, 'field "hostRouteCIDR[0]": found "10.0.0.0/33", want'],
     [{ enableIPv4: null }, 'field "enableIPv4": found null, want true or false'],

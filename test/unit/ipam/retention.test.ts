@@ -7,17 +7,18 @@ import {
   isMigrationTarget,
   mayBeShared,
   refuseClaim,
+  refuseRetention,
   requestedByClaim,
   workloadOfClaim,
   workloadOfRun,
 } from "../../../host/ipam/retention.ts";
 import { formatIp } from "../../../host/net/ip.ts";
-import { decodePod, type Pod } from "../../../host/resources/pod.ts";
+import { decodePod, type Pod, reducePod } from "../../../host/resources/pod.ts";
 import { decodeIpamClaim } from "../../../host/resources/workloads/ipam-claim.ts";
 import { hasMember } from "../../../host/resources/workloads/stateful-set.ts";
 import { decodeMachine } from "../../../host/resources/workloads/virtual-machine.ts";
 
-const BOTH = { enableStatefulSet: true, enableKubevirt: true };
+const BOTH = { enableStatefulSet: true, enableKubevirt: true, retainByName: [] };
 const LAUNCHER = { "kubevirt.io": "virt-launcher" };
 
 interface Owner {
@@ -92,6 +93,56 @@ describe("what keeps a pod's addresses: its controller", () => {
     expect(format(podOf([SET]), { ...BOTH, enableStatefulSet: false })).toBe("none");
     expect(format(podOf([RUN], { labels: LAUNCHER }), { ...BOTH, enableKubevirt: false })).toBe("none");
     expect(format(podOf([SET]), { ...BOTH, enableKubevirt: false })).not.toBe("none");
+  });
+});
+
+describe("retain: by-name", () => {
+  const settings = {
+    ...BOTH,
+    retainByName: [{ apiVersion: "apps.kruise.io/v1beta1", kind: "StatefulSet", plural: "statefulsets" }],
+  };
+  const BY_NAME = { annotations: { "ipam.vendor.io/retain": "by-name" } };
+  const KRUISE = { apiVersion: "apps.kruise.io/v1beta1", kind: "StatefulSet" };
+
+  it("retains for a listed kind, in any version, and for no pod that does not ask", () => {
+    const member = { kind: "StatefulSet.apps.kruise.io", namespace: "shop", name: "web", uid: "w-1", member: "web-0" };
+    const found = { kind: "workload", workload: member };
+    expect(findAddressOwner(podOf([KRUISE], BY_NAME), settings)).toEqual(found);
+    const newer = podOf([{ ...KRUISE, apiVersion: "apps.kruise.io/v1" }], BY_NAME);
+    expect(findAddressOwner(newer, settings)).toEqual(found);
+    expect(findAddressOwner(reducePod(podOf([KRUISE], BY_NAME)), settings)).toEqual(found);
+    expect(findAddressOwner(podOf([KRUISE]), settings)).toEqual({ kind: "none" });
+    expect(findAddressOwner(podOf([KRUISE], BY_NAME), BOTH)).toEqual({ kind: "none" });
+    expect(mayBeShared(member)).toBe(false);
+  });
+
+  it.each<[what: string, owners: readonly Owner[], message: string | undefined]>([
+    ["a listed kind", [KRUISE], undefined],
+    ["a StatefulSet, which retains anyway", [SET], undefined],
+    ["no controller", [], "the pod has no controller, with whose end its addresses would be released"],
+    [
+      "a ReplicaSet",
+      [{ apiVersion: "apps/v1", kind: "ReplicaSet" }],
+      'the pods of ReplicaSet shop/web have generated names, which never come again; for a Deployment, name a Subnet with "ipam.vendor.io/ippool-ip-number": "N"',
+    ],
+    [
+      "a Job",
+      [{ apiVersion: "batch/v1", kind: "Job" }],
+      "have generated names, which never come again; use an IPAMClaim",
+    ],
+    ["a DaemonSet", [{ apiVersion: "apps/v1", kind: "DaemonSet" }], "never come again; use a pool for the node"],
+    ["a CloneSet", [{ ...KRUISE, kind: "CloneSet" }], "never come again; use a StatefulSet"],
+    [
+      "another kind",
+      [{ ...KRUISE, kind: "Thing" }],
+      '"retainByName" of vendor-conf does not list Thing of apps.kruise.io',
+    ],
+  ])("of %s is refused or not", (_what, owners, message) => {
+    expect(refuseRetention(podOf(owners), settings)).toBeUndefined();
+    const refusal = refuseRetention(podOf(owners, BY_NAME), settings);
+    if (message === undefined) expect(refusal).toBeUndefined();
+    else expect(refusal?.message).toMatch(/^annotation "ipam.vendor.io\/retain": /);
+    expect(refusal?.message ?? "").toContain(message ?? "");
   });
 });
 

@@ -219,3 +219,13 @@ appArmorProfile:
 - --metrics-key-file=/etc/berth/metrics/tls.key
 {{- end -}}
 {{- end -}}
+
+{{/* The API group of an entry of retainByName. */}}
+{{- define "berth.group" -}}
+{{ splitList "/" .apiVersion | first }}
+{{- end }}
+
+{{/* The name of its kind in paths of the API. */}}
+{{- define "berth.plural" -}}
+{{ .plural | default (printf "%ss" (lower .kind)) }}
+{{- end }}

@@ -38,6 +38,17 @@ it("a pod that was neither recorded at the first sweep nor watched since was non
   ]);
 });
 
+it("so of a kind that vendor-conf lists, whose pods ask for retention", () => {
+  const { pods, unseen } = open();
+  const listed = podOf("listed", "StatefulSet", "apps.kruise.io/v1beta1");
+  pods.note({ metadata: { ...listed.metadata, annotations: { "ipam.vendor.io/retain": "by-name" } } });
+  pods.note(podOf("plain", "StatefulSet", "apps.kruise.io/v1beta1"));
+  const workload = { ...WEB, kind: "StatefulSet.apps.kruise.io" };
+  expect(["listed", "plain", "made-up"].map((uid) => unseen.isUnseen(kept(uid, { workload })))).toEqual([
+    ...[false, true, true],
+  ]);
+});
+
 it("a pod of which a late watch has not told yet may have been there", () => {
   const { watch, unseen } = open();
   watch.version = `${Number(kept("late").resourceVersion) - 1}`;
