@@ -68,7 +68,7 @@ const GENERATED_NAMES: Readonly<Record<string, string>> = {
   "CloneSet.apps.kruise.io": "use a StatefulSet",
 };
 
-/** Returns why the pod's addresses cannot be retained by its name, as it asks; undefined if they can, or it does not. */
+/** Returns why a pod that asks for it cannot retain its addresses by its name; undefined if it can, or does not ask. */
 export function refuseRetention(pod: Pod, { retainByName }: RetentionSettings): ConfigError | undefined {
   if (pod.annotations[RETAIN_ANNOTATION] === undefined) return undefined;
   const owner = controllerOf(pod);

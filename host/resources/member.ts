@@ -29,7 +29,7 @@ interface Kind {
   readonly kind: string;
 }
 
-/** Returns how an address owner's kind is called that `retainByName` of vendor-conf lists: `StatefulSet.apps.kruise.io`. */
+/** Returns the name of a kind of address owners that vendor-conf lists (retainByName): `StatefulSet.apps.kruise.io`. */
 export function listedKind({ apiVersion, kind }: Kind): string {
   return `${kind}.${apiVersion.split("/")[0]}`;
 }

@@ -65,6 +65,18 @@ it("a wrong entry of another project's annotation refuses its own NIC, and no ot
     },
   ));
 
+it("retention by name is refused without a cluster", () =>
+  withWorld(
+    { "conf.yaml": CONF, "blue.yaml": GOOD, "pod.yaml": podManifest("shop", "web", { retain: "by-name" }) },
+    async (world) => {
+      const { msg, code } = await world.refused("ADD", "c1", { pod: "shop/web" });
+      expect([code, msg]).toEqual([
+        102,
+        'Annotation "ipam.vendor.io/retain": found by-name, want no such annotation in embedded mode',
+      ]);
+    },
+  ));
+
 it("a refusal for want of a family names the setting that permits it", () =>
   withWorld(
     {
