@@ -68,7 +68,8 @@ const retainingKind = z
   .strictObject({
     apiVersion: z
       .string()
-      .regex(/^(?=.{1,253}$)[a-z0-9.-]+\/v[a-z0-9]+$/, "GROUP/VERSION, such as apps.kruise.io/v1beta1")
+      .max(253)
+      .regex(/^[a-z0-9.-]+\/v[a-z0-9]+$/, "GROUP/VERSION, such as apps.kruise.io/v1beta1")
       .meta({ description: "Its API group and version." }),
     kind: z
       .string()
