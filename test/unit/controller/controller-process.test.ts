@@ -90,8 +90,8 @@ describe("a controller", () => {
     await time.advance(30_000);
     expect([output, controller.status.unread, cluster.collection(LEASES).size]).toEqual([[], ["pools"], 0]);
     held.release();
-    await time.advance(100);
-    expect(output).toEqual(["+ blue"]);
+    // What is listed is decoded in turns of the event loop.
+    await expect.poll(() => time.advance(100).then(() => output)).toEqual(["+ blue"]);
     expect(controller.status).toMatchObject({
       ...{ identity: "one_1", isLeading: true, leader: "one_1", unread: [], parts: ["part"] },
       problems: ["It is a test"],
