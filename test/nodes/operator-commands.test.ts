@@ -44,11 +44,13 @@ beforeAll(async () => {
   cluster = await startRealCluster({ nodes: 2, images: [await writeNodeImage(home)] });
   const { client, plane, nodes } = cluster;
   const program = [join(kubernetesBin, "kube-proxy"), `--kubeconfig=${plane.kubeconfig}`, "--proxy-mode=nftables"];
+  // It ends with the program that enters the machine.
+  const bound = ["setpriv", "--pdeathsig", "KILL", "--"];
   const limits = ["--conntrack-max-per-core=0", "--conntrack-min=0"];
   for (const { name, machine } of nodes) {
     // A pod's way to a service leads through its node.
     await machine.run(["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
-    const argv = machine.enter([...program, `--hostname-override=${name}`, ...limits]);
+    const argv = machine.enter([...bound, ...program, `--hostname-override=${name}`, ...limits]);
     proxies.push(await startDaemon("kube-proxy", argv));
   }
   const agents = daemonSetOf({ name: "berth-agent", pod: ON_NODE });
