@@ -13,6 +13,7 @@ import type { KubeEvent } from "../../../host/kubernetes/events.ts";
 import { ApiError, type KubeApi, type KubeCall } from "../../../host/kubernetes/kube-api.ts";
 import { REFUSALS_PER_SECOND, REST_MAX_MS } from "../../../host/kubernetes/refused-writes.ts";
 import { openLog } from "../../../host/lib/log.ts";
+import { ADDRESS_GATE } from "../../../host/resources/address-gate.ts";
 import { ADMITS_ALL } from "../../fakes/admission/admission.ts";
 import { MemoryApiServer } from "../../fakes/memory-api-server.ts";
 import { ScriptedPoolOwners } from "../../fakes/scripted-pool-owners.ts";
@@ -23,6 +24,8 @@ const BERTH = "/apis/ipam.vendor.io/v1";
 const CLAIMS = "/apis/k8s.cni.cncf.io/v1alpha1/namespaces/shop/ipamclaims";
 const MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const PODS = "/api/v1/namespaces/shop/pods";
+const SERVICES = "/api/v1/namespaces/shop/services";
+const SLICES = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";
 const NODES = "/api/v1/nodes";
 const MINUTE_MS = 60_000;
 const VERBS = ["POST", "PUT", "PATCH", "DELETE"] as const;
@@ -37,7 +40,12 @@ const SERVES = {
   [`${BERTH}/ippoolusages`]: own("IPPoolUsage"),
   [`${BERTH}/coordinators`]: own("Coordinator"),
   [NODES]: { apiVersion: "v1", kind: "Node" },
-  [PODS]: { apiVersion: "v1", kind: "Pod" },
+  [PODS]: { apiVersion: "v1", kind: "Pod", everywhere: "/api/v1/pods" },
+  [SERVICES]: { apiVersion: "v1", kind: "Service", everywhere: "/api/v1/services" },
+  [SLICES]: {
+    ...{ apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice" },
+    everywhere: "/apis/discovery.k8s.io/v1/endpointslices",
+  },
   [MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
   [CLAIMS]: { apiVersion: "k8s.cni.cncf.io/v1alpha1", kind: "IPAMClaim" },
 };
@@ -68,7 +76,19 @@ function fill(server: MemoryApiServer, hasCoordinator: boolean): void {
   server.put(MAPS, "berth-registry", { data: epoch });
   server.put(MAPS, "vendor-conf", { data: { "conf.yml": "maxAddressesPerNamespace: 1\n" } });
   server.put(CLAIMS, "nic", { metadata: { namespace: "shop" }, spec: { network: "lan", interface: "net1" } });
-  server.put(PODS, "web-0", { metadata: { namespace: "shop", uid: "u1" }, spec: { nodeName: "n1" }, status: {} });
+  const annotations = { "k8s.v1.cni.cncf.io/networks": "lan" };
+  const metadata = { namespace: "shop", uid: "u1", labels: { app: "web" }, annotations };
+  server.put(PODS, "web-0", { metadata, spec: { nodeName: "n1" }, status: { conditions: [READY] } });
+  const gated = { nodeName: "", schedulingGates: [{ name: ADDRESS_GATE }] };
+  server.put(PODS, "gated", { metadata: { namespace: "shop", uid: "u2" }, spec: gated, status: { phase: "Pending" } });
+  server.put(SERVICES, "lan", {
+    metadata: {
+      namespace: "shop",
+      uid: "u3",
+      annotations: { "ipam.vendor.io/service-network": "shop/lan", "ipam.vendor.io/service-selector": "app=web" },
+    },
+    spec: { ipFamilies: ["IPv4"], ports: [{ port: 80 }] },
+  });
   const workload = { kind: "IPAMClaim", namespace: "shop", name: "nic", uid: "uid-nic", member: "nic" } as const;
   allocate(server, "10.1.0.1", { workload });
   const set = { kind: "StatefulSet", namespace: "shop", name: "gone", uid: "s0", member: "gone-0" } as const;
@@ -203,6 +223,8 @@ const WRITES: Readonly<Record<string, string>> = {
   claims: "PATCH ipamclaims",
   garbage: "PUT ipallocations",
   notices: "PATCH nodes",
+  services: "POST endpointslices",
+  gates: "PATCH pods",
 };
 
 it.each(Object.keys(CONTROLLERS))(
