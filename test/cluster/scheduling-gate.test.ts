@@ -66,7 +66,6 @@ describe("pods with the gate", () => {
   it("are let through while the pool has room for those before, too, and told why they wait", async () => {
     for (const name of ["a", "b", "c", "d"]) {
       pods.push(await makePod(name));
-      // Pods made within a second are of one age.
       if (pods.length === 2) await expectStates("a open", "b open");
     }
     await expectStates("a open", "b open", "c waits NoRoom", "d waits NoRoom");

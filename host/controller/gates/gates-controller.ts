@@ -109,7 +109,10 @@ class GatesController implements Controller {
     if (!this.#follow().isSynced) return undefined;
     const refusals = new RefusalsOf();
     const view = this.#view();
-    const pods = [...this.#pods.items.values()].sort((a, b) => compare(a.created, b.created) || compare(a.uid, b.uid));
+    // The API server tells the second in which a pod was made.
+    const pods = [...this.#pods.items.values()].sort(
+      (a, b) => compare(a.created, b.created) || compare(a.name, b.name),
+    );
     // Those of the controller before wait for what they were let through for.
     for (const pod of this.#isResumed ? [] : pods) if (!pod.hasGate) this.#note(pod, decideGate(pod, view), nowMs);
     this.#isResumed = true;
