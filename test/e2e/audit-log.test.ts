@@ -222,8 +222,8 @@ describe("berthctl history", () => {
 
   it("refuses what is neither an address nor a pod, and a time that is none", () =>
     withWorld(CONFIG, async (world) => {
-      expect((await history(world, "web-0")).stderr).toContain('pod: found "web-0", want NAMESPACE/NAME');
-      expect((await history(world, "10.6.0.300")).stderr).toContain('address: found "10.6.0.300"');
+      expect((await history(world, "web-0")).stderr).toContain('a pod as namespace/name, found "web-0"');
+      expect((await history(world, "10.6.0.300")).stderr).toContain('such as 10.6.0.21, found "10.6.0.300"');
       expect((await history(world, "10.6.0.1", "--at", "noon")).stderr).toContain('found "noon"');
       for (const query of ["", "?address=10.6.0.1&pod=a/b", "?pod=a/b&since=x", "?pod=a/b&skip=-1"]) {
         expect((await world.agent.request(`/v1/history${query}`)).status, query).toBe(400);

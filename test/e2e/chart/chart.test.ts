@@ -30,6 +30,7 @@ afterAll(() => chart[Symbol.dispose]());
 const FULL: readonly object[] = [
   {
     global: { imageRegistry: "registry.example.com" },
+    schedulingGate: { enabled: true },
     nameOverride: "other",
     commonLabels: { "example.com/cost": "net" },
     commonAnnotations: { "example.com/owner": "net" },
@@ -293,7 +294,10 @@ describe.each(KUBERNETES_SCHEMAS)("for Kubernetes %s", (version) => {
   it.each(
     [{}, ...FULL].flatMap((values, index) => [[index, PLAIN_RELEASE, values] as const, [index, ODD, values] as const]),
   )("set %i of %o has only known fields of the right types", (_, release, values) => {
-    const objects = render(values, release, version);
+    // Servers before 1.34 do not describe what they do not serve.
+    const isDescribed = ({ kind }: KubernetesObject) =>
+      version === KUBERNETES_SCHEMAS.at(-1) || !kind.startsWith("MutatingAdmission");
+    const objects = render(values, release, version).filter(isDescribed);
     expect(objects.length).toBeGreaterThan(20);
     expect([...objects, ...ofHooks(objects)].flatMap((object) => schemas.faultsOf(object))).toEqual([]);
   });
@@ -390,7 +394,13 @@ describe("another release and namespace", () => {
     const plain = JSON.stringify(rules(PLAIN_RELEASE));
     const odd = JSON.stringify(rules(ODD));
     const neutral = (value: string, { name, namespace }: Release, full: string) =>
-      value.replaceAll(EPOCH_MAP, "E").replaceAll(full, "X").replaceAll(`:${namespace}:`, ":N:").replaceAll(name, "X");
+      value
+        .replaceAll(EPOCH_MAP, "E")
+        // Who manages an EndpointSlice is the product, whatever the release is called.
+        .replaceAll(/manager == 'berth'|managed-by=berth/g, "M")
+        .replaceAll(full, "X")
+        .replaceAll(`:${namespace}:`, ":N:")
+        .replaceAll(name, "X");
     expect(neutral(odd, ODD, "a-very-long-release-name-of-many-words-t")).toBe(neutral(plain, PLAIN_RELEASE, "berth"));
   });
 });

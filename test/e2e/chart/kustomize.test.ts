@@ -48,7 +48,3 @@ it("an overlay with the component and a Namespace is the chart in that namespace
   for (const [name, object] of byName(wanted)) expect(own.get(name), name).toEqual(object);
   expect(built.length - own.size).toBe(7);
 });
-
-it("the field namespace, which cannot move all of it, is refused", () => {
-  expect(() => kustomize({ resources: ["../deploy"], namespace: "net-system" })).toThrow("ID conflict");
-});
