@@ -46,6 +46,12 @@ async function startControllerPod(): Promise<void> {
   const argv = ["setpriv", "--pdeathsig", "KILL", "--", ...program, ...args];
   const controller = await startDaemon("berth-controller", node.machine.enter(argv));
   onTestFinished(() => controller.kill());
+  // A forwarding ends with the first connection that is refused.
+  await untilDefined(
+    async () => controller.output().includes('"Started"') || undefined,
+    () => controller.output(),
+    30_000,
+  );
   await untilDefined(
     async () => (await find()).some(isReady) || undefined,
     async () => JSON.stringify(await find()),
