@@ -110,7 +110,8 @@ async function startController(): Promise<ControllerProcess> {
     controllers: CONTROLLERS,
     lease: {
       ...{ namespace: "kube-system", name: "berth-controller", identity: "lab" },
-      timings: { durationMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 },
+      // It leads to the end, however slow the machine is.
+      timings: { durationMs: 30_000, renewDeadlineMs: 25_000, retryMs: 400 },
     },
     clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
     log: openLog("berth-controller", "silent"),

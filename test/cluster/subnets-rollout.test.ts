@@ -29,7 +29,7 @@ afterEach(async () => {
     for (const { metadata } of items) await world.client.delete(`${APPS}/${plural}/${metadata.name}`);
   }
   await world.clear();
-  await eventually(async () => expect(await pools()).toEqual([]));
+  await vi.waitFor(async () => expect(await wanted()).toEqual([]), { timeout: 90_000, interval: 200 });
 });
 afterAll(() => world?.stop());
 

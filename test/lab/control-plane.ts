@@ -113,8 +113,19 @@ export interface ControlPlane {
   stop(): Promise<void>;
 }
 
-/** Resolves when the API server says that it is ready. Rejects with the end of their output, and leaves nothing. */
+/**
+ * Resolves when the API server says that it is ready. Rejects with the end of their output, and leaves nothing. A port
+ * that was free may be another process's by then: once more with others.
+ */
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  const isTaken = (error: unknown) => options.machine === undefined && /address already in use/.test(String(error));
+  return tryControlPlane(options).catch((error: unknown) => {
+    if (!isTaken(error)) throw error;
+    return tryControlPlane(options);
+  });
+}
+
+async function tryControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const {
     machine,
     address = "127.0.0.1",
