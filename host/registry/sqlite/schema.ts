@@ -168,7 +168,7 @@ export function prepareSchema(database: DatabaseSync): void {
   }
   try {
     const steps = STEPS.slice(found).join("");
-    const format = steps === "" ? "" : `PRAGMA user_version = ${SCHEMA_VERSION};`;
+    const format = found === SCHEMA_VERSION ? "" : `PRAGMA user_version = ${SCHEMA_VERSION};`;
     database.exec(`BEGIN; ${steps} ${OWNERS} ${MACHINE} ${NETNS} ${CLAIMS} ${format} COMMIT`);
   } catch (error) {
     if (database.isTransaction) database.exec("ROLLBACK");
