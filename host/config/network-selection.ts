@@ -40,6 +40,22 @@ export type NetworkSelection = Readonly<z.output<typeof networkSelection>> & {
   readonly fault?: ConfigError;
 };
 
+/** Namespace in which Multus looks for the first network, unless its configuration says otherwise. */
+export const META_NAMESPACE = "kube-system";
+
+/**
+ * Returns the name of the NIC for the entry with this index in the pod's list of networks, which does not contain the
+ * first NIC.
+ */
+export function nicNameOf(selection: Pick<NetworkSelection, "interface"> | undefined, index: number): string {
+  return selection?.interface ?? `net${index + 1}`;
+}
+
+/** Returns the definition's `namespace/name`; `home` is the namespace if the entry has none. */
+export function definitionOf({ namespace, name }: NetworkSelection, home: string): string {
+  return `${namespace ?? home}/${name}`;
+}
+
 /** Go's decoder takes keys in any case. */
 const KEYS = Object.keys(networkSelection.in.shape).map((key) => ({ key, pattern: new RegExp(`^${key}$`, "iu") }));
 

@@ -4,20 +4,13 @@
 import { MAX_POD_NICS } from "../config/annotation-schemas.ts";
 import type { PodAnnotations } from "../config/annotations.ts";
 import type { ConfigError } from "../config/config-error.ts";
+import { nicNameOf } from "../config/network-selection.ts";
 
 type Announcement = Pick<PodAnnotations, "networks" | "networksFault" | "defaultNetwork" | "ippools" | "subnets">;
 
-/**
- * Returns the name of the NIC for the network with this index in the pod's list of networks, which does not contain
- * the first NIC.
- */
-function announcedName({ networks }: Pick<Announcement, "networks">, index: number): string {
-  return networks?.[index]?.interface ?? `net${index + 1}`;
-}
-
 /** Returns the first NIC and those of the pod's list of networks, in the order in which they are attached. */
 export function announcedNics(announcement: Pick<Announcement, "networks">, firstNic: string): string[] {
-  return [firstNic, ...(announcement.networks ?? []).map((_, index) => announcedName(announcement, index))];
+  return [firstNic, ...(announcement.networks ?? []).map(nicNameOf)];
 }
 
 /** Returns why the annotations that name the NIC's network are wrong; undefined if they are not. */
@@ -27,7 +20,7 @@ export function faultOfNic(
   firstNic: string,
 ): ConfigError | undefined {
   if (ifName === firstNic) return defaultNetwork?.fault;
-  const own = networks.filter((_, index) => announcedName({ networks }, index) === ifName);
+  const own = networks.filter((each, index) => nicNameOf(each, index) === ifName);
   return own.every(({ fault }) => fault !== undefined) ? (own[0]?.fault ?? networksFault) : undefined;
 }
 
@@ -55,5 +48,5 @@ export function demandedNics(ifName: string, announcement: Announcement, firstNi
 
 /** Returns the NIC of an entry without a name: entries apply to the NICs in order. */
 export function nicNameAt(index: number, announcement: Pick<Announcement, "networks">, firstNic: string): string {
-  return index === 0 ? firstNic : announcedName(announcement, index - 1);
+  return index === 0 ? firstNic : nicNameOf(announcement.networks?.[index - 1], index - 1);
 }

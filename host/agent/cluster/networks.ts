@@ -13,7 +13,7 @@ import {
   findIpamConf,
   type PlacedEntry,
 } from "../../config/network-definition.ts";
-import type { NetworkSelection } from "../../config/network-selection.ts";
+import { definitionOf, META_NAMESPACE, type NetworkSelection, nicNameOf } from "../../config/network-selection.ts";
 import type { AnnouncedNic } from "../../ipam/plan-prefetch.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { firstNicOf } from "../ipam/subject.ts";
@@ -31,9 +31,6 @@ interface DefinitionSources {
 
 /** Multus, which calls the plugins of other networks in its place, under the names it is installed by. */
 const META_PLUGIN = /^multus(?:-shim|-cni)?$/;
-
-/** Namespace in which Multus looks for networks that name none, unless its configuration says otherwise. */
-const META_NAMESPACE = "kube-system";
 
 export class ClusterDefinitions implements NicSettings {
   readonly #sources: DefinitionSources;
@@ -158,13 +155,17 @@ export function describeNics(
     const { namespace = home, name, isAsking = false, fault } = selection;
     // No definition has this name, whatever Multus makes of it.
     if (fault !== undefined) return planOf(nic, undefined, { attachment: "", name, isAsking });
-    return planOf(nic, definitions.attached(namespace, name), { attachment: `${namespace}/${name}`, name, isAsking });
+    return planOf(nic, definitions.attached(namespace, name), {
+      attachment: definitionOf(selection, home),
+      name,
+      isAsking,
+    });
   };
   const first =
     defaultNetwork === undefined
       ? planOf(ifName, definitions.defaultNetwork(), { attachment: undefined, name: "", isAsking: false })
       : attach(defaultNetwork, definitions.metaNamespace, ifName);
-  const others = networks.map((each, index) => attach(each, pod.namespace, each.interface ?? `net${index + 1}`));
+  const others = networks.map((each, index) => attach(each, pod.namespace, nicNameOf(each, index)));
   return [first, ...others];
 }
 

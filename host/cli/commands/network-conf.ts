@@ -16,6 +16,7 @@ import {
   findCoordinatorSettings,
   findIpamConf,
 } from "../../config/network-definition.ts";
+import { ADDRESS_GATE } from "../../resources/address-gate.ts";
 
 /** Main plugins of the CNI project, and the one for SR-IOV. */
 export const NETWORK_TYPES = ["macvlan", "ipvlan", "bridge", "ptp", "sriov"] as const;
@@ -221,7 +222,7 @@ export function formatNetwork(name: string, flags: NetworkFlags): string {
 function templateOf(network: string): string {
   const template = {
     metadata: { annotations: { "k8s.v1.cni.cncf.io/networks": network } },
-    spec: { schedulingGates: [{ name: "ipam.vendor.io/address" }] },
+    spec: { schedulingGates: [{ name: ADDRESS_GATE }] },
   };
   const lines = stringify(template).trimEnd().split("\n");
   return ["In a pod template (docs/scheduling-gate.md):", ...lines].map((line) => `# ${line}`).join("\n");

@@ -10,6 +10,7 @@ import { collectionPath, NETWORK_DEFINITIONS, objectPath, PODS, statusPath } fro
 import { Reflector } from "../../kubernetes/reflector.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import { inParallel } from "../../lib/in-parallel.ts";
+import { byName, compareText } from "../../lib/order.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
 import { ADDRESS_CONDITION } from "../../resources/address-gate.ts";
 import { COORDINATOR_NAME, occupiedOf } from "../../resources/coordinator.ts";
@@ -110,9 +111,7 @@ class GatesController implements Controller {
     const refusals = new RefusalsOf();
     const view = this.#view();
     // The API server tells the second in which a pod was made.
-    const pods = [...this.#pods.items.values()].sort(
-      (a, b) => compare(a.created, b.created) || compare(a.name, b.name),
-    );
+    const pods = [...this.#pods.items.values()].sort((a, b) => compareText(a.created, b.created) || byName(a, b));
     // Those of the controller before wait for what they were let through for.
     for (const pod of this.#isResumed ? [] : pods) if (!pod.hasGate) this.#note(pod, decideGate(pod, view), nowMs);
     this.#isResumed = true;
@@ -251,10 +250,6 @@ class GatesController implements Controller {
     const pod = decodePod(object, describeObject(object));
     return pod.uid === uid && !pod.isFinished && !pod.deleting;
   }
-}
-
-function compare(a: string, b: string): number {
-  return a === b ? 0 : a < b ? -1 : 1;
 }
 
 /** Returns undefined for a network whose addresses are not Berth's, as far as the definition says. */

@@ -7,6 +7,7 @@ import { decodeNamespaceAnnotations, decodePodAnnotations, type PodAnnotations }
 import { ConfigError } from "../../config/config-error.ts";
 import type { IpamConf } from "../../config/ipam-conf.ts";
 import { type LabelSelector, type Labels, matchLabels } from "../../config/label-selector.ts";
+import { definitionOf, META_NAMESPACE, nicNameOf } from "../../config/network-selection.ts";
 import type { VendorConf } from "../../config/vendor-conf.ts";
 import { claimedWith } from "../../ipam/announced-nics.ts";
 import type { FamilyDemand, NicDemand, Subject } from "../../ipam/model.ts";
@@ -102,13 +103,9 @@ function nicsOf(
     const short = definition.slice(definition.indexOf("/") + 1);
     return [{ ifName, network: found.name, networkNames: [found.name, definition, short], ipamConf: found.ipamConf }];
   };
-  const others = networks.flatMap(({ namespace = home, name, interface: ifName }, index) =>
-    served(ifName ?? `net${index + 1}`, `${namespace}/${name}`),
-  );
-  if (defaultNetwork !== undefined) {
-    const { namespace = "kube-system", name } = defaultNetwork;
-    return [...served(view.firstNic, `${namespace}/${name}`), ...others];
-  }
+  const others = networks.flatMap((each, index) => served(nicNameOf(each, index), definitionOf(each, home)));
+  if (defaultNetwork !== undefined)
+    return [...served(view.firstNic, definitionOf(defaultNetwork, META_NAMESPACE)), ...others];
   const isFirst = view.mode === "underlay" || (view.mode !== "overlay" && others.length === 0);
   return isFirst ? [{ ifName: view.firstNic, network: "", ipamConf: { type: "berth" } }, ...others] : others;
 }

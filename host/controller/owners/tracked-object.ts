@@ -7,6 +7,7 @@ import {
   type NicSubnets,
 } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
+import { definitionOf, META_NAMESPACE, nicNameOf } from "../../config/network-selection.ts";
 import { DEFAULT_POOL_NUMBER, type PoolNumber } from "../../config/pool-number.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
 import type { WorkloadMetadata } from "../../resources/workloads/template.ts";
@@ -101,9 +102,6 @@ const SUBNET = `${ANNOTATION_PREFIX}subnet`;
 const SUBNETS = `${ANNOTATION_PREFIX}subnets`;
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 
-/** The namespace in which Multus looks for the first network by default. */
-const META_NAMESPACE = "kube-system";
-
 /** Annotations that are read besides Berth's own. */
 const READ = [NETWORKS, "v1.multus-cni.io/default-network"];
 
@@ -143,9 +141,9 @@ function decodeTemplate(home: string, annotations: Annotations, rules?: Annotati
     kind: "requests",
     subnet,
     subnets,
-    first: first && `${first.namespace ?? META_NAMESPACE}/${first.name}`,
-    others: networks.flatMap(({ namespace = home, name, interface: ifName, fault }, index) =>
-      fault === undefined ? [{ ifName: ifName ?? `net${index + 1}`, attachment: `${namespace}/${name}` }] : [],
+    first: first && definitionOf(first, META_NAMESPACE),
+    others: networks.flatMap((each, index) =>
+      each.fault === undefined ? [{ ifName: nicNameOf(each, index), attachment: definitionOf(each, home) }] : [],
     ),
     number: ippoolIpNumber ?? DEFAULT_POOL_NUMBER,
     reclaim: ippoolReclaim ?? true,

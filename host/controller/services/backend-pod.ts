@@ -3,13 +3,16 @@ import * as z from "zod";
 import { DEFAULT_NETWORK_ANNOTATION, MAX_ANNOTATION_LENGTH, NETWORKS_ANNOTATION } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import type { Labels } from "../../config/label-selector.ts";
-import { decodeNetworkSelections, type NetworkSelection } from "../../config/network-selection.ts";
+import {
+  decodeNetworkSelections,
+  definitionOf,
+  META_NAMESPACE,
+  type NetworkSelection,
+  nicNameOf,
+} from "../../config/network-selection.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
 import type { Part } from "../../lib/prune-json.ts";
 import { IDENTITY_PARTS, keepLabels, MAX_CACHED_LABELS, trimMetadata } from "../../resources/fields/trim-metadata.ts";
-
-/** The namespace in which Multus looks for the first network by default. */
-const META_NAMESPACE = "kube-system";
 
 export interface BackendPod {
   readonly name: string;
@@ -115,12 +118,10 @@ function nicsOf({ namespace: home, annotations }: z.output<typeof pod>["metadata
   };
   const [first] = read(DEFAULT_NETWORK_ANNOTATION);
   return [
-    ...(first === undefined
-      ? []
-      : [{ network: `${first.namespace ?? META_NAMESPACE}/${first.name}`, ifName: undefined }]),
-    ...read(NETWORKS_ANNOTATION).map(({ namespace = home, name, interface: ifName }, index) => ({
-      network: `${namespace}/${name}`,
-      ifName: ifName ?? `net${index + 1}`,
+    ...(first === undefined ? [] : [{ network: definitionOf(first, META_NAMESPACE), ifName: undefined }]),
+    ...read(NETWORKS_ANNOTATION).map((each, index) => ({
+      network: definitionOf(each, home),
+      ifName: nicNameOf(each, index),
     })),
   ];
 }
