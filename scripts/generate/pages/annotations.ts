@@ -28,7 +28,7 @@ sorted by name; a pattern without a match is an error. \`ipv4\` and \`ipv6\` are
 An annotation has at most ${MAX_POD_NICS} NICs, ${MAX_LISTED_NAMES} names in each list, ${MAX_PATTERNS} different patterns in all, and ${MAX_POD_ROUTES} routes.
 
 Berth also reads \`k8s.v1.cni.cncf.io/networks\` and \`v1.multus-cni.io/default-network\`, as Multus does: an empty text and \`null\` are
-not set, unknown keys are nobody's business, keys have any case, of a repeated one the last value counts, and \`interfaceRequest\` names the interface, too. An entry
+not set, unknown keys are ignored, keys have any case, of a repeated one the last value counts, and \`interfaceRequest\` names the interface, too. An entry
 that cannot be read refuses its own NIC, and a text that cannot be read all NICs but the first.`;
 
 const OTHERS = `## Annotations of other IPAMs
