@@ -15,6 +15,15 @@
 
 static const char *config;
 static size_t config_length;
+static bool for_netavark;
+
+void reply_as_netavark(void) {
+    for_netavark = true;
+}
+
+bool is_for_netavark(void) {
+    return for_netavark;
+}
 
 static bool is_blank(const char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++)
@@ -53,12 +62,16 @@ void fail(enum code code, ...) {
     static const char closing[] = "\"}\n";
     struct text text = {.start = reply, .capacity = sizeof reply - sizeof closing};
     struct version version;
-    read_version(&version);
-    text_add(&text, "{\"cniVersion\":\"");
-    text_add_bytes(&text, version.text, version.length);
-    text_add(&text, "\",\"code\":");
-    text_add_number(&text, code);
-    text_add(&text, ",\"msg\":\"");
+    if (for_netavark) {
+        text_add(&text, "{\"error\":\"");
+    } else {
+        read_version(&version);
+        text_add(&text, "{\"cniVersion\":\"");
+        text_add_bytes(&text, version.text, version.length);
+        text_add(&text, "\",\"code\":");
+        text_add_number(&text, code);
+        text_add(&text, ",\"msg\":\"");
+    }
     va_list pieces;
     va_start(pieces, code);
     for (const char *piece; (piece = va_arg(pieces, const char *)) != NULL;) text_add_json(&text, piece);
@@ -78,6 +91,19 @@ void reply_versions(void) {
     text_add_bytes(&text, version.text, version.length);
     text_add(&text, "\",\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}\n");
     reply_body(text.start, text.length, 0);
+}
+
+void reply_driver_info(void) {
+    static const char info[] = "{\"version\":\"" BERTH_VERSION "\",\"api_version\":\"1.0.0\"}\n";
+    reply_body(info, sizeof info - 1, 0);
+}
+
+void reply_error(const char *body, size_t length) {
+    struct json_member message = {.name = "msg"};
+    if (!for_netavark || !json_read_object(body, length, &message, 1)) reply_body(body, length, 1);
+    io_write_all(STDOUT_FILENO, "{\"error\":\"", 10);
+    io_write_all(STDOUT_FILENO, message.value, message.length);
+    reply_body("\"}\n", 3, 1);
 }
 
 void reply_body(const char *body, size_t length, int exit_code) {

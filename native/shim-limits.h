@@ -38,6 +38,8 @@
 #define GC_LIMIT_MS 60000
 /* Time for which STATUS waits for the answer: milliseconds. */
 #define STATUS_LIMIT_MS 2000
+/* Time for which CREATE, which only looks at a network, waits for the answer: milliseconds. */
+#define CREATE_LIMIT_MS 10000
 /* Time for which a probe waits for the answer, less than the timeouts of the chart's probes: milliseconds. */
 #define PROBE_LIMIT_MS 9000
 /* Time for which VERSION, which does not contact the agent, reads its stdin: milliseconds. */

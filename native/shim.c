@@ -1,7 +1,8 @@
 /*
  * The executable that the container runtime runs as berth, coordinator and ifacer: it forwards one CNI call to the
  * agent and returns the answer. It knows the framing of the protocol (CNI 1.1 §2) and docs/shim-protocol.md; the
- * agent interprets the call.
+ * agent interprets the call. With the command of a netavark driver as its argument (Podman 5), it does the same for
+ * netavark.
  *
  * environment, stdin ──▶ request ──▶ agent ──▶ answer ──▶ stdout, exit code
  *                             └─ DEL without a complete answer ──▶ spool, exit 0
@@ -10,10 +11,12 @@
  *
  * `berth --probe live|ready` asks for the agent's health instead, for a kubelet.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,7 +31,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-enum verb_name { ADD, CHECK, DEL, GC, STATUS, VERSION };
+enum verb_name { ADD, CHECK, DEL, GC, STATUS, VERSION, CREATE };
 
 /* `limit_ms` limits reading stdin, and then the time from connecting to the complete answer. */
 struct verb {
@@ -45,7 +48,14 @@ static const struct verb VERBS[] = {
     [GC] = {"GC", GC_LIMIT_MS, CONNECT_WAIT_MS, TRY_AGAIN},
     [STATUS] = {"STATUS", STATUS_LIMIT_MS, 0, NOT_AVAILABLE},
     [VERSION] = {"VERSION", VERSION_LIMIT_MS, 0, DECODE},
+    [CREATE] = {"CREATE", CREATE_LIMIT_MS, 0, TRY_AGAIN},
 };
+
+/* The commands of a netavark driver, and the verbs as which they are forwarded. CREATE is none of CNI's. */
+static const struct {
+    const char *command;
+    enum verb_name verb;
+} NETAVARK[] = {{"setup", ADD}, {"teardown", DEL}, {"create", CREATE}};
 
 /*
  * The names of the executable. The last two are for hosts where another product's executables have the names before
@@ -70,7 +80,7 @@ static void fill_standard_streams(void) {
 }
 
 static const struct verb *find_verb(const char *command) {
-    for (size_t i = 0; i < COUNT(VERBS); i++)
+    for (size_t i = 0; i < CREATE; i++)
         if (strcmp(VERBS[i].name, command) == 0) return &VERBS[i];
     return NULL;
 }
@@ -106,7 +116,9 @@ static enum body classify_body(const char *body, size_t length) {
 static const char *pass_on(const struct verb *verb, const struct http_answer *answer) {
     enum body body = classify_body(answer->body, answer->body_length);
     if (answer->status >= 400 && answer->status <= 599) {
-        if (body == ERROR) reply_body(answer->body, answer->body_length, 1);
+        bool is_kept = is_for_netavark() && verb == &VERBS[DEL] && answer->status == 503; /* nothing calls a second time */
+        if (body == ERROR && is_kept) return "could not process it now";
+        if (body == ERROR) reply_error(answer->body, answer->body_length);
         return "refused the request without CNI error JSON";
     }
     if (answer->status != 200) return "answered with a status that is neither 200 nor an error";
@@ -137,7 +149,32 @@ __attribute__((noreturn)) static void forward(const struct verb *verb, const cha
     const char *reason = http_exchange(&request, &answer);
     if (reason == NULL) reason = pass_on(verb, &answer);
     if (verb == &VERBS[DEL]) spool(&request, reason);
-    fail(verb->unanswered, "Agent at \"", request.socket_path, "\" ", reason, "; try ", verb->name, " again later", NULL);
+    fail(verb->unanswered, "Agent at \"", request.socket_path, "\" ", reason, "; try ", is_for_netavark() ? "it" : verb->name, " again later", NULL);
+}
+
+/*
+ * Exits. Netavark gives the namespace as the second argument, and the rest on stdin; what the environment has of CNI is
+ * not meant for it.
+ */
+__attribute__((noreturn)) static void serve_netavark(const struct verb *verb, const char *netns) {
+    static const char *const OTHERS[] = {"CNI_CONTAINERID", "CNI_IFNAME", "CNI_ARGS", "CNI_PATH", "CNI_NETNS_OVERRIDE"};
+    for (size_t i = 0; i < COUNT(OTHERS); i++) unsetenv(OTHERS[i]);
+    if (netns == NULL && verb != &VERBS[CREATE]) fail(ENVIRONMENT, "The path of the network namespace is missing", NULL);
+    if (setenv("CNI_COMMAND", verb->name, 1) != 0 || setenv("CNI_NETNS", netns == NULL ? "" : netns, 1) != 0)
+        fail(INPUT_OUTPUT, "Cannot set the environment: ", strerror(errno), NULL);
+    read_config(verb->limit_ms);
+    forward(verb, "netavark");
+}
+
+/* Returns if the arguments are no command of a netavark driver. */
+static void try_netavark(int argc, char **argv) {
+    const char *command = argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < COUNT(NETAVARK); i++) {
+        if (strcmp(NETAVARK[i].command, command) != 0) continue;
+        reply_as_netavark();
+        serve_netavark(&VERBS[NETAVARK[i].verb], argc > 2 ? argv[2] : NULL);
+    }
+    if (strcmp(command, "info") == 0) reply_driver_info();
 }
 
 /* Exit codes as those of berthctl. */
@@ -168,6 +205,7 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     fill_standard_streams();
     if (argc > 1 && strcmp(argv[1], "--probe") == 0) return (int)probe(argc > 2 ? argv[2] : "");
+    try_netavark(argc, argv);
     const char *command = variable_or("CNI_COMMAND", NULL);
     if (command == NULL) {
         print_about();

@@ -28,6 +28,7 @@ import { AuditLog } from "./log/audit-log.ts";
 import { History } from "./log/history.ts";
 import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
+import { NetavarkDriver } from "./netavark/driver.ts";
 import { Operations } from "./operate/operations.ts";
 import { createStatusApi } from "./operate/status-api.ts";
 import { NETNS_FOLDERS } from "./request/live-namespaces.ts";
@@ -46,6 +47,8 @@ interface AgentOptions {
   readonly cluster?: ClusterAccess | undefined;
   /** Directory of the runtimes' network definitions; may be missing. */
   readonly cniConfDirectory: string;
+  /** Directory of Podman's networks, for the embedded mode; may be missing. */
+  readonly podmanNetworksDirectory: string;
   /** Directory that stands for `/var/log/vendor/` of network definitions on this machine. */
   readonly logDirectory: string;
   readonly stateDirectory: string;
@@ -192,7 +195,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     coordinator: close(coordinator.plugin, "coordinator"),
     ifacer: close(ifacer.plugin, "ifacer"),
   };
-  const dispatcher = new Dispatcher(plugins, audit, log);
+  const dispatcher = new Dispatcher({ ...plugins, netavark: new NetavarkDriver(plugins) }, audit, log);
   const spool = new Spool(options.spoolDirectory, dispatcher, faults, log);
   await audit
     .started(listRows(registry, AUDIT_PAGE))
@@ -267,11 +270,11 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
 }
 
 async function openBackend(
-  { configDirectory, cluster, nodeLabels = {} }: AgentOptions,
+  { configDirectory, podmanNetworksDirectory, cluster, nodeLabels = {} }: AgentOptions,
   base: BackendOptions,
 ): Promise<Backend> {
   if (configDirectory !== undefined && cluster === undefined) {
-    return openEmbeddedBackend({ ...base, configDirectory, nodeLabels });
+    return openEmbeddedBackend({ ...base, configDirectory, podmanNetworksDirectory, nodeLabels });
   }
   invariant(configDirectory === undefined && cluster !== undefined, "An agent has a directory or a cluster, not both");
   const { connectCluster } = await import("./cluster/connect.ts");

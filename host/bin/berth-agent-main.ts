@@ -33,6 +33,7 @@ interface Flags extends MetricsFlags, MapFlags {
   readonly configNamespace: string;
   readonly controllerLease: string;
   readonly cniConfDir: string;
+  readonly podmanNetworksDir: string;
   readonly logDir: string;
   readonly state: string;
   readonly spool: string;
@@ -86,6 +87,11 @@ function describeOptions(): Command {
       new Option("--cni-conf-dir <directory>", "directory of the runtimes' network definitions; may be missing")
         .default("/etc/cni/net.d")
         .env("BERTH_CNI_CONF_DIR"),
+    )
+    .addOption(
+      new Option("--podman-networks-dir <directory>", "embedded mode: directory of Podman's networks; may be missing")
+        .default("/etc/containers/networks")
+        .env("BERTH_PODMAN_NETWORKS_DIR"),
     )
     .addOption(
       new Option(
@@ -160,6 +166,7 @@ async function serve(program: Command, flags: Flags): Promise<void> {
         ? { kubeconfig, configNamespace, controllerLease, renewToken: flags.renewToken === true }
         : undefined,
     cniConfDirectory: flags.cniConfDir,
+    podmanNetworksDirectory: flags.podmanNetworksDir,
     logDirectory: flags.logDir,
     stateDirectory: flags.state,
     spoolDirectory: flags.spool,

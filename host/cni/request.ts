@@ -13,7 +13,8 @@ import {
 } from "./names.ts";
 import { decodeNetConf, IP_REQUEST_FORM, type IpRequest, type NetConf, parseIpRequest } from "./net-conf.ts";
 
-export type PluginName = "berth" | "coordinator" | "ifacer";
+/** CNI plugins, and the driver of netavark, whose calls arrive as those of a plugin. */
+export type PluginName = "berth" | "coordinator" | "ifacer" | "netavark";
 
 /**
  * `type` of the coordinator in network definitions: names of its executable. Another product may own the first one on
@@ -74,7 +75,7 @@ export interface RequestedIp {
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-const PLUGINS: readonly string[] = ["berth", "coordinator", "ifacer"] satisfies PluginName[];
+const PLUGINS: readonly string[] = ["berth", "coordinator", "ifacer", "netavark"] satisfies PluginName[];
 
 function isPluginName(text: string): text is PluginName {
   return PLUGINS.includes(text);
@@ -172,7 +173,7 @@ function readOverride(headers: Headers): boolean {
 export function decodeRequest(plugin: string, headers: Headers, body: Buffer | string): CniRequest {
   if (!isPluginName(plugin)) {
     return refuse(
-      `No plugin is called ${describeValue(plugin)}; install the executable as one of ${PLUGINS.join(", ")}`,
+      `No plugin is called ${describeValue(plugin)}; install the executable as one of berth, coordinator, ifacer`,
     );
   }
   const command = readCommand(headers);

@@ -61,6 +61,8 @@ export interface Agent {
   readonly configDir: string;
   /** Network definitions go here, as into /etc/cni/net.d. */
   readonly cniConfDir: string;
+  /** Podman's networks go here. */
+  readonly podmanNetworksDir: string;
   /**
    * Stands for /var/log/vendor/. It exists before the agent starts, which would create it some time after its first
    * answer.
@@ -71,7 +73,10 @@ export interface Agent {
    * in tests, all agents share that folder instead.
    */
   readonly codeCache: string;
-  /** BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL, BERTH_CNI_CONF_DIR, BERTH_CNI_BIN_DIR and BERTH_LOG_DIR of this agent. */
+  /**
+   * BERTH_SOCKET, BERTH_STATE, BERTH_SPOOL, BERTH_CNI_CONF_DIR, BERTH_PODMAN_NETWORKS_DIR, BERTH_CNI_BIN_DIR and
+   * BERTH_LOG_DIR of it.
+   */
   readonly env: Readonly<Record<string, string>>;
   /** Process ID of the running child; throws while there is none. */
   readonly pid: number;
@@ -108,7 +113,14 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const directory = await mkdtemp(join(tmpdir(), "berth-agent-"));
   const agent = agentIn(directory, options);
   try {
-    for (const path of [agent.configDir, agent.cniConfDir, agent.logDir, agent.state, agent.spool])
+    for (const path of [
+      agent.configDir,
+      agent.cniConfDir,
+      agent.podmanNetworksDir,
+      agent.logDir,
+      agent.state,
+      agent.spool,
+    ])
       await mkdir(path, { recursive: true });
     for (const [name, text] of Object.entries(options.config ?? {})) await agent.write(name, text);
     for (const [name, value] of Object.entries(options.cniConf ?? {}))
@@ -131,9 +143,11 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     join(directory, "log"),
     join(directory, "code-cache"),
   ];
+  const podmanNetworksDir = join(directory, "networks");
   const env = {
     ...{ BERTH_SOCKET: socket, BERTH_STATE: state, BERTH_SPOOL: spool },
     ...{ BERTH_CNI_CONF_DIR: options.env?.BERTH_CNI_CONF_DIR ?? cniConfDir, BERTH_LOG_DIR: logDir },
+    BERTH_PODMAN_NETWORKS_DIR: podmanNetworksDir,
     BERTH_CNI_BIN_DIR: options.env?.BERTH_CNI_BIN_DIR ?? join(root, "dist", "bin"),
   };
   const output: Buffer[] = [];
@@ -151,6 +165,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     spool,
     configDir,
     cniConfDir,
+    podmanNetworksDir,
     logDir,
     codeCache,
     env,

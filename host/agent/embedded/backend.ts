@@ -2,6 +2,7 @@
  * The embedded mode: resources from a directory, addresses in one SQLite file.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { decodePodmanFile } from "../../config/podman-network.ts";
 import { PoolSpace } from "../../core/pool-space.ts";
 import { announcedNics } from "../../ipam/announced-nics.ts";
 import type { PodSubject } from "../../ipam/model.ts";
@@ -17,22 +18,32 @@ import { openManifestIdentifier } from "../ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../ipam/pool-inventory.ts";
 import { firstNicOf } from "../ipam/subject.ts";
 import { collectPoolUsage } from "../metrics/collect.ts";
-import { Definitions, type NodeNetwork, ResolvedSettings } from "../request/definitions.ts";
+import {
+  Definitions,
+  JoinedDefinitions,
+  type NetworkFiles,
+  type NodeNetwork,
+  ResolvedSettings,
+} from "../request/definitions.ts";
 import type { NicNetwork } from "../request/nic-definition.ts";
 import { ManifestDirectory } from "./manifest-directory.ts";
 import { recover } from "./recovery/recover.ts";
 
 interface EmbeddedBackendOptions extends BackendOptions {
   readonly configDirectory: string;
+  /** Directory of Podman's networks; may be missing. */
+  readonly podmanNetworksDirectory: string;
   readonly nodeLabels: Readonly<Record<string, string>>;
 }
+
+const PODMAN_FILES: NetworkFiles = { name: /\.json$/, decode: decodePodmanFile };
 
 class EmbeddedBackend implements Backend {
   readonly mode = "embedded";
   readonly resources: ManifestDirectory;
   readonly ipam: AddDeps;
   readonly #registry: RecoverableRegistry;
-  readonly #definitions: Definitions;
+  readonly #definitions: JoinedDefinitions;
 
   constructor(
     options: EmbeddedBackendOptions,
@@ -41,7 +52,10 @@ class EmbeddedBackend implements Backend {
     registry: RecoverableRegistry,
   ) {
     const { node, nodeLabels, nowMs, log, metrics, audit } = options;
-    const definitions = new Definitions(options.cniConfDirectory, log, setImmediate);
+    const definitions = new JoinedDefinitions([
+      new Definitions(options.cniConfDirectory, log, setImmediate),
+      new Definitions(options.podmanNetworksDirectory, log, setImmediate, PODMAN_FILES),
+    ]);
     const settings = new ResolvedSettings();
     const snapshot = () => resources.state.snapshot;
     this.resources = resources;

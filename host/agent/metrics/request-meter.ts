@@ -7,7 +7,7 @@ import { foldLabel } from "../../metrics/metric.ts";
 export type CallEnd = number | "undelivered";
 
 /** A caller can send any plugin, command and, through a bug, code: those that are not known are counted together. */
-const PLUGINS = new Set(["berth", "coordinator", "ifacer"]);
+const PLUGINS = new Set(["berth", "coordinator", "ifacer", "netavark"]);
 const COMMANDS = new Set(["ADD", "CHECK", "DEL", "GC", "STATUS"]);
 const CODES = new Set(["0", "undelivered", ...Object.values(ErrorCode).map(String)]);
 

@@ -59,7 +59,18 @@ interface DirectoryContent {
   readonly problems: readonly string[];
 }
 
-const NETWORK_NAME = /\.(conflist|conf|json)$/;
+/** How the files of a directory that are networks are named and decoded. Undefined content is no network of Berth's. */
+export interface NetworkFiles {
+  readonly name: RegExp;
+  readonly decode: (text: string, source: string) => NetworkDefinition | undefined;
+}
+
+/** Those of CNI; a `*.conflist` is a list, others are networks of one plugin. */
+const CNI_FILES: NetworkFiles = {
+  name: /\.(conflist|conf|json)$/,
+  decode: (text, source) => (/\.conflist"$/.test(source) ? decodeNetworkList : decodeNetworkOfOne)(text, source),
+};
+
 const PLUGIN_NAME = /\.conf$/;
 
 /**
@@ -84,7 +95,8 @@ const NO_SETTINGS: CoordinatorSettings = { warnings: [] };
 export class Definitions {
   readonly #directory: string;
   readonly #log: Log;
-  readonly #networkFiles = new StampedFiles(decodeNetworkFile, MAX_DEFINITION_BYTES);
+  readonly #form: NetworkFiles;
+  readonly #networkFiles: StampedFiles<NetworkDefinition | undefined>;
   readonly #pluginFiles = new StampedFiles(
     (text, path) => decodePluginFile(text, sourceOf(path)),
     MAX_DEFINITION_BYTES,
@@ -103,8 +115,15 @@ export class Definitions {
   #isNoticeable = false;
 
   /** The directory may be missing. Callers share one reading until `later` calls back; without it each call reads. */
-  constructor(directory: string, log: Log, later: (forget: () => void) => void = (forget) => forget()) {
+  constructor(
+    directory: string,
+    log: Log,
+    later: (forget: () => void) => void = (forget) => forget(),
+    form: NetworkFiles = CNI_FILES,
+  ) {
     this.#directory = directory;
+    this.#form = form;
+    this.#networkFiles = new StampedFiles((text, path) => form.decode(text, sourceOf(path)), MAX_DEFINITION_BYTES);
     this.#log = log;
     this.#later = later;
     this.#notices = new DirectoryNotices(directory);
@@ -178,9 +197,9 @@ export class Definitions {
     const entries = this.#list(this.#directory, problems);
     if (entries === undefined) return { found: this.#last.found, problems };
     const names = entries.map(({ name }) => name);
-    this.#isNoticeable = entries.every((entry) => entry.isFile() || !NETWORK_NAME.test(entry.name));
+    this.#isNoticeable = entries.every((entry) => entry.isFile() || !this.#form.name.test(entry.name));
     const found: Found[] = [];
-    for (const path of select(this.#directory, names, NETWORK_NAME, problems)) {
+    for (const path of select(this.#directory, names, this.#form.name, problems)) {
       const file = this.#networkFiles.read(path);
       if (file?.problem !== undefined) problems.push(file.problem);
       if (file?.value === undefined) continue;
@@ -216,14 +235,30 @@ export class Definitions {
   }
 }
 
+/** The networks of several directories. Of two of one name the first directory's counts. */
+export class JoinedDefinitions {
+  readonly #parts: readonly Definitions[];
+
+  constructor(parts: readonly Definitions[]) {
+    this.#parts = parts;
+  }
+
+  settingsOf(network: string): CoordinatorSettings | undefined {
+    return this.#parts.find(({ networks }) => networks.some(({ name }) => name === network))?.settingsOf(network);
+  }
+
+  get networks(): readonly NodeNetwork[] {
+    return this.#parts.flatMap(({ networks }) => networks);
+  }
+
+  get problems(): readonly string[] {
+    return this.#parts.flatMap(({ problems }) => problems);
+  }
+}
+
 /** Returns the file as error texts name it. */
 function sourceOf(path: string): string {
   return `File "${path}"`;
-}
-
-function decodeNetworkFile(text: string, path: string): NetworkDefinition {
-  const decode = path.endsWith(".conflist") ? decodeNetworkList : decodeNetworkOfOne;
-  return decode(text, sourceOf(path));
 }
 
 /** Returns paths in the order of their names. */

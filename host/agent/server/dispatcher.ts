@@ -18,6 +18,7 @@ import type { Log } from "../../lib/log.ts";
 import type { AuditName } from "../../records/audit-line.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Audit } from "../log/audit.ts";
+import { completeNetwork, formatStatus, NETAVARK } from "../netavark/translate.ts";
 import type { Assigned, Plugin } from "../request/plugin.ts";
 import { type Answer, answerError, answerJson, isBug, toCniError } from "./answer.ts";
 
@@ -54,6 +55,7 @@ export class Dispatcher {
     const startMs = performance.now();
     let network = "";
     try {
+      if (raw.plugin === NETAVARK && raw.headers["cni-command"] === "CREATE") return answerJson(completeNetwork(raw));
       const request = decodeRequest(raw.plugin, raw.headers, raw.body);
       network = request.netConf.name;
       const dispatched = await this.#run(request, startMs, signal);
@@ -75,7 +77,10 @@ export class Dispatcher {
       case "ADD": {
         requireForeignNetns(request);
         const { result, undo, assigned } = await plugin.add(request, signal);
-        const answer = answerJson(formatResult(result, request.netConf.cniVersion));
+        const isForNetavark = request.plugin === NETAVARK;
+        const answer = answerJson(
+          isForNetavark ? formatStatus(result) : formatResult(result, request.netConf.cniVersion),
+        );
         return {
           ...answer,
           undo: assigned === undefined ? undo : this.#recordAddition(request, assigned, startMs, undo),

@@ -11,6 +11,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Log } from "../../lib/log.ts";
 import type { CallEnd, RequestMeter } from "../metrics/request-meter.ts";
+import { translateCall } from "../netavark/translate.ts";
 import { type Answer, answerError, type StatusApi } from "./answer.ts";
 import type { Dispatched, Dispatcher, RawRequest } from "./dispatcher.ts";
 import { MAX_BODY_BYTES, MAX_HEAD_BYTES } from "./spool.ts";
@@ -225,16 +226,22 @@ async function dispatchBody(
     const error = new CniError(ErrorCode.DecodeFailure, `The request is larger than ${MAX_BODY_BYTES} bytes`);
     return answerError(error, "");
   }
+  let call: RawRequest = { plugin, headers, body };
+  try {
+    call = translateCall(call);
+  } catch (error) {
+    return answerError(error, body);
+  }
   if (headers["cni-command"] === "ADD") {
     try {
-      await options.beforeAdd(headers);
+      await options.beforeAdd(call.headers);
     } catch (error) {
       if (error instanceof CniError) options.log.warn({ reason: error.message }, "An ADD is refused");
       else options.log.error({ err: error }, "Draining the spool before an ADD failed");
       return answerError(error, body);
     }
   }
-  return options.dispatcher.dispatch({ plugin, headers, body }, signal);
+  return options.dispatcher.dispatch(call, signal);
 }
 
 /** Undefined when the body is too large. */

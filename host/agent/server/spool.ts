@@ -10,6 +10,7 @@ import { messageOf } from "../../lib/describe.ts";
 import type { Faults } from "../../lib/fault.ts";
 import type { Log } from "../../lib/log.ts";
 import { readRegular, UnreadableFile } from "../../lib/regular-file.ts";
+import { translateCall } from "../netavark/translate.ts";
 import type { Dispatcher, RawRequest } from "./dispatcher.ts";
 
 const SPOOLED = /\.del$/;
@@ -170,7 +171,7 @@ export function parseSpooled(bytes: Buffer): RawRequest {
   if (typeof request === "string") throw new Error(request);
   const command = request.headers["cni-command"];
   if (command !== "DEL") throw new Error(`Command ${command ?? "(none)"} is not spooled`);
-  return request;
+  return translateCall(request);
 }
 
 const REQUEST_LINE = /^POST \/v1\/cni\/([a-z]+) HTTP\/1\.1$/;

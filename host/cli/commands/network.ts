@@ -1,9 +1,9 @@
 /** `berthctl network`: prints the configuration of a network from flags. Asks no agent. */
 import { Option } from "commander";
+import type { NetworkFlags } from "../../config/network-flags.ts";
 import { splitList } from "../arguments.ts";
 import type { CommandLine } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
-import type { NetworkFlags } from "./network-conf.ts";
 
 const NAME = "network";
 
@@ -16,7 +16,8 @@ export async function addNetwork(cli: CommandLine): Promise<void> {
     .command(NAME, "Print a NetworkAttachmentDefinition, or with --conflist a CNI configuration list (docs/network.md)")
     .argument("<name>", "name of the network");
   if (!cli.mentions(NAME)) return;
-  const { COORDINATOR_FLAGS, FlagError, formatNetwork, NETWORK_TYPES } = await import("./network-conf.ts");
+  const { COORDINATOR_FLAGS, FlagError, NETWORK_TYPES } = await import("../../config/network-flags.ts");
+  const { formatNetwork } = await import("./network-conf.ts");
   network
     .addOption(new Option("--type <plugin>", "main plugin").choices(NETWORK_TYPES).makeOptionMandatory())
     .option("--conflist", "print a CNI configuration list for /etc/cni/net.d")

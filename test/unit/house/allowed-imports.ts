@@ -40,14 +40,15 @@ export const ALLOWED_IN_AGENT: Readonly<Record<string, string>> = {
   "agent/metrics": "agent/ipam",
   "agent/coordinator": "agent/log agent/request agent/detection agent/ipam",
   "agent/ifacer": "agent/request",
+  "agent/netavark": "agent/request",
   "agent/backend.ts": "agent/log agent/request agent/ipam",
-  "agent/server": "agent/log agent/request agent/ipam agent/metrics",
+  "agent/server": "agent/log agent/request agent/ipam agent/metrics agent/netavark",
   "agent/operate":
     "agent/log agent/request agent/backend.ts agent/coordinator agent/gc agent/ipam agent/server agent/detection",
   "agent/embedded": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics",
   "agent/cluster": "agent/request agent/backend.ts agent/detection agent/gc agent/ipam agent/metrics agent/server",
   "agent/agent.ts":
-    "agent/log agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/metrics agent/operate agent/request agent/server",
+    "agent/log agent/backend.ts agent/cluster agent/coordinator agent/embedded agent/ifacer agent/ipam agent/metrics agent/netavark agent/operate agent/request agent/server",
 };
 
 /** The same inside the controller. */

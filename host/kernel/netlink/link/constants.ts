@@ -33,6 +33,9 @@ export const IFLA_INET_CONF = 1;
 export const IFLA_INET6_CONF = 2;
 export const IFLA_INET6_ADDR_GEN_MODE = 8;
 export const IFLA_MACVLAN_MODE = 1;
+export const MACVLAN_MODE_BRIDGE = 4;
+/** In IFLA_INFO_DATA of an ipvlan. */
+export const IFLA_IPVLAN_MODE = 1;
 export const IFLA_VLAN_ID = 1;
 export const IFLA_VLAN_PROTOCOL = 5;
 

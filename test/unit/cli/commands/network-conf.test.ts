@@ -1,13 +1,9 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
-import {
-  COORDINATOR_FLAGS,
-  FlagError,
-  formatNetwork,
-  type NetworkFlags,
-} from "../../../../host/cli/commands/network-conf.ts";
+import { formatNetwork } from "../../../../host/cli/commands/network-conf.ts";
 import { SUPPORTED_VERSIONS } from "../../../../host/cni/version.ts";
+import { COORDINATOR_FLAGS, FlagError, type NetworkFlags } from "../../../../host/config/network-flags.ts";
 
 const DEFAULTS = { cniVersion: "1.0.0", coordinator: true, settings: {} };
 type Row = Omit<NetworkFlags, keyof typeof DEFAULTS> & Partial<NetworkFlags>;
