@@ -1,8 +1,8 @@
 /**
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
- *   node scripts/setup.mjs [product] [reference] [demo] [test] [cluster] [chart] [nodes] [versions] [embeddings]
- *     [release] [last-release-product] [last-release] [bench] [allocators] [peers]   default: all of them
+ *   node scripts/setup.mjs [product] [reference] [demo] [test] [cluster] [chart] [nodes] [versions] [podman]
+ *     [embeddings] [release] [last-release-product] [last-release] [bench] [allocators] [peers]   default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
  * One set-up works at a time in a checkout, and one with a cache unless it makes the product alone (flock on
@@ -24,6 +24,7 @@ import { lastReleaseProductSteps, lastReleaseSteps } from "./setup/last-release.
 import { nodesSteps } from "./setup/nodes.mjs";
 import { cacheDir, root } from "./setup/paths.mjs";
 import { peersSteps } from "./setup/peers.mjs";
+import { podmanSteps } from "./setup/podman.mjs";
 import { productSteps } from "./setup/product.mjs";
 import { referenceSteps } from "./setup/reference.mjs";
 import { releaseSteps } from "./setup/release.mjs";
@@ -43,6 +44,7 @@ const targets = {
   chart: chartSteps,
   nodes: nodesSteps,
   versions: versionsSteps,
+  podman: podmanSteps,
   embeddings: embeddingsSteps,
   release: releaseSteps,
   "last-release-product": lastReleaseProductSteps,

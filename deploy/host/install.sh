@@ -22,6 +22,8 @@ UNIT=berth-agent.service
 # What users call.
 PROGRAMS="berthctl kubectl-berth kubectl_complete-berth"
 PAGES=/usr/local/share/man/man1
+# Where Podman 5 looks for drivers of networks.
+DRIVERS=/usr/local/libexec/netavark
 
 usage() { sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" | sed '$d'; }
 fail() { echo "install.sh: $*" >&2; exit 1; }
@@ -87,6 +89,7 @@ install_version() {
         run mv -fT "$root/opt/berth/current.berth-new" "$root/opt/berth/current"
     fi
     for program in $PROGRAMS; do link "/opt/berth/current/bin/$program" "/usr/local/bin/$program"; done
+    link /opt/berth/current/cni/berth "$DRIVERS/berth"
     remove_pages dangling
     for page in "$here/share/man/man1"/*.1; do
         link "/opt/berth/current/share/man/man1/${page##*/}" "$PAGES/${page##*/}"
@@ -177,6 +180,8 @@ uninstall_all() {
     remove /etc/tmpfiles.d/berth.conf
     remove /etc/logrotate.d/berth
     for program in $PROGRAMS; do remove "/usr/local/bin/$program"; done
+    remove "$DRIVERS/berth"
+    [ ! -d "$root$DRIVERS" ] || run rmdir --ignore-fail-on-non-empty "$root$DRIVERS"
     remove_pages all
     remove /opt/berth
     remove /var/cache/berth

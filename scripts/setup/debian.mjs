@@ -58,6 +58,12 @@ const requirements = {
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what pods run" },
   ],
   versions: [{ package: "conmon", command: "conmon", why: "CRI-O starts containers by it" }],
+  podman: [
+    { package: "conmon", command: "conmon", why: "Podman starts containers by it" },
+    { package: "runc", command: "runc", why: "conmon calls it" },
+    { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what containers run" },
+    { package: "protobuf-compiler", command: "protoc", why: "builds netavark" },
+  ],
   release: [
     { package: "minisign", command: "minisign", why: "makes keys, and another opinion on signatures" },
     { package: `gcc-${foreign.gnu}-linux-gnu`, command: `${foreignTriple}-gcc`, why: "builds for the other processor" },

@@ -14,6 +14,7 @@ export type ReferenceTool =
   | "multus"
   | "containerd"
   | "crio"
+  | "podman"
   | "spiderpool"
   | "whereabouts";
 export function referenceTool(tool: ReferenceTool): {
@@ -21,6 +22,8 @@ export function referenceTool(tool: ReferenceTool): {
   version: string;
   directory: string;
 };
+export const NETAVARK_VERSION: string;
+export function netavarkDir(): string;
 export function releaseSourcesDir(): string;
 export const KUBERNETES_SCHEMAS: readonly string[];
 export function kubernetesSchemasDir(version: string): string;

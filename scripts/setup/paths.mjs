@@ -34,6 +34,7 @@ const modules = {
   nodes: "k8s.io/kubernetes",
   containerd: "github.com/containerd/containerd/v2",
   crio: "github.com/cri-o/cri-o",
+  podman: "github.com/containers/podman/v5",
   "kubernetes-1.31": "k8s.io/kubernetes",
   spiderpool: "github.com/spidernet-io/spiderpool",
   whereabouts: "github.com/k8snetworkplumbingwg/whereabouts",
@@ -48,6 +49,13 @@ export function referenceTool(tool) {
   const version = new RegExp(`${modules[tool]} v(\\S+)`).exec(readFileSync(join(source, "go.mod"), "utf8"))?.[1];
   if (version === undefined) throw new Error(`No version of ${modules[tool]} in ${source}/go.mod`);
   return { source, version, directory: join(cacheDir(), `${tool.replace(/-[\d.]+$/, "")}-${version}`) };
+}
+
+/** The crate whose versions the Podman of scripts/reference goes with. */
+export const NETAVARK_VERSION = "1.16.1";
+
+export function netavarkDir() {
+  return join(cacheDir(), `netavark-${NETAVARK_VERSION}`);
 }
 
 /** Downloads that releases are made of, each verified by the hash recorded for it. */

@@ -71,6 +71,9 @@ it("links what users call into PATH: berthctl, the plugin of kubectl and its com
     expect(target(`usr/local/bin/${name}`)).toBe(`/opt/berth/current/bin/${name}`);
     expect(existsSync(join(host, target(`usr/local/bin/${name}`)))).toBe(true);
   }
+  // Podman finds the driver of networks.
+  const driver = target("usr/local/libexec/netavark/berth");
+  expect(await requireCommand([join(host, driver), "info"])).toContain('"api_version":"1.0.0"');
   // As kubectl calls it.
   const complete = (...words: string[]) =>
     requireCommand([join(host, "opt/berth/current/bin/kubectl_complete-berth"), ...words]);
