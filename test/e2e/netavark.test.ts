@@ -5,20 +5,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { ipPool, manifest, vendorConf } from "../lab/manifests.ts";
+import { type Container, callDriver, containerCall, PODMAN_NETWORK } from "../lab/netavark.ts";
 import { type LabNode, NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth, type Netns } from "../lab/netns.ts";
-import { decodeObject, runShim, type ShimCall } from "./shim/run-shim.ts";
+import { answer, openScriptedAgent } from "./shim/scripted-agent.ts";
 
 let world: NetnsWorld;
 let node: LabNode;
 let lan: Netns;
-
-/** What Podman stores for `podman network create -d berth -o master=uplink lan`. */
-const NETWORK = {
-  ...{ name: "lan", id: "2f25", driver: "berth", created: "2026-11-26T19:00:00Z", network_interface: "" },
-  ...{ ipv6_enabled: false, internal: false, dns_enabled: true, ipam_options: {} },
-  options: { master: "uplink" },
-};
 
 beforeAll(async () => {
   world = await NetnsWorld.build("nv", async (built) => built);
@@ -41,20 +35,6 @@ beforeAll(async () => {
 
 afterAll(() => world?.delete());
 
-interface Container {
-  readonly id: string;
-  readonly network?: object;
-  readonly options?: object;
-}
-
-function bodyOf({ id, network = {}, options = {} }: Container): string {
-  return JSON.stringify({
-    ...{ container_id: id, container_name: `c-${id}`, port_mappings: null },
-    network: { ...NETWORK, ...network },
-    network_options: { aliases: [id], interface_name: "eth0", static_ips: null, static_mac: "", ...options },
-  });
-}
-
 /** A namespace whose IPv6 addresses the kernel does not probe, which takes a second. */
 async function addQuick(name: string): Promise<Netns> {
   const netns = await world.addNetns(name);
@@ -62,21 +42,19 @@ async function addQuick(name: string): Promise<Netns> {
   return netns;
 }
 
-/** A netavark driver is called by any name, and with the environment of Podman. */
-async function call(args: readonly string[], stdin: string, extra: Partial<ShimCall> = {}) {
-  const env = { CNI_COMMAND: "VERSION", CNI_IFNAME: "no/name", BERTH_CONNECT_WAIT: "0.2", ...node.agent.env };
-  const { exitCode, stdout, stderr } = await runShim({ args, stdin, env, ...extra });
-  return { exitCode, stderr, text: stdout.toString(), reply: stdout.length === 0 ? {} : decodeObject(stdout) };
+async function call(args: readonly string[], stdin: string, env: Readonly<Record<string, string>> = node.agent.env) {
+  const { exitCode, stdout, stderr } = await callDriver(args, stdin, env);
+  return { exitCode, stderr, text: stdout, reply: stdout === "" ? {} : JSON.parse(stdout) };
 }
 
 async function setup(netns: Netns, container: Container) {
-  const { exitCode, text, reply } = await call(["setup", netns.path], bodyOf(container));
+  const { exitCode, text, reply } = await call(["setup", netns.path], containerCall(container));
   expect(exitCode, text).toBe(0);
   return reply;
 }
 
 async function teardown(netns: Netns, container: Container) {
-  expect(await call(["teardown", netns.path], bodyOf(container))).toMatchObject({ exitCode: 0, text: "" });
+  expect(await call(["teardown", netns.path], containerCall(container))).toMatchObject({ exitCode: 0, text: "" });
 }
 
 interface Row {
@@ -95,13 +73,18 @@ const ping = async (from: Netns, to: string) => (await from.exec(["ping", "-c1",
 
 describe("info and create", () => {
   it("info names the protocol, also without an agent", async () => {
-    const outcome = await call(["info"], "", { env: { BERTH_SOCKET: "/nowhere" } });
+    const outcome = await call(["info"], "", { BERTH_SOCKET: "/nowhere" });
     expect(outcome).toMatchObject({ exitCode: 0, reply: { api_version: "1.0.0", version: expect.any(String) } });
   });
 
   it("create returns the network, for which Podman allocates no addresses and serves no names", async () => {
-    const { reply } = await call(["create"], JSON.stringify({ ...NETWORK, labels: { a: "b" } }));
-    expect(reply).toEqual({ ...NETWORK, labels: { a: "b" }, dns_enabled: false, ipam_options: { driver: "none" } });
+    const { reply } = await call(["create"], JSON.stringify({ ...PODMAN_NETWORK, labels: { a: "b" } }));
+    expect(reply).toEqual({
+      ...PODMAN_NETWORK,
+      labels: { a: "b" },
+      dns_enabled: false,
+      ipam_options: { driver: "none" },
+    });
   });
 
   const subnets = [{ subnet: "10.9.0.0/24" }];
@@ -115,7 +98,7 @@ describe("info and create", () => {
     ["an internal network", { internal: true }, "use a pool without a gateway"],
     ["no name", { name: "" }, 'field "name"'],
   ])("create refuses %s", async (_what, change, text) => {
-    const { exitCode, reply } = await call(["create"], JSON.stringify({ ...NETWORK, ...change }));
+    const { exitCode, reply } = await call(["create"], JSON.stringify({ ...PODMAN_NETWORK, ...change }));
     expect({ exitCode, reply }).toEqual({ exitCode: 1, reply: { error: expect.stringContaining(text) } });
   });
 });
@@ -171,7 +154,7 @@ describe("setup and teardown", () => {
       [{ id: "r", options: { interface_name: "lan0", static_mac: "xx" } }, "MAC"],
       [{ id: "r", options: { interface_name: "a/b" } }, "an interface name"],
     ] as const) {
-      const { exitCode, reply } = await call(["setup", netns.path], bodyOf(container));
+      const { exitCode, reply } = await call(["setup", netns.path], containerCall(container));
       expect({ exitCode, reply }, text).toEqual({ exitCode: 1, reply: { error: expect.stringContaining(text) } });
     }
     expect(await netns.ip("link show")).not.toContain("lan0");
@@ -181,11 +164,11 @@ describe("setup and teardown", () => {
       options: { interface_name: "lan0" },
       network: { options: { master: "nic9", vlan: "12" } },
     };
-    expect((await call(["setup", netns.path], bodyOf(tagged))).reply).toEqual({
+    expect((await call(["setup", netns.path], containerCall(tagged))).reply).toEqual({
       error: expect.stringContaining("nic9"),
     });
-    const own = await call(["setup", "/proc/self/ns/net"], bodyOf({ id: "r" }), { prefix: node.netns.enter([]) });
-    expect(own.reply).toEqual({ error: expect.stringContaining("network namespace") });
+    const own = await call(["setup", `/proc/${node.agent.pid}/ns/net`], containerCall({ id: "r" }));
+    expect(own.reply).toEqual({ error: expect.stringContaining("is the host's own network namespace") });
   });
 
   it("a teardown of another container's namespace at the path leaves its NIC", async () => {
@@ -201,12 +184,15 @@ describe("setup and teardown", () => {
 
 it("detection of Podman's stored network applies to the setup: a conflict is found before the address is used", async () => {
   const network = { name: "probing", options: { master: "uplink", detectIPConflict: "true", "ipv4-pool": "four" } };
-  await writeFile(join(node.agent.podmanNetworksDir, "probing.json"), JSON.stringify({ ...NETWORK, ...network }));
+  await writeFile(
+    join(node.agent.podmanNetworksDir, "probing.json"),
+    JSON.stringify({ ...PODMAN_NETWORK, ...network }),
+  );
   await writeFile(join(node.agent.podmanNetworksDir, "podman.json"), '{"name":"podman","driver":"bridge"}');
   await lan.ip("addr add 10.9.0.103/24 dev lan");
   const netns = await addQuick("probing");
   const container = { id: "p", network, options: { static_ips: ["10.9.0.103"] } };
-  const { reply } = await call(["setup", netns.path], bodyOf(container));
+  const { reply } = await call(["setup", netns.path], containerCall(container));
   expect(reply).toEqual({ error: expect.stringMatching(/10\.9\.0\.103 of pool "four" is in use by/) });
   await lan.ip("addr del 10.9.0.103/24 dev lan");
 });
@@ -216,7 +202,7 @@ describe("without an agent", () => {
     const netns = await addQuick("down");
     await setup(netns, { id: "d" });
     await node.agent.stop();
-    const { exitCode, reply } = await call(["setup", netns.path], bodyOf({ id: "e" }));
+    const { exitCode, reply } = await call(["setup", netns.path], containerCall({ id: "e" }));
     expect({ exitCode, reply }).toEqual({
       exitCode: 1,
       reply: { error: expect.stringMatching(/^Agent at .*again later$/) },
@@ -230,13 +216,31 @@ describe("without an agent", () => {
   });
 });
 
+const refusal = (code: number) => `{"cniVersion":"1.1.0","code":${code},"msg":"The \\"disk\\" is full"}`;
+
+it("a teardown that the agent cannot process now is kept in the spool, and one that it never can is an error", async () => {
+  await using agent = await openScriptedAgent((connection) => connection.end(answer(503, refusal(11))));
+  const tear = () => call(["teardown", "/run/netns/x"], containerCall({ id: "t" }), agent.env);
+  expect(await tear()).toMatchObject({
+    exitCode: 0,
+    text: "",
+    stderr: expect.stringContaining("could not process it now"),
+  });
+  expect(readdirSync(agent.env.BERTH_SPOOL ?? "")).toHaveLength(1);
+  const setup = await call(["setup", "/run/netns/x"], containerCall({ id: "t" }), agent.env);
+  expect(setup).toMatchObject({ exitCode: 1, reply: { error: 'The "disk" is full' } });
+  agent.script = (connection) => connection.end(answer(422, refusal(7)));
+  expect(await tear()).toMatchObject({ exitCode: 1, reply: { error: 'The "disk" is full' } });
+  expect(agent.requests[0]?.toString()).not.toContain("no/name");
+});
+
 it.each([
   ["no namespace", ["setup"], "{}", "The path of the network namespace is missing"],
   ["no JSON", ["setup", "/run/netns/x"], "nonsense", "Call of netavark: "],
   ["another value", ["teardown", "/run/netns/x"], "[]", "Call of netavark: "],
   ["lacking keys", ["setup", "/run/netns/x"], '{"container_id":"a"}', "container_name"],
-  ["a container of no name", ["setup", "/run/netns/x"], bodyOf({ id: "a b" }), "container_id"],
-  ["an absent namespace", ["setup", "/run/netns/absent-é"], bodyOf({ id: "a" }), "printable ASCII"],
+  ["a container of no name", ["setup", "/run/netns/x"], containerCall({ id: "a b" }), "container_id"],
+  ["an absent namespace", ["setup", "/run/netns/absent-é"], containerCall({ id: "a" }), "printable ASCII"],
   ["too much", ["create"], "x".repeat(2 ** 20 + 1), "larger than 1048576 bytes"],
 ])("refuses %s", async (_what, args, stdin, text) => {
   const { exitCode, reply } = await call(args, stdin);

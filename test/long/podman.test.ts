@@ -14,7 +14,10 @@ const page = readFileSync(join(root, "docs", "install-host.md"), "utf8");
 const [CREATE = "", RUN = ""] =
   page.match(/^podman .*$/gm)?.filter((line) => !line.startsWith("podman run --rm")) ?? [];
 
-/** The storage needs no kernel module. The cgroups of a host in namespaces have no controllers, this Podman no seccomp. */
+/**
+ * The storage needs no kernel module. The cgroups of a host in namespaces have no controllers, and this Podman has no
+ * seccomp.
+ */
 const FILES = `
 mkdir -p /etc/containers
 echo '{"default": [{"type": "insecureAcceptAnything"}]}' >/etc/containers/policy.json
