@@ -33,6 +33,9 @@ static const struct {
     {"TRACEPARENT", "Traceparent", NONE},
 };
 
+/* CNI_COMMAND and CNI_NETNS of a netavark driver, from its arguments; NULL for the call of a CNI runtime. */
+static const char *given_command, *given_netns;
+
 /* Room for all variables at their limit, their names, and the fixed lines. */
 #define HEAD_LIMIT (COUNT(FORWARDED) * (VARIABLE_LIMIT + 64) + 256)
 
@@ -47,6 +50,18 @@ static size_t config_length;
 const char *variable_or(const char *name, const char *otherwise) {
     const char *value = getenv(name);
     return value == NULL || *value == '\0' ? otherwise : value;
+}
+
+void take_arguments(const char *command, const char *netns) {
+    given_command = command;
+    given_netns = netns;
+}
+
+/* The environment of a netavark driver says nothing of CNI. */
+static const char *value_of(const char *variable, enum need need) {
+    if (given_command == NULL || need == NONE) return getenv(variable);
+    if (strcmp(variable, "CNI_COMMAND") == 0) return given_command;
+    return strcmp(variable, "CNI_NETNS") == 0 ? given_netns : NULL;
 }
 
 int64_t milliseconds_of(const char *name, int64_t otherwise) {
@@ -101,7 +116,7 @@ __attribute__((noreturn)) static void refuse(const char *name, const char *value
 
 static void add_variables(struct text *head, bool is_del) {
     for (size_t i = 0; i < COUNT(FORWARDED); i++) {
-        const char *value = getenv(FORWARDED[i].variable);
+        const char *value = value_of(FORWARDED[i].variable, FORWARDED[i].need);
         if (value == NULL) continue;
         const char *fault = find_fault(value);
         if (fault != NULL) {

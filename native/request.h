@@ -12,6 +12,9 @@
 /* Returns the value of the variable, or `otherwise` if it is unset or empty. */
 const char *variable_or(const char *name, const char *otherwise);
 
+/* The request has these values in place of CNI_COMMAND and CNI_NETNS, and nothing else of CNI's environment. */
+void take_arguments(const char *command, const char *netns);
+
 /*
  * Returns a variable in seconds (decimals allowed) as milliseconds; `otherwise` if it is unset. Fails with code 4 for
  * anything else.

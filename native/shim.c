@@ -11,12 +11,10 @@
  *
  * `berth --probe live|ready` asks for the agent's health instead, for a kubelet.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -152,16 +150,10 @@ __attribute__((noreturn)) static void forward(const struct verb *verb, const cha
     fail(verb->unanswered, "Agent at \"", request.socket_path, "\" ", reason, "; try ", is_for_netavark() ? "it" : verb->name, " again later", NULL);
 }
 
-/*
- * Exits. Netavark gives the namespace as the second argument, and the rest on stdin; what the environment has of CNI is
- * not meant for it.
- */
+/* Netavark gives the namespace as the second argument, and the rest on stdin. */
 __attribute__((noreturn)) static void serve_netavark(const struct verb *verb, const char *netns) {
-    static const char *const OTHERS[] = {"CNI_CONTAINERID", "CNI_IFNAME", "CNI_ARGS", "CNI_PATH", "CNI_NETNS_OVERRIDE"};
-    for (size_t i = 0; i < COUNT(OTHERS); i++) unsetenv(OTHERS[i]);
     if (netns == NULL && verb != &VERBS[CREATE]) fail(ENVIRONMENT, "The path of the network namespace is missing", NULL);
-    if (setenv("CNI_COMMAND", verb->name, 1) != 0 || setenv("CNI_NETNS", netns == NULL ? "" : netns, 1) != 0)
-        fail(INPUT_OUTPUT, "Cannot set the environment: ", strerror(errno), NULL);
+    take_arguments(verb->name, netns);
     read_config(verb->limit_ms);
     forward(verb, "netavark");
 }

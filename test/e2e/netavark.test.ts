@@ -1,13 +1,16 @@
 /** The driver of netavark, called as netavark calls it: four commands, JSON on stdin, the namespace as argument. */
+import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
+import { root } from "../../scripts/setup/paths.mjs";
 import { ipPool, manifest, vendorConf } from "../lab/manifests.ts";
 import { type Container, callDriver, containerCall, PODMAN_NETWORK } from "../lab/netavark.ts";
 import { type LabNode, NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth, type Netns } from "../lab/netns.ts";
+import { until } from "../lab/waiting.ts";
 import { answer, openScriptedAgent } from "./shim/scripted-agent.ts";
 
 let world: NetnsWorld;
@@ -169,6 +172,18 @@ describe("setup and teardown", () => {
     });
     const own = await call(["setup", `/proc/${node.agent.pid}/ns/net`], containerCall({ id: "r" }));
     expect(own.reply).toEqual({ error: expect.stringContaining("is the host's own network namespace") });
+  });
+
+  it("a setup whose caller is killed is undone", async () => {
+    const netns = await world.addNetns("killed");
+    const child = spawn(join(root, "dist", "bin", "berth"), ["setup", netns.path], { env: node.agent.env });
+    child.stdin.end(containerCall({ id: "k" }));
+    await until("the container has addresses", async () => (await bound()).length === 2);
+    // The kernel probes the IPv6 address for longer.
+    child.kill("SIGKILL");
+    await until("it has none", async () => (await bound()).length === 0);
+    expect(child.exitCode).toBe(null);
+    await until("its NIC is gone", async () => !(await netns.ip("link show")).includes(" eth0@"));
   });
 
   it("a teardown of another container's namespace at the path leaves its NIC", async () => {

@@ -1,4 +1,4 @@
-/** NICs of Podman's containers that this machine's kernel may lack: on an ipvlan, and on a VLAN that the network names. */
+/** NICs of Podman's containers that this machine's kernel may lack: an ipvlan, and one on a VLAN. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
 import { callDriver, containerCall } from "../lab/netavark.ts";
