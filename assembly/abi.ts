@@ -1,6 +1,6 @@
 /**
  * The memory map and the words of the ABI: status codes, ceilings, layouts of the objects in linear memory.
- * Read by every file of the core; docs/wasm-abi.md draws it.
+ * Read by every file of the core; docs/develop/wasm-abi.md draws it.
  *
  *    0 ┌──────────────────────────────┐
  *      │ header: tables, exchange     │  all zero in a fresh instance, and valid so: there is no start function

@@ -1,4 +1,4 @@
-/* One HTTP request over a Unix socket and its answer, as docs/shim-protocol.md defines them. Knows nothing of CNI. */
+/* One HTTP request over a Unix socket and its answer, as docs/develop/shim-protocol.md defines them. Knows nothing of CNI. */
 #ifndef BERTH_HTTP_H
 #define BERTH_HTTP_H
 

@@ -1,5 +1,5 @@
 /*
- * Builds the request of docs/shim-protocol.md from stdin and the environment. Exits with error JSON if something
+ * Builds the request of docs/develop/shim-protocol.md from stdin and the environment. Exits with error JSON if something
  * cannot be forwarded.
  */
 #ifndef BERTH_REQUEST_H

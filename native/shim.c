@@ -1,8 +1,8 @@
 /*
  * The executable that the container runtime runs as berth, coordinator and ifacer: it forwards one CNI call to the
- * agent and returns the answer. It knows the framing of the protocol (CNI 1.1 §2) and docs/shim-protocol.md; the
- * agent interprets the call. With the command of a netavark driver as its argument (Podman 5), it does the same for
- * netavark.
+ * agent and returns the answer. It knows the framing of the protocol (CNI 1.1 §2) and docs/develop/shim-protocol.md;
+ * the agent interprets the call. With the command of a netavark driver as its argument (Podman 5), it does the same
+ * for netavark.
  *
  * environment, stdin ──▶ request ──▶ agent ──▶ answer ──▶ stdout, exit code
  *                             └─ DEL without a complete answer ──▶ spool, exit 0

@@ -1,5 +1,5 @@
 /*
- * Records a DEL that the agent could not process, durably, for the agent to process later (docs/shim-protocol.md,
+ * Records a DEL that the agent could not process, durably, for the agent to process later (docs/develop/shim-protocol.md,
  * "Spool").
  */
 #ifndef BERTH_SPOOL_H

@@ -193,7 +193,7 @@ export function popCount(word: number): number {
   return Math.imul((bits + (bits >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }
 
-/** Reads the answer to GET /api/v1/map (docs/map.md). */
+/** Reads the answer to GET /api/v1/map (docs/develop/http.md). */
 export function readMap(bytes: Uint8Array): MapModel {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (new TextDecoder().decode(bytes.subarray(0, 4)) !== "BRTM" || bytes[4] !== 1) {

@@ -1,5 +1,5 @@
 /**
- * Reads the core's snapshots of used addresses (docs/wasm-abi.md, Snapshots) as bits, without masks and without
+ * Reads the core's snapshots of used addresses (docs/develop/wasm-abi.md, Snapshots) as bits, without masks and without
  * addresses beyond the window.
  */
 

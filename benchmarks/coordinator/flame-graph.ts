@@ -1,8 +1,8 @@
 /**
  * Distribution of the agent's time for a pod's NIC: `node benchmarks/coordinator/flame-graph.ts [PAIRS]` profiles an
  * agent while chains of macvlan, berth and coordinator attach and detach pods one after the other, and draws
- * docs/coordinator-add.svg.
- * Effects: those of a benchmark's node; docs/coordinator-add.svg.
+ * docs/develop/coordinator-add.svg.
+ * Effects: those of a benchmark's node; docs/develop/coordinator-add.svg.
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ async function main(pairs: number): Promise<void> {
   try {
     const fromUs = await runProfiled(directory, profiles, pairs);
     const subject = "One ADD and its DEL of a pod's NIC (berth, then coordinator)";
-    const svgPath = join(root, "docs", "coordinator-add.svg");
+    const svgPath = join(root, "docs", "develop", "coordinator-add.svg");
     drawProfiles({ directory: profiles, fromUs, pairs, subject, svgPath });
   } finally {
     rmSync(directory, { recursive: true, force: true });

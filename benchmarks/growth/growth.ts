@@ -37,7 +37,6 @@ async function runGrowth({ quick }: BenchOptions): Promise<BenchReport> {
       Kubernetes: referenceTool("kubernetes").version,
     },
     figures: axes.flatMap(figuresOf),
-    page: "docs/why-berth.md",
     raw: axes,
   };
 }

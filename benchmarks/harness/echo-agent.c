@@ -1,5 +1,5 @@
 /*
- * The least that can stand at the other end of the shim's socket: reads a request (docs/shim-protocol.md), answers
+ * The least that can stand at the other end of the shim's socket: reads a request (docs/develop/shim-protocol.md), answers
  * 200 with a fixed IPAM result, closes. Shim + this = the floor of any agent. One thread, many connections at a time.
  * Usage: echo-agent SOCKET
  */

@@ -6,7 +6,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { cpus, release, totalmem } from "node:os";
-import { basename, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { root } from "../../scripts/setup/paths.mjs";
 import { formatFigure, formatTable, type Table } from "../../test/lab/statistics.ts";
 import { type Plot, renderPlot } from "./plot.ts";
@@ -54,9 +54,9 @@ export function drawFigure(path: string, plot: Plot): Figure {
   return { title: plot.title, path, svg: renderPlot(plot) };
 }
 
-/** Shows the drawing on a page of its folder. */
+/** Shows the drawing on the page of all benchmarks. */
 function linkFigure({ title, path }: Figure): string {
-  return `![${title}](${basename(path)})`;
+  return `![${title}](${relative(dirname(PAGE), path)})`;
 }
 
 export interface BenchReport {
@@ -69,15 +69,12 @@ export interface BenchReport {
   /** Everything measured, for later questions. */
   readonly raw: unknown;
   readonly figures?: readonly Figure[];
-  /** Page of the section, as a path from the project's root. Default: benchmarks/README.md. */
-  readonly page?: string;
-  /**
-   * For readers who choose, in a few sentences: between the markers of the benchmark's name on {@link HEADLINE_PAGES}.
-   */
-  readonly headline?: string;
+  /** For readers who choose: a few sentences or tables, between the markers of the benchmark's name on these pages. */
+  readonly headline?: { readonly pages: readonly string[]; readonly text: string };
 }
 
-const HEADLINE_PAGES = ["README.md", "docs/why-berth.md"];
+/** Page of all sections, as a path from the project's root. */
+const PAGE = "benchmarks/README.md";
 
 export interface BenchOptions {
   /** Few samples: to see that it works, not to quote. */
@@ -126,7 +123,7 @@ export function formatReport(report: BenchReport, machine: Machine, quick: boole
     ]);
     parts.push(formatTable({ title: "Targets", columns: ["what", "target", "measured", ""], rows }));
   }
-  parts.push(report.headline ?? "");
+  parts.push(report.headline?.text ?? "");
   parts.push(report.notes.map((note) => `* ${note}`).join("\n"));
   parts.push(describeMachine(report, machine, quick));
   return parts.filter((part) => part !== "").join("\n\n");
@@ -163,10 +160,10 @@ export function formatSection({ figures = [], ...report }: BenchReport, machine:
   return text.filter((part) => part !== "").join("\n\n");
 }
 
-/** Writes the section between the markers of the benchmark's name on the report's page, and the drawings. */
+/** Writes the section between the markers of the benchmark's name on the page, the headline, and the drawings. */
 export async function writePages(name: string, report: BenchReport, machine: Machine): Promise<void> {
-  await writeSection(report.page ?? "benchmarks/README.md", name, formatSection(report, machine));
-  if (report.headline !== undefined) for (const page of HEADLINE_PAGES) await writeSection(page, name, report.headline);
+  await writeSection(PAGE, name, formatSection(report, machine));
+  for (const page of report.headline?.pages ?? []) await writeSection(page, name, report.headline?.text ?? "");
   for (const { path, svg } of report.figures ?? []) await writeFile(join(root, path), svg);
 }
 

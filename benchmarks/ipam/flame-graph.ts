@@ -1,7 +1,7 @@
 /**
  * Distribution of the time of an ADD and its DEL: `node benchmarks/ipam/flame-graph.ts [PAIRS]` profiles an agent
- * while the shim makes calls, and draws docs/ipam-add.svg from the samples of its threads.
- * Effects: an agent, one network namespace, docs/ipam-add.svg.
+ * while the shim makes calls, and draws docs/develop/ipam-add.svg from the samples of its threads.
+ * Effects: an agent, one network namespace, docs/develop/ipam-add.svg.
  */
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ async function main(pairs: number): Promise<void> {
   try {
     const fromUs = await runProfiled(directory, netns.path, pairs);
     const subject = "One ADD and its DEL of IPAM";
-    drawProfiles({ directory, fromUs, pairs, subject, svgPath: join(root, "docs", "ipam-add.svg") });
+    drawProfiles({ directory, fromUs, pairs, subject, svgPath: join(root, "docs", "develop", "ipam-add.svg") });
   } finally {
     await netns.delete();
     rmSync(directory, { recursive: true, force: true });

@@ -62,7 +62,7 @@ async function runNode({ quick }: BenchOptions): Promise<BenchReport> {
     return {
       tables: tabulate(cells),
       targets: [],
-      headline: describeHeadline(cells),
+      headline: { pages: ["README.md", "docs/why-berth.md"], text: describeHeadline(cells) },
       notes: NOTES,
       versions: {
         "macvlan and host-local": referenceTool("plugins").version,

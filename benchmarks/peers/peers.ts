@@ -12,7 +12,7 @@ import { measureAlone } from "./alone.ts";
 import { measureChains } from "./chain.ts";
 import { countAll, type Requests } from "./requests.ts";
 import { compactStorm, measureStorms } from "./storm.ts";
-import { failuresOf, plotsOf, summarize, targetsOf } from "./tabulate.ts";
+import { describeHeadline, failuresOf, plotsOf, summarize, targetsOf } from "./tabulate.ts";
 
 export const peersBench: Bench = { name: "peers", run: runPeers };
 
@@ -36,7 +36,7 @@ async function runPeers({ quick }: BenchOptions): Promise<BenchReport> {
       Kubernetes: referenceTool("kubernetes").version,
     },
     figures: plotsOf(figures),
-    page: "docs/why-berth.md",
+    headline: { pages: ["docs/why-berth.md"], text: describeHeadline(figures) },
     raw: {
       series: series.map(({ shape, atOnce, all, unable }) => ({ shape, atOnce, all: all.map(compact), unable })),
       ...{ requests, chains, storms: storms.map(compactStorm) },

@@ -4,7 +4,7 @@
  */
 import { homedir } from "node:os";
 import { root } from "../../scripts/setup/paths.mjs";
-import { formatFigure, type Table } from "../../test/lab/statistics.ts";
+import { formatFigure, formatTable, type Table } from "../../test/lab/statistics.ts";
 import { BERTH_AHEAD, BERTH_PLAIN } from "../cluster/berth.ts";
 import { atMost, drawFigure, type Figure, type Target } from "../harness/report.ts";
 import { type Sample, wallMs } from "../harness/runner.ts";
@@ -32,6 +32,14 @@ export function summarize({ series, requests, chains, storms }: PeerFigures): Ta
     ...storms.map(summarizeStorm),
     tabulateRequests(requests),
   ];
+}
+
+/** The tables of {@link summarize} by which a reader chooses. */
+export function describeHeadline(figures: PeerFigures): string {
+  const tables = summarize({ ...figures, storms: figures.storms.slice(-1) });
+  return [tables[0], tables[2], tables[3]]
+    .flatMap((table) => (table === undefined ? [] : [formatTable(table)]))
+    .join("\n\n");
 }
 
 /** `2.31 / 4.02` */

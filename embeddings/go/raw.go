@@ -12,7 +12,7 @@ import (
 // Failed is what a method of [Raw] answers when the Core is closed, which is no status of the ABI.
 const Failed = math.MinInt32
 
-// Where the header of the memory says where the exchange buffer is (docs/wasm-abi.md, Memory). Reading it costs less
+// Where the header of the memory says where the exchange buffer is (docs/develop/wasm-abi.md, Memory). Reading it costs less
 // than asking exchange(0) and exchange_size().
 const (
 	headerBytes    = 64

@@ -96,7 +96,10 @@ function headerOf(variable: string): string {
   return name;
 }
 
-/** The header that carries an environment variable (docs/shim-protocol.md); an empty variable is as good as none. */
+/**
+ * The header that carries an environment variable (docs/develop/shim-protocol.md); an empty variable is as good as
+ * none.
+ */
 function readVariable(headers: Headers, variable: string): string | undefined {
   const value = headers[headerOf(variable)];
   if (Array.isArray(value)) refuse(`Environment variable ${variable} was given ${value.length} times`);

@@ -200,11 +200,10 @@ export const coordinatorKeys = z
     }),
     overlayPodCIDR: networks.meta({
       description:
-        "Pod networks of the cluster. Collected unless a network definition has the list, or the Coordinator a list with entries.",
+        "Pod networks of the cluster. Collected unless the definition has the list, or the Coordinator entries.",
     }),
     serviceCIDR: networks.meta({
-      description:
-        "Service networks of the cluster. Collected unless a network definition has the list, or the Coordinator a list with entries.",
+      description: "Service networks of the cluster. Collected likewise.",
     }),
     hijackCIDR: networks.meta({ description: "Networks that pods reach through the node. Default empty." }),
     hostRuleTable: wholeNumber(1, MAX_ROUTE_TABLE)

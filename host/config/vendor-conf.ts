@@ -45,16 +45,14 @@ const vlanRange = z.unknown().transform((value, context): VlanRange => {
 
 const ifacer = z.strictObject({
   interfaces: z.array(linkName).max(MAX_IFACER_INTERFACES).default([]).meta({
-    description:
-      "Parents, members and bonds that network definitions may use, by name or alternative name. If empty, all.",
+    description: "Parents, members and bonds that definitions may use, by any name. If empty, all.",
   }),
   vlanIDs: z
     .array(vlanRange.meta({ title: "VLAN id or range" }))
     .max(MAX_VLAN_ID)
     .default([])
     .meta({
-      description:
-        'VLAN ids that network definitions may use, each a number or a range such as `"100-199"`. If empty, all.',
+      description: 'VLAN ids that definitions may use: numbers, or ranges such as `"100-199"`. If empty, all.',
     }),
 });
 
@@ -111,10 +109,10 @@ export const vendorConfSchema = z
     enableKubevirt: z.boolean().default(true).meta({ description: "Whether virtual machines retain their addresses." }),
     retainByName: z.array(retainingKind).max(MAX_RETAINING_KINDS).default([]).meta({
       description:
-        "Further kinds that retain the addresses of those of their pods that ask for it (`ipam.vendor.io/retain: by-name`). The names of their pods have to come again.",
+        "Further kinds whose pods retain addresses if they ask for it (`ipam.vendor.io/retain: by-name`). Their pods' names have to come again.",
     }),
     enableFencing: z.boolean().default(true).meta({
-      description: "Whether agents remove retained addresses from the NICs of deleted pods whose sandbox still runs.",
+      description: "Whether agents take retained addresses off NICs of deleted pods whose sandbox still runs.",
     }),
     allocationCooldown: duration
       .prefault("30s")
@@ -130,7 +128,7 @@ export const vendorConfSchema = z
       .meta({ description: "Most addresses of one pod, on all its NICs. 0: no limit." }),
     maxAddressesPerNamespace: wholeNumber(0).default(16_384).meta({
       description:
-        "Most addresses of a namespace: those of its pods and those retained for its workloads. 0: no limit. Cluster mode only.",
+        "Most addresses of a namespace, with those retained for its workloads. 0: no limit. Cluster mode only.",
     }),
     hostRouteCIDR: z.array(prefixOrIp).max(MAX_CIDRS).default([]).meta({
       description:

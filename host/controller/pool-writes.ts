@@ -10,7 +10,7 @@ import { pause } from "../kubernetes/http/retry.ts";
 
 /**
  * Events of pools' watches that the writes of addresses cause in a second, of all nodes together: 80 writes a second
- * with 5,000 nodes. One thread of the API server passes on half a million (docs/scale.md).
+ * with 5,000 nodes. One thread of the API server passes on half a million (docs/develop/scale.md).
  */
 export const POOL_EVENTS_PER_SECOND = 400_000;
 

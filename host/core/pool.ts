@@ -12,7 +12,7 @@ import type { CoreModule } from "./module.ts";
 import { familyOfShape, type PoolCounts, type PoolShape, readCounts, withSets } from "./pool-shape.ts";
 import { RangeSet } from "./range-set.ts";
 
-/** In which order free addresses of the window are taken (docs/wasm-abi.md, Policies). */
+/** In which order free addresses of the window are taken (docs/develop/wasm-abi.md, Policies). */
 export type AllocationOrder = keyof typeof Policy;
 
 export class Pool implements Disposable {

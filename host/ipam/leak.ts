@@ -1,5 +1,6 @@
 /**
- * Decides whether an address has leaked: its pod is gone or finished, and no DEL has come (leak in docs/allocation.md).
+ * Decides whether an address has leaked: its pod is gone or finished, and no DEL has come (leak in
+ * docs/develop/allocation.md).
  *
  *   pod under the row's name          first time   max(grace, cooldown) later
  *   absent, or has another UID        observe      collect

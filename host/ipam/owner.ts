@@ -1,5 +1,6 @@
 /**
- * The pool owner of a pod: its controller, or the controller of that (docs/subnets.md, "Which workload owns a pool").
+ * The pool owner of a pod: its controller, or the controller of that (docs/develop/subnets.md, "Which workload owns a
+ * pool").
  *
  *   pod's controller          pool owner
  *   ReplicaSet of apps/v1     its controller, of any kind; without one the ReplicaSet

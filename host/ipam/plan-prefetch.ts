@@ -1,5 +1,5 @@
 /**
- * Decides for which pods and NICs addresses are claimed before their ADD (docs/prefetch.md).
+ * Decides for which pods and NICs addresses are claimed before their ADD (docs/develop/prefetch.md).
  */
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";

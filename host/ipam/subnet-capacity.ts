@@ -1,6 +1,6 @@
 /**
  * Whether generated pools have as many addresses as they should: for the decision to wait, and for error texts
- * (docs/subnets.md).
+ * (docs/develop/subnets.md).
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { sizeOf, spansOf } from "../core/spans.ts";

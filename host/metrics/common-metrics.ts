@@ -10,47 +10,40 @@ const EVENT_LOOP_PROBE_MS = 500;
 
 export const COMMON_METRICS = {
   buildInfo: gauge("berth_build_info", "The running build; always 1.", ["version", "nodejs", "mode"]),
-  processCpu: counter("process_cpu_seconds_total", "CPU time of the process, user and system, of all threads."),
+  processCpu: counter("process_cpu_seconds_total", "CPU time of the process."),
   processMemory: gauge("process_resident_memory_bytes", "Resident memory of the process."),
-  processStart: gauge("process_start_time_seconds", "When the process started, since the epoch."),
+  processStart: gauge("process_start_time_seconds", "When the process started."),
   processFiles: gauge("process_open_fds", "Open file descriptors of the process."),
-  heapUsed: gauge("nodejs_heap_size_used_bytes", "Used part of the JavaScript heap of the main thread."),
+  heapUsed: gauge("nodejs_heap_size_used_bytes", "Used JavaScript heap of the main thread."),
   eventLoopDelay: histogram(
     "berth_event_loop_delay_seconds",
-    "How late a timer of the main thread fired, measured twice a second: what each answer waits for.",
+    "How late a timer of the main thread fired: what each answer waits for.",
     { buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5] },
   ),
   apiRequests: counter(
     "berth_api_requests_total",
-    "Requests to the API server, with each attempt of a call, by HTTP method (WATCH for watches) and status; `error`: no answer.",
+    "Requests to the API server, each attempt, by method and status; `error`: no answer.",
     ["verb", "code"],
   ),
-  apiUnavailable: counter(
-    "berth_api_calls_unavailable_total",
-    "Calls of the API server that were given up because no attempt succeeded in time.",
-  ),
-  apiCalling: gauge(
-    "berth_api_calls",
-    "Calls of the API server at this moment: `running`, or `queued` behind others.",
-    ["state"],
-  ),
+  apiUnavailable: counter("berth_api_calls_unavailable_total", "Calls of the API server that were given up."),
+  apiCalling: gauge("berth_api_calls", "Calls of the API server: `running`, or `queued`.", ["state"]),
   apiConnections: counter("berth_api_connections_total", "Connections opened to the API server."),
-  watchEvents: counter("berth_watch_events_total", "Events that a watch has received, with bookmarks.", ["collection"]),
+  watchEvents: counter("berth_watch_events_total", "Events and bookmarks that a watch has received.", ["collection"]),
   watchLists: counter("berth_watch_lists_total", "Complete lists of a watched collection.", ["collection"]),
   watchObjects: gauge("berth_watch_objects", "Objects of a watched collection in memory.", ["collection"]),
   watchUnused: gauge(
     "berth_watch_unused_objects",
-    "Objects of a watched collection that are not used, because they or all together take too much memory; 1,000 of all collections: or more.",
+    "Objects that are not used, because they take too much memory; 1,000 of all collections: or more.",
     ["collection"],
   ),
   watchLastEvent: gauge(
     "berth_watch_last_event_timestamp_seconds",
-    "When a watch last received an event, bookmark or list. `time()` minus this is the longest possible lag of the copy in memory; the API server sends a bookmark every minute.",
+    "When a watch last received anything; a bookmark comes every minute.",
     ["collection"],
   ),
   epochOpen: gauge(
     "berth_registry_epoch_open",
-    "Whether an epoch of the registry is open, as the agent or the leading controller sees it: 1 or 0. New addresses are then probed first, or wait.",
+    "Whether an epoch of the registry is open: 1 or 0. New addresses are then probed first, or wait.",
   ),
 } as const;
 

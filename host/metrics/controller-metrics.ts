@@ -6,30 +6,22 @@ import { SUBNET_METRICS } from "./subnet-metrics.ts";
 
 export const CONTROLLER_METRICS = {
   ...COMMON_METRICS,
-  leader: gauge(
-    "berth_controller_leader",
-    "Whether this replica leads: 1 or 0. Only the leader has the metrics of pools, Subnets and collection.",
-  ),
+  leader: gauge("berth_controller_leader", "Whether this replica leads: 1 or 0."),
   problems: gauge(
     "berth_controller_problems",
-    "Problems that `GET /v1/status` lists, by controller; `process` for those of the replica itself.",
+    "Problems that `GET /v1/status` lists; `process`: of the replica itself.",
     ["part"],
   ),
   epochWaitingNodes: gauge(
     "berth_registry_epoch_waiting_nodes",
-    "Nodes that have not written yet what their pods have, for which the open epoch of the registry waits.",
+    "Nodes for which the open epoch of the registry waits.",
   ),
   ...POOL_METRICS,
   ...SUBNET_METRICS,
-  gcCandidates: gauge(
-    "berth_gc_candidates",
-    "Allocations that were found without a pod, node or owner once; they are checked again before anything is done.",
-  ),
-  gcActions: counter(
-    "berth_gc_actions_total",
-    "What the controller did with allocations that no agent releases, by action.",
-    ["action"],
-  ),
+  gcCandidates: gauge("berth_gc_candidates", "Allocations that were found without a pod, node or owner once."),
+  gcActions: counter("berth_gc_actions_total", "What the controller did with allocations that no agent releases.", [
+    "action",
+  ]),
 } as const;
 
 export type ControllerMetrics = OpenedMetrics<typeof CONTROLLER_METRICS>;

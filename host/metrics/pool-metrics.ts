@@ -9,12 +9,10 @@ export const MAX_POOL_LABELS = 500;
 
 const OTHER_POOLS = "_other";
 
-const POOL_NOTE = "Generated pools are summed as `subnet/NAME`, pools beyond the first 500 as `_other`.";
+const POOL_NOTE = "Generated pools are summed as `subnet/NAME`, those beyond 500 as `_other`.";
 
 export const POOL_METRICS = {
-  pools: gauge("berth_pools", "IPPools, by kind: written by administrators (`own`), or generated out of Subnets.", [
-    "kind",
-  ]),
+  pools: gauge("berth_pools", "IPPools: written by administrators (`own`), or `generated`.", ["kind"]),
   poolSize: gauge("berth_pool_size_addresses", `Addresses that a pool may hand out. ${POOL_NOTE}`, ["pool", "family"]),
   poolAddresses: gauge(
     "berth_pool_addresses",

@@ -9,15 +9,15 @@ export const AUDIT_EVENTS = {
   ADD: "a NIC got its addresses, or was refused",
   DEL: "a NIC released its addresses",
   CHECK: "a CHECK failed",
-  GC: "a CNI GC released the addresses of a NIC that the runtime no longer has",
+  GC: "a CNI GC released the addresses of a NIC",
   STATUS: "a STATUS failed: the agent could not serve",
   REQUEST: "a request that could not be understood",
-  ADOPT: "a running pod's addresses of another IPAM became its own in Berth",
-  UNDO: "the answer to an ADD could not be delivered, so its addresses were released",
-  COLLECT: "the agent released the addresses of a pod that is gone and whose DEL never came",
-  QUARANTINE: "an address is not used for the time being: another machine answers for it, or its node is lost",
+  ADOPT: "addresses of another IPAM became a running pod's own",
+  UNDO: "an ADD's answer was not delivered, so its addresses were released",
+  COLLECT: "the agent released the addresses of a pod that is gone",
+  QUARANTINE: "another machine answers for an address, or its node is lost",
   RELEASE: "an address left quarantine, or the controller released it",
-  HELD: "the agent has started, and the NIC has these addresses",
+  HELD: "the agent has started; a NIC has these addresses",
   START: "the agent has started; the addresses in use follow as HELD",
 } as const;
 
@@ -50,36 +50,28 @@ const names = <T extends string>(texts: Readonly<Record<T, string>>) => Object.k
 
 /** Keys in the order in which they are written. Texts are empty, and lists too, where nothing is known. */
 export const auditLineSchema = z.object({
-  time: z.string().meta({ description: "When the request ended, or the change was recorded: RFC 3339, UTC" }),
+  time: z.string().meta({ description: "End of the request, or of the change: RFC 3339, UTC" }),
   level: z.string().meta({ description: "`info`; `warn` for a refusal and a quarantine" }),
-  audit: z.enum(names(AUDIT_EVENTS)).meta({ title: "text", description: "What happened: see below" }),
-  plugin: z.string().meta({ description: "`berth`, `coordinator` or `ifacer`; `controller` for its releases" }),
+  audit: z.enum(names(AUDIT_EVENTS)).meta({ title: "text", description: "What happened" }),
+  plugin: z.string().meta({ description: "`berth`, `coordinator`, `ifacer`; `controller` for its releases" }),
   node: z.string().meta({ description: "Node of the NIC" }),
   namespace: z.string().meta({ description: "Namespace of the pod" }),
   pod: z.string().meta({ description: "Name of the pod" }),
-  uid: z.string().meta({ description: "UID of the pod; the container's ID if no pod is known" }),
+  uid: z.string().meta({ description: "Its UID; the container's ID if no pod is known" }),
   interface: z.string().meta({ description: "NIC of the pod" }),
   network: z.string().meta({ description: "`name` of the network's configuration" }),
   addresses: z.array(z.string()).meta({ description: "Addresses, without prefix length" }),
   pools: z.array(z.string()).meta({ description: "Pool of each address" }),
-  sources: z.array(z.string()).meta({ description: "Of an ADD: where each address came from: see below" }),
-  rule: z
-    .string()
-    .meta({ description: "Of an ADD: the rule that named the pools. Of a release by Berth: why it was released" }),
+  sources: z.array(z.string()).meta({ description: "Of an ADD: where each address came from" }),
+  rule: z.string().meta({ description: "Of an ADD: the rule that named the pools. Of a release by Berth: why" }),
   container: z.string().meta({ description: "Container ID of the sandbox" }),
   code: z.int().meta({ description: "0, or the code of the refusal ([errors](errors.md))" }),
-  ms: z.number().meta({ description: "Milliseconds from the request's arrival to its answer; 0 without a request" }),
-  repeats: z
-    .int()
-    .optional()
-    .meta({ description: "How many refusals of the same request have no line, because they repeated the one before" }),
+  ms: z.number().meta({ description: "Milliseconds of the request" }),
+  repeats: z.int().optional().meta({ description: "How many equal refusals have no line" }),
   message: z.string().optional().meta({ description: "Text of the refusal, as the runtime has it" }),
-  details: z
-    .string()
-    .optional()
-    .meta({ description: "Details of the refusal, such as the pools that were passed over" }),
+  details: z.string().optional().meta({ description: "Its details, such as pools that were passed over" }),
   names: z.string().optional().meta({
-    description: "The text with the names of objects in other namespaces, which the pod's owner does not get",
+    description: "The text with names that the pod's owner does not get",
   }),
 });
 

@@ -46,7 +46,7 @@ const level = z.enum(["error", "warning"]);
 
 /** A finding of berthctl about a host or its agent. */
 const hostFinding = z.object({
-  /** A row of docs/diagnostics.md: `plugins`, `agent`. */
+  /** A row of docs/develop/diagnostics.md, such as `plugins`, or `agent`. */
   check: z.string(),
   level,
   text: z.string(),

@@ -68,7 +68,7 @@ const range = z.object({ first: z.string(), last: z.string() });
 const segment = z.object({ first: z.string(), bits: z.int().min(0).max(24) });
 
 /**
- * The head of the answer to GET /api/v1/map, before its planes (docs/map.md has the layout). The segments number
+ * The head of the answer to GET /api/v1/map, before its planes (layout: docs/develop/http.md). The segments number
  * their addresses from 0 on, in their order. A subnet of up to 2^24 addresses is one segment; of a larger one only
  * the islands in use are there.
  */

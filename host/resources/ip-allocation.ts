@@ -1,6 +1,6 @@
 /**
  * The kind IPAllocation: one address that is not free. Its name is the address, so that creating the object locks the
- * address (docs/allocation.md). Unknown keys are accepted, because newer agents may have written them.
+ * address (docs/develop/allocation.md). Unknown keys are accepted, because newer agents may have written them.
  */
 
 import { hash } from "node:crypto";
@@ -83,7 +83,7 @@ const SAME_NAMESPACE =
 
 /**
  * Which node may take over an address, as far as the API server can check it (node-rights and retention in
- * docs/allocation.md).
+ * docs/develop/allocation.md).
  */
 const TAKE_OVER: CelRule = {
   rule:
@@ -130,7 +130,7 @@ const MAX_CLAIM_NUMBER = 2_147_483_647;
 /** Most holders of one address: two while a virtual machine migrates. */
 export const MAX_HOLDERS = 2;
 
-/** The states of docs/allocation.md; an absent object is a free address. */
+/** The states of docs/develop/allocation.md; an absent object is a free address. */
 export type AllocationState = "Bound" | "Cooling" | "Kept" | "Quarantined";
 
 /** A NIC that has the address. */

@@ -1,7 +1,7 @@
 /**
- * The kind IPPoolUsage: which addresses of the pool of the same name are in use (exhaustion in docs/allocation.md).
- * The controller derives it from the allocations. It is a hint: no address is claimed, refused or freed because of
- * it. Unknown keys are accepted, because newer controllers may have written them.
+ * The kind IPPoolUsage: which addresses of the pool of the same name are in use (exhaustion in
+ * docs/develop/allocation.md). The controller derives it from the allocations. It is a hint: no address is claimed,
+ * refused or freed because of it. Unknown keys are accepted, because newer controllers may have written them.
  */
 import * as z from "zod";
 import { API_VERSION, decodeBerth, metadata } from "./fields/metadata.ts";
@@ -41,7 +41,7 @@ export interface PoolUsage {
   readonly freePerBlock?: readonly number[] | undefined;
 }
 
-/** Returns the core's digest of a pool's ranges (docs/wasm-abi.md, Snapshots) as 16 hexadecimal digits. */
+/** Returns the core's digest of a pool's ranges (docs/develop/wasm-abi.md, Snapshots) as 16 hexadecimal digits. */
 export function formatRangesHash(digest: bigint): string {
   return digest.toString(16).padStart(16, "0");
 }

@@ -51,7 +51,8 @@ export interface IpPool {
   readonly created?: string | undefined;
   readonly spec: IpPoolSpec;
   /**
-   * `status.wanted`: the last agent that found the pool exhausted, and when (cooling-visibility in docs/allocation.md).
+   * `status.wanted`: the last agent that found the pool exhausted, and when (cooling-visibility in
+   * docs/develop/allocation.md).
    */
   readonly wanted?: string | undefined;
   /**
@@ -81,43 +82,36 @@ const networkReference = parsedText(parseNetworkReference, REFERENCE_FORM, MAX_N
 const spec = z
   .strictObject({
     ...addressKeys,
-    podAffinity: labelSelector.optional().meta({ description: "Restricts the pool to pods with these labels." }),
-    namespaceAffinity: labelSelector
-      .optional()
-      .meta({ description: "Restricts the pool to pods in namespaces with these labels." }),
-    nodeAffinity: labelSelector
-      .optional()
-      .meta({ description: "Restricts the pool to pods on nodes with these labels." }),
+    podAffinity: labelSelector.optional().meta({ description: "Only pods with these labels may use it." }),
+    namespaceAffinity: labelSelector.optional().meta({ description: "Only pods in namespaces with these labels." }),
+    nodeAffinity: labelSelector.optional().meta({ description: "Only pods on nodes with these labels." }),
     namespaceName: z.array(namespaceName).max(MAX_NAMES).default([]).meta({
-      description: "Restricts the pool to pods in these namespaces. Takes precedence over `namespaceAffinity`.",
+      description: "Only pods in these namespaces. Wins over `namespaceAffinity`.",
     }),
     nodeName: z
       .array(objectName)
       .max(MAX_NAMES)
       .default([])
-      .meta({ description: "Restricts the pool to pods on these nodes. Takes precedence over `nodeAffinity`." }),
+      .meta({ description: "Only pods on these nodes. Wins over `nodeAffinity`." }),
     multusName: z
       .array(networkReference)
       .max(MAX_NAMES)
       .default([])
-      .meta({ description: "Restricts the pool to NICs of these network definitions." }),
-    default: z
-      .boolean()
-      .default(false)
-      .meta({ description: "Used when no annotation, namespace default or CNI configuration selects a pool." }),
+      .meta({ description: "Only NICs of these network definitions." }),
+    default: z.boolean().default(false).meta({ description: "Used when nothing else selects a pool." }),
     disable: z
       .boolean()
       .default(false)
       .meta({ description: "Allocates no new addresses. Pods keep the addresses they have." }),
     selection: z.enum(["hash", "ascending"]).default("hash").meta({
-      description: "Where the search for a free address starts: at a hash of the pod, or at the lowest address.",
+      description: "Where the search starts: at a hash of the pod, or at the lowest address.",
     }),
     cooldown: duration
       .optional()
       .meta({ description: "Time before a released address is allocated again. Defaults to `allocationCooldown`." }),
     generated: subnetPoolSpec
       .optional()
-      .meta({ description: "Set by the controller on generated pools: the workload and the Subnet." }),
+      .meta({ description: "Set by the controller on generated pools: workload and Subnet." }),
   })
   .check(checkAddresses)
   .meta(cel(...ADDRESS_RULES))

@@ -1,9 +1,9 @@
 /**
- * Which pods count as one member of a workload (retention in docs/allocation.md). Without the schema of the kind
- * IPAllocation, which the registry's thread has no use for.
+ * Which pods count as one member of a workload (retention in docs/develop/allocation.md). Without the schema of the
+ * kind IPAllocation, which the registry's thread has no use for.
  */
 
-/** An owner of retained addresses: it outlives its pods (retention in docs/allocation.md). */
+/** An owner of retained addresses: it outlives its pods (retention in docs/develop/allocation.md). */
 export interface Workload {
   /** `StatefulSet`, `VirtualMachine`, `VirtualMachineInstance`, `IPAMClaim`; or {@link listedKind listed} */
   readonly kind: string;
@@ -52,8 +52,8 @@ export const MAX_ALLOCATION_TEXT = 253;
 export type Member = Pick<Workload, "namespace" | "uid" | "member">;
 
 /**
- * Returns whether both are the same member of the same workload (retention in docs/allocation.md). A user with the
- * right to create pods can write any UID into their owner references, but only in the user's own namespaces.
+ * Returns whether both are the same member of the same workload (retention in docs/develop/allocation.md). A user with
+ * the right to create pods can write any UID into their owner references, but only in the user's own namespaces.
  * Comparing the namespace therefore detects forged owners.
  */
 export function isSameMember(one: Member | undefined, other: Member | undefined): boolean {

@@ -7,7 +7,7 @@ import { machineOf } from "./machine.ts";
 
 /**
  * Taint by which an administrator, or a tool that cuts the power, confirms that the node is off (node-lost in
- * docs/allocation.md).
+ * docs/develop/allocation.md).
  */
 export const OUT_OF_SERVICE = "node.kubernetes.io/out-of-service";
 

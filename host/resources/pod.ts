@@ -25,7 +25,7 @@ import {
   trimMetadata,
 } from "./fields/trim-metadata.ts";
 
-/** Annotation of a mirror pod that identifies its static pod (static-pods in docs/allocation.md). */
+/** Annotation of a mirror pod that identifies its static pod (static-pods in docs/develop/allocation.md). */
 export const CONFIG_HASH = "kubernetes.io/config.hash";
 
 /** Annotation that the kubelet sets on the mirror of a static pod; same value. */

@@ -38,10 +38,9 @@ export const subnetSchema = berthObject(
       ...addressKeys,
       namespaceAffinity: labelSelector
         .optional()
-        .meta({ description: "Restricts the Subnet to workloads in namespaces with these labels." }),
+        .meta({ description: "Only workloads in namespaces with these labels." }),
       namespaceName: z.array(namespaceName).max(MAX_NAMES).default([]).meta({
-        description:
-          "Restricts the Subnet to workloads in these namespaces. Takes precedence over `namespaceAffinity`.",
+        description: "Only workloads in these namespaces. Wins over `namespaceAffinity`.",
       }),
     })
     .check(checkAddresses)

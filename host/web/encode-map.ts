@@ -1,6 +1,6 @@
 /**
- * A pool's map as bytes: its head as JSON, then for each state a snapshot of the core (docs/wasm-abi.md, Snapshots)
- * of the addresses in it.
+ * A pool's map as bytes: its head as JSON, then for each state a snapshot of the core (docs/develop/wasm-abi.md,
+ * Snapshots) of the addresses in it.
  *
  *   0  "BRTM" │ 4  version u8, 0 u24 │ 8  length of the head u32, little-endian │ 12  head, UTF-8 │
  *   planes, as the head says

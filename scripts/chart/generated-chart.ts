@@ -1,7 +1,7 @@
 /** All generated files of the chart: its metadata, values and page, and the plain manifests that it renders to. */
 import manifest from "../../package.json" with { type: "json" };
 import { type GeneratedText, withHeader } from "../generate/generated-text.ts";
-import { CHART, chartPage, valuesSchemaText, valuesText } from "./generated-values.ts";
+import { CHART, valuesSchemaText, valuesText } from "./generated-values.ts";
 import { copyChart, PLAIN_RELEASE, renderChart } from "./helm.ts";
 
 /** Templates that are also plain manifests, for tests and for installations without Helm. */
@@ -40,11 +40,7 @@ function policiesFirst(text: string): string {
 
 /** Returns the files with a header. values.schema.json, which can have none, is in generated-values.ts. */
 export function chartTexts(): GeneratedText[] {
-  const inputs = [
-    withHeader("package.json", chartMetadata()),
-    withHeader("scripts/chart/values.ts", valuesText()),
-    withHeader("scripts/chart/values.ts and scripts/chart/chart.md", chartPage()),
-  ];
+  const inputs = [withHeader("package.json", chartMetadata()), withHeader("scripts/chart/values.ts", valuesText())];
   using chart = copyChart([...inputs, valuesSchemaText()]);
   const rendered = renderChart(chart, PLAIN_RELEASE, "--set", "hostAgents.enabled=true");
   const plain = PLAIN_MANIFESTS.map((file) => ({

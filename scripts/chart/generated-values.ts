@@ -1,11 +1,7 @@
-/** values.yaml, values.schema.json and docs/chart.md, from the schema of the values. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+/** values.yaml and values.schema.json, from the schema of the values. */
 import { Document, isMap, isScalar, visit } from "yaml";
 import { z } from "zod";
 import type { GeneratedText } from "../generate/generated-text.ts";
-import { referenceTable } from "../generate/pages/reference-table.ts";
-import { root } from "../setup/paths.mjs";
 import { defaultValues, valuesSchema } from "./values.ts";
 
 /** The chart, relative to the root of the repository. */
@@ -88,13 +84,4 @@ export function valuesText(): GeneratedText {
     },
   });
   return { path: `${CHART}/values.yaml`, text: document.toString({ lineWidth: 0 }) };
-}
-
-const TABLE = "<!-- values -->";
-
-/** Returns docs/chart.md: the hand-written scripts/chart/chart.md with the table of the values in its place. */
-export function chartPage(): GeneratedText {
-  const page = readFileSync(join(root, "scripts", "chart", "chart.md"), "utf8");
-  const table = referenceTable(valuesSchema).replaceAll(/^\| `\[\]/gm, "| `");
-  return { path: "docs/chart.md", text: page.replace(TABLE, () => table) };
 }

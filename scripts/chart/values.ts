@@ -1,4 +1,4 @@
-/** The values of the Helm chart: one schema gives values.yaml, values.schema.json and the table of docs/chart.md. */
+/** The values of the Helm chart: one schema gives values.yaml and values.schema.json. */
 import { z } from "zod";
 import { SUPPORTED_VERSIONS } from "../../host/cni/version.ts";
 import { coordinatorKeys } from "../../host/config/coordinator-conf.ts";
@@ -229,7 +229,7 @@ export const valuesSchema = z.strictObject({
     .meta({ description: "NetworkAttachmentDefinitions. Multus must be installed." }),
   agent: section({
     ...pod,
-    resources: resources("50m", "128Mi", "512Mi"),
+    resources: resources("50m", "150Mi", "512Mi"),
     tolerations: tolerations
       .default([{ operator: "Exists" }])
       .meta({ description: "Taints that the pods tolerate: all." }),

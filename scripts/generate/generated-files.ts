@@ -16,8 +16,8 @@ import { auditLogTables } from "./pages/audit-log.ts";
 import { berthctlPage } from "./pages/berthctl.ts";
 import { collectionTable } from "./pages/collection-table.ts";
 import { limitsPage } from "./pages/limits.ts";
-import { metricsTable } from "./pages/metrics.ts";
-import { resourcesPage } from "./pages/resources.ts";
+import { innerMetricsPage, metricsTable } from "./pages/metrics.ts";
+import { resourcesPage, writtenResourcesPage } from "./pages/resources.ts";
 
 /** The bindings that are committed; those of other languages are built: see built-bindings.ts. */
 const BINDINGS: readonly ((abi: AbiDescription) => readonly GeneratedText[])[] = [
@@ -34,8 +34,10 @@ export async function generatedTexts(): Promise<GeneratedText[]> {
     withHeader("the commands in host/cli", { path: "docs/berthctl.md", text: berthctlPage() }),
     withHeader("host/config/annotation-schemas.ts", { path: "docs/annotations.md", text: annotationsPage() }),
     withHeader("the constants marked @limit", limits),
+    withHeader("host/metrics", { path: "docs/develop/metrics.md", text: innerMetricsPage() }),
     withHeader("the schemas in host/resources and host/config", { path: "docs/resources.md", text: resourcesPage() }),
-    withHeader("assembly/abi.json", { path: "docs/wasm-abi.md", text: abiPage(ABI) }),
+    withHeader("the schemas in host/resources", { path: "docs/develop/resources.md", text: writtenResourcesPage() }),
+    withHeader("assembly/abi.json", { path: "docs/develop/wasm-abi.md", text: abiPage(ABI) }),
     ...BINDINGS.flatMap((render) => render(ABI)).map((file) => withHeader("assembly/abi.json", file)),
   ];
 }
@@ -59,7 +61,7 @@ function withSection(source: string, path: string, section: string): GeneratedTe
 /** Returns the hand-written pages that have a generated section. */
 export function generatedSections(): GeneratedText[] {
   return [
-    withSection("host/controller/gc/plan-collection.ts", "docs/garbage-collection.md", collectionTable()),
+    withSection("host/controller/gc/plan-collection.ts", "docs/develop/garbage-collection.md", collectionTable()),
     withSection("host/records/audit-line.ts", "docs/audit-log.md", auditLogTables()),
     withSection("host/metrics", "docs/monitoring.md", metricsTable()),
   ];

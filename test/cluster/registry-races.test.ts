@@ -1,6 +1,6 @@
 /**
- * The rules of docs/allocation.md about races: answers that are lost, deletes under way, records that vanish, an
- * agent that ends in between, an API server that refuses.
+ * The rules of docs/develop/allocation.md about races: answers that are lost, deletes under way, records that vanish,
+ * an agent that ends in between, an API server that refuses.
  */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * The rules of docs/allocation.md on the cluster's registry: registries of two nodes, one API server, and what is
- * asked of it.
+ * The rules of docs/develop/allocation.md on the cluster's registry: registries of two nodes, one API server, and what
+ * is asked of it.
  */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

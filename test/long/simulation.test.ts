@@ -1,4 +1,4 @@
-/** The simulation (docs/simulation.md) with many seeds, more machines and more pods than in the gate. */
+/** The simulation (docs/develop/simulation.md) with many seeds, more machines and more pods than in the gate. */
 import { expect, it } from "vitest";
 import { PROFILES } from "../simulation/profiles.ts";
 import { describeReport, type RunOptions, run, shrink } from "../simulation/run.ts";

@@ -1,6 +1,7 @@
 /**
- * The budget of what tenants write (docs/security.md, "What is kept of tenants' objects"): of each kind ten times as
- * much as an agent keeps, in the form that takes most of the heap for its text, on a built agent of a real API server.
+ * The budget of what tenants write (docs/develop/security.md, "What is kept of tenants' objects"): of each kind ten
+ * times as much as an agent keeps, in the form that takes most of the heap for its text, on a built agent of a real API
+ * server.
  * The agent lives, also through a start among these objects, and serves all others. Printed: its memory, and how long
  * the others' ADDs took, quiet and while the tenant goes on.
  *

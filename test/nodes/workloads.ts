@@ -49,7 +49,7 @@ itLong(
   },
 );
 
-/** Sums the claims ahead of all nodes' agents: docs/prefetch.md. */
+/** Sums the claims ahead of all nodes' agents: docs/develop/prefetch.md. */
 async function claimsAhead(): Promise<{ adds: number; used: number }> {
   const stats = await Promise.all(cluster.nodes.map(({ agent }) => agent.get("/v1/stats")));
   const sum = (key: string): number => stats.reduce((total, { prefetch }) => total + prefetch[key], 0);

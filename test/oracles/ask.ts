@@ -1,7 +1,7 @@
 /**
  * `npm run oracles`: asks each oracle about each fault, and writes how soon it has noticed into measured.json and
- * docs/oracles.md. `--only TEXT`, once or more: faults whose name has such a text. `--oracle NAME`, once or more: these
- * oracles. Effects of observer and history: control planes, agents, namespaces; ended at the end.
+ * docs/develop/oracles.md. `--only TEXT`, once or more: faults whose name has such a text. `--oracle NAME`, once or
+ * more: these oracles. Effects of observer and history: control planes, agents, namespaces; ended at the end.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -107,7 +107,7 @@ function note(name: string, notices: Notices): void {
   measured[name] = { ...measured[name], ...notices };
   const kept: Measured = Object.fromEntries(NAMES.map((each) => [each, measured[each] ?? {}]));
   writeFileSync(MEASURED, `${JSON.stringify(kept, undefined, 2)}\n`);
-  writeFileSync(join(root, "docs/oracles.md"), oraclesPage(kept, fixed));
+  writeFileSync(join(root, "docs/develop/oracles.md"), oraclesPage(kept, fixed));
   for (const [oracle, notice] of Object.entries(notices))
     console.log(`${name}: ${oracle}: ${notice === null ? "not noticed" : `${notice.after} (${notice.where})`}`);
 }

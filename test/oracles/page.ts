@@ -1,4 +1,4 @@
-/** The page docs/oracles.md: which oracle notices which fault, as `npm run oracles` has measured it. */
+/** The page docs/develop/oracles.md: which oracle notices which fault, as `npm run oracles` has measured it. */
 import { FAULTS } from "../simulation/faults/faults.ts";
 import { FINDING_NAMES } from "../simulation/open-findings.ts";
 import { FIELD_FAULTS } from "./field.ts";
@@ -32,9 +32,9 @@ Four oracles see what happens to addresses, and share no assumption with the pro
 | Oracle | Sees | Page |
 |---|---|---|
 | simulation | every step of agents and controllers in simulated time, with faults | [simulation.md](simulation.md) |
-| search | every interleaving of the decisions about one address | [test/property/registry/search](../test/property/registry/search) |
-| observer | which MAC address answers for which address on the wire, and what is on each NIC, beside the records | [test/lab](../test/lab/README.md) |
-| history | every revision of every record in etcd, beside the answers to ADDs; Porcupine decides where no order exists | [test/lab](../test/lab/README.md) |
+| search | every interleaving of the decisions about one address | [test/property/registry/search](../../test/property/registry/search) |
+| observer | which MAC address answers for which address on the wire, and what is on each NIC, beside the records | [test/lab](../../test/lab/README.md) |
+| history | every revision of every record in etcd, beside the answers to ADDs; Porcupine decides where no order exists | [test/lab](../../test/lab/README.md) |
 
 \`npm run oracles\` switches each fault on by its name, asks each oracle, and writes this page; \`-- --only TEXT\` asks about some.
 A cell says after how many steps, states or seconds the oracle noticed; –: it did not; empty: it was not asked.
@@ -62,8 +62,8 @@ export function oraclesPage(measured: Measured, fixed: Measured): string {
   return `${INTRODUCTION}
 ## Known faults of today's product
 
-Tests expect them, and fail when one is gone and still listed ([open-findings.ts](../test/simulation/open-findings.ts), the search's
-\`RELIANCES\`, [observer.test.ts](../test/cluster/observer.test.ts)).
+Tests expect them, and fail when one is gone and still listed ([open-findings.ts](../../test/simulation/open-findings.ts), the search's
+\`RELIANCES\`, [observer.test.ts](../../test/cluster/observer.test.ts)).
 
 ${tableOf(FINDING_NAMES, measured)}
 
@@ -75,7 +75,7 @@ ${tableOf(Object.keys(fixed), fixed)}
 
 ## Faults that are switched on
 
-[faults.ts](../test/simulation/faults/faults.ts) replaces a decision, a port or a limit of the product by one that does not keep its promise.
+[faults.ts](../../test/simulation/faults/faults.ts) replaces a decision, a port or a limit of the product by one that does not keep its promise.
 
 ${tableOf(Object.keys(FAULTS), measured)}
 

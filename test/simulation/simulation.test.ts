@@ -1,7 +1,7 @@
 /**
- * The simulation (docs/simulation.md) in the gate: the same history from the same seed, a fixed seed of the profiles
- * that have no finding, and a fresh seed with some profiles. With BERTH_SEED that seed takes the place of the fresh
- * one, with all profiles.
+ * The simulation (docs/develop/simulation.md) in the gate: the same history from the same seed, a fixed seed of the
+ * profiles that have no finding, and a fresh seed with some profiles. With BERTH_SEED that seed takes the place of the
+ * fresh one, with all profiles.
  */
 import { afterAll, expect, it } from "vitest";
 import { checkRun, describeSteps } from "./check-run.ts";

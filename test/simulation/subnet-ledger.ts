@@ -1,6 +1,6 @@
 /**
- * Invariants of the pools that the controller generates out of Subnets (docs/subnets.md). It sees the objects of the
- * API server alone.
+ * Invariants of the pools that the controller generates out of Subnets (docs/develop/subnets.md). It sees the objects
+ * of the API server alone.
  */
 import { formatIp, parseIp } from "../../host/net/ip.ts";
 import { parseRange } from "../../host/net/range.ts";
@@ -175,7 +175,7 @@ export class SubnetLedger {
       if (!isNew) continue;
       const pools = [...this.#pools.values()].filter((pool) => pool.addresses.includes(address));
       // An agent may have claimed it for a pool whose change it was told later, which the controller finds out
-      // (docs/subnets.md, life of a generated pool).
+      // (docs/develop/subnets.md, life of a generated pool).
       const { nowMs, toldMs } = this.#options;
       for (const { pool, atMs } of this.#lost.get(address) ?? [])
         if (nowMs() - toldMs(node, atMs) < LOST_MS) pools.push(pool);

@@ -1,7 +1,7 @@
 /**
  * An attacker with the token of one node's agent, who writes allocations of other nodes straight to the API server.
  * Kinds and policies are all that stops it: every one of its writes must be refused. Theft that is no fault, as of what
- * cools, is not tried (docs/security.md).
+ * cools, is not tried (docs/develop/security.md).
  */
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
 import { agentOf } from "../fakes/admission/admission.ts";

@@ -41,7 +41,7 @@ export class Core {
     return new Core(CoreModule.open(wasm));
   }
 
-  /** The raw exports, for ordinals: with the `handle` of a pool or set. docs/wasm-abi.md describes them. */
+  /** The raw exports, for ordinals: with the `handle` of a pool or set. docs/develop/wasm-abi.md describes them. */
   get raw(): CoreExports {
     return this.#module.share();
   }

@@ -1,6 +1,6 @@
 /**
  * Finds the workload that owns the generated pools of a pod: its controller, or the controller of that, as far as one
- * lookup shows (docs/subnets.md, "Whose pool it is"). Lookups of ReplicaSets and Jobs are cached.
+ * lookup shows (docs/develop/subnets.md, "Which workload owns a pool"). Lookups of ReplicaSets and Jobs are cached.
  */
 import * as z from "zod";
 import { CniError, ErrorCode } from "../../cni/error.ts";

@@ -1,6 +1,6 @@
 /**
- * ADD of `berth`: pod and namespace → selection → claim → result (docs/allocation.md); once more while a generated
- * pool is still growing.
+ * ADD of `berth`: pod and namespace → selection → claim → result (docs/develop/allocation.md); once more while a
+ * generated pool is still growing.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, requestedIps } from "../../cni/request.ts";

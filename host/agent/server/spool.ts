@@ -1,6 +1,6 @@
 /**
  * DELs that the shim wrote down because no agent answered: replayed before anything is attached
- * (docs/shim-protocol.md, "Spool"). A file that cannot be read is renamed, so that nothing is lost.
+ * (docs/develop/shim-protocol.md, "Spool"). A file that cannot be read is renamed, so that nothing is lost.
  */
 import { lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -30,7 +30,7 @@ export function checkAgent({ status, problems, spool, ...agent }: HealthRecord, 
           hostError(
             "agent",
             `${spool.rejected} spooled requests could not be read`,
-            "Remove the files *.rejected in the spool directory /var/lib/berth/spool: docs/shim-protocol.md#spool",
+            "Remove the files *.rejected in the spool directory /var/lib/berth/spool: docs/develop/shim-protocol.md#spool",
           ),
         ]
       : []),

@@ -1,6 +1,6 @@
 /**
  * Collects allocations that no agent releases: of lost nodes, of deleted address owners, of agents that do not act
- * (node-lost, conflict, leak; docs/garbage-collection.md).
+ * (node-lost, conflict, leak; docs/develop/garbage-collection.md).
  *
  * A sweep reads all allocations page by page every `garbageCollection.interval`. A state observed for the first time
  * is only noted; when its time has come, that allocation is read again. Nodes that disappear or are tainted as out of

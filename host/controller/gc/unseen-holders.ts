@@ -1,7 +1,7 @@
 /**
  * Last holders of retained addresses that are no pods: an agent's token alone has made them up. A pod that this
  * process has not watched may have been there before it watched, so a holder counts as made up only if no record named
- * it then, and pods have been watched without a gap since, up to the record's last write (docs/security.md).
+ * it then, and pods have been watched without a gap since, up to the record's last write (docs/develop/security.md).
  */
 import type { IpAllocation, IpAllocationSpec } from "../../resources/ip-allocation.ts";
 import { hasNamedPods } from "../../resources/member.ts";

@@ -1,6 +1,6 @@
 /**
  * Applies the plan for the Subnets of one network, so that no address is ever in two pools, whatever other processes
- * write at the same time and wherever this process stops (docs/subnets.md, "Why no address is in two pools"):
+ * write at the same time and wherever this process stops (docs/develop/subnets.md, "Why no address is in two pools"):
  *
  *   to give        read pools → write all Subnets of the network with the versions that were read: reserve
  *                  → write pools with their versions

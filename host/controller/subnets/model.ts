@@ -1,4 +1,4 @@
-/** The input and the result of dividing Subnets (docs/subnets.md). */
+/** The input and the result of dividing Subnets (docs/develop/subnets.md). */
 import type { Labels } from "../../config/label-selector.ts";
 import type { Spans } from "../../core/spans.ts";
 import type { PoolDemand } from "../../ipam/subnet-pools.ts";

@@ -1,6 +1,6 @@
 /**
  * The numbers and names that mark the coordinator's objects in the kernel: protocols, tables, preferences, marks,
- * groups. Operators see them in `ip` and `nft`; docs/coordinator.md explains them.
+ * groups. Operators see them in `ip` and `nft`; docs/develop/coordinator.md explains them.
  */
 import { POD_TABLES_FIRST, POD_TABLES_LAST } from "../../config/coordinator-conf.ts";
 

@@ -1,4 +1,4 @@
-/** Decides whether a NIC belongs to an underlay or an overlay pod (docs/coordinator.md). */
+/** Decides whether a NIC belongs to an underlay or an overlay pod (docs/develop/coordinator.md). */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import type { NamespaceState } from "../../plan/state.ts";

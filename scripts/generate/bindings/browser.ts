@@ -38,8 +38,8 @@ export function renderBrowserBindings(abi: AbiDescription): readonly GeneratedTe
     ({ name, at, as, doc }) => `${comment(`${as}: ${doc}`, "  ")}\n  ${camelCase(name)}: ${at},`,
   );
   const text = `/**
- * The raw exports of the core, for host/core and the package berth-core; docs/wasm-abi.md lists inputs, outputs and
- * statuses.
+ * The raw exports of the core, for host/core and the package berth-core; docs/develop/wasm-abi.md lists inputs,
+ * outputs and statuses.
  */
 
 /** All parameters and results are i32, or u32 where all 32 bits count; a result below 0 is a status. */

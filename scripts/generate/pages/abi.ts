@@ -1,4 +1,4 @@
-/** The page docs/wasm-abi.md, for embedders. */
+/** The page docs/develop/wasm-abi.md, for embedders. */
 import type { AbiDescription, AbiExport } from "../abi-description.ts";
 
 const MEMORY_PICTURE = `\`\`\`

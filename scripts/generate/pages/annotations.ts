@@ -14,22 +14,13 @@ import { referenceTable } from "./reference-table.ts";
 
 const INTRODUCTION = `# Annotations
 
-Annotations of pods, namespaces and Services. Every value is a string, in some cases with JSON inside. An invalid value, an unknown key, or an unknown
-annotation under \`${ANNOTATION_PREFIX}\` refuses the pod with CNI error code 102 and a message that names annotation, place, found and expected value: a
-typing mistake must not become a default.
+Annotations of pods, namespaces and Services. An invalid value, an unknown key, or an unknown annotation under \`${ANNOTATION_PREFIX}\` refuses the pod with
+CNI error code 102 and a message that names annotation, place, found and expected value: a typing mistake must not become a default. Which one counts, and patterns:
+[selection.md](selection.md#order-of-precedence). \`ipv4\` and \`ipv6\` are required while \`enableIPv4\` and \`enableIPv6\` are true, unless
+\`allowSingleFamily\` is. An annotation has at most ${MAX_POD_NICS} NICs, ${MAX_LISTED_NAMES} names in each list, ${MAX_PATTERNS} different patterns in all, and ${MAX_POD_ROUTES} routes.
 
-Precedence: \`subnets\`, \`subnet\`, \`ippools\`, \`ippool\`, the namespace's pools, pools named in the CNI configuration, pools with
-\`default: true\`. The first that is present replaces all later ones; families of two of them are never mixed.
-
-A pool name may be a pattern: \`*\` any text, \`?\` one character, \`[a-c]\` one of them, \`[!a-c]\` any other. It matches pools of its family,
-sorted by name; a pattern without a match is an error. \`ipv4\` and \`ipv6\` are required while \`enableIPv4\` and \`enableIPv6\` are true, unless
-\`allowSingleFamily\` is.
-
-An annotation has at most ${MAX_POD_NICS} NICs, ${MAX_LISTED_NAMES} names in each list, ${MAX_PATTERNS} different patterns in all, and ${MAX_POD_ROUTES} routes.
-
-Berth also reads \`k8s.v1.cni.cncf.io/networks\` and \`v1.multus-cni.io/default-network\`, as Multus does: an empty text and \`null\` are
-not set, unknown keys are ignored, keys have any case, of a repeated one the last value counts, and \`interfaceRequest\` names the interface, too. An entry
-that cannot be read refuses its own NIC, and a text that cannot be read all NICs but the first.`;
+Berth also reads \`k8s.v1.cni.cncf.io/networks\` and \`v1.multus-cni.io/default-network\`, as Multus does: unknown keys are ignored, keys have any case, of
+a repeated one the last value counts. An entry that cannot be read refuses its own NIC, and a text that cannot be read all NICs but the first.`;
 
 const OTHERS = `## Annotations of other IPAMs
 

@@ -1,6 +1,5 @@
 /** The tables of docs/audit-log.md. */
 import { ADDRESS_SOURCES, AUDIT_EVENTS, auditLineSchema } from "../../../host/records/audit-line.ts";
-import { referenceTable } from "./reference-table.ts";
 
 function meanings(key: string, texts: Readonly<Record<string, string>>): string[] {
   const rows = Object.entries(texts).map(([value, meaning]) => `| \`${value}\` | ${meaning} |`);
@@ -8,8 +7,10 @@ function meanings(key: string, texts: Readonly<Record<string, string>>): string[
 }
 
 export function auditLogTables(): string {
+  const keys = Object.entries(auditLineSchema.shape);
+  const described = Object.fromEntries(keys.map(([key, field]) => [key, field.meta()?.description ?? ""]));
   return [
-    referenceTable(auditLineSchema),
+    ...meanings("key", described).slice(1),
     ...meanings("audit", AUDIT_EVENTS),
     ...meanings("sources", ADDRESS_SOURCES),
     "",

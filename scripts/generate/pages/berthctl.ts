@@ -80,24 +80,25 @@ function optionTable(options: readonly Option[]): string[] {
   return ["| Option | Meaning |", "|---|---|", ...rows];
 }
 
-function section(command: Command): string[] {
-  const args = command.registeredArguments.map(
-    (argument) =>
-      `* \`${argument.name()}\`: ${argument.description}${argument.argChoices === undefined ? "" : ` (${argument.argChoices.join(", ")})`}`,
-  );
+const described = commands.flatMap(optionsOf).map(describeOption);
+
+/** Options that several commands have, by their descriptions: the page explains these. */
+const SHARED = new Map(
+  commands
+    .flatMap(optionsOf)
+    .filter((option) => described.filter((each) => each === describeOption(option)).length > 1)
+    .filter(({ argChoices }) => argChoices === undefined)
+    .map((option) => [describeOption(option), option]),
+);
+
+/** One line for a command: its arguments, what it does, its options by name. */
+function row(command: Command): string {
+  const words = usageOf(command).replace("berthctl ", "").replace(" [options]", "").replaceAll("|", "\\|");
+  const isKey = ({ description }: Option): boolean => description.startsWith("coordinator: ");
   const options = optionsOf(command);
-  return [
-    `### ${command.name()}`,
-    "",
-    `${command.description()}.`,
-    "",
-    "```",
-    usageOf(command),
-    "```",
-    "",
-    ...(args.length === 0 ? [] : [...args, ""]),
-    ...(options.length === 0 ? [] : [...optionTable(options), ""]),
-  ];
+  const names = options.filter((option) => !isKey(option)).map(({ long, short }) => `\`${long ?? short}\``);
+  if (options.some(isKey)) names.push("keys of the [coordinator](resources.md#coordinator)");
+  return `| \`${words}\` | ${command.description()} | ${names.join(", ")} |`;
 }
 
 /** Returns the text of docs/berthctl.md. */
@@ -109,10 +110,9 @@ export function berthctlPage(): string {
     "cluster instead. `kubectl berth` is the same program with kubectl's own kubeconfig: link `kubectl-berth` of the release",
     "into `PATH`, on a laptop too. On a node of a cluster, tables begin with `THIS NODE ONLY`.",
     "",
-    "Questions that only agents can answer (`check`, `explain`, `history`, `recover`, `adopt`) are then put to `berthctl`",
-    "in their pods by kubectl's `exec`, on all nodes or on that of `--node`. `release` and `quarantine` go to the agent of the",
-    "address; `support-bundle` collects from API server, controllers and agents. [`status`](diagnostics.md#status) and",
-    "[`test`](diagnostics.md#test) are about a cluster.",
+    "What only agents know (`check`, `explain`, `history`, `recover`, `adopt`) is then asked in their pods by kubectl's `exec`, on",
+    "all nodes or that of `--node`. `release` and `quarantine` go to the agent of the address. [`status`](diagnostics.md#status)",
+    "and [`test`](diagnostics.md#test) are about a cluster. [Diagnostics](diagnostics.md) has examples.",
     "",
     "## Exit codes",
     "",
@@ -120,7 +120,7 @@ export function berthctlPage(): string {
     "|---|---|",
     ...EXIT_CODES.map(([code, meaning]) => `| ${code} | ${meaning} |`),
     "",
-    "Over several agents the highest code counts, of `history` the lowest; of `check`, findings count more than nodes that did not answer, and warnings do not count.",
+    "Over several agents the highest code counts, of `history` the lowest; of `check`, findings count more than silent nodes, and warnings nothing.",
     "",
     "## Output",
     "",
@@ -133,9 +133,7 @@ export function berthctlPage(): string {
     "| zsh | `source <(berthctl completion zsh)`, after `compinit` |",
     "| fish | `berthctl completion fish \\| source` |",
     "",
-    "It offers commands, options, their values, and names of pools, pods, namespaces and nodes from the agent or the cluster.",
-    "For `kubectl berth`, kubectl calls the program `kubectl_complete-berth` in `PATH`, which is in the release beside",
-    "`kubectl-berth`; link both. `install.sh` does.",
+    "For `kubectl berth`, link `kubectl_complete-berth` of the release into `PATH`, too. `install.sh` does.",
     "",
     "## Environment",
     "",
@@ -151,7 +149,17 @@ export function berthctlPage(): string {
     "",
     "## Commands",
     "",
-    ...commands.flatMap(section),
+    "`berthctl COMMAND --help` and the man pages (`man berthctl-check`) explain each option.",
+    "",
+    "| Command | What it does | Options |",
+    "|---|---|---|",
+    ...commands.map(row),
+    "",
+    "## Options of several commands",
+    "",
+    ...optionTable([...SHARED.values()]),
+    "| `-o, --output <format>` | `wide`, `name`, `json` or `yaml` in place of a table, `json` or `yaml` of a text |",
+    "",
   ]
     .join("\n")
     .trimEnd()

@@ -1,4 +1,4 @@
-/** The table of plan-collection.ts, for docs/garbage-collection.md. */
+/** The table of plan-collection.ts, for docs/develop/garbage-collection.md. */
 import {
   type Action,
   COLLECTION_ROWS,

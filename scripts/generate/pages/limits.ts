@@ -6,7 +6,7 @@ import { root } from "../../setup/paths.mjs";
 const INTRODUCTION = `# Limits
 
 What a user or an operator can reach. Each is a constant in the file that uses it, whose comment has the reasons. \`_MS\` stands for milliseconds,
-\`_BYTES\` for bytes. The ceilings of the core are in [wasm-abi.md](wasm-abi.md#ceilings).
+\`_BYTES\` for bytes. The ceilings of the core are in [wasm-abi.md](develop/wasm-abi.md#ceilings).
 `;
 
 /** A doc comment of one or more lines that ends in the tag, right above a constant. */
@@ -52,7 +52,7 @@ function section(title: string, limits: readonly Limit[]): string {
   const rows = limits.map(
     (limit) => `| \`${limit.name}\` | ${limit.value.toLocaleString("en-US")} | ${meaningOf(limit)} |`,
   );
-  return [`\n## ${title}\n`, "| Constant | Value | Meaning |", "|---|---|---|", ...rows, ""].join("\n");
+  return [`| **${title}** | | |`, ...rows, ""].join("\n");
 }
 
 async function hostSection(folder: string): Promise<string> {
@@ -76,5 +76,5 @@ function shimSection(): string {
 
 export async function limitsPage(): Promise<string> {
   const sections = await Promise.all(readdirSync(join(root, "host")).sort().map(hostSection));
-  return INTRODUCTION + sections.join("") + shimSection();
+  return `${INTRODUCTION}\n| Constant | Value | Meaning |\n|---|---|---|\n${sections.join("")}${shimSection()}`;
 }

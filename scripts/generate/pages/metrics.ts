@@ -1,24 +1,36 @@
-/** The tables of metrics in docs/monitoring.md. */
+/** The tables of metrics: those that an operator looks at in docs/monitoring.md, others in docs/develop/metrics.md. */
 import { AGENT_METRICS } from "../../../host/metrics/agent-metrics.ts";
 import { CONTROLLER_METRICS } from "../../../host/metrics/controller-metrics.ts";
 import type { MetricDefinition } from "../../../host/metrics/metric.ts";
 
-function row({ name, kind, labels, help }: MetricDefinition, of: string): string {
-  const named = labels.map((label) => `\`${label}\``).join(", ");
-  return `| \`${name}\` | ${kind} | ${named} | ${of} | ${help.replaceAll("|", "\\|")} |`;
+/** What a process does inside, and on its way to the API server. */
+const INNER = /^(?:process_|nodejs_|berth_(?:api|event_loop|watch|prefetch|journal|claim_retries|node_mirror|socket)_)/;
+
+function row({ name, labels, help }: MetricDefinition): string {
+  const named = labels.length === 0 ? "" : `{${labels.join(", ")}}`;
+  return `| \`${name}${named}\` | ${help.replaceAll("|", "\\|")} |`;
 }
 
-/** Returns one row for each name; the two processes may describe it differently. */
+/** Returns a table for those of the agent, of the controller, and of both. */
+function tables(isShown: (metric: MetricDefinition) => boolean): string {
+  const agent = Object.values<MetricDefinition>(AGENT_METRICS).filter(isShown).map(row);
+  const controller = Object.values<MetricDefinition>(CONTROLLER_METRICS).filter(isShown).map(row);
+  const groups: Record<string, string[]> = {
+    agents: agent.filter((each) => !controller.includes(each)),
+    controllers: controller.filter((each) => !agent.includes(each)),
+    both: agent.filter((each) => controller.includes(each)),
+  };
+  return Object.entries(groups)
+    .filter(([, rows]) => rows.length > 0)
+    .map(([of, rows]) => [`| Of ${of} | |`, "|---|---|", ...rows.sort()].join("\n"))
+    .join("\n\n");
+}
+
 export function metricsTable(): string {
-  const agent = new Map(Object.values<MetricDefinition>(AGENT_METRICS).map((each) => [each.name, each]));
-  const controller = new Map(Object.values<MetricDefinition>(CONTROLLER_METRICS).map((each) => [each.name, each]));
-  const rows = [...new Set([...agent.keys(), ...controller.keys()])].sort().flatMap((name) => {
-    const [one, other] = [agent.get(name), controller.get(name)];
-    if (one !== undefined && other !== undefined && one.help === other.help) return [row(one, "both")];
-    return [
-      ...(one === undefined ? [] : [row(one, "agent")]),
-      ...(other === undefined ? [] : [row(other, "controller")]),
-    ];
-  });
-  return ["| Metric | Kind | Labels | Of | Meaning |", "|---|---|---|---|---|", ...rows].join("\n");
+  return tables(({ name }) => !INNER.test(name));
+}
+
+export function innerMetricsPage(): string {
+  const introduction = "# Further metrics\n\nBeside those of [monitoring](../monitoring.md).";
+  return `${introduction}\n\n${tables(({ name }) => INNER.test(name))}\n`;
 }

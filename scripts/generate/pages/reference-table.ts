@@ -32,22 +32,35 @@ function explain({ description = "", default: value }: JsonSchema): { meaning: s
   };
 }
 
+/** Paths of objects by their fields: the second object with the same fields refers to the first. */
+type Described = Map<string, string>;
+
 /** Fields of objects, and of objects in lists; a type that has a title is explained elsewhere. */
-function fieldsOf(schema: JsonSchema, path: string): string[] {
-  if (schema.items !== undefined) return fieldsOf(schema.items, `${path}[]`);
+function fieldsOf(schema: JsonSchema, path: string, described: Described): string[] {
+  if (schema.items !== undefined) return fieldsOf(schema.items, `${path}[]`, described);
   if (schema.title !== undefined) return [];
   return Object.entries(schema.properties ?? {}).flatMap(([key, field]) => {
     const name = path === "" ? key : `${path}.${key}`;
-    const required = schema.required?.includes(key) ? "yes" : "";
     const { meaning, fallback } = explain(field);
-    const cells = [`\`${name}\``, typeOf(field), required, fallback, meaning];
-    return [`| ${cells.join(" | ")} |`, ...fieldsOf(field, name)];
+    const like = findLike(field, name, described);
+    const type = like === undefined ? typeOf(field) : `as \`${like}\``;
+    const cells = [`\`${name}\``, type, schema.required?.includes(key) ? "required" : fallback, meaning];
+    return [`| ${cells.join(" | ")} |`, ...(like === undefined ? fieldsOf(field, name, described) : [])];
   });
+}
+
+/** Returns the path of an earlier object with these fields, and else notes this one. */
+function findLike({ title, items, properties = items?.properties }: JsonSchema, path: string, described: Described) {
+  if (properties === undefined || (items ?? { title }).title !== undefined) return undefined;
+  const fields = JSON.stringify(properties);
+  const found = described.get(fields);
+  if (found === undefined) described.set(fields, items === undefined ? path : `${path}[]`);
+  return found;
 }
 
 function rowsOf(schema: z.ZodType): string[] {
   const json = z.toJSONSchema(schema, { io: "input", target: "openapi-3.0", unrepresentable: "throw" });
-  return fieldsOf(json as JsonSchema, "");
+  return fieldsOf(json as JsonSchema, "", new Map());
 }
 
 /**
@@ -58,5 +71,5 @@ export function referenceTable(schema: z.ZodType, described?: z.ZodType): string
   const known = new Set(described === undefined ? [] : rowsOf(described));
   const fields = rowsOf(schema).filter((row) => !known.has(row));
   if (fields.length === 0) return "";
-  return ["| Field | Type | Required | Default | Meaning |", "|---|---|---|---|---|", ...fields].join("\n");
+  return ["| Field | Type | Default | Meaning |", "|---|---|---|---|", ...fields].join("\n");
 }

@@ -8,6 +8,7 @@ import { SPECIAL_PREFIXES } from "../../../host/net/special.ts";
 import { coordinatorSchema } from "../../../host/resources/coordinator.ts";
 import { MAX_RANGES, MAX_ROUTES } from "../../../host/resources/fields/address-spec.ts";
 import { API_VERSION } from "../../../host/resources/fields/metadata.ts";
+import { subnetPoolSpec } from "../../../host/resources/fields/subnet-pool.ts";
 import { ipAllocationSchema, OWNER_LABEL, POD_UID_LABEL } from "../../../host/resources/ip-allocation.ts";
 import { ipPoolSchema } from "../../../host/resources/ip-pool.ts";
 import { ipPoolUsageStatus } from "../../../host/resources/ip-pool-usage.ts";
@@ -26,19 +27,12 @@ interface Section {
 const SECTIONS: readonly Section[] = [
   {
     title: "IPPool",
-    text: `Addresses of one subnet, and which pods may use them. Cluster-wide. Ranges lie inside the subnet and do not overlap within their list (at most ${MAX_RANGES};
-at most ${MAX_ROUTES} routes). Never handed out: network and broadcast address of an IPv4 subnet wider than /31, routers, excluded and reserved
-addresses, and what the node has ([never allocated](allocation.md#never-allocated)). The first address of an IPv6 subnet is handed out; exclude it where routers use it as anycast address (RFC 4291 §2.6.1). Two pools
-of one address space have equal or disjoint subnets; with equal ones they may share addresses, each of which is given out once. Name lists win
-over the matching affinity. Edits affect only new pods.`,
+    text: `Addresses of one subnet, and which pods may use them. Cluster-wide. At most ${MAX_RANGES} ranges, which do not overlap, and ${MAX_ROUTES} routes. Never
+handed out: network and broadcast address of an IPv4 subnet wider than /31, routers, excluded and reserved addresses, and what the node
+has ([never allocated](allocation.md#never-allocated)). The first address of an IPv6 subnet is handed out; exclude it where routers use it as
+anycast address (RFC 4291 §2.6.1). Two pools of one address space have equal or disjoint subnets; with equal ones they may share addresses, each of
+which is given out once. Edits affect only new pods.`,
     schema: ipPoolSchema.shape.spec,
-  },
-  {
-    title: "IPPoolUsage",
-    text: `How much of the pool of the same name is in use, and which addresses. Cluster-wide; owned by the pool, written by the controller alone from the allocations.
-It has a \`status\` and no \`spec\`. It may be late and is only a hint for an agent's search. \`total\` - \`free\` = \`bound\` + \`cooling\` + \`kept\` +
-\`quarantined\` - \`outside\` + \`others\`, unless an address that must not be handed out has an allocation.`,
-    schema: ipPoolUsageStatus,
   },
   {
     title: "Subnet",
@@ -50,14 +44,6 @@ It has a \`status\` and no \`spec\`. It may be late and is only a hint for an ag
     title: "ReservedIP",
     text: "Addresses that no pool of the address space hands out. Cluster-wide.",
     schema: reservedIpSchema.shape.spec,
-  },
-  {
-    title: "IPAllocation",
-    text: `One address that is not free. Cluster-wide; only in a cluster, written by Berth alone. Its name is the address, so whoever creates it has the address: IPv6
-in eight groups of four digits with dashes between, in a named address space \`<address>.<space>\`. Labels: \`${POD_UID_LABEL}\` is the first holder's UID,
-\`${OWNER_LABEL}\` a hash of the workload's namespace, UID and member. States: [allocation.md](allocation.md). Unknown keys are ignored, so that
-an older agent reads what a newer one wrote.`,
-    schema: ipAllocationSchema.shape.spec,
   },
   {
     title: "Coordinator",
@@ -77,22 +63,38 @@ the same keys except \`podCIDRType\`, and wins, key by key. [coordinator.md](coo
   },
 ];
 
+/** Kinds that Berth alone writes. */
+const WRITTEN: readonly Section[] = [
+  { title: "IPPool, `spec.generated`", text: "Of a pool generated out of a Subnet.", schema: subnetPoolSpec },
+  {
+    title: "IPPoolUsage",
+    text: `How much of the pool of the same name is in use, and which addresses. Cluster-wide; owned by the pool, written by the controller alone from the allocations.
+It has a \`status\` and no \`spec\`. It may be late and is only a hint for an agent's search. \`total\` - \`free\` = \`bound\` + \`cooling\` + \`kept\` +
+\`quarantined\` - \`outside\` + \`others\`, unless an address that must not be handed out has an allocation.`,
+    schema: ipPoolUsageStatus,
+  },
+  {
+    title: "IPAllocation",
+    text: `One address that is not free. Cluster-wide; only in a cluster, written by Berth alone. Its name is the address, so whoever creates it has the address: IPv6
+in eight groups of four digits with dashes between, in a named address space \`<address>.<space>\`. Labels: \`${POD_UID_LABEL}\` is the first holder's UID,
+\`${OWNER_LABEL}\` a hash of the workload's namespace, UID and member. States: [allocation](allocation.md). Unknown keys are ignored, so that
+an older agent reads what a newer one wrote.`,
+    schema: ipAllocationSchema.shape.spec,
+  },
+];
+
 const INTRODUCTION = `# Resources and settings
 
-Berth's kinds have \`apiVersion: ${API_VERSION}\`. In embedded mode they are YAML or JSON in a watched directory, also several documents in a file,
-or a \`List\` as printed by \`kubectl get -o yaml\`; Namespace, Pod and the ConfigMap \`vendor-conf\` (\`apiVersion: v1\`) are read there too. An unknown
-key in a \`spec\` is an error that names the closest known one, and so is a duplicate key.
+Berth's kinds have \`apiVersion: ${API_VERSION}\`. In a cluster they are custom resources; \`kubectl get berth\` lists them all, \`kubectl
+explain\` has the texts of these tables. In embedded mode they are YAML or JSON in a watched directory, also several documents in a file,
+or a \`List\` as printed by \`kubectl get -o yaml\`; Namespace, Pod and the ConfigMap \`vendor-conf\` (\`apiVersion: v1\`) are read there too. An
+unknown key in a \`spec\` is an error that names the closest known one, and so is a duplicate key. A key whose value is null counts as absent.
 
-In a cluster they are custom resources; \`deploy/crds\` is generated from the same schemas as these tables. \`kubectl get berth\` lists them all.
+The API server checks all that one object says, by schema and CEL rules, without a webhook: types and forms, ranges inside the subnet, families,
+routers, immutable fields, [special addresses](#special-addresses). The agent checks the order of a range's ends, overlap of ranges in a list, and what
+spans objects, such as partly overlapping subnets: it reports a condition, and refuses the allocation.
 
-| Checked | By |
-|---|---|
-| types, required keys, list and text lengths, unknown keys (with \`--validate=strict\`, kubectl's default) | the API server, in its own words |
-| canonical form of networks; form of addresses, names, labels and durations; both ends of a range inside the subnet; [special addresses](#special-addresses); families, gateway, next hops; a second route to one network, two spellings of one setting; immutable fields | the API server, by CEL rules with the words of embedded mode |
-| an allocation's name is its address; holders, workload and quarantine match its state; another node takes over only a cooling or quarantined address, or one of the same member | the API server, by CEL rules |
-| order of the two ends of a range, overlap of ranges inside a list, and everything that spans objects: partly overlapping subnets, ranges that share addresses | the agent: reported as a condition, and refused at allocation |
-
-If a rule compares list entries with another field, the API server names the list, embedded mode the entry. There is no webhook. A key whose value is null counts as absent.
+IPAllocations, one for each address that is not free, and IPPoolUsages are [written by Berth alone](develop/resources.md).
 
 Types: a *CIDR* is a network without host bits (\`10.6.0.0/16\`), a *range* an address or \`first-last\`, a *duration* is written \`30s\`, \`200ms\` or \`1h30m\`, a
 *label selector* is Kubernetes' (\`matchLabels\`, \`matchExpressions\`).
@@ -100,22 +102,32 @@ Types: a *CIDR* is a network without host bits (\`10.6.0.0/16\`), a *range* an a
 ## Special addresses
 
 No pod can have an address of ${SPECIAL_PREFIXES.map(formatPrefix).join(", ")}: the \`subnet\` of a pool or Subnet is none of these
-networks, and no range begins or ends in one. What lies of them inside a range is left out. The rest of 240.0.0.0/4 is served. A ReservedIP
-and \`excludeIPs\` may name any address.
+networks, and no range begins or ends in one. What lies of them inside a range is left out. The rest of 240.0.0.0/4 is served. A ReservedIP and \`excludeIPs\` may name any
+address.
 
 A router (\`gateway\`, \`routes[].gw\`) is inside the subnet and neither its network nor its broadcast address, or it has an IPv6 link-local
-address, which many routers have alone. Every link may have a router with the same one: the routes of a pool go over the NIC that has the
-pool's address, and a route of the annotation \`ipam.vendor.io/routes\` with a link-local \`gw\` goes over the first NIC whose pool names
-that address as \`gateway\` or in \`routes\`, or over a pod's only NIC.
+address. The routes of a pool go over the NIC that has the pool's address; a route of the annotation \`ipam.vendor.io/routes\` with a
+link-local \`gw\` goes over the first NIC whose pool names that address as \`gateway\` or in \`routes\`, or over a pod's only NIC.
 
-Pools and Subnets that were stored before these rules remain. Special addresses are no longer given out; a pool that has no others is refused,
-and its pods keep their addresses; a router that cannot be one is used as it is written. \`berthctl check\` and the condition
-[\`InvalidValues\`](pool-status.md#conditions) name the fields. Other fields of such objects can be changed. In embedded mode the same
-holds for a file that the agent finds when it starts, and for values that a file had before; the rules hold for what a file gets later.`;
+Pools and Subnets that were stored before these rules remain, and so do files that an agent finds when it starts. Special addresses are no longer
+given out, and pods keep theirs; other fields of such objects can be changed. \`berthctl check\` and the condition [\`InvalidValues\`](pool-status.md#conditions) name the fields.`;
 
-export function resourcesPage(): string {
-  const sections = SECTIONS.map(
+function pageOf(introduction: string, sections: readonly Section[]): string {
+  const texts = sections.map(
     ({ title, text, schema, described }) => `## ${title}\n\n${text}\n\n${referenceTable(schema, described)}`,
   );
-  return `${[INTRODUCTION, ...sections].join("\n\n")}\n`;
+  return `${[introduction, ...texts].join("\n\n")}\n`;
+}
+
+/** Returns the page for users, without the rows of what the controller alone may set. */
+export function resourcesPage(): string {
+  return pageOf(INTRODUCTION, SECTIONS).replaceAll(/^\| `generated\..*\n/gm, "");
+}
+
+/** Returns the page for developers. */
+export function writtenResourcesPage(): string {
+  return pageOf(
+    "# Objects that Berth writes\n\nWhat users write is in [resources](../resources.md). `kubectl explain` has the same texts.",
+    WRITTEN,
+  );
 }

@@ -18,10 +18,12 @@ interface Block {
   readonly lines: readonly string[];
 }
 
-/** All pages for users. */
+/** README and all pages of docs and docs/develop. */
 export function listPages(): string[] {
-  const names = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"));
-  return ["README.md", ...names.map((name) => `docs/${name}`)];
+  const pages = ["docs", "docs/develop"].flatMap((folder) =>
+    readdirSync(join(root, folder)).map((name) => `${folder}/${name}`),
+  );
+  return ["README.md", ...pages.filter((path) => path.endsWith(".md"))];
 }
 
 /** Texts by path that a section (level 2) of a page says to write: blocks that begin with a comment of their path. */

@@ -1,6 +1,7 @@
 /**
- * Places where the commands on the pages for users are executed: every block ```sh of README.md and docs/*.md, read
- * from the page itself. A new page needs one row, for the whole page or for each of its sections that differ.
+ * Places where the commands on the pages for users are executed: every block ```sh of README.md and the pages
+ * of docs, read from the page itself. A new page needs one row, for the whole page or for each of its sections that
+ * differ.
  */
 
 import { readVersion, tagOf } from "../../../scripts/setup/version.mjs";

@@ -1,7 +1,7 @@
 /**
  * The checker of a registry's history: gets every write to every IPAllocation in order, and from the test which pods
- * have which address and which ADDs were refused, and reports what must not have happened (docs/allocation.md: I1, the
- * table of states, cooling, retention, exhaustion). allocation-rules.ts checks a write alone.
+ * have which address and which ADDs were refused, and reports what must not have happened (docs/develop/allocation.md:
+ * I1, the table of states, cooling, retention, exhaustion). allocation-rules.ts checks a write alone.
  *
  *   const checker = new AllocationChecker({ minReuseMs: 2_000 });
  *   checker.written({ name, revision, object, atMs });  // each revision of each object; undefined: deleted

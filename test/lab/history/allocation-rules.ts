@@ -1,6 +1,6 @@
 /**
- * Rules for a write to an IPAllocation, by the object before and after it alone (docs/allocation.md: the table of
- * states, node rights). Times, live NICs and owners are for allocation-checker.ts.
+ * Rules for a write to an IPAllocation, by the object before and after it alone (docs/develop/allocation.md: the table
+ * of states, node rights). Times, live NICs and owners are for allocation-checker.ts.
  */
 import { allocationName, type Holder, type IpAllocation } from "../../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../../host/resources/member.ts";

@@ -1,6 +1,6 @@
 /**
  * The checker of generated pools: sees every write to pools, Subnets and allocations in order, and says what must not
- * have happened (docs/subnets.md, "Never in two pools").
+ * have happened (docs/develop/subnets.md, "Why no address is in two pools").
  *
  *   // `known`: what that controller could know; undefined: a person wrote
  *   checker.written({ collection, before, after }, { controller: "c1", known });

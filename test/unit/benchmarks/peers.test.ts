@@ -11,6 +11,7 @@ import { SPIDERPOOL } from "../../../benchmarks/peers/spiderpool.ts";
 import type { StormRow } from "../../../benchmarks/peers/storm.ts";
 import {
   describeFailures,
+  describeHeadline,
   type PeerFigures,
   plotsOf,
   reasonOf,
@@ -110,11 +111,23 @@ describe("figures of peers", () => {
     expect(pageOf(figures(9))).toMatch(/^All 12 targets are met\.$/m);
   });
 
+  test("the headline has the tables by which a reader chooses, of the largest storm alone", () => {
+    const found = figures(9);
+    const [storm] = found.storms;
+    const storms = storm === undefined ? [] : [{ ...storm, pods: 2 }, storm];
+    const titles = describeHeadline({ ...found, storms }).match(/^[A-Z][^|\n]*$/gm);
+    expect(titles).toEqual([
+      "ADD of IPAM alone, p50 / p99, milliseconds",
+      expect.stringContaining("The chain of a NIC"),
+      expect.stringContaining(": 1 pods on 1 nodes"),
+    ]);
+  });
+
   test("the page says what failed, and what there is no pool of; it has the drawings", () => {
     const page = pageOf(figures(11));
     expect(page).toContain("(1 failed)");
     expect(page).toMatch(/whereabouts.*no such pool/);
-    expect(page).toContain("](peers-chain.svg)");
+    expect(page).toContain("](../docs/peers-chain.svg)");
     expect(plotsOf(figures(9)).map(({ svg }) => svg.includes("NaN"))).toEqual([false, false, false]);
   });
 });

@@ -120,10 +120,14 @@ describe("links", () => {
 
   it("every page of docs is in its index", () => {
     const index = read("docs/README.md");
-    const unlisted = readdirSync(join(root, "docs")).filter(
-      (name) => name.endsWith(".md") && !index.includes(`(${name})`),
-    );
-    expect(unlisted.filter((name) => name !== "README.md")).toEqual([]);
+    const names = files.filter((path) => /^docs\/(?:develop\/)?[^/]+\.md$/.test(path)).map((path) => path.slice(5));
+    expect(names.filter((name) => name !== "README.md" && !index.includes(`(${name})`))).toEqual([]);
+  });
+
+  it("docs/sizing.md requests for an agent what the chart does", () => {
+    const { requests } = parse(read("deploy/chart/berth/values.yaml")).agent.resources;
+    const wanted = `Request ${requests.memory.replace("Mi", " MiB")} and ${requests.cpu.replace("m", " m")} of CPU`;
+    expect(read("docs/sizing.md")).toContain(wanted);
   });
 
   it("every decision is in their index", () => {
@@ -157,18 +161,18 @@ describe("ARCHITECTURE.md", () => {
   });
 });
 
-describe("docs/dependencies.md", () => {
+describe("docs/develop/dependencies.md", () => {
   const { dependencies, devDependencies, optionalDependencies } = manifest;
   const versions = Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies });
   it.each(versions)("has a row for %s %s", (name, version) => {
-    expect(read("docs/dependencies.md")).toContain(`\n| \`${name}\` | ${version} |`);
+    expect(read("docs/develop/dependencies.md")).toContain(`\n| \`${name}\` | ${version} |`);
   });
 });
 
-describe("attacks of docs/security.md", () => {
-  const [, section = ""] = read("docs/security.md").split("\n## Attacks that are tests\n");
+describe("attacks of docs/develop/security.md", () => {
+  const [, section = ""] = read("docs/develop/security.md").split("\n## Attacks that are tests\n");
   const [table = ""] = section.split("\n## ");
-  const rows = [...table.matchAll(/\]\(\.\.\/(\S+)\) \| (?:`(.+)` )?\|$/gm)].map(([, path = "", title = ""]) => [
+  const rows = [...table.matchAll(/\]\(\.\.\/\.\.\/(\S+)\) \| (?:`(.+)` )?\|$/gm)].map(([, path = "", title = ""]) => [
     path,
     title,
   ]);
@@ -178,7 +182,7 @@ describe("attacks of docs/security.md", () => {
   it.each(rows)("%s has the test %s", (path, title) => expect(read(path)).toContain(title));
 });
 
-/** The rules of docs/allocation.md; code and tests cite them by these names. */
+/** The rules of docs/develop/allocation.md; code and tests cite them by these names. */
 const RULES = [
   ..."late-del node-lost sandbox-restart undo recreate registry-epoch node-rights prefetch retention static-pods cooling-visibility".split(
     " ",
@@ -188,8 +192,8 @@ const RULES = [
   ),
 ];
 
-describe("docs/allocation.md", () => {
-  const [, rules = ""] = read("docs/allocation.md").split("\n## Rules\n");
+describe("docs/develop/allocation.md", () => {
+  const [, rules = ""] = read("docs/develop/allocation.md").split("\n## Rules\n");
   const headings = [...rules.matchAll(/^### (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading));
 
   it("has a heading for each rule, and no others", () => expect(headings).toEqual(RULES));

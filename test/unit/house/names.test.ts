@@ -1,4 +1,4 @@
-/** Names use the words of docs/glossary.md; the words they replaced must not come back. */
+/** Names use the words of docs/glossary.md and docs/develop/glossary.md; words they replaced must not come back. */
 import { basename } from "node:path";
 import { expect, it } from "vitest";
 import { readSources, type Source, sourceOf } from "./sources.ts";

@@ -1,4 +1,4 @@
-/** The page docs/oracles.md says what was measured, of every fault. */
+/** The page docs/develop/oracles.md says what was measured, of every fault. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
@@ -11,7 +11,7 @@ const read = (name: string): Measured => JSON.parse(readFileSync(join(root, "tes
 const measured = read("measured.json");
 
 it("is what `npm run oracles` has written", () => {
-  expect(readFileSync(join(root, "docs/oracles.md"), "utf8")).toBe(oraclesPage(measured, read("fixed.json")));
+  expect(readFileSync(join(root, "docs/develop/oracles.md"), "utf8")).toBe(oraclesPage(measured, read("fixed.json")));
 });
 
 it("has each fault with an oracle that notices it", () => {

@@ -1,6 +1,6 @@
 /**
  * Claims the addresses of pods that were bound to this node while the runtime still sets up their sandboxes, so that
- * their ADD finds them in the journal (prefetch, docs/prefetch.md). plan-prefetch.ts decides which pods are
+ * their ADD finds them in the journal (prefetch, docs/develop/prefetch.md). plan-prefetch.ts decides which pods are
  * prefetched. A failed claim never makes a pod fail: its ADD claims.
  */
 import {

@@ -1,6 +1,6 @@
 /**
  * Divides Subnets into pools: decides which pools should exist, and which addresses each should have
- * (docs/subnets.md).
+ * (docs/develop/subnets.md).
  *
  * A pool that has enough addresses keeps them. One that has too few gets them from the first of its Subnets that has
  * any left; one that has had too many for a while gives back those that are not in use. Addresses that the status of

@@ -1,4 +1,4 @@
-/** Which last holders the controller takes for made up (docs/security.md). */
+/** Which last holders the controller takes for made up (docs/develop/security.md). */
 import { expect, it } from "vitest";
 import { UnseenHolders } from "../../../../host/controller/gc/unseen-holders.ts";
 import { SeenPods } from "../../../../host/controller/owners/seen-pods.ts";

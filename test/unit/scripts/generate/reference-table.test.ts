@@ -12,17 +12,27 @@ describe("referenceTable", () => {
       wait: z.int().optional().meta({ description: "How long. Default `3`." }),
     });
     expect(referenceTable(schema).split("\n").slice(2)).toEqual([
-      "| `on` | boolean |  | `true` | Whether. |",
-      "| `routes` | list of object |  |  |  |",
-      "| `routes[].dst` | CIDR | yes |  | Where. |",
-      '| `mode` | `"a"`, `"b"` | yes |  |  |',
-      "| `wait` | integer |  | `3` | How long. |",
+      "| `on` | boolean | `true` | Whether. |",
+      "| `routes` | list of object |  |  |",
+      "| `routes[].dst` | CIDR | required | Where. |",
+      '| `mode` | `"a"`, `"b"` | required |  |',
+      "| `wait` | integer | `3` | How long. |",
+    ]);
+  });
+  it("describes equal objects once", () => {
+    const inner = z.strictObject({ a: z.int() });
+    const schema = z.strictObject({ all: z.array(inner), last: inner.optional(), old: z.array(inner) });
+    expect(referenceTable(schema).split("\n").slice(2)).toEqual([
+      "| `all` | list of object | required |  |",
+      "| `all[].a` | integer | required |  |",
+      "| `last` | as `all[]` |  |  |",
+      "| `old` | as `all[]` | required |  |",
     ]);
   });
   it("leaves out fields that another table has, unless they differ", () => {
     const known = z.strictObject({ a: z.int(), b: z.int() });
     const schema = z.strictObject({ a: z.int(), b: z.int().optional(), c: z.int() });
-    const rows = ["| `b` | integer |  |  |  |", "| `c` | integer | yes |  |  |"];
+    const rows = ["| `b` | integer |  |  |", "| `c` | integer | required |  |"];
     expect(referenceTable(schema, known).split("\n").slice(2)).toEqual(rows);
   });
   it("is empty for a value without fields", () => {
