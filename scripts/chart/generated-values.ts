@@ -1,7 +1,11 @@
-/** values.yaml and values.schema.json, from the schema of the values. */
+/** values.yaml, values.schema.json and the README of the chart, from the schema of the values. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Document, isMap, isScalar, visit } from "yaml";
 import { z } from "zod";
 import type { GeneratedText } from "../generate/generated-text.ts";
+import { referenceTable } from "../generate/pages/reference-table.ts";
+import { root } from "../setup/paths.mjs";
 import { defaultValues, valuesSchema } from "./values.ts";
 
 /** The chart, relative to the root of the repository. */
@@ -84,4 +88,13 @@ export function valuesText(): GeneratedText {
     },
   });
   return { path: `${CHART}/values.yaml`, text: document.toString({ lineWidth: 0 }) };
+}
+
+const TABLE = "<!-- values -->";
+
+/** Returns the page that registries show of the chart. It stands alone: links to pages would lead nowhere. */
+export function chartReadme(): GeneratedText {
+  const page = readFileSync(join(root, "scripts", "chart", "readme.md"), "utf8");
+  const table = referenceTable(valuesSchema).replaceAll(/^\| `\[\]/gm, "| `");
+  return { path: `${CHART}/README.md`, text: page.replace(TABLE, () => plain(table)) };
 }

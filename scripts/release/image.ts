@@ -5,11 +5,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
+import manifest from "../../package.json" with { type: "json" };
 import { root } from "../setup/paths.mjs";
 import { tagOf } from "../setup/version.mjs";
-import { type ArchiveEntry, compress, writeTar } from "./archive.ts";
+import { type ArchiveEntry, compress } from "./archive.ts";
 import type { Facts } from "./facts.ts";
 import { TRIPLES } from "./native.ts";
+import { describe, json, Layout, MANIFEST, REF_NAME, TITLE } from "./oci.ts";
 import { below, withDirectories } from "./product.ts";
 import { type Architecture, sha256, unpackDebian } from "./sources.ts";
 
@@ -79,6 +81,19 @@ function readLibrary(directory: string, triple: string, library: string): Buffer
   }
 }
 
+/** The annotations of an image, and the labels of a container. */
+export function labelsOf({ timeSeconds, description, revision, version }: Facts): Readonly<Record<string, string>> {
+  return {
+    "org.opencontainers.image.created": new Date(timeSeconds * 1000).toISOString(),
+    "org.opencontainers.image.description": description,
+    "org.opencontainers.image.licenses": manifest.license,
+    "org.opencontainers.image.revision": revision,
+    "org.opencontainers.image.source": manifest.homepage,
+    [TITLE]: "berth",
+    "org.opencontainers.image.version": version,
+  };
+}
+
 /**
  * Returns the archive of a one-layer image; `layer` is the compressed root file system, `diffId` the hash of the
  * uncompressed one.
@@ -88,14 +103,7 @@ export async function writeImage(architecture: Architecture, root: Buffer, facts
   const created = new Date(facts.timeSeconds * 1000).toISOString();
   const tag = tagOf(facts.version);
   const name = `localhost/berth:${tag}`;
-  const labels = {
-    "org.opencontainers.image.created": created,
-    "org.opencontainers.image.description": facts.description,
-    "org.opencontainers.image.licenses": "Apache-2.0",
-    "org.opencontainers.image.revision": facts.revision,
-    "org.opencontainers.image.title": "berth",
-    "org.opencontainers.image.version": facts.version,
-  };
+  const labels = labelsOf(facts);
   const config = json({
     ...{ architecture, os: "linux", created },
     config: {
@@ -107,35 +115,19 @@ export async function writeImage(architecture: Architecture, root: Buffer, facts
     rootfs: { type: "layers", diff_ids: [`sha256:${sha256(root)}`] },
     history: [{ created, created_by: "npm run release" }],
   });
-  const manifest = json({
-    schemaVersion: 2,
-    mediaType: "application/vnd.oci.image.manifest.v1+json",
+  const layout = new Layout();
+  for (const content of [config, layer]) layout.add(content);
+  const descriptor = layout.addManifest({
+    mediaType: MANIFEST,
     config: describe("application/vnd.oci.image.config.v1+json", config),
     layers: [describe("application/vnd.oci.image.layer.v1.tar+gzip", layer)],
     annotations: labels,
   });
-  const index = json({
-    schemaVersion: 2,
-    mediaType: "application/vnd.oci.image.index.v1+json",
-    manifests: [
-      {
-        ...describe("application/vnd.oci.image.manifest.v1+json", manifest),
-        platform: { architecture, os: "linux" },
-        annotations: { "io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag },
-      },
-    ],
+  layout.entries.push({
+    ...{ ...descriptor, platform: { architecture, os: "linux" } },
+    annotations: { "io.containerd.image.name": name, [REF_NAME]: tag },
   });
-  const loading = [{ Config: blobPath(config), RepoTags: [name], Layers: [blobPath(layer)] }];
-  const file = (path: string, content: Buffer) => ({ path, mode: 0o644, content });
-  const blobs = [config, manifest, layer].map((content) => file(blobPath(content), content));
-  const entries = [file("oci-layout", json({ imageLayoutVersion: "1.0.0" })), file("index.json", index)];
-  return writeTar(withDirectories([...entries, file("manifest.json", json(loading)), ...blobs]), facts.timeSeconds);
+  const path = (content: Buffer): string => `blobs/sha256/${sha256(content)}`;
+  const loading = json([{ Config: path(config), RepoTags: [name], Layers: [path(layer)] }]);
+  return layout.write(facts.timeSeconds, [{ path: "manifest.json", mode: 0o644, content: loading }]);
 }
-
-const json = (value: object): Buffer => Buffer.from(JSON.stringify(value));
-const blobPath = (content: Buffer): string => `blobs/sha256/${sha256(content)}`;
-const describe = (mediaType: string, content: Buffer) => ({
-  mediaType,
-  digest: `sha256:${sha256(content)}`,
-  size: content.length,
-});

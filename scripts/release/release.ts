@@ -1,7 +1,7 @@
 /**
- * `npm run release`: writes images, tarballs, their SBOMs, source maps, THIRD_PARTY_LICENSES, the provenance and
- * SHA256SUMS into dist/release, and with `--key FILE` a signature of each. It needs no network once the set-up has run,
- * and the same commit gives the same bytes.
+ * `npm run release`: writes images, tarballs, their SBOMs, the chart, a layout for registries, source maps,
+ * THIRD_PARTY_LICENSES, the provenance and SHA256SUMS into dist/release, and with `--key FILE` a signature of each. It
+ * needs no network once the set-up has run, and the same commit gives the same bytes.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,6 +14,7 @@ import { buildChart } from "./chart.ts";
 import { type Facts, readFacts } from "./facts.ts";
 import { takeInventory } from "./inventory/inventory.ts";
 import { writeNotices } from "./inventory/notices.ts";
+import { buildLayout } from "./layout.ts";
 import { parseSecretKey } from "./minisign.ts";
 import { sealRelease } from "./seal.ts";
 import { sha256 } from "./sources.ts";
@@ -25,6 +26,7 @@ const STEPS: readonly Step[] = [
   (release) => build("amd64", release),
   (release) => build("arm64", release),
   ({ facts }) => buildChart(facts),
+  buildLayout,
   async ({ facts }) => [[`berth-${tagOf(facts.version)}-source-maps.tar.gz`, await packSourceMaps(facts)]],
 ];
 

@@ -1,10 +1,10 @@
 /**
- * The tests' needs beside the product, and the demo's, which are fewer: Debian packages, and the program that searches
- * for a legal order of calls.
- * Effects: Debian packages (as root), dist/test and Go's own caches.
+ * The tests' needs beside the product, and the demo's, which are fewer: Debian packages, the program that searches
+ * for a legal order of calls, and registries of images.
+ * Effects: Debian packages (as root), dist/test, the user's cache and Go's own caches.
  */
 import { debianStep } from "./debian.mjs";
-import { goProgramStep } from "./go.mjs";
+import { goProgramStep, goStep } from "./go.mjs";
 
 export function demoSteps() {
   return [debianStep("demo")];
@@ -16,5 +16,6 @@ export function testSteps() {
     ...demoSteps(),
     debianStep("test"),
     goProgramStep({ name: "checker of small pools", source, program: "test/linearizable" }),
+    goStep({ tool: "registry", title: "registries of images, distribution" }),
   ];
 }

@@ -1,0 +1,63 @@
+/** What a registry gets of a release, in an order in which each manifest comes after what it names; tags come last. */
+import type { Descriptor, Layout, Manifest } from "./oci.ts";
+import { INDEX, REF_NAME } from "./oci.ts";
+
+export const PROVENANCE_TYPE = "application/vnd.in-toto+json";
+export const SIGNATURE_TYPE = "application/vnd.minisign.signature";
+
+export interface Upload {
+  /** Below the registry, without a prefix: `charts/berth`. */
+  readonly repository: string;
+  /** For people. */
+  readonly title: string;
+  readonly descriptor: Descriptor;
+  /** Absent: a blob. */
+  readonly manifest?: Manifest;
+  /** Only for the tag of a manifest that is there. */
+  readonly tag?: string;
+}
+
+/** Returns all files to put beside the release's layout: the provenance, and each signature of what is inside. */
+export function attach(layout: Layout, files: ReadonlyMap<string, Buffer>, digests: ReadonlyMap<string, string>): void {
+  const add = (subject: Descriptor, type: string, name: string, content: Buffer) =>
+    layout.entries.push(layout.addReferrer(subject, type, [name, content]));
+  const image = layout.entries.find(({ mediaType }) => mediaType === INDEX);
+  for (const [name, content] of files)
+    if (name.endsWith(".provenance.json") && image !== undefined) add(image, PROVENANCE_TYPE, name, content);
+  for (const entry of [...layout.entries]) {
+    const { layers = [] } = layout.readManifest(entry.digest);
+    const holds = new Set([entry.digest, ...layers.map(({ digest }) => digest)]);
+    for (const [name, digest] of digests) {
+      const signature = files.get(`${name}.minisig`);
+      if (signature !== undefined && holds.has(digest)) add(entry, SIGNATURE_TYPE, `${name}.minisig`, signature);
+    }
+  }
+}
+
+/** Throws if the layout lacks a part. */
+export function planPublication(layout: Layout): Upload[] {
+  const referrers = layout.entries
+    .map((descriptor) => ({ descriptor, subject: layout.readManifest(descriptor.digest).subject?.digest }))
+    .filter(({ subject }) => subject !== undefined);
+  return layout.entries.flatMap((entry) => {
+    const [, repository, tag] = /^(.+):(.+)$/.exec(entry.annotations?.[REF_NAME] ?? "") ?? [];
+    if (repository === undefined || tag === undefined) return [];
+    const uploads = new Map<string, Upload>();
+    const visit = (descriptor: Descriptor, title: string): void => {
+      if (uploads.has(descriptor.digest)) return;
+      const manifest = layout.readManifest(descriptor.digest);
+      const { config, layers = [], manifests = [] } = manifest;
+      for (const each of manifests) visit(each, `image for ${each.platform?.architecture}`);
+      for (const each of config === undefined ? layers : [config, ...layers]) {
+        layout.require(each.digest);
+        uploads.set(each.digest, { repository, title: `a part of ${title}`, descriptor: each });
+      }
+      uploads.set(descriptor.digest, { repository, title, descriptor, manifest });
+      for (const { descriptor: each, subject } of referrers)
+        if (subject === descriptor.digest) visit(each, each.annotations?.["org.opencontainers.image.title"] ?? "");
+    };
+    visit(entry, `${repository}:${tag}`);
+    const last = uploads.get(entry.digest) as Upload;
+    return [...uploads.values(), { ...last, title: `the tag ${tag} of ${repository}`, tag }];
+  });
+}

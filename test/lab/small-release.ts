@@ -1,0 +1,43 @@
+/**
+ * A release as `npm run release` writes it, but for the images, which have one small file: chart, SBOMs, layout,
+ * provenance, sums and signatures are real.
+ * Effects: a folder; runs Helm.
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { writeTar } from "../../scripts/release/archive.ts";
+import { buildChart } from "../../scripts/release/chart.ts";
+import type { Facts } from "../../scripts/release/facts.ts";
+import { writeImage } from "../../scripts/release/image.ts";
+import type { Inventory } from "../../scripts/release/inventory/inventory.ts";
+import { writeSbom } from "../../scripts/release/inventory/sbom.ts";
+import { buildLayout } from "../../scripts/release/layout.ts";
+import type { Key } from "../../scripts/release/minisign.ts";
+import { sealRelease } from "../../scripts/release/seal.ts";
+import { sha256 } from "../../scripts/release/sources.ts";
+
+const NOTHING: Inventory = { image: [], tarball: [] };
+
+/** `text` makes images differ. Without a key the release is not signed. */
+export async function writeSmallRelease(output: string, facts: Facts, text: string, key?: Key): Promise<void> {
+  mkdirSync(output, { recursive: true });
+  const digests = new Map<string, string>();
+  const add = (name: string, content: Buffer): void => {
+    writeFileSync(join(output, name), content);
+    digests.set(name, sha256(content));
+  };
+  for (const architecture of ["amd64", "arm64"] as const) {
+    const name = `berth-${facts.version}-image-${architecture}`;
+    const content = Buffer.from(`${text} of ${architecture}`);
+    const files = await writeTar([{ path: "file", mode: 0o644, content }], facts.timeSeconds);
+    const image = await writeImage(architecture, files, facts);
+    add(`${name}.tar`, image);
+    const subject = { name: `${name}.tar`, type: "container", sha256: sha256(image) } as const;
+    add(`${name}.cdx.json`, writeSbom(subject, [], facts));
+  }
+  for (const [name, content] of await buildChart(facts)) add(name, content);
+  const inventories = { amd64: NOTHING, arm64: NOTHING };
+  for (const [name, content] of await buildLayout({ facts, output, inventories, notices: Buffer.alloc(0) }))
+    add(name, content);
+  sealRelease(output, digests, facts, key);
+}

@@ -1,0 +1,142 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { writeTar } from "../../../../scripts/release/archive.ts";
+import { findCredentials } from "../../../../scripts/release/credentials.ts";
+import { INDEX, Layout, MANIFEST, REF_NAME } from "../../../../scripts/release/oci.ts";
+import { attach, planPublication } from "../../../../scripts/release/publication.ts";
+import { parsePlace, withReferrer } from "../../../../scripts/release/registry.ts";
+import { sha256 } from "../../../../scripts/release/sources.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "berth-publication-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+describe("a registry's place", () => {
+  it.each([
+    ["registry.example", { host: "registry.example", prefix: "", isLoopback: false }],
+    ["registry.example:5000/a/b-c/", { host: "registry.example:5000", prefix: "a/b-c/", isLoopback: false }],
+    ["localhost:5000", { host: "localhost:5000", prefix: "", isLoopback: true }],
+    ["127.0.0.9/x", { host: "127.0.0.9", prefix: "x/", isLoopback: true }],
+    ["[::1]:5000", { host: "[::1]:5000", prefix: "", isLoopback: true }],
+    ["127.0.0.1.example", { host: "127.0.0.1.example", prefix: "", isLoopback: false }],
+    ["https://registry.example", undefined],
+    ["user:secret@registry.example", undefined],
+    ["registry.example/Upper", undefined],
+    ["registry.example/../v2", undefined],
+    ["registry.example/a?b", undefined],
+    ["", undefined],
+  ])("%j is %j", (text, wanted) => expect(parsePlace(text)).toEqual(wanted));
+});
+
+describe("credentials", () => {
+  const encode = (text: string): string => Buffer.from(text).toString("base64");
+  const find = (config: object | string): unknown => {
+    const file = join(directory, "config.json");
+    writeFileSync(file, typeof config === "string" ? config : JSON.stringify(config));
+    return findCredentials("registry.example", file);
+  };
+  const auths = (host: string, auth: string) => ({ auths: { [host]: { auth: encode(auth) } } });
+
+  it.each([
+    ["of the registry", auths("registry.example", "me:a:b"), { user: "me", password: "a:b" }],
+    ["with a scheme", auths("https://registry.example", "me:x"), { user: "me", password: "x" }],
+    ["of another registry", auths("registry.example:5000", "me:x"), undefined],
+    ["of none", {}, undefined],
+    ["that are empty", { auths: { "registry.example": {} } }, undefined],
+  ])("%s", (_, config, wanted) => expect(find(config)).toEqual(wanted));
+
+  it("are none without a file", () =>
+    expect(findCredentials("registry.example", join(directory, "gone"))).toBeUndefined());
+
+  it.each([
+    ["a file that is no JSON", `{"auths": "c2VjcmV0"`, /config\.json is not the JSON that docker login writes$/],
+    ["an identity token", { auths: { "registry.example": { identitytoken: "x" } } }, /identity token .* not supported/],
+    ["a helper with a path", { credsStore: "../x" }, /"\.\.\/x" is no name of a credential helper/],
+    ["a helper that is gone", { credsStore: "berth-gone" }, /docker-credential-berth-gone gives no credentials/],
+  ])("%s is refused", (_, config, reason) => expect(() => find(config)).toThrow(reason));
+
+  it("of a helper, which is asked for this registry", () => {
+    const answer = JSON.stringify({ Username: "me", Secret: "x" });
+    const script = `#!/bin/sh\n[ "$1 $(cat)" = "get registry.example" ] && echo '${answer}'\n`;
+    writeFileSync(join(directory, "docker-credential-berth"), script, { mode: 0o755 });
+    const { PATH } = process.env;
+    process.env.PATH = [directory, PATH].join(delimiter);
+    try {
+      expect(find({ credHelpers: { "registry.example": "berth" } })).toEqual({ user: "me", password: "x" });
+    } finally {
+      process.env.PATH = PATH;
+    }
+  });
+});
+
+describe("the index of referrers", () => {
+  const entry = { mediaType: MANIFEST, digest: "sha256:1", size: 1 };
+  it("gets an entry once, and keeps what others put there", () => {
+    const first = withReferrer(undefined, { ...entry, digest: "sha256:0" });
+    const second = withReferrer(first, entry);
+    const digests = JSON.parse(String(second)).manifests.map(({ digest }: { digest: string }) => digest);
+    expect(digests).toEqual(["sha256:0", "sha256:1"]);
+    expect(withReferrer(second, entry)).toBeUndefined();
+  });
+});
+
+describe("a publication", () => {
+  const image = Buffer.from("a layer");
+
+  /** An index of one image with an SBOM. */
+  function makeLayout(): Layout {
+    const layout = new Layout();
+    const layer = { mediaType: "text/plain", digest: layout.add(image), size: image.length };
+    const manifest = layout.addManifest({ mediaType: MANIFEST, layers: [layer] });
+    const sbom = layout.addReferrer(manifest, "sbom", ["x.cdx.json", Buffer.from("a list")]);
+    const index = layout.addManifest({ mediaType: INDEX, manifests: [manifest] });
+    layout.entries.push({ ...index, annotations: { [REF_NAME]: "berth:1" } }, sbom);
+    return layout;
+  }
+
+  it("has each part after what it names, signatures with what they sign, and the tag at the end", () => {
+    const layout = makeLayout();
+    const files = {
+      "x.cdx.json.minisig": "of the SBOM",
+      "i.json.minisig": "of the image",
+      "x.provenance.json": "a statement",
+    };
+    const digests = new Map([
+      ["x.cdx.json", `sha256:${sha256(Buffer.from("a list"))}`],
+      ["i.json", layout.entries[0]?.digest ?? ""],
+      ["unsigned", "sha256:2"],
+    ]);
+    attach(layout, new Map(Object.entries(files).map(([name, text]) => [name, Buffer.from(text)])), digests);
+    expect(planPublication(layout).map(({ title }) => title.replace(/^a part of .*/, "-"))).toEqual([
+      ...["-", "image for undefined", "-", "-", "x.cdx.json", "-", "x.cdx.json.minisig"],
+      ...["berth:1", "-", "x.provenance.json", "-", "i.json.minisig", "the tag 1 of berth"],
+    ]);
+  });
+
+  it("is the same after writing and reading the layout", async () => {
+    const layout = makeLayout();
+    expect(planPublication(await Layout.read(await layout.write(0)))).toEqual(planPublication(layout));
+  });
+
+  it.each<[what: string, change: (archive: Buffer) => Buffer | Promise<Buffer>, reason: RegExp]>([
+    ["is cut off", (archive) => archive.subarray(0, 3_000), /end of data/i],
+    [
+      "has other bytes",
+      (archive) => Buffer.from(archive.toString("latin1").replace("a layer", "a liar?"), "latin1"),
+      /blobs\/sha256\/\w+ of the layout has other bytes/,
+    ],
+    ["is another archive", () => writeTar([], 0), /no index\.json/],
+  ])("is refused for a layout that %s", async (_, change, reason) => {
+    const archive = await change(await makeLayout().write(0));
+    await expect(Layout.read(archive)).rejects.toThrow(reason);
+  });
+
+  it("is refused for a layout that lacks a part", () => {
+    const layout = makeLayout();
+    const lacking = { mediaType: "text/plain", digest: "sha256:3", size: 1 };
+    const manifest = layout.addManifest({ mediaType: MANIFEST, layers: [lacking] });
+    layout.entries.push({ ...manifest, annotations: { [REF_NAME]: "other:1" } });
+    expect(() => planPublication(layout)).toThrow("The layout lacks sha256:3");
+  });
+});
