@@ -13,6 +13,7 @@ import {
   generatedTexts,
   RECORDING_TESTS,
 } from "./generated-files.ts";
+import { packageVersions } from "./package-versions.ts";
 
 function write(path: string, content: Buffer): void {
   const target = join(root, path);
@@ -27,8 +28,8 @@ function write(path: string, content: Buffer): void {
   console.log(`Wrote ${path}`);
 }
 
-for (const { path, text } of [...(await generatedTexts()), ...generatedJson(), ...generatedSections()])
-  write(path, Buffer.from(text));
+const texts = [...(await generatedTexts()), ...generatedJson(), ...generatedSections(), ...packageVersions()];
+for (const { path, text } of texts) write(path, Buffer.from(text));
 for (const { path, from } of GENERATED_COPIES) write(path, readFileSync(join(root, from)));
 
 const vitest = join(root, "node_modules", ".bin", "vitest");

@@ -12,6 +12,7 @@ export type ReferenceTool =
   | "health"
   | "nodes"
   | "multus"
+  | "modzip"
   | "registry"
   | "containerd"
   | "crio"

@@ -38,6 +38,7 @@ const modules = {
   "kubernetes-1.31": "k8s.io/kubernetes",
   spiderpool: "github.com/spidernet-io/spiderpool",
   whereabouts: "github.com/k8snetworkplumbingwg/whereabouts",
+  modzip: "golang.org/x/mod",
   registry: "github.com/distribution/distribution/v3",
   multus: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4",
 };

@@ -1,7 +1,7 @@
 /**
  * `npm run publish` with real registries on loopback: distribution, which knows no referrers, and one that does. Helm
  * installs from there. The images are small; the whole release, and real nodes that pull it:
- * test/long/release.test.ts.
+ * test/long/registry.test.ts.
  */
 import { createHash, generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ const PUBLIC_KEY = inside("berth.pub");
 beforeAll(async () => {
   await requireCommand(["minisign", "-G", "-W", "-s", inside("berth.key"), "-p", PUBLIC_KEY]);
   const key = parseSecretKey(readFileSync(inside("berth.key"), "utf8"), undefined);
-  await writeSmallRelease(RELEASE, FACTS, "the image", key);
+  await writeSmallRelease(RELEASE, FACTS, { key });
   mkdirSync(inside("no-config"));
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -157,7 +157,7 @@ describe("a push", () => {
 
   it("does not change a tag that stands for something else", async () => {
     await using registry = await open();
-    await writeSmallRelease(inside("other"), FACTS, "another image");
+    await writeSmallRelease(inside("other"), FACTS, { text: "another image" });
     expect((await publish(registry.host, { release: inside("other") })).exitCode).toBe(0);
     const before = await read(`${registry.host}/v2/berth/manifests/1.2.3`);
     const { exitCode, stdout, stderr } = await publish(registry.host);

@@ -10,8 +10,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
-import { startDaemon } from "./daemon.ts";
-import type { Netns } from "./netns.ts";
+import { type Daemon, startDaemon } from "./daemon.ts";
 
 const READY_MS = 30_000;
 
@@ -25,7 +24,8 @@ export interface RegistryOptions {
   readonly isReadOnly?: boolean;
   /** In memory, and with the API of referrers. */
   readonly hasReferrers?: boolean;
-  readonly netns?: Netns;
+  /** How to start it elsewhere. */
+  readonly start?: (argv: readonly string[]) => Promise<Daemon>;
 }
 
 export interface RunningRegistry extends AsyncDisposable {
@@ -35,7 +35,8 @@ export interface RunningRegistry extends AsyncDisposable {
 }
 
 export async function startRegistry(options: RegistryOptions): Promise<RunningRegistry> {
-  const { directory, address = "127.0.0.1:0", auth, isReadOnly = false, hasReferrers = false, netns } = options;
+  const { directory, address = "127.0.0.1:0", auth, isReadOnly = false, hasReferrers = false } = options;
+  const { start = (argv: readonly string[]) => startDaemon("registry", argv) } = options;
   mkdirSync(directory, { recursive: true });
   const file = join(directory, "registry.yaml");
   const maintenance = { readonly: { enabled: isReadOnly } };
@@ -50,7 +51,7 @@ export async function startRegistry(options: RegistryOptions): Promise<RunningRe
   const words = hasReferrers ? ["referrers", address] : ["serve", file];
   const env = ["env", "OTEL_TRACES_EXPORTER=none"];
   const program = [...env, join(referenceTool("registry").directory, "registry"), ...words];
-  const daemon = await startDaemon("registry", program, netns);
+  const daemon = await start(program);
   const listening = () => /listening on ([\d.]+:\d+)/.exec(daemon.output())?.[1];
   try {
     await daemon.until(async () => listening() !== undefined, READY_MS);

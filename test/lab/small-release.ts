@@ -14,12 +14,22 @@ import { writeSbom } from "../../scripts/release/inventory/sbom.ts";
 import { buildLayout } from "../../scripts/release/layout.ts";
 import type { Key } from "../../scripts/release/minisign.ts";
 import { sealRelease } from "../../scripts/release/seal.ts";
-import { sha256 } from "../../scripts/release/sources.ts";
+import { type Architecture, sha256 } from "../../scripts/release/sources.ts";
+import { tagOf } from "../../scripts/setup/version.mjs";
 
 const NOTHING: Inventory = { image: [], tarball: [] };
 
-/** `text` makes images differ. Without a key the release is not signed. */
-export async function writeSmallRelease(output: string, facts: Facts, text: string, key?: Key): Promise<void> {
+export interface SmallRelease {
+  /** Makes images differ. */
+  readonly text?: string;
+  /** Without one the release is not signed. */
+  readonly key?: Key;
+  /** In place of the small ones. */
+  readonly images?: Partial<Record<Architecture, Buffer>>;
+}
+
+export async function writeSmallRelease(output: string, facts: Facts, release: SmallRelease): Promise<void> {
+  const { text = "an image", key, images = {} } = release;
   mkdirSync(output, { recursive: true });
   const digests = new Map<string, string>();
   const add = (name: string, content: Buffer): void => {
@@ -27,10 +37,10 @@ export async function writeSmallRelease(output: string, facts: Facts, text: stri
     digests.set(name, sha256(content));
   };
   for (const architecture of ["amd64", "arm64"] as const) {
-    const name = `berth-${facts.version}-image-${architecture}`;
+    const name = `berth-${tagOf(facts.version)}-image-${architecture}`;
     const content = Buffer.from(`${text} of ${architecture}`);
     const files = await writeTar([{ path: "file", mode: 0o644, content }], facts.timeSeconds);
-    const image = await writeImage(architecture, files, facts);
+    const image = images[architecture] ?? (await writeImage(architecture, files, facts));
     add(`${name}.tar`, image);
     const subject = { name: `${name}.tar`, type: "container", sha256: sha256(image) } as const;
     add(`${name}.cdx.json`, writeSbom(subject, [], facts));

@@ -54,7 +54,7 @@ function publishJars() {
   mkdirSync(temporary, { recursive: true });
   for (const folder of [join(project, "target"), join(project, "target", "dependency")]) {
     for (const name of readdirSync(folder).filter((entry) => entry.endsWith(".jar"))) {
-      const to = name.replace(/^berth-core-[\d.]+(-tools)?\.jar$/, "berth-core$1.jar");
+      const to = name.replace(/^berth-core-\d.*?(-tools)?\.jar$/, "berth-core$1.jar");
       copyFileSync(join(folder, name), join(temporary, to));
     }
   }

@@ -12,6 +12,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -24,10 +25,12 @@ import { buildStep, hashInputs } from "../stamp.mjs";
 const source = join(root, "embeddings", "python");
 const output = join(root, "dist", "embeddings", "python");
 const requirements = join(source, "requirements.txt");
+const publishing = join(source, "requirements-publish.txt");
 
 const core = join(root, "dist", "core", "berth-core.wasm");
 const packaged = join(source, "src", "berth_core", "berth-core.wasm");
-const wheel = "berth_core-0.1.0-py3-none-any.whl";
+const [, version] = /^version = "(.*)"$/m.exec(readFileSync(join(source, "pyproject.toml"), "utf8"));
+const wheel = `berth_core-${version}-py3-none-any.whl`;
 
 /** Beside the wheel: what replays the vectors. */
 const programs = ["conformance"];
@@ -87,8 +90,25 @@ function findPython() {
   return undefined;
 }
 
-/** The environment with what builds and runs the package, made when it is not there: its `python`, and its packages. */
-function requireTools(python) {
+/** The step for what `publishingPython` needs: beside the package's own requirements, build and twine. */
+export function publishingStep() {
+  return {
+    name: "build and twine for Python",
+    isCurrent: () => existsSync(toolsOf(findPython(), publishing)),
+    run: () => void requireTools(findPython(), publishing),
+  };
+}
+
+/** The `python` that has build, twine and setuptools. */
+export function publishingPython() {
+  return join(toolsOf(findPython(), publishing), "bin", "python");
+}
+
+const toolsOf = (python, list) =>
+  join(cacheDir(), "embeddings", `python-${hashInputs([list], [python?.identity ?? ""]).slice(0, 16)}`);
+
+/** The environment with what a list names, made when it is not there: its `python`, and its packages. */
+function requireTools(python, list = requirements) {
   if (python === undefined) {
     throw new SetupError(
       "The Python embedding cannot be built",
@@ -96,18 +116,26 @@ function requireTools(python) {
       "apt-get install python3 python3-venv",
     );
   }
-  const hash = hashInputs([requirements], [python.identity]).slice(0, 16);
-  const directory = join(cacheDir(), "embeddings", `python-${hash}`);
-  if (!existsSync(directory)) makeTools(python.command, directory);
+  const directory = toolsOf(python, list);
+  if (!existsSync(directory)) makeTools(python.command, directory, list);
   return { python: join(directory, "bin", "python"), packages: packagesOf(directory) };
 }
 
-function makeTools(command, directory) {
+function makeTools(command, directory, list) {
   mkdirSync(join(directory, ".."), { recursive: true });
   const temporary = mkdtempSync(`${directory}.`);
   try {
     run(command, ["-m", "venv", temporary]);
-    pip(join(temporary, "bin", "python"), "install", "--require-hashes", "--only-binary", ":all:", "-r", requirements);
+    pip(
+      join(temporary, "bin", "python"),
+      "install",
+      "--no-deps",
+      "--require-hashes",
+      "--only-binary",
+      ":all:",
+      "-r",
+      list,
+    );
     renameSync(temporary, directory);
   } catch (error) {
     // Another checkout's set-up may have been quicker.

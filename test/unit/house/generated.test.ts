@@ -11,6 +11,7 @@ import {
   generatedTexts,
 } from "../../../scripts/generate/generated-files.ts";
 import { HEADER } from "../../../scripts/generate/generated-text.ts";
+import { packageVersions } from "../../../scripts/generate/package-versions.ts";
 import { root } from "./sources.ts";
 
 const texts = await generatedTexts();
@@ -33,7 +34,7 @@ const attributed = readFileSync(join(root, ".gitattributes"), "utf8")
   });
 
 describe("generated files", () => {
-  it.each([...texts, ...json, ...sections].map(({ path, text }) => [path, text] as const))(
+  it.each([...texts, ...json, ...sections, ...packageVersions()].map(({ path, text }) => [path, text] as const))(
     "%s is what npm run generate writes",
     (path, text) => {
       const committed = readFileSync(join(root, path), "utf8");

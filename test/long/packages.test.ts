@@ -1,0 +1,113 @@
+/**
+ * The packages of the core as their registries would take them, without sending anything: npm, PyPI, crates.io, the
+ * proxy of Go modules, Maven Central. Each has the version of package.json, the licence and the repository.
+ * Effects: Maven's target folder in embeddings/java, cargo's in dist, temporary folders.
+ */
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, it } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
+import { pythonVersion } from "../../scripts/generate/package-versions.ts";
+import { readTar } from "../../scripts/release/archive.ts";
+import { goEnvironment, requireGo } from "../../scripts/setup/embeddings/go.mjs";
+import { mavenArguments, mavenEnvironment } from "../../scripts/setup/embeddings/java.mjs";
+import { publishingPython } from "../../scripts/setup/embeddings/python.mjs";
+import { requireRust } from "../../scripts/setup/embeddings/rust.mjs";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { type CommandOptions, requireCommand, runCommand } from "../lab/command.ts";
+
+const { version, license, homepage } = manifest;
+const directory = mkdtempSync(join(tmpdir(), "berth-packages-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+/** A dry run asks no registry. */
+const NOWHERE = ["--registry", "http://127.0.0.1:9"];
+
+const folder = (language: string): string => join(root, "embeddings", language);
+const run = (argv: readonly string[], options: CommandOptions) =>
+  requireCommand(argv, { timeoutMs: 900_000, ...options });
+
+it.each(["browser", "c", "go", "java", "python", "rust"])("the README for %s names licence and repository", (name) => {
+  const last = readFileSync(join(folder(name), "README.md"), "utf8")
+    .trimEnd()
+    .split("\n")
+    .at(-1);
+  expect(last).toBe(`Apache License 2.0; a part of [Berth](${homepage}), folder \`embeddings/${name}\`.`);
+});
+
+it.each(["browser", "java", "python", "rust"])(
+  "the README for %s has no links that its registry does not know",
+  (name) => expect(readFileSync(join(folder(name), "README.md"), "utf8")).not.toMatch(/\]\((?!https:)/),
+);
+
+it("npm takes the package for browsers and Node.js", async () => {
+  const cwd = join(root, "dist/embeddings/browser/node_modules/berth-core");
+  const [packed] = JSON.parse(await run(["npm", "pack", "--dry-run", "--json"], { cwd }));
+  expect(packed).toMatchObject({ name: "berth-core", version });
+  const paths = packed.files.map(({ path }: { path: string }) => path);
+  expect(paths).toEqual(expect.arrayContaining(["LICENSE", "README.md", "berth-core.js", "berth-core.wasm"]));
+  const { repository } = JSON.parse(readFileSync(join(cwd, "package.json"), "utf8"));
+  expect(repository).toEqual({ ...manifest.repository, directory: "embeddings/browser" });
+  const { exitCode, stderr } = await runCommand(["npm", "publish", "--dry-run", "--tag", "next", ...NOWHERE], { cwd });
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining("(dry-run)") });
+});
+
+it("PyPI takes the wheel and the source archive, from which the same wheel is made", async () => {
+  const source = join(directory, "python");
+  for (const name of ["pyproject.toml", "README.md", "src"])
+    cpSync(join(folder("python"), name), join(source, name), {
+      recursive: true,
+      filter: (path) => !/__pycache__|egg-info/.test(path),
+    });
+  const python = publishingPython();
+  await run([python, "-m", "build", "--no-isolation", source], {});
+  const files = readdirSync(join(source, "dist")).sort();
+  const number = pythonVersion(version);
+  expect(files).toEqual([`berth_core-${number}-py3-none-any.whl`, `berth_core-${number}.tar.gz`]);
+  const checked = await run([python, "-m", "twine", "check", "--strict", ...files], { cwd: join(source, "dist") });
+  expect(checked.match(/PASSED/g)).toHaveLength(2);
+  const sources = await readTar(readFileSync(join(source, "dist", files[1] as string)));
+  const about = sources.get(`berth_core-${number}/PKG-INFO`)?.toString() ?? "";
+  for (const line of [`License-Expression: ${license}`, `Project-URL: Repository, ${homepage}`])
+    expect(about).toContain(line);
+});
+
+it("crates.io takes the crate, which builds from its package alone", async () => {
+  const { cargo, env } = requireRust();
+  const cwd = folder("rust");
+  await run([cargo, "package", "--offline", "--locked", "--allow-dirty"], { cwd, env });
+  const archive = join(String(env.CARGO_TARGET_DIR), "package", `berth-core-${version}.crate`);
+  const files = await readTar(readFileSync(archive));
+  const about = files.get(`berth-core-${version}/Cargo.toml`)?.toString() ?? "";
+  for (const line of [`license = "${license}"`, `repository = "${homepage}"`, `version = "${version}"`])
+    expect(about).toContain(line);
+});
+
+it("a proxy of Go modules takes the module", async () => {
+  const cwd = folder("go");
+  const go = requireGo();
+  const env = { ...goEnvironment(), GOPROXY: "off" };
+  await run([go, "vet", "./..."], { cwd, env });
+  await run([go, "mod", "verify"], { cwd, env });
+  const modzip = join(referenceTool("modzip").directory, "modzip");
+  const archive = join(directory, "go.zip");
+  const words = ["vendor.io/berth/core", `v${version}`, cwd];
+  await run(["sh", "-c", 'exec "$0" "$@" > "$OUTPUT"', modzip, ...words], { env: { OUTPUT: archive } });
+  const names = await run([publishingPython(), "-m", "zipfile", "--list", archive], {});
+  expect(names).toContain(`vendor.io/berth/core@v${version}/berth-core.wasm`);
+  const wrong = ["vendor.io/berth/core", `v2.0.0`, cwd];
+  expect((await runCommand([modzip, ...wrong])).stderr).toContain("should be v0 or v1");
+});
+
+it("Maven Central takes the jar with its sources and its documentation", async () => {
+  const cwd = folder("java");
+  rmSync(join(cwd, "target"), { recursive: true, force: true });
+  await run(["mvn", ...mavenArguments, "-P", "publish", "verify"], { cwd, env: mavenEnvironment });
+  const jars = readdirSync(join(cwd, "target")).filter((name) => name.endsWith(".jar"));
+  const wanted = ["", "-javadoc", "-sources", "-tools"].map((kind) => `berth-core-${version}${kind}.jar`);
+  expect(jars.sort()).toEqual(wanted.sort());
+  const pom = readFileSync(join(cwd, "pom.xml"), "utf8");
+  for (const part of [`<url>${homepage}</url>`, "<name>Apache-2.0</name>", "<developer>", "<scm>"])
+    expect(pom).toContain(part);
+});
