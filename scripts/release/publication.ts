@@ -50,7 +50,11 @@ export function planPublication(layout: Layout): Upload[] {
       for (const each of manifests) visit(each, `image for ${each.platform?.architecture}`);
       for (const each of config === undefined ? layers : [config, ...layers]) {
         layout.require(each.digest);
-        uploads.set(each.digest, { repository, title: `a part of ${title}`, descriptor: each });
+        uploads.set(each.digest, {
+          repository,
+          title: `${(each.size / 1e6).toFixed(1)} MB of ${title}`,
+          descriptor: each,
+        });
       }
       uploads.set(descriptor.digest, { repository, title, descriptor, manifest });
       for (const { descriptor: each, subject } of referrers)

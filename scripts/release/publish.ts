@@ -17,6 +17,8 @@ import { sha256 } from "./sources.ts";
 
 const USAGE = "npm run publish -- REGISTRY[/PATH] [--release DIR] [--key FILE] [--dry-run] [--plain-http]";
 
+const WORTH_A_LINE_BYTES = 1_000_000;
+
 class Publisher {
   readonly #registry: Registry;
   readonly #prefix: string;
@@ -53,14 +55,13 @@ class Publisher {
     const { digest, mediaType } = descriptor;
     if (manifest === undefined) {
       const isThere = await this.#registry.hasBlob(name, digest);
-      await this.#count(isThere, title, content.length, () => this.#registry.pushBlob(name, digest, content));
+      const isWorthLine = content.length >= WORTH_A_LINE_BYTES;
+      await this.#count(isThere, isWorthLine ? title : "", () => this.#registry.pushBlob(name, digest, content));
       return;
     }
     const reference = tag ?? digest;
     const isThere = (await this.#registry.findManifest(name, reference)) !== undefined;
-    await this.#count(isThere, title, content.length, () =>
-      this.#registry.pushManifest(name, reference, { mediaType, content }),
-    );
+    await this.#count(isThere, title, () => this.#registry.pushManifest(name, reference, { mediaType, content }));
     if (tag === undefined && manifest.subject !== undefined)
       await this.#list(name, manifest.subject.digest, descriptor);
   }
@@ -70,19 +71,20 @@ class Publisher {
     if (await this.#registry.knowsReferrers(name, subject)) return;
     const tag = referrersTag(subject);
     const content = withReferrer(await this.#registry.findManifest(name, tag), entry);
-    await this.#count(content === undefined, `the tag ${tag.slice(0, 19)}…`, content?.length ?? 0, () =>
+    await this.#count(content === undefined, "", () =>
       this.#registry.pushManifest(name, tag, { mediaType: INDEX, content: content ?? Buffer.alloc(0) }),
     );
   }
 
-  async #count(isThere: boolean, title: string, bytes: number, push: () => Promise<void>): Promise<void> {
+  /** Without a title it is counted, and not named. */
+  async #count(isThere: boolean, title: string, push: () => Promise<void>): Promise<void> {
     if (isThere) {
       this.present++;
       return;
     }
     if (!this.#isDry) await push();
     this.pushed++;
-    console.log(`${this.#isDry ? "Would send" : "Sent"} ${title} (${(bytes / 1e6).toFixed(1)} MB)`);
+    if (title !== "") console.log(`${this.#isDry ? "Would send" : "Sent"} ${title}`);
   }
 }
 

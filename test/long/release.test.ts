@@ -19,6 +19,7 @@ import { join } from "node:path";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { headingOf } from "../../scripts/release/inventory/notices.ts";
+import { Layout, REF_NAME } from "../../scripts/release/oci.ts";
 import { sha256 } from "../../scripts/release/sources.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { readVersion, tagOf } from "../../scripts/setup/version.mjs";
@@ -94,6 +95,26 @@ describe("a release", () => {
     const named = [...read("SHA256SUMS").matchAll(/^[0-9a-f]{64} {2}(.+)$/gm)].map(([, name]) => name);
     expect(named.sort()).toEqual(artifacts().filter((name) => name !== "SHA256SUMS"));
     execFileSync("sha256sum", ["--check", "--quiet", "SHA256SUMS"], { cwd: output("a") });
+  });
+
+  it("has one layout for registries: the image for both processors, the chart, an SBOM for each processor", async () => {
+    const layout = await Layout.read(readFileSync(archive("oci.tar")));
+    const [image, chart, ...sboms] = layout.entries;
+    expect([image, chart].map((entry) => entry?.annotations?.[REF_NAME])).toEqual([
+      `berth:${TAG}`,
+      `charts/berth:${TAG}`,
+    ]);
+    expect(image?.digest).toBe(`sha256:${sha256(readFileSync(archive("image.json")))}`);
+    const { manifests = [] } = layout.readManifest(image?.digest ?? "");
+    expect(manifests.map(({ platform }) => platform?.architecture)).toEqual(["amd64", "arm64"]);
+    for (const [index, { digest }] of sboms.entries()) {
+      const { subject, layers = [] } = layout.readManifest(digest);
+      expect(subject?.digest).toBe(manifests[index]?.digest);
+      expect(layers[0]?.digest).toBe(
+        `sha256:${sha256(readFileSync(archive(`image-${["amd64", "arm64"][index]}.cdx.json`)))}`,
+      );
+    }
+    expect(sboms).toHaveLength(2);
   });
 
   it.each(["amd64", "arm64"])("has an image of at most 60 MB for %s", (architecture) => {

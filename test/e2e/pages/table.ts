@@ -111,7 +111,12 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
   { page: "docs/release.md", place: "release" },
   { page: "docs/release.md", section: "Build", reason: "release.test.ts does the same into a folder of its own" },
   { page: "docs/release.md", section: "Sign", reason: "release.test.ts signs with a key of its own" },
-  { page: "docs/release.md", section: "In a registry", reason: "needs a registry and the publisher's key" },
+  { page: "docs/release.md", section: "By cosign", reason: "needs a registry and the publisher's key" },
+  {
+    page: "docs/release.md",
+    section: "Publish",
+    reason: "test/e2e/publish.test.ts and test/long/registry.test.ts do the same",
+  },
   { page: "docs/release.md", section: "Known vulnerabilities", reason: "needs a database that is not reached here" },
   {
     page: "docs/release.md",
