@@ -1,4 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -6,7 +8,7 @@ import { writeTar } from "../../../../scripts/release/archive.ts";
 import { findCredentials } from "../../../../scripts/release/credentials.ts";
 import { INDEX, Layout, MANIFEST, REF_NAME } from "../../../../scripts/release/oci.ts";
 import { attach, planPublication } from "../../../../scripts/release/publication.ts";
-import { parsePlace, withReferrer } from "../../../../scripts/release/registry.ts";
+import { parsePlace, Registry, withReferrer } from "../../../../scripts/release/registry.ts";
 import { sha256 } from "../../../../scripts/release/sources.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "berth-publication-"));
@@ -68,6 +70,34 @@ describe("credentials", () => {
       process.env.PATH = PATH;
     }
   });
+});
+
+it("a store to which a registry leads gets the bytes, and no password", async () => {
+  const seen: string[] = [];
+  const listen = (server: Server): Promise<string> =>
+    new Promise((resolve) =>
+      server.listen(0, "127.0.0.1", () => resolve(`127.0.0.1:${(server.address() as AddressInfo).port}`)),
+    );
+  const store = createServer(({ method, url, headers }, response) => {
+    seen.push(`${method} ${url} ${headers.authorization}`);
+    response.writeHead(201).end();
+  });
+  const place = await listen(store);
+  const registry = createServer(({ headers }, response) => {
+    seen.push(String(headers.authorization));
+    const isKnown = headers.authorization !== undefined;
+    const location = `http://${place}/upload?state=1`;
+    response.writeHead(isKnown ? 202 : 401, isKnown ? { location } : { "www-authenticate": 'Basic realm="lab"' }).end();
+  });
+  const host = await listen(registry);
+  try {
+    const credentials = { user: "me", password: "x" };
+    await new Registry(host, true, credentials).pushBlob("berth", "sha256:1", Buffer.from("a blob"));
+  } finally {
+    for (const server of [store, registry]) server.close();
+  }
+  const login = `Basic ${Buffer.from("me:x").toString("base64")}`;
+  expect(seen).toEqual(["undefined", login, "PUT /upload?state=1&digest=sha256%3A1 undefined"]);
 });
 
 describe("the index of referrers", () => {
