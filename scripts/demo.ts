@@ -81,7 +81,7 @@ if (process.getuid?.() !== 0) {
   console.error("The demo makes network namespaces, which only root may do. Run: sudo npm run demo");
   process.exit(1);
 }
-if (values.cluster) runSetup("cluster");
+if (values.cluster) runSetup("reference", "cluster");
 try {
   await tell(interruption.signal);
 } catch (error) {

@@ -1,12 +1,12 @@
 /**
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
- *   node scripts/setup.mjs [product] [reference] [demo] [test] [cluster] [chart] [nodes] [versions] [podman]
+ *   node scripts/setup.mjs [product] [reference] [demo] [test] [cluster] [chart] [docs] [nodes] [versions] [podman]
  *     [embeddings] [release] [last-release-product] [last-release] [bench] [allocators] [peers]   default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
- * One set-up works at a time in a checkout, and one with a cache unless it makes the product alone (flock on
- * .setup.lock in both); the question whether anything is stale is asked without the locks first.
+ * One set-up works at a time in a checkout, and one with a cache unless it makes the product or the site alone (flock
+ * on .setup.lock in both); the question whether anything is stale is asked without the locks first.
  * Effects: node_modules, dist, the user's cache, Debian packages (as root).
  */
 import { spawnSync } from "node:child_process";
@@ -22,6 +22,7 @@ import { SetupError } from "./setup/command.mjs";
 import { embeddingsSteps } from "./setup/embeddings.mjs";
 import { lastReleaseProductSteps, lastReleaseSteps } from "./setup/last-release.mjs";
 import { nodesSteps } from "./setup/nodes.mjs";
+import { npmStep } from "./setup/npm.mjs";
 import { cacheDir, root } from "./setup/paths.mjs";
 import { peersSteps } from "./setup/peers.mjs";
 import { podmanSteps } from "./setup/podman.mjs";
@@ -42,6 +43,7 @@ const targets = {
   test: testSteps,
   cluster: clusterSteps,
   chart: chartSteps,
+  docs: () => [npmStep()],
   nodes: nodesSteps,
   versions: versionsSteps,
   podman: podmanSteps,
@@ -68,7 +70,10 @@ function readArguments() {
 
 /** Runs this file again under the locks, which the kernel frees however it ends; its exit code is ours. */
 function runLocked(names) {
-  const places = [join(root, "dist"), ...(names.every((name) => name === "product") ? [] : [cacheDir()])];
+  const places = [
+    join(root, "dist"),
+    ...(names.every((name) => name === "product" || name === "docs") ? [] : [cacheDir()]),
+  ];
   for (const place of places) mkdirSync(place, { recursive: true });
   const call = (...options) => {
     const locks = places.flatMap((place) => ["flock", ...options, join(place, ".setup.lock")]);

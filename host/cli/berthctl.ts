@@ -14,7 +14,9 @@
  *    agent answers with has a schema in host/records, which the agent's status API imports too.
  * 2. Add it to `COMMANDS` below. Man pages, completion and docs/berthctl.md follow from the tree: `npm run generate`.
  */
+
 import { CommanderError } from "commander";
+import { documentation } from "../lib/documentation.ts";
 import { CommandLine, type CommandLineOptions } from "./command-line.ts";
 import { addAdopt } from "./commands/adopt.ts";
 import { addDoctor, addHealth } from "./commands/aliases.ts";
@@ -85,7 +87,8 @@ const DESCRIPTIONS = {
 /** Returns the tree without running anything. */
 export async function createCommands(options: CommandLineOptions): Promise<CommandLine> {
   const cli = new CommandLine(options);
-  cli.root.description(DESCRIPTIONS[options.program]).addHelpText("after", EXAMPLES[options.program]);
+  const more = `${EXAMPLES[options.program]}\n\nDocumentation: ${documentation("berthctl.html")}`;
+  cli.root.description(DESCRIPTIONS[options.program]).addHelpText("after", more);
   for (const add of [...COMMANDS, ...(options.more ?? []), ...LAST_COMMANDS]) await add(cli);
   return cli;
 }

@@ -2,6 +2,7 @@
  * Annotations with which users of other IPAMs choose addresses. Berth ignores them: a pod that has them and none of
  * Berth's was probably moved.
  */
+import { documentation } from "../lib/documentation.ts";
 import { ANNOTATION_PREFIX } from "./annotations.ts";
 
 /** Most such annotations that are named. */
@@ -58,5 +59,5 @@ export function describeForeign(keys: readonly string[], isFirstNic: boolean): s
   if (first === undefined) return undefined;
   const names = ignored.map((key) => JSON.stringify(key)).join(", ");
   const what = ignored.length === 1 ? `Annotation ${names} is` : `Annotations ${names} are`;
-  return `${what} of ${ipamOf(first)?.name} and ignored by Berth, which serves this pod; docs/annotations.md, "Annotations of other IPAMs", has Berth's`;
+  return `${what} of ${ipamOf(first)?.name} and ignored by Berth, which serves this pod; ${documentation("annotations.html#annotations-of-other-ipams")} has Berth's`;
 }

@@ -2,6 +2,7 @@
 import { AGENT_METRICS } from "../../host/metrics/agent-metrics.ts";
 import { CONTROLLER_METRICS } from "../../host/metrics/controller-metrics.ts";
 import type { MetricDefinition } from "../../host/metrics/metric.ts";
+import manifest from "../../package.json" with { type: "json" };
 import type { GeneratedText } from "../generate/generated-text.ts";
 import { CHART } from "./generated-values.ts";
 
@@ -329,7 +330,7 @@ function stat(id: number, figure: Figure, gridPos: object): object {
   const { title, unit, queries, description = "", runbook } = figure;
   return {
     ...{ id, type: "stat", title, description, datasource: DATASOURCE, gridPos },
-    links: [{ ...LINK, title: "What to do", url: `docs/runbooks.md#${runbook}` }],
+    links: [{ ...LINK, title: "What to do", url: `${manifest.homepage}/docs/runbooks.html#${runbook}` }],
     fieldConfig: {
       defaults: { unit, decimals: 0, thresholds: { mode: "absolute", steps: stepsOf(figure) } },
       overrides: [],

@@ -392,12 +392,15 @@ export const valuesSchema = z.strictObject({
         "How Prometheus checks the certificates, in place of: by `ca.crt` of their Secrets, for their Services' names.",
     }),
   }),
+  docs: section({
+    url: text.default("").meta({
+      description:
+        "Where this documentation is served, for `runbook_url` of alerts and the dashboard's links: your copy of the release's [site](release.md#documentation). If empty, the project's.",
+    }),
+  }),
   prometheusRule: section({
     enabled: flag.default(false).meta({ description: "Create a PrometheusRule with [alerts](monitoring.md#alerts)." }),
     labels: texts("labels").default({}).meta({ description: "Labels by which Prometheus finds the PrometheusRule." }),
-    runbooks: text.default("docs/runbooks.md").meta({
-      description: "Where your copy of [the runbooks](runbooks.md) is; `runbook_url` of each alert begins with it.",
-    }),
   }),
   grafanaDashboard: section({
     enabled: flag.default(false).meta({ description: "Create a ConfigMap with a dashboard for Grafana." }),

@@ -56,7 +56,7 @@ export async function claimRecords(stage: Stage, narrator: Narrator, what: strin
 /** DEL of all NICs of a pod, the last first as runtimes do; the namespace goes with it. */
 export async function detachAll(stage: Stage, pod: Pod): Promise<boolean> {
   const codes: number[] = [];
-  for (const nic of [...pod.nics].reverse()) codes.push((await stage.call("del", pod, nic)).exitCode);
+  for (const nic of [...pod.nics].reverse()) codes.push((await stage.call("DEL", pod, nic)).exitCode);
   await pod.netns.delete();
   stage.pods.delete(pod.spec.name);
   await stage.agent.remove(`pod-${pod.spec.name}.yaml`);

@@ -34,7 +34,7 @@ export const conflictScene: Scene = async (stage, narrator) => {
 
   narrator.remark("The runtime tries again, as it always does, with a DEL and another ADD:");
   const nic = { network: "lan-asks", ifName: "eth0" } as const;
-  const deleted = await stage.callMain("DEL", scan0, nic);
+  const deleted = await stage.call("DEL", scan0, nic);
   narrator.claim("the DEL succeeds", deleted.exitCode === 0, `exit code ${deleted.exitCode}`);
   await claimNic(narrator, scan0, await stage.attach(scan0, nic.network, nic.ifName), ["desk"]);
   const all = given.addresses;
@@ -57,7 +57,7 @@ export const conflictScene: Scene = async (stage, narrator) => {
 /** One ADD: its error, and what the network heard. */
 async function claimRefusal(stage: Stage, narrator: Narrator, pod: Pod, mac: string): Promise<void> {
   using capture = await openCapture(stage.fabric.switch, `host${FIRST}`);
-  const { exitCode, stdout } = await stage.callMain("ADD", pod, { network: "lan-asks", ifName: "eth0" });
+  const { exitCode, stdout } = await stage.call("ADD", pod, { network: "lan-asks", ifName: "eth0" });
   const text = String(stdout?.msg);
   const namesAll = [TAKEN, mac, '"desk"'].every((word) => word !== "" && text.includes(word));
   const isRefused = exitCode !== 0 && stdout?.code === CONFLICT && namesAll;

@@ -63,7 +63,7 @@ ${lines.join("")}`;
 /** The address ranges of services; no machine has them. */
 const SERVICES = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
 
-const coordinator = (settings: object = {}): object => ({ type: "coordinator", ...SERVICES, ...settings });
+const coordinator = (settings: object = {}): PluginConf => ({ type: "coordinator", ...SERVICES, ...settings });
 
 /** Plugins of each network, in the order in which the runtime calls them; `eth0` and `eth1` are the node's own NICs. */
 const networks = {
@@ -77,10 +77,14 @@ const networks = {
 
 export type NetworkName = keyof typeof networks;
 
+export interface PluginConf {
+  readonly type: string;
+}
+
 export interface NetworkList {
   readonly cniVersion: string;
   readonly name: string;
-  readonly plugins: readonly object[];
+  readonly plugins: readonly PluginConf[];
 }
 
 /** Network configuration lists; no other network of the machine has names with this prefix. */

@@ -38,7 +38,7 @@ const nodeScene: Scene = async (stage, narrator) => {
 const attachScene: Scene = async (stage, narrator) => {
   narrator.scene(
     "Pods get their addresses",
-    `A pod is a network namespace. For each of its NICs the runtime (here cnitool) calls a main plugin (here the reference
+    `A pod is a network namespace. For each of its NICs the runtime (here this demo) calls a main plugin (here the reference
      plugins bridge and macvlan), which makes the NIC and asks Berth for its addresses. Which pool: the pod's annotation says.`,
   );
   const web0 = await stage.createPod({ name: "web-0", uid: "uid-web-0", annotations: BLUE_ONLY });
@@ -113,7 +113,7 @@ const crashScene: Scene = async (stage, narrator) => {
 
   const deleted = await detachAll(stage, web1);
   const spooled = await readdir(stage.agent.spool);
-  narrator.claim("a pod can be deleted meanwhile", deleted, `web-1: cnitool exits with ${deleted ? 0 : 1}`);
+  narrator.claim("a pod can be deleted meanwhile", deleted, `web-1: the plugin ${deleted ? "succeeds" : "fails"}`);
   narrator.claim(
     "that release is kept on disk until an agent can do it",
     spooled.length === 1,
@@ -150,8 +150,9 @@ const refusalScene: Scene = async (stage, narrator) => {
   const first = await stage.createPod({ name: "job-0", uid: "uid-job-0", annotations: TINY_ONLY });
   await claimNic(narrator, first, await stage.attach(first, "bridge", "eth0"), ["tiny"]);
   const second = await stage.createPod({ name: "job-1", uid: "uid-job-1", annotations: TINY_ONLY });
-  const { exitCode, stderr } = await stage.call("add", second, { network: "bridge", ifName: "eth0" });
-  narrator.claim("the refusal names the pool", exitCode !== 0 && stderr.includes("tiny"), stderr.trim());
+  const { exitCode, stdout } = await stage.call("ADD", second, { network: "bridge", ifName: "eth0" });
+  const text = String(stdout?.msg);
+  narrator.claim("the refusal names the pool", exitCode !== 0 && text.includes("tiny"), text);
   await claimRecords(stage, narrator, "nothing of the refused pod is left behind");
 };
 

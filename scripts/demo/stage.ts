@@ -12,20 +12,24 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Agent } from "../../test/lab/agent.ts";
-import type { PluginOutcome } from "../../test/lab/cnitool.ts";
+import { berthBin, type PluginOutcome, requireSuccess } from "../../test/lab/cnitool.ts";
 import type { Fabric } from "../../test/lab/netns/fabric.ts";
-import { type LabPod, NetnsWorld } from "../../test/lab/netns/world.ts";
+import { type CniAnswer, type LabPod, NetnsWorld } from "../../test/lab/netns/world.ts";
 import type { Netns } from "../../test/lab/netns.ts";
 import {
   type NetworkList,
   type NetworkName,
   networkLists,
+  type PluginConf,
   type PodSpec,
   podManifest,
   poolManifests,
   settings,
 } from "./manifests.ts";
 import { openMapWindow } from "./map-window.ts";
+
+/** The main plugins are those of Debian's package. */
+const CNI_PATH = [berthBin, "/usr/lib/cni"];
 
 /** For which a plugin waits for an agent, by default. */
 const CONNECT_WAIT_S = "20";
@@ -55,13 +59,8 @@ export interface Stage {
   readonly pods: Map<string, Pod>;
   /** Writes the pod's manifest and makes its namespace; no NIC yet. */
   createPod(spec: PodSpec): Promise<Pod>;
-  /** A container runtime's ADD, CHECK or DEL of one NIC, through cnitool. Never throws for what the plugins say. */
-  call(command: "add" | "check" | "del", pod: Pod, nic: Pick<Nic, "network" | "ifName">): Promise<PluginOutcome>;
-  /**
-   * The same of the network's main plugin alone, in a sandbox of its own: its error has a code, which cnitool leaves
-   * out.
-   */
-  callMain(command: "ADD" | "DEL", pod: Pod, nic: Pick<Nic, "network" | "ifName">): Promise<PluginOutcome>;
+  /** A container runtime's ADD or DEL of one NIC: the answer of the last plugin. Never throws for what they say. */
+  call(command: "ADD" | "DEL", pod: Pod, nic: Pick<Nic, "network" | "ifName">): Promise<PluginOutcome>;
   /** ADD that has to succeed; the NIC is noted in the pod. */
   attach(pod: Pod, network: Nic["network"], ifName: string): Promise<Nic>;
 }
@@ -82,16 +81,13 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
   const config = { "pools.yaml": poolManifests(), "settings.yaml": settings };
   const node = await world.addNode(fabric.node1, config, { args: ["--map-listen", `unix:${mapSocket}`] });
   const mapUrl = await openMapWindow(mapSocket, stack);
+  // The agent reads there which plugins follow a main plugin.
   for (const { name, plugins, cniVersion } of networks.values()) await world.define(name, plugins, cniVersion);
   const pods = new Map<string, Pod>();
   return {
     ...{ agent: node.agent, fabric, node: node.netns, mapUrl, pods },
-    call: (command, { inLab }, { network, ifName }) => inLab.call(command, requireList(network).name, ifName),
-    callMain: (command, { spec, inLab }, { network, ifName }) => {
-      const { cniVersion, name, plugins } = requireList(network);
-      const conf = { ...plugins[0], cniVersion, name };
-      return inLab.run("macvlan", command, { containerId: `main-${spec.name}`, ifName, conf });
-    },
+    call: (command, { inLab }, { network, ifName }) =>
+      callPlugins(command, inLab, { ifName, list: requireList(network) }),
     createPod: async (spec) => {
       await node.agent.write(`pod-${spec.name}.yaml`, podManifest(spec));
       const inLab = await world.addPod(node, spec.name, { uid: spec.uid, connectWait: CONNECT_WAIT_S });
@@ -100,10 +96,32 @@ export async function openStage(stack: AsyncDisposableStack): Promise<Stage> {
       return pod;
     },
     attach: async (pod, network, ifName) => {
-      const { ips } = await pod.inLab.attach(requireList(network).name, ifName);
+      const outcome = await callPlugins("ADD", pod.inLab, { ifName, list: requireList(network) });
+      const { ips }: CniAnswer = requireSuccess(outcome, `ADD of ${network} for ${pod.spec.name}`);
       const nic = { network, ifName, addresses: ips.map(({ address }) => address) };
       pod.nics.push(nic);
       return nic;
     },
   };
+}
+
+/**
+ * Calls a network's plugins as runtimes do: each gets the answer of the one before, the first one that refuses is the
+ * last, and DEL goes backwards with the answer of the ADD.
+ */
+async function callPlugins(
+  command: "ADD" | "DEL",
+  pod: LabPod,
+  { ifName, list: { cniVersion, name, plugins } }: { readonly ifName: string; readonly list: NetworkList },
+): Promise<PluginOutcome> {
+  const call = (plugin: PluginConf, prevResult: CniAnswer | undefined): Promise<PluginOutcome> =>
+    pod.run(plugin.type, command, { ifName, prevResult, cniPath: CNI_PATH, conf: { ...plugin, cniVersion, name } });
+  let outcome: PluginOutcome | undefined;
+  for (const plugin of command === "ADD" ? plugins : plugins.toReversed()) {
+    outcome = await call(plugin, command === "ADD" ? outcome?.stdout : pod.resultOf(ifName));
+    if (outcome.exitCode !== 0) return outcome;
+  }
+  if (outcome === undefined) throw new Error(`Network ${name} has no plugin`);
+  if (command === "ADD") pod.adopt(ifName, outcome.stdout);
+  return outcome;
 }

@@ -14,7 +14,7 @@ import { hostEntries, writeTarball } from "./tarball.ts";
 
 /** Also writes the image's files to the folder rootfs/ARCHITECTURE, for deploy/Containerfile. */
 export async function build(architecture: Architecture, release: Release): Promise<Artifact[]> {
-  const { facts, output, inventories, notices } = release;
+  const { facts, output, inventories, notices, site } = release;
   const directory = mkdtempSync(join(tmpdir(), "berth-release-"));
   try {
     const files = await readNode(architecture);
@@ -30,7 +30,7 @@ export async function build(architecture: Architecture, release: Release): Promi
     const atomic = `lib/${TRIPLES[architecture]}/libatomic.so.1`;
     const libatomic = tree.find(({ path }) => path === atomic)?.content as Buffer;
     const forHosts = productEntries(native, "#!/usr/bin/env node");
-    const host = hostEntries({ version, node, libatomic, product: forHosts, notices });
+    const host = hostEntries({ version, node, libatomic, product: forHosts, notices, site: site.entries });
     const tarball = await writeTarball(architecture, host, facts);
 
     const names = [`berth-${tag}-image-${architecture}`, `berth-${tag}-linux-${architecture}`] as const;

@@ -1,11 +1,12 @@
 /**
- * `npm run release`: writes images, tarballs, their SBOMs, the chart, a layout for registries, source maps,
- * THIRD_PARTY_LICENSES, the provenance and SHA256SUMS into dist/release, and with `--key FILE` a signature of each. It
- * needs no network once the set-up has run, and the same commit gives the same bytes.
+ * `npm run release`: writes images, tarballs, their SBOMs, the chart, a layout for registries, source maps, the
+ * documentation, THIRD_PARTY_LICENSES, the provenance and SHA256SUMS into dist/release, and with `--key FILE` a
+ * signature of each. It needs no network once the set-up has run, and the same commit gives the same bytes.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { buildSite } from "../docs/site.ts";
 import { root } from "../setup/paths.mjs";
 import { tagOf } from "../setup/version.mjs";
 import { compress, writeTar } from "./archive.ts";
@@ -16,9 +17,10 @@ import { takeInventory } from "./inventory/inventory.ts";
 import { writeNotices } from "./inventory/notices.ts";
 import { buildLayout } from "./layout.ts";
 import { parseSecretKey } from "./minisign.ts";
+import { below, withDirectories } from "./product.ts";
 import { sealRelease } from "./seal.ts";
 import { sha256 } from "./sources.ts";
-import type { Release, Step } from "./step.ts";
+import type { Artifact, Release, Step } from "./step.ts";
 
 /** The steps of a release, in the order of the work. */
 const STEPS: readonly Step[] = [
@@ -28,6 +30,7 @@ const STEPS: readonly Step[] = [
   ({ facts }) => buildChart(facts),
   buildLayout,
   async ({ facts }) => [[`berth-${tagOf(facts.version)}-source-maps.tar.gz`, await packSourceMaps(facts)]],
+  packSite,
 ];
 
 /**
@@ -41,12 +44,21 @@ async function packSourceMaps(facts: Facts): Promise<Buffer> {
   return compress(await writeTar(entries, facts.timeSeconds));
 }
 
+/** The documentation as a site, for any server of files. */
+async function packSite({ facts, site }: Release): Promise<Artifact[]> {
+  const folder = `berth-${tagOf(facts.version)}-docs`;
+  const archive = await writeTar(withDirectories(below(folder, site.entries)), facts.timeSeconds);
+  return [[`${folder}.tar.gz`, await compress(archive)]];
+}
+
 async function prepare(output: string): Promise<Release> {
   rmSync(output, { recursive: true, force: true });
   mkdirSync(output, { recursive: true });
-  const inventories = { amd64: await takeInventory("amd64"), arm64: await takeInventory("arm64") };
-  const notices = writeNotices([...inventories.amd64.image, ...inventories.arm64.image]);
-  return { facts: readFacts(), output, inventories, notices };
+  const site = buildSite();
+  const inventories = { amd64: await takeInventory("amd64", site), arm64: await takeInventory("arm64", site) };
+  const { amd64, arm64 } = inventories;
+  const notices = writeNotices([amd64.image, arm64.image, amd64.tarball].flat());
+  return { facts: readFacts(), output, site, inventories, notices };
 }
 
 const { BERTH_RELEASE_KEY, BERTH_RELEASE_PASSWORD } = process.env;

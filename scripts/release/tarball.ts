@@ -1,5 +1,6 @@
 /**
- * The tarball for hosts: programs that bring their Node.js and use the host's C library, the plugins, and install.sh.
+ * The tarball for hosts: programs that bring their Node.js and use the host's C library, the plugins, the
+ * documentation, and install.sh.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -41,10 +42,12 @@ interface HostOptions {
   readonly product: readonly ArchiveEntry[];
   /** THIRD_PARTY_LICENSES. */
   readonly notices: Buffer;
+  /** The documentation's. */
+  readonly site: readonly ArchiveEntry[];
 }
 
 /** Returns what deploy/host/install.sh expects around it: bin, lib, cni, share, systemd, examples, VERSION. */
-export function hostEntries({ version, node, libatomic, product, notices }: HostOptions): ArchiveEntry[] {
+export function hostEntries({ version, node, libatomic, product, notices, site }: HostOptions): ArchiveEntry[] {
   const plugins = product.filter(({ path }) => path.startsWith(PLUGINS));
   const libraries = product.filter(({ path }) => !path.startsWith(PLUGINS));
   return withDirectories([
@@ -56,6 +59,7 @@ export function hostEntries({ version, node, libatomic, product, notices }: Host
     ...below("lib", libraries),
     ...sourceEntries(join(root, "deploy", "host")),
     ...below("share/man/man1", manEntries()),
+    ...below("share/doc/html", site),
     { path: "LICENSE", mode: 0o644, content: readFileSync(join(root, "LICENSE")) },
     { path: "VERSION", mode: 0o644, content: Buffer.from(`${version}\n`) },
     { path: "THIRD_PARTY_LICENSES", mode: 0o644, content: notices },

@@ -22,6 +22,8 @@ const requirements = {
     { package: "iproute2", command: "ip", why: "makes network namespaces" },
     { package: "iputils-ping", command: "ping", why: "shows that pods reach each other" },
     { package: "nftables", command: "nft", why: "plays a service, and shows what the kernel holds" },
+    // Debian lacks it.
+    { package: "containernetworking-plugins", file: "/usr/lib/cni/macvlan", why: "its main plugins make the NICs" },
   ],
   test: [
     { package: "iputils-arping", command: "arping", why: "another opinion on address conflicts" },
@@ -33,7 +35,6 @@ const requirements = {
     { package: "apparmor", command: "apparmor_parser", why: "compiles the agent's AppArmor profile" },
     { package: "logrotate", command: "logrotate", why: "rotates the coordinator's logs" },
     { package: "podman", command: "podman", why: "a runtime of hosts without a cluster" },
-    { package: "containernetworking-plugins", file: "/usr/lib/cni/macvlan", why: "its main plugins" },
     { package: "containerd", command: "containerd", why: "another runtime, with the client ctr" },
     { package: "runc", command: "runc", why: "both call it" },
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what their containers run" },
@@ -100,9 +101,10 @@ function isThere(requirement) {
   return status === 0 && stdout.includes("Status: install ok installed");
 }
 
-/** The step that installs what `target` lacks. */
-export function debianStep(target) {
-  const missing = requirements[target].filter((requirement) => isWanted(requirement) && !isThere(requirement));
+/** The step that installs what the targets lack. */
+export function debianStep(...targets) {
+  const all = targets.flatMap((target) => requirements[target]);
+  const missing = all.filter((requirement) => isWanted(requirement) && !isThere(requirement));
   return {
     name: `Debian packages (${missing.map((requirement) => requirement.package).join(", ")})`,
     isCurrent: () => missing.length === 0,

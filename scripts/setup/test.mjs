@@ -6,8 +6,9 @@
 import { debianStep } from "./debian.mjs";
 import { goProgramStep, goStep } from "./go.mjs";
 
+/** With the product's packages, so that a newcomer reads first what will be installed. */
 export function demoSteps() {
-  return [debianStep("demo")];
+  return [debianStep("product", "demo")];
 }
 
 export function testSteps() {

@@ -108,7 +108,7 @@ describe("who asks", () => {
       .poll(events, { timeout: 10_000 })
       .toEqual([
         expect.stringMatching(
-          /^Warning AnnotationIgnored Annotation "ipam\.spidernet\.io\/ippool" is of Spiderpool and ignored by Berth, .*docs\/annotations\.md/,
+          /^Warning AnnotationIgnored Annotation "ipam\.spidernet\.io\/ippool" is of Spiderpool and ignored by Berth, .*docs\/annotations\.html#annotations-of-other-ipams/,
         ),
       ]);
   });

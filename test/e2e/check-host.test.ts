@@ -204,7 +204,7 @@ it("finds what systemd-networkd removes, and nothing once the settings of the pa
   put("run/systemd/netif/state", "OPER_STATE=routable\n");
   const finding =
     /^warning: systemd-networkd: systemd-networkd removes what others have made when it configures a link: /;
-  await finds(finding, /^ {2}Write .*: docs\/host\.md#systemd-networkd$/, await check(), 0);
+  await finds(finding, /^ {2}Write .*: https:\/\/\S+\/docs\/host\.html#systemd-networkd$/, await check(), 0);
   put(
     "etc/systemd/networkd.conf.d/50-berth.conf",
     "[Network]\nManageForeignRoutes=no\nManageForeignRoutingPolicyRules=no\n",

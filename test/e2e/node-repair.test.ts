@@ -144,13 +144,13 @@ describe("of a running pod", () => {
         run(() => "nft flush ruleset"),
       );
       const told = repairs();
-      expect(told.at(-1)).toContain("docs/host.md#nftablesservice");
+      expect(told.at(-1)).toContain("docs/host.html#nftablesservice");
       const fight = async (): Promise<string> => {
         await node.netns.exec(["sh", "-c", "nft list table inet berth && nft flush ruleset"]);
         return node.agent.get("/v1/health").then(() => "ready", String);
       };
       const health = await eventually(fight, (answer) => answer !== "ready", FIGHT_MS);
-      expect(health).toMatch(/503.*Pods are cut off.*[^ ]*nft[^ ]* removed.* times.*docs\/host\.md#nftablesservice/s);
+      expect(health).toMatch(/503.*Pods are cut off.*[^ ]*nft[^ ]* removed.* times.*docs\/host\.html#nftablesservice/s);
       const metrics = (await node.agent.request("/metrics")).body;
       expect(metrics).toContain("berth_node_cut_off 1");
       expect(metrics).toMatch(/berth_node_repairs_total\{what="nftables"\} ([9]|1[0-9])\n/);

@@ -36,6 +36,7 @@ export function assembleHostLayout(directory: string, node = readFileSync(proces
     libatomic: readFileSync(`/usr/lib/${triple}/libatomic.so.1`),
     product: productEntries(readNative(join(root, "dist")), "#!/usr/bin/env node"),
     notices: Buffer.from("of a release\n"),
+    site: [],
   });
   writeFolder(entries, directory);
   return join(directory, "install.sh");

@@ -40,6 +40,6 @@ export function podArgs(namespace?: string, name?: string, uid?: string): string
 }
 
 /** The main plugin's entry of a network. */
-export function macvlan(master: string, ipam: object = { type: "berth" }): object {
+export function macvlan(master: string, ipam: object = { type: "berth" }) {
   return { type: "macvlan", master, mode: "bridge", ipam };
 }

@@ -77,7 +77,7 @@ async function expectRepair(act: () => Promise<unknown>, isGone: RegExp): Promis
 
 it("systemd-networkd with its defaults, restarted and told to configure the node's NIC again", async () => {
   const act = () => host.sh("systemctl restart systemd-networkd && networkctl reconfigure eth0");
-  expect(await expectRepair(act, /the rule/)).toContain("docs/host.md#systemd-networkd");
+  expect(await expectRepair(act, /the rule/)).toContain("docs/host.html#systemd-networkd");
 });
 
 it("systemd-networkd with the settings that the page names leaves the rule alone", async () => {
@@ -96,7 +96,7 @@ it("nftables.service with Debian's file, reloaded", async () => {
   await host.require("systemctl", "start", "nftables");
   await host.require("systemctl", "restart", "berth-agent");
   const line = await expectRepair(() => host.require("systemctl", "reload", "nftables"), /the nf_tables table/);
-  expect(line).toContain("docs/host.md#nftablesservice");
+  expect(line).toContain("docs/host.html#nftablesservice");
 });
 
 it("NetworkManager with its defaults, which takes a pair for a NIC to be configured, and gives it up", async () => {

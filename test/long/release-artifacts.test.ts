@@ -31,10 +31,12 @@ let notices: Buffer;
 let artifacts: ReadonlyMap<string, Artifact[1]>;
 
 beforeAll(async () => {
-  const inventory = await takeInventory(architecture);
-  notices = writeNotices(inventory.image);
+  const page = { path: "index.html", mode: 0o644, content: Buffer.from("the documentation") };
+  const site = { entries: [page], packages: ["node_modules/minisearch"] };
+  const inventory = await takeInventory(architecture, site);
+  notices = writeNotices([...inventory.image, ...inventory.tarball]);
   const inventories = { amd64: inventory, arm64: inventory };
-  artifacts = new Map(await build(architecture, { facts: readFacts(), output: directory, inventories, notices }));
+  artifacts = new Map(await build(architecture, { facts: readFacts(), output: directory, site, inventories, notices }));
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 

@@ -1,5 +1,7 @@
 /** Programs that are known to remove the rules, routes and tables of other software, and their settings against it. */
+
 import type { NodeChange } from "../../kernel/node-changes.ts";
+import { documentation } from "../../lib/documentation.ts";
 import { readText } from "../../lib/regular-file.ts";
 
 const NETWORKD = "systemd-network";
@@ -8,14 +10,17 @@ const NETWORKD = "systemd-network";
 const SETTINGS: ReadonlyMap<string, string> = new Map([
   [
     NETWORKD,
-    "Set ManageForeignRoutes=no and ManageForeignRoutingPolicyRules=no in networkd.conf (docs/host.md#systemd-networkd)",
+    `Set ManageForeignRoutes=no and ManageForeignRoutingPolicyRules=no in networkd.conf (${documentation("host.html#systemd-networkd")})`,
   ],
   [
     "NetworkManager",
-    'Set unmanaged-devices="interface-name:veth*" in NetworkManager.conf (docs/host.md#networkmanager)',
+    `Set unmanaged-devices="interface-name:veth*" in NetworkManager.conf (${documentation("host.html#networkmanager")})`,
   ],
-  ["nft", 'Replace "flush ruleset" by the deletion of your own tables in nftables.conf (docs/host.md#nftablesservice)'],
-  ["firewalld", "Let firewalld manage its own table only (docs/host.md#firewalld)"],
+  [
+    "nft",
+    `Replace "flush ruleset" by the deletion of your own tables in nftables.conf (${documentation("host.html#nftablesservice")})`,
+  ],
+  ["firewalld", `Let firewalld manage its own table only (${documentation("host.html#firewalld")})`],
 ]);
 
 /** Returns the setting of a program, as a sentence without its full stop; undefined if none is known. */

@@ -5,6 +5,7 @@
  * setting to change.
  * Effects: reads and changes of the node's namespace, the log, an event, metrics.
  */
+
 import { setImmediate } from "node:timers/promises";
 import { CniError } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
@@ -23,6 +24,7 @@ import { NetnsError } from "../../kernel/netns.ts";
 import type { NodeChange } from "../../kernel/node-changes.ts";
 import type { NodeNamespace } from "../../kernel/open-namespace.ts";
 import { messageOf } from "../../lib/describe.ts";
+import { documentation } from "../../lib/documentation.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
@@ -365,7 +367,7 @@ function describePrograms(programs: ReadonlySet<string>): string {
 
 function remedyFor(programs: ReadonlySet<string>): string {
   const known = [...programs].flatMap((program) => settingOf(program) ?? []);
-  return known.length > 0 ? known.join(". ") : "Settings of programs that do so are in docs/host.md";
+  return known.length > 0 ? known.join(". ") : `Settings of programs that do so: ${documentation("host.html")}`;
 }
 
 function describeAttachment({ containerId, ifName }: AttachRequest): string {

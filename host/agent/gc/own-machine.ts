@@ -2,7 +2,9 @@
  * Which machine this agent runs on (docs/decisions/0053): what its Node object says, if that object is of this boot;
  * else what the host says. Once known it stays.
  */
+
 import type { KubeApi } from "../../kubernetes/kube-api.ts";
+import { documentation } from "../../lib/documentation.ts";
 import { Latch } from "../../lib/latch.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Node } from "../../resources/node.ts";
@@ -77,7 +79,7 @@ export class OwnMachine {
     if (names.length === 0) return [];
     const others = names.map((name) => `"${name}"`).join(", ");
     return [
-      `This machine reports the same systemUUID and machineID as node ${others}: give each machine its own, see docs/garbage-collection.md`,
+      `This machine reports the same systemUUID and machineID as node ${others}: give each machine its own, see ${documentation("garbage-collection.html")}`,
     ];
   }
 

@@ -17,10 +17,7 @@ interface AdoptFlags extends OutputFlags {
 
 export function addAdopt(cli: CommandLine): void {
   withRecordOutput(
-    cli.command(
-      "adopt",
-      "Record addresses that another IPAM gave running pods as theirs in Berth, without a restart (docs/migration.md)",
-    ),
+    cli.command("adopt", "Record addresses that another IPAM gave running pods as theirs in Berth, without a restart"),
   )
     .option("--results <directory...>", "directories with cached results of runtimes, and of Multus", [
       "/var/lib/cni/results",

@@ -2,6 +2,7 @@
  * Makes the network configuration that `berthctl network` prints. The agent's own decoders validate it, so what it
  * refuses the agent would refuse, too.
  */
+
 import { stringify } from "yaml";
 import { pluginKeys } from "../../cni/net-conf.ts";
 import { SUPPORTED_VERSIONS } from "../../cni/version.ts";
@@ -14,6 +15,7 @@ import {
   findIpamConf,
 } from "../../config/network-definition.ts";
 import { checked, FlagError, type NetworkFlags, pluginsOfFlags, shown } from "../../config/network-flags.ts";
+import { documentation } from "../../lib/documentation.ts";
 import { ADDRESS_GATE } from "../../resources/address-gate.ts";
 
 /** Decodes the text as the agent does, and throws what the agent would refuse. */
@@ -55,5 +57,7 @@ function templateOf(network: string): string {
     spec: { schedulingGates: [{ name: ADDRESS_GATE }] },
   };
   const lines = stringify(template).trimEnd().split("\n");
-  return ["In a pod template (docs/scheduling-gate.md):", ...lines].map((line) => `# ${line}`).join("\n");
+  return [`In a pod template (${documentation("scheduling-gate.html")}):`, ...lines]
+    .map((line) => `# ${line}`)
+    .join("\n");
 }

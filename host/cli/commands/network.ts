@@ -13,7 +13,7 @@ const NAME = "network";
  */
 export async function addNetwork(cli: CommandLine): Promise<void> {
   const network = cli
-    .command(NAME, "Print a NetworkAttachmentDefinition, or with --conflist a CNI configuration list (docs/network.md)")
+    .command(NAME, "Print a NetworkAttachmentDefinition, or with --conflist a CNI configuration list")
     .argument("<name>", "name of the network");
   if (!cli.mentions(NAME)) return;
   const { COORDINATOR_FLAGS, FlagError, NETWORK_TYPES } = await import("../../config/network-flags.ts");

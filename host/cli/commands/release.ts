@@ -2,6 +2,7 @@
  * `berthctl release` and `berthctl quarantine`: what only agents may do with their addresses. Both show first what
  * would happen, and ask.
  */
+import { documentation } from "../../lib/documentation.ts";
 import { decode } from "../../lib/schema.ts";
 import { parseIp } from "../../net/ip.ts";
 import { type OperationRecord, operationRecord } from "../../records/operation-record.ts";
@@ -148,7 +149,7 @@ async function nodeOf(call: Call, target: string, path: string): Promise<string>
   if (path === "/v1/release" && kept !== undefined && kept.workload !== undefined)
     throw new ProblemError(
       `${kept.cursor} is retained for ${kept.workload.kind} ${kept.workload.namespace}/${kept.workload.name}, member ` +
-        `${kept.workload.member}; the controller releases it when that is gone (docs/garbage-collection.md)`,
+        `${kept.workload.member}; the controller releases it when that is gone (${documentation("garbage-collection.html")})`,
     );
   const nodes = new Set(records.flatMap(({ node }) => node ?? []));
   const [node] = nodes;

@@ -1,4 +1,5 @@
 /** Turns an agent's report about itself into findings. */
+import { documentation } from "../../lib/documentation.ts";
 import type { HostFinding } from "../../records/check-record.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import { hostError, hostWarning } from "./finding.ts";
@@ -12,7 +13,7 @@ export function checkAgent({ status, problems, spool, ...agent }: HealthRecord, 
     ...(status === "ready"
       ? []
       : [hostError("agent", `The agent is ${status}`, `The other findings about it say why. ${SEE_LOG}`)]),
-    ...problems.map((problem) => hostError("agent", problem, "See docs/troubleshooting.md")),
+    ...problems.map((problem) => hostError("agent", problem, `See ${documentation("troubleshooting.html")}`)),
     ...(agent.version === version
       ? []
       : [
@@ -30,7 +31,7 @@ export function checkAgent({ status, problems, spool, ...agent }: HealthRecord, 
           hostError(
             "agent",
             `${spool.rejected} spooled requests could not be read`,
-            "Remove the files *.rejected in the spool directory /var/lib/berth/spool: docs/develop/shim-protocol.md#spool",
+            `Remove the files *.rejected in the spool directory /var/lib/berth/spool: ${documentation("develop/shim-protocol.html#spool")}`,
           ),
         ]
       : []),

@@ -1,4 +1,5 @@
 /** Finds the faults of a host on which Berth is to run, with a remedy for each. The facts are read by read-host.ts. */
+import { documentation } from "../../lib/documentation.ts";
 import type { HostFinding } from "../../records/check-record.ts";
 import { FILE_CHECKS } from "./file-checks.ts";
 import { hostError, hostWarning } from "./finding.ts";
@@ -169,7 +170,7 @@ function checkPlugins({ plugins, binDirectory }: HostFacts): HostFinding[] {
       hostError(
         "plugins",
         text,
-        `Uninstall the other project; or name berth-${name} in network definitions (docs/install-host.md)`,
+        `Uninstall the other project; or name berth-${name} in network definitions (${documentation("install-host.html")})`,
       ),
     ];
   });

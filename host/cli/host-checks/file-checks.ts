@@ -2,8 +2,10 @@
  * Checks the settings of other programs of the host for links, routes, rules and tables: a check for each, from the
  * texts of their files.
  */
+
 import { compilePattern, isPattern } from "../../config/pattern.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
+import { documentation } from "../../lib/documentation.ts";
 import type { HostFinding } from "../../records/check-record.ts";
 import { hostError, hostWarning } from "./finding.ts";
 import { type Assignment, type HostFiles, mergeFolders, parseIni } from "./ini-file.ts";
@@ -42,7 +44,7 @@ interface FileCheck {
 /** The node's end of some pod's pair: veth and 11 hexadecimal digits. */
 const PAIR = nameVeth("").host.name;
 
-const PAGE = "docs/host.md";
+const PAGE = documentation("host.html");
 
 /** Directories of the configuration of systemd's programs: the first wins. */
 const LAYERS = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];

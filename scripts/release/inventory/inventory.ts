@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Site } from "../../docs/site.ts";
 import { root } from "../../setup/paths.mjs";
 import { IMAGE_PACKAGES } from "../image.ts";
 import { TRIPLES } from "../native.ts";
@@ -12,24 +13,31 @@ import { TARBALL_PACKAGES } from "../tarball.ts";
 import type { Component } from "./component.ts";
 import { compilerRuntime, DebianTexts, debianComponent } from "./debian.ts";
 import { nodeComponents } from "./node.ts";
-import { npmComponents, readMetafile } from "./npm.ts";
+import { npmComponent, npmComponents, readMetafile } from "./npm.ts";
 
 export interface Inventory {
   readonly image: readonly Component[];
   readonly tarball: readonly Component[];
 }
 
-export async function takeInventory(architecture: Architecture): Promise<Inventory> {
+export async function takeInventory(architecture: Architecture, site: Site): Promise<Inventory> {
   const node = await readNode(architecture);
   const directory = mkdtempSync(join(tmpdir(), "berth-inventory-"));
   try {
-    return listComponents(architecture, node, new DebianTexts(directory));
+    return listComponents({ architecture, node, texts: new DebianTexts(directory), site });
   } finally {
     rmSync(directory, { recursive: true });
   }
 }
 
-function listComponents(architecture: Architecture, node: ReadonlyMap<string, Buffer>, texts: DebianTexts): Inventory {
+interface Sources {
+  readonly architecture: Architecture;
+  readonly node: ReadonlyMap<string, Buffer>;
+  readonly texts: DebianTexts;
+  readonly site: Site;
+}
+
+function listComponents({ architecture, node, texts, site }: Sources): Inventory {
   const { version } = pinned.node;
   const license = String(node.get("package/LICENSE"));
   const executable = node.get("package/bin/node") as Buffer;
@@ -50,7 +58,8 @@ function listComponents(architecture: Architecture, node: ReadonlyMap<string, Bu
     ...everywhere,
     ...names.map((name) => debianComponent(name, architecture, texts)),
   ];
-  return { image: withPackages(IMAGE_PACKAGES), tarball: withPackages(TARBALL_PACKAGES) };
+  const ofSite = site.packages.map((path) => npmComponent(join(root, path)));
+  return { image: withPackages(IMAGE_PACKAGES), tarball: [...withPackages(TARBALL_PACKAGES), ...ofSite] };
 }
 
 /** undici contains llhttp, and states neither its version nor its licence. */

@@ -29,7 +29,8 @@ export function npmComponents(directory: string, metafile: Metafile): Component[
   return paths.map((path) => npmComponent(join(directory, path)));
 }
 
-function npmComponent(directory: string): Component {
+/** Throws for a package without a licence file. */
+export function npmComponent(directory: string): Component {
   const { name, version, license } = JSON.parse(readFileSync(join(directory, "package.json"), "utf8"));
   const files = readdirSync(directory).filter((file) => LICENCE_FILE.test(file));
   const text = files.sort().map((file) => readFileSync(join(directory, file), "utf8").trim());

@@ -116,8 +116,8 @@ const FULL: readonly object[] = [
     prometheusRule: {
       enabled: true,
       labels: { release: "prometheus" },
-      runbooks: "https://example.com/runbooks",
     },
+    docs: { url: "https://example.com/berth/" },
     grafanaDashboard: { enabled: true, labels: { grafana: "yes" } },
     prePull: { timeoutSeconds: 90 },
     uninstall: { force: true, timeoutSeconds: 100 },
@@ -963,16 +963,18 @@ describe("metrics", () => {
     }
   });
 
-  it("have the alerts and the dashboard of the files, with the values' runbooks", () => {
-    const runbooks = "https://example.com/r";
+  it("have the alerts and the dashboard of the files, with links to this version's site or one's own", () => {
+    const site = "https://vendor.io/berth/docs/";
     const file = readFileSync(join(root, "deploy/chart/berth/files/alerts.yaml"), "utf8");
-    const prometheusRule = { enabled: true, runbooks };
-    const { spec } = find(render({ prometheusRule }), "PrometheusRule", "berth");
-    expect(spec).toEqual(parse(file.replaceAll("docs/runbooks.md#", `${runbooks}#`)));
-    expect(find(objects, "PrometheusRule", "").spec).toEqual(parse(file));
+    const own = { docs: { url: "https://example.com/d" }, prometheusRule: { enabled: true } };
+    const { spec } = find(render(own), "PrometheusRule", "berth");
+    expect(spec).toEqual(parse(file.replaceAll(site, "https://example.com/d/")));
+    expect(find(objects, "PrometheusRule", "").spec).toEqual(
+      parse(file.replaceAll(site, `${site}${manifest.version}/`)),
+    );
     const dashboard = find(objects, "ConfigMap", /-dashboard$/).data["berth.json"];
     expect(JSON.parse(dashboard).title).toBe("Berth");
-    const own = find(render({ grafanaDashboard: { enabled: true }, prometheusRule }), "ConfigMap", /-dashboard$/);
-    expect(own.data["berth.json"]).toContain(`"url": "${runbooks}#berthagentnotready"`);
+    const { data } = find(render({ ...own, grafanaDashboard: { enabled: true } }), "ConfigMap", /-dashboard$/);
+    expect(data["berth.json"]).toContain('"url": "https://example.com/d/runbooks.html#berthagentnotready"');
   });
 });

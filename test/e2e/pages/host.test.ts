@@ -1,8 +1,8 @@
 /** The pages for a host, typed in the unpacked tarball on a host under systemd. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { bootHost, type Host } from "../../lab/systemd-host.ts";
-import { executePart, partsAt } from "./script.ts";
-import type { ExecutedPart } from "./table.ts";
+import { executePart, outputsOf, partsAt } from "./script.ts";
+import { type ExecutedPart, RELEASE } from "./table.ts";
 
 const TARBALL = "/srv/release";
 const INSTALL = `${TARBALL}/install.sh`;
@@ -15,8 +15,8 @@ beforeAll(async () => {
 
 afterAll(() => host?.stop());
 
-const execute = (part: ExecutedPart) =>
-  executePart(part, (argv) => host.run("env", `--chdir=${TARBALL}`, "HOME=/root", ...argv));
+const execute = (part: ExecutedPart, folder = TARBALL) =>
+  executePart(part, (argv) => host.run("env", `--chdir=${folder}`, "HOME=/root", ...argv));
 
 describe("with Berth installed", () => {
   it.each(partsAt("host"))("%s", async (_, part) => {
@@ -33,5 +33,16 @@ describe("before the installation", () => {
     await host.require("sh", INSTALL, "uninstall", "--force");
     await execute(part);
     expect(await host.require("find", "/opt", "-name", "*berth*")).toBe("");
+  });
+
+  it.each(partsAt("tarball"))("%s, whose outputs are those on the page", async (_, part) => {
+    const name = `berth-${RELEASE.VERSION}-linux-${RELEASE.ARCH}`;
+    await host.require("mkdir", "/srv/try");
+    // Not compressed, which tar sees by itself.
+    const archive = `/srv/try/${name}.tar.gz`;
+    await host.require("tar", "-C", "/srv", `--transform=s,^release,${name},`, "-cf", archive, "release");
+    const { stdout } = await execute(part, "/srv/try");
+    for (const output of outputsOf(part.page)) expect(stdout).toContain(output);
+    expect(await host.require("find", "/opt", "/etc", "/run", "-name", "*berth*", "-o", "-name", "try0")).toBe("");
   });
 });

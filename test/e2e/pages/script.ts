@@ -38,23 +38,30 @@ export function readBlocks(page: string): Block[] {
   return findBlocks(readFileSync(join(root, page), "utf8"));
 }
 
-export function findBlocks(text: string): Block[] {
+/** Blocks marked with a language, which may be none. */
+export function findBlocks(text: string, language = "sh"): Block[] {
   const blocks: Block[] = [];
   let section = "";
   let fence: { language: string; lines: string[] } | undefined;
   for (const [index, line] of text.split("\n").entries()) {
     if (fence === undefined) {
       section = /^#+ (.*)$/.exec(line)?.[1] ?? section;
-      const language = /^```(.*)$/.exec(line)?.[1];
-      if (language !== undefined) fence = { language, lines: [] };
+      const found = /^```(.*)$/.exec(line)?.[1];
+      if (found !== undefined) fence = { language: found, lines: [] };
     } else if (line === "```") {
-      if (fence.language === "sh") blocks.push({ section, line: index + 1 - fence.lines.length, lines: fence.lines });
+      if (fence.language === language)
+        blocks.push({ section, line: index + 1 - fence.lines.length, lines: fence.lines });
       fence = undefined;
     } else {
       fence.lines.push(line);
     }
   }
   return blocks;
+}
+
+/** The texts that the page says its commands print: blocks without a language. */
+export function outputsOf(page: string): string[] {
+  return findBlocks(readFileSync(join(root, page), "utf8"), "").map(({ lines }) => `${lines.join("\n")}\n`);
 }
 
 /** The row for a block: that of its section before that of its page. */

@@ -9,13 +9,13 @@ import { PAUSE_IMAGE } from "../../lab/nodes/image.ts";
 
 /** Each has a test of its own. */
 export type Place =
-  /** checkout.test.ts: a shell in the checkout, with namespaces of its own. */
-  | "checkout"
+  /** host.test.ts: a folder with the tarball, on a host under systemd without Berth. */
+  | "tarball"
   /** cluster.test.ts: an API server with Berth's kinds, rights and some pools; kubectl. */
   | "cluster"
   /** The same after a loss of all of Berth's objects. */
   | "empty cluster"
-  /** host.test.ts: the unpacked tarball on a host under systemd. */
+  /** The unpacked tarball on such a host. */
   | "new host"
   /** The same with Berth installed. */
   | "host"
@@ -53,7 +53,7 @@ interface OmittedPart extends Part {
 const SINGLE_COMMANDS = "single commands of kubectl, executed by test/cluster/kubectl.test.ts";
 
 /** The names of a release's files. */
-const RELEASE = { VERSION: tagOf(readVersion()), ARCH: process.arch === "arm64" ? "arm64" : "amd64" };
+export const RELEASE = { VERSION: tagOf(readVersion()), ARCH: process.arch === "arm64" ? "arm64" : "amd64" };
 
 /** The names of test/long/chart.test.ts. */
 const CHART_WORDS = {
@@ -77,17 +77,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
     reason: "needs the controller's port; test/cluster/controller.test.ts reads that path",
   },
   { page: "docs/garbage-collection.md", place: "cluster", words: { NAME: "n9" } },
-  {
-    page: "docs/getting-started.md",
-    place: "checkout",
-    refused: ["ip netns exec try-node $cnitool add green /run/netns/try-cart-1"],
-  },
-  { page: "docs/getting-started.md", section: "1. Build", reason: "the set-up of these tests has run it" },
-  {
-    page: "docs/getting-started.md",
-    section: "In a cluster",
-    reason: "the agent's end is the page's; test/cluster starts it so with the same files of deploy",
-  },
+  { page: "docs/getting-started.md", place: "tarball", words: RELEASE },
   { page: "docs/install-host.md", place: "new host" },
   {
     page: "docs/install-host.md",

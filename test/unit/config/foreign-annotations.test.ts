@@ -30,5 +30,5 @@ it("concerns the NIC that Berth serves: Calico's only the first", () => {
     /^Annotation "cni.projectcalico.org\/ipv4pools" is of Calico and ignored/,
   );
   expect(describeForeign([SPIDERPOOL, CALICO], false)).toContain(`Annotation "${SPIDERPOOL}" is of Spiderpool`);
-  expect(describeForeign([SPIDERPOOL], false)).toContain("docs/annotations.md");
+  expect(describeForeign([SPIDERPOOL], false)).toContain("docs/annotations.html");
 });

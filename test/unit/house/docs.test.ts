@@ -7,11 +7,13 @@ import { MORE_COMMANDS } from "../../../host/bin/berthctl-process.ts";
 import { VERSION } from "../../../host/bin/version.ts";
 import { runCommands } from "../../../host/cli/berthctl.ts";
 import { ErrorCode } from "../../../host/cni/error.ts";
+import { DOCUMENTATION } from "../../../host/lib/documentation.ts";
 import manifest from "../../../package.json" with { type: "json" };
 import lock from "../../../package-lock.json" with { type: "json" };
+import { anchorOf } from "../../../scripts/docs/anchor.ts";
 import { lastRelease } from "../../../scripts/setup/version.mjs";
 import { ambiguousNames, ambiguousRights, commandsOf, listTexts } from "./kubectl-lines.ts";
-import { root } from "./sources.ts";
+import { readSources, root } from "./sources.ts";
 
 /** Folders that git ignores, those of the embeddings' tools too. */
 const NOT_OURS = new Set(["node_modules", "dist", ".git", ".scratch", "target", "build", "__pycache__"]);
@@ -42,17 +44,8 @@ function prose(text: string): string {
   return text.replace(/^(```|~~~)[\s\S]*?^\1/gm, "").replace(/`[^`\n]*`/g, "");
 }
 
-/** The name that a heading has in links to it: as GitHub and most renderers make it. */
-function anchorOf(heading: string): string {
-  const words = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").toLowerCase();
-  return words
-    .replace(/[^\p{L}\p{N}\s_-]/gu, "")
-    .trim()
-    .replaceAll(" ", "-");
-}
-
 function anchorsOf(text: string): string[] {
-  const plain = text.replace(/^(```|~~~)[\s\S]*?^\1/gm, "");
+  const plain = text.replace(/^(```|~~~)[\s\S]*?^\1/gm, "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1");
   return [...plain.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading));
 }
 
@@ -95,6 +88,16 @@ describe("links", () => {
   it.each(rows)("finds a link %s", (_what, text, wanted) => {
     const there = (path: string) => (path === join("docs", "there.md") ? "## One, two: 3" : undefined);
     expect(brokenLinks({ path: join("docs", "x.md"), text }, there)).toHaveLength(wanted);
+  });
+
+  it("what programs print leads to pages and their headings", () => {
+    const printed = readSources("host", ".ts").flatMap(({ text }) => [
+      ...text.matchAll(/\bdocumentation\("([^"]+)"\)/g),
+    ]);
+    expect(printed.length).toBeGreaterThan(10);
+    const links = printed.map(([, url = ""]) => `[](${url.replace(".html", ".md")})`);
+    expect(brokenLinks({ path: "docs/README.md", text: links.join("\n") }, findText)).toEqual([]);
+    expect(DOCUMENTATION).toBe(`${manifest.homepage}/docs`);
   });
 
   it("README.md has the medians of the table that a run wrote", () => {

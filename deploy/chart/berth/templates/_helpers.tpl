@@ -229,3 +229,9 @@ appArmorProfile:
 {{- define "berth.plural" -}}
 {{ .plural | default (printf "%ss" (lower .kind)) }}
 {{- end }}
+
+{{/* Where this documentation is served, with a slash at the end: by default the project's site of this version. */}}
+{{- define "berth.docs" -}}
+{{- $project := printf "%s/docs/%s" .Chart.Home (.Chart.AppVersion | replace "+" "_") -}}
+{{- printf "%s/" (.Values.docs.url | default $project | trimSuffix "/") -}}
+{{- end -}}

@@ -91,7 +91,7 @@ const rows: Readonly<Record<string, readonly [what: string, tree: Tree, found: r
       "has its defaults",
       networkd({ "/etc/systemd/networkd.conf": "[Network]\n#ManageForeignRoutes=yes\n" }),
       [
-        /^warning: systemd-networkd: .*: ManageForeignRoutes and ManageForeignRoutingPolicyRules of networkd\.conf are yes \| Write ManageForeignRoutes=no and .*networkd\.conf\.d.*: docs\/host\.md#systemd-networkd$/,
+        /^warning: systemd-networkd: .*: ManageForeignRoutes and ManageForeignRoutingPolicyRules of networkd\.conf are yes \| Write ManageForeignRoutes=no and .*networkd\.conf\.d.*: https:\/\/\S+\/docs\/host\.html#systemd-networkd$/,
       ],
     ],
     ["runs without being enabled", { "/run/systemd/netif/state": "OPER_STATE=routable\n" }, [/are yes/]],
@@ -207,7 +207,7 @@ const rows: Readonly<Record<string, readonly [what: string, tree: Tree, found: r
       "knows nothing of pairs",
       nm({ "/etc/NetworkManager/NetworkManager.conf": "[main]\nplugins=keyfile\n" }),
       [
-        /^warning: NetworkManager: .*\| Write unmanaged-devices\+=interface-name:veth\* below \[keyfile\] .*: docs\/host\.md#networkmanager$/,
+        /^warning: NetworkManager: .*\| Write unmanaged-devices\+=interface-name:veth\* below \[keyfile\] .*: https:\/\/\S+\/docs\/host\.html#networkmanager$/,
       ],
     ],
     ["has the udev rule that it ships", nm({ "/usr/lib/udev/rules.d/85-nm-unmanaged.rules": UDEV_RULE }), []],
@@ -287,7 +287,7 @@ const rows: Readonly<Record<string, readonly [what: string, tree: Tree, found: r
       "has its defaults",
       firewalld({}),
       [
-        /^warning: firewalld: firewalld rejects .*\| firewall-cmd --permanent --zone=trusted --add-source=NETWORK .*: docs\/host\.md#firewalld$/,
+        /^warning: firewalld: firewalld rejects .*\| firewall-cmd --permanent --zone=trusted --add-source=NETWORK .*: https:\/\/\S+\/docs\/host\.html#firewalld$/,
       ],
     ],
     ["trusts a pool's network", firewalld({ "/etc/firewalld/zones/trusted.xml": zone("ACCEPT", SOURCE) }), []],
@@ -318,7 +318,7 @@ const rows: Readonly<Record<string, readonly [what: string, tree: Tree, found: r
         "/etc/firewalld/firewalld.conf": "# x\nDefaultZone=public\nFirewallBackend=iptables\n",
       }),
       [
-        /^warning: firewalld: firewalld's backend is iptables .*\| Set FirewallBackend=nftables: docs\/host\.md#firewalld$/,
+        /^warning: firewalld: firewalld's backend is iptables .*\| Set FirewallBackend=nftables: https:\/\/\S+\/docs\/host\.html#firewalld$/,
       ],
     ],
   ],
@@ -332,7 +332,7 @@ const rows: Readonly<Record<string, readonly [what: string, tree: Tree, found: r
       "has Debian's file and unit",
       { ...NFT, "/etc/nftables.conf": FLUSH, "/usr/lib/systemd/system/nftables.service": NFT_UNIT },
       [
-        /^warning: nftables\.service: .* is in \/etc\/nftables\.conf, ExecStop of nftables\.service \| .*: docs\/host\.md#nftablesservice$/,
+        /^warning: nftables\.service: .* is in \/etc\/nftables\.conf, ExecStop of nftables\.service \| .*: https:\/\/\S+\/docs\/host\.html#nftablesservice$/,
       ],
     ],
     [
@@ -363,7 +363,7 @@ const rows: Readonly<Record<string, readonly [what: string, tree: Tree, found: r
       "is strict for all links",
       { "/etc/sysctl.d/10-network-security.conf": "net.ipv4.conf.all.rp_filter = 1\n" },
       [
-        /^warning: sysctl\.d: \/etc\/sysctl\.d\/10-network-security\.conf sets net\.ipv4\.conf\.all\.rp_filter to 1.*: docs\/host\.md#sysctls$/,
+        /^warning: sysctl\.d: \/etc\/sysctl\.d\/10-network-security\.conf sets net\.ipv4\.conf\.all\.rp_filter to 1.*: https:\/\/\S+\/docs\/host\.html#sysctls$/,
       ],
     ],
     [
@@ -411,7 +411,7 @@ const rows: Readonly<Record<string, readonly [what: string, tree: Tree, found: r
       "has systemd's own pattern, which excepts all",
       { "/usr/lib/sysctl.d/50-default.conf": SYSTEMD_SYSCTLS },
       [
-        /^warning: sysctl\.d: \/usr\/lib\/sysctl\.d\/50-default\.conf sets rp_filter of each new link to 2.*\| Write net\.ipv4\.conf\.veth\*\.rp_filter = 0 .*: docs\/host\.md#sysctls$/,
+        /^warning: sysctl\.d: \/usr\/lib\/sysctl\.d\/50-default\.conf sets rp_filter of each new link to 2.*\| Write net\.ipv4\.conf\.veth\*\.rp_filter = 0 .*: https:\/\/\S+\/docs\/host\.html#sysctls$/,
       ],
     ],
     [
@@ -465,7 +465,7 @@ it("every finding points at a heading of the page", () => {
   );
   const trees = Object.values(rows).flatMap((cases) => cases.map(([, tree]) => tree));
   const found = trees.flatMap((tree) => findings(tree));
-  const missing = found.filter((text) => !anchors.includes(/docs\/host\.md#(\S+)$/.exec(text)?.[1] ?? ""));
+  const missing = found.filter((text) => !anchors.includes(/docs\/host\.html#(\S+)$/.exec(text)?.[1] ?? ""));
   expect(missing).toEqual([]);
 });
 
@@ -479,12 +479,14 @@ it.each<[what: string, own: Tree, found: readonly RegExp[]]>([
   [
     "a runtime's profile",
     { [CONTEXT]: "cri-containerd.apparmor.d (enforce)\n" },
-    [/^warning: AppArmor: .* by "cri-containerd\.apparmor\.d".*: docs\/host\.md#selinux-and-apparmor$/],
+    [
+      /^warning: AppArmor: .* by "cri-containerd\.apparmor\.d".*: https:\/\/\S+\/docs\/host\.html#selinux-and-apparmor$/,
+    ],
   ],
   [
     "SELinux's type of containers",
     { [CONTEXT]: "system_u:system_r:container_t:s0:c1,c2\0", [ENFORCE]: "1" },
-    [/^error: SELinux: .* as container_t, .*spc_t.*: docs\/host\.md#selinux-and-apparmor$/],
+    [/^error: SELinux: .* as container_t, .*spc_t.*: https:\/\/\S+\/docs\/host\.html#selinux-and-apparmor$/],
   ],
   [
     "that type, where the state cannot be read",
@@ -504,7 +506,7 @@ describe.each(Object.entries(PLATFORMS))("a node of %s", (name, { mark, ...direc
     expect(findings(tree)).toEqual([
       expect.stringMatching(
         new RegExp(
-          `^warning: platform: .* one of ${name}, .*${directories.binDirectory}; check looked into /etc/cni/net\\.d and .*: docs/host\\.md#kubernetes-distributions$`,
+          `^warning: platform: .* one of ${name}, .*${directories.binDirectory}; check looked into /etc/cni/net\\.d and .*: https://\\S+/docs/host\\.html#kubernetes-distributions$`,
         ),
       ),
     ]);

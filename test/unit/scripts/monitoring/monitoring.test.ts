@@ -8,6 +8,7 @@ import { parse } from "yaml";
 import { AGENT_METRICS } from "../../../../host/metrics/agent-metrics.ts";
 import { CONTROLLER_METRICS } from "../../../../host/metrics/controller-metrics.ts";
 import type { MetricDefinition } from "../../../../host/metrics/metric.ts";
+import manifest from "../../../../package.json" with { type: "json" };
 import { dashboardQueries, dashboardText } from "../../../../scripts/chart/dashboard.ts";
 import { root } from "../../../../scripts/setup/paths.mjs";
 
@@ -82,7 +83,7 @@ describe("alerts", () => {
     expect(rule.labels.severity).toMatch(/^(?:warning|critical)$/);
     const { summary, description, runbook_url } = rule.annotations;
     expect([summary, description].every((text) => /^.{10,}[^.]\.?$/.test(text ?? ""))).toBe(true);
-    expect(runbook_url).toBe(`docs/runbooks.md#${name.toLowerCase()}`);
+    expect(runbook_url).toBe(`${manifest.homepage}/docs/runbooks.html#${name.toLowerCase()}`);
     expect(runbooks.toLowerCase()).toContain(`\n## ${name.toLowerCase()}\n\n**${rule.labels.severity}.** `);
   });
 
