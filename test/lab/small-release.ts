@@ -9,15 +9,12 @@ import { writeTar } from "../../scripts/release/archive.ts";
 import { buildChart } from "../../scripts/release/chart.ts";
 import type { Facts } from "../../scripts/release/facts.ts";
 import { writeImage } from "../../scripts/release/image.ts";
-import type { Inventory } from "../../scripts/release/inventory/inventory.ts";
 import { writeSbom } from "../../scripts/release/inventory/sbom.ts";
 import { buildLayout } from "../../scripts/release/layout.ts";
 import type { Key } from "../../scripts/release/minisign.ts";
 import { sealRelease } from "../../scripts/release/seal.ts";
 import { type Architecture, sha256 } from "../../scripts/release/sources.ts";
 import { tagOf } from "../../scripts/setup/version.mjs";
-
-const NOTHING: Inventory = { image: [], tarball: [] };
 
 export interface SmallRelease {
   /** Makes images differ. */
@@ -46,8 +43,6 @@ export async function writeSmallRelease(output: string, facts: Facts, release: S
     add(`${name}.cdx.json`, writeSbom(subject, [], facts));
   }
   for (const [name, content] of await buildChart(facts)) add(name, content);
-  const inventories = { amd64: NOTHING, arm64: NOTHING };
-  for (const [name, content] of await buildLayout({ facts, output, inventories, notices: Buffer.alloc(0) }))
-    add(name, content);
+  for (const [name, content] of await buildLayout({ facts, output })) add(name, content);
   sealRelease(output, digests, facts, key);
 }
