@@ -21,7 +21,7 @@ action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= for
 UNIT=berth-agent.service
 # What users call.
 PROGRAMS="berthctl kubectl-berth kubectl_complete-berth"
-PAGES=/usr/local/share/man/man1
+PAGES=/usr/local/share/man
 # Where Podman 5 looks for drivers of networks.
 DRIVERS=/usr/local/libexec/netavark
 
@@ -91,8 +91,8 @@ install_version() {
     for program in $PROGRAMS; do link "/opt/berth/current/bin/$program" "/usr/local/bin/$program"; done
     link /opt/berth/current/cni/berth "$DRIVERS/berth"
     remove_pages dangling
-    for page in "$here/share/man/man1"/*.1; do
-        link "/opt/berth/current/share/man/man1/${page##*/}" "$PAGES/${page##*/}"
+    (cd "$here/share/man" && ls man*/*) | while read -r page; do
+        link "/opt/berth/current/share/man/$page" "$PAGES/$page"
     done
 }
 
@@ -105,12 +105,12 @@ link() {
 
 # Removes the links to man pages: all, or those of pages that this version lacks.
 remove_pages() {
-    for page in "$root$PAGES"/*.1; do
+    for page in "$root$PAGES"/man?/*; do
         case $(readlink "$page" 2>/dev/null) in
         /opt/berth/*) ;;
         *) continue ;;
         esac
-        if [ "$1" = all ] || [ ! -e "$here/share/man/man1/${page##*/}" ]; then run rm -f "$page"; fi
+        if [ "$1" = all ] || [ ! -e "$here/share/man/${page#"$root$PAGES/"}" ]; then run rm -f "$page"; fi
     done
 }
 

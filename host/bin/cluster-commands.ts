@@ -59,7 +59,8 @@ function pull({ puller, limit, ...access }: PullFlags): Promise<void> {
 }
 
 /** The account is that of the pod unless a kubeconfig is given. */
-export function addClusterCommands(program: Command): void {
+/** Returns the program. */
+export function addClusterCommands(program: Command): Command {
   const kubeconfig = new Option("--kubeconfig <file>", "path of a kubeconfig file; default: the pod's service account");
   for (const [name, description, work] of [
     ["apply-crds", "Create or upgrade the custom resource definitions, and wait until they are served", applyCrds],
@@ -93,4 +94,5 @@ export function addClusterCommands(program: Command): void {
     .option("--keep-state", "keep Berth's objects")
     .addOption(kubeconfig)
     .action(uninstall);
+  return program;
 }

@@ -53,7 +53,8 @@ async function install(flags: InstallFlags) {
   await runSteps(steps, { dryRun, print });
 }
 
-export function addInstallCommands(program: Command): void {
+/** Returns the program. */
+export function addInstallCommands(program: Command): Command {
   const binDir = new Option("--cni-bin-dir <directory>", "directory of the CNI plugins").default("/opt/cni/bin");
   const confDir = new Option("--cni-conf-dir <directory>", "directory of the runtimes' network lists").default(
     "/etc/cni/net.d",
@@ -101,4 +102,5 @@ export function addInstallCommands(program: Command): void {
       };
       return run(() => uninstall({ ...directories, keepState, filesOnly }, { dryRun, print }));
     });
+  return program;
 }

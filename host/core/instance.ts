@@ -1,9 +1,11 @@
 /**
  * The instance of the core in which this process does its range arithmetic. It is opened at first use, from the file
- * beside the bundles. Pools that live long have instances of their own (pool-space.ts).
+ * beside the bundles, or from the program itself where that is one file. Pools that live long have instances of their
+ * own (pool-space.ts).
  * Effects: reads the module once.
  */
 import { readFileSync } from "node:fs";
+import { getRawAsset, isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import { CoreModule } from "./module.ts";
 
@@ -11,6 +13,7 @@ const MODULE = import.meta.url.endsWith(".ts") ? "../../dist/core/berth-core.was
 
 /** Returns the bytes of the built core. Throws if the product is not built. */
 export function readCoreWasm(): Uint8Array {
+  if (isSea()) return new Uint8Array(getRawAsset("berth-core.wasm"));
   return readFileSync(fileURLToPath(new URL(MODULE, import.meta.url)));
 }
 

@@ -1,4 +1,4 @@
-/** Image and tarball for one processor, each with its SBOM. */
+/** Image, tarball and packages for one processor, each with its SBOM. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import { writeFolder, writeTar } from "./archive.ts";
 import { rootEntries, writeImage } from "./image.ts";
 import { writeSbom } from "./inventory/sbom.ts";
 import { buildNative, TRIPLES } from "./native.ts";
+import { FORMATS, packageEntries, writePackage } from "./packages.ts";
 import { productEntries } from "./product.ts";
 import { type Architecture, readNode, sha256 } from "./sources.ts";
 import type { Artifact, Release } from "./step.ts";
@@ -33,6 +34,11 @@ export async function build(architecture: Architecture, release: Release): Promi
     const host = hostEntries({ version, node, libatomic, product: forHosts, notices, site: site.entries });
     const tarball = await writeTarball(architecture, host, facts);
 
+    const entries = packageEntries(host, facts);
+    const packages = FORMATS.map(
+      (format) =>
+        [`berth-${tag}-linux-${architecture}.${format}`, writePackage(format, architecture, entries, facts)] as const,
+    );
     const names = [`berth-${tag}-image-${architecture}`, `berth-${tag}-linux-${architecture}`] as const;
     const subjects = [
       { name: `${names[0]}.tar`, type: "container", sha256: sha256(image) },
@@ -44,6 +50,13 @@ export async function build(architecture: Architecture, release: Release): Promi
       [`${names[0]}.cdx.json`, writeSbom(subjects[0], inventory.image, facts)],
       [subjects[1].name, tarball],
       [`${names[1]}.cdx.json`, writeSbom(subjects[1], inventory.tarball, facts)],
+      ...packages.flatMap(([name, content]): Artifact[] => [
+        [name, content],
+        [
+          `${name}.cdx.json`,
+          writeSbom({ name, type: "application", sha256: sha256(content) }, inventory.tarball, facts),
+        ],
+      ]),
     ];
   } finally {
     rmSync(directory, { recursive: true, force: true });

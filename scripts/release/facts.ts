@@ -4,6 +4,9 @@ import manifest from "../../package.json" with { type: "json" };
 import { root } from "../setup/paths.mjs";
 import { readVersion } from "../setup/version.mjs";
 
+/** The page of the project; releases are below it. */
+export const HOME = manifest.homepage;
+
 export interface Facts {
   /** The version that the programs in dist report. */
   readonly version: string;

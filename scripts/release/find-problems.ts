@@ -13,7 +13,7 @@ const SIGNATURE = ".minisig";
 const PROVENANCE = ".provenance.json";
 const SBOM = ".cdx.json";
 /** Artifacts with software of others, each with an SBOM. */
-const WITH_SBOM = /-(?:image-\w+\.tar|linux-\w+\.tar\.gz)$/;
+const WITH_SBOM = /-(?:image-\w+\.tar|(?:linux|darwin|windows)-\w+\.(?:tar\.gz|deb|rpm))$/;
 const MAX_FILE_BYTES = 500_000_000;
 
 const Sbom = z.object({
@@ -91,14 +91,14 @@ function signatureProblems(directory: string, name: string, content: Buffer, key
   return signature.comment.startsWith(`${name} `) ? [] : [`${file} is of another file: ${signature.comment}`];
 }
 
-/** Each image and tarball has an SBOM of its name, with its hash; there is no other. */
+/** Each image, tarball and package has an SBOM of its name, with its hash; there is no other. */
 function sbomProblems(directory: string, name: string, sums: Sums): string[] {
   if (name.endsWith(SBOM)) {
-    const artifacts = [".tar", ".tar.gz"].map((end) => `${name.slice(0, -SBOM.length)}${end}`);
+    const artifacts = ["", ".tar", ".tar.gz"].map((end) => `${name.slice(0, -SBOM.length)}${end}`);
     return artifacts.some((artifact) => sums.has(artifact)) ? [] : [`${name} is the SBOM of no file in ${SUMS}`];
   }
   if (!WITH_SBOM.test(name)) return [];
-  const sbom = name.replace(/\.tar(?:\.gz)?$/, SBOM);
+  const sbom = `${name.replace(/\.tar(?:\.gz)?$/, "")}${SBOM}`;
   if (!sums.has(sbom)) return [`${name} has no SBOM: ${sbom} is not in ${SUMS}`];
   const component = decode(directory, sbom, Sbom)?.metadata.component;
   if (component === undefined) return [`${sbom} names no artifact and hash`];

@@ -37,11 +37,12 @@ export function writeProvenance(digests: ReadonlyMap<string, string>, facts: Fac
 /** The commit, the lock of all npm packages, and the pinned downloads. */
 function dependencies(revision: string) {
   const { node, debian } = pinned;
+  const { version, ...executables } = node;
   return [
     { name: "berth", digest: { gitCommit: revision.replace(/-dirty$/, "") } },
     { name: "package-lock.json", digest: { sha256: sha256(readFileSync(join(root, "package-lock.json"))) } },
-    ...[node.amd64, node.arm64].map(({ package: name, executableSha256 }) => ({
-      ...{ name: `bin/node of ${name}`, uri: `pkg:npm/${name}@${node.version}` },
+    ...Object.values(executables).map(({ package: name, executableSha256 }) => ({
+      ...{ name: `executable of ${name}`, uri: `pkg:npm/${name}@${version}` },
       digest: { sha256: executableSha256 },
     })),
     ...debian.packages.map(({ name, version, architecture, sha256: digest }) => ({

@@ -10,6 +10,7 @@ import { buildSite } from "../docs/site.ts";
 import { root } from "../setup/paths.mjs";
 import { tagOf } from "../setup/version.mjs";
 import { compress, writeTar } from "./archive.ts";
+import { buildBerthctl } from "./berthctl.ts";
 import { build } from "./build.ts";
 import { buildChart } from "./chart.ts";
 import { type Facts, readFacts } from "./facts.ts";
@@ -29,6 +30,7 @@ const STEPS: readonly Step[] = [
   (release) => build("arm64", release),
   ({ facts }) => buildChart(facts),
   buildLayout,
+  buildBerthctl,
   async ({ facts }) => [[`berth-${tagOf(facts.version)}-source-maps.tar.gz`, await packSourceMaps(facts)]],
   packSite,
 ];

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { manPages } from "../generate/pages/berthctl.ts";
+import { manPages } from "../generate/pages/man-pages.ts";
 import { root } from "../setup/paths.mjs";
 import { tagOf } from "../setup/version.mjs";
 import { type ArchiveEntry, compress, writeTar } from "./archive.ts";
@@ -58,7 +58,7 @@ export function hostEntries({ version, node, libatomic, product, notices, site }
     { path: "lib/libatomic.so.1", mode: 0o644, content: libatomic },
     ...below("lib", libraries),
     ...sourceEntries(join(root, "deploy", "host")),
-    ...below("share/man/man1", manEntries()),
+    ...below("share/man", manEntries()),
     ...below("share/doc/html", site),
     { path: "LICENSE", mode: 0o644, content: readFileSync(join(root, "LICENSE")) },
     { path: "VERSION", mode: 0o644, content: Buffer.from(`${version}\n`) },

@@ -58,7 +58,11 @@ const requirements = {
     { package: "runc", command: "runc", why: "containerd calls it" },
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what pods run" },
   ],
-  versions: [{ package: "conmon", command: "conmon", why: "CRI-O starts containers by it" }],
+  versions: [
+    { package: "conmon", command: "conmon", why: "CRI-O starts containers by it" },
+    { package: "lintian", command: "lintian", why: "checks the deb of a release" },
+    { package: "rpm", command: "rpm", why: "checks and installs its rpm" },
+  ],
   podman: [
     { package: "conmon", command: "conmon", why: "Podman starts containers by it" },
     { package: "runc", command: "runc", why: "conmon calls it" },

@@ -14,6 +14,8 @@ export type ReferenceTool =
   | "multus"
   | "modzip"
   | "registry"
+  | "nfpm"
+  | "krew"
   | "containerd"
   | "crio"
   | "podman"

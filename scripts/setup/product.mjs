@@ -146,6 +146,22 @@ const small = ["--minify-whitespace", "--minify-syntax", "--line-limit=200"];
 const yaml = "--alias:yaml=./node_modules/yaml/browser/index.js";
 const forNode = ["--bundle", "--platform=node", "--target=node26", ...small, yaml, "--log-level=warning"];
 
+/** What CommonJS packages inside an ES module ask for. */
+const require = 'import{createRequire as makeRequire}from"node:module";const require=makeRequire(import.meta.url);';
+
+/** berthctl in one module, which a release puts into Node.js's executables. */
+export function oneModuleStep() {
+  const output = inRoot("dist", "one-file", "berthctl.mjs");
+  const flags = [...forNode, define(buildVersion()), "--format=esm", `--banner:js=${require}`];
+  return buildStep({
+    name: "berthctl in one module",
+    inputs: [inRoot("host"), packageLock],
+    outputs: [output],
+    texts: flags,
+    build: () => bundle([inRoot("host", "bin", "berthctl-file.ts")], [...flags, `--outfile=${output}`]),
+  });
+}
+
 /** Runs esbuild. Returns which packages are in it: the release lists them with their licences. */
 function bundle(entries, flags) {
   const esbuild = inRoot("node_modules", "@esbuild", `linux-${process.arch}`, "bin", "esbuild");
@@ -157,7 +173,7 @@ function bundle(entries, flags) {
 }
 
 /**
- * One ES module per entry, executable, with the `require` that CommonJS packages inside it ask for. A dynamic import
+ * One ES module per entry, executable. A dynamic import
  * is a chunk beside them: an executable's program, which an old Node.js could not parse, and what only some need. A
  * source map is beside each. Other modules in dist are of older builds.
  */
@@ -165,7 +181,6 @@ function bundleStep(groups, version) {
   const entries = groups.flat();
   const nameOf = (entry) => entry.replace(/^.*\/(.+)\.ts$/, "$1.mjs");
   const names = entries.map(nameOf);
-  const require = 'import{createRequire as makeRequire}from"node:module";const require=makeRequire(import.meta.url);';
   const chunks = ["--splitting", "--entry-names=[name]", "--chunk-names=chunk-[hash]"];
   const flags = [
     ...forNode,

@@ -1,20 +1,28 @@
 /**
- * The set-up of `npm run release`: compilers for both processors, and the pinned downloads that are included
- * (scripts/release/sources.json). Node.js comes from npm, verified by the hash in package-lock.json; the C library's
- * parts come from the Debian archive, verified by its signed index and by the recorded hash. Effects: the user's
- * cache, Debian packages (as root).
+ * The set-up of `npm run release`: compilers for both processors, nfpm, and the pinned downloads that are included
+ * (scripts/release/sources.json). Node.js comes from npm, verified by the hash in package-lock.json or in that file;
+ * the C library's parts come from the Debian archive, verified by its signed index and by the recorded hash. Effects:
+ * the user's cache, dist, Debian packages (as root).
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { run, SetupError } from "./command.mjs";
 import { debianStep } from "./debian.mjs";
+import { goStep } from "./go.mjs";
 import { releaseSourcesDir, root } from "./paths.mjs";
+import { oneModuleStep } from "./product.mjs";
 
 const sources = JSON.parse(readFileSync(join(root, "scripts", "release", "sources.json"), "utf8"));
 
 export function releaseSteps() {
-  return [debianStep("release"), nodeArchivesStep(), debianArchivesStep()];
+  return [
+    debianStep("release"),
+    nodeArchivesStep(),
+    debianArchivesStep(),
+    oneModuleStep(),
+    goStep({ tool: "nfpm", title: "nfpm" }),
+  ];
 }
 
 function digest(path, algorithm, encoding) {
@@ -48,18 +56,16 @@ const isComplete = (files) => files.every(({ name }) => existsSync(join(releaseS
 
 function nodeArchivesStep() {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
-  const { version } = sources.node;
-  const files = ["amd64", "arm64"].map((architecture) => {
-    const { package: npmPackage } = sources.node[architecture];
-    return {
-      name: `${npmPackage}-${version}.tgz`,
-      spec: `${npmPackage}@${version}`,
-      wanted: packages[`node_modules/${npmPackage}`].integrity,
-      hash: (path) => `sha512-${digest(path, "sha512", "base64")}`,
-    };
-  });
+  const { version, ...executables } = sources.node;
+  // npm's lock has Linux's; the others are no dependency of a development.
+  const files = Object.values(executables).map(({ package: npmPackage, integrity }) => ({
+    name: `${npmPackage}-${version}.tgz`,
+    spec: `${npmPackage}@${version}`,
+    wanted: integrity ?? packages[`node_modules/${npmPackage}`].integrity,
+    hash: (path) => `sha512-${digest(path, "sha512", "base64")}`,
+  }));
   return {
-    name: `Node.js ${version} for both processors`,
+    name: `Node.js ${version} for all platforms`,
     isCurrent: () => isComplete(files),
     run: () =>
       download(files, ({ spec }, directory) => {

@@ -79,11 +79,14 @@ it("links what users call into PATH: berthctl, the plugin of kubectl and its com
     requireCommand([join(host, "opt/berth/current/bin/kubectl_complete-berth"), ...words]);
   expect(await complete("rel")).toMatch(/^release\t.*\n:4\n$/);
   expect(await complete("pools", "--output", "w")).toMatch(/^wide\n:4\n$/);
-  const pages = readdirSync(join(host, "usr/local/share/man/man1"));
-  expect(pages).toEqual(readdirSync(join(dirname(script), "share/man/man1")));
-  expect(pages).toContain("berthctl-explain.1");
-  for (const page of pages)
-    expect(target(`usr/local/share/man/man1/${page}`)).toBe(`/opt/berth/current/share/man/man1/${page}`);
+  const pagesIn = (folder: string) =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => path.includes("/"));
+  const pages = pagesIn(join(host, "usr/local/share/man"));
+  expect(pages).toEqual(pagesIn(join(dirname(script), "share/man")));
+  expect(pages).toEqual(
+    expect.arrayContaining(["man1/berthctl-explain.1", "man5/berth-resources.5", "man8/berth-agent.8"]),
+  );
+  for (const page of pages) expect(target(`usr/local/share/man/${page}`)).toBe(`/opt/berth/current/share/man/${page}`);
   expect(read("opt/berth/current/share/man/man1/berthctl-release.1")).toContain("berthctl");
 });
 

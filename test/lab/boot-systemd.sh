@@ -1,20 +1,31 @@
 #!/bin/sh
 # The first process of a host in namespaces: makes its root, installs Berth, becomes systemd.
 #
-#   unshare --mount --pid --net --uts --ipc --cgroup --fork --kill-child sh boot-systemd.sh ROOT RELEASE
+#   unshare --mount --pid --net --uts --ipc --cgroup --fork --kill-child sh boot-systemd.sh ROOT RELEASE [bare]
 #
+# With "bare" Berth is not installed, and the host has a /usr and a dpkg of its own, into which packages can be.
 # ROOT is an empty folder, RELEASE an unpacked release tarball. The host has this machine's /usr, read-only where it
 # matters, and files of its own elsewhere. `containerd.service` is a runtime that executes /srv/add.sh once, at its
 # start.
 set -eu
 root=$1
 release=$2
+bare=${3-}
 
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 root "$root"
 for folder in usr etc var/lib var/log var/tmp run tmp opt root proc sys dev srv/release home local; do mkdir -p "$root/$folder"; done
 for name in bin sbin lib lib64; do ln -s "usr/$name" "$root/$name"; done
-mount --rbind /usr "$root/usr"
+if [ -n "$bare" ]; then
+    for folder in usr var/lib/dpkg; do
+        mkdir -p "$root/$folder" "$root/.upper/$folder" "$root/.work/$folder"
+        mount -t overlay -o "lowerdir=/$folder,upperdir=$root/.upper/$folder,workdir=$root/.work/$folder" host "$root/$folder"
+    done
+    # A container's image may forbid packages to start services.
+    rm -f "$root/usr/sbin/policy-rc.d"
+else
+    mount --rbind /usr "$root/usr"
+fi
 mount --bind "$root/local" "$root/usr/local"
 for name in passwd group nsswitch.conf os-release ld.so.cache ld.so.conf ld.so.conf.d alternatives dbus-1; do
     [ ! -e "/etc/$name" ] || cp -a "/etc/$name" "$root/etc/"
@@ -57,9 +68,13 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=/bin/sh /srv/add.sh first
 UNIT
-chroot "$root" sh /srv/release/install.sh --root / >/dev/null
-cp "$root/etc/berth/pool.yaml.example" "$root/etc/berth/pools.d/lan.yaml"
-for name in containerd berth-agent; do ln -s "../$name.service" "$units/multi-user.target.wants/$name.service"; done
+if [ -z "$bare" ]; then
+    chroot "$root" sh /srv/release/install.sh --root / >/dev/null
+    cp "$root/etc/berth/pool.yaml.example" "$root/etc/berth/pools.d/lan.yaml"
+fi
+for name in containerd ${bare:-berth-agent}; do
+    [ ! -e "$units/$name.service" ] || ln -s "../$name.service" "$units/multi-user.target.wants/$name.service"
+done
 # As on a machine, where systemd does it itself: the unit sees mounts that are made later.
 mount --make-rshared "$root"
 cd "$root"

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeFolder } from "../../scripts/release/archive.ts";
+import { type ArchiveEntry, writeFolder } from "../../scripts/release/archive.ts";
 import { readNative, TRIPLES } from "../../scripts/release/native.ts";
 import { productEntries } from "../../scripts/release/product.ts";
 import { hostEntries } from "../../scripts/release/tarball.ts";
@@ -29,8 +29,14 @@ export const SMALL_NODE = Buffer.from(`#!/bin/sh\nexec ${process.execPath} "$@"\
 
 /** Returns the path of its install.sh. `directory` must not exist. `node`: the file lib/node. */
 export function assembleHostLayout(directory: string, node = readFileSync(process.execPath)): string {
+  writeFolder(hostFiles(node), directory);
+  return join(directory, "install.sh");
+}
+
+/** Returns the tarball's files. */
+export function hostFiles(node: Buffer): ArchiveEntry[] {
   const triple = TRIPLES[process.arch === "arm64" ? "arm64" : "amd64"];
-  const entries = hostEntries({
+  return hostEntries({
     version: readVersion(),
     node,
     libatomic: readFileSync(`/usr/lib/${triple}/libatomic.so.1`),
@@ -38,6 +44,4 @@ export function assembleHostLayout(directory: string, node = readFileSync(proces
     notices: Buffer.from("of a release\n"),
     site: [],
   });
-  writeFolder(entries, directory);
-  return join(directory, "install.sh");
 }

@@ -46,8 +46,11 @@ export NETCONFPATH=/etc/cni/net.d CNI_PATH=/opt/cni/bin:/usr/lib/cni CNI_IFNAME=
 export CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=$3;K8S_POD_UID=uid-$3"
 exec /srv/release/cnitool "$1" "$2" "/run/netns/$3"`;
 
-/** Resolves when the host has booted and its runtime has started, within `bootMs`. */
-export async function bootHost({ bootMs = BOOT_MS } = {}): Promise<Host> {
+/**
+ * Resolves when the host has booted and its runtime has started, within `bootMs`. `bare`: Berth is not installed, and
+ * packages can be.
+ */
+export async function bootHost({ bootMs = BOOT_MS, bare = false } = {}): Promise<Host> {
   const directory = mkdtempSync(join(tmpdir(), "berth-systemd-"));
   const release = join(directory, "release");
   assembleHostLayout(release);
@@ -55,7 +58,7 @@ export async function bootHost({ bootMs = BOOT_MS } = {}): Promise<Host> {
   mkdirSync(join(directory, "root"));
   const script = join(root, "test", "lab", "boot-systemd.sh");
   const spaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"];
-  const words = ["sh", script, join(directory, "root"), release];
+  const words = ["sh", script, join(directory, "root"), release, ...(bare ? ["bare"] : [])];
   const boot = await startDaemon("systemd", ["unshare", ...spaces, "--fork", "--kill-child", ...words]);
   /** The first process of the host. */
   let init = 0;

@@ -42,14 +42,16 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const contentOf = (name: string): Buffer => artifacts.get(name) ?? expect.unreachable(`there is no ${name}`);
 
-it("has an image and a tarball, each with its SBOM", () => {
-  const wanted = [`${image}.tar`, `${image}.cdx.json`, `${tarball}.tar.gz`, `${tarball}.cdx.json`];
+it("has an image, a tarball and packages, each with its SBOM", () => {
+  const packages = ["deb", "rpm"].flatMap((format) => [`${tarball}.${format}`, `${tarball}.${format}.cdx.json`]);
+  const wanted = [`${image}.tar`, `${image}.cdx.json`, `${tarball}.tar.gz`, `${tarball}.cdx.json`, ...packages];
   expect([...artifacts.keys()]).toEqual(wanted);
 });
 
 it.each([
   [`${image}.tar`, `${image}.cdx.json`],
   [`${tarball}.tar.gz`, `${tarball}.cdx.json`],
+  [`${tarball}.deb`, `${tarball}.deb.cdx.json`],
 ])(
   "%s has a valid SBOM with its hash, of components whose licences are in THIRD_PARTY_LICENSES",
   async (name, sbom) => {
@@ -92,6 +94,14 @@ it("has a tarball that installs itself, with programs that bring their Node.js",
   await requireCommand(["sh", join(folder, "install.sh"), "--root", host]);
   for (const program of ["berth-agent", "berth-controller", "berthctl"])
     expect(await requireCommand([join(host, "opt/berth/current/bin", program), "--version"])).toBe(`${VERSION}\n`);
+});
+
+it("has a deb in which lintian finds nothing wrong, and an rpm whose digests fit", { timeout: 300_000 }, async () => {
+  const [deb, rpm] = ["berth.deb", "berth.rpm"].map((name) => join(directory, name)) as [string, string];
+  writeFileSync(deb, contentOf(`${tarball}.deb`));
+  writeFileSync(rpm, contentOf(`${tarball}.rpm`));
+  await requireCommand(["lintian", "--allow-root", "--fail-on", "error,warning", deb]);
+  expect(await requireCommand(["rpm", "--checksig", rpm])).toContain("digests OK");
 });
 
 // A password costs a gigabyte and seconds each time.

@@ -1,58 +1,51 @@
-/** The reference page of berthctl and its man pages, from the command tree. */
+/** The reference page of berthctl, from the command tree. */
 import type { Command, Option } from "commander";
 import { MORE_COMMANDS } from "../../../host/bin/berthctl-process.ts";
 import { createCommands } from "../../../host/cli/berthctl.ts";
 import manifest from "../../../package.json" with { type: "json" };
 
-/** A page that a release installs in share/man/man1. */
-interface ManPage {
-  /** Name of the file, such as `berthctl-pools.1`. */
-  readonly name: string;
-  readonly text: string;
-}
-
 const terminal = { write: () => {}, writeError: () => {}, isColored: false };
-const { root } = await createCommands({
+export const { root } = await createCommands({
   program: "berthctl",
   version: manifest.version,
   words: [],
   terminal,
   more: MORE_COMMANDS,
 });
-const commands = root
+export const commands = root
   .createHelp()
   .visibleCommands(root)
   .filter((command) => command.name() !== "help");
 
-const EXIT_CODES = [
+export const EXIT_CODES = [
   ["0", "success: the question was answered, and all is well"],
   ["1", "problem found: the answer is bad news, a refusal, or that there is no such object"],
   ["2", "usage error: the command line, or a file that it names, is wrong"],
   ["3", "no answer: no agent or API server answered, or it does not permit the question"],
 ] as const;
 
-const ENVIRONMENT = [
+export const ENVIRONMENT = [
   ["BERTH_SOCKET", "socket of the agent, instead of `/run/berth/agent.sock`"],
   ["KUBECONFIG", "kubeconfigs of `kubectl berth`, separated by colons, merged as kubectl does; else `~/.kube/config`"],
   ["NO_COLOR", "if it is set, no colours"],
 ] as const;
 
-const OUTPUT_NOTES = [
+export const OUTPUT_NOTES = [
   "Tables align numbers on the right; a number above 2^32 is shown by the nearest power of two (`2^64-3`). `-o json` and `-o yaml` print the records with exact numbers as text, one list; with `--watch` each record is a document of its own, JSON on one line. `-o name` prints what other commands take as arguments. Keys may be added to records; none changes its meaning.",
   "With `--watch` the whole list is followed by what changes: an address that became free has the state `Free`, a pool that has gone the note `deleted`. A cluster is watched, an agent asked every two seconds.",
   "On a terminal verdicts, findings, states and full pools have colours.",
   "Names from outside are printed with control and format characters as `\\u{1b}`, in JSON and YAML as `\\u001b`.",
 ];
 
-function usageOf(command: Command): string {
+export function usageOf(command: Command, program = "berthctl"): string {
   const words = command.registeredArguments.map((argument) => {
     const name = `${argument.name()}${argument.variadic ? "..." : ""}`;
     return argument.required ? `<${name}>` : `[${name}]`;
   });
-  return ["berthctl", command.name(), "[options]", ...words].join(" ");
+  return [program, command.name(), "[options]", ...words].join(" ");
 }
 
-function optionsOf(command: Command): Option[] {
+export function optionsOf(command: Command): Option[] {
   return command
     .createHelp()
     .visibleOptions(command)
@@ -60,7 +53,7 @@ function optionsOf(command: Command): Option[] {
 }
 
 /** Description, choices and default in one text. */
-function describeOption({ description, argChoices, defaultValue, envVar }: Option): string {
+export function describeOption({ description, argChoices, defaultValue, envVar }: Option): string {
   const isShown = defaultValue !== undefined && defaultValue !== true && defaultValue !== "";
   const shown = Array.isArray(defaultValue) ? defaultValue.join(" ") : String(defaultValue);
   const notes = [
@@ -114,6 +107,10 @@ export function berthctlPage(): string {
     "all nodes or that of `--node`. `release` and `quarantine` go to the agent of the address. [`status`](diagnostics.md#status)",
     "and [`test`](diagnostics.md#test) are about a cluster. [Diagnostics](diagnostics.md) has examples.",
     "",
+    "On a laptop it is one file without anything else: unpack `berthctl-VERSION-PLATFORM.tar.gz` of a release into `PATH`. Under",
+    "the name `kubectl-berth` the same file is `kubectl berth`; `kubectl krew install --manifest=berth.krew.yaml",
+    "--archive=FILE` does that. macOS and Windows: [built, not run](release.md#berthctl-as-one-file).",
+    "",
     "## Exit codes",
     "",
     "| Code | Meaning |",
@@ -164,83 +161,4 @@ export function berthctlPage(): string {
     .join("\n")
     .trimEnd()
     .concat("\n");
-}
-
-/** Text for roff: no line begins with a control character, and a hyphen is what a user types. */
-function roff(text: string): string {
-  const escaped = text.replaceAll("\\", "\\e").replaceAll("-", "\\-").replaceAll("`", "").replaceAll('"', "\\(dq");
-  return escaped
-    .replace(/^(['.])/gm, "\\&$1")
-    .replace(
-      /[^\x20-\x7e\n]/g,
-      (character) => `\\[u${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}]`,
-    );
-}
-
-function optionLines(options: readonly Option[]): string[] {
-  return options.flatMap((option) => [".TP", `.B ${roff(option.flags)}`, roff(`${describeOption(option)}.`)]);
-}
-
-function manPage(name: string, summary: string, body: readonly string[]): ManPage {
-  const lines = [
-    `.TH ${roff(name.toUpperCase())} 1 "" "Berth ${manifest.version}" "Berth"`,
-    ".SH NAME",
-    `${roff(name)} \\- ${roff(summary)}`,
-    ...body,
-  ];
-  return { name: `${name}.1`, text: `${lines.join("\n")}\n` };
-}
-
-const COMMON = [
-  ".SH EXIT STATUS",
-  ...EXIT_CODES.flatMap(([code, meaning]) => [".TP", `.B ${code}`, roff(`${meaning}.`)]),
-  ".SH ENVIRONMENT",
-  ...ENVIRONMENT.flatMap(([name, meaning]) => [".TP", `.B ${name}`, roff(`${meaning}.`)]),
-];
-
-const lower = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);
-
-function commandPage(command: Command): ManPage {
-  const args = command.registeredArguments;
-  return manPage(`berthctl-${command.name()}`, lower(command.description()), [
-    ".SH SYNOPSIS",
-    `.B ${roff(usageOf(command))}`,
-    ".SH DESCRIPTION",
-    roff(`${command.description()}.`),
-    ...(args.length === 0
-      ? []
-      : [".SH ARGUMENTS", ...args.flatMap((each) => [".TP", `.I ${roff(each.name())}`, roff(`${each.description}.`)])]),
-    ".SH OPTIONS",
-    ...optionLines([...optionsOf(command), ...optionsOf(root)]),
-    ...COMMON,
-    ".SH SEE ALSO",
-    ".BR berthctl (1)",
-  ]);
-}
-
-/** Returns a page for berthctl, one for each command, and one that refers to them for the plugin of kubectl. */
-export function manPages(): ManPage[] {
-  const overview = manPage("berthctl", "inspect and repair Berth, on a node or in a cluster", [
-    ".SH SYNOPSIS",
-    ".B berthctl",
-    ".RI [ options ]",
-    ".I command",
-    ".RI [ arguments ]",
-    ".SH DESCRIPTION",
-    roff("Asks the agent of this node on its socket, or with --kubeconfig the API server of a cluster."),
-    ".B kubectl berth",
-    roff("is the same program with the kubeconfig of kubectl."),
-    ...OUTPUT_NOTES.flatMap((note) => [".PP", roff(note)]),
-    ".SH COMMANDS",
-    ...commands.flatMap((command) => [
-      ".TP",
-      `.BR ${roff(`berthctl-${command.name()}`)} (1)`,
-      roff(`${command.description()}.`),
-    ]),
-    ".SH OPTIONS",
-    ...optionLines(optionsOf(root)),
-    ...COMMON,
-  ]);
-  const plugin = { name: "kubectl-berth.1", text: ".so man1/berthctl.1\n" };
-  return [overview, ...commands.map(commandPage), plugin];
 }

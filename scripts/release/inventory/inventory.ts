@@ -18,6 +18,8 @@ import { npmComponent, npmComponents, readMetafile } from "./npm.ts";
 export interface Inventory {
   readonly image: readonly Component[];
   readonly tarball: readonly Component[];
+  /** Of berthctl as one file: Node.js, the npm packages and the core. */
+  readonly berthctl: readonly Component[];
 }
 
 export async function takeInventory(architecture: Architecture, site: Site): Promise<Inventory> {
@@ -43,7 +45,7 @@ function listComponents({ architecture, node, texts, site }: Sources): Inventory
   const executable = node.get("package/bin/node") as Buffer;
   const inNode = nodeComponents({ version, versions: process.versions, executable, license, texts });
   const compiler = execFileSync(`${TRIPLES[architecture]}-gcc`, ["-dumpfullversion"], { encoding: "utf8" }).trim();
-  const everywhere: Component[] = [
+  const berthctl: Component[] = [
     ...npmComponents(root, readMetafile(join(root, "dist"))),
     parserInUndici(inNode),
     ...inNode,
@@ -51,15 +53,14 @@ function listComponents({ architecture, node, texts, site }: Sources): Inventory
       ...{ type: "data", name: "Mozilla's CA certificates in Node.js", version },
       ...{ license: "MPL-2.0", text: texts.common("MPL-2.0") },
     },
-    debianComponent("musl-dev", architecture, texts),
-    compilerRuntime(compiler, texts),
   ];
+  const everywhere = [...berthctl, debianComponent("musl-dev", architecture, texts), compilerRuntime(compiler, texts)];
   const withPackages = (names: readonly string[]) => [
     ...everywhere,
     ...names.map((name) => debianComponent(name, architecture, texts)),
   ];
   const ofSite = site.packages.map((path) => npmComponent(join(root, path)));
-  return { image: withPackages(IMAGE_PACKAGES), tarball: [...withPackages(TARBALL_PACKAGES), ...ofSite] };
+  return { image: withPackages(IMAGE_PACKAGES), tarball: [...withPackages(TARBALL_PACKAGES), ...ofSite], berthctl };
 }
 
 /** undici contains llhttp, and states neither its version nor its licence. */

@@ -45,10 +45,11 @@ function writeRelease(name: string, key?: typeof publisher): string {
   for (const [artifact, type] of [
     [`${image}.tar`, "container"],
     [`${tarball}.tar.gz`, "application"],
+    [`${tarball}.deb`, "application"],
   ] as const) {
     add(artifact, Buffer.from(`bytes of ${artifact}`));
     const subject = { name: artifact, type, sha256: digests.get(artifact) ?? "" };
-    add(artifact.replace(/\.tar.*/, ".cdx.json"), writeSbom(subject, [], facts));
+    add(`${artifact.replace(/\.tar.*/, "")}.cdx.json`, writeSbom(subject, [], facts));
   }
   add("berth-1.2.3.tgz", Buffer.from("a chart"));
   sealRelease(folder, digests, facts, key && parseSecretKey(key.secret, undefined));
@@ -171,6 +172,11 @@ it.each<[title: string, change: () => void, problem: RegExp]>([
     "no SBOM in the sums",
     () => replace("SHA256SUMS", /^.*-linux-amd64\.cdx\.json\n/m, ""),
     /^berth-1\.2\.3-linux-amd64\.tar\.gz has no SBOM: berth-1\.2\.3-linux-amd64\.cdx\.json is not in SHA256SUMS$/,
+  ],
+  [
+    "no SBOM of a package in the sums",
+    () => replace("SHA256SUMS", /^.*\.deb\.cdx\.json\n/m, ""),
+    /^berth-1\.2\.3-linux-amd64\.deb has no SBOM: berth-1\.2\.3-linux-amd64\.deb\.cdx\.json is not in SHA256SUMS$/,
   ],
   [
     "an SBOM of no file",

@@ -1,0 +1,1 @@
+refuse_other_installation

@@ -1,0 +1,183 @@
+/** The options of `berth-controller`, which its man page lists as well. */
+import { hostname } from "node:os";
+import { Command, InvalidArgumentError, Option } from "commander";
+import {
+  CERTIFICATE_LIFETIME_DAYS,
+  type CertificateSettings,
+} from "../controller/certificates/certificates-controller.ts";
+import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../lib/log.ts";
+import { LISTEN_FORMS, type ListenAddress } from "../metrics/listen.ts";
+import { AGENTS_AUDIENCE } from "../metrics/scrape-server.ts";
+import { addMapOptions, addMetricsOptions, type MapFlags, type MetricsFlags, parseListen } from "./metrics-options.ts";
+import { VERSION } from "./version.ts";
+
+/**
+ * Time for which a Lease that is not renewed keeps other replicas away: milliseconds. Each replica counts from when
+ * it last read a changed Lease.
+ */
+const LEASE_DURATION_MS = 30_000;
+
+/**
+ * Time for which a holder leads after the start of its last successful renewal: milliseconds. Shorter than the
+ * Lease's duration by what a call on its way may take, and longer than two renewals of which an admission webhook
+ * keeps each for its default time-out of 10 seconds.
+ */
+const LEASE_RENEW_DEADLINE_MS = 25_000;
+
+/**
+ * Interval at which the leader renews the Lease, and the other replicas read it: milliseconds, give or take a
+ * quarter.
+ */
+const LEASE_RETRY_MS = 2_000;
+
+export interface ControllerFlags extends MetricsFlags, MapFlags {
+  readonly kubeconfig?: string;
+  readonly inCluster?: true;
+  readonly configNamespace: string;
+  readonly leaseNamespace: string;
+  readonly leaseName: string;
+  readonly leaseDuration: number;
+  readonly leaseRenewDeadline: number;
+  readonly leaseRetry: number;
+  readonly identity: string;
+  readonly listen: ListenAddress;
+  readonly agentsTokenFile?: string;
+  readonly agentsCaFile?: string;
+  readonly agentsName?: string;
+  readonly agentsPort: number;
+  readonly authoritySecret?: string;
+  readonly certificateSecret: CertificateSettings["servers"];
+  readonly certificateLifetime: number;
+  readonly finalizers: boolean;
+  readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
+}
+
+const DEFAULT_LISTEN = "127.0.0.1:9474";
+
+function parseSeconds(text: string): number {
+  const seconds = Number(text);
+  if (text.trim() === "" || !(seconds > 0 && seconds <= 3_600)) {
+    throw new InvalidArgumentError(`expected seconds, more than 0 and at most 3600, found "${text}"`);
+  }
+  return seconds;
+}
+
+function parseDays(text: string): number {
+  const days = Number(text);
+  if (text.trim() === "" || !(days > 0 && days <= 825))
+    throw new InvalidArgumentError(`expected days, more than 0 and at most 825, found "${text}"`);
+  return days;
+}
+
+function parseCertificate(text: string, before: CertificateSettings["servers"]): CertificateSettings["servers"] {
+  const [secret = "", names = ""] = text.split("=");
+  if (!names.split(",").every((name) => /^[-*.:a-zA-Z0-9]{1,253}$/.test(name)))
+    throw new InvalidArgumentError(`expected NAME=DNS,DNS, found "${text}"`);
+  return [...before, { secret: parseName(secret), names: names.split(",") }];
+}
+
+function parsePort(text: string): number {
+  if (!/^[0-9]{1,5}$/.test(text) || Number(text) < 1 || Number(text) > 65_535)
+    throw new InvalidArgumentError(`expected a port, found "${text}"`);
+  return Number(text);
+}
+
+function parseName(text: string): string {
+  if (!/^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/.test(text)) {
+    throw new InvalidArgumentError(`expected a Kubernetes name, found "${text}"`);
+  }
+  return text;
+}
+
+function parseIdentity(text: string): string {
+  if (!/^[!-~]{1,200}$/.test(text))
+    throw new InvalidArgumentError(`expected 1 to 200 characters without blanks, found "${text}"`);
+  return text;
+}
+
+const seconds = (flag: string, description: string, defaultMs: number): Option =>
+  new Option(`${flag} <seconds>`, description).argParser(parseSeconds).default(defaultMs / 1000);
+
+/** Returns the program without its actions. */
+export function describeController(): Command {
+  const program = new Command("berth-controller")
+    .description("Run the cluster-wide controllers of Berth. Several replicas may run; a Lease elects the leader")
+    .version(VERSION)
+    .addOption(new Option("--kubeconfig <file>", "path of a kubeconfig file").env("BERTH_KUBECONFIG"))
+    .option("--in-cluster", "use the service account of the pod that the controller runs in")
+    .addOption(
+      new Option("--config-namespace <name>", "namespace of the ConfigMap vendor-conf")
+        .argParser(parseName)
+        .default("kube-system")
+        .env("BERTH_CONFIG_NAMESPACE"),
+    )
+    .addOption(
+      new Option("--lease-namespace <name>", "namespace of the Lease")
+        .argParser(parseName)
+        .default("kube-system")
+        .env("BERTH_LEASE_NAMESPACE"),
+    )
+    .addOption(new Option("--lease-name <name>", "name of the Lease").argParser(parseName).default("berth-controller"))
+    .addOption(
+      seconds("--lease-duration", "how long other replicas wait after the leader's last renewal", LEASE_DURATION_MS),
+    )
+    .addOption(
+      seconds(
+        "--lease-renew-deadline",
+        "how long the leader retries a renewal before it stops leading",
+        LEASE_RENEW_DEADLINE_MS,
+      ),
+    )
+    .addOption(seconds("--lease-retry", "time between two attempts to renew or acquire the Lease", LEASE_RETRY_MS))
+    .addOption(
+      new Option("--identity <name>", "prefix of this replica's identity in the Lease")
+        .argParser(parseIdentity)
+        .default(hostname(), "the host name")
+        .env("BERTH_IDENTITY"),
+    )
+    .addOption(
+      new Option(
+        "--listen <address>",
+        `address that serves GET /v1/status, /healthz, /readyz and /metrics: ${LISTEN_FORMS}; to other machines only health`,
+      )
+        .argParser(parseListen)
+        .default(parseListen(DEFAULT_LISTEN), DEFAULT_LISTEN)
+        .env("BERTH_LISTEN"),
+    )
+    .option("--no-finalizers", "before everything is deleted: take the finalizers from pools and Subnets, and set none")
+    .option(
+      "--agents-token-file <file>",
+      `token of the audience ${AGENTS_AUDIENCE}, with which the address map asks agents for explanations and histories`,
+    )
+    .option("--agents-ca-file <file>", "certificate of the authority of the agents' certificates (PEM)")
+    .option("--agents-name <name>", "DNS name in the agents' certificates")
+    .addOption(
+      new Option("--agents-port <port>", "port of the agents' metrics, which answers these questions")
+        .argParser(parsePort)
+        .default(9473),
+    )
+    .addOption(
+      new Option(
+        "--authority-secret <name>",
+        "Secret in the namespace of the Lease, with the authority that signs certificates for --certificate-secret",
+      ).argParser(parseName),
+    )
+    .addOption(
+      new Option(
+        "--certificate-secret <name=names>",
+        "Secret that is given a certificate for these DNS names and addresses, separated by commas, and is renewed; may be repeated",
+      )
+        .argParser(parseCertificate)
+        .default([], "none"),
+    )
+    .addOption(
+      new Option("--certificate-lifetime <days>", "how long such a certificate is valid")
+        .argParser(parseDays)
+        .default(CERTIFICATE_LIFETIME_DAYS),
+    )
+    .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"))
+    .addOption(new Option("--log-format <format>", "text for a person").choices(LOG_FORMATS).default("json"));
+  addMapOptions(addMetricsOptions(program));
+  return program;
+}
