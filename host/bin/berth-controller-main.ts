@@ -44,6 +44,16 @@ function agentAccessOf(flags: ControllerFlags): AgentAccess | undefined {
   return { tokenFile, caFile, name, port };
 }
 
+/** Rejects as {@link loadCredentials}; undefined if there is no hub. */
+async function openHub({ hubKubeconfig: kubeconfig, hubMember: member }: ControllerFlags) {
+  if ((kubeconfig === undefined) !== (member === undefined))
+    refuseUsage("--hub-kubeconfig and --hub-member belong together, found one of them");
+  if (kubeconfig === undefined || member === undefined) return undefined;
+  const credentials = await loadCredentials({ kubeconfig });
+  const api = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
+  return { api, credentials, member };
+}
+
 function controllersOf(flags: ControllerFlags): Controllers {
   const {
     authoritySecret: authority,
@@ -86,14 +96,16 @@ async function serve(flags: ControllerFlags): Promise<void> {
     const credentials = await loadCredentials({ kubeconfig });
     const random = Math.random;
     const api = openKubeClient({ credentials, userAgent: "berth-controller", random });
+    const hub = await openHub(flags);
     // Two lives of one pod are two candidates.
     const identity = `${flags.identity}_${randomBytes(8).toString("hex")}`;
     const controller = openController({
       ...{ api, controllers, configNamespace, random, log },
+      hub: hub && { ...hub, namespace: configNamespace },
       lease: { namespace: flags.leaseNamespace, name: flags.leaseName, identity, timings },
       clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
       now: () => new Date(),
-      connectionProblem: () => credentials.problem,
+      connectionProblem: () => credentials.problem ?? hub?.credentials.problem,
     });
     const set = new MetricSet(CONTROLLER_METRICS, (text, error) => log.warn({ err: error }, text));
     set.metrics.buildInfo.set({ version: VERSION, nodejs: process.versions.node, mode: "cluster" }, 1);
@@ -124,6 +136,7 @@ async function serve(flags: ControllerFlags): Promise<void> {
         await questions.close();
         await scrapes.close();
         await map.close();
+        await hub?.api.close();
         await api.close();
       },
     };

@@ -48,6 +48,8 @@ export interface ControllerFlags extends MetricsFlags, MapFlags {
   readonly authoritySecret?: string;
   readonly certificateSecret: CertificateSettings["servers"];
   readonly certificateLifetime: number;
+  readonly hubKubeconfig?: string;
+  readonly hubMember?: string;
   readonly finalizers: boolean;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
@@ -175,6 +177,12 @@ export function describeController(): Command {
       new Option("--certificate-lifetime <days>", "how long such a certificate is valid")
         .argParser(parseDays)
         .default(CERTIFICATE_LIFETIME_DAYS),
+    )
+    .option("--hub-kubeconfig <file>", "kubeconfig of the API server whose AddressRanges pools take blocks from")
+    .addOption(
+      new Option("--hub-member <name>", "name of this cluster in spec.members of these AddressRanges").argParser(
+        parseName,
+      ),
     )
     .addOption(new Option("--log-level <level>", "lowest level of messages to log").choices(LOG_LEVELS).default("info"))
     .addOption(new Option("--log-format <format>", "text for a person").choices(LOG_FORMATS).default("json"));

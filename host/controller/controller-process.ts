@@ -24,7 +24,7 @@ import { openClusterMap } from "./map-source.ts";
 import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owners.ts";
 import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import { PoolWrites } from "./pool-writes.ts";
-import type { ControllerDeps, Measurements } from "./types.ts";
+import type { ControllerDeps, HubAccess, Measurements } from "./types.ts";
 
 /**
  * Longest time that controllers may take to stop after leadership ends until the process reports itself as stuck:
@@ -41,6 +41,8 @@ interface ControllerOptions {
    */
   readonly connectionProblem?: () => string | undefined;
   readonly controllers: Controllers;
+  /** Closed by the caller. */
+  readonly hub?: HubAccess | undefined;
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   readonly lease: {
@@ -253,6 +255,7 @@ class ProcessInstance implements ControllerProcess {
       clock: { nowMs, now },
       poolWrites: new PoolWrites({ nodes: () => this.#caches.nodes.items.size, nowMs, eventsPerSecond }),
       random,
+      hub: this.#options.hub,
       leading: leading.signal,
     };
   }

@@ -129,6 +129,17 @@ interface Owners {
   readonly pods: WatchedPods;
 }
 
+/** The API server with the ranges that several clusters share. */
+export interface HubAccess {
+  readonly api: Pick<KubeApi, "call">;
+  /** This cluster's name in `spec.members` of its ranges. */
+  readonly member: string;
+  /** Where the ConfigMap `berth-address-ranges` is. */
+  readonly namespace: string;
+  /** Interval at which the hub is asked: milliseconds. Default: 15,000. */
+  readonly checkMs?: number;
+}
+
 interface ControllerClock {
   /** Monotonic: milliseconds. */
   readonly nowMs: () => number;
@@ -151,6 +162,8 @@ export interface ControllerDeps {
   readonly poolWrites: PoolWrites;
   /** Returns a number in [0, 1) that spreads pauses. */
   readonly random: () => number;
+  /** Undefined if no pool may take its addresses from a hub. */
+  readonly hub?: HubAccess | undefined;
   /** Aborted when this process stops leading: it must not write any more. Every call passes it as its signal. */
   readonly leading: AbortSignal;
 }

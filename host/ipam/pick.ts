@@ -5,6 +5,7 @@
 import { type Family, formatIp, type Ip } from "../net/ip.ts";
 import type { SourceName } from "../records/audit-line.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import { countBlockStates, type PoolSource } from "../resources/pool-source.ts";
 import type { FamilyDemand, NicDemand } from "./model.ts";
 import type { PoolCache } from "./pool-cache.ts";
 import { findWithholding, withheldFrom } from "./withheld.ts";
@@ -80,13 +81,25 @@ function pickOne(
   return undefined;
 }
 
-/** Takes the first address that the NIC may have. Those before it stay free. */
+/**
+ * Takes the first address that the NIC may have; of a block that is being drained only if there is no other one. Those
+ * before it stay free.
+ */
 function takeFor(poolCache: PoolCache, nic: NicDemand, pool: IpPool, take: () => Ip | undefined): Ip | undefined {
-  const withheld: Ip[] = [];
+  const { addressSpace: space } = pool.spec;
+  const isDraining = pool.source?.blocks.some(({ state }) => state === "Draining") === true;
+  const passedOver: Ip[] = [];
+  let last: Ip | undefined;
   let ip = take();
-  for (; ip !== undefined && findWithholding(nic, pool, ip) !== undefined; ip = take()) withheld.push(ip);
-  for (const each of withheld) poolCache.cancel(pool.spec.addressSpace, each);
-  return ip;
+  for (; ip !== undefined; ip = take()) {
+    const isWithheld = findWithholding(nic, pool, ip) !== undefined;
+    if (!isWithheld && !(isDraining && poolCache.blockStateOf({ space, ip }) === "Draining")) break;
+    if (isWithheld || last !== undefined) passedOver.push(ip);
+    else last = ip;
+  }
+  if (ip !== undefined && last !== undefined) passedOver.push(last);
+  for (const each of passedOver) poolCache.cancel(space, each);
+  return ip ?? last;
 }
 
 /** Returns the pools that were not passed over, in order. */
@@ -99,6 +112,8 @@ function explainShortage(poolCache: PoolCache, nic: NicDemand, demand: FamilyDem
     poolsOf(demand).map((pool) => {
       const { name } = pool;
       const counts = poolCache.counts(name);
+      if (pool.source !== undefined && (counts?.total ?? 0n) === 0n)
+        return [name, describeBlocks(pool.source, poolCache.isUnconfirmed(pool))];
       if (counts === undefined || counts.total === 0n) {
         const [exception] = poolCache.exceptionsOf(name);
         const why = exception === undefined ? "" : `; ${formatIp(exception.ip)} is none: ${exception.why}`;
@@ -109,6 +124,13 @@ function explainShortage(poolCache: PoolCache, nic: NicDemand, demand: FamilyDem
       return [name, `has no free address (${counts.total - counts.free} of ${counts.total} in use or cooling)${left}`];
     }),
   );
+}
+
+/** Returns why a pool has no address of its blocks to give. */
+function describeBlocks(source: PoolSource, isUnconfirmed: boolean): string {
+  if (source.blocks.length === 0) return "has leased no block yet";
+  if (isUnconfirmed) return "gives no address until the hub has confirmed its blocks in this epoch of the registry";
+  return `has no block that gives addresses (${countBlockStates(source)})`;
 }
 
 /** FNV-1a, 32 bits: spreads names over a pool; not for security. */

@@ -8,12 +8,13 @@ import type { PoolSpace } from "../core/pool-space.ts";
 import { haveShared, spansOf } from "../core/spans.ts";
 import { equalIp, type Ip } from "../net/ip.ts";
 import { PrefixTable } from "../net/prefix-table.ts";
-import { rangeOfPrefix } from "../net/range.ts";
+import { rangeContains, rangeOfPrefix } from "../net/range.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { equalRouters, poolShape, routersOf as routersOfSpec, unionOfRouters } from "../resources/ip-pool-shape.ts";
 import { formatRangesHash } from "../resources/ip-pool-usage.ts";
 import { findExceptions, findExclusion, type PoolSurroundings } from "../resources/locate-address.ts";
 import { NONE_OCCUPIED, type OccupiedIp, type OccupiedIps } from "../resources/occupied-ips.ts";
+import { type BlockState, isConfirmed } from "../resources/pool-source.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
 
 /** Most names of other pools that are remembered for one pool. The one noted longest ago is forgotten first. */
@@ -54,6 +55,7 @@ export class PoolCache {
   readonly #reservations = new Map<string, Reservation>();
   #reserved: readonly ReservedIp[] = [];
   #occupied = NONE_OCCUPIED;
+  #epochInForce: () => string | undefined = () => undefined;
 
   /** Versions of the released allocations that an ADD of this node is taking over: other ADDs skip them. */
   readonly takeOvers = new Set<number>();
@@ -85,6 +87,7 @@ export class PoolCache {
     for (const version of this.takeOvers) copy.takeOvers.add(version);
     copy.#reserved = this.#reserved;
     copy.#occupied = this.#occupied;
+    copy.#epochInForce = this.#epochInForce;
     return copy;
   }
 
@@ -130,6 +133,25 @@ export class PoolCache {
     for (const table of this.#networks.values())
       for (const ip of changed) for (const { pool } of table.find(ip)?.entries ?? []) affected.add(pool);
     return this.#writeAll([...affected]);
+  }
+
+  /** From now on leased blocks must be confirmed in the epoch that it returns. Default: there is none. */
+  followEpoch(inForce: () => string | undefined): void {
+    this.#epochInForce = inForce;
+  }
+
+  /** Returns whether the pool's blocks are to be confirmed by the hub before any of their free addresses is given. */
+  isUnconfirmed({ source }: IpPool): boolean {
+    return source !== undefined && !isConfirmed(source, this.#epochInForce());
+  }
+
+  /** Returns the state of the leased block with the address; undefined if no pool has leased one. */
+  blockStateOf({ space, ip }: { readonly space: string; readonly ip: Ip }): BlockState | undefined {
+    for (const { pool } of this.#entriesAround(space, ip)) {
+      const block = pool.source?.blocks.find(({ range }) => rangeContains(range, ip));
+      if (block !== undefined) return block.state;
+    }
+    return undefined;
   }
 
   /** Returns the networks whose pools name other routers than before. */
@@ -301,6 +323,7 @@ export class PoolCache {
    * ascending selection at the lowest address, unless `randomize`.
    */
   take(pool: IpPool, seed: number, randomize = false): Ip | undefined {
+    if (this.isUnconfirmed(pool)) return undefined;
     const bits = this.#entryOf(pool)?.bits;
     const isAscending = pool.spec.selection === "ascending" && !randomize;
     const ip = isAscending ? bits?.findFreeAscending() : bits?.findFree(seed);
@@ -361,8 +384,11 @@ export class PoolCache {
     return this.#entries.get(poolName)?.bits.contains(ip) ?? false;
   }
 
+  /** Blocks that are not confirmed have no addresses. */
   counts(poolName: string): PoolCounts | undefined {
-    return this.#entries.get(poolName)?.bits.counts();
+    const entry = this.#entries.get(poolName);
+    const counts = entry?.bits.counts();
+    return counts && entry && this.isUnconfirmed(entry.pool) ? { ...counts, total: 0n, free: 0n } : counts;
   }
 
   /** Returns undefined if the pool has gone, or has moved to another subnet. */

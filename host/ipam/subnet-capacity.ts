@@ -1,6 +1,6 @@
 /**
- * Whether generated pools have as many addresses as they should: for the decision to wait, and for error texts
- * (docs/develop/subnets.md).
+ * Whether generated pools, and those that lease blocks, have as many addresses as they should: for the decision to
+ * wait, and for error texts (docs/develop/subnets.md, docs/clusters.md).
  */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { sizeOf, spansOf } from "../core/spans.ts";
@@ -31,11 +31,15 @@ interface ShortageFacts {
 }
 
 /**
- * Returns `has 3 of 10 addresses wanted (9 replicas and 1 more)` with the reason if it is known; undefined for a pool
- * made by hand.
+ * Returns `has 3 of 10 addresses wanted (9 replicas and 1 more)`, or `takes its blocks from AddressRange "seg"`, with
+ * the reason if it is known; undefined for a pool with addresses of its own.
  */
 export function describeSupply(pool: IpPool): string | undefined {
   const { generated } = pool.spec;
+  if (pool.source !== undefined) {
+    const { shortfall, source } = pool;
+    return `takes its blocks from AddressRange "${source.range}"${shortfall === undefined ? "" : `: ${shortfall}`}`;
+  }
   if (generated === undefined) return undefined;
   if (pool.shortfall !== undefined && !isSupplied(pool)) return pool.shortfall;
   const { wanted, reason } = generated;
@@ -53,6 +57,21 @@ export function describeAbsence({ application, request: { subnets } }: Generated
  */
 export function isGrowing(demand: FamilyDemand): boolean {
   return poolsOf(demand).some((pool) => pool.shortfall === undefined && !isSupplied(pool));
+}
+
+/** Returns whether a wait for pools may bring an address: some are generated, or lease blocks. */
+export function maySupply(demand: FamilyDemand): boolean {
+  return demand.generated !== undefined || leasingPools(demand).length > 0;
+}
+
+/** Returns the pools of the demand that lease their addresses. */
+export function leasingPools(demand: FamilyDemand): readonly IpPool[] {
+  return poolsOf(demand).filter(({ spec }) => spec.source !== undefined);
+}
+
+/** Returns whether the pool may soon have more addresses: a block rests, or no reason is known why none would come. */
+export function isLeasing({ source, shortfall }: IpPool): boolean {
+  return source !== undefined && (shortfall === undefined || source.blocks.some(({ state }) => state === "Resting"));
 }
 
 /** State of a Subnet as read from the API server. */

@@ -9,3 +9,4 @@ export const IP_ALLOCATIONS = collection("ipallocations");
 export const SUBNETS = collection("subnets");
 export const RESERVED_IPS = collection("reservedips");
 export const COORDINATORS = collection("coordinators");
+export const ADDRESS_RANGES = collection("addressranges");

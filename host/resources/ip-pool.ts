@@ -6,11 +6,12 @@ import { parseNetworkName } from "../cni/names.ts";
 import { duration } from "../config/fields/duration.ts";
 import { isDnsLabel, namespaceName, objectName } from "../config/fields/names.ts";
 import { type LabelSelector, type Labels, labelSelector } from "../config/label-selector.ts";
-import { cel, matchRule } from "../lib/cel.ts";
+import { type CelRule, cel, IMMUTABLE, matchRule } from "../lib/cel.ts";
 import { parsedText } from "../lib/schema.ts";
 import { ADDRESS_RULES, type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./fields/address-spec.ts";
 import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
 import { type SubnetPoolSpec, subnetPoolSpec } from "./fields/subnet-pool.ts";
+import { decodePoolSource, type PoolSource, poolSourceSpec, rangesOfSource } from "./pool-source.ts";
 
 /** Most entries of each of `namespaceName`, `nodeName` and `multusName`. @limit */
 export const MAX_NAMES = 1_024;
@@ -23,7 +24,10 @@ declare const poolNameBrand: unique symbol;
 /** The name of an IPPool: a DNS subdomain of at most 253 characters (RFC 1123). */
 export type PoolName = string & { readonly [poolNameBrand]: true };
 
-/** `ranges` are the addresses of `ips` (the whole subnet if it is absent), `excluded` those of `excludeIPs`. */
+/**
+ * `ranges` are the addresses of `ips` (the whole subnet if it is absent), with `source` those of the leased blocks;
+ * `excluded` those of `excludeIPs`.
+ */
 export interface IpPoolSpec extends AddressSpec {
   readonly podAffinity?: LabelSelector | undefined;
   readonly namespaceAffinity?: LabelSelector | undefined;
@@ -40,6 +44,8 @@ export interface IpPoolSpec extends AddressSpec {
   readonly cooldownMs?: number | undefined;
   /** Undefined unless the controller generated the pool. */
   readonly generated?: SubnetPoolSpec | undefined;
+  /** Undefined unless the pool leases its addresses. */
+  readonly source?: Pick<PoolSource, "range"> | undefined;
 }
 
 export interface IpPool {
@@ -56,10 +62,12 @@ export interface IpPool {
    */
   readonly wanted?: string | undefined;
   /**
-   * Why a generated pool has fewer addresses than it should have: the message of its condition `Supplied` while that
-   * is False.
+   * Why a generated pool, or one with a source, has fewer addresses than it should have: the message of its condition
+   * `Supplied` while that is False.
    */
   readonly shortfall?: string | undefined;
+  /** The blocks that it has leased. Undefined without `spec.source`. */
+  readonly source?: PoolSource | undefined;
 }
 
 /**
@@ -78,6 +86,24 @@ const REFERENCE = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?[/])?[a-zA-Z0-9][a-zA
 const networkReference = parsedText(parseNetworkReference, REFERENCE_FORM, MAX_NETWORK_REFERENCE).meta(
   cel(matchRule(REFERENCE, REFERENCE_FORM)),
 );
+
+/** The keys that give a pool its addresses in other ways. */
+const OTHER_SOURCES = ["ips", "generated"] as const;
+
+const NOT_BESIDE_SOURCE = 'no such key beside "source"';
+
+const SOURCE_RULES: readonly CelRule[] = [
+  ...OTHER_SOURCES.map((key) => ({
+    rule: `!has(self.source) || !has(self.${key})`,
+    message: NOT_BESIDE_SOURCE,
+    fieldPath: `.${key}`,
+  })),
+  {
+    rule: "has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source.range == oldSelf.source.range)",
+    message: IMMUTABLE.message,
+    fieldPath: ".source",
+  },
+];
 
 const spec = z
   .strictObject({
@@ -112,12 +138,21 @@ const spec = z
     generated: subnetPoolSpec
       .optional()
       .meta({ description: "Set by the controller on generated pools: workload and Subnet." }),
+    source: poolSourceSpec.optional().meta({
+      description:
+        "The pool's addresses are blocks that this cluster leases from a hub ([clusters](clusters.md)), in place of `ips`. Immutable.",
+    }),
   })
   .check(checkAddresses)
-  .meta(cel(...ADDRESS_RULES))
+  .check(({ value, issues }) => {
+    for (const key of OTHER_SOURCES)
+      if (value.source !== undefined && value[key] !== undefined)
+        issues.push({ code: "custom", path: [key], message: NOT_BESIDE_SOURCE, input: value });
+  })
+  .meta(cel(...ADDRESS_RULES, ...SOURCE_RULES))
   .transform(
     ({ ipVersion: _, subnet, ips, excludeIPs, gateway, routes, addressSpace, cooldown, ...rest }): IpPoolSpec => ({
-      ...addressSpecOf({ subnet, ips, excludeIPs, gateway, routes, addressSpace }),
+      ...addressSpecOf({ subnet, ips: rest.source ? [] : ips, excludeIPs, gateway, routes, addressSpace }),
       ...rest,
       cooldownMs: cooldown,
     }),
@@ -128,14 +163,16 @@ export const ipPoolSchema = berthObject("IPPool", spec);
 /** Decodes an IPPool; `source` names it in the error. Throws ConfigError. */
 export function decodeIpPool(value: unknown, source: string): IpPool {
   const { kind, metadata, spec, status } = decodeBerth(ipPoolSchema, value, source);
-  const { wanted, conditions } = readStatus.parse(status);
+  const { wanted, conditions, source: leases } = readStatus.parse(status);
+  const leased = spec.source && decodePoolSource(spec.source.range, leases, spec.subnet);
   return {
     kind,
     name: metadata.name as PoolName,
     labels: metadata.labels,
     deleting: isDeleting(metadata),
     created: metadata.creationTimestamp,
-    spec,
+    spec: leased === undefined ? spec : { ...spec, ranges: rangesOfSource(leased, spec.subnet) },
+    source: leased,
     wanted,
     shortfall: conditions.find((condition) => condition?.type === "Supplied" && condition.status === "False")?.message,
   };
@@ -145,8 +182,9 @@ export function decodeIpPool(value: unknown, source: string): IpPool {
 const readStatus = z
   .object({
     wanted: z.string().optional().catch(undefined),
+    source: z.unknown().optional(),
     conditions: z
       .array(z.object({ type: z.string(), status: z.string(), message: z.string() }).optional().catch(undefined))
       .catch([]),
   })
-  .catch({ wanted: undefined, conditions: [] });
+  .catch({ wanted: undefined, source: undefined, conditions: [] });

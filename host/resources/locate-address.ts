@@ -62,7 +62,7 @@ export interface PoolSurroundings {
  */
 export function findExclusion(
   ip: Ip,
-  { spec }: IpPool,
+  { spec, source }: IpPool,
   { reserved, occupied, siblings }: PoolSurroundings,
 ): string | undefined {
   const { subnet, gateway, ranges, excluded, addressSpace } = spec;
@@ -85,5 +85,10 @@ export function findExclusion(
   }
   const why = occupied.find(ip)?.why;
   if (why !== undefined) return why;
-  return ranges.some((range) => rangeContains(range, ip)) ? undefined : NOT_IN_RANGES;
+  if (ranges.some((range) => rangeContains(range, ip))) return undefined;
+  if (source === undefined) return NOT_IN_RANGES;
+  const block = source.blocks.find(({ range }) => rangeContains(range, ip));
+  return block === undefined
+    ? "no block that the pool has leased has it"
+    : `its block ${block.block} is ${block.state}, and gives no addresses`;
 }

@@ -81,6 +81,10 @@ export function decodeResource(value: unknown, source: string, tolerates = NONE)
     throw new ConfigError(within, [mismatch]);
   }
   const resource = decoder.decode(value, within);
+  if (resource.kind === "IPPool" && resource.spec.source !== undefined) {
+    const got = describeValue(resource.spec.source);
+    throw new ConfigError(within, [{ path: "spec.source", got, wanted: "no such key in embedded mode" }]);
+  }
   const [first, ...rest] = faultsOf(resource).filter((fault) => !tolerates(keyOf(resource, fault)));
   if (first !== undefined) throw new ConfigError(within, [first, ...rest]);
   return resource;

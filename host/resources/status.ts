@@ -1,6 +1,7 @@
 /** The status of Berth's kinds. It may be missing or outdated. */
 import * as z from "zod";
 import { MAX_LABEL_LENGTH } from "../config/fields/names.ts";
+import { poolSourceStatus } from "./pool-source.ts";
 
 /** Most pools generated from one Subnet. Its status lists them all and must fit into etcd's 1.5 MB. @limit */
 export const MAX_POOLS_OF_SUBNET = 2_048;
@@ -46,6 +47,9 @@ export const ipPoolStatus = z.object({
   wanted: z.string().max(253).optional().meta({
     description:
       "Set by an agent that found the pool exhausted. Other agents then publish their Cooling addresses of the pool.",
+  }),
+  source: poolSourceStatus.optional().meta({
+    description: "Set by the controller on a pool with `spec.source`: the blocks that the cluster has leased for it.",
   }),
 });
 

@@ -16,6 +16,7 @@ const PLAIN_MANIFESTS = [
   "controller.yaml",
   "flowschema.yaml",
   "host-agents.yaml",
+  "hub.yaml",
   "policies.yaml",
   "rbac.yaml",
 ];

@@ -322,6 +322,15 @@ export const valuesSchema = z.strictObject({
       .default(true)
       .meta({ description: "Give the agents' claims a share of the API server of their own." }),
   }),
+  hub: section({
+    kubeconfigSecret: z.string().default("").meta({
+      description:
+        "Secret in the release's namespace with the key `kubeconfig`: the API server whose AddressRanges pools with `spec.source` [take blocks from](clusters.md). Empty: none.",
+    }),
+    member: z.string().default("").meta({
+      description: "This cluster's name in `spec.members` of those AddressRanges.",
+    }),
+  }),
   schedulingGate: section({
     enabled: flag.default(false).meta({
       description:

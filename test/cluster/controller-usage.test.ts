@@ -56,6 +56,15 @@ describe("exhaustion: a pool's usage has an object of its own", () => {
     expect(metadata.ownerReferences).toMatchObject([{ kind: "IPPool", name: "blue", uid, controller: true }]);
   });
 
+  it("which counts the blocks that the pool has leased by now", async () => {
+    await world.pool("leasing", { subnet: "10.29.0.0/24", source: { range: "seg" } });
+    await start();
+    await until("the object is there", async () => (await read("leasing"))?.usage.total === 0);
+    const source = { epoch: "e1", blocks: [{ block: "10.29.0.16/28", state: "Active" }] };
+    await world.client.patch(`${POOLS}/leasing/status`, { status: { source } });
+    await until("the object counts the block", async () => (await read("leasing"))?.usage.total === 16);
+  });
+
   it("which goes with its pool", async () => {
     await world.pool("brown", { subnet: "10.23.0.0/24" });
     await start();

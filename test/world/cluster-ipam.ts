@@ -12,6 +12,7 @@ export function clusterIpam(changes: Partial<ClusterIpam> = {}): ClusterIpam {
     poolChanges: { changeCount: 0, changed: async () => false },
     readSubnet: async () => ({ kind: "absent" }),
     forgetPoolOwner: () => {},
+    markWanted: async () => {},
     releaseRetained: async () => {},
     evictPredecessor: async () => undefined,
     awaitChange: async () => false,

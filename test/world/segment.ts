@@ -28,6 +28,8 @@ export interface DetectOptions {
   readonly detect?: boolean;
   readonly mode?: "auto" | "disable";
   readonly onConflict?: "fail" | "next";
+  /** Default: no coordinator follows in the chain. */
+  readonly isCoordinated?: boolean;
 }
 
 export class Segment {
@@ -83,14 +85,15 @@ export class Segment {
     return this.claim(demand, this.options);
   }
 
-  claim(demand: AddressDemand, { detect = true, mode = "auto", onConflict = "fail" }: DetectOptions): Promise<Claimed> {
+  claim(demand: AddressDemand, options: DetectOptions): Promise<Claimed> {
+    const { detect = true, mode = "auto", onConflict = "fail", isCoordinated = false } = options;
     const { registry, poolCache } = this.node;
     const detectOptions = { ...DEFAULT_COORDINATOR_CONF.detectOptions, onConflict };
     const settingsFor = () => ({ ...DEFAULT_COORDINATOR_CONF, detectIPConflict: detect, mode, detectOptions });
     // Only where addresses are shared: other nodes would be waited for.
     const isShared = async ({ ip }: { ip: Ip }) => this.shared.has(formatIp(ip));
     const cluster = this.shared.size === 0 ? undefined : clusterIpam({ isShared });
-    const networks = { settingsFor, isCoordinated: () => false };
+    const networks = { settingsFor, isCoordinated: () => isCoordinated };
     return claimVerified({ registry, poolCache, networks, detection: this.#detection, cluster }, demand);
   }
 

@@ -483,7 +483,12 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     }),
     onSettled: () => allocations.hasten("all"),
   });
-  listeners.onEpoch = (record) => epoch.follow(record);
+  poolCache.followEpoch(() => epoch.inForce);
+  listeners.onEpoch = (record) => {
+    epoch.follow(record);
+    // Blocks may count as confirmed now.
+    resources.notify();
+  };
   listeners.onDefinition = (uid) => epoch.followDefinition(uid);
   listeners.onWentBack = () => epoch.wentBack();
   listeners.isOfPast = () => epoch.isOfPast;
@@ -652,7 +657,7 @@ function openRegistry(
     cooldowns: cooldownsOf(resources.state.snapshot),
     onFreed: (space, ip) => {
       poolCache.unmark(space, ip);
-      resources.freed();
+      resources.notify();
     },
     poolSize: (pool) => {
       const total = poolCache.counts(pool)?.total;

@@ -41,6 +41,8 @@ export class DryRunIpam implements ClusterIpam {
     return evictPredecessor({ registry: this.#copy, isPodGone, endOrphan: async () => undefined }, former, claimant);
   }
 
+  async markWanted(): Promise<void> {}
+
   async awaitChange(): Promise<boolean> {
     return false;
   }

@@ -83,6 +83,10 @@ export class KubernetesIpam implements ClusterIpam {
     return readSubnetState(api, { name, asking }, signal);
   }
 
+  markWanted(pool: string): Promise<void> {
+    return this.#deps.registry.markWanted(pool);
+  }
+
   forgetPoolOwner(owner: PoolOwner): void {
     this.#deps.identifier.forget(owner);
   }

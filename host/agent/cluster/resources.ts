@@ -205,11 +205,6 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     }
   }
 
-  /** An address has become free on this node. */
-  freed(): void {
-    this.#notify();
-  }
-
   async close(): Promise<void> {
     clearTimeout(this.#pending);
     this.#budget.close();
@@ -237,10 +232,11 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     const changed = this.#takePools();
     this.#snapshot = this.#compose();
     this.#onChange(this.#snapshot, changed);
-    this.#notify();
+    this.notify();
   }
 
-  #notify(): void {
+  /** Something that {@link changed} waits for: also an address that has become free on this node. */
+  notify(): void {
     this.#changeCount++;
     this.#next.open();
     this.#next = new Latch();

@@ -18,6 +18,7 @@ import { decodeNamespace, NAMESPACE_PARTS, type Namespace } from "../../resource
 import { DEFINITION_PARTS } from "../../resources/network-attachment-definition.ts";
 import { decodeNode, type Node } from "../../resources/node.ts";
 import { decodePod, POD_PARTS, type Pod, reducePod } from "../../resources/pod.ts";
+import { encodeSourceStatus } from "../../resources/pool-source.ts";
 import { decodeEpochRecord, EPOCH_MAP, type EpochRecord } from "../../resources/registry-epoch.ts";
 import { decodeReservedIp, type ReservedIp } from "../../resources/reserved-ip.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../../resources/vendor-conf-map.ts";
@@ -31,7 +32,10 @@ export interface WatchesOptions {
   readonly configNamespace: string;
   readonly log: Log;
   readonly random: () => number;
-  /** Something of a pool has changed. `isSetting`: more than its status, of which only the shortfall counts. */
+  /**
+   * Something of a pool has changed. `isSetting`: more than its status, of which only the shortfall and the blocks
+   * count.
+   */
   readonly onPool: (name: string, isSetting: boolean) => void;
   /** A reserved address, a coordinator or a setting has changed. */
   readonly onSetting: () => void;
@@ -54,8 +58,8 @@ type WatchedPool = (
   | { readonly kind: "bad"; readonly name: string; readonly reason: string }
 ) & {
   /**
-   * UID, generation and shortfall: a change of it concerns every pod that needs the pool's addresses. Undefined if
-   * unknown.
+   * UID, generation, shortfall and blocks: a change of it concerns every pod that needs the pool's addresses.
+   * Undefined if unknown.
    */
   readonly revision: string | undefined;
   /** When an ADD was last refused for want of its addresses, as the API server has it. */
@@ -224,7 +228,8 @@ function decodePool(object: KubeObject): WatchedPool {
   const observed = { revision: generation === undefined ? undefined : `${uid}/${generation}`, wanted: status?.wanted };
   try {
     const pool = decodeIpPool(object, describeObject(object));
-    const revision = observed.revision === undefined ? undefined : `${observed.revision}/${pool.shortfall ?? ""}`;
+    const blocks = pool.source && JSON.stringify(encodeSourceStatus(pool.source));
+    const revision = observed.revision && `${observed.revision}/${pool.shortfall ?? ""}/${blocks ?? ""}`;
     return { kind: "pool", pool, ...observed, revision };
   } catch (error) {
     const reason = error instanceof ConfigError ? formatMismatches(error.mismatches) : messageOf(error);

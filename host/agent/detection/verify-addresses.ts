@@ -46,10 +46,12 @@ interface EarlyStageOptions {
   readonly isCoordinated: boolean;
 }
 
-/** `previous`: those of `held` as they were on another NIC before, of an older sandbox. */
 interface ClaimedAddresses {
   readonly held: readonly Allocation[];
+  /** Those of `held` as they were on another NIC before, of an older sandbox. */
   readonly previous: readonly Allocation[];
+  /** Those of `held` that are probed whatever the settings say. Default: none. */
+  readonly inNewBlocks?: readonly Allocation[];
 }
 
 export type EarlyDetection =
@@ -94,19 +96,20 @@ export class EarlyStage {
   }
 
   /**
-   * Probes the addresses of the NIC, both families at once; only those taken out of quarantine if the settings ask
-   * for no more. Throws CniError 11 when the NIC cannot probe, 106 when its kind never can; rejects with the signal's
-   * reason.
+   * Probes the addresses of the NIC, both families at once; only those taken out of quarantine and those in new blocks
+   * if the settings ask for no more. Throws CniError 11 when the NIC cannot probe, 106 when its kind never can; rejects
+   * with the signal's reason.
    */
-  async verify({ held, previous }: ClaimedAddresses, signal: AbortSignal): Promise<EarlyDetection> {
+  async verify({ held, previous, inNewBlocks = [] }: ClaimedAddresses, signal: AbortSignal): Promise<EarlyDetection> {
     const { isWanted } = this;
-    const wanted = isWanted ? held : held.filter(({ quarantine }) => quarantine !== undefined);
+    const isNeeded = (each: Allocation): boolean => each.quarantine !== undefined || inNewBlocks.includes(each);
+    const wanted = isWanted ? held : held.filter(isNeeded);
     if (wanted.length === 0) return { kind: "unasked" };
     const { nic } = this;
     if (nic === undefined) {
       // The coordinator probes later, and must not receive an answer from an old sandbox of the same pod.
       this.#withdraw(previous);
-      return this.#refuseUnasked(wanted);
+      return this.#refuseUnasked(wanted, inNewBlocks);
     }
     // A repeated ADD: addresses on the NIC were probed before, and would answer the probe themselves.
     const isNew = ({ ip }: Allocation): boolean => !nic.addresses.some((each) => equalIp(each.ip, ip));
@@ -129,11 +132,15 @@ export class EarlyStage {
     return unset.length === 0 ? undefined : this.#probe(unset, new Set(), signal);
   }
 
-  #refuseUnasked(wanted: readonly Allocation[]): EarlyDetection {
-    const suspect = wanted.find(({ quarantine }) => quarantine !== undefined);
+  #refuseUnasked(wanted: readonly Allocation[], inNewBlocks: readonly Allocation[]): EarlyDetection {
+    const { netns, ifName, isCoordinated } = this.#options;
+    // The coordinator probes later where the settings ask for it.
+    const isLeft = this.isWanted && isCoordinated;
+    const quarantined = wanted.find(({ quarantine }) => quarantine !== undefined);
+    const suspect = quarantined ?? (isLeft ? undefined : inNewBlocks[0]);
     if (suspect === undefined) return { kind: "unasked" };
-    const { netns, ifName } = this.#options;
-    const why = `interface "${ifName}" in ${netns} is missing, and its quarantined address ${formatIp(suspect.ip)} must be probed before it is used`;
+    const what = quarantined === undefined ? "address of a new block" : "quarantined address";
+    const why = `interface "${ifName}" in ${netns} is missing, and its ${what} ${formatIp(suspect.ip)} must be probed before it is used`;
     throw new CniError(ErrorCode.TryAgainLater, `Conflict detection cannot run: ${why}`);
   }
 

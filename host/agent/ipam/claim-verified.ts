@@ -78,7 +78,8 @@ async function claimAndVerify(
     const shared = await findShared(deps, claimed.held, demand.deadline.signal);
     for (let candidates = 1; ; candidates++) {
       const alone = claimed.held.filter((each) => !shared.includes(each));
-      const detected = await stage.verify({ ...claimed, held: alone }, demand.deadline.signal);
+      const inNewBlocks = alone.filter((each) => deps.poolCache.blockStateOf(each) === "New");
+      const detected = await stage.verify({ ...claimed, held: alone, inNewBlocks }, demand.deadline.signal);
       if (detected.kind !== "conflict") return await accept(deps, claimed, detected);
       const { allocation, mac } = detected;
       // A machine that answers for the address of an earlier pod on a lost node is taken for that pod. The row gets an

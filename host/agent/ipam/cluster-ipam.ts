@@ -33,9 +33,11 @@ export interface PoolChanges {
   changed(signal: AbortSignal, wait: { readonly since: number; readonly withinMs: number }): Promise<boolean>;
 }
 
-/** Pools that the controller generates out of Subnets. */
-export interface GeneratedPools {
+/** Pools that the controller generates out of Subnets, or leases blocks for. */
+export interface SuppliedPools {
   readonly poolChanges: PoolChanges;
+  /** Tells the controller that an ADD lacks addresses of the pool. Never rejects. */
+  markWanted(pool: string): Promise<void>;
   /** The state of a Subnet for a workload of the namespace. Never rejects. */
   readSubnet(of: { readonly name: string; readonly namespace: string }, signal: AbortSignal): Promise<SubnetState>;
   /** The pods of this workload found no pool: their controllers are looked up anew. */
@@ -54,7 +56,7 @@ export interface Prefetched {
   discard(owner: string, ifName: string): Promise<void>;
 }
 
-export interface ClusterIpam extends ClusterAddresses, GeneratedPools {
+export interface ClusterIpam extends ClusterAddresses, SuppliedPools {
   readonly prefetched: Prefetched;
   /** Whether another pod has the address as well, as while a machine migrates. */
   isShared(row: Allocation, signal: AbortSignal): Promise<boolean>;

@@ -1,15 +1,17 @@
 /**
  * Claims while the registry may lack what running pods have (registry-epoch): what the journal does not have as this
- * pod's is probed before it is recorded, whatever the settings say, or refused until all nodes have written.
+ * pod's is probed before it is recorded, whatever the settings say, or refused until all nodes have written. The same
+ * holds for what is retained in blocks that the hub has not confirmed for this registry; others of those are refused.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Picked } from "../../ipam/pick.ts";
-import { formatIp, type Ip } from "../../net/ip.ts";
+import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Claiming, FirstClaims } from "../../registry/epoch/registry-epoch.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { nameOf } from "../../registry/kubernetes/known-object.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
+import { isConfirmed } from "../../resources/pool-source.ts";
 import type { Claimed } from "./allocate.ts";
 import type { AddressDemand } from "./sources/source.ts";
 
@@ -78,6 +80,10 @@ class Probation {
     if (this.#claiming.isOutdated) throw refusal(epoch);
     const first = await this.#findFirst(picked);
     if (first.length === 0) return;
+    const isFirstPick = ({ ifName, ip }: Picked): boolean =>
+      first.some((each) => each.ifName === ifName && equalIp(each.ip, ip));
+    const foreign = picked.find((each) => this.#isUnconfirmed(each) && !isMembers(each) && isFirstPick(each));
+    if (foreign !== undefined) throw unconfirmed(foreign);
     const { ifName } = this.#demand.claimant;
     if (probe?.isPossible() !== true || first.some((each) => each.ifName !== ifName))
       throw await this.#giveUp(first, refusal(epoch, first[0]?.ip));
@@ -140,12 +146,21 @@ class Probation {
     return epoch.isUnverified(nameOf(row)) || (epoch.isOpen && !isKnown(row));
   }
 
+  #isUnconfirmed({ pool: { source } }: Picked): boolean {
+    return source !== undefined && !isConfirmed(source, this.#deps.epoch.inForce);
+  }
+
   /** Also of one that cools here as the pod's: nothing has kept others from it since its sandbox ended. */
   #firstOf(pick: Picked | undefined): readonly FirstAddress[] {
-    if (!this.#deps.epoch.isOpen || pick === undefined) return [];
+    if (pick === undefined || !(this.#deps.epoch.isOpen || this.#isUnconfirmed(pick))) return [];
     const { ip, ifName, pool } = pick;
     return [{ ip, ifName, name: nameOf({ space: pool.spec.addressSpace, ip }) }];
   }
+}
+
+/** Returns whether the pod's member had the address before, as far as is recorded. */
+function isMembers({ source }: Picked): boolean {
+  return source === "retained" || source === "own";
 }
 
 interface FirstAddress {
@@ -170,6 +185,11 @@ function refusal(epoch: FirstClaims, ip?: Ip, cause?: unknown): CniError {
     ? `${REGISTRY}; this pod waits for ${epoch.waitsFor}.${which} Try again`
     : `${REGISTRY}.${which} Try again`;
   return new CniError(ErrorCode.TryAgainLater, text, cause === undefined ? {} : { cause });
+}
+
+function unconfirmed({ ip, pool }: Picked): CniError {
+  const why = `the hub has not confirmed the blocks of pool "${pool.name}" in this epoch of the registry`;
+  return new CniError(ErrorCode.TryAgainLater, `Address ${formatIp(ip)} is not given yet: ${why}; try again`);
 }
 
 function answered(epoch: FirstClaims, { ip, mac }: { readonly ip: Ip; readonly mac: Mac | undefined }): CniError {

@@ -175,7 +175,9 @@ export class PoolInventory {
   }
 }
 
-function describeEmpty({ name, spec: { subnet } }: IpPool): string {
+function describeEmpty({ name, spec: { subnet }, source }: IpPool): string {
+  if (source !== undefined)
+    return `IPPool "${name}" is a default pool without addresses: no block of AddressRange "${source.range}" gives any yet`;
   const left =
     "spec.ips less spec.excludeIPs, ReservedIPs, routers, and addresses of the network and of the node leaves none";
   return `IPPool "${name}" is a default pool without addresses: ${left}; add addresses of ${formatPrefix(subnet)} to spec.ips, or set spec.default: false`;

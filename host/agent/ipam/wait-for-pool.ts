@@ -1,24 +1,33 @@
 /**
- * The wait of an ADD whose generated pool does not exist yet, or has no free address: until pools change, by the
- * event, and then once more from selection (docs/subnets.md). Meanwhile nothing is read and nothing is claimed.
+ * The wait of an ADD whose generated pool does not exist yet, or has no free address (docs/subnets.md), or whose pool
+ * leases blocks and has none with a free address (docs/clusters.md): until pools change, by the event, and then once
+ * more from selection. Meanwhile nothing is read and nothing is claimed.
  */
 import type { FamilyDemand } from "../../ipam/model.ts";
-import { isGrowing, PoolShortage, refuseUnsupplied } from "../../ipam/subnet-capacity.ts";
+import { poolsOf } from "../../ipam/pick.ts";
+import {
+  isGrowing,
+  isLeasing,
+  leasingPools,
+  maySupply,
+  PoolShortage,
+  refuseUnsupplied,
+} from "../../ipam/subnet-capacity.ts";
 import { findSubnetPool } from "../../ipam/subnet-pools.ts";
 import { type AddDeadline, POOL_WAIT_MS, type Timeout } from "../request/add-deadline.ts";
-import type { GeneratedPools } from "./cluster-ipam.ts";
+import type { SuppliedPools } from "./cluster-ipam.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 
 interface WaitForPoolDeps {
   readonly inventory: PoolInventory;
-  /** Default: there are no generated pools. */
-  readonly cluster?: GeneratedPools | undefined;
+  /** Default: there are no such pools. */
+  readonly cluster?: SuppliedPools | undefined;
 }
 
 /** Whether a demand whose pools are full is refused at once: addresses are on their way, or will be waited for. */
 export type SkipIfFull = (demand: FamilyDemand) => boolean;
 
-/** Rejects as the last `attempt` did; for want of a generated pool in the words of {@link refuseUnsupplied}. */
+/** Rejects as the last `attempt` did; for want of addresses in the words of {@link refuseUnsupplied}. */
 export async function waitForPool<T>(
   deps: WaitForPoolDeps,
   attempt: (skipIfFull: SkipIfFull) => Promise<T>,
@@ -26,9 +35,11 @@ export async function waitForPool<T>(
 ): Promise<T> {
   const first = await tryOnce(deps, attempt, isGrowing);
   if (first.kind === "done") return first.result;
-  const timeout = deadline.generatedPool();
+  await Promise.all(leasingPools(first.shortage.demand).map(({ name }) => deps.cluster?.markWanted(name)));
+  const [supplied, leased] = [deadline.generatedPool(), deadline.leasedBlock()];
+  const timeoutFor = (demand: FamilyDemand): Timeout => (awaitsBlock(deps.inventory, demand) ? leased : supplied);
   let latest: Short = first;
-  while (await hasRoom(deps, latest, timeout, deadline.signal)) {
+  while (await hasRoom(deps, latest, timeoutFor, deadline.signal)) {
     const next = await tryOnce(deps, attempt, () => true);
     if (next.kind === "done") return next.result;
     latest = next;
@@ -56,7 +67,7 @@ async function tryOnce<T>(
   try {
     return { kind: "done", result: await attempt(skipIfFull) };
   } catch (error) {
-    if (!(error instanceof PoolShortage) || error.demand.generated === undefined) throw error;
+    if (!(error instanceof PoolShortage) || !maySupply(error.demand)) throw error;
     return { kind: "short", shortage: error, since };
   }
 }
@@ -67,24 +78,33 @@ async function tryOnce<T>(
 async function hasRoom(
   { cluster, inventory }: WaitForPoolDeps,
   short: Short,
-  timeout: Timeout,
+  timeoutFor: (demand: FamilyDemand) => Timeout,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (cluster === undefined) return false;
   const { poolChanges } = cluster;
+  const { demand } = short.shortage;
   let { since } = short;
-  while (await poolChanges.changed(signal, { since, withinMs: timeout.leftMs })) {
+  while (await poolChanges.changed(signal, { since, withinMs: timeoutFor(demand).leftMs })) {
     since = poolChanges.changeCount;
     await inventory.loaded();
-    if (hasFreeAddress(inventory, short.shortage.demand)) return true;
+    if (hasFreeAddress(inventory, demand)) return true;
   }
   return false;
 }
 
-function hasFreeAddress({ snapshot, poolCache }: PoolInventory, { generated }: FamilyDemand): boolean {
-  if (generated === undefined) return false;
-  const pools = findSubnetPool(snapshot.pools, generated.request);
+function hasFreeAddress({ snapshot, poolCache }: PoolInventory, demand: FamilyDemand): boolean {
+  const { generated } = demand;
+  const pools = generated === undefined ? poolsOf(demand) : findSubnetPool(snapshot.pools, generated.request);
   return pools.some(({ name }) => (poolCache.counts(name)?.free ?? 0n) > 0n);
+}
+
+/** Returns whether a pool of the demand may soon have a block, as far as this node knows now. */
+function awaitsBlock({ snapshot: { pools } }: PoolInventory, demand: FamilyDemand): boolean {
+  return leasingPools(demand).some(({ name }) => {
+    const pool = pools.get(name);
+    return pool !== undefined && isLeasing(pool);
+  });
 }
 
 async function refuse({ cluster }: WaitForPoolDeps, shortage: PoolShortage, signal: AbortSignal): Promise<Error> {

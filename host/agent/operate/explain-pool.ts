@@ -11,6 +11,7 @@ import { formatRange, type Range } from "../../net/range.ts";
 
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
+import { countBlockStates } from "../../resources/pool-source.ts";
 import type { LiveFacts, PoolFacts, SubnetFacts } from "./pool-facts.ts";
 
 /** Most ranges, and most other pools, that one line of `berthctl explain pool` shows. */
@@ -20,14 +21,16 @@ const MAX_EXPLAINED_NAMES = 5;
 export function explainPool(facts: PoolFacts): string {
   const { name, pool, refusal } = facts;
   return [
-    ...whose(name, pool?.spec.generated),
+    ...whose(name, pool),
     ...(refusal === undefined ? [] : [`allocates nothing: it ${refusal}`]),
     ...(pool === undefined ? [] : explainUsable(pool, facts)),
     ...troubles(facts),
   ].join("\n");
 }
 
-function whose(name: string, generated: SubnetPoolSpec | undefined): string[] {
+function whose(name: string, pool: IpPool | undefined): string[] {
+  const { source, spec: { generated } = {} } = pool ?? {};
+  if (source !== undefined) return [`pool "${name}": leases its addresses in blocks of AddressRange "${source.range}"`];
   if (generated === undefined) return [`pool "${name}": created by hand; its size is fixed`];
   const { subnet, application, interface: ifName } = generated;
   const whom = describePoolOwner(application);
@@ -38,7 +41,7 @@ function whose(name: string, generated: SubnetPoolSpec | undefined): string[] {
 }
 
 function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
-  const { spec, deleting } = pool;
+  const { spec, deleting, source } = pool;
   const { generated } = spec;
   return [
     ...(deleting ? ["allocates nothing: it is being deleted; it is removed when its last address is free"] : []),
@@ -48,6 +51,7 @@ function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
     inUse(facts),
     ...neverAllocated(facts),
     ...(generated === undefined ? [] : supply(pool, generated, facts)),
+    ...(source === undefined ? [] : [`blocks: ${countBlockStates(source)}`, ...shortfallOf(pool, facts.live)]),
   ];
 }
 
@@ -95,11 +99,17 @@ function supply(pool: IpPool, generated: SubnetPoolSpec, { live }: PoolFacts): s
   ];
 }
 
-function inTheWay(pool: IpPool, { wanted }: SubnetPoolSpec, live: LiveFacts | undefined): string {
-  const missing = BigInt(wanted) - sizeOfPool(pool);
+/** Returns the line that says why the pool has too few addresses; none if no reason is known. */
+function shortfallOf(pool: IpPool, live: LiveFacts | undefined): string[] {
   const conditions = live?.troubles.kind === "there" ? live.troubles.value : [];
   const shortfall = conditions.find(({ type }) => type === "Supplied")?.message ?? pool.shortfall;
-  if (shortfall !== undefined) return `in the way: ${shortfall}`;
+  return shortfall === undefined ? [] : [`in the way: ${shortfall}`];
+}
+
+function inTheWay(pool: IpPool, { wanted }: SubnetPoolSpec, live: LiveFacts | undefined): string {
+  const missing = BigInt(wanted) - sizeOfPool(pool);
+  const [shortfall] = shortfallOf(pool, live);
+  if (shortfall !== undefined) return shortfall;
   if (missing > 0n) return `in the way: nothing is known; ${missing} more should be added shortly`;
   if (missing === 0n) return "in the way: nothing";
   return `in the way: nothing; ${addresses(-missing)} more than wanted are removed when they are free`;

@@ -10,6 +10,7 @@
  * | a claim in progress that prefetch has begun | PREFETCH_PATIENCE_MS | the begin of that claim |
  * | a pool that was created just before the ADD | NEW_POOL_WAIT_MS | each selection |
  * | a generated pool, or an address in it | POOL_WAIT_MS | the first attempt that found none |
+ * | a block of a pool that leases its addresses | BLOCK_WAIT_MS | the first attempt that found none |
  * | other nodes that publish their cooling addresses | OTHERS_COOLING_WAIT_MS | the begin of the search |
  * | an address that was released only just now | MIN_COOLING_MS | the end of the wait for other nodes |
  * | another node that takes the address off the former NIC | HAND_OVER_WAIT_MS | the first such address of the search |
@@ -37,6 +38,12 @@ const NEW_POOL_WAIT_MS = 300;
  * reason, and retried by the kubelet. @limit
  */
 export const POOL_WAIT_MS = 5_000;
+
+/**
+ * Time for which an ADD waits for a block that its pool leases: milliseconds. A new block rests for a minute. If it is
+ * known why none comes, the ADD waits as for a generated pool. @limit
+ */
+export const BLOCK_WAIT_MS = 75_000;
 
 /** Time for which an ADD waits for other nodes' cooling addresses: milliseconds. */
 export const OTHERS_COOLING_WAIT_MS = 2_000;
@@ -102,6 +109,10 @@ export class AddDeadline {
 
   generatedPool(): Timeout {
     return new Timeout(this.#clock, POOL_WAIT_MS);
+  }
+
+  leasedBlock(): Timeout {
+    return new Timeout(this.#clock, BLOCK_WAIT_MS);
   }
 
   /** Over from the beginning where there are no other nodes. */

@@ -113,8 +113,14 @@ function readyPool(pool: ControlledPool, refusal: string | undefined): Finding {
   if (pool.value.spec.disable)
     return { ...READY, reason: "Disabled", message: "spec.disable is true: the pool gives out no addresses" };
   if (poolShape(pool.value, []).ranges.length === 0)
-    return { ...READY, reason: "Empty", message: "spec.ips has no addresses" };
+    return { ...READY, reason: "Empty", message: describeEmpty(pool.value) };
   return READY;
+}
+
+function describeEmpty({ source }: IpPool): string {
+  return source === undefined
+    ? "spec.ips has no addresses"
+    : `No block of AddressRange "${source.range}" is leased yet that gives addresses`;
 }
 
 function invalid({ fault }: Controlled<unknown>): Finding {

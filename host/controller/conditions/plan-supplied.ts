@@ -7,6 +7,7 @@ import type { VendorConf } from "../../config/vendor-conf.ts";
 import { byName } from "../../lib/order.ts";
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
+import type { PoolSource } from "../../resources/pool-source.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
 import type { Assignments } from "../../resources/subnet.ts";
 import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
@@ -62,6 +63,8 @@ export function planSupplied(view: SuppliedView): SuppliedFindings {
     findings.set(pool.name, finding);
     if (finding.reason === "SubnetFull") note(waiting, pool);
   }
+  for (const { name, deleting, source } of known)
+    if (source !== undefined && !deleting) findings.set(name, leased(source));
   const full = subnets.map((subnet) => [subnet.name, fullness(subnet, use, waiting.get(subnet.name))] as const);
   return { pools: findings, subnets: new Map(full) };
 }
@@ -97,6 +100,14 @@ function note(waiting: Map<string, SizedPool[]>, pool: SizedPool): void {
 function supplied({ generated: { wanted, reason }, has }: SizedPool): Finding {
   const what = has === wanted ? `has the ${addresses(wanted)} wanted` : `has ${addresses(has)}, ${wanted} wanted`;
   return { type: "Supplied", isTrue: true, reason: "Supplied", message: `${what} (${reason})` };
+}
+
+function leased({ range, blocks, problem }: PoolSource): Finding {
+  if (problem !== "") return { type: "Supplied", isTrue: false, reason: "NoMoreBlocks", message: problem };
+  const resting = blocks.filter(({ state }) => state === "Resting").length;
+  const what = `has ${blocks.length} ${blocks.length === 1 ? "block" : "blocks"} of AddressRange "${range}"`;
+  const message = resting === 0 ? what : `${what}, of which ${resting} cannot be used for a minute after being leased`;
+  return { type: "Supplied", isTrue: true, reason: "Supplied", message };
 }
 
 /** Returns undefined if nothing prevents the pool from getting what it needs. */

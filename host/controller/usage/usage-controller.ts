@@ -7,7 +7,9 @@ import type { Change } from "../../kubernetes/mirror.ts";
 import { statusPath } from "../../kubernetes/paths.ts";
 import { RefusalsOf } from "../../kubernetes/refused-writes.ts";
 import type { PeriodicWorker } from "../../lib/periodic.ts";
+import { isSameList } from "../../lib/same-list.ts";
 import type { MeasuredPool } from "../../metrics/pool-metrics.ts";
+import { equalRange } from "../../net/range.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
 import { COORDINATOR_NAME, occupiedOf } from "../../resources/coordinator.ts";
 import { OccupiedIps } from "../../resources/occupied-ips.ts";
@@ -188,8 +190,12 @@ function countsOfStatus({ total, used, free }: ControlledPool["status"]): Counts
   return isComplete ? { total, used } : undefined;
 }
 
-/** Returns whether more than the status has changed. */
+/** Returns whether more than the status has changed, or the ranges of a pool whose blocks that lists. */
 function isReshaped(change: Change<ControlledPool>): boolean {
   if (change.kind === "gone" || change.before === undefined) return true;
-  return change.before.uid !== change.value.uid || change.before.generation !== change.value.generation;
+  const [before, now] = [change.before, change.value];
+  if (before.uid !== now.uid || before.generation !== now.generation) return true;
+  return (
+    now.value?.source !== undefined && !isSameList(before.value?.spec.ranges ?? [], now.value.spec.ranges, equalRange)
+  );
 }

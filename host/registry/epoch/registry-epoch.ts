@@ -136,6 +136,12 @@ export class RegistryEpoch {
     return this.#epoch;
   }
 
+  /** UUID of the epoch in force; undefined while it is not known, or the registry may be another one. */
+  get inForce(): string | undefined {
+    const isKnown = !this.#deps.known.isBroken && !this.#isDoubtful && this.#epoch?.epoch !== "";
+    return isKnown ? this.#epoch?.epoch : undefined;
+  }
+
   /** A clause: whom first claims wait for. */
   get waitsFor(): string {
     const { waitsFor = "" } = this.#epoch ?? {};
@@ -346,5 +352,5 @@ export class RegistryEpoch {
 /** The epoch as claims need it. */
 export type FirstClaims = Pick<
   RegistryEpoch,
-  "isOpen" | "waitsFor" | "line" | "claiming" | "isUnverified" | "verified"
+  "isOpen" | "inForce" | "waitsFor" | "line" | "claiming" | "isUnverified" | "verified"
 >;

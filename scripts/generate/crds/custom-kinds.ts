@@ -1,6 +1,7 @@
 /** Names, printer columns and selectable fields of Berth's kinds. */
 import type { z } from "zod";
 import type { CelRule } from "../../../host/lib/cel.ts";
+import { addressRangeSchema, addressRangeStatus } from "../../../host/resources/address-range.ts";
 import { coordinatorSchema } from "../../../host/resources/coordinator.ts";
 import { ipAllocationSchema, NAME_RULE } from "../../../host/resources/ip-allocation.ts";
 import { ipPoolSchema } from "../../../host/resources/ip-pool.ts";
@@ -180,6 +181,30 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
       READY,
       { ...GATEWAY, priority: 1 },
       REASON,
+      SPACE,
+      AGE,
+    ],
+  },
+  {
+    kind: "AddressRange",
+    plural: "addressranges",
+    shortNames: ["iprange"],
+    description: "A segment's addresses, leased in blocks to several clusters. Served by their hub.",
+    spec: addressRangeSchema.shape.spec,
+    specDescription: "The addresses, and the clusters that may lease.",
+    status: addressRangeStatus,
+    statusDescription: "The leases. Written by the members, each its own; nobody has a block that is not here.",
+    columns: [
+      SUBNET,
+      { name: "Block", type: "integer", jsonPath: ".spec.blockSize", description: "Length of a block's prefix." },
+      { name: "Writes", type: "integer", jsonPath: ".status.sequence", description: "Number of writes of members." },
+      {
+        name: "Restored",
+        type: "boolean",
+        jsonPath: ".status.restored",
+        description: "Whether members still write again what they have.",
+      },
+      { ...GATEWAY, priority: 1 },
       SPACE,
       AGE,
     ],

@@ -37,6 +37,11 @@ const EVERYTHING_AT_ITS_LIMIT = {
   cooldown: "596h31m23s647ms",
 };
 
+const GENERATED = {
+  ...{ subnet: "blue", interface: "eth0", reclaim: true, wanted: 1, reason: "1 replica" },
+  application: { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u1" },
+};
+
 /** Rows about an IPPool's fields beside its addresses. */
 export const POOL_ROWS: readonly Row[] = [
   accept("IPPool", EVERYTHING_AT_ITS_LIMIT, { title: "everything at its limit" }),
@@ -107,6 +112,13 @@ export const POOL_ROWS: readonly Row[] = [
   form({ disable: 1 }, "disable"),
   form({ disabled: true }, "disabled"),
   form({ selection: "random" }, "selection"),
+  no({ source: { range: "a" }, ips: [] }, "ips"),
+  no({ source: { range: "a" }, ips: ["10.6.0.9"] }, "ips"),
+  no({ source: { range: "a" }, generated: GENERATED }, "generated"),
+  no({ source: { range: "A" } }, "source.range"),
+  form({ source: {} }, "source.range"),
+  form({ source: "a" }, "source"),
+  form({ source: { range: "a", maxBlocks: 4 } }, "source.maxBlocks"),
   form({ cooldown: 30 }, "cooldown"),
   no({ cooldown: "" }, "cooldown"),
   no({ cooldown: "30" }, "cooldown"),

@@ -59,6 +59,26 @@ const ADDRESSES: readonly UpdateRow[] = ["IPPool", "Subnet"].flatMap((kind): Upd
   },
 ]);
 
+const from = (range?: string): object => ({ subnet: SUBNET, ...(range === undefined ? {} : { source: { range } }) });
+
+const SOURCES: readonly UpdateRow[] = [
+  { title: "another range", kind: "IPPool", before: from("a"), after: from("b"), refusal: ["spec.source", IMMUTABLE] },
+  {
+    title: "a source where there was none",
+    kind: "IPPool",
+    before: from(),
+    after: from("a"),
+    refusal: ["spec.source", IMMUTABLE],
+  },
+  { title: "a source no more", kind: "IPPool", before: from("a"), after: from(), refusal: ["spec.source", IMMUTABLE] },
+  {
+    title: "a pool with a source",
+    kind: "IPPool",
+    before: from("a"),
+    after: { ...from("a"), gateway: "10.6.0.1", disable: true },
+  },
+];
+
 /** As agents wrote it that did not write its namespace. */
 const OLD_WORKLOAD = { ...WORKLOAD, namespace: undefined };
 const cooling = { state: "Cooling", holders: [] };
@@ -161,7 +181,7 @@ let next = 0;
 
 /** Each with a name and an address of its own. */
 export const UPDATE_ROWS: readonly (UpdateRow & { readonly name: string })[] = [
-  ...[...ADDRESSES, ...RESERVED].map((row, index) => ({ ...row, name: `row-${index}` })),
+  ...[...ADDRESSES, ...SOURCES, ...RESERVED].map((row, index) => ({ ...row, name: `row-${index}` })),
   ...ALLOCATIONS.map((row) => {
     const name = `10.10.0.${++next}`;
     return { ...row, name, before: bound(name, { ...row.before }), after: bound(name, { ...row.after }) };

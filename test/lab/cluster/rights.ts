@@ -38,6 +38,7 @@ export async function applyRights(client: KubeClient): Promise<void> {
 /** Only the policies. The last one in the file stands for all: the API server gets them in order. */
 export async function applyPolicies(client: KubeClient): Promise<void> {
   await client.create(ALLOCATIONS, boundObject({ address: PROBE, node: "probe" }));
+  await applyFile(client, join(root, "deploy", "hub.yaml"));
   await applyFile(client, join(root, "deploy", "policies.yaml"));
   const deadline = performance.now() + IN_FORCE_MS;
   while (!(await isRefused(client.delete(`${ALLOCATIONS}/${PROBE}`, { dryRun: ["All"] })))) {

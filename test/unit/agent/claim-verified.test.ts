@@ -7,6 +7,7 @@ import { MIN_COOLING_MS } from "../../../host/agent/request/add-deadline.ts";
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";
 import { PROXY_ARP_ADDRESSES } from "../../../host/ipam/conflict.ts";
 import { formatIp } from "../../../host/net/ip.ts";
+import { leasingPool } from "../../world/leasing-pool.ts";
 import { ANY, type Segment, withSegment } from "../../world/segment.ts";
 import { pool } from "../../world/subjects.ts";
 import { ip, mac, RIVAL } from "../../world/values.ts";
@@ -47,6 +48,42 @@ describe("an ADD that asks before it answers", () => {
       expect([world.questions, world.verified.size]).toEqual([[], 0]);
     }),
   );
+
+  describe("in a block that is new", () => {
+    const SEG = leasingPool("seg", "10.6.0.0/24", ["10.6.0.0/29 New"], { spec: { selection: "ascending" } });
+    const inNew = (test: (world: Segment) => Promise<void>) =>
+      withSegment([SEG], (world) => {
+        world.node.poolCache.followEpoch(() => "e1");
+        world.options = { detect: false, onConflict: "next" };
+        return test(world);
+      });
+
+    it("asks although detection is off, and takes the next address when a machine answers", () =>
+      inNew(async (world) => {
+        world.conflictOn("10.6.0.1");
+        expect(addressesOf(await world.add("a", [["seg"]]))).toEqual(["10.6.0.2"]);
+        expect(world.questions).toEqual([
+          ["eth0", "10.6.0.1"],
+          ["eth0", "10.6.0.2"],
+        ]);
+        expect(await world.node.states()).toEqual({ Bound: ["10.6.0.2"], Quarantined: ["10.6.0.1"] });
+      }));
+
+    it("leaves an address to the coordinator, where that asks later", () =>
+      inNew(async (world) => {
+        world.options = { detect: true, isCoordinated: true };
+        world.onNic = () => undefined;
+        expect(addressesOf(await world.add("a", [["seg"]]))).toEqual(["10.6.0.1"]);
+      }));
+
+    it("is refused where there is no NIC to ask on, and keeps nothing", () =>
+      inNew(async (world) => {
+        world.onNic = () => undefined;
+        const message = expect.stringMatching(/is missing, and its address of a new block 10\.6\.0\.1 must be probed/);
+        await expect(world.add("a", [["seg"]])).rejects.toMatchObject({ code: 11, message });
+        expect((await world.node.states()).Bound).toBeUndefined();
+      }));
+  });
 
   it("a repeated ADD asks only for what is not on the NIC", () =>
     withSegment([BLUE, SIX], async (world) => {

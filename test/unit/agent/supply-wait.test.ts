@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { PoolChanges } from "../../../host/agent/ipam/cluster-ipam.ts";
 import { PoolInventory } from "../../../host/agent/ipam/pool-inventory.ts";
 import { type SkipIfFull, waitForPool } from "../../../host/agent/ipam/wait-for-pool.ts";
-import { AddDeadline, POOL_WAIT_MS } from "../../../host/agent/request/add-deadline.ts";
+import { AddDeadline, BLOCK_WAIT_MS, POOL_WAIT_MS } from "../../../host/agent/request/add-deadline.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import type { NicDemand } from "../../../host/ipam/model.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
@@ -14,6 +14,7 @@ import { isGrowing, type SubnetState } from "../../../host/ipam/subnet-capacity.
 import type { Registry } from "../../../host/registry/registry.ts";
 import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import { leasingPool } from "../../world/leasing-pool.ts";
 import { EMPTY_SNAPSHOT, openCore, pool, poolsByName, subject } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
@@ -41,6 +42,10 @@ class World {
   readonly attempts: string[] = [];
   readonly subnetReads: string[] = [];
   forgotten = 0;
+  /** Pools that the pod names. Default: those of its Subnet. */
+  names: readonly string[] | undefined;
+  /** Pools that were marked. */
+  readonly wanted: string[] = [];
   subnetState: SubnetState = { kind: "there", family: 4, isDeleting: false };
   /** Events while the ADD waits, one for each wait. */
   readonly script: (() => void)[] = [];
@@ -93,6 +98,7 @@ class World {
           return this.subnetState;
         },
         forgetPoolOwner: () => void this.forgotten++,
+        markWanted: async (name: string) => void this.wanted.push(name),
       },
     };
     const deadline = new AddDeadline({ nowMs: () => this.nowMs, sleep: async () => {} }, signal);
@@ -105,7 +111,7 @@ class World {
       namespace: "shop",
       name: "w",
       labels: {},
-      annotations: { subnet: { ipv4: ["blue"] } },
+      annotations: this.names === undefined ? { subnet: { ipv4: ["blue"] } } : { ippool: { ipv4: [...this.names] } },
       application: { kind: "application", application: WEB } as const,
     };
     const { nics } = selectPools(subject({ pod }), snapshot.pools);
@@ -125,7 +131,7 @@ class World {
     }
     this.attempts.push(skipIfFull(demand) ? "left" : "searched");
     this.after();
-    throw poolsExhausted(nics, nic, demand, new Map([["p-u-web", "has no free address"]]));
+    throw poolsExhausted(nics, nic, demand, new Map(["p-u-web", "seg"].map((name) => [name, "has no free address"])));
   }
 }
 
@@ -183,6 +189,46 @@ describe("an ADD is served", () => {
     };
     expect(await world.add()).toBe("an address");
     expect([world.attempts, world.nowMs]).toEqual([["searched", "taken"], 1_000 + POOL_WAIT_MS]);
+  });
+});
+
+describe("an ADD whose pool leases blocks", () => {
+  const seg = (blocks: readonly string[], shortfall?: string): IpPool =>
+    leasingPool("seg", "10.6.0.0/24", blocks, { spec: { selection: "ascending" }, ...(shortfall && { shortfall }) });
+  const worldOf = (one: IpPool): World => {
+    const world = new World(one);
+    world.names = ["seg"];
+    world.poolCache.followEpoch(() => "e1");
+    return world;
+  };
+  const USED_UP = "the share of 4 blocks is used up";
+
+  it("marks the pool, and waits until a block has rested", async () => {
+    const world = worldOf(seg([]));
+    world.script.push(
+      () => world.follow(seg(["10.6.0.16/28 Resting"])),
+      () => world.follow(seg(["10.6.0.16/28 New"])),
+    );
+    await world.add();
+    expect([world.attempts, world.wanted, world.nowMs]).toEqual([["searched", "taken"], ["seg"], 1_000]);
+  });
+
+  it.each<[what: string, pool: IpPool, waitedMs: number]>([
+    ["no reason is known why none would come", seg([]), BLOCK_WAIT_MS],
+    ["a block rests", seg(["10.6.0.16/28 Resting"], USED_UP), BLOCK_WAIT_MS],
+    ["it is known why none comes", seg([], USED_UP), POOL_WAIT_MS],
+  ])("waits for a block while %s", async (_what, given, waitedMs) => {
+    const world = worldOf(given);
+    expect(await refusalOf(world)).toMatchObject({ code: 101 });
+    expect([world.attempts, world.nowMs]).toEqual([["searched", "searched"], 1_000 + waitedMs]);
+  });
+
+  it("ends the wait when it becomes known why none comes, and says so with the range", async () => {
+    const world = worldOf(seg([]));
+    world.script.push(() => world.follow(seg([], USED_UP)));
+    const message = `No address is free for IPv4 of interface "eth0" (annotation "ipam.vendor.io/ippool"): pool "seg" has no free address, takes its blocks from AddressRange "seg": ${USED_UP}`;
+    expect(await refusalOf(world)).toMatchObject({ code: 101, message });
+    expect(world.nowMs).toBe(1_000 + POOL_WAIT_MS);
   });
 });
 

@@ -110,6 +110,8 @@ describe("decodeManifests refuses", () => {
       => line 3, item 0, Pod: field "metadata": found nothing, want an object
     the second document ${`${POD}---\n${POOL.replace("/24", "/44")}`}
       => file "a.yaml", line 8, IPPool "blue": field "spec.subnet": found "10.6.0.0/44"
+    a pool that leases its addresses ${POOL.replace("/24", "/24, source: {range: seg}")}
+      => line 4, IPPool "blue": field "spec.source": found an object, want no such key in embedded mode
     an unknown key beside spec ${`${POOL}specs: 1\n`} => field "specs": found an unknown key, want the key "spec"
     a slip in a pod's metadata ${POD.replace("name", "annotation: {}, name")}
       => field "metadata.annotation": found an unknown key, want the key "annotations"

@@ -5,6 +5,7 @@
 import type { NicDemand } from "../../../ipam/model.ts";
 import { cancelReservations, hashText, type Pick, type Picked, pickAddresses } from "../../../ipam/pick.ts";
 import { poolsExhausted } from "../../../ipam/refusal.ts";
+import { maySupply } from "../../../ipam/subnet-capacity.ts";
 import type { ClaimOutcome } from "../../../registry/registry.ts";
 import { memberKey } from "../../../resources/member.ts";
 import { LIVE_USAGE_MISSES, LiveUsage } from "../live-usage.ts";
@@ -68,7 +69,7 @@ export class FreeAddresses implements AddressSource {
     this.#reserved = [];
   }
 
-  /** Throws PoolShortage for a generated pool that is full and will be waited for. */
+  /** Throws PoolShortage for a pool that is full and will be waited for. */
   async next(setback: Setback): Promise<boolean> {
     if (setback.kind === "cooling") return false;
     if (setback.kind === "taken") {
@@ -77,7 +78,7 @@ export class FreeAddresses implements AddressSource {
     }
     const { shortage, pools } = setback;
     const { demand, registry } = this.#search;
-    if (shortage.demand.generated !== undefined && demand.skipIfFull?.(shortage.demand) === true) {
+    if (maySupply(shortage.demand) && demand.skipIfFull?.(shortage.demand) === true) {
       throw poolsExhausted(demand.nics, shortage.nic, shortage.demand, shortage.reasons);
     }
     if (!this.#hasExpired) {

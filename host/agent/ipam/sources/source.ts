@@ -37,8 +37,8 @@ export interface AddressDemand {
    */
   readonly randomize?: (pool: string) => boolean;
   /**
-   * Whether a generated pool that is full according to the cache is refused at once, because the ADD will wait for
-   * its addresses. Default: it is searched.
+   * Whether a demand whose pools are supplied by a Subnet or a hub, and full according to the cache, is refused at
+   * once, because the ADD will wait for their addresses. Default: they are searched.
    */
   readonly skipIfFull?: (demand: FamilyDemand) => boolean;
   /** Whether addresses can be probed on the NIC now; if not, none is taken out of quarantine. Default: they cannot. */

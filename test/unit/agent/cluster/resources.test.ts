@@ -215,7 +215,7 @@ describe("the resources of a cluster", () => {
     withResources({}, async ({ resources, snapshots }) => {
       const [since, count] = [resources.changeCount, snapshots.length];
       const waiting = resources.changed(signal(), { since, withinMs: 2_000 });
-      resources.freed();
+      resources.notify();
       expect(await waiting).toBe(true);
       expect(await resources.changed(signal(), { since, withinMs: 0 })).toBe(true);
       expect(await resources.changed(signal(), { since: resources.changeCount, withinMs: 0 })).toBe(false);

@@ -13,6 +13,7 @@ import type { Mac } from "../../../../host/net/mac.ts";
 import { KnownEpoch } from "../../../../host/registry/epoch/known-epoch.ts";
 import { type Epoch, RegistryEpoch } from "../../../../host/registry/epoch/registry-epoch.ts";
 import { ALLOCATIONS, HeldCalls } from "../../../fakes/memory-api-server.ts";
+import { leasingPool } from "../../../world/leasing-pool.ts";
 import { type ClusterNode, type DemandOptions, openClusterNode } from "../../../world/node.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 import { type NicRequest, pool, snapshotOf } from "../../../world/subjects.ts";
@@ -251,6 +252,37 @@ describe("a first claim", () => {
     expect(await world.add()).toBe("10.6.0.1");
     openForLong();
     expect([await world.add([DUAL]), world.asked]).toEqual(["10.6.0.1 fd00::1", ["fd00::1"]]);
+  });
+});
+
+describe("of blocks that the hub has not confirmed in this epoch", () => {
+  const SEG = leasingPool("seg", "10.6.0.0/24", ["10.6.0.16/28 Active"], { epoch: "e0" });
+  const seg: NicRequest = { ifName: "eth0", pools: [["seg"]] };
+  beforeEach(() => {
+    world.node.follow(snapshotOf(SEG));
+    world.node.poolCache.followEpoch(() => world.epoch.inForce);
+  });
+
+  it("no free address is given", async () => {
+    expect(await world.add([seg])).toMatch(/^101: .*gives no address until the hub has confirmed its blocks/);
+    expect([await world.bound(), world.asked]).toEqual(["nothing", []]);
+  });
+
+  it("a requested address is refused", async () => {
+    const why = 'the hub has not confirmed the blocks of pool "seg" in this epoch of the registry';
+    expect(await world.add([seg], { requested: "10.6.0.18" })).toBe(
+      `11: Address 10.6.0.18 is not given yet: ${why}; try again`,
+    );
+    expect([await world.bound(), world.asked]).toEqual(["nothing", []]);
+  });
+
+  it("what cools as the pod's own is probed, and what is Bound is not", async () => {
+    world.node.follow(snapshotOf(leasingPool("seg", "10.6.0.0/24", ["10.6.0.16/28 Active"])));
+    const given = await world.add([seg]);
+    world.node.follow(snapshotOf(SEG));
+    expect([await world.add([seg]), world.asked]).toEqual([given, []]);
+    await world.node.registry.release({ containerId: "c-web-0", ifName: "eth0" });
+    expect([await world.add([seg]), world.asked]).toEqual([given, [given]]);
   });
 });
 

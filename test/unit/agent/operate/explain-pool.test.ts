@@ -3,6 +3,7 @@ import { explainPool } from "../../../../host/agent/operate/explain-pool.ts";
 import type { LiveFacts, PoolFacts } from "../../../../host/agent/operate/pool-facts.ts";
 import type { SubnetPoolSpec } from "../../../../host/resources/fields/subnet-pool.ts";
 import type { PoolUsage } from "../../../../host/resources/ip-pool-usage.ts";
+import { leasingPool } from "../../../world/leasing-pool.ts";
 import { pool } from "../../../world/subjects.ts";
 import { range } from "../../../world/values.ts";
 
@@ -42,6 +43,25 @@ const line = (more: Partial<PoolFacts>, begin: string) =>
   explainPool(facts(more))
     .split("\n")
     .find((each) => each.startsWith(begin));
+
+describe("a pool that leases its addresses", () => {
+  const message = "has no block: the share of 4 blocks is used up";
+  check(
+    "says from where, its blocks, and why there are no more",
+    {
+      pool: leasingPool("seg", "10.6.0.0/24", ["10.6.0.16/28 Active", "10.6.0.32/28 Resting"], { shortfall: message }),
+      name: "seg",
+      live: undefined,
+    },
+    [
+      'pool "seg": leases its addresses in blocks of AddressRange "seg"',
+      "has: 16 addresses of IPv4 network 10.6.0.0/24: 10.6.0.16-10.6.0.31",
+      "in use: 3; 2 of 5 are free, as far as this node knows",
+      "blocks: 1 Active, 1 Resting",
+      `in the way: ${message}`,
+    ],
+  );
+});
 
 describe("a generated pool", () => {
   check("that has what is wanted", {}, [

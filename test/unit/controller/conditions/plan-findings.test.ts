@@ -58,6 +58,7 @@ describe("Ready of a pool", () => {
     // As it was asked for.
     ["Disabled", true, pool("p", { subnet: "10.6.0.0/24", disable: true })],
     ["Empty", true, pool("p", { subnet: "10.6.0.0/24", ips: [] })],
+    ["Empty", true, pool("p", { subnet: "10.6.0.0/24", source: { range: "seg" } })],
   ])("of a pool that is %s is %s", (reason, isTrue, one) => {
     expect(readyOf(one)).toMatchObject({ isTrue, reason });
   });

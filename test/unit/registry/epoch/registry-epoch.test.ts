@@ -120,7 +120,7 @@ describe("an epoch of the registry", () => {
     const node = open(shared);
     expect(node.epoch.isOpen).toBe(false);
     node.hear();
-    expect(node.epoch.isOpen).toBe(true);
+    expect([node.epoch.isOpen, node.epoch.inForce]).toEqual([true, undefined]);
     await expect.poll(() => node.epoch.isOpen).toBe(false);
     await expect.poll(() => shared.marks).toEqual(["n1 e1"]);
   });
@@ -134,9 +134,11 @@ describe("an epoch of the registry", () => {
   it("begins when the history went back, and is open until it is settled", async () => {
     const shared = new Shared();
     const node = await filledNode(shared);
+    expect(node.epoch.inForce).toBe("e1");
     node.epoch.wentBack();
-    expect(node.epoch.isOpen).toBe(true);
+    expect([node.epoch.isOpen, node.epoch.inForce]).toEqual([true, undefined]);
     await expect.poll(() => shared.marks).toEqual(["n1 e1", "n1 e2"]);
+    expect(node.epoch.inForce).toBe("e2");
     expect(node.written).toEqual(["e1 unsure", "e2 whole"]);
     expect([shared.record.cause, node.epoch.isOpen]).toEqual(["history", true]);
     complete(shared);
@@ -178,7 +180,7 @@ describe("an epoch of the registry", () => {
     await expect.poll(() => shared.marks).toContain("n1 e2");
     shared.record = copy;
     node.hear("e1");
-    expect(node.epoch.isOpen).toBe(true);
+    expect([node.epoch.isOpen, node.epoch.inForce]).toEqual([true, undefined]);
     await expect.poll(() => shared.marks).toContain("n1 e3");
   });
 

@@ -1,0 +1,123 @@
+/**
+ * Blocks from an AddressRange of the hub, an API server that several clusters share. plan-range.ts decides; here its
+ * plans are carried out, each based on what was read, until nothing is left to do.
+ */
+import { isConflict, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
+import { objectPath, statusPath } from "../kubernetes/paths.ts";
+import { type AddressRange, decodeAddressRange, encodeMembership } from "../resources/address-range.ts";
+import { ADDRESS_RANGES } from "../resources/collections.ts";
+import type { BlockSource, SourceView } from "./block-source.ts";
+import { countBlocks } from "./blocks-of-range.ts";
+import type { OwnRanges } from "./own-ranges.ts";
+import {
+  type BlockDemand,
+  blocksOf,
+  type Plan,
+  planRange,
+  type RangeWrite,
+  usableBlocks,
+  waitedFor,
+} from "./plan-range.ts";
+
+/** Most plans that are carried out for one question: others may write to the range all the time. */
+const MAX_PLANS = 32;
+
+interface HubOptions {
+  /** The hub's. */
+  readonly hub: Pick<KubeApi, "call">;
+  readonly own: OwnRanges;
+  /** This cluster's name in the members of its ranges. */
+  readonly name: string;
+  /** UID of its namespace kube-system. */
+  readonly cluster: string;
+  /** Returns a UUID. */
+  readonly newId: () => string;
+}
+
+export class Hub implements BlockSource {
+  readonly #options: HubOptions;
+
+  constructor(options: HubOptions) {
+    this.#options = options;
+  }
+
+  async update(name: string, demand: BlockDemand, signal: AbortSignal): Promise<SourceView> {
+    const { own, cluster, newId } = this.#options;
+    let range = await this.#read(name, signal);
+    let known = await own.read(name, signal);
+    for (let plans = 0; plans < MAX_PLANS; plans++) {
+      const self = { name: this.#options.name, cluster, start: startOf(cluster, countBlocks(range.spec)) };
+      const plan = planRange({ range, own: known.own, self, demand, newId });
+      if (plan.kind === "remember") known = await own.write(name, { ...known, own: plan.own }, signal);
+      else if (plan.kind !== "write") return viewOf(plan, { range, own: known.own, self });
+      else {
+        const written = await this.#write(range, plan.write, signal);
+        range = written === undefined ? await this.#read(name, signal) : decodeAddressRange(written, nameOf(name));
+      }
+    }
+    throw new Error(`AddressRange "${name}" was changed by others ${MAX_PLANS} times; trying again later`);
+  }
+
+  async #read(name: string, signal: AbortSignal): Promise<AddressRange> {
+    const { hub } = this.#options;
+    return decodeAddressRange(
+      await hub.call({ method: "GET", path: objectPath(ADDRESS_RANGES, { name }), signal }),
+      nameOf(name),
+    );
+  }
+
+  /** Returns undefined if others have written since the range was read. */
+  async #write(
+    { name, uid, resourceVersion, status }: AddressRange,
+    write: RangeWrite,
+    signal: AbortSignal,
+  ): Promise<KubeObject | undefined> {
+    const { epoch, isRestored, leases, member } = write;
+    const body = {
+      metadata: { uid, resourceVersion },
+      status: {
+        ...{ sequence: status.sequence + 1, epoch, restored: isRestored || null, leases },
+        members: { [this.#options.name]: encodeMembership(member) },
+      },
+    };
+    try {
+      return await this.#options.hub.call({
+        method: "PATCH",
+        path: statusPath(ADDRESS_RANGES, { name }),
+        body,
+        signal,
+      });
+    } catch (error) {
+      if (isConflict(error)) return undefined;
+      throw error;
+    }
+  }
+}
+
+function nameOf(range: string): string {
+  return `AddressRange "${range}"`;
+}
+
+/** Clusters begin their search at different blocks, each always at the same. */
+function startOf(cluster: string, blocks: number): number {
+  const digits = cluster.replaceAll(/[^0-9a-f]/g, "").slice(0, 8);
+  return Number.parseInt(digits === "" ? "0" : digits, 16) % blocks;
+}
+
+function viewOf(
+  plan: Exclude<Plan, { kind: "remember" | "write" }>,
+  inputs: Parameters<typeof usableBlocks>[0],
+): SourceView {
+  const { range, self } = inputs;
+  const blocks = usableBlocks(inputs);
+  const held = Object.entries(blocksOf(range.status, self.name));
+  const others = Object.entries(range.status.leases).filter(([, { member }]) => member !== self.name);
+  return {
+    blocks,
+    disputed: Object.fromEntries(held.filter(([block]) => !(block in blocks))),
+    isContested: range.status.members[self.name]?.isContested === true,
+    isOpen: waitedFor(range).length > 0,
+    ...(plan.kind === "barred" ? { bar: plan.bar } : { short: plan.short }),
+    others: Object.fromEntries(others.map(([block, { member }]) => [block, member])),
+  };
+}

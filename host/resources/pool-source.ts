@@ -1,0 +1,114 @@
+/**
+ * The source of a pool that leases its addresses: blocks of an AddressRange of the hub (docs/decisions/0055). The
+ * pool's specification names the range; the controller writes the blocks into the status, and agents give addresses
+ * of them.
+ */
+import * as z from "zod";
+import { objectName } from "../config/fields/names.ts";
+import { joinRanges } from "../core/spans.ts";
+import { type Prefix, parsePrefix, prefixContains } from "../net/prefix.ts";
+import { type Range, rangeOfPrefix } from "../net/range.ts";
+import { withoutSpecial } from "../net/special.ts";
+
+/** Most blocks of a pool. @limit */
+const MAX_POOL_BLOCKS = 1_024;
+
+/** Longest text of a prefix: characters. */
+const MAX_PREFIX = 43;
+
+const MAX_UUID = 36;
+
+/** Longest problem: characters. */
+const MAX_PROBLEM = 1_024;
+
+const blockState = z.enum(["Resting", "New", "Active", "Draining", "Returning", "Disputed"]);
+
+/** Addresses are given of blocks that are New, Active or Draining. */
+export type BlockState = z.output<typeof blockState>;
+
+const SERVING: readonly BlockState[] = ["New", "Active", "Draining"];
+
+export interface SourceBlock {
+  /** As the hub names it: `10.6.0.16/28`. */
+  readonly block: string;
+  readonly range: Range;
+  readonly state: BlockState;
+}
+
+export interface PoolSource {
+  /** Name of the AddressRange. */
+  readonly range: string;
+  /** The registry's epoch (docs/decisions/0052) in which the hub confirmed the blocks; "" before the first time. */
+  readonly epoch: string;
+  readonly blocks: readonly SourceBlock[];
+  /** Why no further blocks are leased: a sentence without its full stop; "" if nothing is in the way. */
+  readonly problem: string;
+}
+
+export const poolSourceSpec = z.strictObject({
+  range: objectName.meta({ description: "The AddressRange of the hub that the pool takes its blocks from." }),
+});
+
+export const poolSourceStatus = z.object({
+  epoch: z.string().max(MAX_UUID).meta({
+    description: "The registry's epoch in which the hub confirmed the blocks. In another one no address is given.",
+  }),
+  blocks: z
+    .array(
+      z.object({
+        block: z.string().max(MAX_PREFIX).meta({ description: "The block, as in `10.6.0.16/28`." }),
+        state: blockState.meta({
+          description:
+            "Addresses are given if it is `New` (with conflict detection in any case), `Active`, or `Draining` (when the pool has no other one).",
+        }),
+      }),
+    )
+    .max(MAX_POOL_BLOCKS)
+    .meta({ description: "The blocks that the cluster has leased for the pool." }),
+  problem: z.string().max(MAX_PROBLEM).optional().meta({ description: "Why no further blocks are leased." }),
+});
+
+/** Returns no blocks for a malformed status, and leaves out blocks outside the subnet. */
+export function decodePoolSource(range: string, status: unknown, subnet: Prefix): PoolSource {
+  const { epoch, blocks, problem = "" } = poolSourceStatus.safeParse(status).data ?? { epoch: "", blocks: [] };
+  const prefixes = blocks.map(({ block, state }) => ({ block, state, prefix: parsePrefix(block) }));
+  if (prefixes.some(({ prefix }) => prefix === undefined)) return { range, epoch: "", blocks: [], problem };
+  const inside = prefixes.flatMap(({ block, state, prefix }) =>
+    prefix !== undefined && prefix.length >= subnet.length && prefixContains(subnet, prefix.ip)
+      ? [{ block, state, range: rangeOfPrefix(prefix) }]
+      : [],
+  );
+  return { range, epoch, blocks: inside, problem };
+}
+
+interface SourceStatus extends Pick<PoolSource, "epoch"> {
+  /** Default: "". */
+  readonly problem?: string;
+  readonly blocks: readonly Pick<SourceBlock, "block" | "state">[];
+}
+
+/** Returns `status.source` as a merge patch. */
+export function encodeSourceStatus({ epoch, blocks, problem = "" }: SourceStatus) {
+  const text = problem === "" ? null : problem.slice(0, MAX_PROBLEM);
+  return { epoch, blocks: blocks.map(({ block, state }) => ({ block, state })), problem: text };
+}
+
+/** Returns the addresses that may be given: the ranges of a pool. */
+export function rangesOfSource({ blocks }: PoolSource, { ip: { family } }: Prefix): readonly Range[] {
+  const serving = blocks.filter(({ state }) => SERVING.includes(state)).map(({ range }) => range);
+  return withoutSpecial(joinRanges(serving, family));
+}
+
+/** Returns `2 Active, 1 Resting`; `none`. */
+export function countBlockStates({ blocks }: PoolSource): string {
+  const counts = [...Map.groupBy(blocks, ({ state }) => state)].map(([state, { length }]) => `${length} ${state}`);
+  return counts.join(", ") || "none";
+}
+
+/**
+ * Returns whether the hub has confirmed the blocks since the registry was last found to be another one; `inForce` is
+ * its epoch now.
+ */
+export function isConfirmed({ epoch }: PoolSource, inForce: string | undefined): boolean {
+  return epoch !== "" && epoch === inForce;
+}

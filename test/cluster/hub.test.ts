@@ -1,0 +1,361 @@
+/**
+ * Three clusters lease blocks of one AddressRange from a real API server: each with an account of its own, under the
+ * policy of deploy/hub.yaml. Their own memories are in another API server, a namespace each.
+ */
+import { randomUUID } from "node:crypto";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { Hub } from "../../host/blocks/hub.ts";
+import { OwnRanges, RANGES_MAP } from "../../host/blocks/own-ranges.ts";
+import type { BlockDemand } from "../../host/blocks/plan-range.ts";
+import type { KubeClient as ProductClient } from "../../host/kubernetes/client.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import { NAMESPACES, namespaceObject } from "../lab/cluster/objects.ts";
+import { createToken } from "../lab/cluster/rights.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
+import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
+import { borrowPlane } from "./borrow-plane.ts";
+import { outcomeOf } from "./rights-objects.ts";
+
+const RANGES = "/apis/ipam.vendor.io/v1/addressranges";
+const CLUSTERS = ["east", "west", "north"];
+const NOTHING: BlockDemand = { lease: {}, giveBack: [] };
+
+let hub: ControlPlane;
+let home: ControlPlane;
+let homeApi: ProductClient;
+const apis = new Map<string, ProductClient>();
+const tokens = new Map<string, string>();
+
+const userOf = (name: string) => `system:serviceaccount:kube-system:range-${name}`;
+
+beforeAll(async () => {
+  [hub, home] = await Promise.all([borrowPlane(), borrowPlane()]);
+  homeApi = await connectClient(home.kubeconfig);
+  for (const name of CLUSTERS) {
+    const account = `range-${name}`;
+    const metadata = { name: account, namespace: "kube-system" };
+    await hub.client.apply(`${NAMESPACES}/kube-system/serviceaccounts/${account}`, {
+      ...{ apiVersion: "v1", kind: "ServiceAccount", metadata },
+    });
+    const binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    await hub.client.apply(`${binding}/${account}`, {
+      ...{ apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRoleBinding", metadata: { name: account } },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "berth-range-member" },
+      subjects: [{ kind: "ServiceAccount", ...metadata }],
+    });
+    const token = await createToken(hub.client, { account });
+    tokens.set(name, token);
+    apis.set(name, await connectClient(await hub.writeKubeconfig(account, { token })));
+    await home.client.apply(`${NAMESPACES}/${name}`, namespaceObject(name));
+    await home.client.apply(`${NAMESPACES}/${name}/configmaps/${RANGES_MAP}`, mapObject());
+  }
+});
+afterAll(async () => {
+  for (const api of [homeApi, ...apis.values()]) await api?.close();
+  await hub?.stop();
+  await home?.stop();
+});
+
+function mapObject(data?: object): KubeObject {
+  return { apiVersion: "v1", kind: "ConfigMap", metadata: { name: RANGES_MAP }, ...(data && { data }) };
+}
+
+let range: string;
+let tries = 0;
+
+beforeEach(async () => {
+  range = `lan-${++tries}`;
+  await hub.client.create(RANGES, rangeObject(range));
+});
+afterEach(async () => {
+  await hub.client.delete(`${RANGES}/${range}`);
+});
+
+function rangeObject(name: string, spec: object = {}): KubeObject {
+  const members = CLUSTERS.map((each) => ({ name: each, user: userOf(each), maxBlocks: 12 }));
+  return {
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name } },
+    spec: { subnet: "10.6.0.0/24", blockSize: 28, members, ...spec },
+  };
+}
+
+/** The cluster's own view; `memory`: the namespace where it keeps it. */
+function openCluster(name: string, memory = name): Hub {
+  const own = new OwnRanges(homeApi, memory);
+  return new Hub({ hub: apis.get(name) as ProductClient, own, name, cluster: `uid-${name}`, newId: randomUUID });
+}
+
+const ask = (name: string, demand: Partial<BlockDemand> = {}, memory = name) =>
+  openCluster(name, memory).update(range, { ...NOTHING, ...demand }, AbortSignal.timeout(30_000));
+
+const statusOf = async (): Promise<KubeObject> => (await hub.client.get(`${RANGES}/${range}`)).status;
+
+it("three clusters that lease at once get all blocks, each once, and the next one is told that none is left", async () => {
+  const views = await Promise.all(CLUSTERS.map((name) => ask(name, { lease: { lan: 6 } })));
+  const leased = views.flatMap(({ blocks }) => Object.keys(blocks));
+  expect(leased).toHaveLength(16);
+  expect(new Set(leased)).toHaveLength(16);
+  expect(views.map(({ short }) => short).filter((short) => short !== undefined)).toEqual(["range"]);
+  const { leases, members, sequence } = await statusOf();
+  expect(Object.keys(leases)).toHaveLength(16);
+  expect(Object.keys(members).sort()).toEqual(CLUSTERS.toSorted());
+  expect(sequence).toBe(3);
+});
+
+it("a share ends leases, and returned blocks are free for others", async () => {
+  const { blocks, short } = await ask("east", { lease: { lan: 14 } });
+  expect([Object.keys(blocks).length, short]).toEqual([12, "share"]);
+  const giveBack = Object.keys(blocks).slice(0, 3);
+  expect(Object.keys((await ask("east", { giveBack })).blocks)).toHaveLength(9);
+  const west = await ask("west", { lease: { lan: 7 } });
+  expect(Object.keys(west.blocks)).toHaveLength(7);
+  expect(Object.values(west.others).filter((name) => name === "east")).toHaveLength(9);
+});
+
+describe("a stolen token", () => {
+  let thief: KubeClient;
+  let version: string;
+
+  beforeEach(async () => {
+    await ask("east", { lease: { lan: 2 } });
+    await ask("west", { lease: { lan: 1 } });
+    thief = await hub.openClient({ token: tokens.get("west") as string });
+    version = (await hub.client.get(`${RANGES}/${range}`)).metadata.resourceVersion;
+  });
+  afterEach(() => thief.close());
+
+  /** What a member writes; `change` is the attack. */
+  async function attempt(change: (status: KubeObject, before: KubeObject) => void): Promise<string> {
+    const before = await statusOf();
+    const { epoch, sequence, members } = before;
+    const { west } = members;
+    const status = {
+      ...{ sequence: sequence + 1, epoch, leases: {} },
+      members: { west: { ...west, token: randomUUID(), writes: west.writes + 1 } },
+    };
+    change(status, before);
+    const body = { metadata: { resourceVersion: version }, status };
+    const outcome = await outcomeOf(thief.patch(`${RANGES}/${range}/status`, body));
+    if (outcome !== "done") expect(await statusOf()).toEqual(before);
+    return outcome;
+  }
+
+  const lease =
+    (block: string, member = "west") =>
+    (status: KubeObject) => {
+      status.leases[block] = { member, pool: "lan" };
+    };
+  const freeOf = ({ leases }: KubeObject) =>
+    Array.from({ length: 16 }, (_, at) => `10.6.0.${at * 16}/28`).filter((block) => !(block in leases));
+  const ofEast = ({ leases }: KubeObject) => Object.keys(leases).find((block) => leases[block].member === "east") ?? "";
+
+  it("leases what its share allows", async () => {
+    expect(await attempt((status, before) => lease(freeOf(before)[0] ?? "")(status))).toBe("done");
+  });
+
+  it.each<[what: string, attack: (status: KubeObject, before: KubeObject) => void, wanted: RegExp]>([
+    ["takes a block of another member", (status, before) => lease(ofEast(before))(status), /it changes no lease/],
+    [
+      "frees a block of another member",
+      (status, before) => {
+        status.leases[ofEast(before)] = null;
+      },
+      /return its own blocks/,
+    ],
+    [
+      "leases for another member",
+      (status, before) => lease(freeOf(before)[0] ?? "", "east")(status),
+      /may lease what is free/,
+    ],
+    ["leases half a block", lease("10.6.0.240/29"), /has no block 10.6.0.240\/29/],
+    ["leases a block across two", lease("10.6.0.8/28"), /has no block 10.6.0.8\/28/],
+    ["leases a block of another subnet", lease("10.7.0.0/28"), /has no block 10.7.0.0\/28/],
+    ["leases no block", lease("everything"), /has no block everything/],
+    [
+      "leases beyond its share",
+      (status, before) => {
+        for (const block of freeOf(before).slice(0, 12)) lease(block)(status);
+      },
+      /more than its 12 blocks/,
+    ],
+    [
+      "changes another member's entry",
+      (status) => {
+        status.members.east = { token: "x" };
+      },
+      /its own entry/,
+    ],
+    [
+      "removes another member's entry",
+      (status) => {
+        status.members.east = null;
+      },
+      /its own entry/,
+    ],
+    [
+      "declares another member gone",
+      (status) => {
+        status.members.east = { gone: true };
+      },
+      /its own entry/,
+    ],
+    [
+      "declares itself gone",
+      (status) => {
+        status.members.west.gone = true;
+      },
+      /only an administrator/,
+    ],
+    [
+      "adds a member",
+      (status) => {
+        status.members.south = status.members.west;
+      },
+      /its own entry/,
+    ],
+    [
+      "takes another cluster's name",
+      (status) => {
+        status.members.west.cluster = "uid-east";
+      },
+      /must keep its cluster/,
+    ],
+    [
+      "keeps its token",
+      (status, { members }) => {
+        status.members.west.token = members.west.token;
+      },
+      /replace its token/,
+    ],
+    [
+      "turns its writes back",
+      (status) => {
+        status.members.west.writes = 0;
+      },
+      /replace its token/,
+    ],
+    [
+      "leaves the sequence",
+      (status, { sequence }) => {
+        status.sequence = sequence;
+      },
+      /would not be the next one/,
+    ],
+    [
+      "begins an epoch that waits for nobody",
+      (status) => {
+        status.epoch = "mine";
+        status.members.west.epoch = "mine";
+      },
+      /waits for all members/,
+    ],
+    [
+      "writes nothing of itself",
+      (status) => {
+        delete status.members.west;
+      },
+      /must keep its cluster|its own entry/,
+    ],
+  ])("never %s", async (_, attack, wanted) => {
+    expect(await attempt(attack)).toMatch(wanted);
+  });
+
+  it("changes nothing but a status", async () => {
+    const outcomes = await Promise.all([
+      outcomeOf(thief.patch(`${RANGES}/${range}`, { spec: { blockSize: 27 } })),
+      outcomeOf(thief.delete(`${RANGES}/${range}`)),
+      outcomeOf(thief.create(RANGES, rangeObject("other"))),
+      outcomeOf(thief.put(`${RANGES}/${range}/status`, await hub.client.get(`${RANGES}/${range}`))),
+      outcomeOf(thief.get("/api/v1/namespaces/kube-system/secrets")),
+    ]);
+    for (const outcome of outcomes) expect(outcome).toMatch(/^403 /);
+  });
+
+  it("of an account that is no member leases nothing", async () => {
+    const members = [{ name: "east", user: userOf("east"), maxBlocks: 12 }];
+    await hub.client.patch(`${RANGES}/${range}`, { spec: { members } });
+    version = (await hub.client.get(`${RANGES}/${range}`)).metadata.resourceVersion;
+    expect(await attempt((status, before) => lease(freeOf(before)[0] ?? "")(status))).toMatch(/the user of no member/);
+    expect((await ask("west")).bar).toEqual({ kind: "notMember" });
+  });
+});
+
+it("a copy of a cluster and the original both stop leasing as soon as both have written, and keep what they have", async () => {
+  await ask("east", { lease: { lan: 1 } });
+  const path = `${NAMESPACES}/east/configmaps/${RANGES_MAP}`;
+  const { data } = await home.client.get(path);
+  await home.client.apply(`${NAMESPACES}/copy`, namespaceObject("copy"));
+  await home.client.apply(`${NAMESPACES}/copy/configmaps/${RANGES_MAP}`, mapObject(data));
+  expect(Object.keys((await ask("east", { lease: { lan: 2 } })).blocks)).toHaveLength(2);
+  const copy = await ask("east", { lease: { lan: 2 } }, "copy");
+  expect([copy.bar, copy.isContested]).toEqual([{ kind: "contested" }, true]);
+  const original = await ask("east", { lease: { lan: 3 } });
+  expect([original.bar, Object.keys(original.blocks).length]).toEqual([{ kind: "contested" }, 2]);
+  const { own, map } = await new OwnRanges(homeApi, "east").read(range, AbortSignal.timeout(5_000));
+  await new OwnRanges(homeApi, "east").write(
+    range,
+    { own: { ...own, isRejoining: true }, map },
+    AbortSignal.timeout(5_000),
+  );
+  expect((await ask("east", { lease: { lan: 3 } })).bar).toBeUndefined();
+  expect(Object.keys((await ask("east")).blocks)).toHaveLength(3);
+  expect((await ask("east", { lease: { lan: 3 } }, "copy")).bar).toEqual({ kind: "contested" });
+});
+
+it("of a hub that went back in time nobody leases until all members have written again, and no block has two clusters", async () => {
+  await ask("east", { lease: { lan: 1 } });
+  await ask("west", { lease: { lan: 1 } });
+  const copy = await statusOf();
+  const east = await ask("east", { lease: { lan: 3 } });
+  const west = await ask("west", { lease: { lan: 2 } });
+  const { metadata } = await hub.client.get(`${RANGES}/${range}`);
+  await hub.client.put(`${RANGES}/${range}/status`, { ...rangeObject(range), metadata, status: copy });
+  const noticed = await ask("east", { lease: { lan: 4 } });
+  expect(noticed).toMatchObject({
+    blocks: east.blocks,
+    isOpen: true,
+    bar: { kind: "open", waitsFor: ["west", "north"] },
+  });
+  expect((await ask("north", { lease: { lan: 1 } })).bar).toEqual({ kind: "open", waitsFor: ["west"] });
+  expect((await ask("west")).blocks).toEqual(west.blocks);
+  const after = await ask("north", { lease: { lan: 1 } });
+  expect([after.bar, Object.keys(after.blocks).length]).toEqual([undefined, 1]);
+  const { leases, restored } = await statusOf();
+  expect(Object.keys(leases)).toHaveLength(6);
+  expect(restored).toBeUndefined();
+});
+
+it("a cluster that was declared gone finds it, and forgets its blocks; it joins anew when its entry is removed", async () => {
+  await ask("east", { lease: { lan: 2 } });
+  const { leases, sequence } = await statusOf();
+  const freed = Object.fromEntries(Object.keys(leases).map((block) => [block, null]));
+  await hub.client.patch(`${RANGES}/${range}/status`, {
+    status: { sequence: sequence + 1, leases: freed, members: { east: { gone: true } } },
+  });
+  const view = await ask("east", { lease: { lan: 1 } });
+  expect([view.blocks, view.bar]).toEqual([{}, { kind: "gone" }]);
+  await hub.client.patch(`${RANGES}/${range}/status`, { status: { members: { east: null } } });
+  expect(Object.keys((await ask("east", { lease: { lan: 1 } })).blocks)).toHaveLength(1);
+});
+
+describe("the API server refuses a range", () => {
+  it.each<[what: string, spec: object, wanted: RegExp]>([
+    ["of blocks with more than 256 addresses", { subnet: "10.6.0.0/16", blockSize: 23 }, /24/],
+    ["of blocks beyond the family", { blockSize: 64 }, /24 to 32 for IPv4/],
+    ["with a block larger than the subnet", { subnet: "10.6.0.0/25", blockSize: 24 }, /cuts the subnet/],
+    ["of too many blocks", { subnet: "10.0.0.0/8", blockSize: 28 }, /cuts the subnet/],
+    [
+      "whose members share a user",
+      { members: CLUSTERS.map((name) => ({ name, user: "one", maxBlocks: 1 })) },
+      /of their own/,
+    ],
+    ["with host bits", { subnet: "10.6.0.1/24" }, /canonical/],
+    ["with a gateway outside", { gateway: "10.7.0.1" }, /inside 10.6.0.0\/24/],
+  ])("%s", async (_, spec, wanted) => {
+    expect(await outcomeOf(hub.client.create(RANGES, rangeObject("bad", spec)))).toMatch(wanted);
+  });
+
+  it("whose blocks change their size", async () => {
+    expect(await outcomeOf(hub.client.patch(`${RANGES}/${range}`, { spec: { blockSize: 27 } }))).toMatch(/immutable/);
+  });
+});

@@ -1,0 +1,186 @@
+/** Blocks of pools, leased from a hub in memory, on real caches of a server in memory. */
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { RANGES_MAP } from "../../../../host/blocks/own-ranges.ts";
+import { startBlocks } from "../../../../host/controller/blocks/blocks-controller.ts";
+import { REST_MS } from "../../../../host/controller/blocks/plan-blocks.ts";
+import { type OpenCaches, openCaches } from "../../../../host/controller/caches.ts";
+import { PoolWrites } from "../../../../host/controller/pool-writes.ts";
+import type { Controller, ControllerDeps } from "../../../../host/controller/types.ts";
+import { ApiUnavailable } from "../../../../host/kubernetes/kube-api.ts";
+import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
+import { ADMITS_ALL } from "../../../fakes/admission/admission.ts";
+import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
+import { allocationObject, allocationSpec } from "../../../lab/cluster/objects.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
+
+const BERTH = "/apis/ipam.vendor.io/v1";
+const MAPS = "/api/v1/namespaces/kube-system/configmaps";
+const CHECK_MS = 20_000;
+const own = (kind: string) => ({ apiVersion: "ipam.vendor.io/v1", kind });
+const SERVES = {
+  [`${BERTH}/ippools`]: own("IPPool"),
+  [`${BERTH}/ipallocations`]: own("IPAllocation"),
+  [`${BERTH}/addressranges`]: own("AddressRange"),
+  "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
+  [MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
+};
+
+let home: MemoryApiServer;
+let hub: MemoryApiServer;
+let caches: OpenCaches;
+let part: Controller;
+let isHubAway: boolean;
+let leading: AbortController;
+
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"] });
+  const admission = { ...ADMITS_ALL, hasStatus: () => true };
+  [home, hub] = [0, 1].map(
+    () => new MemoryApiServer({ serves: SERVES, isOpen: true, admission, nowMs: () => Date.now() }),
+  ) as [MemoryApiServer, MemoryApiServer];
+  isHubAway = false;
+  const member = (name: string) => ({ name, user: name, maxBlocks: 3 });
+  hub.put(`${BERTH}/addressranges`, "lan", {
+    spec: { subnet: "10.6.0.0/24", blockSize: 28, members: [member("east"), member("west")] },
+  });
+  home.put("/api/v1/namespaces", "kube-system", {});
+  home.put(MAPS, RANGES_MAP, { metadata: { namespace: "kube-system" } });
+  epoch("e1");
+  home.put(`${BERTH}/ippools`, "lan", { spec: { subnet: "10.6.0.0/24", source: { range: "lan" } } });
+  const { log } = recordLog();
+  caches = openCaches({ api: home.client(), configNamespace: "kube-system", log, random: () => 0 });
+  const synced = caches.synced();
+  await vi.advanceTimersByTimeAsync(100);
+  await synced;
+  leading = new AbortController();
+  const nowMs = () => performance.now();
+  const hubApi = hub.client(async (_, commit) => {
+    if (isHubAway) throw new ApiUnavailable("GET /", "no route to host");
+    return commit();
+  });
+  part = startBlocks({
+    ...{ api: home.client(), caches, log, random: () => 0, leading: leading.signal },
+    ...{ clock: { nowMs, now: () => new Date() }, poolWrites: new PoolWrites({ nodes: () => 1, nowMs }) },
+    hub: { api: hubApi, member: "east", namespace: "kube-system" },
+  } as unknown as ControllerDeps);
+  await vi.advanceTimersByTimeAsync(CHECK_MS);
+});
+afterEach(async () => {
+  leading.abort(new Error("The test ends"));
+  await part.close();
+  await caches.close();
+  vi.useRealTimers();
+});
+
+function epoch(name: string): void {
+  const data = { epoch: name, settled: name, cause: "first", definition: "d", waitsFor: "" };
+  home.put(MAPS, EPOCH_MAP, { metadata: { namespace: "kube-system" }, data });
+}
+
+const objectOf = (server: MemoryApiServer, plural: string) =>
+  server.client().call({ method: "GET", path: `${BERTH}/${plural}/lan` }) as Promise<{
+    readonly status: {
+      readonly source?: { readonly epoch: string; readonly blocks: readonly { block: string; state: string }[] };
+      readonly leases: Readonly<Record<string, { readonly member: string; readonly pool: string }>>;
+      readonly sequence: number;
+    };
+  }>;
+
+const sourceOf = async () => (await objectOf(home, "ippools")).status.source;
+const statesOf = async () => (await sourceOf())?.blocks.map(({ state }) => state);
+
+/** Pods of the cluster have the first so many addresses of its first block, or of another one. */
+async function use(count: number, index = 0): Promise<void> {
+  const { block = "" } = (await sourceOf())?.blocks[index] ?? {};
+  const [first = ""] = block.split("/");
+  const [net, last] = [first.replace(/\d+$/, ""), Number(first.split(".").at(-1))];
+  for (let at = 0; at < count; at++) {
+    const address = `${net}${last + at}`;
+    const { metadata, ...rest } = allocationObject(allocationSpec(address, { pool: "lan" })) as { metadata: object };
+    home.put(`${BERTH}/ipallocations`, address, { ...rest, metadata });
+  }
+}
+
+it("a pool without a block gets one, which rests for a minute and is then given with detection", async () => {
+  expect(await sourceOf()).toMatchObject({ epoch: "e1", blocks: [{ state: "Resting" }] });
+  expect(Object.values((await objectOf(hub, "addressranges")).status.leases)).toEqual([
+    { member: "east", pool: "lan" },
+  ]);
+  await vi.advanceTimersByTimeAsync(REST_MS - 2 * CHECK_MS);
+  expect(await statesOf()).toEqual(["Resting"]);
+  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  expect(await statesOf()).toEqual(["New"]);
+  await vi.advanceTimersByTimeAsync(3_600_000 + CHECK_MS);
+  expect(await statesOf()).toEqual(["Active"]);
+});
+
+it("a block is leased ahead, once, when less than a block is free; the share ends it, and the problem says so", async () => {
+  await vi.advanceTimersByTimeAsync(REST_MS + CHECK_MS);
+  await use(1);
+  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  expect(await statesOf()).toEqual(["New", "Resting"]);
+  const { sequence } = (await objectOf(hub, "addressranges")).status;
+  await vi.advanceTimersByTimeAsync(10 * CHECK_MS);
+  expect((await objectOf(hub, "addressranges")).status.sequence).toBe(sequence);
+  await vi.advanceTimersByTimeAsync(REST_MS);
+  for (const at of [0, 1]) await use(16, at);
+  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  await use(1, 2);
+  await vi.advanceTimersByTimeAsync(REST_MS + 2 * CHECK_MS);
+  expect(await statesOf()).toEqual(["New", "New", "New"]);
+  expect(part.problems).toEqual([
+    'AddressRange "lan": this cluster has as many blocks as it may have (spec.members, maxBlocks)',
+  ]);
+});
+
+it("while the hub is away everything stays, and the problem says so; a new epoch is not confirmed", async () => {
+  await vi.advanceTimersByTimeAsync(REST_MS + CHECK_MS);
+  isHubAway = true;
+  epoch("e2");
+  await use(16);
+  await vi.advanceTimersByTimeAsync(3_600_000);
+  expect(await sourceOf()).toMatchObject({ epoch: "e1", blocks: [{ state: "New" }] });
+  expect(part.problems).toEqual([
+    'AddressRange "lan": the hub cannot be asked, pods get what is leased already: no route to host',
+  ]);
+  isHubAway = false;
+  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  expect(await sourceOf()).toMatchObject({ epoch: "e2", blocks: [{}, { state: "Resting" }] });
+  expect(part.problems).toEqual([]);
+});
+
+it("of a hub that went back in time what rests goes on resting until all members have written again", async () => {
+  const before = (await objectOf(hub, "addressranges")) as unknown as { spec: object; status: object };
+  hub.put(`${BERTH}/addressranges`, "lan", {
+    spec: before.spec,
+    status: { sequence: 0, epoch: "", leases: {}, members: {} },
+  });
+  await vi.advanceTimersByTimeAsync(REST_MS + 4 * CHECK_MS);
+  expect(await statesOf()).toEqual(["Resting"]);
+  const after = (await objectOf(hub, "addressranges")) as unknown as {
+    status: Record<string, unknown> & { members: object; epoch: string };
+  };
+  expect(after.status).toMatchObject({ restored: true, leases: before.status && {} });
+  hub.put(`${BERTH}/addressranges`, "lan", {
+    spec: before.spec,
+    status: {
+      ...after.status,
+      members: { ...after.status.members, west: { cluster: "w", token: "t", writes: 1, epoch: after.status.epoch } },
+    },
+  });
+  await vi.advanceTimersByTimeAsync(REST_MS - CHECK_MS);
+  expect(await statesOf()).toEqual(["Resting"]);
+  await vi.advanceTimersByTimeAsync(3 * CHECK_MS);
+  expect(await statesOf()).toEqual(["New"]);
+});
+
+it("a pool that was found exhausted doubles its blocks, once for each time", async () => {
+  home.put(`${BERTH}/ippools`, "lan", {
+    spec: { subnet: "10.6.0.0/24", source: { range: "lan" } },
+    status: { ...(await objectOf(home, "ippools")).status, wanted: "n1 2026-01-01T00:00:00Z" },
+  });
+  await vi.advanceTimersByTimeAsync(CHECK_MS);
+  expect(await statesOf()).toHaveLength(2);
+  await vi.advanceTimersByTimeAsync(5 * CHECK_MS);
+  expect(await statesOf()).toHaveLength(2);
+});

@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { formatRange } from "../../../host/net/range.ts";
+import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
+import { findExclusion } from "../../../host/resources/locate-address.ts";
+import { NONE_OCCUPIED } from "../../../host/resources/occupied-ips.ts";
+import { encodeSourceStatus, isConfirmed } from "../../../host/resources/pool-source.ts";
+import { leasingPool } from "../../world/leasing-pool.ts";
+import { ipPool } from "../../world/subjects.ts";
+import { ip } from "../../world/values.ts";
+
+const ALL = ["Resting", "New", "Active", "Draining", "Returning", "Disputed"].map(
+  (state, index) => `10.6.0.${(2 * index + 1) * 16}/28 ${state}`,
+);
+
+const poolOf = (spec: object, status?: unknown) =>
+  decodeIpPool({ ...ipPool("blue", "10.6.0.0/24", spec), status }, "pool");
+
+describe("the addresses of a pool with a source", () => {
+  it.each<[what: string, blocks: readonly string[], ranges: readonly string[]]>([
+    ["are none without a block, and not the subnet", [], []],
+    [
+      "are those of blocks that are New, Active or Draining",
+      ALL,
+      ["10.6.0.48-10.6.0.63", "10.6.0.80-10.6.0.95", "10.6.0.112-10.6.0.127"],
+    ],
+    ["are joined", ["10.6.0.32/28 New", "10.6.0.16/28 Active"], ["10.6.0.16-10.6.0.47"]],
+    [
+      "are those of its subnet",
+      ["10.7.0.16/28 Active", "10.6.0.0/20 Active", "10.6.0.16/28 Active"],
+      ["10.6.0.16-10.6.0.31"],
+    ],
+  ])("%s", (_what, blocks, ranges) => {
+    expect(leasingPool("blue", "10.6.0.0/24", blocks).spec.ranges.map(formatRange)).toEqual(ranges);
+  });
+
+  it("leave out what no pod can have", () => {
+    const { ranges } = leasingPool("six", "::/120", ["::/124 Active"]).spec;
+    expect(ranges.map(formatRange)).toEqual(["::2-::f"]);
+  });
+
+  it.each<[status: unknown]>([
+    [undefined],
+    ["nonsense"],
+    [{ source: 7 }],
+    [{ source: { epoch: "e1", blocks: "nonsense" } }],
+    [{ source: { epoch: "e1", blocks: [{ block: "10.6.0.16/28", state: "Lost" }] } }],
+    [
+      {
+        source: {
+          epoch: "e1",
+          blocks: [
+            { block: "10.6.0.16/28", state: "New" },
+            { block: "x", state: "New" },
+          ],
+        },
+      },
+    ],
+  ])("are none when the status is %j", (status) => {
+    const { spec, source } = poolOf({ source: { range: "seg" } }, status);
+    expect([spec.ranges, source]).toEqual([[], { range: "seg", epoch: "", blocks: [], problem: "" }]);
+  });
+
+  it("are those of spec.ips in a pool without one, whatever its status says", () => {
+    const status = { source: { epoch: "e1", blocks: [{ block: "10.6.0.16/28", state: "Active" }] } };
+    const { spec, source } = poolOf({ ips: ["10.6.0.7"] }, status);
+    expect([spec.ranges.map(formatRange), source]).toEqual([["10.6.0.7"], undefined]);
+  });
+});
+
+it("a status that was written is read", () => {
+  const { source } = leasingPool("blue", "10.6.0.0/24", ALL);
+  const written = source && encodeSourceStatus(source);
+  expect(poolOf({ source: { range: "seg" } }, { source: written }).source).toEqual(source);
+  expect(written?.blocks[0]).toEqual({ block: "10.6.0.16/28", state: "Resting" });
+});
+
+it.each<[epoch: string, inForce: string | undefined, wanted: boolean]>([
+  ["e1", "e1", true],
+  ["e1", "e2", false],
+  ["e1", undefined, false],
+  ["", "", false],
+])("blocks of epoch %j are confirmed in epoch %j: %s", (epoch, inForce, wanted) => {
+  expect(isConfirmed({ range: "seg", epoch, blocks: [], problem: "" }, inForce)).toBe(wanted);
+});
+
+it.each<[address: string, why: string | undefined]>([
+  ["10.6.0.49", undefined],
+  ["10.6.0.17", "its block 10.6.0.16/28 is Resting, and gives no addresses"],
+  ["10.6.0.1", "no block that the pool has leased has it"],
+])("why %s is not given: %s", (address, why) => {
+  const around = { reserved: [], occupied: NONE_OCCUPIED, siblings: [] };
+  expect(findExclusion(ip(address), leasingPool("blue", "10.6.0.0/24", ALL), around)).toBe(why);
+});
