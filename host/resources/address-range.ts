@@ -98,7 +98,7 @@ const { ipVersion: _ipVersion, ips: _ips, ...keys } = addressKeys;
 const member = z.strictObject({
   name: objectName.meta({ description: "Name of the cluster, as people know it." }),
   user: z.string().min(1).max(512).meta({
-    description: "Account of the hub that the cluster's controller uses: `system:serviceaccount:NAMESPACE:NAME`.",
+    description: "Account of the hub that the cluster's controller uses, as `kubectl auth whoami` prints it.",
   }),
   maxBlocks: wholeNumber(0).max(MAX_BLOCKS).meta({ description: "Most blocks that the cluster may have." }),
 });
@@ -177,7 +177,7 @@ const lease = z.object({
 });
 
 const membership = z.object({
-  cluster: uuid.meta({ description: "UID of the cluster's namespace `kube-system`." }),
+  cluster: uuid.meta({ description: "UID of the namespace by which the cluster is known." }),
   token: uuid.meta({ description: "Replaced by each of the cluster's writes." }),
   writes: z.int().min(0).meta({ description: "Number of the cluster's writes." }),
   epoch: uuid.meta({ description: "The epoch for which the cluster has written what it has." }),

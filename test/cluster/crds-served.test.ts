@@ -68,7 +68,7 @@ it("the kinds have their names, short names and category, and a status unless th
   expect(found.sort()).toEqual(wanted.sort());
   const statuses = resources.filter(({ name }: KubeObject) => name.endsWith("/status"));
   expect(statuses.map(({ name }: KubeObject) => name).sort()).toEqual(
-    ["coordinators/status", "ippools/status", "reservedips/status", "subnets/status"].sort(),
+    ["addressranges/status", "coordinators/status", "ippools/status", "reservedips/status", "subnets/status"].sort(),
   );
 });
 

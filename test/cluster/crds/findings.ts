@@ -9,6 +9,7 @@ export const COLLECTIONS: Readonly<Record<string, string>> = {
   IPPool: "ippools",
   IPPoolUsage: "ippoolusages",
   Subnet: "subnets",
+  AddressRange: "addressranges",
   ReservedIP: "reservedips",
   IPAllocation: "ipallocations",
   Coordinator: "coordinators",

@@ -5,6 +5,7 @@
  */
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { RANGES_MAP } from "../../../host/blocks/own-ranges.ts";
 import { openCaches } from "../../../host/controller/caches.ts";
 import { CONTROLLERS } from "../../../host/controller/controllers.ts";
 import { startLeadership } from "../../../host/controller/leadership.ts";
@@ -47,6 +48,8 @@ const SERVES = {
     everywhere: "/apis/discovery.k8s.io/v1/endpointslices",
   },
   [MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
+  [`${BERTH}/addressranges`]: own("AddressRange"),
+  "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
   [CLAIMS]: { apiVersion: "k8s.cni.cncf.io/v1alpha1", kind: "IPAMClaim" },
 };
 
@@ -63,6 +66,9 @@ function fill(server: MemoryApiServer, hasCoordinator: boolean): void {
   const deletionTimestamp = "2026-01-01T00:00:00Z";
   const finalizers = ["ipam.vendor.io/in-use"];
   berth("ippools", "leaving", { metadata: { deletionTimestamp, finalizers }, spec: { subnet: "10.3.0.0/24" } });
+  berth("ippools", "shared", { spec: { subnet: "10.9.0.0/24", source: { range: "lan" } } });
+  server.put(MAPS, RANGES_MAP, { metadata: { namespace: "kube-system" } });
+  server.put("/api/v1/namespaces", "kube-system", {});
   berth("subnets", "blue", { spec: { subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.99"] } });
   const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "old", uid: "gone" };
   const generated = { subnet: "blue", application, interface: "eth0", wanted: 1, reason: "1 replica", reclaim: true };
@@ -124,6 +130,15 @@ interface Refusing {
   readonly lateMs?: number;
 }
 
+/** A hub that refuses nothing. */
+function openHub(): KubeApi {
+  const admission = { ...ADMITS_ALL, hasStatus: () => true };
+  const hub = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now(), admission });
+  const members = [{ name: "east", user: "east", maxBlocks: 3 }];
+  hub.put(`${BERTH}/addressranges`, "lan", { spec: { subnet: "10.9.0.0/24", blockSize: 28, members } });
+  return hub.client();
+}
+
 /** What one controller sends while the server refuses the verbs, and until two minutes later. */
 async function play(name: string, { verbs, status, forMs, hasCoordinator, only = "", lateMs = 0 }: Refusing) {
   const admission = { ...ADMITS_ALL, hasStatus: () => true };
@@ -174,6 +189,7 @@ async function play(name: string, { verbs, status, forMs, hasCoordinator, only =
       events: { emit: (event) => void events.push(event), close: async () => {} },
       clock: { nowMs, now: () => new Date() },
       poolWrites: new PoolWrites({ nodes: () => 1, nowMs }),
+      hub: { api: openHub(), member: "east", namespace: "kube-system" },
     },
   );
   // Of this the notices tell.
@@ -225,6 +241,7 @@ const WRITES: Readonly<Record<string, string>> = {
   notices: "PATCH nodes",
   services: "POST endpointslices",
   gates: "PATCH pods",
+  blocks: "PATCH configmaps, PATCH ippools",
 };
 
 it.each(Object.keys(CONTROLLERS))(
