@@ -2,10 +2,15 @@
  * Where a cluster's blocks come from, as a port. hub.ts implements it over an AddressRange; another one may ask an IPAM
  * of record.
  */
+import type { Prefix } from "../net/prefix.ts";
+import type { Range } from "../net/range.ts";
 import type { Bar, BlockDemand } from "./plan-range.ts";
 
 /** What the source says, by its last answer. */
 export interface SourceView {
+  readonly subnet: Prefix;
+  /** What no pod of any cluster may have: routers, nodes, and what an administrator has excluded. */
+  readonly excluded: readonly Range[];
   /** The blocks that the cluster may use, with their pools. */
   readonly blocks: Readonly<Record<string, string>>;
   /** Blocks that the hub has leased to it although another cluster has them from before, with their pools. */

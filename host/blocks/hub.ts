@@ -4,8 +4,10 @@
  */
 import { isConflict, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 import { objectPath, statusPath } from "../kubernetes/paths.ts";
+import type { Range } from "../net/range.ts";
 import { type AddressRange, decodeAddressRange, encodeMembership } from "../resources/address-range.ts";
 import { ADDRESS_RANGES } from "../resources/collections.ts";
+import { routersOf } from "../resources/ip-pool-shape.ts";
 import type { BlockSource, SourceView } from "./block-source.ts";
 import { countBlocks } from "./blocks-of-range.ts";
 import type { OwnRanges } from "./own-ranges.ts";
@@ -112,8 +114,10 @@ function viewOf(
   const blocks = usableBlocks(inputs);
   const held = Object.entries(blocksOf(range.status, self.name));
   const others = Object.entries(range.status.leases).filter(([, { member }]) => member !== self.name);
+  const { subnet, excluded, nodes } = range.spec;
+  const routers = routersOf(range.spec).map((ip): Range => ({ first: ip, last: ip }));
   return {
-    blocks,
+    ...{ subnet, excluded: [...excluded, ...nodes, ...routers], blocks },
     disputed: Object.fromEntries(held.filter(([block]) => !(block in blocks))),
     isContested: range.status.members[self.name]?.isContested === true,
     isOpen: waitedFor(range).length > 0,

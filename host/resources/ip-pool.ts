@@ -171,11 +171,15 @@ export function decodeIpPool(value: unknown, source: string): IpPool {
     labels: metadata.labels,
     deleting: isDeleting(metadata),
     created: metadata.creationTimestamp,
-    spec: leased === undefined ? spec : { ...spec, ranges: rangesOfSource(leased, spec.subnet) },
+    spec: leased === undefined ? spec : withBlocks(spec, leased),
     source: leased,
     wanted,
     shortfall: conditions.find((condition) => condition?.type === "Supplied" && condition.status === "False")?.message,
   };
+}
+
+function withBlocks(spec: IpPoolSpec, source: PoolSource): IpPoolSpec {
+  return { ...spec, ranges: rangesOfSource(source, spec.subnet), excluded: [...spec.excluded, ...source.excluded] };
 }
 
 /** A malformed status does not make the pool unreadable: its fields are then undefined. */

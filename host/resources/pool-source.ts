@@ -7,8 +7,9 @@ import * as z from "zod";
 import { objectName } from "../config/fields/names.ts";
 import { joinRanges } from "../core/spans.ts";
 import { type Prefix, parsePrefix, prefixContains } from "../net/prefix.ts";
-import { type Range, rangeOfPrefix } from "../net/range.ts";
+import { formatRange, type Range, rangeOfPrefix } from "../net/range.ts";
 import { withoutSpecial } from "../net/special.ts";
+import { ranges } from "./fields/address-spec.ts";
 
 /** Most blocks of a pool. @limit */
 const MAX_POOL_BLOCKS = 1_024;
@@ -41,6 +42,8 @@ export interface PoolSource {
   /** The registry's epoch (docs/decisions/0052) in which the hub confirmed the blocks; "" before the first time. */
   readonly epoch: string;
   readonly blocks: readonly SourceBlock[];
+  /** Addresses of the range that no pod of any cluster gets. */
+  readonly excluded: readonly Range[];
   /** Why no further blocks are leased: a sentence without its full stop; "" if nothing is in the way. */
   readonly problem: string;
 }
@@ -65,32 +68,41 @@ export const poolSourceStatus = z.object({
     )
     .max(MAX_POOL_BLOCKS)
     .meta({ description: "The blocks that the cluster has leased for the pool." }),
+  excluded: ranges
+    .optional()
+    .meta({
+      description: "Addresses of the range that no pod of any cluster gets: of routers, of nodes, excluded ones.",
+    }),
   problem: z.string().max(MAX_PROBLEM).optional().meta({ description: "Why no further blocks are leased." }),
 });
 
 /** Returns no blocks for a malformed status, and leaves out blocks outside the subnet. */
 export function decodePoolSource(range: string, status: unknown, subnet: Prefix): PoolSource {
-  const { epoch, blocks, problem = "" } = poolSourceStatus.safeParse(status).data ?? { epoch: "", blocks: [] };
+  const decoded = poolSourceStatus.safeParse(status).data ?? { epoch: "", blocks: [] };
+  const { epoch, blocks, excluded = [], problem = "" } = decoded;
   const prefixes = blocks.map(({ block, state }) => ({ block, state, prefix: parsePrefix(block) }));
-  if (prefixes.some(({ prefix }) => prefix === undefined)) return { range, epoch: "", blocks: [], problem };
+  if (prefixes.some(({ prefix }) => prefix === undefined)) return { range, epoch: "", blocks: [], excluded, problem };
   const inside = prefixes.flatMap(({ block, state, prefix }) =>
     prefix !== undefined && prefix.length >= subnet.length && prefixContains(subnet, prefix.ip)
       ? [{ block, state, range: rangeOfPrefix(prefix) }]
       : [],
   );
-  return { range, epoch, blocks: inside, problem };
+  return { range, epoch, blocks: inside, excluded, problem };
 }
 
 interface SourceStatus extends Pick<PoolSource, "epoch"> {
+  /** Default: none. */
+  readonly excluded?: readonly Range[];
   /** Default: "". */
   readonly problem?: string;
   readonly blocks: readonly Pick<SourceBlock, "block" | "state">[];
 }
 
 /** Returns `status.source` as a merge patch. */
-export function encodeSourceStatus({ epoch, blocks, problem = "" }: SourceStatus) {
+export function encodeSourceStatus({ epoch, blocks, excluded = [], problem = "" }: SourceStatus) {
   const text = problem === "" ? null : problem.slice(0, MAX_PROBLEM);
-  return { epoch, blocks: blocks.map(({ block, state }) => ({ block, state })), problem: text };
+  const listed = blocks.map(({ block, state }) => ({ block, state }));
+  return { epoch, blocks: listed, excluded: excluded.map(formatRange), problem: text };
 }
 
 /** Returns the addresses that may be given: the ranges of a pool. */

@@ -14,8 +14,8 @@ import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { statusPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { byName, compareText } from "../../lib/order.ts";
-import { parsePrefix } from "../../net/prefix.ts";
-import { type Range, rangeContains, rangeOfPrefix } from "../../net/range.ts";
+import { formatPrefix, parsePrefix } from "../../net/prefix.ts";
+import { type Range, rangeOfPrefix } from "../../net/range.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { poolShape } from "../../resources/ip-pool-shape.ts";
@@ -117,9 +117,11 @@ class Blocks {
   async #follow(range: string, pools: readonly SourcedPool[]): Promise<void> {
     const { epoch } = [...this.#deps.caches.epoch.items.values()][0] ?? { epoch: "" };
     let view: SourceView;
+    let fitting: readonly SourcedPool[];
     try {
       view = await this.#ask(range, {}, []);
-      const plans = pools.map((each) => ({ each, plan: this.#plan(each, view) }));
+      fitting = pools.filter(({ pool }) => formatPrefix(pool.spec.subnet) === formatPrefix(view.subnet));
+      const plans = fitting.map((each) => ({ each, plan: this.#plan(each, view) }));
       const lease = Object.fromEntries(plans.map(({ each, plan }) => [each.pool.name, plan.total]));
       // What another member has from before, and no pod here: it is given back.
       const unused = Object.keys(view.disputed).filter((block) => !plans.some(({ each }) => isUsed(each, block)));
@@ -135,7 +137,15 @@ class Blocks {
     }
     const problem = describeBar(view);
     if (problem !== "") this.#problems.set(range, `AddressRange "${range}": ${problem}`);
-    for (const each of pools) await this.#write(each, { epoch, problem, blocks: this.#plan(each, view).blocks });
+    const { excluded } = view;
+    for (const each of fitting)
+      await this.#write(each, { epoch, problem, excluded, blocks: this.#plan(each, view).blocks });
+    for (const each of pools.filter((other) => !fitting.includes(other))) {
+      const { subnet } = each.pool.spec;
+      const problem = `its subnet ${formatPrefix(subnet)} is not that of the range, ${formatPrefix(view.subnet)}`;
+      this.#problems.set(each.pool.name, `IPPool "${each.pool.name}" leases nothing: ${problem}`);
+      await this.#write(each, { epoch, problem, blocks: [] });
+    }
   }
 
   async #ask(range: string, lease: Readonly<Record<string, number>>, giveBack: readonly string[]): Promise<SourceView> {
@@ -225,14 +235,18 @@ function freeCounter(
   reserved: Parameters<typeof poolShape>[1],
 ): (block: string) => number {
   const ranges = blocks.map((block) => [block, rangeOf(block)] as const);
-  const masked = spansOf(poolShape(pool, reserved).masked);
+  const masked = joinSpans(spansOf(poolShape(pool, reserved).masked));
   const counts = new Map(
-    ranges.map(([block, range]) => [block, Number(sizeOf(withoutSpans(spansOf([range]), joinSpans(masked))))]),
+    ranges.map(([block, range]) => [block, Number(sizeOf(withoutSpans(spansOf([range]), masked)))]),
   );
+  // All blocks of a range have one size: the first address of the one that an address is in is a multiple of it.
+  const [[, one] = []] = ranges;
+  const size = one === undefined ? 1n : one.last.value - one.first.value + 1n;
+  const byFirst = new Map(ranges.map(([block, { first }]) => [first.value, block]));
   for (const { spec } of allocations) {
-    if (spec.addressSpace !== pool.spec.addressSpace) continue;
-    const found = ranges.find(([, range]) => rangeContains(range, spec.ip));
-    if (found !== undefined) counts.set(found[0], Math.max(0, (counts.get(found[0]) ?? 0) - 1));
+    if (spec.addressSpace !== pool.spec.addressSpace || spec.ip.family !== pool.spec.family) continue;
+    const block = byFirst.get(spec.ip.value - (spec.ip.value % size));
+    if (block !== undefined) counts.set(block, Math.max(0, (counts.get(block) ?? 0) - 1));
   }
   return (block) => counts.get(block) ?? 0;
 }

@@ -57,7 +57,7 @@ describe("the addresses of a pool with a source", () => {
     ],
   ])("are none when the status is %j", (status) => {
     const { spec, source } = poolOf({ source: { range: "seg" } }, status);
-    expect([spec.ranges, source]).toEqual([[], { range: "seg", epoch: "", blocks: [], problem: "" }]);
+    expect([spec.ranges, source]).toEqual([[], { range: "seg", epoch: "", blocks: [], excluded: [], problem: "" }]);
   });
 
   it("are those of spec.ips in a pool without one, whatever its status says", () => {
@@ -80,7 +80,7 @@ it.each<[epoch: string, inForce: string | undefined, wanted: boolean]>([
   ["e1", undefined, false],
   ["", "", false],
 ])("blocks of epoch %j are confirmed in epoch %j: %s", (epoch, inForce, wanted) => {
-  expect(isConfirmed({ range: "seg", epoch, blocks: [], problem: "" }, inForce)).toBe(wanted);
+  expect(isConfirmed({ range: "seg", epoch, blocks: [], excluded: [], problem: "" }, inForce)).toBe(wanted);
 });
 
 it.each<[address: string, why: string | undefined]>([

@@ -7,6 +7,7 @@ import { type OpenCaches, openCaches } from "../../../../host/controller/caches.
 import { PoolWrites } from "../../../../host/controller/pool-writes.ts";
 import type { Controller, ControllerDeps } from "../../../../host/controller/types.ts";
 import { ApiUnavailable } from "../../../../host/kubernetes/kube-api.ts";
+import { formatRange } from "../../../../host/net/range.ts";
 import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import { ADMITS_ALL } from "../../../fakes/admission/admission.ts";
 import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
@@ -41,7 +42,10 @@ beforeEach(async () => {
   isHubAway = false;
   const member = (name: string) => ({ name, user: name, maxBlocks: 3 });
   hub.put(`${BERTH}/addressranges`, "lan", {
-    spec: { subnet: "10.6.0.0/24", blockSize: 28, members: [member("east"), member("west")] },
+    spec: {
+      ...{ subnet: "10.6.0.0/24", blockSize: 28, members: [member("east"), member("west")] },
+      ...{ gateway: "10.6.0.254", nodeIPs: ["10.6.0.250-10.6.0.253"] },
+    },
   });
   home.put("/api/v1/namespaces", "kube-system", {});
   home.put(MAPS, RANGES_MAP, { metadata: { namespace: "kube-system" } });
@@ -183,4 +187,19 @@ it("a pool that was found exhausted doubles its blocks, once for each time", asy
   expect(await statesOf()).toHaveLength(2);
   await vi.advanceTimersByTimeAsync(5 * CHECK_MS);
   expect(await statesOf()).toHaveLength(2);
+});
+
+it("the range's routers and nodes are told to the agents, and count as used", async () => {
+  const { source } = (await objectOf(home, "ippools")).status as { source?: { excluded?: readonly string[] } };
+  expect(source?.excluded).toEqual(["10.6.0.250-10.6.0.253", "10.6.0.254"]);
+  expect(caches.pools.items.get("lan")?.value?.spec.excluded.map(formatRange)).toEqual(source?.excluded);
+});
+
+it("a pool of another subnet leases nothing, and says why", async () => {
+  home.put(`${BERTH}/ippools`, "other", { spec: { subnet: "10.7.0.0/24", source: { range: "lan" } } });
+  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  const problem = "its subnet 10.7.0.0/24 is not that of the range, 10.6.0.0/24";
+  expect(part.problems).toEqual([`IPPool "other" leases nothing: ${problem}`]);
+  expect(caches.pools.items.get("other")?.value?.source).toMatchObject({ blocks: [], problem });
+  expect(Object.keys((await objectOf(hub, "addressranges")).status.leases)).toHaveLength(1);
 });
