@@ -6,6 +6,7 @@
 import { callIfThere, type KubeApi } from "../kubernetes/kube-api.ts";
 import { collectionPath, LEASES, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
 import {
+  ADDRESS_RANGES,
   COORDINATORS,
   IP_ALLOCATIONS,
   IP_POOL_USAGES,
@@ -21,7 +22,7 @@ import { InstallError } from "./step.ts";
 const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
 
 /** Pools first: while they are there, an agent that still runs could allocate. */
-const OWN_KINDS = [IP_POOLS, SUBNETS, IP_ALLOCATIONS, IP_POOL_USAGES, RESERVED_IPS, COORDINATORS];
+const OWN_KINDS = [IP_POOLS, SUBNETS, IP_ALLOCATIONS, IP_POOL_USAGES, RESERVED_IPS, COORDINATORS, ADDRESS_RANGES];
 
 /**
  * Longest time that the pods of agents and controller may take to end, but a quarter of the limit at most:
@@ -50,7 +51,7 @@ interface UninstallOptions {
   readonly print: (line: string) => void;
 }
 
-/** Throws InstallError, with nothing changed, while addresses are in use. */
+/** Throws InstallError, with nothing changed, while addresses are in use, or clusters lease from here. */
 export async function uninstallFromCluster(options: UninstallOptions): Promise<void> {
   const deadlineMs = performance.now() + options.limitMs;
   if (!options.force) await refuseIfUsed(options);
@@ -63,6 +64,13 @@ export async function uninstallFromCluster(options: UninstallOptions): Promise<v
 }
 
 async function refuseIfUsed({ api, print }: UninstallOptions): Promise<void> {
+  for (const { metadata, status } of await listObjects(api, collectionPath(ADDRESS_RANGES))) {
+    const leases = Object.keys(status?.leases ?? {}).length;
+    if (leases > 0)
+      throw new InstallError(
+        `Refused, nothing was changed: clusters have ${leases} blocks of AddressRange "${metadata.name}", and would use each other's without it. Move it to another hub first`,
+      );
+  }
   const allocations = await listObjects(api, collectionPath(IP_ALLOCATIONS));
   const used = allocations.filter(({ spec }) => spec?.state === "Bound");
   if (used.length === 0) return;

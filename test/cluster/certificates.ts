@@ -54,7 +54,7 @@ export async function installCertificates({ client, plane }: World, values: stri
 
 /** Stands in for kubelets. Returns the function that ends it. */
 function followSecrets(client: KubeClient, places: ReadonlyMap<string, string>): () => Promise<void> {
-  for (const directory of places.values()) mkdirSync(directory);
+  for (const directory of places.values()) mkdirSync(directory, { recursive: true });
   let isOver = false;
   const follow = async () => {
     while (!isOver) {

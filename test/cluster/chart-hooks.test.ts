@@ -197,6 +197,21 @@ describe("uninstall", () => {
     await plane.client.create(LEASE.replace(/\/[^/]+$/, ""), lease);
   });
 
+  it("refuses while clusters lease blocks of a range from here", async () => {
+    const members = [{ name: "east", user: "east", maxBlocks: 1 }];
+    await plane.client.create(`${API}/addressranges`, {
+      ...{ apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name: "lan" } },
+      spec: { subnet: "10.6.0.0/24", blockSize: 28, members },
+    });
+    const leases = { "10.6.0.16/28": { member: "east", pool: "lan" } };
+    const written = { sequence: 1, epoch: "e", leases, members: {} };
+    await plane.client.patch(`${API}/addressranges/lan/status`, { status: written });
+    const { exitCode, stderr } = await runJob("uninstall");
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('clusters have 1 blocks of AddressRange "lan"')]);
+    expect(await isGone(AGENT)).toBe(false);
+    await plane.client.patch(`${API}/addressranges/lan/status`, { status: { leases: { "10.6.0.16/28": null } } });
+  });
+
   it("refuses with a list while addresses are in use, and changes nothing", async () => {
     const { exitCode, stdout, stderr } = await runJob("uninstall");
     expect([exitCode, stdout]).toEqual([1, expect.stringMatching(/^ {2}10\.6\.0\.21, pod shop\/web-0 on node n1$/m)]);
@@ -224,7 +239,15 @@ describe("uninstall", () => {
     await clean;
     expect([exitCode, stderr]).toEqual([0, ""]);
     expect(stdout).toContain("All nodes are clean\n");
-    for (const kind of ["ippools", "subnets", "ipallocations", "ippoolusages", "reservedips", "coordinators"])
+    for (const kind of [
+      "ippools",
+      "subnets",
+      "ipallocations",
+      "ippoolusages",
+      "reservedips",
+      "coordinators",
+      "addressranges",
+    ])
       expect(await names(kind), kind).toEqual([]);
     expect(await isGone(CLEANER)).toBe(true);
     const again = reportDone(CLEANER);
