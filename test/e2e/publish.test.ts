@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { runHelm } from "../../scripts/chart/helm.ts";
+import { CUSTOM_KINDS } from "../../scripts/generate/crds/custom-kinds.ts";
 import { parseSecretKey } from "../../scripts/release/minisign.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { requireCommand, runCommand } from "../lab/command.ts";
@@ -125,7 +126,7 @@ describe.each([
       ...{ home: expect.any(String), sources: [expect.any(String)], maintainers: [{ name: expect.any(String) }] },
       annotations: { "artifacthub.io/license": "Apache-2.0" },
     });
-    expect(parse(metadata.annotations["artifacthub.io/crds"])).toHaveLength(6);
+    expect(parse(metadata.annotations["artifacthub.io/crds"])).toHaveLength(CUSTOM_KINDS.length);
     expect(runHelm("show", "readme", address, ...words)).toContain("| `image.repository` |");
   });
 });
