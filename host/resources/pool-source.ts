@@ -68,11 +68,9 @@ export const poolSourceStatus = z.object({
     )
     .max(MAX_POOL_BLOCKS)
     .meta({ description: "The blocks that the cluster has leased for the pool." }),
-  excluded: ranges
-    .optional()
-    .meta({
-      description: "Addresses of the range that no pod of any cluster gets: of routers, of nodes, excluded ones.",
-    }),
+  excluded: ranges.optional().meta({
+    description: "Addresses of the range that no pod of any cluster gets: of routers, of nodes, excluded ones.",
+  }),
   problem: z.string().max(MAX_PROBLEM).optional().meta({ description: "Why no further blocks are leased." }),
 });
 
