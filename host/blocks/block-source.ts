@@ -9,6 +9,8 @@ import type { Bar, BlockDemand } from "./plan-range.ts";
 /** What the source says, by its last answer. */
 export interface SourceView {
   readonly subnet: Prefix;
+  /** Addresses of a block. */
+  readonly size: number;
   /** What no pod of any cluster may have: routers, nodes, and what an administrator has excluded. */
   readonly excluded: readonly Range[];
   /** The blocks that the cluster may use, with their pools. */

@@ -4,6 +4,7 @@
  */
 import { isConflict, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 import { objectPath, statusPath } from "../kubernetes/paths.ts";
+import { bitsOf } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
 import { type AddressRange, decodeAddressRange, encodeMembership } from "../resources/address-range.ts";
 import { ADDRESS_RANGES } from "../resources/collections.ts";
@@ -114,10 +115,10 @@ function viewOf(
   const blocks = usableBlocks(inputs);
   const held = Object.entries(blocksOf(range.status, self.name));
   const others = Object.entries(range.status.leases).filter(([, { member }]) => member !== self.name);
-  const { subnet, excluded, nodes } = range.spec;
+  const { family, subnet, blockSize, excluded, nodes } = range.spec;
   const routers = routersOf(range.spec).map((ip): Range => ({ first: ip, last: ip }));
   return {
-    ...{ subnet, excluded: [...excluded, ...nodes, ...routers], blocks },
+    ...{ subnet, size: 2 ** (bitsOf(family) - blockSize), excluded: [...excluded, ...nodes, ...routers], blocks },
     disputed: Object.fromEntries(held.filter(([block]) => !(block in blocks))),
     isContested: range.status.members[self.name]?.isContested === true,
     isOpen: waitedFor(range).length > 0,

@@ -14,8 +14,8 @@ import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { statusPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { byName, compareText } from "../../lib/order.ts";
-import { formatPrefix, parsePrefix } from "../../net/prefix.ts";
-import { type Range, rangeOfPrefix } from "../../net/range.ts";
+import { formatPrefix, type Prefix, parsePrefix } from "../../net/prefix.ts";
+import { rangeOfPrefix } from "../../net/range.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { poolShape } from "../../resources/ip-pool-shape.ts";
@@ -117,17 +117,17 @@ class Blocks {
   async #follow(range: string, pools: readonly SourcedPool[]): Promise<void> {
     const { epoch } = [...this.#deps.caches.epoch.items.values()][0] ?? { epoch: "" };
     let view: SourceView;
-    let fitting: readonly SourcedPool[];
+    let plans: readonly { readonly each: SourcedPool; readonly plan: ReturnType<typeof planBlocks> }[];
     try {
       view = await this.#ask(range, {}, []);
-      fitting = pools.filter(({ pool }) => formatPrefix(pool.spec.subnet) === formatPrefix(view.subnet));
-      const plans = fitting.map((each) => ({ each, plan: this.#plan(each, view) }));
+      plans = this.#planAll(pools, view);
       const lease = Object.fromEntries(plans.map(({ each, plan }) => [each.pool.name, plan.total]));
       // What another member has from before, and no pod here: it is given back.
       const unused = Object.keys(view.disputed).filter((block) => !plans.some(({ each }) => isUsed(each, block)));
       if (unused.length > 0 || plans.some(({ plan }) => plan.total > plan.blocks.length)) {
         view = await this.#ask(range, lease, unused);
         for (const each of pools) this.#memory(each.pool.name).wanted = each.pool.wanted;
+        plans = this.#planAll(pools, view);
       }
     } catch (error) {
       const problem = "the hub cannot be asked, pods get what is leased already";
@@ -138,9 +138,8 @@ class Blocks {
     const problem = describeBar(view);
     if (problem !== "") this.#problems.set(range, `AddressRange "${range}": ${problem}`);
     const { excluded } = view;
-    for (const each of fitting)
-      await this.#write(each, { epoch, problem, excluded, blocks: this.#plan(each, view).blocks });
-    for (const each of pools.filter((other) => !fitting.includes(other))) {
+    for (const { each, plan } of plans) await this.#write(each, { epoch, problem, excluded, blocks: plan.blocks });
+    for (const each of pools.filter((pool) => !isOfSubnet(pool, view))) {
       const { subnet } = each.pool.spec;
       const problem = `its subnet ${formatPrefix(subnet)} is not that of the range, ${formatPrefix(view.subnet)}`;
       this.#problems.set(each.pool.name, `IPPool "${each.pool.name}" leases nothing: ${problem}`);
@@ -169,6 +168,10 @@ class Blocks {
     return known;
   }
 
+  #planAll(pools: readonly SourcedPool[], view: SourceView) {
+    return pools.filter((each) => isOfSubnet(each, view)).map((each) => ({ each, plan: this.#plan(each, view) }));
+  }
+
   #plan({ pool, source }: SourcedPool, view: SourceView) {
     const { caches, clock } = this.#deps;
     const memory = this.#memory(pool.name);
@@ -187,12 +190,12 @@ class Blocks {
     const free = freeCounter(
       pool,
       caches.allocations.items.values(),
-      leased,
+      { blocks: leased, size: BigInt(view.size) },
       [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []),
     );
     const plan = planBlocks({
       ...{ known, leased, isOpen: view.isOpen, isContested: view.isContested },
-      ...{ freeOf: free, size: Number(sizeOf(spansOf([rangeOf(leased[0] ?? "")]))) },
+      ...{ freeOf: free, size: view.size },
       isWanted: pool.wanted !== undefined && pool.wanted !== memory.wanted,
       surplusMs: memory.surplusSinceMs === undefined ? 0 : nowMs - memory.surplusSinceMs,
     });
@@ -218,8 +221,8 @@ class Blocks {
   }
 }
 
-function rangeOf(block: string): Range {
-  return rangeOfPrefix(parsePrefix(block) ?? { ip: { family: 4, value: 0n }, length: 28 });
+function isOfSubnet({ pool: { spec } }: SourcedPool, { subnet }: SourceView): boolean {
+  return formatPrefix(spec.subnet) === formatPrefix(subnet);
 }
 
 /** Whether pods may have addresses of the block. */
@@ -231,18 +234,15 @@ function isUsed({ source }: SourcedPool, block: string): boolean {
 function freeCounter(
   pool: IpPool,
   allocations: Iterable<CachedAllocation>,
-  blocks: readonly string[],
+  { blocks, size }: { readonly blocks: readonly string[]; readonly size: bigint },
   reserved: Parameters<typeof poolShape>[1],
 ): (block: string) => number {
-  const ranges = blocks.map((block) => [block, rangeOf(block)] as const);
+  const prefixes = blocks.flatMap((block) => parsePrefix(block) ?? []);
   const masked = joinSpans(spansOf(poolShape(pool, reserved).masked));
-  const counts = new Map(
-    ranges.map(([block, range]) => [block, Number(sizeOf(withoutSpans(spansOf([range]), masked)))]),
-  );
-  // All blocks of a range have one size: the first address of the one that an address is in is a multiple of it.
-  const [[, one] = []] = ranges;
-  const size = one === undefined ? 1n : one.last.value - one.first.value + 1n;
-  const byFirst = new Map(ranges.map(([block, { first }]) => [first.value, block]));
+  const freeOf = (block: Prefix): number => Number(sizeOf(withoutSpans(spansOf([rangeOfPrefix(block)]), masked)));
+  const counts = new Map(prefixes.map((block) => [formatPrefix(block), freeOf(block)]));
+  // Blocks are aligned: the first address of the one that an address is in is a multiple of their size.
+  const byFirst = new Map(prefixes.map((block) => [block.ip.value, formatPrefix(block)]));
   for (const { spec } of allocations) {
     if (spec.addressSpace !== pool.spec.addressSpace || spec.ip.family !== pool.spec.family) continue;
     const block = byFirst.get(spec.ip.value - (spec.ip.value % size));
