@@ -239,7 +239,7 @@ interface Chosen {
 
 const NO_LEASES: Chosen = { leases: {} };
 
-/** First what was this cluster's before the hub went back, and is nobody's now. */
+/** First what was this cluster's before the hub went back, and no member's now. */
 function chooseLeases(
   { range: { spec, status }, own, self, demand }: Pick<Inputs, "range" | "own" | "self" | "demand">,
   disputed: readonly string[],

@@ -19,6 +19,7 @@ import {
   ranges,
 } from "./fields/address-spec.ts";
 import { berthObject, decodeBerth } from "./fields/metadata.ts";
+import { blockText, uuidText } from "./pool-source.ts";
 
 /** Most blocks of an AddressRange: its status lists all leases and must fit into etcd's 1.5 MB. @limit */
 const MAX_BLOCKS = 2_048;
@@ -28,8 +29,6 @@ const MAX_MEMBERS = 64;
 
 /** Most addresses of a block, as a power of two: their records must be claimed one by one before it is returned. */
 const MAX_BLOCK_BITS = 8;
-
-const MAX_UUID = 36;
 
 /** A cluster that may lease. */
 interface RangeMember {
@@ -166,37 +165,32 @@ const spec = z
 
 export const addressRangeSchema = berthObject("AddressRange", spec);
 
-const uuid = z.string().max(MAX_UUID);
-
-/** Longest text of a prefix: characters. */
-const MAX_PREFIX = 43;
-
 const lease = z.object({
   member: z.string().max(253).meta({ description: "Name of the cluster that has the block." }),
   pool: z.string().max(253).meta({ description: "The cluster's pool that it is for." }),
 });
 
 const membership = z.object({
-  cluster: uuid.meta({ description: "UID of the namespace by which the cluster is known." }),
-  token: uuid.meta({ description: "Replaced by each of the cluster's writes." }),
+  cluster: uuidText.meta({ description: "UID of the namespace by which the cluster is known." }),
+  token: uuidText.meta({ description: "Replaced by each of the cluster's writes." }),
   writes: z.int().min(0).meta({ description: "Number of the cluster's writes." }),
-  epoch: uuid.meta({ description: "The epoch for which the cluster has written what it has." }),
+  epoch: uuidText.meta({ description: "The epoch for which the cluster has written what it has." }),
   contested: z.boolean().optional().meta({
     description: "Two clusters have written in this name, or one that is older than the last write.",
   }),
   gone: z.boolean().optional().meta({ description: "An administrator has declared the cluster off." }),
-  disputed: z.array(z.string().max(MAX_PREFIX)).max(MAX_BLOCKS).optional().meta({
+  disputed: z.array(blockText).max(MAX_BLOCKS).optional().meta({
     description: "Blocks that the cluster has and that were leased to others after the hub went back in time.",
   }),
 });
 
 export const addressRangeStatus = z.object({
   sequence: z.int().min(0).meta({ description: "Number of writes." }),
-  epoch: uuid.meta({ description: "Begins anew when a member finds that the hub went back in time." }),
+  epoch: uuidText.meta({ description: "Begins anew when a member finds that the hub went back in time." }),
   restored: z.boolean().optional().meta({
-    description: "The hub went back in time: nobody leases until all members have written again what they have.",
+    description: "The hub went back in time: no member leases until all of them have written again what they have.",
   }),
-  leases: z.record(z.string().max(MAX_PREFIX), lease).default({}).meta({ description: "The leased blocks." }),
+  leases: z.record(blockText, lease).default({}).meta({ description: "The leased blocks." }),
   members: z
     .record(z.string().max(253), membership)
     .default({})

@@ -14,10 +14,10 @@ import { ranges } from "./fields/address-spec.ts";
 /** Most blocks of a pool. @limit */
 const MAX_POOL_BLOCKS = 1_024;
 
-/** Longest text of a prefix: characters. */
-const MAX_PREFIX = 43;
+/** The text of a block: at most a whole IPv6 prefix. */
+export const blockText = z.string().max(43);
 
-const MAX_UUID = 36;
+export const uuidText = z.string().max(36);
 
 /** Longest problem: characters. */
 const MAX_PROBLEM = 1_024;
@@ -53,13 +53,13 @@ export const poolSourceSpec = z.strictObject({
 });
 
 export const poolSourceStatus = z.object({
-  epoch: z.string().max(MAX_UUID).meta({
+  epoch: uuidText.meta({
     description: "The registry's epoch in which the hub confirmed the blocks. In another one no address is given.",
   }),
   blocks: z
     .array(
       z.object({
-        block: z.string().max(MAX_PREFIX).meta({ description: "The block, as in `10.6.0.16/28`." }),
+        block: blockText.meta({ description: "The block, as in `10.6.0.16/28`." }),
         state: blockState.meta({
           description:
             "Addresses are given if it is `New` (with conflict detection in any case), `Active`, or `Draining` (when the pool has no other one).",
