@@ -34,12 +34,9 @@ export function summarize({ series, requests, chains, storms }: PeerFigures): Ta
   ];
 }
 
-/** The tables of {@link summarize} by which a reader chooses. */
-export function describeHeadline(figures: PeerFigures): string {
-  const tables = summarize({ ...figures, storms: figures.storms.slice(-1) });
-  return [tables[0], tables[2], tables[3]]
-    .flatMap((table) => (table === undefined ? [] : [formatTable(table)]))
-    .join("\n\n");
+/** The table of {@link summarize} by which a reader chooses; drawings on the same page show chains and storms. */
+export function describeHeadline({ series }: PeerFigures): string {
+  return formatTable(summarizeTimes("ADD of IPAM alone, p50 / p99, milliseconds", series, "add"));
 }
 
 /** `2.31 / 4.02` */

@@ -28,15 +28,15 @@ function families(entry: typeof objectName | typeof nameOrPattern, what: string)
   return {
     ipv4: boundedList(entry, MAX_LISTED_NAMES, "names")
       .optional()
-      .meta({ description: `${what} for IPv4. Required if \`enableIPv4\` is true.` }),
+      .meta({ description: `IPv4 ${what}` }),
     ipv6: boundedList(entry, MAX_LISTED_NAMES, "names")
       .optional()
-      .meta({ description: `${what} for IPv6. Required if \`enableIPv6\` is true.` }),
+      .meta({ description: `IPv6 ${what}` }),
   };
 }
 
-const subnetFamilies = families(objectName, "Subnets");
-const poolFamilies = families(nameOrPattern, "Pools or patterns of pool names, tried in this order,");
+const subnetFamilies = families(objectName, "Subnets.");
+const poolFamilies = families(nameOrPattern, "pools or patterns, tried in this order.");
 
 const nicSubnets = boundedList(
   z.strictObject({ interface: ifName.meta({ description: "NIC to which the entry applies." }), ...subnetFamilies }),

@@ -124,7 +124,7 @@ export const NAME_RULE: CelRule = {
   fieldPath: ".metadata.name",
 };
 
-/** Highest number of a claim: more than a member ever has. @limit */
+/** Highest number of a claim: more than a member ever has. */
 const MAX_CLAIM_NUMBER = 2_147_483_647;
 
 /** Most holders of one address: two while a virtual machine migrates. */

@@ -15,7 +15,7 @@ import { referenceTable } from "./reference-table.ts";
 const INTRODUCTION = `# Annotations
 
 Annotations of pods, namespaces and Services. An invalid value, an unknown key, or an unknown annotation under \`${ANNOTATION_PREFIX}\` refuses the pod with
-CNI error code 102 and a message that names annotation, place, found and expected value: a typing mistake must not become a default. Which one counts, and patterns:
+CNI error code 102 and a message that names annotation, place, found and expected value. Which one counts, and patterns:
 [selection.md](selection.md#order-of-precedence). \`ipv4\` and \`ipv6\` are required while \`enableIPv4\` and \`enableIPv6\` are true, unless
 \`allowSingleFamily\` is. An annotation has at most ${MAX_POD_NICS} NICs, ${MAX_LISTED_NAMES} names in each list, ${MAX_PATTERNS} different patterns in all, and ${MAX_POD_ROUTES} routes.
 

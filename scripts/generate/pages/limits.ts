@@ -5,8 +5,8 @@ import { root } from "../../setup/paths.mjs";
 
 const INTRODUCTION = `# Limits
 
-What a user or an operator can reach. Each is a constant in the file that uses it, whose comment has the reasons. \`_MS\` stands for milliseconds,
-\`_BYTES\` for bytes. The ceilings of the core are in [wasm-abi.md](develop/wasm-abi.md#ceilings).
+What a user or an operator can reach, as constants of the code. \`_MS\` stands for milliseconds, \`_BYTES\` for bytes. Those of the core:
+[wasm-abi.md](develop/wasm-abi.md#ceilings).
 `;
 
 /** A doc comment of one or more lines that ends in the tag, right above a constant. */

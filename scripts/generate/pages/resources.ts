@@ -47,8 +47,8 @@ which is given out once. Edits affect only new pods.`,
   },
   {
     title: "Coordinator",
-    text: `The cluster's settings of the coordinator plugin. Cluster-wide; only the one named \`default\` counts, and one of another name is reported. The coordinator's entry in a network definition takes
-the same keys except \`podCIDRType\`, and wins, key by key. [coordinator.md](coordinator.md#modes) explains the modes.`,
+    text: `The cluster's settings of the [coordinator](coordinator.md). Cluster-wide; only the one named \`default\` counts. The coordinator's entry in a network definition takes
+the same keys except \`podCIDRType\`, and wins, key by key.`,
     schema: coordinatorSchema.shape.spec,
   },
   {
@@ -87,12 +87,11 @@ const INTRODUCTION = `# Resources and settings
 
 Berth's kinds have \`apiVersion: ${API_VERSION}\`. In a cluster they are custom resources; \`kubectl get berth\` lists them all, \`kubectl
 explain\` has the texts of these tables. In embedded mode they are YAML or JSON in a watched directory, also several documents in a file,
-or a \`List\` as printed by \`kubectl get -o yaml\`; Namespace, Pod and the ConfigMap \`vendor-conf\` (\`apiVersion: v1\`) are read there too. An
-unknown key in a \`spec\` is an error that names the closest known one, and so is a duplicate key. A key whose value is null counts as absent.
+or a \`List\` of kubectl; Namespace, Pod and the ConfigMap \`vendor-conf\` (\`apiVersion: v1\`) are read there too. An
+unknown or duplicate key in a \`spec\` is an error. A key whose value is null counts as absent.
 
-The API server checks all that one object says, by schema and CEL rules, without a webhook: types and forms, ranges inside the subnet, families,
-routers, immutable fields, [special addresses](#special-addresses). The agent checks the order of a range's ends, overlap of ranges in a list, and what
-spans objects, such as partly overlapping subnets: it reports a condition, and refuses the allocation.
+The API server checks all that one object says, without a webhook. The agent checks the order of a range's ends, overlap of ranges in a list, and what
+spans objects, such as partly overlapping subnets: a condition reports it, and allocations are refused.
 
 IPAllocations, one for each address that is not free, and IPPoolUsages are [written by Berth alone](develop/resources.md).
 
@@ -102,15 +101,13 @@ Types: a *CIDR* is a network without host bits (\`10.6.0.0/16\`), a *range* an a
 ## Special addresses
 
 No pod can have an address of ${SPECIAL_PREFIXES.map(formatPrefix).join(", ")}: the \`subnet\` of a pool or Subnet is none of these
-networks, and no range begins or ends in one. What lies of them inside a range is left out. The rest of 240.0.0.0/4 is served. A ReservedIP and \`excludeIPs\` may name any
-address.
+networks, and no range begins or ends in one. What lies of them inside a range is left out. The rest of 240.0.0.0/4 is served.
 
 A router (\`gateway\`, \`routes[].gw\`) is inside the subnet and neither its network nor its broadcast address, or it has an IPv6 link-local
 address. The routes of a pool go over the NIC that has the pool's address; a route of the annotation \`ipam.vendor.io/routes\` with a
 link-local \`gw\` goes over the first NIC whose pool names that address as \`gateway\` or in \`routes\`, or over a pod's only NIC.
 
-Pools and Subnets that were stored before these rules remain, and so do files that an agent finds when it starts. Special addresses are no longer
-given out, and pods keep theirs; other fields of such objects can be changed. \`berthctl check\` and the condition [\`InvalidValues\`](pool-status.md#conditions) name the fields.`;
+Pools and Subnets that were stored before these rules remain, and pods keep their addresses; special ones are no longer given out. \`berthctl check\` and the condition [\`InvalidValues\`](pool-status.md#conditions) name the fields.`;
 
 function pageOf(introduction: string, sections: readonly Section[]): string {
   const texts = sections.map(
