@@ -9,6 +9,7 @@ import type { Bar, BlockDemand } from "./plan-range.ts";
 /** What the source says, by its last answer. */
 export interface SourceView {
   readonly subnet: Prefix;
+  readonly addressSpace: string;
   /** Addresses of a block. */
   readonly size: number;
   /** What no pod of any cluster may have: routers, nodes, and what an administrator has excluded. */

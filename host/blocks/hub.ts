@@ -2,6 +2,8 @@
  * Blocks from an AddressRange of the hub, an API server that several clusters share. plan-range.ts decides; here its
  * plans are carried out, each based on what was read, until nothing is left to do.
  */
+
+import { joinRanges } from "../core/spans.ts";
 import { isConflict, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 import { objectPath, statusPath } from "../kubernetes/paths.ts";
 import { bitsOf } from "../net/ip.ts";
@@ -115,10 +117,11 @@ function viewOf(
   const blocks = usableBlocks(inputs);
   const held = Object.entries(blocksOf(range.status, self.name));
   const others = Object.entries(range.status.leases).filter(([, { member }]) => member !== self.name);
-  const { family, subnet, blockSize, excluded, nodes } = range.spec;
+  const { family, subnet, addressSpace, blockSize, excluded, nodes } = range.spec;
   const routers = routersOf(range.spec).map((ip): Range => ({ first: ip, last: ip }));
   return {
-    ...{ subnet, size: 2 ** (bitsOf(family) - blockSize), excluded: [...excluded, ...nodes, ...routers], blocks },
+    ...{ subnet, addressSpace, size: 2 ** (bitsOf(family) - blockSize), blocks },
+    excluded: joinRanges([...excluded, ...nodes, ...routers], family),
     disputed: Object.fromEntries(held.filter(([block]) => !(block in blocks))),
     isContested: range.status.members[self.name]?.isContested === true,
     isOpen: waitedFor(range).length > 0,

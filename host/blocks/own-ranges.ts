@@ -1,7 +1,8 @@
 /**
  * What the cluster remembers of its ranges, in one ConfigMap. The version of the map decides between two controllers.
  */
-import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { callIfThere, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 import { CONFIG_MAPS, objectPath } from "../kubernetes/paths.ts";
 import { newOwnRange, type OwnRange, parseOwnRange } from "./own-range.ts";
 
@@ -23,6 +24,20 @@ export class OwnRanges {
   constructor(api: Pick<KubeApi, "call">, namespace: string) {
     this.#api = api;
     this.#path = objectPath(CONFIG_MAPS, { namespace, name: RANGES_MAP });
+  }
+
+  /** Returns the names of the ranges in which the cluster has blocks, as far as can be read. */
+  async held(signal: AbortSignal): Promise<readonly string[]> {
+    const map = await callIfThere(this.#api, { method: "GET", path: this.#path, signal });
+    return Object.entries((map?.data ?? {}) as Readonly<Record<string, string>>).flatMap(([range, text]) => {
+      try {
+        const { blocks, disputed } = parseOwnRange(text, RANGES_MAP);
+        return Object.keys({ ...blocks, ...disputed }).length === 0 ? [] : [range];
+      } catch (error) {
+        if (error instanceof ConfigError) return [range];
+        throw error;
+      }
+    });
   }
 
   /** Begins to remember the range if nothing is known of it. Throws ConfigError for what cannot be read. */

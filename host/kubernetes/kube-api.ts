@@ -130,7 +130,7 @@ export function isNotFound(error: unknown): error is ApiError {
 }
 
 /** Returns the answer; undefined if there is no such object or kind. Rejects as `KubeApi.call`. */
-export async function callIfThere(api: KubeApi, call: KubeCall): Promise<KubeObject | undefined> {
+export async function callIfThere(api: Pick<KubeApi, "call">, call: KubeCall): Promise<KubeObject | undefined> {
   try {
     return await api.call(call);
   } catch (error) {

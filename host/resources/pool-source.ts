@@ -9,7 +9,7 @@ import { joinRanges } from "../core/spans.ts";
 import { type Prefix, parsePrefix, prefixContains } from "../net/prefix.ts";
 import { formatRange, type Range, rangeOfPrefix } from "../net/range.ts";
 import { withoutSpecial } from "../net/special.ts";
-import { ranges } from "./fields/address-spec.ts";
+import { MAX_RANGES, ranges } from "./fields/address-spec.ts";
 
 /** Most blocks of a pool. @limit */
 const MAX_POOL_BLOCKS = 1_024;
@@ -42,7 +42,7 @@ export interface PoolSource {
   /** The registry's epoch (docs/decisions/0052) in which the hub confirmed the blocks; "" before the first time. */
   readonly epoch: string;
   readonly blocks: readonly SourceBlock[];
-  /** Addresses of the range that no pod of any cluster gets. */
+  /** Addresses of the range that no pod of any cluster gets, ascending. */
   readonly excluded: readonly Range[];
   /** Why no further blocks are leased: a sentence without its full stop; "" if nothing is in the way. */
   readonly problem: string;
@@ -100,7 +100,14 @@ interface SourceStatus extends Pick<PoolSource, "epoch"> {
 export function encodeSourceStatus({ epoch, blocks, excluded = [], problem = "" }: SourceStatus) {
   const text = problem === "" ? null : problem.slice(0, MAX_PROBLEM);
   const listed = blocks.map(({ block, state }) => ({ block, state }));
-  return { epoch, blocks: listed, excluded: excluded.map(formatRange), problem: text };
+  return { epoch, blocks: listed, excluded: fewRanges(excluded).map(formatRange), problem: text };
+}
+
+/** Of too many ranges, which ascend, the last ones become one: it excludes more, never less. */
+function fewRanges(ranges: readonly Range[]): readonly Range[] {
+  const [from, last] = [ranges[MAX_RANGES - 1], ranges.at(-1)];
+  if (from === undefined || last === undefined) return ranges;
+  return [...ranges.slice(0, MAX_RANGES - 1), { first: from.first, last: last.last }];
 }
 
 /** Returns the addresses that may be given: the ranges of a pool. */

@@ -251,8 +251,8 @@ export function findAlerts({ size, used, quarantined, isGenerated }: PoolCounts)
   }
   if (quarantined > 0) {
     const what = quarantined === 1 ? "1 address is" : `${quarantined} addresses are`;
-    const text = `${what} in quarantine: another machine answered for it, or its node was lost.`;
-    alerts.push({ kind: "Quarantined", text: quarantined === 1 ? text : text.replace("it, or its", "each, or its") });
+    const text = `${what} in quarantine: another machine answered for it, its node was lost, or its block goes back.`;
+    alerts.push({ kind: "Quarantined", text: quarantined === 1 ? text : text.replace("for it", "for each") });
   }
   return alerts;
 }

@@ -11,21 +11,24 @@ import { OwnRanges } from "../../blocks/own-ranges.ts";
 import type { Bar } from "../../blocks/plan-range.ts";
 import { joinSpans, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
-import { statusPath } from "../../kubernetes/paths.ts";
+import { callIfThere } from "../../kubernetes/kube-api.ts";
+import { objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { byName, compareText } from "../../lib/order.ts";
-import { formatPrefix, type Prefix, parsePrefix } from "../../net/prefix.ts";
+import { formatPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 import { rangeOfPrefix } from "../../net/range.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
+import { rangeOfClaim } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { poolShape } from "../../resources/ip-pool-shape.ts";
 import { type BlockState, encodeSourceStatus } from "../../resources/pool-source.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
-import type { ControlledPool } from "../objects.ts";
+import { type ControlledPool, decodeControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { ControllerDeps, StartController } from "../types.ts";
-import { type KnownBlock, planBlocks } from "./plan-blocks.ts";
+import { BlockReturns, blockOfClaim } from "./block-returns.ts";
+import { type BlocksInput, type BlocksPlan, type KnownBlock, planBlocks } from "./plan-blocks.ts";
 
 /** Shortest time between two passes: milliseconds. */
 const BLOCKS_REST_MS = 1_000;
@@ -81,8 +84,16 @@ interface PoolMemory {
   surplusSinceMs: number | undefined;
 }
 
+/** How far the blocks of a range have come that are to be returned. */
+interface Returned extends Pick<BlocksInput, "mayReturn" | "progressOf" | "isEmpty"> {
+  /** Claimed blocks of pools that are gone. */
+  readonly orphans: readonly string[];
+}
+
 class Blocks {
   readonly #deps: ControllerDeps;
+  /** By range. */
+  readonly #returns = new Map<string, BlockReturns>();
   readonly #memories = new Map<string, PoolMemory>();
   #source: BlockSource | undefined;
   #problems = new Map<string, string>();
@@ -98,13 +109,28 @@ class Blocks {
 
   /** Returns after how many milliseconds to look again; undefined: no pool has a source. */
   async reconcile(): Promise<number | undefined> {
+    const { caches, hub } = this.#deps;
     const pools = this.#sourced();
     for (const name of this.#memories.keys())
       if (!pools.some(({ pool }) => pool.name === name)) this.#memories.delete(name);
     this.#problems = new Map();
+    const claims = new Map<string, string[]>();
+    for (const { name, spec } of caches.allocations.items.values()) {
+      const range = rangeOfClaim(spec);
+      if (range !== undefined) claims.set(range, [...(claims.get(range) ?? []), name]);
+    }
+    const held = await this.#held();
     const byRange = Map.groupBy(pools, ({ source }) => source.range);
-    for (const [range, own] of byRange) await this.#follow(range, own);
-    return byRange.size === 0 ? undefined : (this.#deps.hub?.checkMs ?? HUB_CHECK_MS);
+    const ranges = new Set([...byRange.keys(), ...held, ...(hub === undefined ? [] : claims.keys())]);
+    for (const range of this.#returns.keys()) if (!ranges.has(range)) this.#returns.delete(range);
+    for (const range of ranges) await this.#follow(range, byRange.get(range) ?? [], claims.get(range) ?? []);
+    return hub === undefined && ranges.size === 0 ? undefined : (hub?.checkMs ?? HUB_CHECK_MS);
+  }
+
+  /** The ranges that the cluster has blocks of: also of pools that are gone. */
+  async #held(): Promise<readonly string[]> {
+    const { hub, api, leading } = this.#deps;
+    return hub === undefined ? [] : new OwnRanges(api, hub.namespace).held(leading);
   }
 
   #sourced(): readonly SourcedPool[] {
@@ -114,20 +140,24 @@ class Blocks {
     });
   }
 
-  async #follow(range: string, pools: readonly SourcedPool[]): Promise<void> {
-    const { epoch } = [...this.#deps.caches.epoch.items.values()][0] ?? { epoch: "" };
+  async #follow(range: string, pools: readonly SourcedPool[], names: readonly string[]): Promise<void> {
+    const { epoch, settled } = [...this.#deps.caches.epoch.items.values()][0] ?? { epoch: "", settled: "" };
     let view: SourceView;
-    let plans: readonly { readonly each: SourcedPool; readonly plan: ReturnType<typeof planBlocks> }[];
+    let plans: readonly { readonly each: SourcedPool; readonly plan: BlocksPlan }[];
+    let returned: Returned;
     try {
       view = await this.#ask(range, {}, []);
-      plans = this.#planAll(pools, view);
-      const lease = Object.fromEntries(plans.map(({ each, plan }) => [each.pool.name, plan.total]));
-      // What another member has from before, and no pod here: it is given back.
-      const unused = Object.keys(view.disputed).filter((block) => !plans.some(({ each }) => isUsed(each, block)));
-      if (unused.length > 0 || plans.some(({ plan }) => plan.total > plan.blocks.length)) {
-        view = await this.#ask(range, lease, unused);
+      // While the registry lacks what pods have, a block only seems to be empty.
+      const mayReturn = view.bar === undefined && !view.isContested && !view.isOpen && epoch === settled;
+      returned = await this.#return(range, pools, { view, names, mayReturn });
+      plans = this.#planAll(pools, view, returned);
+      const giveBack = [...returned.orphans, ...plans.flatMap(({ plan }) => plan.giveBack)];
+      if (giveBack.length > 0 || plans.some(({ plan }) => plan.wants > 0)) {
+        const total = ({ blocks, giveBack, wants }: BlocksPlan) => blocks.length - giveBack.length + wants;
+        const lease = Object.fromEntries(plans.map(({ each, plan }) => [each.pool.name, total(plan)]));
+        view = await this.#ask(range, lease, giveBack);
         for (const each of pools) this.#memory(each.pool.name).wanted = each.pool.wanted;
-        plans = this.#planAll(pools, view);
+        plans = this.#planAll(pools, view, returned);
       }
     } catch (error) {
       const problem = "the hub cannot be asked, pods get what is leased already";
@@ -138,13 +168,86 @@ class Blocks {
     const problem = describeBar(view);
     if (problem !== "") this.#problems.set(range, `AddressRange "${range}": ${problem}`);
     const { excluded } = view;
-    for (const { each, plan } of plans) await this.#write(each, { epoch, problem, excluded, blocks: plan.blocks });
-    for (const each of pools.filter((pool) => !isOfSubnet(pool, view))) {
-      const { subnet } = each.pool.spec;
-      const problem = `its subnet ${formatPrefix(subnet)} is not that of the range, ${formatPrefix(view.subnet)}`;
+    for (const { each, plan } of plans) {
+      const memory = this.#memory(each.pool.name);
+      memory.surplusSinceMs = plan.isSurplus ? (memory.surplusSinceMs ?? this.#deps.clock.nowMs()) : undefined;
+      await this.#write(each, { epoch, problem, excluded, blocks: plan.blocks });
+    }
+    for (const each of pools.filter((pool) => !isOfRange(pool, view))) {
+      const { subnet, addressSpace } = each.pool.spec;
+      const problem = `its subnet ${nameSubnet(subnet, addressSpace)} is not that of the range, ${nameSubnet(view.subnet, view.addressSpace)}`;
       this.#problems.set(each.pool.name, `IPPool "${each.pool.name}" leases nothing: ${problem}`);
       await this.#write(each, { epoch, problem, blocks: [] });
     }
+    const isReturned = (block: string) =>
+      plans.some(({ plan }) => plan.blocks.some((each) => each.block === block && each.state === "Returning"));
+    await this.#endClaims(range, { view, names, isReturned });
+  }
+
+  /** Claims the addresses of the blocks that are to be returned. */
+  async #return(
+    range: string,
+    pools: readonly SourcedPool[],
+    { view, names, mayReturn }: { view: SourceView; names: readonly string[]; mayReturn: boolean },
+  ): Promise<Returned> {
+    const returns = this.#returnsOf(range);
+    const claims = claimsByBlock(names, view);
+    const used = usedBlocks(this.#deps.caches.allocations.items.values(), view);
+    const leased = Object.entries({ ...view.blocks, ...view.disputed });
+    const stateOf = (block: string) =>
+      pools.flatMap(({ source }) => source.blocks).find((each) => each.block === block)?.state;
+    const orphans: string[] = [];
+    for (const [block, pool] of leased) {
+      const isOrphan = this.#isGone(pool, range);
+      if (!isOrphan && stateOf(block) !== "Returning") returns.forget(block);
+      else if (mayReturn && (!isOrphan || !used.has(block))) {
+        await returns.claim(block, { pool, view });
+        if (isOrphan && returns.progressOf(block, []) === "claimed") orphans.push(block);
+        // In a while the address that was in use may be free.
+        if (isOrphan && returns.progressOf(block, []) === "refused") returns.forget(block);
+      }
+    }
+    const progressOf = (block: string) => returns.progressOf(block, claims.get(block) ?? []);
+    return { orphans, mayReturn, progressOf, isEmpty: (block) => !used.has(block) };
+  }
+
+  /** Whether there is no pool any more that the block could be for. */
+  #isGone(pool: string, range: string): boolean {
+    const object = this.#deps.caches.pools.items.get(pool);
+    return object === undefined || object.deleting || (object.value !== undefined && sourceOf(object)?.range !== range);
+  }
+
+  /** Deletes the claims that are over. */
+  async #endClaims(
+    range: string,
+    { view, names, isReturned }: { view: SourceView; names: readonly string[]; isReturned: (block: string) => boolean },
+  ): Promise<void> {
+    const returns = this.#returnsOf(range);
+    const leased = { ...view.blocks, ...view.disputed };
+    for (const [block, claims] of claimsByBlock(names, view)) {
+      const pool = leased[block];
+      if (pool === undefined) {
+        returns.forget(block);
+        await returns.leave(claims);
+      } else if (!isReturned(block) && !this.#isGone(pool, range))
+        await returns.withdraw(claims, () => this.#isReturned(pool, range, block));
+    }
+  }
+
+  /** Reads the API server: whether the claims of the block are needed. */
+  async #isReturned(pool: string, range: string, block: string): Promise<boolean> {
+    const { api, leading: signal } = this.#deps;
+    const object = await callIfThere(api, { method: "GET", path: objectPath(IP_POOLS, { name: pool }), signal });
+    const now = object && decodeControlledPool(object);
+    if (now === undefined || now.deleting || now.value?.source?.range !== range) return true;
+    const state = now.value.source.blocks.find((each) => each.block === block)?.state;
+    return state === "Returning";
+  }
+
+  #returnsOf(range: string): BlockReturns {
+    const known = this.#returns.get(range) ?? new BlockReturns(this.#deps, range);
+    this.#returns.set(range, known);
+    return known;
   }
 
   async #ask(range: string, lease: Readonly<Record<string, number>>, giveBack: readonly string[]): Promise<SourceView> {
@@ -168,11 +271,13 @@ class Blocks {
     return known;
   }
 
-  #planAll(pools: readonly SourcedPool[], view: SourceView) {
-    return pools.filter((each) => isOfSubnet(each, view)).map((each) => ({ each, plan: this.#plan(each, view) }));
+  #planAll(pools: readonly SourcedPool[], view: SourceView, returned: Returned) {
+    return pools
+      .filter((each) => isOfRange(each, view))
+      .map((each) => ({ each, plan: this.#plan(each, view, returned) }));
   }
 
-  #plan({ pool, source }: SourcedPool, view: SourceView) {
+  #plan({ pool, source }: SourcedPool, view: SourceView, { mayReturn, progressOf, isEmpty }: Returned) {
     const { caches, clock } = this.#deps;
     const memory = this.#memory(pool.name);
     const nowMs = clock.nowMs();
@@ -184,8 +289,8 @@ class Blocks {
     });
     // It rests again from the end of the epoch on.
     if (view.isOpen) for (const each of known) if (each.state === "Resting") memory.states.delete(each.block);
-    const leased = Object.keys(view.blocks)
-      .filter((block) => view.blocks[block] === pool.name)
+    const leased = Object.entries({ ...view.blocks, ...view.disputed })
+      .flatMap(([block, name]) => (name === pool.name ? [block] : []))
       .sort(compareBlocks);
     const free = freeCounter(
       pool,
@@ -193,14 +298,13 @@ class Blocks {
       { blocks: leased, size: BigInt(view.size) },
       [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []),
     );
-    const plan = planBlocks({
+    return planBlocks({
       ...{ known, leased, isOpen: view.isOpen, isContested: view.isContested },
+      ...{ isDisputed: (block) => block in view.disputed, mayReturn, progressOf, isEmpty },
       ...{ freeOf: free, size: view.size },
       isWanted: pool.wanted !== undefined && pool.wanted !== memory.wanted,
       surplusMs: memory.surplusSinceMs === undefined ? 0 : nowMs - memory.surplusSinceMs,
     });
-    memory.surplusSinceMs = plan.isSurplus ? (memory.surplusSinceMs ?? nowMs) : undefined;
-    return plan;
   }
 
   async #write({ object, source }: SourcedPool, status: Parameters<typeof encodeSourceStatus>[0]): Promise<void> {
@@ -221,13 +325,28 @@ class Blocks {
   }
 }
 
-function isOfSubnet({ pool: { spec } }: SourcedPool, { subnet }: SourceView): boolean {
-  return formatPrefix(spec.subnet) === formatPrefix(subnet);
+function isOfRange({ pool: { spec } }: SourcedPool, { subnet, addressSpace }: SourceView): boolean {
+  return formatPrefix(spec.subnet) === formatPrefix(subnet) && spec.addressSpace === addressSpace;
 }
 
-/** Whether pods may have addresses of the block. */
-function isUsed({ source }: SourcedPool, block: string): boolean {
-  return source.blocks.some((each) => each.block === block && each.state !== "Resting");
+function nameSubnet(subnet: Prefix, addressSpace: string): string {
+  return `${formatPrefix(subnet)}${addressSpace === "" ? "" : ` of address space "${addressSpace}"`}`;
+}
+
+/** Returns the claims by which blocks are returned, by block. */
+function claimsByBlock(names: readonly string[], view: SourceView): ReadonlyMap<string, readonly string[]> {
+  return Map.groupBy(names, (name) => blockOfClaim(name, view) ?? "");
+}
+
+/** Returns the blocks of which an address is recorded for anything else. */
+function usedBlocks(allocations: Iterable<CachedAllocation>, view: SourceView): ReadonlySet<string> {
+  const used = new Set<string>();
+  for (const { name, spec } of allocations) {
+    if (spec.addressSpace !== view.addressSpace || !prefixContains(view.subnet, spec.ip)) continue;
+    const block = rangeOfClaim(spec) === undefined ? blockOfClaim(name, view) : undefined;
+    if (block !== undefined) used.add(block);
+  }
+  return used;
 }
 
 /** Returns the function that counts the addresses of a block that are free. */
@@ -244,7 +363,12 @@ function freeCounter(
   // Blocks are aligned: the first address of the one that an address is in is a multiple of their size.
   const byFirst = new Map(prefixes.map((block) => [block.ip.value, formatPrefix(block)]));
   for (const { spec } of allocations) {
-    if (spec.addressSpace !== pool.spec.addressSpace || spec.ip.family !== pool.spec.family) continue;
+    if (
+      rangeOfClaim(spec) !== undefined ||
+      spec.addressSpace !== pool.spec.addressSpace ||
+      spec.ip.family !== pool.spec.family
+    )
+      continue;
     const block = byFirst.get(spec.ip.value - (spec.ip.value % size));
     if (block !== undefined) counts.set(block, Math.max(0, (counts.get(block) ?? 0) - 1));
   }

@@ -19,6 +19,9 @@ const FEWEST_FREE_BLOCKS = 1;
 /** A pool with more free addresses than so many blocks have too many. */
 const MOST_FREE_BLOCKS = 3;
 
+/** Time for which agents pass over a block before its addresses are claimed, and before that is tried again. */
+export const EMPTY_MS = 60_000;
+
 export interface KnownBlock {
   readonly block: string;
   readonly state: BlockState;
@@ -29,8 +32,16 @@ export interface KnownBlock {
 export interface BlocksInput {
   /** As the pool's status has them. */
   readonly known: readonly KnownBlock[];
-  /** The blocks of the pool that the hub says it may use. */
+  /** The blocks of the pool that the hub has leased to it. */
   readonly leased: readonly string[];
+  /** Whether another cluster has the block from before: no address of it is given, and it goes back. */
+  readonly isDisputed: (block: string) => boolean;
+  /** Whether blocks may be returned now: the hub takes them, and the registry has what all pods have. */
+  readonly mayReturn: boolean;
+  /** Whether no address of the block is recorded, but for the claims by which it is returned. */
+  readonly isEmpty: (block: string) => boolean;
+  /** How far a block that is returned has come: `claimed`: all of its addresses; `refused`: one is in use. */
+  readonly progressOf: (block: string) => "begun" | "claimed" | "refused" | undefined;
   /** Others may have lost their leases: what rests goes on resting. */
   readonly isOpen: boolean;
   /** Two clusters act in this one's name: addresses are probed before they are used. */
@@ -45,22 +56,25 @@ export interface BlocksInput {
   readonly surplusMs: number;
 }
 
-interface BlocksPlan {
+export interface BlocksPlan {
   readonly blocks: readonly { readonly block: string; readonly state: BlockState }[];
-  /** Number of blocks that the pool should have. */
-  readonly total: number;
-  /** Whether the pool has too many free addresses. */
+  /** Those that the hub is to take back. */
+  readonly giveBack: readonly string[];
+  /** How many more the pool should have. */
+  readonly wants: number;
+  /** Whether the pool has too many free addresses, and no block is drained for it. */
   readonly isSurplus: boolean;
 }
 
 export function planBlocks(input: BlocksInput): BlocksPlan {
-  const { leased, size, isWanted, surplusMs, freeOf } = input;
+  const { leased, size, isWanted, surplusMs, freeOf, progressOf } = input;
   const known = new Map(input.known.map((each) => [each.block, each]));
-  const blocks = leased.map((block) => ({ block, state: nextState(known.get(block), input) }));
+  const blocks = leased.map((block) => ({ block, state: nextState(block, known.get(block), input) }));
   let free = blocks
     .filter(({ state }) => state === "New" || state === "Active")
     .reduce((sum, { block }) => sum + freeOf(block), 0);
-  const draining = blocks.filter(({ state }) => state === "Draining");
+  const leaving = blocks.filter(({ state }) => state === "Draining" || state === "Returning");
+  const draining = leaving.filter(({ block, state }) => state === "Draining" || known.get(block)?.state === "Draining");
   while (free < FEWEST_FREE_BLOCKS * size || isWanted) {
     const back = draining.shift();
     if (back === undefined) break;
@@ -75,14 +89,25 @@ export function planBlocks(input: BlocksInput): BlocksPlan {
   const emptiest = blocks
     .filter(({ state }) => state === "Active")
     .toSorted((a, b) => freeOf(b.block) - freeOf(a.block))[0];
-  if (isSurplus && surplusMs >= SURPLUS_MS && draining.length === 0 && emptiest !== undefined)
-    emptiest.state = "Draining";
-  return { blocks, total: blocks.length + Math.max(0, missing, urgent), isSurplus };
+  const drains = isSurplus && surplusMs >= SURPLUS_MS && leaving.length === 0 && emptiest !== undefined;
+  if (drains) emptiest.state = "Draining";
+  // Before its claims are begun, agents are to read that the block goes back.
+  const isGoing = ({ block, state }: (typeof blocks)[number]): boolean =>
+    state === "Returning" && known.get(block)?.state === "Returning" && progressOf(block) === "claimed";
+  const giveBack = input.mayReturn ? blocks.filter(isGoing).map(({ block }) => block) : [];
+  return { blocks, giveBack, wants: Math.max(0, missing, urgent), isSurplus: isSurplus && !drains };
 }
 
-function nextState(known: KnownBlock | undefined, { isOpen, isContested }: BlocksInput): BlockState {
-  if (known === undefined) return "Resting";
-  const { state, ageMs } = known;
+function nextState(block: string, known: KnownBlock | undefined, input: BlocksInput): BlockState {
+  const { isOpen, isContested, isDisputed, mayReturn, isEmpty, progressOf } = input;
+  const { state, ageMs } = known ?? { state: undefined, ageMs: 0 };
+  const before = isDisputed(block) ? "Disputed" : "Draining";
+  if (state === "Returning") return progressOf(block) === "refused" ? before : "Returning";
+  // Another process has claimed it.
+  if (state === undefined && progressOf(block) !== undefined) return "Returning";
+  if (state === before && mayReturn && ageMs >= EMPTY_MS && isEmpty(block)) return "Returning";
+  if (isDisputed(block)) return "Disputed";
+  if (state === undefined || state === "Disputed") return "Resting";
   if (state === "Resting") return !isOpen && ageMs >= REST_MS ? "New" : "Resting";
   if (state === "New") return ageMs >= NEW_MS && !isContested ? "Active" : "New";
   return isContested && state === "Active" ? "New" : state;

@@ -65,7 +65,7 @@ export class SweepProblems {
   /** `isPool`: whether the pool exists. Allocations of a deleted pool are legal. */
   add(object: IpAllocation, isPool: boolean): void {
     if (stateOf(object) === "NodeLost") count(this.#lost, lostNode(object));
-    if (!isPool) count(this.#orphans, object.spec.pool);
+    if (!isPool && stateOf(object) !== "BlockReturned") count(this.#orphans, object.spec.pool);
   }
 
   get sentences(): readonly string[] {

@@ -96,6 +96,8 @@ function isHeld({ node, namespace, pod, ifName }: CachedHolder, { spec }: Cached
   return spec.state === "Bound" && spec.holders.some(isSame);
 }
 
-function reasonOf(allocation: CachedAllocation | undefined): "NodeLost" | "Conflict" | undefined {
+function reasonOf(
+  allocation: CachedAllocation | undefined,
+): NonNullable<CachedAllocation["spec"]["quarantine"]>["reason"] | undefined {
   return allocation?.spec.state === "Quarantined" ? allocation.spec.quarantine?.reason : undefined;
 }

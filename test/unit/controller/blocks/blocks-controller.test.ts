@@ -1,8 +1,9 @@
 /** Blocks of pools, leased from a hub in memory, on real caches of a server in memory. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { RANGES_MAP } from "../../../../host/blocks/own-ranges.ts";
+import { CLAIMS_LEFT_MS } from "../../../../host/controller/blocks/block-returns.ts";
 import { startBlocks } from "../../../../host/controller/blocks/blocks-controller.ts";
-import { REST_MS } from "../../../../host/controller/blocks/plan-blocks.ts";
+import { NEW_MS, REST_MS, SURPLUS_MS } from "../../../../host/controller/blocks/plan-blocks.ts";
 import { type OpenCaches, openCaches } from "../../../../host/controller/caches.ts";
 import { PoolWrites } from "../../../../host/controller/pool-writes.ts";
 import type { Controller, ControllerDeps } from "../../../../host/controller/types.ts";
@@ -33,6 +34,8 @@ let part: Controller;
 let isHubAway: boolean;
 let leading: AbortController;
 
+type ApiFaults = Parameters<MemoryApiServer["client"]>[0];
+
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"] });
   const admission = { ...ADMITS_ALL, hasStatus: () => true };
@@ -56,17 +59,7 @@ beforeEach(async () => {
   const synced = caches.synced();
   await vi.advanceTimersByTimeAsync(100);
   await synced;
-  leading = new AbortController();
-  const nowMs = () => performance.now();
-  const hubApi = hub.client(async (_, commit) => {
-    if (isHubAway) throw new ApiUnavailable("GET /", "no route to host");
-    return commit();
-  });
-  part = startBlocks({
-    ...{ api: home.client(), caches, log, random: () => 0, leading: leading.signal },
-    ...{ clock: { nowMs, now: () => new Date() }, poolWrites: new PoolWrites({ nodes: () => 1, nowMs }) },
-    hub: { api: hubApi, member: "east", namespace: "kube-system" },
-  } as unknown as ControllerDeps);
+  part = startPart();
   await vi.advanceTimersByTimeAsync(CHECK_MS);
 });
 afterEach(async () => {
@@ -75,6 +68,21 @@ afterEach(async () => {
   await caches.close();
   vi.useRealTimers();
 });
+
+/** A controller that has just begun to lead. `intercept`: its calls of the cluster's API server. */
+function startPart(intercept: ApiFaults = (_, commit) => commit()): Controller {
+  leading = new AbortController();
+  const nowMs = () => performance.now();
+  const hubApi = hub.client(async (_, commit) => {
+    if (isHubAway) throw new ApiUnavailable("GET /", "no route to host");
+    return commit();
+  });
+  return startBlocks({
+    ...{ api: home.client(intercept), caches, log: recordLog().log, random: () => 0, leading: leading.signal },
+    ...{ clock: { nowMs, now: () => new Date() }, poolWrites: new PoolWrites({ nodes: () => 1, nowMs }) },
+    hub: { api: hubApi, member: "east", namespace: "kube-system" },
+  } as unknown as ControllerDeps);
+}
 
 function epoch(name: string): void {
   const data = { epoch: name, settled: name, cause: "first", definition: "d", waitsFor: "" };
@@ -191,7 +199,7 @@ it("a pool that was found exhausted doubles its blocks, once for each time", asy
 
 it("the range's routers and nodes are told to the agents, and count as used", async () => {
   const { source } = (await objectOf(home, "ippools")).status as { source?: { excluded?: readonly string[] } };
-  expect(source?.excluded).toEqual(["10.6.0.250-10.6.0.253", "10.6.0.254"]);
+  expect(source?.excluded).toEqual(["10.6.0.250-10.6.0.254"]);
   expect(caches.pools.items.get("lan")?.value?.spec.excluded.map(formatRange)).toEqual(source?.excluded);
 });
 
@@ -202,4 +210,108 @@ it("a pool of another subnet leases nothing, and says why", async () => {
   expect(part.problems).toEqual([`IPPool "other" leases nothing: ${problem}`]);
   expect(caches.pools.items.get("other")?.value?.source).toMatchObject({ blocks: [], problem });
   expect(Object.keys((await objectOf(hub, "addressranges")).status.leases)).toHaveLength(1);
+});
+
+const claims = async (): Promise<readonly string[]> => {
+  const { items } = (await home.client().call({ method: "GET", path: `${BERTH}/ipallocations` })) as unknown as {
+    items: readonly { metadata: { name: string }; spec: { quarantine?: { reason: string } } }[];
+  };
+  return items.flatMap(({ metadata, spec }) => (spec.quarantine?.reason === "BlockReturned" ? [metadata.name] : []));
+};
+
+const leasesOf = async () => Object.keys((await objectOf(hub, "addressranges")).status.leases);
+
+/** The pool has five blocks, all free, for longer than they are new. */
+async function leaseTooMany(): Promise<readonly string[]> {
+  const range = (await objectOf(hub, "addressranges")) as unknown as { spec: object; status: object };
+  const members = ["east", "west"].map((name) => ({ name, user: name, maxBlocks: 8 }));
+  hub.put(`${BERTH}/addressranges`, "lan", { ...range, spec: { ...range.spec, members } });
+  await vi.advanceTimersByTimeAsync(REST_MS + 2 * CHECK_MS);
+  for (let count = 1; count < 4; count++) {
+    for (let at = 0; at < count; at++) await use(16, at);
+    await vi.advanceTimersByTimeAsync(REST_MS + 2 * CHECK_MS);
+  }
+  await vi.advanceTimersByTimeAsync(NEW_MS + CHECK_MS);
+  for (const { name } of caches.allocations.items.values()) home.remove(name);
+  await vi.advanceTimersByTimeAsync(CHECK_MS);
+  expect(await statesOf()).toEqual(Array(5).fill("Active"));
+  return leasesOf();
+}
+
+/** Steps until the pool has a block in the state. */
+async function awaitState(state: string): Promise<string> {
+  for (let step = 0; step < 400; step++) {
+    const found = (await sourceOf())?.blocks.find((each) => each.state === state);
+    if (found !== undefined) return found.block;
+    await vi.advanceTimersByTimeAsync(CHECK_MS);
+  }
+  throw new Error(`no block is ${state}`);
+}
+
+it("a block that is free for long comes back, its addresses are claimed meanwhile, and the next one an hour later", async () => {
+  const leases = await leaseTooMany();
+  const block = await awaitState("Returning");
+  expect(await leasesOf()).toEqual(leases);
+  await vi.advanceTimersByTimeAsync(CHECK_MS);
+  expect(await leasesOf()).toEqual(leases.filter((each) => each !== block));
+  expect(await claims()).toHaveLength(16);
+  await vi.advanceTimersByTimeAsync(CHECK_MS);
+  expect((await sourceOf())?.blocks.map((each) => each.block)).not.toContain(block);
+  await vi.advanceTimersByTimeAsync(CLAIMS_LEFT_MS - 2 * CHECK_MS);
+  expect(await claims()).toHaveLength(16);
+  await vi.advanceTimersByTimeAsync(4 * CHECK_MS);
+  expect(await claims()).toEqual([]);
+  expect(await statesOf()).toEqual(Array(4).fill("Active"));
+  await vi.advanceTimersByTimeAsync(SURPLUS_MS + REST_MS);
+  expect(await statesOf()).toHaveLength(3);
+  await vi.advanceTimersByTimeAsync(2 * SURPLUS_MS);
+  expect(await statesOf()).toHaveLength(3);
+});
+
+it("with an address that a pod claims meanwhile the block stays, and its other addresses are free again", async () => {
+  const leases = await leaseTooMany();
+  const block = await awaitState("Returning");
+  const at = (await sourceOf())?.blocks.findIndex((each) => each.block === block);
+  await use(1, at);
+  await vi.advanceTimersByTimeAsync(CHECK_MS);
+  expect(await statesOf()).toContain("Draining");
+  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  expect([await claims(), await leasesOf()]).toEqual([[], leases]);
+  expect((await objectOf(hub, "addressranges")).status.sequence).toBe(5);
+});
+
+it("goes on returning a block where an earlier controller has stopped", async () => {
+  const leases = await leaseTooMany();
+  await part.close();
+  let creates = 0;
+  part = startPart(async (call, commit) => {
+    if (call.method === "POST" && ++creates > 9) throw new ApiUnavailable("POST /", "killed");
+    return commit();
+  });
+  const block = await awaitState("Returning");
+  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  expect([(await claims()).length, await leasesOf()]).toEqual([9, leases]);
+  await part.close();
+  part = startPart();
+  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  expect(await leasesOf()).toEqual(leases.filter((each) => each !== block));
+  expect(await claims()).toHaveLength(16);
+  await part.close();
+  part = startPart();
+  await vi.advanceTimersByTimeAsync(CLAIMS_LEFT_MS + 3 * CHECK_MS);
+  expect(await claims()).toEqual([]);
+});
+
+it("the blocks of a pool that is gone come back when no pod has an address of them", async () => {
+  await leaseTooMany();
+  await use(1, 0);
+  home.remove("lan", `${BERTH}/ippools`);
+  await vi.advanceTimersByTimeAsync(3 * CHECK_MS);
+  expect(await leasesOf()).toHaveLength(1);
+  expect(await claims()).toHaveLength(4 * 16);
+  for (const { name, spec } of caches.allocations.items.values()) if (spec.state === "Bound") home.remove(name);
+  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  expect(await leasesOf()).toEqual([]);
+  await vi.advanceTimersByTimeAsync(CLAIMS_LEFT_MS + 3 * CHECK_MS);
+  expect(await claims()).toEqual([]);
 });

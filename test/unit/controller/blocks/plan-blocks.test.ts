@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   type BlocksInput,
+  EMPTY_MS,
   NEW_MS,
   planBlocks,
   REST_MS,
@@ -10,14 +11,24 @@ import type { BlockState } from "../../../../host/resources/pool-source.ts";
 
 const known = (block: string, state: BlockState, ageMs = 0) => ({ block, state, ageMs });
 
+type PlanInput = Partial<BlocksInput> & {
+  readonly free?: Readonly<Record<string, number>>;
+  /** Of another block, beside the one. */
+  readonly freeBlocks?: number;
+};
+
 /** Blocks of 16 addresses: `free` by block, 16 by default. */
-function plan(change: Partial<BlocksInput> & { free?: Readonly<Record<string, number>> }) {
+function plan(change: PlanInput) {
   const { free = {}, ...rest } = change;
   return planBlocks({
     known: [],
     leased: (change.known ?? []).map(({ block }) => block),
     isOpen: false,
     isContested: false,
+    isDisputed: () => false,
+    mayReturn: true,
+    isEmpty: () => false,
+    progressOf: () => undefined,
     freeOf: (block) => free[block] ?? 16,
     size: 16,
     isWanted: false,
@@ -39,6 +50,60 @@ describe("a block", () => {
     ["stays as it is", { known: [known("a", "Active", NEW_MS)] }, "Active"],
   ])("%s", (_, input, wanted) => expect(plan(input).blocks).toEqual([{ block: "a", state: wanted }]));
 
+  const empty = { isEmpty: () => true };
+  const disputed = { isDisputed: () => true };
+  it.each<[what: string, input: Parameters<typeof plan>[0], wanted: BlockState, isGivenBack?: boolean]>([
+    ["in use goes on draining", { known: [known("a", "Draining", EMPTY_MS)] }, "Draining"],
+    ["that has just begun to drain goes on", { ...empty, known: [known("a", "Draining", EMPTY_MS - 1)] }, "Draining"],
+    ["that is empty is returned", { ...empty, known: [known("a", "Draining", EMPTY_MS)] }, "Returning"],
+    [
+      "stays while it may not be returned",
+      { ...empty, known: [known("a", "Draining", EMPTY_MS)], mayReturn: false },
+      "Draining",
+    ],
+    [
+      "is used again in place of another one",
+      { ...empty, known: [known("a", "Draining", EMPTY_MS)], freeBlocks: 0 },
+      "Active",
+    ],
+    ["that is returned is claimed first", { known: [known("a", "Returning")], progressOf: () => "begun" }, "Returning"],
+    [
+      "that is claimed goes to the hub",
+      { known: [known("a", "Returning")], progressOf: () => "claimed" },
+      "Returning",
+      true,
+    ],
+    [
+      "that is claimed waits for the hub",
+      { known: [known("a", "Returning")], progressOf: () => "claimed", mayReturn: false },
+      "Returning",
+    ],
+    [
+      "with an address in use drains again",
+      { known: [known("a", "Returning")], progressOf: () => "refused" },
+      "Draining",
+    ],
+    ["that another process returns goes on", { leased: ["a"], progressOf: () => "begun" }, "Returning"],
+    ["that is disputed gives nothing", { ...disputed, known: [known("a", "Active", NEW_MS)] }, "Disputed"],
+    ["that is disputed and in use stays", { ...disputed, known: [known("a", "Disputed", EMPTY_MS)] }, "Disputed"],
+    ["that is disputed goes back", { ...disputed, ...empty, known: [known("a", "Disputed", EMPTY_MS)] }, "Returning"],
+    [
+      "that is disputed stays after a refusal",
+      { ...disputed, known: [known("a", "Returning")], progressOf: () => "refused" },
+      "Disputed",
+    ],
+    ["whose dispute is over rests", { known: [known("a", "Disputed", EMPTY_MS)] }, "Resting"],
+  ])("%s", (_, { freeBlocks = 1, ...input }, state, isGivenBack = false) => {
+    const others = Array.from({ length: freeBlocks }, () => known("z", "Active"));
+    const { blocks, giveBack } = plan({
+      ...input,
+      known: [...(input.known ?? []), ...others],
+      leased: [...(input.leased ?? ["a"]), ...others.map(({ block }) => block)],
+      isDisputed: (block) => block === "a" && input.isDisputed?.(block) === true,
+    });
+    expect([blocks[0]?.state, giveBack]).toEqual([state, isGivenBack ? ["a"] : []]);
+  });
+
   it("that the hub does not say is this cluster's is gone", () => {
     expect(plan({ known: [known("a", "Active"), known("b", "Active")], leased: ["b"] }).blocks).toEqual([
       { block: "b", state: "Active" },
@@ -49,18 +114,18 @@ describe("a block", () => {
 describe("a pool", () => {
   const active = (...names: readonly string[]) => names.map((name) => known(name, "Active"));
 
-  it.each<[what: string, input: Parameters<typeof plan>[0], total: number]>([
+  it.each<[what: string, input: Parameters<typeof plan>[0], wants: number]>([
     ["without a block leases one", {}, 1],
-    ["with a block free leases none", { known: active("a") }, 1],
-    ["with fewer free addresses than a block has leases one ahead", { known: active("a"), free: { a: 15 } }, 2],
-    ["waits for one that rests", { known: [...active("a"), known("b", "Resting")], free: { a: 0 } }, 2],
+    ["with a block free leases none", { known: active("a") }, 0],
+    ["with fewer free addresses than a block has leases one ahead", { known: active("a"), free: { a: 15 } }, 1],
+    ["waits for one that rests", { known: [...active("a"), known("b", "Resting")], free: { a: 0 } }, 0],
     [
       "that was found exhausted doubles",
       { known: active("a", "b", "c"), free: { a: 0, b: 0, c: 0 }, isWanted: true },
-      6,
+      3,
     ],
     ["that was found exhausted without a block leases one", { isWanted: true }, 1],
-  ])("%s", (_, input, total) => expect(plan(input).total).toBe(total));
+  ])("%s", (_, input, wants) => expect(plan(input).wants).toBe(wants));
 
   const many = active("a", "b", "c", "d", "e");
 
@@ -80,10 +145,15 @@ describe("a pool", () => {
     expect(blocks.filter(({ state }) => state === "Draining")).toHaveLength(1);
   });
 
+  it("has too many anew after it has drained one", () => {
+    expect(plan({ known: many, surplusMs: SURPLUS_MS }).isSurplus).toBe(false);
+    expect(plan({ known: many, surplusMs: SURPLUS_MS - 1 }).isSurplus).toBe(true);
+  });
+
   it("uses a draining block again before it leases", () => {
     const plans = plan({ known: [known("a", "Active"), known("b", "Draining")], free: { a: 3 } });
     expect(plans).toEqual({
-      ...{ total: 2, isSurplus: false },
+      ...{ giveBack: [], wants: 0, isSurplus: false },
       blocks: [
         { block: "a", state: "Active" },
         { block: "b", state: "Active" },
