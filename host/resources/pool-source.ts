@@ -6,8 +6,9 @@
 import * as z from "zod";
 import { objectName } from "../config/fields/names.ts";
 import { joinRanges } from "../core/spans.ts";
+import type { Ip } from "../net/ip.ts";
 import { type Prefix, parsePrefix, prefixContains } from "../net/prefix.ts";
-import { formatRange, type Range, rangeOfPrefix } from "../net/range.ts";
+import { formatRange, type Range, rangeContains, rangeOfPrefix } from "../net/range.ts";
 import { withoutSpecial } from "../net/special.ts";
 import { MAX_RANGES, ranges } from "./fields/address-spec.ts";
 
@@ -108,6 +109,11 @@ function fewRanges(ranges: readonly Range[]): readonly Range[] {
   const [from, last] = [ranges[MAX_RANGES - 1], ranges.at(-1)];
   if (from === undefined || last === undefined) return ranges;
   return [...ranges.slice(0, MAX_RANGES - 1), { first: from.first, last: last.last }];
+}
+
+/** Returns whether pods may have the address. */
+export function givesAddress({ blocks }: PoolSource, ip: Ip): boolean {
+  return blocks.some(({ state, range }) => SERVING.includes(state) && rangeContains(range, ip));
 }
 
 /** Returns the addresses that may be given: the ranges of a pool. */

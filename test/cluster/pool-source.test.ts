@@ -114,6 +114,23 @@ describe("an ADD", () => {
     expect(await refusedInVain()).toContain(`pool "${name}" has no block that gives addresses (1 Returning), takes`);
   });
 
+  it("of an agent that hears nothing gives no address of a block that goes back, and leaves no record", async () => {
+    await lease(["16/30 Active"]);
+    const first = await pod("a");
+    const late = await pod("b");
+    expect((await node.add(first)).addresses).toBe(`10.${serial}.0.16`);
+    node.api.holdEvents(lab.POOLS);
+    const source = encodeSourceStatus({ epoch, blocks: [{ block: `10.${serial}.0.16/30`, state: "Returning" }] });
+    await controller.patch(`${lab.POOLS}/${name}/status`, { status: { source } });
+    const why = `Address 10.${serial}.0.17 is not given: pool "${name}" no longer gives addresses of its block; try again`;
+    await expect(node.add(late)).rejects.toMatchObject({ code: 11, message: expect.stringContaining(why) });
+    expect((await node.add(first)).addresses).toBe(`10.${serial}.0.16`);
+    await until("nothing is recorded", async () => (await world.lines()).every((line) => !line.includes(".0.17")));
+    await world.client.delete(`${lab.POOLS}/${name}`);
+    await expect(node.add(late)).rejects.toMatchObject({ code: 11, message: expect.stringContaining(why) });
+    node.api.releaseEvents();
+  });
+
   it("gets an address of a block that is drained only when there is no other one", async () => {
     await lease(["16/31 Draining", "32/31 Active"]);
     const seen = [];

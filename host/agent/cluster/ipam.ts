@@ -8,14 +8,17 @@ import { closedTo } from "../../config/vendor-conf.ts";
 import { mayBeShared } from "../../ipam/retention.ts";
 import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { Events, KubeEvent } from "../../kubernetes/events.ts";
-import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { callIfThere, isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { objectPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { invariant } from "../../lib/invariant.ts";
 import type { FirstClaims } from "../../registry/epoch/registry-epoch.ts";
 import { KubernetesRegistry } from "../../registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
+import { IP_POOLS } from "../../resources/collections.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
+import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
 import { subnetStatus } from "../../resources/status.ts";
 import { decodeSubnet, refuseNamespace } from "../../resources/subnet.ts";
 import type { Collector } from "../gc/collector.ts";
@@ -23,7 +26,7 @@ import type { LostAddresses } from "../gc/lost-addresses.ts";
 import type { ClusterAddresses, ClusterIpam, PoolChanges } from "../ipam/cluster-ipam.ts";
 import type { PodIdentity } from "../ipam/pod-identity.ts";
 import type { Prefetcher } from "../ipam/prefetch/prefetcher.ts";
-import { SUBNET_READ_MS } from "../request/add-deadline.ts";
+import { POOL_READ_MS, SUBNET_READ_MS } from "../request/add-deadline.ts";
 import { toCniError } from "../server/answer.ts";
 import { evictPredecessor } from "./address-owners.ts";
 import { DryRunIpam } from "./dry-run-ipam.ts";
@@ -81,6 +84,13 @@ export class KubernetesIpam implements ClusterIpam {
     const { namespaces, vendorConf } = resources.state.snapshot;
     const asking = { name: namespace, labels: namespaces.get(namespace)?.labels ?? {}, closedTo: closedTo(vendorConf) };
     return readSubnetState(api, { name, asking }, signal);
+  }
+
+  async readPool(name: string, signal: AbortSignal): Promise<IpPool | undefined> {
+    const path = objectPath(IP_POOLS, { name });
+    const patience = { lane: "pod", patienceMs: POOL_READ_MS } as const;
+    const object = await callIfThere(this.#deps.api, { method: "GET", path, ...patience, signal });
+    return object && decodeIpPool(object, `IPPool "${name}"`);
   }
 
   markWanted(pool: string): Promise<void> {

@@ -5,6 +5,7 @@ import type { SubnetState } from "../../ipam/subnet-capacity.ts";
 import type { FirstClaims } from "../../registry/epoch/registry-epoch.ts";
 import type { Allocation, Attachment, Claim, Registry } from "../../registry/registry.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
 import type { PodIdentity } from "./pod-identity.ts";
 
 /** Addresses that other nodes and other pods of the same member have. */
@@ -60,6 +61,10 @@ export interface ClusterIpam extends ClusterAddresses, SuppliedPools {
   readonly prefetched: Prefetched;
   /** Whether another pod has the address as well, as while a machine migrates. */
   isShared(row: Allocation, signal: AbortSignal): Promise<boolean>;
+  /**
+   * Reads the pool as it is now; undefined if there is none. Rejects when there is no answer. Absent in a dry run.
+   */
+  readPool?(name: string, signal: AbortSignal): Promise<IpPool | undefined>;
   /** Reports the refused ADD of a known pod. */
   reportRefusal(pod: PodIdentity, error: unknown): void;
   /** Reports what Berth ignores of a known pod that it serves. */

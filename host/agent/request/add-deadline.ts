@@ -15,6 +15,7 @@
  * | an address that was released only just now | MIN_COOLING_MS | the end of the wait for other nodes |
  * | another node that takes the address off the former NIC | HAND_OVER_WAIT_MS | the first such address of the search |
  * | an answer of the API server to a claim | CLAIM_PATIENCE_MS (registry/kubernetes) | each claim |
+ * | the pool of an address of a leased block | POOL_READ_MS | each claim |
  * | the Subnet of a pod that is refused | SUBNET_READ_MS | the refusal |
  *
  * Conflict detection takes the time of its probes besides (coordinator/probe.ts), for at most MAX_CONFLICT_CANDIDATES
@@ -56,6 +57,9 @@ export const HAND_OVER_WAIT_MS = 5_000;
 
 /** Time for which a refused ADD tries to read the Subnet for its error text: milliseconds. */
 export const SUBNET_READ_MS = 1_000;
+
+/** Time for which an ADD waits for its pool, before it gives an address of a leased block: milliseconds. */
+export const POOL_READ_MS = 10_000;
 
 export interface Clock {
   /** The machine's monotonic clock: milliseconds. */

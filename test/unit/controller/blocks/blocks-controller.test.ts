@@ -70,7 +70,7 @@ afterEach(async () => {
 });
 
 /** A controller that has just begun to lead. `intercept`: its calls of the cluster's API server. */
-function startPart(intercept: ApiFaults = (_, commit) => commit()): Controller {
+function startPart(intercept: ApiFaults = async (_, commit) => commit()): Controller {
   leading = new AbortController();
   const nowMs = () => performance.now();
   const hubApi = hub.client(async (_, commit) => {

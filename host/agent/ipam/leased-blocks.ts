@@ -1,0 +1,56 @@
+/**
+ * The last look before an ADD gives a pod an address of a leased block. This agent may have chosen the address by what
+ * it knew of the pool long ago, and its create may have been late: another cluster may have the block by now. A pool
+ * that is read after the address was recorded, and gives addresses of the block, is proof of the opposite: whoever
+ * returns the block later finds the record (docs/decisions/0055).
+ */
+import { CniError, ErrorCode } from "../../cni/error.ts";
+import { poolsOf } from "../../ipam/pick.ts";
+import { messageOf } from "../../lib/describe.ts";
+import { formatIp } from "../../net/ip.ts";
+import type { Allocation, Attachment, Registry } from "../../registry/registry.ts";
+import type { IpPool } from "../../resources/ip-pool.ts";
+import { givesAddress } from "../../resources/pool-source.ts";
+import type { ClusterIpam } from "./cluster-ipam.ts";
+import type { AddressDemand } from "./sources/source.ts";
+
+interface LeasedDeps {
+  readonly cluster?: Pick<ClusterIpam, "readPool"> | undefined;
+  readonly registry: Pick<Registry, "findAttachment">;
+}
+
+/** Returns what the attachment of the demand has, if it may get addresses of leased blocks: that is its own already. */
+export async function findAttached({ cluster, registry }: LeasedDeps, { nics, claimant }: AddressDemand) {
+  const pools = nics.flatMap(({ families }) => families.flatMap(poolsOf));
+  const isLeasing = cluster?.readPool !== undefined && pools.some(({ source }) => source !== undefined);
+  return isLeasing ? registry.findAttachment(claimant satisfies Attachment) : [];
+}
+
+interface Given {
+  readonly held: readonly Allocation[];
+  /** What the NIC had before, or its pod's workload: nobody returns a block in which it is. */
+  readonly isKnown: (row: Allocation) => boolean;
+  readonly poolOf: (row: Allocation) => IpPool | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Throws CniError 11. */
+export async function requireLeased(
+  cluster: Pick<ClusterIpam, "readPool"> | undefined,
+  { held, isKnown, poolOf, signal }: Given,
+): Promise<void> {
+  for (const row of held) {
+    const pool = poolOf(row);
+    if (pool?.source === undefined || isKnown(row) || cluster?.readPool === undefined) continue;
+    const now = await cluster.readPool(pool.name, signal).catch((error: unknown) => {
+      throw refusal(row, `pool "${pool.name}" cannot be read: ${messageOf(error)}`, error);
+    });
+    if (now?.source === undefined || now.deleting || !givesAddress(now.source, row.ip))
+      throw refusal(row, `pool "${pool.name}" no longer gives addresses of its block`);
+  }
+}
+
+function refusal({ ip }: Allocation, why: string, cause?: unknown): CniError {
+  const text = `Address ${formatIp(ip)} is not given: ${why}; try again`;
+  return new CniError(ErrorCode.TryAgainLater, text, cause === undefined ? {} : { cause });
+}
