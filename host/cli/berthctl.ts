@@ -21,6 +21,7 @@ import { CommandLine, type CommandLineOptions } from "./command-line.ts";
 import { addAdopt } from "./commands/adopt.ts";
 import { addDoctor, addHealth } from "./commands/aliases.ts";
 import { addAllocations } from "./commands/allocations.ts";
+import { addBlocks } from "./commands/blocks.ts";
 import { addCheck } from "./commands/check.ts";
 import { addCompletion, COMPLETE, runCompletion } from "./commands/completion.ts";
 import { addExplain } from "./commands/explain.ts";
@@ -53,6 +54,7 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addRecover,
   addNetwork,
   addAdopt,
+  addBlocks,
 ];
 
 /** After those of {@link CommandLineOptions.more}. */

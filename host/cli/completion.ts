@@ -33,6 +33,7 @@ const VALUES: Readonly<Record<string, NameKind | "file">> = {
   "--namespace": "namespace",
   "--socket": "file",
   "--kubeconfig": "file",
+  "--hub-kubeconfig": "file",
   "--results": "file",
   "--netns": "file",
 };
@@ -58,11 +59,11 @@ export async function complete(root: Command, words: readonly string[], findName
       options.map(({ long, short, description }) => ({ value: long ?? short ?? "", description })),
       typed,
     );
-  if (command === root && operands.length === 0)
+  if (command.commands.length > 0 && operands.length === 0)
     return matching(
-      root
+      command
         .createHelp()
-        .visibleCommands(root)
+        .visibleCommands(command)
         .map((each) => ({ value: each.name(), description: each.description() })),
       typed,
     );
@@ -86,7 +87,7 @@ function walk(root: Command, words: readonly string[]) {
     if (pending !== undefined) pending = undefined;
     else if (word.startsWith("-")) pending = waitingOption([...command.options, ...root.options], word);
     else {
-      const next = command === root ? root.commands.find((each) => each.name() === word) : undefined;
+      const next = operands.length > 0 ? undefined : command.commands.find((each) => each.name() === word);
       if (next === undefined) operands.push(word);
       else command = next;
     }

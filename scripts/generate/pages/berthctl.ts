@@ -12,10 +12,21 @@ export const { root } = await createCommands({
   terminal,
   more: MORE_COMMANDS,
 });
-export const commands = root
-  .createHelp()
-  .visibleCommands(root)
-  .filter((command) => command.name() !== "help");
+export const commands = commandsOf(root);
+
+/** Each command is followed by its own commands. */
+function commandsOf(parent: Command): readonly Command[] {
+  const visible = parent.createHelp().visibleCommands(parent);
+  return visible
+    .filter((command) => command.name() !== "help")
+    .flatMap((command) => [command, ...(command.commands.length === 0 ? [] : commandsOf(command))]);
+}
+
+/** Returns `blocks release`. */
+export function wordsOf(command: Command): readonly string[] {
+  const above = command.parent === null || command.parent.parent === null ? [] : wordsOf(command.parent);
+  return [...above, command.name()];
+}
 
 export const EXIT_CODES = [
   ["0", "success: the question was answered, and all is well"],
@@ -42,7 +53,7 @@ export function usageOf(command: Command, program = "berthctl"): string {
     const name = `${argument.name()}${argument.variadic ? "..." : ""}`;
     return argument.required ? `<${name}>` : `[${name}]`;
   });
-  return [program, command.name(), "[options]", ...words].join(" ");
+  return [program, ...wordsOf(command), "[options]", ...words].join(" ");
 }
 
 export function optionsOf(command: Command): Option[] {

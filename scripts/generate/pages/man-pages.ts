@@ -18,6 +18,7 @@ import {
   optionsOf,
   root,
   usageOf,
+  wordsOf,
 } from "./berthctl.ts";
 import { resourcesPage } from "./resources.ts";
 import { roff, roffOf } from "./roff.ts";
@@ -52,9 +53,13 @@ const COMMON = [
 
 const lower = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);
 
+function nameOf(command: Command): string {
+  return ["berthctl", ...wordsOf(command)].join("-");
+}
+
 function commandPage(command: Command): ManPage {
   const args = command.registeredArguments;
-  return manPage(`berthctl-${command.name()}`, 1, lower(command.description()), [
+  return manPage(nameOf(command), 1, lower(command.description()), [
     ".SH SYNOPSIS",
     `.B ${roff(usageOf(command))}`,
     ".SH DESCRIPTION",
@@ -159,11 +164,7 @@ export function manPages(): ManPage[] {
     roff("is the same program with the kubeconfig of kubectl."),
     ...OUTPUT_NOTES.flatMap((note) => [".PP", roff(note)]),
     ".SH COMMANDS",
-    ...commands.flatMap((command) => [
-      ".TP",
-      `.BR ${roff(`berthctl-${command.name()}`)} (1)`,
-      roff(`${command.description()}.`),
-    ]),
+    ...commands.flatMap((command) => [".TP", `.BR ${roff(nameOf(command))} (1)`, roff(`${command.description()}.`)]),
     ".SH OPTIONS",
     ...optionLines(optionsOf(root)),
     ...COMMON,
