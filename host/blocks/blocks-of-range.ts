@@ -15,6 +15,11 @@ export function blockAt({ subnet, blockSize }: Pick<AddressRangeSpec, "subnet" |
   return { ip: { family, value: value + (BigInt(index) << step) }, length: blockSize };
 }
 
+/** Returns all blocks, as leases name them. */
+export function blockTexts(spec: Pick<AddressRangeSpec, "subnet" | "blockSize">): readonly string[] {
+  return Array.from({ length: countBlocks(spec) }, (_, index) => formatPrefix(blockAt(spec, index)));
+}
+
 /** Orders blocks, written as prefixes, by their addresses. */
 export function compareBlocks(a: string, b: string): number {
   const [one, other] = [parsePrefix(a), parsePrefix(b)];

@@ -25,6 +25,8 @@ export interface BlockDemand {
   readonly lease: Readonly<Record<string, number>>;
   /** Blocks to return, of which no address is in use. */
   readonly giveBack: readonly string[];
+  /** Blocks that certain pools should have, all or none. Default: none. */
+  readonly claim?: Readonly<Record<string, string>>;
 }
 
 /** A change of the hub's status, as of the version that was read. */
@@ -136,7 +138,7 @@ function barred(bar: Bar): Plan {
 }
 
 /** A copy of this cluster has written, or this one is older than its last write. */
-function isNewer(member: Membership, own: OwnRange): boolean {
+export function isNewer(member: Membership, own: OwnRange): boolean {
   return member.writes > own.writes || (member.writes === own.writes && member.token !== own.token);
 }
 
@@ -227,8 +229,9 @@ function planDemand({ range, own, self, demand, newId }: Inputs, known: Membersh
   };
 }
 
-function isShort({ lease }: BlockDemand, held: Readonly<Record<string, string>>): boolean {
+function isShort({ lease, claim = {} }: BlockDemand, held: Readonly<Record<string, string>>): boolean {
   const pools = Object.values(held);
+  if (Object.keys(claim).some((block) => !(block in held))) return true;
   return Object.entries(lease).some(([pool, total]) => total > pools.filter((each) => each === pool).length);
 }
 
@@ -255,6 +258,13 @@ function chooseLeases(
   const pools = [...kept.map(([, pool]) => pool), ...Object.values(leases).map(({ pool }) => pool)];
   let left = maxBlocks - pools.length;
   let short: "share" | "range" | undefined;
+  const claimed = Object.entries(demand.claim ?? {}).filter(([block]) => status.leases[block]?.member !== self.name);
+  if (claimed.some(([block]) => isTaken(block))) short = "range";
+  else if (claimed.length > left) short = "share";
+  else {
+    for (const [block, pool] of claimed) leases[block] = { member: self.name, pool };
+    left -= claimed.length;
+  }
   for (const [pool, total] of Object.entries(demand.lease)) {
     const wanted = Math.max(0, total - pools.filter((each) => each === pool).length);
     const count = Math.max(0, Math.min(wanted, left));

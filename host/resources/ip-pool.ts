@@ -99,11 +99,36 @@ const SOURCE_RULES: readonly CelRule[] = [
     fieldPath: `.${key}`,
   })),
   {
-    rule: "has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source.range == oldSelf.source.range)",
+    rule: "!has(self.source) || !has(oldSelf.source) || self.source.range == oldSelf.source.range",
     message: IMMUTABLE.message,
     fieldPath: ".source",
   },
 ];
+
+const FIRST = "each.substring(0, each.indexOf('-'))";
+const BLOCKS = "self.status.source.blocks";
+const LENGTH = `${BLOCKS}[0].block.substring(${BLOCKS}[0].block.indexOf('/'))`;
+
+/**
+ * A pool begins to have a source, or ends, only if its addresses stay: `ips` has a range for each block of the status,
+ * from the block's first address on, in the same order.
+ */
+export const SOURCE_CHANGE_RULE: CelRule = {
+  rule: [
+    "has(self.spec.source) == has(oldSelf.spec.source)",
+    [
+      `has(self.status) && has(self.status.source) && self.status.source.epoch != '' && ${BLOCKS}.size() > 0`,
+      `${BLOCKS}.all(each, each.state in ['New', 'Active', 'Draining'])`,
+      `[self, oldSelf].exists(one, has(one.spec.ips) && one.spec.ips.all(each, each.contains('-')) && ${[
+        `one.spec.ips.map(each, ${FIRST}) == ${BLOCKS}.map(each, each.block.substring(0, each.block.indexOf('/')))`,
+        `one.spec.ips.all(each, cidr(${FIRST} + ${LENGTH}).containsIP(each.substring(each.indexOf('-') + 1)))`,
+      ].join(" && ")})`,
+    ].join(" && "),
+  ].join(" || "),
+  message:
+    "a source as before: only the commands `berthctl blocks adopt` and `leave` change it, with the addresses of its blocks",
+  fieldPath: ".spec.source",
+};
 
 const spec = z
   .strictObject({
@@ -140,7 +165,7 @@ const spec = z
       .meta({ description: "Set by the controller on generated pools: workload and Subnet." }),
     source: poolSourceSpec.optional().meta({
       description:
-        "The pool's addresses are blocks that this cluster leases from a hub ([clusters](clusters.md)), in place of `ips`. Immutable.",
+        "The pool's addresses are blocks that this cluster leases from a hub ([clusters](clusters.md)), in place of `ips`. `berthctl blocks adopt` and `leave` change it.",
     }),
   })
   .check(checkAddresses)

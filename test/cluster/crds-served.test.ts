@@ -50,8 +50,10 @@ it("the kinds are served within seconds, and applying them again changes nothing
 });
 
 describe("an update", () => {
-  it.each(UPDATE_ROWS)("of $kind: $title", async ({ kind, name, before, after, refusal }) => {
-    const { metadata } = await create(kind, name, before);
+  it.each(UPDATE_ROWS)("of $kind: $title", async ({ kind, name, before, status, after, refusal }) => {
+    const made = await create(kind, name, before);
+    const { metadata } =
+      status === undefined ? made : await plane.client.patch(`${pathOf(kind)}/${name}/status`, { status });
     const changed = { ...objectOf({ kind, name, spec: after, title: name }), metadata };
     const update = plane.client.put(`${pathOf(kind)}/${name}`, changed);
     const findings = await update.then(() => [], findingsOfError);

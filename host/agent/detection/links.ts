@@ -127,6 +127,8 @@ function leadToSame(one: string, other: string): boolean {
   return one === other || isSameNetns(readNetnsIdentity(one), readNetnsIdentity(other));
 }
 
+type Place = Pick<Allocation, "pool" | "space" | "ip" | "prefixLength">;
+
 interface PoolLinkDeps {
   readonly registry: Pick<Registry, "list">;
   /** Returns "" if there is none on the node. Throws NetnsError when the namespace is gone. */
@@ -139,7 +141,7 @@ interface PoolLinkDeps {
  * and address space: through it the pool's segment is probed for an address of a lost node (conflict). Undefined if
  * there is no such NIC whose link is up.
  */
-export async function findPoolLink(deps: PoolLinkDeps, wanted: Allocation): Promise<ProbeLink | undefined> {
+export async function findPoolLink(deps: PoolLinkDeps, wanted: Place): Promise<ProbeLink | undefined> {
   const near: Allocation[] = [];
   for await (const row of listRows(deps.registry, SWEEP_PAGE)) {
     if (row.state !== "Bound" || row.netns === undefined || !isOnSegment(row, wanted)) continue;
@@ -157,7 +159,7 @@ export async function findPoolLink(deps: PoolLinkDeps, wanted: Allocation): Prom
   return undefined;
 }
 
-function isOnSegment(row: Allocation, wanted: Allocation): boolean {
+function isOnSegment(row: Place, wanted: Place): boolean {
   if (row.space !== wanted.space || row.ip.family !== wanted.ip.family) return false;
   if (row.pool === wanted.pool) return true;
   const [one, other] = [row, wanted].map(({ ip, prefixLength: length }) => firstIp({ ip, length }).value);

@@ -3,14 +3,15 @@
  * /v1/history, /v1/stats, /metrics. In a cluster these pages show what this node knows: its own allocations, and
  * pools as far as its pool cache is loaded. GET changes nothing; POST /v1/recover runs embedded/recovery/recover.ts,
  * POST /v1/adopt cluster/adoption/adopt.ts, POST /v1/release and /v1/quarantine operations.ts, POST /v1/repair
- * diagnostics/repair-drift.ts.
+ * diagnostics/repair-drift.ts, POST /v1/probe probe-segment.ts.
  */
 import { describeValue } from "../../lib/describe.ts";
 import { SerialQueue } from "../../lib/serial.ts";
 import type { AgentMetricSet } from "../../metrics/agent-metrics.ts";
 import { METRICS_TYPE } from "../../metrics/metric.ts";
 import { formatIp, parseIp } from "../../net/ip.ts";
-import { formatPrefix } from "../../net/prefix.ts";
+import { formatPrefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
+import { addressesOf, parseRange } from "../../net/range.ts";
 import type { AddressRecord } from "../../records/address-record.ts";
 import { type AllocationRecord, formatAddressName } from "../../records/allocation-record.ts";
 import type { ExplanationRecord } from "../../records/explanation-record.ts";
@@ -30,6 +31,7 @@ import { explainPod, type Question } from "./explain-pod.ts";
 import { explainPool } from "./explain-pool.ts";
 import type { Operations, ReportedRecord } from "./operations.ts";
 import { gatherPoolFacts } from "./pool-facts.ts";
+import { MAX_PROBED, probeSegment } from "./probe-segment.ts";
 import type { CoordinatorState } from "./read-drift.ts";
 
 /** Most allocations on one page of GET /v1/allocations. */
@@ -59,6 +61,7 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
   const listings = new SerialQueue();
   // Each reads or copies the whole registry.
   const inspections = new SerialQueue();
+  const probes = new SerialQueue();
   const pages: Paths = {
     "/v1/health": async () => describeHealth(options),
     "/v1/pools": () => listings.run(() => describePools(options.backend.ipam)),
@@ -82,6 +85,8 @@ export function createStatusApi(options: StatusApiOptions): StatusApi {
     "/v1/repair": (query) =>
       inspections.run(async () => answerJson(await repairNode(options, { withUsed: query.has("used") }))),
     "/v1/quarantine": (query) => answerOperation(options.operations, "/v1/quarantine", query),
+    // One after another: that limits the frames on the segment.
+    "/v1/probe": (query, signal) => probes.run(() => answerProbe(options.backend.ipam, query, signal)),
   };
   return async (method, url, signal) => {
     const { pathname = url, searchParams = new URLSearchParams() } = URL.parse(url, "http://berth") ?? {};
@@ -114,6 +119,23 @@ async function answerAdoption(backend: StatusApiOptions["backend"], query: URLSe
   const [results, netns] = [query.getAll("results"), query.getAll("netns")];
   const [isDryRun, isUndo] = [!query.has("apply"), query.has("undo")];
   return answerJson(await backend.adopt({ results, netns, isDryRun, isUndo }));
+}
+
+async function answerProbe(
+  { inventory, detection }: AddDeps,
+  query: URLSearchParams,
+  signal = new AbortController().signal,
+): Promise<Answer> {
+  const subnet = parsePrefix(query.get("subnet") ?? "");
+  if (subnet === undefined)
+    return answerRefusal(400, `subnet: found ${describeValue(query.get("subnet"))}, want a network`);
+  const ranges = query.getAll("range").map(parseRange);
+  const known = ranges.filter((range) => range !== undefined && prefixContains(subnet, range.first));
+  const addresses = known.flatMap((range) => (range === undefined ? [] : [...addressesOf(range, MAX_PROBED + 1)]));
+  if (known.length < ranges.length || addresses.length > MAX_PROBED)
+    return answerRefusal(400, `range: found another list, want at most ${MAX_PROBED} addresses of the subnet`);
+  const question = { subnet, space: query.get("space") ?? "", addresses };
+  return answerJson(await probeSegment({ registry: inventory.registry, detection }, question, signal));
 }
 
 /** Longest time until a quarantine that an administrator orders is first probed: seconds. @limit */

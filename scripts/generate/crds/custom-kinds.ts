@@ -4,7 +4,7 @@ import type { CelRule } from "../../../host/lib/cel.ts";
 import { addressRangeSchema, addressRangeStatus } from "../../../host/resources/address-range.ts";
 import { coordinatorSchema } from "../../../host/resources/coordinator.ts";
 import { ipAllocationSchema, NAME_RULE } from "../../../host/resources/ip-allocation.ts";
-import { ipPoolSchema } from "../../../host/resources/ip-pool.ts";
+import { ipPoolSchema, SOURCE_CHANGE_RULE } from "../../../host/resources/ip-pool.ts";
 import { ipPoolUsageStatus } from "../../../host/resources/ip-pool-usage.ts";
 import { reservedIpSchema } from "../../../host/resources/reserved-ip.ts";
 import { coordinatorStatus, ipPoolStatus, reservedIpStatus, subnetStatus } from "../../../host/resources/status.ts";
@@ -89,6 +89,7 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
     description: "Addresses of one subnet, and the pods that may use them.",
     spec: ipPoolSchema.shape.spec,
     specDescription: "The pool's addresses, and the pods that may use them.",
+    rules: [SOURCE_CHANGE_RULE],
     status: ipPoolStatus,
     statusDescription: "Status of the pool, updated with some delay.",
     columns: [

@@ -5,6 +5,8 @@ export interface UpdateRow {
   readonly title: string;
   readonly kind: string;
   readonly before: object;
+  /** Of the object before. Default: none. */
+  readonly status?: object;
   readonly after: object;
   readonly refusal?: readonly [field: string, text: string];
 }
@@ -61,16 +63,54 @@ const ADDRESSES: readonly UpdateRow[] = ["IPPool", "Subnet"].flatMap((kind): Upd
 
 const from = (range?: string): object => ({ subnet: SUBNET, ...(range === undefined ? {} : { source: { range } }) });
 
+const AS_BEFORE =
+  "a source as before: only the commands `berthctl blocks adopt` and `leave` change it, with the addresses of its blocks";
+
+const cut = (...ips: string[]): object => ({ subnet: SUBNET, ips });
+const BLOCKS = ["10.6.0.16-10.6.0.31", "10.6.0.64-10.6.0.79"];
+
+/** A pool with blocks, which are written as `16/28 Active`; `epoch`: the registry's. */
+function leased(blocks: readonly string[], epoch = "e"): object {
+  const listed = blocks.map((text) => ({ block: `10.6.0.${text.split(" ")[0]}`, state: text.split(" ")[1] }));
+  return { source: { epoch, blocks: listed } };
+}
+
+const TWO = leased(["16/28 Active", "64/28 Draining"]);
+
+/** A pool whose addresses change with its source is refused. */
+const CHANGES: readonly UpdateRow[] = [
+  { title: "blocks in place of the same ranges", before: cut(...BLOCKS), status: TWO, after: from("a") },
+  { title: "ranges in place of the same blocks", before: from("a"), status: TWO, after: cut(...BLOCKS) },
+  ...[
+    { title: "a range without its block", before: cut(...BLOCKS), status: leased(["16/28 Active"]) },
+    { title: "a block without its range", before: cut("10.6.0.16-10.6.0.31"), status: TWO },
+    { title: "a range beyond its block", before: cut("10.6.0.16-10.6.0.32", "10.6.0.64-10.6.0.79"), status: TWO },
+    {
+      title: "a range that begins in its block",
+      before: cut("10.6.0.17-10.6.0.31", "10.6.0.64-10.6.0.79"),
+      status: TWO,
+    },
+    { title: "single addresses", before: cut("10.6.0.16", "10.6.0.64"), status: TWO },
+    { title: "no ranges", before: cut(), status: leased([]) },
+    { title: "a block that rests", before: cut(...BLOCKS), status: leased(["16/28 Active", "64/28 Resting"]) },
+    { title: "blocks of no registry", before: cut(...BLOCKS), status: leased(["16/28 Active", "64/28 Active"], "") },
+  ].flatMap(({ title, before, status }): Omit<UpdateRow, "kind">[] => [
+    { title: `blocks, with ${title}`, before, status, after: from("a"), refusal: ["spec.source", AS_BEFORE] },
+    { title: `ranges, with ${title}`, before: from("a"), status, after: before, refusal: ["spec.source", AS_BEFORE] },
+  ]),
+].map((row) => ({ kind: "IPPool", ...row }));
+
 const SOURCES: readonly UpdateRow[] = [
+  ...CHANGES,
   { title: "another range", kind: "IPPool", before: from("a"), after: from("b"), refusal: ["spec.source", IMMUTABLE] },
   {
     title: "a source where there was none",
     kind: "IPPool",
     before: from(),
     after: from("a"),
-    refusal: ["spec.source", IMMUTABLE],
+    refusal: ["spec.source", AS_BEFORE],
   },
-  { title: "a source no more", kind: "IPPool", before: from("a"), after: from(), refusal: ["spec.source", IMMUTABLE] },
+  { title: "a source no more", kind: "IPPool", before: from("a"), after: from(), refusal: ["spec.source", AS_BEFORE] },
   {
     title: "a pool with a source",
     kind: "IPPool",

@@ -18,7 +18,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   metrics: "lib net kubernetes",
   web: "lib net core records resources kubernetes metrics",
   registry: "lib net config resources ipam kubernetes",
-  blocks: "net config resources kubernetes",
+  blocks: "net core config resources kubernetes",
   kernel: "lib net plan",
   coordinator: "lib net cni config plan kernel",
   ifacer: "lib net cni config plan kernel",
@@ -26,7 +26,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
     "lib net core cni config records resources plan ipam kubernetes metrics web registry kernel coordinator ifacer",
   install: "lib cni config resources plan kubernetes kernel coordinator",
   controller: "lib net core cni config records resources ipam kubernetes metrics web registry blocks",
-  cli: "lib net core cni config records resources kubernetes coordinator install",
+  cli: "lib net core cni config records resources kubernetes blocks coordinator install",
   convert: "lib net core cni config resources kubernetes cli",
   bin: "lib core config kernel kubernetes metrics web agent install controller cli convert",
 };

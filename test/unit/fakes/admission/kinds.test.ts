@@ -59,10 +59,13 @@ describe("what only the agent checks", () => {
 });
 
 describe("an update", () => {
-  it.each(UPDATE_ROWS)("of $kind: $title", async ({ kind, name, before, after, refusal }) => {
+  it.each(UPDATE_ROWS)("of $kind: $title", async ({ kind, name, before, status, after, refusal }) => {
     const title = `update-${name}`;
     const stored = kind === "IPAllocation" ? name : title;
-    const { metadata } = await create(kind, objectOf({ kind, name: stored, spec: before, title }));
+    const made = await create(kind, objectOf({ kind, name: stored, spec: before, title }));
+    const path = `${pathOf(kind)}/${stored}/status`;
+    const { metadata } =
+      status === undefined ? made : await api.call({ method: "PATCH", path, body: { status: { ...status } } });
     const body = { ...objectOf({ kind, name: stored, spec: after, title }), metadata };
     const found = await findingsOf(api.call({ method: "PUT", path: `${pathOf(kind)}/${stored}`, body }));
     expect(found.map(({ field, text }) => [field, text])).toEqual(refusal === undefined ? [] : [refusal]);

@@ -1,0 +1,100 @@
+/** The hub as an administrator of it sees it, and the cluster that the command is for. */
+import { OwnRanges, RANGES_MAP } from "../../blocks/own-ranges.ts";
+import { readClusterId } from "../../kubernetes/cluster-id.ts";
+import { isConflict, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { listPages } from "../../kubernetes/list.ts";
+import { CONFIG_MAPS, collectionPath, objectPath, statusPath } from "../../kubernetes/paths.ts";
+import { type AddressRange, decodeAddressRange } from "../../resources/address-range.ts";
+import { ADDRESS_RANGES } from "../../resources/collections.ts";
+import { CLUSTER_PATIENCE_MS, type ClusterSource, openClusterSource } from "../cluster-source.ts";
+import type { CommandLine } from "../command-line.ts";
+import { ProblemError, UsageError } from "../exit-code.ts";
+
+export interface HubFlags {
+  readonly hubKubeconfig: string;
+}
+
+/** What a command works with; both are closed at its end. */
+export interface Places {
+  readonly hub: KubeApi;
+  readonly own: ClusterSource;
+  /** UID of the cluster's namespace kube-system. */
+  readonly cluster: string;
+}
+
+/** Rejects with UsageError if the command is not for a cluster. */
+export async function withPlaces<T>(
+  cli: CommandLine,
+  { hubKubeconfig }: HubFlags,
+  work: (places: Places) => Promise<T>,
+): Promise<T> {
+  if (!cli.isCluster) throw new UsageError("blocks needs a cluster: give --kubeconfig or --context");
+  const own = await cli.openCluster();
+  const hub = await openClusterSource({
+    ...{ kubeconfig: [hubKubeconfig], context: undefined, userAgent: `berthctl/${cli.version}` },
+  });
+  try {
+    return await work({ hub: hub.api, own, cluster: await readClusterId(own.api, CLUSTER_PATIENCE_MS) });
+  } finally {
+    await Promise.allSettled([own.close(), hub.close()]);
+  }
+}
+
+const nameOf = (range: string): string => `AddressRange "${range}"`;
+
+export async function readRange(hub: Pick<KubeApi, "call">, name: string): Promise<AddressRange> {
+  const path = objectPath(ADDRESS_RANGES, { name });
+  return decodeAddressRange(await hub.call({ method: "GET", path, patienceMs: CLUSTER_PATIENCE_MS }), nameOf(name));
+}
+
+export async function listRanges(hub: KubeApi): Promise<readonly AddressRange[]> {
+  const ranges: AddressRange[] = [];
+  const list = { path: collectionPath(ADDRESS_RANGES), patienceMs: CLUSTER_PATIENCE_MS };
+  for await (const { items } of listPages(hub, list))
+    ranges.push(...items.map((item) => decodeAddressRange(item, "AddressRange")));
+  return ranges;
+}
+
+/** Writes the status, or else the spec, of the version that was read. Returns whether nobody else has written since. */
+export async function writeRange(
+  hub: Pick<KubeApi, "call">,
+  { name, uid, resourceVersion }: AddressRange,
+  change: { readonly status: object } | { readonly spec: object },
+): Promise<boolean> {
+  const path = "status" in change ? statusPath(ADDRESS_RANGES, { name }) : objectPath(ADDRESS_RANGES, { name });
+  try {
+    await hub.call({ method: "PATCH", path, body: { metadata: { uid, resourceVersion }, ...change } });
+    return true;
+  } catch (error) {
+    if (isConflict(error)) return false;
+    throw error;
+  }
+}
+
+/** Opens what the cluster remembers of its ranges. Rejects with ProblemError if its chart has no hub. */
+export async function openOwnRanges({ api }: ClusterSource): Promise<OwnRanges> {
+  const query = { fieldSelector: `metadata.name=${RANGES_MAP}` };
+  for await (const { items } of listPages(api, {
+    ...{ path: collectionPath(CONFIG_MAPS), query, patienceMs: CLUSTER_PATIENCE_MS },
+  })) {
+    const [map] = items;
+    const { namespace } = (map?.metadata ?? {}) as { readonly namespace?: string };
+    if (namespace !== undefined) return new OwnRanges(api, namespace);
+  }
+  throw new ProblemError(
+    `The cluster has no ConfigMap ${RANGES_MAP}: set the chart's value hub.kubeconfigSecret first`,
+  );
+}
+
+/** Returns the cluster's name among the range's members; `given`: the one that the user wrote. */
+export function memberOf({ name, spec, status }: AddressRange, cluster: string, given: string | undefined): string {
+  const [known] = Object.entries(status.members).find(([, member]) => member.cluster === cluster) ?? [];
+  if (known !== undefined && given !== undefined && known !== given)
+    throw new ProblemError(`${nameOf(name)} knows this cluster as "${known}", not as "${given}"`);
+  const member = known ?? given;
+  if (member === undefined)
+    throw new UsageError(`${nameOf(name)} does not know this cluster yet: give its name in spec.members with --member`);
+  if (!spec.members.some((each) => each.name === member))
+    throw new ProblemError(`${nameOf(name)} has no member "${member}" in spec.members`);
+  return member;
+}

@@ -1,0 +1,70 @@
+/**
+ * Gives a pool the addresses of its blocks as ranges. On the hub these are excluded before they are free, so that no
+ * cluster leases them.
+ */
+import { refuseLeaving } from "../../blocks/plan-leaving.ts";
+import { exemptOf, rangesOfBlocks } from "../../blocks/plan-release.ts";
+import { joinRanges, rangesOf, sharedSpans, spansOf, withoutSpans } from "../../core/spans.ts";
+import { formatRange } from "../../net/range.ts";
+import type { AddressRange } from "../../resources/address-range.ts";
+import { decodeIpPool } from "../../resources/ip-pool.ts";
+import type { Call } from "../command-line.ts";
+import { ExitCode, ProblemError } from "../exit-code.ts";
+import { listRanges, memberOf, openOwnRanges, type Places, readRange } from "./hub.ts";
+import { changePool, demand, rangeTexts, readPool, writeExcluded } from "./steps.ts";
+
+/** Rejects with ProblemError if the pool has no blocks that it could have as ranges. */
+export async function leaveRange(
+  { out, signal }: Pick<Call, "out" | "signal">,
+  places: Places,
+  { pool: name }: { readonly pool: string },
+): Promise<ExitCode> {
+  const { hub, own, cluster } = places;
+  const object = await readPool(own.api, name);
+  const { source } = decodeIpPool(object, `IPPool "${name}"`);
+  // Without what the range excludes now.
+  const { spec } = decodeIpPool({ ...object, status: undefined }, `IPPool "${name}"`);
+  const range = source === undefined ? await findRange(places, name) : await readRange(hub, source.range);
+  if (range === undefined) throw new ProblemError(`Pool "${name}" leases no blocks`);
+  const member = memberOf(range, cluster, undefined);
+  const pool = { name, isLeasing: source !== undefined, blocks: source?.blocks ?? [] };
+  const refusal = refuseLeaving(range, member, pool);
+  if (refusal !== undefined)
+    throw new ProblemError(`Pool "${name}" does not leave AddressRange "${range.name}": ${refusal}`);
+  const leased = Object.entries(range.status.leases);
+  const blocks =
+    source?.blocks.map(({ block }) => block) ??
+    leased.flatMap(([block, lease]) => (lease.member === member && lease.pool === name ? [block] : []));
+  const { family } = range.spec;
+  const whole = spansOf(rangesOfBlocks(blocks));
+  await writeExcluded(hub, range.name, (now) => joinRanges([...now.spec.excluded, ...rangesOfBlocks(blocks)], family));
+  if (source !== undefined) {
+    const exempt = rangesOf(sharedSpans(spansOf(exemptOf(range)), whole), family);
+    const excludeIPs = joinRanges([...spec.excluded, ...exempt], family).map(formatRange);
+    try {
+      await changePool(own.api, name, object, { spec: { source: null, ips: rangeTexts(blocks), excludeIPs } });
+    } catch (error) {
+      await writeExcluded(hub, range.name, (now) => {
+        const others = withoutSpans(spansOf(now.spec.excluded), whole);
+        return joinRanges([...rangesOf(others, family), ...range.spec.excluded], family);
+      });
+      throw error;
+    }
+  }
+  const memory = await openOwnRanges(own);
+  await demand(places, { range: range.name, member, memory, signal }, { giveBack: blocks });
+  await changePool(own.api, name, await readPool(own.api, name), { status: { source: null } });
+  out.text(
+    `Pool "${name}" has its ${blocks.length} blocks as ranges; AddressRange "${range.name}" excludes them`,
+    "green",
+  );
+  return ExitCode.Success;
+}
+
+/** The range of which the cluster has leased blocks for a pool that does not lease any more. */
+async function findRange({ hub, cluster }: Places, pool: string): Promise<AddressRange | undefined> {
+  const ranges = await listRanges(hub);
+  return ranges.find(({ status }) =>
+    Object.values(status.leases).some((each) => each.pool === pool && status.members[each.member]?.cluster === cluster),
+  );
+}
