@@ -1,36 +1,51 @@
-/** Whether a pool can have its blocks as ranges, and which. */
-import { areSame, sharedSpans, spansOf } from "../core/spans.ts";
+/** Which blocks a pool can have as ranges, if it can. */
+import { areSame, haveShared, sharedSpans, spansOf } from "../core/spans.ts";
+import type { Ip } from "../net/ip.ts";
 import type { AddressRange } from "../resources/address-range.ts";
-import type { SourceBlock } from "../resources/pool-source.ts";
+import { type PoolSource, SERVING } from "../resources/pool-source.ts";
 import { blocksOf, waitedFor } from "./plan-range.ts";
+import { rangesOfBlocks } from "./plan-release.ts";
 
-export interface LeavingPool {
+interface LeavingPool {
   readonly name: string;
-  /** False: it has them as ranges already, and the hub does not know. */
-  readonly isLeasing: boolean;
-  /** As its status lists them. */
-  readonly blocks: readonly Pick<SourceBlock, "block" | "range" | "state">[];
+  /** Undefined: it has its blocks as ranges already, and the hub does not know. */
+  readonly source: Pick<PoolSource, "blocks"> | undefined;
+  /** Addresses of the range that the cluster has given away. */
+  readonly used: readonly Ip[];
 }
 
-/** Returns why not: a clause; undefined if it can. */
-export function refuseLeaving(range: AddressRange, member: string, pool: LeavingPool): string | undefined {
+/** `refusal` is a clause; `served` are the blocks that become ranges. */
+export type Leaving = { readonly refusal: string } | { readonly served: readonly string[] };
+
+export function planLeaving(range: AddressRange, member: string, { name, source, used }: LeavingPool): Leaving {
   const { spec, status } = range;
   const known = status.members[member];
-  if (known?.isGone === true) return "the cluster was declared gone";
-  if (known?.isContested === true) return "the cluster is contested: berthctl blocks rejoin";
+  if (known?.isGone === true) return { refusal: "the cluster was declared gone" };
+  if (known?.isContested === true) return { refusal: "the cluster is contested: berthctl blocks rejoin" };
   const waitsFor = waitedFor(range);
-  if (waitsFor.length > 0) return `the hub went back in time, and waits for ${waitsFor.join(", ")}`;
-  if (!pool.isLeasing) return undefined;
-  if (pool.blocks.length === 0) return "it has no block";
-  const idle = pool.blocks.filter(({ state }) => !["New", "Active", "Draining"].includes(state));
-  if (idle.length > 0) return `wait: ${idle.map(({ block, state }) => `${block} is ${state}`).join(", ")}`;
-  const leased = Object.entries(blocksOf(status, member)).flatMap(([block, of]) => (of === pool.name ? [block] : []));
-  const differing = new Set(leased).symmetricDifference(new Set(pool.blocks.map(({ block }) => block)));
-  if (differing.size > 0) return `wait: hub and pool do not agree on ${[...differing].join(", ")}`;
+  if (waitsFor.length > 0) return { refusal: `the hub went back in time, and waits for ${waitsFor.join(", ")}` };
+  const leased = leasedFor(range, member, name);
+  if (source === undefined) return { served: leased };
+  const served = source.blocks.filter(({ state }) => SERVING.includes(state)).map(({ block }) => block);
+  if (served.length === 0) return { refusal: "it has no block of which addresses are given" };
+  const lost = served.filter((block) => !leased.includes(block));
+  if (lost.length > 0) return { refusal: `the hub has not leased ${lost.join(", ")} to it` };
+  // Disputed ones are another member's on the hub.
+  const idle = [...leased, ...source.blocks.map(({ block }) => block)].filter((block) => !served.includes(block));
+  const taken = spansOf(used.map((ip) => ({ first: ip, last: ip })));
+  const busy = idle.filter((block) => haveShared(spansOf(rangesOfBlocks([block])), taken));
+  if (busy.length > 0)
+    return { refusal: `wait: pods have addresses of ${busy.join(", ")}, of which none are given now` };
   const excluded = spansOf(spec.excluded);
-  const hidden = pool.blocks.filter((each) =>
-    areSame(sharedSpans(spansOf([each.range]), excluded), spansOf([each.range])),
-  );
-  if (hidden.length > 0) return `the range excludes ${hidden.map(({ block }) => block).join(", ")} as a whole`;
-  return undefined;
+  const hidden = served.filter((block) => {
+    const whole = spansOf(rangesOfBlocks([block]));
+    return areSame(sharedSpans(whole, excluded), whole);
+  });
+  if (hidden.length > 0) return { refusal: `the range excludes ${hidden.join(", ")} as a whole` };
+  return { served };
+}
+
+/** Returns the blocks that the hub has leased to the member for the pool. */
+export function leasedFor({ status }: Pick<AddressRange, "status">, member: string, pool: string): readonly string[] {
+  return Object.entries(blocksOf(status, member)).flatMap(([block, of]) => (of === pool ? [block] : []));
 }

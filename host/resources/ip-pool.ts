@@ -6,12 +6,12 @@ import { parseNetworkName } from "../cni/names.ts";
 import { duration } from "../config/fields/duration.ts";
 import { isDnsLabel, namespaceName, objectName } from "../config/fields/names.ts";
 import { type LabelSelector, type Labels, labelSelector } from "../config/label-selector.ts";
-import { type CelRule, cel, IMMUTABLE, matchRule } from "../lib/cel.ts";
+import { type CelRule, cel, celText, IMMUTABLE, matchRule } from "../lib/cel.ts";
 import { parsedText } from "../lib/schema.ts";
 import { ADDRESS_RULES, type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./fields/address-spec.ts";
 import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
 import { type SubnetPoolSpec, subnetPoolSpec } from "./fields/subnet-pool.ts";
-import { decodePoolSource, type PoolSource, poolSourceSpec, rangesOfSource } from "./pool-source.ts";
+import { decodePoolSource, type PoolSource, poolSourceSpec, rangesOfSource, SERVING } from "./pool-source.ts";
 
 /** Most entries of each of `namespaceName`, `nodeName` and `multusName`. @limit */
 export const MAX_NAMES = 1_024;
@@ -106,21 +106,20 @@ const SOURCE_RULES: readonly CelRule[] = [
 ];
 
 const FIRST = "each.substring(0, each.indexOf('-'))";
-const BLOCKS = "self.status.source.blocks";
-const LENGTH = `${BLOCKS}[0].block.substring(${BLOCKS}[0].block.indexOf('/'))`;
+const SERVED = `self.status.source.blocks.filter(each, each.state in [${SERVING.map(celText).join(", ")}])`;
+const LENGTH = `${SERVED}[0].block.substring(${SERVED}[0].block.indexOf('/'))`;
 
 /**
- * A pool begins to have a source, or ends, only if its addresses stay: `ips` has a range for each block of the status,
- * from the block's first address on, in the same order.
+ * A pool begins to have a source, or ends, only if its addresses stay: `ips` has a range for each block of which
+ * addresses are given, from the block's first address on, in the same order.
  */
 export const SOURCE_CHANGE_RULE: CelRule = {
   rule: [
     "has(self.spec.source) == has(oldSelf.spec.source)",
     [
-      `has(self.status) && has(self.status.source) && self.status.source.epoch != '' && ${BLOCKS}.size() > 0`,
-      `${BLOCKS}.all(each, each.state in ['New', 'Active', 'Draining'])`,
+      `has(self.status) && has(self.status.source) && self.status.source.epoch != '' && ${SERVED}.size() > 0`,
       `[self, oldSelf].exists(one, has(one.spec.ips) && one.spec.ips.all(each, each.contains('-')) && ${[
-        `one.spec.ips.map(each, ${FIRST}) == ${BLOCKS}.map(each, each.block.substring(0, each.block.indexOf('/')))`,
+        `one.spec.ips.map(each, ${FIRST}) == ${SERVED}.map(each, each.block.substring(0, each.block.indexOf('/')))`,
         `one.spec.ips.all(each, cidr(${FIRST} + ${LENGTH}).containsIP(each.substring(each.indexOf('-') + 1)))`,
       ].join(" && ")})`,
     ].join(" && "),

@@ -28,7 +28,8 @@ const blockState = z.enum(["Resting", "New", "Active", "Draining", "Returning", 
 /** Addresses are given of blocks that are New, Active or Draining. */
 export type BlockState = z.output<typeof blockState>;
 
-const SERVING: readonly BlockState[] = ["New", "Active", "Draining"];
+/** States in which addresses of a block are given. */
+export const SERVING: readonly BlockState[] = ["New", "Active", "Draining"];
 
 export interface SourceBlock {
   /** As the hub names it: `10.6.0.16/28`. */

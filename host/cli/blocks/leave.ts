@@ -2,14 +2,16 @@
  * Gives a pool the addresses of its blocks as ranges. On the hub these are excluded before they are free, so that no
  * cluster leases them.
  */
-import { refuseLeaving } from "../../blocks/plan-leaving.ts";
+import { leasedFor, planLeaving } from "../../blocks/plan-leaving.ts";
 import { exemptOf, rangesOfBlocks } from "../../blocks/plan-release.ts";
 import { joinRanges, rangesOf, sharedSpans, spansOf, withoutSpans } from "../../core/spans.ts";
+import { ApiError } from "../../kubernetes/kube-api.ts";
 import { formatRange } from "../../net/range.ts";
 import type { AddressRange } from "../../resources/address-range.ts";
 import { decodeIpPool } from "../../resources/ip-pool.ts";
 import type { Call } from "../command-line.ts";
 import { ExitCode, ProblemError } from "../exit-code.ts";
+import { addressesIn } from "./cluster-addresses.ts";
 import { listRanges, memberOf, openOwnRanges, type Places, readRange } from "./hub.ts";
 import { changePool, demand, rangeTexts, readPool, writeExcluded } from "./steps.ts";
 
@@ -27,35 +29,35 @@ export async function leaveRange(
   const range = source === undefined ? await findRange(places, name) : await readRange(hub, source.range);
   if (range === undefined) throw new ProblemError(`Pool "${name}" leases no blocks`);
   const member = memberOf(range, cluster, undefined);
-  const pool = { name, isLeasing: source !== undefined, blocks: source?.blocks ?? [] };
-  const refusal = refuseLeaving(range, member, pool);
-  if (refusal !== undefined)
-    throw new ProblemError(`Pool "${name}" does not leave AddressRange "${range.name}": ${refusal}`);
-  const leased = Object.entries(range.status.leases);
-  const blocks =
-    source?.blocks.map(({ block }) => block) ??
-    leased.flatMap(([block, lease]) => (lease.member === member && lease.pool === name ? [block] : []));
+  const { used } = await addressesIn(own.api, range.spec, member);
+  const plan = planLeaving(range, member, { name, source, used: used.map(({ ip }) => ip) });
+  if ("refusal" in plan)
+    throw new ProblemError(`Pool "${name}" does not leave AddressRange "${range.name}": ${plan.refusal}`);
+  const { served } = plan;
   const { family } = range.spec;
-  const whole = spansOf(rangesOfBlocks(blocks));
-  await writeExcluded(hub, range.name, (now) => joinRanges([...now.spec.excluded, ...rangesOfBlocks(blocks)], family));
+  const whole = spansOf(rangesOfBlocks(served));
+  await writeExcluded(hub, range.name, (now) => joinRanges([...now.spec.excluded, ...rangesOfBlocks(served)], family));
   if (source !== undefined) {
     const exempt = rangesOf(sharedSpans(spansOf(exemptOf(range)), whole), family);
     const excludeIPs = joinRanges([...spec.excluded, ...exempt], family).map(formatRange);
     try {
-      await changePool(own.api, name, object, { spec: { source: null, ips: rangeTexts(blocks), excludeIPs } });
+      await changePool(own.api, name, object, { spec: { source: null, ips: rangeTexts(served), excludeIPs } });
     } catch (error) {
       await writeExcluded(hub, range.name, (now) => {
         const others = withoutSpans(spansOf(now.spec.excluded), whole);
         return joinRanges([...rangesOf(others, family), ...range.spec.excluded], family);
       });
-      throw error;
+      const isRefused = error instanceof ApiError && error.status === 422;
+      throw isRefused ? new ProblemError(`Pool "${name}" has other blocks by now; try again`) : error;
     }
   }
   const memory = await openOwnRanges(own);
-  await demand(places, { range: range.name, member, memory, signal }, { giveBack: blocks });
+  // Also what was leased since: pods have nothing of it.
+  const giveBack = leasedFor(await readRange(hub, range.name), member, name);
+  await demand(places, { range: range.name, member, memory, signal }, { giveBack });
   await changePool(own.api, name, await readPool(own.api, name), { status: { source: null } });
   out.text(
-    `Pool "${name}" has its ${blocks.length} blocks as ranges; AddressRange "${range.name}" excludes them`,
+    `Pool "${name}" has its ${served.length} blocks as ranges; AddressRange "${range.name}" excludes them`,
     "green",
   );
   return ExitCode.Success;

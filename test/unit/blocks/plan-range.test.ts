@@ -6,6 +6,7 @@ import { rangeOf } from "./range-object.ts";
 const ME = { name: "a", cluster: "uid-a", start: 0 };
 const A = { member: "a", pool: "lan" };
 const B = { member: "b", pool: "lan" };
+const CUT = { member: "a", pool: "cut" };
 const DEMAND: BlockDemand = { lease: { lan: 2 }, giveBack: [] };
 
 const member = (change: object = {}) => ({ cluster: "uid-a", token: "t5", writes: 5, epoch: "e1", ...change });
@@ -44,6 +45,19 @@ describe("a cluster", () => {
     expect(plan(status())).toMatchObject({
       write: { epoch: "e1", leases: { "10.6.0.32/28": A }, member: { token: "t6", writes: 6, epoch: "e1" } },
     });
+  });
+
+  it.each<[what: string, claim: Record<string, string>, leases: object | undefined]>([
+    ["all of them", { "10.6.0.32/28": "cut", "10.6.0.64/28": "cut" }, { "10.6.0.32/28": CUT, "10.6.0.64/28": CUT }],
+    ["those that it lacks", { "10.6.0.0/28": "lan", "10.6.0.32/28": "cut" }, { "10.6.0.32/28": CUT }],
+    ["none if another member has one", { "10.6.0.16/28": "cut", "10.6.0.32/28": "cut" }, undefined],
+    ["none beyond its share", Object.fromEntries([2, 3, 4, 5].map((at) => [`10.6.0.${16 * at}/28`, "cut"])), undefined],
+  ])("claims certain blocks: %s", (_, claim, leases) => {
+    const found = plan(status(), own(), { demand: { lease: {}, giveBack: [], claim } });
+    if (leases === undefined)
+      expect(found).toMatchObject({ kind: "rest", short: expect.stringMatching(/share|range/) });
+    else expect(found).toMatchObject({ kind: "write", write: { leases } });
+    expect(Object(found).write?.leases).toEqual(leases);
   });
 
   it("does nothing when it has all that it wants", () => {

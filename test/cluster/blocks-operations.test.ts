@@ -1,0 +1,372 @@
+/**
+ * `berthctl blocks`: what an administrator does with the blocks of a segment. The built berthctl on a cluster with an
+ * agent and a controller in this process, and a hub of its own. What agents find on the segment, a script in kubectl's
+ * place says.
+ */
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { RANGES_MAP } from "../../host/blocks/own-ranges.ts";
+import { startBlocks } from "../../host/controller/blocks/blocks-controller.ts";
+import type { KubeClient as ProductClient } from "../../host/kubernetes/client.ts";
+import { root } from "../../scripts/setup/paths.mjs";
+import type { AgentNode } from "../lab/cluster/agent-node.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import { type CommandOutcome, runCommand } from "../lab/command.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { until } from "../lab/waiting.ts";
+import { borrowPlane } from "./borrow-plane.ts";
+
+const RANGES = "/apis/ipam.vendor.io/v1/addressranges";
+const ROLES = "/apis/rbac.authorization.k8s.io/v1";
+const SILENT = { link: "uplink", answered: [] };
+const ANSWERED = { link: "uplink", answered: [{ address: "10.6.0.20", mac: "02:00:00:00:00:07" }] };
+
+let hub: ControlPlane;
+let world: World;
+let agent: AgentNode;
+let access: ProductClient;
+let cluster: string;
+let home: string;
+let range = "";
+let serial = 0;
+let subnet = "";
+
+beforeAll(async () => {
+  [hub, world] = await Promise.all([borrowPlane(), startWorld({ startPlane: borrowPlane })]);
+  access = await connectClient(hub.kubeconfig);
+  cluster = (await world.client.get(`${lab.NAMESPACES}/kube-system`)).metadata.uid;
+  await world.client.apply(`${lab.NAMESPACES}/${lab.SYSTEM}/configmaps/${RANGES_MAP}`, {
+    ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: RANGES_MAP } },
+  });
+  // As the chart does with the value hub.kubeconfigSecret.
+  const rules = [
+    { apiGroups: [""], resources: ["configmaps"], resourceNames: [RANGES_MAP], verbs: ["get", "patch"] },
+    { apiGroups: [""], resources: ["namespaces"], resourceNames: ["kube-system"], verbs: ["get"] },
+  ];
+  const role = { apiVersion: "rbac.authorization.k8s.io/v1", metadata: { name: "berth-hub" } };
+  await world.client.apply(`${ROLES}/clusterroles/berth-hub`, { ...role, kind: "ClusterRole", rules });
+  await world.client.apply(`${ROLES}/clusterrolebindings/berth-hub`, {
+    ...{ ...role, kind: "ClusterRoleBinding" },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "berth-hub" },
+    subjects: [{ kind: "ServiceAccount", name: "berth-controller", namespace: "kube-system" }],
+  });
+  agent = await world.openAgent("n1");
+  home = mkdtempSync(join(tmpdir(), "berth-blocks-"));
+  const script = `#!/bin/sh
+case "$*" in
+*"get pods"*) printf 'kube-system\\tberth-agent-1\\tn1\\tRunning\\t\\n' ;;
+*"exec "*) while [ "$1" != -- ]; do shift; done; echo "$*" >>'${home}/asked'; cat '${home}/segment.json' ;;
+esac
+`;
+  writeFileSync(join(home, "kubectl"), script, { mode: 0o755 });
+  await world.lead(
+    { blocks: startBlocks },
+    { deps: { hub: { api: access, member: "east", namespace: lab.SYSTEM, checkMs: 300 } } },
+  );
+});
+afterAll(async () => {
+  if (home !== undefined) rmSync(home, { recursive: true });
+  await world?.stop();
+  await access?.close();
+  await hub?.stop();
+});
+
+beforeEach(async () => {
+  range = `lan-${++serial}`;
+  subnet = `10.${serial}.0.0/24`;
+  finds(SILENT);
+  writeFileSync(join(home, "asked"), "");
+});
+
+const at = (last: number | string): string => `10.${serial}.0.${last}`;
+const asked = (): readonly string[] => readFileSync(join(home, "asked"), "utf8").split("\n").filter(Boolean);
+const rangeObject = (): Promise<KubeObject> => hub.client.get(`${RANGES}/${range}`);
+
+function finds(record: object): void {
+  writeFileSync(join(home, "segment.json"), JSON.stringify(record));
+}
+
+async function createRange(spec: object = {}): Promise<void> {
+  const members = ["east", "west"].map((name) => ({ name, user: `user-${name}`, maxBlocks: 4 }));
+  await hub.client.create(RANGES, {
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name: range } },
+    spec: { subnet, blockSize: 28, members, ...spec },
+  });
+}
+
+function blocks(...words: string[]): Promise<CommandOutcome> {
+  const [command = "", ...rest] = words;
+  return runCommand(
+    [
+      process.execPath,
+      join(root, "dist", "kubectl-berth.mjs"),
+      "blocks",
+      command,
+      "--hub-kubeconfig",
+      hub.kubeconfig,
+      ...rest,
+    ],
+    { env: { HOME: home, KUBECONFIG: world.plane.kubeconfig, PATH: `${home}:${process.env.PATH}` } },
+  );
+}
+
+let pods = 0;
+
+/** Returns the address that the agent gives it. */
+async function start(pool: string): Promise<{ readonly pod: lab.LabPod; readonly address: string }> {
+  const name = `web-${++pods}`;
+  const pod = await world.bindPod({ name, node: "n1", annotations: { ippool: { ipv4: [pool] } } });
+  await until("the node knows the pod", () => agent.snapshot.pods.get(`shop/${name}`)?.uid === pod.uid);
+  return { pod, address: (await agent.add(pod)).addresses };
+}
+
+/** Pods start and end all the time; `given` gets their addresses. */
+function startLoad(pool: string, given: string[]) {
+  let isOver = false;
+  const ended = (async () => {
+    while (!isOver) {
+      const { pod, address } = await start(pool);
+      given.push(address);
+      await agent.del(pod);
+      await world.deletePod(pod);
+    }
+  })();
+  return {
+    end: () => {
+      isOver = true;
+      return ended;
+    },
+  };
+}
+
+const sourceOf = (pool: string) =>
+  agent.snapshot.pools.get(pool)?.source?.blocks.map(({ block, state }) => `${block} ${state}`);
+
+describe("a hand-cut pool", () => {
+  const pool = () => `cut-${serial}`;
+  const words = (...more: string[]) => ["adopt", "--range", range, "--pool", pool(), "--member", "east", ...more];
+
+  it("gets its blocks, and leaves with them, while pods keep their addresses and start", {
+    timeout: 120_000,
+  }, async () => {
+    await createRange({ excludeIPs: [`${at(16)}-${at(63)}`], nodeIPs: [at(49)] });
+    await world.pool(pool(), {
+      subnet,
+      ips: [`${at(20)}-${at(31)}`, `${at(48)}-${at(63)}`],
+      excludeIPs: [at(31), at(49)],
+    });
+    await until("the node knows the pool", () => agent.snapshot.pools.has(pool()));
+    const first = await start(pool());
+    const given: string[] = [];
+    const load = startLoad(pool(), given);
+    onTestFinished(load.end);
+
+    const dry = await blocks(...words("--dry-run"));
+    expect(dry, dry.stderr).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining(`${at("16/28")}: pool "${pool()}"`),
+    });
+    expect((await rangeObject()).status).toBeUndefined();
+    const done = await blocks(...words());
+    expect([done.exitCode, done.stdout.split("\n").at(-2)], done.stderr).toEqual([
+      0,
+      `AddressRange "${range}": 2 blocks of "east" are active`,
+    ]);
+    const { spec, status } = await rangeObject();
+    expect(status.leases).toEqual({
+      [at("16/28")]: { member: "east", pool: pool() },
+      [at("48/28")]: { member: "east", pool: pool() },
+    });
+    // What was excluded and is not of the pool stays so.
+    expect(spec.excludeIPs).toEqual([`${at(16)}-${at(19)}`, `${at(32)}-${at(47)}`]);
+    const wanted = [`${at("16/28")} Active`, `${at("48/28")} Active`];
+    await until("the node knows the blocks", () => sourceOf(pool())?.join() === wanted.join());
+    expect((await world.read("ippools", pool())).spec).toMatchObject({
+      source: { range },
+      excludeIPs: [at(31), at(49)],
+    });
+    expect((await agent.add(first.pod)).addresses).toBe(first.address);
+    const second = await start(pool());
+
+    const left = await blocks("leave", "--pool", pool());
+    expect([left.exitCode, left.stderr], left.stdout).toEqual([0, ""]);
+    const after = await rangeObject();
+    expect([after.status.leases ?? {}, after.spec.excludeIPs]).toEqual([{}, [`${at(16)}-${at(63)}`]]);
+    const ranges = [`${at(16)}-${at(31)}`, `${at(48)}-${at(63)}`];
+    expect((await world.read("ippools", pool())).spec).toMatchObject({
+      ips: ranges,
+      excludeIPs: [`${at(16)}-${at(19)}`, at(31), at(49)],
+    });
+    await until("the node knows the ranges", () => agent.snapshot.pools.get(pool())?.source === undefined);
+    for (const { pod, address } of [first, second]) expect((await agent.add(pod)).addresses).toBe(address);
+    await load.end();
+    expect(given.length).toBeGreaterThan(3);
+    expect(given.filter((address) => [at(16), at(19), at(31), at(49)].includes(address))).toEqual([]);
+  });
+
+  it("stays as it is when something is in the way, and all of that is named", async () => {
+    await createRange();
+    await world.pool(pool(), { subnet, ips: [`${at(16)}-${at(40)}`] });
+    await until("the node knows the pool", () => agent.snapshot.pools.has(pool()));
+    const { pod, address } = await start(pool());
+    await hub.client.create(
+      lab.POOLS,
+      lab.berthObject("IPPool", pool(), { subnet, ips: [`${at(41)}-${at(47)}`, at(200)] }),
+    );
+    const before = await world.read("ippools", pool());
+    const { exitCode, stdout, stderr } = await blocks(...words("--other", hub.kubeconfig));
+    expect([exitCode, stderr]).toEqual([
+      1,
+      expect.stringContaining("2 things are in the way, and nothing was changed"),
+    ]);
+    expect(stdout).toMatch(
+      new RegExp(`Block ${at("32/28")} is used by two clusters: east \\(.*\\) and .* \\(pool "${pool()}"\\)`),
+    );
+    expect(stdout).toContain(`has ${at(200)}, which any member could lease`);
+    expect([(await rangeObject()).status, (await world.read("ippools", pool())).spec]).toEqual([
+      undefined,
+      before.spec,
+    ]);
+    expect((await agent.add(pod)).addresses).toBe(address);
+  });
+
+  it("stays as it is when a machine answers for what a block has more", async () => {
+    await createRange();
+    await world.pool(pool(), { subnet, ips: [`${at(16)}-${at(24)}`] });
+    finds({ link: "uplink", answered: [{ address: at(29), mac: "02:00:00:00:00:07" }] });
+    const { exitCode, stdout } = await blocks(...words());
+    expect([exitCode, stdout]).toEqual([
+      1,
+      expect.stringContaining(`${at(29)}: 02:00:00:00:00:07 answers, as the agent of node n1`),
+    ]);
+    expect(asked().at(-1)).toBe(`-- berthctl blocks probe ${subnet} --ranges ${at(25)}-${at(31)} -o json`);
+    expect((await rangeObject()).status).toBeUndefined();
+  });
+});
+
+describe("a lost cluster", () => {
+  const words = (...more: string[]) => [
+    "release",
+    "--cluster",
+    "west",
+    "--i-know-it-is-off",
+    "--range",
+    range,
+    "--interval",
+    "0.05",
+    ...more,
+  ];
+  const west = { cluster: "uid-west", token: "t1", writes: 3, epoch: "e" };
+
+  beforeEach(async () => {
+    await createRange({ nodeIPs: [at(17)] });
+    const lease = { member: "west", pool: "lan" };
+    const status = {
+      sequence: 3,
+      epoch: "e",
+      leases: { [at("16/28")]: lease, [at("32/28")]: lease },
+      members: { west },
+    };
+    await hub.client.patch(`${RANGES}/${range}/status`, { status });
+  });
+
+  it("is declared gone after three silent rounds of all of its addresses", async () => {
+    const { exitCode, stdout, stderr } = await blocks(...words());
+    expect([exitCode, stdout]).toEqual([
+      0,
+      `AddressRange "${range}": "west" is declared gone, 2 blocks of it are free\n`,
+    ]);
+    expect(stderr).toMatch(/probing 2 blocks of "west" from n1; 3 rounds of 1 s/);
+    const questions = asked().filter((line) => line.includes("--ranges"));
+    expect(questions).toEqual(
+      Array(3).fill(`-- berthctl blocks probe ${subnet} --ranges ${at(16)},${at(18)}-${at(47)} -o json`),
+    );
+    const { status } = await rangeObject();
+    expect(status).toMatchObject({ sequence: 4, leases: {}, members: { west: { ...west, gone: true } } });
+    expect(await blocks(...words())).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("was declared gone already"),
+    });
+  });
+
+  it.each<[what: string, record: object, error: RegExp]>([
+    ["a machine answers", ANSWERED, /addresses of its blocks are in use/],
+    ["no agent is on the segment", { answered: [] }, /No agent is on the segment of/],
+  ])("is not declared gone when %s", async (_, record, error) => {
+    finds(record);
+    const before = await rangeObject();
+    const { exitCode, stdout, stderr } = await blocks(...words());
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(error)]);
+    if (record === ANSWERED)
+      expect(stdout).toBe("10.6.0.20: 02:00:00:00:00:07 answers, as the agent of node n1 has found\n");
+    expect(await rangeObject()).toEqual(before);
+  });
+
+  it("is not declared gone when it writes between the rounds", async () => {
+    const ended = blocks(...words("--interval", "2"));
+    await until("the first round", () => asked().some((line) => line.includes("--ranges")));
+    await hub.client.patch(`${RANGES}/${range}/status`, { status: { members: { west: { token: "t2", writes: 4 } } } });
+    expect(await ended).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("so it may be alive") });
+    expect((await rangeObject()).status.members.west.gone).toBeUndefined();
+  });
+
+  it("is not the one that asks, nor one that is not known", async () => {
+    await hub.client.patch(`${RANGES}/${range}/status`, { status: { members: { west: { cluster } } } });
+    expect(await blocks(...words())).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("it is this cluster"),
+    });
+    expect(await blocks(...words("--cluster", "north"))).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('No AddressRange has a member "north"'),
+    });
+  });
+});
+
+describe("a cluster that was restored", () => {
+  const words = () => ["rejoin", "--range", range, "--i-know-its-copy-is-off"];
+  const pool = () => `lan-${serial}`;
+
+  it("goes on when nobody else uses its blocks, and leases again", { timeout: 60_000 }, async () => {
+    await createRange();
+    await world.pool(pool(), { subnet, source: { range } });
+    await until("it has a block", async () => Object.keys((await rangeObject()).status?.leases ?? {}).length > 0);
+    expect(await blocks(...words())).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("nothing is contested"),
+    });
+    const { members } = (await rangeObject()).status;
+    const east = { ...members.east, token: randomUUID(), writes: members.east.writes + 3 };
+    await hub.client.patch(`${RANGES}/${range}/status`, { status: { members: { east } } });
+    await until("it is contested", async () => (await rangeObject()).status.members.east.contested === true);
+    finds({ link: "uplink", answered: [{ address: at(20), mac: "02:00:00:00:00:07" }] });
+    expect(await blocks(...words())).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining("another cluster uses blocks"),
+    });
+    finds(SILENT);
+    const { exitCode, stdout, stderr } = await blocks(...words());
+    expect([exitCode, stdout], stderr).toEqual([0, expect.stringContaining('this cluster goes on as "east"')]);
+    await until("it goes on", async () => (await rangeObject()).status.members.east.contested === undefined);
+  });
+
+  it("begins anew after it was declared gone, as soon as it knows", { timeout: 60_000 }, async () => {
+    await createRange();
+    await world.pool(pool(), { subnet, source: { range } });
+    await until("it has a block", async () => Object.keys((await rangeObject()).status?.leases ?? {}).length > 0);
+    const { leases, sequence } = (await rangeObject()).status;
+    const freed = Object.fromEntries(Object.keys(leases).map((block) => [block, null]));
+    const status = { sequence: sequence + 1, leases: freed, members: { east: { gone: true } } };
+    await hub.client.patch(`${RANGES}/${range}/status`, { status });
+    await until("its pool has no block", () => sourceOf(pool())?.length === 0);
+    const { exitCode, stdout, stderr } = await blocks(...words());
+    expect([exitCode, stdout], stderr).toEqual([0, expect.stringContaining('"east" begins anew')]);
+    await until("it leases again", async () => Object.keys((await rangeObject()).status?.leases ?? {}).length > 0);
+  });
+});
