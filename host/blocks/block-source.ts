@@ -4,6 +4,7 @@
  */
 import type { Prefix } from "../net/prefix.ts";
 import type { Range } from "../net/range.ts";
+import type { SourceReason } from "../resources/pool-source.ts";
 import type { Bar, BlockDemand } from "./plan-range.ts";
 
 /** What the source says, by its last answer. */
@@ -26,14 +27,27 @@ export interface SourceView {
   readonly bar?: Bar | undefined;
   /** Why a demand could not be met. */
   readonly short?: "share" | "range" | undefined;
+  /** Most blocks that the cluster may have; undefined if the source has no such limit. */
+  readonly share?: number | undefined;
   /** Blocks of other clusters, with their names. */
   readonly others: Readonly<Record<string, string>>;
 }
 
+/** The source gives no answer that can be used. The message says what it said. */
+export class SourceFailure extends Error {
+  override readonly name = "SourceFailure";
+  readonly reason: SourceReason;
+
+  constructor(reason: SourceReason, message: string, cause: unknown) {
+    super(message, { cause });
+    this.reason = reason;
+  }
+}
+
 export interface BlockSource {
   /**
-   * Asks the source, and leases and returns as demanded, as far as it may. Rejects when there is no answer: what was
-   * asked for may have been done, and the next call finds out.
+   * Asks the source, and leases and returns as demanded, as far as it may. Rejects when there is no answer, with
+   * SourceFailure if the source is why: what was asked for may have been done, and the next call finds out.
    */
   update(range: string, demand: BlockDemand, signal: AbortSignal): Promise<SourceView>;
 }

@@ -13,6 +13,7 @@ import { ADDRESS_RANGES } from "../resources/collections.ts";
 import { routersOf } from "../resources/ip-pool-shape.ts";
 import type { BlockSource, SourceView } from "./block-source.ts";
 import { countBlocks } from "./blocks-of-range.ts";
+import { hubFailure } from "./hub-failure.ts";
 import type { OwnRanges } from "./own-ranges.ts";
 import {
   type BlockDemand,
@@ -26,6 +27,9 @@ import {
 
 /** Most plans that are carried out for one question: others may write to the range all the time. */
 const MAX_PLANS = 32;
+
+/** Time for which a read of the hub is tried again: milliseconds. Less than its caller waits, who learns why. */
+const READ_PATIENCE_MS = 5_000;
 
 interface HubOptions {
   /** The hub's. */
@@ -63,12 +67,8 @@ export class Hub implements BlockSource {
     throw new Error(`AddressRange "${name}" was changed by others ${MAX_PLANS} times; trying again later`);
   }
 
-  async #read(name: string, signal: AbortSignal): Promise<AddressRange> {
-    const { hub } = this.#options;
-    return decodeAddressRange(
-      await hub.call({ method: "GET", path: objectPath(ADDRESS_RANGES, { name }), signal }),
-      nameOf(name),
-    );
+  #read(name: string, signal: AbortSignal): Promise<AddressRange> {
+    return readRange(this.#options.hub, name, signal);
   }
 
   /** Returns undefined if others have written since the range was read. */
@@ -94,8 +94,18 @@ export class Hub implements BlockSource {
       });
     } catch (error) {
       if (isConflict(error)) return undefined;
-      throw error;
+      throw hubFailure(error);
     }
+  }
+}
+
+/** Rejects with SourceFailure. */
+export async function readRange(hub: Pick<KubeApi, "call">, name: string, signal: AbortSignal): Promise<AddressRange> {
+  const call = { path: objectPath(ADDRESS_RANGES, { name }), patienceMs: READ_PATIENCE_MS, signal };
+  try {
+    return decodeAddressRange(await hub.call({ method: "GET", ...call }), nameOf(name));
+  } catch (error) {
+    throw hubFailure(error);
   }
 }
 
@@ -118,14 +128,19 @@ function viewOf(
   const held = Object.entries(blocksOf(range.status, self.name));
   const others = Object.entries(range.status.leases).filter(([, { member }]) => member !== self.name);
   const { family, subnet, addressSpace, blockSize, excluded, nodes } = range.spec;
+  const waitsFor = waitedFor(range);
+  const bar =
+    plan.kind === "barred" ? plan.bar : waitsFor.length > 0 ? ({ kind: "open", waitsFor } as const) : undefined;
   const routers = routersOf(range.spec).map((ip): Range => ({ first: ip, last: ip }));
   return {
     ...{ subnet, addressSpace, size: 2 ** (bitsOf(family) - blockSize), blocks },
     excluded: joinRanges([...excluded, ...nodes, ...routers], family),
     disputed: Object.fromEntries(held.filter(([block]) => !(block in blocks))),
     isContested: range.status.members[self.name]?.isContested === true,
-    isOpen: waitedFor(range).length > 0,
-    ...(plan.kind === "barred" ? { bar: plan.bar } : { short: plan.short }),
+    isOpen: waitsFor.length > 0,
+    bar,
+    short: plan.kind === "rest" ? plan.short : undefined,
+    share: range.spec.members.find(({ name }) => name === self.name)?.maxBlocks,
     others: Object.fromEntries(others.map(([block, { member }]) => [block, member])),
   };
 }

@@ -15,6 +15,7 @@ import { collectUnused, collectWatches } from "../metrics/common-metrics.ts";
 import type { ControllerMetrics } from "../metrics/controller-metrics.ts";
 import { setGauge, setTotals } from "../metrics/metric.ts";
 import { collectPools } from "../metrics/pool-metrics.ts";
+import { collectRanges } from "../metrics/range-metrics.ts";
 import { collectSubnets } from "../metrics/subnet-metrics.ts";
 import { NOTIFIER_ANNOTATION } from "../resources/allocation-notice.ts";
 import type { MapSource } from "../web/map-source.ts";
@@ -290,12 +291,13 @@ export function collectController(
   );
   collectWatches(metrics, watches);
   collectUnused(metrics, unused);
-  const { pools, subnets, collection, epoch } = measurements;
+  const { pools, subnets, ranges, collection, epoch } = measurements;
   metrics.epochOpen.set(Number(epoch !== undefined));
   metrics.epochWaitingNodes.set(epoch?.waitingNodes ?? 0);
   if (pools === undefined) for (const gauge of [metrics.pools, metrics.poolSize, metrics.poolAddresses]) gauge.reset();
   else collectPools(metrics, pools());
   collectSubnets(metrics, subnets?.() ?? []);
+  collectRanges(metrics, ranges?.() ?? []);
   metrics.gcCandidates.set(collection?.candidates ?? 0);
   setTotals(
     metrics.gcActions,

@@ -12,6 +12,7 @@ import type { Change } from "../kubernetes/mirror.ts";
 import type { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import type { Log } from "../lib/log.ts";
 import type { MeasuredPool } from "../metrics/pool-metrics.ts";
+import type { MeasuredRange } from "../metrics/range-metrics.ts";
 import type { MeasuredSubnet } from "../metrics/subnet-metrics.ts";
 import type { PoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { Workload } from "../resources/member.ts";
@@ -174,6 +175,8 @@ export interface Measurements {
   readonly pools?: () => Iterable<MeasuredPool>;
   /** The Subnets with what is left of them. */
   readonly subnets?: () => Iterable<MeasuredSubnet>;
+  /** The ranges that blocks are leased of. */
+  readonly ranges?: () => readonly MeasuredRange[];
   /** The open epoch of the registry; undefined if none is open. */
   readonly epoch?: { readonly waitingNodes: number } | undefined;
   /** Numbers of the collection of allocations. */

@@ -2,6 +2,7 @@
 import { COMMON_METRICS } from "./common-metrics.ts";
 import { counter, gauge, type OpenedMetrics } from "./metric.ts";
 import { POOL_METRICS } from "./pool-metrics.ts";
+import { RANGE_METRICS } from "./range-metrics.ts";
 import { SUBNET_METRICS } from "./subnet-metrics.ts";
 
 export const CONTROLLER_METRICS = {
@@ -18,6 +19,7 @@ export const CONTROLLER_METRICS = {
   ),
   ...POOL_METRICS,
   ...SUBNET_METRICS,
+  ...RANGE_METRICS,
   gcCandidates: gauge("berth_gc_candidates", "Allocations that were found without a pod, node or owner once."),
   gcActions: counter("berth_gc_actions_total", "What the controller did with allocations that no agent releases.", [
     "action",

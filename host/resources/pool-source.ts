@@ -8,7 +8,7 @@ import { objectName } from "../config/fields/names.ts";
 import { joinRanges } from "../core/spans.ts";
 import type { Ip } from "../net/ip.ts";
 import { type Prefix, parsePrefix, prefixContains } from "../net/prefix.ts";
-import { formatRange, type Range, rangeContains, rangeOfPrefix } from "../net/range.ts";
+import { formatRange, parseRange, type Range, rangeContains, rangeOfPrefix } from "../net/range.ts";
 import { withoutSpecial } from "../net/special.ts";
 import { MAX_RANGES, ranges } from "./fields/address-spec.ts";
 
@@ -23,10 +23,43 @@ export const uuidText = z.string().max(36);
 /** Longest problem: characters. */
 const MAX_PROBLEM = 1_024;
 
+/** Most members of an AddressRange whose blocks a pool's status lists. */
+const MAX_OTHERS = 64;
+
+/** Most ranges of other members that a pool's status lists; the number of their blocks is complete in any case. */
+const MAX_OTHER_RANGES = 512;
+
+/** The text of a range: characters. */
+const MAX_RANGE_TEXT = 80;
+
+/** Why a range gives no further blocks, for programs: `reason` beside the problem. */
+export const SOURCE_REASONS = [
+  "HubAway",
+  "HubNotTrusted",
+  "TokenRefused",
+  "Forbidden",
+  "NoRange",
+  "OtherVersion",
+  "Failed",
+  "OtherSubnet",
+  "NotMember",
+  "OtherCluster",
+  "Contested",
+  "Gone",
+  "Restored",
+  "ShareUsedUp",
+  "RangeUsedUp",
+] as const;
+
+export type SourceReason = (typeof SOURCE_REASONS)[number];
+
 const blockState = z.enum(["Resting", "New", "Active", "Draining", "Returning", "Disputed"]);
 
 /** Addresses are given of blocks that are New, Active or Draining. */
 export type BlockState = z.output<typeof blockState>;
+
+/** In the order of a block's life. */
+export const BLOCK_STATES: readonly BlockState[] = blockState.options;
 
 /** States in which addresses of a block are given. */
 export const SERVING: readonly BlockState[] = ["New", "Active", "Draining"];
@@ -38,6 +71,30 @@ export interface SourceBlock {
   readonly state: BlockState;
 }
 
+/** The blocks of another member of the range. */
+export interface OtherMember {
+  readonly member: string;
+  /** Number of its blocks. */
+  readonly blocks: number;
+  /** Their addresses. */
+  readonly ranges: readonly Range[];
+}
+
+/** What the controller has heard of the range, for people. No address is given or refused because of it. */
+export interface SourceNews {
+  /** A {@link SourceReason}; a newer controller may have further ones. "" if nothing is in the way. */
+  readonly reason: string;
+  /** When the hub answered last, RFC 3339; "" while it answers. */
+  readonly heard: string;
+  /** This cluster's name in the range; "" if it is not known. */
+  readonly member: string;
+  /** Most blocks that it may have. */
+  readonly share: number | undefined;
+  readonly others: readonly OtherMember[];
+}
+
+export const NO_NEWS: SourceNews = { reason: "", heard: "", member: "", share: undefined, others: [] };
+
 export interface PoolSource {
   /** Name of the AddressRange. */
   readonly range: string;
@@ -48,13 +105,15 @@ export interface PoolSource {
   readonly excluded: readonly Range[];
   /** Why no further blocks are leased: a sentence without its full stop; "" if nothing is in the way. */
   readonly problem: string;
+  /** Absent in the status of an older controller. */
+  readonly news?: SourceNews | undefined;
 }
 
 export const poolSourceSpec = z.strictObject({
   range: objectName.meta({ description: "The AddressRange of the hub that the pool takes its blocks from." }),
 });
 
-export const poolSourceStatus = z.object({
+const givenStatus = z.object({
   epoch: uuidText.meta({
     description: "The registry's epoch in which the hub confirmed the blocks. In another one no address is given.",
   }),
@@ -76,18 +135,63 @@ export const poolSourceStatus = z.object({
   problem: z.string().max(MAX_PROBLEM).optional().meta({ description: "Why no further blocks are leased." }),
 });
 
+const newsStatus = z.object({
+  reason: z.string().max(64).optional().meta({ description: "One word for the problem, such as `HubAway`." }),
+  heard: z.string().max(40).optional().meta({
+    description: "When the hub answered last, RFC 3339; absent while it answers.",
+  }),
+  member: z.string().max(253).optional().meta({ description: "This cluster's name in the range." }),
+  maxBlocks: z.int32().min(0).optional().meta({ description: "Most blocks of the range that this cluster may have." }),
+  others: z
+    .array(
+      z.object({
+        member: z.string().max(253).meta({ description: "Name of the cluster." }),
+        blocks: z.int32().min(0).meta({ description: "Number of its blocks." }),
+        ips: z
+          .array(z.string().max(MAX_RANGE_TEXT))
+          .max(MAX_OTHER_RANGES)
+          .meta({
+            description: `Their addresses, as ranges; of all clusters together at most ${MAX_OTHER_RANGES}.`,
+          }),
+      }),
+    )
+    .max(MAX_OTHERS)
+    .optional()
+    .meta({ description: "The blocks of other clusters, up to ten minutes old. For people." }),
+});
+
+export const poolSourceStatus = givenStatus.extend(newsStatus.shape);
+
 /** Returns no blocks for a malformed status, and leaves out blocks outside the subnet. */
 export function decodePoolSource(range: string, status: unknown, subnet: Prefix): PoolSource {
-  const decoded = poolSourceStatus.safeParse(status).data ?? { epoch: "", blocks: [] };
-  const { epoch, blocks, excluded = [], problem = "" } = decoded;
+  const {
+    epoch,
+    blocks,
+    excluded = [],
+    problem = "",
+  } = givenStatus.safeParse(status).data ?? { epoch: "", blocks: [] };
+  const news = newsOf(newsStatus.safeParse(status).data ?? {});
   const prefixes = blocks.map(({ block, state }) => ({ block, state, prefix: parsePrefix(block) }));
-  if (prefixes.some(({ prefix }) => prefix === undefined)) return { range, epoch: "", blocks: [], excluded, problem };
+  if (prefixes.some(({ prefix }) => prefix === undefined))
+    return { range, epoch: "", blocks: [], excluded, problem, news };
   const inside = prefixes.flatMap(({ block, state, prefix }) =>
     prefix !== undefined && prefix.length >= subnet.length && prefixContains(subnet, prefix.ip)
       ? [{ block, state, range: rangeOfPrefix(prefix) }]
       : [],
   );
-  return { range, epoch, blocks: inside, excluded, problem };
+  return { range, epoch, blocks: inside, excluded, problem, news };
+}
+
+function newsOf(status: z.output<typeof newsStatus>): SourceNews | undefined {
+  const { reason = "", heard = "", member = "", maxBlocks, others = [] } = status;
+  if (reason === "" && heard === "" && member === "" && maxBlocks === undefined && others.length === 0)
+    return undefined;
+  const known = others.map(({ member, blocks, ips }) => ({
+    member,
+    blocks,
+    ranges: ips.flatMap((text) => parseRange(text) ?? []),
+  }));
+  return { reason, heard, member, share: maxBlocks, others: known };
 }
 
 interface SourceStatus extends Pick<PoolSource, "epoch"> {
@@ -95,14 +199,18 @@ interface SourceStatus extends Pick<PoolSource, "epoch"> {
   readonly excluded?: readonly Range[];
   /** Default: "". */
   readonly problem?: string;
+  readonly news?: SourceNews | undefined;
   readonly blocks: readonly Pick<SourceBlock, "block" | "state">[];
 }
 
 /** Returns `status.source` as a merge patch. */
-export function encodeSourceStatus({ epoch, blocks, excluded = [], problem = "" }: SourceStatus) {
+export function encodeSourceStatus({ epoch, blocks, excluded = [], problem = "", news = NO_NEWS }: SourceStatus) {
   const text = problem === "" ? null : problem.slice(0, MAX_PROBLEM);
   const listed = blocks.map(({ block, state }) => ({ block, state }));
-  return { epoch, blocks: listed, excluded: fewRanges(excluded).map(formatRange), problem: text };
+  return {
+    ...{ epoch, blocks: listed, excluded: fewRanges(excluded).map(formatRange), problem: text },
+    ...encodeNews(news),
+  };
 }
 
 /** Of too many ranges, which ascend, the last ones become one: it excludes more, never less. */
@@ -110,6 +218,24 @@ function fewRanges(ranges: readonly Range[]): readonly Range[] {
   const [from, last] = [ranges[MAX_RANGES - 1], ranges.at(-1)];
   if (from === undefined || last === undefined) return ranges;
   return [...ranges.slice(0, MAX_RANGES - 1), { first: from.first, last: last.last }];
+}
+
+function encodeNews({ reason, heard, member, share, others }: SourceNews) {
+  let left = MAX_OTHER_RANGES;
+  const listed = others.slice(0, MAX_OTHERS).map(({ member, blocks, ranges }) => {
+    const ips = ranges.slice(0, left).map(formatRange);
+    left -= ips.length;
+    return { member, blocks, ips };
+  });
+  return {
+    ...{ reason: reason || null, heard: heard || null, member: member || null, maxBlocks: share ?? null },
+    others: listed.length === 0 ? null : listed,
+  };
+}
+
+/** Returns the other cluster that had the address when the controller wrote down what it knew. */
+export function otherMemberOf({ news }: PoolSource, ip: Ip): string | undefined {
+  return news?.others.find(({ ranges }) => ranges.some((range) => rangeContains(range, ip)))?.member;
 }
 
 /** Returns whether pods may have the address. */
@@ -121,6 +247,11 @@ export function givesAddress({ blocks }: PoolSource, ip: Ip): boolean {
 export function rangesOfSource({ blocks }: PoolSource, { ip: { family } }: Prefix): readonly Range[] {
   const serving = blocks.filter(({ state }) => SERVING.includes(state)).map(({ range }) => range);
   return withoutSpecial(joinRanges(serving, family));
+}
+
+/** Returns whether the block goes back when no address of it is in use any more. */
+export function isLeaving({ state }: Pick<SourceBlock, "state">): boolean {
+  return state === "Draining" || state === "Returning";
 }
 
 /** Returns `2 Active, 1 Resting`; `none`. */

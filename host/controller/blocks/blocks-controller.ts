@@ -4,31 +4,33 @@
  */
 
 import { randomUUID } from "node:crypto";
-import type { BlockSource, SourceView } from "../../blocks/block-source.ts";
+import { type BlockSource, SourceFailure, type SourceView } from "../../blocks/block-source.ts";
 import { compareBlocks } from "../../blocks/blocks-of-range.ts";
+import { describeOutage, problemOf } from "../../blocks/describe-problem.ts";
 import { Hub } from "../../blocks/hub.ts";
 import { OwnRanges } from "../../blocks/own-ranges.ts";
-import type { Bar } from "../../blocks/plan-range.ts";
 import { joinSpans, sizeOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { readClusterId } from "../../kubernetes/cluster-id.ts";
 import { callIfThere } from "../../kubernetes/kube-api.ts";
 import { objectPath, statusPath } from "../../kubernetes/paths.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { byName, compareText } from "../../lib/order.ts";
+import { byName } from "../../lib/order.ts";
 import { formatPrefix, type Prefix, parsePrefix, prefixContains } from "../../net/prefix.ts";
 import { rangeOfPrefix } from "../../net/range.ts";
 import { IP_POOLS } from "../../resources/collections.ts";
 import { rangeOfClaim } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { poolShape } from "../../resources/ip-pool-shape.ts";
-import { type BlockState, encodeSourceStatus } from "../../resources/pool-source.ts";
+import { type BlockState, encodeSourceStatus, NO_NEWS, type SourceNews } from "../../resources/pool-source.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { type ControlledPool, decodeControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { ControllerDeps, StartController } from "../types.ts";
 import { BlockReturns, blockOfClaim } from "./block-returns.ts";
+import { measureRanges } from "./measure-ranges.ts";
 import { type BlocksInput, type BlocksPlan, type KnownBlock, planBlocks } from "./plan-blocks.ts";
+import { otherMembers, RangeRecords } from "./range-records.ts";
 
 /** Shortest time between two passes: milliseconds. */
 const BLOCKS_REST_MS = 1_000;
@@ -38,6 +40,9 @@ const HUB_CHECK_MS = 15_000;
 
 /** Time for which a hub may take to answer: milliseconds. */
 const HUB_PATIENCE_MS = 10_000;
+
+/** Shortest time between two writes of a pool for nothing but other clusters' blocks: milliseconds. All agents watch. */
+const OTHERS_REST_MS = 600_000;
 
 export const startBlocks: StartController = (deps) => {
   const { caches } = deps;
@@ -60,6 +65,7 @@ export const startBlocks: StartController = (deps) => {
     get problems() {
       return [...blocks.problems, ...loop.problems];
     },
+    measurements: { ranges: () => measureRanges(blocks.records, caches) },
     close: async () => {
       for (const end of ends) end();
       await loop.close();
@@ -82,6 +88,8 @@ interface PoolMemory {
   readonly states: Map<string, { readonly state: BlockState; readonly sinceMs: number }>;
   wanted: string | undefined;
   surplusSinceMs: number | undefined;
+  /** When its status was written last. */
+  wroteMs: number | undefined;
 }
 
 /** How far the blocks of a range have come that are to be returned. */
@@ -91,6 +99,7 @@ interface Returned extends Pick<BlocksInput, "mayReturn" | "progressOf" | "isEmp
 }
 
 class Blocks {
+  readonly records = new RangeRecords();
   readonly #deps: ControllerDeps;
   /** By range. */
   readonly #returns = new Map<string, BlockReturns>();
@@ -123,6 +132,7 @@ class Blocks {
     const byRange = Map.groupBy(pools, ({ source }) => source.range);
     const ranges = new Set([...byRange.keys(), ...held, ...(hub === undefined ? [] : claims.keys())]);
     for (const range of this.#returns.keys()) if (!ranges.has(range)) this.#returns.delete(range);
+    this.records.keep(ranges);
     for (const range of ranges) await this.#follow(range, byRange.get(range) ?? [], claims.get(range) ?? []);
     return hub === undefined && ranges.size === 0 ? undefined : (hub?.checkMs ?? HUB_CHECK_MS);
   }
@@ -160,24 +170,33 @@ class Blocks {
         plans = this.#planAll(pools, view, returned);
       }
     } catch (error) {
-      const problem = "the hub cannot be asked, pods get what is leased already";
+      const reason = error instanceof SourceFailure ? error.reason : "Failed";
+      const problem = describeOutage(reason);
       this.#problems.set(range, `AddressRange "${range}": ${problem}: ${messageOf(error)}`);
-      for (const each of pools) await this.#write(each, { ...each.source, problem });
+      this.records.ended(range, reason);
+      for (const each of pools) {
+        const { news = NO_NEWS } = each.source;
+        const heard = news.heard || this.records.heard(range);
+        await this.#write(each, { ...each.source, problem, news: { ...news, reason, heard } });
+      }
       return;
     }
-    const problem = describeBar(view);
+    const { reason, text: problem = "" } = problemOf(view) ?? {};
     if (problem !== "") this.#problems.set(range, `AddressRange "${range}": ${problem}`);
+    this.records.ended(range, reason);
     const { excluded } = view;
+    const news = this.#newsOf(view, reason);
     for (const { each, plan } of plans) {
       const memory = this.#memory(each.pool.name);
       memory.surplusSinceMs = plan.isSurplus ? (memory.surplusSinceMs ?? this.#deps.clock.nowMs()) : undefined;
-      await this.#write(each, { epoch, problem, excluded, blocks: plan.blocks });
+      await this.#write(each, { epoch, problem, excluded, blocks: plan.blocks, news });
     }
     for (const each of pools.filter((pool) => !isOfRange(pool, view))) {
       const { subnet, addressSpace } = each.pool.spec;
+      this.records.ended(range, reason ?? "OtherSubnet");
       const problem = `its subnet ${nameSubnet(subnet, addressSpace)} is not that of the range, ${nameSubnet(view.subnet, view.addressSpace)}`;
       this.#problems.set(each.pool.name, `IPPool "${each.pool.name}" leases nothing: ${problem}`);
-      await this.#write(each, { epoch, problem, blocks: [] });
+      await this.#write(each, { epoch, problem, blocks: [], news: { ...news, reason: "OtherSubnet" } });
     }
     const isReturned = (block: string) =>
       plans.some(({ plan }) => plan.blocks.some((each) => each.block === block && each.state === "Returning"));
@@ -250,6 +269,11 @@ class Blocks {
     return known;
   }
 
+  #newsOf(view: SourceView, reason = ""): SourceNews {
+    const { hub } = this.#deps;
+    return { reason, heard: "", member: hub?.member ?? "", share: view.share, others: otherMembers(view) };
+  }
+
   async #ask(range: string, lease: Readonly<Record<string, number>>, giveBack: readonly string[]): Promise<SourceView> {
     const { hub, api, leading } = this.#deps;
     if (hub === undefined) throw new Error("the controller has no hub (--hub-kubeconfig)");
@@ -258,15 +282,16 @@ class Blocks {
       own: new OwnRanges(api, hub.namespace),
       cluster: await readClusterId(api, HUB_PATIENCE_MS),
     });
-    return this.#source.update(
-      range,
-      { lease, giveBack },
-      AbortSignal.any([leading, AbortSignal.timeout(HUB_PATIENCE_MS)]),
-    );
+    const signal = AbortSignal.any([leading, AbortSignal.timeout(HUB_PATIENCE_MS)]);
+    const view = await this.#source.update(range, { lease, giveBack }, signal);
+    this.records.answered(range, view, this.#deps.clock.now());
+    return view;
   }
 
   #memory(pool: string): PoolMemory {
-    const known = this.#memories.get(pool) ?? { states: new Map(), wanted: undefined, surplusSinceMs: undefined };
+    const known = this.#memories.get(pool) ?? {
+      ...{ states: new Map(), wanted: undefined, surplusSinceMs: undefined, wroteMs: undefined },
+    };
     this.#memories.set(pool, known);
     return known;
   }
@@ -308,9 +333,14 @@ class Blocks {
   }
 
   async #write({ object, source }: SourcedPool, status: Parameters<typeof encodeSourceStatus>[0]): Promise<void> {
-    const { api, leading: signal, poolWrites, log } = this.#deps;
+    const { api, leading: signal, poolWrites, log, clock } = this.#deps;
     const body = { status: { source: encodeSourceStatus(status) } };
-    if (JSON.stringify(encodeSourceStatus(source)) === JSON.stringify(body.status.source)) return;
+    const before = encodeSourceStatus(source);
+    if (JSON.stringify(before) === JSON.stringify(body.status.source)) return;
+    const memory = this.#memory(object.name);
+    const isOnlyOthers =
+      JSON.stringify({ ...before, others: body.status.source.others }) === JSON.stringify(body.status.source);
+    if (isOnlyOthers && clock.nowMs() - (memory.wroteMs ?? Number.NEGATIVE_INFINITY) < OTHERS_REST_MS) return;
     const { name, uid, resourceVersion } = object;
     const written = await patchIfSame(api, {
       path: statusPath(IP_POOLS, { name }),
@@ -320,8 +350,11 @@ class Blocks {
       signal,
     });
     if (written === undefined) return;
+    memory.wroteMs = clock.nowMs();
     poolWrites.spend(1);
-    log.info({ pool: name, ...body.status.source }, "The blocks of a pool have changed");
+    if (isOnlyOthers) return;
+    const { others: _, ...told } = body.status.source;
+    log.info({ pool: name, ...told }, "The blocks of a pool have changed");
   }
 }
 
@@ -374,25 +407,3 @@ function freeCounter(
   }
   return (block) => counts.get(block) ?? 0;
 }
-
-/** Returns a sentence without a full stop; "" if nothing is in the way. */
-function describeBar({ bar, short, blocks, others }: SourceView): string {
-  if (bar !== undefined) return BARS[bar.kind](bar as never);
-  if (short === undefined) return "";
-  if (short === "share") return "this cluster has as many blocks as it may have (spec.members, maxBlocks)";
-  const byMember = Map.groupBy(Object.values(others), (member) => member);
-  const held = [...byMember].sort(([a], [b]) => compareText(a, b)).map(([member, { length }]) => `${member} ${length}`);
-  return `no block is free: this cluster has ${[Object.keys(blocks).length, ...held].join(", ")}`;
-}
-
-const BARS: { readonly [K in Bar["kind"]]: (bar: Extract<Bar, { kind: K }>) => string } = {
-  notMember: () => "the cluster is not in spec.members; it keeps what it has, and leases no more",
-  otherCluster: ({ cluster }) =>
-    `another cluster, ${cluster}, is the member of this name; want another name (--hub-member)`,
-  contested: () =>
-    "two clusters act in this one's name, or this one was restored; it neither leases nor returns until an administrator has chosen one",
-  gone: () =>
-    "an administrator has declared this cluster gone; it gives no address until its entry of status.members is removed",
-  open: ({ waitsFor }) =>
-    `the hub went back in time; nothing is leased until these members have written again: ${waitsFor.join(", ")}`,
-};

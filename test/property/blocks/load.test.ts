@@ -18,6 +18,9 @@ interface Block {
   used: number;
 }
 
+/** Agents pass over what is drained while there is anything else. */
+const PREFERENCE: readonly (readonly BlockState[])[] = [["New", "Active"], ["Draining"]];
+
 class LeasingPool {
   readonly size: number;
   readonly share: number;
@@ -69,7 +72,7 @@ class LeasingPool {
   #place(): void {
     const [first = this.nowMs] = this.waiting;
     this.longestWaitMs = Math.max(this.longestWaitMs, this.nowMs - first);
-    for (const states of [["New", "Active"], ["Draining"]] satisfies BlockState[][]) {
+    for (const states of PREFERENCE) {
       let from: Block[] = this.blocks.filter(({ state }) => states.includes(state));
       while (this.waiting.length > 0 && from.length > 0) {
         const block = from[Math.floor(this.#random() * from.length)] as Block;

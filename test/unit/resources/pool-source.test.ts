@@ -3,7 +3,7 @@ import { formatRange } from "../../../host/net/range.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { findExclusion } from "../../../host/resources/locate-address.ts";
 import { NONE_OCCUPIED } from "../../../host/resources/occupied-ips.ts";
-import { encodeSourceStatus, isConfirmed } from "../../../host/resources/pool-source.ts";
+import { encodeSourceStatus, isConfirmed, otherMemberOf } from "../../../host/resources/pool-source.ts";
 import { leasingPool } from "../../world/leasing-pool.ts";
 import { ipPool } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
@@ -72,6 +72,44 @@ it("a status that was written is read", () => {
   const written = source && encodeSourceStatus(source);
   expect(poolOf({ source: { range: "seg" } }, { source: written }).source).toEqual(source);
   expect(written?.blocks[0]).toEqual({ block: "10.6.0.16/28", state: "Resting" });
+});
+
+describe("what was heard of other clusters", () => {
+  const at = (number: number) => ({
+    first: ip(`10.6.${number >> 8}.${number & 255}`),
+    last: ip(`10.6.${number >> 8}.${number & 255}`),
+  });
+  const news = {
+    ...{ reason: "HubAway", heard: "2026-11-27T00:00:00.000Z", member: "east", share: 4 },
+    others: [{ member: "west", blocks: 2, ranges: [{ first: ip("10.6.0.32"), last: ip("10.6.0.63") }] }],
+  };
+  const read = (source: unknown) => poolOf({ source: { range: "seg" } }, { source }).source;
+
+  it("is read as it was written, and names the cluster of an address", () => {
+    const source = read(encodeSourceStatus({ epoch: "e1", blocks: [], news }));
+    expect(source?.news).toEqual(news);
+    expect(["10.6.0.40", "10.6.0.64"].map((text) => source && otherMemberOf(source, ip(text)))).toEqual([
+      "west",
+      undefined,
+    ]);
+  });
+
+  it("costs no block if it cannot be read", () => {
+    const blocks = [{ block: "10.6.0.16/28", state: "Active" }];
+    const source = read({ epoch: "e1", blocks, others: "nonsense" });
+    expect([source?.blocks.length, source?.news]).toEqual([1, undefined]);
+  });
+
+  it("is bounded: the ranges of all members together, and never the number of blocks", () => {
+    const ranges = Array.from({ length: 400 }, (_, index) => at(2 * index));
+    const others = ["a", "b", "c"].map((member) => ({ member, blocks: 400, ranges }));
+    const written = encodeSourceStatus({ epoch: "e1", blocks: [], news: { ...news, others } });
+    expect(written.others?.map(({ blocks, ips }) => [blocks, ips.length])).toEqual([
+      [400, 400],
+      [400, 112],
+      [400, 0],
+    ]);
+  });
 });
 
 it.each<[epoch: string, inForce: string | undefined, wanted: boolean]>([

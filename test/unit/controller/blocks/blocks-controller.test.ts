@@ -92,7 +92,12 @@ function epoch(name: string): void {
 const objectOf = (server: MemoryApiServer, plural: string) =>
   server.client().call({ method: "GET", path: `${BERTH}/${plural}/lan` }) as Promise<{
     readonly status: {
-      readonly source?: { readonly epoch: string; readonly blocks: readonly { block: string; state: string }[] };
+      readonly source?: {
+        readonly epoch: string;
+        readonly blocks: readonly { block: string; state: string }[];
+        readonly others?: readonly { member: string; blocks: number; ips: readonly string[] }[];
+        readonly [key: string]: unknown;
+      };
       readonly leases: Readonly<Record<string, { readonly member: string; readonly pool: string }>>;
       readonly sequence: number;
     };
@@ -151,13 +156,17 @@ it("while the hub is away everything stays, and the problem says so; a new epoch
   epoch("e2");
   await use(16);
   await vi.advanceTimersByTimeAsync(3_600_000);
-  expect(await sourceOf()).toMatchObject({ epoch: "e1", blocks: [{ state: "New" }] });
+  const away = { reason: "HubAway", heard: expect.stringMatching(/^20.*Z$/), member: "east", maxBlocks: 3 };
+  expect(await sourceOf()).toMatchObject({ epoch: "e1", blocks: [{ state: "New" }], ...away });
+  expect(part.measurements?.ranges?.()).toMatchObject([{ reason: "HubAway", answeredMs: expect.any(Number) }]);
+  expect(Date.now() - (part.measurements?.ranges?.()[0]?.answeredMs ?? 0)).toBeGreaterThan(3_600_000);
   expect(part.problems).toEqual([
     'AddressRange "lan": the hub cannot be asked, pods get what is leased already: no route to host',
   ]);
   isHubAway = false;
   await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
   expect(await sourceOf()).toMatchObject({ epoch: "e2", blocks: [{}, { state: "Resting" }] });
+  for (const key of ["reason", "heard", "problem"]) expect(await sourceOf()).not.toHaveProperty(key);
   expect(part.problems).toEqual([]);
 });
 
@@ -314,4 +323,39 @@ it("the blocks of a pool that is gone come back when no pod has an address of th
   expect(await leasesOf()).toEqual([]);
   await vi.advanceTimersByTimeAsync(CLAIMS_LEFT_MS + 3 * CHECK_MS);
   expect(await claims()).toEqual([]);
+});
+
+it("other clusters' blocks are told at once with another change, else every ten minutes", async () => {
+  const lease = async (...blocks: readonly string[]) => {
+    const { spec, status } = (await objectOf(hub, "addressranges")) as unknown as { spec: object; status: object };
+    const leases = { ...(status as { leases: object }).leases };
+    for (const block of blocks) Object.assign(leases, { [`10.6.0.${block}/28`]: { member: "west", pool: "lan" } });
+    hub.put(`${BERTH}/addressranges`, "lan", { spec, status: { ...status, leases } });
+    await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  };
+  const [{ block: own = "" } = {}] = (await sourceOf())?.blocks ?? [];
+  const [first = "", second = "", third = ""] = ["16", "32", "64", "80", "96"].filter((at) => !own.includes(`.${at}/`));
+  await lease(first);
+  expect(await sourceOf()).not.toHaveProperty("others");
+  await vi.advanceTimersByTimeAsync(REST_MS);
+  expect((await sourceOf())?.others).toMatchObject([{ member: "west", blocks: 1 }]);
+  await lease(second, third);
+  expect((await sourceOf())?.others).toMatchObject([{ blocks: 1 }]);
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect((await sourceOf())?.others).toMatchObject([{ blocks: 3 }]);
+});
+
+it("measures blocks by state, and what pins a draining one; counts what was leased since it leads", async () => {
+  await vi.advanceTimersByTimeAsync(REST_MS + CHECK_MS);
+  await use(3);
+  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  const states = { resting: 1, new: 1, active: 0, draining: 0, returning: 0, disputed: 0 };
+  const measured = { name: "lan", share: 3, held: 2, leased: 2, returned: 0, pools: [{ pool: "lan", states }] };
+  expect(part.measurements?.ranges?.()).toMatchObject([{ ...measured, reason: undefined, pinned: [] }]);
+  const pool = (await objectOf(home, "ippools")) as unknown as { spec: object; status: { source: object } };
+  const [block, ...rest] = (await sourceOf())?.blocks ?? [];
+  const source = { ...pool.status.source, blocks: [{ ...block, state: "Draining" }, ...rest] };
+  home.put(`${BERTH}/ippools`, "lan", { spec: pool.spec, status: { ...pool.status, source } });
+  await vi.advanceTimersByTimeAsync(100);
+  expect(part.measurements?.ranges?.()[0]?.pinned).toEqual([{ block: block?.block, addresses: 3 }]);
 });
