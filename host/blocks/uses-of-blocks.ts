@@ -33,7 +33,7 @@ export function groupByBlock<T>(
 }
 
 /** Returns whether the record keeps its block from being returned: those of the return itself do not. */
-export function isPinning(quarantine: { readonly reason: string } | undefined): boolean {
+export function isPinning(quarantine: { readonly reason?: string | undefined } | undefined): boolean {
   return quarantine?.reason !== "BlockReturned";
 }
 

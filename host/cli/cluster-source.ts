@@ -22,6 +22,7 @@ import type { PoolRecord } from "../records/pool-record.ts";
 import { checkPools } from "../resources/check-pools.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOL_USAGES, IP_POOLS, RESERVED_IPS } from "../resources/collections.ts";
 import { COORDINATOR_NAME, occupiedOf } from "../resources/coordinator.ts";
+import { describeSource } from "../resources/describe-source.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import { allocationName, decodeIpAllocation, type IpAllocation } from "../resources/ip-allocation.ts";
 import { decodeIpPool, type IpPool } from "../resources/ip-pool.ts";
@@ -30,7 +31,7 @@ import { decodeIpPoolUsage, type PoolUsage } from "../resources/ip-pool-usage.ts
 import { type AddressPlace, locateAddress } from "../resources/locate-address.ts";
 import { OccupiedIps } from "../resources/occupied-ips.ts";
 import { decodePod } from "../resources/pod.ts";
-import { decodeReservedIp } from "../resources/reserved-ip.ts";
+import { decodeReservedIp, type ReservedIp } from "../resources/reserved-ip.ts";
 import { BERTH_LABELS } from "./labels.ts";
 import {
   type AllocationFilter,
@@ -79,7 +80,10 @@ export class ClusterSource implements Source {
 
   async pools(): Promise<readonly PoolRecord[]> {
     const [pools, usages] = await Promise.all([this.#objects(IP_POOLS), this.#objects(IP_POOL_USAGES)]);
-    return poolsOf(pools, usages);
+    const isLeasing = pools.some(
+      ({ spec }) => (spec as { readonly source?: unknown } | undefined)?.source !== undefined,
+    );
+    return poolsOf(pools, usages, reservedOf(isLeasing ? await this.#objects(RESERVED_IPS) : []));
   }
 
   async allocations(filter: AllocationFilter): Promise<readonly AllocationRecord[]> {
@@ -203,7 +207,11 @@ export class ClusterSource implements Source {
   }
 }
 
-function poolsOf(pools: readonly KubeObject[], usages: readonly KubeObject[]): PoolRecord[] {
+function poolsOf(
+  pools: readonly KubeObject[],
+  usages: readonly KubeObject[],
+  reserved: readonly ReservedIp[],
+): PoolRecord[] {
   const usageOf = new Map(
     usages.map((object) => [nameOf(object), tryTo(() => decodeIpPoolUsage(object, "IPPoolUsage").usage)]),
   );
@@ -217,9 +225,11 @@ function poolsOf(pools: readonly KubeObject[], usages: readonly KubeObject[]): P
   });
   const { refused } = checkPools(decoded.flatMap(({ pool }) => pool ?? []));
   return decoded
-    .map(({ name, pool, refused: invalid }) =>
-      poolRecordOf(name, pool, usageOf.get(name), invalid ?? refused.get(name)),
-    )
+    .map(({ name, pool, refused: invalid }): PoolRecord => {
+      const source = pool && describeSource(pool, reserved);
+      const record = poolRecordOf(name, pool, usageOf.get(name), invalid ?? refused.get(name));
+      return source === undefined ? record : { ...record, source };
+    })
     .sort(byName);
 }
 
@@ -260,9 +270,14 @@ function placesOf(
   { pools, reserved, coordinators }: Readonly<Record<"pools" | "reserved" | "coordinators", readonly KubeObject[]>>,
 ): AddressPlace[] {
   const decoded = pools.flatMap((object) => tryTo(() => decodeIpPool(object, "IPPool")) ?? []);
-  const taken = reserved.flatMap((object) => tryTo(() => decodeReservedIp(object, "ReservedIP")) ?? []);
+  const taken = reservedOf(reserved);
   const status = coordinators.find((object) => nameOf(object) === COORDINATOR_NAME)?.status;
   return locateAddress(ip, decoded, taken, new OccupiedIps(occupiedOf(status)));
+}
+
+/** Those that cannot be decoded are left out. */
+function reservedOf(objects: readonly KubeObject[]): readonly ReservedIp[] {
+  return objects.flatMap((object) => tryTo(() => decodeReservedIp(object, "ReservedIP")) ?? []);
 }
 
 const berthPod = z.object({

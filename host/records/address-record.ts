@@ -12,6 +12,8 @@ export const addressRecord = z.object({
       subnet: z.string(),
       /** Why the pool never allocates it: a clause. */
       excluded: z.string().optional(),
+      /** Its block, if the pool leases its addresses: `10.6.0.16/28 of AddressRange "lan", Active`. */
+      block: z.string().optional(),
     }),
   ),
   /** Its records, at most one for each address space. */

@@ -11,6 +11,24 @@ const states = z.object({
   Quarantined: z.int().min(0).optional(),
 });
 
+const source = z.object({
+  /** The AddressRange that it leases its blocks of. */
+  range: z.string(),
+  /** This cluster's name in it. */
+  member: z.string().default(""),
+  /** Why it gets no further blocks, as a sentence without its full stop and as one word; "" if nothing is in the way. */
+  problem: z.string().default(""),
+  reason: z.string().default(""),
+  /** When the hub answered last, RFC 3339; "" while it answers. */
+  heard: z.string().default(""),
+  /** Most blocks that the cluster may have; absent if that is not known. */
+  maxBlocks: z.int().min(0).optional(),
+  /** `total`: addresses that may be allocated. */
+  blocks: z.array(z.object({ block: z.string(), state: z.string(), total: z.int().min(0) })),
+  /** What other clusters have: the number of their blocks, and their addresses as ranges. */
+  others: z.array(z.object({ member: z.string(), blocks: z.int(), ips: z.array(z.string()) })).default([]),
+});
+
 /** Newer agents may answer more. Counts are absent if they are not known. */
 export const poolRecord = z.object({
   name: z.string(),
@@ -35,6 +53,8 @@ export const poolRecord = z.object({
   generatedFor: z.string().optional(),
   /** Why nothing is allocated from the pool: `is refused: …`. */
   refused: z.string().optional(),
+  /** Of a pool that leases its addresses. */
+  source: source.optional(),
 });
 
 export type PoolRecord = z.output<typeof poolRecord>;

@@ -8,6 +8,7 @@ import { edgesOf } from "./fields/address-spec.ts";
 import type { IpPool } from "./ip-pool.ts";
 import { routersOf } from "./ip-pool-shape.ts";
 import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "./occupied-ips.ts";
+import { otherMemberOf } from "./pool-source.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
 /** Why a pool whose `ips` lack the address does not allocate it. */
@@ -19,6 +20,8 @@ export interface AddressPlace {
   readonly subnet: string;
   /** Why the pool never allocates the address: a clause. Default: it may. */
   readonly excluded?: string;
+  /** The block of a pool that leases its addresses: `10.6.0.16/28 of AddressRange "lan", Active`. */
+  readonly block?: string;
 }
 
 /** Returns a place for each pool whose subnet has the address, in the order given. `pools` are all that there are. */
@@ -32,9 +35,16 @@ export function locateAddress(
   return around.map((pool) => {
     const { name, spec } = pool;
     const excluded = findExclusion(ip, pool, { reserved, occupied, siblings: around });
-    const place = { pool: name, addressSpace: spec.addressSpace, subnet: formatPrefix(spec.subnet) };
+    const block = blockOf(ip, pool);
+    const where = { pool: name, addressSpace: spec.addressSpace, subnet: formatPrefix(spec.subnet) };
+    const place = block === undefined ? where : { ...where, block };
     return excluded === undefined ? place : { ...place, excluded };
   });
+}
+
+function blockOf(ip: Ip, { source }: IpPool): string | undefined {
+  const block = source?.blocks.find(({ range }) => rangeContains(range, ip));
+  return block && `${block.block} of AddressRange "${source?.range}", ${block.state}`;
 }
 
 /**
@@ -88,7 +98,8 @@ export function findExclusion(
   if (ranges.some((range) => rangeContains(range, ip))) return undefined;
   if (source === undefined) return NOT_IN_RANGES;
   const block = source.blocks.find(({ range }) => rangeContains(range, ip));
-  return block === undefined
-    ? "no block that the pool has leased has it"
-    : `its block ${block.block} is ${block.state}, and gives no addresses`;
+  if (block !== undefined) return `its block ${block.block} is ${block.state}, and gives no addresses`;
+  const other = otherMemberOf(source, ip);
+  if (other !== undefined) return `its block of AddressRange "${source.range}" is cluster "${other}"'s`;
+  return "no block that the pool has leased has it";
 }

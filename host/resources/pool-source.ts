@@ -250,7 +250,7 @@ export function rangesOfSource({ blocks }: PoolSource, { ip: { family } }: Prefi
 }
 
 /** Returns whether the block goes back when no address of it is in use any more. */
-export function isLeaving({ state }: Pick<SourceBlock, "state">): boolean {
+export function isLeaving({ state }: { readonly state: string }): boolean {
   return state === "Draining" || state === "Returning";
 }
 

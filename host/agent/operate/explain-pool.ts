@@ -11,7 +11,7 @@ import { formatRange, type Range } from "../../net/range.ts";
 
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { countBlockStates } from "../../resources/pool-source.ts";
+import { countBlockStates, NO_NEWS, type PoolSource } from "../../resources/pool-source.ts";
 import type { LiveFacts, PoolFacts, SubnetFacts } from "./pool-facts.ts";
 
 /** Most ranges, and most other pools, that one line of `berthctl explain pool` shows. */
@@ -51,7 +51,21 @@ function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
     inUse(facts),
     ...neverAllocated(facts),
     ...(generated === undefined ? [] : supply(pool, generated, facts)),
-    ...(source === undefined ? [] : [`blocks: ${countBlockStates(source)}`, ...shortfallOf(pool, facts.live)]),
+    ...(source === undefined ? [] : [...blocksOf(source), ...shortfallOf(pool, facts.live)]),
+  ];
+}
+
+function blocksOf(source: PoolSource): string[] {
+  const { blocks, news = NO_NEWS } = source;
+  const { share, others, heard } = news;
+  const each = blocks.length === 0 ? "" : `: ${some(blocks.map(({ block, state }) => `${block} ${state}`))}`;
+  const most = share === undefined ? "" : `; the cluster may have ${share}`;
+  return [
+    `blocks: ${countBlockStates(source)}${each}${most}`,
+    ...(others.length === 0
+      ? []
+      : [`other clusters: ${some(others.map(({ member, blocks }) => `${member} ${blocks}`))}`]),
+    ...(heard === "" ? [] : [`hub: answered last at ${heard}`]),
   ];
 }
 

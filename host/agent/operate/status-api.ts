@@ -18,6 +18,7 @@ import type { ExplanationRecord } from "../../records/explanation-record.ts";
 import type { HealthRecord } from "../../records/health-record.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
 import type { Allocation, ListCursor, Quarantine, UsageCount } from "../../registry/registry.ts";
+import { describeSource } from "../../resources/describe-source.ts";
 import { describePoolOwner } from "../../resources/fields/subnet-pool.ts";
 import { locateAddress } from "../../resources/locate-address.ts";
 import type { Backend } from "../backend.ts";
@@ -225,8 +226,9 @@ function describeHealth({ backend, spool, version, socketRestored, coordinator }
 
 async function describePools({ inventory }: AddDeps): Promise<Answer> {
   const usage = Map.groupBy(await inventory.registry.countUsage(), ({ pool }) => pool);
-  const { pools } = await inventory.loaded();
-  const known = [...pools.values()].map(({ name, spec }): PoolRecord => {
+  const { pools, reserved } = await inventory.loaded();
+  const known = [...pools.values()].map((pool): PoolRecord => {
+    const { name, spec } = pool;
     const counts = inventory.poolCache.counts(name);
     const { total, free } = counts ?? { total: 0n, free: 0n };
     return {
@@ -243,6 +245,7 @@ async function describePools({ inventory }: AddDeps): Promise<Answer> {
       used: String(total - free),
       free: String(free),
       states: statesOf(usage.get(name)),
+      source: describeSource(pool, reserved),
     };
   });
   const gone = [...usage].filter(([name]) => !pools.has(name));

@@ -5,6 +5,7 @@ import { formatRange, parseRange, type Range } from "../../net/range.ts";
 import { type ProbeRecord, probeRecord } from "../../records/probe-record.ts";
 import { splitList } from "../arguments.ts";
 import { askForRecord } from "../ask-agent.ts";
+import { addListBlocks } from "../blocks/add-list.ts";
 import type { HubFlags, Places } from "../blocks/hub.ts";
 import { type CommandLine, type OutputFlags, parseNumber, withRecordOutput } from "../command-line.ts";
 import { ExitCode, UsageError } from "../exit-code.ts";
@@ -16,6 +17,7 @@ export function addBlocks(cli: CommandLine): void {
 
 /** In the order of the help. */
 const SUBCOMMANDS: readonly ((cli: CommandLine, blocks: Command) => void)[] = [
+  addListBlocks,
   addAdopt,
   addLeave,
   addRelease,

@@ -51,11 +51,12 @@ export function addPod(cli: CommandLine): void {
 /** Lines for a person: each record, then each pool. */
 function describeAddress({ address, places, allocations }: AddressRecord): string[] {
   const records = allocations.flatMap((record) => describeRecord(record));
-  const pools = places.map(({ pool, subnet, addressSpace, excluded }) => {
+  const pools = places.map(({ pool, subnet, addressSpace, excluded, block }) => {
     const space = addressSpace === "" ? "" : `, address space ${addressSpace}`;
     const isUsed = allocations.some((record) => record.addressSpace === addressSpace);
     const state = excluded === undefined ? (isUsed ? "belongs to" : "free in") : "never allocated from";
-    return `${address}: ${state} pool ${pool} (${subnet}${space})${excluded === undefined ? "" : `: ${excluded}`}`;
+    const why = excluded ?? (block === undefined ? undefined : `block ${block}`);
+    return `${address}: ${state} pool ${pool} (${subnet}${space})${why === undefined ? "" : `: ${why}`}`;
   });
   if (records.length + pools.length > 0) return [...records, ...pools];
   return [`${address}: no pool has it in its subnet, and it has no record`];

@@ -423,3 +423,66 @@ describe("release and quarantine", () => {
     }),
   );
 });
+
+describe("blocks", () => {
+  const source = {
+    ...{ range: "lan", member: "east", maxBlocks: 4, heard: "2026-11-27T00:00:00.000Z", reason: "HubAway" },
+    problem: "the hub cannot be asked, pods get what is leased already",
+    blocks: [
+      { block: "10.0.0.0/29", state: "Active", total: 6 },
+      { block: "10.0.0.8/29", state: "Draining", total: 8 },
+    ],
+    others: [{ member: "west", blocks: 3, ips: ["10.0.0.16-10.0.0.31", "10.0.0.40-10.0.0.47"] }],
+  };
+  const of = (address: string, more: object) => ({ ...LINE, address, cursor: address, ...more });
+  const answers = {
+    "/v1/pools": [{ ...POOL, source }],
+    ...pageOf(
+      of("10.0.0.1", {}),
+      of("10.0.0.9", { pod: "web-1" }),
+      of("10.0.0.10", { pod: "", namespace: "", state: "Cooling" }),
+      of("10.0.0.11", { pod: "", namespace: "", state: "Quarantined", quarantine: { reason: "BlockReturned" } }),
+      of("10.0.0.12", { pod: "other", addressSpace: "lab" }),
+    ),
+  };
+
+  it("lists what each cluster has, what keeps a block here, and what the hub said last", () =>
+    withAgent(answers, async (socket) => {
+      const { code, out } = await run("blocks", "--socket", socket);
+      expect(code).toBe(0);
+      expect(out.split("\n")).toEqual([
+        'AddressRange "lan": this cluster, east, has 2 of 4 blocks; others: west 3',
+        "  the hub cannot be asked, pods get what is leased already; it answered last at 2026-11-27T00:00:00.000Z",
+        "RANGE  BLOCK                CLUSTER  POOL  STATE     USED  FREE  PINNED  BY",
+        "lan    10.0.0.0/29          east     p     Active       1     5       -  -",
+        "lan    10.0.0.8/29          east     p     Draining     3     5       2  shop/web-1, (Cooling 10.0.0.10)",
+        "lan    10.0.0.16-10.0.0.31  west     -     -            -     -       -  -",
+        "lan    10.0.0.40-10.0.0.47  west     -     -            -     -       -  -",
+        "",
+      ]);
+    }));
+
+  it("prints the same as JSON, and as names", () =>
+    withAgent(answers, async (socket) => {
+      const { ranges, blocks } = JSON.parse((await run("blocks", "-o", "json", "--socket", socket)).out);
+      expect(ranges).toEqual([
+        {
+          ...{ name: "lan", member: "east", blocks: 2, maxBlocks: 4, problem: source.problem, reason: "HubAway" },
+          ...{ heard: source.heard, others: [{ member: "west", blocks: 3 }] },
+        },
+      ]);
+      expect(blocks[1]).toMatchObject({
+        pinnedBy: [
+          { address: "10.0.0.9", state: "Bound", owner: "shop/web-1" },
+          { address: "10.0.0.10", state: "Cooling", owner: "" },
+        ],
+      });
+      expect((await run("blocks", "-o", "name", "--socket", socket)).out).toMatch(/^10\.0\.0\.0\/29\n/);
+    }));
+
+  it("without a pool that leases says so", () =>
+    withAgent({ "/v1/pools": [POOL], ...pageOf(LINE) }, async (socket) => {
+      const { code, error } = await run("blocks", "list", "--socket", socket);
+      expect({ code, error }).toEqual({ code: 0, error: "No pool has spec.source\n" });
+    }));
+});

@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { formatRange } from "../../../host/net/range.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
-import { findExclusion } from "../../../host/resources/locate-address.ts";
-import { NONE_OCCUPIED } from "../../../host/resources/occupied-ips.ts";
-import { encodeSourceStatus, isConfirmed, otherMemberOf } from "../../../host/resources/pool-source.ts";
+import { locateAddress } from "../../../host/resources/locate-address.ts";
+import { encodeSourceStatus, isConfirmed, NO_NEWS, otherMemberOf } from "../../../host/resources/pool-source.ts";
 import { leasingPool } from "../../world/leasing-pool.ts";
 import { ipPool } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
@@ -121,11 +120,19 @@ it.each<[epoch: string, inForce: string | undefined, wanted: boolean]>([
   expect(isConfirmed({ range: "seg", epoch, blocks: [], excluded: [], problem: "" }, inForce)).toBe(wanted);
 });
 
-it.each<[address: string, why: string | undefined]>([
-  ["10.6.0.49", undefined],
-  ["10.6.0.17", "its block 10.6.0.16/28 is Resting, and gives no addresses"],
-  ["10.6.0.1", "no block that the pool has leased has it"],
-])("why %s is not given: %s", (address, why) => {
-  const around = { reserved: [], occupied: NONE_OCCUPIED, siblings: [] };
-  expect(findExclusion(ip(address), leasingPool("blue", "10.6.0.0/24", ALL), around)).toBe(why);
+it.each<[address: string, why: string | undefined, block: string | undefined]>([
+  ["10.6.0.49", undefined, '10.6.0.48/28 of AddressRange "seg", New'],
+  [
+    "10.6.0.17",
+    "its block 10.6.0.16/28 is Resting, and gives no addresses",
+    '10.6.0.16/28 of AddressRange "seg", Resting',
+  ],
+  ["10.6.0.1", "no block that the pool has leased has it", undefined],
+  ["10.6.0.32", 'its block of AddressRange "seg" is cluster "west"\'s', undefined],
+])("why %s is not given: %s", (address, excluded, block) => {
+  const pool = leasingPool("blue", "10.6.0.0/24", ALL);
+  const others = [{ member: "west", blocks: 1, ranges: [{ first: ip("10.6.0.32"), last: ip("10.6.0.47") }] }];
+  const source = pool.source && { ...pool.source, news: { ...NO_NEWS, others } };
+  const place = { pool: "blue", addressSpace: "", subnet: "10.6.0.0/24", excluded, block };
+  expect(locateAddress(ip(address), [{ ...pool, source }], [])).toEqual([place]);
 });
