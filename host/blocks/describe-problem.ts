@@ -10,7 +10,12 @@ interface SourceProblem {
 }
 
 /** Returns undefined if nothing is in the way. */
-export function problemOf({ bar, short, blocks, others }: SourceView): SourceProblem | undefined {
+export function problemOf({
+  bar,
+  short,
+  blocks,
+  others,
+}: Pick<SourceView, "bar" | "short" | "blocks" | "others">): SourceProblem | undefined {
   if (bar !== undefined) return { reason: REASONS[bar.kind], text: BARS[bar.kind](bar as never) };
   if (short === undefined) return undefined;
   if (short === "share")

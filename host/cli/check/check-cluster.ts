@@ -9,6 +9,7 @@ import { type CheckRecord, type CheckReport, checkRecord, type HostFinding } fro
 import { type AgentPod, askAgents, type ClusterOptions, isRunning, listAgents } from "../cluster-agents.ts";
 import { nodeOf, ofHost, ofNode } from "./check-node.ts";
 import { type ClusterFinding, findClusterDamage, keyOfFinding } from "./find-cluster-damage.ts";
+import { type AskedHub, findHub } from "./find-hub.ts";
 import { findOpen } from "./find-open.ts";
 import { type ClusterFacts, readCluster } from "./read-cluster.ts";
 
@@ -29,6 +30,8 @@ interface CheckOptions {
   readonly isRepair?: boolean;
   /** More words for the agents' berthctl. */
   readonly words?: readonly string[];
+  /** The hub that is asked, too. */
+  readonly hub?: AskedHub | undefined;
 }
 
 /**
@@ -38,7 +41,7 @@ interface CheckOptions {
 export async function checkCluster(
   api: KubeApi,
   options: ClusterOptions,
-  { isRepair = false, words: more = [] }: CheckOptions = {},
+  { isRepair = false, words: more = [], hub }: CheckOptions = {},
 ): Promise<CheckReport> {
   const agents = await listAgents(options);
   const words = [...RECORD_WORDS, ...more, ...(isRepair ? ["--repair"] : [])];
@@ -48,13 +51,14 @@ export async function checkCluster(
   const isWhole = options.node === undefined;
   const ofCluster = isWhole ? await findTwice({ api, options, agents, facts, records }) : [];
   const home = agents[0]?.namespace;
+  const leasing = isWhole ? await findHub({ ...facts, hub }) : [];
   const open = isWhole && home !== undefined ? await findOpen(api, home) : [];
   return {
     time: new Date().toISOString(),
     cluster: facts.cluster,
     nodes: records.map(nodeOf),
     notCompared: [...notCompared, ...(isWhole ? withoutAgent(facts, named) : [])],
-    findings: [...records.flatMap(ofNode), ...ofCluster, ...ofHost("", open.map(warnOfOpen))],
+    findings: [...records.flatMap(ofNode), ...ofCluster, ...ofHost("", [...leasing, ...open.map(warnOfOpen)])],
     problems: [...facts.problems],
   };
 }

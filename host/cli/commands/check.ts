@@ -13,6 +13,7 @@ interface CheckFlags extends OutputFlags, HostPathFlags {
   readonly report?: string;
   readonly record?: true;
   readonly repair?: true;
+  readonly hubKubeconfig?: string;
 }
 
 export function addCheck(cli: CommandLine): void {
@@ -28,9 +29,12 @@ export function addCheck(cli: CommandLine): void {
       "--repair",
       "first restore what the coordinator's ADDs left in pods and on the node, where it is missing or changed",
     )
+    .option("--hub-kubeconfig <file>", "of a cluster: ask the hub of its blocks, too, with this kubeconfig")
     .addOption(new Option("--record", "print what kubectl berth joins to a report").hideHelp())
     .action((flags: CheckFlags) =>
       cli.run(flags, async (call) => {
+        if (flags.hubKubeconfig !== undefined && !cli.isCluster)
+          throw new UsageError("--hub-kubeconfig needs a cluster: give --kubeconfig or --context");
         if (flags.record === true) return printRecord(nodeCheck(cli, flags), call);
         const report = cli.isCluster ? await reportOfCluster(cli, flags, command) : await reportOfHost(cli, flags);
         const { describeReport, exitCodeOfReport } = await import("../check/describe-report.ts");
@@ -64,13 +68,22 @@ async function printRecord(check: NodeCheck, { out }: Call): Promise<ExitCode> {
   return ExitCode.Success;
 }
 
-async function reportOfCluster(cli: CommandLine, { repair }: CheckFlags, command: Command): Promise<CheckReport> {
+async function reportOfCluster(
+  cli: CommandLine,
+  { repair, hubKubeconfig: file }: CheckFlags,
+  command: Command,
+): Promise<CheckReport> {
   const { checkCluster } = await import("../check/check-cluster.ts");
+  const { openClusterSource } = await import("../cluster-source.ts");
   const source = await cli.openCluster();
+  const access = { context: undefined, userAgent: `berthctl/${cli.version}` };
+  const opened = file === undefined ? undefined : await openClusterSource({ kubeconfig: [file], ...access });
+  const hub = file === undefined || opened === undefined ? undefined : { api: opened.api, file };
   try {
-    return await checkCluster(source.api, cli.place, { isRepair: repair === true, words: givenHostPaths(command) });
+    const words = givenHostPaths(command);
+    return await checkCluster(source.api, cli.place, { isRepair: repair === true, words, hub });
   } finally {
-    await source.close();
+    await Promise.allSettled([source.close(), opened?.close()]);
   }
 }
 
