@@ -16,8 +16,9 @@ const source = z.object({
   range: z.string(),
   /** This cluster's name in it. */
   member: z.string().default(""),
-  /** Why it gets no further blocks, as a sentence without its full stop and as one word; "" if nothing is in the way. */
+  /** Why it gets no further blocks, as a sentence without its full stop; "" if nothing is in the way. */
   problem: z.string().default(""),
+  /** The same as one word. */
   reason: z.string().default(""),
   /** When the hub answered last, RFC 3339; "" while it answers. */
   heard: z.string().default(""),

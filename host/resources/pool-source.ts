@@ -81,7 +81,7 @@ export interface OtherMember {
 }
 
 /** What the controller has heard of the range, for people. No address is given or refused because of it. */
-export interface SourceNews {
+export interface SourceReport {
   /** A {@link SourceReason}; a newer controller may have further ones. "" if nothing is in the way. */
   readonly reason: string;
   /** When the hub answered last, RFC 3339; "" while it answers. */
@@ -93,7 +93,7 @@ export interface SourceNews {
   readonly others: readonly OtherMember[];
 }
 
-export const NO_NEWS: SourceNews = { reason: "", heard: "", member: "", share: undefined, others: [] };
+export const NO_REPORT: SourceReport = { reason: "", heard: "", member: "", share: undefined, others: [] };
 
 export interface PoolSource {
   /** Name of the AddressRange. */
@@ -106,7 +106,7 @@ export interface PoolSource {
   /** Why no further blocks are leased: a sentence without its full stop; "" if nothing is in the way. */
   readonly problem: string;
   /** Absent in the status of an older controller. */
-  readonly news?: SourceNews | undefined;
+  readonly report?: SourceReport | undefined;
 }
 
 export const poolSourceSpec = z.strictObject({
@@ -135,7 +135,7 @@ const givenStatus = z.object({
   problem: z.string().max(MAX_PROBLEM).optional().meta({ description: "Why no further blocks are leased." }),
 });
 
-const newsStatus = z.object({
+const reportStatus = z.object({
   reason: z.string().max(64).optional().meta({ description: "One word for the problem, such as `HubAway`." }),
   heard: z.string().max(40).optional().meta({
     description: "When the hub answered last, RFC 3339; absent while it answers.",
@@ -160,7 +160,7 @@ const newsStatus = z.object({
     .meta({ description: "The blocks of other clusters, up to ten minutes old. For people." }),
 });
 
-export const poolSourceStatus = givenStatus.extend(newsStatus.shape);
+export const poolSourceStatus = givenStatus.extend(reportStatus.shape);
 
 /** Returns no blocks for a malformed status, and leaves out blocks outside the subnet. */
 export function decodePoolSource(range: string, status: unknown, subnet: Prefix): PoolSource {
@@ -170,19 +170,19 @@ export function decodePoolSource(range: string, status: unknown, subnet: Prefix)
     excluded = [],
     problem = "",
   } = givenStatus.safeParse(status).data ?? { epoch: "", blocks: [] };
-  const news = newsOf(newsStatus.safeParse(status).data ?? {});
+  const report = reportOf(reportStatus.safeParse(status).data ?? {});
   const prefixes = blocks.map(({ block, state }) => ({ block, state, prefix: parsePrefix(block) }));
   if (prefixes.some(({ prefix }) => prefix === undefined))
-    return { range, epoch: "", blocks: [], excluded, problem, news };
+    return { range, epoch: "", blocks: [], excluded, problem, report };
   const inside = prefixes.flatMap(({ block, state, prefix }) =>
     prefix !== undefined && prefix.length >= subnet.length && prefixContains(subnet, prefix.ip)
       ? [{ block, state, range: rangeOfPrefix(prefix) }]
       : [],
   );
-  return { range, epoch, blocks: inside, excluded, problem, news };
+  return { range, epoch, blocks: inside, excluded, problem, report };
 }
 
-function newsOf(status: z.output<typeof newsStatus>): SourceNews | undefined {
+function reportOf(status: z.output<typeof reportStatus>): SourceReport | undefined {
   const { reason = "", heard = "", member = "", maxBlocks, others = [] } = status;
   if (reason === "" && heard === "" && member === "" && maxBlocks === undefined && others.length === 0)
     return undefined;
@@ -199,17 +199,17 @@ interface SourceStatus extends Pick<PoolSource, "epoch"> {
   readonly excluded?: readonly Range[];
   /** Default: "". */
   readonly problem?: string;
-  readonly news?: SourceNews | undefined;
+  readonly report?: SourceReport | undefined;
   readonly blocks: readonly Pick<SourceBlock, "block" | "state">[];
 }
 
 /** Returns `status.source` as a merge patch. */
-export function encodeSourceStatus({ epoch, blocks, excluded = [], problem = "", news = NO_NEWS }: SourceStatus) {
+export function encodeSourceStatus({ epoch, blocks, excluded = [], problem = "", report = NO_REPORT }: SourceStatus) {
   const text = problem === "" ? null : problem.slice(0, MAX_PROBLEM);
   const listed = blocks.map(({ block, state }) => ({ block, state }));
   return {
     ...{ epoch, blocks: listed, excluded: fewRanges(excluded).map(formatRange), problem: text },
-    ...encodeNews(news),
+    ...encodeReport(report),
   };
 }
 
@@ -220,7 +220,7 @@ function fewRanges(ranges: readonly Range[]): readonly Range[] {
   return [...ranges.slice(0, MAX_RANGES - 1), { first: from.first, last: last.last }];
 }
 
-function encodeNews({ reason, heard, member, share, others }: SourceNews) {
+function encodeReport({ reason, heard, member, share, others }: SourceReport) {
   let left = MAX_OTHER_RANGES;
   const listed = others.slice(0, MAX_OTHERS).map(({ member, blocks, ranges }) => {
     const ips = ranges.slice(0, left).map(formatRange);
@@ -234,8 +234,8 @@ function encodeNews({ reason, heard, member, share, others }: SourceNews) {
 }
 
 /** Returns the other cluster that had the address when the controller wrote down what it knew. */
-export function otherMemberOf({ news }: PoolSource, ip: Ip): string | undefined {
-  return news?.others.find(({ ranges }) => ranges.some((range) => rangeContains(range, ip)))?.member;
+export function otherMemberOf({ report }: PoolSource, ip: Ip): string | undefined {
+  return report?.others.find(({ ranges }) => ranges.some((range) => rangeContains(range, ip)))?.member;
 }
 
 /** Returns whether pods may have the address. */

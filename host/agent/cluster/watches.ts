@@ -228,7 +228,7 @@ function decodePool(object: KubeObject): WatchedPool {
   const observed = { revision: generation === undefined ? undefined : `${uid}/${generation}`, wanted: status?.wanted };
   try {
     const pool = decodeIpPool(object, describeObject(object));
-    const blocks = pool.source && JSON.stringify(encodeSourceStatus({ ...pool.source, news: undefined }));
+    const blocks = pool.source && JSON.stringify(encodeSourceStatus({ ...pool.source, report: undefined }));
     const revision = observed.revision && `${observed.revision}/${pool.shortfall ?? ""}/${blocks ?? ""}`;
     return { kind: "pool", pool, ...observed, revision };
   } catch (error) {

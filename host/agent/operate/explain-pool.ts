@@ -11,7 +11,7 @@ import { formatRange, type Range } from "../../net/range.ts";
 
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { countBlockStates, NO_NEWS, type PoolSource } from "../../resources/pool-source.ts";
+import { countBlockStates, NO_REPORT, type PoolSource } from "../../resources/pool-source.ts";
 import type { LiveFacts, PoolFacts, SubnetFacts } from "./pool-facts.ts";
 
 /** Most ranges, and most other pools, that one line of `berthctl explain pool` shows. */
@@ -56,8 +56,8 @@ function explainUsable(pool: IpPool, facts: PoolFacts): string[] {
 }
 
 function blocksOf(source: PoolSource): string[] {
-  const { blocks, news = NO_NEWS } = source;
-  const { share, others, heard } = news;
+  const { blocks, report = NO_REPORT } = source;
+  const { share, others, heard } = report;
   const each = blocks.length === 0 ? "" : `: ${some(blocks.map(({ block, state }) => `${block} ${state}`))}`;
   const most = share === undefined ? "" : `; the cluster may have ${share}`;
   return [

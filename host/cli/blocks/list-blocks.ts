@@ -1,4 +1,4 @@
-/** The blocks of all pools that lease their addresses, and of the other clusters, as rows of a table; and each range. */
+/** The blocks of pools that lease their addresses, and those of other clusters, as rows of a table; and each range. */
 import { groupByBlock, isPinning } from "../../blocks/uses-of-blocks.ts";
 import { byName, compareText } from "../../lib/order.ts";
 import { parseIp } from "../../net/ip.ts";
@@ -33,7 +33,7 @@ interface RangeRow extends Pick<Source, "member" | "problem" | "reason" | "heard
   readonly others: readonly { readonly member: string; readonly blocks: number }[];
 }
 
-export interface BlockList {
+interface BlockList {
   readonly ranges: readonly RangeRow[];
   readonly blocks: readonly BlockRow[];
 }

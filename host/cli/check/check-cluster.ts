@@ -9,7 +9,7 @@ import { type CheckRecord, type CheckReport, checkRecord, type HostFinding } fro
 import { type AgentPod, askAgents, type ClusterOptions, isRunning, listAgents } from "../cluster-agents.ts";
 import { nodeOf, ofHost, ofNode } from "./check-node.ts";
 import { type ClusterFinding, findClusterDamage, keyOfFinding } from "./find-cluster-damage.ts";
-import { type AskedHub, findHub } from "./find-hub.ts";
+import { findHub, type ReachedHub } from "./find-hub.ts";
 import { findOpen } from "./find-open.ts";
 import { type ClusterFacts, readCluster } from "./read-cluster.ts";
 
@@ -31,7 +31,7 @@ interface CheckOptions {
   /** More words for the agents' berthctl. */
   readonly words?: readonly string[];
   /** The hub that is asked, too. */
-  readonly hub?: AskedHub | undefined;
+  readonly hub?: ReachedHub | undefined;
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Finds what keeps a cluster from leasing blocks: what its controller said last in the status of pools, and what the
- * hub says when it is asked from here.
+ * hub says when it is answered from here.
  */
 import { SourceFailure } from "../../blocks/block-source.ts";
 import { describeOutage, problemOf } from "../../blocks/describe-problem.ts";
@@ -12,11 +12,11 @@ import { formatPrefix } from "../../net/prefix.ts";
 import type { HostFinding } from "../../records/check-record.ts";
 import type { AddressRange } from "../../resources/address-range.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { NO_NEWS, type SourceReason } from "../../resources/pool-source.ts";
+import { NO_REPORT, type SourceReason } from "../../resources/pool-source.ts";
 import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
 
-/** A hub that is asked from here. */
-export interface AskedHub {
+/** A hub that is answered from here. */
+export interface ReachedHub {
   readonly api: Pick<KubeApi, "call">;
   /** The file of its credentials. */
   readonly file: string;
@@ -27,7 +27,7 @@ interface HubQuestion {
   /** UID of the cluster's namespace kube-system. */
   readonly cluster: string | undefined;
   /** Absent: only what the controller said counts. */
-  readonly hub?: AskedHub | undefined;
+  readonly hub?: ReachedHub | undefined;
 }
 
 /** Pods go on with what is leased, and it may pass by itself, or by design. */
@@ -58,26 +58,26 @@ export async function findHub({ pools, cluster, hub }: HubQuestion): Promise<Hos
     ({ source }) => source?.range ?? "",
   );
   const found = [...byRange].map(async ([range, own]) => {
-    const asked = hub && (await askHub(hub, range, own, cluster));
-    const said = saidOf(range, own, asked);
-    return [...(said === undefined ? [] : [said]), ...(asked?.finding === undefined ? [] : [asked.finding])];
+    const answered = hub && (await askHub(hub, range, own, cluster));
+    const said = saidOf(range, own, answered);
+    return [...(said === undefined ? [] : [said]), ...(answered?.finding === undefined ? [] : [answered.finding])];
   });
   return (await Promise.all(found)).flat();
 }
 
-interface Asked {
+interface HubAnswer {
   readonly reason: string;
   readonly finding?: HostFinding;
 }
 
 /** What the controller said; undefined if nothing, or if the hub says the same now. */
-function saidOf(range: string, pools: readonly IpPool[], asked: Asked | undefined): HostFinding | undefined {
+function saidOf(range: string, pools: readonly IpPool[], answered: HubAnswer | undefined): HostFinding | undefined {
   const told = pools.flatMap(({ source }) => source ?? []).find(({ problem }) => problem !== "");
   if (told === undefined) return undefined;
-  const { reason, heard } = told.news ?? NO_NEWS;
-  if (asked !== undefined && asked.reason === reason) return undefined;
+  const { reason, heard } = told.report ?? NO_REPORT;
+  if (answered !== undefined && answered.reason === reason) return undefined;
   const since = heard === "" ? "" : `; it answered last at ${heard}`;
-  const now = asked?.reason === "" ? "; from here it answers" : "";
+  const now = answered?.reason === "" ? "; from here it answers" : "";
   return findingOf(reason, `AddressRange "${range}": ${told.problem}${since}${now}`);
 }
 
@@ -87,15 +87,15 @@ function findingOf(reason: string, text: string): HostFinding {
 }
 
 async function askHub(
-  { api, file }: AskedHub,
+  { api, file }: ReachedHub,
   range: string,
   pools: readonly IpPool[],
   cluster: string | undefined,
-): Promise<Asked> {
+): Promise<HubAnswer> {
   const about = `AddressRange "${range}", asked with ${file}`;
   try {
     const found = await readRange(api, range, AbortSignal.timeout(CLUSTER_PATIENCE_MS));
-    const { reason, text } = judge(found, pools, cluster) ?? { reason: "" };
+    const { reason, text } = problemAt(found, pools, cluster) ?? { reason: "" };
     return reason === "" ? { reason } : { reason, finding: findingOf(reason, `${about}: ${text}`) };
   } catch (error) {
     const reason = error instanceof SourceFailure ? error.reason : "Failed";
@@ -103,14 +103,14 @@ async function askHub(
   }
 }
 
-function judge(range: AddressRange, pools: readonly IpPool[], cluster: string | undefined) {
+function problemAt(range: AddressRange, pools: readonly IpPool[], cluster: string | undefined) {
   const subnet = formatPrefix(range.spec.subnet);
   const other = pools.find(({ spec }) => formatPrefix(spec.subnet) !== subnet);
   if (other !== undefined) {
     const text = `IPPool "${other.name}" leases nothing: the range's subnet is ${subnet}, not ${formatPrefix(other.spec.subnet)}`;
     return { reason: "OtherSubnet", text };
   }
-  const told = pools.flatMap(({ source }) => source?.news?.member || []);
+  const told = pools.flatMap(({ source }) => source?.report?.member || []);
   const [name = told[0]] = Object.entries(range.status.members)
     .filter(([, member]) => member.cluster === cluster)
     .map(([member]) => member);

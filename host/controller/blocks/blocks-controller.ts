@@ -21,7 +21,7 @@ import { IP_POOLS } from "../../resources/collections.ts";
 import { rangeOfClaim } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { poolShape } from "../../resources/ip-pool-shape.ts";
-import { type BlockState, encodeSourceStatus, NO_NEWS, type SourceNews } from "../../resources/pool-source.ts";
+import { type BlockState, encodeSourceStatus, NO_REPORT, type SourceReport } from "../../resources/pool-source.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
 import { type ControlledPool, decodeControlledPool } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
@@ -41,7 +41,7 @@ const HUB_CHECK_MS = 15_000;
 /** Time for which a hub may take to answer: milliseconds. */
 const HUB_PATIENCE_MS = 10_000;
 
-/** Shortest time between two writes of a pool for nothing but other clusters' blocks: milliseconds. All agents watch. */
+/** Shortest time between two writes of a pool for other clusters' blocks alone: milliseconds. All agents watch. */
 const OTHERS_REST_MS = 600_000;
 
 export const startBlocks: StartController = (deps) => {
@@ -175,9 +175,9 @@ class Blocks {
       this.#problems.set(range, `AddressRange "${range}": ${problem}: ${messageOf(error)}`);
       this.records.ended(range, reason);
       for (const each of pools) {
-        const { news = NO_NEWS } = each.source;
-        const heard = news.heard || this.records.heard(range);
-        await this.#write(each, { ...each.source, problem, news: { ...news, reason, heard } });
+        const { report = NO_REPORT } = each.source;
+        const heard = report.heard || this.records.heard(range);
+        await this.#write(each, { ...each.source, problem, report: { ...report, reason, heard } });
       }
       return;
     }
@@ -185,18 +185,18 @@ class Blocks {
     if (problem !== "") this.#problems.set(range, `AddressRange "${range}": ${problem}`);
     this.records.ended(range, reason);
     const { excluded } = view;
-    const news = this.#newsOf(view, reason);
+    const report = this.#reportOf(view, reason);
     for (const { each, plan } of plans) {
       const memory = this.#memory(each.pool.name);
       memory.surplusSinceMs = plan.isSurplus ? (memory.surplusSinceMs ?? this.#deps.clock.nowMs()) : undefined;
-      await this.#write(each, { epoch, problem, excluded, blocks: plan.blocks, news });
+      await this.#write(each, { epoch, problem, excluded, blocks: plan.blocks, report });
     }
     for (const each of pools.filter((pool) => !isOfRange(pool, view))) {
       const { subnet, addressSpace } = each.pool.spec;
       this.records.ended(range, reason ?? "OtherSubnet");
       const problem = `its subnet ${nameSubnet(subnet, addressSpace)} is not that of the range, ${nameSubnet(view.subnet, view.addressSpace)}`;
       this.#problems.set(each.pool.name, `IPPool "${each.pool.name}" leases nothing: ${problem}`);
-      await this.#write(each, { epoch, problem, blocks: [], news: { ...news, reason: "OtherSubnet" } });
+      await this.#write(each, { epoch, problem, blocks: [], report: { ...report, reason: "OtherSubnet" } });
     }
     const isReturned = (block: string) =>
       plans.some(({ plan }) => plan.blocks.some((each) => each.block === block && each.state === "Returning"));
@@ -269,7 +269,7 @@ class Blocks {
     return known;
   }
 
-  #newsOf(view: SourceView, reason = ""): SourceNews {
+  #reportOf(view: SourceView, reason = ""): SourceReport {
     const { hub } = this.#deps;
     return { reason, heard: "", member: hub?.member ?? "", share: view.share, others: otherMembers(view) };
   }

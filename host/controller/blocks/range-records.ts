@@ -7,7 +7,7 @@ import { rangeOfPrefix } from "../../net/range.ts";
 import type { OtherMember, SourceReason } from "../../resources/pool-source.ts";
 
 /** One range. */
-export interface RangeRecord {
+interface RangeRecord {
   /** When the source answered last; undefined if it has not yet. */
   answered: Date | undefined;
   reason: SourceReason | undefined;

@@ -102,8 +102,8 @@ function supplied({ generated: { wanted, reason }, has }: SizedPool): Finding {
   return { type: "Supplied", isTrue: true, reason: "Supplied", message: `${what} (${reason})` };
 }
 
-function leased({ range, blocks, problem, news }: PoolSource): Finding {
-  const reason = news?.reason || "NoMoreBlocks";
+function leased({ range, blocks, problem, report }: PoolSource): Finding {
+  const reason = report?.reason || "NoMoreBlocks";
   if (problem !== "") return { type: "Supplied", isTrue: false, reason, message: problem };
   const resting = blocks.filter(({ state }) => state === "Resting").length;
   const what = `has ${blocks.length} ${blocks.length === 1 ? "block" : "blocks"} of AddressRange "${range}"`;

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { formatRange } from "../../../host/net/range.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { locateAddress } from "../../../host/resources/locate-address.ts";
-import { encodeSourceStatus, isConfirmed, NO_NEWS, otherMemberOf } from "../../../host/resources/pool-source.ts";
+import { encodeSourceStatus, isConfirmed, NO_REPORT, otherMemberOf } from "../../../host/resources/pool-source.ts";
 import { leasingPool } from "../../world/leasing-pool.ts";
 import { ipPool } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
@@ -78,15 +78,15 @@ describe("what was heard of other clusters", () => {
     first: ip(`10.6.${number >> 8}.${number & 255}`),
     last: ip(`10.6.${number >> 8}.${number & 255}`),
   });
-  const news = {
+  const report = {
     ...{ reason: "HubAway", heard: "2026-11-27T00:00:00.000Z", member: "east", share: 4 },
     others: [{ member: "west", blocks: 2, ranges: [{ first: ip("10.6.0.32"), last: ip("10.6.0.63") }] }],
   };
   const read = (source: unknown) => poolOf({ source: { range: "seg" } }, { source }).source;
 
   it("is read as it was written, and names the cluster of an address", () => {
-    const source = read(encodeSourceStatus({ epoch: "e1", blocks: [], news }));
-    expect(source?.news).toEqual(news);
+    const source = read(encodeSourceStatus({ epoch: "e1", blocks: [], report }));
+    expect(source?.report).toEqual(report);
     expect(["10.6.0.40", "10.6.0.64"].map((text) => source && otherMemberOf(source, ip(text)))).toEqual([
       "west",
       undefined,
@@ -96,13 +96,13 @@ describe("what was heard of other clusters", () => {
   it("costs no block if it cannot be read", () => {
     const blocks = [{ block: "10.6.0.16/28", state: "Active" }];
     const source = read({ epoch: "e1", blocks, others: "nonsense" });
-    expect([source?.blocks.length, source?.news]).toEqual([1, undefined]);
+    expect([source?.blocks.length, source?.report]).toEqual([1, undefined]);
   });
 
   it("is bounded: the ranges of all members together, and never the number of blocks", () => {
     const ranges = Array.from({ length: 400 }, (_, index) => at(2 * index));
     const others = ["a", "b", "c"].map((member) => ({ member, blocks: 400, ranges }));
-    const written = encodeSourceStatus({ epoch: "e1", blocks: [], news: { ...news, others } });
+    const written = encodeSourceStatus({ epoch: "e1", blocks: [], report: { ...report, others } });
     expect(written.others?.map(({ blocks, ips }) => [blocks, ips.length])).toEqual([
       [400, 400],
       [400, 112],
@@ -132,7 +132,7 @@ it.each<[address: string, why: string | undefined, block: string | undefined]>([
 ])("why %s is not given: %s", (address, excluded, block) => {
   const pool = leasingPool("blue", "10.6.0.0/24", ALL);
   const others = [{ member: "west", blocks: 1, ranges: [{ first: ip("10.6.0.32"), last: ip("10.6.0.47") }] }];
-  const source = pool.source && { ...pool.source, news: { ...NO_NEWS, others } };
+  const source = pool.source && { ...pool.source, report: { ...NO_REPORT, others } };
   const place = { pool: "blue", addressSpace: "", subnet: "10.6.0.0/24", excluded, block };
   expect(locateAddress(ip(address), [{ ...pool, source }], [])).toEqual([place]);
 });

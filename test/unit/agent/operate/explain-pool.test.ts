@@ -65,8 +65,8 @@ describe("a pool that leases its addresses", () => {
   it("says what it may have, what other clusters have, and since when its hub is silent", () => {
     const leasing = leasingPool("seg", "10.6.0.0/24", ["10.6.0.16/28 Active"]);
     const others = ["north", "west"].map((member) => ({ member, blocks: 2, ranges: [] }));
-    const news = { reason: "HubAway", heard: "2026-11-27T00:00:00.000Z", member: "east", share: 4, others };
-    const told = { pool: { ...leasing, source: leasing.source && { ...leasing.source, news } }, live: undefined };
+    const report = { reason: "HubAway", heard: "2026-11-27T00:00:00.000Z", member: "east", share: 4, others };
+    const told = { pool: { ...leasing, source: leasing.source && { ...leasing.source, report } }, live: undefined };
     expect(line(told, "blocks")).toBe("blocks: 1 Active: 10.6.0.16/28 Active; the cluster may have 4");
     expect(line(told, "other clusters")).toBe("other clusters: north 2, west 2");
     expect(line(told, "hub")).toBe("hub: answered last at 2026-11-27T00:00:00.000Z");

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { findHub } from "../../../../host/cli/check/find-hub.ts";
 import { ApiError, ApiUnavailable, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import type { IpPool } from "../../../../host/resources/ip-pool.ts";
-import { NO_NEWS } from "../../../../host/resources/pool-source.ts";
+import { NO_REPORT } from "../../../../host/resources/pool-source.ts";
 import { leasingPool } from "../../../world/leasing-pool.ts";
 
 const UID = (letter: string) => `${letter.repeat(8)}-1111-4111-8111-111111111111`;
@@ -12,8 +12,8 @@ const [OWN, OTHER] = [UID("a"), UID("b")];
 
 function pool(reason = "", problem = "", heard = ""): IpPool {
   const leasing = leasingPool("lan", "10.6.0.0/24", ["10.6.0.16/28 Active"]);
-  const news = { ...NO_NEWS, member: "east", reason, heard };
-  return { ...leasing, source: leasing.source && { ...leasing.source, problem, news } };
+  const report = { ...NO_REPORT, member: "east", reason, heard };
+  return { ...leasing, source: leasing.source && { ...leasing.source, problem, report } };
 }
 
 const member = (cluster: string, more: object = {}) => ({ cluster, token: UID("c"), writes: 1, epoch: EPOCH, ...more });
