@@ -255,11 +255,14 @@ function placeNote(model: MapModel, number: number): string {
   if (header.gateway !== undefined && parseIp(header.gateway)?.value === value) return ", the gateway";
   const exception = header.exceptions?.find(({ address }) => parseIp(address)?.value === value);
   if (exception !== undefined) return `, ${exception.why}`;
-  const by = header.reserved.find(({ first, last }) => {
+  const isIn = ({ first, last }: { readonly first: string; readonly last: string }): boolean => {
     const [low, high] = [parseIp(first)?.value ?? 0n, parseIp(last)?.value ?? -1n];
     return low <= value && value <= high;
-  });
-  return by === undefined || by.name === "" ? "" : `, in ReservedIP ${by.name}`;
+  };
+  const by = header.reserved.find(isIn)?.name ?? "";
+  if (by !== "") return `, in ReservedIP ${by}`;
+  const member = header.elsewhere?.find(isIn)?.member ?? "";
+  return member === "" ? "" : `, ${member}`;
 }
 
 async function choose(number: number): Promise<void> {

@@ -5,7 +5,17 @@ import type { Orientation } from "./hilbert.ts";
 import { readSnapshot, setBit, setRun } from "./snapshot.ts";
 
 /** All that a square can be, in the order of the colours. */
-export const KINDS = ["Free", "Bound", "Cooling", "Kept", "Quarantined", "InUse", "Reserved", "Outside"] as const;
+export const KINDS = [
+  "Free",
+  "Bound",
+  "Cooling",
+  "Kept",
+  "Quarantined",
+  "InUse",
+  "Reserved",
+  "Elsewhere",
+  "Outside",
+] as const;
 
 export type Kind = (typeof KINDS)[number];
 
@@ -14,7 +24,8 @@ const STATES = KINDS.slice(1, 6) as readonly MapState[];
 
 const BOUND = 1;
 const RESERVED = 6;
-const OUTSIDE = 7;
+const ELSEWHERE = 7;
+const OUTSIDE = 8;
 
 /** An aligned part of the map: numbers from `first` on, 2^`bits` of them. */
 export interface Block {
@@ -32,7 +43,7 @@ export class MapModel {
   readonly levels: number;
   /** Orientation of the curve: so that one of which half is used lies on its side. */
   readonly orientation: Orientation;
-  /** By kind; undefined: no address is of the kind. Those of Reserved and Outside hold used addresses, too. */
+  /** By kind; undefined: no address is of the kind. Those from Reserved on hold used addresses, too. */
   readonly planes: (Uint32Array | undefined)[] = [];
   /** Addresses that are neither free nor bound: all other planes in one. */
   readonly others: Uint32Array;
@@ -54,6 +65,10 @@ export class MapModel {
     for (const { first, last } of header.reserved) {
       this.#fill(RESERVED, parseIp(first)?.value ?? 0n, parseIp(last)?.value ?? -1n);
     }
+    for (const { first, last } of header.elsewhere ?? []) {
+      this.#fill(ELSEWHERE, parseIp(first)?.value ?? 0n, parseIp(last)?.value ?? -1n);
+    }
+    this.#keepOutsideApart();
     this.others = this.#newPlane();
     const [one, ...more] = this.planes.slice(BOUND + 1).filter((plane) => plane !== undefined);
     if (one !== undefined) this.others.set(one);
@@ -62,7 +77,7 @@ export class MapModel {
     }
   }
 
-  /** Returns the number of the kind of an address: a state, else Reserved, else Outside, else Free. */
+  /** Returns the number of the kind of an address: a state, else Reserved, Elsewhere, Outside, else Free. */
   kindAt(number: number): number {
     for (let kind = 1; kind <= OUTSIDE; kind++) if (this.#has(kind, number)) return kind;
     return 0;
@@ -75,7 +90,11 @@ export class MapModel {
       if (plane !== undefined) setBit(plane, number, kind === state);
       else if (kind === state) setBit(this.#plane(kind), number, true);
     }
-    setBit(this.others, number, state > BOUND || this.#has(RESERVED, number) || this.#has(OUTSIDE, number));
+    setBit(
+      this.others,
+      number,
+      state > BOUND || [RESERVED, ELSEWHERE, OUTSIDE].some((kind) => this.#has(kind, number)),
+    );
   }
 
   #has(kind: number, number: number): boolean {
@@ -141,7 +160,7 @@ export class MapModel {
     return counts;
   }
 
-  /** The bits of a word that states, and for Outside reserved addresses, hide. */
+  /** The bits of a word that states hide, and for Elsewhere and Outside what comes before them. */
   #before(kind: number, word: number): number {
     let bits = 0;
     if (kind >= RESERVED) for (let each = 1; each < kind; each++) bits |= this.planes[each]?.[word] ?? 0;
@@ -173,6 +192,13 @@ export class MapModel {
       next = high + 1n;
     }
     this.#fill(OUTSIDE, next, 1n << BigInt(bitsOf(this.header.family)));
+  }
+
+  /** What other clusters have is outside of the pool, and counts once. */
+  #keepOutsideApart(): void {
+    const [elsewhere, outside] = [this.planes[ELSEWHERE], this.planes[OUTSIDE]];
+    if (elsewhere === undefined || outside === undefined) return;
+    for (let word = 0; word < outside.length; word++) outside[word] = (outside[word] ?? 0) & ~(elsewhere[word] ?? 0);
   }
 
   /** Sets the bits of the addresses `low` to `high` that are on the map. */

@@ -3,7 +3,7 @@
  * of them, on level -n an address has 2^n pixels a side, from -3 on with a pattern.
  */
 import { numberAt, type Orientation, placesOf, squareOf } from "./hilbert.ts";
-import { type MapModel, popCount } from "./map-model.ts";
+import { KINDS, type MapModel, popCount } from "./map-model.ts";
 
 export const TILE = 256;
 const TILE_LEVELS = 8;
@@ -28,11 +28,15 @@ const PATTERNS: readonly (readonly number[])[] = [
   [0x81, 0x42, 0x24, 0x18, 0x18, 0x24, 0x42, 0x81],
   [0, 0x7e, 0x42, 0x42, 0x42, 0x42, 0x7e, 0],
   [0xff, 0, 0, 0, 0xff, 0, 0, 0],
+  [0x88, 0x44, 0x22, 0x11, 0x88, 0x44, 0x22, 0x11],
   [0x01, 0, 0, 0, 0x10, 0, 0, 0],
 ];
 
 /** A pixel that stands for several addresses shows this kind if only one of them is of it. */
 const ALARMING = 4;
+
+/** The kinds that states hide, in their order. */
+const HIDDEN = [6, 7, 8] as const;
 
 const PLACES = new Map<string, Uint32Array>();
 
@@ -74,7 +78,7 @@ export class TilePainter {
   readonly #empty: number;
   readonly #grounds: Uint32Array;
   readonly #inks: Uint32Array;
-  readonly #counts = new Int32Array(8);
+  readonly #counts = new Int32Array(KINDS.length);
 
   constructor(model: MapModel, palette: Palette) {
     this.#model = model;
@@ -141,7 +145,7 @@ export class TilePainter {
     const counts = this.#counts;
     const each = 1 << (2 * level);
     let others = 0;
-    for (let kind = 1; kind < 8; kind++) {
+    for (let kind = 1; kind < KINDS.length; kind++) {
       const plane = planes[kind];
       const count = plane === undefined ? 0 : countBits(plane, start, level);
       counts[kind] = count;
@@ -150,11 +154,14 @@ export class TilePainter {
     const bound = counts[1] ?? 0;
     if (others === 0) return this.#rampOf(level)[bound] ?? 0;
     if ((counts[ALARMING] ?? 0) > 0) return this.#grounds[ALARMING] ?? 0;
-    // Reserved and outside are what is left of them beside the states.
+    // Of what is reserved, other clusters' or outside that is left which the states do not have.
     const used = bound + (counts[2] ?? 0) + (counts[3] ?? 0) + (counts[5] ?? 0);
-    counts[6] = Math.min(counts[6] ?? 0, each - used);
-    counts[7] = Math.min(counts[7] ?? 0, each - used - counts[6]);
-    counts[0] = each - used - counts[6] - counts[7];
+    let left = each - used;
+    for (const kind of HIDDEN) {
+      counts[kind] = Math.min(counts[kind] ?? 0, left);
+      left -= counts[kind];
+    }
+    counts[0] = left;
     return pixelOf(mix(this.#palette.ground, counts, 2 * level));
   }
 

@@ -89,6 +89,8 @@ export const mapHeader = z.object({
   ranges: z.array(range),
   /** Names are empty for a viewer without access to all namespaces. */
   reserved: z.array(range.extend({ name: z.string() })),
+  /** Addresses in blocks of other clusters; the names are empty for a viewer without access to all namespaces. */
+  elsewhere: z.array(range.extend({ member: z.string() })).optional(),
   gateway: z.string().optional(),
   /**
    * Addresses of the ranges that routers and other machines have, with clauses that say so; empty for a viewer

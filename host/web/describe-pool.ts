@@ -8,7 +8,7 @@ import type { MapPool } from "./map-source.ts";
 
 /** Returns the pool as the map shows it. Addresses that are never handed out count as excluded. */
 export function mapPoolOf(
-  { name, spec }: IpPool,
+  { name, spec, source }: IpPool,
   conditions: MapPool["conditions"],
   exceptions: readonly OccupiedIp[],
 ): MapPool {
@@ -22,6 +22,7 @@ export function mapPoolOf(
     ranges,
     excluded: [...excluded, ...single.map((ip) => ({ first: ip, last: ip }))],
     gateway,
+    elsewhere: source?.report?.others,
     exceptions,
     isDefault: spec.default,
     isDisabled: spec.disable,

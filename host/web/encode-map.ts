@@ -72,7 +72,7 @@ function encodePlane(space: PoolSpace, segments: Segments, state: MapState, pack
 type HeadQuestion = Pick<MapQuestion, "pool" | "reserved" | "viewer"> & { readonly segments: Segments };
 
 function headOf({ pool, reserved, viewer, segments }: HeadQuestion, planes: readonly Plane[]): MapHeader {
-  const { subnet, ranges, excluded, gateway, addressSpace, exceptions } = pool;
+  const { subnet, ranges, excluded, gateway, addressSpace, exceptions, elsewhere = [] } = pool;
   const { family } = subnet.ip;
   const offered = rangesOf(withoutSpans(spansOf(ranges), spansOf(excluded)), family);
   const whole = rangeOfPrefix(subnet);
@@ -80,6 +80,9 @@ function headOf({ pool, reserved, viewer, segments }: HeadQuestion, planes: read
     .filter((each) => each.addressSpace === addressSpace)
     .flatMap(({ name, ranges: all }) => all.map((range) => ({ ...range, name: viewer === "all" ? name : "" })))
     .filter((range) => rangesOverlap(range, whole));
+  const leased = elsewhere.flatMap(({ member, ranges: all }) =>
+    all.map((range) => ({ ...describeRange(range), member: viewer === "all" ? member : "" })),
+  );
   return {
     pool: pool.name,
     subnet: formatPrefix(subnet),
@@ -88,6 +91,7 @@ function headOf({ pool, reserved, viewer, segments }: HeadQuestion, planes: read
     ...(segments.islands === undefined ? {} : { islands: segments.islands }),
     ranges: offered.map(describeRange),
     reserved: held.map((range) => ({ ...describeRange(range), name: range.name })),
+    ...(leased.length === 0 ? {} : { elsewhere: leased }),
     ...(gateway === undefined ? {} : { gateway: formatIp(gateway) }),
     ...(exceptions.length === 0 || viewer !== "all"
       ? {}

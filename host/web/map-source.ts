@@ -9,6 +9,7 @@ import type { AuditLine } from "../records/audit-line.ts";
 import type { ExplanationRecord } from "../records/explanation-record.ts";
 import type { Holder, IpAllocationSpec } from "../resources/ip-allocation.ts";
 import type { OccupiedIp } from "../resources/occupied-ips.ts";
+import type { OtherMember } from "../resources/pool-source.ts";
 
 interface PoolCondition {
   readonly type: string;
@@ -25,6 +26,8 @@ export interface MapPool {
   readonly ranges: readonly Range[];
   readonly excluded: readonly Range[];
   readonly gateway: Ip | undefined;
+  /** Of a pool that leases blocks: what other clusters have. */
+  readonly elsewhere?: readonly OtherMember[] | undefined;
   /** Addresses of its ranges that routers and other machines have, with the reasons. */
   readonly exceptions: readonly OccupiedIp[];
   readonly isDefault: boolean;

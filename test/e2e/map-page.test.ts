@@ -107,6 +107,19 @@ describe("a picture", () => {
     }));
 });
 
+it("blocks of other clusters stand apart, hatched, with the cluster's name", () =>
+  visitPage(at("10.6.0.0/24", "lan"), async (visit) => {
+    await shows(visit, "#legend", "another cluster's: 48");
+    await shows(visit, "#legend", "free: 32");
+    await shows(visit, "#legend", "outside of the pool: 176");
+    const kind = KINDS.indexOf("Elsewhere");
+    for (const colours of [LIGHT.ground, LIGHT.ink])
+      expect(await countPixels(visit, colours[kind] ?? 0)).toBeGreaterThan(500);
+    await visit.page.evaluate(`location.hash = "#pool=lan&at=10.6.0.20"`);
+    await shows(visit, "#table", "another cluster's, west");
+    expect(visit.errors).toEqual([]);
+  }));
+
 it("finds an address, and parts of the names of pods, workloads, nodes, MAC addresses and pools", () =>
   visitPage(scene.url, async (visit) => {
     const { page } = visit;
@@ -164,7 +177,7 @@ it("lists all pools, the fullest first, and opens one at the addresses that it h
     const { page } = visit;
     await shows(visit, "#where", "servers: 10.20.0.0/16");
     const rows = await page.locator("#pools tbody tr").allTextContents();
-    expect(rows.map((text) => text.split(" ")[0])).toEqual(["edge", "servers", "servers-v6", "dmz"]);
+    expect(rows.map((text) => text.split(" ")[0])).toEqual(["edge", "servers", "servers-v6", "dmz", "lan"]);
     expect(rows[0]).toContain("1 of 16");
     await page.click('#pools button:has-text("dmz")');
     await shows(visit, "#where", "dmz: 10.30.1");

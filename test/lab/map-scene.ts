@@ -75,7 +75,7 @@ export async function openMapScene(): Promise<MapScene> {
   const source: MapSource = {
     mode: "cluster",
     refresh: async () => {},
-    pools: () => [poolOf(POOL, SUBNET, ["10.20.4.0-10.20.239.255"], CONDITIONS), small(), few(), six()],
+    pools: () => [poolOf(POOL, SUBNET, ["10.20.4.0-10.20.239.255"], CONDITIONS), small(), few(), six(), leasing()],
     reserved: () => [
       { name: "routers", addressSpace: "", ranges: ranges(["10.20.4.0-10.20.4.63", "10.20.176.0-10.20.179.255"]) },
     ],
@@ -134,6 +134,12 @@ function poolOf(
   };
   return { ...common, name, subnet, ranges: ranges(own), isDefault: name === POOL, conditions };
 }
+
+/** It has two blocks, another cluster three. */
+const leasing = (): MapPool => ({
+  ...poolOf("lan", "10.6.0.0/24", ["10.6.0.0-10.6.0.15", "10.6.0.64-10.6.0.79"]),
+  elsewhere: [{ member: "west", blocks: 3, ranges: ranges(["10.6.0.16-10.6.0.47", "10.6.0.240-10.6.0.255"]) }],
+});
 
 /** All but one of its addresses are in use. */
 const small = () => poolOf("edge", "192.0.2.0/27", ["192.0.2.10-192.0.2.25"]);

@@ -60,8 +60,8 @@ describe("a map", () => {
     ["fd00::/116", "fd00::-fd00::fff"],
   ])("of %s is the same for the page as for the server", (subnet, range) => {
     const random = new Seeded(SEED);
-    const pool = poolOf(subnet, [range]);
-    const { ip, length } = pool.subnet;
+    const bare = poolOf(subnet, [range]);
+    const { ip, length } = bare.subnet;
     const size = 2 ** ((ip.family === 4 ? 32 : 128) - length);
     const wanted = new Map<number, AllocationState>();
     // Runs, and single addresses.
@@ -71,6 +71,11 @@ describe("a map", () => {
       for (let at = first; at < Math.min(size, first + random.pick([1, 1, 1, 70])); at++) wanted.set(at, state);
     }
     const text = (number: number) => formatIp({ ...ip, value: ip.value + BigInt(number) });
+    // Also of a part that the pool has, and that is reserved.
+    const leased = [`${text(0)}-${text(3)}`, `${text(size - 3)}-${text(size - 2)}`].flatMap(
+      (each) => parseRange(each) ?? [],
+    );
+    const pool = { ...bare, elsewhere: [{ member: "west", blocks: 2, ranges: leased }] };
     const allocations = [...wanted].map(([number, state]) => allocation(text(number), state));
     const reserved = [
       { name: "lab", addressSpace: "", ranges: [parseRange(`${text(2)}-${text(5)}`)].flatMap((r) => r ?? []) },
@@ -82,6 +87,7 @@ describe("a map", () => {
       if (state !== undefined) return state;
       if (number >= 2 && number <= 5) return "Reserved";
       const here = { ...ip, value: ip.value + BigInt(number) };
+      if (leased.some((each) => rangeContains(each, here))) return "Elsewhere";
       return pool.ranges.some((each) => rangeContains(each, here)) ? "Free" : "Outside";
     });
     expect(Array.from({ length: size }, (_, number) => KINDS[model.kindAt(number)])).toEqual(kinds);

@@ -22,5 +22,8 @@ it.each([
 ] as const)("%s: what is free is told from what is outside, and both from what is bound", (_, { ground }) => {
   const of = (kind: (typeof KINDS)[number]) => ground[KINDS.indexOf(kind)] ?? 0;
   expect(contrast(of("Free"), of("Outside"))).toBeGreaterThan(1.7);
-  for (const kind of ["Free", "Outside"] as const) expect(contrast(of(kind), of("Bound")), kind).toBeGreaterThan(1.9);
+  expect(contrast(of("Elsewhere"), of("Free"))).toBeGreaterThan(1.4);
+  expect(contrast(of("Elsewhere"), of("Outside"))).toBeGreaterThan(1.2);
+  for (const kind of ["Free", "Elsewhere", "Outside"] as const)
+    expect(contrast(of(kind), of("Bound")), kind).toBeGreaterThan(1.9);
 });
