@@ -7,6 +7,7 @@ import { sizeOf, spansOf } from "../core/spans.ts";
 import type { Family } from "../net/ip.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import type { PoolSource, SourceReason } from "../resources/pool-source.ts";
 import { type FamilyDemand, familyName, type GeneratedDemand } from "./model.ts";
 import { poolsOf } from "./pick.ts";
 
@@ -38,12 +39,20 @@ export function describeSupply(pool: IpPool): string | undefined {
   const { generated } = pool.spec;
   if (pool.source !== undefined) {
     const { shortfall, source } = pool;
-    return `takes its blocks from AddressRange "${source.range}"${shortfall === undefined ? "" : `: ${shortfall}`}`;
+    const why = shortfall === undefined ? "" : `: ${shortfall}${othersOf(source)}`;
+    return `takes its blocks from AddressRange "${source.range}"${why}`;
   }
   if (generated === undefined) return undefined;
   if (pool.shortfall !== undefined && !isSupplied(pool)) return pool.shortfall;
   const { wanted, reason } = generated;
   return `has ${addressCount(pool)} of ${wanted} ${wanted === 1 ? "address" : "addresses"} wanted (${reason})`;
+}
+
+/** Who has the blocks that a share ends; another reason says it by itself, or is not about blocks. */
+function othersOf({ blocks, report }: PoolSource): string {
+  if (report?.reason !== ("ShareUsedUp" satisfies SourceReason) || report.others.length === 0) return "";
+  const counts = report.others.map((other) => `${other.member} ${other.blocks}`).join(", ");
+  return `; the pool has ${blocks.length}, other clusters: ${counts}`;
 }
 
 /** Returns `no pool has been generated for Deployment shop/web out of Subnet "blue" yet` */

@@ -4,7 +4,8 @@
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { Hub } from "../../host/blocks/hub.ts";
+import { Hub, readRange } from "../../host/blocks/hub.ts";
+import { hubFailure } from "../../host/blocks/hub-failure.ts";
 import { OwnRanges, RANGES_MAP } from "../../host/blocks/own-ranges.ts";
 import type { BlockDemand } from "../../host/blocks/plan-range.ts";
 import type { KubeClient as ProductClient } from "../../host/kubernetes/client.ts";
@@ -336,6 +337,55 @@ it("a cluster that was declared gone finds it, and forgets its blocks; it joins 
   expect([view.blocks, view.bar]).toEqual([{}, { kind: "gone" }]);
   await hub.client.patch(`${RANGES}/${range}/status`, { status: { members: { east: null } } });
   expect(Object.keys((await ask("east", { lease: { lan: 1 } })).blocks)).toHaveLength(1);
+});
+
+describe("a hub without an answer says why", () => {
+  let nobody: string;
+  beforeAll(async () => {
+    const metadata = { name: "nobody", namespace: "kube-system" };
+    await hub.client.apply(`${NAMESPACES}/kube-system/serviceaccounts/nobody`, {
+      ...{ apiVersion: "v1", kind: "ServiceAccount", metadata },
+    });
+    nobody = await createToken(hub.client, { account: "nobody" });
+  });
+  const token = () => tokens.get("east") as string;
+
+  it.each<[what: string, access: () => Promise<string>, path: string, wanted: string]>([
+    ["a token that is none", () => hub.writeKubeconfig("wrong", { token: "none" }), "lan", "TokenRefused"],
+    ["an account without rights", () => hub.writeKubeconfig("nobody", { token: nobody }), "lan", "Forbidden"],
+    [
+      "another authority",
+      () => home.writeKubeconfig("far", { token: token(), server: hub.url }),
+      "lan",
+      "HubNotTrusted",
+    ],
+    ["no such range", () => hub.writeKubeconfig("range-east", { token: token() }), "other", "NoRange"],
+    [
+      "nobody there",
+      () => hub.writeKubeconfig("off", { token: token(), server: "https://127.0.0.1:1" }),
+      "lan",
+      "HubAway",
+    ],
+  ])("%s", async (_, access, name, reason) => {
+    const api = await connectClient(await access());
+    try {
+      const asking = readRange(api, name === "lan" ? range : name, AbortSignal.timeout(20_000));
+      await expect(asking).rejects.toMatchObject({ reason });
+    } finally {
+      await api.close();
+    }
+  });
+
+  it("no such kind", async () => {
+    const call = { method: "GET", path: "/apis/ipam.vendor.io/v1/others/lan" } as const;
+    const error = await (apis.get("east") as ProductClient).call(call).catch((reason: unknown) => reason);
+    // The account has no right to it: an administrator is told more.
+    expect(hubFailure(error).reason).toBe("Forbidden");
+    const admin = await connectClient(hub.kubeconfig);
+    const answer = await admin.call(call).catch((reason: unknown) => reason);
+    await admin.close();
+    expect(hubFailure(answer).reason).toBe("OtherVersion");
+  });
 });
 
 describe("the API server refuses a range", () => {

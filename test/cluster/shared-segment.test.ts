@@ -8,6 +8,7 @@ import { startBlocks } from "../../host/controller/blocks/blocks-controller.ts";
 import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import type { KubeClient as ProductClient } from "../../host/kubernetes/client.ts";
 import { formatIp } from "../../host/net/ip.ts";
+import { runBerthctl } from "../lab/berthctl.ts";
 import type { Add, AgentNode } from "../lab/cluster/agent-node.ts";
 import type { LabController } from "../lab/cluster/controller.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
@@ -151,6 +152,33 @@ it("pods start in both until the segment is full, no address is given twice, and
   expect(Object.keys(leases)).toHaveLength(4);
   for (const refusal of refusals.values())
     expect(refusal).toMatch(
-      /takes its blocks from AddressRange "lan": no block is free: this cluster has \d, (?:east|west) \d$/,
+      /takes its blocks from AddressRange "lan": (?:no block is free: this cluster has \d, (?:east|west) \d|this cluster has as many .*; the pool has 3, other clusters: (?:east|west) 1)$/,
     );
+});
+
+it("each cluster's berthctl shows who has what, and whose block an address is in", async () => {
+  const at = (cluster: Cluster, ...words: readonly string[]) =>
+    runBerthctl("--kubeconfig", cluster.world.plane.kubeconfig, ...words);
+  const list = async (cluster: Cluster) => JSON.parse((await at(cluster, "blocks", "-o", "json")).out);
+  await until("both know of four blocks", async () => {
+    const known = await Promise.all([east, west].map(list));
+    return known.every(({ ranges: [lan] }) => lan.blocks + (lan.others[0]?.blocks ?? 0) === 4);
+  });
+  const { ranges, blocks } = await list(east);
+  expect(ranges).toEqual([
+    expect.objectContaining({
+      name: "lan",
+      member: "east",
+      maxBlocks: 3,
+      others: [expect.objectContaining({ member: "west" })],
+    }),
+  ]);
+  expect(["RangeUsedUp", "ShareUsedUp"]).toContain(ranges[0].reason);
+  const { conditions } = (await east.world.read("ippools", "lan")).status;
+  const supplied = conditions.find(({ type }: { type: string }) => type === "Supplied");
+  expect(supplied).toMatchObject({ status: "False", reason: ranges[0].reason });
+  const other = blocks.find(({ member }: { member: string }) => member === "west");
+  // Neither the network's address nor the gateway.
+  const address = other.block.split("-")[0].replace(/\d+$/, (last: string) => String(Number(last) + 4));
+  expect((await at(east, "ip", address)).out).toContain('its block of AddressRange "lan" is cluster "west"\'s');
 });

@@ -10,6 +10,8 @@ import {
   type SubnetState,
 } from "../../../host/ipam/subnet-capacity.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
+import { NO_REPORT } from "../../../host/resources/pool-source.ts";
+import { leasingPool } from "../../world/leasing-pool.ts";
 import { pool } from "../../world/subjects.ts";
 
 const WEB = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
@@ -18,6 +20,11 @@ const made = (ips: readonly string[], wanted: number, shortfall?: string): IpPoo
   return { ...pool("p", "10.1.0.0/24", { ips, generated }), ...(shortfall === undefined ? {} : { shortfall }) };
 };
 const FULL = 'has 1 of 3 addresses wanted: Subnet "blue" has 0 free';
+const leasing = (reason: string): IpPool => {
+  const given = leasingPool("p", "10.1.0.0/24", ["10.1.0.16/28 Active"], { shortfall: "why" });
+  const others = ["south", "west"].map((member, at) => ({ member, blocks: at + 1, ranges: [] }));
+  return { ...given, source: given.source && { ...given.source, report: { ...NO_REPORT, reason, others } } };
+};
 const demandOf = (...candidates: readonly Candidate[]): FamilyDemand => {
   const request = { application: WEB, ifName: "eth0", family: 4 as const, subnets: ["blue", "red"] };
   return { family: 4, rule: "IPv4", candidates, generated: { application: WEB, request } } as unknown as FamilyDemand;
@@ -30,6 +37,12 @@ it.each<[what: string, pool: IpPool, text: string | undefined]>([
   ["for one pod", made([], 1), "has 0 of 1 address wanted (as many)"],
   ["that gets no more", made(["10.1.0.1"], 3, FULL), FULL],
   ["that got more meanwhile", made(["10.1.0.1-10.1.0.3"], 3, FULL), "has 3 of 3 addresses wanted (as many)"],
+  ["that leases", leasing(""), 'takes its blocks from AddressRange "seg": why'],
+  [
+    "whose share is used up",
+    leasing("ShareUsedUp"),
+    'takes its blocks from AddressRange "seg": why; the pool has 1, other clusters: south 1, west 2',
+  ],
 ])("the supply of a pool %s", (_, given, text) => expect(describeSupply(given)).toBe(text));
 
 it("a pool that is not there yet is described by its workload and Subnets", () => {
