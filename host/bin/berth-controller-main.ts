@@ -4,6 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { HubConnection } from "../blocks/hub-connection.ts";
 import { type AgentAccess, openAgentQuestions } from "../controller/agent-questions.ts";
 import { startCertificates } from "../controller/certificates/certificates-controller.ts";
 import { openController } from "../controller/controller-process.ts";
@@ -44,14 +45,12 @@ function agentAccessOf(flags: ControllerFlags): AgentAccess | undefined {
   return { tokenFile, caFile, name, port };
 }
 
-/** Rejects as {@link loadCredentials}; undefined if there is no hub. */
-async function openHub({ hubKubeconfig: kubeconfig, hubMember: member }: ControllerFlags) {
+/** Returns undefined if there is no hub. */
+function openHub({ hubKubeconfig: kubeconfig, hubMember: member }: ControllerFlags) {
   if ((kubeconfig === undefined) !== (member === undefined))
     refuseUsage("--hub-kubeconfig and --hub-member belong together, found one of them");
   if (kubeconfig === undefined || member === undefined) return undefined;
-  const credentials = await loadCredentials({ kubeconfig });
-  const api = openKubeClient({ credentials, userAgent: "berth-controller", random: Math.random });
-  return { api, credentials, member };
+  return { api: new HubConnection({ kubeconfig, userAgent: "berth-controller", random: Math.random }), member };
 }
 
 function controllersOf(flags: ControllerFlags): Controllers {
@@ -96,7 +95,7 @@ async function serve(flags: ControllerFlags): Promise<void> {
     const credentials = await loadCredentials({ kubeconfig });
     const random = Math.random;
     const api = openKubeClient({ credentials, userAgent: "berth-controller", random });
-    const hub = await openHub(flags);
+    const hub = openHub(flags);
     // Two lives of one pod are two candidates.
     const identity = `${flags.identity}_${randomBytes(8).toString("hex")}`;
     const controller = openController({
@@ -105,7 +104,7 @@ async function serve(flags: ControllerFlags): Promise<void> {
       lease: { namespace: flags.leaseNamespace, name: flags.leaseName, identity, timings },
       clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
       now: () => new Date(),
-      connectionProblem: () => credentials.problem ?? hub?.credentials.problem,
+      connectionProblem: () => credentials.problem ?? hub?.api.problem,
     });
     const set = new MetricSet(CONTROLLER_METRICS, (text, error) => log.warn({ err: error }, text));
     set.metrics.buildInfo.set({ version: VERSION, nodejs: process.versions.node, mode: "cluster" }, 1);

@@ -34,6 +34,7 @@ const REASONS: { readonly [K in Bar["kind"]]: SourceReason } = {
   otherCluster: "OtherCluster",
   contested: "Contested",
   gone: "Gone",
+  overlaps: "Overlaps",
   open: "Restored",
 };
 
@@ -45,6 +46,8 @@ const BARS: { readonly [K in Bar["kind"]]: (bar: Extract<Bar, { kind: K }>) => s
     "two clusters act in this one's name, or this one was restored; it neither leases nor returns until an administrator has chosen one",
   gone: () =>
     "an administrator has declared this cluster gone; it gives no address until its entry of status.members is removed",
+  overlaps: ({ ranges }) =>
+    `nothing is leased while the hub has other AddressRanges with some of its addresses: ${ranges.join(", ")}`,
   open: ({ waitsFor }) =>
     `the hub went back in time; nothing is leased until these members have written again: ${waitsFor.join(", ")}`,
 };

@@ -2,18 +2,20 @@
  * Blocks from an AddressRange of the hub, an API server that several clusters share. plan-range.ts decides; here its
  * plans are carried out, each based on what was read, until nothing is left to do.
  */
-
+import * as z from "zod";
 import { joinRanges } from "../core/spans.ts";
 import { isConflict, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
-import { objectPath, statusPath } from "../kubernetes/paths.ts";
+import { collectionPath, objectPath, statusPath } from "../kubernetes/paths.ts";
 import { bitsOf } from "../net/ip.ts";
-import type { Range } from "../net/range.ts";
+import { parsePrefix } from "../net/prefix.ts";
+import { type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import { type AddressRange, decodeAddressRange, encodeMembership } from "../resources/address-range.ts";
 import { ADDRESS_RANGES } from "../resources/collections.ts";
 import { routersOf } from "../resources/ip-pool-shape.ts";
 import type { BlockSource, SourceView } from "./block-source.ts";
 import { countBlocks } from "./blocks-of-range.ts";
 import { hubFailure } from "./hub-failure.ts";
+import type { OwnRange } from "./own-range.ts";
 import type { OwnRanges } from "./own-ranges.ts";
 import {
   type BlockDemand,
@@ -50,16 +52,25 @@ export class Hub implements BlockSource {
     this.#options = options;
   }
 
-  async update(name: string, demand: BlockDemand, signal: AbortSignal): Promise<SourceView> {
+  async update(name: string, wanted: BlockDemand, signal: AbortSignal): Promise<SourceView> {
     const { own, cluster, newId } = this.#options;
+    let demand = wanted;
+    let overlapping: readonly string[] | undefined;
     let range = await this.#read(name, signal);
     let known = await own.read(name, signal);
     for (let plans = 0; plans < MAX_PLANS; plans++) {
       const self = { name: this.#options.name, cluster, start: startOf(cluster, countBlocks(range.spec)) };
       const plan = planRange({ range, own: known.own, self, demand, newId });
       if (plan.kind === "remember") known = await own.write(name, { ...known, own: plan.own }, signal);
-      else if (plan.kind !== "write") return viewOf(plan, { range, own: known.own, self });
-      else {
+      else if (plan.kind !== "write") {
+        const ranges = overlapping ?? [];
+        const isBarred = plan.kind === "rest" && ranges.length > 0;
+        const outcome = isBarred ? ({ kind: "barred", bar: { kind: "overlaps", ranges } } as const) : plan;
+        return viewOf(outcome, { range, own: known.own, self });
+      } else if (overlapping === undefined && leasesAnew(plan.write, known.own)) {
+        overlapping = await this.#findOverlapping(range, signal);
+        if (overlapping.length > 0) demand = { ...demand, lease: {} };
+      } else {
         const written = await this.#write(range, plan.write, signal);
         range = written === undefined ? await this.#read(name, signal) : decodeAddressRange(written, nameOf(name));
       }
@@ -69,6 +80,18 @@ export class Hub implements BlockSource {
 
   #read(name: string, signal: AbortSignal): Promise<AddressRange> {
     return readRange(this.#options.hub, name, signal);
+  }
+
+  /** Returns the names of the hub's other ranges that have addresses of this one. */
+  async #findOverlapping({ name, spec: { subnet, addressSpace } }: AddressRange, signal: AbortSignal) {
+    const { hub } = this.#options;
+    const { items } = rangeList.parse(await hub.call({ method: "GET", path: collectionPath(ADDRESS_RANGES), signal }));
+    const others = items.filter(({ metadata, spec }) => {
+      const other = parsePrefix(spec.subnet);
+      if (metadata.name === name || other === undefined || (spec.addressSpace ?? "") !== addressSpace) return false;
+      return rangesOverlap(rangeOfPrefix(other), rangeOfPrefix(subnet));
+    });
+    return others.map(({ metadata }) => metadata.name);
   }
 
   /** Returns undefined if others have written since the range was read. */
@@ -107,6 +130,21 @@ export async function readRange(hub: Pick<KubeApi, "call">, name: string, signal
   } catch (error) {
     throw hubFailure(error);
   }
+}
+
+/** Of ranges of any version what tells which addresses they have. */
+const rangeList = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string() }),
+      spec: z.object({ subnet: z.string(), addressSpace: z.string().optional() }),
+    }),
+  ),
+});
+
+/** Whether a block is leased that the cluster did not have before. */
+function leasesAnew({ leases }: RangeWrite, { blocks, disputed }: OwnRange): boolean {
+  return Object.entries(leases).some(([block, lease]) => lease !== null && !(block in blocks) && !(block in disputed));
 }
 
 function nameOf(range: string): string {

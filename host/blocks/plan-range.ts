@@ -49,6 +49,8 @@ export type Bar =
   | { readonly kind: "contested" }
   /** An administrator has declared it off. */
   | { readonly kind: "gone" }
+  /** Other ranges of the hub have some of its addresses. */
+  | { readonly kind: "overlaps"; readonly ranges: readonly string[] }
   /** The hub went back in time, and these have not written yet. */
   | { readonly kind: "open"; readonly waitsFor: readonly string[] };
 

@@ -144,7 +144,7 @@ export interface HubAccess {
 interface ControllerClock {
   /** Monotonic: milliseconds. */
   readonly nowMs: () => number;
-  /** Wall clock, for timestamps that people read. */
+  /** Wall clock. */
   readonly now: () => Date;
 }
 

@@ -113,7 +113,7 @@ function explainShortage(poolCache: PoolCache, nic: NicDemand, demand: FamilyDem
       const { name } = pool;
       const counts = poolCache.counts(name);
       if (pool.source !== undefined && (counts?.total ?? 0n) === 0n)
-        return [name, describeBlocks(pool.source, poolCache.isUnconfirmed(pool))];
+        return [name, describeBlocks(pool.source, poolCache.findDoubt(pool))];
       if (counts === undefined || counts.total === 0n) {
         const [exception] = poolCache.exceptionsOf(name);
         const why = exception === undefined ? "" : `; ${formatIp(exception.ip)} is none: ${exception.why}`;
@@ -127,9 +127,9 @@ function explainShortage(poolCache: PoolCache, nic: NicDemand, demand: FamilyDem
 }
 
 /** Returns why a pool has no address of its blocks to give. */
-function describeBlocks(source: PoolSource, isUnconfirmed: boolean): string {
+function describeBlocks(source: PoolSource, doubt: string | undefined): string {
   if (source.blocks.length === 0) return "has leased no block yet";
-  if (isUnconfirmed) return "gives no address until the hub has confirmed its blocks in this epoch of the registry";
+  if (doubt !== undefined) return `gives no address ${doubt}`;
   return `has no block that gives addresses (${countBlockStates(source)})`;
 }
 

@@ -14,7 +14,7 @@ import { equalRouters, poolShape, routersOf as routersOfSpec, unionOfRouters } f
 import { formatRangesHash } from "../resources/ip-pool-usage.ts";
 import { findExceptions, findExclusion, type PoolSurroundings } from "../resources/locate-address.ts";
 import { NONE_OCCUPIED, type OccupiedIp, type OccupiedIps } from "../resources/occupied-ips.ts";
-import { type BlockState, isConfirmed } from "../resources/pool-source.ts";
+import { type BlockState, findDoubt, type SeenRegistry } from "../resources/pool-source.ts";
 import type { ReservedIp } from "../resources/reserved-ip.ts";
 
 /** Most names of other pools that are remembered for one pool. The one noted longest ago is forgotten first. */
@@ -55,7 +55,7 @@ export class PoolCache {
   readonly #reservations = new Map<string, Reservation>();
   #reserved: readonly ReservedIp[] = [];
   #occupied = NONE_OCCUPIED;
-  #epochInForce: () => string | undefined = () => undefined;
+  #seenRegistry: () => SeenRegistry = () => ({ epoch: undefined, sinceMs: 0 });
 
   /** Versions of the released allocations that an ADD of this node is taking over: other ADDs skip them. */
   readonly takeOvers = new Set<number>();
@@ -87,7 +87,7 @@ export class PoolCache {
     for (const version of this.takeOvers) copy.takeOvers.add(version);
     copy.#reserved = this.#reserved;
     copy.#occupied = this.#occupied;
-    copy.#epochInForce = this.#epochInForce;
+    copy.#seenRegistry = this.#seenRegistry;
     return copy;
   }
 
@@ -135,14 +135,25 @@ export class PoolCache {
     return this.#writeAll([...affected]);
   }
 
-  /** From now on leased blocks must be confirmed in the epoch that it returns. Default: there is none. */
-  followEpoch(inForce: () => string | undefined): void {
-    this.#epochInForce = inForce;
+  /** From now on leased blocks are judged by what it returns. Default: none are confirmed. */
+  followRegistry(seen: () => SeenRegistry): void {
+    this.#seenRegistry = seen;
   }
 
-  /** Returns whether the pool's blocks are to be confirmed by the hub before any of their free addresses is given. */
-  isUnconfirmed({ source }: IpPool): boolean {
-    return source !== undefined && !isConfirmed(source, this.#epochInForce());
+  /** As {@link findDoubt}; undefined for a pool that leases nothing. */
+  findDoubt({ source }: IpPool): string | undefined {
+    return source && findDoubt(source, this.#seenRegistry());
+  }
+
+  /** The same of an address that was claimed for a pool before. `isLost`: the pool has its block no longer. */
+  findDoubtOf({ pool: name, ip }: { readonly pool: string; readonly ip: Ip }) {
+    const pool = this.#entries.get(name)?.pool;
+    const doubt = pool && this.findDoubt(pool);
+    if (doubt !== undefined) return { doubt: `pool "${name}" gives none ${doubt}`, isLost: false };
+    if (pool?.source === undefined) return undefined;
+    const { state } = pool.source.blocks.find(({ range }) => rangeContains(range, ip)) ?? {};
+    if (state !== undefined && state !== "Resting" && state !== "Disputed") return undefined;
+    return { doubt: `pool "${name}" does not have its block any more`, isLost: true };
   }
 
   /** Returns the state of the leased block with the address; undefined if no pool has leased one. */
@@ -323,7 +334,7 @@ export class PoolCache {
    * ascending selection at the lowest address, unless `randomize`.
    */
   take(pool: IpPool, seed: number, randomize = false): Ip | undefined {
-    if (this.isUnconfirmed(pool)) return undefined;
+    if (this.findDoubt(pool) !== undefined) return undefined;
     const bits = this.#entryOf(pool)?.bits;
     const isAscending = pool.spec.selection === "ascending" && !randomize;
     const ip = isAscending ? bits?.findFreeAscending() : bits?.findFree(seed);
@@ -388,7 +399,7 @@ export class PoolCache {
   counts(poolName: string): PoolCounts | undefined {
     const entry = this.#entries.get(poolName);
     const counts = entry?.bits.counts();
-    return counts && entry && this.isUnconfirmed(entry.pool) ? { ...counts, total: 0n, free: 0n } : counts;
+    return counts && entry && this.findDoubt(entry.pool) !== undefined ? { ...counts, total: 0n, free: 0n } : counts;
   }
 
   /** Returns undefined if the pool has gone, or has moved to another subnet. */

@@ -34,6 +34,12 @@ const MISSED_CHANGE_MS = 2_000;
 /** A watch that ends sooner counts as a failure, with a pause: milliseconds. */
 const WATCH_SHORT_MS = 2_000;
 
+/**
+ * Time without an event after which nothing is known of what happened meanwhile: milliseconds. Bookmarks come every
+ * minute.
+ */
+const GAP_MS = 480_000;
+
 /** Decoding an object of a list that took longer is followed by a pause, as with a large event: milliseconds. */
 const LONG_DECODING_MS = 2;
 
@@ -101,6 +107,7 @@ export class Reflector<T> {
   readonly #synced = new Latch();
   readonly #counts = { bytes: 0, lists: 0, watches: 0, events: 0 };
   #lastEventMs: number | undefined;
+  #heardSinceMs = 0;
   #isSynced = false;
   /** Version from which to watch; undefined if a list is due. */
   #version: string | undefined;
@@ -173,6 +180,11 @@ export class Reflector<T> {
   /** Resolves when a watch is open. Rejects when the signal ends or the reflector is closed. */
   watching(signal?: AbortSignal): Promise<void> {
     return this.#watching.wait(signal);
+  }
+
+  /** Since when events have come without a gap of eight minutes, by the wall clock: milliseconds. Now, after one. */
+  get heardSinceMs(): number {
+    return this.#isGap ? Date.now() : this.#heardSinceMs;
   }
 
   /** Call it once. */
@@ -284,7 +296,7 @@ export class Reflector<T> {
     this.#exactVersion = version;
     if (isUndone) this.#options.onUndone?.();
     this.#counts.lists++;
-    this.#lastEventMs = Date.now();
+    this.#heard();
     void this.#arrival?.close();
     this.#arrival = undefined;
     log.debug({ collection: name, objects: seen.size, resourceVersion: version }, "Listed");
@@ -348,7 +360,7 @@ export class Reflector<T> {
 
   #take({ type, object }: WatchEvent): void {
     this.#counts.events++;
-    this.#lastEventMs = Date.now();
+    this.#heard();
     if (type !== "BOOKMARK" && this.#options.keyOf(object) === this.#missing) this.#missing = undefined;
     if (type === "DELETED") this.#mirror.delete(object);
     else if (type !== "BOOKMARK") this.#mirror.set(object);
@@ -357,6 +369,16 @@ export class Reflector<T> {
     this.#exactVersion = this.#seenVersion;
     this.#failures = 0;
     this.#reached();
+  }
+
+  /** Also if the machine was suspended, or its clock has jumped. */
+  get #isGap(): boolean {
+    return Math.abs(Date.now() - (this.#lastEventMs ?? 0)) >= GAP_MS;
+  }
+
+  #heard(): void {
+    if (this.#isGap) this.#heardSinceMs = Date.now();
+    this.#lastEventMs = Date.now();
   }
 
   /** The server has answered: the outage is over. */

@@ -20,6 +20,12 @@ export const blockText = z.string().max(43);
 
 export const uuidText = z.string().max(36);
 
+/**
+ * Time for which a cluster may be off before it waits for the hub's word on its blocks: milliseconds. Whoever declares
+ * a cluster gone has asked its addresses for ten minutes; the clocks of its machines may differ by two. @limit
+ */
+export const UNHEARD_MS = 480_000;
+
 /** Longest problem: characters. */
 const MAX_PROBLEM = 1_024;
 
@@ -44,6 +50,7 @@ export const SOURCE_REASONS = [
   "OtherSubnet",
   "NotMember",
   "OtherCluster",
+  "Overlaps",
   "Contested",
   "Gone",
   "Restored",
@@ -100,6 +107,11 @@ export interface PoolSource {
   readonly range: string;
   /** The registry's epoch (docs/decisions/0052) in which the hub confirmed the blocks; "" before the first time. */
   readonly epoch: string;
+  /**
+   * Until when the blocks were the cluster's without a doubt, RFC 3339: the hub has confirmed them, or a controller has
+   * been there all the time since it did; "" before the first time.
+   */
+  readonly asOf: string;
   readonly blocks: readonly SourceBlock[];
   /** Addresses of the range that no pod of any cluster gets, ascending. */
   readonly excluded: readonly Range[];
@@ -116,6 +128,10 @@ export const poolSourceSpec = z.strictObject({
 const givenStatus = z.object({
   epoch: uuidText.meta({
     description: "The registry's epoch in which the hub confirmed the blocks. In another one no address is given.",
+  }),
+  asOf: z.string().max(32).optional().meta({
+    description:
+      "When the hub had confirmed the blocks, and a controller had been there ever since. After eight minutes without one no address is given until the hub confirms them.",
   }),
   blocks: z
     .array(
@@ -166,6 +182,7 @@ export const poolSourceStatus = givenStatus.extend(reportStatus.shape);
 export function decodePoolSource(range: string, status: unknown, subnet: Prefix): PoolSource {
   const {
     epoch,
+    asOf = "",
     blocks,
     excluded = [],
     problem = "",
@@ -173,13 +190,13 @@ export function decodePoolSource(range: string, status: unknown, subnet: Prefix)
   const report = reportOf(reportStatus.safeParse(status).data ?? {});
   const prefixes = blocks.map(({ block, state }) => ({ block, state, prefix: parsePrefix(block) }));
   if (prefixes.some(({ prefix }) => prefix === undefined))
-    return { range, epoch: "", blocks: [], excluded, problem, report };
+    return { range, epoch: "", asOf: "", blocks: [], excluded, problem, report };
   const inside = prefixes.flatMap(({ block, state, prefix }) =>
     prefix !== undefined && prefix.length >= subnet.length && prefixContains(subnet, prefix.ip)
       ? [{ block, state, range: rangeOfPrefix(prefix) }]
       : [],
   );
-  return { range, epoch, blocks: inside, excluded, problem, report };
+  return { range, epoch, asOf, blocks: inside, excluded, problem, report };
 }
 
 function reportOf(status: z.output<typeof reportStatus>): SourceReport | undefined {
@@ -194,7 +211,7 @@ function reportOf(status: z.output<typeof reportStatus>): SourceReport | undefin
   return { reason, heard, member, share: maxBlocks, others: known };
 }
 
-interface SourceStatus extends Pick<PoolSource, "epoch"> {
+interface SourceStatus extends Pick<PoolSource, "epoch" | "asOf"> {
   /** Default: none. */
   readonly excluded?: readonly Range[];
   /** Default: "". */
@@ -204,13 +221,12 @@ interface SourceStatus extends Pick<PoolSource, "epoch"> {
 }
 
 /** Returns `status.source` as a merge patch. */
-export function encodeSourceStatus({ epoch, blocks, excluded = [], problem = "", report = NO_REPORT }: SourceStatus) {
+export function encodeSourceStatus(status: SourceStatus) {
+  const { epoch, asOf, blocks, excluded = [], problem = "", report = NO_REPORT } = status;
   const text = problem === "" ? null : problem.slice(0, MAX_PROBLEM);
   const listed = blocks.map(({ block, state }) => ({ block, state }));
-  return {
-    ...{ epoch, blocks: listed, excluded: fewRanges(excluded).map(formatRange), problem: text },
-    ...encodeReport(report),
-  };
+  const few = fewRanges(excluded).map(formatRange);
+  return { epoch, asOf: asOf || null, blocks: listed, excluded: few, problem: text, ...encodeReport(report) };
 }
 
 /** Of too many ranges, which ascend, the last ones become one: it excludes more, never less. */
@@ -260,10 +276,22 @@ export function countBlockStates({ blocks }: PoolSource): string {
   return counts.join(", ") || "none";
 }
 
+/** What an agent knows of the registry, by which it judges blocks. */
+export interface SeenRegistry {
+  /** Its epoch now. */
+  readonly epoch: string | undefined;
+  /** Since when the agent has heard of it, with no gap of {@link UNHEARD_MS}, by the wall clock: milliseconds. */
+  readonly sinceMs: number;
+}
+
 /**
- * Returns whether the hub has confirmed the blocks since the registry was last found to be another one; `inForce` is
- * its epoch now.
+ * Returns until when no address of the blocks is given, a clause; undefined if they are the cluster's without a doubt:
+ * the hub has confirmed them for this registry, and the cluster was not off since for so long that it may have been
+ * declared gone.
  */
-export function isConfirmed({ epoch }: PoolSource, inForce: string | undefined): boolean {
-  return epoch !== "" && epoch === inForce;
+export function findDoubt({ epoch, asOf }: PoolSource, seen: SeenRegistry): string | undefined {
+  const confirmed = "until the hub has confirmed its blocks";
+  if (epoch === "" || epoch !== seen.epoch) return `${confirmed} in this epoch of the registry`;
+  if (Date.parse(asOf) > seen.sinceMs - UNHEARD_MS) return undefined;
+  return `${confirmed}: the cluster was off, or had no controller, ${asOf === "" ? "all the time" : `since ${asOf}`}`;
 }

@@ -339,6 +339,30 @@ it("a cluster that was declared gone finds it, and forgets its blocks; it joins 
   expect(Object.keys((await ask("east", { lease: { lan: 1 } })).blocks)).toHaveLength(1);
 });
 
+it("of two ranges with the same addresses no block is leased, returned ones are, and other address spaces do not matter", async () => {
+  await ask("east", { lease: { lan: 2 } });
+  const others: [name: string, spec: object][] = [
+    ["inner", { subnet: "10.6.0.128/25" }],
+    ["spare", { subnet: "10.6.0.0/24", addressSpace: "tenant" }],
+    ["beside", { subnet: "10.6.1.0/24" }],
+  ];
+  for (const [name, spec] of others) await hub.client.create(RANGES, rangeObject(name, spec));
+  try {
+    const bar = { kind: "overlaps", ranges: ["inner"] };
+    const before = await ask("east", { lease: { lan: 3 } });
+    expect([before.bar, Object.keys(before.blocks).length]).toEqual([bar, 2]);
+    const inner = openCluster("west").update("inner", { lease: { lan: 1 }, giveBack: [] }, AbortSignal.timeout(30_000));
+    expect(await inner).toMatchObject({ bar: { kind: "overlaps", ranges: [range] }, blocks: {} });
+    const after = await ask("east", { lease: { lan: 3 }, giveBack: Object.keys(before.blocks).slice(0, 1) });
+    expect([after.bar, Object.keys(after.blocks).length]).toEqual([bar, 1]);
+    expect((await ask("east")).bar).toBeUndefined();
+    await hub.client.delete(`${RANGES}/inner`);
+    expect(Object.keys((await ask("east", { lease: { lan: 3 } })).blocks)).toHaveLength(3);
+  } finally {
+    for (const [name] of others) await hub.client.delete(`${RANGES}/${name}`).catch(() => undefined);
+  }
+});
+
 describe("a hub without an answer says why", () => {
   let nobody: string;
   beforeAll(async () => {

@@ -47,16 +47,16 @@ beforeEach(async () => {
 afterEach(() => world.clear());
 
 /** As the controller writes it: `16/28 Active`. Resolves when the node knows it. */
-async function lease(blocks: readonly string[], of = epoch): Promise<void> {
+async function lease(blocks: readonly string[], of = epoch, asOf = new Date().toISOString()): Promise<void> {
   const listed = blocks.map((text) => {
     const [block, state] = text.split(" ");
     return { block: `10.${serial}.0.${block}`, state: state as SourceBlock["state"] };
   });
-  const source = encodeSourceStatus({ epoch: of, blocks: listed });
+  const source = encodeSourceStatus({ epoch: of, asOf, blocks: listed });
   await controller.patch(`${lab.POOLS}/${name}/status`, { status: { source } });
   const known = () => {
-    const { epoch, blocks = [] } = node.snapshot.pools.get(name)?.source ?? {};
-    return epoch === of && JSON.stringify(encodeSourceStatus({ epoch, blocks })) === JSON.stringify(source);
+    const known = node.snapshot.pools.get(name)?.source;
+    return known !== undefined && JSON.stringify(encodeSourceStatus(known)) === JSON.stringify(source);
   };
   await until("the node knows the blocks", known);
 }
@@ -120,7 +120,8 @@ describe("an ADD", () => {
     const late = await pod("b");
     expect((await node.add(first)).addresses).toBe(`10.${serial}.0.16`);
     node.api.holdEvents(lab.POOLS);
-    const source = encodeSourceStatus({ epoch, blocks: [{ block: `10.${serial}.0.16/30`, state: "Returning" }] });
+    const blocks = [{ block: `10.${serial}.0.16/30`, state: "Returning" as const }];
+    const source = encodeSourceStatus({ epoch, asOf: new Date().toISOString(), blocks });
     await controller.patch(`${lab.POOLS}/${name}/status`, { status: { source } });
     const why = `Address 10.${serial}.0.17 is not given: pool "${name}" no longer gives addresses of its block; try again`;
     await expect(node.add(late)).rejects.toMatchObject({ code: 11, message: expect.stringContaining(why) });
@@ -142,6 +143,17 @@ describe("an ADD", () => {
     await lease(["16/28 Active"], EARLIER);
     const { answer } = await beginWaiting(node, await pod("a"));
     expect(await world.lines()).toEqual([]);
+    await lease(["16/28 Active"]);
+    expect((await answer).addresses).toBe(`10.${serial}.0.16`);
+  });
+
+  it("gets nothing in a cluster that was off for a while, until the hub has confirmed its blocks, and says so", async () => {
+    const earlier = new Date(Date.now() - 500_000).toISOString();
+    await lease(["16/28 Active"], epoch, earlier);
+    expect(await refusedInVain()).toContain(
+      `pool "${name}" gives no address until the hub has confirmed its blocks: the cluster was off, or had no controller, since ${earlier}`,
+    );
+    const { answer } = await beginWaiting(node, await pod("a"));
     await lease(["16/28 Active"]);
     expect((await answer).addresses).toBe(`10.${serial}.0.16`);
   });

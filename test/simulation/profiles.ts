@@ -12,7 +12,7 @@ import { RESTART_CONTAINERS } from "./simulated-spool.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 import type { Workload } from "./workload.ts";
 
-export const PROFILES = [
+const CLUSTER_PROFILES = [
   "calm",
   "faults",
   "statefulsets",
@@ -41,6 +41,10 @@ export const PROFILES = [
   "releases",
   "named",
 ] as const;
+export type ClusterProfile = (typeof CLUSTER_PROFILES)[number];
+
+/** `segments` has a world of its own: segment-run.ts. */
+export const PROFILES = [...CLUSTER_PROFILES, "segments"] as const;
 export type ProfileName = (typeof PROFILES)[number];
 
 /** Something that happens to the cluster; what it is told, a seed of its own decides. */
@@ -744,7 +748,7 @@ const MILD: NetworkFaults = {
   laggingWatch: 0.005,
 };
 
-const TABLE: Readonly<Record<ProfileName, Profile>> = {
+const TABLE: Readonly<Record<ClusterProfile, Profile>> = {
   calm: {
     network: NO_FAULTS,
     kubelet: { hangUp: 0, lateDel: 0.1, twice: 0.1 },
@@ -1196,7 +1200,7 @@ const PACED_WRITES = 8;
 
 interface PlanOptions {
   readonly seed: number;
-  readonly profile: ProfileName;
+  readonly profile: ClusterProfile;
   readonly nodes: number;
   readonly pods: number;
   /** Multiplies the shares of all faults. */

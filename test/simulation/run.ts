@@ -5,6 +5,7 @@ import { networkDirectory } from "./network-directory.ts";
 import type { FindingName } from "./open-findings.ts";
 import { openLastRelease, type Product, THIS_PRODUCT } from "./product.ts";
 import { type ProfileName, planRun } from "./profiles.ts";
+import { runSegment } from "./segment-run.ts";
 import { installTime, SimulatedTime } from "./simulated-time.ts";
 import { Timeline } from "./timeline.ts";
 
@@ -64,8 +65,10 @@ export interface RunReport {
 export const DEFAULTS: Omit<RunOptions, "seed"> = { profile: "faults", nodes: 3, pods: 12, steps: 20_000, faults: 1 };
 
 export async function run(options: RunOptions): Promise<RunReport> {
+  const { profile } = options;
+  if (profile === "segments") return runSegment(options);
   const cniConfDirectory = networkDirectory();
-  const plan = planRun(options);
+  const plan = planRun({ ...options, profile });
   const products = await openProducts(options.version ?? (options.profile === "releases" ? "mixed" : "this"));
   using _ = installTime();
   const time = new SimulatedTime(options.seed);

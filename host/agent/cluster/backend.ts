@@ -483,7 +483,7 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
     }),
     onSettled: () => allocations.hasten("all"),
   });
-  poolCache.followEpoch(() => epoch.inForce);
+  poolCache.followRegistry(() => ({ epoch: epoch.inForce, sinceMs: resources.heardSinceMs }));
   listeners.onEpoch = (record) => {
     epoch.follow(record);
     // Blocks may count as confirmed now.

@@ -130,6 +130,11 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     return this.#watches.epoch.watching(signal);
   }
 
+  /** Since when changes of pools have been heard of, as {@link Reflector.heardSinceMs}. */
+  get heardSinceMs(): number {
+    return this.#watches.pools.heardSinceMs;
+  }
+
   /** Number of times that this node's pods or its Node object were listed anew. */
   get relists(): number {
     const { pods, node } = this.#watches;

@@ -35,7 +35,7 @@ interface VerifiedDemand extends AddressDemand {
  * 11 when the NIC cannot probe; then nothing of it is kept.
  */
 export function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): Promise<Claimed> {
-  const { networks, detection, registry, cluster } = deps;
+  const { networks, detection, registry, poolCache, cluster } = deps;
   const { claimant, deadline } = demand;
   const { netns = "", ifName, network } = claimant;
   const nic = demand.nic ?? { ifName, network, pod: undefined };
@@ -45,7 +45,7 @@ export function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): 
     isPossible: () => stage.nic !== undefined,
     ask: (ips: readonly Ip[]) => stage.ask(ips, deadline.signal),
   };
-  return claimFirst({ epoch: cluster?.epoch, registry, probe }, demand, (admitted) =>
+  return claimFirst({ epoch: cluster?.epoch, registry, poolCache, probe }, demand, (admitted) =>
     claimAndVerify(deps, admitted, { settings, stage }),
   );
 }

@@ -1,17 +1,17 @@
 /**
  * Claims while the registry may lack what running pods have (registry-epoch): what the journal does not have as this
- * pod's is probed before it is recorded, whatever the settings say, or refused until all nodes have written. The same
- * holds for what is retained in blocks that the hub has not confirmed for this registry; others of those are refused.
+ * pod's is probed before it is recorded, whatever the settings say, or refused until all nodes have written. Of blocks
+ * that the hub has not confirmed nothing is given.
  */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Picked } from "../../ipam/pick.ts";
-import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
+import type { PoolCache } from "../../ipam/pool-cache.ts";
+import { formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Claiming, FirstClaims } from "../../registry/epoch/registry-epoch.ts";
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { nameOf } from "../../registry/kubernetes/known-object.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
-import { isConfirmed } from "../../resources/pool-source.ts";
 import type { Claimed } from "./allocate.ts";
 import type { AddressDemand } from "./sources/source.ts";
 
@@ -29,6 +29,7 @@ interface Probe {
 interface ProbationDeps {
   readonly epoch: FirstClaims | undefined;
   readonly registry: Pick<Registry, "findOwner" | "undo">;
+  readonly poolCache: Pick<PoolCache, "findDoubt" | "findDoubtOf">;
   /** Absent ahead of the ADD: nothing is claimed while the epoch is open. */
   readonly probe?: Probe | undefined;
 }
@@ -38,14 +39,14 @@ interface ProbationDeps {
  * found to be another one is undone. Throws CniError 11.
  */
 export async function claimFirst(
-  { epoch, registry, probe }: ProbationDeps,
+  { epoch, ...deps }: ProbationDeps,
   demand: AddressDemand,
   claim: (demand: AddressDemand) => Promise<Claimed>,
 ): Promise<Claimed> {
   if (epoch === undefined) return claim(demand);
   const claiming = epoch.claiming();
   try {
-    const probation = new Probation({ epoch, registry, probe }, demand, claiming);
+    const probation = new Probation({ epoch, ...deps }, demand, claiming);
     const claimed = await claim({
       ...demand,
       // What would be picked in its place may not be recorded now.
@@ -53,7 +54,7 @@ export async function claimFirst(
       admit: (picked) => probation.admit(picked),
     });
     if (claimed.created.length === 0 || !(await probation.isOutdated())) return claimed;
-    await registry.undo(claimed.created);
+    await deps.registry.undo(claimed.created);
     throw refusal(epoch);
   } finally {
     claiming.end();
@@ -80,10 +81,8 @@ class Probation {
     if (this.#claiming.isOutdated) throw refusal(epoch);
     const first = await this.#findFirst(picked);
     if (first.length === 0) return;
-    const isFirstPick = ({ ifName, ip }: Picked): boolean =>
-      first.some((each) => each.ifName === ifName && equalIp(each.ip, ip));
-    const foreign = picked.find((each) => this.#isUnconfirmed(each) && !isMembers(each) && isFirstPick(each));
-    if (foreign !== undefined) throw unconfirmed(foreign);
+    const doubted = first.find(({ doubt }) => doubt !== undefined);
+    if (doubted !== undefined) throw await this.#refuseDoubted(doubted);
     const { ifName } = this.#demand.claimant;
     if (probe?.isPossible() !== true || first.some((each) => each.ifName !== ifName))
       throw await this.#giveUp(first, refusal(epoch, first[0]?.ip));
@@ -106,6 +105,12 @@ class Probation {
     await registry.undo(rows);
     for (const row of rows) epoch.verified(nameOf(row));
     return refused;
+  }
+
+  /** What was claimed ahead makes room for another address if its block is gone. Returns this attempt's refusal. */
+  async #refuseDoubted({ ip, doubt = "", row, isLost }: FirstAddress): Promise<CniError> {
+    if (row !== undefined && isLost === true) await this.#deps.registry.undo([row]);
+    return new CniError(ErrorCode.TryAgainLater, `Address ${formatIp(ip)} is not given: ${doubt}; try again`);
   }
 
   /** Whether the registry was found to be another one since the claim began, or may be and cannot be asked. */
@@ -137,7 +142,10 @@ class Probation {
       const row = rows.find((of) => of.state === "Bound" && isOfNic(of));
       if (row === undefined) return this.#firstOf(picked.find(isOfNic));
       // Another NIC's is looked at when that comes.
-      return ifName === claimant.ifName && this.#isDoubtful(row) ? [{ ...row, name: nameOf(row), row }] : [];
+      if (ifName !== claimant.ifName) return [];
+      const isOnNic = row.containerId !== "" && isKnown(row);
+      const doubt = isOnNic ? undefined : this.#deps.poolCache.findDoubtOf(row);
+      return doubt !== undefined || this.#isDoubtful(row) ? [{ ...row, ...doubt, name: nameOf(row), row }] : [];
     });
   }
 
@@ -146,21 +154,15 @@ class Probation {
     return epoch.isUnverified(nameOf(row)) || (epoch.isOpen && !isKnown(row));
   }
 
-  #isUnconfirmed({ pool: { source } }: Picked): boolean {
-    return source !== undefined && !isConfirmed(source, this.#deps.epoch.inForce);
-  }
-
   /** Also of one that cools here as the pod's: nothing has kept others from it since its sandbox ended. */
   #firstOf(pick: Picked | undefined): readonly FirstAddress[] {
-    if (pick === undefined || !(this.#deps.epoch.isOpen || this.#isUnconfirmed(pick))) return [];
+    if (pick === undefined) return [];
     const { ip, ifName, pool } = pick;
-    return [{ ip, ifName, name: nameOf({ space: pool.spec.addressSpace, ip }) }];
+    const doubt = this.#deps.poolCache.findDoubt(pool);
+    if (!this.#deps.epoch.isOpen && doubt === undefined) return [];
+    const name = nameOf({ space: pool.spec.addressSpace, ip });
+    return [{ ip, ifName, name, doubt: doubt && `pool "${pool.name}" gives none ${doubt}` }];
   }
-}
-
-/** Returns whether the pod's member had the address before, as far as is recorded. */
-function isMembers({ source }: Picked): boolean {
-  return source === "retained" || source === "own";
 }
 
 interface FirstAddress {
@@ -169,6 +171,9 @@ interface FirstAddress {
   readonly name: string;
   /** The pod's row, if it has one. */
   readonly row?: Allocation;
+  /** Why it is not given, a clause: its block may be another cluster's, or `isLost`: is not this one's. */
+  readonly doubt?: string | undefined;
+  readonly isLost?: boolean;
 }
 
 /** An ADD was answered with it, or it was claimed before the registry was another one. */
@@ -185,11 +190,6 @@ function refusal(epoch: FirstClaims, ip?: Ip, cause?: unknown): CniError {
     ? `${REGISTRY}; this pod waits for ${epoch.waitsFor}.${which} Try again`
     : `${REGISTRY}.${which} Try again`;
   return new CniError(ErrorCode.TryAgainLater, text, cause === undefined ? {} : { cause });
-}
-
-function unconfirmed({ ip, pool }: Picked): CniError {
-  const why = `the hub has not confirmed the blocks of pool "${pool.name}" in this epoch of the registry`;
-  return new CniError(ErrorCode.TryAgainLater, `Address ${formatIp(ip)} is not given yet: ${why}; try again`);
 }
 
 function answered(epoch: FirstClaims, { ip, mac }: { readonly ip: Ip; readonly mac: Mac | undefined }): CniError {

@@ -108,6 +108,7 @@ async function beginSource(
   const widened = await changePool(api, pool, before, { spec: { ips: rangeTexts(blocks), ...hidden } });
   const source = encodeSourceStatus({
     epoch: await readEpoch(api),
+    asOf: new Date().toISOString(),
     blocks: blocks.map((block) => ({ block, state: "Active" })),
     excluded: joinRanges(exemptOf(range), range.spec.family),
   });

@@ -29,7 +29,7 @@ import { startReconciling } from "../reconcile-loop.ts";
 import type { ControllerDeps, StartController } from "../types.ts";
 import { BlockReturns, blockOfClaim } from "./block-returns.ts";
 import { measureRanges } from "./measure-ranges.ts";
-import { type BlocksInput, type BlocksPlan, type KnownBlock, planBlocks } from "./plan-blocks.ts";
+import { type BlocksInput, type BlocksPlan, type KnownBlock, nextAsOf, planBlocks } from "./plan-blocks.ts";
 import { otherMembers, RangeRecords } from "./range-records.ts";
 
 /** Shortest time between two passes: milliseconds. */
@@ -158,7 +158,11 @@ class Blocks {
     try {
       view = await this.#ask(range, {}, []);
       // While the registry lacks what pods have, a block only seems to be empty.
-      const mayReturn = view.bar === undefined && !view.isContested && !view.isOpen && epoch === settled;
+      const mayReturn =
+        (view.bar === undefined || view.bar.kind === "overlaps") &&
+        !view.isContested &&
+        !view.isOpen &&
+        epoch === settled;
       returned = await this.#return(range, pools, { view, names, mayReturn });
       plans = this.#planAll(pools, view, returned);
       const giveBack = [...returned.orphans, ...plans.flatMap(({ plan }) => plan.giveBack)];
@@ -177,7 +181,7 @@ class Blocks {
       for (const each of pools) {
         const { report = NO_REPORT } = each.source;
         const heard = report.heard || this.records.heard(range);
-        await this.#write(each, { ...each.source, problem, report: { ...report, reason, heard } });
+        await this.#write(each, { ...each.source, problem, report: { ...report, reason, heard } }, false);
       }
       return;
     }
@@ -332,14 +336,20 @@ class Blocks {
     });
   }
 
-  async #write({ object, source }: SourcedPool, status: Parameters<typeof encodeSourceStatus>[0]): Promise<void> {
+  async #write(
+    { object, source }: SourcedPool,
+    status: Omit<Parameters<typeof encodeSourceStatus>[0], "asOf">,
+    hasAnswered = true,
+  ): Promise<void> {
     const { api, leading: signal, poolWrites, log, clock } = this.#deps;
-    const body = { status: { source: encodeSourceStatus(status) } };
-    const before = encodeSourceStatus(source);
-    if (JSON.stringify(before) === JSON.stringify(body.status.source)) return;
+    const asOf = nextAsOf(source.asOf, clock.now(), hasAnswered);
+    const body = { status: { source: encodeSourceStatus({ ...status, asOf }) } };
+    const { others } = body.status.source;
+    const isSame = (before: Parameters<typeof encodeSourceStatus>[0], change: object = {}) =>
+      JSON.stringify({ ...encodeSourceStatus(before), ...change }) === JSON.stringify(body.status.source);
+    if (isSame(source)) return;
     const memory = this.#memory(object.name);
-    const isOnlyOthers =
-      JSON.stringify({ ...before, others: body.status.source.others }) === JSON.stringify(body.status.source);
+    const isOnlyOthers = isSame(source, { others });
     if (isOnlyOthers && clock.nowMs() - (memory.wroteMs ?? Number.NEGATIVE_INFINITY) < OTHERS_REST_MS) return;
     const { name, uid, resourceVersion } = object;
     const written = await patchIfSame(api, {
@@ -352,9 +362,9 @@ class Blocks {
     if (written === undefined) return;
     memory.wroteMs = clock.nowMs();
     poolWrites.spend(1);
-    if (isOnlyOthers) return;
     const { others: _, ...told } = body.status.source;
-    log.info({ pool: name, ...told }, "The blocks of a pool have changed");
+    const isQuiet = isSame({ ...source, asOf }, { others });
+    log[isQuiet ? "debug" : "info"]({ pool: name, ...told }, "The blocks of a pool were written");
   }
 }
 

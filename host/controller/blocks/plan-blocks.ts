@@ -2,7 +2,7 @@
  * What becomes of the blocks of one pool, and how many it should have: decided from what the hub says, from how long
  * each block has been in its state, and from how many of its addresses are free. No state of its own.
  */
-import type { BlockState } from "../../resources/pool-source.ts";
+import { type BlockState, UNHEARD_MS } from "../../resources/pool-source.ts";
 
 /** Time for which a new block rests: milliseconds. All members that are connected ask the hub several times in it. */
 export const REST_MS = 60_000;
@@ -12,6 +12,9 @@ export const NEW_MS = 3_600_000;
 
 /** Time for which a pool must have had too many free addresses before a block is drained: milliseconds. */
 export const SURPLUS_MS = 3_600_000;
+
+/** Age at which the time of a pool's blocks is written anew: milliseconds. */
+const AS_OF_MS = 240_000;
 
 /** A pool with fewer free addresses than so many blocks have leases another one. */
 const FEWEST_FREE_BLOCKS = 1;
@@ -111,4 +114,14 @@ function nextState(block: string, known: KnownBlock | undefined, input: BlocksIn
   if (state === "Resting") return !isOpen && ageMs >= REST_MS ? "New" : "Resting";
   if (state === "New") return ageMs >= NEW_MS && !isContested ? "Active" : "New";
   return isContested && state === "Active" ? "New" : state;
+}
+
+/**
+ * Returns the time until when the blocks of a pool are the cluster's without a doubt. While the hub does not answer it
+ * goes on only if there was no gap since: then the cluster was not off, nor was this one restored.
+ */
+export function nextAsOf(before: string, now: Date, hasAnswered: boolean): string {
+  const ageMs = Math.abs(now.getTime() - Date.parse(before));
+  if (ageMs < AS_OF_MS) return before;
+  return hasAnswered || ageMs < UNHEARD_MS ? now.toISOString() : before;
 }

@@ -7,7 +7,7 @@ import { MIN_COOLING_MS } from "../../../host/agent/request/add-deadline.ts";
 import { DetectionError } from "../../../host/coordinator/detection-error.ts";
 import { PROXY_ARP_ADDRESSES } from "../../../host/ipam/conflict.ts";
 import { formatIp } from "../../../host/net/ip.ts";
-import { leasingPool } from "../../world/leasing-pool.ts";
+import { leasingPool, seenAt } from "../../world/leasing-pool.ts";
 import { ANY, type Segment, withSegment } from "../../world/segment.ts";
 import { pool } from "../../world/subjects.ts";
 import { ip, mac, RIVAL } from "../../world/values.ts";
@@ -53,7 +53,7 @@ describe("an ADD that asks before it answers", () => {
     const SEG = leasingPool("seg", "10.6.0.0/24", ["10.6.0.0/29 New"], { spec: { selection: "ascending" } });
     const inNew = (test: (world: Segment) => Promise<void>) =>
       withSegment([SEG], (world) => {
-        world.node.poolCache.followEpoch(() => "e1");
+        world.node.poolCache.followRegistry(() => seenAt("e1"));
         world.options = { detect: false, onConflict: "next" };
         return test(world);
       });

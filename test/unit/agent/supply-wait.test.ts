@@ -14,7 +14,7 @@ import { isGrowing, type SubnetState } from "../../../host/ipam/subnet-capacity.
 import type { Registry } from "../../../host/registry/registry.ts";
 import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
-import { leasingPool } from "../../world/leasing-pool.ts";
+import { leasingPool, seenAt } from "../../world/leasing-pool.ts";
 import { EMPTY_SNAPSHOT, openCore, pool, poolsByName, subject } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
@@ -198,7 +198,7 @@ describe("an ADD whose pool leases blocks", () => {
   const worldOf = (one: IpPool): World => {
     const world = new World(one);
     world.names = ["seg"];
-    world.poolCache.followEpoch(() => "e1");
+    world.poolCache.followRegistry(() => seenAt("e1"));
     return world;
   };
   const USED_UP = "the share of 4 blocks is used up";

@@ -28,7 +28,7 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   controller: "lib net core cni config records resources ipam kubernetes metrics web registry blocks",
   cli: "lib net core cni config records resources kubernetes blocks coordinator install",
   convert: "lib net core cni config resources kubernetes cli",
-  bin: "lib core config kernel kubernetes metrics web agent install controller cli convert",
+  bin: "lib blocks core config kernel kubernetes metrics web agent install controller cli convert",
 };
 
 /** The same inside the agent. */

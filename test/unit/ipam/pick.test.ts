@@ -13,7 +13,7 @@ import { findPoolOfRequested } from "../../../host/ipam/requested-ips.ts";
 import type { PoolShortage } from "../../../host/ipam/subnet-capacity.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
-import { leasingPool } from "../../world/leasing-pool.ts";
+import { LEASED, leasingPool, seenAt } from "../../world/leasing-pool.ts";
 import { openCore, pool } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
@@ -64,32 +64,40 @@ describe("pick", () => {
   it("passes over a block that is being drained while the pool has another address, and leaves it free", () => {
     const draining = leasingPool("seg", "10.6.0.0/24", ["10.6.0.0/30 Draining", "10.6.0.4/31 Active"]);
     const poolCache = cacheOf(draining);
-    poolCache.followEpoch(() => "e1");
+    poolCache.followRegistry(() => seenAt("e1"));
     const seen = Array.from({ length: 4 }, () => addresses(pick(poolCache, nic("eth0", [draining])))[0]);
     expect(seen).toEqual(["eth0=10.6.0.4", "eth0=10.6.0.5", "eth0=10.6.0.1", "eth0=10.6.0.2"]);
     expect(poolCache.counts("seg")?.free).toBe(1n);
   });
 
   const UNCONFIRMED = ["10.6.0.0/28 Active"];
-  it.each<[what: string, blocks: readonly string[], epoch: string, reason: string]>([
-    ["no block", [], "e1", "has leased no block yet"],
-    ["blocks at rest", ["10.6.0.0/28 Resting"], "e1", "has no block that gives addresses (1 Resting)"],
+  it.each<[what: string, blocks: readonly string[], epoch: string, minutes: number, reason: string]>([
+    ["no block", [], "e1", 0, "has leased no block yet"],
+    ["blocks at rest", ["10.6.0.0/28 Resting"], "e1", 7, "has no block that gives addresses (1 Resting)"],
     [
       "blocks that are not confirmed",
       UNCONFIRMED,
       "e2",
+      0,
       "gives no address until the hub has confirmed its blocks in this epoch of the registry",
+    ],
+    [
+      "blocks of a cluster that was off",
+      UNCONFIRMED,
+      "e1",
+      8,
+      `gives no address until the hub has confirmed its blocks: the cluster was off, or had no controller, since ${LEASED}`,
     ],
   ])(
     "goes to the next pool when the one before has %s, and says so when there is none",
-    (_what, blocks, epoch, reason) => {
+    (_what, blocks, epoch, minutes, reason) => {
       const leasing = leasingPool("seg", "10.6.0.0/24", blocks);
       const poolCache = cacheOf(leasing, four);
-      poolCache.followEpoch(() => epoch);
+      poolCache.followRegistry(() => seenAt(epoch, minutes));
       expect(addresses(pick(poolCache, nic("eth0", [leasing, four])))).toEqual(["eth0=10.0.0.1"]);
       const short = pick(poolCache, nic("eth0", [leasing]));
       expect(short.kind === "short" && short.shortage.reasons.get("seg")).toBe(reason);
-      expect(poolCache.copy().isUnconfirmed(leasing)).toBe(epoch !== "e1");
+      expect(poolCache.copy().findDoubt(leasing) !== undefined).toBe(reason.startsWith("gives no address"));
     },
   );
 

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { LARGE_EVENT } from "../../../host/kubernetes/client.ts";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../host/kubernetes/mirror.ts";
@@ -149,6 +149,39 @@ describe("a reflector", () => {
     await until(() => watches().length === 3, "the third watch");
     expect(watches().map((query) => query.get("resourceVersion"))).toEqual(["7", "8", "12"]);
     expect(changes).toEqual(["+a"]);
+  });
+
+  it.each([
+    ["the server was off", 480_000],
+    ["the clock went back", -480_000],
+  ])("knows since when it has heard of the server: not from before a gap, as when %s", async (_what, jumpMs) => {
+    const clock = vi.spyOn(Date, "now");
+    closing.push(async () => clock.mockRestore());
+    let nowMs = 5_000_000;
+    clock.mockImplementation(() => nowMs);
+    let tell = (): unknown => undefined;
+    const told: StubAnswer = (response) => {
+      response.writeHead(200).flushHeaders();
+      tell = () => response.write(line("BOOKMARK", object("", "12")));
+    };
+    const { reflector, watches } = await play({ lists: [answer(list("7", []))], watches: [told] });
+    const bookmark = async (atMs: number) => {
+      const { events } = reflector.stats;
+      nowMs = atMs;
+      tell();
+      await until(() => reflector.stats.events > events, "the bookmark");
+    };
+    await until(() => watches().length === 1, "the watch");
+    expect(reflector.heardSinceMs).toBe(5_000_000);
+    await bookmark(5_400_000);
+    nowMs = 5_879_000;
+    expect(reflector.heardSinceMs).toBe(5_000_000);
+    nowMs = 5_400_000 + jumpMs;
+    expect(reflector.heardSinceMs).toBe(nowMs);
+    await bookmark(nowMs);
+    const heardMs = nowMs;
+    nowMs += 60_000;
+    expect(reflector.heardSinceMs).toBe(heardMs);
   });
 
   it("does not report the same version twice, by list or by event", async () => {

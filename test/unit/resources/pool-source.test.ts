@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { formatRange } from "../../../host/net/range.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { locateAddress } from "../../../host/resources/locate-address.ts";
-import { encodeSourceStatus, isConfirmed, NO_REPORT, otherMemberOf } from "../../../host/resources/pool-source.ts";
-import { leasingPool } from "../../world/leasing-pool.ts";
+import { encodeSourceStatus, findDoubt, NO_REPORT, otherMemberOf } from "../../../host/resources/pool-source.ts";
+import { LEASED, leasingPool, seenAt } from "../../world/leasing-pool.ts";
 import { ipPool } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
@@ -56,7 +56,10 @@ describe("the addresses of a pool with a source", () => {
     ],
   ])("are none when the status is %j", (status) => {
     const { spec, source } = poolOf({ source: { range: "seg" } }, status);
-    expect([spec.ranges, source]).toEqual([[], { range: "seg", epoch: "", blocks: [], excluded: [], problem: "" }]);
+    expect([spec.ranges, source]).toEqual([
+      [],
+      { range: "seg", epoch: "", asOf: "", blocks: [], excluded: [], problem: "" },
+    ]);
   });
 
   it("are those of spec.ips in a pool without one, whatever its status says", () => {
@@ -85,7 +88,7 @@ describe("what was heard of other clusters", () => {
   const read = (source: unknown) => poolOf({ source: { range: "seg" } }, { source }).source;
 
   it("is read as it was written, and names the cluster of an address", () => {
-    const source = read(encodeSourceStatus({ epoch: "e1", blocks: [], report }));
+    const source = read(encodeSourceStatus({ epoch: "e1", asOf: LEASED, blocks: [], report }));
     expect(source?.report).toEqual(report);
     expect(["10.6.0.40", "10.6.0.64"].map((text) => source && otherMemberOf(source, ip(text)))).toEqual([
       "west",
@@ -102,7 +105,7 @@ describe("what was heard of other clusters", () => {
   it("is bounded: the ranges of all members together, and never the number of blocks", () => {
     const ranges = Array.from({ length: 400 }, (_, index) => at(2 * index));
     const others = ["a", "b", "c"].map((member) => ({ member, blocks: 400, ranges }));
-    const written = encodeSourceStatus({ epoch: "e1", blocks: [], report: { ...report, others } });
+    const written = encodeSourceStatus({ epoch: "e1", asOf: LEASED, blocks: [], report: { ...report, others } });
     expect(written.others?.map(({ blocks, ips }) => [blocks, ips.length])).toEqual([
       [400, 400],
       [400, 112],
@@ -111,13 +114,35 @@ describe("what was heard of other clusters", () => {
   });
 });
 
-it.each<[epoch: string, inForce: string | undefined, wanted: boolean]>([
-  ["e1", "e1", true],
-  ["e1", "e2", false],
-  ["e1", undefined, false],
-  ["", "", false],
-])("blocks of epoch %j are confirmed in epoch %j: %s", (epoch, inForce, wanted) => {
-  expect(isConfirmed({ range: "seg", epoch, blocks: [], excluded: [], problem: "" }, inForce)).toBe(wanted);
+it.each<
+  [
+    what: string,
+    seen: ReturnType<typeof seenAt>,
+    of: { readonly epoch?: string; readonly asOf?: string },
+    doubt: RegExp | undefined,
+  ]
+>([
+  ["confirmed", seenAt("e1"), {}, undefined],
+  ["of an earlier epoch", seenAt("e2"), {}, /^until .* in this epoch of the registry$/],
+  ["of a registry that is not known yet", seenAt(undefined), {}, /in this epoch/],
+  ["of no epoch", seenAt(""), { epoch: "" }, /in this epoch/],
+  ["of an agent that has started seven minutes later", seenAt("e1", 7.9), {}, undefined],
+  [
+    "of a cluster that was off for longer",
+    seenAt("e1", 8),
+    {},
+    /: the cluster was off, or had no controller, since 2026-/,
+  ],
+  ["of a clock that is behind", seenAt("e1", -60), {}, undefined],
+  ["never confirmed", seenAt("e1"), { asOf: "" }, /controller, all the time$/],
+  ["of no time", seenAt("e1"), { asOf: "soon" }, /since soon$/],
+])("blocks %s", (_what, seen, of, doubt) => {
+  const found = findDoubt(
+    { range: "seg", epoch: "e1", asOf: LEASED, blocks: [], excluded: [], problem: "", ...of },
+    seen,
+  );
+  if (doubt === undefined) expect(found).toBeUndefined();
+  else expect(found).toMatch(doubt);
 });
 
 it.each<[address: string, why: string | undefined, block: string | undefined]>([

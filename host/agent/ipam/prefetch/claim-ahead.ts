@@ -89,8 +89,10 @@ async function claimMissing(
   const isMissing = (ifName: string): boolean => missing.some((nic) => nic.ifName === ifName);
   const wanted = demand.nics.filter(({ ifName }) => isMissing(ifName));
   const allocating = { registry, poolCache, cluster, metrics };
-  const { created } = await claimFirst({ epoch: cluster?.epoch, registry }, { ...demand, nics: wanted }, (admitted) =>
-    allocateAddresses(allocating, admitted),
+  const { created } = await claimFirst(
+    { epoch: cluster?.epoch, registry, poolCache },
+    { ...demand, nics: wanted },
+    (admitted) => allocateAddresses(allocating, admitted),
   );
   return { claimed: groupByNic(created), found, attached };
 }

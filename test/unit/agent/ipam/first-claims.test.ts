@@ -13,7 +13,7 @@ import type { Mac } from "../../../../host/net/mac.ts";
 import { KnownEpoch } from "../../../../host/registry/epoch/known-epoch.ts";
 import { type Epoch, RegistryEpoch } from "../../../../host/registry/epoch/registry-epoch.ts";
 import { ALLOCATIONS, HeldCalls } from "../../../fakes/memory-api-server.ts";
-import { leasingPool } from "../../../world/leasing-pool.ts";
+import { leasingPool, seenAt } from "../../../world/leasing-pool.ts";
 import { type ClusterNode, type DemandOptions, openClusterNode } from "../../../world/node.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 import { type NicRequest, pool, snapshotOf } from "../../../world/subjects.ts";
@@ -79,12 +79,17 @@ class World {
       return this.answer();
     };
     const probe = { isPossible: () => this.canProbe, ask };
-    return this.#claim({ epoch: this.epoch, registry: this.node.registry, probe }, nics, options);
+    return this.#claim({ ...this.#deps, probe }, nics, options);
   }
 
   /** The same ahead of the ADD: there is no NIC to probe on. */
-  prefetch(): Promise<string> {
-    return this.#claim({ epoch: this.epoch, registry: this.node.registry }, [ETH0], { containerId: "" });
+  prefetch(nics: readonly NicRequest[] = [ETH0]): Promise<string> {
+    return this.#claim(this.#deps, nics, { containerId: "" });
+  }
+
+  get #deps() {
+    const { registry, poolCache } = this.node;
+    return { epoch: this.epoch, registry, poolCache };
   }
 
   async #claim(deps: Parameters<typeof claimFirst>[0], nics: readonly NicRequest[], options: DemandOptions) {
@@ -165,7 +170,7 @@ describe("a first claim", () => {
   it("is made at once where the registry has no epochs", async () => {
     const { registry, poolCache } = world.node;
     const demand = world.node.demand("web-0", [ETH0]);
-    const { held } = await claimFirst({ epoch: undefined, registry }, demand, (admitted) =>
+    const { held } = await claimFirst({ epoch: undefined, registry, poolCache }, demand, (admitted) =>
       allocateAddresses({ registry, poolCache }, admitted),
     );
     expect(held.map((row) => formatIp(row.ip))).toEqual(["10.6.0.1"]);
@@ -255,35 +260,84 @@ describe("a first claim", () => {
   });
 });
 
-describe("of blocks that the hub has not confirmed in this epoch", () => {
-  const SEG = leasingPool("seg", "10.6.0.0/24", ["10.6.0.16/28 Active"], { epoch: "e0" });
+describe.each([
+  ["in this epoch", { epoch: "e0" }, / in this epoch of the registry/],
+  [
+    "since the cluster was off",
+    { asOf: "2026-11-20T11:52:00Z" },
+    /: the cluster was off, or had no controller, since 2026-11-20T11:52:00Z/,
+  ],
+] as const)("of blocks that the hub has not confirmed %s", (_what, options, why) => {
+  const BLOCKS = ["10.6.0.16/28 Active"];
+  const SEG = leasingPool("seg", "10.6.0.0/24", BLOCKS, options);
+  const CONFIRMED = leasingPool("seg", "10.6.0.0/24", BLOCKS);
   const seg: NicRequest = { ifName: "eth0", pools: [["seg"]] };
   beforeEach(() => {
     world.node.follow(snapshotOf(SEG));
-    world.node.poolCache.followEpoch(() => world.epoch.inForce);
+    world.node.poolCache.followRegistry(() => seenAt(world.epoch.inForce));
   });
 
-  it("no free address is given", async () => {
+  it("no free address is given, nor claimed ahead", async () => {
     expect(await world.add([seg])).toMatch(/^101: .*gives no address until the hub has confirmed its blocks/);
+    expect(await world.add([seg])).toMatch(why);
+    expect(await world.prefetch([seg])).toMatch(why);
     expect([await world.bound(), world.asked]).toEqual(["nothing", []]);
   });
 
   it("a requested address is refused", async () => {
-    const why = 'the hub has not confirmed the blocks of pool "seg" in this epoch of the registry';
-    expect(await world.add([seg], { requested: "10.6.0.18" })).toBe(
-      `11: Address 10.6.0.18 is not given yet: ${why}; try again`,
-    );
+    const refused = await world.add([seg], { requested: "10.6.0.18" });
+    expect(refused).toMatch(/^11: Address 10.6.0.18 is not given: pool "seg" gives none until the hub has confirmed /);
+    expect(refused).toMatch(why);
     expect([await world.bound(), world.asked]).toEqual(["nothing", []]);
   });
 
-  it("what cools as the pod's own is probed, and what is Bound is not", async () => {
-    world.node.follow(snapshotOf(leasingPool("seg", "10.6.0.0/24", ["10.6.0.16/28 Active"])));
+  it("what cools as the pod's own is refused, and what is Bound is the pod's", async () => {
+    world.node.follow(snapshotOf(CONFIRMED));
     const given = await world.add([seg]);
     world.node.follow(snapshotOf(SEG));
     expect([await world.add([seg]), world.asked]).toEqual([given, []]);
     await world.node.registry.release({ containerId: "c-web-0", ifName: "eth0" });
-    expect([await world.add([seg]), world.asked]).toEqual([given, [given]]);
+    expect(await world.add([seg])).toMatch(why);
+    expect([await world.bound(), world.asked]).toEqual(["nothing", []]);
+    world.node.follow(snapshotOf(CONFIRMED));
+    expect(await world.add([seg])).toBe(given);
   });
+
+  it("what was taken in from the API server waits as well", async () => {
+    const row = {
+      space: "",
+      ip: ip("10.6.0.18"),
+      prefixLength: 24,
+      pool: "seg",
+      ifName: "eth0",
+      state: "Bound",
+    } as const;
+    await world.node.registry.adopt({ ...row, owner: "uid-web-0", namespace: "shop", pod: "web-0" });
+    expect(await world.add([seg])).toMatch(why);
+    world.node.follow(snapshotOf(CONFIRMED));
+    expect([await world.add([seg]), world.asked]).toEqual(["10.6.0.18", []]);
+  });
+
+  it("what was claimed ahead waits as well, and is given when the hub has confirmed it", async () => {
+    world.node.follow(snapshotOf(CONFIRMED));
+    const ahead = await world.prefetch([seg]);
+    world.node.follow(snapshotOf(SEG));
+    expect(await world.add([seg])).toMatch(why);
+    world.node.follow(snapshotOf(CONFIRMED));
+    expect([await world.add([seg]), world.asked]).toEqual([ahead, []]);
+  });
+});
+
+it("what was claimed ahead in a block that is another cluster's by now makes room for another address", async () => {
+  const seg: NicRequest = { ifName: "eth0", pools: [["seg"]] };
+  world.node.poolCache.followRegistry(() => seenAt(world.epoch.inForce));
+  world.node.follow(snapshotOf(leasingPool("seg", "10.6.0.0/24", ["10.6.0.16/30 Active"])));
+  const ahead = await world.prefetch([seg]);
+  world.node.follow(snapshotOf(leasingPool("seg", "10.6.0.0/24", ["10.6.0.32/30 Active"])));
+  expect(await world.add([seg])).toBe(
+    `11: Address ${ahead} is not given: pool "seg" does not have its block any more; try again`,
+  );
+  expect(await world.add([seg])).toMatch(/^10\.6\.0\.3[2-5]$/);
 });
 
 describe("ahead of ADDs", () => {
@@ -335,7 +389,7 @@ describe("a claim under way when the registry goes back", () => {
 
   it("is refused before each further attempt to record addresses", async () => {
     const { registry, poolCache } = world.node;
-    const deps = { epoch: world.epoch, registry };
+    const deps = { epoch: world.epoch, registry, poolCache };
     const attempts = claimFirst(deps, world.node.demand("web-0", [ETH0]), async (admitted) => {
       await admitted.admit?.([]);
       world.epoch.wentBack();

@@ -1,5 +1,5 @@
 /** Blocks of pools, leased from a hub in memory, on real caches of a server in memory. */
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { RANGES_MAP } from "../../../../host/blocks/own-ranges.ts";
 import { CLAIMS_LEFT_MS } from "../../../../host/controller/blocks/block-returns.ts";
 import { startBlocks } from "../../../../host/controller/blocks/blocks-controller.ts";
@@ -94,6 +94,7 @@ const objectOf = (server: MemoryApiServer, plural: string) =>
     readonly status: {
       readonly source?: {
         readonly epoch: string;
+        readonly asOf: string;
         readonly blocks: readonly { block: string; state: string }[];
         readonly others?: readonly { member: string; blocks: number; ips: readonly string[] }[];
         readonly [key: string]: unknown;
@@ -168,6 +169,60 @@ it("while the hub is away everything stays, and the problem says so; a new epoch
   expect(await sourceOf()).toMatchObject({ epoch: "e2", blocks: [{}, { state: "Resting" }] });
   for (const key of ["reason", "heard", "problem"]) expect(await sourceOf()).not.toHaveProperty(key);
   expect(part.problems).toEqual([]);
+});
+
+const ageOf = async (): Promise<number> => Date.now() - Date.parse((await sourceOf())?.asOf ?? "");
+
+it("the time of the blocks goes on, with the hub and for an hour without it, by few writes", async () => {
+  for (const away of [false, true]) {
+    isHubAway = away;
+    const asOf = new Set<string | undefined>();
+    for (let seconds = 0; seconds < 3_600; seconds += 20) {
+      await vi.advanceTimersByTimeAsync(CHECK_MS);
+      expect(await ageOf()).toBeLessThan(300_000);
+      asOf.add((await sourceOf())?.asOf);
+    }
+    expect(asOf.size).toBeLessThan(18);
+  }
+});
+
+describe("a cluster that was off, or was restored", () => {
+  const asOf = "2026-01-01T00:00:00.000Z";
+
+  /** Everything was off since; the hub is not there yet. */
+  async function comeBack(): Promise<void> {
+    isHubAway = true;
+    await vi.advanceTimersByTimeAsync(CHECK_MS);
+    const { status } = await objectOf(home, "ippools");
+    home.put(`${BERTH}/ippools`, "lan", {
+      spec: { subnet: "10.6.0.0/24", source: { range: "lan" } },
+      status: { ...status, source: { ...status.source, asOf } },
+    });
+    await vi.advanceTimersByTimeAsync(1_800_000);
+    expect(await sourceOf()).toMatchObject({ asOf, blocks: [{}] });
+  }
+
+  it("waits for the hub, which confirms its blocks", async () => {
+    await comeBack();
+    isHubAway = false;
+    await vi.advanceTimersByTimeAsync(CHECK_MS);
+    expect(await ageOf()).toBeLessThan(CHECK_MS);
+    expect(await statesOf()).toHaveLength(1);
+  });
+
+  it("finds that it was declared gone before it has any block", async () => {
+    await comeBack();
+    const { spec, status } = (await objectOf(hub, "addressranges")) as unknown as {
+      spec: object;
+      status: { members: { east: object } };
+    };
+    const members = { east: { ...status.members.east, gone: true } };
+    hub.put(`${BERTH}/addressranges`, "lan", { spec, status: { ...status, leases: {}, members } });
+    isHubAway = false;
+    await vi.advanceTimersByTimeAsync(CHECK_MS);
+    expect(await statesOf()).toEqual([]);
+    expect(part.problems).toEqual([expect.stringContaining("declared this cluster gone")]);
+  });
 });
 
 it("of a hub that went back in time what rests goes on resting until all members have written again", async () => {

@@ -3,6 +3,7 @@ import {
   type BlocksInput,
   EMPTY_MS,
   NEW_MS,
+  nextAsOf,
   planBlocks,
   REST_MS,
   SURPLUS_MS,
@@ -160,4 +161,22 @@ describe("a pool", () => {
       ],
     });
   });
+});
+
+it.each<[what: string, before: string, hasAnswered: boolean, after: string]>([
+  ["stays while it is young", "11:56:01", true, "11:56:01"],
+  ["goes on when the hub has answered", "11:56:00", true, "12:00:00"],
+  ["goes on without the hub if there was no gap", "11:52:01", false, "12:00:00"],
+  ["stays without the hub after a gap", "11:52:00", false, "11:52:00"],
+  ["goes on after a gap when the hub has answered", "03:00:00", true, "12:00:00"],
+  ["stays without the hub if the clock went back", "12:10:00", false, "12:10:00"],
+  ["goes back with the clock when the hub has answered", "12:10:00", true, "12:00:00"],
+])("the time of a pool's blocks %s", (_what, before, hasAnswered, after) => {
+  const at = (time: string) => `2026-11-20T${time}.000Z`;
+  expect(nextAsOf(at(before), new Date(at("12:00:00")), hasAnswered)).toBe(at(after));
+});
+
+it("a pool that the hub has never confirmed has no time without it", () => {
+  const now = new Date("2026-11-20T12:00:00.000Z");
+  expect([nextAsOf("", now, false), nextAsOf("", now, true)]).toEqual(["", now.toISOString()]);
 });

@@ -1,0 +1,205 @@
+/**
+ * The connection to the hub, a real API server: with tokens that are renewed, revoked and stolen, and with files of
+ * other authorities. The kubeconfig is mounted as a kubelet mounts a Secret.
+ */
+import { randomUUID } from "node:crypto";
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { HubConnection } from "../../host/blocks/hub-connection.ts";
+import { RANGES_MAP } from "../../host/blocks/own-ranges.ts";
+import { type BerthPod, collectClusterFiles } from "../../host/cli/support/cluster-files.ts";
+import { collectionPath, objectPath } from "../../host/kubernetes/paths.ts";
+import { messageOf } from "../../host/lib/describe.ts";
+import { ADDRESS_RANGES, IP_POOLS } from "../../host/resources/collections.ts";
+import { startControllerProcess } from "../lab/cluster/controller-process.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import { NAMESPACES, poolObject } from "../lab/cluster/objects.ts";
+import { createToken } from "../lab/cluster/rights.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
+import { until } from "../lab/waiting.ts";
+import { borrowPlane } from "./borrow-plane.ts";
+
+const RANGES = collectionPath(ADDRESS_RANGES);
+const POOLS = collectionPath(IP_POOLS);
+const CALL = { method: "GET", path: RANGES, patienceMs: 0 } as const;
+const ACCOUNT = `${NAMESPACES}/kube-system/serviceaccounts/range-east`;
+
+let hub: ControlPlane;
+let own: Kubeconfig;
+let token: string;
+let directory: string;
+let connection: HubConnection;
+
+interface Kubeconfig {
+  readonly clusters: readonly { readonly name: string; readonly cluster: Readonly<Record<string, unknown>> }[];
+  readonly users: readonly { readonly user: { readonly token?: string } }[];
+}
+
+beforeAll(async () => {
+  hub = await borrowPlane();
+  await createAccount();
+  const rbac = "rbac.authorization.k8s.io";
+  await hub.client.apply(`/apis/${rbac}/v1/clusterrolebindings/range-east`, {
+    ...{ apiVersion: `${rbac}/v1`, kind: "ClusterRoleBinding", metadata: { name: "range-east" } },
+    roleRef: { apiGroup: rbac, kind: "ClusterRole", name: "berth-range-member" },
+    subjects: [{ kind: "ServiceAccount", name: "range-east", namespace: "kube-system" }],
+  });
+  token = await createToken(hub.client, { account: "range-east" });
+  own = JSON.parse(await readFile(await hub.writeKubeconfig("range-east", { token }), "utf8"));
+});
+afterAll(() => hub?.stop());
+
+/** A token that no output may have, in any part. */
+const partsOf = (secret: string) => [secret, secret.split(".")[1] ?? "", secret.split(".")[2] ?? ""];
+
+async function createAccount(): Promise<void> {
+  const metadata = { name: "range-east", namespace: "kube-system" };
+  await hub.client.apply(ACCOUNT, { apiVersion: "v1", kind: "ServiceAccount", metadata });
+}
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "berth-hub-"));
+  const kubeconfig = join(directory, "kubeconfig");
+  await symlink(join("..data", "kubeconfig"), kubeconfig);
+  connection = new HubConnection({ kubeconfig, userAgent: "test", random: Math.random });
+});
+afterEach(async () => {
+  await connection.close();
+  await rm(directory, { recursive: true });
+});
+
+/** As a kubelet does when the Secret has changed: a new folder, and then the link to it. */
+async function mount(config: object): Promise<void> {
+  const folder = `..${randomUUID()}`;
+  await mkdir(join(directory, folder));
+  await writeFile(join(directory, folder, "kubeconfig"), JSON.stringify(config));
+  await symlink(folder, join(directory, "..data_tmp"));
+  await rename(join(directory, "..data_tmp"), join(directory, "..data"));
+}
+
+const withUser = (user: object) => ({ ...own, users: own.users.map((each) => ({ ...each, user })) });
+const withCluster = (change: object) => ({
+  ...own,
+  clusters: own.clusters.map(({ name, cluster }) => ({ name, cluster: { ...cluster, ...change } })),
+});
+
+/** Returns what the hub answers, or why it cannot be asked. */
+const ask = (): Promise<unknown> => connection.call(CALL).then(({ kind }) => kind, messageOf);
+
+it("a hub whose kubeconfig is not there yet, or wrong, is asked as soon as it can be", async () => {
+  expect(await ask()).toMatch(/^file ".*kubeconfig": .*cannot be read \(ENOENT\)/);
+  await mount({ clusters: [] });
+  expect(await ask()).toMatch(/^file ".*kubeconfig"/);
+  await mount(own);
+  expect(await ask()).toBe("AddressRangeList");
+});
+
+it("a renewed token is used without a restart; one that is refused is told with its file, and shown nowhere", async () => {
+  await mount(withUser({ token: `${token.slice(0, -8)}AAAAAAAA` }));
+  const refused = String(await ask());
+  expect(refused).toMatch(/^it refuses the credentials of file ".*kubeconfig": they have expired, or are another clus/);
+  expect(refused).not.toContain(token.slice(0, 40));
+  await mount(own);
+  expect(await ask()).toBe("AddressRangeList");
+  await mount(withUser({ token: "expired" }));
+  await until("the old token is not used any more", async () => (await ask()) !== "AddressRangeList");
+  await mount(own);
+  expect(await ask()).toBe("AddressRangeList");
+});
+
+it("a token that was revoked is refused", async () => {
+  await mount(own);
+  expect(await ask()).toBe("AddressRangeList");
+  await hub.client.delete(ACCOUNT);
+  await until("the server has forgotten the account", async () => /refuses the credentials/.test(String(await ask())));
+  await createAccount();
+  own = withUser({ token: await createToken(hub.client, { account: "range-east" }) });
+  await mount(own);
+  await until("the new token is used", async () => (await ask()) === "AddressRangeList");
+});
+
+it.each<[what: string, change: object, why: RegExp]>([
+  [
+    "is not verified",
+    { "insecure-skip-tls-verify": true, "certificate-authority": undefined },
+    /insecure-skip-tls-verify": found true, want a hub whose certificate is verified/,
+  ],
+  [
+    "is of no known authority",
+    { "certificate-authority": undefined },
+    /self.signed|unable to (?:verify|get local issuer)/,
+  ],
+])("a hub that %s is sent nothing", async (_what, change, why) => {
+  await mount(withCluster(change));
+  expect(await ask()).toMatch(why);
+});
+
+it("an authority of one's own may be in the kubeconfig itself", async () => {
+  const file = String(own.clusters[0]?.cluster["certificate-authority"]);
+  const data = (await readFile(file)).toString("base64");
+  await mount(withCluster({ "certificate-authority": undefined, "certificate-authority-data": data }));
+  expect(await ask()).toBe("AddressRangeList");
+});
+
+it("a kubeconfig that stops to verify the hub is refused when it is read again", async () => {
+  await mount(own);
+  expect(await ask()).toBe("AddressRangeList");
+  await mount(withCluster({ "insecure-skip-tls-verify": true, "certificate-authority": undefined }));
+  await until("it is read again", async () => /insecure-skip-tls-verify/.test(String(await ask())));
+});
+
+it("a hub that does not serve the kind, or lacks the range, is told apart", async () => {
+  await mount(own);
+  const absent = connection.call({ ...CALL, path: objectPath(ADDRESS_RANGES, { name: "lan" }) });
+  await expect(absent).rejects.toThrow(/addressranges.ipam.vendor.io "lan" not found/);
+  const unserved = connection.call({ ...CALL, path: RANGES.replace("/v1/", "/v9/") });
+  await expect(unserved).rejects.toThrow(/^it does not serve AddressRanges of ipam.vendor.io\/v1; install /);
+});
+
+it("a controller that leases shows its token to nobody: neither in its log, nor its problems, nor a support bundle", async () => {
+  const file = join(directory, "kubeconfig");
+  const secret = { "kubeconfig.json": JSON.stringify(own) };
+  await hub.client.create(`${NAMESPACES}/kube-system/secrets`, {
+    ...{ apiVersion: "v1", kind: "Secret", metadata: { name: "berth-hub" }, stringData: secret },
+  });
+  const members = [{ name: "east", user: "system:serviceaccount:kube-system:range-east", maxBlocks: 4 }];
+  await hub.client.create(RANGES, {
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name: "lan" } },
+    spec: { subnet: "10.6.0.0/24", blockSize: 28, members },
+  });
+  await hub.client.create(POOLS, poolObject({ name: "lan", subnet: "10.6.0.0/24", source: { range: "lan" } }));
+  await hub.client.apply(`${NAMESPACES}/kube-system/configmaps/${RANGES_MAP}`, {
+    ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: RANGES_MAP } },
+  });
+  const args = ["--hub-kubeconfig", file, "--hub-member", "east", "--log-level", "trace"];
+  const controller = await startControllerProcess({ kubeconfig: hub.kubeconfig, name: "a", args });
+  try {
+    const seen: string[] = [];
+    const problem = async () => {
+      const text = JSON.stringify((await controller.ask("/v1/status")).body);
+      seen.push(text);
+      return text;
+    };
+    await until("it misses its kubeconfig", async () => (await problem()).includes("cannot be read"));
+    await mount(withUser({ token: `${token}x` }));
+    await until("it is refused", async () => (await problem()).includes("refuses the credentials"), 60_000);
+    await mount(own);
+    const blocks = async () => (await hub.client.get(`${POOLS}/lan`)).status?.source?.blocks ?? [];
+    await until("it has leased", async () => (await blocks()).length > 0, 60_000);
+    const api = await connectClient(hub.kubeconfig);
+    const pod = { namespace: "kube-system", name: "berth-controller-a", component: "controller" };
+    const bundle = await collectClusterFiles(api, [pod as BerthPod], {});
+    await api.close();
+    expect(bundle.map(({ text }) => text).join("")).toContain('"range":"lan"');
+    const all = [controller.output(), ...seen, ...bundle.map(({ text }) => text)].join("\n");
+    const used = [token, ...own.users.map(({ user }) => user.token ?? "")];
+    for (const part of used.flatMap(partsOf)) {
+      expect(part.length).toBeGreaterThan(40);
+      expect(all.includes(part)).toBe(false);
+    }
+  } finally {
+    await controller.stop();
+  }
+});
