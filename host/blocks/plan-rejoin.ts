@@ -18,7 +18,7 @@ interface RejoinFacts {
   readonly used: readonly string[];
 }
 
-export type Rejoin =
+type Rejoin =
   /** A clause. */
   | { readonly kind: "refused"; readonly why: string }
   /** It goes on with its blocks, if no other cluster uses them; `own` is to be remembered. */

@@ -106,20 +106,21 @@ const SOURCE_RULES: readonly CelRule[] = [
 ];
 
 const FIRST = "each.substring(0, each.indexOf('-'))";
-const SERVED = `self.status.source.blocks.filter(each, each.state in [${SERVING.map(celText).join(", ")}])`;
-const LENGTH = `${SERVED}[0].block.substring(${SERVED}[0].block.indexOf('/'))`;
+const BLOCKS = "self.status.source.blocks";
+const LENGTH = `${BLOCKS}[0].block.substring(${BLOCKS}[0].block.indexOf('/'))`;
 
 /**
- * A pool begins to have a source, or ends, only if its addresses stay: `ips` has a range for each block of which
- * addresses are given, from the block's first address on, in the same order.
+ * A pool begins to have a source, or ends, only if its addresses stay: of each block addresses are given, and `ips` has
+ * a range for it, from its first address on, in the same order.
  */
 export const SOURCE_CHANGE_RULE: CelRule = {
   rule: [
     "has(self.spec.source) == has(oldSelf.spec.source)",
     [
-      `has(self.status) && has(self.status.source) && self.status.source.epoch != '' && ${SERVED}.size() > 0`,
+      `has(self.status) && has(self.status.source) && self.status.source.epoch != '' && ${BLOCKS}.size() > 0`,
+      `${BLOCKS}.all(each, each.state in [${SERVING.map(celText).join(", ")}])`,
       `[self, oldSelf].exists(one, has(one.spec.ips) && one.spec.ips.all(each, each.contains('-')) && ${[
-        `one.spec.ips.map(each, ${FIRST}) == ${SERVED}.map(each, each.block.substring(0, each.block.indexOf('/')))`,
+        `one.spec.ips.map(each, ${FIRST}) == ${BLOCKS}.map(each, each.block.substring(0, each.block.indexOf('/')))`,
         `one.spec.ips.all(each, cidr(${FIRST} + ${LENGTH}).containsIP(each.substring(each.indexOf('-') + 1)))`,
       ].join(" && ")})`,
     ].join(" && "),

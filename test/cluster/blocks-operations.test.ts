@@ -85,7 +85,7 @@ beforeEach(async () => {
 });
 
 const at = (last: number | string): string => `10.${serial}.0.${last}`;
-const asked = (): readonly string[] => readFileSync(join(home, "asked"), "utf8").split("\n").filter(Boolean);
+const questions = (): readonly string[] => readFileSync(join(home, "asked"), "utf8").split("\n").filter(Boolean);
 const rangeObject = (): Promise<KubeObject> => hub.client.get(`${RANGES}/${range}`);
 
 function finds(record: object): void {
@@ -245,7 +245,7 @@ describe("a hand-cut pool", () => {
       1,
       expect.stringContaining(`${at(29)}: 02:00:00:00:00:07 answers, as the agent of node n1`),
     ]);
-    expect(asked().at(-1)).toBe(`-- berthctl blocks probe ${subnet} --ranges ${at(25)}-${at(31)} -o json`);
+    expect(questions().at(-1)).toBe(`-- berthctl blocks probe ${subnet} --ranges ${at(25)}-${at(31)} -o json`);
     expect((await rangeObject()).status).toBeUndefined();
   });
 });
@@ -283,8 +283,7 @@ describe("a lost cluster", () => {
       `AddressRange "${range}": "west" is declared gone, 2 blocks of it are free\n`,
     ]);
     expect(stderr).toMatch(/probing 2 blocks of "west" from n1; 3 rounds of 1 s/);
-    const questions = asked().filter((line) => line.includes("--ranges"));
-    expect(questions).toEqual(
+    expect(questions().filter((line) => line.includes("--ranges"))).toEqual(
       Array(3).fill(`-- berthctl blocks probe ${subnet} --ranges ${at(16)},${at(18)}-${at(47)} -o json`),
     );
     const { status } = await rangeObject();
@@ -310,7 +309,7 @@ describe("a lost cluster", () => {
 
   it("is not declared gone when it writes between the rounds", async () => {
     const ended = blocks(...words("--interval", "2"));
-    await until("the first round", () => asked().some((line) => line.includes("--ranges")));
+    await until("the first round", () => questions().some((line) => line.includes("--ranges")));
     await hub.client.patch(`${RANGES}/${range}/status`, { status: { members: { west: { token: "t2", writes: 4 } } } });
     expect(await ended).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("so it may be alive") });
     expect((await rangeObject()).status.members.west.gone).toBeUndefined();

@@ -9,6 +9,7 @@ import { ApiError } from "../../kubernetes/kube-api.ts";
 import { formatRange } from "../../net/range.ts";
 import type { AddressRange } from "../../resources/address-range.ts";
 import { decodeIpPool } from "../../resources/ip-pool.ts";
+import { encodeSourceStatus } from "../../resources/pool-source.ts";
 import type { Call } from "../command-line.ts";
 import { ExitCode, ProblemError } from "../exit-code.ts";
 import { addressesIn } from "./cluster-addresses.ts";
@@ -41,7 +42,12 @@ export async function leaveRange(
     const exempt = rangesOf(sharedSpans(spansOf(exemptOf(range)), whole), family);
     const excludeIPs = joinRanges([...spec.excluded, ...exempt], family).map(formatRange);
     try {
-      await changePool(own.api, name, object, { spec: { source: null, ips: rangeTexts(served), excludeIPs } });
+      // Of the others nothing is given, and no pod has anything.
+      const serving = source.blocks.filter(({ block }) => served.includes(block));
+      const listed = await changePool(own.api, name, object, {
+        status: { source: encodeSourceStatus({ ...source, blocks: serving }) },
+      });
+      await changePool(own.api, name, listed, { spec: { source: null, ips: rangeTexts(served), excludeIPs } });
     } catch (error) {
       await writeExcluded(hub, range.name, (now) => {
         const others = withoutSpans(spansOf(now.spec.excluded), whole);

@@ -81,12 +81,6 @@ const TWO = leased(["16/28 Active", "64/28 Draining"]);
 const CHANGES: readonly UpdateRow[] = [
   { title: "blocks in place of the same ranges", before: cut(...BLOCKS), status: TWO, after: from("a") },
   { title: "ranges in place of the same blocks", before: from("a"), status: TWO, after: cut(...BLOCKS) },
-  {
-    title: "ranges without the block that rests",
-    before: from("a"),
-    status: leased(["16/28 New", "32/28 Resting", "64/28 Draining"]),
-    after: cut(...BLOCKS),
-  },
   ...[
     { title: "a range without its block", before: cut(...BLOCKS), status: leased(["16/28 Active"]) },
     { title: "a block without its range", before: cut("10.6.0.16-10.6.0.31"), status: TWO },

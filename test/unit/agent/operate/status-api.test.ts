@@ -71,6 +71,18 @@ async function withStatusApi(test: (world: World) => Promise<void>): Promise<voi
   await test({ pass: (milliseconds) => node.clock.jump(milliseconds), registry, inspect, get, bind });
 }
 
+it.each<[query: string, wanted: RegExp]>([
+  ["", /subnet: found "?null"?, want a network/],
+  ["subnet=10.0.0.0/16&range=10.0.1.0-10.0.2.0", /at most 256 addresses of the subnet/],
+  ["subnet=10.0.0.0/16&range=10.1.0.1", /at most 256 addresses of the subnet/],
+  ["subnet=10.0.0.0/16&range=all", /at most 256 addresses of the subnet/],
+])("a probe of %j is refused", (query, wanted) =>
+  withStatusApi(async ({ inspect }) => {
+    const { status, body } = await inspect("POST", `/v1/probe?${query}`);
+    expect([status, JSON.parse(body)]).toEqual([400, { error: expect.stringMatching(wanted) }]);
+  }),
+);
+
 describe("the inspector", () => {
   it("stats has what the mode counts", () =>
     withStatusApi(async ({ get }) => expect(await get("/v1/stats")).toEqual({ calls: 3 })));
