@@ -38,7 +38,6 @@ it.each<[line: string, wanted: string]>([
   ["pools --kube", "--kubeconfig"],
   ["completion ", "bash zsh fish"],
   ["nothing ", ""],
-  ["blocks ", "adopt leave release rejoin"],
   ["--node n1 blocks re", "release rejoin"],
   ["blocks leave --pool b", "blue black"],
   ["blocks release --hub-kubeconfig ", "files"],
