@@ -6,18 +6,15 @@ import { compareBlocks } from "../../blocks/blocks-of-range.ts";
 import { type Adoption, type ClusterAddresses, planAdoption } from "../../blocks/plan-adoption.ts";
 import { exemptOf, rangesOfBlocks } from "../../blocks/plan-release.ts";
 import { joinRanges, rangesOf, sharedSpans, spansOf } from "../../core/spans.ts";
-import type { KubeApi } from "../../kubernetes/kube-api.ts";
-import { listPages } from "../../kubernetes/list.ts";
-import { CONFIG_MAPS, collectionPath } from "../../kubernetes/paths.ts";
-import { formatRange } from "../../net/range.ts";
+import { isSameList } from "../../lib/same-list.ts";
+import { equalRange, formatRange } from "../../net/range.ts";
 import type { AddressRange } from "../../resources/address-range.ts";
-import { decodeIpPool } from "../../resources/ip-pool.ts";
+import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
 import { encodeSourceStatus } from "../../resources/pool-source.ts";
-import { decodeEpochRecord, EPOCH_MAP } from "../../resources/registry-epoch.ts";
-import { CLUSTER_PATIENCE_MS, openClusterSource } from "../cluster-source.ts";
+import { openClusterSource } from "../cluster-source.ts";
 import type { Call, CommandLine } from "../command-line.ts";
 import { ExitCode, ProblemError } from "../exit-code.ts";
-import { addressesIn } from "./cluster-addresses.ts";
+import { addressesIn, readEpoch } from "./cluster-addresses.ts";
 import { memberOf, openOwnRanges, type Places, readRange } from "./hub.ts";
 import { describeMachine, SegmentProber } from "./probe-segment.ts";
 import { changePool, demand, rangeTexts, readPool, writeExcluded } from "./steps.ts";
@@ -44,6 +41,7 @@ export async function adoptPools(
   const range = await readRange(hub, name);
   const member = memberOf(range, cluster, given);
   const memory = await openOwnRanges(own);
+  const epoch = await readEpoch(own.api);
   const facts = {
     ...{ range, member, adopted: pools },
     own: await addressesIn(own.api, range.spec, member),
@@ -58,7 +56,8 @@ export async function adoptPools(
   if (isDryRun) return ExitCode.Success;
   await demand(places, { range: name, member, memory, signal }, { claim: plan.blocks });
   await writeExcluded(hub, name, (now) => planAdoption({ ...facts, range: now }).excluded);
-  for (const pool of pools) await beginSource(places, { range: await readRange(hub, name), pool, plan });
+  for (const pool of facts.own.pools.filter((each) => pools.includes(each.name)))
+    await beginSource(places, { range: await readRange(hub, name), pool, plan, epoch });
   note("Free blocks are leased by any member: what other clusters still cut by hand must be in spec.excludeIPs");
   out.text(`AddressRange "${name}": ${Object.keys(plan.blocks).length} blocks of "${member}" are active`, "green");
   return ExitCode.Success;
@@ -89,16 +88,28 @@ async function probeGained(
   );
 }
 
+interface BeginningSource {
+  readonly range: AddressRange;
+  /** As it was planned with. */
+  readonly pool: IpPool;
+  readonly plan: Adoption;
+  /** The registry's. */
+  readonly epoch: string;
+}
+
 /**
  * First the pool has all addresses of its blocks, without those that the range excludes; then its status has the
  * blocks; then they take the place of the ranges.
  */
 async function beginSource(
   { own: { api } }: Places,
-  { range, pool, plan }: { readonly range: AddressRange; readonly pool: string; readonly plan: Adoption },
+  { range, pool: known, plan, epoch }: BeginningSource,
 ): Promise<void> {
+  const { name: pool } = known;
   const before = await readPool(api, pool);
   const { spec } = decodeIpPool(before, `IPPool "${pool}"`);
+  if (!isSameList(spec.ranges, known.spec.ranges, equalRange))
+    throw new ProblemError(`Pool "${pool}" was changed by others meanwhile; try again`);
   const blocks = Object.keys(plan.blocks)
     .filter((block) => plan.blocks[block] === pool)
     .sort(compareBlocks);
@@ -107,7 +118,7 @@ async function beginSource(
   const hidden = { excludeIPs: excluded.map(formatRange) };
   const widened = await changePool(api, pool, before, { spec: { ips: rangeTexts(blocks), ...hidden } });
   const source = encodeSourceStatus({
-    epoch: await readEpoch(api),
+    epoch,
     asOf: new Date().toISOString(),
     blocks: blocks.map((block) => ({ block, state: "Active" })),
     excluded: joinRanges(exemptOf(range), range.spec.family),
@@ -115,15 +126,4 @@ async function beginSource(
   const listed = await changePool(api, pool, widened, { status: { source } });
   const { excludeIPs = null } = before.spec as { readonly excludeIPs?: unknown };
   await changePool(api, pool, listed, { spec: { ips: null, excludeIPs, source: { range: range.name } } });
-}
-
-async function readEpoch(api: KubeApi): Promise<string> {
-  const query = { fieldSelector: `metadata.name=${EPOCH_MAP}` };
-  for await (const { items } of listPages(api, {
-    ...{ path: collectionPath(CONFIG_MAPS), query, patienceMs: CLUSTER_PATIENCE_MS },
-  })) {
-    const { epoch } = items[0] === undefined ? { epoch: "" } : decodeEpochRecord(items[0], EPOCH_MAP);
-    if (epoch !== "") return epoch;
-  }
-  throw new ProblemError(`The cluster has no ConfigMap ${EPOCH_MAP}: its controller has not led yet`);
 }

@@ -6,7 +6,7 @@ import { rangesOf, spansOf, withoutSpans } from "../../core/spans.ts";
 import { formatIp } from "../../net/ip.ts";
 import type { Call, CommandLine } from "../command-line.ts";
 import { ExitCode, ProblemError } from "../exit-code.ts";
-import { addressesIn } from "./cluster-addresses.ts";
+import { addressesIn, readEpoch } from "./cluster-addresses.ts";
 import { memberOf, openOwnRanges, type Places, readRange, writeRange } from "./hub.ts";
 import { describeMachine, SegmentProber } from "./probe-segment.ts";
 
@@ -26,6 +26,7 @@ export async function rejoinRange(
   const member = memberOf(range, cluster, given);
   const memory = await openOwnRanges(own);
   const known = await memory.read(name, signal);
+  await readEpoch(own.api);
   const { pools, used } = await addressesIn(own.api, range.spec, "this cluster");
   const leasing = pools.filter(({ source }) => source?.range === name);
   const inUse = used.filter(({ pool }) => leasing.some((each) => each.name === pool));
