@@ -358,7 +358,7 @@ describe("a cluster that was restored", () => {
   it("begins anew after it was declared gone, as soon as it knows", { timeout: 60_000 }, async () => {
     await createRange();
     await world.pool(pool(), { subnet, source: { range } });
-    await until("it has a block", async () => Object.keys((await rangeObject()).status?.leases ?? {}).length > 0);
+    await until("its pool has a block", () => (sourceOf(pool())?.length ?? 0) > 0);
     const { leases, sequence } = (await rangeObject()).status;
     const freed = Object.fromEntries(Object.keys(leases).map((block) => [block, null]));
     const status = { sequence: sequence + 1, leases: freed, members: { east: { gone: true } } };
