@@ -49,6 +49,9 @@ export async function leaveRange(
       });
       await changePool(own.api, name, listed, { spec: { source: null, ips: rangeTexts(served), excludeIPs } });
     } catch (error) {
+      // The change may have been carried out although its answer was lost: then the blocks stay excluded.
+      const { source: now } = decodeIpPool(await readPool(own.api, name), `IPPool "${name}"`);
+      if (now === undefined) throw error;
       await writeExcluded(hub, range.name, (now) => {
         const others = withoutSpans(spansOf(now.spec.excluded), whole);
         return joinRanges([...rangesOf(others, family), ...range.spec.excluded], family);
