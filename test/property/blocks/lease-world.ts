@@ -28,8 +28,15 @@ interface Cluster {
   readonly usable: readonly string[];
   /** New ones, each with the clusters that have not asked the hub since. */
   readonly resting: Readonly<Record<string, readonly number[]>>;
-  /** Blocks to be returned, which no pod uses any more. */
+  /** Blocks that go back: no address of them is given, and all are claimed. */
   readonly returning: readonly string[];
+  /**
+   * What is recorded of blocks: the claims by which one is returned, a pod's create whose ADD has not read the pool
+   * yet, or a pod.
+   */
+  readonly records: Readonly<Record<string, "claims" | "create" | "pod">>;
+  /** Blocks that an agent took for usable when it sent a create, which has not landed. */
+  readonly creates: readonly string[];
   /** How many blocks its pods need. */
   readonly wanted: number;
   /** Writes that have had no answer. */
@@ -37,7 +44,7 @@ interface Cluster {
   readonly isCut: boolean;
 }
 
-type Fault = "want" | "hubBackup" | "hubRestore" | "hubMadeAnew" | "backup" | "restore" | "copy" | "cut";
+type Fault = "want" | "create" | "hubBackup" | "hubRestore" | "hubMadeAnew" | "backup" | "restore" | "copy" | "cut";
 
 export interface World {
   readonly hub: Hub;
@@ -57,7 +64,7 @@ export interface LeaseScene {
   /** How often each may happen. */
   readonly faults: Readonly<Partial<Record<Fault, number>>>;
   /** Part of the design that is left out. */
-  readonly without?: "rest";
+  readonly without?: "rest" | "reading";
 }
 
 const SIZE = { 1: 28, 2: 27, 4: 26 } as const;
@@ -105,7 +112,11 @@ class Move {
     const cluster = this.world.clusters[index] as Cluster;
     const range = rangeOf(this.scene, this.world.hub);
     const self = { name: cluster.member, cluster: `uid-${cluster.member}`, start: 0 };
-    let { own, returning } = cluster;
+    let { own, returning, records } = cluster;
+    const inUse = returning.filter((block) => records[block] === "create" || records[block] === "pod");
+    returning = returning.filter((block) => !inUse.includes(block));
+    records = { ...records, ...Object.fromEntries(returning.map((block) => [block, "claims"])) };
+    const claimed = returning;
     const newId = this.newId;
     const had = new Set([...cluster.usable, ...Object.keys(cluster.resting)]);
     let plan = planRange({ range, own, self, demand: { lease: {}, giveBack: [] }, newId });
@@ -118,7 +129,7 @@ class Move {
       (block) => block in own.blocks || block in own.disputed,
     );
     const kept = blocks.filter((block) => !returning.includes(block));
-    const demand = { lease: { pool: cluster.wanted }, giveBack: returning };
+    const demand = { lease: { pool: cluster.wanted }, giveBack: claimed };
     plan = planRange({ range, own, self, demand, newId });
     while (plan.kind === "remember") {
       own = plan.own;
@@ -127,15 +138,18 @@ class Move {
     const isOpen = waitedFor(range).length > 0;
     const others = this.world.clusters.flatMap((_, at) => (at === index ? [] : [at]));
     const resting = kept
-      .filter((block) => !cluster.usable.includes(block))
+      .filter((block) => ![...cluster.usable, ...inUse].includes(block))
       .map((block) => [block, isOpen || !had.has(block) ? others : (cluster.resting[block] ?? others)] as const);
     const sent =
       plan.kind === "write"
         ? [...cluster.sent.slice(-1), { uid: range.uid, version: this.world.hub.version, write: plan.write }]
         : cluster.sent;
+    const isLeft = (block: string): boolean => records[block] !== "claims" || returning.includes(block);
+    if (this.scene.faults.create === undefined)
+      records = Object.fromEntries(Object.entries(records).filter(([block]) => isLeft(block)));
     const next = this.with(index, {
-      ...{ own, returning, sent: isSameSent(cluster.sent, sent) ? cluster.sent : sent },
-      usable: cluster.usable.filter((block) => kept.includes(block)),
+      ...{ own, returning, records, sent: isSameSent(cluster.sent, sent) ? cluster.sent : sent },
+      usable: [...cluster.usable, ...inUse].filter((block) => kept.includes(block)).sort(),
       resting: Object.fromEntries(resting),
     });
     return { ...next, clusters: next.clusters.map((each) => ({ ...each, resting: heard(each.resting, index) })) };
@@ -151,6 +165,27 @@ class Move {
     const refusal = refuseWrite(rangeOf(this.scene, hub), cluster.member, write);
     const status = applyWrite(hub.status, cluster.member, write);
     return this.with(index, { sent }, { hub: { ...hub, version: version + 1, status }, ...(refusal && { refusal }) });
+  }
+
+  /** The create of an agent lands, and fails if anything is recorded. */
+  create(index: number, block: string): World {
+    const { records, creates } = this.world.clusters[index] as Cluster;
+    const left = creates.filter((each) => each !== block);
+    if (records[block] !== undefined) return this.with(index, { creates: left });
+    const recorded = this.scene.without === "reading" ? "pod" : "create";
+    return this.with(index, { creates: left, records: { ...records, [block]: recorded } });
+  }
+
+  /** The agent reads the pool, and gives the address or undoes its create. */
+  read(index: number, block: string): World {
+    const { records, usable } = this.world.clusters[index] as Cluster;
+    if (!usable.includes(block)) return this.forget(index, block);
+    return this.with(index, { records: { ...records, [block]: "pod" } });
+  }
+
+  forget(index: number, block: string): World {
+    const { [block]: _, ...records } = (this.world.clusters[index] as Cluster).records;
+    return this.with(index, { records });
   }
 
   rest(index: number): World {
@@ -196,6 +231,18 @@ function stepsOf(scene: LeaseScene, world: World): Step<World>[] {
     }
     if (Object.keys(cluster.resting).some((block) => move().hasRested(index, block)))
       calm(`${name}'s blocks have rested`, move().rest(index));
+    for (const block of cluster.usable)
+      if (!cluster.creates.includes(block))
+        fault("create", `${name} sends a create for ${block}`, (each) =>
+          each.with(index, { creates: [...cluster.creates, block].sort() }),
+        );
+    for (const block of cluster.creates) calm(`${name}'s create for ${block} lands`, move().create(index, block));
+    for (const [block, record] of Object.entries(cluster.records)) {
+      if (record === "create") calm(`${name}'s ADD reads the pool of ${block}`, move().read(index, block));
+      if (record === "pod") calm(`${name}'s pod of ${block} goes`, move().forget(index, block));
+      if (record === "claims" && !cluster.returning.includes(block))
+        calm(`${name} deletes its claims of ${block}`, move().forget(index, block));
+    }
     fault("want", `${name} needs one more`, (each) => each.with(index, { wanted: cluster.wanted + 1 }));
     if (cluster.wanted > 0)
       fault("want", `${name} needs one less`, (each) => each.with(index, { wanted: cluster.wanted - 1 }));
@@ -204,7 +251,7 @@ function stepsOf(scene: LeaseScene, world: World): Step<World>[] {
       fault("backup", `${name} is saved`, (each) => each.with(index, {}, { backup: { index, own: cluster.own } }));
     else if (world.backup.index === index) {
       const { own } = world.backup;
-      const past = { own, usable: [], resting: {}, returning: [] };
+      const past = { own, usable: [], resting: {}, returning: [], records: {}, creates: [] };
       fault("restore", `${name} is restored`, (each) => each.with(index, past));
       fault("copy", `${name} is copied`, (each) => {
         const copy = { ...cluster, ...past, sent: [], isCut: false };
@@ -242,8 +289,9 @@ function keyOf(world: World): string {
 
 function usersOf({ clusters }: World): Map<string, Set<string>> {
   const users = new Map<string, Set<string>>();
-  for (const { member, usable } of clusters)
-    for (const block of usable) users.set(block, (users.get(block) ?? new Set()).add(member));
+  for (const { member, usable, records } of clusters)
+    for (const block of [...usable, ...Object.keys(records).filter((each) => records[each] === "pod")])
+      users.set(block, (users.get(block) ?? new Set()).add(member));
   return users;
 }
 
@@ -269,11 +317,12 @@ function isAtRest(scene: LeaseScene, { hub, clusters }: World): boolean {
   const range = rangeOf(scene, hub);
   const isFull = Object.keys(hub.status.leases).length >= scene.blocks;
   const isOpen = waitedFor(range).length > 0;
-  return clusters.every(({ member, sent, resting, usable, wanted, isCut, own }) => {
+  return clusters.every(({ member, sent, resting, usable, wanted, isCut, own, records, creates }) => {
     const entry = hub.status.members[member];
     if (isCut || sent.some(({ version }) => version === hub.version)) return false;
     if (entry?.isContested === true || entry?.isGone === true) return true;
-    if (isOpen || Object.keys(resting).length > 0) return false;
+    if (isOpen || Object.keys(resting).length > 0 || creates.length > 0 || Object.keys(records).length > 0)
+      return false;
     const mine = Object.values(hub.status.leases).filter((lease) => lease.member === member).length;
     return (
       mine === usable.length &&
@@ -287,7 +336,8 @@ export function leaseSystem(scene: LeaseScene): System<World> {
   const status = { sequence: 0, epoch: "", isRestored: false, leases: {}, members: {} };
   const clusters = scene.members.map((member): Cluster => {
     const own = newOwnRange("id0");
-    return { member, own, usable: [], resting: {}, returning: [], wanted: 0, sent: [], isCut: false };
+    const nothing = { usable: [], resting: {}, returning: [], records: {}, creates: [], sent: [] };
+    return { member, own, wanted: 0, isCut: false, ...nothing };
   });
   return {
     initial: { hub: { uid: "id0", version: 1, status }, clusters, left: scene.faults, ids: 1 },
@@ -306,6 +356,7 @@ export const SCENES = {
   "a cluster is cut off": { members: TWO, blocks: 1, faults: { want: 2, cut: 1 } },
   "the hub is restored": { members: TWO, blocks: 1, faults: { want: 2, hubBackup: 1, hubRestore: 1 } },
   "a cluster is restored": { members: TWO, blocks: 1, faults: { want: 2, backup: 1, restore: 1 } },
+  "a create is late": { members: TWO, blocks: 1, faults: { want: 3, create: 1 } },
   "a cluster is copied": { members: ["a"], blocks: 1, faults: { want: 2, backup: 1, copy: 1 } },
 } as const satisfies Record<string, LeaseScene>;
 
@@ -315,6 +366,11 @@ export const LARGE_SCENES = {
     members: TWO,
     blocks: 1,
     faults: { want: 3, hubBackup: 1, hubRestore: 1 },
+  },
+  "creates are late, and the hub is restored": {
+    members: TWO,
+    blocks: 1,
+    faults: { want: 3, create: 2, hubBackup: 1, hubRestore: 1 },
   },
   "the range is made anew": { members: TWO, blocks: 1, faults: { want: 3, hubMadeAnew: 1 } },
   "two blocks, and the hub is restored": { members: TWO, blocks: 2, faults: { want: 3, hubBackup: 1, hubRestore: 1 } },

@@ -16,3 +16,10 @@ it("without a rest, a restored hub gives two clusters one block", async () => {
   });
   expect(found.violations.map(({ invariant }) => invariant)).toContain("one cluster");
 });
+
+it("without a look at the pool, a late create gives two clusters one block", async () => {
+  const found = await search(leaseSystem({ ...SCENES["a create is late"], without: "reading" }), {
+    ...{ maxStates: MAX_STATES, isFirstEnough: true },
+  });
+  expect(found.violations.map(({ invariant }) => invariant)).toContain("one cluster");
+});
