@@ -1,0 +1,167 @@
+/**
+ * Clusters that share a segment: the first is the hub, each has an agent and the parts of the controller that lease
+ * blocks, whose clock is fast.
+ */
+import { RANGES_MAP } from "../../host/blocks/own-ranges.ts";
+import { startBlocks } from "../../host/controller/blocks/blocks-controller.ts";
+import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
+import type { HubAccess } from "../../host/controller/types.ts";
+import type { KubeClient as ProductClient } from "../../host/kubernetes/client.ts";
+import { formatIp } from "../../host/net/ip.ts";
+import type { Add, AgentNode } from "../lab/cluster/agent-node.ts";
+import type { LabController } from "../lab/cluster/controller.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { createToken } from "../lab/cluster/rights.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
+import { mac } from "../world/values.ts";
+import { borrowPlane } from "./borrow-plane.ts";
+
+export const RANGES = "/apis/ipam.vendor.io/v1/addressranges";
+const ROLES = "/apis/rbac.authorization.k8s.io/v1";
+const OWN = mac("0a:00:00:00:00:01");
+
+/** What was probed on the segment, and answered: a pod of any cluster had it. */
+export const answered: string[] = [];
+const held = new Set<string>();
+
+const DETECTION: NonNullable<Add["detection"]> = {
+  links: {
+    observe: () => ({ index: 1, mac: OWN, flags: 0, up: false, addresses: [] }),
+    withdraw: () => undefined,
+    findParentName: () => "uplink",
+    findAskingLink: (link) => link,
+  },
+  withQuietLink: ({ netnsPath, ifName }, work) => work({ netnsPath, index: 1, name: ifName, mac: OWN }),
+  detect: async ({ addresses }) => {
+    answered.push(...addresses.map(formatIp).filter((address) => held.has(address)));
+    return undefined;
+  },
+};
+
+export class SharingCluster {
+  readonly name: string;
+  readonly world: World;
+  readonly agent: AgentNode;
+  readonly #hub: ProductClient;
+  /** Addresses by the pods' UIDs. */
+  readonly #pods = new Map<string, string>();
+  /** The controllers' time goes so many times as fast. */
+  readonly #speed: number;
+
+  constructor(parts: Pick<SharingCluster, "name" | "world" | "agent"> & { hub: ProductClient; speed: number }) {
+    ({ name: this.name, world: this.world, agent: this.agent, hub: this.#hub, speed: this.#speed } = parts);
+  }
+
+  /** `hub`: in place of the whole hub. */
+  lead(hub: HubAccess["api"] = this.#hub): Promise<LabController> {
+    const clock = { nowMs: () => performance.now() * this.#speed, now: () => new Date() };
+    const access = { api: hub, member: this.name, namespace: "kube-system", checkMs: 300 };
+    const parts = { blocks: startBlocks, conditions: startConditions };
+    return this.world.lead(parts, { deps: { clock, hub: access } });
+  }
+
+  /** The hub, whose calls `fault` may refuse. */
+  hubWith(fault: (method: string) => void): HubAccess["api"] {
+    return {
+      call: async (call) => {
+        fault(call.method);
+        return this.#hub.call(call);
+      },
+    };
+  }
+
+  /** Returns the pod's address, or what the ADD was refused with. */
+  async start(name: string, pool = "lan"): Promise<string> {
+    const pod = await this.world.bindPod({ name, node: "n1", annotations: { ippool: { ipv4: [pool] } } });
+    await until("the node knows the pod", () => this.agent.snapshot.pods.get(`shop/${name}`)?.uid === pod.uid);
+    return this.agent.add(pod, { detection: DETECTION }).then(
+      ({ addresses }) => {
+        held.add(addresses);
+        this.#pods.set(pod.uid, addresses);
+        return addresses;
+      },
+      (error: Error) => `refused: ${error.message}`,
+    );
+  }
+
+  /** All pods are gone, and their addresses free. */
+  async stopPods(): Promise<void> {
+    for (const [uid, address] of this.#pods) {
+      held.delete(address);
+      await this.agent.del({ uid });
+    }
+    this.#pods.clear();
+    await this.agent.later(600_000);
+  }
+
+  async stop(): Promise<void> {
+    await this.world.stop();
+    await this.#hub.close();
+  }
+}
+
+/** `speed`: of the controllers' time. */
+export async function openSharing<N extends string>(
+  names: readonly N[],
+  speed: number,
+): Promise<Readonly<Record<N, SharingCluster>>> {
+  const worlds = await Promise.all(names.map(() => startWorld({ startPlane: borrowPlane })));
+  const [home] = worlds as [World];
+  const opened = names.map(async (name, at) => [name, await open(name, { world: worlds[at] as World, home, speed })]);
+  return Object.fromEntries(await Promise.all(opened));
+}
+
+/** A range of the hub, and a pool of the same name in each cluster. */
+export async function shareRange(clusters: readonly SharingCluster[], name: string, spec: object): Promise<void> {
+  const members = clusters.map((each) => ({
+    ...{ name: each.name, user: `system:serviceaccount:kube-system:range-${each.name}`, maxBlocks: 4 },
+  }));
+  const [home] = clusters as [SharingCluster];
+  await home.world.client.create(RANGES, {
+    ...{ apiVersion: "ipam.vendor.io/v1", kind: "AddressRange", metadata: { name } },
+    spec: { members, ...spec },
+  });
+  const { subnet, gateway } = spec as { subnet: string; gateway: string };
+  for (const { world } of clusters) await world.pool(name, { subnet, gateway, source: { range: name } });
+}
+
+async function open(
+  name: string,
+  { world, home, speed }: { world: World; home: World; speed: number },
+): Promise<SharingCluster> {
+  const account = { name: `range-${name}`, namespace: "kube-system" };
+  await home.client.apply(`${lab.NAMESPACES}/kube-system/serviceaccounts/${account.name}`, {
+    ...{ apiVersion: "v1", kind: "ServiceAccount", metadata: account },
+  });
+  await bind(home, "range-member", account);
+  const token = await createToken(home.client, { account: account.name });
+  const hub = await connectClient(await home.plane.writeKubeconfig(account.name, { token }));
+  // As the chart does with the value hub.kubeconfigSecret.
+  await world.client.apply(`${lab.NAMESPACES}/kube-system/configmaps/${RANGES_MAP}`, {
+    ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: RANGES_MAP } },
+  });
+  const rules = [
+    { apiGroups: [""], resources: ["configmaps"], resourceNames: [RANGES_MAP], verbs: ["get", "patch"] },
+    { apiGroups: [""], resources: ["namespaces"], resourceNames: ["kube-system"], verbs: ["get"] },
+  ];
+  await world.client.apply(`${ROLES}/clusterroles/berth-hub`, {
+    ...{ apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name: "berth-hub" }, rules },
+  });
+  await bind(world, "hub", { name: "berth-controller", namespace: "kube-system" });
+  const agent = await world.openAgent("n1");
+  return new SharingCluster({ name, world, agent, hub, speed });
+}
+
+async function bind({ client }: World, role: string, { name, namespace }: { name: string; namespace: string }) {
+  await client.apply(`${ROLES}/clusterrolebindings/${name}-${role}`, {
+    ...{
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata: { name: `${name}-${role}` },
+    },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: `berth-${role}` },
+    subjects: [{ kind: "ServiceAccount", name, namespace }],
+  });
+}
