@@ -35,6 +35,7 @@ const EVENT_COUNTS = "when an event has repeated for five minutes: unit/kubernet
 const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
   "berth-agent": {
     "get ipam.vendor.io/ippoolusages": "in a pool of more than 4,096 addresses that is nearly full",
+    "get ipam.vendor.io/ippools": "for an address of a leased block: pool-source.test.ts",
     "get k8s.cni.cncf.io/ipamclaims": "for a pod whose network refers to one: workloads-claims.test.ts",
     "get kubevirt.io/virtualmachineinstances": "for a machine's pod: workloads-machines.test.ts",
     "get kubevirt.io/virtualmachines": "the same",
@@ -51,6 +52,7 @@ const UNUSED: Readonly<Record<Account, Readonly<Record<string, string>>>> = {
     "patch k8s.cni.cncf.io/ipamclaims/status": "which addresses a claim has: the same",
     "get kubevirt.io/virtualmachineinstances": "for what a machine keeps: workloads-machines.test.ts",
     "get kubevirt.io/virtualmachines": "the same",
+    "create ipam.vendor.io/ipallocations": "when a block is returned: returned-blocks.test.ts",
     "get ipam.vendor.io/ippoolusages": "when another writer has created one",
     "watch cilium.io/ciliumpodippools": "where Cilium is: controller-networks.test.ts",
     "watch crd.projectcalico.org/ippools": "where Calico is",
