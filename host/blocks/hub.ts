@@ -3,7 +3,6 @@
  * plans are carried out, each based on what was read, until nothing is left to do.
  */
 import * as z from "zod";
-import { joinRanges } from "../core/spans.ts";
 import { isConflict, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, statusPath } from "../kubernetes/paths.ts";
 import { bitsOf } from "../net/ip.ts";
@@ -172,7 +171,7 @@ function viewOf(
   const routers = routersOf(range.spec).map((ip): Range => ({ first: ip, last: ip }));
   return {
     ...{ subnet, addressSpace, size: 2 ** (bitsOf(family) - blockSize), blocks },
-    excluded: joinRanges([...excluded, ...nodes, ...routers], family),
+    excluded: [...excluded, ...nodes, ...routers],
     disputed: Object.fromEntries(held.filter(([block]) => !(block in blocks))),
     isContested: range.status.members[self.name]?.isContested === true,
     isOpen: waitsFor.length > 0,

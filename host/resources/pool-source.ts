@@ -113,7 +113,7 @@ export interface PoolSource {
    */
   readonly asOf: string;
   readonly blocks: readonly SourceBlock[];
-  /** Addresses of the range that no pod of any cluster gets, ascending. */
+  /** Addresses of the range that no pod of any cluster gets. */
   readonly excluded: readonly Range[];
   /** Why no further blocks are leased: a sentence without its full stop; "" if nothing is in the way. */
   readonly problem: string;
@@ -229,8 +229,10 @@ export function encodeSourceStatus(status: SourceStatus) {
   return { epoch, asOf: asOf || null, blocks: listed, excluded: few, problem: text, ...encodeReport(report) };
 }
 
-/** Of too many ranges, which ascend, the last ones become one: it excludes more, never less. */
-function fewRanges(ranges: readonly Range[]): readonly Range[] {
+/** Joins them. Of too many the last ones become one: it excludes more, never less. */
+function fewRanges(excluded: readonly Range[]): readonly Range[] {
+  const [any] = excluded;
+  const ranges = any === undefined ? [] : joinRanges(excluded, any.first.family);
   const [from, last] = [ranges[MAX_RANGES - 1], ranges.at(-1)];
   if (from === undefined || last === undefined) return ranges;
   return [...ranges.slice(0, MAX_RANGES - 1), { first: from.first, last: last.last }];

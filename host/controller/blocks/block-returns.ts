@@ -1,7 +1,8 @@
 /**
  * Returns blocks of one range: each address of a block is claimed with the same create as a pod's, so that what is in
- * use fails the claim, and the create of an agent that has not heard of it fails, too. The claims stay for a while after
- * the hub has the block back, so that such creates are few; agents read the pool after theirs (docs/decisions/0055).
+ * use fails the claim, and the create of an agent that has not heard of it fails, too. The claims stay for a while
+ * after the hub has the block back, so that such creates are few; agents read the pool after theirs
+ * (docs/decisions/0055).
  *
  * A claim counts if this process has written it since it last meant to delete it: what an earlier leader still deletes
  * is then another version.
