@@ -76,6 +76,25 @@ it("a status that was written is read", () => {
   expect(written?.blocks[0]).toEqual({ block: "10.6.0.16/28", state: "Resting" });
 });
 
+it("what is excluded is joined, and of too many ranges the last ones are one", () => {
+  const single = (index: number) => ip(`10.6.${index >> 7}.${2 * (index & 127)}`);
+  const excluded = Array.from({ length: 1_100 }, (_, index) => ({ first: single(index), last: single(index) }));
+  const few = encodeSourceStatus({ epoch: "e1", asOf: LEASED, blocks: [], excluded: [...excluded, ...excluded] }).excluded;
+  expect([few.length, few[0], few[1_022], few[1_023]]).toEqual([
+    1_024,
+    "10.6.0.0",
+    "10.6.7.252",
+    "10.6.7.254-10.6.8.150",
+  ]);
+  const joined = encodeSourceStatus({
+    epoch: "e1",
+    asOf: LEASED,
+    blocks: [],
+    excluded: [17, 16].map((last) => ({ first: ip(`10.6.0.${last}`), last: ip(`10.6.0.${last}`) })),
+  });
+  expect(joined.excluded).toEqual(["10.6.0.16-10.6.0.17"]);
+});
+
 describe("what was heard of other clusters", () => {
   const at = (number: number) => ({
     first: ip(`10.6.${number >> 8}.${number & 255}`),

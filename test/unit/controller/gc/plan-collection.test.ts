@@ -28,7 +28,7 @@ const TIMES: CollectionTimes = {
   cooldownMs: 2 * MINUTE_MS,
 };
 
-const STATES: readonly CollectionState[] = ["Bound", "Cooling", "Kept", "NodeLost", "Conflict"];
+const STATES: readonly CollectionState[] = ["Bound", "Cooling", "Kept", "NodeLost", "Conflict", "BlockReturned"];
 const NODES: readonly NodeStatus[] = ["ready", "notReady", "outOfService", "absent"];
 const PODS: readonly PodsStatus[] = ["alive", "outliving", "finished", "replaced", "absent", "unknown"];
 const ENDED: readonly PodStatus[] = ["finished", "replaced", "absent"];
@@ -64,7 +64,7 @@ function pauseOf(found: ObservedState): number | undefined {
 
 describe("the table", () => {
   it("has an answer for every combination", () => {
-    expect(all()).toHaveLength(5_040);
+    expect(all()).toHaveLength(6_048);
     const why = (each: ObservedState) => decideCollection({ ...each, ageMs: undefined }, TIMES).why;
     expect(all().filter((each) => why(each) === "no rule covers this state")).toEqual([]);
   });
