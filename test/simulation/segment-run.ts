@@ -48,6 +48,27 @@ const ACTIONS: readonly Action[] = [
       later(forMs + random.below(10 * MINUTE_MS), () => segment.readmit(cluster));
     },
   },
+  {
+    name: "a cluster is off, is declared gone, and comes back while the hub is away",
+    weight: 2,
+    act: (segment, random, later) => {
+      const cluster = random.pick(segment.clusters);
+      if (segment.isQuiet || cluster.isOff) return;
+      cluster.powerOff();
+      later(11 * MINUTE_MS, () => segment.declareGone(cluster));
+      later(12 * MINUTE_MS, () => {
+        for (const other of segment.clusters) if (other !== cluster) other.scale(44 + random.below(20));
+      });
+      later(16 * MINUTE_MS, () => {
+        segment.isHubAway = !segment.isQuiet;
+        cluster.powerOn();
+      });
+      later(18 * MINUTE_MS, () => {
+        segment.isHubAway = false;
+      });
+      later(20 * MINUTE_MS, () => segment.readmit(cluster));
+    },
+  },
   { name: "a cluster is saved", weight: 2, act: ({ clusters }, random) => random.pick(clusters).save() },
   {
     name: "a cluster is restored",
@@ -134,7 +155,6 @@ export async function runSegment(options: RunOptions): Promise<RunReport> {
   };
   time.inside(people, () => {
     segment.start();
-    for (const cluster of segment.clusters) cluster.scale();
     void act();
   });
   let isFine = await runOn(() => time.steps < options.steps);

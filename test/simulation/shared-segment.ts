@@ -236,7 +236,10 @@ export class SharedSegment {
   /** An administrator lets it in again, or says that it is the one that goes on. */
   readmit(cluster: LeasingCluster): void {
     const { [cluster.member]: entry, ...others } = this.range.status.members;
-    if (entry?.gone === true && cluster.hasForgotten) this.#edit({ members: others });
+    if (entry?.gone === true && cluster.hasForgotten) {
+      this.#edit({ members: others });
+      for (const each of this.clusters) if (each.member === cluster.member) each.forgetBackup();
+    }
     if (entry?.contested === true && !this.clusters.some((each) => each !== cluster && each.member === cluster.member))
       cluster.rejoin();
   }
@@ -387,10 +390,17 @@ export class LeasingCluster {
       if ((spec as { state?: string }).state === "Bound") this.home.remove(name);
     for (let index = 0; index < AGENTS; index++) this.startAgent(index);
     this.startController();
+    // Kubelets know their pods at once.
+    this.scale();
   }
 
   save(): void {
     if (!this.isOff) this.#backup = this.home.snapshot();
+  }
+
+  /** An older one would take the hub, which no longer knows of it, for one that went back in time (decision 0055). */
+  forgetBackup(): void {
+    this.#backup = undefined;
   }
 
   /** Control plane and nodes become what they were. */
