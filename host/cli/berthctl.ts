@@ -25,6 +25,7 @@ import { addBlocks } from "./commands/blocks.ts";
 import { addCheck } from "./commands/check.ts";
 import { addCompletion, COMPLETE, runCompletion } from "./commands/completion.ts";
 import { addExplain } from "./commands/explain.ts";
+import { addExport } from "./commands/export.ts";
 import { addHistory } from "./commands/history.ts";
 import { addIp, addPod } from "./commands/ip.ts";
 import { addNetwork } from "./commands/network.ts";
@@ -47,6 +48,7 @@ const COMMANDS: readonly ((cli: CommandLine) => void | Promise<void>)[] = [
   addIp,
   addPod,
   addExplain,
+  addExport,
   addSupportBundle,
   addHistory,
   addRelease,

@@ -10,6 +10,7 @@ import { ApiError, callIfThere, type KubeApi, type KubeCall, type KubeObject } f
 import { listPages } from "../kubernetes/list.ts";
 import { collectionPath, NAMESPACES, type ObjectName, objectPath, PODS, type Resource } from "../kubernetes/paths.ts";
 import { Reflector } from "../kubernetes/reflector.ts";
+import { pauseUnlessAborted } from "../lib/abort.ts";
 import { messageOf } from "../lib/describe.ts";
 import { openLog } from "../lib/log.ts";
 import { byName } from "../lib/order.ts";
@@ -69,6 +70,8 @@ export class ClusterSource implements Source {
   readonly api: KubeApi;
   /** While changes are followed: the objects of a collection by name. */
   readonly #followed = new Map<Resource, Reflector<KubeObject>>();
+  /** While they are followed, most objects are the same ones as at the look before. */
+  readonly #decoded = new WeakMap<KubeObject, DecodedAllocation>();
 
   constructor(api: KubeApi) {
     this.api = api;
@@ -92,8 +95,7 @@ export class ClusterSource implements Source {
       IP_ALLOCATIONS,
       node === undefined ? {} : { fieldSelector: `spec.node=${node}` },
     );
-    const records = objects.map(allocationOf).filter((record) => matchesFilter(record, filter));
-    return records.sort(compareRecords);
+    return this.#allocationsOf(objects).filter((record) => matchesFilter(record, filter));
   }
 
   async address(address: string): Promise<AddressRecord> {
@@ -121,7 +123,7 @@ export class ClusterSource implements Source {
       phase = "Unknown",
     } = object === undefined ? {} : decodePod(object, `pod "${namespace}/${name}"`);
     // A retained address has no pod to be found by.
-    const all = (await this.#objects(IP_ALLOCATIONS)).map(allocationOf).sort(compareRecords);
+    const all = this.#allocationsOf(await this.#objects(IP_ALLOCATIONS));
     const allocations = all.filter((record) => isOfPod(record, { namespace, name }));
     const pod = object === undefined ? undefined : { uid, node: nodeName, phase };
     return { namespace, name, pod, isMissing: object === undefined, allocations };
@@ -157,7 +159,7 @@ export class ClusterSource implements Source {
         changed = Promise.withResolvers<void>();
         yield;
         await Promise.race([changed.promise, ended]);
-        await Promise.race([new Promise((resolve) => setTimeout(resolve, WATCH_GATHER_MS)), ended]);
+        await pauseUnlessAborted(WATCH_GATHER_MS, signal);
       }
     } finally {
       await Promise.all(reflectors.map((reflector) => reflector.close()));
@@ -189,6 +191,16 @@ export class ClusterSource implements Source {
       log: openLog("berthctl", "silent"),
       random: Math.random,
     });
+  }
+
+  /** In the order of their addresses. */
+  #allocationsOf(objects: readonly KubeObject[]): AllocationRecord[] {
+    const decoded = objects.map((object) => {
+      const known = this.#decoded.get(object) ?? decodeAllocation(object);
+      this.#decoded.set(object, known);
+      return known;
+    });
+    return decoded.sort(compareDecoded).map(({ record }) => record);
   }
 
   /** Returns undefined if there is no such object. */
@@ -369,9 +381,21 @@ function allocationOf(object: KubeObject): AllocationRecord {
   };
 }
 
+interface DecodedAllocation {
+  readonly record: AllocationRecord;
+  readonly ip: Ip | undefined;
+}
+
+function decodeAllocation(object: KubeObject): DecodedAllocation {
+  const record = allocationOf(object);
+  return { record, ip: parseIp(record.address) };
+}
+
 /** Addresses in their order, IPv4 first; texts that are no addresses last. */
-function compareRecords(a: AllocationRecord, b: AllocationRecord): number {
-  const [one, other] = [parseIp(a.address), parseIp(b.address)];
+function compareDecoded(
+  { record: a, ip: one }: DecodedAllocation,
+  { record: b, ip: other }: DecodedAllocation,
+): number {
   if (one === undefined || other === undefined) return Number(one === undefined) - Number(other === undefined);
   return one.family - other.family || compareIp(one, other) || (a.addressSpace < b.addressSpace ? -1 : 1);
 }

@@ -1,6 +1,7 @@
 /** The records of one node, from its agent's status API. */
 
 import * as z from "zod";
+import { pauseUnlessAborted } from "../lib/abort.ts";
 import { byName } from "../lib/order.ts";
 import { decode, formatMismatches } from "../lib/schema.ts";
 import { type AddressRecord, addressRecord } from "../records/address-record.ts";
@@ -72,7 +73,7 @@ export class NodeSource implements Source {
   async *changes(_: "pools" | "allocations", signal: AbortSignal): AsyncGenerator<void> {
     while (!signal.aborted) {
       yield;
-      await pause(signal);
+      await pauseUnlessAborted(WATCH_INTERVAL_MS, signal);
     }
   }
 
@@ -85,18 +86,6 @@ export class NodeSource implements Source {
       `The agent on ${this.#socket} answers in a form that this berthctl does not know: ${formatMismatches(decoded.mismatches)}`,
     );
   }
-}
-
-/** Resolves after the interval, or when the signal ends. */
-function pause(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, WATCH_INTERVAL_MS);
-    const end = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-    signal.addEventListener("abort", end, { once: true });
-  });
 }
 
 /** Rejects with AgentError. */

@@ -126,6 +126,11 @@ export class Output {
     this.#options.write(`${this.#styled({ text, style })}\n`);
   }
 
+  /** Prints a document whose writer has escaped what comes from outside, as it is. */
+  document(text: string): void {
+    this.#options.write(text);
+  }
+
   #styled({ text, style }: { readonly text: string; readonly style?: Style | undefined }): string {
     const shown = printableLines(text);
     return style === undefined ? shown : this.#paint(shown, style);

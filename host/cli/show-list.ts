@@ -1,6 +1,7 @@
 /** Prints a list once, or with `--watch` again and again: first all of it, then what has changed. */
 import type { Call, OutputFlags } from "./command-line.ts";
 import { ExitCode, ProblemError } from "./exit-code.ts";
+import { followRecords } from "./follow-records.ts";
 import type { Table } from "./output.ts";
 import type { Source } from "./source.ts";
 
@@ -33,27 +34,13 @@ export async function showList<T>(call: Call, { watch = false }: OutputFlags, li
   return ExitCode.Success;
 }
 
-async function watchList<T>(
-  { out, signal }: Call,
-  source: Source,
-  { kind, table, read, gone }: List<T>,
-): Promise<ExitCode> {
-  let before: Map<string, { record: T; text: string }> | undefined;
-  for await (const _ of source.changes(kind, signal)) {
-    const records = await read(source);
-    const now = new Map(records.map((record) => [table.nameOf(record), { record, text: JSON.stringify(record) }]));
-    if (before === undefined) {
-      if (out.format === "json" || out.format === "yaml") await out.more(table, records);
-      else await out.list(table, records, await source.scope(), true);
-    } else {
-      const known = before;
-      const changed = [...now]
-        .filter(([name, { text }]) => known.get(name)?.text !== text)
-        .map(([, { record }]) => record);
-      const lost = [...known].filter(([name]) => !now.has(name)).map(([, { record }]) => gone(record));
-      await out.more(table, [...changed, ...lost]);
-    }
-    before = now;
+async function watchList<T>({ out, signal }: Call, source: Source, list: List<T>): Promise<ExitCode> {
+  const { table, gone } = list;
+  const following = { ...list, nameOf: table.nameOf };
+  for await (const { records, added, changed, removed, isFirst } of followRecords(source, following, signal)) {
+    if (!isFirst) await out.more(table, [...changed, ...added, ...removed.map(gone)]);
+    else if (out.format === "json" || out.format === "yaml") await out.more(table, records);
+    else await out.list(table, records, await source.scope(), true);
   }
   return ExitCode.Success;
 }

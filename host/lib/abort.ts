@@ -26,3 +26,17 @@ export async function waitAtMost(work: Promise<unknown>, milliseconds: number): 
     clearTimeout(timer);
   }
 }
+
+/** Resolves after so many milliseconds, or when the signal aborts. */
+export function pauseUnlessAborted(milliseconds: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, milliseconds);
+    signal.addEventListener("abort", end, { once: true });
+  });
+}

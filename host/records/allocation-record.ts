@@ -32,6 +32,8 @@ export const allocationRecord = z.object({
   interface: z.string(),
   /** Only the node knows it. */
   containerId: z.string().optional(),
+  /** MAC address of the NIC, if the node's agent has seen it: its ADD probed, or `berthctl recover` found it. */
+  mac: z.string().optional(),
   network: z.string().optional(),
   /** The node whose agent is responsible; absent outside of a cluster. */
   node: z.string().optional(),

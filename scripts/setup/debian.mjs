@@ -41,6 +41,7 @@ const requirements = {
     { package: "prometheus", command: "promtool", why: "checks metrics, rules and queries, and scrapes a run" },
     { package: "curl", command: "curl", why: "reads metrics as an operator does" },
     { package: "groff-base", command: "groff", why: "checks the man pages" },
+    { package: "bind9-utils", command: "named-checkzone", why: "reads exported zones" },
     { package: "zsh", command: "zsh", why: "completes a command line" },
     { package: "fish", command: "fish", why: "the same" },
     { package: "kmod", command: "modprobe", why: "loads its modules" },

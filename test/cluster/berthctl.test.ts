@@ -35,7 +35,7 @@ beforeAll(async () => {
   await world.allocate("10.6.0.21", { holders: [holder] });
   await world.allocate("fd06::21", { pool: "six", prefixLength: 64, holders: [holder] });
   await world.allocate("10.6.0.30", { node: "n2", holders: [{ ...holder, pod: "other", podUid: "u2", node: "n2" }] });
-  await world.allocate("10.6.0.40", { state: "Cooling", holders: [] });
+  await world.allocate("10.6.0.40", { state: "Cooling", holders: [], since: "2026-11-20T04:00:00Z" });
   await world.allocate("10.6.0.77", { state: "Kept", holders: [], workload: WORKLOAD });
   const lost = { reason: "NodeLost" as const, mac: "", parent: "", holder: { ...holder, pod: "gone", podUid: "u3" } };
   await world.allocate("10.6.0.80", { state: "Quarantined", holders: [], quarantine: lost });
@@ -125,6 +125,49 @@ describe("allocations", () => {
     } finally {
       child.kill("SIGKILL");
     }
+  });
+});
+
+describe("export", () => {
+  it("has a row for each address in use, of all nodes", async () => {
+    const { stdout } = await berth("export", "--cluster", "east");
+    expect(stdout.split("\r\n")).toEqual([
+      "address,prefixLength,subnet,addressSpace,pool,state,namespace,pod,interface,node,mac,dnsName,retainedFor,cluster,since",
+      "10.6.0.21,24,10.6.0.0/24,,blue,Bound,shop,web-0,eth0,n1,,web-0.shop,,east,",
+      "10.6.0.30,24,10.6.0.0/24,,blue,Bound,shop,other,eth0,n2,,other.shop,,east,",
+      "10.6.0.40,24,10.6.0.0/24,,blue,Cooling,,,,n1,,,,east,2026-11-20T04:00:00Z",
+      "10.6.0.77,24,10.6.0.0/24,,blue,Kept,,,,n1,,,StatefulSet shop/db-0,east,",
+      "10.6.0.80,24,10.6.0.0/24,,blue,Quarantined,shop,gone,eth0,n1,,,,east,",
+      "fd06::21,64,fd06::/64,,six,Bound,shop,web-0,eth0,n1,,web-0.shop,,east,",
+      "",
+    ]);
+    const { version, addresses } = JSON.parse((await berth("export", "-o", "json", "--state", "kept")).stdout);
+    expect([version, addresses.map(({ address }: { address: string }) => address)]).toEqual([1, ["10.6.0.77"]]);
+  });
+
+  it.each([
+    ["pods.example", [], ["other.shop.pods.example. 30 A 10.6.0.30", "web-0.shop.pods.example. 30 AAAA fd06::21"]],
+    [
+      "0.6.10.in-addr.arpa",
+      ["--reverse", "10.6.0.0/24"],
+      [
+        "21.0.6.10.in-addr.arpa. 30 PTR web-0.shop.pods.example.",
+        "30.0.6.10.in-addr.arpa. 30 PTR other.shop.pods.example.",
+      ],
+    ],
+  ])("is a zone %s that BIND's parser reads", async (origin, words, wanted) => {
+    const file = join(home, "zone");
+    await lines("export", "-o", "zone", "--origin", "pods.example.", "--soa", "ns1.example.", "--file", file, ...words);
+    const argv = ["named-checkzone", "-q", "-i", "none", "-D", "-o", "-", origin, file];
+    const { stdout, exitCode } = await runCommand(argv);
+    expect(exitCode).toBe(0);
+    const records = stdout.split("\n").map((line) =>
+      line
+        .split(/\s+/)
+        .filter((word) => word !== "IN")
+        .join(" "),
+    );
+    expect(records).toEqual(expect.arrayContaining(wanted));
   });
 });
 

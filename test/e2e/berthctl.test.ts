@@ -70,6 +70,9 @@ describe("berthctl on a host", () => {
       expect(await out(world, "allocations", "--no-headers")).toMatch(
         new RegExp(`^${ip}  blue  Bound  shop/web-0  eth0  c1\n$`),
       );
+      expect(await out(world, "export", "--no-headers", "--origin", "pods.example")).toBe(
+        `${ip},29,10.8.0.0/29,,blue,Bound,shop,web-0,eth0,,,web-0.shop.pods.example,,,\r\n`,
+      );
       expect(await out(world, "ip", ip)).toContain("  pod         shop/web-0\n");
       expect(JSON.parse(await out(world, "pod", "shop/web-0", "-o", "json"))).toMatchObject({
         allocations: [{ address: ip, containerId: "c1" }],

@@ -344,7 +344,7 @@ function describeAllocation(
   allocation: Allocation,
   { mode, ipam }: Pick<StatusApiOptions["backend"], "mode" | "ipam">,
 ): AllocationRecord {
-  const { space, ip, prefixLength, pool, state, owner, ifName, containerId, network, namespace, pod, quarantine } =
+  const { space, ip, prefixLength, pool, state, owner, ifName, containerId, network, namespace, pod, mac, quarantine } =
     allocation;
   const address = formatIp(ip);
   return {
@@ -358,6 +358,7 @@ function describeAllocation(
     owner,
     interface: ifName,
     containerId,
+    ...(mac === undefined ? {} : { mac }),
     network,
     cursor: formatAddressName(address, space),
     ...(quarantine === undefined ? {} : { quarantine: describeQuarantine(quarantine) }),

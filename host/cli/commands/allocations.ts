@@ -1,5 +1,5 @@
 /** `berthctl allocations`: addresses that are not free, and the pods that have them. */
-import { Option } from "commander";
+import { type Command, Option } from "commander";
 import { ALLOCATION_TABLE } from "../allocation-table.ts";
 import { type CommandLine, type OutputFlags, withOutput } from "../command-line.ts";
 import { ProblemError } from "../exit-code.ts";
@@ -15,24 +15,30 @@ interface FilterFlags {
 }
 
 export function addAllocations(cli: CommandLine): void {
-  withOutput(cli.command("allocations", "List the addresses in use, and their pods"), { canWatch: true })
+  withFilter(
+    withOutput(cli.command("allocations", "List the addresses in use, and their pods"), { canWatch: true }),
+  ).action((flags: OutputFlags & FilterFlags) =>
+    cli.run(flags, (call) => {
+      const { namespace, pool, state } = flags;
+      const { node } = cli.options;
+      return showList(call, flags, {
+        kind: "allocations",
+        table: ALLOCATION_TABLE,
+        names: [],
+        read: (source) => source.allocations({ namespace, pool, state, node }),
+        gone: (record) => ({ ...record, state: "Free" }),
+        explainEmpty: (source) => explainEmpty(source, { namespace, pool, state, node }),
+      });
+    }),
+  );
+}
+
+/** Adds the options that select allocations. */
+export function withFilter(command: Command): Command {
+  return command
     .option("-n, --namespace <name>", "only of pods in this namespace")
     .option("--pool <name>", "only of this pool")
-    .addOption(new Option("--state <state>", "only in this state").choices(STATES))
-    .action((flags: OutputFlags & FilterFlags) =>
-      cli.run(flags, (call) => {
-        const { namespace, pool, state } = flags;
-        const { node } = cli.options;
-        return showList(call, flags, {
-          kind: "allocations",
-          table: ALLOCATION_TABLE,
-          names: [],
-          read: (source) => source.allocations({ namespace, pool, state, node }),
-          gone: (record) => ({ ...record, state: "Free" }),
-          explainEmpty: (source) => explainEmpty(source, { namespace, pool, state, node }),
-        });
-      }),
-    );
+    .addOption(new Option("--state <state>", "only in this state").choices(STATES));
 }
 
 /** Rejects with ProblemError if there is no such pool or namespace. */

@@ -98,6 +98,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
   { page: "docs/multus.md", place: "nodes", words: { "registry.k8s.io/pause:3.10.1": PAUSE_IMAGE } },
   { page: "docs/network.md", place: "cluster" },
   { page: "docs/pool-status.md", reason: SINGLE_COMMANDS },
+  { page: "docs/records.md", place: "host" },
   { page: "docs/release.md", place: "release" },
   { page: "docs/release.md", section: "Build", reason: "release.test.ts does the same into a folder of its own" },
   { page: "docs/release.md", section: "Sign", reason: "release.test.ts signs with a key of its own" },
