@@ -111,7 +111,7 @@ it("--watch with --file replaces the file as a whole; SIGINT ends it", async () 
     await allocate("10.6.0.22", "web-1");
     await until("the second", () => notes().includes(`${file}: 5 addresses: 1 added, 0 changed, 0 removed\n`));
     const second = readFileSync(file, "utf8");
-    expect(second).toContain("\nweb-1.shop IN A 10.6.0.22\n");
+    expect(second).toContain("\nweb-1.shop 30 IN A 10.6.0.22\n");
     expect(serial(second)).toBeGreaterThan(serial(first));
     expect([out(), statSync(file).ino === ino]).toEqual(["", false]);
     await requireCommand(["named-checkzone", "-q", "-i", "none", "pods.example", file]);

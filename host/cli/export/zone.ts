@@ -19,7 +19,10 @@ interface ZoneOptions {
 /** What a secondary server does by the SOA: seconds. */
 const SOA_TIMES = { refresh: 3_600, retry: 600, expire: 604_800 };
 
-/** Returns the whole file. `serial` of the SOA grows from one file to the next. */
+/**
+ * Returns the whole file. Each record has its TTL: a $TTL would also be that of what follows an $INCLUDE of the file.
+ * `serial` of the SOA grows from one file to the next.
+ */
 export function formatZone(records: readonly AllocationRecord[], options: ZoneOptions, serial: number): string {
   const { origin, reverse, ttlS, nameServer } = options;
   const zone = reverse === undefined ? origin : reverseDnsName(reverse.ip, reverse.length);
@@ -28,17 +31,17 @@ export function formatZone(records: readonly AllocationRecord[], options: ZoneOp
     nameServer === undefined
       ? []
       : [
-          `@ IN SOA ${nameServer}. hostmaster.${origin}. ${serial} ${refresh} ${retry} ${expire} ${ttlS}`,
-          `@ IN NS ${nameServer}.`,
+          `@ ${ttlS} IN SOA ${nameServer}. hostmaster.${origin}. ${serial} ${refresh} ${retry} ${expire} ${ttlS}`,
+          `@ ${ttlS} IN NS ${nameServer}.`,
         ];
   const lines = records.flatMap((record) => recordLine(record, options) ?? []);
-  return `${[`$ORIGIN ${zone}.`, `$TTL ${ttlS}`, ...authority, ...new Set(lines)].join("\n")}\n`;
+  return `${[`$ORIGIN ${zone}.`, ...authority, ...new Set(lines)].join("\n")}\n`;
 }
 
-function recordLine(record: AllocationRecord, { origin, reverse }: ZoneOptions): string | undefined {
+function recordLine(record: AllocationRecord, { origin, reverse, ttlS }: ZoneOptions): string | undefined {
   const ip = parseIp(record.address);
   const name = boundName(record);
   if (ip === undefined || name === undefined) return undefined;
-  if (reverse === undefined) return `${name} IN ${ip.family === 4 ? "A" : "AAAA"} ${record.address}`;
-  return prefixContains(reverse, ip) ? `${reverseDnsName(ip)}. IN PTR ${name}.${origin}.` : undefined;
+  if (reverse === undefined) return `${name} ${ttlS} IN ${ip.family === 4 ? "A" : "AAAA"} ${record.address}`;
+  return prefixContains(reverse, ip) ? `${reverseDnsName(ip)}. ${ttlS} IN PTR ${name}.${origin}.` : undefined;
 }

@@ -9,7 +9,7 @@ import type { Allocation } from "../../../../host/registry/registry.ts";
 import { NO_AUDIT } from "../../../world/no-audit.ts";
 import { openNode, type TestNode } from "../../../world/node.ts";
 import { claim, pool, proposal, snapshotOf } from "../../../world/subjects.ts";
-import { ip } from "../../../world/values.ts";
+import { ip, mac } from "../../../world/values.ts";
 
 interface World extends Pick<TestNode, "registry"> {
   readonly inspect: StatusApi;
@@ -164,6 +164,15 @@ describe("the inspector", () => {
       }
       expect([pages, seen.length, new Set(seen).size]).toEqual([2, MAX_PAGE + 2, MAX_PAGE + 2]);
       expect(seen.slice(-3)).toEqual(["fd00::1 ", "10.0.0.1 lab", "10.0.0.2 lab"]);
+    }));
+
+  it("an allocation has the MAC address of its NIC if the registry knows it", () =>
+    withStatusApi(async ({ get, bind, registry }) => {
+      await bind("10.0.0.1", 1);
+      const known = { containerId: "c2", mac: mac("0a:00:00:00:00:02") };
+      await registry.claim(claim("seen", [proposal("10.0.0.2")], known));
+      const records = (await get("/v1/allocations")) as { mac?: string }[];
+      expect(records.map((record) => record.mac)).toEqual([undefined, "0a:00:00:00:00:02"]);
     }));
 
   it("address has its record and the pools that have it in their subnet", () =>
