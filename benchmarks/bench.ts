@@ -15,6 +15,7 @@ import { growthBench } from "./growth/growth.ts";
 import { Interrupted, watchSignals } from "./harness/interruption.ts";
 import { WAIT_S, waitUntilQuiet } from "./harness/quiet.ts";
 import { type Bench, formatReport, readMachine, writePages, writeResults } from "./harness/report.ts";
+import { hubBench } from "./hub/hub.ts";
 import { ipamBench } from "./ipam/ipam.ts";
 import { nodeBench } from "./node/node.ts";
 import { nodesBench } from "./nodes/nodes.ts";
@@ -27,6 +28,7 @@ const benches: readonly Bench[] = [
   coordinatorBench,
   nodesBench,
   controllerBench,
+  hubBench,
   coreBench,
   peersBench,
   growthBench,

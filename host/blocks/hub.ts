@@ -2,6 +2,7 @@
  * Blocks from an AddressRange of the hub, an API server that several clusters share. plan-range.ts decides; here its
  * plans are carried out, each based on what was read, until nothing is left to do.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import { isConflict, type KubeApi, type KubeObject } from "../kubernetes/kube-api.ts";
 import { collectionPath, objectPath, statusPath } from "../kubernetes/paths.ts";
@@ -32,6 +33,13 @@ const MAX_PLANS = 32;
 /** Time for which a read of the hub is tried again: milliseconds. Less than its caller waits, who learns why. */
 const READ_PATIENCE_MS = 5_000;
 
+/**
+ * Longest pause after the first conflict and after many: milliseconds. Clusters that all want a block at once would
+ * else keep the hub busy with writes that come too late.
+ */
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 3_200;
+
 interface HubOptions {
   /** The hub's. */
   readonly hub: Pick<KubeApi, "call">;
@@ -57,6 +65,7 @@ export class Hub implements BlockSource {
     let overlapping: readonly string[] | undefined;
     let range = await this.#read(name, signal);
     let known = await own.read(name, signal);
+    let longestPauseMs = FIRST_PAUSE_MS;
     for (let plans = 0; plans < MAX_PLANS; plans++) {
       const self = { name: this.#options.name, cluster, start: startOf(cluster, countBlocks(range.spec)) };
       const plan = planRange({ range, own: known.own, self, demand, newId });
@@ -71,6 +80,10 @@ export class Hub implements BlockSource {
         if (overlapping.length > 0) demand = { ...demand, lease: {} };
       } else {
         const written = await this.#write(range, plan.write, signal);
+        if (written === undefined) {
+          await sleep(Math.random() * longestPauseMs, undefined, { signal });
+          longestPauseMs = Math.min(2 * longestPauseMs, LONGEST_PAUSE_MS);
+        }
         range = written === undefined ? await this.#read(name, signal) : decodeAddressRange(written, nameOf(name));
       }
     }

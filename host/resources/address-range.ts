@@ -138,7 +138,8 @@ const spec = z
       .meta({
         description: "The clusters that may lease blocks.",
         ...cel({
-          rule: "self.all(one, self.exists_one(other, other.name == one.name) && self.exists_one(other, other.user == one.user))",
+          // Not one member against each other: that took the API server 0.1 s for 50 of them, at each write of the status.
+          rule: "[self.map(one, one.name), self.map(one, one.user)].all(texts, texts.all(text, texts.indexOf(text) == texts.lastIndexOf(text)))",
           message: "members that each have a name and a user of their own",
         }),
       }),
@@ -165,6 +166,9 @@ const spec = z
 
 export const addressRangeSchema = berthObject("AddressRange", spec);
 
+/** One field to the API server, which else notes for each entry who has written it: half of the object. */
+const ATOMIC = { "x-kubernetes-map-type": "atomic" };
+
 const lease = z.object({
   member: z.string().max(253).meta({ description: "Name of the cluster that has the block." }),
   pool: z.string().max(253).meta({ description: "The cluster's pool that it is for." }),
@@ -190,11 +194,14 @@ export const addressRangeStatus = z.object({
   restored: z.boolean().optional().meta({
     description: "The hub went back in time: no member leases until all of them have written again what they have.",
   }),
-  leases: z.record(blockText, lease).default({}).meta({ description: "The leased blocks." }),
+  leases: z
+    .record(blockText, lease)
+    .default({})
+    .meta({ description: "The leased blocks.", ...ATOMIC }),
   members: z
     .record(z.string().max(253), membership)
     .default({})
-    .meta({ description: "The members that have written." }),
+    .meta({ description: "The members that have written.", ...ATOMIC }),
 });
 
 const NO_STATUS: RangeStatus = { sequence: 0, epoch: "", isRestored: false, leases: {}, members: {} };

@@ -21,6 +21,7 @@ const KEYS = [
   "required",
   "properties",
   "additionalProperties",
+  "x-kubernetes-map-type",
   "x-kubernetes-validations",
 ] as const;
 
