@@ -2,7 +2,8 @@
  * `npm run demo`: what Berth does, explained to a newcomer to CNI, on real namespaces with real plugins.
  * `npm run demo -- --stay` waits for Enter at the end, with the address map open.
  * `npm run demo -- --cluster`: what it does in a cluster, on a real etcd and a real API server; `--record
- * docs/operator.svg` writes the README's recording. The exit code is 0 only when every claim came true; everything is
+ * docs/operator.svg` writes the README's recording.
+ * `npm run demo -- --clusters`: two clusters that share a segment. The exit code is 0 only when every claim came true; everything is
  * removed in any case, also after Ctrl-C.
  * Effects: network namespaces, an agent, temporary files; all removed.
  */
@@ -10,6 +11,7 @@ import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { OPERATOR_TITLE } from "./demo/cluster/operator-scene.ts";
 import { tellCluster } from "./demo/cluster/story.ts";
+import { tellClusters } from "./demo/clusters/story.ts";
 import { type Narrator, openNarrator, StoryError } from "./demo/narrator.ts";
 import { type PrintedLine, renderRecording } from "./demo/recording.ts";
 import { scenes } from "./demo/scenes.ts";
@@ -19,6 +21,7 @@ import { runSetup } from "./setup/run-setup.ts";
 const { values } = parseArgs({
   options: {
     cluster: { type: "boolean", default: false },
+    clusters: { type: "boolean", default: false },
     /** Wait for Enter before everything is deleted, so that the address map can be looked at. */
     stay: { type: "boolean", default: false },
     /** File for an SVG of the scene in which an operator types commands; with `--cluster`. */
@@ -56,7 +59,7 @@ async function tell(interrupted: AbortSignal): Promise<void> {
   console.log(
     "Berth gives pods their addresses. This demo uses network namespaces of its own; this machine's network stays as it is.",
   );
-  await (values.cluster ? tellCluster(narrator) : tellNode(narrator));
+  await (values.cluster ? tellCluster : values.clusters ? tellClusters : tellNode)(narrator);
   const seconds = ((performance.now() - startMs) / 1000).toFixed(1);
   console.log(`\n${narrator.claims} claims, all true, in ${seconds} s; everything has been removed.`);
   if (values.record !== undefined) await writeFile(values.record, renderRecording(OPERATOR_TITLE, sceneOf(printed)));
@@ -81,7 +84,7 @@ if (process.getuid?.() !== 0) {
   console.error("The demo makes network namespaces, which only root may do. Run: sudo npm run demo");
   process.exit(1);
 }
-if (values.cluster) runSetup("reference", "cluster");
+if (values.cluster || values.clusters) runSetup("reference", "cluster");
 try {
   await tell(interruption.signal);
 } catch (error) {

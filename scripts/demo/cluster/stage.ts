@@ -24,10 +24,10 @@ import type { KubeClient, KubeObject } from "../../../test/lab/kube-client.ts";
 import { createKubeClient } from "../../../test/lab/kube-client.ts";
 import { podArgs } from "../../../test/lab/manifests.ts";
 import type { Fabric } from "../../../test/lab/netns/fabric.ts";
+import { NodePods } from "../../../test/lab/netns/node-pods.ts";
 import { addressesOf, NetnsWorld } from "../../../test/lab/netns/world.ts";
 import type { Netns } from "../../../test/lab/netns.ts";
 import { root } from "../../setup/paths.mjs";
-import { NodePods } from "./node-pods.ts";
 
 export const EXAMPLES = join(root, "deploy", "examples");
 export const NAMESPACE = "shop";

@@ -66,6 +66,8 @@ export interface RealClusterOptions {
    * throws what they find. Default: false.
    */
   readonly isObserved?: boolean;
+  /** Added to kube-apiserver's command line. */
+  readonly serverArgs?: readonly string[];
 }
 
 export interface RealCluster extends AsyncDisposable {
@@ -76,6 +78,8 @@ export interface RealCluster extends AsyncDisposable {
   readonly binDir: string;
   /** Undefined unless the cluster is observed. */
   readonly observer: Observer | undefined;
+  /** Where the bridge `lan` is, and the control plane. */
+  readonly switch: Netns;
   /** Runs a command where the control plane is, as its administrator. */
   run(argv: readonly string[], options?: CommandOptions): Promise<CommandOutcome>;
   /** The same of a command that does not end by itself; ended by the caller. */
@@ -136,7 +140,11 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
     accounts,
     hasManagers: true,
     // No name server knows the nodes.
-    serverArgs: ["--kubelet-preferred-address-types=InternalIP", ...(options.isObserved ? [STORED_AS_JSON] : [])],
+    serverArgs: [
+      "--kubelet-preferred-address-types=InternalIP",
+      ...(options.isObserved ? [STORED_AS_JSON] : []),
+      ...(options.serverArgs ?? []),
+    ],
     kubernetes,
   });
   stack.defer(() => plane.stop());
@@ -184,7 +192,7 @@ async function openCluster(options: RealClusterOptions, stack: AsyncDisposableSt
     startDaemon(name, ["env", `KUBECONFIG=${plane.kubeconfig}`, name, ...words], wires);
   const observer = options.isObserved ? await observeCluster({ plane, nodes }, wires, stack) : undefined;
   if (options.isObserved) await followCluster(plane, wires, stack);
-  const parts = { plane, nodes, run, start, restartController, binDir: site.binDir, observer };
+  const parts = { plane, nodes, run, start, restartController, binDir: site.binDir, observer, switch: wires };
   const cluster = clusterOf(parts, stack);
   if (network !== undefined) await cluster.ready();
   return cluster;
@@ -222,7 +230,8 @@ async function followCluster({ etcdUrl }: ControlPlane, { path }: Netns, stack: 
   });
 }
 
-function readNode(observer: Observer, node: RealNode): void {
+/** The namespaces of its pods, from now until the next boot. */
+export function readNode(observer: Observer, node: RealNode): void {
   try {
     observer.read(node.name, `${node.machine.root}/run/netns/*`);
   } catch {
@@ -230,7 +239,7 @@ function readNode(observer: Observer, node: RealNode): void {
   }
 }
 
-type Parts = Pick<RealCluster, "plane" | "nodes" | "run" | "start" | "restartController" | "binDir" | "observer">;
+type Parts = Omit<RealCluster, "client" | "node" | "setNetwork" | "ready" | "stop" | typeof Symbol.asyncDispose>;
 
 function clusterOf(parts: Parts, stack: AsyncDisposableStack): RealCluster {
   const { nodes } = parts;

@@ -171,8 +171,8 @@ async function openNode(site: Site, { number, network }: RealNodeOptions, stack:
   return node;
 }
 
-/** A cable from the node's `eth0` to the switch. */
-async function plugIn(wires: Netns, name: string, address: string): Promise<Netns> {
+/** A machine with a cable from its `eth0` to the switch. */
+export async function plugIn(wires: Netns, name: string, address: string): Promise<Netns> {
   const netns = await createNetns(`${wires.name}-${name}`);
   try {
     await netns.ip(`link add eth0 type veth peer name ${name} netns ${wires.name}`);

@@ -1,12 +1,12 @@
 /**
- * A node's own /run/netns. The demo's nodes share one machine, and an agent that looks at its node's pods must not
+ * A node's own /run/netns. Nodes of the lab share one machine, and an agent that looks at its node's pods must not
  * find those of the other node.
  * Effects: a folder below /run, mounts.
  */
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { requireCommand } from "../../../test/lab/command.ts";
-import type { Netns } from "../../../test/lab/netns.ts";
+import { requireCommand } from "../command.ts";
+import type { Netns } from "../netns.ts";
 
 export class NodePods {
   readonly #folder: string;
@@ -16,7 +16,7 @@ export class NodePods {
   }
 
   static async open(node: string): Promise<NodePods> {
-    const folder = `/run/berth-demo-${process.pid}-${node}`;
+    const folder = `/run/berth-lab-${process.pid}-${node}`;
     await mkdir(folder);
     await requireCommand(["mount", "--bind", folder, folder]);
     // The agent's copy of the mount follows this one.
