@@ -3,8 +3,8 @@
  * `npm run demo -- --stay` waits for Enter at the end, with the address map open.
  * `npm run demo -- --cluster`: what it does in a cluster, on a real etcd and a real API server; `--record
  * docs/operator.svg` writes the README's recording.
- * `npm run demo -- --clusters`: two clusters that share a segment. The exit code is 0 only when every claim came true; everything is
- * removed in any case, also after Ctrl-C.
+ * `npm run demo -- --clusters`: two clusters that share a segment.
+ * The exit code is 0 only when every claim came true; everything is removed in any case, also after Ctrl-C.
  * Effects: network namespaces, an agent, temporary files; all removed.
  */
 import { writeFile } from "node:fs/promises";

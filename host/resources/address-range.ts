@@ -138,7 +138,7 @@ const spec = z
       .meta({
         description: "The clusters that may lease blocks.",
         ...cel({
-          // Not one member against each other: that took the API server 0.1 s for 50 of them, at each write of the status.
+          // Not each member against each other: of 50 that takes the API server 0.1 s, at each write of the status.
           rule: "[self.map(one, one.name), self.map(one, one.user)].all(texts, texts.all(text, texts.indexOf(text) == texts.lastIndexOf(text)))",
           message: "members that each have a name and a user of their own",
         }),

@@ -1,6 +1,6 @@
 /**
- * The controller as a program, for who cannot wait a minute until a block has rested: its clock of blocks is faster, and
- * it asks the hub each second. All else is as in berth-controller; there is one, so that it needs no lease.
+ * The controller as a program, for who cannot wait a minute until a block has rested: its clock of blocks is faster,
+ * and it asks the hub each second. All else is as in berth-controller; there is one, so that it needs no lease.
  *
  *   node hasty-controller.ts KUBECONFIG HUB_KUBECONFIG MEMBER SPEED
  */

@@ -1,7 +1,8 @@
 /**
  * A hub for several clusters: an AddressRange, and an account for each member, as docs/clusters.md has it.
  *
- *   await hub.client.create(RANGES, rangeObject("lan", { subnet: "10.6.0.0/24", blockSize: 28 }, { east: 8, west: 8 }));
+ *   const spec = { subnet: "10.6.0.0/24", blockSize: 28 };
+ *   await hub.client.create(RANGES, rangeObject("lan", spec, { east: 8, west: 8 }));
  *   const kubeconfig = await hub.writeKubeconfig("east", { token: await addMember(hub.client, "east") });
  *   await applyHubRights(east.client);                   // as the chart does with the value hub.kubeconfigSecret
  *

@@ -3,7 +3,8 @@
  * node with a built agent. There is no kubelet: who asks for a pod gets its object, its namespace and the runtime's
  * calls.
  *
- *   const east = await LeasingCluster.open(world, { name: "east", machine, address: "10.60.0.5", node, network: "lan1" });
+ *   const place = { machine, address: "10.60.0.5", node };
+ *   const east = await LeasingCluster.open(world, { name: "east", ...place, network: "lan1" });
  *   await east.client.create(RANGES, rangeObject("lan", spec, { east: 4, west: 4 }));
  *   await east.lease({ hub: east, pool: { subnet, gateway }, speed: 60 });
  *   const { pod, refusal } = await east.start("web-0");
