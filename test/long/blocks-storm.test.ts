@@ -1,52 +1,38 @@
 /**
- * A storm of pods against a pool with nothing leased: the built controller leases, each block rests its minute, and no
+ * A storm of pods against a pool with nothing leased, at the speed of a cluster: each block rests its minute, and no
  * ADD fails within its patience.
  */
-import { expect, it } from "vitest";
-import { startControllerProcess } from "../lab/cluster/controller-process.ts";
-import { addMember, applyHubRights, RANGES, rangeObject } from "../lab/cluster/hub.ts";
-import { startWorld } from "../lab/cluster/world.ts";
-import { inParallel } from "../lab/parallel.ts";
+import { afterAll, expect, it } from "vitest";
+import { RANGES, rangeObject } from "../lab/cluster/hub.ts";
+import { LeasingCluster } from "../lab/cluster/leasing-cluster.ts";
+import { NetnsWorld } from "../lab/netns/world.ts";
 
 const PODS = 100;
-const NODES = ["n1", "n2", "n3", "n4"];
-const SUBNET = "10.6.0.0/24";
+const SUBNET = "10.60.0.0/24";
+/** The network's own machines. */
+const NODES = ["10.60.0.0-10.60.0.31"];
 
-it.each([26, 28])("a storm of 100 pods, blocks of /%s", async (blockSize) => {
-  const world = await startWorld({ nodes: NODES, isDirect: true });
-  try {
-    const { plane, client } = world;
-    await client.create(RANGES, rangeObject("lan", { subnet: SUBNET, blockSize }, { east: 16 }));
-    await applyHubRights(client);
-    const hub = await plane.writeKubeconfig("hub", { token: await addMember(client, "east") });
-    const args = ["--hub-kubeconfig", hub, "--hub-member", "east"];
-    const controller = await startControllerProcess({
-      kubeconfig: await world.controllerKubeconfig(),
-      name: "a",
-      args,
-    });
-    world.defer(() => controller.kill());
-    const annotations = { ippool: { ipv4: ["lan"] } };
-    const pods = await Promise.all(
-      Array.from({ length: PODS }, (_, number) =>
-        world.createPod({ name: `web-${number}`, node: NODES[number % NODES.length] as string, annotations }),
-      ),
-    );
-    await world.pool("lan", { subnet: SUBNET, source: { range: "lan" } });
-    const timesMs: number[] = [];
-    const failures: string[] = [];
-    await inParallel(pods, PODS, async (pod) => {
-      const { runtime } = world.node(pod.node);
-      const startMs = performance.now();
-      const { exitCode, text } = await runtime.add(pod, runtime.newContainerId());
-      timesMs.push(performance.now() - startMs);
-      if (exitCode !== 0) failures.push(text);
-    });
-    const slowest = (Math.max(...timesMs) / 1_000).toFixed(1);
-    const first = (Math.min(...timesMs) / 1_000).toFixed(1);
-    console.log(`/${blockSize}: ${PODS} ADDs, the first after ${first} s, the slowest after ${slowest} s`);
-    expect(failures).toEqual([]);
-  } finally {
-    await world.stop();
-  }
+const worlds: NetnsWorld[] = [];
+afterAll(async () => {
+  for (const world of worlds) await world.delete();
+});
+
+it.each([26, 28])("of 100 pods each has an address, with blocks of /%s", async (blockSize) => {
+  const world = new NetnsWorld(`storm${blockSize}`);
+  worlds.push(world);
+  const fabric = await world.addFabric();
+  const machine = await fabric.addHost("control", 5);
+  const network = `storm${blockSize}-${process.pid}`;
+  const place = { name: "east", machine, address: "10.60.0.5", node: fabric.node1, network };
+  const east = await LeasingCluster.open(world, place);
+  await world.define(network, [{ type: "macvlan", master: "eth0", mode: "bridge", ipam: { type: "berth" } }]);
+  await east.client.create(RANGES, rangeObject("lan", { subnet: SUBNET, blockSize, nodeIPs: NODES }, { east: 16 }));
+  await east.lease({ hub: east.plane, pool: { subnet: SUBNET }, speed: 1 });
+  const started = await Promise.all(Array.from({ length: PODS }, (_, number) => east.start(`web-${number}`)));
+  const times = started.map(({ tookMs }) => tookMs / 1_000);
+  const [first, last] = [Math.min(...times), Math.max(...times)].map((seconds) => seconds.toFixed(1));
+  console.log(`blocks of /${blockSize}: ${PODS} ADDs at once, the first after ${first} s, the slowest after ${last} s`);
+  expect(started.flatMap(({ refusal = [] }) => refusal)).toEqual([]);
+  const addresses = started.map(({ pod }) => pod?.address);
+  expect(new Set(addresses).size).toBe(PODS);
 });

@@ -29,7 +29,7 @@ import { startReconciling } from "../reconcile-loop.ts";
 import type { ControllerDeps, StartController } from "../types.ts";
 import { BlockReturns, blockOfClaim } from "./block-returns.ts";
 import { measureRanges } from "./measure-ranges.ts";
-import { type BlocksInput, type BlocksPlan, type KnownBlock, nextAsOf, planBlocks } from "./plan-blocks.ts";
+import { type BlocksInput, type BlocksPlan, type KnownBlock, nextAsOf, planBlocks, REST_MS } from "./plan-blocks.ts";
 import { otherMembers, RangeRecords } from "./range-records.ts";
 
 /** Shortest time between two passes: milliseconds. */
@@ -134,7 +134,17 @@ class Blocks {
     for (const range of this.#returns.keys()) if (!ranges.has(range)) this.#returns.delete(range);
     this.records.keep(ranges);
     for (const range of ranges) await this.#follow(range, byRange.get(range) ?? [], claims.get(range) ?? []);
-    return hub === undefined && ranges.size === 0 ? undefined : (hub?.checkMs ?? HUB_CHECK_MS);
+    if (hub === undefined && ranges.size === 0) return undefined;
+    return Math.min(hub?.checkMs ?? HUB_CHECK_MS, ...this.#restsMs());
+  }
+
+  /** How long each block will rest: ADDs wait for the end of it, for 15 s more than it takes. */
+  #restsMs(): number[] {
+    const nowMs = this.#deps.clock.nowMs();
+    return [...this.#memories.values()]
+      .flatMap(({ states }) => [...states.values()])
+      .map(({ state, sinceMs }) => (state === "Resting" ? sinceMs + REST_MS - nowMs : 0))
+      .filter((restMs) => restMs > 0);
   }
 
   /** The ranges that the cluster has blocks of: also of pools that are gone. */

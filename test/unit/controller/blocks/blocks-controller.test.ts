@@ -70,7 +70,7 @@ afterEach(async () => {
 });
 
 /** A controller that has just begun to lead. `intercept`: its calls of the cluster's API server. */
-function startPart(intercept: ApiFaults = async (_, commit) => commit()): Controller {
+function startPart(intercept: ApiFaults = async (_, commit) => commit(), checkMs?: number): Controller {
   leading = new AbortController();
   const nowMs = () => performance.now();
   const hubApi = hub.client(async (_, commit) => {
@@ -80,7 +80,7 @@ function startPart(intercept: ApiFaults = async (_, commit) => commit()): Contro
   return startBlocks({
     ...{ api: home.client(intercept), caches, log: recordLog().log, random: () => 0, leading: leading.signal },
     ...{ clock: { nowMs, now: () => new Date() }, poolWrites: new PoolWrites({ nodes: () => 1, nowMs }) },
-    hub: { api: hubApi, member: "east", namespace: "kube-system" },
+    hub: { api: hubApi, member: "east", namespace: "kube-system", ...(checkMs && { checkMs }) },
   } as unknown as ControllerDeps);
 }
 
@@ -130,6 +130,14 @@ it("a pool without a block gets one, which rests for a minute and is then given 
   expect(await statesOf()).toEqual(["New"]);
   await vi.advanceTimersByTimeAsync(3_600_000 + CHECK_MS);
   expect(await statesOf()).toEqual(["Active"]);
+});
+
+it("a block is given when its minute is over, not when the hub is asked next: ADDs wait for it", async () => {
+  leading.abort(new Error("Another one leads"));
+  await part.close();
+  part = startPart(undefined, 10 * REST_MS);
+  await vi.advanceTimersByTimeAsync(REST_MS + 2_000);
+  expect(await statesOf()).toEqual(["New"]);
 });
 
 it("a block is leased ahead, once, when less than a block is free; the share ends it, and the problem says so", async () => {
