@@ -79,7 +79,12 @@ it("a status that was written is read", () => {
 it("what is excluded is joined, and of too many ranges the last ones are one", () => {
   const single = (index: number) => ip(`10.6.${index >> 7}.${2 * (index & 127)}`);
   const excluded = Array.from({ length: 1_100 }, (_, index) => ({ first: single(index), last: single(index) }));
-  const few = encodeSourceStatus({ epoch: "e1", asOf: LEASED, blocks: [], excluded: [...excluded, ...excluded] }).excluded;
+  const few = encodeSourceStatus({
+    epoch: "e1",
+    asOf: LEASED,
+    blocks: [],
+    excluded: [...excluded, ...excluded],
+  }).excluded;
   expect([few.length, few[0], few[1_022], few[1_023]]).toEqual([
     1_024,
     "10.6.0.0",

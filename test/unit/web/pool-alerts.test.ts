@@ -10,8 +10,20 @@ it.each([
   [0n, 0, 0, false, []],
   [100n, 100, 0, true, []],
   [2n ** 64n, 1_000, 0, false, []],
-  [9n, 1, 1, false, ["1 address is in quarantine: another machine answered for it, its node was lost, or its block goes back."]],
-  [9n, 9, 2, true, ["2 addresses are in quarantine: another machine answered for each, its node was lost, or its block goes back."]],
+  [
+    9n,
+    1,
+    1,
+    false,
+    ["1 address is in quarantine: another machine answered for it, its node was lost, or its block goes back."],
+  ],
+  [
+    9n,
+    9,
+    2,
+    true,
+    ["2 addresses are in quarantine: another machine answered for each, its node was lost, or its block goes back."],
+  ],
 ] as const)(
   "a pool of %s with %i in use, %i in quarantine, generated %s",
   (size, used, quarantined, isGenerated, wanted) => {
