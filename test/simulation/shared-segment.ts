@@ -236,12 +236,13 @@ export class SharedSegment {
   /** An administrator lets it in again, or says that it is the one that goes on. */
   readmit(cluster: LeasingCluster): void {
     const { [cluster.member]: entry, ...others } = this.range.status.members;
-    if (entry?.gone === true && cluster.hasForgotten) {
+    const same = this.clusters.filter(({ member }) => member === cluster.member);
+    // One of the past, which has not seen that it is gone, would take the hub for the one that went back.
+    if (entry?.gone === true && same.every(({ hasForgotten }) => hasForgotten)) {
       this.#edit({ members: others });
-      for (const each of this.clusters) if (each.member === cluster.member) each.forgetBackup();
+      for (const each of same) each.forgetBackup();
     }
-    if (entry?.contested === true && !this.clusters.some((each) => each !== cluster && each.member === cluster.member))
-      cluster.rejoin();
+    if (entry?.contested === true && same.length === 1) cluster.rejoin();
   }
 
   #edit(change: object): void {
@@ -398,7 +399,7 @@ export class LeasingCluster {
     if (!this.isOff) this.#backup = this.home.snapshot();
   }
 
-  /** An older one would take the hub, which no longer knows of it, for one that went back in time (decision 0055). */
+  /** A limit that decision 0055 names. */
   forgetBackup(): void {
     this.#backup = undefined;
   }
