@@ -1,6 +1,7 @@
 /**
  * The controller as a program, for who cannot wait a minute until a block has rested: its clock of blocks is faster,
- * and it asks the hub as much more often, but at most each second. All else is as in berth-controller; there is one, so that it needs no lease.
+ * and it asks the hub as much more often, but at most each second. All else is as in berth-controller; there is one, so
+ * that it needs no lease.
  *
  *   node hasty-controller.ts KUBECONFIG HUB_KUBECONFIG MEMBER SPEED
  */
