@@ -244,10 +244,15 @@ class Blocks {
     return { orphans, mayReturn, progressOf, isEmpty: (block) => !used.has(block) };
   }
 
-  /** Whether there is no pool any more that the block could be for. */
+  /**
+   * Whether there is no pool any more that the block could be for. One that names no source is there: `berthctl blocks`
+   * adopts it, or leaves with it.
+   */
   #isGone(pool: string, range: string): boolean {
     const object = this.#deps.caches.pools.items.get(pool);
-    return object === undefined || object.deleting || (object.value !== undefined && sourceOf(object)?.range !== range);
+    if (object === undefined || object.deleting) return true;
+    const source = sourceOf(object);
+    return source !== undefined && source.range !== range;
   }
 
   /** Deletes the claims that are over. */
