@@ -61,6 +61,8 @@ export interface IpPool {
    * docs/develop/allocation.md).
    */
   readonly wanted?: string | undefined;
+  /** `status.waiting`: how many more pods of that agent wait for a block. Default: none. */
+  readonly waiting?: number | undefined;
   /**
    * Why a generated pool, or one with a source, has fewer addresses than it should have: the message of its condition
    * `Supplied` while that is False.
@@ -188,7 +190,7 @@ export const ipPoolSchema = berthObject("IPPool", spec);
 /** Decodes an IPPool; `source` names it in the error. Throws ConfigError. */
 export function decodeIpPool(value: unknown, source: string): IpPool {
   const { kind, metadata, spec, status } = decodeBerth(ipPoolSchema, value, source);
-  const { wanted, conditions, source: leases } = readStatus.parse(status);
+  const { wanted, waiting, conditions, source: leases } = readStatus.parse(status);
   const leased = spec.source && decodePoolSource(spec.source.range, leases, spec.subnet);
   return {
     kind,
@@ -199,6 +201,7 @@ export function decodeIpPool(value: unknown, source: string): IpPool {
     spec: leased === undefined ? spec : withBlocks(spec, leased),
     source: leased,
     wanted,
+    waiting,
     shortfall: conditions.find((condition) => condition?.type === "Supplied" && condition.status === "False")?.message,
   };
 }
@@ -211,9 +214,10 @@ function withBlocks(spec: IpPoolSpec, source: PoolSource): IpPoolSpec {
 const readStatus = z
   .object({
     wanted: z.string().optional().catch(undefined),
+    waiting: z.int().min(0).optional().catch(undefined),
     source: z.unknown().optional(),
     conditions: z
       .array(z.object({ type: z.string(), status: z.string(), message: z.string() }).optional().catch(undefined))
       .catch([]),
   })
-  .catch({ wanted: undefined, source: undefined, conditions: [] });
+  .catch({ wanted: undefined, waiting: undefined, source: undefined, conditions: [] });

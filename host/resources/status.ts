@@ -48,6 +48,7 @@ export const ipPoolStatus = z.object({
     description:
       "Set by an agent that found the pool exhausted. Other agents then publish their Cooling addresses of the pool.",
   }),
+  waiting: count("Set with `wanted` on a pool with `spec.source`: how many more pods of the agent wait for a block."),
   source: poolSourceStatus.optional().meta({
     description: "Set by the controller on a pool with `spec.source`: the blocks that the cluster has leased for it.",
   }),

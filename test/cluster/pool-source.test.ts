@@ -185,5 +185,5 @@ describe("an ADD", () => {
 it("an agent may not write the blocks", async () => {
   const body = { status: { source: { epoch, blocks: [] } } };
   const call = { method: "PATCH", path: `${lab.POOLS}/${name}/status`, body, lane: "pod" } as const;
-  await expect(node.api.call(call)).rejects.toThrow("may change status.wanted and nothing else");
+  await expect(node.api.call(call)).rejects.toThrow("may change status.wanted and status.waiting, and nothing else");
 });

@@ -19,8 +19,7 @@ afterAll(async () => {
 
 it("of 100 pods each has an address, with blocks of 64 addresses", () => storm(26));
 
-// An exhausted pool doubles its blocks once in the minute that they rest: two of them, for 32 pods.
-it.fails("the same with blocks of 16", () => storm(28));
+it("the same with blocks of 16", () => storm(28));
 
 async function storm(blockSize: number): Promise<void> {
   const world = new NetnsWorld(`storm${blockSize}`);

@@ -32,6 +32,7 @@ import { evictPredecessor } from "./address-owners.ts";
 import { DryRunIpam } from "./dry-run-ipam.ts";
 import type { ClusterIdentifier } from "./identity.ts";
 import type { ClusterResources } from "./resources.ts";
+import { WaitingPods } from "./waiting-pods.ts";
 
 interface KubernetesIpamDeps {
   readonly api: KubeApi;
@@ -49,11 +50,13 @@ export class KubernetesIpam implements ClusterIpam {
   readonly poolChanges: PoolChanges;
   readonly epoch: FirstClaims;
   readonly #deps: KubernetesIpamDeps;
+  readonly #waiting: WaitingPods;
 
   constructor(deps: KubernetesIpamDeps, openPrefetcher: (addresses: ClusterAddresses) => Prefetcher) {
     this.#deps = deps;
     this.poolChanges = deps.resources;
     this.epoch = deps.epoch;
+    this.#waiting = new WaitingPods((pool, waiting) => deps.registry.markWanted(pool, waiting));
     this.prefetched = openPrefetcher(this);
   }
 
@@ -94,7 +97,7 @@ export class KubernetesIpam implements ClusterIpam {
   }
 
   markWanted(pool: string): Promise<void> {
-    return this.#deps.registry.markWanted(pool);
+    return this.#waiting.add(pool);
   }
 
   forgetPoolOwner(owner: PoolOwner): void {

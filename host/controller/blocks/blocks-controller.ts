@@ -38,6 +38,9 @@ const BLOCKS_REST_MS = 1_000;
 /** Interval at which the hub is asked: milliseconds. A resting block becomes usable after several. */
 const HUB_CHECK_MS = 15_000;
 
+/** How old a mark of an exhausted pool may be when this process sees it first: milliseconds. */
+const WANTED_MS = 120_000;
+
 /** Time for which a hub may take to answer: milliseconds. */
 const HUB_PATIENCE_MS = 10_000;
 
@@ -56,8 +59,9 @@ export const startBlocks: StartController = (deps) => {
     caches.pools.subscribe((change) => {
       const now = change.kind === "set" ? change.value : undefined;
       if (sourceOf(now) === undefined && sourceOf(change.before) === undefined) return;
-      if (now?.value?.wanted !== change.before?.value?.wanted || now?.generation !== change.before?.generation)
-        loop.wake();
+      const isMarked = now?.value?.wanted !== change.before?.value?.wanted;
+      if (isMarked && now?.value !== undefined) blocks.noteWaiting(now.value);
+      if (isMarked || now?.generation !== change.before?.generation) loop.wake();
     }),
     caches.epoch.subscribe(() => loop.wake()),
   ];
@@ -87,6 +91,9 @@ interface SourcedPool {
 interface PoolMemory {
   readonly states: Map<string, { readonly state: BlockState; readonly sinceMs: number }>;
   wanted: string | undefined;
+  /** Pods that wait, as agents have said since blocks were leased last; and as many as the latest plan knew of. */
+  waiting: number;
+  planned: number;
   surplusSinceMs: number | undefined;
   /** When its status was written last. */
   wroteMs: number | undefined;
@@ -114,6 +121,11 @@ class Blocks {
   /** Sentences without a full stop. */
   get problems(): readonly string[] {
     return [...this.#problems.values()];
+  }
+
+  /** An agent has marked the pool. */
+  noteWaiting({ name, waiting = 0 }: IpPool): void {
+    this.#memory(name).waiting += waiting;
   }
 
   /** Returns after how many milliseconds to look again; undefined: no pool has a source. */
@@ -180,7 +192,11 @@ class Blocks {
         const total = ({ blocks, giveBack, wants }: BlocksPlan) => blocks.length - giveBack.length + wants;
         const lease = Object.fromEntries(plans.map(({ each, plan }) => [each.pool.name, total(plan)]));
         view = await this.#ask(range, lease, giveBack);
-        for (const each of pools) this.#memory(each.pool.name).wanted = each.pool.wanted;
+        for (const { pool } of pools) {
+          const memory = this.#memory(pool.name);
+          memory.wanted = pool.wanted;
+          memory.waiting -= memory.planned;
+        }
         plans = this.#planAll(pools, view, returned);
       }
     } catch (error) {
@@ -309,7 +325,8 @@ class Blocks {
 
   #memory(pool: string): PoolMemory {
     const known = this.#memories.get(pool) ?? {
-      ...{ states: new Map(), wanted: undefined, surplusSinceMs: undefined, wroteMs: undefined },
+      ...{ states: new Map(), wanted: undefined, waiting: 0, planned: 0 },
+      ...{ surplusSinceMs: undefined, wroteMs: undefined },
     };
     this.#memories.set(pool, known);
     return known;
@@ -342,11 +359,13 @@ class Blocks {
       { blocks: leased, size: BigInt(view.size) },
       [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []),
     );
+    memory.planned = memory.waiting;
     return planBlocks({
       ...{ known, leased, isOpen: view.isOpen, isContested: view.isContested },
       ...{ isDisputed: (block) => block in view.disputed, mayReturn, progressOf, isEmpty },
       ...{ freeOf: free, size: view.size },
-      isWanted: pool.wanted !== undefined && pool.wanted !== memory.wanted,
+      isWanted: memory.waiting > 0 || (pool.wanted !== memory.wanted && isYoung(pool.wanted, clock.now())),
+      waiting: memory.waiting,
       surplusMs: memory.surplusSinceMs === undefined ? 0 : nowMs - memory.surplusSinceMs,
     });
   }
@@ -385,6 +404,11 @@ class Blocks {
 
 function isOfRange({ pool: { spec } }: SourcedPool, { subnet, addressSpace }: SourceView): boolean {
   return formatPrefix(spec.subnet) === formatPrefix(subnet) && spec.addressSpace === addressSpace;
+}
+
+/** Whether an ADD may still wait that has marked its pool then. An earlier process has heard of others. */
+function isYoung(wanted: string | undefined, now: Date): boolean {
+  return wanted !== undefined && now.getTime() - Date.parse(wanted) < WANTED_MS;
 }
 
 function nameSubnet(subnet: Prefix, addressSpace: string): string {

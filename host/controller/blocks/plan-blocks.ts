@@ -55,6 +55,8 @@ export interface BlocksInput {
   readonly size: number;
   /** An agent has found the pool exhausted since blocks were leased last. */
   readonly isWanted: boolean;
+  /** Pods that agents say wait for a block, since blocks were leased last. */
+  readonly waiting: number;
   /** Time for which the pool has had too many free addresses: milliseconds. */
   readonly surplusMs: number;
 }
@@ -70,7 +72,7 @@ export interface BlocksPlan {
 }
 
 export function planBlocks(input: BlocksInput): BlocksPlan {
-  const { leased, size, isWanted, surplusMs, freeOf, progressOf } = input;
+  const { leased, size, isWanted, waiting, surplusMs, freeOf, progressOf } = input;
   const known = new Map(input.known.map((each) => [each.block, each]));
   const blocks = leased.map((block) => ({ block, state: nextState(block, known.get(block), input) }));
   let free = blocks
@@ -86,8 +88,8 @@ export function planBlocks(input: BlocksInput): BlocksPlan {
   }
   const coming = blocks.filter(({ state }) => state === "Resting").length * size;
   const missing = Math.ceil((FEWEST_FREE_BLOCKS * size - free - coming) / size);
-  // Whoever found it exhausted knows of one pod, and the next minute's blocks are to be on their way: twice as many.
-  const urgent = isWanted ? Math.max(1, blocks.length) : 0;
+  // The next minute's blocks are to be on their way, too: at least twice as many.
+  const urgent = isWanted ? Math.max(1, blocks.length, Math.ceil(waiting / size)) : 0;
   const isSurplus = free > MOST_FREE_BLOCKS * size;
   const emptiest = blocks
     .filter(({ state }) => state === "Active")

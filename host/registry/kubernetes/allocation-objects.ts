@@ -121,9 +121,9 @@ export class AllocationObjects {
     return this.#collect({ fields: { "spec.pool": pool } }, terms, asTable, ({ rows }) => arrayOf(rows).map(nameIn));
   }
 
-  /** Asks the agents to show their cooling addresses of the pool. */
-  async markWanted(pool: string, since: string, terms: CallTerms): Promise<void> {
-    const body = { status: { wanted: since } };
+  /** Asks the agents to show their cooling addresses of the pool. `waiting`: more pods that wait for a block of it. */
+  async markWanted(pool: string, since: string, terms: CallTerms, waiting?: number): Promise<void> {
+    const body = { status: { wanted: since, waiting: waiting ?? null } };
     await this.#api.call({ ...terms, method: "PATCH", path: `${POOLS}/${pool}/status`, body });
   }
 

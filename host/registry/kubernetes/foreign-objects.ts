@@ -147,12 +147,13 @@ export class ForeignObjects {
 
   /**
    * Asks all nodes to show the addresses of the pool that cool there (cooling-visibility), at most every
-   * WANTED_INTERVAL_MS.
+   * WANTED_INTERVAL_MS unless pods wait for a block.
    */
-  async markWanted(pool: string, since: string, terms: CallTerms): Promise<void> {
+  async markWanted(pool: string, since: string, terms: CallTerms, waiting?: number): Promise<void> {
     const nowMs = this.#options.nowMs();
-    if (nowMs - (this.#markedMs.get(pool) ?? Number.NEGATIVE_INFINITY) < WANTED_INTERVAL_MS) return;
+    const isFresh = nowMs - (this.#markedMs.get(pool) ?? Number.NEGATIVE_INFINITY) < WANTED_INTERVAL_MS;
+    if (isFresh && waiting === undefined) return;
     this.#markedMs.set(pool, nowMs);
-    await this.#objects.markWanted(pool, since, terms);
+    await this.#objects.markWanted(pool, since, terms, waiting);
   }
 }

@@ -488,11 +488,11 @@ export class KubernetesRegistry implements Registry {
 
   /**
    * Marks the pool as wanted, so that all nodes show their cooling addresses. Never rejects: the ADD is refused in
-   * any case.
+   * any case. `waiting`: so many more pods wait for a block.
    */
-  async markWanted(pool: string): Promise<void> {
+  async markWanted(pool: string, waiting?: number): Promise<void> {
     try {
-      await this.#foreign.markWanted(pool, new Date().toISOString(), FOR_POD);
+      await this.#foreign.markWanted(pool, new Date().toISOString(), FOR_POD, waiting);
     } catch (error) {
       this.#options.log.warn({ err: error, pool }, "Marking a pool as wanted failed");
     }

@@ -33,7 +33,7 @@ class LeasingPool {
   waiting: number[] = [];
   longestWaitMs = 0;
   #serial = 0;
-  #isWanted = false;
+  #marking = 0;
   #surplusSinceMs: number | undefined;
 
   constructor({ size, share, seed }: { readonly size: number; readonly share: number; readonly seed: number }) {
@@ -63,7 +63,7 @@ class LeasingPool {
     for (; change > 0; change--) this.waiting.push(this.nowMs);
     this.#place();
     // Each ADD marks the pool when it begins to wait, which wakes the controller.
-    this.#isWanted = this.waiting.some((sinceMs) => (this.nowMs - sinceMs) % BLOCK_WAIT_MS === 0);
+    this.#marking = this.waiting.filter((sinceMs) => (this.nowMs - sinceMs) % BLOCK_WAIT_MS === 0).length;
     this.#pass();
     this.#place();
     this.nowMs += PASS_MS;
@@ -95,7 +95,7 @@ class LeasingPool {
       isEmpty: (name) => find(name).used === 0,
       progressOf: (name) => (find(name).used === 0 ? "claimed" : "refused"),
       freeOf: (name) => size - find(name).used,
-      ...{ size, isWanted: this.#isWanted },
+      ...{ size, isWanted: this.#marking > 0, waiting: this.#marking },
       surplusMs: this.#surplusSinceMs === undefined ? 0 : nowMs - this.#surplusSinceMs,
     });
     this.#surplusSinceMs = isSurplus ? (this.#surplusSinceMs ?? nowMs) : undefined;

@@ -258,15 +258,26 @@ it("of a hub that went back in time what rests goes on resting until all members
   expect(await statesOf()).toEqual(["New"]);
 });
 
-it("a pool that was found exhausted doubles its blocks, once for each time", async () => {
-  home.put(`${BERTH}/ippools`, "lan", {
-    spec: { subnet: "10.6.0.0/24", source: { range: "lan" } },
-    status: { ...(await objectOf(home, "ippools")).status, wanted: "n1 2026-01-01T00:00:00Z" },
-  });
+async function mark(wanted: string, waiting?: number): Promise<void> {
+  const status = { ...(await objectOf(home, "ippools")).status, wanted, waiting };
+  home.put(`${BERTH}/ippools`, "lan", { spec: { subnet: "10.6.0.0/24", source: { range: "lan" } }, status });
   await vi.advanceTimersByTimeAsync(CHECK_MS);
+}
+
+it("a pool that was found exhausted doubles its blocks, once for each time", async () => {
+  await mark(new Date().toISOString());
   expect(await statesOf()).toHaveLength(2);
   await vi.advanceTimersByTimeAsync(5 * CHECK_MS);
   expect(await statesOf()).toHaveLength(2);
+});
+
+it("pods that wait on several nodes have blocks on their way at once, and no more an hour later", async () => {
+  await mark("2026-01-01T00:00:00Z", 17);
+  expect(await statesOf()).toHaveLength(3);
+  await part.close();
+  part = startPart();
+  await vi.advanceTimersByTimeAsync(5 * CHECK_MS);
+  expect(await statesOf()).toHaveLength(3);
 });
 
 it("the range's routers and nodes are told to the agents, and count as used", async () => {

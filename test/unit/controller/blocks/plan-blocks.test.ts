@@ -33,6 +33,7 @@ function plan(change: PlanInput) {
     freeOf: (block) => free[block] ?? 16,
     size: 16,
     isWanted: false,
+    waiting: 0,
     surplusMs: 0,
     ...rest,
   });
@@ -126,6 +127,7 @@ describe("a pool", () => {
       3,
     ],
     ["that was found exhausted without a block leases one", { isWanted: true }, 1],
+    ["for which a storm of pods waits leases blocks for all", { known: active("a"), isWanted: true, waiting: 49 }, 4],
   ])("%s", (_, input, wants) => expect(plan(input).wants).toBe(wants));
 
   const many = active("a", "b", "c", "d", "e");
