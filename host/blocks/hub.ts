@@ -50,21 +50,26 @@ interface HubOptions {
   readonly cluster: string;
   /** Returns a UUID. */
   readonly newId: () => string;
+  /** Whether its first question replaces the cluster's token, so that a copy is found out. Default: no. */
+  readonly renews?: boolean;
 }
 
 export class Hub implements BlockSource {
   readonly #options: HubOptions;
+  /** The tokens with which it began, by range. */
+  readonly #stale = new Map<string, string>();
 
   constructor(options: HubOptions) {
     this.#options = options;
   }
 
   async update(name: string, wanted: BlockDemand, signal: AbortSignal): Promise<SourceView> {
-    const { own, cluster, newId } = this.#options;
-    let demand = wanted;
+    const { own, cluster, newId, renews = false } = this.#options;
     let overlapping: readonly string[] | undefined;
     let range = await this.#read(name, signal);
     let known = await own.read(name, signal);
+    if (renews && !this.#stale.has(name)) this.#stale.set(name, known.own.token);
+    let demand: BlockDemand = { ...wanted, stale: this.#stale.get(name) };
     let longestPauseMs = FIRST_PAUSE_MS;
     for (let plans = 0; plans < MAX_PLANS; plans++) {
       const self = { name: this.#options.name, cluster, start: startOf(cluster, countBlocks(range.spec)) };

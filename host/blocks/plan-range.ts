@@ -27,6 +27,8 @@ export interface BlockDemand {
   readonly giveBack: readonly string[];
   /** Blocks that certain pools should have, all or none. Default: none. */
   readonly claim?: Readonly<Record<string, string>>;
+  /** A token that is to be replaced if the cluster still has it: a copy of the cluster then finds another one. */
+  readonly stale?: string | undefined;
 }
 
 /** A change of the hub's status, as of the version that was read. */
@@ -213,6 +215,7 @@ function planDemand({ range, own, self, demand, newId }: Inputs, known: Membersh
     returned.length > 0 ||
     Object.keys(leases).length > 0 ||
     stillDisputed.length < Object.keys(own.disputed).length ||
+    (own.token !== "" && own.token === demand.stale) ||
     waitsFor.includes(self.name);
   if (!hasChanged) {
     return isShort(demand, held) && waitsFor.length > 0 ? barred({ kind: "open", waitsFor }) : { kind: "rest", short };

@@ -81,9 +81,10 @@ function rangeObject(name: string, spec: object = {}): KubeObject {
 }
 
 /** The cluster's own view; `memory`: the namespace where it keeps it. */
-function openCluster(name: string, memory = name): Hub {
+function openCluster(name: string, memory = name, renews = false): Hub {
   const own = new OwnRanges(homeApi, memory);
-  return new Hub({ hub: apis.get(name) as ProductClient, own, name, cluster: `uid-${name}`, newId: randomUUID });
+  const identity = { name, cluster: `uid-${name}`, newId: randomUUID };
+  return new Hub({ hub: apis.get(name) as ProductClient, own, ...identity, renews });
 }
 
 const ask = (name: string, demand: Partial<BlockDemand> = {}, memory = name) =>
@@ -301,6 +302,21 @@ it("a copy of a cluster and the original both stop leasing as soon as both have 
   expect((await ask("east", { lease: { lan: 3 } })).bar).toBeUndefined();
   expect(Object.keys((await ask("east")).blocks)).toHaveLength(3);
   expect((await ask("east", { lease: { lan: 3 } }, "copy")).bar).toEqual({ kind: "contested" });
+});
+
+it("a copy is found out when its controller begins, by it or by the original, whoever asks next", async () => {
+  const first = openCluster("east", "east", true);
+  const ask = (cluster: Hub) => cluster.update(range, NOTHING, AbortSignal.timeout(30_000));
+  await first.update(range, { ...NOTHING, lease: { lan: 1 } }, AbortSignal.timeout(30_000));
+  const { writes } = (await statusOf()).members.east;
+  await ask(first);
+  const { data } = await home.client.get(`${NAMESPACES}/east/configmaps/${RANGES_MAP}`);
+  await home.client.apply(`${NAMESPACES}/twin`, namespaceObject("twin"));
+  await home.client.apply(`${NAMESPACES}/twin/configmaps/${RANGES_MAP}`, mapObject(data));
+  expect((await statusOf()).members.east.writes).toBe(writes);
+  expect((await ask(openCluster("east", "twin", true))).isContested).toBe(false);
+  expect((await statusOf()).members.east.writes).toBe(writes + 1);
+  expect((await ask(first)).isContested).toBe(true);
 });
 
 it("of a hub that went back in time nobody leases until all members have written again, and no block has two clusters", async () => {

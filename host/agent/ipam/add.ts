@@ -27,7 +27,7 @@ import type { AttachingNics } from "./attaching-nics.ts";
 import { claimVerified } from "./claim-verified.ts";
 import type { ClusterIpam, Prefetched } from "./cluster-ipam.ts";
 import { prepareDemand, type WantingNic } from "./demand.ts";
-import { findAttached, requireLeased } from "./leased-blocks.ts";
+import { mayBeLeased, requireLeased } from "./leased-blocks.ts";
 import type { Identifier, PodIdentity } from "./pod-identity.ts";
 import type { PoolInventory } from "./pool-inventory.ts";
 import { type AddressDemand, isAt, isSameAddress } from "./sources/source.ts";
@@ -110,7 +110,8 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
   const { subject, selection, demand } = await prepareDemand(deps, nic, deadline);
   if (cluster !== undefined) await giveBackUnfit(cluster.prefetched, poolCache, demand);
   const claiming = { registry, poolCache, networks, detection, cluster, metrics };
-  const attached = await findAttached({ cluster, registry }, demand);
+  const isLeasing = cluster !== undefined && mayBeLeased(demand);
+  const attached = isLeasing ? await registry.findAttachment(demand.claimant) : [];
   const claimed = await claimVerified(claiming, { ...demand, skipIfFull });
   const { held, created } = claimed;
   const undo = async (): Promise<void> => {
@@ -120,12 +121,13 @@ async function addTo(deps: AddDeps, nic: WantingNic, skipIfFull: SkipIfFull, dea
   try {
     const isRetained = (row: Allocation) =>
       claimed.picked.some((each) => each.source === "retained" && isAt(each, row));
-    await requireLeased(cluster, {
-      held,
-      isKnown: (row) => isRetained(row) || attached.some((each) => isSameAddress(each, row)),
-      poolOf: (row) => findPoolOf(row, inventory.snapshot.pools),
-      signal: deadline.signal,
-    });
+    if (isLeasing)
+      await requireLeased(cluster, {
+        held,
+        isKnown: (row) => isRetained(row) || attached.some((each) => isSameAddress(each, row)),
+        poolOf: (row) => findPoolOf(row, inventory.snapshot.pools),
+        signal: deadline.signal,
+      });
     const result = await resultOf(inventory, selection, subject, identity.owner, held);
     const ahead = cluster?.prefetched.claimedFor(identity.owner, ifName) ?? [];
     cluster?.prefetched.used(identity.owner, ifName);

@@ -8,22 +8,15 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import { poolsOf } from "../../ipam/pick.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
-import type { Allocation, Attachment, Registry } from "../../registry/registry.ts";
+import type { Allocation } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { givesAddress } from "../../resources/pool-source.ts";
 import type { ClusterIpam } from "./cluster-ipam.ts";
 import type { AddressDemand } from "./sources/source.ts";
 
-interface LeasedDeps {
-  readonly cluster?: Pick<ClusterIpam, "readPool"> | undefined;
-  readonly registry: Pick<Registry, "findAttachment">;
-}
-
-/** Returns what the attachment of the demand has, if it may get addresses of leased blocks: that is its own already. */
-export async function findAttached({ cluster, registry }: LeasedDeps, { nics, claimant }: AddressDemand) {
-  const pools = nics.flatMap(({ families }) => families.flatMap(poolsOf));
-  const isLeasing = cluster?.readPool !== undefined && pools.some(({ source }) => source !== undefined);
-  return isLeasing ? registry.findAttachment(claimant satisfies Attachment) : [];
+/** Returns whether an address may be one of a leased block. */
+export function mayBeLeased({ nics }: AddressDemand): boolean {
+  return nics.some(({ families }) => families.some((each) => poolsOf(each).some(({ source }) => source !== undefined)));
 }
 
 interface Given {

@@ -313,7 +313,7 @@ class Blocks {
     const { hub, api, leading } = this.#deps;
     if (hub === undefined) throw new Error("the controller has no hub (--hub-kubeconfig)");
     this.#source ??= new Hub({
-      ...{ hub: hub.api, name: hub.member, newId: randomUUID },
+      ...{ hub: hub.api, name: hub.member, newId: randomUUID, renews: true },
       own: new OwnRanges(api, hub.namespace),
       cluster: await readClusterId(api, HUB_PATIENCE_MS),
     });

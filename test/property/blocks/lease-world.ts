@@ -39,6 +39,8 @@ interface Cluster {
   readonly creates: readonly string[];
   /** How many blocks its pods need. */
   readonly wanted: number;
+  /** The token with which it began, as after each start of a controller. */
+  readonly stale?: string;
   /** Writes that have had no answer. */
   readonly sent: readonly Sent[];
   readonly isCut: boolean;
@@ -129,7 +131,7 @@ class Move {
       (block) => block in own.blocks || block in own.disputed,
     );
     const kept = blocks.filter((block) => !returning.includes(block));
-    const demand = { lease: { pool: cluster.wanted }, giveBack: claimed };
+    const demand = { lease: { pool: cluster.wanted }, giveBack: claimed, stale: cluster.stale };
     plan = planRange({ range, own, self, demand, newId });
     while (plan.kind === "remember") {
       own = plan.own;
@@ -251,7 +253,7 @@ function stepsOf(scene: LeaseScene, world: World): Step<World>[] {
       fault("backup", `${name} is saved`, (each) => each.with(index, {}, { backup: { index, own: cluster.own } }));
     else if (world.backup.index === index) {
       const { own } = world.backup;
-      const past = { own, usable: [], resting: {}, returning: [], records: {}, creates: [] };
+      const past = { own, stale: own.token, usable: [], resting: {}, returning: [], records: {}, creates: [] };
       fault("restore", `${name} is restored`, (each) => each.with(index, past));
       fault("copy", `${name} is copied`, (each) => {
         const copy = { ...cluster, ...past, sent: [], isCut: false };
