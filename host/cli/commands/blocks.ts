@@ -1,5 +1,5 @@
 /** `berthctl blocks`: blocks of addresses that several clusters lease from a hub (docs/clusters.md). */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { cutRanges } from "../../blocks/cut-ranges.ts";
 import { formatRange, parseRange, type Range } from "../../net/range.ts";
 import { type ProbeRecord, probeRecord } from "../../records/probe-record.ts";
@@ -28,7 +28,10 @@ const SUBCOMMANDS: readonly ((cli: CommandLine, blocks: Command) => void)[] = [
 /** Most addresses of one question to an agent. */
 const ADDRESSES_AT_ONCE = 256;
 
-/** From one round of probes to the next: seconds. Three rounds take ten minutes. */
+/**
+ * From one round of probes to the next: seconds. Three rounds take ten minutes, for agents of a cluster that is back
+ * trust what is eight minutes old (docs/decisions/0055); shorter ones are for tests.
+ */
 const PROBE_INTERVAL_S = "300";
 
 function addAdopt(cli: CommandLine, blocks: Command): void {
@@ -89,7 +92,7 @@ function addRelease(cli: CommandLine, blocks: Command): void {
     .requiredOption("--cluster <name>", "the lost cluster, as spec.members of its ranges has it")
     .requiredOption("--i-know-it-is-off", "nothing of it runs, and it will not start again by itself")
     .option("--range <name>", "only in this AddressRange; default: in all")
-    .option("--interval <seconds>", "from one round to the next", PROBE_INTERVAL_S)
+    .addOption(new Option("--interval <seconds>", "from one round to the next").default(PROBE_INTERVAL_S).hideHelp())
     .action((flags: HubFlags & { readonly cluster: string; readonly range?: string; readonly interval: string }) =>
       cli.run({}, async (call) => {
         const { releaseCluster } = await import("../blocks/release.ts");
