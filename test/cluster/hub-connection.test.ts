@@ -46,6 +46,12 @@ beforeAll(async () => {
     roleRef: { apiGroup: rbac, kind: "ClusterRole", name: "berth-range-member" },
     subjects: [{ kind: "ServiceAccount", name: "range-east", namespace: "kube-system" }],
   });
+  const isServed = () =>
+    hub.client.get(collectionPath(ADDRESS_RANGES)).then(
+      () => true,
+      () => false,
+    );
+  await until("the hub serves ranges", isServed);
   token = await createToken(hub.client, { account: "range-east" });
   own = JSON.parse(await readFile(await hub.writeKubeconfig("range-east", { token }), "utf8"));
 });

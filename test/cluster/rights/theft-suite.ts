@@ -450,7 +450,8 @@ export function describeTheft(clients: () => RightsClients): void {
         },
       });
       const say = (status: object) => outcomeOf(thief.patch(`${POOLS}/blue/status`, { status }));
-      const refused = /^403 .*IPPool blue: the agent of node "b" may change status\.wanted and status\.waiting, and nothing else/;
+      const refused =
+        /^403 .*IPPool blue: the agent of node "b" may change status\.wanted and status\.waiting, and nothing else/;
       expect(await say({ conditions: [] })).toMatch(refused);
       expect(await say({ conditions: null })).toMatch(refused);
       expect(await say({ wanted: "2026-11-20T04:00:00Z", conditions: [] })).toMatch(refused);
