@@ -2,7 +2,8 @@
  * Set-up: makes what the product, the tests, the demo and the benchmarks need, and nothing that is there already.
  *
  *   node scripts/setup.mjs [product] [reference] [demo] [test] [cluster] [chart] [docs] [nodes] [versions] [podman]
- *     [embeddings] [release] [last-release-product] [last-release] [bench] [allocators] [peers]   default: all of them
+ *     [nautobot] [embeddings] [release] [last-release-product] [last-release] [bench] [allocators] [peers]
+ *                                                                                            default: all of them
  *
  * Runs on the machine's own Node.js (20 or newer), so it imports no npm package and no TypeScript.
  * One set-up works at a time in a checkout, and one with a cache unless it makes the product or the site alone (flock
@@ -21,6 +22,7 @@ import { clusterSteps } from "./setup/cluster.mjs";
 import { SetupError } from "./setup/command.mjs";
 import { embeddingsSteps } from "./setup/embeddings.mjs";
 import { lastReleaseProductSteps, lastReleaseSteps } from "./setup/last-release.mjs";
+import { nautobotSteps } from "./setup/nautobot.mjs";
 import { nodesSteps } from "./setup/nodes.mjs";
 import { npmStep } from "./setup/npm.mjs";
 import { cacheDir, root } from "./setup/paths.mjs";
@@ -47,6 +49,7 @@ const targets = {
   nodes: nodesSteps,
   versions: versionsSteps,
   podman: podmanSteps,
+  nautobot: nautobotSteps,
   embeddings: embeddingsSteps,
   release: releaseSteps,
   "last-release-product": lastReleaseProductSteps,

@@ -10,16 +10,22 @@ import { startCertificates } from "../controller/certificates/certificates-contr
 import { openController } from "../controller/controller-process.ts";
 import { CONTROLLERS, LETTING_GO } from "../controller/controllers.ts";
 import type { Controllers } from "../controller/leadership.ts";
+import { startRecords } from "../controller/records/records-controller.ts";
 import { listenForQuestions } from "../controller/status-server.ts";
 import { openSend } from "../kernel/descriptor.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { loadCredentials } from "../kubernetes/credentials.ts";
 import { findTimingFault } from "../kubernetes/lease/plan-lease.ts";
+import { messageOf } from "../lib/describe.ts";
 import { openLog } from "../lib/log.ts";
 import { collectApi, collectProcess, measureEventLoop } from "../metrics/common-metrics.ts";
 import { CONTROLLER_METRICS } from "../metrics/controller-metrics.ts";
 import { MetricSet } from "../metrics/metric.ts";
 import { listenForScrapes } from "../metrics/scrape-server.ts";
+import { HttpClient } from "../record-server/http-client.ts";
+import { NAUTOBOT } from "../record-server/nautobot-addresses.ts";
+import { NETBOX } from "../record-server/netbox-addresses.ts";
+import { RestAddresses } from "../record-server/rest-addresses.ts";
 import { listenForViewers } from "../web/map-server.ts";
 import { addClusterCommands } from "./cluster-commands.ts";
 import { type ControllerFlags, describeController } from "./controller-options.ts";
@@ -53,6 +59,34 @@ function openHub({ hubKubeconfig: kubeconfig, hubMember: member }: ControllerFla
   return { api: new HubConnection({ kubeconfig, userAgent: "berth-controller", random: Math.random }), member };
 }
 
+/** Returns undefined without --records-server. */
+function recordServerOf(flags: ControllerFlags) {
+  const { recordsServer: product, recordsUrl: url, recordsTokenFile: tokenFile, recordsCluster: cluster } = flags;
+  if (product === undefined) return undefined;
+  if (url === undefined || tokenFile === undefined || cluster === undefined)
+    refuseUsage("--records-server needs --records-url, --records-token-file and --records-cluster");
+  const usual = new Map([["", product === "nautobot" ? "Global" : ""]]);
+  const spaces = flags.recordsSpace.size > 0 ? flags.recordsSpace : usual;
+  const common = { product, cluster, spaces, namespace: flags.configNamespace };
+  try {
+    const address = { url, tokenFile, caFile: flags.recordsCaFile };
+    return { ...common, client: new HttpClient({ ...address, userAgent: "berth-controller" }) };
+  } catch (error) {
+    return refuseUsage(messageOf(error));
+  }
+}
+
+function recordsOf(flags: ControllerFlags, server: ReturnType<typeof recordServerOf>): Controllers {
+  if (flags.recordsAddresses === undefined) return {};
+  if (server === undefined) refuseUsage("--records-addresses needs --records-server");
+  const { product, cluster, client, spaces } = server;
+  const dialect = product === "nautobot" ? NAUTOBOT : NETBOX;
+  const common = { client, dialect, tag: flags.recordsTag, spaces: [...spaces.values()] };
+  const open = (uid: string) => new RestAddresses({ ...common, cluster: uid });
+  const { recordsDomain: domain, recordsInterval } = flags;
+  return { records: startRecords({ open, cluster, domain, spaces, intervalMs: recordsInterval * 1_000 }) };
+}
+
 function controllersOf(flags: ControllerFlags): Controllers {
   const {
     authoritySecret: authority,
@@ -84,7 +118,8 @@ async function serve(flags: ControllerFlags): Promise<void> {
   const scraping = scrapeSettingsOf(flags, true, refuseUsage);
   const mapping = mapSettingsOf(flags, true, refuseUsage);
   const agents = agentAccessOf(flags);
-  const controllers = controllersOf(flags);
+  const recordServer = recordServerOf(flags);
+  const controllers = { ...controllersOf(flags), ...recordsOf(flags, recordServer) };
   const fault = findTimingFault(timings);
   if (fault !== undefined) refuseUsage(`the lease cannot be held: ${fault}`);
 
@@ -101,10 +136,11 @@ async function serve(flags: ControllerFlags): Promise<void> {
     const controller = openController({
       ...{ api, controllers, configNamespace, random, log },
       hub: hub && { ...hub, namespace: configNamespace },
+      recordServer,
       lease: { namespace: flags.leaseNamespace, name: flags.leaseName, identity, timings },
       clock: { nowMs: () => performance.now(), pause: (waitMs, signal) => sleep(waitMs, undefined, { signal }) },
       now: () => new Date(),
-      connectionProblem: () => credentials.problem ?? hub?.api.problem,
+      connectionProblem: () => credentials.problem ?? hub?.api.problem ?? recordServer?.client.problem,
     });
     const set = new MetricSet(CONTROLLER_METRICS, (text, error) => log.warn({ err: error }, text));
     set.metrics.buildInfo.set({ version: VERSION, nodejs: process.versions.node, mode: "cluster" }, 1);
@@ -136,6 +172,7 @@ async function serve(flags: ControllerFlags): Promise<void> {
         await scrapes.close();
         await map.close();
         await hub?.api.close();
+        await recordServer?.client.close();
         await api.close();
       },
     };

@@ -20,6 +20,19 @@ export function blockTexts(spec: Pick<AddressRangeSpec, "subnet" | "blockSize">)
   return Array.from({ length: countBlocks(spec) }, (_, index) => formatPrefix(blockAt(spec, index)));
 }
 
+/** Returns the prefix of a block's text. Throws for a text that is none. */
+export function requirePrefix(block: string): Prefix {
+  const prefix = parsePrefix(block);
+  if (prefix === undefined) throw new Error(`"${block}" is no prefix`);
+  return prefix;
+}
+
+/** Returns the two halves of a prefix of at least two addresses. */
+export function halvesOf({ ip: { family, value }, length }: Prefix): readonly Prefix[] {
+  const step = 1n << BigInt(bitsOf(family) - length - 1);
+  return [value, value + step].map((first) => ({ ip: { family, value: first }, length: length + 1 }));
+}
+
 /** Orders blocks, written as prefixes, by their addresses. */
 export function compareBlocks(a: string, b: string): number {
   const [one, other] = [parsePrefix(a), parsePrefix(b)];

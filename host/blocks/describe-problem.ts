@@ -1,6 +1,6 @@
 /** Why a range gives a cluster no further blocks: a word for programs, and a sentence without its full stop. */
 import { compareText } from "../lib/order.ts";
-import type { SourceReason } from "../resources/pool-source.ts";
+import { isPrefix, nameServer, type SourceReason, type SourceSpec } from "../resources/pool-source.ts";
 import type { SourceView } from "./block-source.ts";
 import type { Bar } from "./plan-range.ts";
 
@@ -52,15 +52,16 @@ const BARS: { readonly [K in Bar["kind"]]: (bar: Extract<Bar, { kind: K }>) => s
     `the hub went back in time; nothing is leased until these members have written again: ${waitsFor.join(", ")}`,
 };
 
+/** After the name of the server. */
 const FAILURES: Partial<Readonly<Record<SourceReason, string>>> = {
-  HubNotTrusted: "the hub's certificate is not trusted",
-  TokenRefused: "the hub refuses this cluster's token",
-  Forbidden: "the hub does not let this cluster's account do that",
-  NoRange: "the hub has no such range",
-  OtherVersion: "the hub has AddressRanges of another version, or none",
+  HubNotTrusted: "'s certificate is not trusted",
+  TokenRefused: " refuses this cluster's token",
+  Forbidden: " does not let this cluster's account do that",
+  OtherVersion: " has AddressRanges of another version, or none",
 };
 
 /** Returns what is in the way when the source gave no answer. */
-export function describeOutage(reason: SourceReason): string {
-  return `${FAILURES[reason] ?? "the hub cannot be asked"}, pods get what is leased already`;
+export function describeOutage(reason: SourceReason, source: Pick<SourceSpec, "range">): string {
+  const missing = reason === "NoRange" && ` has no such ${isPrefix(source) ? "prefix" : "range"}`;
+  return `${nameServer(source)}${missing || (FAILURES[reason] ?? " cannot be asked")}, pods get what is leased already`;
 }

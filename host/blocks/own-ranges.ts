@@ -11,18 +11,34 @@ import { newOwnRange, type OwnRange, parseOwnRange } from "./own-range.ts";
  */
 export const RANGES_MAP = "berth-address-ranges";
 
-interface Known {
-  readonly own: OwnRange;
+interface Known<T> {
+  readonly own: T;
   /** The map as it was read. */
   readonly map: KubeObject;
 }
 
-export class OwnRanges {
+/** How the keys of prefixes of an IPAM of record begin: no name of an AddressRange has it. */
+export const PREFIX_KEY = "prefix_";
+
+/** How what is remembered is written. */
+interface Memory<T> {
+  /** Before the first write. */
+  readonly fresh: T;
+  /** Throws ConfigError. */
+  readonly parse: (text: string, source: string) => T;
+}
+
+const RANGES: Memory<OwnRange> = { fresh: newOwnRange(""), parse: parseOwnRange };
+
+/** Of each range, or of each prefix of a server of record. */
+export class OwnRanges<T = OwnRange> {
   readonly #api: Pick<KubeApi, "call">;
   readonly #path: string;
+  readonly #memory: Memory<T>;
 
-  constructor(api: Pick<KubeApi, "call">, namespace: string) {
+  constructor(api: Pick<KubeApi, "call">, namespace: string, memory = RANGES as Memory<T>) {
     this.#api = api;
+    this.#memory = memory;
     this.#path = objectPath(CONFIG_MAPS, { namespace, name: RANGES_MAP });
   }
 
@@ -30,6 +46,7 @@ export class OwnRanges {
   async held(signal: AbortSignal): Promise<readonly string[]> {
     const map = await callIfThere(this.#api, { method: "GET", path: this.#path, signal });
     return Object.entries((map?.data ?? {}) as Readonly<Record<string, string>>).flatMap(([range, text]) => {
+      if (range.startsWith(PREFIX_KEY)) return [];
       try {
         const { blocks, disputed } = parseOwnRange(text, RANGES_MAP);
         return Object.keys({ ...blocks, ...disputed }).length === 0 ? [] : [range];
@@ -41,15 +58,15 @@ export class OwnRanges {
   }
 
   /** Begins to remember the range if nothing is known of it. Throws ConfigError for what cannot be read. */
-  async read(range: string, signal: AbortSignal): Promise<Known> {
+  async read(range: string, signal: AbortSignal): Promise<Known<T>> {
     const map = await this.#api.call({ method: "GET", path: this.#path, signal });
     const text = (map.data as Readonly<Record<string, string>> | undefined)?.[range];
-    if (text !== undefined) return { own: parseOwnRange(text, `ConfigMap ${RANGES_MAP}, ${range}`), map };
-    return this.write(range, { own: newOwnRange(""), map }, signal);
+    if (text !== undefined) return { own: this.#memory.parse(text, `ConfigMap ${RANGES_MAP}, ${range}`), map };
+    return this.write(range, { own: this.#memory.fresh, map }, signal);
   }
 
   /** Rejects with a conflict if another process has written meanwhile. */
-  async write(range: string, { own, map }: Known, signal: AbortSignal): Promise<Known> {
+  async write(range: string, { own, map }: Known<T>, signal: AbortSignal): Promise<Known<T>> {
     const { uid, resourceVersion } = map.metadata as Readonly<Record<string, string>>;
     const body = { metadata: { uid, resourceVersion }, data: { [range]: JSON.stringify(own) } };
     return { own, map: await this.#api.call({ method: "PATCH", path: this.#path, body, signal }) };

@@ -9,6 +9,7 @@ import { formatRange, type Range, rangeOfPrefix } from "../net/range.ts";
 import type { AddressRange } from "../resources/address-range.ts";
 import { edgesOf } from "../resources/fields/address-spec.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
+import { describeSource } from "../resources/pool-source.ts";
 import { waitedFor } from "./plan-range.ts";
 import { exemptOf, rangesOfBlocks } from "./plan-release.ts";
 
@@ -123,7 +124,7 @@ function ofSpace({ spec: { addressSpace } }: AddressRange): string {
 }
 
 function problemsOfPool({ name }: AddressRange, { name: pool, deleting, spec, source }: IpPool): readonly string[] {
-  if (source !== undefined) return [`Pool "${pool}" leases its blocks from AddressRange "${source.range}" already`];
+  if (source !== undefined) return [`Pool "${pool}" leases its blocks from ${describeSource(source)} already`];
   if (spec.generated !== undefined)
     return [`Pool "${pool}" is generated from a Subnet, and cannot be of AddressRange "${name}"`];
   return deleting ? [`Pool "${pool}" is being deleted`] : [];

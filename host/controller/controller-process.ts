@@ -13,7 +13,7 @@ import { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import type { Log } from "../lib/log.ts";
 import { collectUnused, collectWatches } from "../metrics/common-metrics.ts";
 import type { ControllerMetrics } from "../metrics/controller-metrics.ts";
-import { setGauge, setTotals } from "../metrics/metric.ts";
+import { setGauge, setTotal, setTotals } from "../metrics/metric.ts";
 import { collectPools } from "../metrics/pool-metrics.ts";
 import { collectRanges } from "../metrics/range-metrics.ts";
 import { collectSubnets } from "../metrics/subnet-metrics.ts";
@@ -25,7 +25,7 @@ import { openClusterMap } from "./map-source.ts";
 import { type OpenAddressOwners, openAddressOwners } from "./owners/address-owners.ts";
 import { type OpenPoolOwners, openPoolOwners } from "./owners/pool-owners.ts";
 import { PoolWrites } from "./pool-writes.ts";
-import type { ControllerDeps, HubAccess, Measurements } from "./types.ts";
+import type { ControllerDeps, HubAccess, MeasuredRecords, Measurements, RecordServerAccess } from "./types.ts";
 
 /**
  * Longest time that controllers may take to stop after leadership ends until the process reports itself as stuck:
@@ -44,6 +44,8 @@ interface ControllerOptions {
   readonly controllers: Controllers;
   /** Closed by the caller. */
   readonly hub?: HubAccess | undefined;
+  /** Default: none. */
+  readonly recordServer?: RecordServerAccess | undefined;
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   readonly lease: {
@@ -257,6 +259,7 @@ class ProcessInstance implements ControllerProcess {
       poolWrites: new PoolWrites({ nodes: () => this.#caches.nodes.items.size, nowMs, eventsPerSecond }),
       random,
       hub: this.#options.hub,
+      recordServer: this.#options.recordServer,
       leading: leading.signal,
     };
   }
@@ -280,6 +283,16 @@ interface ControllerState {
   readonly measurements: Measurements;
 }
 
+function collectRecords(metrics: ControllerMetrics, records: MeasuredRecords | undefined): void {
+  const entries = Object.entries(records?.entries ?? {}).map(([state, count]) => [{ state }, count] as const);
+  setGauge(metrics.recordEntries, entries);
+  metrics.recordSuccess.set((records?.succeededAtMs ?? 0) / 1_000);
+  setTotal(metrics.recordRequests, records?.requests ?? 0);
+  const changes = [...(records?.changes ?? [])].map(([action, count]) => [{ action }, count] as const);
+  setTotals(metrics.recordChanges, changes);
+  setTotal(metrics.recordDrift, records?.drift ?? 0);
+}
+
 export function collectController(
   metrics: ControllerMetrics,
   { isLeading, watches, unused, problems, measurements }: ControllerState,
@@ -298,6 +311,7 @@ export function collectController(
   else collectPools(metrics, pools());
   collectSubnets(metrics, subnets?.() ?? []);
   collectRanges(metrics, ranges?.() ?? []);
+  collectRecords(metrics, measurements.records);
   metrics.gcCandidates.set(collection?.candidates ?? 0);
   setTotals(
     metrics.gcActions,

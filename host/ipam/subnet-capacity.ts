@@ -7,7 +7,7 @@ import { sizeOf, spansOf } from "../core/spans.ts";
 import type { Family } from "../net/ip.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
-import type { PoolSource, SourceReason } from "../resources/pool-source.ts";
+import { describeSource, type PoolSource, type SourceReason } from "../resources/pool-source.ts";
 import { type FamilyDemand, familyName, type GeneratedDemand } from "./model.ts";
 import { poolsOf } from "./pick.ts";
 
@@ -40,7 +40,7 @@ export function describeSupply(pool: IpPool): string | undefined {
   if (pool.source !== undefined) {
     const { shortfall, source } = pool;
     const why = shortfall === undefined ? "" : `: ${shortfall}${othersOf(source)}`;
-    return `takes its blocks from AddressRange "${source.range}"${why}`;
+    return `takes its blocks from ${describeSource(source)}${why}`;
   }
   if (generated === undefined) return undefined;
   if (pool.shortfall !== undefined && !isSupplied(pool)) return pool.shortfall;

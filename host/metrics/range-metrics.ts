@@ -11,7 +11,7 @@ const OTHER_POOLS = "_other";
 export const RANGE_METRICS = {
   rangeAnswer: gauge(
     "berth_range_last_answer_timestamp_seconds",
-    "When the hub answered last about an AddressRange; it is asked every 15 s.",
+    "When the hub, or the IPAM of record, answered last about the range; it is asked every 15 s.",
     ["range"],
   ),
   rangeBlocked: gauge(

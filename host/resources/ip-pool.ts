@@ -8,10 +8,18 @@ import { isDnsLabel, namespaceName, objectName } from "../config/fields/names.ts
 import { type LabelSelector, type Labels, labelSelector } from "../config/label-selector.ts";
 import { type CelRule, cel, celText, IMMUTABLE, matchRule } from "../lib/cel.ts";
 import { parsedText } from "../lib/schema.ts";
+import { prefixContains } from "../net/prefix.ts";
 import { ADDRESS_RULES, type AddressSpec, addressKeys, addressSpecOf, checkAddresses } from "./fields/address-spec.ts";
 import { berthObject, decodeBerth, isDeleting } from "./fields/metadata.ts";
 import { type SubnetPoolSpec, subnetPoolSpec } from "./fields/subnet-pool.ts";
-import { decodePoolSource, type PoolSource, poolSourceSpec, rangesOfSource, SERVING } from "./pool-source.ts";
+import {
+  decodePoolSource,
+  type PoolSource,
+  poolSourceSpec,
+  rangesOfSource,
+  SERVING,
+  type SourceSpec,
+} from "./pool-source.ts";
 
 /** Most entries of each of `namespaceName`, `nodeName` and `multusName`. @limit */
 export const MAX_NAMES = 1_024;
@@ -45,7 +53,7 @@ export interface IpPoolSpec extends AddressSpec {
   /** Undefined unless the controller generated the pool. */
   readonly generated?: SubnetPoolSpec | undefined;
   /** Undefined unless the pool leases its addresses. */
-  readonly source?: Pick<PoolSource, "range"> | undefined;
+  readonly source?: SourceSpec | undefined;
 }
 
 export interface IpPool {
@@ -94,6 +102,8 @@ const OTHER_SOURCES = ["ips", "generated"] as const;
 
 const NOT_BESIDE_SOURCE = 'no such key beside "source"';
 
+const PART_OF_SUBNET = "the subnet, or a part of it";
+
 const SOURCE_RULES: readonly CelRule[] = [
   ...OTHER_SOURCES.map((key) => ({
     rule: `!has(self.source) || !has(self.${key})`,
@@ -101,7 +111,12 @@ const SOURCE_RULES: readonly CelRule[] = [
     fieldPath: `.${key}`,
   })),
   {
-    rule: "!has(self.source) || !has(oldSelf.source) || self.source.range == oldSelf.source.range",
+    rule: "!has(self.source) || !has(self.source.prefix) || !isCIDR(self.source.prefix) || !isCIDR(self.subnet) || cidr(self.subnet).containsCIDR(self.source.prefix)",
+    message: PART_OF_SUBNET,
+    fieldPath: ".source.prefix",
+  },
+  {
+    rule: "!has(self.source) || !has(oldSelf.source) || self.source == oldSelf.source",
     message: IMMUTABLE.message,
     fieldPath: ".source",
   },
@@ -167,7 +182,7 @@ const spec = z
       .meta({ description: "Set by the controller on generated pools: workload and Subnet." }),
     source: poolSourceSpec.optional().meta({
       description:
-        "The pool's addresses are blocks that this cluster leases from a hub ([clusters](clusters.md)), in place of `ips`. `berthctl blocks adopt` and `leave` change it.",
+        "The pool's addresses are blocks that this cluster leases, from a hub ([clusters](clusters.md)) or from Nautobot or NetBox, in place of `ips`. `berthctl blocks adopt` and `leave` change it (hub only).",
     }),
   })
   .check(checkAddresses)
@@ -175,6 +190,10 @@ const spec = z
     for (const key of OTHER_SOURCES)
       if (value.source !== undefined && value[key] !== undefined)
         issues.push({ code: "custom", path: [key], message: NOT_BESIDE_SOURCE, input: value });
+    const { prefix } = value.source?.prefix ?? {};
+    const isPart =
+      prefix === undefined || (prefix.length >= value.subnet.length && prefixContains(value.subnet, prefix.ip));
+    if (!isPart) issues.push({ code: "custom", path: ["source", "prefix"], message: PART_OF_SUBNET, input: value });
   })
   .meta(cel(...ADDRESS_RULES, ...SOURCE_RULES))
   .transform(
@@ -191,7 +210,7 @@ export const ipPoolSchema = berthObject("IPPool", spec);
 export function decodeIpPool(value: unknown, source: string): IpPool {
   const { kind, metadata, spec, status } = decodeBerth(ipPoolSchema, value, source);
   const { wanted, waiting, conditions, source: leases } = readStatus.parse(status);
-  const leased = spec.source && decodePoolSource(spec.source.range, leases, spec.subnet);
+  const leased = spec.source && decodePoolSource(spec.source, leases, spec.subnet);
   return {
     kind,
     name: metadata.name as PoolName,

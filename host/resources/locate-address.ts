@@ -8,7 +8,7 @@ import { edgesOf } from "./fields/address-spec.ts";
 import type { IpPool } from "./ip-pool.ts";
 import { routersOf } from "./ip-pool-shape.ts";
 import { NONE_OCCUPIED, type OccupiedIp, OccupiedIps } from "./occupied-ips.ts";
-import { otherMemberOf } from "./pool-source.ts";
+import { describeSource, otherMemberOf } from "./pool-source.ts";
 import type { ReservedIp } from "./reserved-ip.ts";
 
 /** Why a pool whose `ips` lack the address does not allocate it. */
@@ -43,8 +43,9 @@ export function locateAddress(
 }
 
 function blockOf(ip: Ip, { source }: IpPool): string | undefined {
-  const block = source?.blocks.find(({ range }) => rangeContains(range, ip));
-  return block && `${block.block} of AddressRange "${source?.range}", ${block.state}`;
+  if (source === undefined) return undefined;
+  const block = source.blocks.find(({ range }) => rangeContains(range, ip));
+  return block && `${block.block} of ${describeSource(source)}, ${block.state}`;
 }
 
 /**
@@ -100,6 +101,6 @@ export function findExclusion(
   const block = source.blocks.find(({ range }) => rangeContains(range, ip));
   if (block !== undefined) return `its block ${block.block} is ${block.state}, and gives no addresses`;
   const other = otherMemberOf(source, ip);
-  if (other !== undefined) return `its block of AddressRange "${source.range}" is cluster "${other}"'s`;
+  if (other !== undefined) return `its block of ${describeSource(source)} is cluster "${other}"'s`;
   return "no block that the pool has leased has it";
 }

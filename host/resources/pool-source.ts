@@ -1,13 +1,15 @@
 /**
- * The source of a pool that leases its addresses: blocks of an AddressRange of the hub (docs/decisions/0055). The
- * pool's specification names the range; the controller writes the blocks into the status, and agents give addresses
- * of them.
+ * The source of a pool that leases its addresses: blocks of an AddressRange of the hub (docs/decisions/0055), or of a
+ * prefix of the IPAM of record (0056). The pool's specification names it; the controller writes the blocks into the
+ * status, and agents give addresses of them.
  */
 import * as z from "zod";
 import { objectName } from "../config/fields/names.ts";
+import { exactPrefix } from "../config/fields/network.ts";
 import { joinRanges } from "../core/spans.ts";
-import type { Ip } from "../net/ip.ts";
-import { type Prefix, parsePrefix, prefixContains } from "../net/prefix.ts";
+import { type CelRule, cel } from "../lib/cel.ts";
+import { bitsOf, type Ip } from "../net/ip.ts";
+import { formatPrefix, type Prefix, parsePrefix, prefixContains } from "../net/prefix.ts";
 import { formatRange, parseRange, type Range, rangeContains, rangeOfPrefix } from "../net/range.ts";
 import { withoutSpecial } from "../net/special.ts";
 import { MAX_RANGES, ranges } from "./fields/address-spec.ts";
@@ -42,6 +44,7 @@ const MAX_RANGE_TEXT = 80;
 export const SOURCE_REASONS = [
   "HubAway",
   "HubNotTrusted",
+  "RecordsAway",
   "TokenRefused",
   "Forbidden",
   "NoRange",
@@ -102,9 +105,30 @@ export interface SourceReport {
 
 export const NO_REPORT: SourceReport = { reason: "", heard: "", member: "", share: undefined, others: [] };
 
-export interface PoolSource {
-  /** Name of the AddressRange. */
+/** What a pool's specification says of its source. */
+export interface SourceSpec {
+  /** Name of the AddressRange, or the text of the prefix. */
   readonly range: string;
+  /** The prefix of which blocks are taken, and their length; undefined for an AddressRange. */
+  readonly prefix?: { readonly prefix: Prefix; readonly blockSize: number } | undefined;
+}
+
+/** Returns whether it is a prefix: no name of an AddressRange has a slash. */
+export function isPrefix({ range }: Pick<SourceSpec, "range">): boolean {
+  return range.includes("/");
+}
+
+/** Returns `AddressRange "lan"`, or `prefix 10.6.0.0/22`. */
+export function describeSource(source: Pick<SourceSpec, "range">): string {
+  return isPrefix(source) ? `prefix ${source.range}` : `AddressRange "${source.range}"`;
+}
+
+/** Returns `the hub`, or `the IPAM of record`. */
+export function nameServer(source: Pick<SourceSpec, "range">): string {
+  return isPrefix(source) ? "the IPAM of record" : "the hub";
+}
+
+export interface PoolSource extends SourceSpec {
   /** The registry's epoch (docs/decisions/0052) in which the hub confirmed the blocks; "" before the first time. */
   readonly epoch: string;
   /**
@@ -121,9 +145,58 @@ export interface PoolSource {
   readonly report?: SourceReport | undefined;
 }
 
-export const poolSourceSpec = z.strictObject({
-  range: objectName.meta({ description: "The AddressRange of the hub that the pool takes its blocks from." }),
-});
+const ONE_SOURCE = 'one of "range" and "prefix"';
+const WITH_SIZE = 'a length beside "prefix", and nowhere else';
+
+/**
+ * Half of a block can be written down, to tell that all of it is in dispute. The server does not list a prefix among
+ * those within it.
+ */
+const SIZES: readonly CelRule[] = [
+  {
+    rule: "!has(self.prefix) || !isCIDR(self.prefix) || !has(self.blockSize) || (self.prefix.contains(':') ? self.blockSize >= 120 && self.blockSize <= 126 : self.blockSize >= 24 && self.blockSize <= 30)",
+    message: "24 to 30 for IPv4, 120 to 126 for IPv6: at most 256 addresses, and four at least",
+    fieldPath: ".blockSize",
+  },
+  {
+    rule: "!has(self.prefix) || !isCIDR(self.prefix) || !has(self.blockSize) || (self.blockSize > cidr(self.prefix).prefixLength() && self.blockSize - cidr(self.prefix).prefixLength() <= 11)",
+    message: "a length that cuts the prefix into 2 to 2048 blocks",
+    fieldPath: ".blockSize",
+  },
+];
+
+export const poolSourceSpec = z
+  .strictObject({
+    range: objectName
+      .optional()
+      .meta({ description: "The AddressRange of the hub that the pool takes its blocks from." }),
+    prefix: exactPrefix.optional().meta({
+      description:
+        "The prefix of Nautobot or NetBox that the pool takes its blocks from ([addresses of record](records.md)): all of the subnet, or a part.",
+    }),
+    blockSize: z.int().min(24).max(126).optional().meta({
+      description: "With `prefix`: length of the prefix of each block, as in `28`.",
+    }),
+  })
+  .check(({ value: { range, prefix, blockSize }, issues, value }) => {
+    const fail = (path: PropertyKey[], message = "") => issues.push({ code: "custom", path, message, input: value });
+    if ((range === undefined) === (prefix === undefined)) fail([], ONE_SOURCE);
+    if ((prefix === undefined) !== (blockSize === undefined)) fail(["blockSize"], WITH_SIZE);
+    if (prefix === undefined || blockSize === undefined) return;
+    const bits = bitsOf(prefix.ip.family);
+    if (blockSize < bits - 8 || blockSize > bits - 2) fail(["blockSize"], SIZES[0]?.message);
+    else if (blockSize <= prefix.length || blockSize - prefix.length > 11) fail(["blockSize"], SIZES[1]?.message);
+  })
+  .meta(
+    cel(
+      { rule: "has(self.range) != has(self.prefix)", message: ONE_SOURCE },
+      { rule: "has(self.prefix) == has(self.blockSize)", message: WITH_SIZE, fieldPath: ".blockSize" },
+      ...SIZES,
+    ),
+  )
+  .transform(({ range = "", prefix, blockSize = 0 }): SourceSpec => {
+    return prefix === undefined ? { range } : { range: formatPrefix(prefix), prefix: { prefix, blockSize } };
+  });
 
 const givenStatus = z.object({
   epoch: uuidText.meta({
@@ -179,7 +252,7 @@ const reportStatus = z.object({
 export const poolSourceStatus = givenStatus.extend(reportStatus.shape);
 
 /** Returns no blocks for a malformed status, and leaves out blocks outside the subnet. */
-export function decodePoolSource(range: string, status: unknown, subnet: Prefix): PoolSource {
+export function decodePoolSource(source: SourceSpec, status: unknown, subnet: Prefix): PoolSource {
   const {
     epoch,
     asOf = "",
@@ -190,13 +263,13 @@ export function decodePoolSource(range: string, status: unknown, subnet: Prefix)
   const report = reportOf(reportStatus.safeParse(status).data ?? {});
   const prefixes = blocks.map(({ block, state }) => ({ block, state, prefix: parsePrefix(block) }));
   if (prefixes.some(({ prefix }) => prefix === undefined))
-    return { range, epoch: "", asOf: "", blocks: [], excluded, problem, report };
+    return { ...source, epoch: "", asOf: "", blocks: [], excluded, problem, report };
   const inside = prefixes.flatMap(({ block, state, prefix }) =>
     prefix !== undefined && prefix.length >= subnet.length && prefixContains(subnet, prefix.ip)
       ? [{ block, state, range: rangeOfPrefix(prefix) }]
       : [],
   );
-  return { range, epoch, asOf, blocks: inside, excluded, problem, report };
+  return { ...source, epoch, asOf, blocks: inside, excluded, problem, report };
 }
 
 function reportOf(status: z.output<typeof reportStatus>): SourceReport | undefined {
@@ -291,8 +364,9 @@ export interface SeenRegistry {
  * the hub has confirmed them for this registry, and the cluster was not off since for so long that it may have been
  * declared gone.
  */
-export function findDoubt({ epoch, asOf }: PoolSource, seen: SeenRegistry): string | undefined {
-  const confirmed = "until the hub has confirmed its blocks";
+export function findDoubt(source: PoolSource, seen: SeenRegistry): string | undefined {
+  const { epoch, asOf } = source;
+  const confirmed = `until ${nameServer(source)} has confirmed its blocks`;
   if (epoch === "" || epoch !== seen.epoch) return `${confirmed} in this epoch of the registry`;
   if (Date.parse(asOf) > seen.sinceMs - UNHEARD_MS) return undefined;
   return `${confirmed}: the cluster was off, or had no controller, ${asOf === "" ? "all the time" : `since ${asOf}`}`;

@@ -6,6 +6,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { findCommand, run, SetupError } from "./command.mjs";
+import { POSTGRES_PROGRAMS, REDIS_PROGRAM } from "./paths.mjs";
 
 /** The other processor that releases are built for. */
 const foreign = process.arch === "arm64" ? { gnu: "x86-64", debian: "amd64" } : { gnu: "aarch64", debian: "arm64" };
@@ -63,6 +64,12 @@ const requirements = {
     { package: "conmon", command: "conmon", why: "CRI-O starts containers by it" },
     { package: "lintian", command: "lintian", why: "checks the deb of a release" },
     { package: "rpm", command: "rpm", why: "checks and installs its rpm" },
+  ],
+  nautobot: [
+    { package: "python3", command: "python3", why: "runs Nautobot" },
+    { package: "python3-venv", file: "/usr/share/doc/python3-venv", why: "keeps its packages apart" },
+    { package: "postgresql-15", file: `${POSTGRES_PROGRAMS}/postgres`, why: "has Nautobot's records" },
+    { package: "redis-tools", file: REDIS_PROGRAM, why: "its cache and locks" },
   ],
   podman: [
     { package: "conmon", command: "conmon", why: "Podman starts containers by it" },

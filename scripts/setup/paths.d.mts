@@ -31,3 +31,8 @@ export function netavarkDir(): string;
 export function releaseSourcesDir(): string;
 export const KUBERNETES_SCHEMAS: readonly string[];
 export function kubernetesSchemasDir(version: string): string;
+export const nautobotSource: string;
+export function nautobotDir(): string;
+export const NAUTOBOT_DATABASE: string;
+export const POSTGRES_PROGRAMS: string;
+export const REDIS_PROGRAM: string;

@@ -2,6 +2,7 @@
  * The folders of set-up: the repository's own `dist/`, and the user's cache for tools that are not part of Berth.
  * Effects: reads the go.mod files of scripts/reference.
  */
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
@@ -73,3 +74,26 @@ export const KUBERNETES_SCHEMAS = ["1.31.14", "1.34.4"];
 export function kubernetesSchemasDir(version) {
   return join(cacheDir(), `kubernetes-schemas-${version}`);
 }
+
+/** Nautobot's own code is in requirements.txt, with what it needs. A folder is for one list of packages. */
+export const nautobotSource = join(root, "scripts", "reference", "nautobot");
+
+export function nautobotDir() {
+  const files = ["requirements.txt", "nautobot_config.py", "accounts.py"].map((name) => join(nautobotSource, name));
+  const hash = createHash("sha256");
+  for (const file of files) hash.update(readFileSync(file));
+  const [, version] = /^nautobot==(\S+)/m.exec(readFileSync(files[0], "utf8"));
+  return join(cacheDir(), `nautobot-${version}-${hash.digest("hex").slice(0, 12)}`);
+}
+
+/** In nautobotDir(): the data directory of PostgreSQL, which nothing has open. */
+export const NAUTOBOT_DATABASE = "database.tar.gz";
+
+/** Where Debian's package has the server's programs, which are not in PATH. */
+export const POSTGRES_PROGRAMS = "/usr/lib/postgresql/15/bin";
+
+/**
+ * Redis: under another name in the package of its tools, which, unlike that of the server, starts no service. It is
+ * the server when it is called so (argv0).
+ */
+export const REDIS_PROGRAM = "/usr/bin/redis-check-rdb";

@@ -10,10 +10,10 @@
  * Effects: a child, a folder below the system's temporary folder, a port on loopback.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startDaemon } from "./daemon.ts";
+import { findPort } from "./free-port.ts";
 
 const READY_MS = 60_000;
 
@@ -48,14 +48,6 @@ export interface Prometheus {
   query(expression: string): Promise<QueriedSample[]>;
   alerts(): Promise<FiringAlert[]>;
   stop(): Promise<void>;
-}
-
-async function findPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
 }
 
 function configOf({ targets }: PrometheusOptions): object {

@@ -9,6 +9,7 @@ import { formatPrefix } from "../../net/prefix.ts";
 import type { Cooldowns, Registry } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { NONE_OCCUPIED, type OccupiedIps } from "../../resources/occupied-ips.ts";
+import { describeSource } from "../../resources/pool-source.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import { spanOf } from "./live-usage.ts";
 import { RefusedAddresses } from "./refused-addresses.ts";
@@ -177,7 +178,7 @@ export class PoolInventory {
 
 function describeEmpty({ name, spec: { subnet }, source }: IpPool): string {
   if (source !== undefined)
-    return `IPPool "${name}" is a default pool without addresses: no block of AddressRange "${source.range}" gives any yet`;
+    return `IPPool "${name}" is a default pool without addresses: no block of ${describeSource(source)} gives any yet`;
   const left =
     "spec.ips less spec.excludeIPs, ReservedIPs, routers, and addresses of the network and of the node leaves none";
   return `IPPool "${name}" is a default pool without addresses: ${left}; add addresses of ${formatPrefix(subnet)} to spec.ips, or set spec.default: false`;

@@ -11,7 +11,7 @@ import { formatRange, type Range } from "../../net/range.ts";
 
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { countBlockStates, NO_REPORT, type PoolSource } from "../../resources/pool-source.ts";
+import { countBlockStates, describeSource, NO_REPORT, type PoolSource } from "../../resources/pool-source.ts";
 import type { LiveFacts, PoolFacts, SubnetFacts } from "./pool-facts.ts";
 
 /** Most ranges, and most other pools, that one line of `berthctl explain pool` shows. */
@@ -30,7 +30,7 @@ export function explainPool(facts: PoolFacts): string {
 
 function whose(name: string, pool: IpPool | undefined): string[] {
   const { source, spec: { generated } = {} } = pool ?? {};
-  if (source !== undefined) return [`pool "${name}": leases its addresses in blocks of AddressRange "${source.range}"`];
+  if (source !== undefined) return [`pool "${name}": leases its addresses in blocks of ${describeSource(source)}`];
   if (generated === undefined) return [`pool "${name}": created by hand; its size is fixed`];
   const { subnet, application, interface: ifName } = generated;
   const whom = describePoolOwner(application);
@@ -65,7 +65,7 @@ function blocksOf(source: PoolSource): string[] {
     ...(others.length === 0
       ? []
       : [`other clusters: ${some(others.map(({ member, blocks }) => `${member} ${blocks}`))}`]),
-    ...(heard === "" ? [] : [`hub: answered last at ${heard}`]),
+    ...(heard === "" ? [] : [`${source.prefix === undefined ? "hub" : "IPAM of record"}: answered last at ${heard}`]),
   ];
 }
 

@@ -9,7 +9,7 @@ import { ApiError } from "../../kubernetes/kube-api.ts";
 import { formatRange } from "../../net/range.ts";
 import type { AddressRange } from "../../resources/address-range.ts";
 import { decodeIpPool } from "../../resources/ip-pool.ts";
-import { encodeSourceStatus } from "../../resources/pool-source.ts";
+import { describeSource, encodeSourceStatus } from "../../resources/pool-source.ts";
 import type { Call } from "../command-line.ts";
 import { ExitCode, ProblemError } from "../exit-code.ts";
 import { addressesIn } from "./cluster-addresses.ts";
@@ -27,6 +27,10 @@ export async function leaveRange(
   const { source } = decodeIpPool(object, `IPPool "${name}"`);
   // Without what the range excludes now.
   const { spec } = decodeIpPool({ ...object, status: undefined }, `IPPool "${name}"`);
+  if (source?.prefix !== undefined)
+    throw new ProblemError(
+      `Pool "${name}" leases blocks of ${describeSource(source)}; only a range of a hub can be left`,
+    );
   const range = source === undefined ? await findRange(places, name) : await readRange(hub, source.range);
   if (range === undefined) throw new ProblemError(`Pool "${name}" leases no blocks`);
   const member = memberOf(range, cluster, undefined);

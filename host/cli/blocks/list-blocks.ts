@@ -4,7 +4,7 @@ import { byName, compareText } from "../../lib/order.ts";
 import { parseIp } from "../../net/ip.ts";
 import type { AllocationRecord } from "../../records/allocation-record.ts";
 import type { PoolRecord } from "../../records/pool-record.ts";
-import { isLeaving } from "../../resources/pool-source.ts";
+import { describeSource, isLeaving } from "../../resources/pool-source.ts";
 import { describeOwner } from "../allocation-table.ts";
 import type { Line } from "../output.ts";
 
@@ -104,7 +104,7 @@ export function describeRange({ name, member, blocks, maxBlocks, problem, heard,
     maxBlocks === undefined ? `${blocks} ${blocks === 1 ? "block" : "blocks"}` : `${blocks} of ${maxBlocks} blocks`;
   const whose = member === "" ? "this cluster" : `this cluster, ${member},`;
   const rest = others.map((other) => `${other.member} ${other.blocks}`).join(", ");
-  const about = `AddressRange "${name}": ${whose} has ${share}${rest === "" ? "" : `; others: ${rest}`}`;
+  const about = `${describeSource({ range: name })}: ${whose} has ${share}${rest === "" ? "" : `; others: ${rest}`}`;
   if (problem === "") return about;
   return { text: `${about}\n  ${problem}${heard === "" ? "" : `; it answered last at ${heard}`}`, style: "red" };
 }

@@ -11,6 +11,7 @@ import { nodeOf, ofHost, ofNode } from "./check-node.ts";
 import { type ClusterFinding, findClusterDamage, keyOfFinding } from "./find-cluster-damage.ts";
 import { findHub, type ReachedHub } from "./find-hub.ts";
 import { findOpen } from "./find-open.ts";
+import { findRecords } from "./find-records.ts";
 import { type ClusterFacts, readCluster } from "./read-cluster.ts";
 
 /** Between the two readings of the API server: milliseconds. */
@@ -52,13 +53,18 @@ export async function checkCluster(
   const ofCluster = isWhole ? await findTwice({ api, options, agents, facts, records }) : [];
   const home = agents[0]?.namespace;
   const leasing = isWhole ? await findHub({ ...facts, hub }) : [];
+  const unrecorded = isWhole ? await findRecords(api, Date.now()) : [];
   const open = isWhole && home !== undefined ? await findOpen(api, home) : [];
   return {
     time: new Date().toISOString(),
     cluster: facts.cluster,
     nodes: records.map(nodeOf),
     notCompared: [...notCompared, ...(isWhole ? withoutAgent(facts, named) : [])],
-    findings: [...records.flatMap(ofNode), ...ofCluster, ...ofHost("", [...leasing, ...open.map(warnOfOpen)])],
+    findings: [
+      ...records.flatMap(ofNode),
+      ...ofCluster,
+      ...ofHost("", [...leasing, ...open.map(warnOfOpen), ...unrecorded.map(warnOfRecord)]),
+    ],
     problems: [...facts.problems],
   };
 }
@@ -66,6 +72,11 @@ export async function checkCluster(
 function warnOfOpen(text: string): HostFinding {
   const remedy = 'Set "tenantDefinitions: closed" in vendor-conf if tenants are not trusted with the nodes\' network';
   return { check: "open", level: "warning", text, remedy };
+}
+
+function warnOfRecord(text: string): HostFinding {
+  const remedy = "See docs/runbooks.md, BerthRecordsBehind and BerthRecordsForeign";
+  return { check: "records", level: "warning", text, remedy };
 }
 
 async function askForRecords(

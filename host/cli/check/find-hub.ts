@@ -12,7 +12,7 @@ import { formatPrefix } from "../../net/prefix.ts";
 import type { HostFinding } from "../../records/check-record.ts";
 import type { AddressRange } from "../../resources/address-range.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { NO_REPORT, type SourceReason } from "../../resources/pool-source.ts";
+import { describeSource, NO_REPORT, type SourceReason } from "../../resources/pool-source.ts";
 import { CLUSTER_PATIENCE_MS } from "../cluster-source.ts";
 
 /** A hub that is answered from here. */
@@ -31,7 +31,15 @@ interface HubQuestion {
 }
 
 /** Pods go on with what is leased, and it may pass by itself, or by design. */
-const WARNINGS: readonly string[] = ["HubAway", "Restored", "ShareUsedUp", "RangeUsedUp"] satisfies SourceReason[];
+const WARNINGS: readonly string[] = [
+  "HubAway",
+  "RecordsAway",
+  "Restored",
+  "ShareUsedUp",
+  "RangeUsedUp",
+] satisfies SourceReason[];
+
+const UNKNOWN = "The controller's log has the error";
 
 const REMEDIES: Readonly<Partial<Record<string, string>>> = {
   HubAway: "Bring the hub, or the way to it, back; the controller's log has the error",
@@ -51,15 +59,27 @@ const REMEDIES: Readonly<Partial<Record<string, string>>> = {
   RangeUsedUp: "Add a range, or see who has the blocks: kubectl berth blocks",
 } satisfies Partial<Record<SourceReason, string>>;
 
-/** Returns at most two findings for each range. */
+/** Where the blocks are prefixes of Nautobot or NetBox. */
+const RECORD_REMEDIES: Readonly<Partial<Record<string, string>>> = {
+  RecordsAway: "Bring Nautobot or NetBox, or the way to it, back; the controller's log has the error",
+  TokenRefused: "Put a valid token into the Secret records.tokenSecret",
+  Forbidden: "Put a token into the Secret records.tokenSecret that may view, add, change and delete prefixes",
+  NoRange: "Make the prefix there, in the namespace or VRF of records.spaces",
+  OtherSubnet: "Give all pools of the prefix the same blockSize",
+  Contested: "Find the other cluster, or let this one go on: docs/records.md, isRejoining",
+  RangeUsedUp: "Make room in the prefix, or see who has the blocks: kubectl berth blocks",
+} satisfies Partial<Record<SourceReason, string>>;
+
+/** Returns at most two findings for each range or prefix. */
 export async function findHub({ pools, cluster, hub }: HubQuestion): Promise<HostFinding[]> {
   const byRange = Map.groupBy(
     pools.filter(({ source }) => source !== undefined),
     ({ source }) => source?.range ?? "",
   );
   const found = [...byRange].map(async ([range, own]) => {
-    const answered = hub && (await askHub(hub, range, own, cluster));
-    const said = saidOf(range, own, answered);
+    const isPrefix = own.some(({ source }) => source?.prefix !== undefined);
+    const answered = hub && !isPrefix ? await askHub(hub, range, own, cluster) : undefined;
+    const said = saidOf(own, answered);
     return [...(said === undefined ? [] : [said]), ...(answered?.finding === undefined ? [] : [answered.finding])];
   });
   return (await Promise.all(found)).flat();
@@ -71,19 +91,21 @@ interface HubAnswer {
 }
 
 /** What the controller said; undefined if nothing, or if the hub says the same now. */
-function saidOf(range: string, pools: readonly IpPool[], answered: HubAnswer | undefined): HostFinding | undefined {
+function saidOf(pools: readonly IpPool[], answered: HubAnswer | undefined): HostFinding | undefined {
   const told = pools.flatMap(({ source }) => source ?? []).find(({ problem }) => problem !== "");
   if (told === undefined) return undefined;
   const { reason, heard } = told.report ?? NO_REPORT;
   if (answered !== undefined && answered.reason === reason) return undefined;
   const since = heard === "" ? "" : `; it answered last at ${heard}`;
   const now = answered?.reason === "" ? "; from here it answers" : "";
-  return findingOf(reason, `AddressRange "${range}": ${told.problem}${since}${now}`);
+  const text = `${describeSource(told)}: ${told.problem}${since}${now}`;
+  if (told.prefix === undefined) return findingOf(reason, text);
+  return { ...findingOf(reason, text), check: "records", remedy: RECORD_REMEDIES[reason] ?? UNKNOWN };
 }
 
 function findingOf(reason: string, text: string): HostFinding {
   const level = WARNINGS.includes(reason) ? "warning" : "error";
-  return { check: "hub", level, text, remedy: REMEDIES[reason] ?? "The controller's log has the error" };
+  return { check: "hub", level, text, remedy: REMEDIES[reason] ?? UNKNOWN };
 }
 
 async function askHub(
@@ -99,7 +121,10 @@ async function askHub(
     return reason === "" ? { reason } : { reason, finding: findingOf(reason, `${about}: ${text}`) };
   } catch (error) {
     const reason = error instanceof SourceFailure ? error.reason : "Failed";
-    return { reason, finding: findingOf(reason, `${about}: ${describeOutage(reason)}: ${messageOf(error)}`) };
+    return {
+      reason,
+      finding: findingOf(reason, `${about}: ${describeOutage(reason, { range })}: ${messageOf(error)}`),
+    };
   }
 }
 

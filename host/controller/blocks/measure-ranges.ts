@@ -6,13 +6,14 @@ import type { IpPool } from "../../resources/ip-pool.ts";
 import { BLOCK_STATES, isLeaving } from "../../resources/pool-source.ts";
 import type { Caches } from "../types.ts";
 import type { RangeRecords } from "./range-records.ts";
+import { keyOfSource } from "./sourced-pools.ts";
 
 export function measureRanges(
   { all }: RangeRecords,
   caches: Pick<Caches, "pools" | "allocations">,
 ): readonly MeasuredRange[] {
   const pools = [...caches.pools.items.values()].flatMap(({ value }) => (value?.source === undefined ? [] : [value]));
-  const byRange = Map.groupBy(pools.sort(byName), ({ source }) => source?.range);
+  const byRange = Map.groupBy(pools.sort(byName), keyOfSource);
   return [...all].map(([name, { answered, reason, share, held, leased, returned }]) => {
     const own = byRange.get(name) ?? [];
     return {

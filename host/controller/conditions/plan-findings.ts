@@ -11,6 +11,7 @@ import { checkPools, refuseFaulty } from "../../resources/check-pools.ts";
 import { describeFaults } from "../../resources/fields/address-spec.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { type PoolShape, poolShape } from "../../resources/ip-pool-shape.ts";
+import { describeSource } from "../../resources/pool-source.ts";
 import type { ReservedIp } from "../../resources/reserved-ip.ts";
 import type { Subnet } from "../../resources/subnet.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
@@ -120,7 +121,7 @@ function readyPool(pool: ControlledPool, refusal: string | undefined): Finding {
 function describeEmpty({ source }: IpPool): string {
   return source === undefined
     ? "spec.ips has no addresses"
-    : `No block of AddressRange "${source.range}" is leased yet that gives addresses`;
+    : `No block of ${describeSource(source)} is leased yet that gives addresses`;
 }
 
 function invalid({ fault }: Controlled<unknown>): Finding {

@@ -7,7 +7,7 @@ import type { VendorConf } from "../../config/vendor-conf.ts";
 import { byName } from "../../lib/order.ts";
 import { describePoolOwner, type SubnetPoolSpec } from "../../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import type { PoolSource } from "../../resources/pool-source.ts";
+import { describeSource, type PoolSource } from "../../resources/pool-source.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../resources/status.ts";
 import type { Assignments } from "../../resources/subnet.ts";
 import { addresses, listed, MAX_EXAMPLES } from "../examples.ts";
@@ -102,11 +102,12 @@ function supplied({ generated: { wanted, reason }, has }: SizedPool): Finding {
   return { type: "Supplied", isTrue: true, reason: "Supplied", message: `${what} (${reason})` };
 }
 
-function leased({ range, blocks, problem, report }: PoolSource): Finding {
+function leased(source: PoolSource): Finding {
+  const { blocks, problem, report } = source;
   const reason = report?.reason || "NoMoreBlocks";
   if (problem !== "") return { type: "Supplied", isTrue: false, reason, message: problem };
   const resting = blocks.filter(({ state }) => state === "Resting").length;
-  const what = `has ${blocks.length} ${blocks.length === 1 ? "block" : "blocks"} of AddressRange "${range}"`;
+  const what = `has ${blocks.length} ${blocks.length === 1 ? "block" : "blocks"} of ${describeSource(source)}`;
   const message = resting === 0 ? what : `${what}, of which ${resting} cannot be used for a minute after being leased`;
   return { type: "Supplied", isTrue: true, reason: "Supplied", message };
 }

@@ -51,7 +51,7 @@ export interface Answer {
 }
 
 export interface ExchangeOptions {
-  readonly credentials: Credentials;
+  readonly credentials: Pick<Credentials, "current" | "refresh">;
   readonly userAgent: string;
 }
 

@@ -77,15 +77,19 @@ export function lengthen(attemptMs: number, times = 1): number {
 }
 
 /**
- * Parses `Retry-After` (RFC 9110 §10.2.3): seconds or a date. Returns milliseconds, never negative and limited;
- * undefined for anything else.
+ * Parses `Retry-After` (RFC 9110 §10.2.3): seconds or a date. Returns milliseconds, from 0 to `maxMs`; undefined for
+ * anything else.
  */
-export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
+export function parseRetryAfter(
+  header: string | undefined,
+  nowMs: number,
+  maxMs = RETRY_AFTER_MAX_MS,
+): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
   const waitMs = /^[0-9]{1,9}$/.test(text) ? Number(text) * 1_000 : dateOf(text) - nowMs;
   if (Number.isNaN(waitMs)) return undefined;
-  return Math.min(Math.max(waitMs, 0), RETRY_AFTER_MAX_MS);
+  return Math.min(Math.max(waitMs, 0), maxMs);
 }
 
 /** `Wed, 21 Oct 2026 07:28:00 GMT`; Date.parse accepts many other texts. */

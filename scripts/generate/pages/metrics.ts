@@ -5,7 +5,7 @@ import type { MetricDefinition } from "../../../host/metrics/metric.ts";
 
 /** What a process does inside, and on its way to the API server. */
 const INNER =
-  /^(?:process_|nodejs_|berth_(?:api|event_loop|watch|prefetch|journal|claim_retries|node_mirror|socket|range_(?!blocked|pinned)[a-z]+)_)/;
+  /^(?:process_|nodejs_|berth_(?:api|event_loop|watch|prefetch|journal|claim_retries|node_mirror|socket|range_(?!blocked|pinned)[a-z]+|records_(?:drift|requests))_)/;
 
 function row({ name, labels, help }: MetricDefinition): string {
   const named = labels.length === 0 ? "" : `{${labels.join(", ")}}`;

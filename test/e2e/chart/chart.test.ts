@@ -32,6 +32,11 @@ const FULL: readonly object[] = [
     global: { imageRegistry: "registry.example.com" },
     schedulingGate: { enabled: true },
     hub: { kubeconfigSecret: "hub", member: "east" },
+    records: {
+      ...{ server: "nautobot", url: "https://ipam.example.com", tokenSecret: "ipam", caSecret: "ipam-ca" },
+      ...{ cluster: "east", addresses: true, interval: 30, tag: "pods", domain: "pods.example.com" },
+      spaces: { "": "Global", blue: "Blue" },
+    },
     nameOverride: "other",
     commonLabels: { "example.com/cost": "net" },
     commonAnnotations: { "example.com/owner": "net" },

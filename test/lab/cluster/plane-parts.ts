@@ -3,12 +3,11 @@
  * for their clients.
  * Effects: files below the plane's folder.
  */
-import { generateKeyPairSync, randomBytes, randomInt } from "node:crypto";
-import { once } from "node:events";
+import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { referenceTool } from "../../../scripts/setup/paths.mjs";
+import { findPort } from "../free-port.ts";
 
 /** Folder of etcd, kube-apiserver and kube-proxy. */
 export const kubernetesBin = referenceTool("kubernetes").directory;
@@ -62,22 +61,9 @@ export function requireToken({ tokens }: PlaneParts, account = ADMIN.name): stri
   return token;
 }
 
-/** Ports that were free a moment ago; the kernel gives these to no connection (`ip_local_port_range`). */
 async function findPorts(): Promise<PlaneParts["ports"]> {
   const [etcd, peer, api] = [await findPort(), await findPort(), await findPort()];
   return { etcd, peer, api };
-}
-
-async function findPort(): Promise<number> {
-  for (;;) {
-    const [server, port] = [createServer(), randomInt(15_000, 30_000)];
-    const isFree = await once(server.listen(port, "127.0.0.1"), "listening").then(
-      () => true,
-      () => false,
-    );
-    server.close();
-    if (isFree) return port;
-  }
 }
 
 export function urlOf({ address, ports }: Pick<PlaneParts, "address" | "ports">): string {

@@ -8,6 +8,10 @@ const LEADING: Measurements = {
   pools: () => [{ name: "blue", family: 4, subnet: undefined, size: 4, states: { free: 1, bound: 3 } }],
   subnets: () => [{ name: "tenants", family: 4, size: 9, states: { free: 2, assigned: 6, withheld: 1 } }],
   epoch: { waitingNodes: 2 },
+  records: {
+    entries: { in_sync: 8, pending: 1, foreign: 2, refused: 0 },
+    ...{ succeededAtMs: 1_500, requests: 9, changes: new Map([["create", 8]]), drift: 3 },
+  },
   collection: { candidates: 5, actions: new Map([["free", 7]]) },
 };
 
@@ -25,7 +29,7 @@ async function seriesAfter(...rounds: readonly Measurements[]): Promise<string[]
     });
   }
   const text = await set.render();
-  return text.split("\n").filter((line) => /^berth_(?:pool|subnet|gc|controller|watch|registry)/.test(line));
+  return text.split("\n").filter((line) => /^berth_(?:pool|subnet|gc|controller|watch|registry|records)/.test(line));
 }
 
 it("the leader's metrics have pools, collection, watches and problems", async () =>
@@ -50,11 +54,21 @@ it("the leader's metrics have pools, collection, watches and problems", async ()
     'berth_subnet_addresses{subnet="tenants",family="IPv4",state="withheld"} 1',
     "berth_gc_candidates 5",
     'berth_gc_actions_total{action="free"} 7',
+    'berth_records_entries{state="in_sync"} 8',
+    'berth_records_entries{state="pending"} 1',
+    'berth_records_entries{state="foreign"} 2',
+    'berth_records_entries{state="refused"} 0',
+    "berth_records_last_success_timestamp_seconds 1.5",
+    "berth_records_requests_total 9",
+    'berth_records_changes_total{action="create"} 8',
+    "berth_records_drift_total 3",
   ]));
 
 it("a replica that has stopped leading shows no pools and Subnets", async () => {
   const series = await seriesAfter(LEADING, {});
   for (const of of ["controller_leader", "registry_epoch_open", "registry_epoch_waiting_nodes"])
     expect(series).toContain(`berth_${of} 0`);
-  expect(series.filter((line) => /^berth_(?:pool|subnet|gc_actions)/.test(line))).toEqual([]);
+  expect(series.filter((line) => /^berth_(?:pool|subnet|gc_actions|records_(?:entries|changes))/.test(line))).toEqual(
+    [],
+  );
 });

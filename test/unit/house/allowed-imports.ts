@@ -18,17 +18,18 @@ export const ALLOWED_IMPORTS: Readonly<Record<string, string>> = {
   metrics: "lib net resources kubernetes",
   web: "lib net core records resources kubernetes metrics",
   registry: "lib net config resources ipam kubernetes",
-  blocks: "lib net core config resources kubernetes",
+  "record-server": "lib net config kubernetes",
+  blocks: "lib net core config resources kubernetes record-server",
   kernel: "lib net plan",
   coordinator: "lib net cni config plan kernel",
   ifacer: "lib net cni config plan kernel",
   agent:
     "lib net core cni config records resources plan ipam kubernetes metrics web registry kernel coordinator ifacer",
   install: "lib cni config resources plan kubernetes kernel coordinator",
-  controller: "lib net core cni config records resources ipam kubernetes metrics web registry blocks",
+  controller: "lib net core cni config records resources ipam kubernetes metrics web registry record-server blocks",
   cli: "lib net core cni config records resources kubernetes blocks coordinator install",
   convert: "lib net core cni config resources kubernetes cli",
-  bin: "lib blocks core config kernel kubernetes metrics web agent install controller cli convert",
+  bin: "lib blocks core config kernel kubernetes metrics record-server web agent install controller cli convert",
 };
 
 /** The same inside the agent. */
@@ -58,6 +59,7 @@ export const ALLOWED_IN_CONTROLLER: Readonly<Record<string, string>> = {
   "controller/owners": "controller",
   "controller/usage": "controller",
   "controller/certificates": "controller",
+  "controller/records": "controller",
   "controller/finalizers": "controller",
   "controller/services": "controller",
   "controller/gc": "controller",

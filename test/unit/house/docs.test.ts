@@ -149,7 +149,7 @@ describe("ARCHITECTURE.md", () => {
     expect(architecture.split("\n").length).toBeLessThan(MAX_ARCHITECTURE_LINES));
 
   /** Folders that have a heading or a row of the code map. */
-  const mapped = [...architecture.matchAll(/^(?:### |\| )(`[a-z/]+`(?:, `[a-z/]+`)*)(?: \||$)/gm)].flatMap(
+  const mapped = [...architecture.matchAll(/^(?:### |\| )(`[-a-z/]+`(?:, `[-a-z/]+`)*)(?: \||$)/gm)].flatMap(
     ([, names = ""]) => names.replaceAll("`", "").split(", "),
   );
 

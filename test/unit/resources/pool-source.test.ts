@@ -2,10 +2,16 @@ import { describe, expect, it } from "vitest";
 import { formatRange } from "../../../host/net/range.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
 import { locateAddress } from "../../../host/resources/locate-address.ts";
-import { encodeSourceStatus, findDoubt, NO_REPORT, otherMemberOf } from "../../../host/resources/pool-source.ts";
+import {
+  describeSource,
+  encodeSourceStatus,
+  findDoubt,
+  NO_REPORT,
+  otherMemberOf,
+} from "../../../host/resources/pool-source.ts";
 import { LEASED, leasingPool, seenAt } from "../../world/leasing-pool.ts";
 import { ipPool } from "../../world/subjects.ts";
-import { ip } from "../../world/values.ts";
+import { ip, prefix } from "../../world/values.ts";
 
 const ALL = ["Resting", "New", "Active", "Draining", "Returning", "Disputed"].map(
   (state, index) => `10.6.0.${(2 * index + 1) * 16}/28 ${state}`,
@@ -35,6 +41,13 @@ describe("the addresses of a pool with a source", () => {
   it("leave out what no pod can have", () => {
     const { ranges } = leasingPool("six", "::/120", ["::/124 Active"]).spec;
     expect(ranges.map(formatRange)).toEqual(["::2-::f"]);
+  });
+
+  it("may be parts of a prefix", () => {
+    const { source } = poolOf({ source: { prefix: "10.6.0.128/25", blockSize: 28 } });
+    expect(source?.prefix).toEqual({ prefix: prefix("10.6.0.128/25"), blockSize: 28 });
+    expect(describeSource(source ?? { range: "" })).toBe("prefix 10.6.0.128/25");
+    expect(describeSource({ range: "lan" })).toBe('AddressRange "lan"');
   });
 
   it.each<[status: unknown]>([
@@ -142,12 +155,13 @@ it.each<
   [
     what: string,
     seen: ReturnType<typeof seenAt>,
-    of: { readonly epoch?: string; readonly asOf?: string },
+    of: { readonly epoch?: string; readonly asOf?: string; readonly range?: string },
     doubt: RegExp | undefined,
   ]
 >([
   ["confirmed", seenAt("e1"), {}, undefined],
   ["of an earlier epoch", seenAt("e2"), {}, /^until .* in this epoch of the registry$/],
+  ["of a prefix", seenAt("e2"), { range: "10.6.0.0/24" }, /^until the IPAM of record has confirmed its blocks in/],
   ["of a registry that is not known yet", seenAt(undefined), {}, /in this epoch/],
   ["of no epoch", seenAt(""), { epoch: "" }, /in this epoch/],
   ["of an agent that has started seven minutes later", seenAt("e1", 7.9), {}, undefined],

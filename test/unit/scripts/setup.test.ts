@@ -113,7 +113,7 @@ test("an unknown target is refused with the list of targets", () => {
   });
   expect(status).toBe(1);
   expect(stderr).toContain(
-    'There is no set-up target "prodct": the targets are product, reference, demo, test, cluster, chart, docs, nodes, versions, podman, embeddings, release, last-release-product, last-release, bench, allocators',
+    'There is no set-up target "prodct": the targets are product, reference, demo, test, cluster, chart, docs, nodes, versions, podman, nautobot, embeddings, release, last-release-product, last-release, bench, allocators, peers',
   );
 });
 

@@ -126,3 +126,17 @@ it("what both say is one finding, and a hub that answers here alone is said to",
     'warning: AddressRange "seg": the hub cannot be asked; from here it answers',
   ]);
 });
+
+it("what is in the way of a prefix is a finding of its own, and no hub is asked for it", async () => {
+  const spec = { source: { prefix: "10.6.0.0/24", blockSize: 28 } };
+  const { source, ...leasing } = leasingPool("lan", "10.6.0.0/24", ["10.6.0.16/28 Active"], { spec });
+  const report = { ...NO_REPORT, reason: "Forbidden" };
+  const pools = [{ ...leasing, source: source && { ...source, problem: "it refuses", report } }];
+  const hub = answers(new Error("asked"));
+  expect(await findHub({ pools, cluster: OWN, hub })).toEqual([
+    {
+      ...{ check: "records", level: "error", text: "prefix 10.6.0.0/24: it refuses" },
+      remedy: "Put a token into the Secret records.tokenSecret that may view, add, change and delete prefixes",
+    },
+  ]);
+});

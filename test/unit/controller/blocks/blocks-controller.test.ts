@@ -399,6 +399,15 @@ it("the blocks of a pool that is gone come back when no pod has an address of th
   expect(await claims()).toEqual([]);
 });
 
+it("the blocks of a pool that has no source, or not yet, stay: berthctl blocks changes it", async () => {
+  await leaseTooMany();
+  const before = await leasesOf();
+  home.put(`${BERTH}/ippools`, "lan", { spec: { subnet: "10.6.0.0/24", ips: ["10.6.0.16-10.6.0.31"] } });
+  await vi.advanceTimersByTimeAsync(3 * CHECK_MS);
+  expect(await leasesOf()).toEqual(before);
+  expect(await claims()).toEqual([]);
+});
+
 it("other clusters' blocks are told at once with another change, else every ten minutes", async () => {
   const lease = async (...blocks: readonly string[]) => {
     const { spec, status } = (await objectOf(hub, "addressranges")) as unknown as { spec: object; status: object };

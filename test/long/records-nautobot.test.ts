@@ -1,0 +1,132 @@
+/**
+ * A real Nautobot: the suite that its fake passes, 10,000 changes at once with the server's rate, and the picture of
+ * the documents, of a prefix with pods in it.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { root } from "../../scripts/setup/paths.mjs";
+import { visitPage } from "../lab/browser.ts";
+import { type Nautobot, startNautobot } from "../lab/nautobot.ts";
+import { until } from "../lab/waiting.ts";
+import { type AddressesUnderTest, addressSuite, openAddresses } from "../world/address-suite.ts";
+import { CLUSTER_UID, RecordingCluster } from "../world/recording-cluster.ts";
+
+/** Pods that get addresses, and lose them, at once. */
+const MANY = Number(process.env.RECORDS ?? 5_000);
+
+const MADE = join(root, "dist", "screenshots");
+const PICTURES = process.env.SCREENSHOTS === undefined ? MADE : join(root, process.env.SCREENSHOTS);
+
+let nautobot: Nautobot;
+let directory: string;
+let under: AddressesUnderTest;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "berth-records-"));
+  nautobot = await startNautobot();
+  const tokenFile = join(directory, "token");
+  writeFileSync(tokenFile, nautobot.tokens.berth);
+  const { url, call } = nautobot;
+  const types = ["ipam.ipaddress", "ipam.prefix"];
+  await call("POST", "/api/extras/tags/", { name: "berth", color: "2196f3", content_types: types });
+  for (const prefix of ["10.6.0.0/16", "fd00:6::/64", "10.20.0.0/16"])
+    await call("POST", "/api/ipam/prefixes/", { prefix, status: "Active", description: "Servers of hall 3" });
+  under = { product: "nautobot", url, tokenFile, call, [Symbol.asyncDispose]: async () => {} };
+}, 600_000);
+afterAll(async () => {
+  await nautobot?.[Symbol.asyncDispose]();
+  if (directory !== undefined) rmSync(directory, { recursive: true });
+});
+
+addressSuite("addresses of the real Nautobot", async () => under);
+
+async function record(): Promise<RecordingCluster & { end(): Promise<void> }> {
+  const cluster = new RecordingCluster();
+  let close = async () => {};
+  await cluster.start({
+    open: (uid) => {
+      const server = openAddresses(under, { cluster: uid });
+      close = () => server.end();
+      return server;
+    },
+    spaces: new Map([["", "Global"]]),
+    domain: "pods.east.example.com",
+    intervalMs: 1_000,
+  });
+  const end = async () => {
+    await cluster[Symbol.asyncDispose]();
+    await close();
+  };
+  return Object.assign(cluster, { end });
+}
+
+const countOf = async (query: string): Promise<number> =>
+  (await nautobot.call<{ count: number }>("GET", `/api/ipam/ip-addresses/?limit=1&${query}`)).count;
+
+it("10,000 changes are caught up with at the server's speed, by bulk calls", async () => {
+  const cluster = await record();
+  const addresses = Array.from({ length: MANY }, (_, at) => `10.6.${100 + (at >> 8)}.${at & 255}`);
+  const measure = async (what: string, isDone: () => boolean): Promise<void> => {
+    const before = cluster.measured?.requests ?? 0;
+    const ms = await until(
+      () => `${what}: ${JSON.stringify(cluster.measured)} ${cluster.problems.join("; ")}`,
+      isDone,
+      2_700_000,
+    );
+    const requests = (cluster.measured?.requests ?? 0) - before;
+    const rate = (MANY / (ms / 1_000)).toFixed(1);
+    console.log(
+      `${MANY} ${what}: ${(ms / 1_000).toFixed(0)} s, ${rate}/s, ${requests} requests, ${requests / MANY} each`,
+    );
+    expect(requests / MANY).toBeLessThan(0.25);
+  };
+  try {
+    for (const [at, ip] of addresses.entries()) cluster.give(ip, `web-${at}`);
+    await measure("creations", () => cluster.measured?.entries.in_sync === MANY);
+    expect(await countOf(`tags=berth&description__ic=${CLUSTER_UID}`)).toBe(MANY);
+    expect(cluster.problems).toEqual([]);
+    for (const ip of addresses) cluster.take(ip);
+    await measure("deletions", () => cluster.measured?.entries.pending === 0 && cluster.measured.entries.in_sync === 0);
+    expect(await countOf(`tags=berth&description__ic=${CLUSTER_UID}`)).toBe(0);
+  } finally {
+    await cluster.end();
+  }
+});
+
+it("a prefix in Nautobot shows the pods that have addresses in it", async () => {
+  const foreign = { address: "10.20.7.33/16", status: "Active", namespace: "Global", description: "Printer, hall 3" };
+  await nautobot.call("POST", "/api/ipam/ip-addresses/", foreign);
+  const cluster = await record();
+  const names = ["web-6d5f8b-x2kqp", "web-6d5f8b-9hjvw", "cart-0", "cart-1", "search-77c9-4tznm", "mail-0"];
+  for (const [at, name] of names.entries()) cluster.give(`10.20.7.${28 + at}`, name);
+  try {
+    await until("recorded", () => cluster.measured?.entries.in_sync === names.length - 1, 120_000);
+    const [problem] = cluster.problems;
+    expect(problem).toMatch(/^Address 10\.20\.7\.33 is not recorded: .* \(Printer, hall 3\)$/);
+    const { results } = await nautobot.call<{ results: { id: string }[] }>(
+      "GET",
+      "/api/ipam/prefixes/?prefix=10.20.0.0/16",
+    );
+    const place = `/ipam/prefixes/${results[0]?.id}/ip-addresses/`;
+    mkdirSync(MADE, { recursive: true });
+    await visitPage(
+      `${nautobot.url}/login/?next=${place}`,
+      async ({ page }) => {
+        await page.fill("#id_username", nautobot.login.user);
+        await page.fill("#id_password", nautobot.login.password);
+        await page.press("#id_password", "Enter");
+        await page.waitForURL(`**${place}`);
+        // Without the greeting.
+        await page.goto(`${nautobot.url}${place}`);
+        await page.waitForSelector("text=cart-1.shop.pods.east.example.com");
+        expect(await page.textContent("body")).toContain("Pod shop/cart-1 eth0, cluster east");
+        await page.screenshot({ path: join(PICTURES, "records-nautobot.png") });
+      },
+      { width: 1_900, height: 900 },
+    );
+  } finally {
+    await cluster.end();
+  }
+});
