@@ -27,10 +27,11 @@ async function storm(blockSize: number): Promise<void> {
   const fabric = await world.addFabric();
   const machine = await fabric.addHost("control", 5);
   const network = `storm${blockSize}-${process.pid}`;
-  const place = { name: "east", machine, address: "10.60.0.5", node: fabric.node1, network };
+  const name = `east${blockSize}`;
+  const place = { name, machine, address: "10.60.0.5", node: fabric.node1, network };
   const east = await LeasingCluster.open(world, place);
   await world.define(network, [{ type: "macvlan", master: "eth0", mode: "bridge", ipam: { type: "berth" } }]);
-  await east.client.create(RANGES, rangeObject("lan", { subnet: SUBNET, blockSize, nodeIPs: NODES }, { east: 16 }));
+  await east.client.create(RANGES, rangeObject("lan", { subnet: SUBNET, blockSize, nodeIPs: NODES }, { [name]: 16 }));
   await east.lease({ hub: east.plane, pool: { subnet: SUBNET }, speed: 1 });
   const started = await Promise.all(Array.from({ length: PODS }, (_, number) => east.start(`web-${number}`)));
   const times = started.map(({ tookMs }) => tookMs / 1_000);

@@ -252,7 +252,7 @@ class Blocks {
       [...caches.reserved.items.values()].flatMap(({ value }) => value ?? []),
     );
     memory.planned = memory.waiting;
-    return planBlocks({
+    const plan = planBlocks({
       ...{ known, leased, isOpen: view.isOpen, isContested: view.isContested },
       ...{ isDisputed: (block) => block in view.disputed, mayReturn, progressOf, isEmpty },
       ...{ freeOf: free, size: view.size },
@@ -260,6 +260,12 @@ class Blocks {
       waiting: memory.waiting,
       surplusMs: memory.surplusSinceMs === undefined ? 0 : nowMs - memory.surplusSinceMs,
     });
+    for (const block of memory.states.keys()) if (!leased.includes(block)) memory.states.delete(block);
+    // The hub has said that it is leased: its rest begins now, and not when its state is read again.
+    for (const { block, state } of plan.blocks)
+      if (!view.isOpen && state === "Resting" && memory.states.get(block)?.state !== state)
+        memory.states.set(block, { state, sinceMs: nowMs });
+    return plan;
   }
 
   async #write(

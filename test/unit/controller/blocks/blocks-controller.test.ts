@@ -271,6 +271,14 @@ it("a pool that was found exhausted doubles its blocks, once for each time", asy
   expect(await statesOf()).toHaveLength(2);
 });
 
+it("blocks that are leased rest for a minute from then on, whenever the hub is asked next", async () => {
+  await mark(new Date().toISOString(), 17);
+  await vi.advanceTimersByTimeAsync(REST_MS - CHECK_MS - 1_000);
+  expect((await statesOf())?.toSorted()).toEqual(["New", "Resting", "Resting"]);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(await statesOf()).toEqual(["New", "New", "New"]);
+});
+
 it("pods that wait on several nodes have blocks on their way at once, and no more an hour later", async () => {
   await mark("2026-01-01T00:00:00Z", 17);
   expect(await statesOf()).toHaveLength(3);
@@ -323,10 +331,10 @@ async function leaseTooMany(): Promise<readonly string[]> {
 
 /** Steps until the pool has a block in the state. */
 async function awaitState(state: string): Promise<string> {
-  for (let step = 0; step < 400; step++) {
+  for (let step = 0; step < 2_000; step++) {
     const found = (await sourceOf())?.blocks.find((each) => each.state === state);
     if (found !== undefined) return found.block;
-    await vi.advanceTimersByTimeAsync(CHECK_MS);
+    await vi.advanceTimersByTimeAsync(CHECK_MS / 5);
   }
   throw new Error(`no block is ${state}`);
 }
@@ -414,7 +422,7 @@ it("other clusters' blocks are told at once with another change, else every ten 
     const leases = { ...(status as { leases: object }).leases };
     for (const block of blocks) Object.assign(leases, { [`10.6.0.${block}/28`]: { member: "west", pool: "lan" } });
     hub.put(`${BERTH}/addressranges`, "lan", { spec, status: { ...status, leases } });
-    await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+    await vi.advanceTimersByTimeAsync(CHECK_MS);
   };
   const [{ block: own = "" } = {}] = (await sourceOf())?.blocks ?? [];
   const [first = "", second = "", third = ""] = ["16", "32", "64", "80", "96"].filter((at) => !own.includes(`.${at}/`));
