@@ -102,13 +102,7 @@ function addresses(): string[] {
   return [east, west].flatMap(({ pods }) => [...pods.values()].map(({ address }) => address));
 }
 
-/** All but NICs that answer late: of hundreds of pods that start at once some take more than the observer's 3 s. */
-async function findings(): Promise<string[]> {
-  const found = await observer.take();
-  const late = found.filter(({ kind }) => kind === "silent");
-  console.log(`${late.length} NICs answered late`);
-  return found.filter(({ kind }) => kind !== "silent").map(({ text }) => text);
-}
+const findings = async (): Promise<string[]> => (await observer.take()).map(({ text }) => text);
 
 const held = async (member: string): Promise<number> =>
   [...(await leasesOf(east.client)).values()].filter((each) => each === member).length;
