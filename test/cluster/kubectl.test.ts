@@ -4,7 +4,7 @@
  * touched.
  */
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
@@ -65,6 +65,7 @@ let home: string;
 
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "berth-kubectl-"));
+  await writeFile(join(home, "ipam-token"), "secret");
   world = await openRights();
   admin = world.client;
   await applyKinds(admin, FOREIGN);
