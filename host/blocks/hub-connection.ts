@@ -6,6 +6,7 @@ import { ConfigError } from "../config/config-error.ts";
 import { openKubeClient } from "../kubernetes/client.ts";
 import { type Access, type Credentials, loadCredentials } from "../kubernetes/credentials.ts";
 import { ApiError, type KubeApi, type KubeCall, type KubeObject } from "../kubernetes/kube-api.ts";
+import { SourceFailure } from "./block-source.ts";
 
 interface HubConnectionOptions {
   readonly kubeconfig: string;
@@ -35,15 +36,24 @@ export class HubConnection implements Pick<KubeApi, "call"> {
     return this.#credentials?.problem;
   }
 
-  /** Rejects with ConfigError as well: the kubeconfig cannot be used. */
+  /** Rejects with SourceFailure where the kubeconfig cannot be used, and where the hub has to be set up. */
   async call(call: KubeCall): Promise<KubeObject> {
-    const { client, credentials } = await this.#open();
-    // Before the client tries it again and again.
-    await credentials.current();
+    const { client, source } = await this.#ready();
     try {
       return await client.call(call);
     } catch (error) {
-      throw explain(error, credentials.source);
+      throw explain(error, source);
+    }
+  }
+
+  async #ready(): Promise<{ readonly client: Client; readonly source: string }> {
+    try {
+      const { client, credentials } = await this.#open();
+      // Before the client tries it again and again.
+      await credentials.current();
+      return { client, source: credentials.source };
+    } catch (error) {
+      throw error instanceof ConfigError ? new SourceFailure("Failed", error.message, error) : error;
     }
   }
 
@@ -104,7 +114,8 @@ class VerifyingCredentials implements Credentials {
     const { origin, tls } = access.endpoint;
     if (tls.rejectUnauthorized && origin.startsWith("https:")) return access;
     const wanted = "a hub whose certificate is verified (certificate-authority-data)";
-    throw new ConfigError(this.source, [{ path: "insecure-skip-tls-verify", got: "true", wanted }]);
+    const refused = new ConfigError(this.source, [{ path: "insecure-skip-tls-verify", got: "true", wanted }]);
+    throw new SourceFailure("HubNotTrusted", refused.message, refused);
   }
 }
 
@@ -112,12 +123,16 @@ function explain(error: unknown, source: string): unknown {
   if (!(error instanceof ApiError)) return error;
   const { status, message } = error;
   if (status === 401)
-    return new Error(`it refuses the credentials of ${source}: they have expired, or are another cluster's`, {
-      cause: error,
-    });
+    return new SourceFailure(
+      "TokenRefused",
+      `it refuses the credentials of ${source}: they have expired, or are another cluster's`,
+      error,
+    );
   if (status === 404 && !message.includes('"'))
-    return new Error("it does not serve AddressRanges of ipam.vendor.io/v1; install deploy/crds/addressranges.yaml", {
-      cause: error,
-    });
+    return new SourceFailure(
+      "OtherVersion",
+      "it does not serve AddressRanges of ipam.vendor.io/v1; install deploy/crds/addressranges.yaml",
+      error,
+    );
   return error;
 }

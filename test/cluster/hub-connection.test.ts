@@ -7,6 +7,7 @@ import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { readRange } from "../../host/blocks/hub.ts";
 import { HubConnection } from "../../host/blocks/hub-connection.ts";
 import { RANGES_MAP } from "../../host/blocks/own-ranges.ts";
 import { type BerthPod, collectClusterFiles } from "../../host/cli/support/cluster-files.ts";
@@ -162,6 +163,12 @@ it("a hub that does not serve the kind, or lacks the range, is told apart", asyn
   await expect(absent).rejects.toThrow(/addressranges.ipam.vendor.io "lan" not found/);
   const unserved = connection.call({ ...CALL, path: RANGES.replace("/v1/", "/v9/") });
   await expect(unserved).rejects.toThrow(/^it does not serve AddressRanges of ipam.vendor.io\/v1; install /);
+  await expect(unserved).rejects.toMatchObject({ reason: "OtherVersion" });
+  await mount(withUser({ token: "expired" }));
+  const refused = () => readRange(connection, "lan", AbortSignal.timeout(10_000)).catch((error: unknown) => error);
+  await expect.poll(refused, { timeout: 20_000 }).toMatchObject({ reason: "TokenRefused" });
+  await mount(withCluster({ "insecure-skip-tls-verify": true, "certificate-authority": undefined }));
+  await expect.poll(refused, { timeout: 20_000 }).toMatchObject({ reason: "HubNotTrusted" });
 });
 
 it("a controller that leases shows its token to nobody: neither in its log, nor its problems, nor a support bundle", async () => {
