@@ -8,10 +8,9 @@ import { isConflict, type KubeApi, type KubeObject } from "../kubernetes/kube-ap
 import { collectionPath, objectPath, statusPath } from "../kubernetes/paths.ts";
 import { bitsOf } from "../net/ip.ts";
 import { parsePrefix } from "../net/prefix.ts";
-import { type Range, rangeOfPrefix, rangesOverlap } from "../net/range.ts";
+import { rangeOfPrefix, rangesOverlap } from "../net/range.ts";
 import { type AddressRange, decodeAddressRange, encodeMembership } from "../resources/address-range.ts";
 import { ADDRESS_RANGES } from "../resources/collections.ts";
-import { routersOf } from "../resources/ip-pool-shape.ts";
 import type { BlockSource, SourceView } from "./block-source.ts";
 import { countBlocks } from "./blocks-of-range.ts";
 import { hubFailure } from "./hub-failure.ts";
@@ -26,6 +25,7 @@ import {
   usableBlocks,
   waitedFor,
 } from "./plan-range.ts";
+import { exemptOf } from "./plan-release.ts";
 
 /** Most plans that are carried out for one question: others may write to the range all the time. */
 const MAX_PLANS = 32;
@@ -182,14 +182,13 @@ function viewOf(
   const blocks = usableBlocks(inputs);
   const held = Object.entries(blocksOf(range.status, self.name));
   const others = Object.entries(range.status.leases).filter(([, { member }]) => member !== self.name);
-  const { family, subnet, addressSpace, blockSize, excluded, nodes } = range.spec;
+  const { family, subnet, addressSpace, blockSize } = range.spec;
   const waitsFor = waitedFor(range);
   const bar =
     plan.kind === "barred" ? plan.bar : waitsFor.length > 0 ? ({ kind: "open", waitsFor } as const) : undefined;
-  const routers = routersOf(range.spec).map((ip): Range => ({ first: ip, last: ip }));
   return {
     ...{ subnet, addressSpace, size: 2 ** (bitsOf(family) - blockSize), blocks },
-    excluded: [...excluded, ...nodes, ...routers],
+    excluded: exemptOf(range),
     disputed: Object.fromEntries(held.filter(([block]) => !(block in blocks))),
     isContested: range.status.members[self.name]?.isContested === true,
     isOpen: waitsFor.length > 0,

@@ -154,10 +154,16 @@ function addressesOf({ ip: { family, value } }: Prefix, size: number): readonly 
 }
 
 /** Returns the block that the address of the claim is in; undefined if the range has none. */
-export function blockOfClaim(name: string, { subnet, addressSpace, size }: SourceView): string | undefined {
+export function blockOfClaim(name: string, view: SourceView): string | undefined {
   const parsed = parseAllocationName(name);
-  if (parsed === undefined || parsed.addressSpace !== addressSpace) return undefined;
-  const { family, value } = parsed.ip;
+  return parsed === undefined || parsed.addressSpace !== view.addressSpace ? undefined : blockOf(parsed.ip, view);
+}
+
+/** Returns the block that the address is in; undefined if it is of the other family. */
+export function blockOf(
+  { family, value }: Ip,
+  { subnet, size }: Pick<SourceView, "subnet" | "size">,
+): string | undefined {
   const bits = BigInt(Math.log2(size));
   const length = (family === 4 ? 32 : 128) - Number(bits);
   return family === subnet.ip.family

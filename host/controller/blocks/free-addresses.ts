@@ -7,14 +7,14 @@ import { rangeOfClaim } from "../../resources/ip-allocation.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { poolShape } from "../../resources/ip-pool-shape.ts";
 import type { CachedAllocation } from "../cached-allocation.ts";
-import { blockOfClaim } from "./block-returns.ts";
+import { blockOf } from "./block-returns.ts";
 
 /** Returns the blocks of which an address is recorded for anything else. */
 export function usedBlocks(allocations: Iterable<CachedAllocation>, view: SourceView): ReadonlySet<string> {
   const used = new Set<string>();
-  for (const { name, spec } of allocations) {
+  for (const { spec } of allocations) {
     if (spec.addressSpace !== view.addressSpace || !prefixContains(view.subnet, spec.ip)) continue;
-    const block = rangeOfClaim(spec) === undefined ? blockOfClaim(name, view) : undefined;
+    const block = rangeOfClaim(spec) === undefined ? blockOf(spec.ip, view) : undefined;
     if (block !== undefined) used.add(block);
   }
   return used;
