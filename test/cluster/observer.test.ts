@@ -25,7 +25,6 @@ import { startDaemon } from "../lab/daemon.ts";
 import { createNetns } from "../lab/netns.ts";
 import type { Finding } from "../lab/observer/segment-checker.ts";
 import { until } from "../lab/waiting.ts";
-import { NOTICED } from "../oracles/known.ts";
 import { isLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { attach, endPod, objectOf, pause, startPod } from "./fault-questions.ts";
@@ -285,11 +284,9 @@ async function clear(): Promise<void> {
 
 /** Where nothing is found, each waits until it would have been, for which the gate has no time. */
 const rows = (isLong ? SCENES : []).map((scene) => [scene.name, scene.finding, scene] as const);
-it.each(rows)("%s: %s", { timeout: 240_000 }, async (fault, kind, { isExpected, play }) => {
+it.each(rows)("%s: %s", { timeout: 240_000 }, async (_, kind, { isExpected, play }) => {
   try {
-    const startMs = Number(process.hrtime.bigint() / 1_000_000n);
     const found = await find(await play(), kind);
-    if (found !== undefined) console.log(NOTICED + JSON.stringify({ fault, after: (found.atMs - startMs) / 1_000 }));
     expect(found !== undefined).toBe(isExpected);
   } finally {
     await clear();

@@ -20,10 +20,11 @@ import type { Readable } from "node:stream";
 import { root } from "../../scripts/setup/paths.mjs";
 import { expectAnswer, type FirstAnswer } from "./first-answer.ts";
 import type { Netns } from "./netns.ts";
-import { type ProgramOptions, programWords } from "./program.ts";
 import { serviceEnvironment } from "./service-environment.ts";
 
-export interface AgentOptions extends ProgramOptions {
+export interface AgentOptions {
+  /** The folder of the build. Default: dist. */
+  readonly dist?: string | undefined;
   /** YAML texts by file name, written before the start. */
   readonly config?: Readonly<Record<string, string>> | undefined;
   /** The cluster mode instead. */
@@ -229,7 +230,7 @@ function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOpt
     ...wrapper,
     process.execPath,
     ...(options.nodeOptions ?? []),
-    ...programWords("berth-agent", options),
+    join(options.dist ?? join(root, "dist"), "berth-agent.mjs"),
     ...source,
     ...(options.args ?? []),
   ];

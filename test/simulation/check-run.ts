@@ -13,11 +13,11 @@ export async function checkRun(options: RunOptions, { isFresh = false } = {}): P
   expect.fail(isFresh ? `${describeFresh(options)}\n${text}` : text);
 }
 
-/** Describes the meaning of a violation of a fresh seed, and how to keep it. */
+/** Describes the meaning of a violation of a fresh seed. */
 function describeFresh({ seed, profile, steps }: RunOptions): string {
   return `The gate takes another seed each time, so this violation may be older than your change; BERTH_SEED=${seed} repeats it, also without the change.
-If it is older, keep it all the same, in an issue or in FINDINGS of test/simulation/findings.ts, and run the gate again:
-  ["…", { seed: ${seed}, profile: "${profile}", steps: ${steps} }],`;
+If it is older, file an issue with this command, and run the gate again:
+  npm run simulate -- --seed ${seed} --profile ${profile} --steps ${steps}`;
 }
 
 export function describeSteps(): string {

@@ -21,7 +21,6 @@ import { type Call, Machine, plainConf } from "./machine.ts";
 import type { Nic, Paths } from "./namespaces.ts";
 import { LATE_MS, Network } from "./network.ts";
 import { NicLife } from "./nic-life.ts";
-import type { FindingName } from "./open-findings.ts";
 import { type Product, THIS_PRODUCT } from "./product.ts";
 import { Replacements } from "./replacements.ts";
 import { type Process, pause, type SimulatedTime } from "./simulated-time.ts";
@@ -202,8 +201,6 @@ export interface ClusterShape {
   readonly hasBridges?: boolean;
   /** A network `red` has pools of the same prefixes in an address space of its own. */
   readonly hasSpaces?: boolean;
-  /** Known fault of the product that the run may show. */
-  readonly shows?: FindingName | undefined;
 }
 
 interface ClusterOptions {

@@ -6,7 +6,6 @@ import type { KubeletFaults } from "./kubelet.ts";
 import { keepWrites, recreateKind, restoreLater } from "./made-anew.ts";
 import type { Nic, Paths } from "./namespaces.ts";
 import { type NetworkFaults, NO_FAULTS, VERY_LATE_MS } from "./network.ts";
-import type { FindingName } from "./open-findings.ts";
 import { RECREATE_NODE, REPLACE_OFF, REPLACE_RUNNING } from "./replacements.ts";
 import { RESTART_CONTAINERS } from "./simulated-spool.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
@@ -51,8 +50,6 @@ export type ProfileName = (typeof PROFILES)[number];
 export interface Action {
   readonly name: string;
   readonly weight: number;
-  /** Known fault of the product that it leads to: it happens only in runs that show it. */
-  readonly shows?: FindingName | undefined;
   readonly act: (cluster: Cluster, random: Seeded, time: SimulatedTime) => void;
 }
 
@@ -1205,12 +1202,7 @@ interface PlanOptions {
   readonly pods: number;
   /** Multiplies the shares of all faults. */
   readonly faults: number;
-  /** Known fault of the product that the run may show. */
-  readonly shows?: FindingName | undefined;
 }
-
-/** Stands for an action that would show a known fault. */
-const NOTHING: Action = { name: "nothing", weight: 0, act: () => {} };
 
 /** Pods that announce a second NIC whose ADD never comes, and pods with a NIC of another plugin. */
 const MIXED: readonly Workload[] = [
@@ -1343,7 +1335,7 @@ function nicsOf(workloads: readonly Workload[]): number {
   return workloads.reduce((sum, { replicas, nics }) => sum + replicas * nics.length, 0);
 }
 
-export function planRun({ seed, profile, nodes, pods: count, faults, shows }: PlanOptions): Plan {
+export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptions): Plan {
   const random = new Seeded(seed);
   const {
     network,
@@ -1411,7 +1403,6 @@ export function planRun({ seed, profile, nodes, pods: count, faults, shows }: Pl
       isStrict,
       hasSpool,
       hasNodeInfo,
-      shows,
       ...(network.veryLate > 0 ? { lateMs: VERY_LATE_MS } : {}),
       ...(hasMachines ? { virtualMachines } : {}),
       ...(paths === undefined ? {} : { paths }),
@@ -1426,8 +1417,7 @@ export function planRun({ seed, profile, nodes, pods: count, faults, shows }: Pl
     slowPlugins: Math.min(1, slowPlugins * faults),
     actionAt: (index) => {
       const own = new Seeded(Math.imul(seed, 0x9e3779b1) ^ Math.imul(index + 1, 0x85ebca6b));
-      const picked = pickAction(actions, own.below(total));
-      const action = picked.shows === undefined || picked.shows === shows ? picked : NOTHING;
+      const action = pickAction(actions, own.below(total));
       return { action, random: own, pauseMs: 50 + own.below(900) };
     },
   };

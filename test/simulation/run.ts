@@ -2,7 +2,6 @@
 import { Cluster } from "./cluster.ts";
 import { NO_FAULTS } from "./network.ts";
 import { networkDirectory } from "./network-directory.ts";
-import type { FindingName } from "./open-findings.ts";
 import { openLastRelease, type Product, THIS_PRODUCT } from "./product.ts";
 import { type ProfileName, planRun } from "./profiles.ts";
 import { runSegment } from "./segment-run.ts";
@@ -28,8 +27,6 @@ export interface RunOptions {
   readonly without?: ReadonlySet<number>;
   /** Versions of agents and controllers; absent: `mixed` in the profile `releases`, `this` in others. */
   readonly version?: Version | undefined;
-  /** Known fault of the product (open-findings.ts) that the run may show. */
-  readonly shows?: FindingName | undefined;
 }
 
 export interface RunReport {
@@ -217,10 +214,9 @@ export function describeReport(report: RunReport, lines = 80): string {
   const { seed, profile, nodes, pods, faults } = options;
   const command = `npm run simulate -- --seed ${seed} --profile ${profile} --nodes ${nodes} --pods ${pods} --steps ${options.steps} --faults ${faults}`;
   const version = options.version === undefined ? "" : ` --version ${options.version}`;
-  const shows = options.shows === undefined ? "" : ` --shows "${options.shows}"`;
   const without =
     options.without === undefined || options.without.size === 0 ? "" : ` --without ${[...options.without].join(",")}`;
-  const head = `${command}${version}${shows}${without}\n${steps} steps, ${(elapsedMs / 1000).toFixed(0)} s of simulated time, ${actions.size} actions, history ${digest}`;
+  const head = `${command}${version}${without}\n${steps} steps, ${(elapsedMs / 1000).toFixed(0)} s of simulated time, ${actions.size} actions, history ${digest}`;
   if (problems.length === 0) return head;
   const names = [
     ...new Set(

@@ -1,6 +1,5 @@
 /** `npm run simulate`: runs of the simulation from the command line. */
 import { parseArgs } from "node:util";
-import { FINDING_NAMES } from "./open-findings.ts";
 import { PROFILES, type ProfileName } from "./profiles.ts";
 import { DEFAULTS, describeReport, run, shrink, VERSIONS } from "./run.ts";
 
@@ -14,7 +13,6 @@ const { values } = parseArgs({
     faults: { type: "string", default: String(DEFAULTS.faults) },
     profile: { type: "string", default: DEFAULTS.profile },
     without: { type: "string", default: "" },
-    shows: { type: "string" },
     version: { type: "string" },
     lines: { type: "string", default: "80" },
     shrink: { type: "boolean", default: true },
@@ -25,9 +23,6 @@ const { values } = parseArgs({
 const profiles: readonly ProfileName[] =
   values.profile === "all" ? PROFILES : PROFILES.filter((name) => name === values.profile);
 if (profiles.length === 0) throw new Error(`--profile ${values.profile}: want one of ${PROFILES.join(", ")}, all`);
-const shows = FINDING_NAMES.find((name) => name === values.shows);
-if (values.shows !== undefined && shows === undefined)
-  throw new Error(`--shows ${values.shows}: want one of ${FINDING_NAMES.join(", ")}`);
 const version = VERSIONS.find((name) => name === values.version);
 if (values.version !== undefined && version === undefined)
   throw new Error(`--version ${values.version}: want one of ${VERSIONS.join(", ")}`);
@@ -39,7 +34,7 @@ for (let seed = Number(values.seed); seed < Number(values.seed) + Number(values.
     const startMs = performance.now();
     const without = new Set(values.without === "" ? [] : values.without.split(",").map(Number));
     const sizes = { nodes: Number(values.nodes), pods: Number(values.pods), steps: Number(values.steps) };
-    const options = { seed, profile, ...sizes, faults: Number(values.faults), without, shows, version };
+    const options = { seed, profile, ...sizes, faults: Number(values.faults), without, version };
     const report = await run(options);
     for (const name of [
       ...report.actions.values(),

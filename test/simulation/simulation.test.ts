@@ -1,7 +1,6 @@
 /**
- * The simulation (docs/develop/simulation.md) in the gate: the same history from the same seed, a fixed seed of the
- * profiles that have no finding, and a fresh seed with some profiles. With BERTH_SEED that seed takes the place of the
- * fresh one, with all profiles.
+ * The simulation (docs/develop/simulation.md) in the gate: the same history from the same seed, each profile with a
+ * fixed seed, and some with a fresh one. With BERTH_SEED that seed takes the place of the fresh one, with all profiles.
  */
 import { afterAll, expect, it } from "vitest";
 import { checkRun, describeSteps } from "./check-run.ts";
@@ -25,18 +24,8 @@ it.for(SAME)("the same seed gives the same history, and another seed another one
   expect(other.digest).not.toBe(first.digest);
 });
 
-const FIXED: readonly (readonly [ProfileName, number])[] = [
-  ["calm", 1],
-  ["scarce", 1],
-  ["delays", 1],
-  ["replacements", 1],
-  ["damage", 1],
-  ["containers", 1],
-  ["releases", 1],
-];
-
-it.for(FIXED)("every invariant holds: profile %s, seed %i", { timeout: 60_000 }, ([profile, seed]) =>
-  checkRun({ ...DEFAULTS, profile, seed, steps: 1_500 }),
+it.for(PROFILES)("every invariant holds: profile %s, seed 1", { timeout: 60_000 }, (profile) =>
+  checkRun({ ...DEFAULTS, profile, seed: 1, steps: 1_500 }),
 );
 
 const first = SEED % PROFILES.length;

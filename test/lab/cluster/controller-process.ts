@@ -12,10 +12,11 @@ import { join } from "node:path";
 import type { ControllerStatus } from "../../../host/controller/controller-process.ts";
 import { root } from "../../../scripts/setup/paths.mjs";
 import { type Daemon, startDaemon } from "../daemon.ts";
-import { type ProgramOptions, programWords } from "../program.ts";
 import { controllerOptions } from "../service-environment.ts";
 
-export interface ControllerProcessOptions extends ProgramOptions {
+export interface ControllerProcessOptions {
+  /** The folder of the build. Default: dist. */
+  readonly dist?: string | undefined;
   readonly kubeconfig: string;
   /** The beginning of its identity. */
   readonly name: string;
@@ -34,11 +35,11 @@ const LISTENING = /"listen":"(?<url>http[^"]+)"/;
 
 /** Resolves when it can be asked. Rejects with its log when it ends before. */
 export async function startControllerProcess(options: ControllerProcessOptions): Promise<ControllerProcess> {
-  const { kubeconfig, name, args = [], readyMs = 60_000 } = options;
+  const { kubeconfig, name, args = [], readyMs = 60_000, dist = join(root, "dist") } = options;
   const flags = ["--kubeconfig", kubeconfig, "--identity", name, "--listen", "127.0.0.1:0", ...args];
   const bin = join(root, "node_modules", ".bin", "node");
-  const program = programWords("berth-controller", options);
-  const daemon = await startDaemon(name, [bin, ...controllerOptions(), ...program, ...flags]);
+  const program = join(dist, "berth-controller.mjs");
+  const daemon = await startDaemon(name, [bin, ...controllerOptions(), program, ...flags]);
   let url: string | undefined;
   const isListening = async (): Promise<boolean> => {
     url = LISTENING.exec(daemon.output())?.groups?.url;

@@ -1,3 +1,0 @@
-import { repeatFindings } from "./findings.ts";
-
-repeatFindings("odd");
