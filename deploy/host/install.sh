@@ -21,7 +21,6 @@ action=install dry_run= root= cni_dir=/opt/cni/bin aliases_only= keep_state= for
 UNIT=berth-agent.service
 # What users call.
 PROGRAMS="berthctl kubectl-berth kubectl_complete-berth"
-PAGES=/usr/local/share/man
 # Where Podman 5 looks for drivers of networks.
 DRIVERS=/usr/local/libexec/netavark
 
@@ -77,10 +76,10 @@ put_once() { [ -e "$root$3" ] || put "$@"; }
 install_version() {
     version=$(cat "$here/VERSION")
     release=$root/opt/berth/$version
-    if [ ! -e "$release/VERSION" ] || [ ! -e "$release/share" ] || ! diff -r "$here/lib" "$release/lib" >/dev/null 2>&1; then
+    if [ ! -e "$release/VERSION" ] || ! diff -r "$here/lib" "$release/lib" >/dev/null 2>&1; then
         run rm -rf "$release.berth-new"
         run mkdir -p "$release.berth-new"
-        run cp -R "$here/bin" "$here/lib" "$here/share" "$here/install.sh" "$here/systemd" "$here/examples" "$here/cni" "$here/VERSION" "$here/LICENSE" "$here/THIRD_PARTY_LICENSES" "$release.berth-new/"
+        run cp -R "$here/bin" "$here/lib" "$here/install.sh" "$here/systemd" "$here/examples" "$here/cni" "$here/VERSION" "$here/LICENSE" "$here/THIRD_PARTY_LICENSES" "$release.berth-new/"
         run rm -rf "$release"
         run mv "$release.berth-new" "$release"
     fi
@@ -90,10 +89,7 @@ install_version() {
     fi
     for program in $PROGRAMS; do link "/opt/berth/current/bin/$program" "/usr/local/bin/$program"; done
     link /opt/berth/current/cni/berth "$DRIVERS/berth"
-    remove_pages dangling
-    (cd "$here/share/man" && ls man*/*) | while read -r page; do
-        link "/opt/berth/current/share/man/$page" "$PAGES/$page"
-    done
+    remove_pages
 }
 
 # link TARGET PATH: unless it is one.
@@ -103,14 +99,12 @@ link() {
     run ln -sfn "$1" "$root$2"
 }
 
-# Removes the links to man pages: all, or those of pages that this version lacks.
+# Removes the links to man pages, which releases up to 0.4.0 had.
 remove_pages() {
-    for page in "$root$PAGES"/man?/*; do
+    for page in "$root"/usr/local/share/man/man?/*; do
         case $(readlink "$page" 2>/dev/null) in
-        /opt/berth/*) ;;
-        *) continue ;;
+        /opt/berth/*) run rm -f "$page" ;;
         esac
-        if [ "$1" = all ] || [ ! -e "$here/share/man/${page#"$root$PAGES/"}" ]; then run rm -f "$page"; fi
     done
 }
 
@@ -125,7 +119,7 @@ install_options() {
 }
 
 install_all() {
-    for part in bin lib share cni systemd VERSION; do
+    for part in bin lib cni systemd VERSION; do
         [ -e "$here/$part" ] || fail "$here/$part is missing; run install.sh from the unpacked release tarball"
     done
     # First, since it refuses to replace another product's files. Network lists are the administrator's.
@@ -182,7 +176,7 @@ uninstall_all() {
     for program in $PROGRAMS; do remove "/usr/local/bin/$program"; done
     remove "$DRIVERS/berth"
     [ ! -d "$root$DRIVERS" ] || run rmdir --ignore-fail-on-non-empty "$root$DRIVERS"
-    remove_pages all
+    remove_pages
     remove /opt/berth
     remove /var/cache/berth
     [ -n "$keep_state" ] || remove /etc/berth

@@ -1,4 +1,4 @@
-/** The options of `berth-controller`, which its man page lists as well. */
+/** The options of `berth-controller`. */
 import { hostname } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
 import {

@@ -12,7 +12,7 @@
  *    for `call.out.report(lines, record)`. Print through `call.out` only: it escapes what comes from outside. *
  *    Return an ExitCode. Throw ProblemError, UsageError or AgentError; exit-code.ts maps them. * A record that an
  *    agent answers with has a schema in host/records, which the agent's status API imports too.
- * 2. Add it to `COMMANDS` below. Man pages, completion and docs/berthctl.md follow from the tree: `npm run generate`.
+ * 2. Add it to `COMMANDS` below. Completion and docs/berthctl.md follow from the tree: `npm run generate`.
  */
 
 import { CommanderError } from "commander";

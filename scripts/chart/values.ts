@@ -271,10 +271,6 @@ export const valuesSchema = z.strictObject({
       description:
         "Files and folders of the nodes that [`kubectl berth check`](host.md) may read, mounted read-only. Each must exist on all nodes. `/etc/systemd/system` says which programs are enabled; the schema has the others.",
     }),
-    appArmorProfile: profile("AppArmor profile").default({ type: "Unconfined" }).meta({
-      description:
-        "Profile of nodes with AppArmor. The default profile of runtimes forbids to write sysctls. Kubernetes 1.30 or newer.",
-    }),
   }),
   controller: section({
     ...pod,

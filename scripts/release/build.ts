@@ -5,17 +5,17 @@ import { join } from "node:path";
 import { tagOf } from "../setup/version.mjs";
 import { writeFolder, writeTar } from "./archive.ts";
 import { rootEntries, writeImage } from "./image.ts";
-import { writeSbom } from "./inventory/sbom.ts";
 import { buildNative, TRIPLES } from "./native.ts";
 import { FORMATS, packageEntries, writePackage } from "./packages.ts";
 import { productEntries } from "./product.ts";
+import { writeSbom } from "./sbom.ts";
 import { type Architecture, readNode, sha256 } from "./sources.ts";
 import type { Artifact, Release } from "./step.ts";
 import { hostEntries, writeTarball } from "./tarball.ts";
 
 /** Also writes the image's files to the folder rootfs/ARCHITECTURE, for deploy/Containerfile. */
-export async function build(architecture: Architecture, release: Release): Promise<Artifact[]> {
-  const { facts, output, inventories, notices, site } = release;
+export async function build(architecture: Architecture, release: Omit<Release, "site">): Promise<Artifact[]> {
+  const { facts, output, inventories, notices } = release;
   const directory = mkdtempSync(join(tmpdir(), "berth-release-"));
   try {
     const files = await readNode(architecture);
@@ -31,7 +31,7 @@ export async function build(architecture: Architecture, release: Release): Promi
     const atomic = `lib/${TRIPLES[architecture]}/libatomic.so.1`;
     const libatomic = tree.find(({ path }) => path === atomic)?.content as Buffer;
     const forHosts = productEntries(native, "#!/usr/bin/env node");
-    const host = hostEntries({ version, node, libatomic, product: forHosts, notices, site: site.entries });
+    const host = hostEntries({ version, node, libatomic, product: forHosts, notices });
     const tarball = await writeTarball(architecture, host, facts);
 
     const entries = packageEntries(host, facts);

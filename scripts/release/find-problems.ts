@@ -3,17 +3,17 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { readRegular } from "../../host/lib/regular-file.ts";
-import { type Key, readSignature } from "./minisign.ts";
 import { PREDICATE, STATEMENT } from "./provenance.ts";
 import { sha256 } from "./sources.ts";
 
 const SUMS = "SHA256SUMS";
 const SUM = /^([0-9a-f]{64}) {2}(\w[\w.+-]*)$/;
-const SIGNATURE = ".minisig";
+/** By cosign, of SHA256SUMS: the publisher puts it there. */
+const SIGNATURE = `${SUMS}.sigstore.json`;
 const PROVENANCE = ".provenance.json";
 const SBOM = ".cdx.json";
 /** Artifacts with software of others, each with an SBOM. */
-const WITH_SBOM = /-(?:image-\w+\.tar|(?:linux|darwin|windows)-\w+\.(?:tar\.gz|deb|rpm))$/;
+const WITH_SBOM = /^berthctl-.*\.tgz$|-(?:image-\w+\.tar|linux-\w+\.(?:tar\.gz|deb|rpm))$/;
 const MAX_FILE_BYTES = 500_000_000;
 
 const Sbom = z.object({
@@ -33,20 +33,19 @@ const Statement = z.object({
 type Sums = ReadonlyMap<string, string>;
 
 /**
- * Returns what is wrong or missing in `directory`, a sentence for each, with the name of the file. Without a key
- * signatures are not looked at. Folders do not belong to a release.
+ * Returns what is wrong or missing in `directory`, a sentence for each, with the name of the file. Folders do not
+ * belong to a release.
  */
-export function findProblems(directory: string, key: Key | undefined): string[] {
+export function findProblems(directory: string): string[] {
   const content = read(directory, SUMS);
   if (content === undefined) return [`${SUMS} is missing`];
   const lines = content.toString().trimEnd().split("\n");
   const sums = new Map(lines.flatMap((line) => (SUM.test(line) ? [[line.slice(66), line.slice(0, 64)] as const] : [])));
   const files = readdirSync(directory, { withFileTypes: true }).filter((entry) => !entry.isDirectory());
-  const known = new Set([SUMS, ...sums.keys()].flatMap((name) => [name, `${name}${SIGNATURE}`]));
+  const known = new Set([SUMS, SIGNATURE, ...sums.keys()]);
   return [
     ...(sums.size === lines.length ? [] : [`${SUMS} has lines that are no sum of a file, or two of one file`]),
-    ...signatureProblems(directory, SUMS, content, key),
-    ...[...sums].flatMap(([name, wanted]) => fileProblems(directory, name, wanted, key)),
+    ...[...sums].flatMap(([name, wanted]) => fileProblems(directory, name, wanted)),
     ...files.flatMap(({ name }) => (known.has(name) ? [] : [`${name} is not in ${SUMS}`])),
     ...[...sums.keys()].flatMap((name) => sbomProblems(directory, name, sums)),
     ...provenanceProblems(directory, sums),
@@ -71,34 +70,21 @@ function decode<T extends z.ZodType>(directory: string, name: string, schema: T)
   }
 }
 
-function fileProblems(directory: string, name: string, wanted: string, key: Key | undefined): string[] {
+function fileProblems(directory: string, name: string, wanted: string): string[] {
   const content = read(directory, name);
   if (content === undefined) return [`${name} is missing or no regular file`];
   const found = sha256(content);
-  const sum = found === wanted ? [] : [`${name} has the SHA-256 ${found}, and ${SUMS} says ${wanted}`];
-  return [...sum, ...signatureProblems(directory, name, content, key)];
-}
-
-function signatureProblems(directory: string, name: string, content: Buffer, key: Key | undefined): string[] {
-  if (key === undefined) return [];
-  const file = `${name}${SIGNATURE}`;
-  const text = read(directory, file);
-  if (text === undefined) return [`${name} is not signed: ${file} is missing`];
-  const signature = readSignature(text.toString(), content, key);
-  if (signature === undefined) return [`${file} is no signature in minisign's format`];
-  if (signature.id !== key.id) return [`${file} is by key ${signature.id}, not by ${key.id}`];
-  if (!signature.fits) return [`${file} is no signature of this ${name} by key ${key.id}`];
-  return signature.comment.startsWith(`${name} `) ? [] : [`${file} is of another file: ${signature.comment}`];
+  return found === wanted ? [] : [`${name} has the SHA-256 ${found}, and ${SUMS} says ${wanted}`];
 }
 
 /** Each image, tarball and package has an SBOM of its name, with its hash; there is no other. */
 function sbomProblems(directory: string, name: string, sums: Sums): string[] {
   if (name.endsWith(SBOM)) {
-    const artifacts = ["", ".tar", ".tar.gz"].map((end) => `${name.slice(0, -SBOM.length)}${end}`);
+    const artifacts = ["", ".tar", ".tar.gz", ".tgz"].map((end) => `${name.slice(0, -SBOM.length)}${end}`);
     return artifacts.some((artifact) => sums.has(artifact)) ? [] : [`${name} is the SBOM of no file in ${SUMS}`];
   }
   if (!WITH_SBOM.test(name)) return [];
-  const sbom = `${name.replace(/\.tar(?:\.gz)?$/, "")}${SBOM}`;
+  const sbom = `${name.replace(/\.(?:tar(?:\.gz)?|tgz)$/, "")}${SBOM}`;
   if (!sums.has(sbom)) return [`${name} has no SBOM: ${sbom} is not in ${SUMS}`];
   const component = decode(directory, sbom, Sbom)?.metadata.component;
   if (component === undefined) return [`${sbom} names no artifact and hash`];

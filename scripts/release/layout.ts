@@ -16,8 +16,8 @@ export const SBOM_TYPE = "application/vnd.cyclonedx+json";
 const ARCHITECTURES: readonly Architecture[] = ["amd64", "arm64"];
 
 /**
- * Returns the layout, and the index of the image as a file: its hash is the image's digest, and its signature the
- * image's. The artifacts of the steps before are in the folder of the release.
+ * Returns the layout, and the index of the image as a file: its hash is the image's digest. The artifacts of the steps
+ * before are in the folder of the release.
  */
 export async function buildLayout({ facts, output }: Pick<Release, "facts" | "output">): Promise<Artifact[]> {
   const tag = tagOf(facts.version);

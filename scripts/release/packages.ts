@@ -1,7 +1,7 @@
 /**
  * Packages of Debian's and of Red Hat's format for one processor, by nfpm, of what the tarball for hosts contains. The
- * service, documentation and man pages are where a distribution has them; plugins get to where runtimes look for them
- * by the package's scripts (deploy/packages).
+ * service and documentation are where a distribution has them; plugins get to where runtimes look for them by the
+ * package's scripts (deploy/packages).
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -62,9 +62,6 @@ export function packageEntries(host: readonly ArchiveEntry[], facts: Facts): Arc
     file("etc/logrotate.d/berth", text("systemd/berth.logrotate")),
     file("etc/berth/agent.env", source("deploy/packages/agent.env")),
     { path: "etc/berth/pools.d", mode: 0o755 },
-    ...host
-      .filter(({ path, content }) => path.startsWith("share/man/") && content)
-      .map(({ path, content = Buffer.of() }) => compressed(`usr/${path}`, content)),
     file(`${DOCUMENTATION}/README.md`, source("README.md")),
     ...pages.map((name) => file(`${DOCUMENTATION}/docs/${name}`, source(`docs/${name}`))),
     file(`${DOCUMENTATION}/examples/pool.yaml`, text("examples/pool.yaml")),
@@ -119,7 +116,7 @@ export function writePackage(
       const type = SETTINGS.has(path)
         ? { type: "config|noreplace" }
         : // rpm's word for what an installation without documentation leaves out; a deb would not have it at all.
-          format === "rpm" && /^usr\/share\/(?:doc|man)\//.test(path) && { type: "doc" };
+          format === "rpm" && /^usr\/share\/doc\//.test(path) && { type: "doc" };
       return { src: place(join("files", path), content), dst, ...type, file_info: { mode } };
     });
     const [summary = "", detail = ""] = description.split(": ");

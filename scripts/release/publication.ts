@@ -2,8 +2,7 @@
 import type { Descriptor, Layout, Manifest } from "./oci.ts";
 import { INDEX, REF_NAME } from "./oci.ts";
 
-export const PROVENANCE_TYPE = "application/vnd.in-toto+json";
-export const SIGNATURE_TYPE = "application/vnd.minisign.signature";
+const PROVENANCE_TYPE = "application/vnd.in-toto+json";
 
 export interface Upload {
   /** Below the registry, without a prefix: `charts/berth`. */
@@ -17,21 +16,10 @@ export interface Upload {
   readonly tag?: string;
 }
 
-/** Returns all files to put beside the release's layout: the provenance, and each signature of what is inside. */
-export function attach(layout: Layout, files: ReadonlyMap<string, Buffer>, digests: ReadonlyMap<string, string>): void {
-  const add = (subject: Descriptor, type: string, name: string, content: Buffer) =>
-    layout.entries.push(layout.addReferrer(subject, type, [name, content]));
+/** The provenance is the image's. */
+export function attachProvenance(layout: Layout, name: string, content: Buffer): void {
   const image = layout.entries.find(({ mediaType }) => mediaType === INDEX);
-  for (const [name, content] of files)
-    if (name.endsWith(".provenance.json") && image !== undefined) add(image, PROVENANCE_TYPE, name, content);
-  for (const entry of [...layout.entries]) {
-    const { layers = [] } = layout.readManifest(entry.digest);
-    const holds = new Set([entry.digest, ...layers.map(({ digest }) => digest)]);
-    for (const [name, digest] of digests) {
-      const signature = files.get(`${name}.minisig`);
-      if (signature !== undefined && holds.has(digest)) add(entry, SIGNATURE_TYPE, `${name}.minisig`, signature);
-    }
-  }
+  if (image !== undefined) layout.entries.push(layout.addReferrer(image, PROVENANCE_TYPE, [name, content]));
 }
 
 /** Throws if the layout lacks a part. */

@@ -1,7 +1,7 @@
 /**
- * `npm run publish -- REGISTRY`: sends a release to a registry of images: images and chart with their tags, SBOMs,
- * provenance and signatures as what refers to them. What is there already is not sent again, and a tag that stands for
- * something else is refused before anything is sent.
+ * `npm run publish -- REGISTRY`: sends a release to a registry of images: images and chart with their tags, SBOMs
+ * and provenance as what refers to them. What is there already is not sent again, and a tag that stands for something
+ * else is refused before anything is sent.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,13 +9,12 @@ import { parseArgs } from "node:util";
 import { root } from "../setup/paths.mjs";
 import { credentialsFile, findCredentials } from "./credentials.ts";
 import { findProblems } from "./find-problems.ts";
-import { parsePublicKey } from "./minisign.ts";
 import { type Descriptor, INDEX, Layout } from "./oci.ts";
-import { attach, planPublication, type Upload } from "./publication.ts";
+import { attachProvenance, planPublication, type Upload } from "./publication.ts";
 import { parsePlace, Registry, referrersTag, withReferrer } from "./registry.ts";
 import { sha256 } from "./sources.ts";
 
-const USAGE = "npm run publish -- REGISTRY[/PATH] [--release DIR] [--key FILE] [--dry-run] [--plain-http]";
+const USAGE = "npm run publish -- REGISTRY[/PATH] [--release DIR] [--dry-run] [--plain-http]";
 
 const WORTH_A_LINE_BYTES = 1_000_000;
 
@@ -88,20 +87,16 @@ class Publisher {
   }
 }
 
-/** Returns the layout of a release with its provenance and signatures; throws unless all is as released. */
-async function openRelease(directory: string, keyFile: string | undefined): Promise<Layout> {
-  const key = keyFile === undefined ? undefined : parsePublicKey(readFileSync(keyFile, "utf8"));
-  const problems = findProblems(directory, key);
+/** Returns the layout of a release with its provenance; throws unless all is as released. */
+async function openRelease(directory: string): Promise<Layout> {
+  const problems = findProblems(directory);
   if (problems.length > 0) throw new Error(`${directory} is no whole release:\n${problems.join("\n")}`);
   const names = readdirSync(directory);
   const read = (name: string): Buffer => readFileSync(join(directory, name));
   const archive = names.find((name) => name.endsWith("-oci.tar"));
   if (archive === undefined) throw new Error(`${directory} has no layout *-oci.tar: build it with npm run release`);
   const layout = await Layout.read(read(archive));
-  const lines = read("SHA256SUMS").toString().trimEnd().split("\n");
-  const digests = new Map(lines.map((line) => [line.slice(66), `sha256:${line.slice(0, 64)}`]));
-  const small = names.filter((name) => /\.minisig$|\.provenance\.json$/.test(name));
-  attach(layout, new Map(small.map((name) => [name, read(name)])), digests);
+  for (const name of names) if (name.endsWith(".provenance.json")) attachProvenance(layout, name, read(name));
   return layout;
 }
 
@@ -110,7 +105,6 @@ async function publish(): Promise<void> {
     allowPositionals: true,
     options: {
       release: { type: "string", default: join(root, "dist", "release") },
-      key: { type: "string" },
       "dry-run": { type: "boolean", default: false },
       "plain-http": { type: "boolean", default: false },
     },
@@ -121,7 +115,7 @@ async function publish(): Promise<void> {
     throw new Error(`"${positionals.join(" ")}" is no registry such as registry.example:5000/network\n${USAGE}`);
   const { host, prefix, isLoopback } = place;
   const isDry = values["dry-run"];
-  const layout = await openRelease(values.release, values.key);
+  const layout = await openRelease(values.release);
   const uploads = planPublication(layout);
   const isPlain = values["plain-http"] || isLoopback;
   const registry = new Registry(host, isPlain, findCredentials(host, credentialsFile()));

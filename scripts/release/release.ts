@@ -1,7 +1,7 @@
 /**
  * `npm run release`: writes images, tarballs, their SBOMs, the chart, a layout for registries, source maps, the
- * documentation, THIRD_PARTY_LICENSES, the provenance and SHA256SUMS into dist/release, and with `--key FILE` a
- * signature of each. It needs no network once the set-up has run, and the same commit gives the same bytes.
+ * documentation, THIRD_PARTY_LICENSES, the provenance and SHA256SUMS into dist/release. It needs no network once the
+ * set-up has run, and the same commit gives the same bytes.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,10 +14,8 @@ import { buildBerthctl } from "./berthctl.ts";
 import { build } from "./build.ts";
 import { buildChart } from "./chart.ts";
 import { type Facts, readFacts } from "./facts.ts";
-import { takeInventory } from "./inventory/inventory.ts";
-import { writeNotices } from "./inventory/notices.ts";
+import { npmComponent, takeInventory, writeNotices } from "./inventory.ts";
 import { buildLayout } from "./layout.ts";
-import { parseSecretKey } from "./minisign.ts";
 import { below, withDirectories } from "./product.ts";
 import { sealRelease } from "./seal.ts";
 import { sha256 } from "./sources.ts";
@@ -57,18 +55,13 @@ async function prepare(output: string): Promise<Release> {
   rmSync(output, { recursive: true, force: true });
   mkdirSync(output, { recursive: true });
   const site = buildSite();
-  const inventories = { amd64: await takeInventory("amd64", site), arm64: await takeInventory("arm64", site) };
-  const { amd64, arm64 } = inventories;
-  const notices = writeNotices([amd64.image, arm64.image, amd64.tarball].flat());
+  const inventories = { amd64: await takeInventory("amd64"), arm64: await takeInventory("arm64") };
+  const ofSite = site.packages.map((path) => npmComponent(join(root, path)));
+  const notices = writeNotices([...inventories.amd64.image, ...inventories.arm64.image, ...ofSite]);
   return { facts: readFacts(), output, site, inventories, notices };
 }
 
-const { BERTH_RELEASE_KEY, BERTH_RELEASE_PASSWORD } = process.env;
-const { values } = parseArgs({
-  options: { output: { type: "string", default: join(root, "dist", "release") }, key: { type: "string" } },
-});
-const keyFile = values.key ?? BERTH_RELEASE_KEY;
-const key = keyFile ? parseSecretKey(readFileSync(keyFile, "utf8"), BERTH_RELEASE_PASSWORD) : undefined;
+const { values } = parseArgs({ options: { output: { type: "string", default: join(root, "dist", "release") } } });
 const release = await prepare(values.output);
 const digests = new Map<string, string>();
 for (const step of STEPS) {
@@ -78,5 +71,4 @@ for (const step of STEPS) {
     console.log(`${name.padEnd(40)} ${(content.length / 1e6).toFixed(1).padStart(6)} MB`);
   }
 }
-sealRelease(values.output, digests, release.facts, key);
-console.log(key ? `Signed by key ${key.id}` : "This release is not signed: there is no --key FILE");
+sealRelease(values.output, digests, release.facts);

@@ -8,34 +8,27 @@ import { readTar } from "./archive.ts";
 import pinned from "./sources.json" with { type: "json" };
 
 export type Architecture = "amd64" | "arm64";
-/** Laptops; Linux's executables are those of the architectures. */
-export type Laptop = "darwin-amd64" | "darwin-arm64" | "windows-amd64";
 
 export function sha256(content: Uint8Array): string {
   return createHash("sha256").update(content).digest("hex");
 }
 
-const nodes = new Map<Architecture | Laptop, Promise<Map<string, Buffer>>>();
-
-/** The path of the executable in the npm package of Node.js. */
-export function nodePath(platform: Architecture | Laptop): string {
-  return platform === "windows-amd64" ? "package/bin/node.exe" : "package/bin/node";
-}
+const nodes = new Map<Architecture, Promise<Map<string, Buffer>>>();
 
 /**
  * Returns the files of the npm package of Node.js; throws unless the executable is the recorded one. Reads it once.
  */
-export function readNode(platform: Architecture | Laptop): Promise<Map<string, Buffer>> {
-  const files = nodes.get(platform) ?? unpackNode(platform);
-  nodes.set(platform, files);
+export function readNode(architecture: Architecture): Promise<Map<string, Buffer>> {
+  const files = nodes.get(architecture) ?? unpackNode(architecture);
+  nodes.set(architecture, files);
   return files;
 }
 
-async function unpackNode(platform: Architecture | Laptop): Promise<Map<string, Buffer>> {
+async function unpackNode(architecture: Architecture): Promise<Map<string, Buffer>> {
   const { version } = pinned.node;
-  const { package: name, executableSha256 } = pinned.node[platform];
+  const { package: name, executableSha256 } = pinned.node[architecture];
   const files = await readTar(readFileSync(join(releaseSourcesDir(), `${name}-${version}.tgz`)));
-  const executable = files.get(nodePath(platform));
+  const executable = files.get("package/bin/node");
   const found = executable === undefined ? "missing" : sha256(executable);
   if (found !== executableSha256)
     throw new Error(`Node.js of ${name} ${version} is ${found}, want ${executableSha256}`);

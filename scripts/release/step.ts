@@ -1,7 +1,7 @@
 /** One part of a release, in the list of release.ts. */
 import type { Site } from "../docs/site.ts";
 import type { Facts } from "./facts.ts";
-import type { Inventory } from "./inventory/inventory.ts";
+import type { Inventory } from "./inventory.ts";
 import type { Architecture } from "./sources.ts";
 
 /** A file of the release. */

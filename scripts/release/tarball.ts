@@ -1,10 +1,8 @@
 /**
- * The tarball for hosts: programs that bring their Node.js and use the host's C library, the plugins, the
- * documentation, and install.sh.
+ * The tarball for hosts: programs that bring their Node.js and use the host's C library, the plugins, and install.sh.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { manPages } from "../generate/pages/man-pages.ts";
 import { root } from "../setup/paths.mjs";
 import { tagOf } from "../setup/version.mjs";
 import { type ArchiveEntry, compress, writeTar } from "./archive.ts";
@@ -42,12 +40,10 @@ interface HostOptions {
   readonly product: readonly ArchiveEntry[];
   /** THIRD_PARTY_LICENSES. */
   readonly notices: Buffer;
-  /** The documentation's. */
-  readonly site: readonly ArchiveEntry[];
 }
 
-/** Returns what deploy/host/install.sh expects around it: bin, lib, cni, share, systemd, examples, VERSION. */
-export function hostEntries({ version, node, libatomic, product, notices, site }: HostOptions): ArchiveEntry[] {
+/** Returns what deploy/host/install.sh expects around it: bin, lib, cni, systemd, examples, VERSION. */
+export function hostEntries({ version, node, libatomic, product, notices }: HostOptions): ArchiveEntry[] {
   const plugins = product.filter(({ path }) => path.startsWith(PLUGINS));
   const libraries = product.filter(({ path }) => !path.startsWith(PLUGINS));
   return withDirectories([
@@ -58,16 +54,10 @@ export function hostEntries({ version, node, libatomic, product, notices, site }
     { path: "lib/libatomic.so.1", mode: 0o644, content: libatomic },
     ...below("lib", libraries),
     ...sourceEntries(join(root, "deploy", "host")),
-    ...below("share/man", manEntries()),
-    ...below("share/doc/html", site),
     { path: "LICENSE", mode: 0o644, content: readFileSync(join(root, "LICENSE")) },
     { path: "VERSION", mode: 0o644, content: Buffer.from(`${version}\n`) },
     { path: "THIRD_PARTY_LICENSES", mode: 0o644, content: notices },
   ]);
-}
-
-function manEntries(): ArchiveEntry[] {
-  return manPages().map(({ name, text }) => ({ path: name, mode: 0o644, content: Buffer.from(text) }));
 }
 
 /** Returns the files below a folder of the repository; scripts are executable. */

@@ -33,7 +33,6 @@ const requirements = {
     { package: "network-manager", command: "nmcli", why: "manages the network of a host with pods" },
     { package: "user-mode-linux", command: "linux.uml", arch: "x64", why: "a kernel with all kinds of links" },
     { package: "systemd", command: "systemd-analyze", why: "checks the agent's unit" },
-    { package: "apparmor", command: "apparmor_parser", why: "compiles the agent's AppArmor profile" },
     { package: "logrotate", command: "logrotate", why: "rotates the coordinator's logs" },
     { package: "podman", command: "podman", why: "a runtime of hosts without a cluster" },
     { package: "containerd", command: "containerd", why: "another runtime, with the client ctr" },
@@ -41,7 +40,6 @@ const requirements = {
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what their containers run" },
     { package: "prometheus", command: "promtool", why: "checks metrics, rules and queries, and scrapes a run" },
     { package: "curl", command: "curl", why: "reads metrics as an operator does" },
-    { package: "groff-base", command: "groff", why: "checks the man pages" },
     { package: "bind9-utils", command: "named-checkzone", why: "reads exported zones" },
     { package: "zsh", command: "zsh", why: "completes a command line" },
     { package: "fish", command: "fish", why: "the same" },
@@ -78,7 +76,6 @@ const requirements = {
     { package: "protobuf-compiler", command: "protoc", why: "builds netavark" },
   ],
   release: [
-    { package: "minisign", command: "minisign", why: "makes keys, and another opinion on signatures" },
     { package: `gcc-${foreign.gnu}-linux-gnu`, command: `${foreignTriple}-gcc`, why: "builds for the other processor" },
     {
       package: `libc6-dev-${foreign.debian}-cross`,

@@ -15,7 +15,6 @@ export type ReferenceTool =
   | "modzip"
   | "registry"
   | "nfpm"
-  | "krew"
   | "containerd"
   | "crio"
   | "podman"

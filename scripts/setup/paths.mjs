@@ -42,7 +42,6 @@ const modules = {
   modzip: "golang.org/x/mod",
   registry: "github.com/distribution/distribution/v3",
   nfpm: "github.com/goreleaser/nfpm/v2",
-  krew: "sigs.k8s.io/krew",
   multus: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4",
 };
 

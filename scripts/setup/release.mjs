@@ -1,6 +1,6 @@
 /**
  * The set-up of `npm run release`: compilers for both processors, nfpm, and the pinned downloads that are included
- * (scripts/release/sources.json). Node.js comes from npm, verified by the hash in package-lock.json or in that file;
+ * (scripts/release/sources.json). Node.js comes from npm, verified by the hash in package-lock.json;
  * the C library's parts come from the Debian archive, verified by its signed index and by the recorded hash. Effects:
  * the user's cache, dist, Debian packages (as root).
  */
@@ -57,15 +57,14 @@ const isComplete = (files) => files.every(({ name }) => existsSync(join(releaseS
 function nodeArchivesStep() {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   const { version, ...executables } = sources.node;
-  // npm's lock has Linux's; the others are no dependency of a development.
-  const files = Object.values(executables).map(({ package: npmPackage, integrity }) => ({
+  const files = Object.values(executables).map(({ package: npmPackage }) => ({
     name: `${npmPackage}-${version}.tgz`,
     spec: `${npmPackage}@${version}`,
-    wanted: integrity ?? packages[`node_modules/${npmPackage}`].integrity,
+    wanted: packages[`node_modules/${npmPackage}`].integrity,
     hash: (path) => `sha512-${digest(path, "sha512", "base64")}`,
   }));
   return {
-    name: `Node.js ${version} for all platforms`,
+    name: `Node.js ${version} for both processors`,
     isCurrent: () => isComplete(files),
     run: () =>
       download(files, ({ spec }, directory) => {

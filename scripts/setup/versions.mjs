@@ -1,6 +1,6 @@
 /**
  * For the long tests alone. Other versions of what real nodes are made of: containerd 2 and CRI-O beside Debian's
- * containerd, and the oldest Kubernetes that is promised beside the one of cluster.mjs and nodes.mjs; CoreDNS; krew;
+ * containerd, and the oldest Kubernetes that is promised beside the one of cluster.mjs and nodes.mjs; CoreDNS;
  * and what checks the packages of the core. A cold build costs about twenty minutes of one processor.
  * Effects: the user's cache, Debian packages (as root), dist/nodes.
  */
@@ -22,7 +22,6 @@ export function versionsSteps() {
     crioStep(),
     pinnsStep(),
     kubernetesStep("kubernetes-1.31", { title: "the oldest Kubernetes (minutes, the first time), version" }),
-    goStep({ tool: "krew", title: "krew" }),
     goProgramStep({ name: "CoreDNS", source: "test/lab/coredns", program: "test/coredns" }),
     goStep({ tool: "modzip", title: "check of Go modules" }),
     publishingStep(),

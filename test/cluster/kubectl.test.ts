@@ -47,11 +47,8 @@ const IN_SCRIPTS = commandsOf(
     "```",
   ].join("\n"),
 );
-/**
- * Plugins of kubectl: Berth's needs agents in pods (test/e2e/kubectl-berth.test.ts); krew is in
- * test/long/release-berthctl.test.ts.
- */
-const PLUGIN = /^kubectl (?:berth|krew)\b/;
+/** Berth's plugin of kubectl needs agents in pods: test/e2e/kubectl-berth.test.ts. */
+const PLUGIN = /^kubectl berth\b/;
 /** Forwards to a pod, and this control plane has none: test/nodes/port-forward.ts. */
 const FORWARD = /^kubectl (-n \S+ )?port-forward\b/;
 const COMMANDS = [...new Set(PAGES.flatMap((path) => commandsOf(readFileSync(join(root, path), "utf8"))))].filter(

@@ -12,9 +12,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { runHelm } from "../../scripts/chart/helm.ts";
 import { CUSTOM_KINDS } from "../../scripts/generate/crds/custom-kinds.ts";
-import { parseSecretKey } from "../../scripts/release/minisign.ts";
 import { root } from "../../scripts/setup/paths.mjs";
-import { requireCommand, runCommand } from "../lab/command.ts";
+import { runCommand } from "../lab/command.ts";
 import { type RegistryOptions, startRegistry } from "../lab/registry.ts";
 import { writeSmallRelease } from "../lab/small-release.ts";
 
@@ -22,11 +21,8 @@ const FACTS = { version: "1.2.3", description: "of a test", revision: "0".repeat
 const directory = mkdtempSync(join(tmpdir(), "berth-publish-"));
 const inside = (name: string): string => join(directory, name);
 const RELEASE = inside("release");
-const PUBLIC_KEY = inside("berth.pub");
 beforeAll(async () => {
-  await requireCommand(["minisign", "-G", "-W", "-s", inside("berth.key"), "-p", PUBLIC_KEY]);
-  const key = parseSecretKey(readFileSync(inside("berth.key"), "utf8"), undefined);
-  await writeSmallRelease(RELEASE, FACTS, { key });
+  await writeSmallRelease(RELEASE, FACTS, {});
   mkdirSync(inside("no-config"));
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -75,7 +71,7 @@ describe.each([
     expect(dry).toMatchObject({ exitCode: 0, stderr: "" });
     expect((await read(`${registry.host}/v2/network/berth/manifests/1.2.3`)).status).toBe(404);
 
-    const first = await publish(place, {}, "--key", PUBLIC_KEY);
+    const first = await publish(place);
     expect(first).toMatchObject({ exitCode: 0, stderr: "" });
     expect(first.stdout).toMatch(/^Sent [1-9]\d* parts to /m);
     const again = await publish(place);
@@ -89,7 +85,6 @@ describe.each([
       { architecture: "amd64", os: "linux" },
       { architecture: "arm64", os: "linux" },
     ]);
-    const chart = await read(`${registry.host}/v2/network/charts/berth/manifests/1.2.3`);
     const titles = async (repository: string, digest: string): Promise<string[]> => {
       const path = hasReferrers ? `referrers/${digest}` : `manifests/${digest.replace(":", "-")}`;
       const index = await readJson(`${registry.host}/v2/network/${repository}/${path}`);
@@ -105,13 +100,9 @@ describe.each([
       return (await Promise.all(names)).flat().sort();
     };
     const provenance = "berth-1.2.3.provenance.json";
-    const signature = "berth-1.2.3-image.json.minisig";
-    expect(await titles("berth", image.digest)).toEqual([signature, provenance, `${provenance}.minisig`]);
-    for (const { digest, platform } of manifests) {
-      const sbom = `berth-1.2.3-image-${platform.architecture}.cdx.json`;
-      expect(await titles("berth", digest)).toEqual([sbom, `${sbom}.minisig`]);
-    }
-    expect(await titles("charts/berth", chart.digest)).toEqual(["berth-1.2.3.tgz.minisig"]);
+    expect(await titles("berth", image.digest)).toEqual([provenance]);
+    for (const { digest, platform } of manifests)
+      expect(await titles("berth", digest)).toEqual([`berth-1.2.3-image-${platform.architecture}.cdx.json`]);
 
     const address = `oci://${place}/charts/berth`;
     const words = ["--plain-http", "--version", "1.2.3"];
@@ -193,14 +184,6 @@ describe("a push", () => {
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
     expect(stderr).toMatch(/^Not published\. \S+ is no whole release:\n/);
     expect(stderr).toMatch(reason);
-  });
-
-  it("of a release that another key signed does not begin", async () => {
-    const other = inside("other.pub");
-    await requireCommand(["minisign", "-G", "-W", "-s", inside("other.key"), "-p", other]);
-    const { exitCode, stderr } = await publish("127.0.0.1:9", {}, "--key", other);
-    expect(exitCode).toBe(1);
-    expect(stderr).toContain("berth-1.2.3-oci.tar.minisig is by key ");
   });
 
   it("goes over TLS unless the registry is on loopback or HTTP is asked for", async () => {

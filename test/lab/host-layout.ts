@@ -42,6 +42,5 @@ export function hostFiles(node: Buffer): ArchiveEntry[] {
     libatomic: readFileSync(`/usr/lib/${triple}/libatomic.so.1`),
     product: productEntries(readNative(join(root, "dist")), "#!/usr/bin/env node"),
     notices: Buffer.from("of a release\n"),
-    site: [],
   });
 }

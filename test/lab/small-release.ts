@@ -1,6 +1,6 @@
 /**
  * A release as `npm run release` writes it, but for the images, which have one small file: chart, SBOMs, layout,
- * provenance, sums and signatures are real.
+ * provenance and sums are real.
  * Effects: a folder; runs Helm.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -9,9 +9,8 @@ import { writeTar } from "../../scripts/release/archive.ts";
 import { buildChart } from "../../scripts/release/chart.ts";
 import type { Facts } from "../../scripts/release/facts.ts";
 import { writeImage } from "../../scripts/release/image.ts";
-import { writeSbom } from "../../scripts/release/inventory/sbom.ts";
 import { buildLayout } from "../../scripts/release/layout.ts";
-import type { Key } from "../../scripts/release/minisign.ts";
+import { writeSbom } from "../../scripts/release/sbom.ts";
 import { sealRelease } from "../../scripts/release/seal.ts";
 import { type Architecture, sha256 } from "../../scripts/release/sources.ts";
 import { tagOf } from "../../scripts/setup/version.mjs";
@@ -19,14 +18,12 @@ import { tagOf } from "../../scripts/setup/version.mjs";
 export interface SmallRelease {
   /** Makes images differ. */
   readonly text?: string;
-  /** Without one the release is not signed. */
-  readonly key?: Key;
   /** In place of the small ones. */
   readonly images?: Partial<Record<Architecture, Buffer>>;
 }
 
 export async function writeSmallRelease(output: string, facts: Facts, release: SmallRelease): Promise<void> {
-  const { text = "an image", key, images = {} } = release;
+  const { text = "an image", images = {} } = release;
   mkdirSync(output, { recursive: true });
   const digests = new Map<string, string>();
   const add = (name: string, content: Buffer): void => {
@@ -44,5 +41,5 @@ export async function writeSmallRelease(output: string, facts: Facts, release: S
   }
   for (const [name, content] of await buildChart(facts)) add(name, content);
   for (const [name, content] of await buildLayout({ facts, output })) add(name, content);
-  sealRelease(output, digests, facts, key);
+  sealRelease(output, digests, facts);
 }

@@ -18,7 +18,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Spec, Validation } from "@cyclonedx/cyclonedx-library";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { headingOf } from "../../scripts/release/inventory/notices.ts";
+import { headingOf } from "../../scripts/release/inventory.ts";
 import { Layout, REF_NAME } from "../../scripts/release/oci.ts";
 import { sha256 } from "../../scripts/release/sources.ts";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
@@ -83,12 +83,10 @@ function listTree(directory: string): string[] {
 }
 
 describe("a release", () => {
-  it("has the same bytes when it is built again, and signed", () => {
-    const [secret, published] = [output("berth.key"), output("berth.pub")];
-    execFileSync("minisign", ["-G", "-W", "-s", secret, "-p", published]);
-    release("b", "--key", secret);
+  it("has the same bytes when it is built again", () => {
+    release("b");
     expect(readFileSync(output("b/SHA256SUMS"), "utf8")).toBe(read("SHA256SUMS"));
-    execFileSync(process.execPath, [script("verify.ts"), output("b"), "--key", published]);
+    execFileSync(process.execPath, [script("verify.ts"), output("b")]);
   }, 600_000);
 
   it("has the sum of each artifact", () => {
@@ -124,7 +122,8 @@ describe("a release", () => {
 
 describe.each(["image-amd64", "image-arm64", "linux-amd64", "linux-arm64"])("the SBOM of %s", (kind) => {
   const sbom = () => read(`berth-${TAG}-${kind}.cdx.json`);
-  const components = (): { name: string; version?: string; licenses: SbomLicense[] }[] => JSON.parse(sbom()).components;
+  const components = (): { name: string; version?: string; licenses?: SbomLicense[] }[] =>
+    JSON.parse(sbom()).components;
 
   it("is valid CycloneDX", async () => {
     expect(await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(sbom())).toBeNull();
@@ -136,19 +135,11 @@ describe.each(["image-amd64", "image-arm64", "linux-amd64", "linux-arm64"])("the
   });
 
   it("lists npm packages, Node.js and its libraries, certificates, the C libraries, and what compilers add", () => {
-    const debian = kind.startsWith("image") ? ["libc6", "libstdc++6", "libgcc-s1", "libatomic1"] : ["libatomic1"];
-    const wanted = ["pino", "zod", "undici", "@kubernetes/client-node", "jsep", "assemblyscript", "esbuild", "libgcc"];
-    wanted.push(
-      "Node.js",
-      "OpenSSL",
-      "V8",
-      "SQLite",
-      "temporal_rs",
-      "writeable",
-      "gimli",
-      "Mozilla's CA certificates in Node.js",
-      "musl-dev",
-    );
+    const debian = kind.startsWith("image") ? ["libc6", "libstdc++6", "libatomic1"] : ["libatomic1"];
+    const wanted = [
+      ...["pino", "zod", "undici", "@kubernetes/client-node", "jsep", "assemblyscript", "esbuild", "libgcc-s1"],
+      ...["Node.js", "openssl", "v8", "sqlite", "Mozilla's CA certificates in Node.js", "musl-dev"],
+    ];
     expect(components().map(({ name }) => name)).toEqual(expect.arrayContaining([...wanted, ...debian]));
     expect(components()).toContainEqual(expect.objectContaining({ name: "Node.js", version: process.versions.node }));
   });
@@ -156,6 +147,8 @@ describe.each(["image-amd64", "image-arm64", "linux-amd64", "linux-arm64"])("the
   it("lists only components whose licence is in THIRD_PARTY_LICENSES", () => {
     const notices = read("THIRD_PARTY_LICENSES");
     for (const { name, version, licenses } of components()) {
+      // A library in Node.js, whose LICENSE has it.
+      if (licenses === undefined) continue;
       const license = licenses.map((each) => each.expression ?? each.license?.id).join();
       const [, text = ""] = notices.split(`\n${headingOf({ name, ...(version && { version }), license })}\n`);
       expect(/^(?:.+\n)*?={80}\n\n(.{10,}\n)/.test(text), name).toBe(true);

@@ -350,7 +350,7 @@ function findConfinement(files: HostFiles): HostFinding[] {
           hostWarning(
             "AppArmor",
             `AppArmor confines this container by "${profile}": the default profiles of runtimes forbid to write sysctls`,
-            `Set the chart's agent.appArmorProfile.type to Unconfined: ${PAGE}#selinux-and-apparmor`,
+            `Set appArmorProfile.type of the agent's container to Unconfined, as the chart does: ${PAGE}#selinux-and-apparmor`,
           ),
         ]),
     ...(type === undefined || files.get(ENFORCE)?.trim() === "0"

@@ -5,14 +5,14 @@ import { createCommands } from "../../../host/cli/berthctl.ts";
 import manifest from "../../../package.json" with { type: "json" };
 
 const terminal = { write: () => {}, writeError: () => {}, isColored: false };
-export const { root } = await createCommands({
+const { root } = await createCommands({
   program: "berthctl",
   version: manifest.version,
   words: [],
   terminal,
   more: MORE_COMMANDS,
 });
-export const commands = commandsOf(root);
+const commands = commandsOf(root);
 
 /** Each command is followed by its own commands. */
 function commandsOf(parent: Command): readonly Command[] {
@@ -23,40 +23,40 @@ function commandsOf(parent: Command): readonly Command[] {
 }
 
 /** Returns `blocks release`. */
-export function wordsOf(command: Command): readonly string[] {
+function wordsOf(command: Command): readonly string[] {
   const above = command.parent === null || command.parent.parent === null ? [] : wordsOf(command.parent);
   return [...above, command.name()];
 }
 
-export const EXIT_CODES = [
+const EXIT_CODES = [
   ["0", "success: the question was answered, and all is well"],
   ["1", "problem found: the answer is bad news, a refusal, or that there is no such object"],
   ["2", "usage error: the command line, or a file that it names, is wrong"],
   ["3", "no answer: no agent or API server answered, or it does not permit the question"],
 ] as const;
 
-export const ENVIRONMENT = [
+const ENVIRONMENT = [
   ["BERTH_SOCKET", "socket of the agent, instead of `/run/berth/agent.sock`"],
   ["KUBECONFIG", "kubeconfigs of `kubectl berth`, separated by colons, merged as kubectl does; else `~/.kube/config`"],
   ["NO_COLOR", "if it is set, no colours"],
 ] as const;
 
-export const OUTPUT_NOTES = [
+const OUTPUT_NOTES = [
   "Tables align numbers on the right; a number above 2^32 is shown by the nearest power of two (`2^64-3`). `-o json` and `-o yaml` print the records with exact numbers as text, one list; with `--watch` each record is a document of its own, JSON on one line. `-o name` prints what other commands take as arguments. Keys may be added to records; none changes its meaning.",
   "With `--watch` the whole list is followed by what changes: an address that became free has the state `Free`, a pool that has gone the note `deleted`. A cluster is watched, an agent asked every two seconds.",
   "On a terminal verdicts, findings, states and full pools have colours.",
   "Names from outside are printed with control and format characters as `\\u{1b}`, in JSON and YAML as `\\u001b`.",
 ];
 
-export function usageOf(command: Command, program = "berthctl"): string {
+function usageOf(command: Command): string {
   const words = command.registeredArguments.map((argument) => {
     const name = `${argument.name()}${argument.variadic ? "..." : ""}`;
     return argument.required ? `<${name}>` : `[${name}]`;
   });
-  return [program, ...wordsOf(command), "[options]", ...words].join(" ");
+  return [...wordsOf(command), "[options]", ...words].join(" ");
 }
 
-export function optionsOf(command: Command): Option[] {
+function optionsOf(command: Command): Option[] {
   return command
     .createHelp()
     .visibleOptions(command)
@@ -64,7 +64,7 @@ export function optionsOf(command: Command): Option[] {
 }
 
 /** Description, choices and default in one text. */
-export function describeOption({ description, argChoices, defaultValue, envVar }: Option): string {
+function describeOption({ description, argChoices, defaultValue, envVar }: Option): string {
   const isShown = defaultValue !== undefined && defaultValue !== true && defaultValue !== "";
   const shown = Array.isArray(defaultValue) ? defaultValue.join(" ") : String(defaultValue);
   const notes = [
@@ -97,7 +97,7 @@ const SHARED = new Map(
 
 /** One line for a command: its arguments, what it does, its options by name. */
 function row(command: Command): string {
-  const words = usageOf(command).replace("berthctl ", "").replace(" [options]", "").replaceAll("|", "\\|");
+  const words = usageOf(command).replace(" [options]", "").replaceAll("|", "\\|");
   const isKey = ({ description }: Option): boolean => description.startsWith("coordinator: ");
   const options = optionsOf(command);
   const names = options.filter((option) => !isKey(option)).map(({ long, short }) => `\`${long ?? short}\``);
@@ -118,9 +118,8 @@ export function berthctlPage(): string {
     "all nodes or that of `--node`. `release` and `quarantine` go to the agent of the address. [`status`](diagnostics.md#status)",
     "and [`test`](diagnostics.md#test) are about a cluster. [Diagnostics](diagnostics.md) has examples.",
     "",
-    "On a laptop it is one file: unpack `berthctl-VERSION-PLATFORM.tar.gz` of a release into `PATH`; under the name `kubectl-berth`",
-    "it is `kubectl berth`, as `kubectl krew install --manifest=berth.krew.yaml --archive=FILE` installs it. macOS and Windows:",
-    "[built, not run](release.md#berthctl-as-one-file).",
+    "On a laptop, `npm install --global berthctl-VERSION.tgz` of a release installs both; `npx --package berthctl-VERSION.tgz",
+    "berthctl` runs it once. For Linux without Node.js there is [one file](release.md#berthctl-alone).",
     "",
     "## Exit codes",
     "",
@@ -157,7 +156,7 @@ export function berthctlPage(): string {
     "",
     "## Commands",
     "",
-    "`berthctl COMMAND --help` and the man pages (`man berthctl-check`) explain each option.",
+    "`berthctl COMMAND --help` explains each option.",
     "",
     "| Command | What it does | Options |",
     "|---|---|---|",

@@ -89,7 +89,6 @@ const FULL: readonly object[] = [
       capabilities: ["NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_PTRACE"],
       hostFiles: ["/etc/systemd/system", "/etc/nftables.conf"],
       seccompProfile: { type: "Localhost", localhostProfile: "berth.json" },
-      appArmorProfile: { type: "RuntimeDefault" },
     },
     controller: {
       logLevel: "warn",

@@ -101,8 +101,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
   { page: "docs/records.md", place: "host" },
   { page: "docs/release.md", place: "release" },
   { page: "docs/release.md", section: "Build", reason: "release.test.ts does the same into a folder of its own" },
-  { page: "docs/release.md", section: "Sign", reason: "release.test.ts signs with a key of its own" },
-  { page: "docs/release.md", section: "By cosign", reason: "needs a registry and the publisher's key" },
+  { page: "docs/release.md", section: "Sign", reason: "needs a registry and the publisher's key" },
   {
     page: "docs/release.md",
     section: "Publish",

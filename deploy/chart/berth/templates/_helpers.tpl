@@ -104,10 +104,8 @@ capabilities:
 seccompProfile:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.agent.appArmorProfile }}
 appArmorProfile:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+  type: Unconfined
 {{- end }}
 {{- end -}}
 

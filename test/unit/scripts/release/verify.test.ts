@@ -1,16 +1,11 @@
-/**
- * A signed release fits what it says of itself, and whatever is changed in it is named. That minisign agrees:
- * test/long/release-artifacts.test.ts.
- */
+/** A release fits what it says of itself, and whatever is changed in it is named. */
 import { spawnSync } from "node:child_process";
-import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { findProblems } from "../../../../scripts/release/find-problems.ts";
-import { writeSbom } from "../../../../scripts/release/inventory/sbom.ts";
-import { parsePublicKey, parseSecretKey, writeSignature } from "../../../../scripts/release/minisign.ts";
+import { writeSbom } from "../../../../scripts/release/sbom.ts";
 import { sealRelease } from "../../../../scripts/release/seal.ts";
 import { sha256 } from "../../../../scripts/release/sources.ts";
 import { root } from "../../../../scripts/setup/paths.mjs";
@@ -20,22 +15,9 @@ const image = "berth-1.2.3-image-amd64";
 const tarball = "berth-1.2.3-linux-amd64";
 const provenance = "berth-1.2.3.provenance.json";
 const directory = mkdtempSync(join(tmpdir(), "berth-verify-"));
-const publisher = makeKey();
-const other = makeKey();
 let changed = "";
 
-/** A key pair as `minisign -G -W` makes it. */
-function makeKey() {
-  const { d = "", x = "" } = generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" });
-  const [id, seed, point] = [randomBytes(8), Buffer.from(d, "base64url"), Buffer.from(x, "base64url")];
-  const file = (...parts: readonly Uint8Array[]) => `untrusted comment:\n${Buffer.concat(parts).toString("base64")}\n`;
-  return {
-    public: file(Buffer.from("Ed"), id, point),
-    secret: file(Buffer.from("Ed\0\0B2"), Buffer.alloc(48), id, seed, point, Buffer.alloc(32)),
-  };
-}
-
-function writeRelease(name: string, key?: typeof publisher): string {
+function writeRelease(name: string): string {
   const folder = mkdtempSync(join(directory, `${name}-`));
   const digests = new Map<string, string>();
   const add = (file: string, content: Uint8Array) => {
@@ -52,7 +34,7 @@ function writeRelease(name: string, key?: typeof publisher): string {
     add(`${artifact.replace(/\.tar.*/, "")}.cdx.json`, writeSbom(subject, [], facts));
   }
   add("berth-1.2.3.tgz", Buffer.from("a chart"));
-  sealRelease(folder, digests, facts, key && parseSecretKey(key.secret, undefined));
+  sealRelease(folder, digests, facts);
   return folder;
 }
 
@@ -61,106 +43,36 @@ const write = (name: string, text: string): void => writeFileSync(join(changed, 
 const remove = (name: string): void => rmSync(join(changed, name));
 const replace = (name: string, from: string | RegExp, to: string): void => write(name, read(name).replace(from, to));
 
-/** Writes a file as a publisher would who has made a mistake: with its sum, and signed. */
+/** Writes a file as a publisher would who has made a mistake: with its sum. */
 function publish(name: string, text: string): void {
   write(name, text);
-  replace(
-    "SHA256SUMS",
-    new RegExp(`^.*  ${name.replaceAll(".", "\\.")}$`, "m"),
-    `${sha256(Buffer.from(text))}  ${name}`,
-  );
-  for (const file of [name, "SHA256SUMS"])
-    write(
-      `${file}.minisig`,
-      writeSignature(Buffer.from(read(file)), parseSecretKey(publisher.secret, undefined), `${file} of`),
-    );
+  const line = new RegExp(`^.*  ${name.replaceAll(".", "\\.")}$`, "m");
+  replace("SHA256SUMS", line, `${sha256(Buffer.from(text))}  ${name}`);
 }
 
-let signed = "";
+let whole = "";
 beforeAll(() => {
-  signed = writeRelease("signed", publisher);
+  whole = writeRelease("whole");
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-it("a signed release fits, and has the sums of one that is not signed", () => {
-  expect(findProblems(signed, parsePublicKey(publisher.public))).toEqual([]);
-  const unsigned = writeRelease("unsigned");
-  expect(findProblems(unsigned, undefined)).toEqual([]);
-  expect(readFileSync(join(unsigned, "SHA256SUMS"))).toEqual(readFileSync(join(signed, "SHA256SUMS")));
-  expect(findProblems(unsigned, parsePublicKey(publisher.public))).toContain(
-    "SHA256SUMS is not signed: SHA256SUMS.minisig is missing",
-  );
-});
-
-it("the same release and key give the same signatures", () => {
-  const again = writeRelease("again", publisher);
-  const signature = `${image}.tar.minisig`;
-  expect(readFileSync(join(again, signature), "utf8")).toBe(readFileSync(join(signed, signature), "utf8"));
+it("a release fits, and so does one with a signature of its sums", () => {
+  expect(findProblems(whole)).toEqual([]);
+  writeFileSync(join(whole, "SHA256SUMS.sigstore.json"), "{}");
+  expect(findProblems(whole)).toEqual([]);
 });
 
 it.each<[title: string, change: () => void, problem: RegExp]>([
   ["a changed byte", () => replace(`${image}.tar`, "bytes", "bytez"), /^berth-1.2.3-image-amd64.tar has the SHA-256 /],
-  [
-    "a changed byte whose sum is changed too",
-    () => {
-      replace("berth-1.2.3.tgz", "chart", "trap");
-      replace("SHA256SUMS", /^.*(?= {2}berth-1\.2\.3\.tgz)/m, sha256(Buffer.from(read("berth-1.2.3.tgz"))));
-    },
-    /^SHA256SUMS\.minisig is no signature of this SHA256SUMS by key \w{16}$/,
-  ],
   ["a missing file", () => remove("berth-1.2.3.tgz"), /^berth-1\.2\.3\.tgz is missing/],
   ["a file more", () => write("install.sh", ""), /^install\.sh is not in SHA256SUMS$/],
   ["a link to nothing more", () => symlinkSync("nowhere", join(changed, "link")), /^link is not in SHA256SUMS$/],
   ["missing sums", () => remove("SHA256SUMS"), /^SHA256SUMS is missing$/],
   ["a sum of a file elsewhere", () => write("SHA256SUMS", `${"0".repeat(64)}  ../a\n`), /^SHA256SUMS has lines /],
   [
-    "a missing signature",
-    () => remove(`${tarball}.tar.gz.minisig`),
-    /^berth-1\.2\.3-linux-amd64\.tar\.gz is not signed: .*\.minisig is missing$/,
-  ],
-  [
-    "a missing signature of an SBOM",
-    () => remove(`${image}.cdx.json.minisig`),
-    /^berth-1\.2\.3-image-amd64\.cdx\.json is not signed/,
-  ],
-  ["no signature", () => write(`${provenance}.minisig`, "hello"), /provenance\.json\.minisig is no signature in/],
-  [
-    "a signature of another file",
-    () => cpSync(join(changed, `${tarball}.tar.gz.minisig`), join(changed, `${image}.tar.minisig`)),
-    /^berth-1\.2\.3-image-amd64\.tar\.minisig is no signature of this berth-1\.2\.3-image-amd64\.tar by key/,
-  ],
-  [
-    "a changed comment of a signature",
-    () => replace("SHA256SUMS.minisig", "1.2.3", "1.2.4"),
-    /^SHA256SUMS\.minisig is no signature of this SHA256SUMS/,
-  ],
-  [
     "an artifact under another's name",
     () => publish("berth-1.2.3.tgz", read(`${tarball}.tar.gz`)),
     /^berth-1\.2\.3\.provenance\.json names berth-1\.2\.3\.tgz with SHA-256 /,
-  ],
-  [
-    "a signature that is for another name",
-    () => {
-      const key = parseSecretKey(publisher.secret, undefined);
-      write("berth-1.2.3.tgz.minisig", writeSignature(Buffer.from(read("berth-1.2.3.tgz")), key, "berth-1.2.2.tgz of"));
-    },
-    /^berth-1\.2\.3\.tgz\.minisig is of another file: berth-1\.2\.2\.tgz of$/,
-  ],
-  [
-    "another key",
-    () => {
-      changed = writeRelease("other", other);
-    },
-    /^SHA256SUMS\.minisig is by key \w{16}, not by \w{16}$/,
-  ],
-  [
-    "another key with the publisher's ID",
-    () => {
-      const key = { ...parseSecretKey(other.secret, undefined), id: parsePublicKey(publisher.public).id };
-      write("berth-1.2.3.tgz.minisig", writeSignature(Buffer.from(read("berth-1.2.3.tgz")), key, "berth-1.2.3.tgz of"));
-    },
-    /^berth-1\.2\.3\.tgz\.minisig is no signature of this berth-1\.2\.3\.tgz by key/,
   ],
   [
     "the SBOM of another file",
@@ -213,23 +125,17 @@ it.each<[title: string, change: () => void, problem: RegExp]>([
   ],
 ])("%s is named", (_, change, problem) => {
   changed = mkdtempSync(join(directory, "changed-"));
-  cpSync(signed, changed, { recursive: true });
+  cpSync(whole, changed, { recursive: true });
   change();
-  expect(findProblems(changed, parsePublicKey(publisher.public))).toContainEqual(expect.stringMatching(problem));
+  expect(findProblems(changed)).toContainEqual(expect.stringMatching(problem));
 });
 
 it("`npm run verify` ends with 1 and the names of what is wrong", () => {
-  const keyFile = join(directory, "berth.pub");
-  writeFileSync(keyFile, publisher.public);
-  const verify = (...args: string[]) => {
-    const script = join(root, "scripts", "release", "verify.ts");
-    return spawnSync(process.execPath, [script, ...args], { encoding: "utf8" });
-  };
-  const good = verify(signed, "--key", keyFile);
-  expect(good.stderr).toBe("");
-  expect([good.status, good.stdout]).toEqual([0, expect.stringMatching(/ checked all signatures by key \w{16}\n$/)]);
-  const unsigned = writeRelease("unsigned");
-  expect(verify(unsigned)).toMatchObject({ status: 1, stderr: expect.stringMatching(/^No public key: /) });
-  const bad = verify(unsigned, "--key", keyFile);
-  expect([bad.status, bad.stderr]).toEqual([1, expect.stringContaining("SHA256SUMS is not signed")]);
+  const script = join(root, "scripts", "release", "verify.ts");
+  const verify = () => spawnSync(process.execPath, [script, changed], { encoding: "utf8" });
+  changed = writeRelease("verified");
+  const good = { status: 0, stderr: "", stdout: `${changed} is as released: sums, SBOMs and provenance fit\n` };
+  expect(verify()).toMatchObject(good);
+  remove("berth-1.2.3.tgz");
+  expect(verify()).toMatchObject({ status: 1, stderr: expect.stringContaining("berth-1.2.3.tgz is missing") });
 });

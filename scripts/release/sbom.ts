@@ -1,7 +1,7 @@
 /** The bill of materials of one artifact, in CycloneDX 1.6. */
 import { Enums, Models, Serialize, Spec } from "@cyclonedx/cyclonedx-library";
-import type { Facts } from "../facts.ts";
-import type { Component } from "./component.ts";
+import type { Facts } from "./facts.ts";
+import type { Component } from "./inventory.ts";
 
 const { ExternalReferenceType, HashAlgorithm } = Enums;
 
@@ -39,11 +39,11 @@ export function writeSbom(artifact: Artifact, components: readonly Component[], 
 
 function modelOf({ type, name, version, license, purl, source, within }: Component): Models.Component {
   const { SpdxLicense, LicenseExpression, ExternalReference } = Models;
-  const spdx = license.includes(" ") ? new LicenseExpression(license) : new SpdxLicense(license);
+  const spdx = (id: string) => (id.includes(" ") ? new LicenseExpression(id) : new SpdxLicense(id));
   return new Models.Component(type as Enums.ComponentType, name, {
     // Unique in one SBOM: Node.js contains libraries that are also in the bundles.
     bomRef: purl ?? [within, name, version].filter(Boolean).join("/"),
-    ...{ version, purl, licenses: new Models.LicenseRepository([spdx]) },
+    ...{ version, purl, licenses: new Models.LicenseRepository(license === undefined ? [] : [spdx(license)]) },
     externalReferences: new Models.ExternalReferenceRepository(
       source === undefined ? [] : [new ExternalReference(source, ExternalReferenceType.SourceDistribution)],
     ),
