@@ -1,4 +1,4 @@
-/** All generated files of the chart: its metadata, values and page, and the plain manifests that it renders to. */
+/** The generated files of the chart: its metadata, values and page. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseAllDocuments, stringify } from "yaml";
@@ -7,19 +7,7 @@ import manifest from "../../package.json" with { type: "json" };
 import { CUSTOM_KINDS } from "../generate/crds/custom-kinds.ts";
 import { type GeneratedText, withHeader } from "../generate/generated-text.ts";
 import { root } from "../setup/paths.mjs";
-import { CHART, chartReadme, valuesSchemaText, valuesText } from "./generated-values.ts";
-import { copyChart, PLAIN_RELEASE, renderChart } from "./helm.ts";
-
-/** Templates that are also plain manifests, for tests and for installations without Helm. */
-const PLAIN_MANIFESTS = [
-  "agent.yaml",
-  "controller.yaml",
-  "flowschema.yaml",
-  "host-agents.yaml",
-  "hub.yaml",
-  "policies.yaml",
-  "rbac.yaml",
-];
+import { CHART, chartReadme, valuesText } from "./generated-values.ts";
 
 /** Objects to begin with, for each kind that a person writes: the first one of each file. */
 const EXAMPLES = ["20-pools.yaml", "30-reserved.yaml", "80-subnet.yaml"];
@@ -65,28 +53,11 @@ function artifactHub(): Readonly<Record<string, string>> {
   };
 }
 
-/**
- * Helm puts roles before policies, kubectl applies the documents in the order of the file: a right is to come after
- * its limits.
- */
-function policiesFirst(text: string): string {
-  const documents = text.split("---\n");
-  const isPolicy = (document: string) => /^kind: ValidatingAdmissionPolicy/m.test(document);
-  return [...documents.filter(isPolicy), ...documents.filter((document) => !isPolicy(document))].join("---\n");
-}
-
 /** Returns the files with a header. values.schema.json, which can have none, is in generated-values.ts. */
 export function chartTexts(): GeneratedText[] {
-  const inputs = [
+  return [
     withHeader("package.json", chartMetadata()),
     withHeader("scripts/chart/values.ts", valuesText()),
     withHeader("scripts/chart/values.ts and scripts/chart/readme.md", chartReadme()),
   ];
-  using chart = copyChart([...inputs, valuesSchemaText()]);
-  const rendered = renderChart(chart, PLAIN_RELEASE, "--set", "hostAgents.enabled=true");
-  const plain = PLAIN_MANIFESTS.map((file) => ({
-    path: `deploy/${file}`,
-    text: policiesFirst(rendered.get(file) ?? ""),
-  }));
-  return [...inputs, ...plain.map((text) => withHeader(CHART, text))];
 }

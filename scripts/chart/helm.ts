@@ -1,9 +1,8 @@
 /** Helm, run on a copy of the chart: the repository's has its CRDs behind a symbolic link, of which Helm warns. */
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import type { GeneratedText } from "../generate/generated-text.ts";
 import { KUBERNETES_SCHEMAS, referenceTool, root } from "../setup/paths.mjs";
 import { CHART } from "./generated-values.ts";
 
@@ -11,13 +10,11 @@ export interface ChartCopy extends Disposable {
   readonly directory: string;
 }
 
-/** Copies the chart of a tree into a temporary folder, with `texts` in place of its files of the same path. */
-export function copyChart(texts: readonly GeneratedText[] = [], tree = root): ChartCopy {
+/** Copies the chart of a tree into a temporary folder. */
+export function copyChart(tree = root): ChartCopy {
   const place = mkdtempSync(join(tmpdir(), "berth-chart-"));
   const directory = join(place, "berth");
   cpSync(join(tree, CHART), directory, { recursive: true, dereference: true });
-  for (const { path, text } of texts)
-    if (path.startsWith(`${CHART}/`)) writeFileSync(join(directory, path.slice(CHART.length + 1)), text);
   return { directory, [Symbol.dispose]: () => rmSync(place, { recursive: true }) };
 }
 

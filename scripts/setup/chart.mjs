@@ -1,16 +1,33 @@
 /**
- * The tools that render and check the Helm chart: Helm, and the API descriptions of the oldest and the newest
- * Kubernetes that is promised.
- * Effects: the user's cache and Go's own caches.
+ * The plain manifests that the Helm chart renders to, and the tools that render and check it: Helm, and the API
+ * descriptions of the oldest and the newest Kubernetes that is promised. The set-up of the product comes before.
+ * Effects: deploy, the user's cache and Go's own caches.
  */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findCommand, run, SetupError } from "./command.mjs";
 import { goStep, replaceFolder } from "./go.mjs";
-import { KUBERNETES_SCHEMAS, kubernetesSchemasDir } from "./paths.mjs";
+import { KUBERNETES_SCHEMAS, kubernetesSchemasDir, root } from "./paths.mjs";
+import { buildStep } from "./stamp.mjs";
 
 export function chartSteps() {
-  return [goStep({ tool: "helm", title: "Helm (minutes, the first time)" }), ...KUBERNETES_SCHEMAS.map(schemasStep)];
+  return [
+    goStep({ tool: "helm", title: "Helm (minutes, the first time)" }),
+    manifestsStep(),
+    ...KUBERNETES_SCHEMAS.map(schemasStep),
+  ];
+}
+
+function manifestsStep() {
+  const templates = ["agent", "controller", "flowschema", "host-agents", "hub", "policies", "rbac"];
+  const names = templates.map((name) => `${name}.yaml`);
+  const program = join(root, "scripts", "chart", "manifests.ts");
+  return buildStep({
+    name: "plain manifests",
+    inputs: [join(root, "deploy", "chart"), program],
+    outputs: names.map((name) => join(root, "deploy", name)),
+    build: () => run(join(root, "node_modules", ".bin", "node"), [program, ...names]),
+  });
 }
 
 /** Only api/openapi-spec of the module is kept; Go's checksum database verifies the download. */

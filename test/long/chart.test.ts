@@ -47,7 +47,7 @@ beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "berth-chart-"));
   images = await writeBerthImages(home, VERSIONS);
   using chart = copyChart();
-  using last = copyChart([], lastReleaseDir());
+  using last = copyChart(lastReleaseDir());
   for (const each of VERSIONS) {
     const { version } = each;
     const { directory } = each === LAST ? last : chart;
