@@ -115,8 +115,8 @@ export class Reflector<T> {
   #seenVersion = "";
   /** The version at which the map was what the server had. */
   #exactVersion = "";
-  /** The last attempt failed: the server may be another one now. */
-  #needsVersionCheck = false;
+  /** Of the last attempt: the server may be another one when it answers again. */
+  #lastFailure: unknown;
   /** Key of an object that is known to have changed, until the watch reports it. */
   #missing: string | undefined;
   /** Failures since the last event, or since a watch that lasted. */
@@ -124,7 +124,8 @@ export class Reflector<T> {
   #unreachable: string | undefined;
   /** Open while a watch is. */
   #watching = new Latch();
-  #isWatching = false;
+  /** Since when none is, by the wall clock; undefined while one is. */
+  #silentSinceMs: number | undefined = Date.now();
   /** Set while a watch runs. */
   #listAgain: (() => void) | undefined;
   /** Set while the server does not know the collection. */
@@ -174,7 +175,15 @@ export class Reflector<T> {
 
   /** Whether a watch is open: what the server does is known, or about to be. */
   get isWatching(): boolean {
-    return this.#isWatching;
+    return this.#silentSinceMs === undefined;
+  }
+
+  /** A sentence without a full stop: since when no watch is open, and why. */
+  get silence(): string {
+    const since = new Date(this.#silentSinceMs ?? this.#lastEventMs ?? Date.now()).toISOString();
+    const what = this.#lastFailure instanceof ApiError ? "refused this node's watch" : "not answered";
+    const why = this.#lastFailure === undefined ? "" : `: ${describeFailure(this.#lastFailure)}`;
+    return `The API server has ${what} since ${since}${why}`;
   }
 
   /** Resolves when a watch is open. Rejects when the signal ends or the reflector is closed. */
@@ -214,9 +223,8 @@ export class Reflector<T> {
 
   /** Lists if a list is due, and watches until the watch ends. Returns the pause before the next turn: milliseconds. */
   async #turn(): Promise<number> {
-    if (this.#needsVersionCheck && this.#version !== undefined && (await this.#hasGoneBack()))
-      this.#version = undefined;
-    this.#needsVersionCheck = false;
+    const mayBeAnother = this.#lastFailure !== undefined && this.#version !== undefined;
+    if (mayBeAnother && (await this.#hasGoneBack())) this.#version = undefined;
     this.#version ??= await this.#list();
     const startedMs = performance.now();
     const isShort = () => performance.now() - startedMs < WATCH_SHORT_MS;
@@ -340,7 +348,7 @@ export class Reflector<T> {
           timeoutSeconds: Math.floor(WATCH_LIFE_S * (1 + random())),
         },
         onOpen: () => {
-          this.#isWatching = true;
+          this.#silentSinceMs = undefined;
           this.#watching.open();
           this.#reached();
         },
@@ -353,8 +361,8 @@ export class Reflector<T> {
     } finally {
       clearTimeout(timer);
       this.#listAgain = undefined;
-      if (this.#isWatching) this.#watching = new Latch();
-      this.#isWatching = false;
+      if (this.isWatching) this.#watching = new Latch();
+      this.#silentSinceMs ??= Date.now();
     }
   }
 
@@ -383,6 +391,7 @@ export class Reflector<T> {
 
   /** The server has answered: the outage is over. */
   #reached(): void {
+    this.#lastFailure = undefined;
     if (this.#unreachable === undefined) return;
     this.#unreachable = undefined;
     this.#options.log.info({ collection: this.#options.name }, "The API server answers again");
@@ -399,7 +408,7 @@ export class Reflector<T> {
   #waitAfter(error: unknown): number {
     if (this.#closing.signal.aborted) return 0;
     const { optional = false, missingKindRetryMs = MISSING_KIND_RETRY_MS, random, log, name } = this.#options;
-    this.#needsVersionCheck = true;
+    this.#lastFailure = error;
     if (error instanceof ApiError && error.status === 404 && optional) {
       this.#version = undefined;
       this.#mirror.keepOnly(new Set());

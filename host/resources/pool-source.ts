@@ -369,5 +369,5 @@ export function findDoubt(source: PoolSource, seen: SeenRegistry): string | unde
   const confirmed = `until ${nameServer(source)} has confirmed its blocks`;
   if (epoch === "" || epoch !== seen.epoch) return `${confirmed} in this epoch of the registry`;
   if (Date.parse(asOf) > seen.sinceMs - UNHEARD_MS) return undefined;
-  return `${confirmed}: the cluster was off, or had no controller, ${asOf === "" ? "all the time" : `since ${asOf}`}`;
+  return `${confirmed}: the cluster was off, had no controller, or was out of this node's reach, ${asOf === "" ? "all the time" : `since ${asOf}`}`;
 }

@@ -82,6 +82,34 @@ it("an agent comes back while the API server is away: a DEL is answered, an ADD 
   for (const pod of [staying, coming]) await expectOwned(world, pod);
 });
 
+it("while the API server is away, what is recorded is given at once, and a new address is refused for want of it", async () => {
+  const { runtime } = world.node("n1");
+  await world.pool("one", { subnet: "10.8.0.0/24", ips: ["10.8.0.7"] });
+  const annotations = { ippool: { ipv4: ["one"] } };
+  const holder = await world.createPod({ name: "holder", node: "n1", annotations });
+  await attach(world, world.node("n1"), holder);
+  const [ahead, short] = [
+    await world.createPod({ name: "ahead", node: "n1" }),
+    await world.createPod({ name: "short", node: "n1", annotations }),
+  ];
+  await until("one is claimed ahead", async () => (await objectsOf(world, ahead)).length === 1);
+  await world.plane.server.stop();
+  const startMs = performance.now();
+  const { addresses, attempts } = await runtime.attach(ahead);
+  const givenMs = performance.now() - startMs;
+  const { exitCode, text } = await runtime.add(short, runtime.newContainerId());
+  await world.plane.server.start();
+  report("without a server", { givenMs });
+  expect([addresses.length, attempts]).toEqual([1, 1]);
+  expect(givenMs).toBeLessThan(3_000);
+  expect(exitCode).not.toBe(0);
+  expect(text).toMatch(
+    /The API server has not answered since 20\S+Z: .*ECONNREFUSED.*Until it does, pods get only what/,
+  );
+  expect(text).not.toContain("went back in time");
+  await serverReady(world);
+});
+
 it("etcd is restarted in a storm", async () => {
   const disturb = async (): Promise<void> => {
     await world.plane.etcd.stop();

@@ -151,7 +151,7 @@ describe("an ADD", () => {
     const earlier = new Date(Date.now() - 500_000).toISOString();
     await lease(["16/28 Active"], epoch, earlier);
     expect(await refusedInVain()).toContain(
-      `pool "${name}" gives no address until the hub has confirmed its blocks: the cluster was off, or had no controller, since ${earlier}`,
+      `pool "${name}" gives no address until the hub has confirmed its blocks: the cluster was off, had no controller, or was out of this node's reach, since ${earlier}`,
     );
     const { answer } = await beginWaiting(node, await pod("a"));
     await lease(["16/28 Active"]);

@@ -461,11 +461,10 @@ async function openParts(given: ClusterBackendOptions, stack: AsyncDisposableSta
   const epoch = new RegistryEpoch({
     ...{ known: knownEpoch, random, log },
     line: {
-      get isUp() {
-        return resources.isFollowing && api.confirming === undefined;
-      },
+      isUp: () => resources.epochWatch.isWatching && api.confirming === undefined,
+      silence: () => resources.epochWatch.silence,
       up: async (signal) => {
-        await resources.following(signal);
+        await resources.epochWatch.watching(signal);
         // The first answer may have raised a suspicion.
         await api.confirming;
       },

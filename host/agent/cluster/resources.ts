@@ -120,14 +120,9 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
     return this.#watches.pods.isSynced && this.#watches.pods.problems.length === 0;
   }
 
-  /** Whether a watch of the registry's epoch is open. */
-  get isFollowing(): boolean {
-    return this.#watches.epoch.isWatching;
-  }
-
-  /** Resolves when one is. Rejects with the signal's reason. */
-  following(signal: AbortSignal): Promise<void> {
-    return this.#watches.epoch.watching(signal);
+  /** The watch of the registry's epoch. */
+  get epochWatch(): Pick<Watches["epoch"], "isWatching" | "watching" | "silence"> {
+    return this.#watches.epoch;
   }
 
   /** Since when changes of pools have been heard of, as {@link Reflector.heardSinceMs}. */

@@ -5,7 +5,7 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";
 import { refuseRequested } from "../../ipam/requested-ips.ts";
-import { equalIp, type Family, formatIp, type Ip } from "../../net/ip.ts";
+import { equalIp, type Family, formatIp } from "../../net/ip.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
 import type { Detection } from "../detection/open-detection.ts";
 import { type EarlyDetection, EarlyStage, type EarlyStageDeps } from "../detection/verify-addresses.ts";
@@ -36,16 +36,11 @@ interface VerifiedDemand extends AddressDemand {
  */
 export function claimVerified(deps: ClaimVerifiedDeps, demand: VerifiedDemand): Promise<Claimed> {
   const { networks, detection, registry, poolCache, cluster } = deps;
-  const { claimant, deadline } = demand;
-  const { netns = "", ifName, network } = claimant;
+  const { netns = "", ifName, network } = demand.claimant;
   const nic = demand.nic ?? { ifName, network, pod: undefined };
   const settings = networks.settingsFor(nic);
   const stage = new EarlyStage(detection, { netns, ifName, settings, isCoordinated: networks.isCoordinated(nic) });
-  const probe = {
-    isPossible: () => stage.nic !== undefined,
-    ask: (ips: readonly Ip[]) => stage.ask(ips, deadline.signal),
-  };
-  return claimFirst({ epoch: cluster?.epoch, registry, poolCache, probe }, demand, (admitted) =>
+  return claimFirst({ epoch: cluster?.epoch, registry, poolCache, stage }, demand, (admitted) =>
     claimAndVerify(deps, admitted, { settings, stage }),
   );
 }

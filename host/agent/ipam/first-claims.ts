@@ -12,26 +12,19 @@ import type { Claiming, FirstClaims } from "../../registry/epoch/registry-epoch.
 import { UNKNOWN_CONTAINER } from "../../registry/journal.ts";
 import { nameOf } from "../../registry/kubernetes/known-object.ts";
 import type { Allocation, Registry } from "../../registry/registry.ts";
+import type { EarlyStage } from "../detection/verify-addresses.ts";
 import type { Claimed } from "./allocate.ts";
 import type { AddressDemand } from "./sources/source.ts";
 
 /** Time for which an ADD waits for the nodes to write, before it probes or is refused: milliseconds. @limit */
 const EPOCH_WAIT_MS = 5_000;
 
-/** The NIC of the ADD as a means of probing. */
-interface Probe {
-  /** Whether it can be probed now. */
-  readonly isPossible: () => boolean;
-  /** Probes these addresses. Returns who answers; undefined: no answer. Rejects if it cannot. */
-  readonly ask: (ips: readonly Ip[]) => Promise<{ readonly ip: Ip; readonly mac: Mac | undefined } | undefined>;
-}
-
-interface ProbationDeps {
+interface ClaimFirstDeps {
   readonly epoch: FirstClaims | undefined;
   readonly registry: Pick<Registry, "findOwner" | "undo">;
   readonly poolCache: Pick<PoolCache, "findDoubt" | "findDoubtOf">;
   /** Absent ahead of the ADD: nothing is claimed while the epoch is open. */
-  readonly probe?: Probe | undefined;
+  readonly stage?: Pick<EarlyStage, "ask"> | undefined;
 }
 
 /**
@@ -39,56 +32,57 @@ interface ProbationDeps {
  * found to be another one is undone. Throws CniError 11.
  */
 export async function claimFirst(
-  { epoch, ...deps }: ProbationDeps,
+  { epoch, ...deps }: ClaimFirstDeps,
   demand: AddressDemand,
   claim: (demand: AddressDemand) => Promise<Claimed>,
 ): Promise<Claimed> {
   if (epoch === undefined) return claim(demand);
   const claiming = epoch.claiming();
   try {
-    const probation = new Probation({ epoch, ...deps }, demand, claiming);
+    const probation = new Probation({ epoch, ...deps, demand, claiming });
     const claimed = await claim({
       ...demand,
       // What would be picked in its place may not be recorded now.
       ownFirst: epoch.isOpen,
       admit: (picked) => probation.admit(picked),
     });
-    if (claimed.created.length === 0 || !(await probation.isOutdated())) return claimed;
-    await deps.registry.undo(claimed.created);
-    throw refusal(epoch);
+    if (claimed.created.length > 0) await probation.confirm(claimed.created);
+    return claimed;
   } finally {
     claiming.end();
   }
 }
 
+interface ProbationDeps extends ClaimFirstDeps {
+  readonly epoch: FirstClaims;
+  readonly demand: AddressDemand;
+  readonly claiming: Claiming;
+}
+
 class Probation {
-  readonly #deps: ProbationDeps & { readonly epoch: FirstClaims };
-  readonly #demand: AddressDemand;
-  readonly #claiming: Claiming;
+  readonly #deps: ProbationDeps;
   #patience: AbortSignal | undefined;
 
-  constructor(deps: ProbationDeps & { readonly epoch: FirstClaims }, demand: AddressDemand, claiming: Claiming) {
+  constructor(deps: ProbationDeps) {
     this.#deps = deps;
-    this.#demand = demand;
-    this.#claiming = claiming;
   }
 
   async admit(picked: readonly Picked[]): Promise<void> {
-    const { epoch, probe } = this.#deps;
-    if (await this.isOutdated()) throw refusal(epoch);
-    const isFirst = async (): Promise<boolean> => (await this.#findFirst(picked)).length > 0;
-    if (epoch.isOpen && (await isFirst())) await this.#wait((signal) => this.#claiming.settled(signal));
-    if (this.#claiming.isOutdated) throw refusal(epoch);
-    const first = await this.#findFirst(picked);
-    if (first.length === 0) return;
+    const { epoch, stage, demand, claiming } = this.#deps;
+    const isFirst = async (isUnheard: boolean) => (await this.#findFirst(picked, isUnheard)).length > 0;
+    if (!epoch.line.isUp() && (await isFirst(true))) await this.#hear();
+    if (epoch.isOpen && (await isFirst(false))) await this.#wait((signal) => claiming.settled(signal));
+    if (claiming.isOutdated()) throw refusal(epoch);
+    const first = await this.#findFirst(picked, false);
     const doubted = first.find(({ doubt }) => doubt !== undefined);
     if (doubted !== undefined) throw await this.#refuseDoubted(doubted);
-    const { ifName } = this.#demand.claimant;
-    if (probe?.isPossible() !== true || first.some((each) => each.ifName !== ifName))
-      throw await this.#giveUp(first, refusal(epoch, first[0]?.ip));
-    const conflict = await probe.ask(first.map(({ ip }) => ip)).catch(async (error: unknown) => {
-      this.#demand.deadline.signal.throwIfAborted();
-      throw await this.#giveUp(first, refusal(epoch, first[0]?.ip, error));
+    const [{ ip } = {}] = first;
+    if (ip === undefined) return;
+    if (stage === undefined || first.some(({ ifName }) => ifName !== demand.claimant.ifName)) throw refusal(epoch, ip);
+    const ips = first.flatMap((each) => each.ip ?? []);
+    const conflict = await stage.ask(ips, demand.deadline.signal).catch(async (error: unknown) => {
+      demand.deadline.signal.throwIfAborted();
+      throw await this.#giveUp(first, refusal(epoch, ip, error));
     });
     if (conflict !== undefined) throw await this.#giveUp(first, answered(epoch, conflict));
     for (const { name } of first) epoch.verified(name);
@@ -108,22 +102,33 @@ class Probation {
   }
 
   /** What was claimed ahead makes room for another address if its block is gone. Returns this attempt's refusal. */
-  async #refuseDoubted({ ip, doubt = "", row, isLost }: FirstAddress): Promise<CniError> {
+  async #refuseDoubted({ ip, doubt, row, isLost }: FirstAddress): Promise<CniError> {
     if (row !== undefined && isLost === true) await this.#deps.registry.undo([row]);
-    return new CniError(ErrorCode.TryAgainLater, `Address ${formatIp(ip)} is not given: ${doubt}; try again`);
+    return new CniError(ErrorCode.TryAgainLater, `Address ${ip && formatIp(ip)} is not given: ${doubt}; try again`);
   }
 
-  /** Whether the registry was found to be another one since the claim began, or may be and cannot be asked. */
-  async isOutdated(): Promise<boolean> {
+  /** Undoes what was recorded, unless the registry is still known to be the one in which the claim began. */
+  async confirm(created: readonly Allocation[]): Promise<void> {
+    try {
+      await this.#hear();
+      if (this.#deps.claiming.isOutdated()) throw refusal(this.#deps.epoch);
+    } catch (error) {
+      await this.#deps.registry.undo(created);
+      throw error;
+    }
+  }
+
+  /** Another registry can only be behind an interruption. */
+  async #hear(): Promise<void> {
     const { line } = this.#deps.epoch;
-    if (!line.isUp) await this.#wait((signal) => line.up(signal));
-    return this.#claiming.isOutdated || !line.isUp;
+    if (!line.isUp()) await this.#wait((signal) => line.up(signal));
+    if (!line.isUp()) throw new CniError(ErrorCode.TryAgainLater, `${line.silence()}. ${NOT_NOW}`);
   }
 
   /** Waits for so long in all. */
   async #wait(until: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    if (this.#deps.probe === undefined) return;
-    const { signal } = this.#demand.deadline;
+    if (this.#deps.stage === undefined) return;
+    const { signal } = this.#deps.demand.deadline;
     this.#patience ??= AbortSignal.timeout(EPOCH_WAIT_MS);
     const tooLong = this.#patience;
     await until(AbortSignal.any([signal, tooLong])).catch((error: unknown) => {
@@ -131,42 +136,44 @@ class Probation {
     });
   }
 
-  /** Returns the addresses that the claim would give to the pod for the first time as far as the journal knows. */
-  async #findFirst(picked: readonly Picked[]): Promise<readonly FirstAddress[]> {
-    const { nics, claimant } = this.#demand;
-    const rows = await this.#deps.registry.findOwner(claimant.owner);
+  /**
+   * Returns the addresses that the claim would give to the pod for the first time as far as the journal knows.
+   * `isUnheard`: as if the epoch were open, and without an address where none was found.
+   */
+  async #findFirst(picked: readonly Picked[], isUnheard: boolean): Promise<readonly FirstAddress[]> {
+    const { epoch, poolCache, registry, demand } = this.#deps;
+    const { nics, claimant } = demand;
+    const isOpen = isUnheard || epoch.isOpen;
+    const rows = await registry.findOwner(claimant.owner);
     const each = nics.flatMap(({ ifName, families }) => families.map(({ family }) => ({ ifName, family })));
-    return each.flatMap(({ ifName, family }) => {
+    return each.flatMap(({ ifName, family }): readonly FirstAddress[] => {
       const isOfNic = (of: { readonly ifName: string; readonly ip: Ip }): boolean =>
         of.ifName === ifName && of.ip.family === family;
       const row = rows.find((of) => of.state === "Bound" && isOfNic(of));
-      if (row === undefined) return this.#firstOf(picked.find(isOfNic));
+      const pick = picked.find(isOfNic);
+      const isOwn = ifName === claimant.ifName;
+      if (row === undefined && pick !== undefined) return this.#firstOf(pick, isOpen);
+      if (row === undefined) return isUnheard && isOwn ? [{ ifName, name: "" }] : [];
       // Another NIC's is looked at when that comes.
-      if (ifName !== claimant.ifName) return [];
-      const isOnNic = row.containerId !== "" && isKnown(row);
-      const doubt = isOnNic ? undefined : this.#deps.poolCache.findDoubtOf(row);
-      return doubt !== undefined || this.#isDoubtful(row) ? [{ ...row, ...doubt, name: nameOf(row), row }] : [];
+      if (!isOwn) return [];
+      const doubt = row.containerId !== "" && isKnown(row) ? undefined : poolCache.findDoubtOf(row);
+      const isFirst = doubt !== undefined || epoch.isUnverified(nameOf(row)) || (isOpen && !isKnown(row));
+      return isFirst ? [{ ...row, ...doubt, name: nameOf(row), row }] : [];
     });
   }
 
-  #isDoubtful(row: Allocation): boolean {
-    const { epoch } = this.#deps;
-    return epoch.isUnverified(nameOf(row)) || (epoch.isOpen && !isKnown(row));
-  }
-
   /** Also of one that cools here as the pod's: nothing has kept others from it since its sandbox ended. */
-  #firstOf(pick: Picked | undefined): readonly FirstAddress[] {
-    if (pick === undefined) return [];
-    const { ip, ifName, pool } = pick;
+  #firstOf({ ip, ifName, pool }: Picked, isOpen: boolean): readonly FirstAddress[] {
     const doubt = this.#deps.poolCache.findDoubt(pool);
-    if (!this.#deps.epoch.isOpen && doubt === undefined) return [];
+    if (!isOpen && doubt === undefined) return [];
     const name = nameOf({ space: pool.spec.addressSpace, ip });
     return [{ ip, ifName, name, doubt: doubt && `pool "${pool.name}" gives none ${doubt}` }];
   }
 }
 
 interface FirstAddress {
-  readonly ip: Ip;
+  /** Undefined if none was found. */
+  readonly ip?: Ip;
   readonly ifName: string;
   readonly name: string;
   /** The pod's row, if it has one. */
@@ -184,11 +191,13 @@ function isKnown({ isConfirmed, containerId }: Allocation): boolean {
 const REGISTRY =
   "The registry of addresses has just appeared or went back in time, and may lack what running pods have";
 
+const NOT_NOW =
+  "Until it does, pods get only what is recorded as theirs. Try again; if this lasts, look at the API server and the network to it";
+
 function refusal(epoch: FirstClaims, ip?: Ip, cause?: unknown): CniError {
+  const waiting = epoch.isOpen ? `; this pod waits for ${epoch.waitsFor}` : "";
   const which = ip === undefined ? "" : ` Address ${formatIp(ip)} cannot be probed on this interface now.`;
-  const text = epoch.isOpen
-    ? `${REGISTRY}; this pod waits for ${epoch.waitsFor}.${which} Try again`
-    : `${REGISTRY}.${which} Try again`;
+  const text = `${REGISTRY}${waiting}.${which} Try again`;
   return new CniError(ErrorCode.TryAgainLater, text, cause === undefined ? {} : { cause });
 }
 

@@ -62,7 +62,9 @@ interface RegistryEpochDeps {
 /** How this node hears of the registry: another one can only be behind an interruption. */
 interface EpochLine {
   /** Whether what the registry says of its epoch is known as it is now. */
-  readonly isUp: boolean;
+  isUp(): boolean;
+  /** Returns a sentence without a full stop: since when it is not, and why. */
+  silence(): string;
   /** Resolves when it is. Rejects with the signal's reason. */
   up(signal: AbortSignal): Promise<void>;
 }
@@ -70,13 +72,14 @@ interface EpochLine {
 /** A claim under way. */
 export interface Claiming {
   /** Whether the registry was found to be another one since the claim began. */
-  readonly isOutdated: boolean;
+  isOutdated(): boolean;
   /** Resolves when the epoch is settled, or the claim is outdated. Rejects with the signal's reason. */
   settled(signal: AbortSignal): Promise<void>;
   end(): void;
 }
 
 export class RegistryEpoch {
+  readonly line: EpochLine;
   readonly #deps: RegistryEpochDeps;
   readonly #closing = new AbortController();
   readonly #worker: PeriodicWorker;
@@ -102,6 +105,7 @@ export class RegistryEpoch {
 
   constructor(deps: RegistryEpochDeps) {
     this.#deps = deps;
+    this.line = deps.line;
     if (deps.known.isBroken) this.#break("history");
     const { signal } = this.#closing;
     const { log } = deps;
@@ -218,19 +222,13 @@ export class RegistryEpoch {
     this.#deps.known.noteVerified(address);
   }
 
-  get line(): EpochLine {
-    return this.#deps.line;
-  }
-
   /** Begins a claim. */
   claiming(): Claiming {
     const claim = { serial: this.#serial };
     this.#claims.add(claim);
     const isOutdated = (): boolean => this.#serial !== claim.serial;
     return {
-      get isOutdated() {
-        return isOutdated();
-      },
+      isOutdated,
       settled: async (signal) => {
         while (this.isOpen && !isOutdated()) await this.#changed.wait(signal);
       },

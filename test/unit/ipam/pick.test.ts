@@ -86,7 +86,7 @@ describe("pick", () => {
       UNCONFIRMED,
       "e1",
       8,
-      `gives no address until the hub has confirmed its blocks: the cluster was off, or had no controller, since ${LEASED}`,
+      `gives no address until the hub has confirmed its blocks: the cluster was off, had no controller, or was out of this node's reach, since ${LEASED}`,
     ],
   ])(
     "goes to the next pool when the one before has %s, and says so when there is none",

@@ -356,6 +356,39 @@ describe("a history that went back", () => {
   });
 });
 
+describe("while no watch is open a reflector says why, and since when", () => {
+  const sinceOf = (text: string): number => Date.parse(/ since (?<time>\S+Z): /.exec(text)?.groups?.time ?? "");
+
+  it("of a server that refuses it: since it began", async () => {
+    const beganMs = Date.now();
+    const { reflector } = await play({ lists: [(response) => sendStatus(response, 403, "Forbidden")] });
+    await until(() => reflector.problems.length > 0, "the list has failed");
+    expect(reflector.silence).toMatch(/^The API server has refused this node's watch since .*403/);
+    expect(sinceOf(reflector.silence)).toBeGreaterThanOrEqual(beganMs);
+  });
+
+  it("of a server that does not answer: since the last watch ended", async () => {
+    let hangUp = (): void => {};
+    const { reflector } = await play({
+      lists: [answer(list("9", []))],
+      watches: [
+        (response) => {
+          response.writeHead(200).flushHeaders();
+          hangUp = () => response.destroy();
+        },
+        (response) => response.destroy(),
+      ],
+    });
+    await until(() => reflector.isWatching, "the watch is open");
+    const brokeMs = Date.now();
+    hangUp();
+    await until(() => reflector.problems.length > 0, "others have failed");
+    expect(reflector.silence).toMatch(/^The API server has not answered since .*closed/);
+    expect(sinceOf(reflector.silence) - brokeMs).toBeGreaterThanOrEqual(0);
+    expect(sinceOf(reflector.silence)).toBeLessThan(Date.now());
+  });
+});
+
 describe("waiting for the first list", () => {
   it("leaves nothing behind when it is given up, however long the list takes", async () => {
     const { reflector } = await play({ lists: [silence] });

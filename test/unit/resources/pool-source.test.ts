@@ -169,10 +169,10 @@ it.each<
     "of a cluster that was off for longer",
     seenAt("e1", 8),
     {},
-    /: the cluster was off, or had no controller, since 2026-/,
+    /: the cluster was off, had no controller, or was out of this node's reach, since 2026-/,
   ],
   ["of a clock that is behind", seenAt("e1", -60), {}, undefined],
-  ["never confirmed", seenAt("e1"), { asOf: "" }, /controller, all the time$/],
+  ["never confirmed", seenAt("e1"), { asOf: "" }, /reach, all the time$/],
   ["of no time", seenAt("e1"), { asOf: "soon" }, /since soon$/],
 ])("blocks %s", (_what, seen, of, doubt) => {
   const found = findDoubt(

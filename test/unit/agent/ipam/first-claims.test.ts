@@ -27,6 +27,8 @@ const OPEN: Epoch = { ...DONE, epoch: "e2", cause: "history", waitsFor: "n2" };
 
 const KNOWN = JSON.stringify({ format: 1, epochs: ["e1"], written: "e1" });
 
+const SILENCE = "The API server has not answered since 2026-11-27T09:00:00.000Z: connect ECONNREFUSED 10.6.0.1:6443";
+
 /** The probe finds the addresses silent, unless the test says otherwise. */
 type Answer = { readonly ip: Ip; readonly mac: Mac | undefined } | undefined;
 
@@ -43,7 +45,8 @@ class World {
   /** Called when the search has recorded its addresses. */
   onRecorded = (): void => {};
   /** How this node hears of the registry. */
-  readonly line = { isUp: true, up: (signal: AbortSignal) => this.#up.wait(signal) };
+  readonly line = { isUp: () => this.isUp, silence: () => SILENCE, up: (signal: AbortSignal) => this.#up.wait(signal) };
+  isUp = true;
   readonly #up = new Latch();
   #hangUp = new AbortController();
 
@@ -64,7 +67,7 @@ class World {
 
   /** The watch is back. */
   reconnect(): void {
-    this.line.isUp = true;
+    this.isUp = true;
     this.#up.open();
   }
 
@@ -75,11 +78,11 @@ class World {
   /** The addresses of an ADD of pod web-0, or its error. */
   add(nics: readonly NicRequest[] = [ETH0], options: DemandOptions = {}): Promise<string> {
     const ask = async (ips: readonly Ip[]): Promise<Answer> => {
+      if (!this.canProbe) throw new Error("there is no such interface");
       this.asked.push(ips.map(formatIp).join(" "));
       return this.answer();
     };
-    const probe = { isPossible: () => this.canProbe, ask };
-    return this.#claim({ ...this.#deps, probe }, nics, options);
+    return this.#claim({ ...this.#deps, stage: { ask } }, nics, options);
   }
 
   /** The same ahead of the ADD: there is no NIC to probe on. */
@@ -159,6 +162,9 @@ async function waits(adding: Promise<string>): Promise<boolean> {
   };
   return (await Promise.race([adding, turns()])) === "waits";
 }
+
+/** The whole refusal while the API server does not answer. */
+const NOT_HEARD = `11: ${SILENCE}. Until it does, pods get only what is recorded as theirs. Try again; if this lasts, look at the API server and the network to it`;
 
 const WAITS_FOR_N2 = /^11: The registry of addresses has just appeared .*; this pod waits for node n2\. /;
 
@@ -265,7 +271,7 @@ describe.each([
   [
     "since the cluster was off",
     { asOf: "2026-11-20T11:52:00Z" },
-    /: the cluster was off, or had no controller, since 2026-11-20T11:52:00Z/,
+    /: the cluster was off, had no controller, or was out of this node's reach, since 2026-11-20T11:52:00Z/,
   ],
 ] as const)("of blocks that the hub has not confirmed %s", (_what, options, why) => {
   const BLOCKS = ["10.6.0.16/28 Active"];
@@ -351,8 +357,8 @@ describe("ahead of ADDs", () => {
   });
 
   it("nothing is claimed while the watch of the registry is broken", async () => {
-    world.line.isUp = false;
-    expect(await world.prefetch()).toMatch(/^11: /);
+    world.isUp = false;
+    expect(await world.prefetch()).toBe(NOT_HEARD);
     expect(await world.bound()).toBe("nothing");
   });
 });
@@ -402,7 +408,7 @@ describe("a claim under way when the registry goes back", () => {
 
 describe("while the watch of the registry is broken", () => {
   beforeEach(() => {
-    world.line.isUp = false;
+    world.isUp = false;
   });
 
   it("a claim waits, and is made when that is back", async () => {
@@ -416,8 +422,51 @@ describe("while the watch of the registry is broken", () => {
     const adding = world.add();
     expect(await waits(adding)).toBe(true);
     giveUp();
-    expect(await adding).toMatch(/^11: /);
+    expect(await adding).toBe(NOT_HEARD);
     expect(await world.bound()).toBe("nothing");
+  });
+
+  it.for(["an ADD", "a claim ahead of it"])("a pod that has its address by %s is answered at once", async (by) => {
+    world.isUp = true;
+    const given = by === "an ADD" ? await world.add() : await world.prefetch();
+    world.isUp = false;
+    expect([await world.add(), world.asked]).toEqual([given, []]);
+  });
+
+  it("a pod that lacks one of its addresses waits", async () => {
+    world.isUp = true;
+    const given = await world.add();
+    world.isUp = false;
+    const adding = world.add([DUAL]);
+    expect(await waits(adding)).toBe(true);
+    giveUp();
+    expect([await adding, await world.bound()]).toEqual([NOT_HEARD, given]);
+  });
+
+  it("an address of whose object no answer came waits", async () => {
+    world.isUp = true;
+    world.node.gate = new HeldCalls(ALLOCATIONS).gate;
+    expect(await waits(world.add())).toBe(true);
+    await world.node.open();
+    world.isUp = false;
+    giveUp();
+    expect(await world.add()).toBe(NOT_HEARD);
+  });
+
+  it("a pod for which no address is free is refused for want of the API server", async () => {
+    const none = pool("blue", "10.6.0.0/24", { ips: [] });
+    world.node.follow(snapshotOf(none));
+    giveUp();
+    expect(await world.add()).toBe(NOT_HEARD);
+  });
+
+  it("a claim is refused for what it is when the epoch behind it is open", async () => {
+    world.epoch.follow(OPEN);
+    giveUp();
+    expect(await world.add()).toBe(NOT_HEARD);
+    world.isUp = true;
+    world.canProbe = false;
+    expect(await world.add()).toMatch(WAITS_FOR_N2);
   });
 
   it("a claim is refused when another epoch is found behind it", async () => {
@@ -441,15 +490,26 @@ describe("while the watch of the registry is broken", () => {
   });
 
   it("a claim that was recorded just before waits, and is undone when that stays broken", async () => {
-    world.line.isUp = true;
+    world.isUp = true;
     world.onRecorded = () => {
-      world.line.isUp = false;
+      world.isUp = false;
     };
     const adding = world.add();
     expect([await waits(adding), await world.bound()]).toEqual([true, "10.6.0.1"]);
     giveUp();
-    expect(await adding).toMatch(/^11: /);
+    expect(await adding).toBe(NOT_HEARD);
     expect(await world.bound()).toBe("nothing");
+  });
+
+  it("a claim that was recorded just before is undone when its caller hangs up", async () => {
+    world.isUp = true;
+    world.onRecorded = () => {
+      world.isUp = false;
+    };
+    const adding = world.add();
+    expect(await waits(adding)).toBe(true);
+    world.hangUp();
+    expect([await adding, await world.bound()]).toEqual(["Error: the caller hung up", "nothing"]);
   });
 });
 

@@ -68,7 +68,7 @@ class Node {
         },
       },
       known: new KnownEpoch(this.file),
-      line: { isUp: true, up: async () => {} },
+      line: { isUp: () => true, silence: () => "", up: async () => {} },
       random: () => 0.5,
       log: recordLog().log,
       onSettled: () => {},
@@ -233,9 +233,9 @@ describe("a claim under way", () => {
     const shared = new Shared();
     const node = await filledNode(shared);
     const claiming = node.epoch.claiming();
-    expect(claiming.isOutdated).toBe(false);
+    expect(claiming.isOutdated()).toBe(false);
     node.epoch.wentBack();
-    expect(claiming.isOutdated).toBe(true);
+    expect(claiming.isOutdated()).toBe(true);
     await claiming.settled(AbortSignal.timeout(1_000));
     await expect.poll(() => shared.record.epoch).toBe("e2");
     expect(node.written).toEqual(["e1 unsure"]);
@@ -258,7 +258,7 @@ describe("a claim under way", () => {
     complete(shared);
     node.hear("e2");
     await settled;
-    expect(claiming.isOutdated).toBe(false);
+    expect(claiming.isOutdated()).toBe(false);
     claiming.end();
   });
 });
