@@ -1,0 +1,67 @@
+/** What README.md says of outages is shown by tests, each by its name. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { root } from "../../../scripts/setup/paths.mjs";
+
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+
+/** Words that say that something is not there, or ends. */
+const OUTAGE =
+  /\b(?:outages?|away|killed|crash\w*|dead|dies|lost|unreachable|goes down|without (?:an? |the )?(?:agent|controller|API server))\b/gi;
+
+const DEMO = "test/e2e/demo.test.ts";
+const DEMOS = "test/long/demo.test.ts";
+const SERVER = "test/cluster/faults-server.test.ts";
+
+/** The words of README.md; the tests' files with their names. */
+const SHOWN: readonly [words: string, ...tests: (readonly [file: string, name: string])[]][] = [
+  ["the agent is killed", [DEMO, "the demo comes to its end, and all its claims are true"]],
+  [
+    "with an outage of the API server",
+    [DEMOS, "the demo with %s comes to its end, and all its claims are true"],
+    [
+      SERVER,
+      "while the API server is away, what is recorded is given at once, and a new address is refused for want of it",
+    ],
+    [
+      SERVER,
+      "an agent comes back while the API server is away: a DEL is answered, an ADD waits, and both are made good",
+    ],
+  ],
+  ["the hub is away", [DEMOS, "the demo with %s comes to its end, and all its claims are true"]],
+  [
+    "addresses of lost nodes [collected]",
+    [
+      "test/cluster/workloads-lost-node.test.ts",
+      "node-lost: of a node that is out of service is away: its address is Kept for it, by the controller",
+    ],
+    [
+      "test/cluster/controller-node-lost.test.ts",
+      "conflict: after nodeLost another node asks: silence frees an address, an answer does not",
+    ],
+  ],
+  [
+    "dead gateways [found]",
+    [
+      "test/e2e/coordinator-input.test.ts",
+      "refuses with code 105 an %s gateway that does not answer, and changes nothing",
+    ],
+  ],
+];
+
+it("every outage that README.md speaks of is in the table", () => {
+  let rest = read("README.md");
+  for (const [words] of SHOWN) {
+    expect(rest, `README.md does not say "${words}" any more: remove its row`).toContain(words);
+    rest = rest.replace(words, "");
+  }
+  expect([...rest.matchAll(OUTAGE)].map(({ index }) => rest.slice(index - 40, index + 40))).toEqual([]);
+});
+
+it.each(SHOWN.flatMap(([words, ...tests]) => tests.map(([file, name]) => [words, file, name] as const)))(
+  '"%s" is shown by %s: %s',
+  (_words, file, name) => {
+    expect(read(file)).toMatch(new RegExp(`\\(\\s*"${RegExp.escape(name)}",`));
+  },
+);
