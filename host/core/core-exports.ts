@@ -16,8 +16,8 @@ export interface CoreExports {
   /** Ends a set or a pool and gives its memory back. */
   drop(handle: number): number;
   /**
-   * Returns the bytes of memory in use, from address 0. A copy of it in a fresh instance, grown to the same size, is an
-   * equal instance.
+   * Returns the bytes of memory in use, from address 0. A copy of it in a fresh instance, grown to the same size, is
+   * an equal instance.
    */
   state_bytes(): number;
   /** Sets and pools that are not dropped. */

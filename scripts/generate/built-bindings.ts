@@ -1,34 +1,37 @@
 /**
- * The raw layers of the embeddings that set-up builds, and that are not committed: C, Java, Python and Rust, and the
- * core for Rust. Go's are committed, because `go get` takes the tree as it is. Run as a program, this file writes
- * them.
+ * The raw layers of the embeddings, which set-up builds and git ignores, and the copies of the core beside them. Run as
+ * a program, this file writes them.
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { root } from "../setup/paths.mjs";
 import { ABI } from "./abi-description.ts";
+import { bindingOf } from "./bindings/binding.ts";
 import { renderCBindings } from "./bindings/c.ts";
+import { renderGoBindings } from "./bindings/go.ts";
 import { renderJavaBindings } from "./bindings/java.ts";
 import { renderPythonBindings } from "./bindings/python.ts";
 import { renderRustBindings } from "./bindings/rust.ts";
 import { type GeneratedText, withHeader } from "./generated-text.ts";
 
 export function builtBindings(): GeneratedText[] {
-  return [renderCBindings, renderJavaBindings, renderPythonBindings, renderRustBindings]
-    .flatMap((render) => render(ABI))
-    .map((file) => withHeader("assembly/abi.json", file));
+  const texts = [renderGoBindings].map((render) => render(bindingOf(ABI)));
+  const old = [renderCBindings, renderJavaBindings, renderPythonBindings, renderRustBindings].map((render) =>
+    render(ABI),
+  );
+  return [texts, ...old].flat().map((file) => withHeader("assembly/abi.json", file));
 }
 
+const COPIES = ["embeddings/go/berth-core.wasm", "embeddings/rust/src/raw/berth-core.wasm"];
+
 if (import.meta.main) {
-  const core = readFileSync(join(root, "dist", "core", "berth-core.wasm"));
-  const place = "embeddings/rust/src/raw/berth-core";
-  for (const { path, text } of [
-    ...builtBindings(),
-    { path: `${place}.wasm`, text: core },
-    { path: `${place}.sha256`, text: createHash("sha256").update(core).digest("hex") },
-  ]) {
+  for (const { path, text } of builtBindings()) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
   }
+  const core = join(root, "dist", "core", "berth-core.wasm");
+  for (const path of COPIES) copyFileSync(core, join(root, path));
+  const sum = createHash("sha256").update(readFileSync(core)).digest("hex");
+  writeFileSync(join(root, "embeddings/rust/src/raw/berth-core.sha256"), sum);
 }

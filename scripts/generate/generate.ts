@@ -6,13 +6,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../setup/paths.mjs";
-import {
-  GENERATED_COPIES,
-  generatedJson,
-  generatedSections,
-  generatedTexts,
-  RECORDING_TESTS,
-} from "./generated-files.ts";
+import { generatedJson, generatedSections, generatedTexts, RECORDING_TESTS } from "./generated-files.ts";
 import { packageVersions } from "./package-versions.ts";
 
 function write(path: string, content: Buffer): void {
@@ -30,7 +24,6 @@ function write(path: string, content: Buffer): void {
 
 const texts = [...(await generatedTexts()), ...generatedJson(), ...generatedSections(), ...packageVersions()];
 for (const { path, text } of texts) write(path, Buffer.from(text));
-for (const { path, from } of GENERATED_COPIES) write(path, readFileSync(join(root, from)));
 
 const vitest = join(root, "node_modules", ".bin", "vitest");
 const { status, stdout } = spawnSync(vitest, ["run", "--update", "--project", "unit", ...RECORDING_TESTS], {

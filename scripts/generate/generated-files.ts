@@ -5,9 +5,9 @@ import { dashboardText } from "../chart/dashboard.ts";
 import { chartTexts } from "../chart/generated-chart.ts";
 import { valuesSchemaText } from "../chart/generated-values.ts";
 import { root } from "../setup/paths.mjs";
-import { ABI, type AbiDescription } from "./abi-description.ts";
+import { ABI } from "./abi-description.ts";
+import { bindingOf } from "./bindings/binding.ts";
 import { renderBrowserBindings } from "./bindings/browser.ts";
-import { renderGoBindings } from "./bindings/go.ts";
 import { crdFiles } from "./crds/crds.ts";
 import { type GeneratedText, headerOf, withHeader } from "./generated-text.ts";
 import { abiPage } from "./pages/abi.ts";
@@ -18,12 +18,6 @@ import { collectionTable } from "./pages/collection-table.ts";
 import { limitsPage } from "./pages/limits.ts";
 import { innerMetricsPage, metricsTable } from "./pages/metrics.ts";
 import { resourcesPage, writtenResourcesPage } from "./pages/resources.ts";
-
-/** The bindings that are committed; those of other languages are built: see built-bindings.ts. */
-const BINDINGS: readonly ((abi: AbiDescription) => readonly GeneratedText[])[] = [
-  renderBrowserBindings,
-  renderGoBindings,
-];
 
 /** Returns the files that are generated as a whole, each with its header. */
 export async function generatedTexts(): Promise<GeneratedText[]> {
@@ -38,7 +32,7 @@ export async function generatedTexts(): Promise<GeneratedText[]> {
     withHeader("the schemas in host/resources and host/config", { path: "docs/resources.md", text: resourcesPage() }),
     withHeader("the schemas in host/resources", { path: "docs/develop/resources.md", text: writtenResourcesPage() }),
     withHeader("assembly/abi.json", { path: "docs/develop/wasm-abi.md", text: abiPage(ABI) }),
-    ...BINDINGS.flatMap((render) => render(ABI)).map((file) => withHeader("assembly/abi.json", file)),
+    withHeader("assembly/abi.json", renderBrowserBindings(bindingOf(ABI))),
   ];
 }
 
@@ -66,11 +60,6 @@ export function generatedSections(): GeneratedText[] {
     withSection("host/metrics", "docs/monitoring.md", metricsTable()),
   ];
 }
-
-/** Committed copies of built files. `go get` takes the tree as it is, so the Go embedding has its copy of the core. */
-export const GENERATED_COPIES: readonly { readonly path: string; readonly from: string }[] = [
-  { path: "embeddings/go/berth-core.wasm", from: "dist/core/berth-core.wasm" },
-];
 
 /**
  * Tests whose expected outcomes are in files of test/vectors. They compare like any test; `vitest run -u` rewrites

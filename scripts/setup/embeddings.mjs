@@ -7,7 +7,7 @@ import { run } from "./command.mjs";
 import { debianStep } from "./debian.mjs";
 import { browserSteps } from "./embeddings/browser.mjs";
 import { cSteps } from "./embeddings/c.mjs";
-import { goSteps } from "./embeddings/go.mjs";
+import { goStep } from "./embeddings/go.mjs";
 import { javaSteps } from "./embeddings/java.mjs";
 import { pythonSteps } from "./embeddings/python.mjs";
 import { rustSteps } from "./embeddings/rust.mjs";
@@ -20,7 +20,7 @@ export function embeddingsSteps() {
     rawLayersStep(),
     ...browserSteps(),
     ...cSteps(),
-    ...goSteps(),
+    goStep(),
     ...javaSteps(),
     ...pythonSteps(),
     ...rustSteps(),
@@ -34,6 +34,8 @@ function rawLayersStep() {
     name: "raw layers of the embeddings",
     inputs: [join(root, "assembly", "abi.json"), join(root, "dist", "core", "berth-core.wasm"), generators],
     outputs: [
+      "go/raw.go",
+      "go/berth-core.wasm",
       "c/include/berth_raw.h",
       "c/src/raw.c",
       "java/src/main/java/io/vendor/berth/core/Abi.java",

@@ -1,164 +1,156 @@
-/**
- * The raw layer of the Go embedding: statuses, policies, ceilings, offsets, and one method per export.
- * The text is as gofmt wants it.
- */
-import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
+/** The raw layer of the Go embedding: the module in wazero, its constants, and a method for each export. */
 import type { GeneratedText } from "../generated-text.ts";
+import { type Binding, type Call, type Constant, camelCase, pascalCase, prefixed } from "./binding.ts";
 
-/** Words that Go spells in capitals. */
-const INITIALISMS: Readonly<Record<string, string>> = { abi: "ABI", ok: "OK" };
+export function renderGoBindings({ version, statuses, policies, ceilings, counts, calls }: Binding): GeneratedText {
+  const text = `
+package core
 
-/** Columns of a comment's text. */
-const COMMENT_WIDTH = 110;
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"sync"
 
-/** `pool_find_run` → `PoolFindRun`. */
-function exported(name: string): string {
-  const words = name.toLowerCase().split("_");
-  return words.map((word) => INITIALISMS[word] ?? word.charAt(0).toUpperCase() + word.slice(1)).join("");
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+)
+
+//go:embed berth-core.wasm
+var wasm []byte
+
+// A call of the core waits for nothing, so there is nothing to cancel.
+var background = context.Background()
+
+var runtime = sync.OnceValue(func() wazero.Runtime { return wazero.NewRuntime(background) })
+
+// compile makes the module once, for all instances.
+var compile = sync.OnceValues(func() (wazero.CompiledModule, error) { return runtime().CompileModule(background, wasm) })
+
+// instantiate is an instance with room for the addresses that operations write.
+func instantiate() (Raw, error) {
+	compiled, err := compile()
+	if err != nil {
+		return Raw{}, err
+	}
+	config := wazero.NewModuleConfig().WithName("") // without a name there may be many
+	module, err := runtime().InstantiateModule(background, compiled, config)
+	raw := Raw{module: module}
+	if err == nil {
+		err = raw.Write(make([]byte, 64))
+	}
+	return raw, err
 }
 
-/** `part_length` → `partLength`. */
-function local(name: string): string {
-  const word = exported(name);
-  return word.charAt(0).toLowerCase() + word.slice(1);
-}
+// The version of the ABI that this package speaks.
+const (
+	ABIMajor = ${version.major}
+	ABIMinor = ${version.minor}
+)
 
-/** A status as Go names an error: `BAD_HANDLE` → `ErrBadHandle`. */
-function statusName({ name, code }: AbiDescription["statuses"][number]): string {
-  return code < 0 ? `Err${exported(name)}` : `Status${exported(name)}`;
-}
-
-/** Rows as gofmt aligns them: each cell but the last is padded to its column. */
-function align(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows.map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] ?? 0))).join(" "));
-}
-
-/** Breaks a line at blanks; what follows on starts below the text of a list item. */
-function wrap(line: string): string[] {
-  const lines: string[] = [];
-  const hang = line.startsWith("  - ") ? "    " : "";
-  for (let rest = line; rest !== ""; ) {
-    const blank = rest.length > COMMENT_WIDTH ? rest.lastIndexOf(" ", COMMENT_WIDTH) : rest.length;
-    lines.push(rest.slice(0, blank));
-    rest = blank < rest.length ? hang + rest.slice(blank + 1) : "";
-  }
-  return lines;
-}
-
-function comment(text: string, indent = ""): string {
-  const lines = text.split("\n").flatMap((line) => (line === "" ? [""] : wrap(line)));
-  return lines.map((line) => `${indent}//${line === "" ? "" : ` ${line}`}`).join("\n");
-}
-
-/** As Go writes the text of an error: no capital at the start of a sentence, no full stop. */
-function errorText(doc: string): string {
-  const sentences = doc.replace(/\.$/, "").split(". ");
-  return sentences.map((sentence) => sentence.charAt(0).toLowerCase() + sentence.slice(1)).join("; ");
-}
-
-/** A group of constants, each under its comment; gofmt does not align what comments part. */
-function constants(items: readonly { readonly name: string; readonly value: string; readonly doc: string }[]): string {
-  const rows = items.map(({ name, value, doc }) => `${comment(`${name}: ${doc}`, "\t")}\n\t${name} ${value}`);
-  return `const (\n${rows.join("\n")}\n)`;
-}
-
-function statuses({ statuses }: AbiDescription): string {
-  const values = statuses.map((status) => ({
-    name: statusName(status),
-    value: `Status = ${status.code}`,
-    doc: status.doc,
-  }));
-  const table = (cell: (status: AbiDescription["statuses"][number]) => string) =>
-    align(statuses.map((status) => [`${-status.code}:`, `${JSON.stringify(cell(status))},`]));
-  const rows = (cells: string[]) => cells.map((row) => `\t${row}`).join("\n");
-  return `// Status is what an export answers below 0. As an error it is what [errors.Is] finds in every refusal of the core.
+// Status is what an export answers below 0; as an error it is what [errors.Is] finds in an [*Error].
 type Status int32
 
-${constants(values)}
+${constants(statuses, " Status", (name) => (name === "OK" ? "StatusOK" : `Err${pascalCase(name)}`))}
+var statusTexts = map[Status][2]string{
+${statuses.map(({ name, value, doc }) => `\t${value}: {"${name}", ${JSON.stringify(doc)}},\n`).join("")}}
 
-// By the code without its sign.
-var statusNames = [...]string{
-${rows(table(({ name }) => name))}
+// String is the name of the status in the ABI, such as "BAD_HANDLE".
+func (s Status) String() string { return statusTexts[s][0] }
+func (s Status) Error() string  { return fmt.Sprintf("%s (%d): %s", s.String(), int32(s), statusTexts[s][1]) }
+
+// Error is a refusal of the core: the export, such as "pool_edit", and why.
+type Error struct {
+	Operation string
+	Status    Status
 }
 
-var statusTexts = [...]string{
-${rows(table(({ doc }) => errorText(doc)))}
-}`;
-}
-
-function numbers({ version, policies, ceilings, counts }: AbiDescription): string {
-  return `// The version of the ABI that this package speaks.
-const (
-\tABIMajor = ${version.major}
-\tABIMinor = ${version.minor}
-)
+func (e *Error) Error() string { return "core: " + e.Operation + ": " + e.Status.Error() }
+func (e *Error) Unwrap() error { return e.Status }
 
 // Policy says which free address of the window is next.
 type Policy int32
 
-${constants(policies.map(({ name, value, doc }) => ({ name: exported(name), value: `Policy = ${value}`, doc })))}
-
+${constants(policies, " Policy", pascalCase)}
 // Ceilings of one [Core].
-${constants(ceilings.map(({ name, value, doc }) => ({ name: exported(name), value: `= ${value}`, doc })))}
-
+${constants(ceilings, "", pascalCase)}
 // Where [Raw.PoolCounts] writes what.
-${constants(
-  counts.map(({ name, at, as, doc }) => ({
-    name: `CountsAt${exported(name)}`,
-    value: `= ${at}`,
-    doc: `${as}: ${doc}.`,
-  })),
-)}`;
+${constants(counts, "", (name) => `CountsAt${pascalCase(name)}`)}
+// Raw is the ABI itself, a method for each export, on handles and ordinals.
+type Raw struct {
+	module    api.Module
+	functions [${calls.length}]api.Function // each looked up by its first call: it has a stack of 10 KiB
+	stack     [${Math.max(...calls.map(({ params }) => params.length))}]uint64
 }
 
-function typeOf(param: AbiExport["params"][number]): string {
-  return isUnsigned(param) ? "uint32" : "int32";
+// invoke runs an export. A trap, which would be a bug of the core, panics, and so does a call after [Core.Close].
+func (r *Raw) invoke(index int, name string, args ...uint32) (int32, error) {
+	if r.functions[index] == nil {
+		r.functions[index] = r.module.ExportedFunction(name)
+	}
+	for i, arg := range args {
+		r.stack[i] = uint64(arg)
+	}
+	if err := r.functions[index].CallWithStack(background, r.stack[:]); err != nil {
+		panic(fmt.Errorf("core: %s: %w", name, err))
+	}
+	result := int32(uint32(r.stack[0]))
+	if result < 0 {
+		return result, &Error{name, Status(result)}
+	}
+	return result, nil
 }
 
-/** `pool int32, start, count uint32`: neighbours share their type. */
-function parameters(params: AbiExport["params"]): string {
-  return params
-    .map((param, i) => {
-      const next = params[i + 1];
-      const shared = next !== undefined && typeOf(next) === typeOf(param);
-      return shared ? local(param.name) : `${local(param.name)} ${typeOf(param)}`;
-    })
-    .join(", ");
+// Memory is the whole linear memory, up to the next call, which may move it.
+func (r *Raw) Memory() []byte {
+	memory, _ := r.module.Memory().Read(0, r.module.Memory().Size())
+	return memory
 }
 
-function method({ name, doc, params, input, output, result, statuses }: AbiExport, index: number): string {
-  const lines = [`${exported(name)} calls ${name}. ${doc}`, ""];
-  lines.push(...params.map((param) => `  - ${local(param.name)}: ${param.is}`));
-  if (input !== undefined) lines.push(`  - exchange before: ${input}`);
-  if (output !== undefined) lines.push(`  - exchange after: ${output}`);
-  lines.push(`  - result: ${statuses.length === 0 ? result : `${result}; or ${statuses.join(", ")}`}`);
-  const stack = params.map((param, i) => {
-    const word = isUnsigned(param) ? local(param.name) : `uint32(${local(param.name)})`;
-    return `\tr.stack[${i}] = uint64(${word})\n`;
-  });
-  return `${comment(lines.join("\n"))}
-func (r *Raw) ${exported(name)}(${parameters(params)}) int32 {
-${stack.join("")}\treturn r.call(${index})
-}`;
+// Write puts the input of the next call into the exchange buffer.
+func (r *Raw) Write(input []byte) error {
+	at, err := r.Exchange(int32(min(len(input), MaxExchange+1)))
+	if err == nil {
+		copy(r.Memory()[at:], input)
+	}
+	return err
 }
 
-/** The exports by name; a method knows its own by its index. */
-function exportTable({ exports }: AbiDescription): string {
-  const rows = exports.map(({ name, params }) => `\t{${JSON.stringify(name)}, ${params.length}},`);
-  return `// The exports' names and their numbers of parameters.
-var exports = [...]struct {
-\tname   string
-\tparams int
-}{
-${rows.join("\n")}
+// Output is the memory from the exchange buffer on: what the last call has written.
+func (r *Raw) Output() []byte {
+	at, _ := r.Exchange(0)
+	return r.Memory()[at:]
+}
+${calls.map(method).join("")}
+// Call is the method of the export with that name. It panics if there is none, or if arguments are missing.
+func (r *Raw) Call(name string, args ...int32) (int32, error) {
+	switch name {
+${calls.map(dispatch).join("")}	}
+	panic("core: there is no export " + name)
+}
+`;
+  return { path: "embeddings/go/raw.go", text };
 }
 
-// Words that hold the parameters, or the result, of any export.
-const stackWords = ${Math.max(1, ...exports.map(({ params }) => params.length))}`;
+function constants(items: readonly Constant[], type: string, nameOf: (name: string) => string): string {
+  const rows = items.map(({ name, value, doc }) => `\t// ${doc}\n\t${nameOf(name)}${type} = ${value}\n`);
+  return `const (\n${rows.join("")})\n`;
 }
 
-export function renderGoBindings(abi: AbiDescription): readonly GeneratedText[] {
-  const parts = [statuses(abi), numbers(abi), exportTable(abi), ...abi.exports.map(method)];
-  return [{ path: "embeddings/go/abi.go", text: `\npackage core\n\n${parts.join("\n\n")}\n` }];
+const typeOf = ({ isUnsigned }: Call["params"][number]) => (isUnsigned ? "uint32" : "int32");
+
+function method({ name, index, doc, facts, params }: Call): string {
+  const list = params.map((param) => `${camelCase(param.name)} ${typeOf(param)}`).join(", ");
+  const args = [index, `"${name}"`, ...params.map((param) => `uint32(${camelCase(param.name)})`)].join(", ");
+  return `
+// ${pascalCase(name)} calls ${name}.
+${prefixed("// ", [doc, ...facts])}func (r *Raw) ${pascalCase(name)}(${list}) (int32, error) { return r.invoke(${args}) }
+`;
+}
+
+function dispatch({ name, params }: Call): string {
+  const args = params.map((param, at) => `${typeOf(param)}(args[${at}])`).join(", ");
+  return `	case "${name}":
+		return r.${pascalCase(name)}(${args})
+`;
 }

@@ -1,17 +1,12 @@
 /**
- * The Go embedding's conformance runner. `go:embed` finds the core in a committed copy, which `npm run generate`
- * writes.
+ * The Go embedding.
  * Effects: dist/embeddings/go, Go's caches below the user's cache.
  */
-import { mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { findCommand, run, SetupError } from "../command.mjs";
-import { cacheDir, root } from "../paths.mjs";
-import { buildStep } from "../stamp.mjs";
-
-const source = join(root, "embeddings", "go");
-const output = join(root, "dist", "embeddings", "go", "conformance");
-const flags = ["-trimpath", "-ldflags", "-s -w"];
+import { cacheDir } from "../paths.mjs";
+import { embeddingStep, readmeProgram, sourceOf } from "./embedding.mjs";
 
 /** Go's caches stand with the others of set-up: the user's home may be empty. */
 export function goEnvironment() {
@@ -35,16 +30,17 @@ export function requireGo() {
   );
 }
 
-export function goSteps() {
-  return [
-    buildStep({ name: "Go embedding", inputs: [source], outputs: [output], texts: [...flags, process.arch], build }),
-  ];
+export function goStep() {
+  return embeddingStep("go", { files: ["core.go", "conformance", "go.mod", "go.sum", "README.md", "raw.go"], build });
 }
 
-function build() {
-  mkdirSync(dirname(output), { recursive: true });
+function build(output) {
   const go = requireGo();
-  const options = { cwd: source, env: goEnvironment() };
-  run(go, ["build", ...flags, "-o", output, "./cmd/conformance"], options);
-  run(go, ["vet", "./..."], options); // and so what the tests import is compiled, too
+  const options = { cwd: sourceOf("go"), env: goEnvironment() };
+  const readme = join(output, "source", "readme.go");
+  mkdirSync(join(output, "source"), { recursive: true });
+  writeFileSync(readme, readmeProgram("go"));
+  run(go, ["build", "-trimpath", "-o", join(output, "conformance"), "./conformance"], options);
+  run(go, ["build", "-trimpath", "-o", join(output, "readme"), readme], options);
+  run(go, ["vet", "./..."], options);
 }

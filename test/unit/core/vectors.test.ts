@@ -1,17 +1,15 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ABI } from "../../../scripts/generate/abi-description.ts";
-import { Player, type Vector, vectorText } from "../../vectors/core/record.ts";
+import { Player, parseVector, vectorText } from "../../vectors/core/record.ts";
 import { SCENARIOS } from "../../vectors/core/scenarios.ts";
 import { CORE_BUILDS } from "./core-build.ts";
 
 function readText(name: string): string {
-  return readFileSync(new URL(`../../../dist/core/vectors/${name}.json`, import.meta.url), "utf8");
+  return readFileSync(new URL(`../../../dist/core/vectors/${name}.txt`, import.meta.url), "utf8");
 }
 
-function readVector(name: string): Vector {
-  return JSON.parse(readText(name)) as Vector;
-}
+const readVector = (name: string) => parseVector(readText(name));
 
 describe("the conformance vectors", () => {
   const release = CORE_BUILDS[0]?.wasm ?? new Uint8Array();

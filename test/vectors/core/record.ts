@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SCENARIOS, type Scenario } from "./scenarios.ts";
 
-interface Step {
+export interface Step {
   readonly call: string;
   readonly args: readonly number[];
   readonly input?: string;
@@ -71,13 +71,32 @@ function record(scenario: Scenario, wasm: Uint8Array): Vector {
 /** Returns a vector's file, one step per line. */
 export function vectorText(scenario: Scenario, wasm: Uint8Array): string {
   const { doc, steps, state } = record(scenario, wasm);
-  const lines = steps.map((step) => `    ${JSON.stringify(step)}`).join(",\n");
-  return `{\n  "doc": ${JSON.stringify(doc)},\n  "steps": [\n${lines}\n  ],\n  "state": ${JSON.stringify(state)}\n}\n`;
+  const lines = steps.map(({ call, args, input = "-", result, output = "-" }) =>
+    [call, args.map((arg) => arg | 0).join() || "-", input, result, output].join(" "),
+  );
+  return `# ${doc}\n${lines.join("\n")}\nstate - - ${state.bytes} ${state.fnv1a64}\n`;
+}
+
+/** Returns what a vector's file says. */
+export function parseVector(text: string): Vector {
+  const [doc = "", ...lines] = text.trimEnd().split("\n");
+  const steps = lines.map((line): Step => {
+    const [call = "", args = "", input = "", result, output = ""] = line.split(" ");
+    const numbers = args === "-" ? [] : args.split(",").map(Number);
+    const bytes = { ...(input === "-" ? {} : { input }), ...(output === "-" ? {} : { output }) };
+    return { call, args: numbers, result: Number(result), ...bytes };
+  });
+  const { result = 0, output = "" } = steps.pop() ?? {};
+  return { doc, steps, state: { bytes: result, fnv1a64: output } };
 }
 
 if (import.meta.main) {
   const [core = "", folder = ""] = process.argv.slice(2);
   const wasm = readFileSync(core);
   mkdirSync(folder, { recursive: true });
-  for (const scenario of SCENARIOS) writeFileSync(join(folder, `${scenario.name}.json`), vectorText(scenario, wasm));
+  for (const scenario of SCENARIOS) {
+    writeFileSync(join(folder, `${scenario.name}.txt`), vectorText(scenario, wasm));
+    // For the embeddings that have not moved to the text yet.
+    writeFileSync(join(folder, `${scenario.name}.json`), JSON.stringify(record(scenario, wasm)));
+  }
 }
