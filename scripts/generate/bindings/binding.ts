@@ -1,4 +1,4 @@
-/** What the raw layers of all languages are made of: the ABI's constants and calls, and the spellings of their names. */
+/** The raw layers of all languages: the ABI's constants and calls, and the spellings of their names. */
 import type { AbiDescription, AbiExport } from "../abi-description.ts";
 
 export interface Constant {

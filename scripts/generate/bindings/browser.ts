@@ -1,4 +1,4 @@
-/** The raw exports for JavaScript: host/core/core-exports.ts, which Berth itself uses and the package berth-core shows. */
+/** The raw exports for JavaScript: host/core/core-exports.ts, which Berth uses and the package berth-core shows. */
 import type { GeneratedText } from "../generated-text.ts";
 import { type Binding, type Call, type Constant, camelCase, prefixed } from "./binding.ts";
 
