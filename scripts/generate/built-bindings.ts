@@ -16,14 +16,16 @@ import { renderRustBindings } from "./bindings/rust.ts";
 import { type GeneratedText, withHeader } from "./generated-text.ts";
 
 export function builtBindings(): GeneratedText[] {
-  const texts = [renderGoBindings].map((render) => render(bindingOf(ABI)));
-  const old = [renderCBindings, renderJavaBindings, renderPythonBindings, renderRustBindings].map((render) =>
-    render(ABI),
-  );
+  const texts = [renderGoBindings, renderJavaBindings, renderPythonBindings].map((render) => render(bindingOf(ABI)));
+  const old = [renderCBindings, renderRustBindings].map((render) => render(ABI));
   return [texts, ...old].flat().map((file) => withHeader("assembly/abi.json", file));
 }
 
-const COPIES = ["embeddings/go/berth-core.wasm", "embeddings/rust/src/raw/berth-core.wasm"];
+const COPIES = [
+  "embeddings/go/berth-core.wasm",
+  "embeddings/python/src/berth_core/berth-core.wasm",
+  "embeddings/rust/src/raw/berth-core.wasm",
+];
 
 if (import.meta.main) {
   for (const { path, text } of builtBindings()) {

@@ -91,7 +91,7 @@ const requirements = {
     { package: "pkg-config", command: "pkg-config", why: "finds its libraries" },
     { package: "libjansson-dev", file: "/usr/include/jansson.h", why: "its runner reads the vectors" },
     { package: "default-jdk-headless", command: "javac", why: "compiles the Java embedding" },
-    { package: "maven", command: "mvn", why: "builds and tests it" },
+    { package: "maven", command: "mvn", why: "builds it" },
     { package: "python3", command: "python3", why: "runs the Python embedding" },
     { package: "python3-venv", file: "/usr/share/doc/python3-venv", why: "keeps what it needs apart" },
     { package: "chromium", command: "chromium", why: "the browser of the browser embedding" },

@@ -5,11 +5,11 @@
 import { join } from "node:path";
 import { run } from "./command.mjs";
 import { debianStep } from "./debian.mjs";
-import { browserSteps } from "./embeddings/browser.mjs";
+import { browserStep } from "./embeddings/browser.mjs";
 import { cSteps } from "./embeddings/c.mjs";
 import { goStep } from "./embeddings/go.mjs";
-import { javaSteps } from "./embeddings/java.mjs";
-import { pythonSteps } from "./embeddings/python.mjs";
+import { javaStep } from "./embeddings/java.mjs";
+import { pythonStep } from "./embeddings/python.mjs";
 import { rustSteps } from "./embeddings/rust.mjs";
 import { root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
@@ -18,11 +18,11 @@ export function embeddingsSteps() {
   return [
     debianStep("embeddings"),
     rawLayersStep(),
-    ...browserSteps(),
+    browserStep(),
     ...cSteps(),
     goStep(),
-    ...javaSteps(),
-    ...pythonSteps(),
+    javaStep(),
+    pythonStep(),
     ...rustSteps(),
   ];
 }
@@ -38,8 +38,9 @@ function rawLayersStep() {
       "go/berth-core.wasm",
       "c/include/berth_raw.h",
       "c/src/raw.c",
-      "java/src/main/java/io/vendor/berth/core/Abi.java",
-      "python/src/berth_core/abi.py",
+      "java/src/main/java/io/vendor/berth/core/Raw.java",
+      "python/src/berth_core/berth-core.wasm",
+      "python/src/berth_core/raw.py",
       "rust/src/raw/abi.rs",
       "rust/src/raw/berth-core.wasm",
       "rust/src/raw/berth-core.sha256",

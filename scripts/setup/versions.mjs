@@ -1,7 +1,7 @@
 /**
  * For the long tests alone. Other versions of what real nodes are made of: containerd 2 and CRI-O beside Debian's
  * containerd, and the oldest Kubernetes that is promised beside the one of cluster.mjs and nodes.mjs; CoreDNS;
- * and what checks the packages of the core. A cold build costs about twenty minutes of one processor.
+ * and what checks the Go module of the core. A cold build costs about twenty minutes of one processor.
  * Effects: the user's cache, Debian packages (as root), dist/nodes.
  */
 import { execFileSync } from "node:child_process";
@@ -10,7 +10,6 @@ import { join } from "node:path";
 import { kubernetesStep } from "./cluster.mjs";
 import { run } from "./command.mjs";
 import { debianStep } from "./debian.mjs";
-import { publishingStep } from "./embeddings/python.mjs";
 import { goProgramStep, goStep } from "./go.mjs";
 import { referenceTool, root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
@@ -24,7 +23,6 @@ export function versionsSteps() {
     kubernetesStep("kubernetes-1.31", { title: "the oldest Kubernetes (minutes, the first time), version" }),
     goProgramStep({ name: "CoreDNS", source: "test/lab/coredns", program: "test/coredns" }),
     goStep({ tool: "modzip", title: "check of Go modules" }),
-    publishingStep(),
   ];
 }
 

@@ -12,7 +12,7 @@ import { root } from "../../scripts/setup/paths.mjs";
 import { parseVector } from "../vectors/core/record.ts";
 import { SCENARIOS } from "../vectors/core/scenarios.ts";
 
-const LANGUAGES = ["go"];
+const LANGUAGES = ["browser", "go", "java", "python"];
 
 const VECTORS = join(root, "dist", "core", "vectors");
 const FILES = SCENARIOS.map(({ name }) => join(VECTORS, `${name}.txt`)).sort();
@@ -71,4 +71,9 @@ describe.each(LANGUAGES)("the embedding for %s", (language) => {
     const stdout = readFileSync(join(root, "test", "embeddings", "story.txt"), "utf8");
     expect(run(language, "readme")).toEqual({ status: 0, stdout, stderr: "" });
   });
+});
+
+it("the embedding for browsers replays every vector in Chromium, too", () => {
+  const stdout = FILES.map(summaryOf).join("");
+  expect(run("browser", "chromium", ...FILES)).toEqual({ status: 0, stdout, stderr: "" });
 });

@@ -1,152 +1,75 @@
-/**
- * The Python embedding's raw layer, written from assembly/abi.json: one method per export, statuses, policies,
- * ceilings and counts. The text is laid out as black does, 88 columns wide.
- */
-import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
+/** The raw layer of the Python embedding: enumerations, ceilings, offsets, and a class with a method per export. */
 import type { GeneratedText } from "../generated-text.ts";
+import { type Binding, type Call, type Constant, prefixed } from "./binding.ts";
 
-const COLUMNS = 88;
+const assignment = ({ name, value, doc }: Constant) => `# ${doc}\n${name} = ${value}\n`;
 
-export function renderPythonBindings(abi: AbiDescription): readonly GeneratedText[] {
-  const text = [
-    ...header(abi),
-    ...abi.ceilings.flatMap(({ name, value, doc }) => ["", ...comment(doc), `${name}: Final = ${thousands(value)}`]),
-    ...enumeration("Status", "What the core answers when it is not a result.", abi.statuses, ({ code }) => code),
-    ...enumeration("Policy", "In which order free addresses of the window are taken.", abi.policies, (p) => p.value),
-    ...statusTexts(abi),
-    ...counts(abi),
-    ...signatures(abi),
-    ...exportsClass(abi),
-  ];
-  return [{ path: "embeddings/python/src/berth_core/abi.py", text: `${text.join("\n")}\n` }];
-}
+const enumeration = (name: string, doc: string, members: readonly Constant[]) => `
+class ${name}(IntEnum):
+    """${doc}"""
 
-function header({ version, conventions }: AbiDescription): string[] {
-  return [
-    '"""The ABI of the core.',
-    "",
-    ...Object.entries(conventions).flatMap(([name, doc]) => wrap(`${name}: ${doc}`, "", "    ")),
-    '"""',
-    "",
-    "from abc import ABC, abstractmethod",
-    "from enum import IntEnum",
-    "from typing import Final",
-    "",
-    "# Major and minor version of the ABI that this module describes.",
-    `ABI_VERSION: Final = (${version.major}, ${version.minor})`,
-  ];
-}
+${members.map((member) => prefixed("    ", assignment(member).trimEnd().split("\n"))).join("")}`;
 
-function enumeration<T extends { readonly name: string; readonly doc: string }>(
-  name: string,
-  doc: string,
-  members: readonly T[],
-  numberOf: (member: T) => number,
-): string[] {
-  const lines = members.flatMap((member) => [
-    "",
-    ...comment(member.doc, "    "),
-    `    ${member.name} = ${numberOf(member)}`,
-  ]);
-  return ["", "", `class ${name}(IntEnum):`, `    """${doc}"""`, ...lines];
-}
+const method = ({ name, doc, facts, params }: Call) => `
+    def ${name}(${["self", ...params.map((param) => `${param.name}: int`)].join(", ")}) -> int:
+        """
+${prefixed("        ", [doc, ...facts])}        """
+        return self.invoke(${[`"${name}"`, ...params.map((param) => param.name)].join(", ")})
+`;
 
-function statusTexts({ statuses }: AbiDescription): string[] {
-  const lines = statuses.flatMap(({ name, doc }) => {
-    const line = `    Status.${name}: "${doc}",`;
-    return line.length <= COLUMNS ? [line] : [`    Status.${name}: (`, `        "${doc}"`, "    ),"];
-  });
-  return ["", "", "# What each status means.", "STATUS_TEXTS: Final[dict[Status, str]] = {", ...lines, "}"];
-}
+export function renderPythonBindings({ version, statuses, policies, ceilings, counts, calls }: Binding): GeneratedText {
+  const text = `
+from abc import ABC, abstractmethod
+from enum import IntEnum
 
-function counts(abi: AbiDescription): string[] {
-  const lines = abi.counts.flatMap(({ name, at, as, doc }) => [
-    ...comment(`${as}: ${doc}`, "    "),
-    `    ${name.toUpperCase()} = ${at}`,
-  ]);
-  return [
-    "",
-    "",
-    "class CountsOffset(IntEnum):",
-    '    """Where each number stands in what pool_counts writes."""',
-    "",
-    ...lines,
-  ];
-}
+# The version of the ABI that this module speaks.
+ABI_MAJOR, ABI_MINOR = ${version.major}, ${version.minor}
 
-function signatures({ exports }: AbiDescription): string[] {
-  const codeOf = ({ params }: AbiExport) => params.map((param) => (isUnsigned(param) ? "I" : "i")).join("");
-  return [
-    "",
-    "",
-    '# The parameters of each export: "i" is an i32, "I" a u32.',
-    "SIGNATURES: Final[dict[str, str]] = {",
-    ...exports.map((operation) => `    "${operation.name}": "${codeOf(operation)}",`),
-    "}",
-  ];
-}
+# The most parameters, or results, of a call.
+MOST_PARAMETERS = ${Math.max(1, ...calls.map(({ params }) => params.length))}
 
-function exportsClass({ exports }: AbiDescription): string[] {
-  return [
-    "",
-    "",
-    "class Exports(ABC):",
-    '    """The exports of the core, one method each; a result below 0 is a Status."""',
-    "",
-    "    @abstractmethod",
-    "    def call(self, name: str, *args: int) -> int:",
-    '        """Calls an export by its name."""',
-    ...exports.flatMap(method),
-  ];
-}
+# Ceilings of one core.
+${ceilings.map(assignment).join("")}
+${enumeration("Status", "What an export answers below 0.", statuses)}
+${enumeration("Policy", "Which free address of the window is next.", policies)}
+${enumeration("CountsAt", "Where pool_counts writes what.", counts)}
+STATUS_TEXTS = {
+${statuses.map(({ name, doc }) => `    Status.${name}: ${JSON.stringify(doc)},\n`).join("")}}
 
-function method(operation: AbiExport): string[] {
-  const { name, doc, params, input, output, result, statuses } = operation;
-  const names = params.map((param) => param.name);
-  const facts = [
-    ...params.map((param) => `${param.name}: ${param.is}`),
-    ...(input === undefined ? [] : [`Exchange before: ${input}`]),
-    ...(output === undefined ? [] : [`Exchange after: ${output}`]),
-    `Result: ${[result, ...(statuses.length === 0 ? [] : [`or ${statuses.join(", ")}`])].join("; ")}`,
-  ];
-  const [first = "", ...more] = wrap(`"""${doc}`, "        ", "        ");
-  return [
-    "",
-    ...definition(name, ["self", ...names.map((param) => `${param}: int`)].join(", ")),
-    first,
-    ...more,
-    "",
-    ...facts.flatMap((fact) => wrap(fact, "        ", "            ")),
-    '        """',
-    `        return self.call(${[`"${name}"`, ...names].join(", ")})`,
-  ];
-}
 
-function definition(name: string, params: string): string[] {
-  const line = `    def ${name}(${params}) -> int:`;
-  return line.length <= COLUMNS ? [line] : [`    def ${name}(`, `        ${params}`, "    ) -> int:"];
-}
+class CoreError(Exception):
+    """A refusal: the export of the core that refused, and its status."""
 
-function comment(doc: string, indent = ""): string[] {
-  return wrap(doc, `${indent}# `, `${indent}# `);
-}
+    def __init__(self, operation: str, status: int) -> None:
+        self.operation = operation
+        self.status = Status(status)
+        text = f"{self.status.name} ({status}): {STATUS_TEXTS[self.status]}"
+        super().__init__(f"{operation} refused with {text}")
 
-/** Lines of at most COLUMNS; the first begins with `first`, the others with `next`. */
-function wrap(text: string, first: string, next: string): string[] {
-  const lines: string[] = [];
-  let line = first;
-  for (const word of text.split(" ")) {
-    const start = lines.length === 0 ? first : next;
-    if (line !== start && line.length + 1 + word.length > COLUMNS) {
-      lines.push(line);
-      line = `${next}${word}`;
-    } else {
-      line += line === start ? word : ` ${word}`;
-    }
-  }
-  return [...lines, line];
-}
 
-function thousands(value: number): string {
-  return value.toLocaleString("en").replaceAll(",", "_");
+class Exports(ABC):
+    """The exports of the core. A result below 0 is a CoreError, but for call()."""
+
+    @abstractmethod
+    def invoke(self, name: str, *args: int) -> int:
+        """Calls an export."""
+
+    def call(self, name: str, *args: int) -> int:
+        """Calls the method of that name. A result below 0 is a Status."""
+        try:
+            result: int = getattr(self, name)(*args)
+            return result
+        except CoreError as refusal:
+            return refusal.status
+
+    def find(self, absent: Status, name: str, *args: int) -> "int | None":
+        """The same; None in the place of one status, and a CoreError for others."""
+        try:
+            return self.invoke(name, *args)
+        except CoreError as refusal:
+            if refusal.status != absent:
+                raise
+            return None
+${calls.map(method).join("")}`;
+  return { path: "embeddings/python/src/berth_core/raw.py", text };
 }

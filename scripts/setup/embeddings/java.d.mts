@@ -1,3 +1,2 @@
-/** What Maven is called with, by the set-up and by the tests. */
-export const mavenArguments: readonly string[];
-export const mavenEnvironment: { readonly MAVEN_OPTS: string };
+/** Runs Maven on the embedding. */
+export function maven(...args: string[]): string;

@@ -1,63 +1,42 @@
 /**
- * The Java embedding: Maven builds the library and its conformance runner, and puts the jars of a class path into one
- * folder. Maven's repository is in the user's cache; what is there already needs no network.
+ * The Java embedding: the jars of a class path, and both programs, which Java runs from their source. Maven's
+ * repository is in the user's cache; what is there already needs no network.
  * Effects: embeddings/java/target, dist/embeddings/java, the user's cache.
  */
-import { copyFileSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "../command.mjs";
-import { cacheDir, root } from "../paths.mjs";
-import { buildStep } from "../stamp.mjs";
+import { cacheDir } from "../paths.mjs";
+import { embeddingStep, readmeProgram, sourceOf, writeLauncher } from "./embedding.mjs";
 
-const project = join(root, "embeddings", "java");
-const output = join(root, "dist", "embeddings", "java");
+const source = sourceOf("java");
+const jars = "org.apache.maven.plugins:maven-dependency-plugin:3.10.0:copy-dependencies";
 
 /** For short runs: only the quick compiler of the virtual machine. */
-export const mavenEnvironment = { MAVEN_OPTS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" };
+const quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
-/** Runs Maven on the embedding; from the network only when the cache lacks something. */
-export const mavenArguments = [
-  "--batch-mode",
-  "--quiet",
-  `-Dmaven.repo.local=${join(cacheDir(), "embeddings", "maven")}`,
-];
-
-export function javaSteps() {
-  return [
-    buildStep({
-      name: "Java embedding",
-      inputs: [join(project, "pom.xml"), join(project, "src"), join(root, "dist", "core", "berth-core.wasm")],
-      outputs: [join(output, "berth-core.jar"), join(output, "berth-core-tools.jar")],
-      build: () => {
-        rmSync(join(project, "target"), { recursive: true, force: true });
-        buildJars();
-        publishJars();
-      },
-    }),
-  ];
+/** Runs Maven on the embedding. */
+export function maven(...args) {
+  const repository = `-Dmaven.repo.local=${join(cacheDir(), "embeddings", "maven")}`;
+  return run("mvn", ["--batch-mode", "--quiet", repository, ...args], { cwd: source, env: { MAVEN_OPTS: quick } });
 }
 
-function buildJars() {
-  const maven = (...options) =>
-    run("mvn", [...mavenArguments, ...options, "-DskipTests", "package"], { cwd: project, env: mavenEnvironment });
+export function javaStep() {
+  return embeddingStep("java", { files: ["Conformance.java", "README.md", "pom.xml", "src"], build });
+}
+
+function build(output) {
+  rmSync(join(source, "target"), { recursive: true, force: true });
+  const goals = ["package", jars, `-DoutputDirectory=${output}`, "-DincludeScope=runtime"];
   try {
-    maven("--offline");
+    maven("--offline", ...goals);
   } catch {
-    maven();
+    maven(...goals);
   }
-}
-
-/** The library and the tools lose their version, so that commands need not know it; what they depend on keeps it. */
-function publishJars() {
-  const temporary = `${output}.tmp`;
-  rmSync(temporary, { recursive: true, force: true });
-  mkdirSync(temporary, { recursive: true });
-  for (const folder of [join(project, "target"), join(project, "target", "dependency")]) {
-    for (const name of readdirSync(folder).filter((entry) => entry.endsWith(".jar"))) {
-      const to = name.replace(/^berth-core-\d.*?(-tools)?\.jar$/, "berth-core$1.jar");
-      copyFileSync(join(folder, name), join(temporary, to));
-    }
-  }
-  rmSync(output, { recursive: true, force: true });
-  renameSync(temporary, output);
+  const [jar] = readdirSync(join(source, "target")).filter((name) => name.endsWith(".jar"));
+  copyFileSync(join(source, "target", jar), join(output, "berth-core.jar"));
+  writeFileSync(join(output, "Example.java"), readmeProgram("java"));
+  const java = `java ${quick} -cp "$HERE/*"`;
+  writeLauncher(join(output, "conformance"), `${java} "${join(source, "Conformance.java")}"`);
+  writeLauncher(join(output, "readme"), `${java} "$HERE/Example.java"`);
 }

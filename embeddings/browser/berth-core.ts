@@ -1,0 +1,325 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+/**
+ * The package berth-core: an allocator of IP addresses for browsers and Node.js, in WebAssembly, with text in and out:
+ * addresses "10.0.0.7", prefixes "10.0.0.0/24", and ranges, which may also be "10.0.0.1-10.0.0.9". Text that is none is
+ * a TypeError; misuse, ceilings and refused snapshots are a CoreError; none, taken and outside are results. An address
+ * of another family is in no pool and no set; one that is IPv4-mapped is IPv6. What is not here is a call of `core.raw`
+ * with an object's `handle`.
+ * Effects: the instance's memory; to open it, one request, or in Node.js one file read.
+ */
+import { type CoreExports, Status } from "../../host/core/core-exports.ts";
+import { readIp, widthOf, writeIp } from "../../host/core/ip-codec.ts";
+import { CoreModule, openExports } from "../../host/core/module.ts";
+import { type AllocationOrder, Pool as PoolOfValues } from "../../host/core/pool.ts";
+import type { PoolCounts, PoolShape } from "../../host/core/pool-shape.ts";
+import { RangeSet as SetOfValues } from "../../host/core/range-set.ts";
+import { type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
+import { formatPrefix, type Prefix, parsePrefix } from "../../host/net/prefix.ts";
+import { formatRange, parseRange, type Range, rangeOfPrefix } from "../../host/net/range.ts";
+
+export { CoreError } from "../../host/core/core-error.ts";
+export * from "../../host/core/core-exports.ts";
+export type { AllocationOrder, Family, PoolCounts };
+
+/** Compiles the module beside this one, in browsers and in Node.js. */
+async function compileCore(): Promise<WebAssembly.Module> {
+  const url = new URL("./berth-core.wasm", import.meta.url);
+  // Without an import of node:fs, which bundlers for browsers could not resolve.
+  const fs = url.protocol === "file:" ? globalThis.process?.getBuiltinModule("node:fs/promises") : undefined;
+  if (fs !== undefined) return WebAssembly.compile(new Uint8Array(await fs.readFile(url)));
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`Cannot load ${url.href}: status ${response.status}`);
+  return WebAssembly.compile(await response.arrayBuffer());
+}
+
+/** Returns the exports of an instance in which nothing has been called. */
+export async function openRaw(): Promise<CoreExports> {
+  return openExports(await compileCore());
+}
+
+/** One instance of the core, in which pools and sets live. It belongs to the thread that opened it. */
+export class Core {
+  readonly #module: CoreModule;
+
+  private constructor(module: CoreModule) {
+    this.#module = module;
+  }
+
+  static async open(): Promise<Core> {
+    return new Core(CoreModule.open(await compileCore()));
+  }
+
+  /** The exports, for handles and ordinals. */
+  get raw(): CoreExports {
+    return this.#module.share();
+  }
+
+  /** A pool with nothing used. The ranges are of one family and may overlap; `masked` addresses are never found. */
+  createPool(ranges: readonly string[], masked: readonly string[] = []): Pool {
+    return new Pool(this.#module, PoolOfValues.create(this.#module, shapeOf(ranges, masked)));
+  }
+
+  /** A set of ranges, which may overlap. `family` is for none. */
+  rangeSet(ranges: readonly string[], family?: Family): RangeSet {
+    const parsed = ranges.map(requireRange);
+    return new RangeSet(SetOfValues.create(this.#module, family ?? parsed[0]?.first.family ?? 4, parsed));
+  }
+
+  /** The lowest address of the prefix. */
+  prefixFirst(prefix: string): string {
+    const { ip, length } = this.#pass(prefix);
+    return formatIp(this.#read("prefix_first", this.#module.exports.prefix_first(ip.family, length), ip.family));
+  }
+
+  /** The highest address of the prefix. */
+  prefixLast(prefix: string): string {
+    const { ip, length } = this.#pass(prefix);
+    return formatIp(this.#read("prefix_last", this.#module.exports.prefix_last(ip.family, length), ip.family));
+  }
+
+  /** The network mask: "255.255.255.0" for 24 in family 4. */
+  prefixMask(family: Family, length: number): string {
+    return formatIp(this.#read("prefix_mask", this.#module.exports.prefix_mask(family, length), family));
+  }
+
+  /** The prefix of the same length that follows; undefined after the last one. */
+  prefixNext(prefix: string): string | undefined {
+    const { ip, length } = this.#pass(prefix);
+    const status = this.#module.exports.prefix_next(ip.family, length);
+    if (status === Status.NONE) return undefined;
+    return formatPrefix({ ip: this.#read("prefix_next", status, ip.family), length });
+  }
+
+  /** Part `index`, from 0, of the prefix split into prefixes of `length`; undefined after the last one. */
+  prefixPart(prefix: string, length: number, index: number): string | undefined {
+    const whole = this.#pass(prefix);
+    const status = this.#module.exports.prefix_part(whole.ip.family, whole.length, length, index);
+    if (status === Status.OUTSIDE) return undefined;
+    return formatPrefix({ ip: this.#read("prefix_part", status, whole.ip.family), length });
+  }
+
+  /** The longest prefix that holds both addresses. */
+  prefixCommon(a: string, b: string): string {
+    const [one, other] = [requireIp(a), requireIp(b)];
+    if (other.family !== one.family) this.#module.check("prefix_common", Status.BAD_FAMILY);
+    const view = this.#module.reserve(32);
+    writeIp(view, 0, one);
+    writeIp(view, widthOf(one.family), other);
+    const length = this.#module.check("prefix_common", this.#module.exports.prefix_common(one.family));
+    return `${this.prefixFirst(`${a}/${length}`)}/${length}`;
+  }
+
+  #pass(text: string): Prefix {
+    const prefix = requirePrefix(text);
+    writeIp(this.#module.reserve(16), 0, prefix.ip);
+    return prefix;
+  }
+
+  #read(operation: string, status: number, family: Family): Ip {
+    this.#module.check(operation, status);
+    return readIp(this.#module.output(), 0, family);
+  }
+}
+
+/** A set of addresses of one family: lives until {@link drop}, or to the end of the scope with `using`. */
+export class RangeSet implements Disposable {
+  readonly #values: SetOfValues;
+
+  /** @internal */
+  constructor(values: SetOfValues) {
+    this.#values = values;
+  }
+
+  get family(): Family {
+    return this.#values.family;
+  }
+
+  get handle(): number {
+    return this.#values.handle;
+  }
+
+  /** The addresses of either set: a new set, as with the next two. */
+  union(other: RangeSet): RangeSet {
+    return new RangeSet(this.#values.union(other.#values));
+  }
+
+  intersect(other: RangeSet): RangeSet {
+    return new RangeSet(this.#values.intersect(other.#values));
+  }
+
+  subtract(other: RangeSet): RangeSet {
+    return new RangeSet(this.#values.subtract(other.#values));
+  }
+
+  overlaps(other: RangeSet): boolean {
+    return this.#values.overlaps(other.#values);
+  }
+
+  /** Whether every address of the other set is in this one. */
+  includes(other: RangeSet): boolean {
+    return this.#values.includes(other.#values);
+  }
+
+  contains(address: string): boolean {
+    return this.#values.contains(requireIp(address));
+  }
+
+  /** The number of addresses, up to 2^128. */
+  size(): bigint {
+    return this.#values.size();
+  }
+
+  /** The fewest ranges, ascending: "10.0.0.1-10.0.0.9", or one address. */
+  ranges(): string[] {
+    return this.#values.ranges().map(formatRange);
+  }
+
+  /** The fewest prefixes that cover exactly this set, ascending. */
+  prefixes(): string[] {
+    return this.#values.prefixes().map(formatPrefix);
+  }
+
+  /** Gives the memory back; every later use is a CoreError. */
+  drop(): void {
+    this.#values.drop();
+  }
+
+  [Symbol.dispose](): void {
+    this.drop();
+  }
+}
+
+/** Addresses, each used or not, masked or not: lives until {@link drop}, or to the end of the scope with `using`. */
+export class Pool implements Disposable {
+  readonly #module: CoreModule;
+  readonly #values: PoolOfValues;
+
+  /** @internal */
+  constructor(module: CoreModule, values: PoolOfValues) {
+    this.#module = module;
+    this.#values = values;
+  }
+
+  get family(): Family {
+    return this.#values.family;
+  }
+
+  get handle(): number {
+    return this.#values.handle;
+  }
+
+  /** Gives the pool another shape. Used marks outside it are forgotten. */
+  edit(ranges: readonly string[], masked: readonly string[] = []): void {
+    this.#values.edit(shapeOf(ranges, masked));
+  }
+
+  /** Marks the next free address used; undefined if none is free. `seed`, any u32, is for "HASHED". */
+  allocate(order: AllocationOrder = "ASCENDING", seed = 0): string | undefined {
+    return textOf(this.#values.allocate(order, seed));
+  }
+
+  /** The first free address at or after ordinal `seed` modulo the window, wrapping once. */
+  findFree(seed = 0): string | undefined {
+    return textOf(this.#values.findFree(seed));
+  }
+
+  /** `count` free addresses in a row, as a range; the first is a multiple of 2^alignBits. */
+  findFreeRun(count: number, alignBits = 0, seed = 0): string | undefined {
+    const run = this.#values.findFreeRun(count, alignBits, seed);
+    return run === undefined ? undefined : formatRange(run);
+  }
+
+  /** The first free address, beyond the window too, from a seed of up to 128 bits on. */
+  findFreeWide(seed: bigint): string | undefined {
+    return textOf(this.#values.findFreeWide(seed));
+  }
+
+  /** Whether the address is in a range and not masked. */
+  contains(address: string): boolean {
+    return this.#values.contains(requireIp(address));
+  }
+
+  /** Whether the address is used. */
+  test(address: string): boolean {
+    return this.#values.test(requireIp(address));
+  }
+
+  /** Marks an address used; a masked one too. */
+  claim(address: string): "claimed" | "taken" | "outside" {
+    return this.#values.claim(requireIp(address));
+  }
+
+  release(address: string): "released" | "free" | "outside" {
+    return this.#values.release(requireIp(address));
+  }
+
+  /** From now on remembers the order of releases, for "LEAST_RECENTLY_FREED". */
+  trackFreed(): void {
+    this.#values.trackFreed();
+  }
+
+  counts(): PoolCounts {
+    return this.#values.counts();
+  }
+
+  /** The used addresses, masked or not: a set that the caller drops, as the next two. */
+  used(): RangeSet {
+    return new RangeSet(this.#values.used());
+  }
+
+  ranges(): RangeSet {
+    return new RangeSet(this.#values.ranges());
+  }
+
+  /** The masks, as far as they lie in the ranges. */
+  masks(): RangeSet {
+    return new RangeSet(this.#values.masks());
+  }
+
+  /** The used addresses as bytes for {@link load}, without masks and the order of releases. */
+  save(): Uint8Array {
+    return this.#values.save();
+  }
+
+  /** Replaces what is used by what a pool with the same ranges saved. */
+  load(snapshot: Uint8Array): void {
+    this.#module.write(snapshot);
+    this.#module.check("pool_load", this.#module.exports.pool_load(this.handle, snapshot.length));
+  }
+
+  /** Gives the memory back; every later use is a CoreError. */
+  drop(): void {
+    this.#values.drop();
+  }
+
+  [Symbol.dispose](): void {
+    this.drop();
+  }
+}
+
+function textOf(ip: Ip | undefined): string | undefined {
+  return ip === undefined ? undefined : formatIp(ip);
+}
+
+function requireIp(text: string): Ip {
+  const ip = parseIp(text);
+  if (ip === undefined) throw new TypeError(`Not an IP address: "${text}", wanted one like "10.0.0.7" or "fd00::1"`);
+  return ip;
+}
+
+function requirePrefix(text: string): Prefix {
+  const prefix = parsePrefix(text);
+  if (prefix !== undefined) return prefix;
+  throw new TypeError(`Not a prefix: "${text}", wanted one like "10.0.0.0/24" or "fd00::/64"`);
+}
+
+function requireRange(text: string): Range {
+  if (text.includes("/")) return rangeOfPrefix(requirePrefix(text));
+  const range = parseRange(text);
+  if (range !== undefined) return range;
+  throw new TypeError(`Not a range: "${text}", wanted one like "10.0.0.1-10.0.0.9", "10.0.0.0/24" or "10.0.0.7"`);
+}
+
+function shapeOf(ranges: readonly string[], masked: readonly string[]): PoolShape {
+  return { ranges: ranges.map(requireRange), masked: masked.map(requireRange) };
+}
