@@ -21,7 +21,7 @@ const directory = mkdtempSync(join(tmpdir(), "berth-packages-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 /** A dry run asks no registry. */
-const NOWHERE = ["--registry", "http://127.0.0.1:9"];
+const NOWHERE = ["--fetch-retries=0", "--registry", "http://127.0.0.1:9"];
 
 const folder = (language: string): string => join(root, "embeddings", language);
 const run = (argv: readonly string[], options: CommandOptions) =>
