@@ -1,7 +1,6 @@
 /** Every generated file with its content. The tests compare them with the tree; generate.ts writes them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { dashboardText } from "../chart/dashboard.ts";
 import { chartTexts } from "../chart/generated-chart.ts";
 import { valuesSchemaText } from "../chart/generated-values.ts";
 import { root } from "../setup/paths.mjs";
@@ -36,9 +35,9 @@ export async function generatedTexts(): Promise<GeneratedText[]> {
   ];
 }
 
-/** Returns the generated files that can have no comment. */
+/** Returns the generated file that can have no comment. */
 export function generatedJson(): GeneratedText[] {
-  return [valuesSchemaText(), dashboardText()];
+  return [valuesSchemaText()];
 }
 
 const SECTION_END = "<!-- End of generated code. -->";
