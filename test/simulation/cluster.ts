@@ -52,18 +52,57 @@ function simulatedControllers({ CONTROLLERS }: Product): Product["CONTROLLERS"] 
   return simulated;
 }
 
+interface SimulatedControllerOptions {
+  readonly time: SimulatedTime;
+  readonly process: Process;
+  readonly network: Network;
+  readonly controllers: Product["CONTROLLERS"];
+  readonly poolEventsPerSecond?: number;
+}
+
+/** A controller in that process, which has its name. */
+export function openSimulatedController(
+  product: Product,
+  { time, process, network, ...own }: SimulatedControllerOptions,
+): ControllerProcess {
+  const random = (): number => process.random.u32() / 2 ** 32;
+  return time.inside(process, () => {
+    const api = product.openKubeClient({
+      credentials: {} as Credentials,
+      userAgent: "berth-controller",
+      random,
+      exchange: network.connect(process, process.name, CONTROLLER),
+    });
+    return product.openController({
+      api,
+      random,
+      configNamespace: "kube-system",
+      lease: {
+        namespace: "kube-system",
+        name: "berth-controller",
+        identity: process.name.replace(" ", "_"),
+        timings: { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 },
+      },
+      clock: { nowMs: () => time.nowMs + 7_000_000, pause: (waitMs, signal) => pause(waitMs, signal) },
+      now: () => new Date(),
+      log: product.openLog("simulation", "silent"),
+      ...own,
+    });
+  });
+}
+
 export const PODS = "/api/v1/namespaces/shop/pods";
 export const NODES = "/api/v1/nodes";
 export const SETS = "/apis/apps/v1/namespaces/shop/statefulsets";
 const LISTED_SETS = `/apis/${LISTED.apiVersion}/namespaces/shop/statefulsets`;
-const DEPLOYMENTS = "/apis/apps/v1/namespaces/shop/deployments";
-const REPLICA_SETS = "/apis/apps/v1/namespaces/shop/replicasets";
+export const DEPLOYMENTS = "/apis/apps/v1/namespaces/shop/deployments";
+export const REPLICA_SETS = "/apis/apps/v1/namespaces/shop/replicasets";
 export const POOLS = "/apis/ipam.vendor.io/v1/ippools";
-const SUBNETS = "/apis/ipam.vendor.io/v1/subnets";
-const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
+export const SUBNETS = "/apis/ipam.vendor.io/v1/subnets";
+export const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
 export const COORDINATORS = "/apis/ipam.vendor.io/v1/coordinators";
 export const CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps";
-const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+export const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 export const DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
 export const CUSTOM_KINDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /** The NIC of pods whose addresses another IPAM plugin gives. */
@@ -534,34 +573,12 @@ export class Cluster {
     const { poolEventsPerSecond } = this.#options.shape;
     const name = `controller ${++this.#controllerLives}`;
     const process = time.process(name);
-    const random = (): number => process.random.u32() / 2 ** 32;
     if (product !== THIS_PRODUCT) timeline.note(`${name} is of ${product.version}`);
-    time.inside(process, () => {
-      const nowMs = (): number => time.nowMs + 7_000_000;
-      const api = product.openKubeClient({
-        credentials: {} as Credentials,
-        userAgent: "berth-controller",
-        random,
-        exchange: this.network.connect(process, name, CONTROLLER),
-      });
-      const running = product.openController({
-        api,
-        random,
-        controllers: simulatedControllers(product),
-        configNamespace: "kube-system",
-        lease: {
-          namespace: "kube-system",
-          name: "berth-controller",
-          identity: name.replace(" ", "_"),
-          timings: { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 },
-        },
-        clock: { nowMs, pause: (waitMs, signal) => pause(waitMs, signal) },
-        now: () => new Date(),
-        log: product.openLog("simulation", "silent"),
-        ...(poolEventsPerSecond === undefined ? {} : { poolEventsPerSecond }),
-      });
-      this.#controllers.push({ process, running });
+    const running = openSimulatedController(product, {
+      ...{ time, process, network: this.network, controllers: simulatedControllers(product) },
+      ...(poolEventsPerSecond === undefined ? {} : { poolEventsPerSecond }),
     });
+    this.#controllers.push({ process, running });
   }
 
   #pickProduct(): Product {

@@ -72,9 +72,9 @@ const RECONCILED = /\/ipallocations(?:\/|$)|\/pods\/.|\/leases\/./;
 
 const OWN_KINDS = "/apis/ipam.vendor.io/";
 
-type Request = Pick<KubeCall, "method" | "path" | "query" | "body" | "accept">;
+export type Request = Pick<KubeCall, "method" | "path" | "query" | "body" | "accept">;
 
-interface NetworkOptions {
+export interface NetworkOptions {
   readonly time: SimulatedTime;
   readonly server: MemoryApiServer;
   readonly timeline: Timeline;
@@ -94,6 +94,8 @@ export class Network {
   webhookMs: number | undefined;
   /** Whose request the server carries out: "" for what no process sent. */
   writer = "";
+  /** Time that a loaded server needs to send the events of the write that it carries out: milliseconds. */
+  deliveryMs = 0;
   /** Told of a write that its kind or a policy refuses. */
   onRefused: (text: string) => void = () => {};
   /** Requests that were carried out, by method and collection. */
@@ -223,6 +225,11 @@ export class Network {
   /** Returns how long a webhook keeps the request: milliseconds. */
   keepMs({ method, path }: Request): number {
     return method === "GET" || !path.startsWith(OWN_KINDS) ? 0 : (this.webhookMs ?? 0);
+  }
+
+  /** Returns how long a loaded server keeps the request waiting: milliseconds. */
+  loadMs(_request: Request): number {
+    return 0;
   }
 
   count(request: Request): void {
@@ -378,7 +385,8 @@ class Connection implements Exchanges {
         );
       });
     };
-    const arrivesMs = (isLate ? 2_000 + random.below(20_000) : this.#latencyMs()) + webhookMs;
+    const arrivesMs =
+      (isLate ? 2_000 + random.below(20_000) : this.#latencyMs()) + webhookMs + this.#network.loadMs(request);
     time.schedule(arrivesMs, `server gets ${text}`, wire, carryOut);
     const lateMs = random.below(LATE_MS);
     if (isLate)
@@ -443,7 +451,8 @@ class Connection implements Exchanges {
       return promise;
     }
     const { watch: _, ...query } = request.query ?? {};
-    time.schedule(this.#latencyMs(), `server gets ${this.#process.name} WATCH ${request.path}`, wire, () => {
+    const sentMs = this.#latencyMs() + this.#network.loadMs(request);
+    time.schedule(sentMs, `server gets ${this.#process.name} WATCH ${request.path}`, wire, () => {
       if (this.#isCutOff || signal.aborted) return;
       const stream = new Stream(this.#process, this.#machine, request.path, time);
       const ending = new AbortController();
@@ -454,13 +463,14 @@ class Connection implements Exchanges {
       this.#network.open(stream);
       let lastMs = 0;
       const deliver = (give: () => void): void => {
-        const { faults } = this.#network;
+        const { faults, deliveryMs } = this.#network;
         if (random.chance(faults.brokenWatch)) {
           stream.break();
           return;
         }
         const isLagging = random.chance(faults.laggingWatch);
-        lastMs = Math.max(lastMs, time.nowMs + (isLagging ? 200 + random.below(8_000) : 1 + random.below(8)));
+        const lateMs = deliveryMs + (isLagging ? 200 + random.below(8_000) : 1 + random.below(8));
+        lastMs = Math.max(lastMs, time.nowMs + lateMs);
         if (isLagging) this.#network.noteLag(this.#machine, request.path, lastMs);
         time.schedule(lastMs - time.nowMs, `event for ${this.#process.name} of ${request.path}`, this.#process, give);
       };
@@ -520,7 +530,7 @@ export function bodyOf(text: string): Answer["body"] {
 }
 
 /** The bytes of a watch, as they arrive. */
-export class Stream implements AsyncIterable<Buffer> {
+class Stream implements AsyncIterable<Buffer> {
   readonly machine: string;
   /** Path of the collection. */
   readonly path: string;
@@ -539,13 +549,10 @@ export class Stream implements AsyncIterable<Buffer> {
     this.#time = time;
   }
 
-  /** Returns the event's bytes; 0 when the watch is over. */
-  push(event: WatchEvent): number {
-    if (this.isOver) return 0;
-    const bytes = Buffer.from(`${JSON.stringify(event)}\n`);
-    this.#waiting.push(bytes);
+  push(event: WatchEvent): void {
+    if (this.isOver) return;
+    this.#waiting.push(Buffer.from(`${JSON.stringify(event)}\n`));
     this.#wake();
-    return bytes.length;
   }
 
   /** The server ends it as it should. */

@@ -1,85 +1,59 @@
-/** One scale run: start, roll-out, load, a zone outage, an etcd restore, a rolling upgrade; what each took and cost. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { percentile } from "../../lab/statistics.ts";
-import { networkDirectory } from "../network-directory.ts";
+/** One scale run: start, roll-out, load, a zone outage, a rolling upgrade; what each took and cost. */
+import { percentiles, tableOf } from "../../../benchmarks/harness/table.ts";
+import { formatFigure, formatTable, percentile } from "../../lab/statistics.ts";
 import { installTime, type Process, SimulatedTime } from "../simulated-time.ts";
-import type { Calibration } from "./calibration.ts";
 import { type ScaleNode, type ScaleShape, ScaleWorld } from "./scale-world.ts";
 
 export interface ScaleOptions extends ScaleShape {
-  readonly seed: number;
   /** Pods that start each second. */
   readonly rate: number;
   /** Duration of the load after all pods have started: seconds. */
   readonly loadS: number;
 }
 
-/** One second of simulated time. */
-export interface Sample {
-  readonly atS: number;
-  readonly phase: string;
-  readonly pods: number;
-  readonly waiting: number;
-  /** Since the last sample. */
-  readonly requests: Readonly<Record<string, number>>;
+/** Processor time is the server's, by the model, and that of the controller's code, which is real: milliseconds. */
+interface Totals {
+  readonly requests: number;
   readonly deliveries: number;
-  readonly deliveredBytes: number;
-  readonly adds: number;
-  readonly addP50Ms: number;
-  readonly addP99Ms: number;
-  /** Processors in use. */
-  readonly serverUse: number;
-  readonly serverWaitMs: number;
-  readonly watchLagMs: number;
-  /** Real processor time of the controller's code: milliseconds. */
-  readonly controllerCpuMs: number;
+  readonly serverMs: number;
+  readonly controllerMs: number;
 }
 
-export interface Phase {
+interface Phase {
   readonly name: string;
-  readonly seconds: number;
-  readonly addP50Ms: number;
-  readonly addP99Ms: number;
-  readonly adds: number;
-  readonly requestsPerSecond: number;
-  readonly deliveriesPerSecond: number;
-  readonly serverUse: number;
-  readonly worstWaitMs: number;
-  readonly worstLagMs: number;
-  /** Processor time of the controller for a second. */
-  readonly controllerUse: number;
-  readonly notes: readonly string[];
+  readonly fromS: number;
+  readonly from: Totals;
+  /** At its end. */
+  to: Totals;
+  seconds: number;
+  addMs: readonly number[];
+  /** Longest time that a request waited for a processor, and that an event was late. */
+  worstWaitMs: number;
+  worstLagMs: number;
+  readonly notes: string[];
 }
 
 export interface ScaleReport {
-  readonly options: ScaleOptions;
-  readonly samples: readonly Sample[];
   readonly phases: readonly Phase[];
-  readonly steps: number;
-  /** Processor time of all threads. */
-  readonly cpuSeconds: number;
-  /** The most memory that the process had. */
-  readonly mostMib: number;
-  /** Memory of one full agent in MiB, and its requests for one pod by kind. */
-  readonly agentMib: number;
-  readonly agentRequests: Readonly<Record<string, number>>;
-  /** After the restore of etcd: live pods without a record, and records of pods that are gone. */
-  readonly restored: { readonly missing: number; readonly stale: number };
+  /** From the eviction of a lost zone's pods until all of them had addresses elsewhere: seconds. */
+  readonly recoveryS: number;
   readonly failures: Readonly<Record<string, number>>;
+  readonly pods: number;
+  /** Without an address, and records of pods that are gone: at the end. */
+  readonly waiting: number;
+  readonly stale: number;
 }
 
+const LOAD = "pods start";
+const ROLL_OUT_RATE = 100;
 const EVICTION_S = 60;
 const OUTAGE_S = 120;
-const RESTORED_S = 60;
 const UPGRADE_SHARE = 0.05;
 const UPGRADE_DOWN_MS = 3_000;
-const PATIENCE_S = 240;
+/** A phase that takes longer does not end. */
+const PATIENCE_S = 480;
 
-export function readCalibration(): Calibration {
-  return JSON.parse(readFileSync(join(import.meta.dirname, "calibration.json"), "utf8"));
-}
-
+/** `say` hears of each phase. */
 export async function runScale(options: ScaleOptions, say: (line: string) => void = () => {}): Promise<ScaleReport> {
   const run = new ScaleRun(options, say);
   using _ = installTime();
@@ -89,36 +63,19 @@ export async function runScale(options: ScaleOptions, say: (line: string) => voi
 class ScaleRun {
   readonly #options: ScaleOptions;
   readonly #say: (line: string) => void;
-  readonly #time: SimulatedTime;
+  readonly #time = new SimulatedTime(1);
   readonly #world: ScaleWorld;
   readonly #fate: Process;
-  readonly #samples: Sample[] = [];
   readonly #phases: Phase[] = [];
-  readonly #cpuMs = new Map<Process, number>();
-  #phase = "start";
-  #phaseFrom = 0;
-  #notes: string[] = [];
-  #restored = { missing: -1, stale: -1 };
-  /** All ADDs of the phase. */
-  #addMs: number[] = [];
+  #controllerMs = 0;
   #running: Process | undefined;
   #runningSince = process.threadCpuUsage();
-  #last = { requests: new Map<string, number>(), deliveries: 0, bytes: 0, usedMs: 0, controllerMs: 0 };
-  #sampledMs = 0;
-  readonly #cpuBefore = process.cpuUsage();
 
   constructor(options: ScaleOptions, say: (line: string) => void) {
     this.#options = options;
     this.#say = say;
-    this.#time = new SimulatedTime(options.seed);
     this.#fate = this.#time.process("fate");
-    const cniConfDirectory = networkDirectory();
-    this.#world = new ScaleWorld({
-      time: this.#time,
-      shape: options,
-      calibration: readCalibration(),
-      cniConfDirectory,
-    });
+    this.#world = new ScaleWorld(this.#time, options);
     this.#time.onStep = (next) => this.#account(next);
   }
 
@@ -127,77 +84,50 @@ class ScaleRun {
     const watched = this.#world.controllerProcess;
     if ((next === watched) === (this.#running === watched)) return;
     const now = process.threadCpuUsage();
-    if (this.#running !== undefined) {
-      const spent = (now.user + now.system - this.#runningSince.user - this.#runningSince.system) / 1_000;
-      this.#cpuMs.set(this.#running, (this.#cpuMs.get(this.#running) ?? 0) + spent);
-    }
+    if (this.#running === watched)
+      this.#controllerMs += (now.user + now.system - this.#runningSince.user - this.#runningSince.system) / 1_000;
     this.#running = next;
     this.#runningSince = now;
   }
 
   async run(): Promise<ScaleReport> {
-    const { pods, pools, rate, loadS } = this.#options;
+    const { nodes, pods, pools, rate, loadS } = this.#options;
     const world = this.#world;
-    const beforeMib = rss();
+    this.#begin(`${nodes} agents start`);
     world.inside(() => world.furnish());
-    await this.#for(5);
-    this.#begin("agents start");
     for (const [index, node] of world.nodes.entries())
-      this.#later(() => world.startAgent(node), (index * 60_000) / world.nodes.length);
+      this.#later(() => world.startAgent(node), 5_000 + (index * 60_000) / nodes);
+    await this.#for(6);
     await this.#until(() => world.nodes.every((node) => this.#isReady(node)));
-    await this.#for(5);
-    const agentMib =
-      (rss() - beforeMib) / Math.max(1, world.nodes.filter(({ machine }) => machine !== undefined).length);
 
     this.#begin(`roll-out of ${pools} workloads`);
-    for (let index = 0; index < pools; index++) this.#later(() => world.putWorkload(index), (index * 1_000) / 100);
+    for (let index = 0; index < pools; index++)
+      this.#later(() => world.putWorkload(index), (index * 1_000) / ROLL_OUT_RATE);
     await this.#until(() => world.completePools === pools);
-    const lateS = Math.max(0, ...this.#samples.map(({ watchLagMs }) => watchLagMs)) / 1_000;
-    this.#note(
-      `${pools} pools complete after ${this.#elapsedS()} s, workloads created at 100 a second; events came ${lateS.toFixed(1)} s late at most`,
-    );
+    this.#phase.notes.push(`created within ${pools / ROLL_OUT_RATE} s, their pools complete after ${this.#elapsedS} s`);
 
-    this.#begin(`${rate} pods a second`);
-    const requestsBefore = new Map(world.network.ofAgents);
-    const fullBefore = world.fullAdds;
+    this.#begin(`${rate} ${LOAD} a second`);
     for (let index = 0; index < pods; index++)
       this.#later(() => world.createPod(index % pools), (index * 1_000) / rate);
     await this.#for(Math.ceil(pods / rate));
-    await this.#until(() => world.waiting === 0 || this.#isStuck());
-    const fullAdds = world.fullAdds - fullBefore;
-    const agentRequests = Object.fromEntries(
-      [...world.network.ofAgents].map(([kind, count]) => [
-        kind,
-        (count - (requestsBefore.get(kind) ?? 0)) / Math.max(1, fullAdds),
-      ]),
-    );
-    this.#note(`${world.adds} pods had addresses after ${this.#elapsedS()} s; ${world.waiting} waited`);
+    await this.#until(() => world.waiting === 0);
 
-    this.#begin("pods come and go");
+    this.#begin(`${rate / 2} pods a second end and start`);
     this.#churn(rate / 2, loadS);
     await this.#for(loadS + 8);
-    await this.#until(() => world.waiting === 0 || this.#isStuck());
+    await this.#until(() => world.waiting === 0);
 
-    await this.#zoneOutage();
-    await this.#restoreEtcd();
+    const recoveryS = await this.#loseZone();
     await this.#upgrade();
     this.#end();
-    return {
-      options: this.#options,
-      samples: this.#samples,
-      phases: this.#phases,
-      steps: this.#time.steps,
-      cpuSeconds: this.#cpuSeconds,
-      mostMib: process.resourceUsage().maxRSS / 2 ** 10,
-      agentMib,
-      agentRequests,
-      restored: this.#restored,
-      failures: Object.fromEntries(world.failures),
-    };
+    const failures = Object.fromEntries(world.failures);
+    const { waiting, stale } = world;
+    return { phases: this.#phases, recoveryS, failures, pods: world.pods.size, waiting, stale };
   }
 
-  async #zoneOutage(): Promise<void> {
+  async #loseZone(): Promise<number> {
     const world = this.#world;
+    const { rate } = this.#options;
     this.#begin("a third of the nodes is lost");
     const zone = world.nodes.filter(({ index }) => Math.floor((index * 3) / world.nodes.length) === 1);
     world.inside(() => world.cut(zone));
@@ -212,74 +142,29 @@ class ScaleRun {
           world.endPod(pod);
           world.createPod(pod.workload);
         },
-        (index * 1_000) / this.#options.rate,
+        (index * 1_000) / rate,
       );
-    const evictedS = this.#nowS();
-    await this.#for(Math.ceil(lost.length / this.#options.rate));
-    await this.#until(() => world.waiting === 0 || this.#isStuck());
-    this.#note(
-      `${lost.length} pods, evicted after ${EVICTION_S} s, had addresses elsewhere ${this.#nowS() - evictedS} s later, but for ${world.waiting}`,
+    await this.#for(Math.ceil(lost.length / rate));
+    await this.#until(() => world.waiting === 0);
+    const recoveryS = this.#elapsedS - EVICTION_S;
+    this.#phase.notes.push(
+      `${lost.length} pods evicted after ${EVICTION_S} s; all had addresses elsewhere ${recoveryS} s later`,
     );
-    await this.#for(Math.max(1, OUTAGE_S - this.#elapsedS()));
-    this.#begin("the zone comes back");
+    await this.#for(Math.max(1, OUTAGE_S - this.#elapsedS));
+    this.#begin("the zone comes back within 20 s");
     for (const [index, node] of zone.entries())
       this.#later(() => world.restoreNodes([node]), (index * 20_000) / zone.length);
     await this.#for(21);
-    await this.#until(() => (zone.every((node) => this.#isReady(node)) && world.stale === 0) || this.#isStuck(), 5);
-    this.#note(
-      `${zone.length} nodes booted within 20 s; all agents served and no stale record was left ${this.#elapsedS()} s after the first`,
-    );
-  }
-
-  async #restoreEtcd(): Promise<void> {
-    const world = this.#world;
-    this.#begin("etcd is restored");
-    const copy = world.server.snapshot();
-    this.#churn(this.#options.rate / 4, RESTORED_S);
-    await this.#for(RESTORED_S + 2);
-    const restoredS = this.#nowS();
-    world.network.isDown = true;
-    world.network.breakWatches();
-    await this.#for(5);
-    world.inside(() => {
-      world.server.restore(copy, ["/apis/ipam.vendor.io/v1/ipallocations"]);
-    });
-    world.network.isDown = false;
-    const lost = world.missing;
-    // Each agent reads its own allocations again, and watches.
-    for (const { machine } of world.nodes)
-      if (machine === undefined)
-        this.#later(() => {
-          for (let request = 0; request < 16; request++)
-            world.model.request(
-              { method: "GET", path: "/apis/ipam.vendor.io/v1/ipallocations", query: { limit: 500 } },
-              this.#time.nowMs,
-            );
-        }, this.#fate.random.below(5_000));
-    // A full agent's record of a pod that is gone is in the way of a light one until it is collected.
-    let isRepairing = true;
-    const repair = (): void => {
-      world.repairLight();
-      if (isRepairing) this.#later(repair, 5_000);
-    };
-    this.#later(repair, 2_500);
-    await this.#for(5);
-    await this.#until(() => world.missing === 0 || this.#isStuck(), 1);
-    const elapsed = (): string =>
-      `${this.#nowS() - restoredS} s after the server went down, of which it was down for 5 s`;
-    this.#note(`${lost} live pods' records were lost; ${world.missing} were missing ${elapsed()}`);
-    await this.#until(() => world.stale === 0 || this.#isStuck(), 5);
-    isRepairing = false;
-    this.#restored = { missing: world.missing, stale: world.stale };
-    this.#note(`${world.stale} stale records ${elapsed()}`);
+    await this.#until(() => zone.every((node) => this.#isReady(node)) && world.stale === 0);
+    this.#phase.notes.push(`no record of a pod that is gone was left after ${this.#elapsedS} s`);
+    return recoveryS;
   }
 
   async #upgrade(): Promise<void> {
     const world = this.#world;
-    this.#begin("all agents are upgraded");
     const { nodes } = world;
     const batch = Math.max(1, Math.ceil(nodes.length * UPGRADE_SHARE));
-    const startS = this.#nowS();
+    this.#begin(`all agents are upgraded, ${batch} at a time`);
     this.#churn(this.#options.rate / 4, 60);
     for (let first = 0; first < nodes.length; first += batch) {
       const some = nodes.slice(first, first + batch);
@@ -288,22 +173,14 @@ class ScaleRun {
       });
       for (const node of some) this.#later(() => world.startAgent(node), UPGRADE_DOWN_MS);
       await this.#for(Math.ceil(UPGRADE_DOWN_MS / 1_000));
-      await this.#until(() => some.every((node) => this.#isReady(node)) || this.#isStuck());
+      await this.#until(() => some.every((node) => this.#isReady(node)));
     }
-    this.#note(
-      `${nodes.length} agents, ${batch} at a time, each away for ${UPGRADE_DOWN_MS / 1_000} s and its lists: ${this.#nowS() - startS} s`,
-    );
-    await this.#until(() => world.waiting === 0 || this.#isStuck());
+    this.#phase.notes.push(`each was away for ${UPGRADE_DOWN_MS / 1_000} s and its lists`);
+    await this.#until(() => world.waiting === 0);
   }
 
   #isReady({ machine, readyAtMs, isDown }: ScaleNode): boolean {
     return isDown || (machine === undefined ? readyAtMs <= this.#time.nowMs : machine.isServing);
-  }
-
-  #isStuck(): boolean {
-    if (this.#elapsedS() < PATIENCE_S) return false;
-    this.#note(`gave up after ${PATIENCE_S} s`);
-    return true;
   }
 
   /** Pods end, and others of the same workloads start in their place. */
@@ -311,11 +188,8 @@ class ScaleRun {
     const world = this.#world;
     const { random } = this.#fate;
     const live = [...world.pods];
-    for (let index = 0; index < Math.min(rate * seconds, live.length); index++) {
-      const at = random.below(live.length);
-      const pod = live[at];
-      live[at] = live.at(-1) as (typeof live)[number];
-      live.pop();
+    for (let index = 0; index < rate * seconds; index++) {
+      const [pod] = live.splice(random.below(live.length), 1);
       this.#later(
         () => {
           if (pod === undefined || pod.isEnding || pod.address === undefined || pod.node.isDown) return;
@@ -331,124 +205,99 @@ class ScaleRun {
     this.#time.schedule(afterMs, "plan", this.#world.plane, work);
   }
 
-  get #cpuSeconds(): number {
-    const { user, system } = process.cpuUsage(this.#cpuBefore);
-    return (user + system) / 1_000_000;
+  get #phase(): Phase {
+    return this.#phases.at(-1) as Phase;
   }
 
-  #nowS(): number {
+  get #nowS(): number {
     return Math.round(this.#time.nowMs / 1_000);
   }
 
-  #elapsedS(): number {
-    return this.#nowS() - this.#phaseFrom;
-  }
-
-  #note(text: string): void {
-    this.#notes.push(text);
-    this.#say(`    ${text}`);
+  get #elapsedS(): number {
+    return this.#nowS - this.#phase.fromS;
   }
 
   #begin(name: string): void {
-    this.#end();
-    this.#phase = name;
-    this.#phaseFrom = this.#nowS();
-    this.#say(
-      `${this.#nowS()} s (${this.#cpuSeconds.toFixed(0)} s of processor time, ${rss().toFixed(0)} MiB): ${name}`,
-    );
+    if (this.#phases.length > 0) this.#end();
+    this.#say(`${this.#nowS} s: ${name}`);
+    this.#world.addMs = [];
+    Object.assign(this.#world.model, { worstWaitMs: 0, worstLagMs: 0 });
+    const from = this.#totals();
+    const empty = { seconds: 0, addMs: [], worstWaitMs: 0, worstLagMs: 0, notes: [] };
+    this.#phases.push({ name, fromS: this.#nowS, from, to: from, ...empty });
+  }
+
+  #totals(): Totals {
+    const { requests, deliveries, processors } = this.#world.model;
+    return { requests, deliveries, serverMs: processors.usedMs, controllerMs: this.#controllerMs };
   }
 
   #end(): void {
-    const own = this.#samples.filter(({ phase }) => phase === this.#phase);
-    const seconds = this.#elapsedS();
-    if (own.length === 0) return;
-    const sum = (of: (sample: Sample) => number): number => own.reduce((total, sample) => total + of(sample), 0);
-    this.#phases.push({
-      name: this.#phase,
-      seconds,
-      adds: this.#addMs.length,
-      addP50Ms: percentile(this.#addMs, 0.5),
-      addP99Ms: percentile(this.#addMs, 0.99),
-      requestsPerSecond: sum(({ requests }) => Object.values(requests).reduce((all, each) => all + each, 0)) / seconds,
-      deliveriesPerSecond: sum(({ deliveries }) => deliveries) / seconds,
-      serverUse: sum(({ serverUse }) => serverUse) / own.length,
-      worstWaitMs: Math.max(...own.map(({ serverWaitMs }) => serverWaitMs)),
-      worstLagMs: Math.max(...own.map(({ watchLagMs }) => watchLagMs)),
-      controllerUse: sum(({ controllerCpuMs }) => controllerCpuMs) / 1_000 / seconds,
-      notes: this.#notes,
-    });
-    this.#notes = [];
-    this.#addMs = [];
-  }
-
-  #sample(): void {
-    const world = this.#world;
-    const { model } = world;
-    const elapsedMs = this.#time.nowMs - this.#sampledMs;
-    this.#sampledMs = this.#time.nowMs;
-    const requests = Object.fromEntries(
-      [...model.requests].flatMap(([kind, count]) => {
-        const since = count - (this.#last.requests.get(kind) ?? 0);
-        return since === 0 ? [] : [[kind, since] as const];
-      }),
-    );
-    const deliveries = [...model.deliveries.values()].reduce((sum, count) => sum + count, 0);
-    const controllerMs = this.#cpuMs.get(world.controllerProcess) ?? 0;
-    const { usedMs } = model.processors;
-    this.#samples.push({
-      atS: this.#time.nowMs / 1_000,
-      phase: this.#phase,
-      pods: world.pods.size,
-      waiting: world.waiting,
-      requests,
-      deliveries: deliveries - this.#last.deliveries,
-      deliveredBytes: model.deliveredBytes - this.#last.bytes,
-      adds: world.addMs.length,
-      addP50Ms: percentile(world.addMs, 0.5),
-      addP99Ms: percentile(world.addMs, 0.99),
-      serverUse: (usedMs - this.#last.usedMs) / elapsedMs,
-      serverWaitMs: model.processors.waitMs(this.#time.nowMs),
-      watchLagMs: model.lagMs(this.#time.nowMs),
-      controllerCpuMs: controllerMs - this.#last.controllerMs,
-    });
-    this.#last = {
-      requests: new Map(model.requests),
-      deliveries,
-      bytes: model.deliveredBytes,
-      usedMs,
-      controllerMs,
-    };
-    for (const tookMs of world.addMs) this.#addMs.push(tookMs);
-    world.addMs = [];
+    const phase = this.#phase;
+    phase.seconds = this.#elapsedS;
+    phase.addMs = this.#world.addMs;
+    phase.to = this.#totals();
+    const { model } = this.#world;
+    phase.worstWaitMs = model.worstWaitMs;
+    phase.worstLagMs = model.worstLagMs;
   }
 
   async #for(seconds: number): Promise<void> {
     for (let second = 0; second < seconds; second++) {
-      const untilMs = this.#time.nowMs + 1_000;
       let isDue = false;
-      this.#time.schedule(1_000, "sample", this.#fate, () => {
+      this.#time.schedule(1_000, "a second", this.#fate, () => {
         isDue = true;
       });
-      while (!isDue && this.#time.nowMs <= untilMs) {
-        if (!(await this.#time.step())) break;
+      while (!isDue && (await this.#time.step())) {
         const [error] = this.#time.uncaught.splice(0);
         if (error !== undefined) throw error;
       }
-      this.#sample();
     }
   }
 
-  async #until(isTrue: () => boolean, everyS = 1): Promise<void> {
+  async #until(isTrue: () => boolean): Promise<void> {
     while (!isTrue()) {
-      if (this.#elapsedS() > 2 * PATIENCE_S)
+      if (this.#elapsedS > PATIENCE_S) {
+        const { completePools, waiting, stale, controller } = this.#world;
+        const problems = controller?.status.problems.slice(0, 3).join("; ");
         throw new Error(
-          `"${this.#phase}" does not end: ${this.#world.completePools} pools; ${this.#world.controller?.status.problems.slice(0, 3).join("; ")}`,
+          `"${this.#phase.name}" does not end: ${completePools} pools, ${waiting} pods wait, ${stale} stale records; ${problems}`,
         );
-      await this.#for(everyS);
+      }
+      await this.#for(1);
     }
   }
 }
 
-function rss(): number {
-  return process.memoryUsage.rss() / 2 ** 20;
+/** The table of the phases, the guards of the design, and what was refused. */
+export function describeScale({ phases, recoveryS, failures }: ScaleReport): string {
+  const perSecond = (key: keyof Totals, { from, to, seconds }: Phase): number => (to[key] - from[key]) / seconds;
+  const table = tableOf<Phase>(
+    "",
+    [
+      ["Phase", ({ name, notes }) => [name, ...notes].join("; ")],
+      ["s", ({ seconds }) => String(seconds)],
+      ["ADDs", ({ addMs }) => String(addMs.length)],
+      ...percentiles<Phase>("ms", ({ addMs }) => addMs, [0.5, 0.99]),
+      ["requests/s", (phase) => perSecond("requests", phase)],
+      ["events/s", (phase) => perSecond("deliveries", phase)],
+      ["processors", (phase) => perSecond("serverMs", phase) / 1_000],
+      ["requests wait, s", ({ worstWaitMs }) => worstWaitMs / 1_000],
+      ["events are late, s", ({ worstLagMs }) => worstLagMs / 1_000],
+      ["controller, processors", (phase) => perSecond("controllerMs", phase) / 1_000],
+    ],
+    phases,
+  );
+  const loaded = phases.find(({ name }) => name.includes(LOAD));
+  const lateS = Math.max(...phases.map(({ worstLagMs }) => worstLagMs)) / 1_000;
+  const guards = [
+    ["ADD p99 while pods start, ms", percentile(loaded?.addMs ?? [], 0.99), 10],
+    ["events are late, s", lateS, 1],
+    ["recovery from a zone outage, s", recoveryS, 60],
+  ] as const;
+  const judged = guards.map(
+    ([what, value, limit]) => `* ${what}: ${formatFigure(value)}, guard ${limit}: ${value <= limit ? "met" : "MISSED"}`,
+  );
+  const refused = Object.entries(failures).map(([reason, count]) => `* ${count} ADDs refused and repeated: ${reason}`);
+  return [formatTable(table), "", ...judged, ...refused].join("\n");
 }

@@ -4,56 +4,39 @@
  * out of Subnets; each pod has one NIC.
  */
 import { RECONCILE_ALL_MS, RECONCILE_INTERVAL_MS } from "../../../host/agent/gc/reconciler.ts";
-import { type ControllerProcess, openController } from "../../../host/controller/controller-process.ts";
+import type { ControllerProcess } from "../../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../../host/controller/controllers.ts";
 import { sizeOf, spansOf } from "../../../host/core/spans.ts";
-import { openKubeClient } from "../../../host/kubernetes/client.ts";
-import type { Credentials } from "../../../host/kubernetes/credentials.ts";
-import { openLog } from "../../../host/lib/log.ts";
-import { formatIp, parseIp } from "../../../host/net/ip.ts";
-import {
-  allocationLabels,
-  allocationName,
-  encodeIpAllocation,
-  type IpAllocationSpec,
-} from "../../../host/resources/ip-allocation.ts";
+import { ApiError } from "../../../host/kubernetes/kube-api.ts";
+import { formatIp } from "../../../host/net/ip.ts";
+import type { IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
-import { ALLOCATIONS, MemoryApiServer, type Served } from "../../fakes/memory-api-server.ts";
+import { ALLOCATIONS, MemoryApiServer } from "../../fakes/memory-api-server.ts";
+import { allocationObject, allocationSpec, podTemplate } from "../../lab/cluster/objects.ts";
+import {
+  CONFIG_MAPS,
+  COORDINATORS,
+  DEPLOYMENTS,
+  LEASES,
+  NODES,
+  openSimulatedController,
+  PODS,
+  POOLS,
+  REPLICA_SETS,
+  RESERVED,
+  SERVES,
+  SUBNETS,
+} from "../cluster.ts";
 import { type Call, Machine, type MainPlugin } from "../machine.ts";
 import type { Segment } from "../namespaces.ts";
-import { type Process, pause, type SimulatedTime } from "../simulated-time.ts";
+import { Network, type NetworkOptions, type Request } from "../network.ts";
+import { networkDirectory } from "../network-directory.ts";
+import { THIS_PRODUCT } from "../product.ts";
+import type { Process, SimulatedTime } from "../simulated-time.ts";
 import { Timeline } from "../timeline.ts";
-import type { Calibration } from "./calibration.ts";
-import { ScaleNetwork } from "./scale-network.ts";
 import { ServerModel } from "./server-model.ts";
 
-const BERTH = "/apis/ipam.vendor.io/v1";
-const NAMESPACE = "scale";
-const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
-const NODES = "/api/v1/nodes";
-const DEPLOYMENTS = `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`;
-const SETS = `/apis/apps/v1/namespaces/${NAMESPACE}/replicasets`;
-const POOLS = `${BERTH}/ippools`;
-const LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
-
-const berth = (kind: string) => ({ apiVersion: "ipam.vendor.io/v1", kind });
-const everywhere = (path: string): string => path.replace(/\/namespaces\/[^/]+/, "");
-
-const SERVES: Served = {
-  [POOLS]: berth("IPPool"),
-  [`${BERTH}/subnets`]: berth("Subnet"),
-  [`${BERTH}/reservedips`]: berth("ReservedIP"),
-  [`${BERTH}/coordinators`]: berth("Coordinator"),
-  [`${BERTH}/ippoolusages`]: berth("IPPoolUsage"),
-  "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
-  [NODES]: { apiVersion: "v1", kind: "Node" },
-  [PODS]: { apiVersion: "v1", kind: "Pod", everywhere: everywhere(PODS) },
-  "/api/v1/namespaces/kube-system/configmaps": { apiVersion: "v1", kind: "ConfigMap" },
-  [DEPLOYMENTS]: { apiVersion: "apps/v1", kind: "Deployment", everywhere: everywhere(DEPLOYMENTS) },
-  [SETS]: { apiVersion: "apps/v1", kind: "ReplicaSet", everywhere: everywhere(SETS) },
-  [LEASES]: { apiVersion: "coordination.k8s.io/v1", kind: "Lease" },
-};
-
+const NAMESPACE = "shop";
 const COOLDOWN_S = 5;
 const SETTINGS = `
 enableIPv6: false
@@ -65,6 +48,8 @@ maxGeneratedAddressesPerNamespace: 0
 const POOLS_OF_SUBNET = 2_000;
 /** A runtime takes so long from the pod's binding to its ADD: milliseconds. */
 const SANDBOX_MS = 300;
+/** One way between a light node and the server: milliseconds. */
+const WIRE_MS = 0.3;
 /** Time that a light node's agent needs for an ADD beside its requests: milliseconds. */
 const LIGHT_ADD_MS = 2;
 /** Older events are forgotten after as long again at most. */
@@ -101,12 +86,51 @@ export interface ScaleNode {
   readonly pods: Set<ScalePod>;
 }
 
-interface ScaleWorldOptions {
-  readonly time: SimulatedTime;
-  readonly shape: ScaleShape;
-  readonly calibration: Calibration;
-  readonly cniConfDirectory: string;
+/** Where requests wait for the server's processors, and events for their distribution. */
+class ScaleNetwork extends Network {
+  readonly #parts: NetworkOptions;
+  readonly #model: ServerModel;
+
+  constructor(parts: NetworkOptions, model: ServerModel) {
+    super(parts);
+    this.#parts = parts;
+    this.#model = model;
+  }
+
+  override loadMs(request: Request): number {
+    return this.#model.request(request, this.#parts.time.nowMs);
+  }
+
+  /** Carries a request of a light node out in its time; `done` gets its status. */
+  exchange(request: Request, done: (status: number) => void): void {
+    const { time, wire, server } = this.#parts;
+    const send = async (): Promise<void> => {
+      let status = 200;
+      try {
+        await server.client().call(request);
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        ({ status } = error);
+      }
+      time.schedule(WIRE_MS, "light answer", wire, () => done(status));
+    };
+    time.schedule(WIRE_MS + this.loadMs(request), "light request", wire, () => void send());
+  }
 }
+
+/** Full agents' pods have no NICs. */
+const NO_SEGMENT: Segment = {
+  onUp: () => {},
+  onDown: () => {},
+  onTaken: () => {},
+  onReleasing: () => {},
+  onReleased: () => {},
+  macOf: () => undefined,
+  loseJournal: () => {},
+  copyJournal: () => {},
+  restoreJournal: () => {},
+  boot: () => {},
+};
 
 export class ScaleWorld {
   readonly server: MemoryApiServer;
@@ -114,88 +138,74 @@ export class ScaleWorld {
   readonly network: ScaleNetwork;
   readonly nodes: readonly ScaleNode[];
   readonly pods = new Set<ScalePod>();
-  /** Times of ADDs since the last sample: milliseconds, of full agents and of all. */
+  /** Times of the phase's ADDs: milliseconds. */
   addMs: number[] = [];
-  fullAddMs: number[] = [];
+  /** ADDs that were refused and tried again, by reason. */
   readonly failures = new Map<string, number>();
-  adds = 0;
-  fullAdds = 0;
   controller: ControllerProcess | undefined;
   readonly controllerProcess: Process;
   readonly plane: Process;
-  readonly #options: ScaleWorldOptions;
+  readonly #time: SimulatedTime;
+  readonly #shape: ScaleShape;
   readonly #poolNames: (string | undefined)[] = [];
   readonly #poolIps = new Map<string, readonly string[]>();
   readonly #next = new Map<string, number>();
   #count = 0;
 
-  constructor(options: ScaleWorldOptions) {
-    this.#options = options;
-    const { time, shape, calibration, cniConfDirectory } = options;
+  constructor(time: SimulatedTime, shape: ScaleShape) {
+    this.#time = time;
+    this.#shape = shape;
     this.plane = time.process("control plane");
     this.controllerProcess = time.process("controller");
     const timeline = new Timeline(() => time.nowMs);
     this.server = new MemoryApiServer({ serves: SERVES, isOpen: true, nowMs: () => Date.now() });
-    this.model = new ServerModel({ calibration, processors: shape.processors });
-    this.network = new ScaleNetwork({
-      time,
-      timeline,
-      server: this.server,
-      wire: time.process("wire"),
-      model: this.model,
-    });
-    this.server.onWritten = ({ collection, after, before }) => {
-      this.network.deliveryMs = this.model.written(collection, time.nowMs);
-      if (collection === POOLS) this.#onPool((after ?? before) as object, after === undefined);
-    };
-    const segment: Segment = {
-      onUp: () => {},
-      onDown: () => {},
-      onTaken: () => {},
-      onReleasing: () => {},
-      onReleased: () => {},
-      macOf: () => undefined,
-      loseJournal: () => {},
-      copyJournal: () => {},
-      restoreJournal: () => {},
-      boot: () => {},
+    this.model = new ServerModel(shape.processors);
+    const wire = time.process("wire");
+    const network = new ScaleNetwork({ time, timeline, server: this.server, wire }, this.model);
+    this.network = network;
+    this.server.onWritten = ({ collection, after }) => {
+      network.deliveryMs = this.model.written(collection, time.nowMs);
+      if (collection === POOLS && after !== undefined) this.#onPool(after);
     };
     const plugin: MainPlugin = { linkOf: ({ ifName }) => ifName, delayOf: () => 0, goesOn: () => false };
-    const nics = { hasEarlyNics: false, hasSpool: false, paths: "containers", reusedAfterMs: 0, plugin } as const;
-    const network = this.network;
+    const nics = { hasEarlyNics: false, hasSpool: false, paths: "containers", plugin } as const;
+    const parts = { time, timeline, network, segment: NO_SEGMENT, cniConfDirectory: networkDirectory(), ...nics };
     // Full agents are spread evenly, so that every zone has some.
     const step = Math.max(1, Math.floor(shape.nodes / Math.max(1, shape.full)));
     this.nodes = Array.from({ length: shape.nodes }, (_, index): ScaleNode => {
       const isFull = index % step === 0 && index / step < shape.full;
       const name = `n${index}`;
-      const machine = isFull
-        ? new Machine(name, { time, timeline, network, segment, cniConfDirectory, ...nics })
-        : undefined;
-      return { name, index, machine, isDown: false, readyAtMs: 0, pods: new Set() };
+      const machine = isFull ? new Machine(name, parts) : undefined;
+      return { name, index, machine, isDown: false, readyAtMs: Number.POSITIVE_INFINITY, pods: new Set() };
     });
   }
 
   inside<T>(work: () => T): T {
-    return this.#options.time.inside(this.plane, work);
+    return this.#time.inside(this.plane, work);
   }
 
   /** Settings, Subnets, workloads and nodes; then the controller. No agent yet. */
   furnish(): void {
-    const { shape } = this.#options;
     const { server } = this;
     server.put("/api/v1/namespaces", NAMESPACE, {});
-    server.put("/api/v1/namespaces/kube-system/configmaps", "vendor-conf", {
+    server.put(CONFIG_MAPS, "vendor-conf", {
       metadata: { namespace: "kube-system" },
       data: { "conf.yml": SETTINGS },
     });
-    for (let index = 0; index * POOLS_OF_SUBNET < shape.pools; index++)
-      server.put(`${BERTH}/subnets`, `lan${index}`, {
+    for (let index = 0; index * POOLS_OF_SUBNET < this.#shape.pools; index++)
+      server.put(SUBNETS, `lan${index}`, {
         metadata: { generation: 1 },
         spec: { subnet: `10.${64 + 2 * index}.0.0/15` },
       });
     for (const node of this.nodes) this.setReady(node, true);
     this.#compactLater(0);
-    this.startController();
+    const { controllerProcess: process, network } = this;
+    this.controller = openSimulatedController(THIS_PRODUCT, {
+      time: this.#time,
+      process,
+      network,
+      controllers: CONTROLLERS,
+    });
     this.#askOfLight(0, 0);
   }
 
@@ -204,8 +214,8 @@ export class ScaleWorld {
    * allocations.
    */
   #askOfLight(leases: number, lists: number): void {
-    const { time, shape } = this.#options;
-    const agents = Math.max(0, this.model.agents - shape.full);
+    const time = this.#time;
+    const agents = Math.max(0, this.model.agents - this.#shape.full);
     const [asked, listed] = [
       leases + agents / (RECONCILE_INTERVAL_MS / 1_000),
       lists + agents / (RECONCILE_ALL_MS / 1_000),
@@ -220,7 +230,7 @@ export class ScaleWorld {
   /** As the real server, which keeps the events of five minutes. */
   #compactLater(version: number): void {
     const now = this.server.version;
-    this.#options.time.schedule(KEPT_EVENTS_MS, "compaction", this.plane, () => {
+    this.#time.schedule(KEPT_EVENTS_MS, "compaction", this.plane, () => {
       this.server.compactTo(version);
       this.#compactLater(now);
     });
@@ -231,26 +241,23 @@ export class ScaleWorld {
     this.server.put(NODES, name, { metadata: { uid: `node-${name}`, labels: {} }, spec: {}, status: { conditions } });
   }
 
-  replicasOf(workload: number): number {
-    const { pods, pools } = this.#options.shape;
-    return Math.floor(pods / pools) + (workload < pods % pools ? 1 : 0);
+  get #replicas(): number {
+    return this.#shape.pods / this.#shape.pools;
   }
 
   /** A Deployment with its ReplicaSet, whose pool the controller makes. */
   putWorkload(index: number): void {
-    const replicas = this.replicasOf(index);
-    const annotations = {
-      "ipam.vendor.io/subnet": JSON.stringify({ ipv4: [`lan${Math.floor(index / POOLS_OF_SUBNET)}`] }),
-      // All of its pods may be on nodes that are lost: of thousands of workloads some have two thirds there.
-      "ipam.vendor.io/ippool-ip-number": `+${replicas + 2}`,
-    };
-    const spec = { replicas, selector: {}, template: { metadata: { annotations }, spec: {} } };
+    const replicas = this.#replicas;
+    // All of its pods may be on nodes that are lost: of thousands of workloads some have two thirds there.
+    const annotations = { "ipam.vendor.io/ippool-ip-number": `+${replicas + 2}` };
+    const template = podTemplate("web", { subnet: subnetOf(index), annotations });
+    const spec = { replicas, selector: {}, template };
     const name = `web-${index}`;
     const metadata = { namespace: NAMESPACE, generation: 1, uid: `d-${index}` };
     const status = { observedGeneration: 1, replicas, updatedReplicas: replicas };
     this.server.put(DEPLOYMENTS, name, { metadata, spec, status });
     const owner = { apiVersion: "apps/v1", kind: "Deployment", name, uid: `d-${index}`, controller: true };
-    this.server.put(SETS, `${name}-5d9c7f`, {
+    this.server.put(REPLICA_SETS, `${name}-5d9c7f`, {
       metadata: { ...metadata, uid: `r-${index}`, ownerReferences: [owner] },
       spec,
       status: { replicas },
@@ -259,62 +266,26 @@ export class ScaleWorld {
 
   /** Pools that have addresses for all pods of their workload. */
   get completePools(): number {
-    return this.#poolNames.reduce((sum, name, index) => {
-      const size = name === undefined ? 0 : (this.#poolIps.get(name)?.length ?? 0);
-      return sum + (size > this.replicasOf(index) ? 1 : 0);
-    }, 0);
+    return [...this.#poolIps.values()].filter(({ length }) => length > this.#replicas).length;
   }
 
-  #onPool(object: object, isGone: boolean): void {
+  #onPool(object: object): void {
     const { name, spec } = decodeIpPool(object, "simulation");
     const { application } = spec.generated ?? {};
     if (application === undefined) return;
-    const index = Number(application.uid.slice(2));
-    if (isGone) return;
-    this.#poolNames[index] = name;
+    this.#poolNames[Number(application.uid.slice(2))] = name;
     if (this.#poolIps.get(name)?.length === Number(sizeOf(spansOf(spec.ranges)))) return;
-    this.#poolIps.set(
-      name,
-      spec.ranges.flatMap(({ first, last }) =>
-        Array.from({ length: Number(last.value - first.value) + 1 }, (_, at) =>
-          formatIp({ family: 4, value: first.value + BigInt(at) }),
-        ),
+    const ips = spec.ranges.flatMap(({ first, last }) =>
+      Array.from({ length: Number(last.value - first.value) + 1 }, (_, at) =>
+        formatIp({ family: 4, value: first.value + BigInt(at) }),
       ),
     );
-  }
-
-  startController(): void {
-    const { time } = this.#options;
-    const process = this.controllerProcess;
-    const random = (): number => process.random.u32() / 2 ** 32;
-    time.inside(process, () => {
-      const api = openKubeClient({
-        credentials: {} as Credentials,
-        userAgent: "berth-controller",
-        random,
-        exchange: this.network.connect(process, "controller"),
-      });
-      this.controller = openController({
-        api,
-        random,
-        controllers: CONTROLLERS,
-        configNamespace: "kube-system",
-        lease: {
-          namespace: "kube-system",
-          name: "berth-controller",
-          identity: "controller",
-          timings: { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 },
-        },
-        clock: { nowMs: () => time.nowMs + 7_000_000, pause: (waitMs, signal) => pause(waitMs, signal) },
-        now: () => new Date(),
-        log: openLog("simulation", "silent"),
-      });
-    });
+    this.#poolIps.set(name, ips);
   }
 
   /** Starts an agent with its first reads and its eight watches; resolves when it serves. */
   startAgent(node: ScaleNode): void {
-    const { time, shape } = this.#options;
+    const time = this.#time;
     this.model.agents++;
     if (node.machine !== undefined) {
       node.machine.start();
@@ -324,10 +295,10 @@ export class ScaleWorld {
     const list = (path: string, pages: number): number =>
       this.model.request({ method: "GET", path, query: { limit: 500 } }, time.nowMs, pages);
     const delays = [
-      list(POOLS, Math.max(1, Math.ceil(shape.pools / 500))),
+      list(POOLS, Math.max(1, Math.ceil(this.#shape.pools / 500))),
       ...[ALLOCATIONS, "/api/v1/pods", NODES, "/api/v1/namespaces"].map((path) => list(path, 1)),
     ];
-    for (const path of ["reservedips", "coordinators"]) list(`${BERTH}/${path}`, 1);
+    for (const path of [RESERVED, COORDINATORS]) list(path, 1);
     this.model.request({ method: "GET", path: `${LEASES}/berth-controller` }, time.nowMs);
     for (let watch = 0; watch < 8; watch++) this.model.request({ method: "GET", path: ALLOCATIONS }, time.nowMs);
     node.readyAtMs = time.nowMs + Math.max(...delays);
@@ -349,7 +320,7 @@ export class ScaleWorld {
   }
 
   createPod(workload: number): ScalePod {
-    const { time } = this.#options;
+    const time = this.#time;
     const number = ++this.#count;
     const node = this.pickNode();
     const uid = `p${number}`;
@@ -359,28 +330,21 @@ export class ScaleWorld {
     node.pods.add(pod);
     for (let write = 0; write < WRITES_OF_POD; write++)
       this.model.request({ method: "PATCH", path: `${PODS}/${name}` }, time.nowMs);
-    const owner = {
-      apiVersion: "apps/v1",
-      kind: "ReplicaSet",
-      name: `web-${workload}-5d9c7f`,
-      uid: `r-${workload}`,
-      controller: true,
-    };
-    const annotations = {
-      "ipam.vendor.io/subnet": JSON.stringify({ ipv4: [`lan${Math.floor(workload / POOLS_OF_SUBNET)}`] }),
-    };
+    const set = { name: `web-${workload}-5d9c7f`, uid: `r-${workload}` };
+    const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", ...set, controller: true };
+    const { annotations } = podTemplate("web", { subnet: subnetOf(workload) }).metadata;
     this.server.put(PODS, name, {
       metadata: { uid, namespace: NAMESPACE, annotations, ownerReferences: [owner] },
       spec: { nodeName: node.name },
       status: { phase: "Pending" },
     });
-    if (node.machine === undefined) this.#claim(pod, 1);
+    if (node.machine === undefined) this.#claim(pod);
     else time.schedule(SANDBOX_MS, "sandbox", this.plane, () => void this.#addFull(pod));
     return pod;
   }
 
   async #addFull(pod: ScalePod): Promise<void> {
-    const { time } = this.#options;
+    const time = this.#time;
     const { machine } = pod.node;
     if (machine === undefined || pod.isEnding || pod.node.isDown) return;
     const startMs = time.nowMs;
@@ -388,8 +352,6 @@ export class ScaleWorld {
     try {
       const [address] = await machine.add(callOf("ADD", pod), new AbortController().signal);
       this.#added(pod, String(address), time.nowMs - startMs);
-      this.fullAddMs.push(time.nowMs - startMs);
-      this.fullAdds++;
     } catch (error) {
       this.#fail(error instanceof Error ? error.message : String(error));
       time.schedule(1_000, "kubelet tries again", this.plane, () => void this.#addFull(pod));
@@ -402,14 +364,14 @@ export class ScaleWorld {
   }
 
   /** As a prefetch: a create as soon as the node's watch has the pod. The ADD comes with the sandbox. */
-  #claim(pod: ScalePod, attempt: number): void {
-    const { time } = this.#options;
+  #claim(pod: ScalePod): void {
+    const time = this.#time;
     const { node } = pod;
     if (pod.isEnding || node.isDown) return;
     const again = (afterMs: number): void => {
-      time.schedule(afterMs, "claim", this.plane, () => this.#claim(pod, attempt + 1));
+      time.schedule(afterMs, "claim", this.plane, () => this.#claim(pod));
     };
-    if (node.readyAtMs > time.nowMs || this.network.isDown) {
+    if (node.readyAtMs > time.nowMs) {
       again(250);
       return;
     }
@@ -422,7 +384,7 @@ export class ScaleWorld {
     const body = this.#objectOf(pod, address);
     this.network.exchange({ method: "POST", path: ALLOCATIONS, body }, (status) => {
       if (status === 409) {
-        this.#claim(pod, attempt + 1);
+        this.#claim(pod);
         return;
       }
       const readyMs = pod.createdMs + SANDBOX_MS;
@@ -432,22 +394,10 @@ export class ScaleWorld {
 
   #objectOf(pod: ScalePod, address: string, state: IpAllocationSpec["state"] = "Bound", metadata: object = {}): object {
     const { name, uid, node, workload } = pod;
-    const ip = parseIp(address);
-    if (ip === undefined) throw new TypeError(address);
-    const holders =
-      state === "Bound" ? [{ namespace: NAMESPACE, pod: name, podUid: uid, ifName: "eth0", node: node.name }] : [];
-    const pool = this.#poolNames[workload] ?? "";
-    const spec: IpAllocationSpec = {
-      ip,
-      addressSpace: "",
-      prefixLength: 15,
-      pool,
-      state,
-      node: node.name,
-      holders,
-      since: "2026-01-01T00:00:00.000Z",
-    };
-    return encodeIpAllocation(spec, { ...metadata, name: allocationName(ip, ""), labels: allocationLabels(spec) });
+    const holder = { namespace: NAMESPACE, pod: name, podUid: uid, ifName: "eth0", node: node.name };
+    const place = { prefixLength: 15, pool: this.#poolNames[workload] ?? "", node: node.name };
+    const spec = allocationSpec(address, { ...place, state, holders: state === "Bound" ? [holder] : [] });
+    return allocationObject({ ...spec, since: "2026-01-01T00:00:00.000Z" }, metadata);
   }
 
   #findFree(workload: number): string | undefined {
@@ -466,7 +416,6 @@ export class ScaleWorld {
 
   #added(pod: ScalePod, address: string, tookMs: number): void {
     pod.address = address;
-    this.adds++;
     this.addMs.push(tookMs);
     if (pod.isEnding) this.#detach(pod);
   }
@@ -499,9 +448,9 @@ export class ScaleWorld {
 
   /** In a small pool a released address is shown as cooling, and deleted after the cooldown. */
   #release(pod: ScalePod): void {
-    const { time } = this.#options;
+    const time = this.#time;
     const { address = "", node } = pod;
-    if (node.readyAtMs > time.nowMs || this.network.isDown) {
+    if (node.readyAtMs > time.nowMs) {
       time.schedule(500, "release", this.plane, () => this.#release(pod));
       return;
     }
@@ -538,37 +487,6 @@ export class ScaleWorld {
     }
   }
 
-  /**
-   * As the light nodes' agents, whose watches list anew: records that etcd has lost are created again, those that
-   * came back are deleted.
-   */
-  repairLight(): void {
-    const live = new Set<string>();
-    for (const { uid } of this.pods) live.add(uid);
-    for (const [address, { spec }] of this.server.objects) {
-      const holders = spec.holders as readonly { podUID: string }[] | undefined;
-      const node = this.nodes[Number(String(spec.node).slice(1))];
-      if (node === undefined || node.machine !== undefined || holders?.some(({ podUID }) => live.has(podUID))) continue;
-      this.network.exchange({ method: "DELETE", path: `${ALLOCATIONS}/${address}` }, () => {});
-    }
-    for (const pod of this.pods) {
-      const { address, node } = pod;
-      if (address === undefined || node.machine !== undefined || this.server.objects.has(address)) continue;
-      this.network.exchange({ method: "POST", path: ALLOCATIONS, body: this.#objectOf(pod, address) }, () => {});
-    }
-  }
-
-  /** Live pods whose address has no object of theirs. */
-  get missing(): number {
-    let count = 0;
-    for (const { address, uid } of this.pods) {
-      if (address === undefined) continue;
-      const holders = this.server.objects.get(address)?.spec.holders as readonly { podUID: string }[] | undefined;
-      if (!holders?.some((holder) => holder.podUID === uid)) count++;
-    }
-    return count;
-  }
-
   /** Objects that say Bound for a pod that is gone. */
   get stale(): number {
     const live = new Set([...this.pods].map(({ uid }) => uid));
@@ -585,6 +503,10 @@ export class ScaleWorld {
     for (const { address } of this.pods) if (address === undefined) count++;
     return count;
   }
+}
+
+function subnetOf(workload: number): string {
+  return `lan${Math.floor(workload / POOLS_OF_SUBNET)}`;
 }
 
 function callOf(command: Call["command"], { name, uid }: ScalePod): Call {

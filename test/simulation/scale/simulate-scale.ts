@@ -1,40 +1,14 @@
-/** `npm run simulate:scale`: a scale run, its report as markdown and its plots. */
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+/**
+ * `npm run simulate:scale`: 5,000 nodes, some minutes of processor time and 4 GB of memory. With `-- --small` 50 nodes.
+ * Prints the table of docs/develop/scale.md.
+ */
 import { parseArgs } from "node:util";
-import { describeScale, plotsOf } from "./report.ts";
-import { runScale } from "./run-scale.ts";
+import { describeScale, runScale } from "./run-scale.ts";
 
-const { values } = parseArgs({
-  options: {
-    nodes: { type: "string", default: "200" },
-    full: { type: "string", default: "20" },
-    pods: { type: "string", default: "3000" },
-    pools: { type: "string", default: "100" },
-    rate: { type: "string", default: "100" },
-    load: { type: "string", default: "30" },
-    processors: { type: "string", default: "8" },
-    seed: { type: "string", default: "1" },
-    out: { type: "string", default: "node_modules/.cache/scale" },
-  },
-});
-const report = await runScale(
-  {
-    nodes: Number(values.nodes),
-    full: Number(values.full),
-    pods: Number(values.pods),
-    pools: Number(values.pools),
-    rate: Number(values.rate),
-    loadS: Number(values.load),
-    processors: Number(values.processors),
-    seed: Number(values.seed),
-  },
-  (line) => console.log(line),
-);
-mkdirSync(values.out, { recursive: true });
-const text = describeScale(report);
-writeFileSync(join(values.out, "report.md"), text);
-for (const [name, svg] of Object.entries(plotsOf(report))) writeFileSync(join(values.out, `${name}.svg`), svg);
-console.log(`\n${text}\nReport and plots: ${values.out}`);
+const LARGE = { nodes: 5_000, full: 2, pods: 150_000, pools: 10_000, rate: 1_000, loadS: 20, processors: 32 };
+const SMALL = { nodes: 50, full: 5, pods: 500, pools: 20, rate: 50, loadS: 10, processors: 8 };
 
+const { values } = parseArgs({ options: { small: { type: "boolean", default: false } } });
+const report = await runScale(values.small ? SMALL : LARGE, console.log);
+console.log(`\n${describeScale(report)}`);
 process.exit(0);

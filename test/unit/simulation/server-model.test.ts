@@ -1,31 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ALLOCATIONS, MemoryApiServer } from "../../fakes/memory-api-server.ts";
-import type { Calibration } from "../../simulation/scale/calibration.ts";
-import { Backlog, kindOf, ServerModel } from "../../simulation/scale/server-model.ts";
-
-const REQUESTS = ["create", "get", "update", "delete"].flatMap((verb) =>
-  ["ipallocations", "pods"].map((kind) => ({
-    kind: `${verb} ${kind}`,
-    ...{ atOnce: 1, count: 1, p50Ms: 2, p99Ms: 2, perSecond: 1, serverCpuMs: 4 },
-  })),
-);
-
-const fanOutOf = (kind: string, watchers: number, cpuMs: number) => ({
-  ...{ kind, watchers, delayP50Ms: 0, delayP99Ms: 0, burstWritesPerSecond: 1, burstEventsPerSecond: 1 },
-  ...{ bytesPerWatcherAndWrite: 0, idleCpuShare: 0, serverRssMib: 0, cpuMsPerWrite: cpuMs, burstCpuMsPerWrite: cpuMs },
-});
-
-const CALIBRATION: Calibration = {
-  ...{ machine: "", versions: {}, loadAverage: "", serverRssMib: 0, controller: undefined },
-  bytes: { ippools: 500 },
-  requests: REQUESTS,
-  fanOut: [
-    fanOutOf("ipallocations", 0, 1),
-    fanOutOf("ipallocations", 1_000, 2),
-    fanOutOf("ippools", 0, 1),
-    fanOutOf("ippools", 1_000, 11),
-  ],
-};
+import { Backlog, kindOf, ServerModel, WATCH_MS } from "../../simulation/scale/server-model.ts";
 
 describe("the simulated API server's load", () => {
   it("makes new work wait for what came before, on all processors", () => {
@@ -33,19 +8,19 @@ describe("the simulated API server's load", () => {
     expect(backlog.add(100, 0)).toBe(0);
     expect(backlog.add(10, 0)).toBe(50);
     expect(backlog.add(10, 30)).toBe(25);
-    expect(backlog.waitMs(100)).toBe(0);
-    expect(backlog.usedMs).toBe(120);
+    expect(backlog.add(10, 100)).toBe(0);
+    expect(backlog.usedMs).toBe(130);
   });
   it("charges an event of a kind that all agents watch for each, and one that no agent watches, or each its own by an index, not", () => {
-    const model = new ServerModel({ calibration: CALIBRATION, processors: 1 });
+    const model = new ServerModel(1);
     model.agents = 500;
     model.written("/api/v1/namespaces/shop/pods", 0);
     expect(model.processors.usedMs).toBeCloseTo(0);
     model.written(ALLOCATIONS, 0);
     expect(model.processors.usedMs).toBeCloseTo(0);
     model.written("/apis/ipam.vendor.io/v1/ippools", 0);
-    expect(model.processors.usedMs).toBeCloseTo(5);
-    expect(model.deliveries.get("ippools")).toBe(500);
+    expect(model.processors.usedMs).toBeCloseTo(500 * WATCH_MS);
+    expect(model.deliveries).toBe(502);
   });
   it.each([
     ["/api/v1/namespaces/shop/pods/web-0", "pods"],
