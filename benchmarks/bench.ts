@@ -2,37 +2,18 @@
  * The benchmarks: `npm run bench -- [--only NAME]... [--quick] [--wait SECONDS]`.
  *
  * It waits until the machine is quiet, but not longer than `--wait`; a quick run does not wait.
- * A full run prints its tables, writes them into benchmarks/README.md and keeps the raw figures in benchmarks/results.
- * A quick one only prints. The exit code says whether everything ran, not whether the targets were met. After SIGINT
- * or SIGTERM it removes what it has made and ends.
+ * A full run prints its tables and writes them into benchmarks/README.md; without `--only` it makes the README's
+ * recording of an operator anew, too. A quick one only prints. The exit code says whether everything ran, not whether
+ * the targets were met. After SIGINT or SIGTERM it removes what it has made and ends.
  */
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { clusterBench } from "./cluster/cluster.ts";
-import { controllerBench } from "./controller/controller.ts";
-import { coordinatorBench } from "./coordinator/coordinator.ts";
-import { coreBench } from "./core/core.ts";
-import { growthBench } from "./growth/growth.ts";
-import { Interrupted, watchSignals } from "./harness/interruption.ts";
+import { root } from "../scripts/setup/paths.mjs";
+import { benches } from "./benches.ts";
+import { Interrupted, requireUninterrupted, watchSignals } from "./harness/interruption.ts";
 import { WAIT_S, waitUntilQuiet } from "./harness/quiet.ts";
-import { type Bench, formatReport, readMachine, writePages, writeResults } from "./harness/report.ts";
-import { hubBench } from "./hub/hub.ts";
-import { ipamBench } from "./ipam/ipam.ts";
-import { nodeBench } from "./node/node.ts";
-import { nodesBench } from "./nodes/nodes.ts";
-import { peersBench } from "./peers/peers.ts";
-
-const benches: readonly Bench[] = [
-  nodeBench,
-  ipamBench,
-  clusterBench,
-  coordinatorBench,
-  nodesBench,
-  controllerBench,
-  hubBench,
-  coreBench,
-  peersBench,
-  growthBench,
-];
+import { type Bench, formatSection, readMachine, writePages } from "./harness/report.ts";
 
 const { values } = parseArgs({
   options: {
@@ -50,6 +31,7 @@ if (unknown !== undefined) {
 watchSignals();
 try {
   for (const bench of benches.filter(({ name }) => only.includes(name))) await runBench(bench);
+  if (values.only === undefined && !values.quick) recordOperator();
 } catch (error) {
   if (!(error instanceof Interrupted)) throw error;
   process.exitCode = error.exitCode;
@@ -57,13 +39,19 @@ try {
 
 async function runBench({ name, run }: Bench): Promise<void> {
   console.log(`\n# ${name}\n`);
-  const quietness = await waitUntilQuiet({ limitS: values.quick ? 0 : Number(values.wait) });
+  const quietness = await waitUntilQuiet(values.quick ? 0 : Number(values.wait));
   const machine = readMachine(quietness);
   const startMs = performance.now();
-  const report = await run({ quick: values.quick, quietness });
-  const text = formatReport(report, machine, values.quick);
-  console.log(`${text}\n\n${((performance.now() - startMs) / 1000).toFixed(0)} s`);
-  if (values.quick) return;
-  await writePages(name, report, machine);
-  console.log(`Raw figures: ${await writeResults(name, machine, report)}`);
+  const report = await run({ quick: values.quick });
+  console.log(formatSection(report, machine));
+  if (values.quick) console.log("\nA quick run: too few samples to quote.");
+  else await writePages(name, report, machine);
+  console.log(`\n${name}: ${((performance.now() - startMs) / 1000).toFixed(0)} s`);
+}
+
+function recordOperator(): void {
+  requireUninterrupted();
+  const argv = [join(root, "scripts", "demo.ts"), "--cluster", "--record", join(root, "docs", "operator.svg")];
+  const { status } = spawnSync(process.execPath, argv, { stdio: "inherit" });
+  if (status !== 0) process.exitCode = 1;
 }

@@ -1,8 +1,9 @@
 /**
  * The benchmark `cluster`: ADD and DEL of a cluster's agent from exec to exit, with the address claimed ahead and
- * without, beside host-local, the embedded agent, and a bare create on the same API server.
- * Effects: etcd and an API server on loopback; plugins and agents; one network namespace; files below .scratch,
- * removed at the end.
+ * without, beside host-local, the embedded agent, and a bare create on the same API server; and the controller's
+ * memory with very many addresses in use.
+ * Effects: etcd and an API server on loopback; plugins, agents and a controller; one network namespace; files below
+ * .scratch, removed at the end.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
@@ -11,16 +12,18 @@ import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
 import { applyCrds } from "../../test/lab/cluster/crds.ts";
 import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
+import { atMostMb, tabulateMemory } from "../harness/memory.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { openBerth, writeNetConf } from "../ipam/berth.ts";
 import { type Contestant, openPlace, type Place, type Work } from "../ipam/contestant.ts";
 import { openEchoAgent } from "../ipam/floor.ts";
 import { openHostLocal } from "../ipam/host-local.ts";
-import { type Course, compact, measure } from "../ipam/measure.ts";
+import { type Course, measure } from "../ipam/measure.ts";
 import { emptyC24 } from "../ipam/pool-shape.ts";
 import { clusterTargetsOf, tabulateCluster } from "../ipam/tabulate.ts";
 import { openBareCreate } from "./bare-create.ts";
 import { openClusterBerth } from "./berth.ts";
+import { NAMESPACES, PODS_OF_NODE, readControllers } from "./controller.ts";
 
 const AT_ONCE = 40;
 
@@ -29,6 +32,10 @@ const AT_ONCE = 40;
  * its slowest.
  */
 const WARM_UP_ROUNDS = 15;
+
+const CONTROLLER_ALLOCATIONS = 150_000;
+const QUICK_ALLOCATIONS = 9_000;
+const CONTROLLER_MB = 300;
 
 /** From the end of a turn's preparations to its first ADD: milliseconds. */
 const SETTLE_MS = 200;
@@ -46,12 +53,12 @@ async function runCluster(options: BenchOptions): Promise<BenchReport> {
   const single = await measure(contestants, oneAtATime, 0);
   const firstNumber = oneAtATime.callsPerRound * (oneAtATime.warmUpRounds + oneAtATime.rounds);
   const atOnce = await measure(contestants, manyAtOnce, firstNumber);
+  const memory = await readControllers(options.quick ? QUICK_ALLOCATIONS : CONTROLLER_ALLOCATIONS);
   return {
-    tables: [tabulateCluster({ single, atOnce })],
-    targets: clusterTargetsOf(single),
+    tables: [tabulateCluster({ single, atOnce }), tabulateMemory("controller", memory)],
+    targets: [...clusterTargetsOf(single), ...memory.slice(-1).map((figure) => atMostMb(figure, CONTROLLER_MB))],
     notes: NOTES,
     versions: { "host-local": referenceTool("plugins").version, Kubernetes: referenceTool("kubernetes").version },
-    raw: { oneAtATime: single.map(compact), manyAtOnce: atOnce.map(compact) },
   };
 }
 
@@ -121,4 +128,5 @@ const NOTES = [
   "Milliseconds from exec to exit, as a runtime sees them; of the bare create, in a client that is warm. Everything is on one machine: the API server, etcd and the agents share its processors. Before, 300 pods have come and gone: an agent runs for weeks, and its first calls are its slowest.",
   "The API server and the measuring process collect their garbage before the ADDs of each turn: what earlier turns left would else fall on any row, also on those that use neither.",
   "The pods of a round are created before its ADDs and deleted after its DELs, which is not measured. Claimed ahead: the round begins when the agent has claimed for its pods. A DEL tells the API server later; the next round waits until it has.",
+  `Of the controller: the addresses are of one pool and of one pod each, on nodes with ${PODS_OF_NODE} pods and in ${NAMESPACES} namespaces. The figure is taken when the pool's status counts all of them and ten seconds have passed; the controller was started after they had been created, so it has read all of them at once.`,
 ];

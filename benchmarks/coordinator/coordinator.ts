@@ -7,10 +7,9 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
-import type { Sample } from "../harness/runner.ts";
 import type { Contestant } from "../ipam/contestant.ts";
 import { openEchoAgent, openEmptyProgram } from "../ipam/floor.ts";
-import { type Calls, measureAlone } from "./alone.ts";
+import { measureAlone } from "./alone.ts";
 import { measureChains } from "./chain.ts";
 import { coordinatorConf, PLAIN, preparedResult } from "./configuration.ts";
 import { measureDetection } from "./detection.ts";
@@ -50,7 +49,6 @@ async function runCoordinator(options: BenchOptions): Promise<BenchReport> {
       targets: targetsOf(figures),
       notes,
       versions: { "macvlan and host-local": referenceTool("plugins").version },
-      raw: compact(figures),
     };
   } finally {
     for (const close of closers.reverse()) await close();
@@ -94,27 +92,6 @@ async function measure(
   const [node] = nodes;
   const detection = node === undefined ? [] : await measureDetection(node, quick ? 5 : 30);
   return { alone, chains, rates, detection };
-}
-
-const us = (samples: readonly Sample[]): number[] => samples.map(({ wallMs }) => Math.round(wallMs * 1000));
-
-/** Whole microseconds: what is kept of a run. */
-function compact({ alone, chains, rates, detection }: CoordinatorFigures): object {
-  const calls = (each: Calls | undefined): object | undefined =>
-    each && {
-      wallUs: us(each.samples),
-      cpuUs: each.samples.map(({ cpuMs }) => Math.round(cpuMs * 1000)),
-      agentUs: each.agentMs.map((ms) => Math.round(ms * 1000)),
-    };
-  return {
-    alone: alone.map(({ name, add, check, del }) => ({ name, add: calls(add), check: calls(check), del: calls(del) })),
-    chains: chains.map(({ name, node, samples, dels }) => ({
-      ...{ name, node, wallUs: us(samples), delUs: us(dels) },
-      stepUs: samples.map(({ stepMs }) => stepMs.map((ms) => Math.round(ms * 1000))),
-    })),
-    rates: rates.map(({ samples, ...row }) => ({ ...row, wallUs: us(samples) })),
-    detection: detection.map((row) => ({ ...row, without: us(row.without), with: us(row.with) })),
-  };
 }
 
 const notes = [

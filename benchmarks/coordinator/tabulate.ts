@@ -21,6 +21,8 @@ const CHAIN_RATIO = 1.25;
 const DEL_RATIO = 1;
 /** Share of the reference's pairs per second. */
 const RATE_RATIO = 0.95;
+const SILENCE_MS = 20;
+const CONFLICT_MS = 10;
 
 export function tabulate({ alone, chains, rates, detection }: CoordinatorFigures): Table[] {
   return [
@@ -130,14 +132,24 @@ export function surplusMs({ without, with: asking, dueMs }: DetectionRow): numbe
   });
 }
 
-export function targetsOf({ alone, chains, rates }: CoordinatorFigures): Target[] {
+export function targetsOf({ alone, chains, rates, detection }: CoordinatorFigures): Target[] {
   return [
     ...flatnessTargets(alone),
     ...VERBS.flatMap((verb) =>
       chains.filter(({ name }) => name === WHOLE).map((row) => chainTarget(row, chains, verb)),
     ),
     ...rates.filter(({ name }) => name === WHOLE).flatMap((row) => rateTargets(row, rates)),
+    ...detection.map(detectionTarget),
   ];
+}
+
+/** Beyond the window when nothing answers, and in all when something does; the median of the pairs. */
+function detectionTarget(row: DetectionRow): Target {
+  const [limitMs, ms] = [row.dueMs > 0 ? SILENCE_MS : CONFLICT_MS, median(surplusMs(row))];
+  return {
+    ...{ what: `detection, ${row.name}`, wanted: `≤ ${row.dueMs > 0 ? "window + " : ""}${limitMs} ms` },
+    ...{ measured: `${formatFigure(ms)} ms`, isMet: ms <= limitMs },
+  };
 }
 
 /** An ADD is to take as long on the node with the most pods as on the one without. */

@@ -12,7 +12,7 @@ import { formatIp, type Ip } from "../../host/net/ip.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
 import { percentile, type Table } from "../../test/lab/statistics.ts";
-import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
+import type { Bench, BenchOptions, BenchReport, Target } from "../harness/report.ts";
 import { tableOf } from "../harness/table.ts";
 
 const WARM_UP_MS = 200;
@@ -63,7 +63,14 @@ function runCore({ quick }: BenchOptions): BenchReport {
       figures.push(...ofPeer);
     }
   }
-  return { tables: [tabulate(figures)], targets: [], notes: NOTES, versions, raw: figures };
+  return { tables: [tabulate(figures)], targets: [sizeTarget(wasm)], notes: NOTES, versions };
+}
+
+const MOST_BYTES = 16 * 1024;
+
+function sizeTarget({ length }: Uint8Array): Target {
+  const isMet = length <= MOST_BYTES;
+  return { what: "the core's module", wanted: `≤ ${MOST_BYTES} bytes`, measured: `${length} bytes`, isMet };
 }
 
 const NOTES = [

@@ -72,20 +72,18 @@ export function flatnessOf(axis: Axis): Target[] {
     });
 }
 
-export function figuresOf(axis: Axis): Figure[] {
+/** Of ADDs, or of the memory of daemons. */
+export function figureOf(axis: Axis, what: "ADD" | "memory"): Figure {
   const { name: title, file, places } = axis;
-  const seriesOf = (value: (point: Point | undefined) => number) =>
-    namesOf(axis)
-      .map((name) => ({ name, values: places.map((place) => value(pointAt(axis, name, place))) }))
-      .filter(({ values }) => values.some(Number.isFinite));
-  return [
-    drawFigure(`docs/growth-${file}.svg`, {
-      ...{ title: `ADD p50 by ${title}`, unit: "milliseconds", places, series: seriesOf(p50) },
-    }),
-    drawFigure(`docs/growth-${file}-memory.svg`, {
-      ...{ title: `Memory of the daemon by ${title}`, unit: "MiB", places, series: seriesOf(mib) },
-    }),
-  ];
+  const value = what === "ADD" ? p50 : mib;
+  const series = namesOf(axis)
+    .map((name) => ({ name, values: places.map((place) => value(pointAt(axis, name, place))) }))
+    .filter(({ values }) => values.some(Number.isFinite));
+  return what === "ADD"
+    ? drawFigure(`docs/growth-${file}.svg`, { title: `ADD p50 by ${title}`, unit: "milliseconds", places, series })
+    : drawFigure(`docs/growth-${file}-memory.svg`, {
+        ...{ title: `Memory of the daemon by ${title}`, unit: "MiB", places, series },
+      });
 }
 
 export interface Entry {

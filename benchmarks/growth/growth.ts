@@ -9,7 +9,7 @@ import { runSetup } from "../../scripts/setup/run-setup.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { openPlace } from "../ipam/contestant.ts";
 import { measureAllocations } from "./allocations.ts";
-import { figuresOf, flatnessOf, tablesOf } from "./axis.ts";
+import { figureOf, flatnessOf, tablesOf } from "./axis.ts";
 import { measureNodePods } from "./node-pods.ts";
 import { measurePools } from "./pools.ts";
 import { measureSizes } from "./sizes.ts";
@@ -20,12 +20,10 @@ async function runGrowth({ quick }: BenchOptions): Promise<BenchReport> {
   runSetup("cluster", "peers");
   await using stack = new AsyncDisposableStack();
   const place = await openPlace(stack, "growth");
-  const axes = [
-    await measureSizes(place, quick),
-    await measureAllocations(place, quick),
-    await measurePools(place, quick),
-    await measureNodePods(place.directory, quick),
-  ];
+  const sizes = await measureSizes(place, quick);
+  const allocations = await measureAllocations(place, quick);
+  const pools = await measurePools(place, quick);
+  const axes = [sizes, allocations, pools, await measureNodePods(place.directory, quick)];
   return {
     tables: axes.flatMap(tablesOf),
     targets: axes.flatMap(flatnessOf),
@@ -36,8 +34,7 @@ async function runGrowth({ quick }: BenchOptions): Promise<BenchReport> {
       Spiderpool: referenceTool("spiderpool").version,
       Kubernetes: referenceTool("kubernetes").version,
     },
-    figures: axes.flatMap(figuresOf),
-    raw: axes,
+    figures: [figureOf(allocations, "ADD"), figureOf(pools, "memory")],
   };
 }
 

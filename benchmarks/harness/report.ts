@@ -1,10 +1,10 @@
 /**
- * The reporter of all benchmarks: what each hands over, and where it goes: tables and targets to the terminal,
- * tables, drawings and missed targets to a section of a page, raw samples to benchmarks/results.
- * Effects: writes pages between their markers, drawings, and one results file.
+ * The reporter of all benchmarks: what each hands over, and where it goes: tables, targets and drawings to a section of
+ * a page, and what readers choose by to other pages.
+ * Effects: writes pages between their markers, and drawings.
  */
 import { execFileSync } from "node:child_process";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { cpus, release, totalmem } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { root } from "../../scripts/setup/paths.mjs";
@@ -66,11 +66,9 @@ export interface BenchReport {
   readonly notes: readonly string[];
   /** Versions of what was compared, by name. */
   readonly versions: Readonly<Record<string, string>>;
-  /** Everything measured, for later questions. */
-  readonly raw: unknown;
   readonly figures?: readonly Figure[];
-  /** For readers who choose: a few sentences or tables, between the markers of the benchmark's name on these pages. */
-  readonly headline?: { readonly pages: readonly string[]; readonly text: string };
+  /** For readers who choose: a few sentences or a table, by page, between the markers of the benchmark's name there. */
+  readonly headlines?: Readonly<Record<string, string>>;
 }
 
 /** Page of all sections, as a path from the project's root. */
@@ -79,7 +77,6 @@ const PAGE = "benchmarks/README.md";
 export interface BenchOptions {
   /** Few samples: to see that it works, not to quote. */
   readonly quick: boolean;
-  readonly quietness: Quietness;
 }
 
 export interface Bench {
@@ -94,6 +91,8 @@ export interface Machine {
   readonly kernel: string;
   readonly node: string;
   readonly commit: string;
+  /** `2026-01-31` */
+  readonly day: string;
   readonly quietness: Quietness;
 }
 
@@ -108,45 +107,29 @@ export function readMachine(quietness: Quietness): Machine {
     kernel: release(),
     node: process.version,
     commit: `${git("rev-parse", "--short", "HEAD")}${changed ? " with changes" : ""}`,
+    day: new Date().toISOString().slice(0, 10),
     quietness,
   };
 }
 
-export function formatReport(report: BenchReport, machine: Machine, quick: boolean): string {
-  const parts = [describeQuietness(machine.quietness), ...report.tables.map(formatTable)];
-  if (report.targets.length > 0) {
-    const rows = report.targets.map(({ what, wanted, measured, isMet }) => [
-      what,
-      wanted,
-      measured,
-      isMet ? "met" : "MISSED",
-    ]);
-    parts.push(formatTable({ title: "Targets", columns: ["what", "target", "measured", ""], rows }));
-  }
-  parts.push(report.headline?.text ?? "");
-  parts.push(report.notes.map((note) => `* ${note}`).join("\n"));
-  parts.push(describeMachine(report, machine, quick));
-  return parts.filter((part) => part !== "").join("\n\n");
-}
-
-function describeMachine({ versions }: BenchReport, machine: Machine, quick: boolean): string {
-  const { cpu, cores, memoryGib, kernel, node, commit } = machine;
+function describeMachine({ versions }: BenchReport, machine: Machine): string {
+  const { cpu, cores, memoryGib, kernel, node, commit, day } = machine;
   const compared = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
-  return (
-    `Measured on ${cpu}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node.js ${node}, ${[...compared, `commit ${commit}`].join(", ")}` +
-    `${quick ? "; a quick run: too few samples to quote" : ""}.`
-  );
+  const things = [...compared, `commit ${commit}`, day].join(", ");
+  return `Measured on ${cpu}, ${cores} cores, ${memoryGib} GiB, Linux ${kernel}, Node.js ${node}, ${things}.`;
 }
 
-/** Returns how many targets are met, and those that were missed. */
+/** Returns each target with its figure, those that were missed first. */
 function describeTargets(targets: readonly Target[]): string {
   const missed = targets.filter(({ isMet }) => !isMet);
-  if (missed.length === 0) return `All ${targets.length} targets are met.`;
-  const lines = missed.map(({ what, wanted, measured }) => `- ${what}: ${measured}; wanted: ${wanted}`);
-  return [`${missed.length} of ${targets.length} targets missed:`, "", ...lines].join("\n");
+  const title = missed.length === 0 ? "All targets are met:" : `${missed.length} of ${targets.length} targets missed:`;
+  const lines = [...missed, ...targets.filter(({ isMet }) => isMet)].map(
+    ({ what, wanted, measured, isMet }) => `- ${isMet ? "" : "missed: "}${what}: ${measured}; wanted: ${wanted}`,
+  );
+  return [title, "", ...lines].join("\n");
 }
 
-/** Returns what a page says of a run: of the targets those that were missed. */
+/** Returns what the page, and the terminal, say of a run. */
 export function formatSection({ figures = [], ...report }: BenchReport, machine: Machine): string {
   const { tables, targets, notes } = report;
   const text = [
@@ -155,16 +138,17 @@ export function formatSection({ figures = [], ...report }: BenchReport, machine:
     ...figures.map(linkFigure),
     targets.length === 0 ? "" : describeTargets(targets),
     notes.map((note) => `* ${note}`).join("\n"),
-    describeMachine(report, machine, false),
+    describeMachine(report, machine),
   ];
   return text.filter((part) => part !== "").join("\n\n");
 }
 
-/** Writes the section between the markers of the benchmark's name on the page, the headline, and the drawings. */
+/** Writes the section between the markers of the benchmark's name on the page, the headlines, and the drawings. */
 export async function writePages(name: string, report: BenchReport, machine: Machine): Promise<void> {
+  const { headlines = {}, figures = [] } = report;
   await writeSection(PAGE, name, formatSection(report, machine));
-  for (const page of report.headline?.pages ?? []) await writeSection(page, name, report.headline?.text ?? "");
-  for (const { path, svg } of report.figures ?? []) await writeFile(join(root, path), svg);
+  for (const [page, text] of Object.entries(headlines)) await writeSection(page, name, text);
+  for (const { path, svg } of figures) await writeFile(join(root, path), svg);
 }
 
 /** Replaces what is between the markers of `name` in a page. Throws when they are not there. */
@@ -175,14 +159,4 @@ async function writeSection(page: string, name: string, text: string): Promise<v
   const [from, to] = [before.indexOf(start), before.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`${page} lacks the markers ${start} and ${end}`);
   await writeFile(path, `${before.slice(0, from + start.length)}\n${text}\n${before.slice(to)}`);
-}
-
-/** Keeps the raw figures; gives the file's path. */
-export async function writeResults(name: string, machine: Machine, report: BenchReport): Promise<string> {
-  const directory = join(root, "benchmarks", "results");
-  await mkdir(directory, { recursive: true });
-  const path = join(directory, `${name}-${new Date().toISOString().slice(0, 10)}.json`);
-  const { targets, notes, versions, raw } = report;
-  await writeFile(path, `${JSON.stringify({ name, machine, versions, targets, notes, raw })}\n`);
-  return path;
 }

@@ -1,14 +1,14 @@
 /**
- * The agent's memory just started and at rest, with many pools and pods, beside an empty Node.js; and how soon it
+ * The agent's memory just started and at rest with many pools and pods; and how soon it
  * answers when it has many pools and records.
- * Effects: agents, one after the other; those of ../harness/memory.ts; plugins.
+ * Effects: agents, one after the other; plugins.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Agent, startAgent } from "../../test/lab/agent.ts";
 import { berthBin } from "../../test/lab/cnitool.ts";
 import { formatFigure, percentile, type Table } from "../../test/lab/statistics.ts";
-import { atMostMb, type MemoryFigure, readEmptyNode, readMemory, tabulateMemory } from "../harness/memory.ts";
+import { atMostMb, type MemoryFigure, readMemory, tabulateMemory } from "../harness/memory.ts";
 import type { Target } from "../harness/report.ts";
 import { runBatch, type Subject } from "../harness/runner.ts";
 import { writeNetConf } from "./berth.ts";
@@ -31,14 +31,13 @@ const QUIET_MS = 10_000;
 interface AgentReport {
   readonly table: Table;
   readonly targets: readonly Target[];
-  readonly raw: unknown;
 }
 
 export async function measureAgent(place: Place): Promise<AgentReport> {
   const small = await readSmallAgent();
   const large = await readLargeAgent(place);
   const startMs = await timeStarts(place);
-  const figures = [await readEmptyNode(), ...small, ...large];
+  const figures = [...small, ...large];
   const p50 = percentile(startMs, 0.5);
   return {
     table: tabulateMemory("agent", figures),
@@ -52,7 +51,6 @@ export async function measureAgent(place: Place): Promise<AgentReport> {
         isMet: p50 <= START_MS,
       },
     ],
-    raw: { memory: figures, startMs },
   };
 }
 

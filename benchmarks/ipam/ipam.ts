@@ -10,7 +10,7 @@ import { openBerth, writeNetConf } from "./berth.ts";
 import { type Contestant, openPlace, type Place } from "./contestant.ts";
 import { openEchoAgent, openEmptyProgram } from "./floor.ts";
 import { openHostLocal } from "./host-local.ts";
-import { type Course, compact, type Measured, measure } from "./measure.ts";
+import { type Course, type Measured, measure } from "./measure.ts";
 import { coolingC24, emptyC24, full12, full16, half16 } from "./pool-shape.ts";
 import { type Series, tabulate, targetsOf } from "./tabulate.ts";
 
@@ -27,15 +27,13 @@ export const ipamBench: Bench = { name: "ipam", run: runIpam };
 async function runIpam(options: BenchOptions): Promise<BenchReport> {
   await using stack = new AsyncDisposableStack();
   const place = await openPlace(stack, "ipam");
-  const quick = await runSeries(await openQuickOnes(place, options), quickCourses(options));
-  const slow = await runSeries(openSlowOnes(place, options), slowCourses(options));
+  const series = await runSeries(await openContestants(place, options), coursesOf(options));
   const agent = await measureAgent(place);
   return {
-    tables: [tabulate(quick, slow), agent.table],
-    targets: [...targetsOf(quick), ...agent.targets],
+    tables: [tabulate(series), agent.table],
+    targets: [...targetsOf(series), ...agent.targets],
     notes: notesOf(options),
     versions: { "host-local": referenceTool("plugins").version },
-    raw: { quick: compactSeries(quick), slow: compactSeries(slow), agent: agent.raw },
   };
 }
 
@@ -44,33 +42,20 @@ interface Courses {
   readonly manyAtOnce: Course;
 }
 
-function quickCourses({ quick }: BenchOptions): Courses {
+function coursesOf({ quick }: BenchOptions): Courses {
   return {
     oneAtATime: { atOnce: 1, callsPerRound: 20, warmUpRounds: quick ? 3 : WARM_UP_ROUNDS, rounds: quick ? 5 : 100 },
     manyAtOnce: { atOnce: AT_ONCE, callsPerRound: 200, warmUpRounds: 1, rounds: quick ? 2 : 10 },
   };
 }
 
-/** For pools on which a call of host-local takes the better part of a second. */
-function slowCourses({ quick }: BenchOptions): Courses {
-  return {
-    oneAtATime: { atOnce: 1, callsPerRound: 2, warmUpRounds: quick ? 0 : 1, rounds: quick ? 1 : 5 },
-    manyAtOnce: { atOnce: AT_ONCE, callsPerRound: quick ? 4 : AT_ONCE, warmUpRounds: 0, rounds: 1 },
-  };
-}
-
-async function openQuickOnes(place: Place, { quick }: BenchOptions): Promise<Contestant[]> {
+async function openContestants(place: Place, { quick }: BenchOptions): Promise<Contestant[]> {
   const contestants = [openEmptyProgram(place), openHostLocal(emptyC24, place)];
   const netConf = writeNetConf(place);
   contestants.push(await openEchoAgent("C", place, netConf), await openEchoAgent("Node.js", place, netConf));
   const shapes = [emptyC24, coolingC24, half16, full16, ...(quick ? [] : [full12])];
   for (const shape of shapes) contestants.push(await openBerth(shape, place));
   return contestants;
-}
-
-/** host-local on the empty /24 runs along, so that there is a ratio of one run here too. */
-function openSlowOnes(place: Place, { quick }: BenchOptions): Contestant[] {
-  return (quick ? [emptyC24, half16] : [emptyC24, half16, full16]).map((shape) => openHostLocal(shape, place));
 }
 
 async function runSeries(contestants: readonly Contestant[], courses: Courses): Promise<Series> {
@@ -82,10 +67,6 @@ async function runSeries(contestants: readonly Contestant[], courses: Courses): 
   } finally {
     for (const contestant of contestants) await contestant.close();
   }
-}
-
-function compactSeries({ single, atOnce }: Series): object {
-  return { oneAtATime: single.map(compact), manyAtOnce: atOnce.map(compact) };
 }
 
 function notesOf({ quick }: BenchOptions): string[] {

@@ -115,19 +115,3 @@ export function succeeded(samples: readonly Sample[]): Sample[] {
 export function failureOf(sample: Sample): string[] {
   return hasFailed(sample) ? [sample.answer?.text ?? ""] : [];
 }
-
-/** The same in whole microseconds without names on every sample: what is kept of a run. */
-export function compact(measured: Measured): Record<string, unknown> {
-  const us = (values: readonly number[]): number[] => values.map((ms) => Math.round(ms * 1000));
-  const samples = (all: readonly Sample[]): object => ({
-    wallUs: us(all.map(({ wallMs }) => wallMs)),
-    cpuUs: us(all.map(({ cpuMs }) => cpuMs)),
-  });
-  const { name, add, del, failures, addRates, delRates, daemonAddMs, daemonDelMs, rssMib } = measured;
-  return {
-    name,
-    ...{ add: samples(add), del: samples(del), failures },
-    ...{ addsPerSecond: addRates.map(Math.round), delsPerSecond: delRates.map(Math.round) },
-    ...{ daemonAddUs: us(daemonAddMs), daemonDelUs: us(daemonDelMs), rssMib },
-  };
-}

@@ -62,14 +62,9 @@ function columnsOf(
   ];
 }
 
-/** The rows of `quick` and those of `slow` that are not in `quick`, each with ratios within its own series. */
-export function tabulate(quick: Series, slow: Series): Table {
-  const table = (series: Series, rows: readonly Measured[]): Table =>
-    tableOf("ADD and DEL", columnsOf("IPAM alone", series, { comparisons: ALONE, daemon: "daemon" }), rows);
-  const names = new Set(quick.single.map(({ name }) => name));
-  const first = table(quick, quick.single);
-  const more = slow.single.filter(({ name }) => !names.has(name));
-  return { ...first, rows: [...first.rows, ...table(slow, more).rows] };
+export function tabulate(series: Series): Table {
+  const columns = columnsOf("IPAM alone", series, { comparisons: ALONE, daemon: "daemon" });
+  return tableOf("ADD and DEL", columns, series.single);
 }
 
 export function tabulateCluster(series: Series): Table {

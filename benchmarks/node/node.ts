@@ -59,16 +59,16 @@ async function runNode({ quick }: BenchOptions): Promise<BenchReport> {
         }
       }
     }
+    const headline = describeHeadline(cells);
     return {
       tables: tabulate(cells),
       targets: [],
-      headline: { pages: ["README.md", "docs/why-berth.md"], text: describeHeadline(cells) },
+      headlines: { "README.md": headline, "docs/why-berth.md": headline },
       notes: NOTES,
       versions: {
         "macvlan and host-local": referenceTool("plugins").version,
         libcni: referenceTool("cnitool").version,
       },
-      raw: cells,
     };
   } finally {
     rmSync(directory, { recursive: true, force: true });

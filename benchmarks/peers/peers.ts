@@ -7,12 +7,11 @@ import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
 import { openPlace } from "../ipam/contestant.ts";
-import { compact } from "../ipam/measure.ts";
 import { measureAlone } from "./alone.ts";
 import { measureChains } from "./chain.ts";
 import { countAll, type Requests } from "./requests.ts";
-import { compactStorm, measureStorms } from "./storm.ts";
-import { describeHeadline, failuresOf, plotsOf, summarize, targetsOf } from "./tabulate.ts";
+import { measureStorms } from "./storm.ts";
+import { describeHeadline, describeMedians, failuresOf, plotsOf, summarize, targetsOf } from "./tabulate.ts";
 
 export const peersBench: Bench = { name: "peers", run: runPeers };
 
@@ -36,11 +35,7 @@ async function runPeers({ quick }: BenchOptions): Promise<BenchReport> {
       Kubernetes: referenceTool("kubernetes").version,
     },
     figures: plotsOf(figures),
-    headline: { pages: ["docs/why-berth.md"], text: describeHeadline(figures) },
-    raw: {
-      series: series.map(({ shape, atOnce, all, unable }) => ({ shape, atOnce, all: all.map(compact), unable })),
-      ...{ requests, chains, storms: storms.map(compactStorm) },
-    },
+    headlines: { "README.md": describeMedians(figures), "docs/why-berth.md": describeHeadline(figures) },
   };
 }
 

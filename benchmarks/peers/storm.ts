@@ -160,16 +160,3 @@ async function recordsLeft(ipam: PeerIpam): Promise<number> {
     await sleep(200);
   }
 }
-
-/** Reduces the rows to the part that is kept. */
-export function compactStorm({ name, shape, nodes, pods, rows }: StormFigures): object {
-  const us = (samples: readonly Sample[]): number[] => samples.map((sample) => Math.round(sample.wallMs * 1000));
-  return {
-    ...{ name, shape, nodes, pods },
-    rows: rows.map(({ add, del, ...row }) => ({
-      ...row,
-      addUs: us(succeeded(add)),
-      delUs: us(succeeded(del)),
-    })),
-  };
-}

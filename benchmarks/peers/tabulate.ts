@@ -9,7 +9,7 @@ import { BERTH_AHEAD, BERTH_PLAIN } from "../cluster/berth.ts";
 import { atMost, drawFigure, type Figure, type Target } from "../harness/report.ts";
 import { type Sample, wallMs } from "../harness/runner.ts";
 import { tableOf } from "../harness/table.ts";
-import { succeeded } from "../ipam/measure.ts";
+import { type Measured, succeeded } from "../ipam/measure.ts";
 import type { Series } from "./alone.ts";
 import { BERTH_CHAIN, type ChainRow, SPIDERPOOL_CHAIN } from "./chain.ts";
 import { type Requests, tabulateRequests } from "./requests.ts";
@@ -37,6 +37,30 @@ export function summarize({ series, requests, chains, storms }: PeerFigures): Ta
 /** The table of {@link summarize} by which a reader chooses; drawings on the same page show chains and storms. */
 export function describeHeadline({ series }: PeerFigures): string {
   return formatTable(summarizeTimes("ADD of IPAM alone, p50 / p99, milliseconds", series, "add"));
+}
+
+/** The medians of the two peers and of Berth, in a cluster each. */
+export function describeMedians({ series, chains }: Pick<PeerFigures, "series" | "chains">): string {
+  const [alone, manyAtOnce] = [1, 40].map((atOnce) => series.find((one) => one.atOnce === atOnce)?.all ?? []);
+  const ipams = [WHEREABOUTS, SPIDERPOOL, BERTH_AHEAD];
+  const chainNames = ["macvlan + whereabouts", "macvlan + Spiderpool", "macvlan + berth"];
+  const row = (
+    what: string,
+    names: readonly string[],
+    samplesOf: (name: string) => readonly Sample[] | undefined,
+  ): string[] => [what, ...names.map((name) => formatFigure(wallMs(samplesOf(name) ?? [], 0.5)))];
+  const adds = (all: readonly Measured[] | undefined) => (name: string) => all?.find((each) => each.name === name)?.add;
+  const chain = (name: string): ChainRow | undefined => chains.find((each) => each.name === name);
+  return formatTable({
+    title: "Milliseconds, median, on one machine",
+    columns: ["", "whereabouts", "Spiderpool", "Berth"],
+    rows: [
+      row("address for a pod, empty /24", ipams, adds(alone)),
+      row("the same, 40 pods at once", ipams, adds(manyAtOnce)),
+      row("NIC of macvlan until the first ping is answered", chainNames, (name) => chain(name)?.adds),
+      row("the same, until it is removed", chainNames, (name) => chain(name)?.dels),
+    ],
+  });
 }
 
 /** `2.31 / 4.02` */
@@ -114,44 +138,7 @@ export function failuresOf(series: readonly Series[], storms: readonly StormFigu
   return [...alone, ...stormy];
 }
 
-const isClusterWide = (name: string): boolean => name === WHEREABOUTS || name === SPIDERPOOL;
 const isBerthInCluster = (name: string): boolean => name === BERTH_AHEAD || name === BERTH_PLAIN;
-
-interface Contest {
-  readonly what: string;
-  readonly name: string;
-  readonly own: number;
-  readonly theirs: readonly number[];
-}
-
-/** The target that the own figure is below all of theirs; of those that have one. */
-function below({ what, name, own, theirs }: Contest, unit: string): Target {
-  const least = Math.min(...theirs.filter(Number.isFinite));
-  const ratio = Number.isFinite(least)
-    ? `${formatFigure(own / least)} × (${formatFigure(own)} of ${formatFigure(least)}${unit})`
-    : `${formatFigure(own)}${unit}, and no peer succeeded`;
-  return { what: `${what}: ${name}`, wanted: "less than every peer of a cluster", measured: ratio, isMet: own < least };
-}
-
-interface Timed {
-  readonly name: string;
-  readonly add: readonly Sample[];
-  readonly del: readonly Sample[];
-}
-
-function timeTargets(scene: string, all: readonly Timed[]): Target[] {
-  const ours = all.filter(({ name }) => isBerthInCluster(name));
-  const peers = all.filter(({ name }) => isClusterWide(name));
-  return (["add", "del"] as const).flatMap((verb) =>
-    [0.5, 0.99].flatMap((share) =>
-      ours.map(({ name, ...own }) => {
-        const theirs = peers.map((peer) => wallMs(peer[verb], share));
-        const what = `${verb.toUpperCase()} p${share * 100}, ${scene}`;
-        return below({ what, name, own: wallMs(own[verb], share), theirs }, " ms");
-      }),
-    ),
-  );
-}
 
 function chainTargets(all: readonly ChainRow[]): Target[] {
   const find = (wanted: string, share: number): number =>
@@ -165,18 +152,14 @@ function chainTargets(all: readonly ChainRow[]): Target[] {
 }
 
 function stormTargets({ name: scene, pods, rows }: StormFigures): Target[] {
-  const times = rows.map(({ name, add, del }) => ({ name, add: succeeded(add), del: succeeded(del) }));
-  return [
-    ...timeTargets(scene, times),
-    ...rows
-      .filter(({ name }) => isBerthInCluster(name))
-      .map(({ name, live, duplicates, leaked, failures }) => ({
-        what: `${scene}, pods without an address, duplicates, leaks, failures: ${name}`,
-        wanted: "none",
-        measured: [pods - live, duplicates, leaked, failures.length].join(", "),
-        isMet: pods === live && duplicates === 0 && leaked === 0 && failures.length === 0,
-      })),
-  ];
+  return rows
+    .filter(({ name }) => isBerthInCluster(name))
+    .map(({ name, live, duplicates, leaked, failures }) => ({
+      what: `${scene}, pods without an address, duplicates, leaks, failures: ${name}`,
+      wanted: "none",
+      measured: [pods - live, duplicates, leaked, failures.length].join(", "),
+      isMet: pods === live && duplicates === 0 && leaked === 0 && failures.length === 0,
+    }));
 }
 
 /** Create and delete. */
@@ -193,41 +176,23 @@ function requestTargets(requests: readonly Requests[]): Target[] {
     }));
 }
 
-export function targetsOf({ series, requests, chains, storms }: PeerFigures): Target[] {
-  return [
-    ...series.flatMap((one) => timeTargets(sceneOf(one), one.all)),
-    ...requestTargets(requests),
-    ...chainTargets(chains),
-    ...storms.flatMap(stormTargets),
-  ];
+export function targetsOf({ requests, chains, storms }: Omit<PeerFigures, "series">): Target[] {
+  return [...requestTargets(requests), ...chainTargets(chains), ...storms.flatMap(stormTargets)];
 }
 
-/** ADD by the number at once, in the shape that has several. */
-export function plotsOf({ series, chains, storms }: PeerFigures): Figure[] {
-  const [first] = series;
-  const byNumber = series.filter(({ shape }) => shape === first?.shape);
-  const names = first?.all.map(({ name }) => name) ?? [];
-  const seriesOf = (share: number) =>
-    names.map((name) => ({
-      name: name.replace("berth in a cluster", "berth").replace(/, empty .*/, ""),
-      values: byNumber.map(({ all }) => wallMs(all.find((each) => each.name === name)?.add ?? [], share)),
-    }));
-  const places = byNumber.map(({ atOnce }) => `${atOnce} at once`);
+export function plotsOf({ chains, storms }: Pick<PeerFigures, "chains" | "storms">): Figure[] {
   const unit = "milliseconds from exec to exit";
   const shares = [0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1];
-  const percentiles = shares.map((share) => (share === 0 ? "min" : share === 1 ? "max" : `p${share * 100}`));
+  const places = shares.map((share) => (share === 0 ? "min" : share === 1 ? "max" : `p${share * 100}`));
   const overShares = (samples: readonly Sample[]): number[] => shares.map((share) => wallMs(samples, share));
   const storm = storms.at(-1);
   return [
-    drawFigure("docs/peers-at-once.svg", {
-      ...{ title: `ADD p50 of IPAM alone, ${first?.shape.name}`, unit, places, series: seriesOf(0.5) },
-    }),
     drawFigure("docs/peers-chain.svg", {
-      ...{ title: "The chain of a NIC until the first ping", unit, places: percentiles },
+      ...{ title: "The chain of a NIC until the first ping", unit, places },
       series: chains.map(({ name, adds }) => ({ name: name.replace("macvlan + ", ""), values: overShares(adds) })),
     }),
     drawFigure("docs/peers-storm.svg", {
-      ...{ title: `ADDs of ${storm?.pods} pods at once`, unit, places: percentiles },
+      ...{ title: `ADDs of ${storm?.pods} pods at once`, unit, places },
       series: (storm?.rows ?? []).map(({ name, add }) => ({
         ...{ name: name.replace(" in a cluster", ""), values: overShares(succeeded(add)) },
       })),

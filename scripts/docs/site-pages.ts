@@ -8,7 +8,7 @@ import manifest from "../../package.json" with { type: "json" };
 import { root } from "../setup/paths.mjs";
 
 /** Patterns of Markdown files that are no pages. */
-export const NO_PAGES = ["scripts/**", "benchmarks/results/**", "**/{target,build,node_modules,__pycache__}/**"];
+export const NO_PAGES = ["scripts/**", "**/{target,build,node_modules,__pycache__}/**"];
 
 /** Returns the page's name, `runbooks.md`, of a file of the repository, `docs/runbooks.md`. */
 export function pageOf(file: string): string {

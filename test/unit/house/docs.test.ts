@@ -100,28 +100,6 @@ describe("links", () => {
     expect(DOCUMENTATION).toBe(`${manifest.homepage}/docs`);
   });
 
-  it("README.md has the medians of the table that a run wrote", () => {
-    const [, run = ""] = read("benchmarks/README.md").split("<!-- begin peers -->");
-    const measured = run.split("\n");
-    const medians = (title: string, name: string) => {
-      const from = measured.findIndex((line) => line.startsWith(title));
-      const row = measured.slice(from).find((line) => line.startsWith(`| ${name} `)) ?? "";
-      return row.split("|").map((cell) => cell.trim().split(" / ")[0]);
-    };
-    const shown = (title: string, column: number, names: readonly string[]) =>
-      names.map((name) => medians(title, name)[column]).join(" | ");
-    const ipams = ["whereabouts 0.9.4", "Spiderpool 1.2.2", "berth, in a cluster, claimed ahead"];
-    const chains = ["macvlan + whereabouts", "macvlan + Spiderpool", "macvlan + berth"];
-    const page = read("README.md");
-    for (const [row, figures] of [
-      ["address for a pod, empty /24", shown("ADD of IPAM alone", 2, ipams)],
-      ["the same, 40 pods at once", shown("ADD of IPAM alone", 4, ipams)],
-      ["NIC of macvlan until the first ping is answered", shown("The chain of a NIC", 2, chains)],
-      ["the same, until it is removed", shown("The chain of a NIC", 4, chains)],
-    ])
-      expect(page).toContain(`| ${row} | ${figures} |`);
-  });
-
   it("every page of docs is in its index", () => {
     const index = read("docs/README.md");
     const names = files.filter((path) => /^docs\/(?:develop\/)?[^/]+\.md$/.test(path)).map((path) => path.slice(5));
