@@ -10,7 +10,6 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { referenceTool } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
-import { applyCrds } from "../../test/lab/cluster/crds.ts";
 import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
 import { atMostMb, tabulateMemory } from "../harness/memory.ts";
 import type { Bench, BenchOptions, BenchReport } from "../harness/report.ts";
@@ -18,9 +17,10 @@ import { openBerth, writeNetConf } from "../ipam/berth.ts";
 import { type Contestant, openPlace, type Place, type Work } from "../ipam/contestant.ts";
 import { openEchoAgent } from "../ipam/floor.ts";
 import { openHostLocal } from "../ipam/host-local.ts";
-import { type Course, measure } from "../ipam/measure.ts";
+import { type Courses, measureSeries } from "../ipam/measure.ts";
 import { emptyC24 } from "../ipam/pool-shape.ts";
 import { clusterTargetsOf, tabulateCluster } from "../ipam/tabulate.ts";
+import { furnish } from "../peers/cluster.ts";
 import { openBareCreate } from "./bare-create.ts";
 import { openClusterBerth } from "./berth.ts";
 import { NAMESPACES, PODS_OF_NODE, readControllers } from "./controller.ts";
@@ -46,43 +46,26 @@ async function runCluster(options: BenchOptions): Promise<BenchReport> {
   runSetup("cluster");
   await using stack = new AsyncDisposableStack();
   const place = await openPlace(stack, "cluster");
-  const plane = await openPlane(stack);
+  const plane = await startControlPlane();
+  stack.defer(() => plane.stop());
+  await furnish(plane, [{ subnet: "10.140.0.0/16" }]);
   const opened = await openContestants(stack, plane, place);
   const contestants = opened.map((contestant) => afterCollection(contestant, plane));
-  const { oneAtATime, manyAtOnce } = courses(options);
-  const single = await measure(contestants, oneAtATime, 0);
-  const firstNumber = oneAtATime.callsPerRound * (oneAtATime.warmUpRounds + oneAtATime.rounds);
-  const atOnce = await measure(contestants, manyAtOnce, firstNumber);
+  const series = await measureSeries(contestants, coursesOf(options));
   const memory = await readControllers(options.quick ? QUICK_ALLOCATIONS : CONTROLLER_ALLOCATIONS);
   return {
-    tables: [tabulateCluster({ single, atOnce }), tabulateMemory("controller", memory)],
-    targets: [...clusterTargetsOf(single), ...memory.slice(-1).map((figure) => atMostMb(figure, CONTROLLER_MB))],
+    tables: [tabulateCluster(series), tabulateMemory("controller", memory)],
+    targets: [...clusterTargetsOf(series.single), ...memory.slice(-1).map((figure) => atMostMb(figure, CONTROLLER_MB))],
     notes: NOTES,
     versions: { "host-local": referenceTool("plugins").version, Kubernetes: referenceTool("kubernetes").version },
   };
 }
 
-function courses({ quick }: BenchOptions): Record<"oneAtATime" | "manyAtOnce", Course> {
+function coursesOf({ quick }: BenchOptions): Courses {
   return {
     oneAtATime: { atOnce: 1, callsPerRound: 20, warmUpRounds: quick ? 3 : WARM_UP_ROUNDS, rounds: quick ? 5 : 60 },
     manyAtOnce: { atOnce: AT_ONCE, callsPerRound: 200, warmUpRounds: 1, rounds: quick ? 2 : 6 },
   };
-}
-
-async function openPlane(stack: AsyncDisposableStack): Promise<ControlPlane> {
-  const plane = await startControlPlane();
-  stack.defer(() => plane.stop());
-  await applyCrds(plane.client);
-  await plane.client.create("/api/v1/namespaces", { metadata: { name: "bench" } });
-  await plane.client.create("/apis/ipam.vendor.io/v1/ippools", {
-    ...{ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "bench" } },
-    spec: { subnet: "10.140.0.0/16", default: true, cooldown: "0s" },
-  });
-  await plane.client.create("/api/v1/namespaces/kube-system/configmaps", {
-    metadata: { name: "vendor-conf" },
-    data: { "conf.yml": "enableIPv6: false\n" },
-  });
-  return plane;
 }
 
 async function openContestants(
@@ -96,7 +79,7 @@ async function openContestants(
     contestants.push(contestant);
   };
   add(openHostLocal(emptyC24, place));
-  add(await openEchoAgent("C", place, writeNetConf(place)));
+  add(await openEchoAgent(place, writeNetConf(place)));
   add(await openBerth(emptyC24, place));
   add(await openBareCreate(plane));
   add(await openClusterBerth({ plane, place, node: "ahead", isAhead: true }));
@@ -116,10 +99,11 @@ function afterCollection(contestant: Contestant<Work>, { client }: ControlPlane)
   return {
     ...contestant,
     prepare: async (first, count) => {
-      await contestant.prepare?.(first, count);
+      const given = await contestant.prepare?.(first, count);
       await client.text("/debug/pprof/heap?gc=1");
       collectGarbage?.();
       await sleep(SETTLE_MS);
+      return given;
     },
   };
 }

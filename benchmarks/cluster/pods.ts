@@ -26,13 +26,13 @@ const ARGS =
 export interface NodePods {
   /** Environment of a pod's calls. */
   readonly env: Readonly<Record<string, string>>;
-  create(first: number, count: number): Promise<unknown>;
+  readonly create: (first: number, count: number) => Promise<undefined>;
   /**
    * They are to be deleted and still exist, as a runtime's DEL finds them: an IPAM may ignore the DEL of a pod that
    * lives.
    */
-  terminate(first: number, count: number): Promise<unknown>;
-  remove(first: number, count: number): Promise<unknown>;
+  readonly terminate: (first: number, count: number) => Promise<void>;
+  readonly remove: (first: number, count: number) => Promise<void>;
 }
 
 export interface NodePodsOptions {
@@ -57,18 +57,21 @@ export async function openNodePods(options: NodePodsOptions): Promise<NodePods> 
   const uids = join(place.directory, `uid-${node}-`);
   const numbers = (first: number, count: number): number[] =>
     Array.from({ length: count }, (_, index) => first + index);
-  const deleteAll = (first: number, count: number, graceS: number): Promise<unknown> =>
-    inParallel(numbers(first, count), PODS_AT_ONCE, (number) =>
+  const deleteAll = async (first: number, count: number, graceS: number): Promise<void> => {
+    await inParallel(numbers(first, count), PODS_AT_ONCE, (number) =>
       plane.client.delete(`${PODS}/${node}-${number}?gracePeriodSeconds=${graceS}`),
     );
+  };
   return {
     env: { CNI_CONTAINERID: `${node}-{n}`, CNI_ARGS: ARGS.replaceAll("{node}", node).replace("{uids}", uids) },
-    create: (first, count) =>
-      inParallel(numbers(first, count), PODS_AT_ONCE, async (number) => {
+    create: async (first, count) => {
+      await inParallel(numbers(first, count), PODS_AT_ONCE, async (number) => {
         const nodeName = nodes[number % nodes.length] ?? node;
         const { metadata } = await plane.client.create(PODS, pod(`${node}-${number}`, nodeName));
         await writeFile(`${uids}${number}`, metadata.uid);
-      }),
+      });
+      return undefined;
+    },
     terminate: (first, count) => deleteAll(first, count, GRACE_S),
     remove: (first, count) => deleteAll(first, count, 0),
   };

@@ -20,11 +20,8 @@ import { type CoordinatorFigures, tabulate, targetsOf } from "./tabulate.ts";
 
 export const coordinatorBench: Bench = { name: "coordinator", run: runCoordinator };
 
-/** Pods of a full node: what kubelet allows unless told otherwise. */
-const OTHERS = 110;
-
 /** Pods of a node that is configured for as many as possible: an ADD is to take as long as without any. */
-const MOST_OTHERS = 500;
+const OTHERS = 500;
 
 /** Number of pods of each node before anything is measured; those that stay count. */
 const WARM_UP_PODS = 300;
@@ -34,7 +31,7 @@ async function runCoordinator(options: BenchOptions): Promise<BenchReport> {
   const closers: (() => Promise<void>)[] = [];
   try {
     const nodes: Node[] = [];
-    for (const others of [0, OTHERS, MOST_OTHERS]) {
+    for (const others of [0, OTHERS]) {
       const place = join(directory, String(others));
       mkdirSync(place, { recursive: true });
       const node = await openNode(`bench-${process.pid}-${others}`, place, others);
@@ -65,33 +62,24 @@ async function openFloors(
   const place = { directory, netnsPath: node.pods.path("{n}") };
   const result = preparedResult(node.pods.path(0), 0, "IPv4");
   const stdinFile = writeConf(node, "floor.json", coordinatorConf(PLAIN, false, result));
-  const floors = [openEmptyProgram(place)];
-  for (const language of ["C", "Node.js"] as const) {
-    const floor = await openEchoAgent(language, place, stdinFile);
-    closers.push(() => floor.close());
-    floors.push(floor);
-  }
-  return floors;
+  const echo = await openEchoAgent(place, stdinFile);
+  closers.push(() => echo.close());
+  return [openEmptyProgram(place), echo];
 }
 
 async function measure(
-  allNodes: readonly Node[],
+  nodes: readonly Node[],
   floors: readonly Contestant[],
   { quick }: BenchOptions,
 ): Promise<CoordinatorFigures> {
-  const nodes = allNodes.slice(0, 2); // the third is for the coordinator alone
-  const alone = await measureAlone(floors, allNodes, {
-    rounds: quick ? 3 : 20,
-    warmUpRounds: quick ? 1 : 3,
-    podsPerRound: 10,
-  });
-  const chains = await measureChains(nodes, { rounds: quick ? 2 : 30, triples: quick ? 5 : 10 });
-  const rates = [];
-  for (const node of nodes.slice(0, 1))
-    rates.push(...(await measureRates(node, { rounds: quick ? 2 : 10, pairs: quick ? 16 : 40 })));
-  const [node] = nodes;
-  const detection = node === undefined ? [] : await measureDetection(node, quick ? 5 : 30);
-  return { alone, chains, rates, detection };
+  const [node] = nodes as [Node, ...Node[]];
+  const course = { atOnce: 1, rounds: quick ? 3 : 20, warmUpRounds: quick ? 1 : 3, callsPerRound: 10 };
+  return {
+    alone: await measureAlone(floors, nodes, course),
+    chains: await measureChains(nodes, { rounds: quick ? 2 : 30, triples: quick ? 5 : 10 }),
+    rates: await measureRates(node, { rounds: quick ? 2 : 10, pairs: quick ? 16 : 40 }),
+    detection: await measureDetection(node, quick ? 5 : 30),
+  };
 }
 
 const notes = [

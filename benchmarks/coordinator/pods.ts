@@ -60,15 +60,6 @@ export class Pods {
   }
 
   /**
-   * Removes their NICs, so that nothing of them is on the segment any more. Their empty namespaces stay until `delete`.
-   */
-  async strip(first: number, count: number): Promise<void> {
-    const numbers = Array.from({ length: count }, (_, index) => first + index);
-    const strip = (number: number): string => `ip -n ${this.#prefix}${number} link delete eth0 2>/dev/null &`;
-    await this.#run([...numbers.map(strip), "wait"]);
-  }
-
-  /**
    * Removes the namespaces, as a runtime does after the DEL, and waits until the node's ends of their pairs are gone,
    * too.
    */
@@ -117,7 +108,7 @@ function readyNic(number: number, { families, v4 }: Extract<Nic, { kind: "ready"
 }
 
 /** The environment of a plugin's call for the pod `{n}` of the node. */
-export function podEnvironment(node: Node, command: "ADD" | "CHECK" | "DEL"): Record<string, string> {
+export function podEnvironment(node: Node, command: "ADD" | "DEL"): Record<string, string> {
   const place = { directory: node.directory, netnsPath: node.pods.path("{n}") };
   return callEnvironment(command, place, { ...node.agent.env, CNI_PATH: `${berthBin}:${referenceBin}` });
 }
@@ -126,7 +117,7 @@ export function podEnvironment(node: Node, command: "ADD" | "CHECK" | "DEL"): Re
 export function pluginStep(
   node: Node,
   plugin: "macvlan" | "berth" | "coordinator",
-  command: "ADD" | "CHECK" | "DEL",
+  command: "ADD" | "DEL",
   stdinFile: string,
 ): Step {
   const path = join(plugin === "macvlan" ? referenceBin : berthBin, plugin);
@@ -144,7 +135,6 @@ export interface Prepared {
   readonly first: number;
   readonly count: number;
   readonly add: Subject;
-  readonly check: Subject;
   readonly del: Subject;
 }
 
@@ -167,9 +157,9 @@ export async function preparePods(
     const result = preparedResult(node.pods.path(number), number, families, v4?.(index));
     writeConf(node, `coordinator-${number}.json`, coordinatorConf(PLAIN, asks, result));
   }
-  const call = (command: "ADD" | "CHECK" | "DEL"): Step =>
+  const call = (command: "ADD" | "DEL"): Step =>
     pluginStep(node, "coordinator", command, join(node.directory, "coordinator-{n}.json"));
-  return { first, count, add: call("ADD"), check: call("CHECK"), del: call("DEL") };
+  return { first, count, add: call("ADD"), del: call("DEL") };
 }
 
 /** Pods that are attached before the measuring and stay. */

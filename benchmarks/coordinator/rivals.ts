@@ -59,6 +59,6 @@ async function requireConflict({ netns, agent, pods }: Node): Promise<void> {
     env: agent.env,
     node: netns,
   });
-  await pods.strip(number, 1);
+  await pods.remove(number, 1);
   if (stdout?.code !== ADDRESS_CONFLICT) throw new Error(`A rival's address was not refused: ${text}`);
 }

@@ -5,7 +5,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../scripts/setup/paths.mjs";
-import { createNetns } from "../../test/lab/netns.ts";
+import { createNetns, type Netns } from "../../test/lab/netns.ts";
 import type { Batch, BatchOutcome, Subject } from "../harness/runner.ts";
 
 /** A subject to execute, or a function that does such calls in this process. */
@@ -16,8 +16,13 @@ export interface Contestant<W extends Work = Subject> {
   readonly name: string;
   readonly add: W;
   readonly del: W;
-  /** Makes what the ADDs with the numbers from `first` on need; not measured. */
-  readonly prepare?: (first: number, count: number) => Promise<void>;
+  /** Namespace in which the plugins are executed. Default: the caller's. */
+  readonly netns?: Netns;
+  /**
+   * Makes what the ADDs with the numbers from `first` on need; not measured. Returns the first number, if it has given
+   * other ones.
+   */
+  readonly prepare?: (first: number, count: number) => Promise<number | undefined>;
   /** After their ADDs and before their DELs; not measured. */
   readonly terminate?: (first: number, count: number) => Promise<void>;
   /** After their DELs, and not measured: waits until nothing of them goes on behind the others' backs. */
@@ -57,7 +62,7 @@ export function pluginCalls(
 
 /** The environment of a plugin's call as kubelet's runtime sets it; {n} makes every run another pod. */
 export function callEnvironment(
-  command: "ADD" | "CHECK" | "DEL",
+  command: "ADD" | "DEL",
   place: Place,
   more: Record<string, string> = {},
 ): Record<string, string> {

@@ -1,7 +1,7 @@
 /**
- * The floors: an empty static executable, and the shim in front of agents that do nothing.
+ * The floors: an empty static executable, and the shim in front of an agent that does nothing.
  * What a figure is worth shows only beside the floor of the same run.
- * Effects: starts the echo agents; each serves a socket in the benchmark's folder.
+ * Effects: starts the echo agent, which serves a socket in the benchmark's folder.
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -21,30 +21,16 @@ export function openEmptyProgram(place: Place): Contestant {
   return { name: "empty static program", add: subject, del: subject, daemonPid: undefined, close: async () => {} };
 }
 
-/** The shim with a trivial agent: in C, the floor of any agent; in Node.js, the floor of ours. */
-export function openEchoAgent(language: "C" | "Node.js", place: Place, stdinFile: string): Promise<Contestant> {
-  const socket = join(place.directory, `echo-${language}.sock`);
-  const argv =
-    language === "C" ? [bench("echo-agent")] : [process.execPath, join(root, "benchmarks/harness/echo-agent.ts")];
-  return openShim(`shim + trivial agent in ${language}`, [...argv, socket], socket, place, stdinFile);
-}
-
-/** The shim in front of an agent of `argv`, which serves the socket when it has started. */
-export async function openShim(
-  name: string,
-  argv: string[],
-  socket: string,
-  place: Place,
-  stdinFile: string,
-): Promise<Contestant> {
-  const [file = "", ...args] = argv;
-  const child = spawn(file, args, { stdio: ["ignore", "ignore", "inherit"] });
+/** The shim with a trivial agent: the floor of any agent. */
+export async function openEchoAgent(place: Place, stdinFile: string): Promise<Contestant> {
+  const socket = join(place.directory, "echo.sock");
+  const child = spawn(bench("echo-agent"), [socket], { stdio: ["ignore", "ignore", "inherit"] });
   for (let waitedMs = 0; !existsSync(socket); waitedMs += 10) {
-    if (waitedMs > START_LIMIT_MS || child.exitCode !== null) throw new Error(`${name} does not serve ${socket}`);
+    if (waitedMs > START_LIMIT_MS || child.exitCode !== null) throw new Error(`echo-agent does not serve ${socket}`);
     await sleep(10);
   }
   return {
-    name,
+    name: "shim + trivial agent in C",
     ...pluginCalls(join(berthBin, "berth"), stdinFile, place, { BERTH_SOCKET: socket, BERTH_SPOOL: place.directory }),
     daemonPid: child.pid,
     close: async () => {

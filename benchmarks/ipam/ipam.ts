@@ -10,9 +10,9 @@ import { openBerth, writeNetConf } from "./berth.ts";
 import { type Contestant, openPlace, type Place } from "./contestant.ts";
 import { openEchoAgent, openEmptyProgram } from "./floor.ts";
 import { openHostLocal } from "./host-local.ts";
-import { type Course, type Measured, measure } from "./measure.ts";
+import { type Courses, measureSeries } from "./measure.ts";
 import { coolingC24, emptyC24, full12, full16, half16 } from "./pool-shape.ts";
-import { type Series, tabulate, targetsOf } from "./tabulate.ts";
+import { tabulate, targetsOf } from "./tabulate.ts";
 
 const AT_ONCE = 40;
 
@@ -27,7 +27,7 @@ export const ipamBench: Bench = { name: "ipam", run: runIpam };
 async function runIpam(options: BenchOptions): Promise<BenchReport> {
   await using stack = new AsyncDisposableStack();
   const place = await openPlace(stack, "ipam");
-  const series = await runSeries(await openContestants(place, options), coursesOf(options));
+  const series = await measureSeries(await openContestants(stack, place, options), coursesOf(options));
   const agent = await measureAgent(place);
   return {
     tables: [tabulate(series), agent.table],
@@ -37,11 +37,6 @@ async function runIpam(options: BenchOptions): Promise<BenchReport> {
   };
 }
 
-interface Courses {
-  readonly oneAtATime: Course;
-  readonly manyAtOnce: Course;
-}
-
 function coursesOf({ quick }: BenchOptions): Courses {
   return {
     oneAtATime: { atOnce: 1, callsPerRound: 20, warmUpRounds: quick ? 3 : WARM_UP_ROUNDS, rounds: quick ? 5 : 100 },
@@ -49,24 +44,22 @@ function coursesOf({ quick }: BenchOptions): Courses {
   };
 }
 
-async function openContestants(place: Place, { quick }: BenchOptions): Promise<Contestant[]> {
-  const contestants = [openEmptyProgram(place), openHostLocal(emptyC24, place)];
-  const netConf = writeNetConf(place);
-  contestants.push(await openEchoAgent("C", place, netConf), await openEchoAgent("Node.js", place, netConf));
-  const shapes = [emptyC24, coolingC24, half16, full16, ...(quick ? [] : [full12])];
-  for (const shape of shapes) contestants.push(await openBerth(shape, place));
+async function openContestants(
+  stack: AsyncDisposableStack,
+  place: Place,
+  { quick }: BenchOptions,
+): Promise<Contestant[]> {
+  const contestants: Contestant[] = [];
+  const add = (contestant: Contestant): void => {
+    stack.defer(() => contestant.close());
+    contestants.push(contestant);
+  };
+  add(openEmptyProgram(place));
+  add(openHostLocal(emptyC24, place));
+  add(await openEchoAgent(place, writeNetConf(place)));
+  for (const shape of [emptyC24, coolingC24, half16, full16, ...(quick ? [] : [full12])])
+    add(await openBerth(shape, place));
   return contestants;
-}
-
-async function runSeries(contestants: readonly Contestant[], courses: Courses): Promise<Series> {
-  try {
-    const { oneAtATime, manyAtOnce } = courses;
-    const single: Measured[] = await measure(contestants, oneAtATime, 0);
-    const firstNumber = oneAtATime.callsPerRound * (oneAtATime.warmUpRounds + oneAtATime.rounds);
-    return { single, atOnce: await measure(contestants, manyAtOnce, firstNumber) };
-  } finally {
-    for (const contestant of contestants) await contestant.close();
-  }
 }
 
 function notesOf({ quick }: BenchOptions): string[] {

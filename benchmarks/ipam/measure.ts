@@ -33,6 +33,26 @@ export interface Measured {
   rssMib: number | undefined;
 }
 
+export interface Courses {
+  readonly oneAtATime: Course;
+  readonly manyAtOnce: Course;
+}
+
+/** The same contestants, one call at a time and many at once. */
+export interface Series {
+  readonly single: readonly Measured[];
+  readonly atOnce: readonly Measured[];
+}
+
+export async function measureSeries(
+  contestants: readonly Contestant<Work>[],
+  { oneAtATime, manyAtOnce }: Courses,
+): Promise<Series> {
+  const single = await measure(contestants, oneAtATime, 0);
+  const firstNumber = oneAtATime.callsPerRound * (oneAtATime.warmUpRounds + oneAtATime.rounds);
+  return { single, atOnce: await measure(contestants, manyAtOnce, firstNumber) };
+}
+
 /** Measures all contestants over one course. Run numbers start at `firstNumber`: no pod may appear twice. */
 export async function measure(
   contestants: readonly Contestant<Work>[],
@@ -75,13 +95,13 @@ interface Turn {
   readonly daemonDelMs: number;
 }
 
-async function runTurn(contestant: Contestant<Work>, course: Course, first: number): Promise<Turn> {
-  const { add, del, daemonPid, prepare, terminate, finish } = contestant;
+async function runTurn(contestant: Contestant<Work>, course: Course, wanted: number): Promise<Turn> {
+  const { add, del, daemonPid, netns, prepare, terminate, finish } = contestant;
   const cpuMs = (): number => (daemonPid === undefined ? 0 : daemonCpuMs(daemonPid));
+  const first = (await prepare?.(wanted, course.callsPerRound)) ?? wanted;
   const batch = { atOnce: course.atOnce, first, count: course.callsPerRound };
   const run = (work: Work): Promise<BatchOutcome> =>
-    typeof work === "function" ? work(batch) : runBatch({ subject: work, ...batch });
-  await prepare?.(first, course.callsPerRound);
+    typeof work === "function" ? work(batch) : runBatch({ subject: work, ...batch }, netns);
   const beforeMs = cpuMs();
   const added = await run(add);
   const addedMs = cpuMs();

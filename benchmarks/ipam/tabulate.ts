@@ -5,13 +5,7 @@ import { BERTH_AHEAD, BERTH_PLAIN } from "../cluster/berth.ts";
 import { atMost, type Target } from "../harness/report.ts";
 import { wallMs } from "../harness/runner.ts";
 import { type Column, cpuOf, tableOf, times } from "../harness/table.ts";
-import type { Measured } from "./measure.ts";
-
-/** The same contestants, one call at a time and many at once. */
-export interface Series {
-  readonly single: readonly Measured[];
-  readonly atOnce: readonly Measured[];
-}
+import type { Measured, Series } from "./measure.ts";
 
 /** A column that compares a contestant's ADD with another contestant's of the same series. */
 interface Comparison {

@@ -20,28 +20,14 @@ import { type NodePods, openNodePods } from "../cluster/pods.ts";
 import { connect, UPLINK } from "../coordinator/node.ts";
 import { Pods } from "../coordinator/pods.ts";
 import { sayProgress } from "../harness/progress.ts";
-import { runBatch, type Sample, type Step, type Subject } from "../harness/runner.ts";
-import { callEnvironment, type Place } from "../ipam/contestant.ts";
+import type { Step } from "../harness/runner.ts";
+import { type Contestant, callEnvironment, type Place } from "../ipam/contestant.ts";
+import { type Course, type Measured, measure } from "../ipam/measure.ts";
 import { furnish } from "./cluster.ts";
-
-export interface ChainRow {
-  readonly name: string;
-  readonly adds: Sample[];
-  readonly dels: Sample[];
-}
 
 export const HOST_LOCAL_CHAIN = "macvlan + host-local";
 export const SPIDERPOOL_CHAIN = "macvlan + Spiderpool + its coordinator";
 export const BERTH_CHAIN = "macvlan + berth + coordinator";
-
-interface Chain {
-  readonly row: ChainRow;
-  /** Resolves when what is claimed before the ADD of so many pods is claimed. */
-  readonly ready: (count: number) => Promise<void>;
-  readonly registered: NodePods;
-  readonly add: Subject;
-  readonly del: Subject;
-}
 
 /** All plugins of a NIC; `coordinator` is the executable and configuration of the second one. */
 interface ChainSpec {
@@ -60,14 +46,8 @@ const GATEWAY = "10.6.0.1";
 const SUBNET = "10.6.0.0/16";
 const SERVICES = ["10.96.0.0/16"];
 
-export interface ChainCourse {
-  readonly rounds: number;
-  /** Number of pods of each chain in a round, one after the other. */
-  readonly pods: number;
-}
-
-/** Rounds after one that is not measured; each begins with another chain. */
-export async function measureChains(directory: string, course: ChainCourse): Promise<ChainRow[]> {
+/** After rounds that are not measured; each begins with another chain. */
+export async function measureChains(directory: string, course: Course): Promise<Measured[]> {
   await using stack = new AsyncDisposableStack();
   const id = `bp${process.pid}`;
   const segment = await createNetns(`${id}-segment`);
@@ -99,42 +79,19 @@ export async function measureChains(directory: string, course: ChainCourse): Pro
   stack.defer(() => pods.delete());
   const claimed = async (): Promise<number> =>
     (await plane.client.get(`/apis/ipam.vendor.io/v1/ipallocations?fieldSelector=spec.node%3D${NODE}`)).items.length;
-  const chains = chainsOf({ directory, kubeconfig, agent, pods, berthPods, peersPods, claimed });
   sayProgress("chains");
-  for (let round = 0; round <= course.rounds; round++)
-    for (let turn = 0; turn < chains.length; turn++) {
-      const chain = chains[(round + turn) % chains.length];
-      if (chain !== undefined) await runTurn(chain, { count: course.pods, netns, pods, keeps: round > 0 });
-    }
-  return chains.map(({ row }) => row);
-}
-
-interface Turn {
-  readonly count: number;
-  readonly netns: Netns;
-  readonly pods: Pods;
-  readonly keeps: boolean;
-}
-
-async function runTurn(chain: Chain, { count, netns, pods, keeps }: Turn): Promise<void> {
-  const { registered, ready } = chain;
-  const first = await pods.make(count, () => ({ kind: "none" }));
-  await registered.create(first, count);
-  await ready(count);
-  const added = await runBatch({ subject: chain.add, atOnce: 1, first, count }, netns);
-  await registered.terminate(first, count);
-  const deleted = await runBatch({ subject: chain.del, atOnce: 1, first, count }, netns);
-  await registered.remove(first, count);
-  await ready(0);
-  if (!keeps) return;
-  chain.row.adds.push(...added.samples);
-  chain.row.dels.push(...deleted.samples);
+  return await measure(
+    chainsOf({ directory, kubeconfig, agent, netns, pods, berthPods, peersPods, claimed }),
+    course,
+    0,
+  );
 }
 
 interface Parts {
   readonly directory: string;
   readonly kubeconfig: string;
   readonly agent: Agent;
+  readonly netns: Netns;
   readonly pods: Pods;
   readonly berthPods: NodePods;
   readonly peersPods: NodePods;
@@ -142,7 +99,7 @@ interface Parts {
   readonly claimed: () => Promise<number>;
 }
 
-function chainsOf(parts: Parts): Chain[] {
+function chainsOf(parts: Parts): Contestant[] {
   const { directory, kubeconfig } = parts;
   const routes = [{ dst: "0.0.0.0/0" }];
   const settings = join(directory, "whereabouts-chain.conf");
@@ -181,12 +138,27 @@ function chainsOf(parts: Parts): Chain[] {
   return specs.map((spec, index) => chainOf(spec, index, parts));
 }
 
-function chainOf({ name, ipam, coordinator }: ChainSpec, index: number, parts: Parts): Chain {
-  const { directory, agent, pods, claimed } = parts;
+function chainOf({ name, ipam, coordinator }: ChainSpec, index: number, parts: Parts): Contestant {
+  const { directory, agent, netns, pods, claimed } = parts;
   const isBerth = "type" in ipam && ipam.type === "berth";
   const registered = isBerth ? parts.berthPods : parts.peersPods;
   const ready = async (count: number): Promise<void> => {
     if (isBerth) await until("the claims", async () => (await claimed()) === count);
+  };
+  const frame: Omit<Contestant, "add" | "del"> = {
+    ...{ name, netns, daemonPid: undefined },
+    prepare: async (_, count) => {
+      const first = await pods.make(count, () => ({ kind: "none" }));
+      await registered.create(first, count);
+      await ready(count);
+      return first;
+    },
+    terminate: registered.terminate,
+    finish: async (first, count) => {
+      await registered.remove(first, count);
+      await ready(0);
+    },
+    close: async () => {},
   };
   const network = { cniVersion: "1.0.0", name: `chain-${index}` };
   const write = (file: string, text: string): string => {
@@ -224,7 +196,6 @@ function chainOf({ name, ipam, coordinator }: ChainSpec, index: number, parts: P
   writeFileSync(ping, `#!/bin/sh\nexec nsenter --net="$CNI_NETNS" ping -n -q -c 1 -W 2 ${GATEWAY}\n`);
   chmodSync(ping, 0o755);
   const answered = step("ADD", ping, main);
-  const frame = { row: { name, adds: [], dels: [] }, ready, registered };
   if (coordinator === undefined) return { ...frame, add: { ...macvlan("ADD"), next: [answered] }, del: macvlan("DEL") };
   const conf = { ...network, ...coordinator.conf };
   const after = write("coordinator.json", JSON.stringify({ ...conf, prevResult: 0 }).replace(":0}", ":{prevResult}}"));

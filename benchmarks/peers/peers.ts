@@ -21,7 +21,12 @@ async function runPeers({ quick }: BenchOptions): Promise<BenchReport> {
   const place = await openPlace(stack, "peers");
   const requests: Requests[] = [];
   const series = await measureAlone(place, quick, async (site) => void requests.push(...(await countAll(site))));
-  const chains = await measureChains(place.directory, quick ? { rounds: 1, pods: 5 } : { rounds: 3, pods: 15 });
+  const chains = await measureChains(place.directory, {
+    atOnce: 1,
+    warmUpRounds: 1,
+    rounds: quick ? 1 : 3,
+    callsPerRound: quick ? 5 : 15,
+  });
   const storms = await measureStorms(place, quick);
   const figures = { series, requests, chains, storms };
   return {

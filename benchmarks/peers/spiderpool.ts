@@ -67,8 +67,8 @@ export async function openSpiderpool(options: SpiderpoolOptions): Promise<PeerIp
   return {
     name: SPIDERPOOL,
     ...pluginCalls(join(referenceTool("spiderpool").directory, "spiderpool"), stdinFile, place, pods.env),
-    prepare: async (from, count) => void (await pods.create(from, count)),
-    terminate: async (from, count) => void (await pods.terminate(from, count)),
+    prepare: pods.create,
+    terminate: pods.terminate,
     finish: async (from, count) => {
       await pods.remove(from, count);
       // A controller manager would do that: they belong to the pods.

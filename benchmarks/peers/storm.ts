@@ -10,12 +10,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ControlPlane, startControlPlane } from "../../test/lab/control-plane.ts";
 import { daemonRssMib } from "../../test/lab/statistics.ts";
+import { openClusterBerth } from "../cluster/berth.ts";
 import { sayProgress } from "../harness/progress.ts";
 import { runBatch, type Sample, type Subject } from "../harness/runner.ts";
 import type { Place } from "../ipam/contestant.ts";
 import { failureOf, succeeded } from "../ipam/measure.ts";
 import { exact25, type PoolShape, storm22 } from "../ipam/pool-shape.ts";
-import { openBerthFleet } from "./berth.ts";
 import { furnish, poolSpecs } from "./cluster.ts";
 import type { PeerIpam } from "./peer-ipam.ts";
 import { openSpiderpool } from "./spiderpool.ts";
@@ -106,7 +106,7 @@ async function measureAll(plane: ControlPlane, place: Place, course: Course): Pr
   const openings: readonly (() => Promise<PeerIpam>)[] = [
     () => openWhereabouts({ plane, place, shape, kubeconfig, node: "where", spread }),
     () => openSpiderpool({ plane, place, shape, kubeconfig, node: "spider", spread }),
-    () => openBerthFleet({ plane, place, node: "berth", spread }),
+    () => openClusterBerth({ plane, place, node: "berth", spread, isAhead: true }),
   ];
   const rows: StormRow[] = [];
   for (const open of openings) {

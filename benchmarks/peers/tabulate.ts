@@ -11,7 +11,7 @@ import { type Sample, wallMs } from "../harness/runner.ts";
 import { tableOf } from "../harness/table.ts";
 import { type Measured, succeeded } from "../ipam/measure.ts";
 import type { Series } from "./alone.ts";
-import { BERTH_CHAIN, type ChainRow, SPIDERPOOL_CHAIN } from "./chain.ts";
+import { BERTH_CHAIN, SPIDERPOOL_CHAIN } from "./chain.ts";
 import { type Requests, tabulateRequests } from "./requests.ts";
 import { SPIDERPOOL } from "./spiderpool.ts";
 import type { StormFigures } from "./storm.ts";
@@ -20,7 +20,7 @@ import { WHEREABOUTS } from "./whereabouts.ts";
 export interface PeerFigures {
   readonly series: readonly Series[];
   readonly requests: readonly Requests[];
-  readonly chains: readonly ChainRow[];
+  readonly chains: readonly Measured[];
   readonly storms: readonly StormFigures[];
 }
 
@@ -50,15 +50,15 @@ export function describeMedians({ series, chains }: Pick<PeerFigures, "series" |
     samplesOf: (name: string) => readonly Sample[] | undefined,
   ): string[] => [what, ...names.map((name) => formatFigure(wallMs(samplesOf(name) ?? [], 0.5)))];
   const adds = (all: readonly Measured[] | undefined) => (name: string) => all?.find((each) => each.name === name)?.add;
-  const chain = (name: string): ChainRow | undefined => chains.find((each) => each.name === name);
+  const chain = (name: string): Measured | undefined => chains.find((each) => each.name === name);
   return formatTable({
     title: "Milliseconds, median, on one machine",
     columns: ["", "whereabouts", "Spiderpool", "Berth"],
     rows: [
       row("address for a pod, empty /24", ipams, adds(alone)),
       row("the same, 40 pods at once", ipams, adds(manyAtOnce)),
-      row("NIC of macvlan until the first ping is answered", chainNames, (name) => chain(name)?.adds),
-      row("the same, until it is removed", chainNames, (name) => chain(name)?.dels),
+      row("NIC of macvlan until the first ping is answered", chainNames, (name) => chain(name)?.add),
+      row("the same, until it is removed", chainNames, (name) => chain(name)?.del),
     ],
   });
 }
@@ -91,15 +91,15 @@ function summarizeTimes(title: string, series: readonly Series[], verb: "add" | 
   };
 }
 
-function summarizeChains(all: readonly ChainRow[]): Table {
-  const own = wallMs(all.find(({ name }) => name === BERTH_CHAIN)?.adds ?? [], 0.5);
-  return tableOf<ChainRow>(
+function summarizeChains(all: readonly Measured[]): Table {
+  const own = wallMs(all.find(({ name }) => name === BERTH_CHAIN)?.add ?? [], 0.5);
+  return tableOf<Measured>(
     "The chain of a NIC until the first ping is answered, p50 / p99, milliseconds",
     [
       ["chain", ({ name }) => name],
-      ["ADD", ({ adds }) => pair(adds)],
-      ["times Berth's", ({ adds }) => wallMs(adds, 0.5) / own],
-      ["DEL", ({ dels }) => pair(dels)],
+      ["ADD", ({ add }) => pair(add)],
+      ["times Berth's", ({ add }) => wallMs(add, 0.5) / own],
+      ["DEL", ({ del }) => pair(del)],
     ],
     all,
   );
@@ -140,9 +140,9 @@ export function failuresOf(series: readonly Series[], storms: readonly StormFigu
 
 const isBerthInCluster = (name: string): boolean => name === BERTH_AHEAD || name === BERTH_PLAIN;
 
-function chainTargets(all: readonly ChainRow[]): Target[] {
+function chainTargets(all: readonly Measured[]): Target[] {
   const find = (wanted: string, share: number): number =>
-    wallMs(all.find(({ name }) => name === wanted)?.adds ?? [], share);
+    wallMs(all.find(({ name }) => name === wanted)?.add ?? [], share);
   return [0.5, 0.99].map((share) =>
     atMost({
       ...{ what: `the chain until the first ping, p${share * 100}: ${BERTH_CHAIN}`, base: SPIDERPOOL_CHAIN },
@@ -189,7 +189,7 @@ export function plotsOf({ chains, storms }: Pick<PeerFigures, "chains" | "storms
   return [
     drawFigure("docs/peers-chain.svg", {
       ...{ title: "The chain of a NIC until the first ping", unit, places },
-      series: chains.map(({ name, adds }) => ({ name: name.replace("macvlan + ", ""), values: overShares(adds) })),
+      series: chains.map(({ name, add }) => ({ name: name.replace("macvlan + ", ""), values: overShares(add) })),
     }),
     drawFigure("docs/peers-storm.svg", {
       ...{ title: `ADDs of ${storm?.pods} pods at once`, unit, places },

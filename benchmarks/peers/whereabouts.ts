@@ -68,9 +68,9 @@ export async function openWhereabouts(options: WhereaboutsOptions): Promise<Peer
   return {
     name: WHEREABOUTS,
     ...pluginCalls(join(directory, "whereabouts"), stdinFile, place, env),
-    prepare: async (first, count) => void (await pods.create(first, count)),
-    terminate: async (first, count) => void (await pods.terminate(first, count)),
-    finish: async (first, count) => void (await pods.remove(first, count)),
+    prepare: pods.create,
+    terminate: pods.terminate,
+    finish: pods.remove,
     daemonPid: undefined,
     daemonPids: [],
     records: async () => {

@@ -3,14 +3,14 @@
  * process, and light nodes, which make an agent's requests and nothing else. Deployments whose pools are generated
  * out of Subnets; each pod has one NIC.
  */
-import { RECONCILE_ALL_MS, RECONCILE_INTERVAL_MS } from "../../../host/agent/gc/reconciler.ts";
 import type { ControllerProcess } from "../../../host/controller/controller-process.ts";
 import { CONTROLLERS } from "../../../host/controller/controllers.ts";
 import { sizeOf, spansOf } from "../../../host/core/spans.ts";
-import { ApiError } from "../../../host/kubernetes/kube-api.ts";
+import type { Exchanges } from "../../../host/kubernetes/http/exchange.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
+import { ADMINISTRATOR } from "../../fakes/admission/admission.ts";
 import { ALLOCATIONS, MemoryApiServer } from "../../fakes/memory-api-server.ts";
 import { allocationObject, allocationSpec, podTemplate } from "../../lab/cluster/objects.ts";
 import {
@@ -48,8 +48,7 @@ maxGeneratedAddressesPerNamespace: 0
 const POOLS_OF_SUBNET = 2_000;
 /** A runtime takes so long from the pod's binding to its ADD: milliseconds. */
 const SANDBOX_MS = 300;
-/** One way between a light node and the server: milliseconds. */
-const WIRE_MS = 0.3;
+const NEVER = new AbortController().signal;
 /** Time that a light node's agent needs for an ADD beside its requests: milliseconds. */
 const LIGHT_ADD_MS = 2;
 /** Older events are forgotten after as long again at most. */
@@ -88,34 +87,26 @@ export interface ScaleNode {
 
 /** Where requests wait for the server's processors, and events for their distribution. */
 class ScaleNetwork extends Network {
-  readonly #parts: NetworkOptions;
   readonly #model: ServerModel;
+  readonly #time: SimulatedTime;
 
   constructor(parts: NetworkOptions, model: ServerModel) {
     super(parts);
-    this.#parts = parts;
+    this.#time = parts.time;
     this.#model = model;
   }
 
   override loadMs(request: Request): number {
-    return this.#model.request(request, this.#parts.time.nowMs);
+    return this.#model.request(request, this.#time.nowMs);
   }
+}
 
-  /** Carries a request of a light node out in its time; `done` gets its status. */
-  exchange(request: Request, done: (status: number) => void): void {
-    const { time, wire, server } = this.#parts;
-    const send = async (): Promise<void> => {
-      let status = 200;
-      try {
-        await server.client().call(request);
-      } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
-        ({ status } = error);
-      }
-      time.schedule(WIRE_MS, "light answer", wire, () => done(status));
-    };
-    time.schedule(WIRE_MS + this.loadMs(request), "light request", wire, () => void send());
-  }
+/** What a pod of a workload gets its address from. */
+interface WorkloadPool {
+  readonly name: string;
+  readonly ips: readonly string[];
+  /** Place of the next one to try. */
+  next: number;
 }
 
 /** Full agents' pods have no NICs. */
@@ -147,9 +138,10 @@ export class ScaleWorld {
   readonly plane: Process;
   readonly #time: SimulatedTime;
   readonly #shape: ScaleShape;
-  readonly #poolNames: (string | undefined)[] = [];
-  readonly #poolIps = new Map<string, readonly string[]>();
-  readonly #next = new Map<string, number>();
+  /** By workload. */
+  readonly #pools: (WorkloadPool | undefined)[] = [];
+  /** The connections of all light nodes. */
+  readonly #light: Exchanges;
   #count = 0;
 
   constructor(time: SimulatedTime, shape: ScaleShape) {
@@ -163,6 +155,7 @@ export class ScaleWorld {
     const wire = time.process("wire");
     const network = new ScaleNetwork({ time, timeline, server: this.server, wire }, this.model);
     this.network = network;
+    this.#light = network.connect(this.plane, "light nodes", ADMINISTRATOR);
     this.server.onWritten = ({ collection, after }) => {
       network.deliveryMs = this.model.written(collection, time.nowMs);
       if (collection === POOLS && after !== undefined) this.#onPool(after);
@@ -199,32 +192,8 @@ export class ScaleWorld {
       });
     for (const node of this.nodes) this.setReady(node, true);
     this.#compactLater(0);
-    const { controllerProcess: process, network } = this;
-    this.controller = openSimulatedController(THIS_PRODUCT, {
-      time: this.#time,
-      process,
-      network,
-      controllers: CONTROLLERS,
-    });
-    this.#askOfLight(0, 0);
-  }
-
-  /**
-   * Makes the regular requests of light nodes, every second: whether a controller sends notices, and all of their
-   * allocations.
-   */
-  #askOfLight(leases: number, lists: number): void {
-    const time = this.#time;
-    const agents = Math.max(0, this.model.agents - this.#shape.full);
-    const [asked, listed] = [
-      leases + agents / (RECONCILE_INTERVAL_MS / 1_000),
-      lists + agents / (RECONCILE_ALL_MS / 1_000),
-    ];
-    for (let request = 1; request <= asked; request++)
-      this.model.request({ method: "GET", path: `${LEASES}/berth-controller` }, time.nowMs);
-    for (let request = 1; request <= listed; request++)
-      this.model.request({ method: "GET", path: ALLOCATIONS, query: { limit: 500 } }, time.nowMs);
-    time.schedule(1_000, "light nodes", this.plane, () => this.#askOfLight(asked % 1, listed % 1));
+    const options = { time: this.#time, process: this.controllerProcess, network: this.network };
+    this.controller = openSimulatedController(THIS_PRODUCT, { ...options, controllers: CONTROLLERS });
   }
 
   /** As the real server, which keeps the events of five minutes. */
@@ -266,21 +235,22 @@ export class ScaleWorld {
 
   /** Pools that have addresses for all pods of their workload. */
   get completePools(): number {
-    return [...this.#poolIps.values()].filter(({ length }) => length > this.#replicas).length;
+    return this.#pools.filter((pool) => pool !== undefined && pool.ips.length > this.#replicas).length;
   }
 
   #onPool(object: object): void {
     const { name, spec } = decodeIpPool(object, "simulation");
     const { application } = spec.generated ?? {};
     if (application === undefined) return;
-    this.#poolNames[Number(application.uid.slice(2))] = name;
-    if (this.#poolIps.get(name)?.length === Number(sizeOf(spansOf(spec.ranges)))) return;
+    const workload = Number(application.uid.slice(2));
+    const before = this.#pools[workload];
+    if (before?.ips.length === Number(sizeOf(spansOf(spec.ranges)))) return;
     const ips = spec.ranges.flatMap(({ first, last }) =>
       Array.from({ length: Number(last.value - first.value) + 1 }, (_, at) =>
         formatIp({ family: 4, value: first.value + BigInt(at) }),
       ),
     );
-    this.#poolIps.set(name, ips);
+    this.#pools[workload] = { name, ips, next: before?.next ?? 0 };
   }
 
   /** Starts an agent with its first reads and its eight watches; resolves when it serves. */
@@ -382,36 +352,34 @@ export class ScaleWorld {
       return;
     }
     const body = this.#objectOf(pod, address);
-    this.network.exchange({ method: "POST", path: ALLOCATIONS, body }, (status) => {
-      if (status === 409) {
-        this.#claim(pod);
-        return;
-      }
+    void this.#send({ method: "POST", path: ALLOCATIONS, body }).then((status) => {
       const readyMs = pod.createdMs + SANDBOX_MS;
-      this.#added(pod, address, LIGHT_ADD_MS + Math.max(0, time.nowMs - readyMs));
+      if (status === 409) this.#claim(pod);
+      else this.#added(pod, address, LIGHT_ADD_MS + Math.max(0, time.nowMs - readyMs));
     });
   }
 
   #objectOf(pod: ScalePod, address: string, state: IpAllocationSpec["state"] = "Bound", metadata: object = {}): object {
     const { name, uid, node, workload } = pod;
     const holder = { namespace: NAMESPACE, pod: name, podUid: uid, ifName: "eth0", node: node.name };
-    const place = { prefixLength: 15, pool: this.#poolNames[workload] ?? "", node: node.name };
+    const place = { prefixLength: 15, pool: this.#pools[workload]?.name ?? "", node: node.name };
     const spec = allocationSpec(address, { ...place, state, holders: state === "Bound" ? [holder] : [] });
     return allocationObject({ ...spec, since: "2026-01-01T00:00:00.000Z" }, metadata);
   }
 
   #findFree(workload: number): string | undefined {
-    const name = this.#poolNames[workload] ?? "";
-    const ips = this.#poolIps.get(name) ?? [];
-    const start = this.#next.get(name) ?? 0;
-    for (let at = 0; at < ips.length; at++) {
-      const index = (start + at) % ips.length;
-      const address = ips[index];
-      if (address === undefined || this.server.objects.has(address)) continue;
-      this.#next.set(name, index + 1);
-      return address;
+    const pool = this.#pools[workload];
+    for (let tried = 0; pool !== undefined && tried < pool.ips.length; tried++) {
+      const address = pool.ips[pool.next++ % pool.ips.length];
+      if (address !== undefined && !this.server.objects.has(address)) return address;
     }
     return undefined;
+  }
+
+  /** Sends a light node's request. */
+  async #send(request: Request): Promise<number> {
+    const { status } = await this.#light.send("calls", request, NEVER);
+    return status;
   }
 
   #added(pod: ScalePod, address: string, tookMs: number): void {
@@ -459,10 +427,8 @@ export class ScaleWorld {
     const path = `${ALLOCATIONS}/${address}`;
     const { resourceVersion, uid } = found.metadata;
     const body = this.#objectOf(pod, address, "Cooling", { resourceVersion, uid });
-    this.network.exchange({ method: "PUT", path, body }, () =>
-      time.schedule(COOLDOWN_S * 1_000, "cooled", this.plane, () =>
-        this.network.exchange({ method: "DELETE", path }, () => {}),
-      ),
+    void this.#send({ method: "PUT", path, body }).then(() =>
+      time.schedule(COOLDOWN_S * 1_000, "cooled", this.plane, () => void this.#send({ method: "DELETE", path })),
     );
   }
 

@@ -62,7 +62,6 @@ function figures(ms: number, row: Partial<StormRow> = {}): PeerFigures {
     measured(SPIDERPOOL, 10, ["no address"]),
     measured(BERTH_AHEAD, ms),
   ];
-  const chain = (name: string, chainMs: number) => ({ name, adds: samples(chainMs), dels: samples(chainMs) });
   return {
     series: [{ shape: emptyC24, atOnce: 1, all, unable: [{ name: WHEREABOUTS, reason: "too large" }] }],
     requests: [SPIDERPOOL, BERTH_AHEAD].map((name, index) => ({
@@ -71,7 +70,7 @@ function figures(ms: number, row: Partial<StormRow> = {}): PeerFigures {
       bytes: 0,
       kinds: [],
     })),
-    chains: [chain(HOST_LOCAL_CHAIN, 5), chain(SPIDERPOOL_CHAIN, 40), chain(BERTH_CHAIN, ms)],
+    chains: [measured(HOST_LOCAL_CHAIN, 5), measured(SPIDERPOOL_CHAIN, 40), measured(BERTH_CHAIN, ms)],
     storms: [
       {
         ...{ name: "storm", shape: storm22, nodes: 1, pods: 1 },
