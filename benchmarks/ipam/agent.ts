@@ -11,8 +11,9 @@ import { formatFigure, percentile, type Table } from "../../test/lab/statistics.
 import { atMostMb, type MemoryFigure, readMemory, tabulateMemory } from "../harness/memory.ts";
 import type { Target } from "../harness/report.ts";
 import { runBatch, type Subject } from "../harness/runner.ts";
-import { writeNetConf } from "./berth.ts";
+import { poolManifest, writeNetConf } from "./berth.ts";
 import { callEnvironment, type Place } from "./contestant.ts";
+import { usableRange } from "./pool-shape.ts";
 import { prefillBerth } from "./prefill-berth.ts";
 
 const POOLS = 1_000;
@@ -115,16 +116,7 @@ function networkOf(pool: number): string {
 /** Pools of a /24; the first one is the default. */
 export function poolManifests(count: number): string {
   return Array.from({ length: count }, (_, index) => {
-    const network = networkOf(index);
-    return `apiVersion: ipam.vendor.io/v1
-kind: IPPool
-metadata: {name: bench-${index}}
-spec:
-  subnet: ${network}.0/24
-  ips: [${network}.2-${network}.254]
-  gateway: ${network}.1
-  default: ${index === 0}
-  cooldown: 0s
-`;
+    const subnet = `${networkOf(index)}.0/24`;
+    return poolManifest(`bench-${index}`, subnet, usableRange({ subnet }), { isDefault: index === 0 });
   }).join("---\n");
 }

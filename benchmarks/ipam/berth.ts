@@ -38,17 +38,17 @@ export async function openBerth(shape: PoolShape, place: Place): Promise<Contest
 }
 
 function poolManifests({ subnet, subnet6, cooldown }: PoolShape): string {
-  const v4 = poolManifest(POOL, subnet, usableRange({ subnet }), cooldown);
+  const v4 = poolManifest(POOL, subnet, usableRange({ subnet }), { cooldown });
   return subnet6 === undefined
     ? v4
-    : `${v4}---\n${poolManifest(`${POOL}-6`, subnet6, usableRange6(subnet6), cooldown)}`;
+    : `${v4}---\n${poolManifest(`${POOL}-6`, subnet6, usableRange6(subnet6), { cooldown })}`;
 }
 
-function poolManifest(
+export function poolManifest(
   name: string,
   subnet: string,
   { gateway, first, last }: ReturnType<typeof usableRange>,
-  cooldown: string,
+  { cooldown = "0s", isDefault = true }: { readonly cooldown?: string; readonly isDefault?: boolean },
 ): string {
   return `apiVersion: ipam.vendor.io/v1
 kind: IPPool
@@ -57,7 +57,7 @@ spec:
   subnet: "${subnet}"
   ips: ["${first}-${last}"]
   gateway: "${gateway}"
-  default: true
+  default: ${isDefault}
   cooldown: ${cooldown}
 `;
 }

@@ -34,6 +34,7 @@ export async function openEchoAgent(place: Place, stdinFile: string): Promise<Co
     ...pluginCalls(join(berthBin, "berth"), stdinFile, place, { BERTH_SOCKET: socket, BERTH_SPOOL: place.directory }),
     daemonPid: child.pid,
     close: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
       const ended = new Promise((resolve) => child.once("exit", resolve));
       child.kill("SIGKILL");
       await ended;
