@@ -53,7 +53,7 @@ if (process.getuid?.() !== 0) {
   console.error("The demo makes network namespaces, which only root may do. Run: sudo npm run demo");
   process.exit(1);
 }
-if (values.cluster || values.clusters) runSetup("reference", "cluster");
+if (values.cluster || values.clusters) runSetup("reference", "cluster", "chart");
 try {
   await play();
 } catch (error) {
