@@ -223,12 +223,6 @@ export class Pool implements Disposable {
     return textOf(this.#values.findFree(seed));
   }
 
-  /** `count` free addresses in a row, as a range; the first is a multiple of 2^alignBits. */
-  findFreeRun(count: number, alignBits = 0, seed = 0): string | undefined {
-    const run = this.#values.findFreeRun(count, alignBits, seed);
-    return run === undefined ? undefined : formatRange(run);
-  }
-
   /** The first free address, beyond the window too, from a seed of up to 128 bits on. */
   findFreeWide(seed: bigint): string | undefined {
     return textOf(this.#values.findFreeWide(seed));
@@ -262,18 +256,9 @@ export class Pool implements Disposable {
     return this.#values.counts();
   }
 
-  /** The used addresses, masked or not: a set that the caller drops, as the next two. */
+  /** The used addresses, masked or not: a set that the caller drops. */
   used(): RangeSet {
     return new RangeSet(this.#values.used());
-  }
-
-  ranges(): RangeSet {
-    return new RangeSet(this.#values.ranges());
-  }
-
-  /** The masks, as far as they lie in the ranges. */
-  masks(): RangeSet {
-    return new RangeSet(this.#values.masks());
   }
 
   /** The used addresses as bytes for {@link load}, without masks and the order of releases. */

@@ -3,7 +3,7 @@
  * programs: Node.js imports the package as a stranger would.
  * Effects: dist/embeddings/browser.
  */
-import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "../command.mjs";
 import { root } from "../paths.mjs";
@@ -24,7 +24,6 @@ export function browserStep() {
 }
 
 function build(output) {
-  rmSync(output, { recursive: true, force: true });
   const library = join(output, "node_modules", "berth-core");
   mkdirSync(library, { recursive: true });
   run(esbuild, [join(source, "berth-core.ts"), ...options, `--outdir=${library}`]);

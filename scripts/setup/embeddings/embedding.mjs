@@ -2,7 +2,7 @@
  * What the embeddings have in common: each has two programs in dist/embeddings/LANGUAGE, `conformance`, which replays
  * vectors, and `readme`, which is the program in its README.
  */
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../paths.mjs";
 import { buildStep } from "../stamp.mjs";
@@ -27,7 +27,7 @@ export function writeLauncher(path, line) {
   chmodSync(path, 0o755);
 }
 
-/** The step that makes both programs; `files` are the embedding's own, `build` gets the folder for the programs. */
+/** The step that makes both programs; `files` are the embedding's own, `build` gets an empty folder. */
 export function embeddingStep(language, { files, texts = [], build }) {
   const output = outputOf(language);
   return buildStep({
@@ -36,6 +36,7 @@ export function embeddingStep(language, { files, texts = [], build }) {
     outputs: ["conformance", "readme"].map((name) => join(output, name)),
     texts: [process.arch, ...texts],
     build: () => {
+      rmSync(output, { recursive: true, force: true });
       mkdirSync(output, { recursive: true });
       build(output);
     },

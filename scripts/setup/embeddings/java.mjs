@@ -1,6 +1,6 @@
 /**
- * The Java embedding: the jars of a class path, and both programs, which Java runs from their source. Maven's
- * repository is in the user's cache; what is there already needs no network.
+ * The Java embedding: the jars and classes of a class path. Maven's repository is in the user's cache; what is there
+ * already needs no network.
  * Effects: embeddings/java/target, dist/embeddings/java, the user's cache.
  */
 import { copyFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -36,7 +36,9 @@ function build(output) {
   const [jar] = readdirSync(join(source, "target")).filter((name) => name.endsWith(".jar"));
   copyFileSync(join(source, "target", jar), join(output, "berth-core.jar"));
   writeFileSync(join(output, "Example.java"), readmeProgram("java"));
-  const java = `java ${quick} -cp "$HERE/*"`;
-  writeLauncher(join(output, "conformance"), `${java} "${join(source, "Conformance.java")}"`);
-  writeLauncher(join(output, "readme"), `${java} "$HERE/Example.java"`);
+  const programs = [join(source, "Conformance.java"), join(output, "Example.java")];
+  run("javac", ["-cp", join(output, "*"), "-d", output, ...programs]);
+  const java = `java ${quick} -cp "$HERE:$HERE/*"`;
+  writeLauncher(join(output, "conformance"), `${java} Conformance`);
+  writeLauncher(join(output, "readme"), `${java} Example`);
 }

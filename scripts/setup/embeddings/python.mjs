@@ -4,7 +4,7 @@
  * Effects: dist/embeddings/python, the user's cache.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findCommand, run, SetupError } from "../command.mjs";
 import { cacheDir } from "../paths.mjs";
@@ -22,7 +22,6 @@ export function pythonStep() {
 }
 
 function build(output) {
-  for (const name of readdirSync(output)) rmSync(join(output, name), { recursive: true });
   const python = requireTools();
   // A copy: setuptools leaves its own files in the tree, and takes old ones from there.
   const filter = (path) => !path.endsWith("__pycache__");

@@ -282,11 +282,6 @@ class Pool(Held):
         """The first free address from ordinal `seed` modulo the window on, wrapping."""
         return self._find("pool_find", seed)
 
-    def find_free_run(self, count: int, align_bits: int = 0, seed: int = 0) -> Range | None:
-        """So many free addresses in a row, the first a multiple of 2^align_bits."""
-        first = self._find("pool_find_run", seed, count, align_bits)
-        return None if first is None else Range(first, first + (count - 1))
-
     def find_free_wide(self, seed: int) -> Address | None:
         """The first free address, beyond the window too, from a 128-bit seed on."""
         self._raw.write(seed.to_bytes(16, "big"))
@@ -331,14 +326,6 @@ class Pool(Held):
     def used(self) -> RangeSet:
         """The used addresses, masked or not: a set that the caller drops."""
         return self._set(self._raw.pool_used(self.handle))
-
-    def ranges(self) -> RangeSet:
-        """A copy of the ranges, which the caller drops."""
-        return self._set(self._raw.pool_ranges(self.handle))
-
-    def masks(self) -> RangeSet:
-        """A copy of the masks, as far as they lie in the ranges; the caller drops it."""
-        return self._set(self._raw.pool_masks(self.handle))
 
     def save(self) -> bytes:
         """What is used, for load(). Masks and the order of release are not in it."""

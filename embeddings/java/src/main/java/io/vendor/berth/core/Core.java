@@ -188,12 +188,6 @@ public final class Core {
       return found("pool_find", handle, seed);
     }
 
-    /** So many free addresses in a row, the first a multiple of 2^alignBits. */
-    public Optional<Range> findFreeRun(int count, int alignBits, int seed) {
-      return core.raw.find(Status.NONE, "pool_find_run", handle, seed, count, alignBits)
-          .map(first -> new Range(addressAt(first), addressAt(first + count - 1)));
-    }
-
     /** The first free address, beyond the window too, from a seed of 128 bits on. */
     public Optional<InetAddress> findFreeWide(long high, long low) {
       core.raw.write(ByteBuffer.allocate(16).putLong(high).putLong(low).array());
@@ -241,15 +235,6 @@ public final class Core {
     /** What is used, masked or not. */
     public RangeSet used() {
       return new RangeSet(core, family, core.raw.poolUsed(handle));
-    }
-
-    public RangeSet ranges() {
-      return new RangeSet(core, family, core.raw.poolRanges(handle));
-    }
-
-    /** The masks, as far as they lie in the ranges. */
-    public RangeSet masks() {
-      return new RangeSet(core, family, core.raw.poolMasks(handle));
     }
 
     /** What is used, for {@link #load}. Masks and the order of releases are not in it. */
