@@ -27,8 +27,3 @@ export interface AbiDescription {
 }
 
 export const ABI = JSON.parse(readFileSync(join(root, "assembly", "abi.json"), "utf8")) as AbiDescription;
-
-/** Whether all 32 bits of the parameter count, so that a language with unsigned numbers takes one. */
-export function isUnsigned(param: AbiExport["params"][number]): boolean {
-  return param.is.startsWith("u32");
-}

@@ -2,8 +2,7 @@
  * The raw layers of the embeddings, which set-up builds and git ignores, and the copies of the core beside them. Run as
  * a program, this file writes them.
  */
-import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { root } from "../setup/paths.mjs";
 import { ABI } from "./abi-description.ts";
@@ -16,15 +15,15 @@ import { renderRustBindings } from "./bindings/rust.ts";
 import { type GeneratedText, withHeader } from "./generated-text.ts";
 
 export function builtBindings(): GeneratedText[] {
-  const texts = [renderGoBindings, renderJavaBindings, renderPythonBindings].map((render) => render(bindingOf(ABI)));
-  const old = [renderCBindings, renderRustBindings].map((render) => render(ABI));
-  return [texts, ...old].flat().map((file) => withHeader("assembly/abi.json", file));
+  const texts = [renderCBindings, renderGoBindings, renderJavaBindings, renderPythonBindings, renderRustBindings];
+  return texts.flatMap((render) => render(bindingOf(ABI))).map((file) => withHeader("assembly/abi.json", file));
 }
 
 const COPIES = [
+  "embeddings/c/berth-core.wasm",
   "embeddings/go/berth-core.wasm",
   "embeddings/python/src/berth_core/berth-core.wasm",
-  "embeddings/rust/src/raw/berth-core.wasm",
+  "embeddings/rust/src/berth-core.wasm",
 ];
 
 if (import.meta.main) {
@@ -34,6 +33,4 @@ if (import.meta.main) {
   }
   const core = join(root, "dist", "core", "berth-core.wasm");
   for (const path of COPIES) copyFileSync(core, join(root, path));
-  const sum = createHash("sha256").update(readFileSync(core)).digest("hex");
-  writeFileSync(join(root, "embeddings/rust/src/raw/berth-core.sha256"), sum);
 }

@@ -88,8 +88,7 @@ const requirements = {
   embeddings: [
     { package: "wabt", command: "wasm2c", why: "turns the core into C" },
     { package: "make", command: "make", why: "builds the C embedding" },
-    { package: "pkg-config", command: "pkg-config", why: "finds its libraries" },
-    { package: "libjansson-dev", file: "/usr/include/jansson.h", why: "its runner reads the vectors" },
+    { package: "pkg-config", command: "pkg-config", why: "finds it as a program does" },
     { package: "default-jdk-headless", command: "javac", why: "compiles the Java embedding" },
     { package: "maven", command: "mvn", why: "builds it" },
     { package: "python3", command: "python3", why: "runs the Python embedding" },

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { run } from "./command.mjs";
 import { debianStep } from "./debian.mjs";
 import { browserStep } from "./embeddings/browser.mjs";
-import { cSteps } from "./embeddings/c.mjs";
+import { cStep } from "./embeddings/c.mjs";
 import { goStep } from "./embeddings/go.mjs";
 import { javaStep } from "./embeddings/java.mjs";
 import { pythonStep } from "./embeddings/python.mjs";
-import { rustSteps } from "./embeddings/rust.mjs";
+import { rustStep } from "./embeddings/rust.mjs";
 import { root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 
@@ -19,11 +19,11 @@ export function embeddingsSteps() {
     debianStep("embeddings"),
     rawLayersStep(),
     browserStep(),
-    ...cSteps(),
+    cStep(),
     goStep(),
     javaStep(),
     pythonStep(),
-    ...rustSteps(),
+    rustStep(),
   ];
 }
 
@@ -36,14 +36,14 @@ function rawLayersStep() {
     outputs: [
       "go/raw.go",
       "go/berth-core.wasm",
-      "c/include/berth_raw.h",
-      "c/src/raw.c",
+      "c/berth_raw.h",
+      "c/raw.c",
+      "c/berth-core.wasm",
       "java/src/main/java/io/vendor/berth/core/Raw.java",
       "python/src/berth_core/berth-core.wasm",
       "python/src/berth_core/raw.py",
-      "rust/src/raw/abi.rs",
-      "rust/src/raw/berth-core.wasm",
-      "rust/src/raw/berth-core.sha256",
+      "rust/src/raw.rs",
+      "rust/src/berth-core.wasm",
     ].map((path) => join(root, "embeddings", path)),
     build: () => run(join(root, "node_modules", ".bin", "node"), [join(generators, "built-bindings.ts")]),
   });

@@ -12,7 +12,7 @@ import { root } from "../../scripts/setup/paths.mjs";
 import { parseVector } from "../vectors/core/record.ts";
 import { SCENARIOS } from "../vectors/core/scenarios.ts";
 
-const LANGUAGES = ["browser", "go", "java", "python"];
+const LANGUAGES = ["browser", "c", "go", "java", "python", "rust"];
 
 const VECTORS = join(root, "dist", "core", "vectors");
 const FILES = SCENARIOS.map(({ name }) => join(VECTORS, `${name}.txt`)).sort();

@@ -21,15 +21,6 @@ static Z_berth_core_instance_t core;
 /* `call`, `describe` and EXPORTS: from assembly/abi.json. */
 #include "calls.h"
 
-/* The debug build has a table, without entries; embeddings/c/src/runtime.h knows none. */
-void wasm_rt_allocate_funcref_table(wasm_rt_funcref_table_t *table, u32 elements, u32 most) {
-    *table = (wasm_rt_funcref_table_t){.data = calloc(elements, sizeof *table->data), .size = elements, .max_size = most};
-}
-
-void wasm_rt_free_funcref_table(wasm_rt_funcref_table_t *table) {
-    free(table->data);
-}
-
 struct input {
     const u8 *at, *end;
 };

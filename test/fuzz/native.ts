@@ -74,12 +74,14 @@ export function buildCore(directory: string): readonly string[] {
   const generated = join(directory, "berth_core_wasm.c");
   run("wasm2c", ["--module-name=berth_core", "dist/core-debug/berth-core.wasm", "-o", generated]);
   writeFileSync(join(directory, "calls.h"), writeCalls());
+  const folder = "/usr/share/wabt/wasm2c";
   const runtime = [
     "-DNDEBUG",
-    "-DBERTH_COMPARE=1",
-    "-include",
-    "embeddings/c/src/runtime.h",
-    "embeddings/c/src/runtime.c",
+    "-DWASM_RT_SKIP_SIGNAL_RECOVERY=1",
+    "-DWASM_RT_MEMCHECK_SIGNAL_HANDLER=0",
+    "-DWASM_RT_TRAP_HANDLER(code)=abort()",
+    `-I${folder}`,
+    `${folder}/wasm-rt-impl.c`,
   ];
   return [...runtime, "-w", `-I${directory}`, "test/fuzz/core.c", generated];
 }

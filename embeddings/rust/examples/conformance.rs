@@ -1,123 +1,54 @@
-//! Plays the vectors of test/vectors/core in a folder, and prints what became of the memory.
+//! Replays vectors (test/vectors/core/README.md), each on an instance of its own: conformance FILE...
 
-use berth_core::Error;
-use berth_core::raw::Raw;
-use serde::Deserialize;
-use sha2::{Digest, Sha256};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use berth_core::Raw;
+use std::{env, fs, process};
 
-#[derive(Deserialize)]
-struct Vector {
-    steps: Vec<Step>,
-    state: State,
-}
-
-#[derive(Deserialize)]
-struct Step {
-    call: String,
-    args: Vec<i32>,
-    input: Option<String>,
-    result: i32,
-    output: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct State {
-    bytes: usize,
-    fnv1a64: String,
-}
-
-type Failure = Box<dyn std::error::Error>;
-
-fn main() -> ExitCode {
-    let Some(folder) = std::env::args_os().nth(1) else {
-        eprintln!("Usage: conformance FOLDER");
-        return ExitCode::FAILURE;
-    };
-    match play_all(Path::new(&folder)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("{failure}");
-            ExitCode::FAILURE
+fn main() {
+    for file in env::args().skip(1) {
+        let text = fs::read_to_string(&file).expect("the file of a vector");
+        match replay(&text) {
+            Ok(summary) => println!("{file}: {summary}"),
+            Err(difference) => {
+                eprintln!("{file}:{difference}");
+                process::exit(1);
+            }
         }
     }
 }
 
-fn play_all(folder: &Path) -> Result<(), Failure> {
-    let entries: Result<Vec<PathBuf>, _> =
-        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect();
-    let mut files = entries?;
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
-    files.sort();
-    if files.is_empty() {
-        return Err(format!("No vectors in {}", folder.display()).into());
-    }
-    for file in files {
-        let name = file.file_stem().unwrap_or_default().to_string_lossy();
-        let vector: Vector = serde_json::from_slice(&fs::read(&file)?)?;
-        let line = play(&vector).map_err(|failure| format!("{name}: {failure}"))?;
-        println!("{name}: {line}");
-    }
-    Ok(())
-}
-
-/// Plays a vector on a fresh instance.
-fn play(vector: &Vector) -> Result<String, Failure> {
-    let mut raw = Raw::new();
-    for (index, step) in vector.steps.iter().enumerate() {
-        if let Some(found) = play_step(&mut raw, step)? {
-            let arguments: Vec<String> = step.args.iter().map(i32::to_string).collect();
-            let arguments = arguments.join(", ");
-            return Err(format!("step {index}, {}({arguments}): {found}", step.call).into());
+/// What to say of the vector, or its first line that is otherwise.
+fn replay(text: &str) -> Result<String, String> {
+    let (mut raw, mut steps, mut last) = (Raw::new(), -1, "");
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.starts_with('#')) {
+        let columns: Vec<&str> = line.split(' ').collect();
+        let (result, output) = play(&mut raw, &columns);
+        let found = format!("{} {result} {output}", columns[..3].join(" "));
+        if found != line {
+            return Err(format!("{number}: {found}"));
         }
+        (steps, last) = (steps + 1, line);
     }
-    let bytes = raw.state_bytes()? as usize;
-    if bytes != vector.state.bytes {
-        return Err(format!("state: {bytes} bytes, wanted {}", vector.state.bytes).into());
-    }
-    let state = &raw.memory()[..bytes];
-    let sum = format!("{:016x}", fnv1a64(state));
-    if sum != vector.state.fnv1a64 {
-        return Err(format!("state: fnv1a64 {sum}, wanted {}", vector.state.fnv1a64).into());
-    }
-    let sha256 = hex(&Sha256::digest(state));
-    Ok(format!("{} steps, {bytes} bytes, sha256 {sha256}", vector.steps.len()))
+    Ok(format!("{steps} steps, {last}"))
 }
 
-/// Plays a step; what differs, if anything does.
-fn play_step(raw: &mut Raw, step: &Step) -> Result<Option<String>, Failure> {
-    if let Some(input) = &step.input {
-        let input = unhex(input)?;
-        raw.exchange(input.len() as i32)?;
-        raw.buffer_mut()[..input.len()].copy_from_slice(&input);
+/// A line's result, and as much output as the line has.
+fn play(raw: &mut Raw, columns: &[&str]) -> (i32, String) {
+    if columns[0] == "state" {
+        let bytes = raw.state_bytes().expect("a length");
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        let hash = raw.memory()[..bytes as usize].iter().fold(0xcbf2_9ce4_8422_2325, step);
+        return (bytes, format!("{hash:016x}"));
     }
-    let result = match raw.call(&step.call, &step.args) {
-        Err(Error::Refused { code, .. }) => code,
-        result => result?,
-    };
-    if result != step.result {
-        return Ok(Some(format!("result {result}, wanted {}", step.result)));
+    if columns[2] != "-" {
+        let byte = |at| u8::from_str_radix(&columns[2][at..at + 2], 16).expect("hexadecimal");
+        let input: Vec<u8> = (0..columns[2].len()).step_by(2).map(byte).collect();
+        raw.write(&input).expect("room for the input");
     }
-    let Some(wanted) = &step.output else {
-        return Ok(None);
-    };
-    let start = raw.exchange(0)? as usize;
-    let output = hex(&raw.memory()[start..start + wanted.len() / 2]);
-    Ok((output != *wanted).then(|| format!("output {output}, wanted {wanted}")))
-}
-
-fn fnv1a64(bytes: &[u8]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Result<Vec<u8>, Failure> {
-    let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?)).collect()
+    let args: Vec<i32> = columns[1].split(',').filter_map(|word| word.parse().ok()).collect();
+    let result = raw.call(columns[0], &args);
+    if columns[4] == "-" {
+        return (result, "-".into());
+    }
+    let output = &raw.output()[..columns[4].len() / 2];
+    (result, output.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -1,37 +1,20 @@
-/**
- * The raw layer of the C embedding: a header with one function per export, the statuses, policies, ceilings and
- * offsets; and its source.
- */
-import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
+/** The raw layer of the C embedding: a header with its constants and a function for each export; and its source. */
 import type { GeneratedText } from "../generated-text.ts";
+import { type Binding, type Call, type Constant, prefixed } from "./binding.ts";
 
-/** Columns of a comment. */
-const WIDTH = 130;
-
-export function renderCBindings(abi: AbiDescription): readonly GeneratedText[] {
+export function renderCBindings(binding: Binding): GeneratedText[] {
   return [
-    { path: "embeddings/c/include/berth_raw.h", text: renderHeader(abi) },
-    { path: "embeddings/c/src/raw.c", text: renderSource(abi) },
+    { path: "embeddings/c/berth_raw.h", text: header(binding) },
+    { path: "embeddings/c/raw.c", text: source(binding) },
   ];
 }
 
-function renderHeader({ version, statuses, policies, ceilings, counts, exports }: AbiDescription): string {
-  const status = statuses.map(({ name, code, doc }) => ({ name: `STATUS_${name}`, value: code, doc }));
-  const count = counts.map(({ name, at, as, doc }) => ({
-    name: `COUNTS_AT_${name.toUpperCase()}`,
-    value: at,
-    doc: `${as}: ${doc}`,
-  }));
-  return `${comment([
-    "The raw calls of the core, for callers that want ordinals or the exchange buffer.",
-    "",
-    "A result below 0 is a status. Input is read from the start of the exchange buffer and output is written there.",
-    "Any call may move the buffer: ask berth_raw_exchange(core, 0) again, and berth_core_memory for its place in this process.",
-    "Addresses there are big-endian, other numbers little-endian unless stated.",
-  ])}
+function header({ version, statuses, policies, ceilings, counts, calls }: Binding): string {
+  return `/* The raw calls of the core, on handles and ordinals. A result below 0 is a status. */
 #ifndef BERTH_RAW_H
 #define BERTH_RAW_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -39,34 +22,38 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* One instance; berth_core_open makes it. */
-struct berth_core;
-
-/* The version of the ABI that this header describes. */
 enum { BERTH_ABI_MAJOR = ${version.major}, BERTH_ABI_MINOR = ${version.minor} };
+enum berth_status {
+${members("STATUS_", statuses)}};
+enum berth_policy {
+${members("", policies)}};
+enum {
+${members("", ceilings)}};
+/* Where berth_raw_pool_counts writes each number. */
+enum {
+${members("COUNTS_AT_", counts)}};
 
-/* Statuses: a function's answers below 0. */
-${enumeration("berth_status", status)}
-
-/* In which order free addresses of the window are taken. */
-${enumeration("berth_policy", policies)}
-
-/* Ceilings of one instance. */
-${enumeration("", ceilings)}
-
-/* The place of each number in the output of berth_raw_pool_counts, in bytes from its start. */
-${enumeration("", count)}
-
-/* The meaning of a status as a sentence, and its name ("BAD_HANDLE"). Never NULL; any number is allowed. */
+/* The meaning of a status as a sentence, and its name ("BAD_HANDLE"). Never NULL. */
 const char *berth_strerror(int status);
 const char *berth_status_name(int status);
 
-${exports.map(declaration).join("\n\n")}
+/* An instance, with room for the addresses that calls write; NULL without memory. Closing one ends all that is in it. */
+struct berth_core;
+struct berth_core *berth_core_open(void);
+void berth_core_close(struct berth_core *core);
 
-/* X(name, number of parameters) for every export: for a table of them. */
-#define BERTH_RAW_EXPORTS(X) \\
-${exports.map(({ name, params }) => `    X(${name}, ${params.length})`).join(" \\\n")}
+/* The place of an address of the core's memory, up to the next call. */
+uint8_t *berth_core_memory(struct berth_core *core, uint32_t address);
 
+/* Writes the input of the next call to the exchange buffer: 0, or a status. */
+int berth_raw_write(struct berth_core *core, const void *input, size_t length);
+
+/* The exchange buffer: what the last call has written. */
+const uint8_t *berth_raw_output(struct berth_core *core);
+
+/* Calls an export by its name; ends the program if there is none. */
+int32_t berth_raw_call(struct berth_core *core, const char *name, const int32_t *args);
+${calls.map((call) => `\n/*\n${prefixed(" * ", [call.doc, ...call.facts])} */\n${prototype(call)};\n`).join("")}
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
@@ -76,77 +63,100 @@ ${exports.map(({ name, params }) => `    X(${name}, ${params.length})`).join(" \
 `;
 }
 
-function renderSource({ statuses, exports }: AbiDescription): string {
-  const rows = statuses.map(({ name, code, doc }) => `    {${code}, ${JSON.stringify(name)}, ${JSON.stringify(doc)}},`);
-  return `#include "internal.h"
+function source({ statuses, calls }: Binding): string {
+  const rows = statuses.map(({ name, value, doc }) => `    [-(${value})] = {"${name}", ${JSON.stringify(doc)}},\n`);
+  return `#include "berth_raw.h"
 
-/* By the code without its sign. */
-static const struct {
-    int code;
-    const char *name;
-    const char *text;
-} statuses[] = {
-${rows.join("\n")}
+#include <stdlib.h>
+#include <string.h>
+
+#include "wasm.h"
+
+struct berth_core {
+    Z_berth_core_instance_t wasm;
 };
+
+static const char *const texts[${statuses.length}][2] = {
+${rows.join("")}};
 
 const char *berth_strerror(int status)
 {
-    return status <= 0 && status >= ${Math.min(...statuses.map(({ code }) => code))} ? statuses[-status].text : "Not a status.";
+    return status <= 0 && status > -${statuses.length} ? texts[-status][1] : "Not a status.";
 }
 
 const char *berth_status_name(int status)
 {
-    return status <= 0 && status >= ${Math.min(...statuses.map(({ code }) => code))} ? statuses[-status].name : "UNKNOWN";
+    return status <= 0 && status > -${statuses.length} ? texts[-status][0] : "UNKNOWN";
 }
 
-${exports.map(definition).join("\n\n")}
-`;
+struct berth_core *berth_core_open(void)
+{
+    struct berth_core *core = calloc(1, sizeof *core);
+    if (core == NULL)
+        return NULL;
+    /* Z_berth_core_init_module would fill statics for tables, and the core has none: instances share nothing. */
+    Z_berth_core_instantiate(&core->wasm);
+    berth_raw_exchange(core, 64);
+    return core;
 }
 
-function prototype({ name, params }: AbiExport): string {
-  const list = params.map((param) => `${isUnsigned(param) ? "uint32_t" : "int32_t"} ${param.name}`);
-  return `int32_t berth_raw_${name}(${["struct berth_core *core", ...list].join(", ")})`;
+void berth_core_close(struct berth_core *core)
+{
+    if (core != NULL)
+        Z_berth_core_free(&core->wasm);
+    free(core);
 }
 
-function declaration(entry: AbiExport): string {
-  const { doc, params, input, output, result, statuses } = entry;
-  const facts = params.map(({ name, is }) => `${name}: ${is}`);
-  if (input !== undefined) facts.push(`exchange before: ${input}`);
-  if (output !== undefined) facts.push(`exchange after: ${output}`);
-  facts.push(`result: ${[result, ...statuses.slice(0, 1).map((status) => `or ${status}`)].join("; ")}`);
-  const more = statuses.slice(1).map((status) => `, ${status}`);
-  return `${comment([doc, ...facts.slice(0, -1), `${facts.at(-1)}${more.join("")}`])}\n${prototype(entry)};`;
+uint8_t *berth_core_memory(struct berth_core *core, uint32_t address)
+{
+    return core->wasm.w2c_memory.data + address;
+}
+
+int berth_raw_write(struct berth_core *core, const void *input, size_t length)
+{
+    int32_t at = berth_raw_exchange(core, length > BERTH_MAX_EXCHANGE ? BERTH_MAX_EXCHANGE + 1 : (int32_t)length);
+    if (at < 0)
+        return at;
+    if (length > 0)
+        memcpy(berth_core_memory(core, (uint32_t)at), input, length);
+    return 0;
+}
+
+const uint8_t *berth_raw_output(struct berth_core *core)
+{
+    return berth_core_memory(core, (uint32_t)berth_raw_exchange(core, 0));
+}
+
+int32_t berth_raw_call(struct berth_core *core, const char *name, const int32_t *args)
+{
+${calls.map(dispatch).join("")}    abort();
+}
+${calls.map(definition).join("")}`;
+}
+
+function members(prefix: string, items: readonly Constant[]): string {
+  return items.map(({ name, value, doc }) => `    /* ${doc} */\n    BERTH_${prefix}${name} = ${value},\n`).join("");
+}
+
+const typeOf = ({ isUnsigned }: Call["params"][number]) => (isUnsigned ? "uint32_t" : "int32_t");
+
+function prototype({ name, params }: Call): string {
+  const list = params.map((param) => `, ${typeOf(param)} ${param.name}`).join("");
+  return `int32_t berth_raw_${name}(struct berth_core *core${list})`;
 }
 
 /** The parameters' type in wasm2c's code is that of all 32 bits. */
-function definition(entry: AbiExport): string {
-  const args = entry.params.map((param) => (isUnsigned(param) ? param.name : `(uint32_t)${param.name}`));
-  return `${prototype(entry)}
+function definition(call: Call): string {
+  const args = call.params.map(({ name }) => `, (uint32_t)${name}`).join("");
+  return `
+${prototype(call)}
 {
-    return (int32_t)Z_berth_coreZ_${entry.name}(${["&core->wasm", ...args].join(", ")});
-}`;
+    return (int32_t)Z_berth_coreZ_${call.name}(&core->wasm${args});
+}
+`;
 }
 
-interface Constant {
-  readonly name: string;
-  readonly value: number;
-  readonly doc: string;
-}
-
-function enumeration(name: string, constants: readonly Constant[]): string {
-  const items = constants.map((item) => `    /* ${item.doc} */\n    BERTH_${item.name} = ${item.value},`);
-  return `enum ${name === "" ? "" : `${name} `}{\n${items.join("\n")}\n};`;
-}
-
-/** One line, or a block that is broken at blanks. */
-function comment(lines: readonly string[]): string {
-  const [line = "", ...others] = lines.flatMap(wrap);
-  if (others.length === 0) return `/* ${line} */`;
-  return ["/*", ...[line, ...others].map((text) => ` * ${text}`.trimEnd()), " */"].join("\n");
-}
-
-function wrap(line: string): string[] {
-  const most = WIDTH - 6;
-  const blank = line.length > most ? line.lastIndexOf(" ", most) : -1;
-  return blank < 0 ? [line] : [line.slice(0, blank), ...wrap(line.slice(blank + 1))];
+function dispatch({ name, params }: Call): string {
+  const args = params.map((param, at) => `, (${typeOf(param)})args[${at}]`).join("");
+  return `    if (strcmp(name, "${name}") == 0)\n        return berth_raw_${name}(core${args});\n`;
 }

@@ -1,99 +1,192 @@
-/**
- * The raw layer of the Rust embedding: what its macros (embeddings/rust/src/raw/macros.rs) make methods, enums and
- * constants of.
- */
-import { type AbiDescription, type AbiExport, isUnsigned } from "../abi-description.ts";
+/** The raw layer of the Rust embedding: the module in wasmi, its constants, and a method for each export. */
 import type { GeneratedText } from "../generated-text.ts";
+import { type Binding, type Call, type Constant, pascalCase, prefixed } from "./binding.ts";
 
-const WIDTH = 100;
+export function renderRustBindings({ version, statuses, policies, ceilings, counts, calls }: Binding): GeneratedText {
+  const text = `//! The core as it is: handles, ordinals, and bytes in one buffer.
 
-export function renderRustBindings(abi: AbiDescription): readonly GeneratedText[] {
-  return [{ path: "embeddings/rust/src/raw/abi.rs", text: `${renderAbi(abi).join("\n")}\n` }];
-}
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::LazyLock;
+use wasmi::{Engine, Instance, Memory, Module, Store, WasmParams};
 
-function renderAbi(abi: AbiDescription): string[] {
-  return [
-    "//! Every call, status and constant of the core.",
-    "",
-    "use super::macros::{exports, policies, statuses};",
-    "use crate::Error;",
-    "use wasmi::{Instance, Memory, Module, Store, TypedFunc};",
-    "",
-    "/// Major and minor version of the ABI that this file describes.",
-    `pub const ABI_VERSION: (u16, u16) = (${abi.version.major}, ${abi.version.minor});`,
-    ...abi.ceilings.flatMap(({ name, value, doc }) => [
-      "",
-      ...comment(doc),
-      `pub const ${name}: u32 = ${grouped(value)};`,
-    ]),
-    "",
-    "/// Where each number stands in what `pool_counts` writes: bytes from the start of the exchange buffer.",
-    "pub mod counts {",
-    ...abi.counts.flatMap(({ name, at, as, doc }, index) => [
-      ...(index === 0 ? [] : [""]),
-      ...comment(`${capital(doc)}: ${as}.`, "    "),
-      `    pub const ${name.toUpperCase()}: usize = ${at};`,
-    ]),
-    "}",
-    "",
-    "statuses! {",
-    ...abi.statuses.map(({ name, code, doc }) => `    ${pascal(name)} = ${code}, ${quoted(name)}, ${quoted(doc)};`),
-    "}",
-    "",
-    "policies! {",
-    ...abi.policies.map(({ name, value, doc }) => `    ${pascal(name)} = ${value}, ${quoted(doc)};`),
-    "}",
-    "",
-    "exports! {",
-    ...abi.exports.flatMap((entry, index) => [...(index === 0 ? [] : [""]), ...renderExport(entry)]),
-    "}",
-  ];
-}
+/// The module, decoded once for all instances.
+static MODULE: LazyLock<Module> = LazyLock::new(|| {
+    Module::new(&Engine::default(), include_bytes!("berth-core.wasm")).expect("the core is a module")
+});
 
-function renderExport({ name, doc, params, input, output, result, statuses }: AbiExport): string[] {
-  const typed = params.map((param) => `${param.name}: ${isUnsigned(param) ? "u32" : "i32"}`);
-  const facts = [
-    ...params.map((param) => `* \`${param.name}\`: ${param.is}`),
-    ...(input === undefined ? [] : [`* exchange before: ${input}`]),
-    ...(output === undefined ? [] : [`* exchange after: ${output}`]),
-    `* result: ${result}`,
-    ...(statuses.length === 0 ? [] : [`* errors: ${statuses.join(", ")}`]),
-  ];
-  const lines = [...comment(doc, "    "), "    ///", ...facts.flatMap((fact) => comment(fact, "    ", "  "))];
-  return [...lines, `    fn ${name}(${typed.join(", ")});`];
-}
+/// Major and minor version of the ABI.
+pub const ABI_VERSION: (u16, u16) = (${version.major}, ${version.minor});
 
-/**
- * Lines of documentation, none longer than the formatter's width unless a word is; `hanging` goes before all lines
- * but the first.
- */
-function comment(text: string, indent = "", hanging = ""): string[] {
-  const lines: string[] = [];
-  let line = `${indent}///`;
-  for (const word of text.split(" ")) {
-    if (line.length + 1 + word.length > WIDTH) {
-      lines.push(line);
-      line = `${indent}///${hanging === "" ? "" : ` ${hanging.slice(1)}`}`;
+${constants(ceilings, "u32")}
+/// Where \`pool_counts\` writes each number.
+pub mod counts {
+${constants(counts, "usize")}}
+
+/// What the core says when it does not do what it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum Status {
+${members(statuses)}}
+
+impl Status {
+    fn from_code(code: i32) -> Status {
+        match code {
+${statuses.map(({ name, value }) => `            ${value} => Status::${pascalCase(name)},\n`).join("")}            _ => panic!("the core has no status {code}"),
+        }
     }
-    line += ` ${word}`;
-  }
-  return [...lines, line];
+
+    /// Its name in the ABI, such as \`BAD_HANDLE\`, and what it means.
+    pub const fn text(self) -> (&'static str, &'static str) {
+        match self {
+${statuses.map(({ name, doc }) => `            Status::${pascalCase(name)} => ("${name}", ${JSON.stringify(doc)}),\n`).join("")}        }
+    }
 }
 
-/** BAD_HANDLE → BadHandle. */
-function pascal(name: string): string {
-  return name.toLowerCase().replaceAll(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
+/// A refusal of the core: misuse, a ceiling, or a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The call, such as \`pool_create\`.
+    pub operation: &'static str,
+    /// Why.
+    pub status: Status,
 }
 
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, text) = self.status.text();
+        write!(formatter, "{}: {name} ({}): {text}", self.operation, self.status as i32)
+    }
 }
 
-/** 16777216 → 16_777_216. */
-function grouped(value: number): string {
-  return value.toLocaleString("en").replaceAll(",", "_");
+impl std::error::Error for Error {}
+
+pub(crate) fn width(address: &IpAddr) -> usize {
+    if address.is_ipv4() { 4 } else { 16 }
 }
 
-function quoted(text: string): string {
-  return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
+pub(crate) fn family(width: usize) -> i32 {
+    if width == 4 { 4 } else { 6 }
+}
+
+pub(crate) fn bytes(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().into(),
+        IpAddr::V6(address) => address.octets().into(),
+    }
+}
+
+pub(crate) fn read(bytes: &[u8], width: usize) -> IpAddr {
+    match <[u8; 4]>::try_from(&bytes[..width]) {
+        Ok(bytes) => bytes.into(),
+        Err(_) => <[u8; 16]>::try_from(&bytes[..width]).expect("4 or 16 bytes").into(),
+    }
+}
+
+/// The 17 bytes of a number of addresses; that of all IPv6 addresses is one too small.
+pub(crate) fn size(bytes: &[u8]) -> u128 {
+    let low = u128::from_be_bytes(bytes[1..17].try_into().expect("16 bytes"));
+    if bytes[0] == 0 { low } else { u128::MAX }
+}
+
+/// In which order the free addresses of the window are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum Policy {
+${members(policies)}}
+
+/// One instance of the core: a method for each export, which panics on a trap, a bug of the core.
+pub struct Raw {
+    store: Store<()>,
+    instance: Instance,
+    memory: Memory,
+}
+
+impl Default for Raw {
+    fn default() -> Raw {
+        Raw::new()
+    }
+}
+
+impl Raw {
+    /// A fresh instance, with room for the addresses that calls write.
+    pub fn new() -> Raw {
+        let mut store = Store::new(MODULE.engine(), ());
+        let instance = Instance::new(&mut store, &MODULE, &[]).expect("it has no imports");
+        let memory = instance.get_memory(&store, "memory").expect("the core's memory");
+        let mut raw = Raw { store, instance, memory };
+        raw.write(&[0; 64]).expect("a first page");
+        raw
+    }
+
+    fn invoke(&mut self, operation: &'static str, params: impl WasmParams) -> Result<i32, Error> {
+        let function = self.instance.get_typed_func(&self.store, operation).expect("an export");
+        match function.call(&mut self.store, params).expect("the core does not trap") {
+            code if code < 0 => Err(Error { operation, status: Status::from_code(code) }),
+            result => Ok(result),
+        }
+    }
+
+    /// The instance's memory.
+    pub fn memory(&self) -> &[u8] {
+        self.memory.data(&self.store)
+    }
+
+    /// Writes the input of the next call to the exchange buffer.
+    pub fn write(&mut self, input: &[u8]) -> Result<(), Error> {
+        let at = self.exchange(input.len().try_into().unwrap_or(i32::MAX))? as usize;
+        self.memory.data_mut(&mut self.store)[at..][..input.len()].copy_from_slice(input);
+        Ok(())
+    }
+
+    /// Writes addresses of so many bytes each.
+    pub(crate) fn pass(&mut self, size: usize, all: impl IntoIterator<Item = IpAddr>) -> Result<(), Error> {
+        let mut input = Vec::new();
+        for address in all {
+            if width(&address) != size {
+                return Err(Error { operation: "exchange", status: Status::BadFamily });
+            }
+            input.extend(bytes(address));
+        }
+        self.write(&input)
+    }
+
+    /// The memory from the exchange buffer on: what the last call has written.
+    pub fn output(&mut self) -> &[u8] {
+        let at = self.exchange(0).expect("the buffer's address") as usize;
+        &self.memory()[at..]
+    }
+
+    /// Calls an export by its name: its result, or the code of its status.
+    pub fn call(&mut self, name: &str, args: &[i32]) -> i32 {
+        let result = match name {
+${calls.map(dispatch).join("")}            _ => panic!("the core exports no {name}"),
+        };
+        result.unwrap_or_else(|error| error.status as i32)
+    }
+${calls.map(method).join("")}}
+`;
+  return { path: "embeddings/rust/src/raw.rs", text };
+}
+
+function constants(items: readonly Constant[], type: string): string {
+  return items.map(({ name, value, doc }) => `/// ${doc}\npub const ${name}: ${type} = ${value};\n`).join("");
+}
+
+function members(items: readonly Constant[]): string {
+  return items.map(({ name, value, doc }) => `    /// ${doc}\n    ${pascalCase(name)} = ${value},\n`).join("");
+}
+
+function method({ name, doc, facts, params }: Call): string {
+  const typed = params.map((param) => `, ${param.name}: ${param.isUnsigned ? "u32" : "i32"}`).join("");
+  return `
+${prefixed("    /// ", [doc, "", ...facts])}    pub fn ${name}(&mut self${typed}) -> Result<i32, Error> {
+        self.invoke("${name}", (${params.map((param) => `${param.name},`).join(" ")}))
+    }
+`;
+}
+
+function dispatch({ name, params }: Call): string {
+  const args = params.map((param, at) => `args[${at}]${param.isUnsigned ? " as u32" : ""}`);
+  return `            "${name}" => self.${name}(${args.join(", ")}),\n`;
 }

@@ -1,53 +1,34 @@
 /**
- * The embedding for C: the library, its tests (plain and under the sanitizers), and the conformance runner, by its
- * Makefile.
- * Effects: dist/embeddings/c; a copy of the core in embeddings/c.
+ * The embedding for C: the library, installed by its Makefile. One program links the static library, the other the
+ * shared one as pkg-config says. Paths are relative, since make knows no blank in a name.
+ * Effects: dist/embeddings/c, embeddings/c/build.
  */
-import { copyFileSync, mkdirSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findCommand, run, SetupError } from "../command.mjs";
-import { root } from "../paths.mjs";
-import { buildStep } from "../stamp.mjs";
+import { embeddingStep, readmeProgram, sourceOf } from "./embedding.mjs";
 
-const source = join(root, "embeddings", "c");
-const output = join(root, "dist", "embeddings", "c");
-const wasm = join(root, "dist", "core", "berth-core.wasm");
+const installed = "../../dist/embeddings/c";
 
-const sources = ["Makefile", "berth-core.pc.in", "include", "src", "test", "tools"];
-const outputs = ["libberth_core.a", "libberth_core.so", "berth-core.pc", "conformance", "sanitized/pool_test"];
-const command = "apt-get install -y gcc make pkg-config wabt libjansson-dev";
-
-export function cSteps() {
-  return [
-    buildStep({
-      name: "embedding for C",
-      inputs: [...sources.map((name) => join(source, name)), wasm],
-      outputs: outputs.map((name) => join(output, name)),
-      texts: [process.arch],
-      build,
-    }),
-  ];
+export function cStep() {
+  const files = ["Makefile", "README.md", "berth_core.h", "core.c", "conformance.c", "berth_raw.h", "raw.c"];
+  return embeddingStep("c", { files, build });
 }
 
-function build() {
-  requireTools();
-  mkdirSync(output, { recursive: true });
-  copyFileSync(wasm, join(source, "berth-core.wasm"));
-  run("make", ["-j2", `BUILD=${output}`, "all", "tools", "tests"], { cwd: source });
-}
-
-function requireTools() {
+function build(output) {
   const missing = ["cc", "make", "pkg-config", "wasm2c"].find((name) => findCommand(name) === undefined);
   if (missing !== undefined) {
+    const command = "apt-get install -y gcc make pkg-config wabt";
     throw new SetupError("The embedding for C cannot be built", `there is no "${missing}" in PATH`, command);
   }
-  try {
-    run("pkg-config", ["--exists", "jansson"]);
-  } catch {
-    throw new SetupError(
-      "The embedding for C cannot be built",
-      "there is no jansson, which reads the vectors",
-      command,
-    );
-  }
+  const cwd = sourceOf("c");
+  const warnings = ["-Wall", "-Wextra", "-Werror"];
+  run("make", [`PREFIX=${installed}`, "install"], { cwd });
+  const env = { PKG_CONFIG_PATH: join(output, "lib", "pkgconfig") };
+  const flags = run("pkg-config", ["--cflags", "--libs", "berth-core"], { cwd, env }).trim().split(/\s+/);
+  writeFileSync(join(output, "readme.c"), readmeProgram("c"));
+  const readme = ["-std=c11", "-pedantic", ...warnings, join(output, "readme.c"), ...flags, "-Wl,-rpath,$ORIGIN/lib"];
+  run("cc", [...readme, "-o", join(output, "readme")], { cwd });
+  const library = `${installed}/lib/libberth_core.a`;
+  run("cc", [...warnings, "-I.", "conformance.c", library, "-lm", "-o", join(output, "conformance")], { cwd });
 }

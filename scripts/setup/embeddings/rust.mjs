@@ -1,23 +1,19 @@
 /**
- * The Rust embedding: the crate with its tests, and the programs for tests.
- * Their dependencies are compiled once per lock file and compiler: the user's cache keeps them for other checkouts.
- * Effects: dist/embeddings/rust, the user's cache, cargo's registry cache.
+ * The Rust embedding. Cargo's target folder is in the user's cache, so that checkouts share what their dependencies
+ * were compiled to.
+ * Effects: dist/embeddings/rust, embeddings/rust/examples/readme.rs, the user's cache, cargo's registry cache.
  */
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, renameSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { findCommand, run, SetupError } from "../command.mjs";
-import { cacheDir, root } from "../paths.mjs";
-import { buildStep, hashInputs } from "../stamp.mjs";
+import { cacheDir } from "../paths.mjs";
+import { embeddingStep, readmeProgram, sourceOf } from "./embedding.mjs";
 
-const source = join(root, "embeddings", "rust");
-const output = join(root, "dist", "embeddings", "rust");
-const target = join(output, "target");
-const manifests = ["Cargo.toml", "Cargo.lock"].map((name) => join(source, name));
+const source = sourceOf("rust");
+const target = join(cacheDir(), "embeddings", "rust");
 
-const PROGRAMS = ["conformance", "first"];
 /** The oldest compiler that the crate was tried with. */
 const OLDEST = [1, 95];
-const FOLDERS = ["deps", "build", ".fingerprint"];
 
 /**
  * Cargo and its environment, wherever the user's home is: rustup keeps its folders beside the one with its commands.
@@ -51,52 +47,18 @@ function rustError(why) {
   );
 }
 
-export function rustSteps() {
-  return [crateStep()];
+export function rustStep() {
+  const files = ["src", "examples/conformance.rs", "Cargo.toml", "Cargo.lock", "README.md"];
+  return embeddingStep("rust", { files, build });
 }
 
-function crateStep() {
-  const parts = ["src", "examples", "tests", "README.md"].map((name) => join(source, name));
-  return buildStep({
-    name: "Rust embedding",
-    inputs: [...manifests, ...parts],
-    outputs: PROGRAMS.map((name) => join(output, name)),
-    texts: [process.arch],
-    build: () => {
-      const { cargo, compiler, env } = requireRust();
-      const cache = join(cacheDir(), "embeddings", "rust", hashInputs(manifests, [compiler]).slice(0, 16));
-      mkdirSync(output, { recursive: true });
-      if (!existsSync(target) && existsSync(cache)) run("cp", ["-a", cache, target]);
-      run(cargo, ["build", "--release", "--locked", "--lib", "--examples", "--tests"], { cwd: source, env });
-      if (!existsSync(cache)) keepDependencies(cache);
-      for (const name of PROGRAMS) {
-        const program = join(output, name);
-        copyFileSync(join(target, "release", "examples", name), `${program}.tmp`);
-        renameSync(`${program}.tmp`, program);
-      }
-    },
-  });
-}
-
-/** Copies what cargo has compiled to `cache`, without what is of the crate itself. */
-function keepDependencies(cache) {
-  mkdirSync(dirname(cache), { recursive: true });
-  const temporary = mkdtempSync(`${cache}.`);
-  try {
-    const release = join(temporary, "release");
-    mkdirSync(release);
-    for (const folder of FOLDERS) run("cp", ["-a", join(target, "release", folder), release]);
-    const own = new RegExp(`^(lib)?(berth[-_]core|${readdirSync(join(source, "tests")).join("|")})-`);
-    for (const folder of FOLDERS) {
-      for (const name of readdirSync(join(release, folder))) {
-        if (own.test(name)) rmSync(join(release, folder, name), { recursive: true });
-      }
-    }
-    renameSync(temporary, cache);
-  } catch (error) {
-    // Another checkout's set-up may have been quicker.
-    if (!existsSync(cache)) throw error;
-  } finally {
-    rmSync(temporary, { recursive: true, force: true });
+function build(output) {
+  const { cargo, env } = requireRust();
+  writeFileSync(join(source, "examples", "readme.rs"), readmeProgram("rust"));
+  run(cargo, ["build", "--release", "--locked", "--examples"], { cwd: source, env });
+  for (const name of ["conformance", "readme"]) {
+    const program = join(output, name);
+    copyFileSync(join(target, "release", "examples", name), `${program}.tmp`);
+    renameSync(`${program}.tmp`, program);
   }
 }

@@ -94,9 +94,5 @@ if (import.meta.main) {
   const [core = "", folder = ""] = process.argv.slice(2);
   const wasm = readFileSync(core);
   mkdirSync(folder, { recursive: true });
-  for (const scenario of SCENARIOS) {
-    writeFileSync(join(folder, `${scenario.name}.txt`), vectorText(scenario, wasm));
-    // For the embeddings that have not moved to the text yet.
-    writeFileSync(join(folder, `${scenario.name}.json`), JSON.stringify(record(scenario, wasm)));
-  }
+  for (const scenario of SCENARIOS) writeFileSync(join(folder, `${scenario.name}.txt`), vectorText(scenario, wasm));
 }
