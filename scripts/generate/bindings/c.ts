@@ -14,13 +14,20 @@ function header({ version, statuses, policies, ceilings, counts, calls }: Bindin
 #ifndef BERTH_RAW_H
 #define BERTH_RAW_H
 
+#include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #ifdef __cplusplus
-extern "C" {
+#define BERTH_BEGIN_C extern "C" {
+#define BERTH_END_C }
+#else
+#define BERTH_BEGIN_C
+#define BERTH_END_C
 #endif
-#pragma GCC visibility push(default)
+
+BERTH_BEGIN_C
 
 enum { BERTH_ABI_MAJOR = ${version.major}, BERTH_ABI_MINOR = ${version.minor} };
 enum berth_status {
@@ -51,13 +58,41 @@ int berth_raw_write(struct berth_core *core, const void *input, size_t length);
 /* The exchange buffer: what the last call has written. */
 const uint8_t *berth_raw_output(struct berth_core *core);
 
+/* An address of AF_INET or AF_INET6, in the first 4 bytes or all of them. An IPv4-mapped address is an IPv6 one. */
+struct berth_ip {
+    sa_family_t family;
+    uint8_t bytes[16];
+};
+
+/* All addresses from \`first\` to \`last\`, both included; all that share the first \`length\` bits with \`ip\`. */
+struct berth_range {
+    struct berth_ip first, last;
+};
+struct berth_prefix {
+    struct berth_ip ip;
+    uint8_t length;
+};
+
+/* A number of addresses; that of all IPv6 addresses is one too small. */
+__extension__ typedef unsigned __int128 berth_size;
+
+/* "10.0.0.1", "10.0.0.0/24": 0, or BERTH_STATUS_BAD_ARGUMENT. The addresses of a prefix. The text of an address. */
+int berth_ip_parse(const char *text, struct berth_ip *ip);
+int berth_prefix_parse(const char *text, struct berth_prefix *prefix);
+struct berth_range berth_range_of(const struct berth_prefix *prefix);
+const char *berth_ip_format(const struct berth_ip *ip, char text[INET6_ADDRSTRLEN]);
+
+/* How the exchange buffer has them: bytes of an address, the number of a family, an address, 17 bytes, 4 bytes. */
+size_t berth_width(sa_family_t family);
+int32_t berth_family(sa_family_t family);
+struct berth_ip berth_read_ip(const uint8_t *bytes, sa_family_t family);
+berth_size berth_read_size(const uint8_t *bytes);
+uint32_t berth_read_word(const uint8_t *bytes);
+
 /* Calls an export by its name; ends the program if there is none. */
 int32_t berth_raw_call(struct berth_core *core, const char *name, const int32_t *args);
 ${calls.map((call) => `\n/*\n${prefixed(" * ", [call.doc, ...call.facts])} */\n${prototype(call)};\n`).join("")}
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+BERTH_END_C
 
 #endif
 `;
@@ -67,6 +102,7 @@ function source({ statuses, calls }: Binding): string {
   const rows = statuses.map(({ name, value, doc }) => `    [-(${value})] = {"${name}", ${JSON.stringify(doc)}},\n`);
   return `#include "berth_raw.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +161,71 @@ int berth_raw_write(struct berth_core *core, const void *input, size_t length)
 const uint8_t *berth_raw_output(struct berth_core *core)
 {
     return berth_core_memory(core, (uint32_t)berth_raw_exchange(core, 0));
+}
+
+size_t berth_width(sa_family_t family)
+{
+    return family == AF_INET ? 4 : 16;
+}
+
+int32_t berth_family(sa_family_t family)
+{
+    return family == AF_INET ? 4 : 6;
+}
+
+struct berth_ip berth_read_ip(const uint8_t *bytes, sa_family_t family)
+{
+    struct berth_ip ip = {.family = family};
+    memcpy(ip.bytes, bytes, berth_width(family));
+    return ip;
+}
+
+int berth_ip_parse(const char *text, struct berth_ip *ip)
+{
+    ip->family = strchr(text, ':') == NULL ? AF_INET : AF_INET6;
+    return inet_pton(ip->family, text, ip->bytes) == 1 ? 0 : BERTH_STATUS_BAD_ARGUMENT;
+}
+
+const char *berth_ip_format(const struct berth_ip *ip, char text[INET6_ADDRSTRLEN])
+{
+    return inet_ntop(ip->family, ip->bytes, text, INET6_ADDRSTRLEN);
+}
+
+int berth_prefix_parse(const char *text, struct berth_prefix *prefix)
+{
+    char head[INET6_ADDRSTRLEN] = "", *end;
+    const char *slash = strchr(text, '/');
+    if (slash == NULL || (size_t)(slash - text) >= sizeof head || slash[1] < '0' || slash[1] > '9')
+        return BERTH_STATUS_BAD_ARGUMENT;
+    unsigned long length = strtoul(slash + 1, &end, 10);
+    if (berth_ip_parse(memcpy(head, text, (size_t)(slash - text)), &prefix->ip) < 0 || *end != '\\0')
+        return BERTH_STATUS_BAD_ARGUMENT;
+    prefix->length = (uint8_t)length;
+    return length > 8 * berth_width(prefix->ip.family) ? BERTH_STATUS_BAD_ARGUMENT : 0;
+}
+
+struct berth_range berth_range_of(const struct berth_prefix *prefix)
+{
+    struct berth_range range = {prefix->ip, prefix->ip};
+    for (size_t bit = prefix->length; bit < 8 * berth_width(prefix->ip.family); bit++) {
+        range.first.bytes[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
+        range.last.bytes[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
+    }
+    return range;
+}
+
+berth_size berth_read_size(const uint8_t *bytes)
+{
+    berth_size size = 0;
+    for (int i = 1; i <= 16; i++)
+        size = size << 8 | bytes[i];
+    return bytes[0] == 0 ? size : ~size;
+}
+
+/* The core writes it little-endian. */
+uint32_t berth_read_word(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[3] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];
 }
 
 int32_t berth_raw_call(struct berth_core *core, const char *name, const int32_t *args)

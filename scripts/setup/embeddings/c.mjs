@@ -1,9 +1,9 @@
 /**
- * The embedding for C: the library, installed by its Makefile. One program links the static library, the other the
- * shared one as pkg-config says. Paths are relative, since make knows no blank in a name.
+ * The embedding for C: the library, installed by its Makefile, which programs link as pkg-config says. Paths are
+ * relative, since make knows no blank in a name.
  * Effects: dist/embeddings/c, embeddings/c/build.
  */
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findCommand, run, SetupError } from "../command.mjs";
 import { embeddingStep, readmeProgram, sourceOf } from "./embedding.mjs";
@@ -23,12 +23,15 @@ function build(output) {
   }
   const cwd = sourceOf("c");
   const warnings = ["-Wall", "-Wextra", "-Werror"];
+  rmSync(output, { recursive: true, force: true });
   run("make", [`PREFIX=${installed}`, "install"], { cwd });
   const env = { PKG_CONFIG_PATH: join(output, "lib", "pkgconfig") };
   const flags = run("pkg-config", ["--cflags", "--libs", "berth-core"], { cwd, env }).trim().split(/\s+/);
   writeFileSync(join(output, "readme.c"), readmeProgram("c"));
-  const readme = ["-std=c11", "-pedantic", ...warnings, join(output, "readme.c"), ...flags, "-Wl,-rpath,$ORIGIN/lib"];
-  run("cc", [...readme, "-o", join(output, "readme")], { cwd });
-  const library = `${installed}/lib/libberth_core.a`;
-  run("cc", [...warnings, "-I.", "conformance.c", library, "-lm", "-o", join(output, "conformance")], { cwd });
+  for (const [program, source] of [
+    ["readme", join(output, "readme.c")],
+    ["conformance", "conformance.c"],
+  ]) {
+    run("cc", ["-std=c11", "-pedantic", ...warnings, source, ...flags, "-o", join(output, program)], { cwd });
+  }
 }
