@@ -49,23 +49,6 @@ func RangesOf(prefixes ...netip.Prefix) []Range {
 	return ranges
 }
 
-func decode(bytes []byte, width int) netip.Addr {
-	addr, _ := netip.AddrFromSlice(bytes[:width])
-	return addr
-}
-
-// pass writes addresses that have so many bytes, and no zone.
-func (r *Raw) pass(width int, addrs ...netip.Addr) error {
-	input := make([]byte, 0, len(addrs)*width)
-	for _, addr := range addrs {
-		if !addr.IsValid() || addr.BitLen() != 8*width || addr.Zone() != "" {
-			return &Error{"exchange", ErrBadFamily}
-		}
-		input = append(input, addr.AsSlice()...)
-	}
-	return r.Write(input)
-}
-
 // widthOf is the bytes of an address; without any, of an IPv4 address.
 func widthOf(ranges []Range) int {
 	if len(ranges) > 0 && !ranges[0].First.Is4() {
@@ -73,10 +56,6 @@ func widthOf(ranges []Range) int {
 	}
 	return 4
 }
-
-func family(width int) int32 { return 4 + int32(width/16)*2 }
-
-func number(bytes []byte) *big.Int { return new(big.Int).SetBytes(bytes[:17]) }
 
 // unless calls where there is no error yet.
 func unless(err error, call func() (int32, error)) (int32, error) {
@@ -89,17 +68,6 @@ func unless(err error, call func() (int32, error)) (int32, error) {
 func errorOf(_ int32, err error) error { return err }
 
 func isTrue(result int32, err error) (bool, error) { return result == 1, err }
-
-// address is what an operation has written: the zero Addr when there is none.
-func (r *Raw) address(width int, result int32, err error) (netip.Addr, error) {
-	if status := Status(result); status == ErrNone || status == ErrOutside {
-		return netip.Addr{}, nil
-	}
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	return decode(r.Output(), width), nil
-}
 
 // object is a pool or a set, of addresses of so many bytes.
 type object struct {

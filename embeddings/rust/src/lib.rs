@@ -3,18 +3,13 @@
 
 pub mod raw;
 
-pub use raw::{Error, Policy, Raw, Status};
+pub use raw::{Error, Policy, Prefix, Range, Raw, Status};
 
-use raw::{bytes, family, read, size, width};
+use raw::{family, read, size, width};
 
-use std::fmt;
 use std::net::IpAddr;
-use std::ops::{Deref, RangeInclusive};
-use std::str::FromStr;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The addresses from the first to the last; a [`Prefix`] becomes one with `into()`.
-pub type Range = RangeInclusive<IpAddr>;
 
 /// An instance of the core, in which pools and sets live; they meet only what lives in the same
 /// one. A clone is the same instance. Threads may share it: each call takes its lock.
@@ -107,42 +102,6 @@ fn found<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
     match result {
         Err(Error { status: Status::None | Status::Outside, .. }) => Ok(None),
         result => result.map(Some),
-    }
-}
-
-/// A prefix such as `10.0.0.0/24`: any address in it, whose host bits do not matter, and its bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Prefix {
-    pub address: IpAddr,
-    pub length: u8,
-}
-
-impl FromStr for Prefix {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Prefix, String> {
-        let parsed = text.split_once('/').and_then(|(address, length)| {
-            let prefix = Prefix { address: address.parse().ok()?, length: length.parse().ok()? };
-            (usize::from(prefix.length) <= 8 * width(&prefix.address)).then_some(prefix)
-        });
-        parsed.ok_or_else(|| format!("\"{text}\" is not a prefix"))
-    }
-}
-
-impl fmt::Display for Prefix {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}", self.address, self.length)
-    }
-}
-
-impl From<Prefix> for Range {
-    fn from(Prefix { address, length }: Prefix) -> Range {
-        let (mut first, mut last) = (bytes(address), bytes(address));
-        for bit in usize::from(length)..8 * first.len() {
-            first[bit / 8] &= !(0x80 >> (bit % 8));
-            last[bit / 8] |= 0x80 >> (bit % 8);
-        }
-        read(&first, first.len())..=read(&last, last.len())
     }
 }
 

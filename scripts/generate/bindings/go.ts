@@ -10,6 +10,8 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"math/big"
+	"net/netip"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
@@ -120,6 +122,38 @@ func (r *Raw) Write(input []byte) error {
 func (r *Raw) Output() []byte {
 	at, _ := r.Exchange(0)
 	return r.Memory()[at:]
+}
+
+func decode(bytes []byte, width int) netip.Addr {
+	addr, _ := netip.AddrFromSlice(bytes[:width])
+	return addr
+}
+
+// pass writes addresses that have so many bytes, and no zone.
+func (r *Raw) pass(width int, addrs ...netip.Addr) error {
+	input := make([]byte, 0, len(addrs)*width)
+	for _, addr := range addrs {
+		if !addr.IsValid() || addr.BitLen() != 8*width || addr.Zone() != "" {
+			return &Error{"exchange", ErrBadFamily}
+		}
+		input = append(input, addr.AsSlice()...)
+	}
+	return r.Write(input)
+}
+
+func family(width int) int32 { return 4 + int32(width/16)*2 }
+
+func number(bytes []byte) *big.Int { return new(big.Int).SetBytes(bytes[:17]) }
+
+// address is what an operation has written: the zero Addr when there is none.
+func (r *Raw) address(width int, result int32, err error) (netip.Addr, error) {
+	if status := Status(result); status == ErrNone || status == ErrOutside {
+		return netip.Addr{}, nil
+	}
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return decode(r.Output(), width), nil
 }
 ${calls.map(method).join("")}
 // Call is the method of the export with that name. It panics if there is none, or if arguments are missing.

@@ -7,6 +7,8 @@ export function renderRustBindings({ version, statuses, policies, ceilings, coun
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::sync::LazyLock;
 use wasmi::{Engine, Instance, Memory, Module, Store, WasmParams};
 
@@ -87,6 +89,45 @@ pub(crate) fn read(bytes: &[u8], width: usize) -> IpAddr {
 pub(crate) fn size(bytes: &[u8]) -> u128 {
     let low = u128::from_be_bytes(bytes[1..17].try_into().expect("16 bytes"));
     if bytes[0] == 0 { low } else { u128::MAX }
+}
+
+/// The addresses from the first to the last; a [\`Prefix\`] becomes one with \`into()\`.
+pub type Range = RangeInclusive<IpAddr>;
+
+/// A prefix such as \`10.0.0.0/24\`: any address in it, whose host bits do not matter, and its bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Prefix {
+    pub address: IpAddr,
+    pub length: u8,
+}
+
+impl FromStr for Prefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Prefix, String> {
+        let parsed = text.split_once('/').and_then(|(address, length)| {
+            let prefix = Prefix { address: address.parse().ok()?, length: length.parse().ok()? };
+            (usize::from(prefix.length) <= 8 * width(&prefix.address)).then_some(prefix)
+        });
+        parsed.ok_or_else(|| format!("\\"{text}\\" is not a prefix"))
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.address, self.length)
+    }
+}
+
+impl From<Prefix> for Range {
+    fn from(Prefix { address, length }: Prefix) -> Range {
+        let (mut first, mut last) = (bytes(address), bytes(address));
+        for bit in usize::from(length)..8 * first.len() {
+            first[bit / 8] &= !(0x80 >> (bit % 8));
+            last[bit / 8] |= 0x80 >> (bit % 8);
+        }
+        read(&first, first.len())..=read(&last, last.len())
+    }
 }
 
 /// In which order the free addresses of the window are taken.
