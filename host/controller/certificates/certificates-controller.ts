@@ -52,15 +52,15 @@ async function renew(deps: ControllerDeps, settings: CertificateSettings): Promi
   const { namespace, authority, servers, lifetimeMs } = settings;
   const now = deps.clock.now();
   const held = await readSecret(deps, { namespace, name: authority });
-  const isCurrent = isUsable(held.pair, { ends: after(now, AUTHORITY_LIFETIME_MS / 3) });
+  const isCurrent = isUsable(held.pair, { now, leftMs: AUTHORITY_LIFETIME_MS / 3 });
   const span = validity(now, AUTHORITY_LIFETIME_MS);
-  const issuer = isCurrent ? held.pair : makeAuthority(`${authority} in ${namespace}`, span, held.pair.key);
+  const issuer = isCurrent ? held.pair : await makeAuthority(`${authority} in ${namespace}`, span, held.pair.key);
   if (!isCurrent) await writeSecret(deps, held, issuer);
   for (const { secret, names } of servers) {
     const found = await readSecret(deps, { namespace, name: secret });
-    const wanted = { authority: issuer, names, ends: after(now, lifetimeMs / 3) };
+    const wanted = { authority: issuer, names, now, leftMs: lifetimeMs / 3 };
     if (found.authority === issuer.cert && isUsable(found.pair, wanted)) continue;
-    await writeSecret(deps, found, issueCertificate(issuer, names, validity(now, lifetimeMs)), issuer.cert);
+    await writeSecret(deps, found, await issueCertificate(issuer, names, validity(now, lifetimeMs)), issuer.cert);
     deps.log.info({ secret, names }, "Renewed a certificate");
   }
   return Math.min(CHECK_MS, lifetimeMs / 10);
@@ -92,10 +92,6 @@ async function writeSecret(deps: ControllerDeps, held: HeldSecret, pair: Pair, a
   if (written === undefined) throw new Error(`${held.path} has changed meanwhile`);
 }
 
-function after(time: Date, milliseconds: number): Date {
-  return new Date(time.getTime() + milliseconds);
-}
-
 function validity(now: Date, lifetimeMs: number): Validity {
-  return { from: after(now, -CLOCK_SKEW_MS), to: after(now, lifetimeMs) };
+  return { from: new Date(now.getTime() - CLOCK_SKEW_MS), to: new Date(now.getTime() + lifetimeMs) };
 }

@@ -18,20 +18,20 @@ afterAll(() => rmSync(directory, { recursive: true }));
 const span = { from: new Date(Date.now() - 60_000), to: new Date(Date.now() + 3_600_000) };
 const NAME = "berth-agent.kube-system.svc";
 
-function makeFiles(name: string, authority: Pair, names: readonly string[]) {
+async function makeFiles(name: string, authority: Pair, names: readonly string[]) {
   const files = { certFile: join(directory, `${name}.crt`), keyFile: join(directory, `${name}.key`) };
-  const { cert, key } = issueCertificate(authority, names, span);
+  const { cert, key } = await issueCertificate(authority, names, span);
   writeFileSync(files.certFile, cert);
   writeFileSync(files.keyFile, key);
   return files;
 }
 
-const authority = makeAuthority("own", span);
+const authority = await makeAuthority("own", span);
 const caFile = join(directory, "ca.crt");
 writeFileSync(caFile, authority.cert);
-const own = makeFiles("own", authority, [NAME]);
-const foreign = makeFiles("foreign", makeAuthority("own", span), [NAME]);
-const misnamed = makeFiles("misnamed", authority, ["berth-controller.kube-system.svc"]);
+const own = await makeFiles("own", authority, [NAME]);
+const foreign = await makeFiles("foreign", await makeAuthority("own", span), [NAME]);
+const misnamed = await makeFiles("misnamed", authority, ["berth-controller.kube-system.svc"]);
 const signal = new AbortController().signal;
 const tokenFile = join(directory, "token");
 writeFileSync(tokenFile, "secret\n");

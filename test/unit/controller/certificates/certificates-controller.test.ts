@@ -22,6 +22,41 @@ const SERVERS = [
   { secret: "controller-tls", names: ["berth-controller.kube-system.svc", "berth-map.kube-system.svc", "10.0.0.7"] },
 ];
 
+const pem = (label: string, ...lines: readonly string[]): string =>
+  `-----BEGIN ${label}-----\n${lines.join("").replaceAll(/.{64}/g, "$&\n").trimEnd()}\n-----END ${label}-----\n`;
+
+/** Written by the code for X.509 that Berth once had, for the names of `agent-tls`. */
+const BEFORE = {
+  authority: pem(
+    "CERTIFICATE",
+    "MIIBqDCCAU2gAwIBAgIQfjkXVw1Ntz7/KG9aDeTZsjAKBggqhkjOPQQDAjAjMSEwHwYDVQQDDBhhdXRob3JpdHkgaW4ga3ViZS1zeXN0ZW0w",
+    "HhcNMjUxMjAxMDAwMDAwWhcNMzUxMjAxMDAwMDAwWjAjMSEwHwYDVQQDDBhhdXRob3JpdHkgaW4ga3ViZS1zeXN0ZW0wWTATBgcqhkjOPQIB",
+    "BggqhkjOPQMBBwNCAASVhvCEIn5KMwKkMw9sqGht4QpnXmWrNYQ7uRmVUjZ8NXOtVSKwFfIMvVigLC1+ZRgG61ogv8D/Rwbol7WL1e9/o2Mw",
+    "YTAdBgNVHQ4EFgQU++JdX3fzMeE5Mk1oC5V+cXja34IwHwYDVR0jBBgwFoAU++JdX3fzMeE5Mk1oC5V+cXja34IwDwYDVR0TAQH/BAUwAwEB",
+    "/zAOBgNVHQ8BAf8EBAMCAgQwCgYIKoZIzj0EAwIDSQAwRgIhAIqJOQVgg4IjDzeGn6iAlR/03tiyHGILnzlF7hhR446+AiEAmP/1gYR1j42O",
+    "QrUEuWC1f+iP24/tG5Jls7QXWLkdnFY=",
+  ),
+  authorityKey: pem(
+    "PRIVATE KEY",
+    "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgeyGaB1Hog8eyUG8mcIfuMpMZOrMCBiT7EzDrQbOe+6KhRANCAASVhvCEIn5K",
+    "MwKkMw9sqGht4QpnXmWrNYQ7uRmVUjZ8NXOtVSKwFfIMvVigLC1+ZRgG61ogv8D/Rwbol7WL1e9/",
+  ),
+  cert: pem(
+    "CERTIFICATE",
+    "MIIBwjCCAWigAwIBAgIQQ1agVT8Hp1AZQmimoGGKhDAKBggqhkjOPQQDAjAjMSEwHwYDVQQDDBhhdXRob3JpdHkgaW4ga3ViZS1zeXN0ZW0w",
+    "HhcNMjUxMjAxMDAwMDAwWhcNMjYwMzAxMDAwMDAwWjAQMQ4wDAYDVQQDDAViZXJ0aDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABC89SmFB",
+    "be7VlbuS5bBH9ajII4B32AbCzrCac45bwoFJp5KPqGYiOZw660X9c4qldOGRWS74Sbf0EZN546sN8uKjgZAwgY0wHQYDVR0OBBYEFIoACzOW",
+    "gCZ4LOErBfwM6dUGn91zMB8GA1UdIwQYMBaAFPviXV938zHhOTJNaAuVfnF42t+CMCYGA1UdEQQfMB2CG2JlcnRoLWFnZW50Lmt1YmUtc3lz",
+    "dGVtLnN2YzAOBgNVHQ8BAf8EBAMCB4AwEwYDVR0lBAwwCgYIKwYBBQUHAwEwCgYIKoZIzj0EAwIDSAAwRQIgTcgy7jHQSA9CPIxQdlN40AGR",
+    "wQand2m/BLdwPL3Jg3wCIQCKz4ZqRD2g+WiP0HB0o2F5C45KH2h1a4Deh11m1W3zMw==",
+  ),
+  key: pem(
+    "PRIVATE KEY",
+    "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg/j30y3FFuA01HA3iV6khql8I/O+511/UtDywKtmzsqmhRANCAAQvPUphQW3u",
+    "1ZW7kuWwR/WoyCOAd9gGws6wmnOOW8KBSaeSj6hmIjmcOutF/XOKpXThkVku+Em39BGTeeOrDfLi",
+  ),
+};
+
 let server: MemoryApiServer;
 let nowMs: number;
 
@@ -82,20 +117,59 @@ it("each server gets a certificate for its names, with a key of its own, of one 
   expect(keys.size).toBe(2);
 });
 
-it("OpenSSL verifies them strictly", async () => {
-  nowMs = Date.now();
-  await pass();
+/** Verifies the controller's certificate by `ca`. */
+async function verifyStrictly(ca: string): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "berth-x509-"));
   try {
-    const { "tls.crt": cert = "", "ca.crt": ca = "" } = await read("controller-tls");
-    writeFileSync(join(directory, "cert.pem"), cert);
+    writeFileSync(join(directory, "cert.pem"), (await read("controller-tls"))["tls.crt"] ?? "");
     writeFileSync(join(directory, "ca.pem"), ca);
     const names = ["-purpose", "sslserver", "-verify_hostname", "berth-map.kube-system.svc"];
-    const words = ["verify", "-x509_strict", ...names, "-CAfile", "ca.pem", "cert.pem"];
+    const at = ["-attime", `${Math.floor(nowMs / 1_000)}`];
+    const words = ["verify", "-x509_strict", ...names, ...at, "-CAfile", "ca.pem", "cert.pem"];
     expect(execFileSync("openssl", words, { cwd: directory, encoding: "utf8" })).toBe("cert.pem: OK\n");
   } finally {
     rmSync(directory, { recursive: true });
   }
+}
+
+it.each(["2026-01-01T00:00:00.123Z", "2049-12-01T00:00:00.456Z"])(
+  "OpenSSL verifies them strictly, made %s",
+  async (time) => {
+    nowMs = Date.parse(time);
+    await pass();
+    await verifyStrictly((await read("controller-tls"))["ca.crt"] ?? "");
+  },
+);
+
+it("those that Berth wrote itself before 1.0 stay, and their authority signs the next", async () => {
+  put("authority", { "tls.crt": BEFORE.authority, "tls.key": BEFORE.authorityKey });
+  put("agent-tls", { "tls.crt": BEFORE.cert, "tls.key": BEFORE.key, "ca.crt": BEFORE.authority });
+  await pass();
+  expect((await read("authority"))["tls.crt"]).toBe(BEFORE.authority);
+  expect((await read("agent-tls"))["tls.crt"]).toBe(BEFORE.cert);
+  await verifyStrictly(BEFORE.authority);
+});
+
+it("those of a leader whose clock was ahead are replaced when it is right again", async () => {
+  nowMs += 1_800 * DAY_MS;
+  await pass();
+  const ahead = await read("authority");
+  nowMs -= 1_800 * DAY_MS;
+  await pass();
+  expect((await certificate("agent-tls")).validFromDate.getTime()).toBeLessThanOrEqual(nowMs);
+  expect((await read("authority"))["tls.key"]).toBe(ahead["tls.key"]);
+  await verifyStrictly((await read("controller-tls"))["ca.crt"] ?? "");
+});
+
+it("two leaders at once end with one authority, which has signed both", async () => {
+  const both = [start(), start()];
+  const isWhole = async () => {
+    const authority = await certificate("authority");
+    const found = await Promise.all(SERVERS.map(({ secret }) => certificate(secret)));
+    return found.every((each) => each.verify(authority.publicKey));
+  };
+  await expect.poll(() => isWhole().catch(() => false), { timeout: 10_000 }).toBe(true);
+  await Promise.all(both.map((each) => each.close()));
 });
 
 it("they are renewed in the last third of their time, the authority with its key", async () => {
@@ -132,8 +206,8 @@ it.each<[string, () => Promise<void>]>([
     "is of another authority",
     async () => {
       const span = { from: new Date(nowMs), to: new Date(nowMs + 90 * DAY_MS) };
-      const other = makeAuthority("authority in kube-system", span);
-      const { cert, key } = issueCertificate(other, SERVERS[0]?.names ?? [], span);
+      const other = await makeAuthority("authority in kube-system", span);
+      const { cert, key } = await issueCertificate(other, SERVERS[0]?.names ?? [], span);
       put("agent-tls", { ...(await read("agent-tls")), "tls.crt": cert, "tls.key": key });
     },
   ],
