@@ -40,7 +40,7 @@ function ipamOf(key: string): ForeignIpam | undefined {
 }
 
 /** Returns whether the annotation is one of another IPAM's. */
-export function isForeignAnnotation(key: string): boolean {
+function isForeignAnnotation(key: string): boolean {
   return ipamOf(key) !== undefined;
 }
 

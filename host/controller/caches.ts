@@ -4,9 +4,9 @@
  */
 
 import { DEFAULT_VENDOR_CONF, type VendorConf } from "../config/vendor-conf.ts";
-import { HeapBudget, type HeapBudgetOptions } from "../kubernetes/heap-budget.ts";
 import type { KubeApi, KubeObject } from "../kubernetes/kube-api.ts";
 import type { Change } from "../kubernetes/mirror.ts";
+import { ObjectBudget, type ObjectBudgetOptions } from "../kubernetes/object-budget.ts";
 import { describeObject, keyOf } from "../kubernetes/object-key.ts";
 import { CONFIG_MAPS, collectionPath, NAMESPACES, NODES } from "../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions, type ReflectorStats } from "../kubernetes/reflector.ts";
@@ -14,7 +14,7 @@ import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../resources/collections.ts";
 import { COORDINATOR_NAME } from "../resources/coordinator.ts";
-import { decodeNamespace, NAMESPACE_PARTS, type Namespace } from "../resources/namespace.ts";
+import { decodeNamespace, type Namespace } from "../resources/namespace.ts";
 import { decodeNode, type Node } from "../resources/node.ts";
 import { decodeEpochRecord, EPOCH_MAP, type EpochRecord } from "../resources/registry-epoch.ts";
 import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
@@ -40,7 +40,7 @@ const CONTROLLER_BUDGET_BYTES = 64 * 1024 * 1024;
 interface CachesOptions {
   readonly api: KubeApi;
   /** Called for each namespace with its first object for which there is no room. */
-  readonly onUnused?: HeapBudgetOptions["onUnused"];
+  readonly onUnused?: ObjectBudgetOptions["onUnused"];
   /** Namespace of the ConfigMap vendor-conf. */
   readonly configNamespace: string;
   readonly log: Log;
@@ -90,9 +90,9 @@ class Followed<T> implements Cache<T> {
 
 /** Starts to watch at once. */
 export function openCaches({ api, onUnused, configNamespace, log, random }: CachesOptions): OpenCaches {
-  const budget = new HeapBudget({ totalBytes: CONTROLLER_BUDGET_BYTES, home: configNamespace, onUnused });
+  const budget = new ObjectBudget({ totalBytes: CONTROLLER_BUDGET_BYTES, home: configNamespace, onUnused });
   const follow = <T>(
-    own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode" | "reads" | "budgeted" | "onUndone">,
+    own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode" | "budgeted" | "onUndone">,
   ): Followed<T> => new Followed<T>({ api, log, random, keyOf, ...own });
   let undoneEpoch: string | undefined;
   const caches = {
@@ -127,7 +127,6 @@ export function openCaches({ api, onUnused, configNamespace, log, random }: Cach
     namespaces: follow<Namespace>({
       name: "Namespaces",
       path: collectionPath(NAMESPACES),
-      reads: NAMESPACE_PARTS,
       decode: described(decodeNamespace),
       budgeted: { budget },
     }),

@@ -3,11 +3,11 @@
  * controllers while it leads.
  */
 import { type Events, openEvents } from "../kubernetes/events.ts";
-import type { UnusedObject } from "../kubernetes/heap-budget.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import { type Election, openElection } from "../kubernetes/lease/election.ts";
 import type { ElectionClock, Leading } from "../kubernetes/lease/leading.ts";
 import type { LeaseTimings } from "../kubernetes/lease/plan-lease.ts";
+import type { UnusedObject } from "../kubernetes/object-budget.ts";
 import type { ReflectorStats } from "../kubernetes/reflector.ts";
 import { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import type { Log } from "../lib/log.ts";

@@ -10,12 +10,10 @@ import type { KubeObject } from "../kubernetes/kube-api.ts";
 import { keyOf } from "../kubernetes/object-key.ts";
 import { CONFIG_MAPS, collectionPath, ENDPOINT_SLICES, SERVICES, statusPath } from "../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions } from "../kubernetes/reflector.ts";
-import type { Part } from "../lib/prune-json.ts";
 import { compareIp, FAMILIES, formatIp, type Ip, parseIp } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
 import { COORDINATORS } from "../resources/collections.ts";
 import { COORDINATOR_NAME } from "../resources/coordinator.ts";
-import { IDENTITY_PARTS } from "../resources/fields/trim-metadata.ts";
 import { MAX_OCCUPIED } from "../resources/status.ts";
 import { patchIfSame } from "./patch.ts";
 import { startReconciling } from "./reconcile-loop.ts";
@@ -45,7 +43,6 @@ function keepOccupied(deps: ControllerDeps): Controller {
   const services = follow({
     name: "Services",
     path: collectionPath(SERVICES),
-    reads: SERVICE_PARTS,
     decode: readService,
     budgeted: { budget: caches.budget },
   });
@@ -123,7 +120,7 @@ function publishedOf(occupied: unknown): OccupiedStatus {
   return published.parse(occupied);
 }
 
-type Selectors = Pick<ReflectorOptions<readonly string[]>, "fieldSelector" | "labelSelector" | "reads" | "budgeted">;
+type Selectors = Pick<ReflectorOptions<readonly string[]>, "fieldSelector" | "labelSelector" | "budgeted">;
 
 /** Addresses as text, by what has them; other text is ignored. */
 interface MachineAddresses {
@@ -170,16 +167,6 @@ const slice = z.object({ endpoints: z.array(z.object({ addresses: texts })).catc
 export function readEndpoints(object: KubeObject): readonly string[] {
   return slice.parse(object).endpoints.flatMap(({ addresses }) => addresses);
 }
-
-const SERVICE_PARTS: Part = {
-  members: {
-    apiVersion: "all",
-    kind: "all",
-    metadata: { members: IDENTITY_PARTS },
-    spec: { members: { externalIPs: "all", loadBalancerIP: "all" } },
-    status: { members: { loadBalancer: "all" } },
-  },
-};
 
 const service = z.object({
   spec: z.object({ externalIPs: texts, loadBalancerIP: z.string().optional().catch(undefined) }).partial(),

@@ -6,9 +6,9 @@
 import type { VendorConf } from "../config/vendor-conf.ts";
 import type { PoolDemand } from "../ipam/subnet-pools.ts";
 import type { Events } from "../kubernetes/events.ts";
-import type { HeapBudget } from "../kubernetes/heap-budget.ts";
 import type { KubeApi } from "../kubernetes/kube-api.ts";
 import type { Change } from "../kubernetes/mirror.ts";
+import type { ObjectBudget } from "../kubernetes/object-budget.ts";
 import type { RefusedWrites } from "../kubernetes/refused-writes.ts";
 import type { Log } from "../lib/log.ts";
 import type { MeasuredPool } from "../metrics/pool-metrics.ts";
@@ -56,7 +56,7 @@ export interface Caches {
   /** The epoch in force when allocations were last found to have gone back in time; undefined if they never were. */
   readonly undoneEpoch: string | undefined;
   /** Bounds what is kept of objects that tenants write, here and in other caches of the process. */
-  readonly budget: HeapBudget;
+  readonly budget: ObjectBudget;
 }
 
 /** Whether the owner of a pool or of retained addresses still exists. "unknown": the API server cannot tell. */

@@ -6,7 +6,6 @@
 import { type LabelSelector, matchLabels } from "../config/label-selector.ts";
 import type { Family } from "../net/ip.ts";
 import { describePoolOwner } from "../resources/fields/subnet-pool.ts";
-import { MAX_CACHED_LABELS } from "../resources/fields/trim-metadata.ts";
 import type { IpPool } from "../resources/ip-pool.ts";
 import { familyName, type Labels, type Subject } from "./model.ts";
 
@@ -79,11 +78,7 @@ function refuseNamespace({ spec }: IpPool, { pod, namespace }: Subject): Objecti
 }
 
 function refusePod({ spec }: IpPool, { pod }: Subject): Objection | undefined {
-  const { labels = {}, labelCount = 0 } = pod ?? {};
-  // The tenant could otherwise choose which labels are cut off.
-  if (spec.podAffinity !== undefined && labelCount > MAX_CACHED_LABELS)
-    return { refusal: `podAffinity is not judged for a pod of more than ${MAX_CACHED_LABELS} labels` };
-  return refuseLabels("podAffinity", spec.podAffinity, labels, "pod");
+  return refuseLabels("podAffinity", spec.podAffinity, pod?.labels ?? {}, "pod");
 }
 
 function refuseNetwork({ spec }: IpPool, { network, networkNames, pod }: Subject): Objection | undefined {

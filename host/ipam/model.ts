@@ -17,8 +17,6 @@ export interface PodSubject {
   readonly namespace: string;
   readonly name: string;
   readonly labels: Labels;
-  /** Number of the pod's labels if `labels` was cut off; undefined if it is complete. */
-  readonly labelCount?: number | undefined;
   readonly annotations: PodAnnotations;
   /** undefined if the pod names no Subnets, and in embedded mode. */
   readonly application?: Belonging | undefined;

@@ -3,10 +3,10 @@
  * Effects: TCP connections and timers, none before the first call.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { errors } from "undici";
 import { errnoOf } from "../lib/describe.ts";
-import { pruneJson } from "../lib/prune-json.ts";
 import { apiErrorOf, decodeEvent, decodeObject, isBlank, isSuccess, Lines, MalformedError } from "./http/answers.ts";
-import { type Answer, Exchange, type ExchangeOptions, type Exchanges } from "./http/exchange.ts";
+import { type Answer, Exchange, type ExchangeOptions, type Exchanges, MAX_ANSWER_BYTES } from "./http/exchange.ts";
 import {
   BACKGROUND_ATTEMPT_MS,
   type Deadline,
@@ -41,8 +41,8 @@ const WRITE_PATIENCE_MS = 70_000;
 const SLOW_WRITES_MS = 60_000;
 
 /**
- * Shortest event of which only what is read is decoded, and after which a watch pauses: bytes. Decoding one of a
- * megabyte takes milliseconds, and so does collecting the garbage.
+ * Shortest event after which a watch pauses: bytes. Decoding one of a megabyte takes some ten milliseconds, and so
+ * does collecting the garbage.
  */
 export const LARGE_EVENT = 65_536;
 
@@ -196,8 +196,10 @@ class NetworkClient implements KubeClient {
       this.#noteAnswer(call, performance.now() - startedMs);
       this.#requests.add(call.method, status);
       call.onBytes?.(bytes.length);
-      if (isSuccess(status)) return decodeObject(textOf(bytes, call.reads));
-      throw new AttemptFailed({ kind: "answer", status, retryAfter }, apiErrorOf(operation, status, textOf(bytes)));
+      if (bytes.length > (call.maxBytes ?? MAX_ANSWER_BYTES)) throw new errors.ResponseExceededMaxSizeError();
+      const text = bytes.toString("utf8");
+      if (isSuccess(status)) return decodeObject(text);
+      throw new AttemptFailed({ kind: "answer", status, retryAfter }, apiErrorOf(operation, status, text));
     } catch (error) {
       if (error instanceof AttemptFailed) throw error;
       const cause = limit.signal.aborted ? limit.signal.reason : error;
@@ -280,7 +282,7 @@ async function readEvents({ body }: Answer, watch: KubeWatch, operation: string)
     watch.onBytes?.(piece.length);
     for (const line of linesOf(lines, piece, operation)) {
       const startedMs = performance.now();
-      const event = eventOf(line, watch.reads, operation);
+      const event = eventOf(line, operation);
       // An earlier event of the same piece may have aborted the watch.
       watch.signal.throwIfAborted();
       watch.onEvent(event);
@@ -306,21 +308,9 @@ function linesOf(lines: Lines, piece: Buffer, operation: string): Buffer[] {
   }
 }
 
-/** `reads`: of each item of a list. The API server ends an answer with a newline. */
-function textOf(answer: Buffer, reads?: KubeCall["reads"]): string {
-  if (reads === undefined || answer.length < LARGE_EVENT) return answer.toString("utf8");
-  const end = answer.at(-1) === NEWLINE ? -1 : answer.length;
-  const list = { members: { kind: "all", apiVersion: "all", metadata: "all", items: { each: reads } } } as const;
-  return (pruneJson(answer.subarray(0, end), list) ?? answer).toString("utf8");
-}
-
-const NEWLINE = 0x0a;
-
-function eventOf(line: Buffer, reads: KubeWatch["reads"], operation: string) {
-  const isPruned = reads !== undefined && line.length >= LARGE_EVENT;
-  const pruned = isPruned ? pruneJson(line, { members: { type: "all", object: reads } }) : undefined;
+function eventOf(line: Buffer, operation: string) {
   try {
-    return decodeEvent(operation, (pruned ?? line).toString("utf8"));
+    return decodeEvent(operation, line.toString("utf8"));
   } catch (error) {
     throw error instanceof MalformedError ? malformed(operation, error.message) : error;
   }

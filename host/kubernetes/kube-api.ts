@@ -1,7 +1,5 @@
 /** The API server as a port: one call, one watch. client.ts implements it over the network. */
 
-import type { Part } from "../lib/prune-json.ts";
-
 /** An object as received; the decoders of host/resources check it. */
 export type KubeObject = Readonly<Record<string, unknown>>;
 
@@ -28,8 +26,8 @@ export interface KubeCall {
   readonly contentType?: string;
   /** Default `application/json`. */
   readonly accept?: string | undefined;
-  /** The parts of a list's objects that are read. The rest of a large answer may be left out. Default: all. */
-  readonly reads?: Part | undefined;
+  /** Longest answer that is parsed: bytes. Default: as `MAX_ANSWER_BYTES`. */
+  readonly maxBytes?: number | undefined;
   /** Called with the length of the answer. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
   /** Default "background". */
@@ -73,8 +71,6 @@ export interface KubeApi {
 
 export interface KubeWatch {
   readonly path: string;
-  /** The parts of the objects that are read. The rest of a large one may be left out. Default: all. */
-  readonly reads?: Part | undefined;
   readonly query: Readonly<Record<string, string | number | boolean | undefined>>;
   /** Default `application/json`. */
   readonly accept?: string | undefined;

@@ -15,13 +15,16 @@ const PAGE_GROWTH = 4;
 /** Length of an answer that a page is to have at most: bytes. A larger one blocks the process while it is decoded. */
 const PAGE_BYTES = 1024 * 1024;
 
+/** Longest page of several objects that is parsed: bytes. Parsed, dense text takes twenty times as much memory. */
+const MAX_PAGE_BYTES = 2 * PAGE_BYTES;
+
 export interface Page {
   readonly items: readonly KubeObject[];
   /** The moment of the list: a watch from here reports everything later. */
   readonly resourceVersion: string;
 }
 
-type ListCall = Pick<KubeCall, "path" | "query" | "accept" | "reads" | "lane" | "patienceMs" | "signal">;
+type ListCall = Pick<KubeCall, "path" | "query" | "accept" | "lane" | "patienceMs" | "signal">;
 
 const pageSchema = z.object({
   apiVersion: z.string().catch(""),
@@ -45,9 +48,12 @@ export async function* listPages(api: KubeApi, { query, ...call }: ListCall): As
   };
   for (;;) {
     const sized = { ...query, limit: size, continue: next };
-    const answer = await api.call({ ...call, method: "GET", query: sized, onBytes }).catch((error: unknown) => {
-      if (!isTooLarge(error) || size === 1) throw error;
-    });
+    const maxBytes = size === 1 ? undefined : MAX_PAGE_BYTES;
+    const answer = await api
+      .call({ ...call, method: "GET", query: sized, maxBytes, onBytes })
+      .catch((error: unknown) => {
+        if (!isTooLarge(error) || size === 1) throw error;
+      });
     if (answer === undefined) {
       size = Math.ceil(size / SMALLER);
       continue;

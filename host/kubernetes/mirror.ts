@@ -2,10 +2,9 @@
  * The map of a reflector: decodes objects, reports each change once, and keeps track of objects that cannot be decoded.
  */
 import { messageOf } from "../lib/describe.ts";
-import { heapBytes, textBytes } from "../lib/heap-bytes.ts";
 import type { Log } from "../lib/log.ts";
-import { type Collection, type HeapBudget, MAX_OBJECT_HEAP_BYTES } from "./heap-budget.ts";
 import type { KubeObject } from "./kube-api.ts";
+import { type Collection, heapBytesOf, MAX_OBJECT_LENGTH, type ObjectBudget } from "./object-budget.ts";
 
 export type Change<T> =
   /** `before` is undefined for a new object. */
@@ -14,13 +13,10 @@ export type Change<T> =
 
 /** For a collection that tenants write. */
 export interface Budgeted<T> {
-  readonly budget: HeapBudget;
+  readonly budget: ObjectBudget;
   /** What is kept of an object that is not used; default: nothing, and it counts as absent. */
   readonly reduce?: (value: T) => T;
 }
-
-/** What the maps take for an object besides its value and its key, and for its namespace: bytes. */
-const ENTRY_BYTES = 400;
 
 interface MirrorOptions<T> {
   readonly name: string;
@@ -41,13 +37,9 @@ export class Mirror<T> {
   readonly #faults = new Map<string, string>();
   readonly #collection: Collection;
 
-  constructor(
-    options: MirrorOptions<T>,
-    reading: Pick<Collection, "readAgain" | "listAgain"> = { readAgain: async () => {}, listAgain: () => {} },
-  ) {
+  constructor(options: MirrorOptions<T>, listAgain: () => void = () => {}) {
     this.#options = options;
-    const reduce = (key: string, bytes: number): number => this.#reduce(key, bytes);
-    this.#collection = { name: options.name, reduce, ...reading };
+    this.#collection = { name: options.name, reduce: (key, bytes) => this.#reduce(key, bytes), listAgain };
   }
 
   get items(): ReadonlyMap<string, T> {
@@ -91,7 +83,7 @@ export class Mirror<T> {
       this.#release(key);
       return undefined;
     }
-    const kept = this.#fit(key, value);
+    const kept = this.#fit(key, value, object);
     if (kept === undefined) {
       this.#forget(key);
       return undefined;
@@ -111,22 +103,26 @@ export class Mirror<T> {
   }
 
   /** Returns what may be kept of the object; undefined if nothing may. */
-  #fit(key: string, value: T): T | undefined {
-    if (this.#hold(key, value)) return value;
-    const left = this.#options.budgeted?.reduce?.(value);
+  #fit(key: string, value: T, object: KubeObject): T | undefined {
+    const { budgeted } = this.#options;
+    if (budgeted === undefined) return value;
+    const isTooLong = JSON.stringify(object).length > MAX_OBJECT_LENGTH;
+    if (budgeted.budget.hold(this.#collection, key, isTooLong ? Number.POSITIVE_INFINITY : heapBytesOf(key, value)))
+      return value;
+    const left = budgeted.reduce?.(value);
     return left !== undefined && this.#hold(key, left, true) ? left : undefined;
   }
 
   #hold(key: string, value: unknown, isReduced = false): boolean {
     const { budgeted } = this.#options;
-    return budgeted === undefined || budgeted.budget.hold(this.#collection, key, bytesOf(key, value), isReduced);
+    return budgeted === undefined || budgeted.budget.hold(this.#collection, key, heapBytesOf(key, value), isReduced);
   }
 
   /** For the budget: another object takes this one's place. */
   #reduce(key: string, most: number): number {
     const value = this.#items.get(key);
     const left = value && this.#options.budgeted?.reduce?.(value);
-    const bytes = bytesOf(key, left);
+    const bytes = heapBytesOf(key, left);
     if (left === undefined || bytes >= most) {
       this.#forget(key);
       return 0;
@@ -143,11 +139,6 @@ export class Mirror<T> {
   /** A list begins. */
   forgetUnused(): void {
     this.#options.budgeted?.budget.forgetUnused(this.#collection);
-  }
-
-  /** Whether there was no room for the object. */
-  isUnused(key: string): boolean {
-    return this.#options.budgeted?.budget.isUnused(this.#collection, key) === true;
   }
 
   delete(object: KubeObject): void {
@@ -209,10 +200,6 @@ export class Mirror<T> {
       log.error({ err: error, collection: name, key: change.key }, "Internal error while handling a change");
     }
   }
-}
-
-function bytesOf(key: string, value: unknown): number {
-  return ENTRY_BYTES + textBytes(key) + heapBytes(value, MAX_OBJECT_HEAP_BYTES);
 }
 
 /** Versions are numbers in practice. */

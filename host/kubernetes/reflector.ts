@@ -4,7 +4,6 @@
  */
 import { Latch } from "../lib/latch.ts";
 import type { Log } from "../lib/log.ts";
-import type { Part } from "../lib/prune-json.ts";
 import { describeFailure, LARGE_EVENT_PAUSE, pause, pauseMs } from "./http/retry.ts";
 import { KindArrival, MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./kind-arrival.ts";
 import {
@@ -58,8 +57,6 @@ export interface ReflectorOptions<T> {
   readonly labelSelector?: string | undefined;
   /** Requests only the objects' metadata. */
   readonly metadataOnly?: boolean;
-  /** The parts that `decode` reads; default: all. */
-  readonly reads?: Part | undefined;
   /**
    * Throws for an invalid object, whose last valid value then stays. Returns undefined for an object that counts as
    * absent, and costs no memory.
@@ -134,10 +131,7 @@ export class Reflector<T> {
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
-    this.#mirror = new Mirror(options, {
-      readAgain: (key) => this.#readAgain(key),
-      listAgain: () => this.#listAgain?.(),
-    });
+    this.#mirror = new Mirror(options, () => this.#listAgain?.());
   }
 
   get items(): ReadonlyMap<string, T> {
@@ -252,13 +246,6 @@ export class Reflector<T> {
     return false;
   }
 
-  /** Reads an object for which there was no room. */
-  async #readAgain(key: string): Promise<void> {
-    // It may have gone meanwhile, and the watch have said so before this answer came.
-    for await (const { items } of this.#pages(this.#selecting(key), 0))
-      for (const item of items) if (this.#mirror.isUnused(key)) this.#mirror.set(item);
-  }
-
   /** Selects the one object, if there is a key. */
   #selecting(key: string | undefined): KubeCall["query"] {
     const [name, namespace] = key?.split("/").reverse() ?? [];
@@ -269,11 +256,11 @@ export class Reflector<T> {
   }
 
   #pages(query: KubeCall["query"] = {}, patienceMs = LIST_PATIENCE_MS): AsyncGenerator<Page> {
-    const { api, path, reads, fieldSelector, labelSelector, metadataOnly = false } = this.#options;
+    const { api, path, fieldSelector, labelSelector, metadataOnly = false } = this.#options;
     const { signal } = this.#closing;
     const accept = metadataOnly ? METADATA_LIST : undefined;
     const selected = { fieldSelector, labelSelector, ...query };
-    return listPages(api, { path, query: selected, accept, reads, patienceMs, signal });
+    return listPages(api, { path, query: selected, accept, patienceMs, signal });
   }
 
   async #list(): Promise<string> {
@@ -328,7 +315,7 @@ export class Reflector<T> {
   }
 
   async #watch(version: string): Promise<void> {
-    const { api, path, reads, fieldSelector, labelSelector, metadataOnly = false, random } = this.#options;
+    const { api, path, fieldSelector, labelSelector, metadataOnly = false, random } = this.#options;
     this.#counts.watches++;
     const untold = new AbortController();
     this.#listAgain = () => untold.abort(new MissedChange("objects that had no room"));
@@ -338,7 +325,6 @@ export class Reflector<T> {
     try {
       await api.watch({
         path,
-        reads,
         accept: metadataOnly ? METADATA : undefined,
         query: {
           fieldSelector,

@@ -1,7 +1,7 @@
 /** Metrics that agent and controller have in common: the build, the process, calls and watches of the API server. */
 import { readdirSync } from "node:fs";
 import type { ApiRequestCount, KubeStats } from "../kubernetes/client.ts";
-import type { UnusedObject } from "../kubernetes/heap-budget.ts";
+import type { UnusedObject } from "../kubernetes/object-budget.ts";
 import type { ReflectorStats } from "../kubernetes/reflector.ts";
 import { counter, foldLabel, gauge, histogram, type OpenedMetrics, setGauge, setTotal, setTotals } from "./metric.ts";
 
@@ -33,7 +33,7 @@ export const COMMON_METRICS = {
   watchObjects: gauge("berth_watch_objects", "Objects of a watched collection in memory.", ["collection"]),
   watchUnused: gauge(
     "berth_watch_unused_objects",
-    "Objects that are not used, because they take too much memory; 1,000 of all collections: or more.",
+    "Objects that are not used, because they are too long or take too much memory; 1,000 of all collections: or more.",
     ["collection"],
   ),
   watchLastEvent: gauge(

@@ -4,9 +4,7 @@
  */
 import * as z from "zod";
 import { decodeConfig } from "../config/config-error.ts";
-import type { Part } from "../lib/prune-json.ts";
 import { metadata } from "./fields/metadata.ts";
-import { IDENTITY_PARTS, trimMetadata } from "./fields/trim-metadata.ts";
 
 /**
  * Largest usable `spec.config` of a NetworkAttachmentDefinition: bytes. Every agent caches those of all namespaces.
@@ -38,20 +36,9 @@ const definitionSchema = z.object({
   spec: z.object({ config: z.string().nullish() }).nullish(),
 });
 
-/** The parts of a NetworkAttachmentDefinition that {@link decodeNetworkDefinition} reads. */
-export const DEFINITION_PARTS: Part = {
-  members: {
-    apiVersion: "all",
-    kind: "all",
-    metadata: { members: IDENTITY_PARTS },
-    spec: { members: { config: "all" } },
-  },
-};
-
 /** Decodes a NetworkAttachmentDefinition; `source` names it in the error. Throws ConfigError. */
 export function decodeNetworkDefinition(value: unknown, source: string): NetworkAttachmentDefinition {
-  const cut = trimMetadata(value, () => ({ labels: {}, annotations: {}, ownerReferences: [] }));
-  const { metadata, spec } = decodeConfig(definitionSchema, cut, source);
+  const { metadata, spec } = decodeConfig(definitionSchema, value, source);
   const { namespace = "default", name } = metadata;
   const config = spec?.config ?? "";
   const bytes = Buffer.byteLength(config);

@@ -1,6 +1,5 @@
 /** The fields of a Kubernetes Pod that Berth reads. */
 import * as z from "zod";
-import { POD_ANNOTATIONS } from "../config/annotation-schemas.ts";
 import {
   ANNOTATION_PREFIX,
   DEFAULT_NETWORK_ANNOTATION,
@@ -8,22 +7,10 @@ import {
   RETAIN_ANNOTATION,
 } from "../config/annotations.ts";
 import { decodeConfig } from "../config/config-error.ts";
-import { foreignAnnotations, isForeignAnnotation } from "../config/foreign-annotations.ts";
+import { foreignAnnotations } from "../config/foreign-annotations.ts";
 import type { Labels } from "../config/label-selector.ts";
-import type { Part } from "../lib/prune-json.ts";
 import { refuseSlips } from "../lib/schema.ts";
 import { isDeleting, isServed, metadata, type OwnerReference } from "./fields/metadata.ts";
-import {
-  CONTROLLER_PART,
-  countLabels,
-  IDENTITY_PARTS,
-  keepAnnotations,
-  keepController,
-  keepLabels,
-  MAX_CACHED_LABELS,
-  MAX_PARSED_ENTRIES,
-  trimMetadata,
-} from "./fields/trim-metadata.ts";
 
 /** Annotation of a mirror pod that identifies its static pod (static-pods in docs/develop/allocation.md). */
 export const CONFIG_HASH = "kubernetes.io/config.hash";
@@ -40,8 +27,6 @@ export const MIGRATION_LABEL = "kubevirt.io/migrationJobUID";
 /** Annotations that Berth reads besides its own. */
 const OTHER_ANNOTATIONS = [NETWORKS_ANNOTATION, DEFAULT_NETWORK_ANNOTATION, CONFIG_HASH, CONFIG_MIRROR];
 
-const READ = [...OTHER_ANNOTATIONS, ...Object.keys(POD_ANNOTATIONS).map((key) => ANNOTATION_PREFIX + key)];
-
 /** Longest annotation of a {@link reducePod reduced} pod: UTF-16 units. A hash is shorter. */
 const MAX_IDENTITY_LENGTH = 64;
 
@@ -51,10 +36,7 @@ export interface Pod {
   readonly namespace: string;
   readonly name: string;
   readonly uid?: string | undefined;
-  /** At most MAX_CACHED_LABELS. */
   readonly labels: Labels;
-  /** Number of labels of the object; of a large one only whether it is above MAX_CACHED_LABELS. */
-  readonly labelCount: number;
   /** Only those that Berth reads. */
   readonly annotations: Readonly<Record<string, string>>;
   /** Names of annotations of other IPAMs; absent: none. */
@@ -93,66 +75,32 @@ const podSchema = z
     if (!isServed(metadata) && spec !== undefined) refuseSlips(spec, Object.keys(podSpec.shape), context, ["spec"]);
   });
 
-const ANNOTATIONS_PART: Part = {
-  entries: (key) => key.startsWith(ANNOTATION_PREFIX) || OTHER_ANNOTATIONS.includes(key) || isForeignAnnotation(key),
-  most: MAX_PARSED_ENTRIES,
-};
-
-const OF_POD = {
-  apiVersion: "all",
-  kind: "all",
-  metadata: {
-    members: {
-      ...IDENTITY_PARTS,
-      labels: { entries: (key: string, at: number) => at <= MAX_CACHED_LABELS || key === LAUNCHER_LABEL },
-      annotations: ANNOTATIONS_PART,
-      ownerReferences: CONTROLLER_PART,
-    },
-  },
-  status: { members: { phase: "all", reason: "all", podIPs: "all", conditions: "all" } },
-} as const satisfies Readonly<Record<string, Part>>;
-
-const OF_SPEC = { nodeName: "all", hostNetwork: "all" } as const satisfies Readonly<Record<string, Part>>;
-
-/** The parts of a Pod that {@link decodePod} reads. */
-export const POD_PARTS: Part = { members: { ...OF_POD, spec: { members: OF_SPEC } } };
-
-/** The same, and what holds a pod back from a node. */
-export const GATED_POD_PARTS: Part = {
-  members: { ...OF_POD, spec: { members: { ...OF_SPEC, schedulingGates: "all", nodeSelector: "all" } } },
-};
-
 /** Decodes a Pod; `source` names it in the error. Throws ConfigError. */
 export function decodePod(value: unknown, source: string): Pod {
-  let foreign: readonly string[] = [];
-  const cut = trimMetadata(value, ({ labels, annotations, ownerReferences }) => {
-    foreign = foreignAnnotations(annotations);
-    return {
-      labels: keepLabels(labels, [LAUNCHER_LABEL, MIGRATION_LABEL]),
-      annotations: keepAnnotations(annotations, ANNOTATION_PREFIX, READ),
-      ownerReferences: keepController(ownerReferences),
-    };
-  });
-  const { metadata, spec, status } = decodeConfig(podSchema, cut, source);
+  const { metadata, spec, status } = decodeConfig(podSchema, value, source);
   const { name, namespace, uid, labels, annotations, ownerReferences } = metadata;
+  const foreign = foreignAnnotations(annotations);
   return {
     kind: "Pod",
     namespace: namespace ?? "default",
     name,
     uid,
     labels,
-    labelCount: countLabels(value),
-    annotations,
+    annotations: Object.fromEntries(Object.entries(annotations).filter(([key]) => isRead(key))),
     ...(foreign.length === 0 ? {} : { foreignAnnotations: foreign }),
     nodeName: spec?.nodeName,
     deleting: isDeleting(metadata),
     phase: status?.phase,
     reason: status?.reason,
-    ownerReferences,
+    ownerReferences: ownerReferences.filter(({ controller }) => controller),
     hostNetwork: spec?.hostNetwork ?? false,
     hasSandbox: hasSandbox(status ?? {}),
     isFinished: status?.phase === "Succeeded" || status?.phase === "Failed",
   };
+}
+
+function isRead(annotation: string): boolean {
+  return annotation.startsWith(ANNOTATION_PREFIX) || OTHER_ANNOTATIONS.includes(annotation);
 }
 
 /**

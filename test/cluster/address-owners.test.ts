@@ -2,8 +2,8 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type OpenAddressOwners, openAddressOwners } from "../../host/controller/owners/address-owners.ts";
-import { HeapBudget } from "../../host/kubernetes/heap-budget.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
+import { ObjectBudget } from "../../host/kubernetes/object-budget.ts";
 import type { Workload } from "../../host/resources/member.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import {
@@ -52,7 +52,7 @@ interface Followed {
 async function follow(): Promise<Followed> {
   const workloads = openAddressOwners({
     api,
-    budget: new HeapBudget({ totalBytes: 2 ** 30, home: "" }),
+    budget: new ObjectBudget({ totalBytes: 2 ** 30, home: "" }),
     log: recordLog().log,
     random: () => 0.5,
   });

@@ -7,8 +7,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type OpenPoolOwners, openPoolOwners } from "../../host/controller/owners/pool-owners.ts";
 import type { DemandSettings } from "../../host/controller/types.ts";
-import { HeapBudget } from "../../host/kubernetes/heap-budget.ts";
 import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
+import { ObjectBudget } from "../../host/kubernetes/object-budget.ts";
 import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import {
@@ -42,7 +42,7 @@ beforeAll(async () => {
   api = await connectClient(plane.kubeconfig, "applications");
   applications = openPoolOwners({
     api,
-    budget: new HeapBudget({ totalBytes: 2 ** 30, home: "" }),
+    budget: new ObjectBudget({ totalBytes: 2 ** 30, home: "" }),
     log: recordLog().log,
     random: () => 0.5,
   });

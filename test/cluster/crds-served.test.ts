@@ -237,7 +237,6 @@ describe("objects of Kubernetes' own, as the API server prints them", () => {
         name: "web-0",
         uid: metadata.uid,
         labels,
-        labelCount: 1,
         annotations,
         nodeName: "n1",
         deleting: false,

@@ -9,11 +9,9 @@ import {
   type PlacedEntry,
   trimNetwork,
 } from "../../config/network-definition.ts";
-import { MAX_OBJECT_HEAP_BYTES } from "../../kubernetes/heap-budget.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
 import { describeObject } from "../../kubernetes/object-key.ts";
 import { messageOf } from "../../lib/describe.ts";
-import { heapBytes } from "../../lib/heap-bytes.ts";
 import { decodeNetworkDefinition, refuseOversize } from "../../resources/network-attachment-definition.ts";
 
 /** A network's configuration, of either source. */
@@ -27,9 +25,7 @@ export type CachedDefinition =
   /** A file on the node has the configuration, under the definition's name. */
   | { readonly kind: "file" }
   /** `reason`: a sentence without a full stop. */
-  | { readonly kind: "invalid"; readonly reason: string }
-  /** Takes more than the budget of one object, for which it is refused. */
-  | { readonly kind: "large"; readonly found: unknown };
+  | { readonly kind: "invalid"; readonly reason: string };
 
 /**
  * Longest text in which a mistake is named with line and column, and a repeated key is one: UTF-16 units. For a longer
@@ -47,9 +43,7 @@ export function decodeCachedDefinition(object: KubeObject): CachedDefinition {
   const source = `NetworkAttachmentDefinition "${namespace}/${name}", spec.config`;
   try {
     if (config.length <= MAX_CHECKED_LENGTH) decodeAttachedNetwork(config, name, source);
-    const found = trimNetwork(JSON.parse(config));
-    if (heapBytes(found, MAX_OBJECT_HEAP_BYTES) > MAX_OBJECT_HEAP_BYTES) return { kind: "large", found };
-    const { name: network, plugins } = decodeInnerNetwork(found, name, source);
+    const { name: network, plugins } = decodeInnerNetwork(trimNetwork(JSON.parse(config)), name, source);
     return { kind: "network", network: { name: network, plugins } };
   } catch (error) {
     const reason = error instanceof ConfigError ? error.message : `${source}: ${messageOf(error)}`;

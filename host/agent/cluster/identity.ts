@@ -105,7 +105,7 @@ export function identityOfPod(
   rules: AnnotationRules,
   { owner, home }: IdentityOptions = {},
 ): PodIdentity & { readonly subject: PodSubject } {
-  const { namespace, name, labels, labelCount, annotations, foreignAnnotations } = pod;
+  const { namespace, name, labels, annotations, foreignAnnotations } = pod;
   return {
     foreignAnnotations,
     ...(isMigrationTarget(pod) ? { isMigrationTarget: true } : {}),
@@ -113,7 +113,7 @@ export function identityOfPod(
     namespace,
     name,
     node: pod.nodeName,
-    subject: { namespace, name, labels, labelCount, annotations: decodePodAnnotations(annotations, rules) },
+    subject: { namespace, name, labels, annotations: decodePodAnnotations(annotations, rules) },
     home,
   };
 }

@@ -6,8 +6,8 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { Labels } from "../../config/label-selector.ts";
 import { DEFAULT_VENDOR_CONF } from "../../config/vendor-conf.ts";
-import { HeapBudget, type HeapBudgetOptions, type UnusedObject } from "../../kubernetes/heap-budget.ts";
 import { isNotFound, type KubeApi } from "../../kubernetes/kube-api.ts";
+import { ObjectBudget, type ObjectBudgetOptions, type UnusedObject } from "../../kubernetes/object-budget.ts";
 import type { ReflectorStats } from "../../kubernetes/reflector.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { Latch } from "../../lib/latch.ts";
@@ -35,13 +35,13 @@ interface ClusterResourcesOptions extends Omit<WatchesOptions, "onPool" | "onSet
 /**
  * Most that an agent keeps of pods, namespaces and network definitions, as the heap has it: bytes. @limit
  */
-const AGENT_BUDGET_BYTES = 32 * 1024 * 1024;
+const AGENT_BUDGET_BYTES = 20 * 1024 * 1024;
 
 export class ClusterResources implements Resources, ResourcesState, PoolChanges {
   readonly #watches: Watches;
   readonly #all: readonly AnyWatch[];
   readonly #onChange: ClusterResourcesOptions["onChange"];
-  readonly #budget: HeapBudget;
+  readonly #budget: ObjectBudget;
   readonly #pools = new CheckedPools();
   /** Why pools cannot be read, by name. */
   readonly #bad = new SortedMap<string>();
@@ -53,10 +53,10 @@ export class ClusterResources implements Resources, ResourcesState, PoolChanges 
   #next = new Latch();
   #changeCount = 0;
 
-  constructor(options: Omit<ClusterResourcesOptions, "budget"> & Pick<HeapBudgetOptions, "onUnused">) {
+  constructor(options: Omit<ClusterResourcesOptions, "budget"> & Pick<ObjectBudgetOptions, "onUnused">) {
     this.#onChange = options.onChange;
     const { configNamespace: home, onUnused } = options;
-    this.#budget = new HeapBudget({ totalBytes: AGENT_BUDGET_BYTES, home, onUnused });
+    this.#budget = new ObjectBudget({ totalBytes: AGENT_BUDGET_BYTES, home, onUnused });
     this.#watches = openWatches({
       ...options,
       budget: this.#budget,

@@ -1,9 +1,9 @@
 /** The collections that an agent in a cluster watches besides its own addresses: one reflector each. */
 import * as z from "zod";
 import { ConfigError } from "../../config/config-error.ts";
-import type { HeapBudget } from "../../kubernetes/heap-budget.ts";
 import type { KubeApi, KubeObject } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
+import type { ObjectBudget } from "../../kubernetes/object-budget.ts";
 import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath } from "../../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
@@ -14,10 +14,9 @@ import { DEFINITIONS, joinDefinitions, REGISTRY_KINDS, readDefinition } from "..
 import { type Coordinator, decodeServedCoordinator } from "../../resources/coordinator.ts";
 import { API_PATH } from "../../resources/fields/metadata.ts";
 import { decodeIpPool, type IpPool } from "../../resources/ip-pool.ts";
-import { decodeNamespace, NAMESPACE_PARTS, type Namespace } from "../../resources/namespace.ts";
-import { DEFINITION_PARTS } from "../../resources/network-attachment-definition.ts";
+import { decodeNamespace, type Namespace } from "../../resources/namespace.ts";
 import { decodeNode, type Node } from "../../resources/node.ts";
-import { decodePod, POD_PARTS, type Pod, reducePod } from "../../resources/pod.ts";
+import { decodePod, type Pod, reducePod } from "../../resources/pod.ts";
 import { encodeSourceStatus } from "../../resources/pool-source.ts";
 import { decodeEpochRecord, EPOCH_MAP, type EpochRecord } from "../../resources/registry-epoch.ts";
 import { decodeReservedIp, type ReservedIp } from "../../resources/reserved-ip.ts";
@@ -49,7 +48,7 @@ export interface WatchesOptions {
   /** Called with the UIDs of the registry's definitions; "" while one is away. */
   readonly onDefinition: (uids: string) => void;
   /** Bounds what is kept of pods, namespaces and network definitions. */
-  readonly budget: HeapBudget;
+  readonly budget: ObjectBudget;
 }
 
 /** Invalid pools are kept, so that a pod that names one is told why it cannot be used. */
@@ -152,7 +151,6 @@ export function openWatches(options: WatchesOptions): Watches {
       path: "/api/v1/namespaces",
       keyOf,
       onChange: () => {},
-      reads: NAMESPACE_PARTS,
       decode: (object) => decodeNamespace(object, describeObject(object)),
       budgeted: { budget },
     }),
@@ -162,7 +160,6 @@ export function openWatches(options: WatchesOptions): Watches {
       keyOf,
       optional: true,
       onChange: () => {},
-      reads: DEFINITION_PARTS,
       decode: decodeCachedDefinition,
       budgeted: { budget },
     }),
@@ -198,7 +195,6 @@ export function openWatches(options: WatchesOptions): Watches {
       fieldSelector: `spec.nodeName=${node}`,
       keyOf,
       onChange: onPod,
-      reads: POD_PARTS,
       decode: decodeCachedPod,
       budgeted: { budget, reduce: reducePod },
     }),

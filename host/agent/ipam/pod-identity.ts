@@ -97,7 +97,6 @@ function identifyPod(hints: PodHints, snapshot: Known): PodIdentity {
           namespace,
           name,
           labels: known?.labels ?? {},
-          labelCount: known?.labelCount,
           annotations: requireCluster(decodePodAnnotations(annotations ?? {}, snapshot.vendorConf)),
         },
   };

@@ -16,9 +16,9 @@ import { ADDRESS_CONDITION } from "../../resources/address-gate.ts";
 import { COORDINATOR_NAME, occupiedOf } from "../../resources/coordinator.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
 import { memberKey } from "../../resources/member.ts";
-import { DEFINITION_PARTS, decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
+import { decodeNetworkDefinition } from "../../resources/network-attachment-definition.ts";
 import { OccupiedIps } from "../../resources/occupied-ips.ts";
-import { decodePod, GATED_POD_PARTS } from "../../resources/pod.ts";
+import { decodePod } from "../../resources/pod.ts";
 import { firstNicOf, settingsOf } from "../caches.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
@@ -61,7 +61,6 @@ class GatesController implements Controller {
       name: "pods with the scheduling gate",
       path: collectionPath(PODS),
       fieldSelector: "spec.nodeName=,status.phase=Pending",
-      reads: GATED_POD_PARTS,
       decode: decodeGatedPod,
       budgeted: { budget: caches.budget, reduce: reduceGatedPod },
       onChange: wake,
@@ -140,7 +139,6 @@ class GatesController implements Controller {
       name: "NetworkAttachmentDefinitions of gated pods",
       path: collectionPath(NETWORK_DEFINITIONS),
       optional: true,
-      reads: DEFINITION_PARTS,
       decode: decodeNetwork,
       budgeted: { budget: caches.budget },
     });

@@ -136,11 +136,11 @@ interface PodContext {
 }
 
 function decideOn(node: NodeLabels, nics: readonly Nic[], { pod, annotations, view }: PodContext): GateDecision {
-  const { namespace, name, labels, labelCount } = pod;
+  const { namespace, name, labels } = pod;
   const home = view.namespaces.get(namespace);
   const common = {
     node,
-    pod: { namespace, name, labels, labelCount, annotations },
+    pod: { namespace, name, labels, annotations },
     namespace: home && {
       labels: home.labels,
       annotations: decodeNamespaceAnnotations(home.annotations, view.settings),

@@ -5,9 +5,9 @@
  */
 
 import type { RetainingKind } from "../../config/vendor-conf.ts";
-import type { HeapBudget } from "../../kubernetes/heap-budget.ts";
 import { type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
 import type { Change } from "../../kubernetes/mirror.ts";
+import type { ObjectBudget } from "../../kubernetes/object-budget.ts";
 import { describeObject, keyOf } from "../../kubernetes/object-key.ts";
 import { ADDRESS_OWNERS, collectionPath, type Resource } from "../../kubernetes/paths.ts";
 import { Reflector } from "../../kubernetes/reflector.ts";
@@ -89,7 +89,7 @@ interface AddressOwnersOptions {
   readonly api: KubeApi;
   /** The settings, which list further kinds. Default: none. */
   readonly vendorConf?: Caches["vendorConf"];
-  readonly budget: HeapBudget;
+  readonly budget: ObjectBudget;
   readonly log: Log;
   /** Returns a number in [0, 1). */
   readonly random: () => number;

@@ -1,14 +1,13 @@
 /** The workloads that name Subnets (docs/subnets.md), as the controller follows them. */
 import { isDeepStrictEqual } from "node:util";
-import type { HeapBudget } from "../../kubernetes/heap-budget.ts";
 import { type KubeApi, type KubeObject, METADATA } from "../../kubernetes/kube-api.ts";
+import type { ObjectBudget } from "../../kubernetes/object-budget.ts";
 import { keyOf } from "../../kubernetes/object-key.ts";
 import { collectionPath, NETWORK_DEFINITIONS, PODS } from "../../kubernetes/paths.ts";
 import { Reflector, type ReflectorOptions } from "../../kubernetes/reflector.ts";
 import { Listeners } from "../../lib/listeners.ts";
 import type { Log } from "../../lib/log.ts";
 import type { PoolOwner } from "../../resources/fields/subnet-pool.ts";
-import { DEFINITION_PARTS } from "../../resources/network-attachment-definition.ts";
 import type { Liveness, PoolOwners, WatchedPods } from "../types.ts";
 import { readLiveness } from "./liveness.ts";
 import { isServedByBerth, type NetworkProvider } from "./plan-nic-requests.ts";
@@ -20,7 +19,7 @@ import { TrackedOwners } from "./tracked-owners.ts";
 
 interface PoolOwnersOptions {
   readonly api: KubeApi;
-  readonly budget: HeapBudget;
+  readonly budget: ObjectBudget;
   readonly log: Log;
   /** Returns a number in [0, 1). */
   readonly random: () => number;
@@ -93,7 +92,6 @@ export function openPoolOwners({ api, budget, log, random }: PoolOwnersOptions):
     name: "NetworkAttachmentDefinitions",
     path: collectionPath(NETWORK_DEFINITIONS),
     optional: true,
-    reads: DEFINITION_PARTS,
     decode: isServedByBerth,
     budgeted: { budget },
     onChange: (change) => {

@@ -11,8 +11,6 @@ import {
   nicNameOf,
 } from "../../config/network-selection.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
-import type { Part } from "../../lib/prune-json.ts";
-import { IDENTITY_PARTS, keepLabels, MAX_CACHED_LABELS, trimMetadata } from "../../resources/fields/trim-metadata.ts";
 
 export interface BackendPod {
   readonly name: string;
@@ -34,33 +32,6 @@ export interface BackendPod {
   /** Ports with a name. */
   readonly ports: readonly { readonly name: string; readonly protocol: string; readonly number: number }[];
 }
-
-const CONTAINERS: Part = { each: { members: { ports: "all", restartPolicy: "all" } } };
-
-/** The parts of a Pod that {@link decodeBackendPod} reads. */
-export const BACKEND_PARTS: Part = {
-  members: {
-    apiVersion: "all",
-    kind: "all",
-    metadata: {
-      members: {
-        ...IDENTITY_PARTS,
-        labels: { entries: () => true, most: MAX_CACHED_LABELS },
-        annotations: { entries: (key) => key === NETWORKS_ANNOTATION || key === DEFAULT_NETWORK_ANNOTATION },
-      },
-    },
-    spec: {
-      members: {
-        nodeName: "all",
-        hostname: "all",
-        subdomain: "all",
-        containers: CONTAINERS,
-        initContainers: CONTAINERS,
-      },
-    },
-    status: { members: { conditions: "all" } },
-  },
-};
 
 const texts = z.record(z.string(), z.string()).catch({});
 const text = z.string().optional().catch(undefined);
@@ -86,9 +57,7 @@ const pod = z.object({
 
 /** Returns undefined for a pod that names no network, which costs no memory. */
 export function decodeBackendPod(object: KubeObject): BackendPod | undefined {
-  const { metadata, spec, status } = pod.parse(
-    trimMetadata(object, ({ labels }) => ({ labels: keepLabels(labels, []) })),
-  );
+  const { metadata, spec, status } = pod.parse(object);
   const nics = nicsOf(metadata);
   if (nics.length === 0) return undefined;
   // A container that is started first and goes on (a sidecar) has ports, too.

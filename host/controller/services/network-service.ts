@@ -1,11 +1,9 @@
 /** A Service without a selector whose annotations name a network and the pods on it. */
 import * as z from "zod";
-import { ANNOTATION_PREFIX, decodeServiceAnnotations, type ServiceTarget } from "../../config/annotations.ts";
+import { decodeServiceAnnotations, type ServiceTarget } from "../../config/annotations.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import type { KubeObject } from "../../kubernetes/kube-api.ts";
-import type { Part } from "../../lib/prune-json.ts";
 import { FAMILIES, type Family } from "../../net/ip.ts";
-import { IDENTITY_PARTS } from "../../resources/fields/trim-metadata.ts";
 
 interface ServicePort {
   readonly name: string;
@@ -34,20 +32,6 @@ export interface FaultyService extends ServiceName {
   /** Why: a sentence without a full stop. */
   readonly fault: string;
 }
-
-/** The parts of a Service that {@link decodeNetworkService} reads. */
-export const SERVICE_PARTS: Part = {
-  members: {
-    apiVersion: "all",
-    kind: "all",
-    metadata: {
-      members: { ...IDENTITY_PARTS, annotations: { entries: (key) => key.startsWith(ANNOTATION_PREFIX), most: 16 } },
-    },
-    spec: {
-      members: { selector: "all", type: "all", ipFamilies: "all", ports: "all", publishNotReadyAddresses: "all" },
-    },
-  },
-};
 
 const port = z.object({
   name: z.string().catch(""),

@@ -16,9 +16,9 @@ import { firstNicOf } from "../caches.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
 import type { Controller, ControllerDeps, StartController } from "../types.ts";
-import { BACKEND_PARTS, type BackendPod, decodeBackendPod } from "./backend-pod.ts";
+import { type BackendPod, decodeBackendPod } from "./backend-pod.ts";
 import { decodeSlice, encodeSlice, type KnownSlice, MANAGED_BY_LABEL, MANAGER, reduceSlice } from "./endpoint-slice.ts";
-import { decodeNetworkService, type FaultyService, type NetworkService, SERVICE_PARTS } from "./network-service.ts";
+import { decodeNetworkService, type FaultyService, type NetworkService } from "./network-service.ts";
 import { planSlices, type SlicePlan } from "./plan-slices.ts";
 
 /** Shortest time between two passes: milliseconds. */
@@ -60,7 +60,6 @@ class ServicesController implements Controller {
       ...{ api, log, random, keyOf, onSynced },
       name: "Services with a network",
       path: collectionPath(SERVICES),
-      reads: SERVICE_PARTS,
       decode: decodeNetworkService,
       budgeted: { budget },
       onChange: (change) => this.#onService(change),
@@ -205,7 +204,6 @@ class ServicesController implements Controller {
       name: `pods of namespace ${namespace}`,
       path: collectionPath(PODS, namespace),
       fieldSelector: LIVE_PODS,
-      reads: BACKEND_PARTS,
       decode: decodeBackendPod,
       budgeted: { budget: caches.budget },
     });

@@ -9,7 +9,7 @@ import { openAddressOwners } from "../../../host/controller/owners/address-owner
 import { startClaimStatus } from "../../../host/controller/owners/claim-status.ts";
 import type { AddressOwners, Liveness } from "../../../host/controller/types.ts";
 import type { KubeEvent } from "../../../host/kubernetes/events.ts";
-import { HeapBudget } from "../../../host/kubernetes/heap-budget.ts";
+import { ObjectBudget } from "../../../host/kubernetes/object-budget.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { until } from "../waiting.ts";
 import type { LabController } from "./controller.ts";
@@ -141,7 +141,7 @@ export async function leadAddressOwners(world: World, settings: object = {}): Pr
   const addressOwners = openAddressOwners({
     api,
     vendorConf: { items: new Map([["vendor-conf", map]]), subscribe: () => () => {}, problems: [] },
-    budget: new HeapBudget({ totalBytes: 2 ** 30, home: "" }),
+    budget: new ObjectBudget({ totalBytes: 2 ** 30, home: "" }),
     log: openLog("lab-controller", "silent"),
     random: Math.random,
   });

@@ -35,16 +35,6 @@ describe("a pool is refused", () => {
     expect(refusePool(pool("p", "fd00::/64"), subject(), 4)?.refusal).toBe("is an IPv6 pool, not IPv4");
   });
 
-  it("by podAffinity when the pod has more labels than are kept: which one is missing would be its own choice", () => {
-    const expression = { key: "tenant", operator: "DoesNotExist" as const, values: [] };
-    const selector = { matchLabels: {}, matchExpressions: [expression] };
-    const pod = (labelCount: number) =>
-      subject({ pod: { namespace: "shop", name: "w", labels: {}, labelCount, annotations: {} } });
-    check({ podAffinity: selector }, undefined, pod(128));
-    check({ podAffinity: selector }, "podAffinity is not judged for a pod of more than 128 labels", pod(129));
-    check({}, undefined, pod(129));
-  });
-
   it("for the first reason in the order of the filters", () =>
     check({ disable: true, deleting: true }, "is being deleted"));
 

@@ -1,10 +1,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { LARGE_EVENT } from "../../../host/kubernetes/client.ts";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../host/kubernetes/mirror.ts";
 import { Reflector } from "../../../host/kubernetes/reflector.ts";
 import { openLog } from "../../../host/lib/log.ts";
-import type { Part } from "../../../host/lib/prune-json.ts";
 import { until } from "../../world/recorded-log.ts";
 import { bytesLeftPerWait } from "./garbage.ts";
 import { type Stub, type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
@@ -55,7 +53,6 @@ async function play(
   options: {
     optional?: boolean;
     onChange?: (change: Change<string>) => void;
-    reads?: Part;
     decode?: (object: KubeObject) => string | undefined;
     onUndone?: () => void;
   } = {},
@@ -74,7 +71,6 @@ async function play(
     name: "things",
     path: "/apis/x/v1/things",
     fieldSelector: "spec.node=n1",
-    reads: options.reads,
     decode: options.decode ?? nameOf,
     keyOf: nameOf,
     onChange: (change) => {
@@ -122,23 +118,6 @@ describe("a reflector", () => {
     expect(watch?.get("allowWatchBookmarks")).toBe("true");
     expect(watch?.get("fieldSelector")).toBe("spec.node=n1");
     expect(Number(watch?.get("timeoutSeconds"))).toBeGreaterThanOrEqual(300);
-  });
-
-  it("gets of a large object what it reads", async () => {
-    const decoded: KubeObject[] = [];
-    const large = { ...object("a", "8"), spec: { text: "x".repeat(LARGE_EVENT) } };
-    const { changes } = await play(
-      { lists: [answer(list("7", []))], watches: [lines(line("ADDED", large)), silence] },
-      {
-        reads: { members: { metadata: "all" } },
-        decode: (value) => {
-          decoded.push(value);
-          return nameOf(value);
-        },
-      },
-    );
-    await until(() => changes.length === 1, "the object");
-    expect(decoded).toEqual([object("a", "8")]);
   });
 
   it("continues from the last version, also that of a bookmark, when the server ends the watch", async () => {

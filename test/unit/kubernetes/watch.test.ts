@@ -9,7 +9,6 @@ import {
 } from "../../../host/kubernetes/http/answers.ts";
 import { LARGE_EVENT_PAUSE } from "../../../host/kubernetes/http/retry.ts";
 import type { WatchEvent } from "../../../host/kubernetes/kube-api.ts";
-import type { Part } from "../../../host/lib/prune-json.ts";
 import { until } from "../../world/recorded-log.ts";
 import { type Stub, type StubAnswer, sendStatus, startStub } from "./stub-server.ts";
 
@@ -21,7 +20,7 @@ afterEach(async () => {
 /** Watches until the end; gives events, bytes and the end. */
 async function watch(
   answer: StubAnswer,
-  options: { onEvent?: (event: WatchEvent) => void; signal?: AbortSignal; reads?: Part } = {},
+  options: { onEvent?: (event: WatchEvent) => void; signal?: AbortSignal } = {},
 ) {
   const stub = await startStub(answer);
   opened.push(stub);
@@ -29,7 +28,6 @@ async function watch(
   const ended = stub.client.watch({
     path: "/api/v1/pods",
     query: { resourceVersion: "5", fieldSelector: undefined },
-    reads: options.reads,
     onOpen: () => {
       received.isOpen = true;
     },
@@ -72,20 +70,6 @@ describe("a watch", () => {
     const pausedMs = (1 + LARGE_EVENT_PAUSE) * tookMs;
     expect(largeMs).toBeGreaterThanOrEqual(pausedMs - 1);
     expect(alsoLargeMs).toBeGreaterThanOrEqual(pausedMs - 1);
-  });
-
-  it("decodes of large objects only what is read", async () => {
-    const reads: Part = { members: { metadata: { members: { name: "all" } } } };
-    const objectOf = (length: number) => ({ metadata: { name: "a", uid: "u" }, spec: { text: "x".repeat(length) } });
-    const lineOf = (object: object) => JSON.stringify({ type: "ADDED", object });
-    const spaced = (object: object) => lineOf(object).replace('"spec":', '"spec": ');
-    const [small, large] = [objectOf(10), objectOf(LARGE_EVENT)];
-    const lines = [lineOf(small), lineOf(large), spaced(large), '{"type":"DELETED","object":5}'];
-    const received = await watch((response) => response.end(`${lines.join("\n")}\n`), { reads });
-    expect(received.events.map(({ object }) => object)).toEqual([small, { metadata: { name: "a" } }, large]);
-    expect(received.end).toContain("an event without an object");
-    const cut = await watch((response) => response.end(`${lineOf(large).slice(0, -1)}\n`), { reads });
-    expect([cut.events, cut.end]).toEqual([[], expect.stringContaining("a line that is no JSON object")]);
   });
 
   it("reports its events in order and resolves when the server ends it", async () => {

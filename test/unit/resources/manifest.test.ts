@@ -8,7 +8,7 @@ const V = "apiVersion: ipam.vendor.io/v1\n";
 const POOL = `${V}kind: IPPool\nmetadata: {name: blue}\nspec: {subnet: 10.6.0.0/24}\n`;
 const POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web-0}\n";
 const BARE_POD = {
-  ...{ kind: "Pod", namespace: "default", name: "web-0", labels: {}, labelCount: 0, annotations: {} },
+  ...{ kind: "Pod", namespace: "default", name: "web-0", labels: {}, annotations: {} },
   ...{ deleting: false, ownerReferences: [], hostNetwork: false, hasSandbox: false, isFinished: false },
 };
 const coordinator = (spec: string) => `${V}kind: Coordinator\nmetadata: {name: default}\nspec: {${spec}}\n`;
@@ -48,7 +48,7 @@ status: {phase: Running, podIP: 10.0.0.1}
 `);
     expect(pod).toEqual({
       ...BARE_POD,
-      ...{ namespace: "shop", uid: "u1", labels: { app: "web" }, labelCount: 1, nodeName: "n1", phase: "Running" },
+      ...{ namespace: "shop", uid: "u1", labels: { app: "web" }, nodeName: "n1", phase: "Running" },
       annotations: { "ipam.vendor.io/ippool": "z" },
       deleting: true,
       ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s1", controller: true }],

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { openPoolOwners } from "../../../../host/controller/owners/pool-owners.ts";
-import { HeapBudget } from "../../../../host/kubernetes/heap-budget.ts";
 import {
   ApiError,
   ApiUnavailable,
@@ -8,6 +7,7 @@ import {
   type KubeCall,
   METADATA,
 } from "../../../../host/kubernetes/kube-api.ts";
+import { ObjectBudget } from "../../../../host/kubernetes/object-budget.ts";
 import type { PoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
 import { type Gate, HeldCalls, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { recordLog, until } from "../../../world/recorded-log.ts";
@@ -35,7 +35,7 @@ async function open({ prepare = () => {}, gate, api = (same) => same }: Options 
   const port = api(cluster.client(gate, (_path, deliver) => deliver()));
   const applications = openPoolOwners({
     api: port,
-    budget: new HeapBudget({ totalBytes: 2 ** 30, home: "" }),
+    budget: new ObjectBudget({ totalBytes: 2 ** 30, home: "" }),
     log: recordLog().log,
     random: () => 0.5,
   });

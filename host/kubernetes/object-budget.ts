@@ -1,15 +1,13 @@
 /**
- * Bounds what a process keeps of objects that tenants write, in bytes of the heap: of each object, and of all kinds
- * together. What does not fit is not used, of the namespace that holds most first; it is read again when there is room.
- * Effects: a timer while there may be room for what is not used.
+ * Bounds what a process keeps of objects that tenants write: the length of each, and what all kinds together take of
+ * the heap, as their text tells. What does not fit is not used, of the namespace that holds most first; all of its kind
+ * is listed again when there is room. Effects: a timer while there may be room for what is not used.
  */
 
-/**
- * Most that is kept of one object that tenants write, as the heap has it: bytes. A larger one is not used. @limit
- */
-export const MAX_OBJECT_HEAP_BYTES = 65_536;
+/** Longest object of a tenant that is used, as JSON: characters. @limit */
+export const MAX_OBJECT_LENGTH = 262_144;
 
-/** Most objects that are named as not used, and read again when there is room. */
+/** Most objects that are named as not used. */
 export const MAX_UNUSED_NAMED = 1_000;
 
 /** Most objects of a namespace that one sentence names. */
@@ -18,14 +16,20 @@ const MAX_SHOWN = 5;
 /** Most namespaces and reasons with a sentence of their own. */
 const MAX_SENTENCES = 20;
 
-/** Share of the budget up to which objects are read again: otherwise each would take the place of the next. */
+/** Share of the budget up to which objects are listed again: otherwise each would take the place of the next. */
 const REFILL_SHARE = 0.9;
 
-/** Time from the first room to reading again: milliseconds. */
-const REFILL_MS = 1_000;
-
-/** The same where a collection may have to be listed again, of which tenants decide how long it is: milliseconds. */
+/** Time from the first room to that list, of which tenants decide how long it is: milliseconds. */
 const LIST_AGAIN_MS = 60_000;
+
+/** What an object takes of the heap besides its value, for the maps that it is in: bytes. */
+const ENTRY_BYTES = 400;
+
+/**
+ * The same of a member or item: its place, and its part in the description of an object of this shape, which few
+ * objects share if tenants choose the keys. In the text each of them, and each list or object, begins at one of `,{[`.
+ */
+const PLACE_BYTES = 128;
 
 /** The cache of one kind. */
 export interface Collection {
@@ -33,9 +37,6 @@ export interface Collection {
   readonly name: string;
   /** Keeps less of an object than `bytes`, or nothing. Returns what is still kept: bytes. */
   readonly reduce: (key: string, bytes: number) => number;
-  /** Reads an object again that is not used, and calls {@link HeapBudget.hold}. */
-  readonly readAgain: (key: string) => Promise<void>;
-  /** Lists all again: not all that is not used is known by name. */
   readonly listAgain: () => void;
 }
 
@@ -47,7 +48,7 @@ export interface UnusedObject {
   readonly reason: "size" | "room";
 }
 
-export interface HeapBudgetOptions {
+export interface ObjectBudgetOptions {
   readonly totalBytes: number;
   /** The release's namespace: its objects do not give way. */
   readonly home: string;
@@ -61,8 +62,6 @@ interface Entry {
   readonly bytes: number;
 }
 
-type Unused = Entry & Pick<UnusedObject, "reason">;
-
 /** What one namespace holds. */
 interface Share {
   bytes: number;
@@ -70,19 +69,27 @@ interface Share {
   readonly entries: Map<string, Entry>;
 }
 
-export class HeapBudget {
-  readonly #options: HeapBudgetOptions;
+/** Returns an estimate of what a value of JSON takes of the heap under its key, not below what V8 needs: bytes. */
+export function heapBytesOf(key: string, value: unknown): number {
+  const text = JSON.stringify(value) ?? "";
+  let places = 0;
+  for (const each of text) if (each === "," || each === "{" || each === "[") places++;
+  return ENTRY_BYTES + 2 * (key.length + text.length) + PLACE_BYTES * places;
+}
+
+export class ObjectBudget {
+  readonly #options: ObjectBudgetOptions;
   /** By namespace. */
   readonly #shares = new Map<string, Share>();
   /** By collection and key. */
-  readonly #unused = new Map<string, Unused>();
+  readonly #unused = new Map<string, UnusedObject & { readonly of: Collection }>();
   /** Those with more of them than are known by name. */
   readonly #crowded = new Set<Collection>();
   #usedBytes = 0;
   #refill: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(options: HeapBudgetOptions) {
+  constructor(options: ObjectBudgetOptions) {
     this.#options = options;
   }
 
@@ -92,29 +99,27 @@ export class HeapBudget {
 
   /** At most MAX_UNUSED_NAMED. */
   get unused(): readonly UnusedObject[] {
-    return [...this.#unused.values()].map(({ collection, key, reason }) => ({
-      collection: collection.name,
-      key,
-      reason,
-    }));
+    return [...this.#unused.values()];
   }
 
   /** Those with an object that is not used. */
   get namespaces(): ReadonlySet<string> {
-    return new Set([...this.#unused.values()].map(({ key }) => namespaceOf(key)));
+    return new Set(this.unused.map(({ key }) => namespaceOf(key)));
   }
 
   /** Sentences without a full stop, for each namespace and reason; of many the last tells how many more there are. */
   get problems(): readonly string[] {
-    const groups = Map.groupBy(this.#unused.values(), ({ key, reason }) => `${reason} ${namespaceOf(key)}`);
-    const room = `what tenants write would take more than ${this.#options.totalBytes >> 20} MiB of memory, and this namespace holds most; delete some of its objects`;
-    const size = `decoded, each takes more than ${MAX_OBJECT_HEAP_BYTES} bytes of memory`;
-    const told = [...groups].slice(0, MAX_SENTENCES).map(([group, unused]) => {
-      const [reason, namespace] = group.split(" ");
-      const shown = unused.slice(0, MAX_SHOWN).map(({ collection, key }) => `${collection.name} ${key}`);
+    const groups = Map.groupBy(this.unused, ({ key, reason }) => `${reason} ${namespaceOf(key)}`);
+    const reasons = {
+      size: `each is longer than ${MAX_OBJECT_LENGTH} characters`,
+      room: `what tenants write would take more than ${this.#options.totalBytes >> 20} MiB of memory, and this namespace holds most; delete some of its objects`,
+    };
+    const told = [...groups.values()].slice(0, MAX_SENTENCES).map((unused) => {
+      const shown = unused.slice(0, MAX_SHOWN).map(({ collection, key }) => `${collection} ${key}`);
       const more = unused.length - shown.length;
       const others = more === 0 ? "" : ` and ${more}${this.#crowded.size > 0 ? " or more" : ""} others`;
-      return `Of namespace ${namespace} are not used: ${shown.join(", ")}${others}; ${reason === "size" ? size : room}`;
+      const { key = "", reason = "room" } = unused[0] ?? {};
+      return `Of namespace ${namespaceOf(key)} are not used: ${shown.join(", ")}${others}; ${reasons[reason]}`;
     });
     const rest = groups.size - told.length;
     return rest === 0 ? told : [...told, `Objects of ${rest} more namespaces are not used for the same reasons`];
@@ -122,15 +127,14 @@ export class HeapBudget {
 
   /**
    * Returns whether the object may be kept, in place of its former state; others may have given way. Otherwise nothing
-   * of it is held. `isReduced`: it is what is left of an object that is not used.
+   * of it is held. `bytes`: infinite for one that is too long. `isReduced`: it is what is left of an object that is not
+   * used.
    */
   hold(collection: Collection, key: string, bytes: number, isReduced = false): boolean {
     const before = this.#take(collection, key);
-    const entry = { collection, key, bytes };
-    const isSmall = bytes <= MAX_OBJECT_HEAP_BYTES;
-    const isHeld = isSmall && this.#fit(entry);
+    const isHeld = Number.isFinite(bytes) && this.#fit({ collection, key, bytes });
     if (isHeld && !isReduced) this.#unused.delete(idOf(collection, key));
-    if (!isHeld && !isReduced) this.#markUnused({ ...entry, reason: isSmall ? "room" : "size" });
+    if (!isHeld && !isReduced) this.#markUnused(collection, key, Number.isFinite(bytes) ? "room" : "size");
     if (before > (isHeld ? bytes : 0)) this.#freed();
     return isHeld;
   }
@@ -141,14 +145,10 @@ export class HeapBudget {
     if (this.#take(collection, key) > 0) this.#freed();
   }
 
-  isUnused(collection: Collection, key: string): boolean {
-    return this.#unused.has(idOf(collection, key));
-  }
-
   /** All are listed: those that are not used will be found again. */
   forgetUnused(collection: Collection): void {
     this.#crowded.delete(collection);
-    for (const [id, unused] of this.#unused) if (unused.collection === collection) this.#unused.delete(id);
+    for (const [id, { of }] of this.#unused) if (of === collection) this.#unused.delete(id);
   }
 
   /** Nothing of the collection is kept any more. */
@@ -192,7 +192,7 @@ export class HeapBudget {
     for (const entry of entries.values()) if (entry.bytes > (largest?.bytes ?? 0)) largest = entry;
     if (largest === undefined) return;
     const { collection, key, bytes } = largest;
-    if (!this.isUnused(collection, key)) this.#markUnused({ ...largest, reason: "room" });
+    if (!this.#unused.has(idOf(collection, key))) this.#markUnused(collection, key, "room");
     this.#take(collection, key);
     const left = collection.reduce(key, bytes);
     if (left > 0) this.#put({ ...largest, bytes: left });
@@ -221,38 +221,32 @@ export class HeapBudget {
     return bytes;
   }
 
-  #markUnused(unused: Unused): void {
-    const id = idOf(unused.collection, unused.key);
+  #markUnused(of: Collection, key: string, reason: UnusedObject["reason"]): void {
+    const id = idOf(of, key);
     if (this.#unused.size >= MAX_UNUSED_NAMED && !this.#unused.has(id)) {
-      this.#crowded.add(unused.collection);
+      this.#crowded.add(of);
       return;
     }
-    const namespace = namespaceOf(unused.key);
+    const namespace = namespaceOf(key);
     const isFirst = !this.namespaces.has(namespace);
-    this.#unused.set(id, unused);
+    this.#unused.set(id, { of, collection: of.name, key, reason });
     if (isFirst) this.#options.onUnused?.(namespace);
   }
 
   /** Something was given back. */
   #freed(): void {
-    if (this.#isClosed || this.#unused.size + this.#crowded.size === 0 || !this.#hasRoom(0)) return;
-    const delayMs = this.#crowded.size > 0 ? LIST_AGAIN_MS : REFILL_MS;
-    this.#refill ??= setTimeout(() => void this.#readAgain(), delayMs).unref();
+    if (this.#isClosed || this.#usedBytes > REFILL_SHARE * this.#options.totalBytes) return;
+    if (this.#waiting().size > 0) this.#refill ??= setTimeout(() => this.#listAgain(), LIST_AGAIN_MS).unref();
   }
 
-  async #readAgain(): Promise<void> {
-    for (const { collection, key, bytes, reason } of [...this.#unused.values()]) {
-      if (this.#isClosed) return;
-      if (reason === "size" || !this.isUnused(collection, key) || !this.#hasRoom(bytes)) continue;
-      await collection.readAgain(key).catch(() => {});
-    }
+  #listAgain(): void {
     this.#refill = undefined;
-    if ([...this.#unused.values()].every(({ reason }) => reason === "size"))
-      for (const { listAgain } of this.#crowded) listAgain();
+    for (const { listAgain } of this.#waiting()) listAgain();
   }
 
-  #hasRoom(bytes: number): boolean {
-    return this.#usedBytes + bytes <= REFILL_SHARE * this.#options.totalBytes;
+  #waiting(): ReadonlySet<Collection> {
+    const named = [...this.#unused.values()].filter(({ reason }) => reason === "room");
+    return new Set([...this.#crowded, ...named.map(({ of }) => of)]);
   }
 }
 

@@ -1,7 +1,14 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { HeapBudget, MAX_OBJECT_HEAP_BYTES, MAX_UNUSED_NAMED } from "../../../host/kubernetes/heap-budget.ts";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import { Mirror } from "../../../host/kubernetes/mirror.ts";
+import {
+  heapBytesOf,
+  MAX_OBJECT_LENGTH,
+  MAX_UNUSED_NAMED,
+  ObjectBudget,
+} from "../../../host/kubernetes/object-budget.ts";
 import { keyOf } from "../../../host/kubernetes/object-key.ts";
 import { openLog } from "../../../host/lib/log.ts";
 
@@ -15,14 +22,16 @@ interface Value {
 
 const object = (key: string, kib: number, resourceVersion = "1"): KubeObject => {
   const [name, namespace] = key.split("/").reverse();
-  return { metadata: { name, namespace, resourceVersion }, text: "x".repeat(kib * 1_024) };
+  return { metadata: { name, namespace, resourceVersion }, text: "x".repeat(kib * 512) };
 };
 
+const TOO_LONG = MAX_OBJECT_LENGTH / 512;
+
 /** A budget of so many KiB, and two kinds: `pods` leave their identity, `nets` nothing. */
-function open(totalKib: number, readAgain: (key: string) => KubeObject | undefined = () => undefined) {
+function open(totalKib: number, list: () => readonly KubeObject[] = () => []) {
   const told: string[] = [];
   const changes: string[] = [];
-  const budget = new HeapBudget({
+  const budget = new ObjectBudget({
     totalBytes: totalKib * 1_024,
     home: "berth",
     onUnused: (namespace) => told.push(namespace),
@@ -36,12 +45,10 @@ function open(totalKib: number, readAgain: (key: string) => KubeObject | undefin
         onChange: ({ kind, key }) => changes.push(`${kind === "set" ? "+" : "-"}${key}`),
         budgeted: reduce === undefined ? { budget } : { budget, reduce },
       },
-      {
-        readAgain: async (key) => {
-          const found = readAgain(key);
-          if (found !== undefined) mirror.set(found);
-        },
-        listAgain: () => calls.listed++,
+      () => {
+        calls.listed++;
+        mirror.forgetUnused();
+        for (const each of list()) mirror.set(each);
       },
     );
     return mirror;
@@ -57,18 +64,18 @@ function open(totalKib: number, readAgain: (key: string) => KubeObject | undefin
 describe("a budget of the heap", () => {
   it("tells of twenty namespaces, and of others how many there are", () => {
     const { nets, budget } = open(1_024);
-    for (let at = 0; at < 23; at++) nets.set(object(`n${at}/large`, 1 + MAX_OBJECT_HEAP_BYTES / 1_024));
+    for (let at = 0; at < 23; at++) nets.set(object(`n${at}/large`, TOO_LONG));
     expect(budget.problems).toHaveLength(21);
     expect(budget.problems.at(-1)).toBe("Objects of 3 more namespaces are not used for the same reasons");
   });
 
   it("an object beyond the limit of one is not used, and others are", () => {
     const { nets, used, unused, budget } = open(1_024);
-    nets.set(object("evil/large", 1 + MAX_OBJECT_HEAP_BYTES / 1_024));
+    nets.set(object("evil/large", TOO_LONG));
     nets.set(object("evil/small", 1));
     expect([used(), unused()]).toEqual([["evil/small"], ["nets evil/large size"]]);
     expect(budget.problems).toEqual([
-      "Of namespace evil are not used: nets evil/large; decoded, each takes more than 65536 bytes of memory",
+      "Of namespace evil are not used: nets evil/large; each is longer than 262144 characters",
     ]);
     nets.set(object("evil/large", 1, "2"));
     expect([used(), unused()]).toEqual([["evil/small", "evil/large"], []]);
@@ -122,23 +129,33 @@ describe("a budget of the heap", () => {
     pods.set(object("evil/a", 0));
     const { usedBytes } = budget;
     pods.set(object("evil/b", 0));
-    pods.set(object("shop/a", 0.2));
+    pods.set(object("shop/a", 0.5));
     expect(used()).toEqual(["evil/b", "shop/a"]);
     pods.keepOnly(new Set(["evil/b"]));
     expect(budget.usedBytes).toBe(usedBytes);
   });
 
-  it("what had no room is read again when there is some, and no more than fits", async () => {
+  it("what had no room is listed again when there is some, and no more than fits is used", async () => {
     vi.useFakeTimers();
-    const { nets, used, unused } = open(20, (key) => object(key, key === "evil/b" ? 8 : 3, "7"));
+    const { nets, used, unused } = open(20, () => [object("evil/b", 8, "7"), object("evil/c", 3, "8")]);
     nets.set(object("shop/a", 8));
     nets.set(object("evil/a", 9));
     nets.set(object("evil/b", 8));
     nets.set(object("evil/c", 3));
     expect(used()).toEqual(["shop/a", "evil/a"]);
     nets.delete(object("evil/a", 9));
-    await vi.advanceTimersByTimeAsync(1_000);
+    await vi.advanceTimersByTimeAsync(60_000);
     expect([used(), unused()]).toEqual([["shop/a", "evil/b"], ["nets evil/c room"]]);
+  });
+
+  it("one that is too long is no reason to list again, however often others go", async () => {
+    vi.useFakeTimers();
+    const { nets, calls } = open(20);
+    nets.set(object("evil/large", TOO_LONG));
+    nets.set(object("evil/a", 1));
+    nets.delete(object("evil/a", 1));
+    await vi.advanceTimersByTimeAsync(120_000);
+    expect(calls.listed).toBe(0);
   });
 
   it("an object that is gone is not named any more", () => {
@@ -151,10 +168,7 @@ describe("a budget of the heap", () => {
 
   it("names only so many, and lists all again when those have room", async () => {
     vi.useFakeTimers();
-    const { nets, unused, budget, calls } = open(3, (key) => {
-      nets.delete(object(key, 0));
-      return undefined;
-    });
+    const { nets, unused, budget, calls } = open(3);
     nets.set(object("evil/first", 2));
     for (let at = 0; at <= MAX_UNUSED_NAMED; at++) nets.set(object(`evil/${at}`, 2));
     expect(unused()).toHaveLength(MAX_UNUSED_NAMED);
@@ -171,5 +185,39 @@ describe("a budget of the heap", () => {
     expect([used(), usedBytes < 3_000]).toEqual([["evil/a"], true]);
     nets.keepOnly(new Set());
     expect(budget.usedBytes).toBe(0);
+  });
+});
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/** What the engine takes for one of a hundred such values: bytes. */
+function measure(make: (at: number) => string): number {
+  const kept: unknown[] = new Array(100).fill(undefined);
+  const texts = kept.map((_, at) => make(at));
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (const [at, text] of texts.entries()) kept[at] = JSON.parse(text);
+  collect();
+  const bytes = (process.memoryUsage().heapUsed - before) / 100;
+  expect(kept).toHaveLength(100);
+  return bytes;
+}
+
+describe("the densest values take no more than the estimate", () => {
+  const list = (count: number, item: (at: number) => string) =>
+    `[${Array.from({ length: count }, (_, at) => item(at)).join()}]`;
+  const object = (count: number, key: (at: number) => string) =>
+    `{${Array.from({ length: count }, (_, at) => `"${key(at)}":0`).join()}}`;
+  it.each<[what: string, make: (by: number) => string]>([
+    ["empty objects", () => list(1_000, () => "{}")],
+    ["lists in lists", () => `${"[".repeat(1_000)}${"]".repeat(1_000)}`],
+    ["different texts", (by) => list(1_000, (at) => `"${by}_${at}"`)],
+    ["texts of two bytes a character", () => list(50, () => JSON.stringify("中".repeat(500)))],
+    ["few keys of their own", (by) => object(8, (at) => `k${by}_${at}`)],
+    ["many keys of their own", (by) => object(2_000, (at) => `k${by}_${at}`)],
+    ["objects with a key of their own", (by) => list(500, (at) => `{"${by}_${at}":0}`)],
+  ])("%s", (_, make) => {
+    expect(measure(make)).toBeLessThanOrEqual(heapBytesOf("", JSON.parse(make(0))));
   });
 });
