@@ -115,6 +115,12 @@ export function tallyTwoRuns(first: Tally, report: Report | undefined, second: T
   return { passed: first.passed - passedBefore + second.passed, failed: 0, unsteady: first.failed, complaints };
 }
 
+/** The tally with one more failure that is no test's, if there is one. */
+export function addComplaint(tally: Tally, complaint: string | undefined): Tally {
+  if (complaint === undefined) return tally;
+  return { ...tally, failed: tally.failed + 1, complaints: [...tally.complaints, complaint] };
+}
+
 function again(complaint: string): string {
   return `the second time: ${complaint}`;
 }

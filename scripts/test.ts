@@ -4,6 +4,7 @@
  *   npm test                  everything that must hold before a commit
  *   npm run test:long         the same and test/long
  *   npm run test:embeddings   the embeddings alone (`--only KIND`)
+ *   npm test -- --ci          in CI: fails as well when a kind takes far more processor time than its budget
  *
  * Everything runs even when something before it has failed. The last line is `N passed, N failed, N unsteady`: the
  * tests, and one each for the linter and the compiler. When a few tests of a kind failed, or hooks of files, their
@@ -16,8 +17,17 @@ import { mkdtemp, open, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { compareSeconds, readSecondsBudgets, writeLastSeconds } from "./seconds.ts";
 import { root } from "./setup/paths.mjs";
-import { filesToRepeat, MAX_UNSTEADY, type Report, type Tally, tallyReport, tallyTwoRuns } from "./tally.ts";
+import {
+  addComplaint,
+  filesToRepeat,
+  MAX_UNSTEADY,
+  type Report,
+  type Tally,
+  tallyReport,
+  tallyTwoRuns,
+} from "./tally.ts";
 import { hasMachine, MachineError, runInMachine, umlVitest } from "./uml/machine.ts";
 
 /** These kinds keep both processors busy, and show their progress. */
@@ -183,15 +193,20 @@ async function lookAgain({ stage, tally, report }: Result): Promise<Tally> {
   return tallyTwoRuns(tally, report, (await stage.repeat(files)).tally);
 }
 
-async function summarize(results: readonly Result[]): Promise<boolean> {
+/** `isLimited`: a kind fails, too, when it took far more processor time than its budget. */
+async function summarize(results: readonly Result[], isLimited: boolean): Promise<boolean> {
+  const budgets = readSecondsBudgets();
   const tallies: Tally[] = [];
-  for (const result of results) tallies.push(await lookAgain(result));
-  const lines = results.flatMap(({ stage, seconds, cpuSeconds }, index) => {
-    const { passed = 0, failed = 0, complaints = [] } = tallies[index] ?? {};
-    const counts = `${String(passed).padStart(6)} passed ${String(failed).padStart(5)} failed`;
-    const line = `${stage.name.padEnd(16)} ${counts} ${seconds.toFixed(1).padStart(8)} s, ${cpuSeconds.toFixed(0).padStart(4)} s of CPU`;
-    return [line, ...complaints.map((complaint) => `  ${complaint}`)];
-  });
+  const lines: string[] = [];
+  for (const result of results) {
+    const { stage, seconds, cpuSeconds } = result;
+    const { note, complaint } = compareSeconds(stage.name, cpuSeconds, budgets[stage.name]);
+    const tally = addComplaint(await lookAgain(result), isLimited ? complaint : undefined);
+    const counts = `${String(tally.passed).padStart(6)} passed ${String(tally.failed).padStart(5)} failed`;
+    const times = `${seconds.toFixed(1).padStart(8)} s, ${cpuSeconds.toFixed(0).padStart(4)} s of CPU${note}`;
+    lines.push(`${stage.name.padEnd(16)} ${counts} ${times}`, ...tally.complaints.map((each) => `  ${each}`));
+    tallies.push(tally);
+  }
   const sum = (count: "passed" | "failed" | "unsteady"): number =>
     tallies.reduce((all, tally) => all + tally[count], 0);
   const [passed, failed, unsteady] = [sum("passed"), sum("failed"), sum("unsteady")];
@@ -199,7 +214,8 @@ async function summarize(results: readonly Result[]): Promise<boolean> {
   return failed === 0 && unsteady <= MAX_UNSTEADY;
 }
 
-const { values } = parseArgs({ options: { long: { type: "boolean", default: false }, only: { type: "string" } } });
+const flag = { type: "boolean", default: false } as const;
+const { values } = parseArgs({ options: { long: flag, ci: flag, only: { type: "string" } } });
 const directory = await mkdtemp(join(tmpdir(), "berth-test-"));
 try {
   if (!hasMachine) console.log(`No uml tests: there is no User-Mode Linux for ${process.arch}`);
@@ -214,7 +230,10 @@ try {
       ? await runStages([...tools, ...kindStages(FOREGROUND)], kindStages(BACKGROUND), directory)
       : await runStages(kindStages([values.only]), [], directory);
   if (values.long) results.push(...(await runStages(kindStages(["long"]), [], directory)));
-  process.exitCode = (await summarize(results)) ? 0 : 1;
+  const isPassed = await summarize(results, values.ci);
+  if (isPassed && values.only === undefined)
+    writeLastSeconds(Object.fromEntries(results.map(({ stage, cpuSeconds }) => [stage.name, cpuSeconds])));
+  process.exitCode = isPassed ? 0 : 1;
 } finally {
   await rm(directory, { recursive: true, force: true });
 }

@@ -1,0 +1,46 @@
+/**
+ * Processor time of the kinds of tests beside their budgets, which are part of the ratchet of sizes: a run prints them,
+ * and leaves its own in `dist` for `npm run size -- --seconds`.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { root } from "./setup/paths.mjs";
+
+type Seconds = Readonly<Record<string, number>>;
+
+const LAST_RUN = join(root, "dist", "test-seconds.json");
+/** Per cent above a budget: what varies from run to run, and what no variation explains. */
+const SLACK = 10;
+const LIMIT = 25;
+const BUDGET_PROCESSORS = 2;
+
+export const readSecondsBudgets = (): Seconds =>
+  JSON.parse(readFileSync(join(root, "test/unit/house/size.json"), "utf8")).seconds;
+
+export const readLastSeconds = (): Seconds => (existsSync(LAST_RUN) ? JSON.parse(readFileSync(LAST_RUN, "utf8")) : {});
+
+/** Records a run of the whole gate that passed. On other machines the same tests take another time. */
+export function writeLastSeconds(seconds: Seconds): void {
+  if (availableParallelism() !== BUDGET_PROCESSORS) return;
+  const whole = Object.entries(seconds).map(([kind, each]) => [kind, Math.ceil(each)]);
+  writeFileSync(LAST_RUN, `${JSON.stringify(Object.fromEntries(whole))}\n`);
+}
+
+/** Returns what to print beside the seconds, and the complaint if they are above what CI tolerates. */
+export function compareSeconds(
+  kind: string,
+  seconds: number,
+  budget: number | undefined,
+  processors = availableParallelism(),
+): { readonly note: string; readonly complaint?: string } {
+  if (budget === undefined) return { note: "" };
+  const percent = Math.round((seconds / budget - 1) * 100);
+  const note = `, budget ${String(budget).padStart(4)}`;
+  if (percent < -SLACK) return { note: `${note}: npm run size -- --seconds lowers it` };
+  if (percent <= SLACK) return { note };
+  const more = `${percent} % MORE`;
+  if (percent <= LIMIT || processors !== BUDGET_PROCESSORS) return { note: `${note}: ${more}` };
+  const complaint = `${kind}: ${percent} % above its budget of processor seconds in test/unit/house/size.json`;
+  return { note: `${note}: ${more}`, complaint };
+}
