@@ -148,7 +148,7 @@ const slackOf = (section: keyof Sizes, budget: number): number =>
   section === "count" ? Math.floor(budget / 50) : Math.max(1, Math.min(10, Math.floor(budget / 50)));
 
 function findFault(section: keyof Sizes, row: string, budget: number | undefined, size = 0): string | undefined {
-  if (budget === undefined) return `${row}: ${size}, but no row; give it one, paid by another`;
+  if (budget === undefined) return size > 0 ? `${row}: ${size}, but no row; give it one, paid by another` : undefined;
   if (size > budget)
     return `${row}: ${size} is more than its budget of ${budget}; delete, move, or take it from another row`;
   if (size === 0 || size < budget - slackOf(section, budget))
