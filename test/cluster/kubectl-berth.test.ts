@@ -11,7 +11,7 @@ import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
-import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
+import { type CommandOutcome, formatShell, requireCommand, runCommand } from "../lab/command.ts";
 import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
@@ -95,7 +95,7 @@ function writeKubectl(): void {
   const { agent } = world.node("n1");
   const env = Object.entries(agent.env).map(([name, value]) => `${name}='${value}'`);
   const options = `--cni-conf-dir '${agent.cniConfDir}' --log-dir '${agent.logDir}'`;
-  const berthctl = `env ${env.join(" ")} '${process.execPath}' '${join(root, "dist", "berthctl.mjs")}'`;
+  const berthctl = `env ${env.join(" ")} ${formatShell([process.execPath, join(root, "dist", "berthctl.mjs")])}`;
   const script = `#!/bin/sh
 all="$*"
 case "$all" in

@@ -7,7 +7,7 @@ import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
-import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
+import { type CommandOutcome, formatShell, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
@@ -43,7 +43,14 @@ const COLOR_VARIABLES = [
 
 /** The same on a terminal, which util-linux's script plays. */
 function onTerminal(world: NetnsWorld, line: string, env: Record<string, string> = {}): Promise<CommandOutcome> {
-  const argv = ["script", "--quiet", "--return", "--command", `${process.execPath} ${PROGRAM} ${line}`, "/dev/null"];
+  const argv = [
+    "script",
+    "--quiet",
+    "--return",
+    "--command",
+    `${formatShell([process.execPath, PROGRAM])} ${line}`,
+    "/dev/null",
+  ];
   const unset = Object.fromEntries(COLOR_VARIABLES.map((name) => [name, undefined]));
   return runCommand(argv, { env: { ...world.agent.env, ...unset, TERM: "xterm", ...env } });
 }
@@ -118,7 +125,7 @@ describe("berthctl on a host", () => {
         "--quiet",
         "--return",
         "--command",
-        `${process.execPath} ${PROGRAM} release ${address.split("/")[0]} --force`,
+        formatShell([process.execPath, PROGRAM, "release", address.split("/")[0] ?? "", "--force"]),
         "/dev/null",
       ];
       const answer = async (stdin: string) => runCommand(argv, { env: world.agent.env, stdin });
@@ -214,7 +221,7 @@ describe("berthctl on a host", () => {
 
   it("a reader that has enough is no failure", () =>
     withWorld(CONFIG, async (world) => {
-      const line = `${process.execPath} ${PROGRAM} --help | head -n 1; echo "\${PIPESTATUS[0]}"`;
+      const line = `${formatShell([process.execPath, PROGRAM])} --help | head -n 1; echo "\${PIPESTATUS[0]}"`;
       const { stdout, stderr } = await runCommand(["bash", "-c", line], { env: world.agent.env });
       expect([stdout, stderr]).toEqual([expect.stringMatching(/^Usage: berthctl .*\n0\n$/), ""]);
     }));

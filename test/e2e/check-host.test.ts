@@ -13,7 +13,7 @@ import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";
 import { type Agent, startAgent } from "../lab/agent.ts";
-import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
+import { type CommandOutcome, formatShell, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { addBridge, addVeth, createNetns, type Netns } from "../lab/netns.ts";
 
@@ -79,7 +79,7 @@ function check(script = "", env: Readonly<Record<string, string>> = {}, more = "
 
 async function run(words: string, script = "", env: Readonly<Record<string, string>> = {}): Promise<CommandOutcome> {
   const flags = `${words} --socket ${env.SOCKET ?? agent.socket}`;
-  const command = `exec '${process.execPath}' ${join(root, "dist", "berthctl.mjs")} ${flags}`;
+  const command = `exec ${formatShell([process.execPath, join(root, "dist", "berthctl.mjs")])} ${flags}`;
   const argv = ["ip", "netns", "exec", host.name, "sh", "-ec", `mount -t tmpfs none /var/lib; ${script}\n${command}`];
   return runCommand(argv, { env: { BERTH_STATE: agent.state, ...placeEnv(), ...env } });
 }

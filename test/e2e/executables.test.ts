@@ -152,7 +152,7 @@ it.each(PROGRAMS)(
 it("the stack of an error names lines of the source", async () => {
   const failing = "data:text/javascript,process.stdout.write=()=>{throw new Error('no output')}";
   const { stderr } = await run("berthctl", ["--version"], ["--enable-source-maps", "--import", failing]);
-  expect(stderr).toMatch(new RegExp(`^ {4}at .*\\(${root}/host/cli/berthctl\\.ts:\\d+:\\d+\\)$`, "m"));
+  expect(stderr).toMatch(new RegExp(`^ {4}at .*\\(${RegExp.escape(root)}/host/cli/berthctl\\.ts:\\d+:\\d+\\)$`, "m"));
 });
 
 it("an agent whose configuration is missing says so, and says once when it is there", () =>

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
-import { runCommand } from "../lab/command.ts";
+import { formatShell, runCommand } from "../lab/command.ts";
 
 const KUBECTL = `#!/bin/sh
 case "$*" in
@@ -96,7 +96,7 @@ it("an agent that does not answer in time holds nobody", async () => {
 });
 
 it("on a terminal it tells how many have answered", async () => {
-  const program = `${process.execPath} ${join(root, "dist", "kubectl-berth.mjs")} recover`;
+  const program = formatShell([process.execPath, join(root, "dist", "kubectl-berth.mjs"), "recover"]);
   const { stdout } = await runCommand(["script", "-qec", program, "/dev/null"], {
     env: { HOME: bin, PATH: `${bin}:${process.env.PATH}` },
   });

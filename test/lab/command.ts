@@ -49,6 +49,11 @@ export function runCommand(argv: readonly string[], options: CommandOptions = {}
   });
 }
 
+/** Returns `argv` as words of a line for a shell: the checkout may be in a folder of any name. */
+export function formatShell(argv: readonly string[]): string {
+  return argv.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+}
+
 /** Like {@link runCommand}, but throws unless the exit code is 0, with what the command printed. Gives its stdout. */
 export async function requireCommand(argv: readonly string[], options: CommandOptions = {}): Promise<string> {
   const { exitCode, stdout, stderr } = await runCommand(argv, options);

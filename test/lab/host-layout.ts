@@ -11,7 +11,7 @@ import { productEntries } from "../../scripts/release/product.ts";
 import { hostEntries } from "../../scripts/release/tarball.ts";
 import { lastReleaseDir, root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";
-import { requireCommand } from "./command.ts";
+import { formatShell, requireCommand } from "./command.ts";
 
 /**
  * Writes the same for the last release, by its own scripts, which stand in another folder; {@link assembleHostLayout}.
@@ -25,7 +25,7 @@ export async function assembleLastHostLayout(directory: string): Promise<void> {
 }
 
 /** A program of some bytes that runs this Node.js: a copy of it, and of each copy, takes a moment. */
-export const SMALL_NODE = Buffer.from(`#!/bin/sh\nexec ${process.execPath} "$@"\n`);
+export const SMALL_NODE = Buffer.from(`#!/bin/sh\nexec ${formatShell([process.execPath])} "$@"\n`);
 
 /** Returns the path of its install.sh. `directory` must not exist. `node`: the file lib/node. */
 export function assembleHostLayout(directory: string, node = readFileSync(process.execPath)): string {

@@ -40,6 +40,12 @@ export interface Host extends AsyncDisposable {
 }
 
 const BOOT_MS = 60_000;
+/** A host's own: variables of the tests name folders of the checkout, which programs would make on the host. */
+const ENVIRONMENT = [
+  "env",
+  "--ignore-environment",
+  "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+];
 const CHAIN = `
 [ -e "/run/netns/$3" ] || ip netns add "$3"
 export NETCONFPATH=/etc/cni/net.d CNI_PATH=/opt/cni/bin:/usr/lib/cni CNI_IFNAME=eth0
@@ -59,11 +65,12 @@ export async function bootHost({ bootMs = BOOT_MS, bare = false } = {}): Promise
   const script = join(root, "test", "lab", "boot-systemd.sh");
   const spaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"];
   const words = ["sh", script, join(directory, "root"), release, ...(bare ? ["bare"] : [])];
-  const boot = await startDaemon("systemd", ["unshare", ...spaces, "--fork", "--kill-child", ...words]);
+  const boot = await startDaemon("systemd", [...ENVIRONMENT, "unshare", ...spaces, "--fork", "--kill-child", ...words]);
   /** The first process of the host. */
   let init = 0;
   const enter = (argv: readonly string[]) => [
     ...["nsenter", `--target=${init}`, "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--root", "--wd"],
+    ...ENVIRONMENT,
     ...argv,
   ];
   const stop = async () => {

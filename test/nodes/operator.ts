@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CheckReport } from "../../host/records/check-record.ts";
 import { root } from "../../scripts/setup/paths.mjs";
-import type { CommandOutcome } from "../lab/command.ts";
+import { type CommandOutcome, formatShell } from "../lab/command.ts";
 import type { RealCluster } from "../lab/nodes/cluster.ts";
 
 export interface Checked {
@@ -34,11 +34,12 @@ export class Operator implements Disposable {
     const places = nodes.map((name) => {
       const { machine, agent } = this.#cluster.node(name);
       const env = Object.entries(agent.env).map(([key, value]) => `${key}=${value}`);
-      return `agent-${name}) place="${machine.enter(["env", ...env]).join(" ")}" ;;`;
+      return `agent-${name}) at() { ${formatShell(machine.enter(["env", ...env]))} "$@"; } ;;`;
     });
     writeFileSync(join(this.home, "rows"), rows);
     const script = `#!/bin/sh
 case "$*" in *"get pods"*) exec cat ${join(this.home, "rows")} ;; esac
+at() { "$@"; }
 while [ "$1" != "--" ]; do
 case "$1" in
 ${places.join("\n")}
@@ -46,7 +47,7 @@ esac
 shift
 done
 shift 2
-exec $place ${process.execPath} ${join(root, "dist", "berthctl.mjs")} "$@"
+at ${formatShell([process.execPath, join(root, "dist", "berthctl.mjs")])} "$@"
 `;
     writeFileSync(join(this.home, "kubectl"), script, { mode: 0o755 });
   }
