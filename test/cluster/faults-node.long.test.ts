@@ -4,6 +4,7 @@
  */
 
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { followWorld } from "../lab/cluster/followed-world.ts";
@@ -90,7 +91,7 @@ it("a node's object is deleted while its agent runs: its pods keep their address
 });
 
 it("clocks are wrong by a day: nothing cools for a shorter time, nothing is collected that lives (cooling-visibility)", async () => {
-  const load = `--import=${join(root, "test", "lab", "cluster", "shifted-clock.mjs")}`;
+  const load = `--import=${pathToFileURL(join(root, "test", "lab", "cluster", "shifted-clock.mjs"))}`;
   const clock = (ms: number) => ({ NODE_OPTIONS: load, BERTH_LAB_CLOCK_MS: String(ms) });
   const early = {
     env: clock(DAY_MS),

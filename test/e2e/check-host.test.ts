@@ -6,6 +6,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { mergeFolders } from "../../host/cli/host-checks/ini-file.ts";
 import { readFiles } from "../../host/cli/host-checks/read-host.ts";
@@ -13,7 +14,7 @@ import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { readVersion } from "../../scripts/setup/version.mjs";
 import { type Agent, startAgent } from "../lab/agent.ts";
-import { type CommandOutcome, formatShell, requireCommand, runCommand } from "../lab/command.ts";
+import { type CommandOutcome, formatShell, mountOver, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { addBridge, addVeth, createNetns, type Netns } from "../lab/netns.ts";
 
@@ -80,7 +81,15 @@ function check(script = "", env: Readonly<Record<string, string>> = {}, more = "
 async function run(words: string, script = "", env: Readonly<Record<string, string>> = {}): Promise<CommandOutcome> {
   const flags = `${words} --socket ${env.SOCKET ?? agent.socket}`;
   const command = `exec ${formatShell([process.execPath, join(root, "dist", "berthctl.mjs")])} ${flags}`;
-  const argv = ["ip", "netns", "exec", host.name, "sh", "-ec", `mount -t tmpfs none /var/lib; ${script}\n${command}`];
+  const argv = [
+    "ip",
+    "netns",
+    "exec",
+    host.name,
+    "sh",
+    "-ec",
+    `${mountOver("mount -t tmpfs none /var/lib")}\n${script}\n${command}`,
+  ];
   return runCommand(argv, { env: { BERTH_STATE: agent.state, ...placeEnv(), ...env } });
 }
 
@@ -356,7 +365,7 @@ it("has doctor and health as names of its parts, which say that they are depreca
 
 it("finds a clock that was never set", async () => {
   const env = {
-    NODE_OPTIONS: `--import=${join(root, "test/lab/cluster/shifted-clock.mjs")}`,
+    NODE_OPTIONS: `--import=${pathToFileURL(join(root, "test/lab/cluster/shifted-clock.mjs"))}`,
     BERTH_LAB_CLOCK_MS: String(-Date.now() + 86_400_000),
   };
   await finds(

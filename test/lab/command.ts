@@ -4,6 +4,7 @@
  * Effects: starts a child and waits for it.
  */
 import { spawn } from "node:child_process";
+import { cacheDir, root } from "../../scripts/setup/paths.mjs";
 
 export interface CommandOptions {
   /** Written to the child's stdin, which is then closed. Default: nothing. */
@@ -52,6 +53,20 @@ export function runCommand(argv: readonly string[], options: CommandOptions = {}
 /** Returns `argv` as words of a line for a shell: the checkout may be in a folder of any name. */
 export function formatShell(argv: readonly string[]): string {
   return argv.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+}
+
+/**
+ * Returns lines for `sh -e` that mount something over folders of the machine, and then show the checkout and the
+ * tools again, if they were below those.
+ */
+export function mountOver(mounts: string): string {
+  const kept = [root, cacheDir()].map((path, index) => [8 + index, formatShell([path])] as const);
+  const open = kept.map(([number, path]) => `exec ${number}<${path}`);
+  const show = kept.map(
+    ([number, path]) =>
+      `[ ${path} -ef /proc/self/fd/${number} ] || { mkdir -p ${path}; mount --no-canonicalize --bind /proc/self/fd/${number} ${path}; }; exec ${number}<&-`,
+  );
+  return [...open, mounts, ...show].join("\n");
 }
 
 /** Like {@link runCommand}, but throws unless the exit code is 0, with what the command printed. Gives its stdout. */

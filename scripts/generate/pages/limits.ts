@@ -1,6 +1,7 @@
 /** The page docs/limits.md, from the constants marked `@limit` in host/ and native/shim-limits.h. */
 import { globSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { root } from "../../setup/paths.mjs";
 
 const INTRODUCTION = `# Limits
@@ -30,7 +31,9 @@ async function limitsOf(path: string): Promise<Limit[]> {
     const isArithmetic = ARITHMETIC.test(expression);
     if (!isArithmetic && exported === undefined)
       throw new Error(`${path}: export ${name}, or write its value in digits`);
-    const value = isArithmetic ? new Function(`return ${expression}`)() : (await import(path))[name];
+    const value = isArithmetic
+      ? new Function(`return ${expression}`)()
+      : (await import(pathToFileURL(path).href))[name];
     if (typeof value !== "number") throw new Error(`${path}: ${name} is not a number`);
     limits.push({ name, value, doc: comment.replace(/\n \*/g, "").trim() });
   }

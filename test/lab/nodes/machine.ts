@@ -18,7 +18,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { root } from "../../../scripts/setup/paths.mjs";
-import { type CommandOptions, requireCommand } from "../command.ts";
+import { type CommandOptions, mountOver, requireCommand } from "../command.ts";
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { Netns } from "../netns.ts";
 
@@ -68,14 +68,14 @@ export interface Machine {
 const INIT = `set -e
 # As systemd has it: what is mounted later appears in containers that ask for it.
 mount --make-rshared /
-if [ "$2" = installable ]; then
+${mountOver(`if [ "$2" = installable ]; then
   mount --bind "$0/opt" /opt
   mount -t overlay -o "lowerdir=/etc,upperdir=$0/etc,workdir=$0/etc-work" etc /etc
   [ -e "$0/etc/cni" ] || { rm -rf /etc/cni && mkdir -p /etc/cni/net.d; }
 fi
 mount -t tmpfs -o mode=755 run /run
 mount --bind "$0/lib" /var/lib
-mount --bind "$0/log" /var/log
+mount --bind "$0/log" /var/log`)}
 mount --bind "$0/boot-id" /proc/sys/kernel/random/boot_id
 exec "$1"`;
 const BOOT_MS = 10_000;
