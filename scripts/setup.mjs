@@ -15,48 +15,55 @@ import { mkdirSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { allocatorsSteps } from "./setup/allocators.mjs";
-import { benchSteps } from "./setup/bench.mjs";
-import { chartSteps } from "./setup/chart.mjs";
-import { clusterSteps } from "./setup/cluster.mjs";
+import { benchPrograms, pauseStep, pinnsStep } from "./setup/c-programs.mjs";
+import { manifestsStep, schemasSteps } from "./setup/chart.mjs";
 import { SetupError } from "./setup/command.mjs";
+import { debianStep } from "./setup/debian.mjs";
 import { embeddingsSteps } from "./setup/embeddings.mjs";
+import { goProgramStep, toolsSteps } from "./setup/go.mjs";
 import { lastReleaseProductSteps, lastReleaseSteps } from "./setup/last-release.mjs";
 import { nautobotSteps } from "./setup/nautobot.mjs";
-import { nodesSteps } from "./setup/nodes.mjs";
 import { npmStep } from "./setup/npm.mjs";
 import { cacheDir, root } from "./setup/paths.mjs";
-import { peersSteps } from "./setup/peers.mjs";
-import { podmanSteps } from "./setup/podman.mjs";
+import { netavarkStep } from "./setup/podman.mjs";
 import { productSteps } from "./setup/product.mjs";
-import { referenceSteps } from "./setup/reference.mjs";
 import { releaseSteps } from "./setup/release.mjs";
-import { demoSteps, testSteps } from "./setup/test.mjs";
-import { versionsSteps } from "./setup/versions.mjs";
 
 const LOCKED = "--locked";
 const LOCK_IS_HELD = 75;
+/** After how many compiled packages a large build says that it goes on. */
+const PROGRESS_STEP = 250;
 
-/** In the order of their work; a step is asked `isCurrent` after the steps before it have run. */
+/**
+ * What each target needs beside its Debian packages (debian.mjs): tools in Go (paths.mjs), steps in the order of their
+ * work, and the last ones, which call tools.
+ */
 const targets = {
-  product: productSteps,
-  reference: referenceSteps,
-  demo: demoSteps,
-  test: testSteps,
-  cluster: clusterSteps,
-  chart: chartSteps,
-  docs: () => [npmStep()],
-  nodes: nodesSteps,
-  versions: versionsSteps,
-  podman: podmanSteps,
-  nautobot: nautobotSteps,
-  embeddings: embeddingsSteps,
-  release: releaseSteps,
-  "last-release-product": lastReleaseProductSteps,
-  "last-release": lastReleaseSteps,
-  bench: benchSteps,
-  allocators: allocatorsSteps,
-  peers: peersSteps,
+  product: { steps: productSteps },
+  reference: { tools: ["plugins", "cnitool"] },
+  demo: {},
+  test: {
+    tools: ["registry"],
+    steps: () => [goProgramStep("test/linearizable", "test/lab/history/linearizable")],
+  },
+  cluster: { tools: ["kubernetes", "kubectl", "health"] },
+  chart: { tools: ["helm"], steps: schemasSteps, last: () => [manifestsStep()] },
+  docs: { steps: () => [npmStep()] },
+  nodes: { tools: ["nodes", "multus"], steps: () => [pauseStep()] },
+  // For the long tests alone: other versions of what nodes are made of, and what checks the Go module of the core.
+  versions: {
+    tools: ["containerd", "crio", "kubernetes-1.31", "modzip"],
+    steps: () => [pinnsStep(), goProgramStep("test/coredns", "test/lab/coredns")],
+  },
+  podman: { tools: ["podman"], steps: () => [netavarkStep()] },
+  nautobot: { steps: nautobotSteps },
+  embeddings: { steps: embeddingsSteps },
+  release: { tools: ["nfpm"], steps: releaseSteps },
+  "last-release-product": { steps: lastReleaseProductSteps },
+  "last-release": { steps: lastReleaseSteps },
+  bench: { steps: () => [...benchPrograms(), goProgramStep("bench/caller", "benchmarks/node/caller")] },
+  allocators: { steps: () => [goProgramStep("bench/allocators", "benchmarks/core/peers")] },
+  peers: { tools: ["whereabouts", "spiderpool"] },
 };
 
 function readArguments() {
@@ -95,25 +102,73 @@ function seconds(sinceMs) {
   return `${((performance.now() - sinceMs) / 1000).toFixed(1)} s`;
 }
 
-async function runSteps(steps) {
-  for (const step of steps) {
-    if (step.isCurrent()) continue;
-    const startMs = performance.now();
-    process.stdout.write(`Set-up: ${step.name} …`);
-    try {
-      await step.run();
-    } finally {
-      process.stdout.write(` ${seconds(startMs)}\n`);
-    }
+async function runStep(step) {
+  if (step.isCurrent()) return;
+  const startMs = performance.now();
+  process.stdout.write(`Set-up: ${step.name} …`);
+  try {
+    await step.run();
+  } finally {
+    process.stdout.write(` ${seconds(startMs)}\n`);
   }
+}
+
+/**
+ * A step is asked `isCurrent` after the steps before it have run. Tools are compiled beside the steps, most of which
+ * wait for the network or use one processor.
+ */
+async function runSteps({ steps, builds, last }) {
+  const stop = new AbortController();
+  const compiling = compileBeside(
+    builds.filter((build) => !build.isCurrent()),
+    stop.signal,
+  );
+  try {
+    for (const step of steps) await runStep(step);
+    await compiling.finish();
+    for (const step of last) await runStep(step);
+  } finally {
+    stop.abort();
+  }
+}
+
+/** `finish` waits for the builds, and shows that they go on. */
+function compileBeside(builds, signal) {
+  if (builds.length === 0) return { finish: () => {} };
+  console.log(`Set-up, beside the other steps (minutes, the first time): ${builds.map(({ name }) => name).join(", ")}`);
+  let said = 0;
+  let isShown = false;
+  const say = (count) => {
+    if (!isShown || (count >= said && count < said + PROGRESS_STEP)) return;
+    said = count;
+    process.stdout.write(` ${count}`);
+  };
+  const compile = async () => {
+    for (const build of builds) await build.run({ signal, say });
+  };
+  const compiling = compile();
+  compiling.catch(() => {});
+  const run = () => {
+    isShown = true;
+    return compiling;
+  };
+  return { finish: () => runStep({ name: "tools in Go, packages compiled", isCurrent: () => false, run }) };
 }
 
 async function main() {
   process.env.HOME ||= userInfo().homedir;
   const { names, locked } = readArguments();
-  const steps = names.flatMap((name) => targets[name]());
-  if (locked) await runSteps(steps);
-  else if (!steps.every((step) => step.isCurrent())) process.exitCode = runLocked(names);
+  const wanted = names.map((name) => targets[name]);
+  const of = (part) => wanted.flatMap((target) => target[part]?.() ?? []);
+  const builds = toolsSteps(wanted.flatMap(({ tools = [] }) => tools));
+  const parts = { steps: [debianStep(...names), ...of("steps")], builds, last: of("last") };
+  if (locked) await runSteps(parts);
+  else if (
+    !Object.values(parts)
+      .flat()
+      .every((step) => step.isCurrent())
+  )
+    process.exitCode = runLocked(names);
 }
 
 try {

@@ -1,24 +1,16 @@
 /**
- * The plain manifests that the Helm chart renders to, and the tools that render and check it: Helm, and the API
- * descriptions of the oldest and the newest Kubernetes that is promised. The set-up of the product comes before.
+ * The plain manifests that the Helm chart renders to, and what it is checked against: the API descriptions of the
+ * oldest and the newest Kubernetes that is promised. The set-up of the product, and Helm, come before.
  * Effects: deploy, the user's cache and Go's own caches.
  */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { findCommand, run, SetupError } from "./command.mjs";
-import { goStep, replaceFolder } from "./go.mjs";
+import { run } from "./command.mjs";
+import { replaceFolder, requireGo } from "./go.mjs";
 import { KUBERNETES_SCHEMAS, kubernetesSchemasDir, root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 
-export function chartSteps() {
-  return [
-    goStep({ tool: "helm", title: "Helm (minutes, the first time)" }),
-    manifestsStep(),
-    ...KUBERNETES_SCHEMAS.map(schemasStep),
-  ];
-}
-
-function manifestsStep() {
+export function manifestsStep() {
   const templates = ["agent", "controller", "flowschema", "host-agents", "hub", "policies", "rbac"];
   const names = templates.map((name) => `${name}.yaml`);
   const program = join(root, "scripts", "chart", "manifests.ts");
@@ -30,6 +22,8 @@ function manifestsStep() {
   });
 }
 
+export const schemasSteps = () => KUBERNETES_SCHEMAS.map(schemasStep);
+
 /** Only api/openapi-spec of the module is kept; Go's checksum database verifies the download. */
 function schemasStep(version) {
   const directory = kubernetesSchemasDir(version);
@@ -37,9 +31,9 @@ function schemasStep(version) {
     name: `API descriptions of Kubernetes ${version}`,
     isCurrent: () => existsSync(directory),
     run: () => {
-      const go = findCommand("go", ["/usr/local/go/bin"]);
-      if (go === undefined) throw new SetupError("API descriptions", 'there is no "go" in PATH', "install Go 1.25");
-      const answer = run(go, ["mod", "download", "-json", `k8s.io/kubernetes@v${version}`], { env: { GOFLAGS: "" } });
+      const answer = run(requireGo(), ["mod", "download", "-json", `k8s.io/kubernetes@v${version}`], {
+        env: { GOFLAGS: "" },
+      });
       mkdirSync(dirname(directory), { recursive: true });
       const temporary = mkdtempSync(`${directory}.`);
       try {

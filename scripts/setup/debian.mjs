@@ -111,8 +111,10 @@ function isThere(requirement) {
 
 /** The step that installs what the targets lack. */
 export function debianStep(...targets) {
-  const all = targets.flatMap((target) => requirements[target]);
-  const missing = all.filter((requirement) => isWanted(requirement) && !isThere(requirement));
+  const all = targets.flatMap((target) => requirements[target] ?? []);
+  const missing = [...new Map(all.map((each) => [each.package, each])).values()].filter(
+    (requirement) => isWanted(requirement) && !isThere(requirement),
+  );
   return {
     name: `Debian packages (${missing.map((requirement) => requirement.package).join(", ")})`,
     isCurrent: () => missing.length === 0,

@@ -4,7 +4,6 @@
  */
 import { join } from "node:path";
 import { run } from "./command.mjs";
-import { debianStep } from "./debian.mjs";
 import { browserStep } from "./embeddings/browser.mjs";
 import { cStep } from "./embeddings/c.mjs";
 import { goStep } from "./embeddings/go.mjs";
@@ -15,16 +14,7 @@ import { root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 
 export function embeddingsSteps() {
-  return [
-    debianStep("embeddings"),
-    rawLayersStep(),
-    browserStep(),
-    cStep(),
-    goStep(),
-    javaStep(),
-    pythonStep(),
-    rustStep(),
-  ];
+  return [rawLayersStep(), browserStep(), cStep(), goStep(), javaStep(), pythonStep(), rustStep()];
 }
 
 /** Generates the files that come from the ABI and are not committed. */

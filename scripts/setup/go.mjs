@@ -1,67 +1,80 @@
 /**
- * Tools built from Go modules into the user's cache, a folder for each version of each module in scripts/reference;
- * and programs of the repository itself.
+ * Tools built from the Go modules in scripts/reference into the user's cache; and programs of the repository itself.
  * Effects: the user's cache, dist and Go's own caches.
  */
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { once } from "node:events";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { findCommand, run, SetupError } from "./command.mjs";
-import { referenceTool, root } from "./paths.mjs";
-import { buildStep, hashInputs, readStamp, writeStamp } from "./stamp.mjs";
+import { cacheDir, GO_FLAGS, referenceTool, root } from "./paths.mjs";
+import { buildStep } from "./stamp.mjs";
 
-const FLAGS = ["-trimpath"];
-const ENVIRONMENT = { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -buildvcs=false", GOWORK: "off" };
+/** The lazy garbage collector makes the compiler faster. */
+const ENVIRONMENT = { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -buildvcs=false", GOWORK: "off", GOGC: "400" };
 
-/** After how many compiled packages a large build says that it goes on. */
-const PROGRESS_STEP = 250;
+/** The steps that build reference tools (paths.mjs): one `go build` for those that are compiled alike. */
+export function toolsSteps(names) {
+  const builds = new Map();
+  for (const name of new Set(names)) {
+    const tool = { name, ...referenceTool(name) };
+    const key = [tool.source, ...tool.flags].join(" ");
+    builds.set(key, [...(builds.get(key) ?? []), tool]);
+  }
+  return [...builds.values()].map((tools) => {
+    const missing = tools.filter(({ directory }) => !existsSync(directory));
+    return {
+      name: missing.map(({ name, version }) => `${name} ${version}`).join(", "),
+      isCurrent: () => missing.length === 0,
+      run: (options) => buildTools(missing, options),
+    };
+  });
+}
 
-/**
- * The step `title` that builds the tools of scripts/reference/<tool>. `flags` and `env` are added to the usual ones;
- * `rename` gives executables, which Go names after their folder, the names that they are called by.
- */
-export function goStep({ tool, title = `reference ${tool}`, flags = [], linkFlags = [], env = {}, rename = {} }) {
-  const { source, version, directory } = referenceTool(tool);
-  const stamp = (folder) => join(folder, ".stamp");
-  const allFlags = [...FLAGS, ...flags, "-ldflags", ["-s", "-w", ...linkFlags].join(" ")];
-  const inputs = ["go.mod", "go.sum", "main.go"].map((name) => join(source, name)).filter((path) => existsSync(path));
-  const current = () => hashInputs(inputs, [...allFlags, process.arch]);
-  return {
-    name: `${title} ${version}`,
-    isCurrent: () => readStamp(stamp(directory)) === current(),
-    run: async () => {
-      const go = requireGo(tool);
-      mkdirSync(dirname(directory), { recursive: true });
-      removeAbandoned(directory);
-      const temporary = mkdtempSync(`${directory}.`);
-      try {
-        await buildTools(go, [...allFlags, "-o", `${temporary}/`, "tool"], {
-          cwd: source,
-          env: { ...ENVIRONMENT, ...env },
-        });
-        for (const [from, to] of Object.entries(rename)) renameSync(join(temporary, from), join(temporary, to));
-        writeStamp(stamp(temporary), current());
-        replaceFolder(directory, temporary);
-      } finally {
-        rmSync(temporary, { recursive: true, force: true });
-      }
-    },
-  };
+async function buildTools(tools, options) {
+  mkdirSync(cacheDir(), { recursive: true });
+  for (const { directory } of tools) removeAbandoned(directory);
+  const temporary = mkdtempSync(`${tools[0].directory}.`);
+  try {
+    const [{ source, flags, env }] = tools;
+    const packages = tools.flatMap((tool) => [...tool.packages.values()].map(({ path }) => path));
+    await goBuild([...flags, "-o", `${temporary}/`, ...packages], { cwd: source, env, ...options });
+    for (const { name, packages, directory } of tools) {
+      const folder = join(temporary, `.${name}`);
+      mkdirSync(folder);
+      for (const [built, { executable }] of packages) renameSync(join(temporary, built), join(folder, executable));
+      replaceFolder(directory, folder);
+    }
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
 }
 
 /** The step that builds dist/<program> from the module in the folder `source` of the repository. */
-export function goProgramStep({ name, source, program }) {
+export function goProgramStep(program, source) {
   const cwd = join(root, source);
   const output = join(root, "dist", program);
-  const flags = [...FLAGS, "-ldflags", "-s -w"];
+  const flags = [...GO_FLAGS, "-ldflags", "-s -w"];
   return buildStep({
-    name,
+    name: program,
     inputs: [cwd],
     outputs: [output],
     texts: [process.arch, ...flags],
     build: () => {
       mkdirSync(dirname(output), { recursive: true });
-      run(requireGo(program), ["build", ...flags, "-o", `${output}.tmp`, "."], { cwd, env: ENVIRONMENT });
+      run(requireGo(), ["build", ...flags, "-o", `${output}.tmp`, "."], { cwd, env: ENVIRONMENT });
       rmSync(output, { recursive: true, force: true });
       renameSync(`${output}.tmp`, output);
     },
@@ -69,29 +82,27 @@ export function goProgramStep({ name, source, program }) {
 }
 
 /**
- * `go build`, which names each package that it compiles (-v): `say` prints their number; the end of its output is
- * shown when it fails.
+ * `go build`, which names each package that it compiles (-v): `say` is told how many. Its output goes to a file, because
+ * steps beside it may block this process for minutes; an error has its end.
  */
-export function buildTools(go, args, { cwd, env, say = (text) => process.stdout.write(text) }) {
-  const child = spawn(go, ["build", "-v", ...args], {
-    cwd,
-    env: { ...process.env, ...env },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  let output = "";
-  let lines = 0;
-  child.stderr.setEncoding("utf8").on("data", (text) => {
-    output += text;
-    for (const _ of text.matchAll(/\n/g)) if (++lines % PROGRESS_STEP === 0) say(` ${lines}`);
-  });
-  return new Promise((resolve, reject) => {
-    child.on("error", (error) => reject(new SetupError(`Cannot run ${go}`, error.message)));
-    child.on("close", (code, signal) => {
-      const tail = output.split("\n").slice(-40).join("\n");
-      if (code === 0) resolve();
-      else reject(new SetupError(`go build ended with ${code ?? signal}`, `\n${tail}`, `cd ${cwd} && go build tool`));
-    });
-  });
+async function goBuild(args, { cwd, env, say, signal }) {
+  const go = requireGo();
+  const directory = mkdtempSync(join(tmpdir(), "berth-go-"));
+  const log = join(directory, "log");
+  const file = openSync(log, "w");
+  const lines = () => readFileSync(log, "utf8").split("\n");
+  const saying = setInterval(() => say(lines().length - 1), 1000);
+  try {
+    const options = { cwd, env: { ...process.env, ...ENVIRONMENT, ...env }, stdio: ["ignore", "ignore", file], signal };
+    const [code, killed] = await once(spawn(go, ["build", "-v", ...args], options), "close");
+    if (code === 0) return;
+    const tail = lines().slice(-40).join("\n");
+    throw new SetupError(`go build ended with ${code ?? killed}`, `\n${tail}`, `cd ${cwd} && go build tool`);
+  } finally {
+    clearInterval(saying);
+    closeSync(file);
+    rmSync(directory, { recursive: true });
+  }
 }
 
 /** Removes what an interrupted build left beside `directory`; a build that is under way is younger. */
@@ -122,11 +133,11 @@ export function replaceFolder(directory, temporary) {
   }
 }
 
-function requireGo(tool) {
+export function requireGo() {
   const go = findCommand("go", ["/usr/local/go/bin"]);
   if (go !== undefined) return go;
   throw new SetupError(
-    `${tool} cannot be built`,
+    "A program in Go cannot be built",
     'there is no "go" in PATH; Go 1.25 or newer is needed',
     "apt-get install golang-go (Debian 13 or newer; before that from go.dev), then npm run setup",
   );

@@ -36,15 +36,15 @@ export function lastReleaseProductSteps() {
   ];
 }
 
-/** The product, and what its chart and its release are made of. */
+/** The product, and what its images are made of. */
 export function lastReleaseSteps() {
   return [
     ...lastReleaseProductSteps(),
     {
-      name: `chart and artefacts of the last release, ${lastRelease.version}`,
+      name: `artefacts of the last release, ${lastRelease.version}`,
       isCurrent: () => isDone("artefacts"),
-      // Both download what the set-up of this tree downloads, too, unless its versions are others.
-      run: () => setUp("artefacts", lastReleaseDir(), ["chart", "release"]),
+      // It downloads what the set-up of this tree downloads, too, unless its versions are others.
+      run: () => setUp("artefacts", lastReleaseDir(), ["release"]),
     },
   ];
 }

@@ -4,16 +4,15 @@
  * A cold set-up costs about ten minutes of one processor, most of them Nautobot's own migrations.
  * Effects: the user's cache, Debian packages (as root); a PostgreSQL and a Redis of its own while it works.
  */
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findCommand, run, SetupError } from "./command.mjs";
-import { debianStep } from "./debian.mjs";
 import { NAUTOBOT_DATABASE, nautobotDir, nautobotSource, POSTGRES_PROGRAMS, REDIS_PROGRAM } from "./paths.mjs";
 
 export function nautobotSteps() {
-  return [debianStep("nautobot"), packagesStep(), databaseStep()];
+  return [packagesStep(), databaseStep()];
 }
 
 const inVenv = (name) => join(nautobotDir(), "venv", "bin", name);

@@ -3,7 +3,7 @@
  * Effects: reads the go.mod files of scripts/reference.
  */
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -24,35 +24,96 @@ export function lastReleaseDir() {
   return join(cacheDir(), `last-release-${version}-${commit.slice(0, 12)}`);
 }
 
-/** The module that fixes a tool's version. A tool `NAME-MAJOR.MINOR` is another version of NAME. */
-const modules = {
-  helm: "helm.sh/helm/v3",
-  plugins: "github.com/containernetworking/plugins",
-  cnitool: "github.com/containernetworking/cni",
-  kubernetes: "k8s.io/kubernetes",
-  kubectl: "k8s.io/kubernetes",
-  health: "sigs.k8s.io/cli-utils",
-  nodes: "k8s.io/kubernetes",
-  containerd: "github.com/containerd/containerd/v2",
-  crio: "github.com/cri-o/cri-o",
-  podman: "github.com/containers/podman/v5",
-  "kubernetes-1.31": "k8s.io/kubernetes",
-  spiderpool: "github.com/spidernet-io/spiderpool",
-  whereabouts: "github.com/k8snetworkplumbingwg/whereabouts",
-  modzip: "golang.org/x/mod",
-  registry: "github.com/distribution/distribution/v3",
-  nfpm: "github.com/goreleaser/nfpm/v2",
-  multus: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4",
-};
+/** Go names an executable after its folder, or after its module. */
+const EXECUTABLES = { server: "etcd", cmd: "whereabouts" };
 
 /**
- * The folder scripts/reference/<tool>, the version that its go.mod asks for, and the cache folder of the executables.
+ * The tools by the names of their folders in the cache: the module that has a tool's version, and which programs it
+ * is, unless it is all of that module, or the one of its own name. `in`: the folder of scripts/reference with the
+ * go.mod, where it is not the common one; `tags` and `env` are those of a build.
+ */
+const tools = {
+  cnitool: { module: "github.com/containernetworking/cni" },
+  plugins: { module: "github.com/containernetworking/plugins" },
+  helm: { module: "helm.sh/helm/v3" },
+  kubernetes: { module: "k8s.io/kubernetes", programs: ["etcd", "kube-apiserver", "kube-proxy"] },
+  nodes: { module: "k8s.io/kubernetes", programs: ["kubelet", "kube-controller-manager", "kube-scheduler"] },
+  kubectl: { module: "k8s.io/kubernetes", programs: ["kubectl"] },
+  health: { module: "sigs.k8s.io/cli-utils" },
+  multus: { module: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4" },
+  registry: { module: "github.com/distribution/distribution/v3" },
+  nfpm: { module: "github.com/goreleaser/nfpm/v2" },
+  modzip: { module: "golang.org/x/mod" },
+  whereabouts: { module: "github.com/k8snetworkplumbingwg/whereabouts" },
+  "kubernetes-1.31": { module: "k8s.io/kubernetes", in: "kubernetes-1.31" },
+  spiderpool: { module: "github.com/spidernet-io/spiderpool", in: "spiderpool" },
+  // Without the snapshotters and the tracer that the lab does not use.
+  containerd: {
+    module: "github.com/containerd/containerd/v2",
+    in: "containerd",
+    tags: ["no_btrfs", "no_zfs", "no_devmapper", "no_tracing"],
+  },
+  // With the C library, which its store needs; without optional libraries of Debian. Podman likewise.
+  crio: {
+    module: "github.com/cri-o/cri-o",
+    in: "crio",
+    tags: ["containers_image_ostree_stub", "containers_image_openpgp", "exclude_graphdriver_btrfs", "btrfs_noversion"],
+    env: { CGO_ENABLED: "1" },
+  },
+  podman: {
+    module: "github.com/containers/podman/v5",
+    in: "podman",
+    tags: ["containers_image_openpgp", "exclude_graphdriver_btrfs", "btrfs_noversion"],
+    env: { CGO_ENABLED: "1" },
+  },
+};
+
+/** The `go build` of every tool. No debug information: it only costs time. */
+export const GO_FLAGS = ["-trimpath", "-gcflags=all=-dwarf=false"];
+
+/**
+ * A tool: the folder of its go.mod and the version that this asks for, its packages there by the names of their
+ * executables, what `go build` is called with, and the folder in the cache where they are. That has a hash of all these
+ * in its name: what is there is current.
  */
 export function referenceTool(tool) {
-  const source = join(root, "scripts", "reference", tool);
-  const version = new RegExp(`${modules[tool]} v(\\S+)`).exec(readFileSync(join(source, "go.mod"), "utf8"))?.[1];
-  if (version === undefined) throw new Error(`No version of ${modules[tool]} in ${source}/go.mod`);
-  return { source, version, directory: join(cacheDir(), `${tool.replace(/-[\d.]+$/, "")}-${version}`) };
+  if (!(tool in tools)) throw new Error(`There is no reference tool "${tool}"`);
+  const { module, programs, in: folder = "", tags = [], env = {} } = tools[tool];
+  const source = join(root, "scripts", "reference", folder);
+  const files = ["go.mod", "go.sum", join(tool, "main.go")].map((name) => join(source, name));
+  const text = readFileSync(files[0], "utf8");
+  const versionOf = (path) => new RegExp(`^(?:require)?\\s+${path} v(\\S+)`, "m").exec(text)?.[1];
+  const version = versionOf(module);
+  if (version === undefined) throw new Error(`No version of ${module} in ${files[0]}`);
+  const packages = new Map();
+  for (const [, path] of text.matchAll(/^(?:\t|tool )([^\s(]+)$/gm)) {
+    const [name] = path
+      .replace(/\/v\d+$/, "")
+      .split("/")
+      .slice(-1);
+    const executable = EXECUTABLES[name] ?? name;
+    const isOfTool = programs?.includes(executable) ?? (path.startsWith(`${module}/`) || name === tool);
+    if (isOfTool) packages.set(name, { path, executable });
+  }
+  const flags = [...GO_FLAGS, "-tags", tags.join(","), "-ldflags", linkFlags(versionOf("k8s.io/kubernetes"))];
+  const hash = createHash("sha256").update(JSON.stringify([process.arch, flags, env]));
+  for (const file of files) if (existsSync(file)) hash.update(readFileSync(file));
+  const name = `${tool.replace(/-[\d.]+$/, "")}-${version}-${hash.digest("hex").slice(0, 12)}`;
+  return { source, version, packages, flags, env, directory: join(cacheDir(), name) };
+}
+
+/**
+ * No table of symbols, and the version of Kubernetes: without it the programs call themselves v0.0.0, and the API
+ * server cannot determine which features belong to its version.
+ */
+function linkFlags(kubernetes) {
+  const words = ["-s", "-w"];
+  if (kubernetes !== undefined) {
+    const [major, minor] = kubernetes.split(".");
+    const stamps = { gitVersion: `v${kubernetes}`, gitMajor: major, gitMinor: minor };
+    for (const [key, value] of Object.entries(stamps)) words.push(`-X k8s.io/component-base/version.${key}=${value}`);
+  }
+  return words.join(" ");
 }
 
 /** The crate whose versions the Podman of scripts/reference goes with. */

@@ -1,38 +1,19 @@
 /**
- * Podman 5 and its network backend netavark, for the long tests: Debian 12 has neither. A cold build costs a quarter of
- * an hour of one processor.
- * Effects: the user's cache, Debian packages (as root).
+ * netavark, the network backend of Podman 5, for the long tests: Debian 12 has neither.
+ * Effects: the user's cache.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run } from "./command.mjs";
-import { debianStep } from "./debian.mjs";
 import { requireRust } from "./embeddings/rust.mjs";
-import { goStep } from "./go.mjs";
 import { NETAVARK_VERSION, netavarkDir } from "./paths.mjs";
 
-export function podmanSteps() {
-  return [debianStep("podman"), podmanStep(), netavarkStep()];
-}
-
-/** With the C library, which its database needs; without optional libraries of Debian. */
-function podmanStep() {
-  const tags = ["containers_image_openpgp", "exclude_graphdriver_btrfs", "btrfs_noversion"];
-  return goStep({
-    tool: "podman",
-    title: "Podman (minutes, the first time)",
-    flags: ["-gcflags=all=-dwarf=false", "-tags", tags.join(",")],
-    env: { CGO_ENABLED: "1" },
-  });
-}
-
 /** From its crate, with the versions of its own lock file. */
-function netavarkStep() {
-  const program = join(netavarkDir(), "bin", "netavark");
+export function netavarkStep() {
   return {
-    name: `netavark (minutes, the first time) ${NETAVARK_VERSION}`,
-    isCurrent: () => existsSync(program),
+    name: `netavark ${NETAVARK_VERSION} (minutes, the first time)`,
+    isCurrent: () => existsSync(join(netavarkDir(), "bin", "netavark")),
     run: () => {
       const { cargo, env } = requireRust();
       const target = mkdtempSync(join(tmpdir(), "netavark-"));

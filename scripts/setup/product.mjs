@@ -7,7 +7,6 @@ import { createHash } from "node:crypto";
 import { chmodSync, copyFileSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "./command.mjs";
-import { debianStep } from "./debian.mjs";
 import { npmStep } from "./npm.mjs";
 import { root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
@@ -34,7 +33,6 @@ export function productSteps() {
   const version = buildVersion();
   const groups = bundleGroups.map((group) => group.map((name) => inRoot("host", name)));
   return [
-    debianStep("product"),
     npmStep(),
     nativeStep(
       "shim",

@@ -1,6 +1,5 @@
 /**
- * The set-up of `npm run release`: compilers for both processors, nfpm, and the pinned downloads that are included
- * (scripts/release/sources.json). Node.js comes from npm, verified by the hash in package-lock.json;
+ * The set-up of `npm run release`: the pinned downloads that are included (scripts/release/sources.json). Node.js comes from npm, verified by the hash in package-lock.json;
  * the C library's parts come from the Debian archive, verified by its signed index and by the recorded hash. Effects:
  * the user's cache, dist, Debian packages (as root).
  */
@@ -8,21 +7,13 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { run, SetupError } from "./command.mjs";
-import { debianStep } from "./debian.mjs";
-import { goStep } from "./go.mjs";
 import { releaseSourcesDir, root } from "./paths.mjs";
 import { oneModuleStep } from "./product.mjs";
 
 const sources = JSON.parse(readFileSync(join(root, "scripts", "release", "sources.json"), "utf8"));
 
 export function releaseSteps() {
-  return [
-    debianStep("release"),
-    nodeArchivesStep(),
-    debianArchivesStep(),
-    oneModuleStep(),
-    goStep({ tool: "nfpm", title: "nfpm" }),
-  ];
+  return [nodeArchivesStep(), debianArchivesStep(), oneModuleStep()];
 }
 
 function digest(path, algorithm, encoding) {

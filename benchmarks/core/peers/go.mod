@@ -1,4 +1,4 @@
-// The allocators of Cilium and host-local, and a program that times them. Built by scripts/setup/allocators.mjs.
+// The allocators of Cilium and host-local, and a program that times them. Built by scripts/setup.mjs.
 module berth.local/allocators
 
 go 1.26.4

@@ -1,5 +1,5 @@
-// The caller of the benchmark `node`: libcni as a container runtime has it, at the version of scripts/reference/cnitool.
-// Built by scripts/setup/bench.mjs into dist/bench; nothing of it enters the product.
+// The caller of the benchmark `node`: libcni as a container runtime has it, at the version of scripts/reference.
+// Built by scripts/setup.mjs into dist/bench; nothing of it enters the product.
 module berth.local/benchmarks/node/caller
 
 go 1.24.0

@@ -1,5 +1,5 @@
-// containerd 2: the runtime that calls STATUS and GC of CNI 1.1, beside Debian's 1.6 on real nodes; ctr and the shim of its own version.
-// Built by scripts/setup/versions.mjs into the user's cache, for the long tests; nothing of it enters the product.
+// containerd 2: the runtime that calls STATUS and GC of CNI 1.1, beside Debian's 1.6 on real nodes, for the long tests.
+// A module of its own: its k8s.io modules are 0.37, and those of ../go.mod are replaced by 0.34.
 module berth.local/reference/containerd
 
 go 1.26.6

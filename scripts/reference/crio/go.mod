@@ -1,6 +1,5 @@
-// CRI-O: the other runtime of real nodes, which calls STATUS and GC of CNI 1.1; copyimg puts images into its store.
-// Versions and hashes are those of its own go.mod and go.sum. Built by scripts/setup/versions.mjs into the user's cache, for the long tests; nothing of it
-// enters the product.
+// CRI-O: the other runtime of real nodes, which calls STATUS and GC of CNI 1.1; copyimg puts images into its store. For
+// the long tests. A module of its own: versions are those of its own go.mod, of Kubernetes 1.33.
 module berth.local/reference/crio
 
 go 1.25.0

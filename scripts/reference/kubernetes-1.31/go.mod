@@ -1,6 +1,6 @@
-// The oldest Kubernetes that Berth promises to work with: kube-apiserver, kubelet, kube-controller-manager and kube-scheduler.
-// Built by scripts/setup/versions.mjs into the user's cache, for the long tests; nothing of it enters the product.
-// k8s.io/kubernetes names its staging repositories by folders of its own tree; the replacements are their published versions.
+// The oldest Kubernetes that Berth promises to work with: kube-apiserver, kubelet, kube-controller-manager and
+// kube-scheduler, for the long tests. A module of its own: one module has one version of Kubernetes.
+// The replacements are as in ../go.mod.
 module berth.local/reference/kubernetes-1.31
 
 go 1.24.2

@@ -1,5 +1,5 @@
-// Podman 5, the runtime of hosts whose network backend executes drivers in place of CNI plugins. Built by
-// scripts/setup/podman.mjs into the user's cache, for the long tests; nothing of it enters the product.
+// Podman 5, the runtime of hosts whose network backend executes drivers in place of CNI plugins, for the long tests.
+// A module of its own, as CRI-O: versions are those of its own go.mod, whose containers/storage is newer.
 module berth.local/reference/podman
 
 go 1.25.0

@@ -1,5 +1,5 @@
-// Spiderpool: an IPAM that the tests of migration and the benchmark of peers run beside Berth.
-// Built by scripts/setup/peers.mjs into the user's cache; nothing of it enters the product.
+// Spiderpool: an IPAM that the tests of migration and the benchmark of peers run beside Berth. A module of its own:
+// versions are those of its own go.mod, of Kubernetes 1.29.
 module berth.local/reference/spiderpool
 
 go 1.25.0

@@ -1,6 +1,6 @@
 /*
  * The first process of a pod's sandbox, and of a node of the lab: it waits, buries the children that others leave to
- * it, and ends when told to. Built by scripts/setup/nodes.mjs. Effects: none.
+ * it, and ends when told to. Built by scripts/setup/c-programs.mjs. Effects: none.
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// Whether a history of a small pool is linearizable, by Porcupine. Built by scripts/setup/test.mjs into dist/test;
+// Whether a history of a small pool is linearizable, by Porcupine. Built by scripts/setup.mjs into dist/test;
 // nothing of it enters the product.
 module berth.local/test/lab/history/linearizable
 

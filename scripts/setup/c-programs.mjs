@@ -1,0 +1,59 @@
+/**
+ * Small programs in C, a file or two each: those of the benchmarks (the runner, the floor's empty program, what deletes
+ * a pod's namespace, the trivial agent), and those of real nodes.
+ * Effects: dist.
+ */
+import { mkdirSync, renameSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { run } from "./command.mjs";
+import { requireGo } from "./go.mjs";
+import { referenceTool, root } from "./paths.mjs";
+import { buildStep } from "./stamp.mjs";
+
+const WARNINGS = ["-O2", "-Wall", "-Wextra"];
+const STATIC = ["-static", "-s"];
+
+export const benchPrograms = () => [
+  benchStep("runner", "gcc", WARNINGS),
+  benchStep("empty", "musl-gcc", ["-O2", ...STATIC]),
+  benchStep("unmount", "musl-gcc", [...WARNINGS, ...STATIC]),
+  benchStep("echo-agent", "musl-gcc", [...WARNINGS, ...STATIC]),
+];
+
+function benchStep(name, compiler, flags) {
+  const sources = [join(root, "benchmarks", "harness", `${name}.c`)];
+  return compileStep(`bench/${name}`, { compiler, flags, inputs: sources });
+}
+
+/** The first process of a pod's sandbox, and of a node. */
+export function pauseStep() {
+  const inputs = [join(root, "test", "lab", "nodes", "pause.c")];
+  return compileStep("nodes/pause", { compiler: "musl-gcc", flags: [...WARNINGS, ...STATIC], inputs });
+}
+
+/** CRI-O's program in C that makes the namespaces of pods, from its module. */
+export function pinnsStep() {
+  const { source: cwd } = referenceTool("crio");
+  const sourcesOf = () => {
+    const list = ["list", "-mod=readonly", "-f", "{{.Module.Dir}}", "github.com/cri-o/cri-o/cmd/crio"];
+    const folder = run(requireGo(), list, { cwd }).trim();
+    return ["pinns.c", "sysctl.c"].map((name) => join(folder, "pinns", "src", name));
+  };
+  const flags = ["-std=c99", "-Os", ...STATIC];
+  return compileStep("nodes/pinns", { compiler: "gcc", flags, inputs: [join(cwd, "go.mod")], sourcesOf });
+}
+
+function compileStep(program, { compiler, flags, inputs, sourcesOf = () => inputs }) {
+  const output = join(root, "dist", program);
+  return buildStep({
+    name: program,
+    inputs,
+    outputs: [output],
+    texts: [compiler, ...flags],
+    build: () => {
+      mkdirSync(dirname(output), { recursive: true });
+      run(compiler, [...flags, "-o", `${output}.tmp`, ...sourcesOf()]);
+      renameSync(`${output}.tmp`, output);
+    },
+  });
+}
