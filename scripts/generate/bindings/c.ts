@@ -44,7 +44,7 @@ ${members("COUNTS_AT_", counts)}};
 const char *berth_strerror(int status);
 const char *berth_status_name(int status);
 
-/* An instance, with room for the addresses that calls write; NULL without memory. Closing one ends all that is in it. */
+/* An instance, with room for what calls write; NULL without memory. Closing one ends all that is in it. */
 struct berth_core;
 struct berth_core *berth_core_open(void);
 void berth_core_close(struct berth_core *core);
