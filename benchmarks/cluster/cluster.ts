@@ -63,7 +63,7 @@ async function runCluster(options: BenchOptions): Promise<BenchReport> {
 
 function coursesOf({ quick }: BenchOptions): Courses {
   return {
-    oneAtATime: { atOnce: 1, callsPerRound: 20, warmUpRounds: quick ? 3 : WARM_UP_ROUNDS, rounds: quick ? 5 : 60 },
+    oneAtATime: { atOnce: 1, callsPerRound: 20, warmUpRounds: quick ? 3 : WARM_UP_ROUNDS, rounds: quick ? 5 : 40 },
     manyAtOnce: { atOnce: AT_ONCE, callsPerRound: 200, warmUpRounds: 1, rounds: quick ? 2 : 6 },
   };
 }

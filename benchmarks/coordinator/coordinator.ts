@@ -76,7 +76,7 @@ async function measure(
   const course = { atOnce: 1, rounds: quick ? 3 : 20, warmUpRounds: quick ? 1 : 3, callsPerRound: 10 };
   return {
     alone: await measureAlone(floors, nodes, course),
-    chains: await measureChains(nodes, { rounds: quick ? 2 : 30, triples: quick ? 5 : 10 }),
+    chains: await measureChains(nodes, { rounds: quick ? 2 : 15, triples: quick ? 5 : 10 }),
     rates: await measureRates(node, { rounds: quick ? 2 : 10, pairs: quick ? 16 : 40 }),
     detection: await measureDetection(node, quick ? 5 : 30),
   };
