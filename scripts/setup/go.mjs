@@ -82,8 +82,8 @@ export function goProgramStep(program, source) {
 }
 
 /**
- * `go build`, which names each package that it compiles (-v): `say` is told how many. Its output goes to a file, because
- * steps beside it may block this process for minutes; an error has its end.
+ * `go build`, which names each package that it compiles (-v): `say` is told how many. Its output goes to a file,
+ * because steps beside it may block this process for minutes; an error has its end.
  */
 async function goBuild(args, { cwd, env, say, signal }) {
   const go = requireGo();

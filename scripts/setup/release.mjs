@@ -1,7 +1,8 @@
 /**
- * The set-up of `npm run release`: the pinned downloads that are included (scripts/release/sources.json). Node.js comes from npm, verified by the hash in package-lock.json;
- * the C library's parts come from the Debian archive, verified by its signed index and by the recorded hash. Effects:
- * the user's cache, dist, Debian packages (as root).
+ * The set-up of `npm run release`: the pinned downloads that are included (scripts/release/sources.json). Node.js
+ * comes from npm, verified by the hash in package-lock.json; the C library's parts come from the Debian archive,
+ * verified by its signed index and by the recorded hash. Effects: the user's cache, dist, Debian packages (as
+ * root).
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
