@@ -35,7 +35,7 @@ import type { Cache, Caches } from "./types.ts";
  * Most that a controller keeps of namespaces, workloads, pods, Services and network definitions, as the heap has it:
  * bytes. @limit
  */
-const CONTROLLER_BUDGET_BYTES = 64 * 1024 * 1024;
+const CONTROLLER_BUDGET_BYTES = 160 * 1024 * 1024;
 
 interface CachesOptions {
   readonly api: KubeApi;

@@ -5,7 +5,7 @@
 import { parseArgs } from "node:util";
 import { describeScale, runScale } from "./run-scale.ts";
 
-const LARGE = { nodes: 5_000, full: 2, pods: 150_000, pools: 5_000, rate: 1_000, loadS: 20, processors: 32 };
+const LARGE = { nodes: 5_000, full: 2, pods: 150_000, pools: 10_000, rate: 1_000, loadS: 20, processors: 32 };
 const SMALL = { nodes: 50, full: 5, pods: 500, pools: 20, rate: 50, loadS: 10, processors: 8 };
 
 const { values } = parseArgs({ options: { small: { type: "boolean", default: false } } });
