@@ -23,7 +23,12 @@ import { cacheDir, GO_FLAGS, referenceTool, root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 
 /** The lazy garbage collector makes the compiler faster. */
-const ENVIRONMENT = { CGO_ENABLED: "0", GOFLAGS: "-mod=readonly -buildvcs=false", GOWORK: "off", GOGC: "400" };
+export const GO_ENVIRONMENT = {
+  CGO_ENABLED: "0",
+  GOFLAGS: "-mod=readonly -buildvcs=false",
+  GOWORK: "off",
+  GOGC: "400",
+};
 
 /** The steps that build reference tools (paths.mjs): one `go build` for those that are compiled alike. */
 export function toolsSteps(names) {
@@ -74,7 +79,7 @@ export function goProgramStep(program, source) {
     texts: [process.arch, ...flags],
     build: () => {
       mkdirSync(dirname(output), { recursive: true });
-      run(requireGo(), ["build", ...flags, "-o", `${output}.tmp`, "."], { cwd, env: ENVIRONMENT });
+      run(requireGo(), ["build", ...flags, "-o", `${output}.tmp`, "."], { cwd, env: GO_ENVIRONMENT });
       rmSync(output, { recursive: true, force: true });
       renameSync(`${output}.tmp`, output);
     },
@@ -93,7 +98,12 @@ async function goBuild(args, { cwd, env, say, signal }) {
   const lines = () => readFileSync(log, "utf8").split("\n");
   const saying = setInterval(() => say(lines().length - 1), 1000);
   try {
-    const options = { cwd, env: { ...process.env, ...ENVIRONMENT, ...env }, stdio: ["ignore", "ignore", file], signal };
+    const options = {
+      cwd,
+      env: { ...process.env, ...GO_ENVIRONMENT, ...env },
+      stdio: ["ignore", "ignore", file],
+      signal,
+    };
     const [code, killed] = await once(spawn(go, ["build", "-v", ...args], options), "close");
     if (code === 0) return;
     const tail = lines().slice(-40).join("\n");

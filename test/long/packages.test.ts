@@ -10,9 +10,9 @@ import { afterAll, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { pythonVersion } from "../../scripts/generate/package-versions.ts";
 import { readTar } from "../../scripts/release/archive.ts";
-import { goEnvironment, requireGo } from "../../scripts/setup/embeddings/go.mjs";
 import { maven } from "../../scripts/setup/embeddings/java.mjs";
 import { requireRust } from "../../scripts/setup/embeddings/rust.mjs";
+import { GO_ENVIRONMENT, requireGo } from "../../scripts/setup/go.mjs";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
 import { type CommandOptions, requireCommand, runCommand } from "../lab/command.ts";
 
@@ -76,7 +76,7 @@ it("crates.io takes the crate, which builds from its package alone", async () =>
 it("a proxy of Go modules takes the module", async () => {
   const cwd = folder("go");
   const go = requireGo();
-  const env = { ...goEnvironment(), GOPROXY: "off" };
+  const env = { ...GO_ENVIRONMENT, GOPROXY: "off" };
   await run([go, "vet", "./..."], { cwd, env });
   await run([go, "mod", "verify"], { cwd, env });
   const modzip = join(referenceTool("modzip").directory, "modzip");
