@@ -31,12 +31,23 @@ export async function demand(
   wanted: Partial<BlockDemand>,
 ): Promise<void> {
   const source = new Hub({ hub, own, name, cluster, newId: randomUUID });
-  const view = await source.update(range, { lease: {}, giveBack: [], ...wanted }, signal);
+  const view = await afterOthers(() => source.update(range, { lease: {}, giveBack: [], ...wanted }, signal));
   const missing = Object.keys(wanted.claim ?? {}).filter((block) => !(block in view.blocks));
   const left = (wanted.giveBack ?? []).filter((block) => block in view.blocks);
   if (missing.length + left.length === 0) return;
   const why = view.bar?.kind ?? view.short ?? "it was changed meanwhile";
   throw new ProblemError(`AddressRange "${range}": the hub did not take ${[...missing, ...left].join(", ")}: ${why}`);
+}
+
+/** Does all of it again while the controller, which asks for the same cluster, writes what was read. */
+async function afterOthers<T>(work: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isConflict(error) || tries === MAX_TRIES) throw error;
+    }
+  }
 }
 
 export async function writeExcluded(
