@@ -329,11 +329,6 @@ export function otherMemberOf({ report }: PoolSource, ip: Ip): string | undefine
   return report?.others.find(({ ranges }) => ranges.some((range) => rangeContains(range, ip)))?.member;
 }
 
-/** Returns whether pods may have the address. */
-export function givesAddress({ blocks }: PoolSource, ip: Ip): boolean {
-  return blocks.some(({ state, range }) => SERVING.includes(state) && rangeContains(range, ip));
-}
-
 /** Returns the addresses that may be given: the ranges of a pool. */
 export function rangesOfSource({ blocks }: PoolSource, { ip: { family } }: Prefix): readonly Range[] {
   const serving = blocks.filter(({ state }) => SERVING.includes(state)).map(({ range }) => range);

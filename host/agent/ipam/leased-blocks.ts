@@ -8,9 +8,9 @@ import { CniError, ErrorCode } from "../../cni/error.ts";
 import { poolsOf } from "../../ipam/pick.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { formatIp } from "../../net/ip.ts";
+import { rangeContains } from "../../net/range.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { IpPool } from "../../resources/ip-pool.ts";
-import { givesAddress } from "../../resources/pool-source.ts";
 import type { ClusterIpam } from "./cluster-ipam.ts";
 import type { AddressDemand } from "./sources/source.ts";
 
@@ -38,7 +38,8 @@ export async function requireLeased(
     const now = await cluster.readPool(pool.name, signal).catch((error: unknown) => {
       throw refusal(row, `pool "${pool.name}" cannot be read: ${messageOf(error)}`, error);
     });
-    if (now?.source === undefined || now.deleting || !givesAddress(now.source, row.ip))
+    // A pool that has left its range has the addresses of its blocks as ranges.
+    if (now === undefined || now.deleting || !now.spec.ranges.some((range) => rangeContains(range, row.ip)))
       throw refusal(row, `pool "${pool.name}" no longer gives addresses of its block`);
   }
 }

@@ -2,6 +2,7 @@
  * Gives a pool the addresses of its blocks as ranges. On the hub these are excluded before they are free, so that no
  * cluster leases them.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { leasedFor, planLeaving } from "../../blocks/plan-leaving.ts";
 import { exemptOf, rangesOfBlocks } from "../../blocks/plan-release.ts";
 import { joinRanges, rangesOf, sharedSpans, spansOf, withoutSpans } from "../../core/spans.ts";
@@ -15,6 +16,10 @@ import { ExitCode, ProblemError } from "../exit-code.ts";
 import { addressesIn } from "./cluster-addresses.ts";
 import { listRanges, memberOf, openOwnRanges, type Places, readRange } from "./hub.ts";
 import { changePool, demand, rangeTexts, readPool, writeExcluded } from "./steps.ts";
+
+/** Time in which a controller sees that the pool leases no more: milliseconds. */
+const LOOK_AGAIN_MS = 1_000;
+const MAX_LOOKS = 8;
 
 /** Rejects with ProblemError if the pool has no blocks that it could have as ranges. */
 export async function leaveRange(
@@ -65,9 +70,13 @@ export async function leaveRange(
     }
   }
   const memory = await openOwnRanges(own);
-  // Also what was leased since: pods have nothing of it.
-  const giveBack = leasedFor(await readRange(hub, range.name), member, name);
-  await demand(places, { range: range.name, member, memory, signal }, { giveBack });
+  // Also what was leased since, by a controller that had not seen the change: pods have nothing of it.
+  for (let looks = 0; looks < MAX_LOOKS; looks++) {
+    const giveBack = leasedFor(await readRange(hub, range.name), member, name);
+    if (giveBack.length === 0) break;
+    await demand(places, { range: range.name, member, memory, signal }, { giveBack });
+    await sleep(LOOK_AGAIN_MS, undefined, { signal });
+  }
   await changePool(own.api, name, await readPool(own.api, name), { status: { source: null } });
   out.text(
     `Pool "${name}" has its ${served.length} blocks as ranges; AddressRange "${range.name}" excludes them`,
