@@ -41,6 +41,8 @@ export interface Call {
   readonly containerId: string;
   readonly ifName: string;
   readonly network: string;
+  /** An address that the pod asks for. */
+  readonly ip?: string | undefined;
 }
 
 interface MachineOptions {
@@ -545,7 +547,8 @@ export class Machine {
   };
 
   #headersOf(call: Call): Record<string, string> {
-    const args = `K8S_POD_NAMESPACE=${call.namespace};K8S_POD_NAME=${call.pod};K8S_POD_UID=${call.uid}`;
+    const pod = `K8S_POD_NAMESPACE=${call.namespace};K8S_POD_NAME=${call.pod};K8S_POD_UID=${call.uid}`;
+    const args = call.ip === undefined ? pod : `${pod};IP=${call.ip}`;
     return {
       "cni-command": call.command,
       "cni-containerid": call.containerId,

@@ -43,6 +43,8 @@ export interface ClusterShape {
   /** Addresses are probed before they are used. */
   readonly detect?: boolean;
   readonly cooldown?: string;
+  /** Most addresses of a namespace. */
+  readonly limit?: number;
 }
 
 export interface PodShape {
@@ -58,6 +60,8 @@ export interface PodShape {
   readonly nics?: number;
   /** The first ADD claims for all NICs. */
   readonly together?: boolean;
+  /** It asks for this address. */
+  readonly ip?: string;
 }
 
 export interface Pod {
@@ -65,6 +69,7 @@ export interface Pod {
   readonly uid: string;
   readonly node: string;
   readonly nics: readonly string[];
+  readonly ip: string | undefined;
   sandboxes: number;
 }
 
@@ -74,7 +79,7 @@ function lastOf({ sandboxes }: Pod): string {
 }
 
 function callOf(command: Call["command"], pod: Pod, ifName: string, sandbox = lastOf(pod)): Call {
-  const { name, uid } = pod;
+  const { name, uid, ip } = pod;
   const containerId = `${uid}-${sandbox}`;
   return {
     command,
@@ -84,6 +89,7 @@ function callOf(command: Call["command"], pod: Pod, ifName: string, sandbox = la
     containerId,
     ifName,
     network: ifName === "eth0" ? "lan" : "lan2",
+    ip,
   };
 }
 
@@ -104,6 +110,8 @@ export class CommandedCluster {
   readonly #plane = this.#time.process("the transcript");
   readonly #adds = new Map<string, AbortController>();
   readonly #uids = new Map<string, number>();
+  /** Times at which wall clocks of machines have stopped. */
+  readonly #stopped = new Map<string, number>();
   #shape: ClusterShape = {};
   #notices = 0;
   #generation = 0;
@@ -119,12 +127,13 @@ export class CommandedCluster {
   async open(nodes: readonly string[], shape: ClusterShape): Promise<void> {
     const { server } = this;
     this.#shape = shape;
-    const { size = 9, dual = false, detect = false, cooldown = "30s" } = shape;
-    const settings = [`enableIPv6: ${dual}`, `allocationCooldown: ${cooldown}`].join("\n");
+    const { size = 9, dual = false, cooldown = "30s", limit = 0 } = shape;
+    const rest = [`allocationCooldown: ${cooldown}`, `maxAddressesPerNamespace: ${limit}`];
+    const settings = [`enableIPv6: ${dual}`, ...rest].join("\n");
     server.put(CONFIG_MAPS, "vendor-conf", { metadata: { namespace: "kube-system" }, data: { "conf.yml": settings } });
     server.put(CONFIG_MAPS, EPOCH_MAP, { metadata: { namespace: "kube-system" } });
     for (const kind of REGISTRY_KINDS) server.put(CUSTOM_KINDS, kind, { metadata: { uid: kind } });
-    server.put(COORDINATORS, "default", { spec: { detectIPConflict: detect } });
+    this.fill(0);
     server.put("/api/v1/namespaces", "shop", {});
     const config = JSON.stringify({ cniVersion: "1.1.0", name: "lan2", plugins: [plainConf("lan2")] });
     server.put(DEFINITIONS, "lan2", { metadata: { namespace: "shop" }, spec: { config } });
@@ -181,6 +190,12 @@ export class CommandedCluster {
     return found;
   }
 
+  /** Pods of the namespace have so many addresses, as the controller has counted. */
+  fill(addresses: number): void {
+    const spec = { detectIPConflict: this.#shape.detect === true };
+    this.server.put(COORDINATORS, "default", { spec, status: { fullNamespaces: [{ name: "shop", addresses }] } });
+  }
+
   putPool(name: string, ips: string): void {
     const subnet = name === "six" ? "fd00::/64" : "10.6.0.0/16";
     const spec = { subnet, ips: [ips], default: true, selection: "ascending" };
@@ -200,7 +215,7 @@ export class CommandedCluster {
   }
 
   createPod(name: string, node: string, shape: PodShape): void {
-    const { set, vm, run = 1, target = false, nics = 1, together = false } = shape;
+    const { set, vm, run = 1, target = false, nics = 1, together = false, ip } = shape;
     const number = (this.#uids.get(name) ?? 0) + 1;
     this.#uids.set(name, number);
     const uid = `${name}.${number}`;
@@ -218,8 +233,13 @@ export class CommandedCluster {
       ...(target ? { "kubevirt.io/migrationJobUID": "migration" } : {}),
     };
     const metadata = { uid, namespace: "shop", labels, annotations, ...owner };
-    this.pods.set(name, { name, uid, node, nics: names, sandboxes: 0 });
+    this.pods.set(name, { name, uid, node, nics: names, ip, sandboxes: 0 });
     this.server.put(PODS, name, { metadata, spec: { nodeName: node }, status: { phase: "Pending" } });
+  }
+
+  /** The pod has succeeded. */
+  finish(name: string): void {
+    this.server.put(PODS, name, { ...this.server.collection(PODS).get(name), status: { phase: "Succeeded" } });
   }
 
   #putOwner(set: string | undefined, vm: string | undefined, run: number): object {
@@ -285,6 +305,10 @@ export class CommandedCluster {
     return this.#time.inside(this.#plane, work);
   }
 
+  stopClock(name: string): void {
+    this.#stopped.set(name, this.#time.nowMs);
+  }
+
   backUp(): void {
     this.#backup = this.server.snapshot();
   }
@@ -300,7 +324,10 @@ export class CommandedCluster {
   async pass(milliseconds: number): Promise<void> {
     const untilMs = this.#time.nowMs + milliseconds;
     await new Promise((resolve) => setImmediate(resolve));
-    while ((this.#time.nextMs ?? Number.POSITIVE_INFINITY) <= untilMs) await this.#time.step();
+    for (let nextMs = this.#time.nextMs; nextMs !== undefined && nextMs <= untilMs; nextMs = this.#time.nextMs) {
+      for (const [name, atMs] of this.#stopped) this.machine(name).setWallClock(atMs - nextMs);
+      await this.#time.step();
+    }
     this.#time.nowMs = untilMs;
     const [error] = this.#time.uncaught.splice(0);
     if (error !== undefined) throw error;

@@ -29,6 +29,8 @@ class Histories implements Scenario {
         nodes: (line) => this.#cluster.open(line.words(), line.values<ClusterShape>(...SHAPE)),
         /** The pool has these addresses, and no others. */
         pool: (line) => this.#cluster.putPool(line.word(), line.word()),
+        /** The controller has counted so many addresses of the namespace. */
+        full: (line) => this.#cluster.fill(Number(line.word())),
         /** `pod NAME NODE`: the API server has it. */
         pod: (line) => this.#cluster.createPod(line.word(), line.word(), line.values<PodShape>(...POD)),
         /** The same, and an ADD for each NIC. */
@@ -42,7 +44,8 @@ class Histories implements Scenario {
         del: (line) => this.#cluster.delete(line.word(), line.words()[0]),
         /** The pod is not in the API server any more. */
         gone: (line) => this.#cluster.server.remove(line.word(), PODS),
-        /** Both. */
+        finish: (line) => this.#cluster.finish(line.word()),
+        /** DEL, and the pod is gone. */
         end: (line) => this.#end(line.words()),
         /** The StatefulSet is deleted. */
         "remove-set": (line) => this.#cluster.server.remove(line.word(), SETS),
@@ -60,6 +63,8 @@ class Histories implements Scenario {
         copy: (line) => this.#cluster.machine(line.word()).copyDisk(),
         /** The machine boots with the copy of its journal. */
         "copy-back": (line) => this.#reboot(line.word(), true),
+        /** The wall clock of the machine stands still from now on. */
+        "stop-clock": (line) => this.#cluster.stopClock(line.word()),
         backup: () => this.#cluster.backUp(),
         /** The API server has what it had at the backup. */
         restore: () => this.#cluster.restore(),
@@ -206,8 +211,8 @@ class Histories implements Scenario {
   }
 }
 
-const SHAPE = ["size", "dual", "prefetch", "detect", "cooldown"] as const;
-const POD = ["set", "vm", "run", "target", "nics", "together"] as const;
+const SHAPE = ["size", "dual", "prefetch", "detect", "cooldown", "limit"] as const;
+const POD = ["set", "vm", "run", "target", "nics", "together", "ip"] as const;
 const SPEC = ["number", "state", "node", "holders", "lastHolder", "workload", "quarantine", "address", "pool"] as const;
 
 function changes(
