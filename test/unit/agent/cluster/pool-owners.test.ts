@@ -1,10 +1,10 @@
-/** The workload that owns a pod, by a scripted API server. */
-
+/** The workload that owns a pod. */
 import { describe, expect, it } from "vitest";
 import { MAX_KNOWN_OWNERS, PoolOwners } from "../../../../host/agent/cluster/pool-owners.ts";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
-import { ApiError, ApiUnavailable, type KubeApi, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
+import { ApiError, ApiUnavailable, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { decodePod, type Pod } from "../../../../host/resources/pod.ts";
+import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 
 interface Owner {
   readonly apiVersion: string;
@@ -25,31 +25,35 @@ function podOf(...by: Owner[]): Pod {
   return decodePod({ apiVersion: "v1", kind: "Pod", ...owned(by, { name: "web-0", uid: "u-web-0" }) }, "pod");
 }
 
-/** Objects by path; a path without one is answered with 404. */
-class Server {
-  readonly objects = new Map<string, KubeObject | Error>();
+const SETS = "/apis/apps/v1/namespaces/shop/replicasets";
+const JOBS = "/apis/batch/v1/namespaces/shop/jobs";
+const serves = Object.fromEntries(
+  [SETS, JOBS, SETS.replace("shop", "attack")].map((path) => [path, { apiVersion: "apps/v1", kind: "Owner" }]),
+);
+
+/** Pods ask for what owns their owners. */
+class Lookups {
   readonly requested: string[] = [];
   enableSubnet = true;
-  readonly api: KubeApi = {
-    call: async ({ method, path, accept, lane }) => {
+  /** In place of the API server. */
+  answer: (() => Promise<KubeObject>) | undefined;
+  readonly #server = new MemoryApiServer({ serves });
+  readonly owners = new PoolOwners({
+    api: this.#server.client(async ({ method, path, accept, lane }, commit) => {
       this.requested.push(`${method} ${path}`);
       expect([lane, accept]).toEqual(["pod", expect.stringContaining("PartialObjectMetadata")]);
-      const found = this.objects.get(path.slice(path.indexOf("/namespaces/shop/") + 17));
-      if (found instanceof Error) throw found;
-      if (found !== undefined) return found;
-      throw new ApiError({ status: 404, reason: "NotFound", operation: path, message: "not found" });
-    },
-    watch: () => new Promise(() => {}),
-    close: async () => {},
-  };
-  readonly applications = new PoolOwners({
-    api: this.api,
+      return this.answer?.() ?? commit();
+    }),
     snapshot: () => ({ vendorConf: { ...DEFAULT_VENDOR_CONF, enableSubnet: this.enableSubnet } }),
   });
 
+  put(path: string, name: string, object: KubeObject): void {
+    this.#server.put(path, name, object);
+  }
+
   /** `Deployment shop/web u-web`, or why there is none. */
   async of(pod: Pod, signal = new AbortController().signal): Promise<string> {
-    const found = await this.applications.find(pod, { subnet: NAMES }, signal);
+    const found = await this.owners.find(pod, { subnet: NAMES }, signal);
     if (found?.kind !== "application") return found?.reason ?? "not asked for";
     const { apiVersion, kind, namespace, name, uid } = found.application;
     return `${apiVersion} ${kind} ${namespace}/${name} ${uid}`;
@@ -95,20 +99,20 @@ describe("a pod belongs to", () => {
     ["none as the mirror of a static pod", podOf(node), [], 'the controller of pod "shop/web-0" is Node "n1"', 0],
   ];
   it.each(rows)("%s", async (_what, pod, above, wanted, asks) => {
-    const server = new Server();
-    server.objects.set("replicasets/web-5d", owned(above, uid("web-5d")));
-    server.objects.set("jobs/mail-1", owned(above, uid("mail-1")));
-    expect(await server.of(pod)).toBe(wanted);
-    expect(server.requested).toHaveLength(asks);
+    const lookups = new Lookups();
+    lookups.put(SETS, "web-5d", owned(above, uid("web-5d")));
+    lookups.put(JOBS, "mail-1", owned(above, uid("mail-1")));
+    expect(await lookups.of(pod)).toBe(wanted);
+    expect(lookups.requested).toHaveLength(asks);
   });
 
   it("the workload by its group's own path", async () => {
-    const server = new Server();
-    server.objects.set("replicasets/web-5d", owned([deployment], uid("web-5d")));
-    server.objects.set("jobs/mail-1", owned([cron], uid("mail-1")));
-    await server.of(podOf(set));
-    await server.of(podOf(job));
-    expect(server.requested).toEqual([
+    const lookups = new Lookups();
+    lookups.put(SETS, "web-5d", owned([deployment], uid("web-5d")));
+    lookups.put(JOBS, "mail-1", owned([cron], uid("mail-1")));
+    await lookups.of(podOf(set));
+    await lookups.of(podOf(job));
+    expect(lookups.requested).toEqual([
       "GET /apis/apps/v1/namespaces/shop/replicasets/web-5d",
       "GET /apis/batch/v1/namespaces/shop/jobs/mail-1",
     ]);
@@ -117,101 +121,95 @@ describe("a pod belongs to", () => {
 
 describe("nothing is asked", () => {
   it("for a pod that names no Subnets", async () => {
-    const server = new Server();
-    expect(await server.applications.find(podOf(set), { ippool: NAMES }, AbortSignal.timeout(1_000))).toBeUndefined();
-    expect(server.requested).toEqual([]);
+    const lookups = new Lookups();
+    expect(await lookups.owners.find(podOf(set), { ippool: NAMES }, AbortSignal.timeout(1_000))).toBeUndefined();
+    expect(lookups.requested).toEqual([]);
   });
 
   it("where enableSubnet is false", async () => {
-    const server = new Server();
-    server.enableSubnet = false;
-    expect(await server.of(podOf(set))).toContain("enableSubnet was false");
-    expect(server.requested).toEqual([]);
+    const lookups = new Lookups();
+    lookups.enableSubnet = false;
+    expect(await lookups.of(podOf(set))).toContain("enableSubnet was false");
+    expect(lookups.requested).toEqual([]);
   });
 });
 
 describe("an answer", () => {
   it("is remembered, and one question serves all who ask at once", async () => {
-    const server = new Server();
-    server.objects.set("replicasets/web-5d", owned([deployment], uid("web-5d")));
-    await Promise.all([server.of(podOf(set)), server.of(podOf(set))]);
-    await server.of(podOf(set));
-    expect(server.requested).toHaveLength(1);
+    const lookups = new Lookups();
+    lookups.put(SETS, "web-5d", owned([deployment], uid("web-5d")));
+    await Promise.all([lookups.of(podOf(set)), lookups.of(podOf(set))]);
+    await lookups.of(podOf(set));
+    expect(lookups.requested).toHaveLength(1);
   });
 
   it("is forgotten when the workload led nowhere: the ReplicaSet was adopted since", async () => {
-    const server = new Server();
-    server.objects.set("replicasets/web-5d", owned([], uid("web-5d")));
-    expect(await server.of(podOf(set))).toContain("ReplicaSet shop/web-5d");
-    server.objects.set("replicasets/web-5d", owned([deployment], uid("web-5d")));
-    server.applications.forget({ uid: "u-web" });
-    expect(await server.of(podOf(set))).toContain("ReplicaSet shop/web-5d");
-    server.applications.forget({ uid: "u-web-5d" });
-    expect(await server.of(podOf(set))).toContain("Deployment shop/web");
+    const lookups = new Lookups();
+    lookups.put(SETS, "web-5d", owned([], uid("web-5d")));
+    expect(await lookups.of(podOf(set))).toContain("ReplicaSet shop/web-5d");
+    lookups.put(SETS, "web-5d", owned([deployment], uid("web-5d")));
+    lookups.owners.forget({ uid: "u-web" });
+    expect(await lookups.of(podOf(set))).toContain("ReplicaSet shop/web-5d");
+    lookups.owners.forget({ uid: "u-web-5d" });
+    expect(await lookups.of(podOf(set))).toContain("Deployment shop/web");
   });
 
   it("that is none is asked for again", async () => {
-    const server = new Server();
-    server.objects.set("replicasets/web-5d", new ApiUnavailable("GET", "no connection"));
-    await expect(server.of(podOf(set))).rejects.toMatchObject({
+    const lookups = new Lookups();
+    lookups.answer = () => Promise.reject(new ApiUnavailable("GET", "no connection"));
+    await expect(lookups.of(podOf(set))).rejects.toMatchObject({
       code: 11,
       message:
         'The workload that owns ReplicaSet "shop/web-5d" and its pods is unknown: it cannot be read: no connection',
     });
-    server.objects.set("replicasets/web-5d", owned([deployment], uid("web-5d")));
-    expect(await server.of(podOf(set))).toContain("Deployment shop/web");
+    lookups.answer = undefined;
+    lookups.put(SETS, "web-5d", owned([deployment], uid("web-5d")));
+    expect(await lookups.of(podOf(set))).toContain("Deployment shop/web");
   });
 
   const forbidden = new ApiError({ status: 403, reason: "Forbidden", operation: "", message: "forbidden" });
   it.each([
     ["it does not exist any more", undefined],
-    ["another one of its name exists, with UID u-other", owned([deployment], { uid: "u-other" })],
-    ["it cannot be read: forbidden", forbidden],
-  ])("is none when %s", async (why, object) => {
-    const server = new Server();
-    if (object !== undefined) server.objects.set("replicasets/web-5d", object);
-    await expect(server.of(podOf(set))).rejects.toMatchObject({ code: 11, message: expect.stringContaining(why) });
+    ["another one of its name exists, with UID u-other", async () => owned([deployment], { uid: "u-other" })],
+    ["it cannot be read: forbidden", () => Promise.reject(forbidden)],
+  ])("is none when %s", async (why, answer) => {
+    const lookups = new Lookups();
+    lookups.answer = answer;
+    await expect(lookups.of(podOf(set))).rejects.toMatchObject({ code: 11, message: expect.stringContaining(why) });
   });
 
   it("is not waited for by an ADD that is given up, and is there for the next", async () => {
-    const server = new Server();
+    const lookups = new Lookups();
     const answer = Promise.withResolvers<KubeObject>();
-    let calls = 0;
-    server.api.call = () => {
-      calls++;
-      return answer.promise;
-    };
+    lookups.answer = () => answer.promise;
     const giveUp = new AbortController();
-    const first = server.of(podOf(set), giveUp.signal);
+    const first = lookups.of(podOf(set), giveUp.signal);
     giveUp.abort(new Error("the caller hung up"));
     await expect(first).rejects.toThrow("the caller hung up");
-    const second = server.of(podOf(set));
+    const second = lookups.of(podOf(set));
     answer.resolve(owned([deployment], uid("web-5d")));
     expect(await second).toContain("Deployment shop/web");
-    expect(calls).toBe(1);
+    expect(lookups.requested).toHaveLength(1);
   });
 
   it("of the oldest question goes when there are too many", async () => {
-    const server = new Server();
+    const lookups = new Lookups();
     const nameOf = (index: number) => `web-${index}`;
     for (let index = 0; index <= MAX_KNOWN_OWNERS; index++) {
-      server.objects.set(`replicasets/${nameOf(index)}`, owned([deployment], uid(nameOf(index))));
-      await server.of(podOf({ ...set, name: nameOf(index) }));
+      lookups.put(SETS, nameOf(index), owned([deployment], uid(nameOf(index))));
+      await lookups.of(podOf({ ...set, name: nameOf(index) }));
     }
-    await server.of(podOf({ ...set, name: nameOf(1) }));
-    expect(server.requested).toHaveLength(MAX_KNOWN_OWNERS + 1);
-    await server.of(podOf({ ...set, name: nameOf(0) }));
-    expect(server.requested).toHaveLength(MAX_KNOWN_OWNERS + 2);
+    await lookups.of(podOf({ ...set, name: nameOf(1) }));
+    expect(lookups.requested).toHaveLength(MAX_KNOWN_OWNERS + 1);
+    await lookups.of(podOf({ ...set, name: nameOf(0) }));
+    expect(lookups.requested).toHaveLength(MAX_KNOWN_OWNERS + 2);
   });
 });
 
 it("what is known of a ReplicaSet says nothing to a pod of another namespace that names its UID", async () => {
-  const server = new Server();
-  server.objects.set(
-    "replicasets/web-5d",
-    owned([{ apiVersion: "apps/v1", kind: "Deployment", name: "web" }], { uid: "u-web-5d" }),
-  );
-  expect(await server.of(podOf(set))).toBe("apps/v1 Deployment shop/web u-web");
-  await expect(server.of({ ...podOf(set), namespace: "attack" })).rejects.toThrow("does not exist any more");
-  expect(server.requested).toHaveLength(2);
+  const lookups = new Lookups();
+  lookups.put(SETS, "web-5d", owned([deployment], uid("web-5d")));
+  expect(await lookups.of(podOf(set))).toBe("apps/v1 Deployment shop/web u-web");
+  await expect(lookups.of({ ...podOf(set), namespace: "attack" })).rejects.toThrow("does not exist any more");
+  expect(lookups.requested).toHaveLength(2);
 });

@@ -1,43 +1,13 @@
 import { describe, expect, it, vi } from "vitest";
 import { ClusterResources } from "../../../../host/agent/cluster/resources.ts";
-import type { KubeApi, KubeObject, KubeWatch } from "../../../../host/kubernetes/kube-api.ts";
+import type { KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../../host/kubernetes/mirror.ts";
 import { formatPrefix } from "../../../../host/net/prefix.ts";
 import type { Pod } from "../../../../host/resources/pod.ts";
-import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
 import type { Snapshot } from "../../../../host/resources/snapshot.ts";
+import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 import { bytesLeftPerWait } from "../../kubernetes/garbage.ts";
-
-/** Of one collection two objects are watched, each by its name. */
-function isOfEpoch(query: KubeWatch["query"] | undefined): boolean {
-  return query?.fieldSelector === `metadata.name=${EPOCH_MAP}`;
-}
-
-/** An API server's lists, and its watches, on which the test tells what it likes. */
-class Script {
-  readonly lists = new Map<string, KubeObject[]>();
-  readonly watches = new Map<string, KubeWatch>();
-  #version = 1;
-
-  readonly api: KubeApi = {
-    call: async ({ path, query }) => {
-      const items = isOfEpoch(query) ? [] : (this.lists.get(path) ?? []);
-      return { metadata: { resourceVersion: "1" }, items };
-    },
-    watch: (watch) => {
-      this.watches.set(isOfEpoch(watch.query) ? `${watch.path} of the epoch` : watch.path, watch);
-      watch.onOpen?.();
-      return new Promise((_, reject) => watch.signal.addEventListener("abort", () => reject(watch.signal.reason)));
-    },
-    close: async () => {},
-  };
-
-  deliver(path: string, object: KubeObject, type: "MODIFIED" | "DELETED" = "MODIFIED"): void {
-    const metadata = { ...Object(object.metadata), resourceVersion: String(++this.#version) };
-    this.watches.get(path)?.onEvent({ type, object: { ...object, metadata } });
-  }
-}
 
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
 const RESERVED = "/apis/ipam.vendor.io/v1/reservedips";
@@ -59,7 +29,8 @@ const confOf = (text: string): KubeObject => ({
 });
 
 interface World {
-  readonly script: Script;
+  readonly deliver: (path: string, object: KubeObject) => void;
+  readonly remove: (path: string, name: string) => void;
   readonly resources: ClusterResources;
   readonly snapshots: Snapshot[];
   readonly pods: Change<Pod>[];
@@ -70,11 +41,15 @@ async function withResources(
   lists: Record<string, KubeObject[]>,
   test: (world: World) => Promise<void>,
 ): Promise<void> {
-  const script = new Script();
-  for (const [path, items] of Object.entries(lists)) script.lists.set(path, items);
-  const world = { script, snapshots: [] as Snapshot[], pods: [] as Change<Pod>[], wanted: [] as string[] };
+  const server = new MemoryApiServer({ isOpen: true });
+  const deliver: World["deliver"] = (path, object) => server.put(path, Object(object.metadata).name, object);
+  for (const [path, items] of Object.entries(lists)) for (const item of items) deliver(path, item);
+  const remove: World["remove"] = (path, name) => server.remove(name, path);
+  const world = { deliver, remove, snapshots: [] as Snapshot[], pods: [] as Change<Pod>[], wanted: [] as string[] };
   const resources = new ClusterResources({
-    ...{ api: script.api, node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
+    // Its watches tell at once.
+    api: server.client(undefined, (_path, tell) => tell()),
+    ...{ node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
     onPod: (change) => world.pods.push(change),
     ...{ onNode: () => {}, onEpoch: () => {}, onDefinition: () => {} },
     onWanted: (pool) => world.wanted.push(pool),
@@ -83,7 +58,7 @@ async function withResources(
   try {
     resources.start();
     await resources.known(AbortSignal.timeout(10_000));
-    await expect.poll(() => script.watches.size, { timeout: 10_000 }).toBe(10);
+    await expect.poll(() => server.watches, { timeout: 10_000 }).toBe(11);
     resources.flush();
     await test({ ...world, resources });
   } finally {
@@ -96,9 +71,14 @@ const soon = ({ changeCount }: ClusterResources) => ({ since: changeCount, withi
 
 describe("the resources of a cluster", () => {
   it("are incomplete before the first lists, and name what is missing", () => {
-    const script = new Script();
     const resources = new ClusterResources({
-      ...{ api: script.api, node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
+      ...{
+        api: new MemoryApiServer({ isOpen: true }).client(),
+        node: "n1",
+        configNamespace: "kube-system",
+        log: recordLog().log,
+        random: () => 0,
+      },
       ...{ onPod: () => {}, onNode: () => {}, onEpoch: () => {}, onDefinition: () => {} },
       ...{ onWanted: () => {}, onChange: () => {} },
     });
@@ -121,9 +101,9 @@ describe("the resources of a cluster", () => {
   });
 
   it("a burst of pools is one snapshot; a question right after sees it", () =>
-    withResources({}, async ({ script, resources, snapshots }) => {
+    withResources({}, async ({ deliver, resources, snapshots }) => {
       const before = snapshots.length;
-      for (let net = 0; net < 50; net++) script.deliver(POOLS, poolOf(`p${net}`, `10.${net}.0.0/24`));
+      for (let net = 0; net < 50; net++) deliver(POOLS, poolOf(`p${net}`, `10.${net}.0.0/24`));
       expect(await resources.changed(signal(), soon(resources))).toBe(true);
       expect([snapshots.length - before, resources.state.snapshot.pools.size]).toEqual([1, 50]);
       await expect.poll(() => resources.changed(signal(), soon(resources)), { timeout: 10_000 }).toBe(false);
@@ -135,8 +115,8 @@ describe("the resources of a cluster", () => {
       metadata: { name, uid: name, resourceVersion: "1", creationTimestamp: `${year}-01-01T00:00:00Z` },
     });
     const old = poolOf("old", "10.1.0.0/24", born("old", 2025));
-    return withResources({ [POOLS]: [old] }, async ({ script, resources }) => {
-      script.deliver(POOLS, poolOf("a", "10.1.0.0/16", born("a", 2026)));
+    return withResources({ [POOLS]: [old] }, async ({ deliver, resources }) => {
+      deliver(POOLS, poolOf("a", "10.1.0.0/16", born("a", 2026)));
       resources.flush();
       const { pools, refused } = resources.state.snapshot;
       expect([[...pools.keys()], [...refused.keys()]]).toEqual([["old"], ["a"]]);
@@ -144,9 +124,9 @@ describe("the resources of a cluster", () => {
   });
 
   it("a change on its way ends the wait for it", () =>
-    withResources({}, async ({ script, resources }) => {
+    withResources({}, async ({ deliver, resources }) => {
       const waiting = resources.changed(signal(), soon(resources));
-      script.deliver(POOLS, poolOf("late", "10.1.0.0/24"));
+      deliver(POOLS, poolOf("late", "10.1.0.0/24"));
       expect(await waiting).toBe(true);
       expect(resources.state.snapshot.pools.has("late")).toBe(true);
     }));
@@ -159,12 +139,12 @@ describe("the resources of a cluster", () => {
 
   it("a pod is in the snapshot at once, and makes no new one: 1,000 pools cost it nothing", () => {
     const pools = Array.from({ length: 1_000 }, (_, net) => poolOf(`p${net}`, `10.${net >> 8}.${net & 255}.0/24`));
-    return withResources({ [POOLS]: pools }, async ({ script, resources, snapshots, pods }) => {
+    return withResources({ [POOLS]: pools }, async ({ deliver, remove, resources, snapshots, pods }) => {
       const { snapshot } = resources.state;
       const count = snapshots.length;
-      for (let index = 0; index < 100; index++) script.deliver(PODS, podOf(`web-${index}`));
+      for (let index = 0; index < 100; index++) deliver(PODS, podOf(`web-${index}`));
       expect([snapshot.pods.size, pods.length]).toEqual([100, 100]);
-      script.deliver(PODS, podOf("web-0"), "DELETED");
+      remove(PODS, "web-0");
       expect(snapshot.pods.has("shop/web-0")).toBe(false);
       resources.flush();
       expect(snapshots.length).toBe(count);
@@ -173,30 +153,30 @@ describe("the resources of a cluster", () => {
   });
 
   it("cooling-visibility: a pool that is wanted is told of, and is no other pool for that", () =>
-    withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ script, resources, snapshots, wanted }) => {
+    withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ deliver, resources, snapshots, wanted }) => {
       const count = snapshots.length;
-      script.deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z" } }));
-      script.deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z", total: 3 } }));
+      deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z" } }));
+      deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z", total: 3 } }));
       expect(wanted).toEqual(["blue"]);
       resources.flush();
       expect(snapshots.length).toBe(count);
     }));
 
   it("a generated pool that lacks addresses is another one when the reason comes, changes and goes, and for no other condition", () =>
-    withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ script, resources, snapshots }) => {
+    withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ deliver, resources, snapshots }) => {
       const lackOf = () => resources.state.snapshot.pools.get("blue")?.shortfall;
-      const deliver = (type: string, status: string, message: string): number => {
+      const told = (type: string, status: string, message: string): number => {
         const before = snapshots.length;
         const conditions = [{ type, status, message }];
-        script.deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { conditions } }));
+        deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { conditions } }));
         resources.flush();
         return snapshots.length - before;
       };
-      expect([deliver("Supplied", "False", "full"), lackOf()]).toEqual([1, "full"]);
-      expect([deliver("Supplied", "False", "gone"), lackOf()]).toEqual([1, "gone"]);
-      expect([deliver("Supplied", "False", "gone"), lackOf()]).toEqual([0, "gone"]);
-      expect([deliver("Supplied", "True", "all"), lackOf()]).toEqual([1, undefined]);
-      expect([deliver("Overlap", "True", "others"), lackOf()]).toEqual([0, undefined]);
+      expect([told("Supplied", "False", "full"), lackOf()]).toEqual([1, "full"]);
+      expect([told("Supplied", "False", "gone"), lackOf()]).toEqual([1, "gone"]);
+      expect([told("Supplied", "False", "gone"), lackOf()]).toEqual([0, "gone"]);
+      expect([told("Supplied", "True", "all"), lackOf()]).toEqual([1, undefined]);
+      expect([told("Overlap", "True", "others"), lackOf()]).toEqual([0, undefined]);
     }));
 
   it("an ADD that has waited too long for the comparison is told so, not that lists are missing", () =>
@@ -225,8 +205,8 @@ describe("the resources of a cluster", () => {
   it("a pool that was deleted and recreated between two reads is another pool", () => {
     const made = (uid: string, subnet: string) =>
       poolOf("blue", subnet, { metadata: { name: "blue", uid, generation: 1, resourceVersion: "1" } });
-    return withResources({ [POOLS]: [made("uid-1", "10.1.0.0/24")] }, async ({ script, resources }) => {
-      script.deliver(POOLS, made("uid-2", "10.2.0.0/24"));
+    return withResources({ [POOLS]: [made("uid-1", "10.1.0.0/24")] }, async ({ deliver, resources }) => {
+      deliver(POOLS, made("uid-2", "10.2.0.0/24"));
       resources.flush();
       const subnets = [...resources.state.snapshot.pools.values()].map(({ spec }) => formatPrefix(spec.subnet));
       expect(subnets).toEqual(["10.2.0.0/24"]);
@@ -244,12 +224,12 @@ describe("the resources of a cluster", () => {
   it("a reserved address that was never understood stops every ADD, one that becomes bad keeps what it said", () =>
     withResources(
       { [RESERVED]: [berth("ReservedIP", "r", { ips: ["10.1.0.300"] })] },
-      async ({ script, resources }) => {
+      async ({ deliver, resources }) => {
         expect(resources.state.complete).toBe(false);
         expect(resources.state.problems.join()).toContain("10.1.0.300");
-        script.deliver(RESERVED, berth("ReservedIP", "r", { ips: ["10.1.0.3"] }));
+        deliver(RESERVED, berth("ReservedIP", "r", { ips: ["10.1.0.3"] }));
         expect(resources.state.complete).toBe(true);
-        script.deliver(RESERVED, berth("ReservedIP", "r", { ips: ["x"] }));
+        deliver(RESERVED, berth("ReservedIP", "r", { ips: ["x"] }));
         resources.flush();
         expect(resources.state.complete).toBe(true);
         expect(resources.state.snapshot.reserved).toHaveLength(1);
@@ -257,16 +237,16 @@ describe("the resources of a cluster", () => {
     ));
 
   it("vendor-conf: the last good one holds; without one the defaults do", () =>
-    withResources({ [CONF]: [confOf("allocationCooldown: 7s")] }, async ({ script, resources }) => {
+    withResources({ [CONF]: [confOf("allocationCooldown: 7s")] }, async ({ deliver, remove, resources }) => {
       const cooldownMs = () => {
         resources.flush();
         return resources.state.snapshot.vendorConf.allocationCooldownMs;
       };
       expect(cooldownMs()).toBe(7_000);
-      script.deliver(CONF, confOf("allocationCooldown: soon"));
+      deliver(CONF, confOf("allocationCooldown: soon"));
       expect([cooldownMs(), resources.state.complete]).toEqual([7_000, true]);
       expect(resources.state.problems.join()).toContain("allocationCooldown");
-      script.deliver(CONF, confOf(""), "DELETED");
+      remove(CONF, "vendor-conf");
       expect([cooldownMs(), resources.state.problems]).toEqual([30_000, []]);
     }));
 });

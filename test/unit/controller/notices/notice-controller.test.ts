@@ -2,11 +2,15 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type CachedAllocation, openCachedDecoder } from "../../../../host/controller/cached-allocation.ts";
 import { NOTICE_REST_MS, startNotices } from "../../../../host/controller/notices/notice-controller.ts";
 import type { Controller, ControllerDeps } from "../../../../host/controller/types.ts";
-import { ApiError, type KubeApi, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
+import { ApiError, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../../host/kubernetes/mirror.ts";
 import { NOTICE_ANNOTATION, parseNotice } from "../../../../host/resources/allocation-notice.ts";
+import { MemoryApiServer, type StoredObject } from "../../../fakes/memory-api-server.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 
+const NODES = "/api/v1/nodes";
+const PODS = "/api/v1/namespaces/shop/pods";
+const SERVES = { [NODES]: { apiVersion: "v1", kind: "Node" }, [PODS]: { apiVersion: "v1", kind: "Pod" } };
 const decode = openCachedDecoder();
 
 function bound(address: string, node = "n1", pod = "web-0", annotations = {}, more = {}): CachedAllocation {
@@ -21,13 +25,13 @@ const refused = (status: number, operation: string): ApiError =>
 
 /** A leader, the pods and nodes of its cluster, and what it writes. */
 class Scene {
-  readonly pods = new Map<string, object>();
   readonly nodes = new Map<string, object>();
   /** `n1: 10.6.0.7 10.6.0.8` */
   readonly told: string[] = [];
   readonly calls: string[] = [];
   readonly lines: readonly string[];
   answer: (call: KubeCall) => void = () => {};
+  readonly #server = new MemoryApiServer({ serves: SERVES });
   readonly #leading = new AbortController();
   readonly #part: Controller;
   #report: (change: Change<CachedAllocation>) => void = () => {};
@@ -47,8 +51,16 @@ class Scene {
     };
     this.setReady("n1", "True");
     this.setReady("n2", "True");
+    const api = this.#server.client(async (call, commit) => {
+      this.calls.push(`${call.method} ${call.path}`);
+      this.answer(call);
+      return commit();
+    });
+    this.#server.onWritten = ({ collection, after }) => {
+      if (collection === NODES && after !== undefined) this.#noteTold(after);
+    };
     this.#part = startNotices({
-      ...{ log, random: () => 0, leading: this.#leading.signal, api: { call: (call: KubeCall) => this.#call(call) } },
+      ...{ log, random: () => 0, leading: this.#leading.signal, api },
       caches: { nodes: { ...none, items: this.nodes }, allocations },
       clock: { nowMs: () => 0, now: () => new Date() },
     } as unknown as ControllerDeps);
@@ -60,30 +72,22 @@ class Scene {
 
   setReady(name: string, ready: string): void {
     this.nodes.set(name, { taints: [], ready });
+    this.#server.put(NODES, name, {});
   }
 
   setPod(name: string, changes: { node?: string; phase?: string; isDeleting?: boolean } = {}): void {
     const { node = "n1", phase = "Running", isDeleting = false } = changes;
     const deleting = isDeleting ? { deletionTimestamp: "2026-11-20T04:00:00Z" } : {};
     const metadata = { namespace: "shop", name, uid: "p", ...deleting };
-    this.pods.set(name, { kind: "Pod", metadata, spec: { nodeName: node }, status: { phase } });
+    this.#server.put(PODS, name, { kind: "Pod", metadata, spec: { nodeName: node }, status: { phase } });
   }
 
-  #call: KubeApi["call"] = async (call) => {
-    const { method, path } = call;
-    this.calls.push(`${method} ${path}`);
-    this.answer(call);
-    const name = path.split("/").at(-1) ?? "";
-    if (method === "GET") {
-      const pod = this.pods.get(name);
-      if (pod === undefined) throw refused(404, path);
-      return { ...pod };
-    }
-    const { metadata } = JSON.parse(JSON.stringify(call.body));
-    const names = parseNotice(metadata.annotations[NOTICE_ANNOTATION]);
-    this.told.push(`${name}: ${names === "all" ? names : names.join(" ")}`);
-    return {};
-  };
+  #noteTold({ metadata }: StoredObject): void {
+    const notice = metadata.annotations?.[NOTICE_ANNOTATION];
+    if (notice === undefined) return;
+    const names = parseNotice(notice);
+    this.told.push(`${metadata.name}: ${names === "all" ? names : names.join(" ")}`);
+  }
 
   vanish(before: CachedAllocation): void {
     this.#report({ kind: "gone", key: before.name, before });
