@@ -24,7 +24,7 @@ const SMALL_POOL_ADDRESSES = 4_096;
  * The same for larger pools, counted from the reading of the usage summary. So a half full pool is hardly ever
  * listed; one that is nearly full is if it has no current summary.
  */
-export const LIVE_USAGE_MISSES_LARGE = 8;
+const LIVE_USAGE_MISSES_LARGE = 8;
 
 interface LiveUsageDeps {
   readonly registry: Pick<Registry, "listUsed" | "readUsageSummary" | "readUsed">;

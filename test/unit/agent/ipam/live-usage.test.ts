@@ -1,46 +1,211 @@
 import { describe, expect, it } from "vitest";
 import { allocateAddresses, MAX_CLAIM_ATTEMPTS } from "../../../../host/agent/ipam/allocate.ts";
-import { LIVE_USAGE_MISSES, LiveUsage, spanOf } from "../../../../host/agent/ipam/live-usage.ts";
+import { LiveUsage, spanOf } from "../../../../host/agent/ipam/live-usage.ts";
+import { PoolTally } from "../../../../host/controller/usage/usage-counter.ts";
 import { MAX_OTHER_NAMES, PoolCache } from "../../../../host/ipam/pool-cache.ts";
+import { ApiUnavailable } from "../../../../host/kubernetes/kube-api.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import { LIST_MAX_ADDRESSES } from "../../../../host/registry/kubernetes/kubernetes-registry.ts";
-import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
+import type { IpPool } from "../../../../host/resources/ip-pool.ts";
+import { poolShape } from "../../../../host/resources/ip-pool-shape.ts";
+import { encodeIpPoolUsage } from "../../../../host/resources/ip-pool-usage.ts";
+import { ALLOCATIONS, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { type ClusterNode, openClusterNode } from "../../../world/node.ts";
 import { openCore, pool, snapshotOf } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
-const FREE = "10.6.0.200";
-const USED = Array.from({ length: 254 }, (_, index) => `10.6.0.${index + 1}`).filter((each) => each !== FREE);
+const USAGES = "/apis/ipam.vendor.io/v1/ippoolusages";
+const serves = {
+  [ALLOCATIONS]: { apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation" },
+  [USAGES]: { apiVersion: "ipam.vendor.io/v1", kind: "IPPoolUsage" },
+};
+const core = openCore();
 
-/**
- * Another node has all addresses of the subnet but FREE: by turns of these pools, which this node's pool "blue" has
- * followed.
- */
-async function nodeAfter(former: readonly string[]): Promise<ClusterNode> {
-  const server = new MemoryApiServer();
-  const pools = former.map((name) => pool(name, "10.6.0.0/24"));
-  const other = await openClusterNode({ server, name: "n2", snapshot: snapshotOf(...pools) });
-  for (const [index, address] of USED.entries())
-    await other.bind(address, `p${index}`, { pool: former[index % former.length] ?? "" });
-  return openClusterNode({ server, snapshot: snapshotOf(pool("blue", "10.6.0.0/24")) });
+/** The addresses from 10.6.0.0 on with these numbers. */
+const range = (first: number, last: number): string[] =>
+  Array.from({ length: last - first + 1 }, (_, index) => {
+    const number = first + index;
+    return `10.${6 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
+  });
+
+const TINY = pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.2"] });
+const SMALL = pool("blue", "10.6.0.0/24", { selection: "ascending" });
+/** 8,190 addresses, of which others have all but those of 10.6.9.0/24. */
+const LARGE = pool("blue", "10.6.0.0/19");
+const NINE = range(2_304, 2_559);
+const TAKEN = range(1, 8_190).filter((address) => !NINE.includes(address));
+const VAST = pool("blue", "10.6.0.0/15", { selection: "ascending" });
+
+const HOLDER_OF_N2 = { namespace: "shop", pod: "db-0", podUID: "u", interface: "eth0", node: "n2" };
+
+interface Case {
+  /** Default: none but "blue". */
+  readonly pools?: readonly IpPool[];
+  /** Addresses of another node, by the name that their pool had. */
+  readonly taken?: Readonly<Record<string, readonly string[]>>;
+  /** Addresses of this node. */
+  readonly own?: readonly string[];
+  /** What the node takes for used. */
+  readonly marked?: readonly string[];
+  /** The usage object is of a controller that knows of these, or of other ranges. */
+  readonly usage?: readonly string[] | "of other ranges";
+  readonly isMute?: boolean;
 }
 
-const claimsOf = ({ calls }: ClusterNode): number => calls.filter((each) => each.startsWith("POST")).length;
-
-describe("exhaustion: addresses that are recorded for a pool that is gone", () => {
-  it.each([[["old"]], [["old", "older"]]])(
-    "are listed with those of the pool that has them now: %s",
-    async (former) => {
-      const node = await nodeAfter(former);
-      const { held } = await allocateAddresses(node, node.demand("web-0", [{ ifName: "eth0", pools: [["blue"]] }]));
-      expect(held.map(({ ip }) => formatIp(ip))).toEqual([FREE]);
-      expect(claimsOf(node)).toBeLessThanOrEqual(LIVE_USAGE_MISSES + former.length);
-    },
+/** Returns an ADD's address or error, and its calls: creates, lists of names, reads of the usage object. */
+async function search({ pools = [SMALL], taken = {}, own = [], marked = [], usage, isMute = false }: Case) {
+  const server = new MemoryApiServer({ serves });
+  for (const [name, addresses] of Object.entries(taken))
+    for (const address of addresses) {
+      const spec = { address, prefixLength: 24, pool: name, state: "Bound", node: "n2", holders: [HOLDER_OF_N2] };
+      server.put(ALLOCATIONS, address, { spec });
+    }
+  const [first = SMALL] = pools;
+  if (usage !== undefined) {
+    const tally = new PoolTally(core, poolShape(first, []));
+    const known = usage === "of other ranges" ? [] : usage;
+    for (const address of known) tally.take(ip(address), true);
+    const told = tally.usage({ Bound: known.length, Cooling: 0, Kept: 0, Quarantined: 0 });
+    const { rangesHash } = usage === "of other ranges" ? { rangesHash: "0".repeat(16) } : told;
+    server.put(USAGES, first.name, encodeIpPoolUsage({ ...told, rangesHash }, { name: first.name, poolUid: "u" }));
+  }
+  const node = await openClusterNode({ server, snapshot: snapshotOf(...pools) });
+  for (const address of own) await node.bind(address, `p-${address}`);
+  for (const address of marked) node.poolCache.mark("", ip(address));
+  node.calls.length = 0;
+  let lists = 0;
+  node.gate = async ({ accept, query }, commit) => {
+    if (accept === undefined) return commit();
+    if (isMute) throw new ApiUnavailable("GET", "no answer");
+    if (query?.continue === undefined) lists++;
+    return commit();
+  };
+  const nics = [{ ifName: "eth0", pools: [pools.map(({ name }) => name)] }];
+  const outcome = await allocateAddresses(node, node.demand("far from there", nics)).then(
+    ({ held }) => held.map((row) => formatIp(row.ip)).join(),
+    (error: unknown) => String(error),
   );
+  const count = (wanted: RegExp): number => node.calls.filter((call) => wanted.test(call)).length;
+  const calls = `${count(/^POST/)} creates, ${lists} lists, ${count(/ippoolusages/)} reads`;
+  return { node, outcome, calls };
+}
+
+const HALF = { old: range(1, 254).filter((_, at) => at % 2 > 0), older: range(1, 250).filter((_, at) => at % 2 === 0) };
+const blue = (addresses: readonly string[]) => ({ blue: addresses });
+
+describe("exhaustion: a search in a pool of which the node knows little", () => {
+  it.each<[what: string, given: Case, outcome: RegExp, calls: string]>([
+    [
+      "a small one is listed after two misses",
+      { taken: blue(range(1, 250)) },
+      /^10\.6\.0\.25[1-4]$/,
+      "3 creates, 1 lists, 0 reads",
+    ],
+    [
+      "a vast one is not; pods spread",
+      { pools: [VAST], taken: blue(range(0, 8)) },
+      /^10\.[67]\./,
+      "3 creates, 0 lists, 1 reads",
+    ],
+    ["it goes on by trying when there is no list", { taken: blue(range(1, 20)), isMute: true }, /^10\.6\.0\./, ""],
+    [
+      "misses of the node's own addresses are no reason",
+      { own: range(1, 5) },
+      /^10\.6\.0\.6$/,
+      "1 creates, 0 lists, 0 reads",
+    ],
+    [
+      "it is not full because the node believes so",
+      { pools: [TINY], taken: blue(["10.6.0.1"]), marked: range(1, 2) },
+      /^10\.6\.0\.2$/,
+      "1 creates, 1 lists, 0 reads",
+    ],
+    [
+      "it is full after one list",
+      { pools: [TINY], taken: blue(range(1, 2)) },
+      /2 of 2 in use/,
+      "2 creates, 1 lists, 0 reads",
+    ],
+    [
+      "a full one does not hold up the next",
+      { pools: [TINY, pool("green", "10.7.0.0/30")], taken: blue(range(1, 2)) },
+      /^10\.7\.0\.[12]$/,
+      "",
+    ],
+    [
+      "its addresses of a pool that is gone are listed, too",
+      { taken: { old: range(1, 250) } },
+      /^10\.6\.0\.25[1-4]$/,
+      "",
+    ],
+    ["and those of two", { taken: HALF }, /^10\.6\.0\.25[13]$/, ""],
+    [
+      "a small one's usage object is not read",
+      { taken: blue(range(1, 250)), usage: range(1, 250) },
+      /^10\.6\.0\.25[1-4]$/,
+      "3 creates, 1 lists, 0 reads",
+    ],
+    [
+      "of a large one the usage object spares the list",
+      { pools: [LARGE], taken: blue(TAKEN), usage: TAKEN },
+      /^10\.6\.9\./,
+      "3 creates, 0 lists, 1 reads",
+    ],
+    [
+      "without one the list comes after more misses",
+      { pools: [LARGE], taken: blue(TAKEN) },
+      /^10\.6\.9\./,
+      "9 creates, 1 lists, 1 reads",
+    ],
+    [
+      "pool-changes: nor is one of other ranges believed",
+      { pools: [LARGE], taken: blue(TAKEN), usage: "of other ranges" },
+      /^10\.6\.9\./,
+      "9 creates, 1 lists, 1 reads",
+    ],
+    [
+      "one that is old misleads for a while",
+      { pools: [LARGE], taken: blue(TAKEN), usage: [] },
+      /^10\.6\.9\./,
+      "11 creates, 1 lists, 1 reads",
+    ],
+    [
+      "one that says full refuses no pod",
+      { pools: [LARGE], taken: blue(TAKEN), usage: [...TAKEN, ...NINE] },
+      /^10\.6\.9\./,
+      "3 creates, 1 lists, 1 reads",
+    ],
+    [
+      "it is read before the list if the node believes that the pool is full",
+      { pools: [LARGE], taken: blue(TAKEN), usage: TAKEN, marked: [...TAKEN, ...NINE] },
+      /^10\.6\.9\./,
+      "1 creates, 0 lists, 1 reads",
+    ],
+    [
+      "the list decides that it is full",
+      { pools: [LARGE], taken: blue([...TAKEN, ...NINE]), usage: [...TAKEN, ...NINE] },
+      /8190 of 8190 in use/,
+      "2 creates, 1 lists, 1 reads",
+    ],
+  ])("%s", async (_, given, outcome, calls) => {
+    // biome-ignore format: rows
+    const found = await search(given);
+    expect([found.outcome, found.calls]).toEqual([expect.stringMatching(outcome), expect.stringContaining(calls)]);
+  });
+
+  it("a usage object does not free what the node has itself", async () => {
+    const { node } = await search({ pools: [LARGE], taken: blue(TAKEN), own: ["10.6.9.7"], usage: TAKEN });
+    expect(node.poolCache.takeExactly(LARGE, ip("10.6.9.7"))).toBe("taken");
+  });
+
+  it("a pool too large for a list is searched by trying, whatever its usage object says", async () => {
+    const { node, outcome } = await search({ pools: [VAST], usage: range(0, 131_071), marked: range(0, 131_071) });
+    expect([outcome, node.poolCache.isEstimate("blue")]).toEqual([expect.stringMatching(/^10\.[67]\./), false]);
+  });
 });
 
 it("exhaustion: in a search that goes on a small pool is listed again each time the misses have doubled", async () => {
-  const cache = new PoolCache(openCore());
+  const cache = new PoolCache(core);
   const blue = pool("blue", "10.6.0.0/24");
   cache.update([blue], []);
   const lists: number[] = [];
@@ -72,7 +237,7 @@ describe("exhaustion: a list of a pool and of former ones", () => {
   });
 
   it("names no more than MAX_OTHER_NAMES, those noted last, and none that had no address of the pool", () => {
-    const [cache, blue] = [new PoolCache(openCore()), pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.9"] })];
+    const [cache, blue] = [new PoolCache(core), pool("blue", "10.6.0.0/24", { ips: ["10.6.0.1-10.6.0.9"] })];
     cache.update([blue], []);
     const note = (name: string, address: string): void =>
       cache.noteRecorded({ space: "", ip: ip(address), pool: name });
