@@ -4,20 +4,18 @@ import type { ElectionClock } from "../../host/kubernetes/lease/leading.ts";
 interface ClockOptions {
   readonly ms?: number;
   readonly isHasty?: boolean;
-  readonly read?: () => number;
 }
 
 /** Time that stands still until a test moves it. Several nodes may share it. */
 export class TestClock implements Clock, ElectionClock {
   ms: number;
   readonly sleepers = new Set<{ readonly dueMs: number; readonly wake: () => void }>();
-  readonly nowMs: () => number;
+  readonly nowMs = (): number => this.ms;
   readonly #isHasty: boolean;
 
-  /** `isHasty`: whoever sleeps moves the time instead of waiting for the test. `read`: the time is another clock's. */
-  constructor({ ms = 1_000_000, isHasty = false, read = () => this.ms }: ClockOptions = {}) {
+  /** `isHasty`: whoever sleeps moves the time instead of waiting for the test. */
+  constructor({ ms = 1_000_000, isHasty = false }: ClockOptions = {}) {
     this.ms = ms;
-    this.nowMs = read;
     this.#isHasty = isHasty;
   }
 

@@ -15,8 +15,8 @@ import type { AddDeps } from "../../host/agent/ipam/add.ts";
 import { openManifestIdentifier } from "../../host/agent/ipam/pod-identity.ts";
 import { cooldownsOf, PoolInventory } from "../../host/agent/ipam/pool-inventory.ts";
 import type { AddressDemand } from "../../host/agent/ipam/sources/source.ts";
-import { AddDeadline, type Clock } from "../../host/agent/request/add-deadline.ts";
-import { type AttachRequest, decodeRequest, type RequestedIp } from "../../host/cni/request.ts";
+import { AddDeadline } from "../../host/agent/request/add-deadline.ts";
+import { type AttachRequest, decodeRequest } from "../../host/cni/request.ts";
 import { PoolCache } from "../../host/ipam/pool-cache.ts";
 import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
 import { createFaultCounter } from "../../host/lib/fault.ts";
@@ -28,7 +28,7 @@ import {
   type KubernetesRegistryOptions,
 } from "../../host/registry/kubernetes/kubernetes-registry.ts";
 import type { Allocation, Claim, Proposal, Registry } from "../../host/registry/registry.ts";
-import { openSqliteRegistry, type SqliteRegistryOptions } from "../../host/registry/sqlite/sqlite-registry.ts";
+import type { SqliteRegistryOptions } from "../../host/registry/sqlite/sqlite-registry.ts";
 import { decodeIpAllocation, type IpAllocation } from "../../host/resources/ip-allocation.ts";
 import type { Snapshot } from "../../host/resources/snapshot.ts";
 import { type Gate, MemoryApiServer, type StoredObject } from "../fakes/memory-api-server.ts";
@@ -46,8 +46,8 @@ type Around = (method: string, args: readonly never[], run: () => unknown) => un
 export interface NodeOptions {
   readonly name?: string;
   readonly clock?: TestClock;
-  /** Storage that outlives the agent: a database, or a directory in which the product's own thread keeps one. */
-  readonly disk?: DatabaseSync | string;
+  /** Storage that outlives the agent. */
+  readonly disk?: DatabaseSync;
   readonly snapshot?: Snapshot;
   readonly bootId?: string;
   readonly around?: Around;
@@ -77,12 +77,9 @@ export interface ClusterNodeOptions extends NodeOptions, Partial<PodReaders> {
 /** Parts of a test's ADD beside its pod and NICs. */
 export interface DemandOptions extends Partial<Omit<AddressDemand["claimant"], "pod">> {
   readonly requested?: string | undefined;
-  readonly source?: RequestedIp["source"] | undefined;
   readonly seedText?: string;
   readonly coversPod?: boolean;
   readonly signal?: AbortSignal;
-  /** Default: the node's. */
-  readonly clock?: Clock;
 }
 
 interface RequestParts {
@@ -118,7 +115,7 @@ export class TestNode<R extends Registry = Registry> {
   readonly name: string;
   readonly clock: TestClock;
   readonly server: MemoryApiServer;
-  readonly disk: DatabaseSync | string;
+  readonly disk: DatabaseSync;
   /** Addresses reported as free, as text. */
   readonly freed: string[] = [];
   /** Calls to the API server: `GET /api/v1/pods`. */
@@ -160,7 +157,7 @@ export class TestNode<R extends Registry = Registry> {
     this.#life = life;
     const poolCache = new PoolCache(openCore());
     const options: SqliteRegistryOptions = {
-      ...{ directory: String(this.disk), bootId, nowMs: this.clock.nowMs, lockWaitMs: 0 },
+      ...{ directory: "", bootId, nowMs: this.clock.nowMs, lockWaitMs: 0 },
       ...{ cooldowns: cooldownsOf(this.snapshot), faultCounter: createFaultCounter() },
       onFreed: (space, address) => {
         this.freed.push(formatIp(address));
@@ -212,23 +209,15 @@ export class TestNode<R extends Registry = Registry> {
 
   /** Returns the demand of an ADD of the pod, of namespace `shop`, on the search for addresses. */
   demand(pod: string, nics: readonly NicRequest[], options: DemandOptions = {}): AddressDemand {
-    const {
-      requested,
-      source = "CNI_ARGS IP",
-      seedText = pod,
-      coversPod,
-      signal,
-      clock = this.clock,
-      ...claimant
-    } = options;
+    const { requested, seedText = pod, coversPod, signal, ...claimant } = options;
     return {
       nics: nics.map((nic) => demandOf(nic, this.snapshot.pools)),
-      requested: requested === undefined ? [] : [{ ip: ip(requested), source }],
+      requested: requested === undefined ? [] : [{ ip: ip(requested), source: "CNI_ARGS IP" }],
       claimant: {
         ...{ owner: `uid-${pod}`, namespace: "shop", pod, ifName: nics[0]?.ifName ?? "eth0" },
         ...{ containerId: `c-${pod}`, network: "net", ...claimant },
       },
-      ...{ seedText, deadline: new AddDeadline(clock, signal ?? new AbortController().signal) },
+      ...{ seedText, deadline: new AddDeadline(this.clock, signal ?? new AbortController().signal) },
       ...(coversPod === undefined ? {} : { coversPod }),
     };
   }
@@ -282,12 +271,7 @@ function journalOf(
   isDead: () => boolean,
   isEmbedded = false,
 ): Journal {
-  if (typeof node.disk === "string") throw new Error("The disk is a directory");
-  return aroundOf(node, openMemoryJournal(node.disk, { ...options, isDead, isEmbedded }));
-}
-
-function aroundOf<T extends Registry>(node: Pick<TestNode, "around">, registry: T): T {
-  return new Proxy(registry, {
+  return new Proxy(openMemoryJournal(node.disk, { ...options, isDead, isEmbedded }), {
     get: (target, name) => {
       const found: unknown = Reflect.get(target, name);
       if (typeof found !== "function") return found;
@@ -298,11 +282,7 @@ function aroundOf<T extends Registry>(node: Pick<TestNode, "around">, registry: 
 
 /** A node without a cluster. */
 export function openNode(options: NodeOptions = {}): Promise<TestNode> {
-  const node = new TestNode(options, async (self, registryOptions, isDead): Promise<Registry> => {
-    if (typeof self.disk === "string") return aroundOf(self, await openSqliteRegistry(registryOptions));
-    return journalOf(self, registryOptions, isDead, true);
-  });
-  return node.open();
+  return new TestNode<Registry>(options, async (...given) => journalOf(...given, true)).open();
 }
 
 /** A node with nothing but the journal of a cluster's node. */

@@ -1,6 +1,6 @@
 /**
  * The suites of every registry on the cluster's, with an API server in memory: what test/cluster/registry.test.ts
- * does with a real one, in a second. So the fake is held to what the walks of test/property/registry rely on.
+ * does with a real one, in a second.
  */
 import { describe } from "vitest";
 import type { Registry } from "../../../host/registry/registry.ts";
