@@ -7,8 +7,6 @@ import { describeTheft } from "../../../cluster/rights/theft-suite.ts";
 import { become, objectOf, outcomeOf, pathOf, placeObjects, rewrite } from "../../../cluster/rights-objects.ts";
 import { ADMINISTRATOR, agentOf, CONTROLLER, type Writer } from "../../../fakes/admission/admission.ts";
 import { BerthAdmission } from "../../../fakes/admission/berth-admission.ts";
-import { Policies, type PolicyDocument } from "../../../fakes/admission/policies.ts";
-import { SchemaNode } from "../../../fakes/admission/structural-schema.ts";
 import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { ALLOCATIONS, NODES, nodeObject, POOLS, poolObject } from "../../../lab/cluster/objects.ts";
 import { CLAIMS } from "../../../lab/cluster/workload-kinds.ts";
@@ -119,49 +117,3 @@ describe("allocations", () => {
 });
 
 describe("pools", () => describePools(() => clients));
-
-describe("a policy", () => {
-  const documents = (policy: object, binding: object = {}): PolicyDocument[] => [
-    { kind: "ValidatingAdmissionPolicy", metadata: { name: "p" }, spec: { ...POLICY, ...policy } },
-    {
-      kind: "ValidatingAdmissionPolicyBinding",
-      metadata: { name: "b" },
-      spec: { policyName: "p", validationActions: ["Deny"], ...binding },
-    },
-  ];
-  const POLICY = {
-    failurePolicy: "Fail",
-    matchConstraints: {
-      resourceRules: [{ apiGroups: [""], apiVersions: ["*"], resources: ["nodes"], operations: ["CREATE"] }],
-    },
-    variables: [{ name: "absent", expression: "object.spec.absent" }],
-    validations: [
-      { reason: "Forbidden", expression: "object.isFree || variables.absent", messageExpression: "'it is bound'" },
-    ],
-  };
-  const target = { group: "", resource: "nodes", operation: "CREATE" };
-
-  it("refuses where an expression fails, and not where it does not need what fails", () => {
-    const policies = new Policies(documents({}));
-    expect(policies.refusal(target, { object: { isFree: true, spec: {} } })).toBeUndefined();
-    expect(policies.refusal(target, { object: { isFree: false, spec: { absent: false } } })).toMatch(/: it is bound$/);
-    expect(policies.refusal(target, { object: { isFree: false, spec: {} } })).toMatch(/resulted in error: No such key/);
-    expect(policies.refusal({ ...target, operation: "UPDATE" }, {})).toBeUndefined();
-  });
-
-  it.each<[what: string, documents: PolicyDocument[]]>([
-    ["parameters", documents({ paramKind: {} })],
-    ["a binding with parameters", documents({}, { paramRef: {} })],
-    ["a warning", documents({}, { validationActions: ["Warn"] })],
-    ["no policy", documents({}, { policyName: "q" })],
-  ])("with what the fake does not know fails at once: %s", (_, unknown) => {
-    expect(() => new Policies(unknown)).toThrow(/does not know/);
-  });
-});
-
-it.each(["x-kubernetes-preserve-unknown-fields", "x-kubernetes-list-type", "nullable"])(
-  "a schema with %s, which no kind has, fails at once",
-  (keyword) => {
-    expect(() => new SchemaNode({ type: "object", [keyword]: true })).toThrow(/knows no keyword/);
-  },
-);
