@@ -123,29 +123,6 @@ const it = test.extend<{ world: Scene }>({
 });
 
 describe("leak: a sweep", () => {
-  it("collects the address of a pod that is gone, at the second observation and not before", async ({ world }) => {
-    await world.node.bind("10.0.0.1", "web");
-    expect((await world.collector.sweep())?.suspects).toBe(1);
-    world.node.clock.jump(GRACE_MS - 1);
-    await world.collector.sweep();
-    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
-    world.node.clock.jump(1);
-    expect((await world.collector.sweep())?.collected).toMatchObject([{ state: "Cooling", pool: "blue" }]);
-    expect([await world.node.stateOf("10.0.0.1"), world.collector.collected]).toEqual(["Cooling", 1]);
-  });
-
-  it("keeps an address of an unknown container while a NIC has it", async ({ world }) => {
-    world.found = { kind: "proven", netns: "/run/netns/web", netnsCookie: 1n };
-    world.status = "inUse";
-    await world.node.bind("10.0.0.1", "web", { containerId: UNKNOWN_CONTAINER });
-    await world.node.bind("10.0.0.2", "db");
-    await world.sweepTwice();
-    expect(await world.statesOf("10.0.0.1", "10.0.0.2")).toEqual(["Bound", "Cooling"]);
-    world.status = "there";
-    await world.sweepTwice();
-    expect(await world.statesOf("10.0.0.1")).toEqual(["Cooling"]);
-  });
-
   it("names the namespaces that have the address of an unknown container, and are not known to be its pod's", async ({
     world,
   }) => {
@@ -172,15 +149,6 @@ describe("leak: a sweep", () => {
     expect(await world.statesOf("10.0.0.1")).toEqual(["Cooling"]);
   });
 
-  it("waits for the pool's cooldown when that is longer", async ({ world }) => {
-    await world.node.bind("10.0.0.1", "web", { pool: "slow" });
-    await world.sweepTwice();
-    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
-    world.node.clock.jump(600_000 - GRACE_MS);
-    await world.collector.sweep();
-    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
-  });
-
   it("does not ask for pods that the watch shows alive", async ({ world }) => {
     world.addPod("web");
     await world.node.bind("10.0.0.1", "web");
@@ -194,14 +162,6 @@ describe("leak: a sweep", () => {
     await world.node.bind("10.0.0.1", "web");
     await world.sweepTwice();
     expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
-  });
-
-  it("collects from the old pod, not from the new one of the same name", async ({ world }) => {
-    world.addPod("web", { uid: "new" });
-    await world.node.bind("10.0.0.1", "web", { owner: "old" });
-    await world.node.bind("10.0.0.2", "web", { owner: "new", containerId: "c-new" });
-    await world.sweepTwice();
-    expect(await world.statesOf("10.0.0.1", "10.0.0.2")).toEqual(["Cooling", "Bound"]);
   });
 
   it("reads the pod once more before it collects: the pod may be back", async ({ world }) => {
@@ -250,18 +210,6 @@ describe("leak: a sweep", () => {
     expect(world.node.calls).toEqual([]);
   });
 
-  it("collects nothing while the API server is out of reach, and keeps its observations", async ({ world }) => {
-    await world.node.bind("10.0.0.1", "web");
-    await world.collector.sweep();
-    world.node.clock.jump(GRACE_MS);
-    world.node.gate = unreachable;
-    await expect(world.collector.sweep()).rejects.toThrow("No connection");
-    expect(await world.node.stateOf("10.0.0.1")).toBe("Bound");
-    world.node.gate = async (_call, commit) => commit();
-    await world.collector.sweep();
-    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
-  });
-
   it("collects nothing when the API server refuses the read", async ({ world }) => {
     await world.node.bind("10.0.0.1", "web");
     const refusal = new ApiError({ status: 403, reason: "Forbidden", operation: "GET", message: "no" });
@@ -297,22 +245,6 @@ describe("leak: a sweep", () => {
 
 describe("retention: the pod of a workload that retains its address", () => {
   const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web" };
-
-  it("is fenced as soon as the watch says that it is gone, and its address goes at once", async ({ world }) => {
-    const fenced: string[] = [];
-    world.fence = async ({ owner }) => fenced.push(owner) > 0;
-    world.addPod("web");
-    await world.node.bind("10.0.0.1", "web", { workload });
-    world.addPod("plain");
-    await world.node.bind("10.0.0.2", "plain");
-    for (const name of ["web", "plain"]) world.collector.podDeleted(world.removePod(name));
-    await world.collector.idle();
-    expect([fenced, await world.node.stateOf("10.0.0.1"), await world.node.stateOf("10.0.0.2")]).toEqual([
-      ["uid-web"],
-      "Cooling",
-      "Bound",
-    ]);
-  });
 
   it("has nothing to fence if it was never attached: its address goes at once", async ({ world }) => {
     world.fence = async () => false;
@@ -384,27 +316,6 @@ describe("retention: the pod of a workload that retains its address", () => {
     expect(world.node.lines.filter((line) => line.includes("; retrying"))).toHaveLength(1);
   });
 
-  it("is not checked while the API server is out of reach or the watch is behind, but afterwards", async ({
-    world,
-  }) => {
-    const fenced: string[] = [];
-    world.fence = async ({ owner }) => fenced.push(owner) > 0;
-    world.addPod("web");
-    await world.node.bind("10.0.0.1", "web", { workload });
-    world.node.gate = unreachable;
-    const pod = world.removePod("web");
-    world.collector.podDeleted(pod);
-    await world.collector.idle();
-    world.isSynced = false;
-    world.node.gate = async (_call, commit) => commit();
-    world.collector.podDeleted(pod);
-    await world.collector.idle();
-    expect(fenced).toEqual([]);
-    world.isSynced = true;
-    await expect.poll(() => world.node.stateOf("10.0.0.1"), { timeout: 10_000 }).toBe("Cooling");
-    expect(fenced).toEqual(["uid-web"]);
-  });
-
   it("is found by a sweep when the agent was away, and is collected at the second observation where its namespace cannot be seen", async ({
     world,
   }) => {
@@ -436,13 +347,6 @@ describe("retention: an address that the journal has taken in", () => {
     expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
   });
 
-  it("goes at once when its NIC has lost it", async ({ world }) => {
-    const row = await world.node.bind("10.0.0.1", "web", { workload });
-    world.collector.adopted(row);
-    await world.collector.idle();
-    expect(await world.node.stateOf("10.0.0.1")).toBe("Cooling");
-  });
-
   it("is not asked for while the watch shows its pod alive", async ({ world }) => {
     world.addPod("web");
     const row = await world.node.bind("10.0.0.1", "web", { workload });
@@ -456,16 +360,6 @@ describe("retention: an address that the journal has taken in", () => {
 const HASH = "0123456789abcdef0123456789abcdef";
 
 describe("leak: a pod that the watch reports", () => {
-  it("as finished loses its address at once, without being deleted", async ({ world }) => {
-    await world.node.bind("10.0.0.1", "job");
-    world.collector.podChanged(world.addPod("job", { phase: "Succeeded" }));
-    await world.collector.sweep();
-    expect([await world.node.stateOf("10.0.0.1"), world.node.calls]).toEqual([
-      "Cooling",
-      ["GET /api/v1/namespaces/shop/pods/job"],
-    ]);
-  });
-
   it("as finished keeps its address when the API server contradicts", async ({ world }) => {
     await world.node.bind("10.0.0.1", "job");
     const pod = world.addPod("job", { phase: "Failed" });

@@ -197,33 +197,11 @@ function fail(agent: Agent, fails: (call: KubeCall) => boolean, error: Error): (
 const forbidden = new ApiError({ status: 403, reason: "Forbidden", operation: "the call", message: "not allowed" });
 
 describe("what the journal has", () => {
-  it("is written again when the registry lacks it", async () => {
-    await goBackBefore(() => one.node.bind("10.0.0.1", "a"));
-    expect(objects()).toEqual([]);
-    expect([await one.write(), objects(), one.marked]).toEqual(["done", ["10.0.0.1 Bound n1 a"], "e2"]);
-  });
-
-  it("is written again whole, also when there are other records in the way of none of it", async () => {
-    await one.node.bind("10.0.0.1", "a");
-    await two.node.bind("10.0.0.3", "c");
-    await goBackBefore(() => one.node.bind("10.0.0.2", "b"));
-    expect(await one.write()).toBe("done");
-    expect(objects().sort()).toEqual(["10.0.0.1 Bound n1 a", "10.0.0.2 Bound n1 b", "10.0.0.3 Bound n2 c"]);
-  });
-
   it("and the registry too is read in one list, and no object by itself", async () => {
     await one.node.bind("10.0.0.1", "a");
     one.node.calls.length = 0;
     expect(await one.write()).toBe("done");
     expect(one.node.calls.filter((call) => call !== `GET ${ALLOCATIONS}`)).toEqual([]);
-  });
-
-  it("is nothing: nothing is written, and nothing more is read", async () => {
-    await two.node.bind("10.0.0.3", "c");
-    one.node.calls.length = 0;
-    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.3 Bound n2 c"]]);
-    // To make room, and to compare.
-    expect(one.node.calls).toEqual([`GET ${ALLOCATIONS}`, `GET ${ALLOCATIONS}`]);
   });
 
   it("is no claim that was never answered: an unconfirmed row is left to its own claim", async () => {
@@ -235,79 +213,12 @@ describe("what the journal has", () => {
 });
 
 describe("a record that came back with the past", () => {
-  it("is ended at once when the journal lacks it, without a cooldown", async () => {
-    await one.node.bind("10.0.0.1", "a");
-    await goBackBefore(() => one.free("a"));
-    expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
-    expect([await one.write(), objects(), await one.rows()]).toEqual(["done", [], []]);
-    expect(one.lines).toContain("info A record that came back with the registry's past was ended");
-  });
-
-  it("is taken in when the journal may have lost its row, and is unverified", async () => {
-    await one.node.bind("10.0.0.1", "a");
-    await goBackBefore(() => one.free("a"));
-    await one.node.bind("10.0.0.2", "b");
-    one.isWhole = false;
-    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a", "10.0.0.2 Bound n1 b"]]);
-    const rows = ["10.0.0.1 a Bound", "10.0.0.2 b Bound"];
-    expect([await one.rows(), [...one.known.unverified]]).toEqual([rows, ["10.0.0.1"]]);
-  });
-
   it("is taken in and trusted when only the definition was made again", async () => {
     await one.node.bind("10.0.0.1", "a");
     await goBackBefore(() => one.free("a"));
     one.isWhole = false;
     expect(await one.write("kind")).toBe("done");
     expect([await one.rows(), [...one.known.unverified]]).toEqual([["10.0.0.1 a Bound"], []]);
-  });
-
-  it("makes room for the pod that has the address here since", async () => {
-    await one.node.bind("10.0.0.1", "a");
-    await goBackBefore(async () => {
-      await one.free("a");
-      await one.node.bind("10.0.0.1", "b");
-    });
-    expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
-    expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 b"]]);
-  });
-
-  it("goes, too, when a later pod's address cools here", async () => {
-    await one.node.bind("10.0.0.1", "a");
-    await goBackBefore(async () => {
-      await one.free("a");
-      await one.node.bind("10.0.0.1", "b");
-      await one.end("b");
-    });
-    expect([await one.write(), objects(), await one.rows()]).toEqual(["done", [], ["10.0.0.1 b Cooling"]]);
-  });
-
-  it("is shown as cooling when its pod has ended here since", async () => {
-    await one.node.bind("10.0.0.1", "a");
-    await goBackBefore(() => one.end("a"));
-    expect([await one.write(), objects(), await one.rows()]).toEqual([
-      "done",
-      ["10.0.0.1 Cooling n1"],
-      ["10.0.0.1 a Cooling"],
-    ]);
-  });
-
-  it.for(["a", "b"])("makes room for the pod whose node took the address over while %s's cooled here", async (last) => {
-    await one.node.bind("10.0.0.1", "a");
-    await goBackBefore(async () => {
-      if (last === "b") {
-        await one.free("a");
-        await one.node.bind("10.0.0.1", "b");
-      }
-      await one.node.registry.publishCooling("blue");
-      await one.end(last);
-      expect(objects()).toEqual(["10.0.0.1 Cooling n1"]);
-      await two.node.bind("10.0.0.1", "c", {
-        replaces: -Number(server.objects.get("10.0.0.1")?.metadata.resourceVersion),
-      });
-    });
-    await one.restart();
-    expect(await Promise.all([one.write(), two.write()])).toEqual(["done", "done"]);
-    expect(objects()).toEqual(["10.0.0.1 Bound n2 c"]);
   });
 
   it.for<[string, (object: StoredObject) => object]>([
@@ -398,18 +309,6 @@ describe("a record of another node that is in the way", () => {
     expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
   });
 
-  it("is waited for, and gone when that node has ended it", async () => {
-    void two.write();
-    await expect.poll(() => two.marked).toBe("e2.written");
-    expect([await one.write(), await two.writing]).toEqual(["done", "done"]);
-    expect(objects()).toEqual(["10.0.0.1 Bound n2 b"]);
-  });
-
-  it("is not in the way of the node that comes second", async () => {
-    expect([await one.write(), await two.write()]).toEqual(["done", "done"]);
-    expect(objects()).toEqual(["10.0.0.1 Bound n2 b"]);
-  });
-
   it.for([
     ["its node has written, too", "e2.written"],
     ["its node has marked the epoch", "e2"],
@@ -422,15 +321,6 @@ describe("a record of another node that is in the way", () => {
   it("is final when its node is gone", async () => {
     server.remove("n1", NODES);
     expect([await two.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
-  });
-
-  it("is waited for no longer when the pod that had the address has ended", async () => {
-    void two.write();
-    const looks = (): number => two.node.calls.filter((call) => call === `GET ${NODES}`).length;
-    await expect.poll(looks, { timeout: 5_000 }).toBe(2);
-    await two.end("b");
-    expect([await two.writing, two.waits]).toEqual(["done", 1]);
-    expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
   });
 
   it("is taken back while it cools", async () => {
@@ -468,11 +358,6 @@ describe("two nodes that wait for each other", () => {
       await one.node.bind("10.0.0.2", "c");
       await two.node.bind("10.0.0.1", "d");
     });
-  });
-
-  it("make room for each other", async () => {
-    expect(await Promise.all([one.write(), two.write()])).toEqual(["done", "done"]);
-    expect(objects().sort()).toEqual(["10.0.0.1 Bound n2 d", "10.0.0.2 Bound n1 c"]);
   });
 
   it("both see that the other has written when neither journal is whole", async () => {

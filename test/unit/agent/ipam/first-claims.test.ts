@@ -17,7 +17,7 @@ import { leasingPool, seenAt } from "../../../world/leasing-pool.ts";
 import { type ClusterNode, type DemandOptions, openClusterNode } from "../../../world/node.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
 import { type NicRequest, pool, snapshotOf } from "../../../world/subjects.ts";
-import { ip, RIVAL } from "../../../world/values.ts";
+import { ip } from "../../../world/values.ts";
 
 const ETH0: NicRequest = { ifName: "eth0", pools: [["blue"]] };
 const NET1: NicRequest = { ifName: "net1", pools: [["blue"]] };
@@ -169,10 +169,6 @@ const NOT_HEARD = `11: ${SILENCE}. Until it does, pods get only what is recorded
 const WAITS_FOR_N2 = /^11: The registry of addresses has just appeared .*; this pod waits for node n2\. /;
 
 describe("a first claim", () => {
-  it("is made at once when the epoch is settled", async () => {
-    expect([await world.add(), world.asked, await world.bound()]).toEqual(["10.6.0.1", [], "10.6.0.1"]);
-  });
-
   it("is made at once where the registry has no epochs", async () => {
     const { registry, poolCache } = world.node;
     const demand = world.node.demand("web-0", [ETH0]);
@@ -180,14 +176,6 @@ describe("a first claim", () => {
       allocateAddresses({ registry, poolCache }, admitted),
     );
     expect(held.map((row) => formatIp(row.ip))).toEqual(["10.6.0.1"]);
-  });
-
-  it("waits while the epoch is open, and is made without a probe when that is settled", async () => {
-    world.epoch.follow(OPEN);
-    const adding = world.add();
-    expect([await waits(adding), await world.bound()]).toEqual([true, "nothing"]);
-    world.epoch.follow({ ...OPEN, settled: "e2" });
-    expect([await adding, world.asked]).toEqual(["10.6.0.1", []]);
   });
 
   it("is probed before it is recorded when the epoch stays open", async () => {
@@ -199,15 +187,6 @@ describe("a first claim", () => {
     };
     expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
     expect(await Promise.all(boundBefore)).toEqual(["nothing"]);
-  });
-
-  it("is refused when another machine answers for the address", async () => {
-    openForLong();
-    world.answer = () => ({ ip: ip("10.6.0.1"), mac: RIVAL });
-    expect(await world.add()).toMatch(
-      /^11: .*: 02:11:22:33:44:55 answers for address 10\.6\.0\.1; first addresses wait for node n2; try again$/,
-    );
-    expect(await world.bound()).toBe("nothing");
   });
 
   it("is refused when its NIC cannot be probed on, and says which address that is", async () => {
@@ -241,15 +220,6 @@ describe("a first claim", () => {
       throw new Error("the probe ended early");
     };
     expect(await world.add()).toBe("Error: the caller hung up");
-    expect(await world.bound()).toBe("nothing");
-  });
-
-  it("ends with its caller, which hangs up while it waits", async () => {
-    world.epoch.follow(OPEN);
-    const adding = world.add();
-    expect(await waits(adding)).toBe(true);
-    world.hangUp();
-    expect([await adding, world.asked]).toEqual(["Error: the caller hung up", []]);
     expect(await world.bound()).toBe("nothing");
   });
 
@@ -347,9 +317,6 @@ it("what was claimed ahead in a block that is another cluster's by now makes roo
 });
 
 describe("ahead of ADDs", () => {
-  it("addresses are claimed when the epoch is settled", async () =>
-    expect([await world.prefetch(), await world.bound()]).toEqual(["10.6.0.1", "10.6.0.1"]));
-
   it("nothing is claimed while the epoch is open, and nothing waits", async () => {
     world.epoch.follow(OPEN);
     expect(await world.prefetch()).toMatch(WAITS_FOR_N2);
@@ -372,12 +339,6 @@ describe("a claim under way when the registry goes back", () => {
     expect(await adding).toMatch(/^11: /);
     expect(world.asked).toEqual([]);
     await expect.poll(() => world.written).toContain("e3: nothing");
-  });
-
-  it("is undone when it was recorded, before this node writes what its pods have", async () => {
-    world.onRecorded = () => world.epoch.wentBack();
-    expect(await world.add()).toMatch(/^11: /);
-    await expect.poll(() => world.written).toEqual(["e3: nothing"]);
   });
 
   it("is undone ahead of its ADD as well", async () => {
@@ -416,21 +377,6 @@ describe("while the watch of the registry is broken", () => {
     expect([await waits(adding), await world.bound()]).toEqual([true, "nothing"]);
     world.reconnect();
     expect(await adding).toBe("10.6.0.1");
-  });
-
-  it("a claim is refused when it has waited long enough", async () => {
-    const adding = world.add();
-    expect(await waits(adding)).toBe(true);
-    giveUp();
-    expect(await adding).toBe(NOT_HEARD);
-    expect(await world.bound()).toBe("nothing");
-  });
-
-  it.for(["an ADD", "a claim ahead of it"])("a pod that has its address by %s is answered at once", async (by) => {
-    world.isUp = true;
-    const given = by === "an ADD" ? await world.add() : await world.prefetch();
-    world.isUp = false;
-    expect([await world.add(), world.asked]).toEqual([given, []]);
   });
 
   it("a pod that lacks one of its addresses waits", async () => {
@@ -514,12 +460,6 @@ describe("while the watch of the registry is broken", () => {
 });
 
 describe("while the epoch is open, what the journal has as the pod's", () => {
-  it("is answered again at once and without a probe", async () => {
-    expect(await world.add()).toBe("10.6.0.1");
-    world.epoch.follow(OPEN);
-    expect([await world.add(), world.asked]).toEqual(["10.6.0.1", []]);
-  });
-
   it("is probed if no ADD was answered with it", async () => {
     world.node.gate = new HeldCalls(ALLOCATIONS).gate;
     expect(await waits(world.add())).toBe(true);
@@ -569,13 +509,6 @@ describe("while the epoch is open, what the journal has as the pod's", () => {
     openForLong();
     world.canProbe = false;
     expect(await world.add()).toMatch(WAITS_FOR_N2);
-  });
-
-  it("is probed after its sandbox was made anew, where it can be", async () => {
-    expect(await world.add()).toBe("10.6.0.1");
-    await world.node.registry.release({ containerId: "c-web-0", ifName: "eth0" });
-    openForLong();
-    expect([await world.add([ETH0], { containerId: "c2" }), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
   });
 });
 

@@ -10,7 +10,7 @@ import type { Allocation } from "../../../../host/registry/registry.ts";
 import { decodeRow } from "../../../../host/registry/sqlite/schema.ts";
 import { readRows } from "../../../../host/registry/sqlite/session.ts";
 import { formatNotice, NOTICE_ANNOTATION } from "../../../../host/resources/allocation-notice.ts";
-import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
+import { EPOCH_MAP, markOf } from "../../../../host/resources/registry-epoch.ts";
 import { ALLOCATIONS, MemoryApiServer, type StoredObject } from "../../../fakes/memory-api-server.ts";
 import {
   CONFIG_MAPS,
@@ -303,6 +303,22 @@ export class CommandedCluster {
 
   #inside<T>(work: () => T): T {
     return this.#time.inside(this.#plane, work);
+  }
+
+  /** All nodes have written for the epoch. */
+  settle(): void {
+    const { data, ...map } = Object(this.server.collection(CONFIG_MAPS).get(EPOCH_MAP));
+    this.server.put(CONFIG_MAPS, EPOCH_MAP, { ...map, data: { ...data, settled: data.epoch } });
+  }
+
+  /** `history, open; n1 has written`. */
+  epoch(): string {
+    const { data = {} } = Object(this.server.collection(CONFIG_MAPS).get(EPOCH_MAP));
+    const marks = [...this.server.collection(NODES)].map(([name, { metadata }]) => {
+      const mark = markOf({ annotations: metadata.annotations ?? {} }, data.epoch);
+      return `${name} ${mark}`;
+    });
+    return [`${data.cause}, ${data.settled === data.epoch ? "settled" : "open"}`, ...marks].join("; ");
   }
 
   stopClock(name: string): void {

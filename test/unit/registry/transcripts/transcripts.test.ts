@@ -68,6 +68,7 @@ class Histories implements Scenario {
         backup: () => this.#cluster.backUp(),
         /** The API server has what it had at the backup. */
         restore: () => this.#cluster.restore(),
+        settle: () => this.#cluster.settle(),
         /** The node cannot reach the API server. */
         cut: (line) => this.#cut(line.word()),
         join: (line) => void this.#cluster.wire.cutOff.delete(line.word()),
@@ -99,6 +100,8 @@ class Histories implements Scenario {
     ),
     /** Calls of agents about addresses since the last `calls`. */
     calls: () => [this.#cluster.wire.calls.splice(0).join(", ") || "none"],
+    /** The registry's epoch, and how far each node is with it. */
+    epoch: () => [this.#cluster.epoch()],
     /** All that there is. */
     look: () => this.#look(),
   };
