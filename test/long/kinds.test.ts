@@ -7,7 +7,7 @@ import { root } from "../unit/house/sources.ts";
 import { LONG_VARIABLE } from "../world/long-cases.ts";
 
 /** `uml` has a machine of its own (uml.test.ts). */
-const KINDS = ["property", "netns", "cluster", "nodes", "e2e"];
+const KINDS = ["unit", "property", "netns", "cluster", "nodes", "e2e"];
 
 function filesOf(kind: string): string[] {
   const files = globSync(`test/${kind}/**/*.ts`, { cwd: root });

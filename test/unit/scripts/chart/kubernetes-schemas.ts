@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv, type ValidateFunction } from "ajv";
 import { parse } from "yaml";
-import { kubernetesSchemasDir, root } from "../../../scripts/setup/paths.mjs";
+import { kubernetesSchemasDir, root } from "../../../../scripts/setup/paths.mjs";
 
 export interface KubernetesObject {
   readonly apiVersion: string;

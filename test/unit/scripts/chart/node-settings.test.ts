@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { root } from "../../../scripts/setup/paths.mjs";
-import { controllerOptions, serviceEnvironment } from "../../lab/service-environment.ts";
+import { root } from "../../../../scripts/setup/paths.mjs";
+import { controllerOptions, serviceEnvironment } from "../../../lab/service-environment.ts";
 
 const manifest = (name: string): string => readFileSync(join(root, "deploy", name), "utf8");
 

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { parseAllDocuments, stringify } from "yaml";
-import { copyChart, PLAIN_RELEASE, renderChart } from "../../../scripts/chart/helm.ts";
-import { referenceTool, root } from "../../../scripts/setup/paths.mjs";
-import type { KubernetesObject } from "./kubernetes-schemas.ts";
+import { copyChart, PLAIN_RELEASE, renderChart } from "../../scripts/chart/helm.ts";
+import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import type { KubernetesObject } from "../unit/scripts/chart/kubernetes-schemas.ts";
 
 const place = mkdtempSync(join(tmpdir(), "berth-kustomize-"));
 afterAll(() => rmSync(place, { recursive: true }));

@@ -1,0 +1,569 @@
+/**
+ * The Helm chart: what it renders to, for every value, is what API servers of the promised versions and Berth itself
+ * accept. Ports, keys and metrics: chart-ports.test.ts.
+ */
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Ajv } from "ajv";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { RANGES_MAP } from "../../../../host/blocks/own-ranges.ts";
+import { FILE_CHECKS, PLATFORMS } from "../../../../host/cli/host-checks/file-checks.ts";
+import { pluginKeys } from "../../../../host/cni/net-conf.ts";
+import { decodeCoordinatorConf } from "../../../../host/config/coordinator-conf.ts";
+import { decodeIfacerConf } from "../../../../host/config/ifacer-conf.ts";
+import { decodeAttachedNetwork, findIpamConf } from "../../../../host/config/network-definition.ts";
+import { decodeVendorConf } from "../../../../host/config/vendor-conf.ts";
+import { EPOCH_MAP } from "../../../../host/resources/registry-epoch.ts";
+import manifest from "../../../../package.json" with { type: "json" };
+import { copyChart, PLAIN_RELEASE, runHelm } from "../../../../scripts/chart/helm.ts";
+import { defaultValues } from "../../../../scripts/chart/values.ts";
+import { buildChart } from "../../../../scripts/release/chart.ts";
+import { KUBERNETES_SCHEMAS, root } from "../../../../scripts/setup/paths.mjs";
+import { itLong } from "../../../world/long-cases.ts";
+import { type KubernetesObject, KubernetesSchemas } from "./kubernetes-schemas.ts";
+import {
+  cleanerOf,
+  decode,
+  find,
+  helm,
+  notesOf,
+  ODD,
+  objectsOf,
+  ofHooks,
+  ofKind,
+  render,
+  SETS,
+  type SetName,
+  setNames,
+} from "./rendered.ts";
+
+const valuesSchema = parse(readFileSync(join(root, "deploy/chart/berth/values.schema.json"), "utf8"));
+
+it("helm lint finds nothing", () => {
+  expect(helm(["lint", "--strict"], SETS.full.values)).toContain("0 chart(s) failed");
+});
+
+it("Helm refuses values that the schema does not describe", () => {
+  expect(() => render({ values: { agents: {} }, release: PLAIN_RELEASE })).toThrow("agents");
+});
+
+const isValid = new Ajv({ strict: false, allErrors: true, validateFormats: false }).compile(valuesSchema);
+
+it.each<[path: string, values: object]>([
+  ["agents", { agents: {} }],
+  ["agent.replicas", { agent: { replicas: 1 } }],
+  ["controller.replicas", { controller: { replicas: "2" } }],
+  ["platform", { platform: "minikube" }],
+  ["agent.hostFiles.0", { agent: { hostFiles: ["/etc/shadow"] } }],
+  ["cni.binDir", { cni: { binDir: "bin" } }],
+  ["primary.fileName", { primary: { fileName: "berth.txt" } }],
+  ["networks.0.type", { networks: [{ name: "a", type: "vxlan" }] }],
+  ["networks.0.name", { networks: [{ type: "ptp" }] }],
+  ["settings.enableIPV6", { settings: { enableIPV6: false } }],
+  ["settings.garbageCollection.grase", { settings: { garbageCollection: { grase: "1m" } } }],
+  ["ipPools.lan.subnett", { ipPools: { lan: { subnet: "10.6.0.0/24", subnett: "10.6.0.0/24" } } }],
+  ["ipPools.lan.subnet", { ipPools: { lan: { subnet: "10.6.0.0/33" } } }],
+  [
+    "ipPools.lan.routes.0.gv",
+    { ipPools: { lan: { subnet: "10.6.0.0/24", routes: [{ dst: "10.7.0.0/16", gv: "10.6.0.1" }] } } },
+  ],
+  ["subnets.blue.gateway", { subnets: { blue: { subnet: "10.7.0.0/16", gateway: "10.7.O.1" } } }],
+  ["reservedIPs.routers.ip", { reservedIPs: { routers: { ips: ["10.6.0.2"], ip: "10.6.0.3" } } }],
+  ["coordinator.spec.mod", { coordinator: { spec: { mod: "auto" } } }],
+  [
+    "networks.0.coordinator.detectGatewy",
+    { networks: [{ name: "a", type: "ptp", coordinator: { detectGatewy: true } }] },
+  ],
+  ["agent.tolerations.0.efect", { agent: { tolerations: [{ key: "a", efect: "NoSchedule" }] } }],
+])("the schema of the values refuses %s", (path, values) => {
+  expect(isValid(values)).toBe(false);
+  const places = (isValid.errors ?? []).map(({ instancePath, params }) =>
+    [...instancePath.split("/").slice(1), params.additionalProperty ?? params.missingProperty ?? []].flat().join("."),
+  );
+  expect(places).toContain(path);
+});
+
+it("editors have a title for every value, and only other programs' objects are open", () => {
+  const [untitled, open] = [[] as string[], [] as string[]];
+  const visit = (place: KubernetesObject, path: string): void => {
+    for (const [key, value] of Object.entries<KubernetesObject>(place.properties ?? {})) {
+      if (value.title === undefined) untitled.push(`${path}.${key}`);
+      visit(value, `${path}.${key}`);
+    }
+    for (const each of [place.items, place.additionalProperties, ...(place.anyOf ?? [])])
+      if (typeof each === "object") visit(each, `${path}[]`);
+    const rest = place.additionalProperties;
+    const isOpen = typeof rest === "object" && Object.keys(rest).every((key) => key === "title");
+    if (place.type === "object" && (rest === undefined || isOpen)) open.push(path);
+  };
+  visit(valuesSchema, "");
+  expect(untitled).toEqual([]);
+  expect(open.sort()).toEqual([
+    ...[".extraObjects[]", ".global", ".networks[].config", ".networks[].plugin"],
+    ...[".primary.config", ".primary.plugin", ".serviceMonitor.tlsConfig"],
+  ]);
+});
+
+const CRDS = readdirSync(join(root, "deploy/crds")).flatMap((file) =>
+  decode(readFileSync(join(root, "deploy/crds", file), "utf8")),
+);
+
+describe("every object", () => {
+  const isOwn = ({ metadata }: KubernetesObject) => !metadata.name.startsWith("extra-");
+  const objects = objectsOf("full").filter(isOwn);
+  const all = [...objects, ...ofHooks(objects)];
+
+  it("has the recommended labels, and those of the values", () => {
+    for (const { kind, metadata } of all)
+      expect(metadata.labels, `${kind} ${metadata.name}`).toMatchObject({
+        "app.kubernetes.io/name": "other",
+        "app.kubernetes.io/instance": ODD.name,
+        "app.kubernetes.io/version": manifest.version,
+        "app.kubernetes.io/managed-by": "Helm",
+        "app.kubernetes.io/part-of": "berth",
+        "helm.sh/chart": `berth-${manifest.version}`,
+        "example.com/cost": "net",
+      });
+    for (const { metadata } of CRDS)
+      expect(metadata.labels).toMatchObject({
+        "app.kubernetes.io/name": "berth",
+        "app.kubernetes.io/part-of": "berth",
+      });
+  });
+
+  it("has the annotations of the values beside its own", () => {
+    for (const { kind, metadata } of all)
+      expect(metadata.annotations, `${kind} ${metadata.name}`).toMatchObject({ "example.com/owner": "net" });
+    expect(find(objects, "Job", /-uninstall$/).metadata.annotations?.["helm.sh/hook"]).toBe("pre-delete");
+  });
+
+  it("selects pods by labels that another version or value leaves as they are", () => {
+    for (const { spec } of all.filter(({ kind }) => ["DaemonSet", "Deployment"].includes(kind))) {
+      const { metadata } = spec.template;
+      expect(Object.keys(spec.selector.matchLabels).sort()).toEqual(
+        ["component", "instance", "name"].map((key) => `app.kubernetes.io/${key}`),
+      );
+      expect(metadata.labels).toMatchObject(spec.selector.matchLabels);
+    }
+  });
+
+  it("of agents and controllers names the container that kubectl shows", () => {
+    for (const kind of ["DaemonSet", "Deployment"]) {
+      const { metadata, spec } = find(objects, kind, /./).spec.template;
+      expect(metadata.labels["example.com/cost"]).toBe("net");
+      const names = spec.containers.map(({ name }: { name: string }) => name);
+      expect(names).toContain(metadata.annotations["kubectl.kubernetes.io/default-container"]);
+    }
+  });
+
+  it("may have others beside it, which know the release", () => {
+    expect(find(objectsOf("full"), "ConfigMap", /^extra-/).metadata.name).toBe(`extra-${ODD.name}`);
+  });
+});
+
+it.each(KUBERNETES_SCHEMAS)("Kubernetes %s knows all fields, and takes their types", (version) => {
+  const schemas = new KubernetesSchemas(version);
+  // Servers before 1.34 do not describe what they do not serve.
+  const isDescribed = ({ kind }: KubernetesObject) =>
+    version === KUBERNETES_SCHEMAS.at(-1) || !kind.startsWith("MutatingAdmission");
+  for (const name of setNames) {
+    const objects = objectsOf(name).filter(isDescribed);
+    expect(objects.length).toBeGreaterThan(20);
+    expect([...objects, ...ofHooks(objects)].flatMap((object) => schemas.faultsOf(object))).toEqual([]);
+  }
+  // It would notice.
+  const daemonSet = find(objectsOf("plain"), "DaemonSet", "berth-agent");
+  const { selector, ...rest } = daemonSet.spec;
+  for (const spec of [rest, { ...daemonSet.spec, selectors: selector }])
+    expect(schemas.faultsOf({ ...daemonSet, spec }).join()).toContain("selector");
+  const pool = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name: "x" }, spec: { subnett: 1 } };
+  expect(schemas.faultsOf(pool).join()).toContain("subnett");
+});
+
+it("each refusal of a policy names what was found", () => {
+  const validations = ofKind(objectsOf("full"), "ValidatingAdmissionPolicy").flatMap(({ spec }) => spec.validations);
+  expect(validations.length).toBeGreaterThan(20);
+  for (const { expression, messageExpression = "" } of validations)
+    expect(messageExpression, expression).toMatch(/variables\.|object\.|oldObject\.|request\./);
+});
+
+describe("another release and namespace", () => {
+  const ofUsers = ["Coordinator", "NetworkAttachmentDefinition", "Subnet", "IPPool", "ReservedIP"];
+  // All agents and controllers of a cluster find the epoch of its registry, blocks and settings by these names.
+  const fixed = [EPOCH_MAP, RANGES_MAP, "vendor-conf"];
+  const objects = objectsOf("full").filter(({ metadata }) => !metadata.name.startsWith("extra-"));
+  const text = JSON.stringify(objects);
+
+  it("are in all names, which are short enough", () => {
+    const named = objects.filter(({ kind, metadata }) => !ofUsers.includes(kind) && !fixed.includes(metadata.name));
+    expect(named.length).toBeGreaterThan(40);
+    for (const { metadata } of named) expect(metadata.name).toMatch(/^a-very-long-release-name-of-many-words-t(?:-|$)/);
+    const limited = objects.filter(({ kind }) => ["DaemonSet", "Deployment", "Job"].includes(kind));
+    for (const { metadata } of limited) expect(metadata.name.length).toBeLessThan(64);
+    expect(objectsOf("ports").map(({ metadata }) => metadata.name)).toContain("odd.one-berth-agent");
+  });
+
+  it("are in all that an object says of another", () => {
+    const names = objectsOf("plain").map(({ metadata }) => metadata.name);
+    const isSaid = (name: string) => new RegExp(`(?<![/\\w])${name}(?![\\w-])`).test(text);
+    expect(names.filter((name) => /^berth-./.test(name) && !fixed.includes(name) && isSaid(name))).toEqual([]);
+  });
+
+  it("are in the accounts that policies, bindings and the FlowSchema name, and in no other place is kube-system", () => {
+    const accounts = objects.filter(({ kind }) => kind === "ServiceAccount").map(({ metadata }) => metadata);
+    const users = accounts.map(({ name, namespace }) => `system:serviceaccount:${namespace}:${name}`);
+    const named = new Set(text.match(/system:serviceaccount:[\w:-]+/g));
+    expect([...named].filter((user) => !users.includes(user))).toEqual([]);
+    expect(named.size).toBe(2);
+    const policies = objects.filter(({ kind }) => kind === "ValidatingAdmissionPolicy");
+    expect(policies.length).toBeGreaterThan(8);
+    // The kinds are deleted by nobody without more ado, and a hub's members are accounts of other clusters.
+    const isOfAll = ({ metadata }: (typeof policies)[number]) => /-(?:kinds|address-ranges)$/.test(metadata.name);
+    for (const { metadata, spec } of policies.filter((each) => !isOfAll(each))) {
+      const [, component] = /-(agent|controller)-\w+$/.exec(metadata.name) ?? [];
+      // The others are about everyone else: they name whom they leave out.
+      const wanted = users.filter((user) => user.endsWith(`-${component ?? "controller"}`));
+      expect(wanted).toHaveLength(1);
+      const [condition] = spec.matchConditions;
+      for (const user of wanted) expect(condition.expression, metadata.name).toContain(`'${user}'`);
+    }
+    const subjects = objects.flatMap(({ subjects = [], spec }) => [
+      ...subjects,
+      ...(spec?.rules ?? []).flatMap((rule: { subjects?: { serviceAccount: object }[] }) =>
+        (rule.subjects ?? []).map(({ serviceAccount }) => serviceAccount),
+      ),
+    ]);
+    expect(subjects.length).toBeGreaterThan(6);
+    for (const { name, namespace } of subjects.filter(({ name }) => name !== "prometheus-k8s"))
+      expect(accounts).toContainEqual(expect.objectContaining({ name, namespace }));
+    const inSystem = objects.filter(({ metadata }) => metadata.namespace === "kube-system");
+    expect(inSystem.map(({ kind }) => kind)).toEqual(["Role", "RoleBinding"]);
+    const others = objects.filter((object) => !inSystem.includes(object));
+    // By the UID of this one namespace a hub knows the cluster.
+    const rest = JSON.stringify(others).replace('"resources":["namespaces"],"resourceNames":["kube-system"]', "");
+    expect(rest.includes("kube-system")).toBe(false);
+  });
+
+  it("are where agents and controller look for settings and the Lease", () => {
+    const args = (kind: string) => find(objects, kind, /./).spec.template.spec.containers[0].args;
+    expect(args("DaemonSet")).toContain("--config-namespace=net-system");
+    const controller = find(objects, "Deployment", /./).metadata.name;
+    expect(args("Deployment")).toEqual(
+      expect.arrayContaining([
+        "--lease-namespace=net-system",
+        "--config-namespace=net-system",
+        `--lease-name=${controller}`,
+      ]),
+    );
+    const role = objects.find(({ kind, metadata }) => kind === "Role" && metadata.name === controller);
+    expect(JSON.stringify(role?.rules)).toContain(`"resourceNames":["${controller}"]`);
+  });
+});
+
+describe("networks", () => {
+  const objects = objectsOf("full");
+  const definitions = objects.filter(({ kind }) => kind === "NetworkAttachmentDefinition");
+  const configs = new Map(definitions.map(({ metadata, spec }) => [metadata.name, spec.config as string]));
+
+  it("are ones that the agent accepts", () => {
+    for (const [name, text] of configs) {
+      const { plugins } = decodeAttachedNetwork(text, name, name);
+      expect(findIpamConf(plugins)).toBeDefined();
+      for (const { entry, place } of plugins) {
+        if (entry.type === "berth-ifacer") decodeIfacerConf(pluginKeys({ raw: entry }), place);
+        if (entry.type === "berth-coordinator") decodeCoordinatorConf(pluginKeys({ raw: entry }), place);
+      }
+    }
+  });
+
+  it.each<[name: string, plugins: object[]]>([
+    [
+      "plain",
+      [
+        {
+          ...{ type: "macvlan", master: "eth0", mode: "bridge" },
+          ipam: { type: "berth", default_ipv4_ippool: ["lan"], default_ipv6_ippool: ["lan6"] },
+        },
+        { type: "berth-coordinator" },
+      ],
+    ],
+    [
+      "vlan",
+      [
+        { type: "berth-ifacer", interfaces: ["eth0"], vlanID: 100 },
+        { type: "ipvlan", master: "eth0.100", mode: "l2", mtu: 1400, ipam: { type: "berth" } },
+        { type: "berth-coordinator" },
+      ],
+    ],
+    [
+      "bond",
+      [
+        {
+          ...{ type: "berth-ifacer", interfaces: ["eth0", "eth1"], vlanID: 4094 },
+          bond: { name: "vendor_bnd", mode: 4, options: "miimon=100" },
+        },
+        { type: "macvlan", master: "vendor_bnd.4094", mode: "bridge", ipam: { type: "berth" } },
+        { type: "berth-coordinator" },
+      ],
+    ],
+    [
+      "rr",
+      [
+        { type: "berth-ifacer", interfaces: ["eth0", "eth1"], vlanID: 99, bond: { name: "vendor_bond0", mode: 0 } },
+        { type: "macvlan", master: "vendor_bond0.99", mode: "bridge", ipam: { type: "berth" } },
+        { type: "berth-coordinator" },
+      ],
+    ],
+    ["bridge", [{ type: "bridge", bridge: "br0", vlan: 5, ipam: { type: "berth" } }]],
+    ["vf", [{ type: "sriov", vlan: 3, ipam: { type: "berth" } }, { type: "berth-coordinator" }]],
+    ["ptp", [{ type: "ptp", ipam: { type: "berth" } }, { type: "berth-coordinator" }]],
+  ])("%s has its plugins", (name, plugins) => {
+    expect(JSON.parse(configs.get(name) ?? "{}").plugins).toEqual(plugins);
+  });
+
+  it("have namespaces, annotations and versions", () => {
+    expect(find(definitions, "NetworkAttachmentDefinition", "vlan").metadata.namespace).toBe("shop");
+    expect(find(definitions, "NetworkAttachmentDefinition", "plain").metadata.namespace).toBe("net-system");
+    expect(find(definitions, "NetworkAttachmentDefinition", "vf").metadata.annotations).toMatchObject({
+      "k8s.v1.cni.cncf.io/resourceName": "intel.com/sriov",
+    });
+    expect(find(definitions, "NetworkAttachmentDefinition", "rr").metadata.annotations).toMatchObject({
+      "example.com/a": "b",
+    });
+    expect(JSON.parse(configs.get("bridge") ?? "{}").cniVersion).toBe("1.1.0");
+    expect(JSON.parse(configs.get("own") ?? "{}").cniVersion).toBe("0.4.0");
+  });
+
+  it.each<[network: object, message: string]>([
+    [{ name: "lan" }, "network lan: master is required for type macvlan"],
+    [
+      { name: "lan", master: ["eth0", "eth1"], vlan: 100 },
+      'network lan: vlan 100 makes the device name "vendor_bond0.100" of 16 characters, want at most 15: set a shorter bond.name',
+    ],
+    [
+      { name: "lan", master: ["enp129s0f1np1"], vlan: 10 },
+      'the device name "enp129s0f1np1.10" of 16 characters, want at most 15: rename the master',
+    ],
+  ])(
+    "need a master for macvlan, and a name that leaves room for the VLAN ID, as ifacer does: %j",
+    (network, message) => {
+      expect(() => render({ values: { networks: [network] }, release: PLAIN_RELEASE })).toThrow(message);
+    },
+  );
+
+  it("of the primary CNI are in the list that the init container installs", () => {
+    const list = find(objects, "ConfigMap", /-conflist$/).data["05-berth.conflist"];
+    expect(JSON.parse(list)).toMatchObject({
+      name: "lan",
+      plugins: [{ type: "berth-ifacer" }, { master: "eth0.12" }, { type: "berth-coordinator", detectGateway: true }],
+    });
+    const [init] = find(objects, "DaemonSet", /./).spec.template.spec.initContainers;
+    expect(init.args).toContain("--conflist=/etc/berth/conflist/05-berth.conflist");
+    expect(init.args).toContain("--aliases-only");
+  });
+});
+
+/** Values by their paths, lists and objects without described fields as a whole. */
+function leavesOf(values: object, path = ""): Map<string, unknown> {
+  const leaves = Object.entries(values).flatMap(([key, value]): [string, unknown][] => {
+    const name = path === "" ? key : `${path}.${key}`;
+    const isSection =
+      typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
+    const isFree = /resources$|Profile$|Selector$|[lL]abels$|[aA]nnotations$|^settings|spec$|plugin$|^\w+s\.\w+$/.test(
+      name,
+    );
+    return isSection && !isFree ? [...leavesOf(value, name)] : [[name, value]];
+  });
+  return new Map(leaves);
+}
+
+describe("values", () => {
+  const all = [...leavesOf(defaultValues()).keys()];
+  const sets = [SETS.full, SETS.other];
+  const isSet = (name: string) =>
+    sets.some(({ values }) => [...leavesOf(values).keys()].some((own) => own === name || own.startsWith(`${name}.`)));
+
+  it("are all in the sets of this test", () => {
+    // Fields that primary has in common with networks.
+    const missing = all.filter((name) => !isSet(name) && !name.startsWith("primary."));
+    expect(missing).toEqual([]);
+  });
+
+  // A macvlan network without a master is refused: above. What Helm sets in a subchart changes nothing.
+  const toggled = sets.flatMap((set) => [...leavesOf(set.values).keys()].map((name) => [name, set] as const));
+  itLong.each(toggled.filter(([name]) => !/^primary.master$|^global/.test(name)))(
+    "%s changes what is rendered",
+    (name, { values, release }) => {
+      const without = structuredClone(values) as Record<string, unknown>;
+      const parts = name.split(".");
+      const holder = parts.slice(0, -1).reduce((place, part) => place[part] as Record<string, unknown>, without);
+      delete holder[parts.at(-1) ?? ""];
+      expect(render({ values: without, release })).not.toEqual(render({ values, release }));
+    },
+  );
+
+  it("of settings are a vendor-conf that agents accept", () => {
+    const { data } = find(objectsOf("full"), "ConfigMap", /^vendor-conf$/);
+    expect(decodeVendorConf(parse(data["conf.yml"]), "test").enableIPv6).toBe(false);
+  });
+});
+
+it("the rights include the kinds that retain by name", () => {
+  const objects = objectsOf("full");
+  const rulesOf = (name: RegExp): string[] =>
+    find(objects, "ClusterRole", name)
+      .rules.filter(({ apiGroups }: { apiGroups: string[] }) => /kruise|example/.test(String(apiGroups)))
+      .map((rule: Record<string, string[]>) => `${rule.apiGroups} ${rule.resources} ${rule.verbs}`);
+  expect(rulesOf(/agent$/)).toEqual(["apps.kruise.io statefulsets get", "db.example proxies get"]);
+  expect(rulesOf(/controller$/)).toEqual([
+    ...["apps.kruise.io statefulsets get,list,watch", "db.example proxies get,list,watch"],
+  ]);
+  expect(JSON.stringify(find(objects, "ClusterRole", /controller$/).rules)).toContain("proxies.db.example");
+});
+
+describe("least privilege", () => {
+  const objects = objectsOf("plain");
+  const pods = [find(objects, "DaemonSet", /agent/), find(objects, "Deployment", /./), ...ofHooks(objects)];
+  const jobs = objects.filter(({ kind }) => kind === "Job");
+  const containers = [...pods, ...jobs].flatMap(({ metadata, spec }) =>
+    [...(spec.template.spec.initContainers ?? []), ...spec.template.spec.containers].map((container) => ({
+      ...container,
+      where: `${metadata.name}/${container.name}`,
+      pod: spec.template.spec,
+    })),
+  );
+
+  it("confines each container", () => {
+    expect(containers.length).toBeGreaterThan(5);
+    for (const { where, securityContext, pod } of containers) {
+      const { readOnlyRootFilesystem, privileged = false, allowPrivilegeEscalation, capabilities } = securityContext;
+      const found = { readOnlyRootFilesystem, privileged, allowPrivilegeEscalation, drop: capabilities.drop };
+      const wanted = {
+        readOnlyRootFilesystem: true,
+        privileged: false,
+        allowPrivilegeEscalation: false,
+        drop: ["ALL"],
+      };
+      expect([found, pod.hostPID ?? false], where).toEqual([wanted, false]);
+    }
+  });
+
+  it("capabilities are the agent's and the node cleaner's alone", () => {
+    const added = containers.filter(({ securityContext }) => securityContext.capabilities.add);
+    expect(added.map(({ where }) => where)).toEqual(["berth-agent/agent", "berth-cleaner/uninstall"]);
+    for (const { securityContext } of added)
+      expect(securityContext.capabilities.add).toEqual(defaultValues().agent.capabilities);
+  });
+
+  it("only what works on the node is root", () => {
+    const isRoot = ({ securityContext, pod }: (typeof containers)[number]) =>
+      (securityContext.runAsUser ?? pod.securityContext?.runAsUser) === 0;
+    expect(containers.filter(isRoot).map(({ where }) => where)).toEqual([
+      ...["berth-agent/install", "berth-agent/agent", "berth-cleaner/uninstall"],
+    ]);
+  });
+});
+
+describe("platforms", () => {
+  const STANDARD = {
+    confDirectory: "/etc/cni/net.d",
+    binDirectory: "/opt/cni/bin",
+    netns: "/run/netns",
+    label: undefined,
+  };
+  it.each<[set: SetName, row: object | undefined]>([
+    ["plain", {}],
+    ["talos", { netns: "/var/run/netns" }],
+    ["k3s", PLATFORMS.k3s],
+    ["ports", PLATFORMS.microk8s],
+    ["other", { ...PLATFORMS.openshift, label: { type: "spc_t" } }],
+    // What is named comes before what the platform says.
+    ["full", { confDirectory: "/etc/own/net.d", binDirectory: "/usr/lib/cni", label: { type: "own_t" } }],
+  ])("of set %s have their directories in agent, installation and clean-up", (set, row) => {
+    const { mark: _, ...wanted } = { mark: "", ...STANDARD, ...row };
+    const objects = objectsOf(set);
+    const { spec } = find(objects, "DaemonSet", /agent/).spec.template;
+    const [agent] = spec.containers;
+    const env = (name: string) => agent.env.find((each: KubernetesObject) => each.name === name).value;
+    const volume = (name: string) => spec.volumes.find((each: KubernetesObject) => each.name === name).hostPath.path;
+    expect({
+      confDirectory: env("BERTH_CNI_CONF_DIR"),
+      binDirectory: env("BERTH_CNI_BIN_DIR"),
+      netns: volume("netns"),
+      label: spec.securityContext?.seLinuxOptions,
+    }).toEqual(wanted);
+    expect([volume("cni-conf"), volume("cni-bin")]).toEqual([wanted.confDirectory, wanted.binDirectory]);
+    expect(agent.args).toContain(`--cni-conf-dir=${wanted.confDirectory}`);
+    const cleaner = cleanerOf(objects).spec.template.spec;
+    expect(cleaner.securityContext?.seLinuxOptions).toEqual(wanted.label);
+    for (const { args } of [spec.initContainers[0], cleaner.initContainers[0]])
+      expect(args).toEqual(
+        expect.arrayContaining([`--cni-bin-dir=${wanted.binDirectory}`, `--cni-conf-dir=${wanted.confDirectory}`]),
+      );
+  });
+});
+
+describe("files of the nodes for doctor", () => {
+  const mounts = (set: SetName) => {
+    const { spec } = find(objectsOf(set), "DaemonSet", /agent/).spec.template;
+    const ofHost = spec.volumes.filter(({ name }: KubernetesObject) => /^host-/.test(String(name)));
+    return ofHost.map(({ name, hostPath }: KubernetesObject) => {
+      const isOf = (each: KubernetesObject) => each.name === name;
+      expect(spec.initContainers[0].volumeMounts.filter(isOf)).toEqual([]);
+      return [hostPath, ...spec.containers[0].volumeMounts.filter(isOf)];
+    });
+  };
+  it("are none by default", () => expect(mounts("plain")).toEqual([]));
+
+  it("are those that are named, read-only, and must exist", () => {
+    expect(mounts("full")).toEqual([
+      [
+        { path: "/etc/systemd/system", type: "Directory" },
+        { name: "host-0", mountPath: "/host/etc/systemd/system", readOnly: true },
+      ],
+      [
+        { path: "/etc/nftables.conf", type: "File" },
+        { name: "host-1", mountPath: "/host/etc/nftables.conf", readOnly: true },
+      ],
+    ]);
+  });
+
+  it("may be all that doctor reads below /etc and /usr/lib", () => {
+    const allowed: string[] = valuesSchema.properties.agent.properties.hostFiles.items.enum;
+    const read = FILE_CHECKS.flatMap(({ paths }) => paths).filter((path) => /^\/(?:etc|usr\/lib)\//.test(path));
+    const isAllowed = (path: string) => allowed.some((each) => path === each || path.startsWith(`${each}/`));
+    expect(read.filter((path) => !isAllowed(path))).toEqual([
+      "/usr/lib/systemd/networkd.conf",
+      PLATFORMS.openshift?.mark,
+    ]);
+  });
+});
+
+it("NOTES say what to do next", () => {
+  expect(notesOf("plain")).toContain(`Berth ${manifest.version} is installed`);
+  expect(notesOf("plain")).toContain("2. Describe your addresses");
+  expect(notesOf("ports")).toContain("k8s.v1.cni.cncf.io/networks: net/lan");
+  expect(notesOf("full")).toContain("/etc/own/net.d/05-berth.conflist sorts first");
+});
+
+it("the package of a release renders to its plain manifests, and its image has a tag without plus", async () => {
+  const facts = { version: "9.9.9-dev.8+0abc", description: "", revision: "", timeSeconds: 1_000_000_000 };
+  const [[name, archive = ""] = [], [manifests, text] = []] = await buildChart(facts);
+  expect([name, manifests]).toEqual(["berth-9.9.9-dev.8_0abc.tgz", "berth-9.9.9-dev.8_0abc.yaml"]);
+  using place = copyChart();
+  const path = join(place.directory, "packed.tgz");
+  writeFileSync(path, archive);
+  const version = KUBERNETES_SCHEMAS.at(-1) ?? "";
+  const words = ["--namespace", PLAIN_RELEASE.namespace, "--kube-version", version, "--no-hooks", "--include-crds"];
+  const packed = decode(runHelm("template", PLAIN_RELEASE.name, path, ...words));
+  const plain = decode(`${text}`);
+  const namesOf = (objects: readonly KubernetesObject[]) =>
+    objects.map(({ kind, metadata }) => `${kind} ${metadata.namespace}/${metadata.name}`).sort();
+  expect(namesOf(plain)).toEqual(namesOf(packed));
+  const objects = objectsOf("plain").filter(({ metadata }) => metadata.annotations?.["helm.sh/hook"] === undefined);
+  expect(namesOf(plain)).toEqual(namesOf([...CRDS, ...objects]));
+  const images = [...`${text}`.matchAll(/image: "(.+)"/g)].map(([, image]) => image);
+  expect(new Set(images)).toEqual(new Set(["localhost/berth:9.9.9-dev.8_0abc"]));
+  expect(find(plain, "DaemonSet", "berth-agent").metadata.labels?.["app.kubernetes.io/managed-by"]).toBe("kubectl");
+});
