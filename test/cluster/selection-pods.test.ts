@@ -149,7 +149,7 @@ describe("the coordinator of a pod that the watch does not know yet", () => {
       let asking = young;
       const args = () => `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name};K8S_POD_UID=${asking.uid}`;
       const { identifier } = selecting.node.cluster.ipam;
-      await using coordinator = await openWorld(names, undefined, undefined, { identifier, args });
+      await using coordinator = await openWorld(names, { identifier, args });
       for (const nic of [first, second]) {
         makeNic(names, nic);
         await coordinator.add(nic, {});

@@ -8,11 +8,11 @@ export interface CoordinatorLab {
 }
 
 /** Gives each test a node, a pod and the plugin over both. */
-export function coordinateEach(prefix: string, snapshot?: Parameters<typeof openWorld>[1]): CoordinatorLab {
+export function coordinateEach(prefix: string): CoordinatorLab {
   const lab: Partial<CoordinatorLab> = {};
   beforeEach(async () => {
     lab.names = makeNamespaces(prefix);
-    lab.world = await openWorld(lab.names, snapshot);
+    lab.world = await openWorld(lab.names);
   });
   afterEach(async () => {
     await lab.world?.[Symbol.asyncDispose]();

@@ -12,7 +12,7 @@ import { type OpenNamespace, openNamespace, openNode } from "../../host/kernel/o
 import { openLog } from "../../host/lib/log.ts";
 import { coordinateEach } from "./coordinator-lab.ts";
 import { type Snapshot, snapshot } from "./coordinator-snapshot.ts";
-import { addressOf, containerOf, makeNic, nicOf, openWorld, removeNic } from "./coordinator-world.ts";
+import { addressOf, containerOf, makeNic, nicOf } from "./coordinator-world.ts";
 import { ipIn, ipJson, showIn, unmountNetns } from "./kernel-scene.ts";
 
 const CONF = { serviceCIDR: ["10.96.0.0/16", "fd00:96::/112"] };
@@ -77,35 +77,6 @@ describe("a DEL of the first NIC", () => {
     expect(groupOf(pairName())).toBe(RETIRED);
   });
 
-  it.each([
-    ["another NIC of the coordinator", true],
-    ["a NIC without the coordinator", false],
-  ])("beside %s answers when all is done", async (_what, isCoordinated) => {
-    const net1 = nicOf("net1", 7);
-    makeNic(lab.names, nic);
-    await lab.world.add(nic, CONF);
-    makeNic(lab.names, net1);
-    if (isCoordinated) await lab.world.add(net1, CONF);
-    await lab.world.delQuickly(nic, CONF);
-    const answered = await snapshot(lab.names);
-    expect(pairLinks()).toEqual(isCoordinated ? [pairName()] : []);
-    if (!isCoordinated) expectUnreached();
-    for (const family of [4, 6] as const) {
-      const main = showIn(lab.names.pod, `-${family} route show default`);
-      expect(main).toContain(`via ${addressOf(net1, family, 1)} dev net1`);
-      if (isCoordinated) {
-        const routes = showIn(lab.names.node, `-${family} route show table 500`);
-        expect(routes).toContain(`${addressOf(net1, family)} dev ${pairName()}`);
-        expect(routes).not.toContain(addressOf(nic, family));
-        continue;
-      }
-      expect(showIn(lab.names.pod, `-${family} route show table all`)).not.toContain("dev veth0");
-      expect(showIn(lab.names.pod, `-${family} rule show`)).not.toContain("proto 98");
-    }
-    await new Promise((resolve) => setTimeout(resolve, 2 * RETIREMENT_MS));
-    expect(await snapshot(lab.names)).toEqual(answered);
-  });
-
   it("whose pod's namespace is gone leaves nothing", async () => {
     const path = `/run/netns/${lab.names.pod}`;
     makeNic(lab.names, nic);
@@ -117,54 +88,6 @@ describe("a DEL of the first NIC", () => {
     expectUnreached();
     await goneSoon();
     execFileSync("ip", ["netns", "add", lab.names.pod]);
-  });
-});
-
-describe("an ADD right after a DEL", () => {
-  it("of the same container and address gets a new pair", async () => {
-    makeNic(lab.names, nic);
-    for (let round = 0; round < 5; round++) {
-      await lab.world.add(nic, CONF);
-      await lab.world.check(nic, CONF);
-      await lab.world.delQuickly(nic, CONF);
-    }
-    await lab.world.add(nic, CONF);
-    await lab.world.check(nic, CONF);
-    await new Promise((resolve) => setTimeout(resolve, 2 * RETIREMENT_MS));
-    await lab.world.check(nic, CONF);
-    expect(pairLinks()).toEqual([pairName()]);
-  });
-
-  it("of another container in the same namespace, with the same address, does too", async () => {
-    let containerId = "one";
-    makeNic(lab.names, nic);
-    await using world = await openWorld(lab.names, undefined, undefined, { containerId: () => containerId });
-    await world.add(nic, CONF);
-    await world.delQuickly(nic, CONF);
-    containerId = "two";
-    await world.add(nic, CONF);
-    await world.check(nic, CONF);
-    expect(pairLinks()).toEqual([pairName("two")]);
-  });
-
-  it("of another pod with the same address keeps its routes when the old pair goes", async () => {
-    const other = `${lab.names.pod}b`;
-    execFileSync("ip", ["netns", "add", other]);
-    ipIn(other, "link set lo up");
-    makeNic(lab.names, nic);
-    await lab.world.add(nic, CONF);
-    await lab.world.delQuickly(nic, CONF);
-    removeNic(lab.names, nic);
-    const names = { ...lab.names, pod: other };
-    makeNic(names, nic);
-    await using world = await openWorld(names);
-    await world.add(nic, CONF);
-    const name = pairName(containerOf(names));
-    await expect.poll(pairLinks, { timeout: 10 * RETIREMENT_MS }).toEqual([name]);
-    await world.check(nic, CONF);
-    expect(showIn(names.node, `route get ${addressOf(nic, 4)}`)).toContain(`dev ${name}`);
-    await world.del(nic, CONF);
-    unmountNetns(other);
   });
 });
 
@@ -271,13 +194,5 @@ describe("the pairs of detached pods", () => {
     await goneSoon();
     expect(asked).toEqual([left]);
     await remover.close();
-  });
-
-  it("are gone when the agent has ended", async () => {
-    using host = openNamespace(`/run/netns/${lab.names.node}`);
-    const remover = open(host);
-    for (const index of makePairs(3)) await remover.retire(index, ownerOf(index));
-    await remover.close();
-    expect(pairLinks()).toEqual([]);
   });
 });

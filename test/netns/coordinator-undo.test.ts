@@ -75,7 +75,7 @@ it("when a DEL comes while the ADD applies its changes: nothing of it stays, nor
 });
 
 it("of an attachment that the agent has released while its main plugin was at work: refused", async () => {
-  await using world = await openWorld(lab.names, undefined, undefined, { isReleased: () => true });
+  await using world = await openWorld(lab.names, { isReleased: () => true });
   await expect(world.add(net1, { mode: "overlay" })).rejects.toMatchObject({ code: 11 });
   expect([leftOnNode(), showIn(lab.names.pod, "route show proto 98")]).toEqual(["", ""]);
 });

@@ -29,8 +29,6 @@ export interface Nic {
   readonly net: number;
   readonly families: readonly (4 | 6)[];
   readonly gateway: boolean;
-  /** Has a second gateway, of another metric for IPv4; for IPv6 the kernel joins it with the first. */
-  readonly secondGateway?: boolean;
   /** `ptp` and `bridge` are a first NIC of an overlay network. */
   readonly kind: "macvlan" | "ptp" | "bridge";
 }
@@ -51,7 +49,7 @@ export const addressOf = ({ net }: Nic, family: 4 | 6, host = net === 244 ? 33 :
 const gatewayOf = (nic: Nic, family: 4 | 6): string => addressOf(nic, family, 1);
 
 /** The node's addresses, on its first uplink. */
-export const NODE_IPS = { 4: "10.6.0.2", 6: "fd00:6::2" } as const;
+const NODE_IPS = { 4: "10.6.0.2", 6: "fd00:6::2" } as const;
 
 const UPLINKS = 3;
 
@@ -59,7 +57,7 @@ const UPLINKS = 3;
 const LOCAL_ROUTE_MS = 10_000;
 
 /** The host's end of a first NIC of an overlay network. */
-export const OVERLAY_END = { ptp: "ovl0", bridge: "bridge0" } as const;
+const OVERLAY_END = { ptp: "ovl0", bridge: "bridge0" } as const;
 
 export interface Names {
   readonly pod: string;
@@ -119,19 +117,13 @@ const EVERYWHERE = { 4: "0.0.0.0/0", 6: "::/0" } as const;
 /** Makes the link as main plugins do: a default route stands before those that are there, or joins them. */
 export function makeNic(names: Names, nic: Nic): void {
   makeLink(names, nic);
-  const { name, families, gateway, secondGateway = false } = nic;
-  const isDoubled = gateway && secondGateway;
+  const { name, families, gateway } = nic;
   ipIn(
     names.pod,
     `link set ${name} up`,
     ...families.flatMap((family) => [
       `addr add ${addressOf(nic, family)}/${family === 4 ? 24 : 64} dev ${name}${family === 6 ? " nodad" : ""}`,
       ...(gateway ? [`route prepend ${EVERYWHERE[family]} via ${gatewayOf(nic, family)} dev ${name}`] : []),
-      ...(isDoubled
-        ? [
-            `route prepend ${EVERYWHERE[family]} via ${addressOf(nic, family, 2)} dev ${name}${family === 4 ? " metric 50" : ""}`,
-          ]
-        : []),
     ]),
   );
   if (families.includes(6)) waitForLocalRoute(names.pod, addressOf(nic, 6));
@@ -153,7 +145,7 @@ export function removeNic(names: Names, { name, kind }: Nic): void {
 
 const POD_ARGS = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID=uid-1";
 
-/** The container of a world's pod unless it is told another. */
+/** The container of a world's pod. */
 export const containerOf = ({ pod }: Names): string => `c-${pod}`;
 
 interface RequestSpec {
@@ -161,10 +153,9 @@ interface RequestSpec {
   readonly nic: Nic;
   readonly conf: object;
   readonly args: string;
-  readonly containerId: string;
 }
 
-function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args, containerId }: RequestSpec): CniRequest {
+function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args }: RequestSpec): CniRequest {
   const netns = `/run/netns/${names.pod}`;
   const ips = nic.families.map((family) => ({
     address: `${addressOf(nic, family)}/${family === 4 ? 24 : 64}`,
@@ -173,7 +164,7 @@ function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args, c
   }));
   const prevResult = { cniVersion: "1.0.0", interfaces: [{ name: nic.name, sandbox: netns }], ips, routes: [] };
   const headers = {
-    ...{ "cni-command": command, "cni-containerid": containerId, "cni-netns": netns, "cni-ifname": nic.name },
+    ...{ "cni-command": command, "cni-containerid": containerOf(names), "cni-netns": netns, "cni-ifname": nic.name },
     ...{ "cni-path": "/opt/cni/bin", "cni-args": args },
   };
   const netConf = { cniVersion: "1.0.0", name: `lan${nic.net}`, type: "coordinator", ...conf, prevResult };
@@ -181,7 +172,7 @@ function decodeFor(command: "ADD" | "CHECK" | "DEL", { names, nic, conf, args, c
 }
 
 /** Without resources; the NICs' addresses, which no registry knows, are the administrator's. */
-export const LAB_SNAPSHOT: Snapshot = {
+const LAB_SNAPSHOT: Snapshot = {
   ...EMPTY_SNAPSHOT,
   vendorConf: decodeVendorConf({ hostRouteCIDR: LAB_NETWORKS }, "test"),
 };
@@ -203,30 +194,22 @@ export interface World extends AsyncDisposable {
   setFaults(faults: Faults): void;
 }
 
-/** Whose NICs they are, and how the agent finds that out. */
-export interface PodOptions {
-  /** Default: that of an agent without a cluster. */
+interface WorldOptions {
+  /** How the agent finds out whose NICs they are. Default: that of an agent without a cluster. */
   readonly identifier?: Pick<Identifier, "recognize">;
   /** CNI_ARGS; default: of one pod `shop/web-0`. */
   readonly args?: () => string;
-  /** Default: one that never changes. */
-  readonly containerId?: () => string;
+  /** Whether another pod has the address, too. Default: no. */
+  readonly isShared?: (ip: Ip) => boolean;
   /** Whether the agent has released its addresses. Default: no. */
   readonly isReleased?: () => boolean;
 }
 
 /** The plugin with a registry of its own; an agent that has just started. */
-export async function openWorld(
-  names: Names,
-  snapshot: () => Snapshot = () => LAB_SNAPSHOT,
-  isShared: (ip: Ip) => boolean = () => false,
-  {
-    isReleased = () => false,
-    identifier = openManifestIdentifier(snapshot),
-    args = () => POD_ARGS,
-    containerId = () => containerOf(names),
-  }: PodOptions = {},
-): Promise<World> {
+export async function openWorld(names: Names, options: WorldOptions = {}): Promise<World> {
+  const snapshot = () => LAB_SNAPSHOT;
+  const { identifier = openManifestIdentifier(snapshot), args = () => POD_ARGS } = options;
+  const { isShared = () => false, isReleased = () => false } = options;
   const directory = mkdtempSync(join(tmpdir(), "berth-coordinator-"));
   const log = openLog("coordinator", "silent");
   const registry = await openSqliteRegistry({
@@ -262,13 +245,13 @@ export async function openWorld(
     prober: { conflict: () => Promise.reject(new Error("The test asked for no detection")) },
   });
   const attachRequest = (command: "ADD" | "CHECK", nic: Nic, conf: object): AttachRequest => {
-    const request = decodeFor(command, { names, nic, conf, args: args(), containerId: containerId() });
+    const request = decodeFor(command, { names, nic, conf, args: args() });
     if (request.command !== "ADD" && request.command !== "CHECK")
       throw new Error(`${command} became ${request.command}`);
     return request;
   };
   const delQuickly = async (nic: Nic, conf: object): Promise<void> => {
-    const request = decodeFor("DEL", { names, nic, conf, args: args(), containerId: containerId() });
+    const request = decodeFor("DEL", { names, nic, conf, args: args() });
     if (request.command !== "DEL") throw new Error(`DEL became ${request.command}`);
     await plugin.del(request);
   };

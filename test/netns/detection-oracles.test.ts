@@ -3,43 +3,20 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Announcer } from "../../host/coordinator/announcer.ts";
 import { PROBE_COUNT } from "../../host/coordinator/probe.ts";
-import { runCommand } from "../lab/command.ts";
 import { ip } from "../world/values.ts";
 import { capture } from "./detection-capture.ts";
 import { detect, type Lab, makeLab, type Pod } from "./detection-lab.ts";
 
 let lab: Lab;
 let pod: Pod;
-let asker: Pod;
 
 beforeAll(() => {
   lab = makeLab("bkdo");
   pod = lab.addPod();
-  asker = lab.addPod({ addresses: ["10.6.0.90/24", "fd00::90/64"], ipv6: true });
   lab.addPod({ addresses: ["10.6.0.1/24", "fd00::1/64"], ipv6: true });
 });
 
 afterAll(() => lab[Symbol.dispose]());
-
-describe("another one asks", () => {
-  it("arping -D and our detection at the same moment: we detect it", async () => {
-    const arping = ["arping", "-D", "-f", "-I", "eth0", "-c", "1", "-w", "1", "10.6.0.71"];
-    const [{ conflict }, { exitCode }] = await Promise.all([
-      detect(pod, ["10.6.0.71"], { windowMs: 1_500 }),
-      runCommand(["nsenter", `--net=${asker.link.netnsPath}`, ...arping]),
-    ]);
-    expect(conflict).toEqual({ ip: ip("10.6.0.71"), mac: asker.link.mac });
-    expect([0, 1]).toContain(exitCode); // it reads only replies, and we do not reply
-  });
-
-  it("the kernel's own duplicate detection and ours at the same moment: one detects the other", async () => {
-    const outcome = detect(pod, ["fd00::72"], { windowMs: 3_000 });
-    asker.ip("addr add fd00::72/64 dev eth0");
-    const { conflict } = await outcome;
-    if (conflict) expect(conflict).toEqual({ ip: ip("fd00::72"), mac: asker.link.mac });
-    else expect(asker.ip("addr show dev eth0 dadfailed")).toContain("fd00::72");
-  });
-});
 
 /**
  * tcpdump's reading of our frames, as patterns. `(…)` behind the address would be a target hardware address that is

@@ -1,8 +1,6 @@
-/** Conflict detection in trouble, on the real kernel: floods, links that go, rivals that ask at the same moment. */
+/** Conflict detection in trouble, on the real kernel: links that go, rivals that ask at the same moment. */
 
-import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Announcement, Announcer } from "../../host/coordinator/announcer.ts";
@@ -32,45 +30,6 @@ beforeAll(() => {
 });
 
 afterAll(() => lab[Symbol.dispose]());
-
-/** Calls `work` while another process floods the segment; gives what it returned and how many frames were sent. */
-async function flooded<T>(what: string, addresses: readonly string[], work: () => Promise<T>): Promise<[T, number]> {
-  const { netnsPath, index } = scripted.link;
-  const program = join(import.meta.dirname, "detection-flood.ts");
-  const child = spawn(process.execPath, [program, netnsPath, String(index), what, ...addresses]);
-  let output = "";
-  child.stdout.on("data", (chunk) => (output += chunk));
-  child.stderr.on("data", (chunk) => (output += chunk));
-  try {
-    await expect.poll(() => output, { timeout: 20_000 }).toContain("flooding");
-    const result = await work();
-    const ended = new Promise((resolve) => child.once("close", resolve));
-    child.kill("SIGTERM");
-    await ended;
-    return [result, Number(/\d+/.exec(output)?.[0])];
-  } finally {
-    child.kill("SIGKILL");
-  }
-}
-
-describe.each(["unrelated", "malformed"])("a flood of %s frames", (what) => {
-  it("is no conflict, and hides none", async () => {
-    const [[silent, conflict4, conflict6], sent] = await flooded(what, FREE, async () => [
-      await detect(pod, FREE),
-      await detect(pod, [...FREE, "10.6.0.1"]),
-      await detect(pod, [...FREE, "fd00::1"]),
-    ]);
-    console.log(
-      `${what}: ${sent} frames; silence after ${silent.ms.toFixed(0)} ms, conflicts after ${conflict4.ms.toFixed(1)} and ${conflict6.ms.toFixed(1)} ms`,
-    );
-    expect(sent).toBeGreaterThan(1_000);
-    expect(silent.conflict).toBeUndefined();
-    // Many times what it takes, and no time at all beside a flood without an end.
-    expect(silent.ms).toBeLessThan(10 * WINDOW_MS);
-    expect(conflict4.conflict).toEqual(conflictOf("10.6.0.1", owner));
-    expect(conflict6.conflict).toEqual(conflictOf("fd00::1", owner));
-  });
-});
 
 it("frames of a VLAN that is not configured are ignored, although they arrive without their tag", async () => {
   const { netnsPath, index, mac } = scripted.link;

@@ -23,7 +23,7 @@ import type { DetachedPod } from "./clean-pod.ts";
  * Most NICs that are deleted at once or wait for a thread of libuv's pool, which has eight. Further ones are left to
  * their plugins.
  */
-export const MAX_NIC_DELETIONS = 16;
+const MAX_NIC_DELETIONS = 16;
 
 /** They have no other end, and no existence outside of the namespace. */
 const KINDS = ["macvlan", "ipvlan"];
