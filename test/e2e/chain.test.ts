@@ -78,13 +78,19 @@ async function withPods(count: number, test: (pods: Netns[]) => Promise<void>): 
   }
 }
 
-describe.each(Object.keys(PLUGINS))("%s with ipam berth through cnitool", (plugin) => {
-  const world = new NetnsWorld(`bt-${plugin}`);
+/** The reference plugins v1.9.1 speak 0.3.0 too; cnitool itself wants 0.4.0 for CHECK. */
+const CALLS: [plugin: string, version: string][] = [
+  ...ALL_VERSIONS.map((version): [string, string] => ["macvlan", version]),
+  ["bridge", "1.0.0"],
+  ["ptp", "1.1.0"],
+];
+
+describe("ipam berth through cnitool", () => {
+  const world = new NetnsWorld("bt-chain");
   beforeAll(() => world.addAgent({ config: CONFIG }));
   afterAll(() => world.delete());
 
-  // The reference plugins v1.9.1 speak 0.3.0 too; cnitool itself wants 0.4.0 for CHECK.
-  it.each(ALL_VERSIONS)("attaches, checks and detaches in CNI %s", (version) =>
+  it.each(CALLS)("%s attaches, checks and detaches in CNI %s", (plugin, version) =>
     withPods(1, async ([pod]) => {
       if (pod === undefined) throw new Error("no pod");
       await writeNetwork(plugin, version);
@@ -139,18 +145,6 @@ describe("pods on one node", () => {
         expect(await pod.ip("route show 192.168.7.0/24")).toContain("via 10.67.0.9 dev net1");
         await succeed(world, "del", pod, identity, "net1");
         await succeed(world, "del", pod, identity);
-        expect((await world.usage()).Bound).toBeUndefined();
-      }),
-    ));
-
-  it("a deleted namespace does not keep an address", () =>
-    withWorld(CONFIG, (world) =>
-      withPods(1, async ([pod]) => {
-        if (pod === undefined) throw new Error("no pod");
-        await writeNetwork("macvlan", "1.1.0");
-        await succeed(world, "add", pod);
-        await pod.delete();
-        await succeed(world, "del", pod);
         expect((await world.usage()).Bound).toBeUndefined();
       }),
     ));

@@ -36,14 +36,11 @@ const DELETE_RULES =
 
 const ROWS: readonly Row[] = [
   { what: "a route of the pod", inPod: "ip route del 10.96.0.0/16 && ip -6 route del fd00:96::/112" },
-  { what: "all routes of the pod", inPod: "ip route flush proto 98 && ip -6 route flush proto 98" },
   { what: "the pod's neighbours", inPod: "ip neigh flush nud permanent dev veth0" },
   { what: "the pod's end, set down", inPod: "ip link set veth0 down" },
   { what: "the NIC, with another MAC address", network: PREFIXED, inPod: "ip link set eth0 address 02:00:00:00:99:02" },
-  { what: "a setting of the pod's end", inPod: "sysctl -qw net/ipv4/conf/veth0/rp_filter=1" },
   { what: "the pair", inPod: "ip link del veth0" },
   { what: "the rules of several NICs", network: SECOND, inPod: DELETE_RULES },
-  { what: "the tables of several NICs", network: SECOND, inPod: "ip route flush table 101; ip route flush table 102" },
   { what: "the pod's table of nf_tables", inPod: "nft flush ruleset", needsRepair: true },
   // What one NIC needs is known only when the rules of the others are back.
   {
@@ -52,10 +49,7 @@ const ROWS: readonly Row[] = [
     inPod: `ip route flush table all proto 98; ${DELETE_RULES}`,
     needsRepair: true,
   },
-  { what: "the node's end, set down", onNode: "ip link set $HOST down" },
   { what: "the node's end, without its alias", onNode: "ip link set $HOST alias ''" },
-  { what: "the node's end, in another group", onNode: "ip link set $HOST group 77" },
-  { what: "the node's neighbours", onNode: "ip neigh flush nud permanent dev $HOST" },
   { what: "a setting of the node's end", onNode: "sysctl -qw net/ipv4/conf/$HOST/rp_filter=1" },
   {
     what: "the node's routes to a pod",

@@ -95,7 +95,7 @@ describe("a NIC that outlives its pod gets its former MAC address back", () => {
       await expectReturned();
     }));
 
-  it.each([1, 2, 3, 4])("after the agent was killed at operation %i of the ADD", (at) =>
+  it.each([1, 3])("after the agent was killed at operation %i of the ADD", (at) =>
     node.withPod(`add${at}`, async (pod) => {
       await node.agent.restart(`kill@${at}:kernel.apply`);
       expect((await pod.call("add", NETWORK)).exitCode).not.toBe(0);
@@ -105,7 +105,7 @@ describe("a NIC that outlives its pod gets its former MAC address back", () => {
     }),
   );
 
-  it.each([1, 2, 3])("after the agent was killed at operation %i of the DEL", (at) =>
+  it.each([1, 2])("after the agent was killed at operation %i of the DEL", (at) =>
     node.withPod(`del${at}`, async (pod) => {
       await pod.attach(NETWORK);
       await node.agent.restart(`kill@${at}:kernel.apply`);

@@ -121,8 +121,6 @@ async function expectNothingLeft(): Promise<void> {
 describe.each(Object.keys(FIRST))("first NIC by %s", (plugin) => {
   it.each([
     ["auto", "host-local", "eth0"],
-    ["overlay", "host-local", "eth0"],
-    ["overlay", "berth", "eth0"],
     ["moved", "berth", "net1"],
   ] as const)("network %s for the second, ipam %s for the first", async (mode, ipam, holder) => {
     const first = `co-${plugin}-${ipam}`;

@@ -24,7 +24,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
-import { startAgent } from "../lab/agent.ts";
 import { startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
@@ -33,6 +32,7 @@ import { eventually } from "../lab/waiting.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
 const PROGRAMS = ["berth-agent", "berth-controller", "berthctl"];
+const AGENT = join(root, "dist", "berth-agent.mjs");
 
 function createDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), "berth-executables-"));
@@ -47,13 +47,12 @@ function run(program: string, args: readonly string[], nodeArgs: readonly string
 describe("compiled code of earlier starts", () => {
   const COMPILED = /(?:accepted|reading cache from) /;
   /** NODE_DEBUG_NATIVE makes Node.js say which files it reads. */
-  async function start(cache: string) {
+  async function start(cache: string): Promise<string> {
     const env = { NODE_COMPILE_CACHE: undefined, BERTH_CODE_CACHE: cache, NODE_DEBUG_NATIVE: "COMPILE_CACHE" };
-    const agent = await startAgent({ config: BLUE, env, wrapper: ["sh", "-c", 'umask 0; exec "$@"', "sh"] });
-    expect(await agent.stop()).toBe(0);
-    const said = agent.stderr();
-    await agent.delete();
-    return said;
+    const argv = ["sh", "-c", 'umask 0; exec "$@"', "sh", process.execPath, AGENT, "--version"];
+    const outcome = await runCommand(argv, { env });
+    expect(outcome.exitCode).toBe(0);
+    return outcome.stderr;
   }
 
   it("is kept for its owner alone, and used by the next start", async () => {
@@ -63,7 +62,7 @@ describe("compiled code of earlier starts", () => {
     chmodSync(cache, 0o777);
     await start(cache);
     const kept = readdirSync(cache, { recursive: true, encoding: "utf8" }).map((name) => join(cache, name));
-    expect(kept.length).toBeGreaterThan(5);
+    expect(kept.length).toBeGreaterThan(1);
     for (const path of [cache, ...kept]) expect(statSync(path).mode & 0o077, path).toBe(0);
     expect(await start(cache)).toMatch(COMPILED);
   });
@@ -103,17 +102,11 @@ describe("compiled code of earlier starts", () => {
 describe("wrong usage ends with 2 and says what is wrong", () => {
   const rows: [program: string, args: string[], said: RegExp][] = [
     ["berth-agent", ["--no-such"], /unknown option '--no-such'/],
-    ["berth-agent", ["--config"], /argument missing/],
     ["berth-agent", ["--config", "a", "--lock-wait", "x"], /expected seconds/],
-    ["berth-agent", ["--config", "a", "--log-level", "loud"], /Allowed choices/],
-    ["berth-agent", ["--config", "a", "stray"], /too many arguments/],
     ["berth-agent", [], /expected exactly one of --config/],
     ["berth-controller", ["--no-such"], /unknown option '--no-such'/],
     ["berth-controller", [], /expected exactly one of --kubeconfig/],
     ["berthctl", ["no-such"], /unknown command 'no-such'/],
-    ["berthctl", ["pools", "--no-such"], /unknown option '--no-such'/],
-    ["berthctl", ["explain"], /missing required argument/],
-    ["berthctl", ["--socket", "/s", "--context", "c", "pools"], /give one of them/],
   ];
   it.each(rows)("%s %j", async (program, args, said) => {
     const { exitCode, stderr } = await run(program, args);
@@ -121,12 +114,8 @@ describe("wrong usage ends with 2 and says what is wrong", () => {
     expect(exitCode).toBe(2);
   });
 
-  it("berthctl alone is its help, on stdout", async () => {
-    expect(await run("berthctl", [])).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^Usage: berthctl/) });
-  });
-
-  it.each(PROGRAMS)("%s --help and --version are no wrong usage", async (program) => {
-    for (const flag of ["--help", "--version"]) expect((await run(program, [flag])).exitCode).toBe(0);
+  it.each(PROGRAMS)("%s --version is no wrong usage", async (program) => {
+    expect((await run(program, ["--version"])).exitCode).toBe(0);
   });
 });
 
