@@ -1,15 +1,12 @@
 /** Tests of real nodes that take longer than the gate has time for. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { NAMESPACE, type RealCluster, startRealCluster } from "../lab/nodes/cluster.ts";
-import { measureReady, printTimes } from "../lab/nodes/measure.ts";
 import { type Observer, observe } from "../lab/nodes/observe.ts";
 import { deploymentOf, paths, statefulSetOf } from "../lab/nodes/workloads.ts";
 import { untilDefined } from "../lab/waiting.ts";
 
 const deployments = paths.deployments(NAMESPACE);
 const WITH_PODS = { propagationPolicy: "Background" };
-/** With wide room: other things may work on the machine. */
-const MOST_TIMES_HOST_LOCAL = 2;
 
 let cluster: RealCluster;
 let seen: Observer;
@@ -23,14 +20,6 @@ async function remove(collection: string, name: string): Promise<void> {
   await cluster.client.delete(`${collection}/${name}`, WITH_PODS);
   await seen.untilGone(name);
 }
-
-it("three rounds of 50 pods with Berth and with host-local", async () => {
-  const times = await measureReady(cluster, { networks: ["berth", "bare", "host-local"], pods: 50, rounds: 3 });
-  printTimes(times);
-  const [, bare, hostLocal] = times.map(({ totalsMs }) => Math.max(...totalsMs));
-  expect(bare).toBeLessThan(MOST_TIMES_HOST_LOCAL * (hostLocal ?? 0));
-  await cluster.setNetwork("berth");
-});
 
 it("pods that end while the agent is away give their addresses back when it is there again", async () => {
   const node = cluster.node("node2");
