@@ -54,7 +54,6 @@ export interface AskOptions {
   readonly protocol?: Protocol;
   /** The client's address; default: what routing chooses. */
   readonly from?: string;
-  readonly fromPort?: number;
   readonly timeoutMs?: number;
 }
 
@@ -146,7 +145,7 @@ export interface Session {
 /** A TCP connection that stays, for questions before and after something. */
 export function openSession(netns: Netns, address: string, port: number, options: AskOptions = {}): Session {
   const what = `${netns.name} got no answer from ${address} port ${port}`;
-  const socket = new Socket({ fd: openConnecting(netns.path, { address, port }, placeOf(address, options)) });
+  const socket = new Socket({ fd: openConnecting(netns.path, { address, port }, placeOf(options)) });
   const lines = createInterface({ input: socket });
   let failure: NoTraffic | undefined;
   let waiting: { resolve(line: string): void; reject(error: NoTraffic): void } | undefined;
@@ -177,7 +176,7 @@ export function openSession(netns: Netns, address: string, port: number, options
 async function askUdp(netns: Netns, to: Place, options: AskOptions): Promise<Answer> {
   const what = `${netns.name} got no answer from ${to.address} UDP port ${to.port}`;
   const any = { address: requireIp(to.address).family === 4 ? "0.0.0.0" : "::", port: 0 };
-  const socket = await openUdp(netns, placeOf(to.address, options) ?? any);
+  const socket = await openUdp(netns, placeOf(options) ?? any);
   try {
     const text = waitFor<string>(what, options.timeoutMs, (resolve, reject) => {
       socket.once("message", (bytes) => resolve(bytes.toString()));
@@ -191,10 +190,8 @@ async function askUdp(netns: Netns, to: Place, options: AskOptions): Promise<Ans
 }
 
 /** The client's own end, when the caller wants a certain one. */
-function placeOf(to: string, { from, fromPort = 0 }: AskOptions): Place | undefined {
-  if (from === undefined && fromPort === 0) return undefined;
-  return { address: from ?? (requireIp(to).family === 4 ? "0.0.0.0" : "::"), port: fromPort };
-}
+const placeOf = ({ from }: AskOptions): Place | undefined =>
+  from === undefined ? undefined : { address: from, port: 0 };
 
 function waitFor<T>(
   what: string,
@@ -211,20 +208,6 @@ function waitFor<T>(
       };
     start(end(resolve), end(reject));
   });
-}
-
-/** Returns the number of answers of each server to `count` connections that are made at once. */
-export async function askOften(
-  netns: Netns,
-  address: string,
-  port: number,
-  count: number,
-  options: AskOptions = {},
-): Promise<Record<string, number>> {
-  const answers = await Promise.all(Array.from({ length: count }, () => ask(netns, address, port, options)));
-  const often: Record<string, number> = {};
-  for (const { server } of answers) often[server] = (often[server] ?? 0) + 1;
-  return often;
 }
 
 /** Whether at least one of `count` echo requests, one per 200 ms, is answered. */

@@ -1,5 +1,5 @@
+/** The audit of a cluster and the ledger of its pods: what they find. */
 import { describe, expect, it } from "vitest";
-import { type Fault, FaultRules, seededRandom } from "../../lab/cluster/api-faults.ts";
 import { type AuditFacts, audit } from "../../lab/cluster/audit.ts";
 import { type Attachment, Ledger } from "../../lab/cluster/ledger.ts";
 import type { KubeObject } from "../../lab/kube-client.ts";
@@ -34,26 +34,6 @@ const clean: AuditFacts = {
 
 describe("the audit", () => {
   const rows: [string, Partial<AuditFacts>, string[]][] = [
-    ["finds nothing when all is explained", {}, []],
-    ["allows an address that is claimed ahead of its NIC", { live: [nic(A, "10.0.0.1")] }, []],
-    [
-      "allows what cools, what is kept, what is in quarantine",
-      {
-        live: [],
-        pods: [],
-        allocations: [
-          bound("10.0.0.1", undefined, { state: "Cooling" }),
-          bound("10.0.0.2", undefined, { state: "Kept", workload: { name: "db" } }),
-          bound("10.0.0.3", undefined, { state: "Quarantined", quarantine: { reason: "Conflict" } }),
-        ],
-      },
-      [],
-    ],
-    [
-      "allows what cools by the journal of its node",
-      { pods: [object(A)], live: [nic(A, "10.0.0.1")], cooling: new Set(["10.0.0.2"]) },
-      [],
-    ],
     [
       "does not allow a live address to cool by a journal",
       { allocations: [bound("10.0.0.1", B), bound("10.0.0.2", B)], cooling: new Set(["10.0.0.1"]) },
@@ -144,31 +124,5 @@ describe("the ledger", () => {
     for (const each of ledger.live()) ledger.drop(each);
     ledger.hold(nic(A, "10.0.0.2"));
     expect(ledger.breaches).toHaveLength(1);
-  });
-});
-
-const RESET: Fault = { kind: "reset-before" };
-const post = { method: "POST", url: "/apis/ipam.vendor.io/v1/ipallocations" };
-
-describe("rules", () => {
-  it("the first that fits is applied", () => {
-    const rules = new FaultRules(() => 0);
-    rules.add({ verbs: ["get"], fault: { kind: "hang-before" } });
-    rules.add({ path: /ipallocations/, fault: RESET });
-    rules.add({ fault: { kind: "hang-after" } });
-    expect(rules.choose(post)).toBe(RESET);
-  });
-
-  it("a probability is met, and the seed decides which calls it strikes", () => {
-    const strikes = (seed: number): string => {
-      const rules = new FaultRules(seededRandom(seed));
-      rules.add({ fault: RESET, probability: 0.2 });
-      return Array.from({ length: 1_000 }, () => (rules.choose(post) === undefined ? "-" : "x")).join("");
-    };
-    expect(strikes(7)).toBe(strikes(7));
-    expect(strikes(7)).not.toBe(strikes(8));
-    const count = strikes(7).replaceAll("-", "").length;
-    expect(count).toBeGreaterThan(150);
-    expect(count).toBeLessThan(250);
   });
 });
