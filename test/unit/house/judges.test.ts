@@ -13,7 +13,6 @@ const OPEN: Readonly<Record<string, number>> = {
   "node-lost": 3,
   retention: 3,
   "static-pods": 3,
-  conflict: 3,
   recreate: 3,
 };
 
