@@ -42,17 +42,14 @@ const targets = {
   product: { steps: productSteps },
   reference: { tools: ["plugins", "cnitool"] },
   demo: {},
-  test: {
-    tools: ["registry"],
-    steps: () => [goProgramStep("test/linearizable", "test/lab/history/linearizable")],
-  },
+  test: { steps: () => [goProgramStep("test/linearizable", "test/lab/history/linearizable")] },
   cluster: { tools: ["kubernetes", "kubectl", "health"] },
   chart: { tools: ["helm"], steps: schemasSteps, last: () => [manifestsStep()] },
   docs: { steps: () => [npmStep()] },
   nodes: { tools: ["nodes", "multus"], steps: () => [pauseStep()] },
   // For the long tests alone: other versions of what nodes are made of, and what checks the Go module of the core.
   versions: {
-    tools: ["containerd", "crio", "kubernetes-1.31", "modzip"],
+    tools: ["containerd", "crio", "kubernetes-1.31", "modzip", "registry"],
     steps: () => [pinnsStep(), goProgramStep("test/coredns", "test/lab/coredns")],
   },
   podman: { tools: ["podman"], steps: () => [netavarkStep()] },

@@ -30,7 +30,6 @@ const requirements = {
     { package: "iputils-arping", command: "arping", why: "another opinion on address conflicts" },
     { package: "ndisc6", command: "ndisc6", why: "the same for IPv6" },
     { package: "tcpdump", command: "tcpdump", why: "shows what is on the wire" },
-    { package: "network-manager", command: "nmcli", why: "manages the network of a host with pods" },
     { package: "user-mode-linux", command: "linux.uml", arch: "x64", why: "a kernel with all kinds of links" },
     { package: "systemd", command: "systemd-analyze", why: "checks the agent's unit" },
     { package: "logrotate", command: "logrotate", why: "rotates the coordinator's logs" },
@@ -59,6 +58,7 @@ const requirements = {
     { package: "busybox-static", file: "/usr/share/doc/busybox-static", why: "what pods run" },
   ],
   versions: [
+    { package: "network-manager", command: "nmcli", why: "manages the network of a host with pods" },
     { package: "conmon", command: "conmon", why: "CRI-O starts containers by it" },
     { package: "lintian", command: "lintian", why: "checks the deb of a release" },
     { package: "rpm", command: "rpm", why: "checks and installs its rpm" },

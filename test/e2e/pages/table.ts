@@ -105,7 +105,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
   {
     page: "docs/release.md",
     section: "Publish",
-    reason: "test/e2e/publish.test.ts and test/long/registry.test.ts do the same",
+    reason: "test/e2e/publish.long.test.ts and test/long/registry.test.ts do the same",
   },
   { page: "docs/release.md", section: "Known vulnerabilities", reason: "needs a database that is not reached here" },
   {
