@@ -1,11 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { startAgent } from "../lab/agent.ts";
 import { requireCommand } from "../lab/command.ts";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
-import { addDirectly, withWorld } from "../lab/netns/world.ts";
+import { withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 import { CONFIG, describeEffects, expectOnly, withObserved } from "./fault-effects.ts";
 
@@ -21,18 +20,6 @@ describe("kill -9 after the answer", () => {
       expect(await world.add("c7")).toEqual([added[7]]);
       expect(await world.add("late")).not.toContain(added);
     }));
-
-  it("keeps a cooldown over the restart", () =>
-    withObserved(
-      { ...CONFIG, "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "1h" }) },
-      async (world) => {
-        const address = await world.add("c1");
-        await world.del("c1");
-        await world.agent.restart();
-        await sleep(1_500);
-        expect(await world.usage()).toEqual({ Cooling: address });
-      },
-    ));
 
   it("lets what cools follow a cooldown that was set while no agent ran", () =>
     withObserved(
@@ -99,25 +86,13 @@ describe("DEL while no agent runs", () => {
     }));
 });
 
-describe("a caller that hangs up", () => {
+describe("a full pool", () => {
   const FULL = {
     "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "1h" }),
     "one.yaml": ipPool("one", "10.9.0.1/32", { default: true }),
   };
 
-  it("leaves no address behind", () =>
-    withWorld(FULL, async (world) => {
-      await world.add("c1");
-      await world.del("c1");
-      const conf = { name: "lab", type: "macvlan", ipam: { type: "berth" } };
-      const call = addDirectly(world.agent, world.sandbox, conf);
-      await sleep(500); // The ADD waits for the address that only just cooled.
-      call.hangUp();
-      await sleep(2_000);
-      expect(await world.usage()).toEqual({ Cooling: ["10.9.0.1"] });
-    }));
-
-  it("waits for the last address when it only just cooled, and gets it", () =>
+  it("gives its last address, which only just cooled, to one that waits", () =>
     withWorld(FULL, async (world) => {
       await world.add("c1");
       await world.del("c1");
@@ -180,20 +155,6 @@ describe("two agents on one state", () => {
         `State directory ${world.agent.state} is in use by another agent (process ${world.agent.pid}): waited 300 ms`,
       );
       expect(await world.usage()).toEqual({ Bound: address });
-    }));
-
-  it("the second takes over when the first is killed", () =>
-    withWorld(CONFIG, async (world) => {
-      const address = await world.add("c1");
-      const starting = startAgent({ config: CONFIG, env: { BERTH_STATE: world.agent.state } });
-      await sleep(500);
-      await world.agent.kill("SIGKILL");
-      const second = await starting;
-      try {
-        expect(await second.get("/v1/allocations")).toMatchObject([{ address: address[0], state: "Bound" }]);
-      } finally {
-        await second.delete();
-      }
     }));
 
   it("a stopped agent's socket is gone, a killed one's is replaced", () =>

@@ -233,7 +233,6 @@ describe("the page", () => {
     withMap(async (world, url) => {
       await world.add("a", { pod: "shop/web-0" });
       for (const [colorScheme, width] of [
-        ["light", 1280],
         ["dark", 1280],
         ["light", 360],
       ] as const) {
@@ -254,11 +253,3 @@ describe("the page", () => {
       }
     }));
 });
-
-it("a barrier is found", () =>
-  withMap(async (_, url) => {
-    await visitPage(url, async (visit) => {
-      await visit.page.evaluate("document.documentElement.removeAttribute('lang')");
-      expect((await findBarriers(visit)).join()).toContain("html-has-lang");
-    });
-  }));
