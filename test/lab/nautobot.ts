@@ -25,12 +25,6 @@ import { findPort } from "./free-port.ts";
 
 const READY_MS = 180_000;
 
-export interface NautobotAnswer {
-  readonly status: number;
-  /** Decoded JSON; undefined if there is no body. */
-  readonly json: unknown;
-}
-
 export interface Nautobot extends AsyncDisposable {
   readonly url: string;
   /** A superuser's token, and that of an account which may do what the documents ask for. */

@@ -56,30 +56,6 @@ function followEtcd(etcd: Etcd, onRecord: OnRecord): Disposable {
   };
 }
 
-/**
- * The records of several clusters that share a segment. Of an address that more than one has, that with a holder: a
- * block's claims are there for a while after another cluster has leased it.
- */
-export const allRecords =
-  (...sources: readonly RecordSource[]): RecordSource =>
-  (onRecord) => {
-    const known = new Map<string, (AddressRecord | undefined)[]>();
-    const open = sources.map((source, index) =>
-      source((address, record) => {
-        const all = known.get(address) ?? [];
-        all[index] = record;
-        known.set(address, all);
-        const there = all.filter((each) => each !== undefined);
-        onRecord(address, there.find(({ holders }) => holders.length > 0) ?? there[0]);
-      }),
-    );
-    return {
-      [Symbol.dispose]: () => {
-        for (const each of open) each[Symbol.dispose]();
-      },
-    };
-  };
-
 /** An address in the answer to `GET /v1/allocations`. */
 interface ListedAddress {
   readonly address: string;
