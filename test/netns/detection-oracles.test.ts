@@ -58,7 +58,7 @@ describe("on the wire", () => {
     expect(await wire.read(pod.link.mac)).toEqual([arpProbe("10.6.0.1")]);
   });
 
-  it("an announcement is a request for oneself, and an unsolicited advertisement with override", async () => {
+  it("an announcement is a request for oneself, and an unsolicited advertisement with override; a link that has gone is reported", async () => {
     const wire = await capture(lab, pod.port);
     const announcer = new Announcer();
     announcer.announce("eth0", {
@@ -66,7 +66,13 @@ describe("on the wire", () => {
       addresses: ["10.6.0.70", "fd00::70"].map(ip),
       onError: (error) => expect.unreachable(String(error)),
     });
-    announcer[Symbol.dispose](); // sends at once what is still to be announced
+    const errors: unknown[] = [];
+    for (const gone of [{ index: 999 }, { netnsPath: "/run/netns/bkdo-never" }]) {
+      const link = { ...pod.link, ...gone };
+      announcer.announce(String(errors.length), { link, addresses: [ip("10.6.0.70")], onError: (error) => errors.push(error) });
+      announcer[Symbol.dispose](); // sends at once what is still to be announced
+    }
+    expect(errors).toMatchObject([{ name: "PacketError" }, { name: "NetnsError" }]);
     const frames = await wire.read(pod.link.mac);
     expect(frames).toEqual([
       expect.stringMatching(/> ff:ff:ff:ff:ff:ff, .* Request who-has 10\.6\.0\.70 tell 10\.6\.0\.70, length 28$/),
