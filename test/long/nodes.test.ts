@@ -21,18 +21,6 @@ async function remove(collection: string, name: string): Promise<void> {
   await seen.untilGone(name);
 }
 
-it("pods that end while the agent is away give their addresses back when it is there again", async () => {
-  const node = cluster.node("node2");
-  await cluster.client.create(deployments, deploymentOf({ name: "brief", replicas: 3, pod: { nodeName: node.name } }));
-  await seen.untilReady("brief", 3);
-  await node.agent.kill("SIGKILL");
-  await remove(deployments, "brief");
-  expect(await seen.allocations()).toHaveLength(3);
-  await node.agent.start();
-  // It carries the DELs out before it knows the settings, so the addresses rest for the default time.
-  await seen.untilReturned();
-});
-
 it("nodes are killed one after the other, and all pods come back with addresses that fit", async () => {
   await cluster.client.create(deployments, deploymentOf({ name: "web", replicas: 12 }));
   await cluster.client.create(paths.statefulSets(NAMESPACE), statefulSetOf({ name: "db", replicas: 6 }));

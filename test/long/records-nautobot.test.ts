@@ -1,6 +1,6 @@
 /**
- * A real Nautobot: the suite that its fake passes, 10,000 changes at once with the server's rate, and the picture of
- * the documents, of a prefix with pods in it.
+ * A real Nautobot, with the rights that the documents ask for: the suites that its fake passes, and the picture of the
+ * documents, of a prefix with pods in it.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,10 +11,8 @@ import { visitPage } from "../lab/browser.ts";
 import { type Nautobot, startNautobot } from "../lab/nautobot.ts";
 import { until } from "../lab/waiting.ts";
 import { type AddressesUnderTest, addressSuite, openAddresses } from "../world/address-suite.ts";
-import { CLUSTER_UID, RecordingCluster } from "../world/recording-cluster.ts";
-
-/** Pods that get addresses, and lose them, at once. */
-const MANY = Number(process.env.RECORDS ?? 5_000);
+import { suite as prefixSuite } from "../world/prefix-suite.ts";
+import { RecordingCluster } from "../world/recording-cluster.ts";
 
 const MADE = join(root, "dist", "screenshots");
 const PICTURES = process.env.SCREENSHOTS === undefined ? MADE : join(root, process.env.SCREENSHOTS);
@@ -41,6 +39,7 @@ afterAll(async () => {
 });
 
 addressSuite("addresses of the real Nautobot", async () => under);
+prefixSuite("Nautobot", async () => under);
 
 async function record(): Promise<RecordingCluster & { end(): Promise<void> }> {
   const cluster = new RecordingCluster();
@@ -61,39 +60,6 @@ async function record(): Promise<RecordingCluster & { end(): Promise<void> }> {
   };
   return Object.assign(cluster, { end });
 }
-
-const countOf = async (query: string): Promise<number> =>
-  (await nautobot.call<{ count: number }>("GET", `/api/ipam/ip-addresses/?limit=1&${query}`)).count;
-
-it("10,000 changes are caught up with at the server's speed, by bulk calls", async () => {
-  const cluster = await record();
-  const addresses = Array.from({ length: MANY }, (_, at) => `10.6.${100 + (at >> 8)}.${at & 255}`);
-  const measure = async (what: string, isDone: () => boolean): Promise<void> => {
-    const before = cluster.measured?.requests ?? 0;
-    const ms = await until(
-      () => `${what}: ${JSON.stringify(cluster.measured)} ${cluster.problems.join("; ")}`,
-      isDone,
-      2_700_000,
-    );
-    const requests = (cluster.measured?.requests ?? 0) - before;
-    const rate = (MANY / (ms / 1_000)).toFixed(1);
-    console.log(
-      `${MANY} ${what}: ${(ms / 1_000).toFixed(0)} s, ${rate}/s, ${requests} requests, ${requests / MANY} each`,
-    );
-    expect(requests / MANY).toBeLessThan(0.25);
-  };
-  try {
-    for (const [at, ip] of addresses.entries()) cluster.give(ip, `web-${at}`);
-    await measure("creations", () => cluster.measured?.entries.in_sync === MANY);
-    expect(await countOf(`tags=berth&description__ic=${CLUSTER_UID}`)).toBe(MANY);
-    expect(cluster.problems).toEqual([]);
-    for (const ip of addresses) cluster.take(ip);
-    await measure("deletions", () => cluster.measured?.entries.pending === 0 && cluster.measured.entries.in_sync === 0);
-    expect(await countOf(`tags=berth&description__ic=${CLUSTER_UID}`)).toBe(0);
-  } finally {
-    await cluster.end();
-  }
-});
 
 it("a prefix in Nautobot shows the pods that have addresses in it", async () => {
   const foreign = { address: "10.20.7.33/16", status: "Active", namespace: "Global", description: "Printer, hall 3" };

@@ -1,7 +1,6 @@
 /**
  * The one pod of a StatefulSet that is forced away from its node while its sandbox lives on there, and its successor
- * on another node. Shared by trouble.ts and by test/long/fencing.test.ts; each brings a cluster, and what is wrong
- * with the node.
+ * on another node.
  */
 import { expect } from "vitest";
 import type { KubeObject } from "../lab/kube-client.ts";
