@@ -34,27 +34,19 @@ describe("ADD", () => {
       }
     }));
 
-  it("of an unknown version is refused with code 1", () =>
+  it("repeated, and two at once, give one address of an attachment, each interface its own; an unknown version none", () =>
     withWorld(BLUE, async (world) => {
-      const { code, msg } = await world.refused("ADD", "c1", { conf: { cniVersion: "2.0.0" } });
+      const first = await world.add("c1");
+      expect(await world.add("c1")).toEqual(first);
+      const both = await Promise.all([world.add("c2"), world.add("c2")]);
+      expect(new Set(both.flat()).size).toBe(1);
+      const second = await world.add("c1", { ifName: "net1" });
+      const { code, msg } = await world.refused("ADD", "c3", { conf: { cniVersion: "2.0.0" } });
       expect([code, msg]).toEqual([
         1,
         'CNI version "2.0.0" is not supported; supported are 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0',
       ]);
-    }));
-
-  it("repeated gives the same address", () =>
-    withWorld(BLUE, async (world) => {
-      const first = await world.add("c1");
-      expect(await world.add("c1")).toEqual(first);
-      expect(await world.usage()).toEqual({ Bound: first });
-    }));
-
-  it("two at once of one attachment give one address", () =>
-    withWorld(BLUE, async (world) => {
-      const both = await Promise.all([world.add("c1"), world.add("c1")]);
-      expect(new Set(both.flat()).size).toBe(1);
-      expect(await world.usage()).toEqual({ Bound: both[0] });
+      expect((await world.usage()).Bound?.toSorted()).toEqual([...first, ...(both[0] ?? []), ...second].sort());
     }));
 
   it("of a new sandbox of the same pod keeps the address, and the old sandbox's late DEL frees nothing", () =>
@@ -79,13 +71,6 @@ describe("ADD", () => {
       expect(await world.usage()).toEqual({ Bound: first, Cooling: second });
       await world.del("c1", lan);
       expect((await world.usage()).Bound).toBeUndefined();
-    }));
-
-  it("on two interfaces of one pod gives two addresses of one pool", () =>
-    withWorld(BLUE, async (world) => {
-      const first = await world.add("c1", { pod: "shop/web-0/uid-1" });
-      const second = await world.add("c1", { pod: "shop/web-0/uid-1", ifName: "net1" });
-      expect(second).not.toEqual(first);
     }));
 
   it("in the host's own namespace is refused with code 8, unless it is overridden", () =>
@@ -126,89 +111,58 @@ describe("DEL", () => {
     }));
 });
 
-describe("CHECK", () => {
-  const ready = async (world: Parameters<Parameters<typeof withWorld>[1]>[0], conf: Record<string, unknown> = {}) => {
-    const { stdout } = await world.call("ADD", "c1", { conf });
+it("CHECK compares result, record, pool and link, and heals nothing", () =>
+  withWorld(BLUE, async (world) => {
+    const { stdout: prevResult } = await world.call("ADD", "c1", { conf: { cniVersion: "0.4.0" } });
+    const [ip] = prevResult.ips;
+    const [address] = ip.address.split("/");
     await world.sandbox.ip("link add eth0 type veth peer name peer0");
-    await world.sandbox.ip(`addr add ${stdout.ips[0].address} dev eth0`);
-    return stdout;
-  };
-
-  it("succeeds in every version that has it when all is as recorded", () =>
-    withWorld(BLUE, async (world) => {
-      let prevResult = await ready(world, { cniVersion: "0.4.0" });
-      for (const cniVersion of ALL_VERSIONS.slice(2)) {
-        ({ stdout: prevResult } = await world.call("ADD", "c1", { conf: { cniVersion } }));
-        const outcome = await world.call("CHECK", "c1", { conf: { cniVersion, prevResult } });
-        expect([outcome.exitCode, outcome.text]).toEqual([0, ""]);
-      }
-    }));
-
-  it("fails when nothing is recorded", () =>
-    withWorld(BLUE, async (world) => {
-      const prevResult = await ready(world);
-      await world.del("c1");
-      expect(await world.refused("CHECK", "c1", { conf: { prevResult } })).toMatchObject({
-        code: 3,
-        msg: 'No address is recorded for interface "eth0" of container c1',
-      });
-    }));
-
-  it("fails without prevResult, and when it differs from the record", () =>
-    withWorld(BLUE, async (world) => {
-      const prevResult = await ready(world);
-      expect((await world.refused("CHECK", "c1")).msg).toBe('CHECK needs "prevResult", found nothing');
-      const [address] = prevResult.ips[0].address.split("/");
-      const ips = [{ address: "10.6.0.250/24" }];
-      const other = { ...prevResult, ips };
-      const { code, msg } = await world.refused("CHECK", "c1", { conf: { prevResult: other } });
-      expect([code, msg]).toEqual([7, `"prevResult" lacks ${address}, which is recorded for interface "eth0"`]);
-      const both = { ...prevResult, ips: [...prevResult.ips, ...ips] };
-      expect((await world.refused("CHECK", "c1", { conf: { prevResult: both } })).msg).toBe(
-        `"prevResult" has 10.6.0.250, recorded for interface "eth0" is ${address}`,
-      );
-    }));
-
-  it("fails when the gateway is not the pool's; a result without one, or a pool without one, says nothing", () =>
-    withWorld(BLUE, async (world) => {
-      const prevResult = await ready(world);
-      const [ip] = prevResult.ips;
-      const [address] = ip.address.split("/");
-      const checked = (gateway: string | undefined) => ({
-        conf: { prevResult: { ...prevResult, ips: [{ ...ip, gateway }] } },
-      });
-      const { code, msg } = await world.refused("CHECK", "c1", checked("10.6.0.254"));
-      expect([code, msg]).toEqual([
-        7,
-        `"prevResult" has gateway 10.6.0.254 for ${address}, pool "blue" has 10.6.0.1; a new pod gets the pool's`,
-      ]);
-      for (const gateway of [undefined, "10.6.0.1"]) {
-        expect((await world.call("CHECK", "c1", checked(gateway))).exitCode).toBe(0);
-      }
-      await world.agent.write("blue.yaml", ipPool("blue", "10.6.0.0/24", { default: true }));
-      const outcome = await eventually(
-        () => world.call("CHECK", "c1", checked("10.6.0.254")),
-        ({ exitCode }) => exitCode === 0,
-      );
+    await world.sandbox.ip(`addr add ${ip.address} dev eth0`);
+    const passes = async (conf: Record<string, unknown>) => {
+      const outcome = await world.call("CHECK", "c1", { conf });
       expect([outcome.exitCode, outcome.text]).toEqual([0, ""]);
-    }));
-
-  it("fails when the link or its address is gone, and heals nothing", () =>
-    withWorld(BLUE, async (world) => {
-      const prevResult = await ready(world);
-      await world.sandbox.ip("addr flush dev eth0");
-      const { code, msg } = await world.refused("CHECK", "c1", { conf: { prevResult } });
-      expect([code, msg]).toEqual([
-        106,
-        `Interface "eth0" in ${world.sandbox.path} lacks its address ${prevResult.ips[0].address}`,
-      ]);
-      expect(await world.sandbox.ip("-4 addr show dev eth0")).toBe("");
-      await world.sandbox.ip("link delete eth0");
-      expect((await world.refused("CHECK", "c1", { conf: { prevResult } })).msg).toContain(
-        'Interface "eth0" is missing in',
-      );
-    }));
-});
+    };
+    const fails = async (conf: Record<string, unknown>) => {
+      const { code, msg } = await world.refused("CHECK", "c1", { conf });
+      return [code, msg];
+    };
+    for (const cniVersion of ALL_VERSIONS.slice(2)) {
+      const { stdout } = await world.call("ADD", "c1", { conf: { cniVersion } });
+      await passes({ cniVersion, prevResult: stdout });
+    }
+    const withIps = (...ips: object[]) => ({ prevResult: { ...prevResult, ips } });
+    const other = { address: "10.6.0.250/24" };
+    expect(await fails({})).toEqual([7, 'CHECK needs "prevResult", found nothing']);
+    expect(await fails(withIps(other))).toEqual([
+      7,
+      `"prevResult" lacks ${address}, which is recorded for interface "eth0"`,
+    ]);
+    expect(await fails(withIps(ip, other))).toEqual([
+      7,
+      `"prevResult" has 10.6.0.250, recorded for interface "eth0" is ${address}`,
+    ]);
+    // A result without a gateway, or a pool without one, says nothing.
+    const foreign = withIps({ ...ip, gateway: "10.6.0.254" });
+    expect(await fails(foreign)).toEqual([
+      7,
+      `"prevResult" has gateway 10.6.0.254 for ${address}, pool "blue" has 10.6.0.1; a new pod gets the pool's`,
+    ]);
+    for (const gateway of [undefined, "10.6.0.1"]) await passes(withIps({ ...ip, gateway }));
+    await world.agent.write("blue.yaml", ipPool("blue", "10.6.0.0/24", { default: true }));
+    await eventually(
+      () => world.call("CHECK", "c1", { conf: foreign }),
+      ({ exitCode }) => exitCode === 0,
+    );
+    await passes(foreign);
+    await world.sandbox.ip("addr flush dev eth0");
+    const gone = `Interface "eth0" in ${world.sandbox.path} lacks its address ${ip.address}`;
+    expect(await fails({ prevResult })).toEqual([106, gone]);
+    expect(await world.sandbox.ip("-4 addr show dev eth0")).toBe("");
+    await world.sandbox.ip("link delete eth0");
+    expect((await fails({ prevResult }))[1]).toContain('Interface "eth0" is missing in');
+    await world.del("c1");
+    expect(await fails({ prevResult })).toEqual([3, 'No address is recorded for interface "eth0" of container c1']);
+  }));
 
 describe("GC", () => {
   const network = { cniVersion: "1.1.0", name: "lab" };
@@ -226,23 +180,13 @@ describe("GC", () => {
       const usage = await world.usage();
       expect(usage.Cooling).toEqual([lost]);
       expect(new Set(usage.Bound)).toEqual(new Set([kept, other]));
-    }));
-
-  it("understands the older name of the list, and an empty list", () =>
-    withWorld(BLUE, async (world) => {
-      await world.add("c1");
+      // The older name of the list, and an empty one.
       await world.call("GC", "", { conf: { ...network, "cni.dev/attachments": [] } });
-      expect(Object.keys(await world.usage())).toEqual(["Cooling"]);
+      expect((await world.usage()).Bound).toEqual([other]);
     }));
 });
 
 describe("STATUS and VERSION", () => {
-  it("STATUS is silent when all is well", () =>
-    withWorld(BLUE, async (world) => {
-      const outcome = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
-      expect([outcome.exitCode, outcome.text, outcome.stderr]).toEqual([0, "", ""]);
-    }));
-
   it("a file that never was right: STATUS and ADD answer with code 50 and say which", () =>
     withWorld({ ...BLUE, "reserved.yaml": "kind: ReservedIP\n" }, async (world) => {
       const status = await world.refused("STATUS", "", { conf: { cniVersion: "1.1.0" } });
@@ -254,8 +198,12 @@ describe("STATUS and VERSION", () => {
       expect(await world.add("c1")).toHaveLength(1);
     }));
 
-  it("a file that went bad keeps what it said, and is reported", () =>
+  it("STATUS is silent when all is well; a file that went bad keeps what it said, and is reported", () =>
     withWorld(BLUE, async (world) => {
+      const well = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
+      expect([well.exitCode, well.text, well.stderr]).toEqual([0, "", ""]);
+      const version = await world.call("VERSION", "", { conf: { cniVersion: "0.4.0" } });
+      expect(version.stdout).toEqual({ cniVersion: "0.4.0", supportedVersions: ALL_VERSIONS });
       await world.agent.write("blue.yaml", ipPool("blue", "10.6.0.0/24", { gatway: "10.6.0.1", default: true }));
       expect(await world.add("c1")).toHaveLength(1);
       const outcome = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
@@ -272,12 +220,6 @@ describe("STATUS and VERSION", () => {
           (found) => found.length === 0,
         ),
       ).toEqual([]);
-    }));
-
-  it("VERSION lists what ADD speaks", () =>
-    withWorld(BLUE, async (world) => {
-      const { stdout } = await world.call("VERSION", "", { conf: { cniVersion: "0.4.0" } });
-      expect(stdout).toEqual({ cniVersion: "0.4.0", supportedVersions: ALL_VERSIONS });
     }));
 });
 
