@@ -69,7 +69,11 @@ describe("on the wire", () => {
     const errors: unknown[] = [];
     for (const gone of [{ index: 999 }, { netnsPath: "/run/netns/bkdo-never" }]) {
       const link = { ...pod.link, ...gone };
-      announcer.announce(String(errors.length), { link, addresses: [ip("10.6.0.70")], onError: (error) => errors.push(error) });
+      announcer.announce(String(errors.length), {
+        link,
+        addresses: [ip("10.6.0.70")],
+        onError: (error) => errors.push(error),
+      });
       announcer[Symbol.dispose](); // sends at once what is still to be announced
     }
     expect(errors).toMatchObject([{ name: "PacketError" }, { name: "NetnsError" }]);

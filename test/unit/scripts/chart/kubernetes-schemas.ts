@@ -41,9 +41,18 @@ function createAjv(): Ajv {
 /** Kinds that neither Kubernetes nor Berth defines. */
 const FOREIGN = ["Certificate", "NetworkAttachmentDefinition", "PrometheusRule", "ServiceMonitor"];
 
+/** The description of a group's version, by its `apiVersion`. */
+interface Group {
+  readonly ajv: Ajv;
+  readonly schemas: Readonly<Record<string, Schema>>;
+}
+
+const GROUP = "group";
+
 export class KubernetesSchemas {
   readonly #directory: string;
   readonly #validators = new Map<string, ValidateFunction>();
+  readonly #groups = new Map<string, Group>();
 
   constructor(version: string) {
     this.#directory = kubernetesSchemasDir(version);
@@ -70,9 +79,7 @@ export class KubernetesSchemas {
   }
 
   #compileKind({ apiVersion, kind }: KubernetesObject): ValidateFunction {
-    const file = apiVersion.includes("/") ? `apis__${apiVersion.replace("/", "__")}` : `api__${apiVersion}`;
-    const description = JSON.parse(readFileSync(join(this.#directory, `${file}_openapi.json`), "utf8"));
-    const schemas = strict(description.components.schemas) as Record<string, Schema>;
+    const { ajv, schemas } = this.#groups.get(apiVersion) ?? this.#readGroup(apiVersion);
     const [group, version] = apiVersion.includes("/") ? apiVersion.split("/") : ["", apiVersion];
     const isWanted = (each: { group: string; version: string; kind: string }) =>
       each.group === group && each.version === version && each.kind === kind;
@@ -80,7 +87,16 @@ export class KubernetesSchemas {
       (schema["x-kubernetes-group-version-kind"] as [] | undefined)?.some(isWanted),
     );
     if (found === undefined) throw new Error(`${this.#directory} does not describe ${apiVersion} ${kind}`);
-    return createAjv().compile({ $ref: `#/components/schemas/${found[0]}`, components: { schemas } });
+    return ajv.compile({ $ref: `${GROUP}#/components/schemas/${found[0]}` });
+  }
+
+  #readGroup(apiVersion: string): Group {
+    const file = apiVersion.includes("/") ? `apis__${apiVersion.replace("/", "__")}` : `api__${apiVersion}`;
+    const description = JSON.parse(readFileSync(join(this.#directory, `${file}_openapi.json`), "utf8"));
+    const schemas = strict(description.components.schemas) as Record<string, Schema>;
+    const group = { ajv: createAjv().addSchema({ components: { schemas } }, GROUP), schemas };
+    this.#groups.set(apiVersion, group);
+    return group;
   }
 }
 
