@@ -74,11 +74,6 @@ export interface ReflectorOptions<T> {
   readonly onUndone?: () => void;
   /** A collection that the server does not know counts as empty until its kind is installed (kind-arrival.ts). */
   readonly optional?: boolean;
-  /**
-   * Interval at which such a collection is retried without an event of its kind: milliseconds. Default
-   * MISSING_KIND_RETRY_MS.
-   */
-  readonly missingKindRetryMs?: number | undefined;
   /** Set for a collection that tenants write. */
   readonly budgeted?: Budgeted<T> | undefined;
   readonly log: Log;
@@ -393,7 +388,7 @@ export class Reflector<T> {
   /** Handles a failed turn. Returns the pause before the next one. */
   #waitAfter(error: unknown): number {
     if (this.#closing.signal.aborted) return 0;
-    const { optional = false, missingKindRetryMs = MISSING_KIND_RETRY_MS, random, log, name } = this.#options;
+    const { optional = false, random, log, name } = this.#options;
     this.#lastFailure = error;
     if (error instanceof ApiError && error.status === 404 && optional) {
       this.#version = undefined;
@@ -402,7 +397,7 @@ export class Reflector<T> {
       this.#reached();
       this.#complete();
       this.#arrival ??= new KindArrival(this.#options);
-      return missingKindRetryMs;
+      return MISSING_KIND_RETRY_MS;
     }
     const waitMs = pauseMs(this.#failures++, random());
     if (isOutdated(error)) {

@@ -74,7 +74,7 @@ export const BLOCK_STATES: readonly BlockState[] = blockState.options;
 /** States in which addresses of a block are given. */
 export const SERVING: readonly BlockState[] = ["New", "Active", "Draining"];
 
-export interface SourceBlock {
+interface SourceBlock {
   /** As the hub names it: `10.6.0.16/28`. */
   readonly block: string;
   readonly range: Range;

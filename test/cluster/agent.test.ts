@@ -5,13 +5,13 @@
 import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import type { LabPod, OwnerReference } from "../lab/cluster/objects.ts";
 import { SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
+import { itLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 let world: World;
@@ -38,6 +38,18 @@ async function end(pod: LabPod): Promise<void> {
 }
 
 describe("an agent of a cluster", () => {
+  it("explains what an ADD would get, and the ADD gets it", async () => {
+    const { agent, runtime } = world.node("n1");
+    const pod = await world.createPod({ name: "asked", node: "n1" });
+    // First of all: an address is offered again a moment after its object has gone.
+    const explain = () => agent.get("/v1/explain?namespace=shop&pod=asked");
+    await expect.poll(explain, { timeout: 30_000 }).toMatchObject({ succeeds: true });
+    const explained = await explain();
+    const { addresses } = await runtime.attach(pod);
+    expect(explained).toMatchObject({ nics: [{ addresses: [{ address: addresses[0], pool: "blue" }] }] });
+    await end(pod);
+  });
+
   it("gives a pod an address, which is an object of the API server until it has cooled", async () => {
     const pod = await world.createPod({ name: "web-0", node: "n1" });
     const { addresses, refusal } = await world.node("n1").runtime.attach(pod);
@@ -47,20 +59,6 @@ describe("an agent of a cluster", () => {
     });
     await end(pod);
     await expect.poll(() => objectOf(addresses[0]), { timeout: 10_000 }).toBeUndefined();
-  });
-
-  it("explains what an ADD would get, and the ADD gets it", async () => {
-    const { agent, runtime } = world.node("n1");
-    const pod = await world.createPod({ name: "asked", node: "n1" });
-    // The address of the pod before is offered again a moment after its object has gone.
-    await sleep(3_000);
-    const explained = await agent.get("/v1/explain?namespace=shop&pod=asked");
-    const { addresses } = await runtime.attach(pod);
-    expect(explained).toMatchObject({
-      succeeds: true,
-      nics: [{ addresses: [{ address: addresses[0], pool: "blue" }] }],
-    });
-    await end(pod);
   });
 
   it("reports its mode, its node and its counters; its pages show what this node has", async () => {
@@ -89,7 +87,31 @@ describe("an agent of a cluster", () => {
     await end(pod);
   });
 
-  it("without an API server its socket answers, a DEL is done, an ADD waits and gets the reason", async () => {
+  it("pods of a set that does not exist, one after another, leave every address to others", async () => {
+    const { runtime } = world.node("n1");
+    await world.pool("small", { subnet: "10.8.0.0/24", ips: ["10.8.0.1-10.8.0.4"], default: false });
+    const annotations = { ippool: { ipv4: ["small"] } };
+    const seen = new Set<string>();
+    for (let index = 0; index < 8; index++) {
+      const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "ghost", uid: randomUUID() };
+      const pod = await world.createPod({ name: "ghost-0", node: "n1", owner, annotations });
+      const { addresses, refusal } = await runtime.attach(pod);
+      expect(refusal).toBe("");
+      seen.add(addresses.join());
+      await end(pod);
+    }
+    expect(seen.size).toBeGreaterThan(2);
+    expect((await world.states()).filter((state) => state.includes("Kept"))).toEqual([]);
+    const plain = await Promise.all(
+      ["a", "b", "c", "d"].map((name) => world.createPod({ name, node: "n1", annotations })),
+    );
+    for (const pod of plain) {
+      expect((await runtime.attach(pod)).addresses).toHaveLength(1);
+      await end(pod);
+    }
+  });
+
+  itLong("without an API server its socket answers, a DEL is done, an ADD waits and gets the reason", async () => {
     const node = await world.addNode("n3");
     const pod = await world.createPod({ name: "cut-0", node: "n3" });
     const { addresses } = await node.runtime.attach(pod);

@@ -10,6 +10,7 @@ import { createWorkload, type LabPod, type OwnerReference } from "../lab/cluster
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { inParallel } from "../lab/parallel.ts";
 import { until } from "../lab/waiting.ts";
+import { itLong } from "../world/long-cases.ts";
 import { Seeded } from "../world/seeded.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
@@ -62,11 +63,23 @@ async function untilObjects(what: string, isSo: (states: readonly string[]) => b
 
 const empty = () => untilObjects("no address has an object", ({ length }) => length === 0);
 
-it("a hundred pods come and go, each with an address to itself, and all addresses come back", async () => {
+itLong("a hundred pods come and go, each with an address to itself, and all addresses come back", async () => {
   const pods = await createPods("life", 100);
   await inParallel(pods, 20, async (pod) => end(await attach(pod)));
   await empty();
   expect(followed.history.checker.writes).toBeGreaterThanOrEqual(200);
+});
+
+it("prefetch: an ADD of what was claimed ahead asks the API server for no address", async () => {
+  const node = world.agent("n1");
+  const claims = () => node.api.calls.filter((call) => call.includes("ipallocations"));
+  const pod = await world.bindPod({ name: "ahead", node: "n1" });
+  await until("it is claimed ahead", () => node.aheadOf(pod).length > 0);
+  const [ahead, before] = [node.aheadOf(pod), claims()];
+  const { ips } = await node.add(pod);
+  expect([ips, claims()]).toEqual([ahead, before]);
+  await world.endPod(pod);
+  await empty();
 });
 
 it("a pool that fits exactly is used up, one pod more is refused, and the next forty wait their turn", async () => {
@@ -77,13 +90,15 @@ it("a pool that fits exactly is used up, one pod more is refused, and the next f
   const [more] = await createPods("more", 1, exact);
   if (more === undefined) throw new Error("One pod was created");
   await expect(attach(more)).rejects.toMatchObject({ code: ErrorCode.PoolExhausted });
+  // It would get one of the forty: it waits longer than the next ones.
+  await world.endPod(more);
   await inParallel(attached, 20, end);
   const next = await inParallel(await createPods("next", 40, exact), 40, (pod) => attach(pod));
   await inParallel(next, 20, end);
   await empty();
 });
 
-it("the pods of StatefulSets that are rolled at once keep their addresses, on whichever node", async () => {
+itLong("the pods of StatefulSets that are rolled at once keep their addresses, on whichever node", async () => {
   const chance = new Seeded(SEED);
   const member = async (owner: OwnerReference, ordinal: number): Promise<AttachedPod> => {
     const name = `${owner.name}-${ordinal}`;

@@ -5,10 +5,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Operations } from "../../host/agent/operate/operations.ts";
 import { parseIp } from "../../host/net/ip.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { runKubectlBerth } from "../lab/berthctl.ts";
 import type { AgentNode } from "../lab/cluster/agent-node.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { runCommand } from "../lab/command.ts";
@@ -98,10 +99,14 @@ describe("the agent", () => {
 });
 
 describe("kubectl berth", () => {
-  const berth = (...words: string[]) =>
-    runCommand([process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words], {
-      env: { HOME: home, KUBECONFIG: world.plane.kubeconfig, PATH: `${home}:${process.env.PATH}` },
-    });
+  beforeAll(() => {
+    for (const [name, value] of Object.entries(env())) vi.stubEnv(name, value);
+  });
+  afterAll(() => void vi.unstubAllEnvs());
+  const env = () => ({
+    ...{ HOME: home, KUBECONFIG: world.plane.kubeconfig },
+    PATH: `${home}:${process.env.PATH}`,
+  });
   const exec = "kubectl exec --namespace berth agent-2 --container agent -- berthctl ";
 
   it.each([
@@ -109,7 +114,8 @@ describe("kubectl berth", () => {
     [["quarantine", "10.6.0.30", "--dry-run"], "quarantine 10.6.0.30 --dry-run"],
     [["--node", "n2", "quarantine", "10.6.0.201", "--for", "5", "-y"], "quarantine 10.6.0.201 --for 5 -y --yes"],
   ])("%j calls the agent of the address", async (words, called) => {
-    expect(await berth(...words)).toEqual({ exitCode: 0, stdout: `${exec}${called}\n`, stderr: "" });
+    const argv = [process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words];
+    expect(await runCommand(argv)).toEqual({ exitCode: 0, stdout: `${exec}${called}\n`, stderr: "" });
   });
 
   it.each<[words: string[], code: number, error: RegExp]>([
@@ -123,6 +129,6 @@ describe("kubectl berth", () => {
     [["release", "10.6.0.30"], 2, /Give --yes/],
     [["--node", "n7", "release", "10.6.0.30", "--yes"], 3, /No agent is running on node "n7"/],
   ])("%j ends with %i", async (words, code, error) => {
-    expect(await berth(...words)).toMatchObject({ exitCode: code, stderr: expect.stringMatching(error) });
+    expect(await runKubectlBerth(...words)).toMatchObject({ code, error: expect.stringMatching(error) });
   });
 });

@@ -1,17 +1,18 @@
 /**
- * The built `kubectl berth` and `berthctl --kubeconfig` on a real API server: what a whole cluster has, as a user
- * with that kubeconfig sees it.
+ * `kubectl berth` and `berthctl --kubeconfig` on a real API server: what a whole cluster has, as a user with that
+ * kubeconfig sees it; the built programs where a process matters.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startUsage } from "../../host/controller/usage/usage-controller.ts";
 import { root } from "../../scripts/setup/paths.mjs";
+import { runKubectlBerth as berth } from "../lab/berthctl.ts";
 import { ALLOCATIONS } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
-import { type CommandOutcome, runCommand } from "../lab/command.ts";
+import { runCommand } from "../lab/command.ts";
 import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
@@ -42,24 +43,22 @@ beforeAll(async () => {
   await world.lead({ usage: startUsage });
   await until("usage is counted", async () => (await world.read("ippoolusages", "blue"))?.status.quarantined === 1);
   await until("usage is counted", async () => (await world.read("ippoolusages", "six"))?.status.bound === 1);
+  vi.stubEnv("HOME", home);
+  vi.stubEnv("KUBECONFIG", world.plane.kubeconfig);
+  vi.stubEnv("BERTH_SOCKET", "/nowhere/agent.sock");
 });
 afterAll(async () => {
+  vi.unstubAllEnvs();
   rmSync(home, { recursive: true });
   await world?.clear();
   await world?.stop();
 });
 
-const env = () => ({ HOME: home, KUBECONFIG: world.plane.kubeconfig, BERTH_SOCKET: "/nowhere/agent.sock" });
-const PLUGIN = join(root, "dist", "kubectl-berth.mjs");
-
-const berth = (...words: string[]): Promise<CommandOutcome> =>
-  runCommand([process.execPath, PLUGIN, ...words], { env: env() });
-
 /** The lines of a table. */
 async function lines(...words: string[]): Promise<string[]> {
-  const { stdout, stderr, exitCode } = await berth(...words);
-  expect([exitCode, stderr]).toEqual([0, ""]);
-  return stdout.split("\n").slice(0, -1);
+  const { code, out, error } = await berth(...words);
+  expect([code, error]).toEqual([0, ""]);
+  return out.split("\n").slice(0, -1);
 }
 
 describe("pools", () => {
@@ -73,12 +72,12 @@ describe("pools", () => {
   });
 
   it("as records", async () => {
-    const [blue] = JSON.parse((await berth("pools", "blue", "-o", "json")).stdout);
+    const [blue] = JSON.parse((await berth("pools", "blue", "-o", "json")).out);
     expect(blue).toMatchObject({
       ...{ name: "blue", subnet: "10.6.0.0/24", gateway: "10.6.0.1", total: "252", used: "5", free: "247" },
       states: { Bound: 2, Cooling: 1, Kept: 1, Quarantined: 1 },
     });
-    const [six] = JSON.parse((await berth("pools", "six", "-o", "json")).stdout);
+    const [six] = JSON.parse((await berth("pools", "six", "-o", "json")).out);
     expect(six).toMatchObject({ total: String(2n ** 64n), used: "1", free: String(2n ** 64n - 1n) });
   });
 });
@@ -104,9 +103,8 @@ describe("allocations", () => {
   ])("%j selects", async (words, wanted) => expect(await lines("allocations", "-o", "name", ...words)).toEqual(wanted));
 
   it("--watch prints all, then what changes", async () => {
-    const child = spawn(process.execPath, [PLUGIN, "allocations", "--watch", "-o", "json"], {
-      env: { ...process.env, ...env() },
-    });
+    const plugin = join(root, "dist", "kubectl-berth.mjs");
+    const child = spawn(process.execPath, [plugin, "allocations", "--watch", "-o", "json"]);
     try {
       const seen = followed(child);
       await until(
@@ -130,8 +128,8 @@ describe("allocations", () => {
 
 describe("export", () => {
   it("has a row for each address in use, of all nodes", async () => {
-    const { stdout } = await berth("export", "--cluster", "east");
-    expect(stdout.split("\r\n")).toEqual([
+    const { out } = await berth("export", "--cluster", "east");
+    expect(out.split("\r\n")).toEqual([
       "address,prefixLength,subnet,addressSpace,pool,state,namespace,pod,interface,node,mac,dnsName,retainedFor,cluster,since",
       "10.6.0.21,24,10.6.0.0/24,,blue,Bound,shop,web-0,eth0,n1,,web-0.shop,,east,",
       "10.6.0.30,24,10.6.0.0/24,,blue,Bound,shop,other,eth0,n2,,other.shop,,east,",
@@ -141,7 +139,7 @@ describe("export", () => {
       "fd06::21,64,fd06::/64,,six,Bound,shop,web-0,eth0,n1,,web-0.shop,,east,",
       "",
     ]);
-    const { version, addresses } = JSON.parse((await berth("export", "-o", "json", "--state", "kept")).stdout);
+    const { version, addresses } = JSON.parse((await berth("export", "-o", "json", "--state", "kept")).out);
     expect([version, addresses.map(({ address }: { address: string }) => address)]).toEqual([1, ["10.6.0.77"]]);
   });
 
@@ -199,9 +197,7 @@ describe("ip", () => {
     ["10.9.9.9", 1, /^10\.9\.9\.9: no pool has it in its subnet, and it has no record\n$/],
     ["10.9.9", 2, /^$/],
   ])("%s ends with %i", async (address, code, wanted) => {
-    const { stdout, exitCode } = await berth("ip", address);
-    expect(stdout).toMatch(wanted);
-    expect(exitCode).toBe(code);
+    expect(await berth("ip", address)).toMatchObject({ code, out: expect.stringMatching(wanted) });
   });
 });
 
@@ -226,11 +222,11 @@ describe("pod", () => {
     ["that does not exist", ["pod", "shop/none"], 1],
     ["in two namespaces", ["pod", "shop/web-0", "-n", "lab"], 2],
     ["with three parts", ["pod", "a/b/c"], 2],
-  ])("%s", async (_, words, code) => expect((await berth(...words)).exitCode).toBe(code));
+  ])("%s", async (_, words, code) => expect((await berth(...words)).code).toBe(code));
 });
 
 it("version has that of the API server", async () => {
-  expect((await berth("version")).stdout).toMatch(/^COMPONENT +VERSION +RUNNING\nberthctl .*\nAPI server +v1\./);
+  expect((await berth("version")).out).toMatch(/^COMPONENT +VERSION +RUNNING\nberthctl .*\nAPI server +v1\./);
 });
 
 describe("the kubeconfig", () => {
@@ -243,18 +239,18 @@ describe("the kubeconfig", () => {
   it("may be merged from several files, of which the first decides", async () => {
     const second = join(home, "second");
     writeFileSync(second, "current-context: none\ncontexts: []\nclusters: []\nusers: []\n");
-    for (const KUBECONFIG of [`${world.plane.kubeconfig}:${second}`, `/nowhere/else:${world.plane.kubeconfig}`]) {
-      const { stdout, stderr } = await runCommand([process.execPath, PLUGIN, "pools", "-o", "name"], {
-        env: { ...env(), KUBECONFIG },
-      });
-      expect([stdout, stderr]).toEqual(["blue\nlab\nsix\n", ""]);
+    const own = world.plane.kubeconfig;
+    for (const paths of [`${own}:${second}`, `/nowhere/else:${own}`]) {
+      vi.stubEnv("KUBECONFIG", paths);
+      expect(await berth("pools", "-o", "name")).toEqual({ code: 0, out: "blue\nlab\nsix\n", error: "" });
     }
+    vi.stubEnv("KUBECONFIG", own);
   });
 
   it("has no such context: 2", async () => {
     expect(await berth("--context", "none", "pools")).toMatchObject({
-      exitCode: 2,
-      stderr: expect.stringContaining('found "none"'),
+      code: 2,
+      error: expect.stringContaining('found "none"'),
     });
   });
 
@@ -263,8 +259,8 @@ describe("the kubeconfig", () => {
     const file = join(home, "away");
     writeFileSync(file, text);
     expect(await berth("--kubeconfig", file, "pools")).toMatchObject({
-      exitCode: 3,
-      stderr: expect.stringContaining("ECONNREFUSED"),
+      code: 3,
+      error: expect.stringContaining("ECONNREFUSED"),
     });
   });
 
@@ -273,8 +269,8 @@ describe("the kubeconfig", () => {
     const file = join(home, "nobody");
     writeFileSync(file, text);
     expect(await berth("--kubeconfig", file, "pools")).toMatchObject({
-      exitCode: 3,
-      stderr: expect.stringContaining("401"),
+      code: 3,
+      error: expect.stringContaining("401"),
     });
   });
 });

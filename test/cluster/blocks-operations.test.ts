@@ -1,22 +1,22 @@
 /**
- * `berthctl blocks`: what an administrator does with the blocks of a segment. The built berthctl on a cluster with an
- * agent and a controller in this process, and a hub of its own. What agents find on the segment, a script in kubectl's
+ * `berthctl blocks`: what an administrator does with the blocks of a segment, on a cluster with an agent and a
+ * controller in this process, and a hub of its own. What agents find on the segment, a script in kubectl's
  * place says.
  */
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { RANGES_MAP } from "../../host/blocks/own-ranges.ts";
 import { startBlocks } from "../../host/controller/blocks/blocks-controller.ts";
 import type { KubeClient as ProductClient } from "../../host/kubernetes/client.ts";
-import { root } from "../../scripts/setup/paths.mjs";
+import { runKubectlBerth } from "../lab/berthctl.ts";
 import type { AgentNode } from "../lab/cluster/agent-node.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
-import { type CommandOutcome, runCommand } from "../lab/command.ts";
+import type { CommandOutcome } from "../lab/command.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
 import { until } from "../lab/waiting.ts";
@@ -65,12 +65,16 @@ case "$*" in
 esac
 `;
   writeFileSync(join(home, "kubectl"), script, { mode: 0o755 });
+  vi.stubEnv("HOME", home);
+  vi.stubEnv("KUBECONFIG", world.plane.kubeconfig);
+  vi.stubEnv("PATH", `${home}:${process.env.PATH}`);
   await world.lead(
     { blocks: startBlocks },
     { deps: { hub: { api: access, member: "east", namespace: lab.SYSTEM, checkMs: 300 } } },
   );
 });
 afterAll(async () => {
+  vi.unstubAllEnvs();
   if (home !== undefined) rmSync(home, { recursive: true });
   await world?.stop();
   await access?.close();
@@ -100,20 +104,10 @@ async function createRange(spec: object = {}): Promise<void> {
   });
 }
 
-function blocks(...words: string[]): Promise<CommandOutcome> {
+async function blocks(...words: string[]): Promise<CommandOutcome> {
   const [command = "", ...rest] = words;
-  return runCommand(
-    [
-      process.execPath,
-      join(root, "dist", "kubectl-berth.mjs"),
-      "blocks",
-      command,
-      "--hub-kubeconfig",
-      hub.kubeconfig,
-      ...rest,
-    ],
-    { env: { HOME: home, KUBECONFIG: world.plane.kubeconfig, PATH: `${home}:${process.env.PATH}` } },
-  );
+  const ending = await runKubectlBerth("blocks", command, "--hub-kubeconfig", hub.kubeconfig, ...rest);
+  return { exitCode: ending.code, stdout: ending.out, stderr: ending.error };
 }
 
 let pods = 0;

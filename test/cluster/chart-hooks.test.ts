@@ -1,14 +1,18 @@
 /**
- * The hooks of the Helm chart as its Jobs run them, with the rights that the chart gives them, on a real API server.
+ * The hooks of the Helm chart as its Jobs run them, with the rights that the chart gives them, on a real API server;
+ * and a release that a tool deletes object by object, in whatever order and without the hooks, as Argo CD and Flux's
+ * Kustomizations do: with `crds.allowDeletion` nothing stays.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
+import { IN_USE_FINALIZER } from "../../host/controller/finalizers/plan-finalizers.ts";
 import { copyChart, runHelm } from "../../scripts/chart/helm.ts";
 import { root } from "../../scripts/setup/paths.mjs";
-import { applyObject } from "../lab/apply.ts";
+import { applyObject, collectionOf } from "../lab/apply.ts";
+import { startControllerProcess } from "../lab/cluster/controller-process.ts";
 import {
   allocationObject,
   allocationSpec,
@@ -20,6 +24,7 @@ import {
 import { type CommandOutcome, runCommand } from "../lab/command.ts";
 import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
 import { KubeError, type KubeObject } from "../lab/kube-client.ts";
+import { itLong } from "../world/long-cases.ts";
 
 const NAMESPACE = "net-system";
 const API = "/apis/ipam.vendor.io/v1";
@@ -36,33 +41,35 @@ let objects: KubeObject[];
 const isHook = ({ metadata }: KubeObject): boolean => metadata.annotations?.["helm.sh/hook"] !== undefined;
 
 beforeAll(async () => {
-  using chart = copyChart();
-  const words = [
-    "--namespace",
-    NAMESPACE,
-    "--kube-version",
-    "1.34.4",
-    "--set-json",
-    'ipPools={"lan":{"subnet":"10.7.0.0/24"}}',
-  ];
-  const text = runHelm("template", "net", chart.directory, ...words);
-  objects = parseAllDocuments(text).flatMap((document) => document.toJS() ?? []);
+  objects = render("net", { ipPools: { lan: { subnet: "10.7.0.0/24" } } });
   plane = await startControlPlane();
   await applyObject(plane.client, namespaceObject(NAMESPACE) as KubeObject);
   const hooks = objects.filter(isHook);
   for (const object of hooks.filter(({ kind }) => kind !== "Job")) await applyObject(plane.client, object);
   const { data } = hooks.find(({ kind }) => kind === "ConfigMap") as KubeObject;
   for (const [name, content] of Object.entries(data)) writeFileSync(join(directory, name), String(content));
-  const account = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/net-berth-hooks/token`;
-  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
-  const { status } = await plane.client.create(account, request);
-  kubeconfig = await plane.writeKubeconfig("hooks", { token: status.token });
+  kubeconfig = await kubeconfigOf("net-berth-hooks");
 });
 
 afterAll(async () => {
   await plane?.stop();
   rmSync(directory, { recursive: true });
 });
+
+function render(release: string, values: object, ...more: readonly string[]): KubeObject[] {
+  using chart = copyChart();
+  const words = ["--namespace", NAMESPACE, "--kube-version", "1.34.4", ...more];
+  const sets = Object.entries(values).flatMap(([key, value]) => ["--set-json", `${key}=${JSON.stringify(value)}`]);
+  const text = runHelm("template", release, chart.directory, ...words, ...sets);
+  return parseAllDocuments(text).flatMap((document) => document.toJS() ?? []);
+}
+
+async function kubeconfigOf(account: string): Promise<string> {
+  const path = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/${account}/token`;
+  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7_200 } };
+  const { status } = await plane.client.create(path, request);
+  return plane.writeKubeconfig(account, { token: status.token });
+}
 
 /** Runs what the Job's container would run; `more` options count last. */
 function runJob(name: string, ...more: readonly string[]): Promise<CommandOutcome> {
@@ -141,7 +148,7 @@ describe("pull-image", () => {
     expect(await isGone(PULLER)).toBe(true);
   });
 
-  it("waits for the pods of the other nodes while one is not Ready, also before they are created", async () => {
+  itLong("waits for the pods of the other nodes while one is not Ready, also before they are created", async () => {
     for (const name of ["n8", "n9"]) await createDownNode(name);
     const done = reportDone(PULLER, 0);
     const startMs = performance.now();
@@ -195,6 +202,13 @@ describe("uninstall", () => {
     await plane.client.create(`${API}/ipallocations`, allocationObject(cooling));
     const lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name: "net-berth-controller" } };
     await plane.client.create(LEASE.replace(/\/[^/]+$/, ""), lease);
+  });
+
+  it("is the way: the definitions are protected otherwise", async () => {
+    // The API server learns of a new policy a moment later.
+    const attempt = () =>
+      plane.client.delete(`${CRDS}/ippools.ipam.vendor.io`, { dryRun: ["All"] }).then(() => "", String);
+    await expect.poll(attempt, { timeout: 30_000 }).toContain("ipam.vendor.io/force-delete=true");
   });
 
   it("refuses while clusters lease blocks of a range from here", async () => {
@@ -294,3 +308,70 @@ it("an installation whose hook fails leaves no account of the hooks behind", asy
   const jobs = await plane.client.get(`/apis/batch/v1/${place}/jobs`);
   expect(jobs.items.map(({ metadata }: KubeObject) => metadata.name)).toEqual(["sad-berth-apply-crds"]);
 }, 60_000);
+
+/** Runs the controller with the options and the account of the release until no pool and no Subnet has a finalizer. */
+async function letGo(release: readonly KubeObject[]): Promise<void> {
+  const deployment = release.find(({ kind }) => kind === "Deployment");
+  const { args } = deployment?.spec.template.spec.containers[0] ?? expect.unreachable();
+  const own = args.filter((word: string) => !/^--(in-cluster|listen=)/.test(word));
+  const account = await kubeconfigOf("berth-controller");
+  const controller = await startControllerProcess({ kubeconfig: account, name: "last", args: own });
+  const finalizers = async () => {
+    const lists = await Promise.all(["ippools", "subnets"].map((plural) => plane.client.get(`${API}/${plural}`)));
+    return lists.flatMap(({ items }) => items).flatMap(({ metadata }: KubeObject) => metadata.finalizers ?? []);
+  };
+  try {
+    await expect.poll(finalizers, { timeout: 60_000, message: controller.output() }).toEqual([]);
+  } finally {
+    await controller.kill();
+  }
+}
+
+async function deleteInOrder(order: (release: readonly KubeObject[]) => readonly KubeObject[]): Promise<void> {
+  const values = {
+    crds: { allowDeletion: true },
+    ipPools: { lan: { subnet: "10.7.0.0/24" } },
+    subnets: { blue: { subnet: "10.8.0.0/16" } },
+    reservedIPs: { routers: { ips: ["10.7.0.1"] } },
+    settings: { enableIPv6: false },
+  };
+  const release = render("berth", values, "--include-crds", "--no-hooks");
+  for (const object of release) {
+    const isMarked = ["IPPool", "Subnet"].includes(object.kind);
+    const metadata = isMarked ? { ...object.metadata, finalizers: [IN_USE_FINALIZER] } : object.metadata;
+    await applyObject(plane.client, { ...object, metadata });
+  }
+  await letGo(release);
+  // A pod still runs.
+  await applyObject(plane.client, boundObject({ address: "10.7.0.9", node: "n1", pool: "lan" }));
+  const paths = await Promise.all(
+    release.map(async (object) => `${await collectionOf(plane.client, object)}/${object.metadata.name}`),
+  );
+  for (const object of order(release)) {
+    const path = paths[release.indexOf(object)] ?? "";
+    // With its definition an object is gone before its turn.
+    if (!(await isGone(path))) await plane.client.delete(path, { propagationPolicy: "Background" });
+  }
+  for (const path of paths) await expect.poll(() => isGone(path), { timeout: 30_000, message: path }).toBe(true);
+}
+
+describe("a release without hooks, whose definitions may be deleted, is gone", () => {
+  const isDefinition = ({ kind }: KubeObject) => kind === "CustomResourceDefinition";
+
+  beforeAll(async () => {
+    // As Helm does after the hook.
+    for (const object of objects.filter(({ kind }) => kind.startsWith("ValidatingAdmissionPolicy")))
+      await plane.client.delete(`${await collectionOf(plane.client, object)}/${object.metadata.name}`);
+  });
+
+  it("as it is rendered, definitions first", () => deleteInOrder((release) => release));
+  itLong("backwards, the controller before what it keeps", () => deleteInOrder((release) => release.toReversed()));
+  itLong("sorted by name, the definitions last", () =>
+    deleteInOrder((release) => [
+      ...release
+        .filter((each) => !isDefinition(each))
+        .toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name)),
+      ...release.filter(isDefinition),
+    ]),
+  );
+});

@@ -10,10 +10,10 @@ import type { Manifest, WorkloadPatch } from "../../host/convert/conversion-plan
 import { readDocuments } from "../lab/apply.ts";
 import { runBerthctl } from "../lab/berthctl.ts";
 import { applyPeerKinds, createObjects } from "../lab/cluster/peer-kinds.ts";
-import { startPlane } from "../lab/cluster/plane.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
 import { root } from "../unit/house/sources.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
 const VECTORS = join(root, "test", "vectors", "convert");
 const BERTH = "/apis/ipam.vendor.io/v1";
@@ -23,7 +23,7 @@ const PEERS = ["spiderpool", "whereabouts", "host-local", "calico"] as const;
 let plane: ControlPlane;
 
 beforeAll(async () => {
-  plane = await startPlane();
+  plane = await borrowPlane();
   await applyPeerKinds(plane.client);
   for (const peer of PEERS) await createObjects(plane.client, await goldenObjects(peer));
 });

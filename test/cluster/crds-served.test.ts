@@ -9,24 +9,20 @@ import { decodeVendorConfMap } from "../../host/resources/vendor-conf-map.ts";
 import { CUSTOM_KINDS } from "../../scripts/generate/crds/custom-kinds.ts";
 import { applyCrds } from "../lab/cluster/crds.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
-import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { bound } from "./crds/allocation-rows.ts";
 import { findingsOfError, objectOf, pathOf } from "./crds/findings.ts";
 import { UPDATE_ROWS } from "./crds/update-rows.ts";
 
-const SERVED_MS = 10_000;
 const PUBLISHED_MS = 30_000;
 
 let plane: ControlPlane;
 let agent: AgentClient;
-let servedMs: number;
 
 beforeAll(async () => {
-  plane = await startControlPlane();
-  const began = performance.now();
-  await applyCrds(plane.client);
-  servedMs = performance.now() - began;
+  plane = await borrowPlane();
   agent = await connectClient(plane.kubeconfig);
 });
 
@@ -38,8 +34,7 @@ afterAll(async () => {
 const create = (kind: string, name: string, spec: object) =>
   plane.client.create(pathOf(kind), objectOf({ kind, name, spec, title: name }));
 
-it("the kinds are served within seconds, and applying them again changes nothing", async () => {
-  expect(servedMs).toBeLessThan(SERVED_MS);
+it("applying the kinds again changes nothing", async () => {
   const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
   const versions = async () =>
     (await plane.client.get(path)).items.map((crd: KubeObject) => [crd.metadata.name, crd.metadata.generation]);

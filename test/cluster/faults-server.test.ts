@@ -108,7 +108,7 @@ it("while the API server is away, what is recorded is given at once, and a new a
   await serverReady(world);
 });
 
-it("etcd is restarted in a storm", async () => {
+itLong("etcd is restarted in a storm", async () => {
   const disturb = async (): Promise<void> => {
     await world.plane.etcd.stop();
     await pause(2_000);

@@ -4,28 +4,31 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { KubeCall } from "../../host/kubernetes/kube-api.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { applyFile } from "../lab/apply.ts";
-import { applyCrds } from "../lab/cluster/crds.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
-import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
+import { createToken } from "../lab/cluster/rights.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
-const AGENT = "system:serviceaccount:kube-system:berth-agent";
-const OTHER = "system:serviceaccount:kube-system:other";
 const ALLOCATIONS = "/apis/ipam.vendor.io/v1/ipallocations";
-const SCHEMAS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
+const FLOW_CONTROL = "/apis/flowcontrol.apiserver.k8s.io/v1";
 
 let plane: ControlPlane;
 beforeAll(async () => {
-  const groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
-  plane = await startControlPlane({ accounts: [AGENT, OTHER].map((name) => ({ name, groups })) });
-  await applyCrds(plane.client);
-  await applyFile(plane.client, join(root, "deploy", "rbac.yaml"));
+  plane = await borrowPlane();
+  const metadata = { name: "other", namespace: "kube-system" };
+  await plane.client.create("/api/v1/namespaces/kube-system/serviceaccounts", { metadata });
   await applyFile(plane.client, join(root, "deploy", "flowschema.yaml"));
 });
-afterAll(() => plane.stop());
+afterAll(async () => {
+  // The next borrower has none.
+  for (const plural of ["flowschemas", "prioritylevelconfigurations"])
+    await plane?.client.delete(`${FLOW_CONTROL}/${plural}/berth-claims`);
+  await plane?.stop();
+});
 
 /** The name of the FlowSchema that the API server counts the account's call to. */
 async function schemaOf(account: string, call: KubeCall): Promise<string> {
-  const kubeconfig = await plane.writeKubeconfig(account.replaceAll(":", "-"), { account });
+  const kubeconfig = await plane.writeKubeconfig(account, { token: await createToken(plane.client, { account }) });
   const api = await connectClient(kubeconfig);
   let uid = "";
   const onHeaders = (message: unknown): void => {
@@ -41,19 +44,21 @@ async function schemaOf(account: string, call: KubeCall): Promise<string> {
     unsubscribe("undici:request:headers", onHeaders);
     await api.close();
   }
-  const { items } = await plane.client.get(SCHEMAS);
+  const { items } = await plane.client.get(`${FLOW_CONTROL}/flowschemas`);
   return String(items.find((each: { metadata: { uid: string } }) => each.metadata.uid === uid)?.metadata.name);
 }
 
 it("exhaustion: the agents' claims have a priority level of their own, and nothing else has", async () => {
   const get: KubeCall = { method: "GET", path: `${ALLOCATIONS}/10.0.0.1` };
   // The API server takes a schema in a moment after it was written.
-  await expect.poll(() => schemaOf(AGENT, get), { timeout: 10_000 }).toBe("berth-claims");
-  expect(await schemaOf(AGENT, { method: "POST", path: ALLOCATIONS, body: {} })).toBe("berth-claims");
-  expect(await schemaOf(AGENT, { method: "GET", path: ALLOCATIONS })).toBe("berth-claims");
-  expect(await schemaOf(AGENT, { method: "GET", path: "/api/v1/namespaces/shop/pods/web-0" })).toBe("berth-claims");
-  expect(await schemaOf(AGENT, { method: "GET", path: "/apis/ipam.vendor.io/v1/ippools" })).toBe(
+  await expect.poll(() => schemaOf("berth-agent", get), { timeout: 10_000 }).toBe("berth-claims");
+  expect(await schemaOf("berth-agent", { method: "POST", path: ALLOCATIONS, body: {} })).toBe("berth-claims");
+  expect(await schemaOf("berth-agent", { method: "GET", path: ALLOCATIONS })).toBe("berth-claims");
+  expect(await schemaOf("berth-agent", { method: "GET", path: "/api/v1/namespaces/shop/pods/web-0" })).toBe(
+    "berth-claims",
+  );
+  expect(await schemaOf("berth-agent", { method: "GET", path: "/apis/ipam.vendor.io/v1/ippools" })).toBe(
     "kube-system-service-accounts",
   );
-  expect(await schemaOf(OTHER, get)).toBe("kube-system-service-accounts");
+  expect(await schemaOf("other", get)).toBe("kube-system-service-accounts");
 });

@@ -47,8 +47,8 @@ async function conclusionOf(path: string): Promise<string> {
 const USABLE = "Current/Healthy";
 const FAILED = "Failed/Degraded";
 
-it.each<[what: string, kind: string, plural: string, spec: object, wanted: string]>([
-  ["usable pool", "IPPool", "ippools", { subnet: "10.30.0.0/24" }, USABLE],
+const CASES: readonly (readonly [what: string, kind: string, plural: string, spec: object, wanted: string])[] = [
+  ["good pool", "IPPool", "ippools", { subnet: "10.30.0.0/24" }, USABLE],
   ["pool that is disabled on purpose", "IPPool", "ippools", { subnet: "10.31.0.0/24", disable: true }, USABLE],
   ["pool without addresses", "IPPool", "ippools", { subnet: "10.32.0.0/24", ips: [] }, USABLE],
   ["pool that overlaps another's subnet", "IPPool", "ippools", { subnet: "10.30.0.0/16" }, FAILED],
@@ -56,20 +56,25 @@ it.each<[what: string, kind: string, plural: string, spec: object, wanted: strin
   ["Subnet", "Subnet", "subnets", { subnet: "10.34.0.0/16" }, USABLE],
   ["ReservedIP", "ReservedIP", "reservedips", { ips: ["10.30.0.9"] }, USABLE],
   ["Coordinator of another name", "Coordinator", "coordinators", {}, FAILED],
-])("a %s", async (what, kind, plural, spec, wanted) => {
-  const name = what.toLowerCase().replaceAll(/[^a-z]+/g, "-");
-  await world.create(kind, name, spec);
-  const path = `${API}/${plural}/${name}`;
-  // Neither tool says yes before the controller has looked. kstatus does so of an object without any status.
-  expect(ask(await world.client.get(path), script).status).toBe("Progressing");
+];
+
+it("objects are in progress before the controller has looked, and usable or failed then", async () => {
+  const paths = new Map<string, string>();
+  for (const [what, kind, plural, spec, wanted] of CASES) {
+    const name = what.replaceAll(/[^a-z]+/gi, "-").toLowerCase();
+    await world.create(kind, name, spec);
+    const path = `${API}/${plural}/${name}`;
+    paths.set(path, wanted);
+    // kstatus says yes of an object without any status.
+    expect(ask(await world.client.get(path), script).status, what).toBe("Progressing");
+  }
   await world.lead({ conditions: startConditions, networks: startNetworks });
-  try {
-    await expect.poll(() => conclusionOf(path), { timeout: 30_000 }).toBe(wanted);
+  for (const [path, wanted] of paths) {
+    await expect.poll(() => conclusionOf(path), { timeout: 30_000, message: path }).toBe(wanted);
     const { metadata, status } = await world.client.get(path);
     expect(status.observedGeneration).toBe(metadata.generation);
-  } finally {
-    await world.depose();
   }
+  await world.depose();
 });
 
 it("a change is in progress until the controller has seen it, and its message is the fault's", async () => {
@@ -103,6 +108,6 @@ it("a Coordinator waits for somebody who names the networks, and is usable then"
 });
 
 it("what Berth alone writes is no matter of health", async () => {
-  await world.allocate("10.30.0.20", { pool: "usable-pool" });
+  await world.allocate("10.30.0.20", { pool: "good-pool" });
   expect(await conclusionOf(`${API}/ipallocations/10.30.0.20`)).toBe(USABLE);
 });

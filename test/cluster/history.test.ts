@@ -1,85 +1,58 @@
 /** The follower of histories on a real API server and a real etcd: the checker gets what was written, in its order. */
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { parseIp } from "../../host/net/ip.ts";
-import { allocationName, encodeIpAllocation, type IpAllocationSpec } from "../../host/resources/ip-allocation.ts";
-import { type ControlPlane, startControlPlane } from "../lab/control-plane.ts";
-import { followHistory, type History } from "../lab/history/follow.ts";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ALLOCATIONS, allocationObject, allocationSpec } from "../lab/cluster/objects.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
+import { attachmentOf, followHistory, type History } from "../lab/history/follow.ts";
+import type { KubeClient } from "../lab/kube-client.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
-const GROUP = "/apis/ipam.vendor.io/v1/ipallocations";
-/** The kind with no rules of its own: here only the order of writes matters. */
-const definition = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: { name: "ipallocations.ipam.vendor.io" },
-  spec: {
-    group: "ipam.vendor.io",
-    scope: "Cluster",
-    names: { kind: "IPAllocation", plural: "ipallocations" },
-    versions: [
-      {
-        ...{ name: "v1", served: true, storage: true },
-        schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-      },
-    ],
-  },
-};
-
-let plane: ControlPlane;
+let world: World;
+let agent: KubeClient;
 let history: History;
 
 beforeAll(async () => {
-  plane = await startControlPlane();
-  await plane.client.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
-  // The new kind is served a moment after it is there.
-  await vi.waitFor(() => plane.client.get(GROUP), { timeout: 30_000, interval: 50 });
+  world = await openWorld(borrowPlane);
+  agent = await world.openClient("n1");
   await create("10.6.0.9", "before");
-  history = await followHistory(plane.etcdUrl, { minReuseMs: 2_000 });
+  history = await followHistory(world.plane.etcdUrl, { minReuseMs: 2_000 });
 });
-
 afterAll(async () => {
   history?.close();
-  await plane?.stop();
+  await world?.stop();
 });
 
-function objectOf(address: string, podUid: string): object {
-  const ip = parseIp(address);
-  if (ip === undefined) throw new TypeError(address);
-  const holder = { namespace: "shop", pod: podUid, podUid, ifName: "eth0", node: "n1" };
-  const spec: IpAllocationSpec = {
-    ...{ ip, addressSpace: "", prefixLength: 24, pool: "blue", state: "Bound", node: "n1", holders: [holder] },
-  };
-  return encodeIpAllocation(spec, { name: allocationName(ip, ""), labels: {} });
+function create(address: string, podUid: string): Promise<unknown> {
+  const holders = [{ namespace: "shop", pod: podUid, podUid, ifName: "eth0", node: "n1" }];
+  return agent.create(
+    `${ALLOCATIONS}?fieldManager=berth-agent`,
+    allocationObject(allocationSpec(address, { holders })),
+  );
 }
 
-const create = (address: string, podUid: string): Promise<unknown> =>
-  plane.client.create(`${GROUP}?fieldManager=berth-agent`, objectOf(address, podUid));
-const nic = (name: string, podUid: string) => ({ name, podUid, ifName: "eth0" });
+const remove = (address: string): Promise<unknown> => agent.delete(`${ALLOCATIONS}/${address}`);
 
 it("a life that keeps the rules is checked write by write", async () => {
   expect([...history.checker.objects.keys()]).toEqual(["10.6.0.9"]);
-  for (let round = 0; round < 20; round++) {
+  const nic = attachmentOf("10.6.0.21", "a");
+  for (let round = 0; round < 10; round++) {
     await create("10.6.0.21", "a");
-    await history.attached(nic("10.6.0.21", "a"));
-    history.leaving(nic("10.6.0.21", "a"));
-    await plane.client.delete(`${GROUP}/10.6.0.21`);
+    await history.attached(nic);
+    history.leaving(nic);
+    await remove("10.6.0.21");
   }
   await history.caughtUp();
-  expect(history.checker.writes).toBe(40);
-  expect(history.checker.breaches).toEqual([]);
+  expect([history.checker.writes, history.checker.breaches]).toEqual([20, []]);
 });
 
-it("an object that is replaced while its pod lives is found, although it exists before and after", async () => {
+it("an object that is replaced while its pod lives is found, and an ADD that is answered before its object", async () => {
   await create("10.6.0.22", "a");
-  await history.attached(nic("10.6.0.22", "a"));
-  await plane.client.delete(`${GROUP}/10.6.0.22`);
+  await history.attached(attachmentOf("10.6.0.22", "a"));
+  await remove("10.6.0.22");
   await create("10.6.0.22", "a");
   await history.caughtUp();
-  const [breach, ...more] = history.checker.breaches;
-  expect(breach).toMatch(/^revision \d+, 10\.6\.0\.22: absent while eth0 of a lives with it$/);
-  expect(more).toEqual([]);
-});
-
-it("an ADD that is answered before its object is written is found", async () => {
-  await history.attached(nic("10.6.0.23", "a"));
-  expect(history.checker.breaches.at(-1)).toBe("10.6.0.23: absent when eth0 of a was answered");
+  await history.attached(attachmentOf("10.6.0.23", "a"));
+  expect(history.checker.breaches).toEqual([
+    expect.stringMatching(/^revision \d+, 10\.6\.0\.22: absent while eth0 of a lives with it$/),
+    "10.6.0.23: absent when eth0 of a was answered",
+  ]);
 });

@@ -8,10 +8,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
+import { renewToken } from "../../host/kubernetes/token-renewal.ts";
+import { openLog } from "../../host/lib/log.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { type Agent, startAgent } from "../lab/agent.ts";
 import { NAMESPACES, NODES, nodeObject, SYSTEM } from "../lab/cluster/objects.ts";
-import { startPlane } from "../lab/cluster/plane.ts";
 import {
   applyHostAgents,
   createHostToken,
@@ -21,6 +23,8 @@ import {
 } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
+import { itLong } from "../world/long-cases.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 import { outcomeOf } from "./rights-objects.ts";
 
 const ACCOUNT = `${NAMESPACES}/${SYSTEM}/serviceaccounts/berth-agent`;
@@ -30,7 +34,7 @@ let world: World;
 beforeAll(async () => {
   world = await startWorld({
     startPlane: async () => {
-      const plane = await startPlane();
+      const plane = await borrowPlane();
       await applyHostAgents(plane);
       return plane;
     },
@@ -140,7 +144,7 @@ describe("--renew-token", () => {
     expect(existsSync(`${tokenFile}.new`)).toBe(false);
   });
 
-  it("an agent works on when its first token has expired", async () => {
+  itLong("an agent works on when its first token has expired", async () => {
     const first = await signToken(12);
     const agent = await startHost(first, "--renew-token");
     // The API server remembers a good token for ten seconds.
@@ -178,22 +182,22 @@ describe("--renew-token", () => {
     ["of a pod", () => requestNodeToken(world.client, "a"), "found a token of a pod, which its kubelet renews"],
     ["of no node", () => createToken(world.client), "found a token that names no node"],
     ["that is not a JSON Web Token", async () => "garbage", "found a text that is not a JSON Web Token"],
-  ])("a token %s ends the agent at its start", async (_, token, wanted) => {
-    const { kubeconfig } = await writeHost(await token());
-    const { status, stderr } = runAgent("--kubeconfig", kubeconfig, "--node", "a", "--renew-token");
-    expect([status, JSON.parse(stderr.trim().split("\n").at(-1) ?? "").err.message]).toEqual([
-      1,
-      expect.stringContaining(wanted),
-    ]);
+  ])("a token %s is refused at the start", async (_, token, wanted) => {
+    const { tokenFile: file } = await writeHost(await token());
+    const parts = { node: "a", log: openLog("test", "silent"), random: Math.random, uptimeMs: () => 0 };
+    await expect(renewToken({ ...parts, api: {} as KubeApi, file })).rejects.toThrow(wanted);
   });
 
-  it("needs a kubeconfig, and a token file in it", async () => {
+  it("needs a kubeconfig, and a token file in it with a token of the node, or the agent ends", async () => {
     expect(runAgent("--in-cluster", "--renew-token")).toMatchObject({
       status: 2,
       stderr: expect.stringContaining("--renew-token needs --kubeconfig"),
     });
     const { status, stderr } = runAgent("--kubeconfig", world.plane.kubeconfig, "--renew-token");
     expect([status, stderr]).toEqual([1, expect.stringContaining("the file of the token that --renew-token renews")]);
+    const { kubeconfig } = await writeHost(await createHostToken(world.client, "b"));
+    const ofOther = runAgent("--kubeconfig", kubeconfig, "--node", "a", "--renew-token");
+    expect([ofOther.status, ofOther.stderr]).toEqual([1, expect.stringContaining('want one for \\"a\\"')]);
   });
 });
 

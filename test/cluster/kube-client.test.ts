@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../host/kubernetes/client.ts";
 import { MAX_CONNECTIONS } from "../../host/kubernetes/http/retry.ts";
-import { ApiError, type WatchEvent } from "../../host/kubernetes/kube-api.ts";
+import type { ApiError, WatchEvent } from "../../host/kubernetes/kube-api.ts";
 import { listPages } from "../../host/kubernetes/list.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
@@ -68,19 +68,19 @@ async function currentVersion(client: KubeClient): Promise<string> {
 
 describe("connections", () => {
   // The next call may come a moment before the library knows that the last one is over.
-  it("one after the other, 200 creates take two at most", async () => {
+  it("one after the other, 50 creates take two at most", async () => {
     const client = await open();
     const connections = await countConnections(async () => {
-      for (let index = 0; index < 200; index++)
+      for (let index = 0; index < 50; index++)
         await client.call({ method: "POST", path: PATH, body: mapOf(`a-${index}`) });
     });
     expect(connections).toBeLessThanOrEqual(2);
   });
 
-  it("so do 50 deletes with preconditions in their bodies", async () => {
+  it("so do 20 deletes with preconditions in their bodies", async () => {
     const client = await open();
     const connections = await countConnections(async () => {
-      for (let index = 0; index < 50; index++) {
+      for (let index = 0; index < 20; index++) {
         await client.call({ method: "POST", path: PATH, body: mapOf(`d-${index}`) });
         const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions: {} };
         await client.call({ method: "DELETE", path: `${PATH}/d-${index}`, body });
@@ -89,17 +89,17 @@ describe("connections", () => {
     expect(connections).toBeLessThanOrEqual(2);
   });
 
-  it("40 at once, 200 creates take no more than the limit", async () => {
+  it("40 at once, 120 creates take no more than the limit", async () => {
     const client = await open();
     let next = 0;
     const createAll = async () => {
-      for (let index = next++; index < 200; index = next++)
+      for (let index = next++; index < 120; index = next++)
         await client.call({ method: "POST", path: PATH, body: mapOf(`b-${index}`), lane: "pod" });
     };
     const connections = await countConnections(() => Promise.all(Array.from({ length: 40 }, createAll)));
     expect(connections).toBeGreaterThan(1);
     expect(connections).toBeLessThanOrEqual(MAX_CONNECTIONS);
-    expect(client.stats).toMatchObject({ calls: 200, attempts: 200, connections, calling: 0, waiting: 0 });
+    expect(client.stats).toMatchObject({ calls: 120, attempts: 120, connections, calling: 0, waiting: 0 });
   });
 
   it("20 watches share one, and no call waits for them", async () => {
@@ -159,7 +159,7 @@ describe("answers", () => {
       for (const item of page.items) seen.push(item);
     }
     expect(versions.size).toBe(1);
-    expect(seen.length).toBeGreaterThan(400);
+    expect(seen.length).toBeGreaterThan(140);
     expect(seen[0]).toMatchObject({ kind: "ConfigMap", apiVersion: "v1" });
   });
 
@@ -169,35 +169,9 @@ describe("answers", () => {
     const table = await client.call({ method: "GET", path: PATH, query: { includeObject: "None", limit: 3 }, accept });
     expect(table).toMatchObject({ kind: "Table", rows: [{ object: null }, {}, {}] });
   });
-
-  it("that a version is too old, when history was dropped", async () => {
-    const client = await open();
-    const old = await currentVersion(client);
-    for (let index = 0; index < 10; index++)
-      await client.call({ method: "POST", path: PATH, body: mapOf(`d-${index}`) });
-    await plane.compact();
-    const error: unknown = await openWatch(client, old)
-      .then(({ ended }) => ended)
-      .catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(ApiError);
-    expect(error).toMatchObject({ status: 410, reason: "Expired" });
-  });
 });
 
 describe("trouble", () => {
-  it("a call outlasts a server that is stopped and started", async () => {
-    const client = await open();
-    await plane.server.stop();
-    const call = client.call({ method: "GET", path: PATH, query: { limit: 1 }, patienceMs: 60_000 });
-    const impatient = client.call({ method: "GET", path: PATH, patienceMs: 300 });
-    await expect(impatient).rejects.toMatchObject({ name: "ApiUnavailable", operation: `GET ${PATH}` });
-    await plane.server.start();
-    const startedMs = performance.now();
-    expect(await call).toMatchObject({ kind: "ConfigMapList" });
-    // Back-off has a limit: what failed comes back within seconds.
-    expect(performance.now() - startedMs).toBeLessThan(10_000);
-  });
-
   it("connections that are reset under way cost nothing but another attempt", async () => {
     const relay = await startRelay(plane.kubeconfig);
     try {
@@ -231,7 +205,7 @@ describe("trouble", () => {
 });
 
 describe("a token that rotates", () => {
-  it("is used without a restart; one that is refused is read again", async () => {
+  it("is read again when it is refused, and used without a restart", async () => {
     const directory = await mkdtemp(join(tmpdir(), "berth-token-"));
     try {
       const config = JSON.parse(await readFile(plane.kubeconfig, "utf8"));
@@ -245,12 +219,6 @@ describe("a token that rotates", () => {
       await expect(call()).rejects.toMatchObject({ name: "ApiError", status: 401, reason: "Unauthorized" });
       await writeFile(tokenFile, token);
       expect(await countConnections(call)).toBe(0);
-      await writeFile(tokenFile, "expired");
-      const isRefused = async () => (await call().catch((error: ApiError) => error.status)) === 401;
-      const deadline = performance.now() + 30_000;
-      while (!(await isRefused()) && performance.now() < deadline) await new Promise((go) => setTimeout(go, 50));
-      await writeFile(tokenFile, token);
-      expect(await call()).toMatchObject({ kind: "ConfigMapList" });
     } finally {
       await rm(directory, { recursive: true });
     }

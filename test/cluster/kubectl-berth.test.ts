@@ -1,13 +1,15 @@
 /**
- * `kubectl berth` where agents are asked, too: a real API server, the real kubectl, the built agent and controller.
+ * `kubectl berth` where agents are asked, too: a real API server, the real kubectl, the built agent and controller;
+ * the built plugin where it prints what an agent says, or writes files.
  * What a kubelet would do for `exec` and `logs`, a script in kubectl's place does: it starts the built berthctl
  * beside the agent, or prints the process's log.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { referenceTool, root } from "../../scripts/setup/paths.mjs";
+import { type CommandLineEnding, runKubectlBerth } from "../lab/berthctl.ts";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
@@ -77,8 +79,12 @@ beforeAll(async () => {
   const kubeconfig = await world.controllerKubeconfig();
   controller = await startControllerProcess({ kubeconfig, name: "one", args: QUICK });
   writeKubectl();
+  vi.stubEnv("HOME", home);
+  vi.stubEnv("KUBECONFIG", world.plane.kubeconfig);
+  vi.stubEnv("PATH", `${home}:${process.env.PATH}`);
 });
 afterAll(async () => {
+  vi.unstubAllEnvs();
   await controller?.kill();
   rmSync(home, { recursive: true });
   await deleteBerthPods();
@@ -119,12 +125,14 @@ exec '${join(referenceTool("kubectl").directory, "kubectl")}' "$@"
   writeFileSync(join(home, "kubectl"), script, { mode: 0o755 });
 }
 
+function ask(...words: string[]): Promise<CommandLineEnding> {
+  writeFileSync(join(home, "controller.log"), controller.output());
+  return runKubectlBerth(...words);
+}
+
 function berth(...words: string[]): Promise<CommandOutcome> {
   writeFileSync(join(home, "controller.log"), controller.output());
-  return runCommand([process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words], {
-    env: { HOME: home, KUBECONFIG: world.plane.kubeconfig, PATH: `${home}:${process.env.PATH}` },
-    cwd: home,
-  });
+  return runCommand([process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words], { cwd: home });
 }
 
 it("explain asks the agent of the pod's node", async () => {
@@ -142,8 +150,8 @@ it("explain asks the agent of the pod's node", async () => {
 
 it("says that a namespace or a pool does not exist", async () => {
   const asked = async (...words: string[]) => {
-    const { exitCode, stderr } = await berth("allocations", ...words);
-    return [exitCode, stderr];
+    const { code, error } = await ask("allocations", ...words);
+    return [code, error];
   };
   expect(await asked("-n", "nope")).toEqual([1, 'kubectl berth: There is no namespace "nope"\n']);
   expect(await asked("--pool", "nope")).toEqual([1, 'kubectl berth: There is no pool "nope"\n']);
@@ -163,25 +171,25 @@ describe("status", () => {
         status: { ...counts, numberReady, updatedNumberScheduled: numberReady },
       });
     await setStatus(1);
-    const { exitCode, stdout } = await berth("status");
-    expect([exitCode, stdout]).toEqual([1, expect.stringMatching(/^agents +1 of 2 ready, 1 of the newest revision\n/)]);
-    expect(stdout).toMatch(
+    const { code, out } = await ask("status");
+    expect([code, out]).toEqual([1, expect.stringMatching(/^agents +1 of 2 ready, 1 of the newest revision\n/)]);
+    expect(out).toMatch(
       /\ncontrollers +1 of 1 ready, one leads\nversions +API server v1\..*, agent 1\.2\.3 \(1\), controller/,
     );
-    expect(stdout).toMatch(/\npools +1 .*\n {2}blue: \d of 254 used, <1%\n/);
-    const waiting = berth("status", "--wait", "60", "-o", "json");
+    expect(out).toMatch(/\npools +1 .*\n {2}blue: \d of 254 used, <1%\n/);
+    const waiting = ask("status", "--wait", "60", "-o", "json");
     await setStatus(2);
-    expect(JSON.parse((await waiting).stdout)).toMatchObject({ isReady: true, problems: [] });
-    expect((await waiting).exitCode).toBe(0);
+    expect(JSON.parse((await waiting).out)).toMatchObject({ isReady: true, problems: [] });
+    expect((await waiting).code).toBe(0);
     await setStatus(1);
-    expect(await berth("status", "--wait", "3")).toMatchObject({ exitCode: 1, stderr: "Not ready after 3 s\n" });
+    expect(await ask("status", "--wait", "1")).toMatchObject({ code: 1, error: "Not ready after 1 s\n" });
   });
 });
 
 const HOLDER = { namespace: "shop", pod: "lost-0", podUid: "u-lost", ifName: "eth0", node: "n9" };
 
 describe("history", () => {
-  const history = (...words: string[]) => berth("history", ...words);
+  const history = (...words: string[]) => ask("history", ...words);
 
   it("has what the controller did with the addresses of a node that is gone, and who had them", async () => {
     await world.allocate("10.6.0.50", { node: "n9", holders: [HOLDER] });
@@ -196,15 +204,15 @@ describe("history", () => {
     await until("10.6.0.60 is released", () => lines("RELEASE", "10.6.0.60").length > 0);
     expect([await world.stateOf("10.6.0.50"), await world.stateOf("10.6.0.60")]).toEqual(["Quarantined n9", "free"]);
     const [lost, cooled] = [await history("10.6.0.50"), await history("10.6.0.60")];
-    expect(lost.stdout).toMatch(
+    expect(lost.out).toMatch(
       /# controller\nTIME +EVENT .*\n\S+ +QUARANTINE +shop\/lost-0 +eth0 +10\.6\.0\.50 +blue +- +its pod and its node are gone/,
     );
-    expect(cooled.stdout).toMatch(/RELEASE +- +- +10\.6\.0\.60 +blue +- +its cooldown is over, and its node is gone\n/);
-    expect([lost.exitCode, cooled.exitCode]).toEqual([0, 0]);
+    expect(cooled.out).toMatch(/RELEASE +- +- +10\.6\.0\.60 +blue +- +its cooldown is over, and its node is gone\n/);
+    expect([lost.code, cooled.code]).toEqual([0, 0]);
     const ofPod = await history("shop/lost-0", "-o", "wide");
-    expect(ofPod.stdout).toMatch(/QUARANTINE +shop\/lost-0 .* n9 /);
+    expect(ofPod.out).toMatch(/QUARANTINE +shop\/lost-0 .* n9 /);
     const before = await history("10.6.0.50", "--until", "2026-01-01T00:00:00Z");
-    expect(before.stdout).not.toContain("QUARANTINE");
+    expect(before.out).not.toContain("QUARANTINE");
   });
 });
 
@@ -283,8 +291,8 @@ describe("support-bundle", () => {
     expect((await berth("--node", "n1", "support-bundle", "--file", "n1.tar.gz")).exitCode).toBe(0);
     const own = [...(await unpack("n1.tar.gz")).keys()].filter((name) => name.startsWith("nodes/"));
     expect(new Set(own.map((name) => name.split("/")[1]))).toEqual(new Set(["n1"]));
-    const { exitCode, stderr } = await berth("--node", "n7", "support-bundle");
-    expect([exitCode, stderr]).toEqual([3, expect.stringContaining('No agent is on node "n7"')]);
+    const { code, error } = await ask("--node", "n7", "support-bundle");
+    expect([code, error]).toEqual([3, expect.stringContaining('No agent is on node "n7"')]);
   });
 });
 

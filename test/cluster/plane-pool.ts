@@ -6,7 +6,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestProject } from "vitest/node";
 import { PlaneReset, startPlane } from "../lab/cluster/plane.ts";
-import { actOnPlane, type ControlPlane, type PlaneAction } from "../lab/control-plane.ts";
+import { actOnPlane, type ControlPlane, type ControlPlaneOptions, type PlaneAction } from "../lab/control-plane.ts";
 import { STORED_AS_JSON } from "../lab/history/stored.ts";
 
 declare module "vitest" {
@@ -15,6 +15,19 @@ declare module "vitest" {
     planePool: string;
   }
 }
+
+/** The controller manager's, an account of each plane. */
+export const GARBAGE_COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector";
+
+const PLANE: ControlPlaneOptions = {
+  accounts: [{ name: GARBAGE_COLLECTOR, groups: [] }],
+  serverArgs: [
+    // As text, so that a test can read from etcd what became of pods and their workloads, and when.
+    STORED_AS_JSON,
+    "--feature-gates=MutatingAdmissionPolicy=true",
+    "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
+  ],
+};
 
 interface Pooled {
   readonly plane: ControlPlane;
@@ -65,8 +78,7 @@ class PlanePool {
     while (this.#free.length === 0 && this.#resets.size > 0) await Promise.race(this.#resets);
     const free = this.#free.pop();
     if (free !== undefined) return free;
-    // As text, so that a test can read from etcd what became of pods and their workloads, and when.
-    const plane = await startPlane({ serverArgs: [STORED_AS_JSON] });
+    const plane = await startPlane(PLANE);
     const started = { plane, reset: await PlaneReset.open(plane) };
     this.#all.set(plane.parts.directory, started);
     return started;

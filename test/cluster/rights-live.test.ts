@@ -12,7 +12,7 @@ import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { become, outcomeOf, pathOf, rewrite } from "./rights-objects.ts";
 
-const PODS = 30;
+const PODS = 12;
 
 let world: World;
 /** With the token of the agent of n2. */

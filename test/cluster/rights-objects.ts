@@ -1,14 +1,13 @@
 /** An API server with Berth's accounts and policies, and objects to be attacked: for the tests of rights. */
-import { isDeepStrictEqual } from "node:util";
 import { ALLOCATIONS, type BoundSpec, boundObject, NODES, nodeObject } from "../lab/cluster/objects.ts";
-import { forceDeleteAll } from "../lab/cluster/rights.ts";
+import { forceDelete } from "../lab/cluster/rights.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
 import { type KubeClient, KubeError, type KubeObject } from "../lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 /** With nodes `a` and `b`, the namespace `shop`, and the pool `blue`, 10.6.0.0/24. */
-export async function openRights(startPlane = borrowPlane): Promise<World> {
-  const world = await openWorld(startPlane);
+export async function openRights(): Promise<World> {
+  const world = await openWorld(borrowPlane);
   for (const node of ["a", "b"]) await world.client.create(NODES, nodeObject(node));
   await world.namespace("shop");
   await world.pool("blue", { subnet: "10.6.0.0/24", default: true });
@@ -93,18 +92,18 @@ export type Address = keyof typeof OBJECTS;
 
 export const pathOf = (address: string): string => `${ALLOCATIONS}/${address}`;
 
-/** Objects that {@link placeObjects} made with that client. */
-const placed = new WeakMap<KubeClient, readonly string[]>();
+/** By name what {@link placeObjects} made with that client. */
+const placed = new WeakMap<KubeClient, ReadonlyMap<string, string>>();
 
-/**
- * Recreates all of {@link OBJECTS}, unless they are what this client made before, at the same versions, and there is
- * nothing else.
- */
+/** Recreates those of {@link OBJECTS} that are not what this client made before; nothing else is left. */
 export async function placeObjects(client: KubeClient): Promise<void> {
-  if (isDeepStrictEqual(await snapshot(client), placed.get(client))) return;
-  await forceDeleteAll(client);
-  for (const [address, spec] of Object.entries(OBJECTS)) await client.create(ALLOCATIONS, objectOf(address, spec));
-  placed.set(client, await snapshot(client));
+  const before = placed.get(client);
+  const now = await linesOf(client);
+  const isAsBefore = (name: string) => now.has(name) && now.get(name) === before?.get(name);
+  await Promise.all([...now.keys()].map((name) => isAsBefore(name) || forceDelete(client, name)));
+  for (const [address, spec] of Object.entries(OBJECTS))
+    if (!isAsBefore(address)) await client.create(ALLOCATIONS, objectOf(address, spec));
+  placed.set(client, await linesOf(client));
 }
 
 export const objectOf = (address: string, spec: Omit<BoundSpec, "address">): KubeObject =>
@@ -128,8 +127,11 @@ export async function rewrite(client: KubeClient, address: string, change: Chang
   return client.put(`${pathOf(address)}${query}`, object);
 }
 
-/** Everything but what the API server itself keeps: names, versions and specs of all allocations. */
-export async function snapshot(client: KubeClient): Promise<string[]> {
+/** Everything but what the API server itself keeps: versions and specs of all allocations, by name. */
+export const snapshot = async (client: KubeClient): Promise<object> => Object.fromEntries(await linesOf(client));
+
+async function linesOf(client: KubeClient): Promise<ReadonlyMap<string, string>> {
   const { items } = await client.get(ALLOCATIONS);
-  return items.map(({ metadata, spec }: KubeObject) => JSON.stringify([metadata.name, metadata.resourceVersion, spec]));
+  const lineOf = ({ metadata, spec }: KubeObject) => JSON.stringify([metadata.resourceVersion, spec]);
+  return new Map(items.map((item: KubeObject) => [item.metadata.name, lineOf(item)]));
 }

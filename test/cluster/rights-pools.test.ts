@@ -4,26 +4,22 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { POOLS } from "../lab/cluster/objects.ts";
-import { startPlane } from "../lab/cluster/plane.ts";
 import { openAsController } from "../lab/cluster/rights.ts";
 import { applyWorkloadKinds, CLAIMS, ipamClaim } from "../lab/cluster/workload-kinds.ts";
 import type { World } from "../lab/cluster/world.ts";
 import type { KubeClient } from "../lab/kube-client.ts";
+import { GARBAGE_COLLECTOR } from "./plane-pool.ts";
 import { describePools, INSTEAD, placePools } from "./rights/pools-suite.ts";
 import { openRights, outcomeOf } from "./rights-objects.ts";
 
 const BERTH = "/apis/ipam.vendor.io/v1";
-const POLICIES = "/apis/admissionregistration.k8s.io/v1";
-
-/** The controller manager's. */
-const COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector";
 
 let world: World;
 let admin: KubeClient;
 let controller: KubeClient;
 
 beforeAll(async () => {
-  world = await openRights(() => startPlane({ accounts: [{ name: COLLECTOR, groups: [] }] }));
+  world = await openRights();
   admin = world.client;
   controller = await openAsController(world.plane);
   await applyWorkloadKinds(admin);
@@ -70,7 +66,7 @@ describe("of a generated pool", () => {
 
   /** With the rights that each API server gives it. */
   it("the garbage collector removes finalizers and owners", async () => {
-    const collector = await world.plane.openClient(COLLECTOR);
+    const collector = await world.plane.openClient(GARBAGE_COLLECTOR);
     const ownerReferences = [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }];
     await change(admin, "made", { metadata: { finalizers: ["foregroundDeletion"], ownerReferences } });
     expect(await outcomeOf(collector.delete(`${POOLS}/made`))).toBe("done");
@@ -79,22 +75,5 @@ describe("of a generated pool", () => {
     expect(await change(collector, "made", { metadata: { finalizers: null } })).toBe("done");
     expect(await outcomeOf(admin.get(`${POOLS}/made`))).toMatch(/^404 /);
     collector.close();
-  });
-
-  it("all is free in an emergency: without the binding", async () => {
-    const binding = `${POLICIES}/validatingadmissionpolicybindings/berth-generated-pools`;
-    const { apiVersion, kind, metadata, spec } = await admin.get(binding);
-    await admin.delete(binding);
-    let attempts = 4;
-    // Another address each time: what changes nothing is let pass.
-    const attempt = () => change(admin, "made", { spec: { ips: [`10.8.0.${++attempts % 200}`] } });
-    await expect.poll(attempt, { timeout: 20_000 }).toBe("done");
-    await admin.create(binding.slice(0, binding.lastIndexOf("/")), {
-      apiVersion,
-      kind,
-      metadata: { name: metadata.name },
-      spec,
-    });
-    await expect.poll(attempt, { timeout: 20_000 }).toMatch(INSTEAD);
   });
 });

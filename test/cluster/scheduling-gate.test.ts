@@ -1,7 +1,12 @@
-/** The scheduling gate of pods (docs/scheduling-gate.md), removed by the built controller. */
+/**
+ * The scheduling gate of pods (docs/scheduling-gate.md), set by the chart's policy and removed by the built controller.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { copyChart, PLAIN_RELEASE, renderChart } from "../../scripts/chart/helm.ts";
+import { applyObject } from "../lab/apply.ts";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
-import { type LabPod, NAMESPACES, podObject, podPath } from "../lab/cluster/objects.ts";
+import { type LabPod, NAMESPACES, namespaceObject, podObject, podPath } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeClient, KubeObject } from "../lab/kube-client.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -136,4 +141,29 @@ describe.each(["berth-controller", "berth-agent"])("the account %s", (account) =
     }
     expect(await outcomeOf(own.delete(path))).toMatch(/^403 /);
   });
+});
+
+async function gatesOf(namespace: string, name: string, spec: object = {}): Promise<string[]> {
+  const pod = podObject({ name, namespace, node: "n1" });
+  const wanted = { ...pod, spec: { ...pod.spec, nodeName: undefined, ...spec } };
+  const made = await client.create(`${NAMESPACES}/${namespace}/pods`, wanted);
+  return (made.spec.schedulingGates ?? []).map((gate: { readonly name: string }) => gate.name);
+}
+
+it("new pods of a namespace with the label get the gate beside others, and no pods that need none", async () => {
+  using chart = copyChart();
+  const files = renderChart(chart, PLAIN_RELEASE, "--set", "schedulingGate.enabled=true");
+  for (const document of parseAllDocuments(files.get("scheduling-gate.yaml") ?? ""))
+    await applyObject(client, document.toJS());
+  const labels = { "ipam.vendor.io/scheduling-gate": "enabled" };
+  await client.create(NAMESPACES, namespaceObject("gated", { labels }));
+  let attempts = 0;
+  // The policy counts a moment after it was made.
+  await expect.poll(() => gatesOf("gated", `web-${attempts++}`), { timeout: 30_000 }).toEqual([GATE.name]);
+  const other = "example.com/other";
+  expect(await gatesOf("gated", "two", { schedulingGates: [{ name: other }] })).toEqual([other, GATE.name]);
+  expect(await gatesOf("gated", "own", { schedulingGates: [GATE] })).toHaveLength(1);
+  expect(await gatesOf("gated", "placed", { nodeName: "n1" })).toEqual([]);
+  expect(await gatesOf("gated", "host", { hostNetwork: true })).toEqual([]);
+  expect(await gatesOf("shop", "web")).toEqual([]);
 });

@@ -1,44 +1,89 @@
 /**
- * Selection in a cluster: which rule decides, and which pools the filters leave, from objects that a real API server
- * serves. The rules themselves are tested in test/unit/ipam; here it is that each of them is fed from the right
- * object. Who asks: selection-pods.test.ts.
+ * Selection in a cluster, from objects that a real API server serves: each rule is fed from the right object, the pod
+ * is that of the request, and a cache that is behind is not believed. The rules themselves are tested in
+ * test/unit/ipam.
  */
-
+import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { CniError } from "../../host/cni/error.ts";
-import { applyDefinition, COORDINATORS, POOLS } from "../lab/cluster/objects.ts";
-import type { World } from "../lab/cluster/world.ts";
-import { NODE, openSelecting, type Selecting } from "./selecting.ts";
+import type { AgentNode } from "../lab/cluster/agent-node.ts";
+import type { AddCall } from "../lab/cluster/in-process.ts";
+import {
+  applyDefinition,
+  berthObject,
+  deletePod,
+  finishPod,
+  type LabPod,
+  NODES,
+  nodeObject,
+  POOLS,
+  podPath,
+} from "../lab/cluster/objects.ts";
+import { startWorld, type World } from "../lab/cluster/world.ts";
+import { deleteNamespaces, makeNamespaces, makeNic, type Nic, openWorld } from "../netns/coordinator-world.ts";
+import { borrowPlane } from "./borrow-plane.ts";
 
-const NETWORKS = "k8s.v1.cni.cncf.io/networks";
-const DEFAULT_NETWORK = "v1.multus-cni.io/default-network";
-const COORDINATOR = `${COORDINATORS}/default`;
+const NODE = "n1";
 
-let selecting: Selecting;
 let world: World;
+let node: AgentNode;
 let pods = 0;
 
 beforeAll(async () => {
-  selecting = await openSelecting();
-  ({ world } = selecting);
+  world = await startWorld({ startPlane: borrowPlane, namespaces: ["shop", "infra"] });
+  await world.settings({ enableIPv6: false });
+  await world.client.create(NODES, nodeObject(NODE, { zone: "a" }));
+  node = await world.openAgent(NODE);
   const pools = { ippools: 1, ippool: 2, namespace: 3, conf: 4, default: 5, other: 6 };
-  for (const [name, net] of Object.entries(pools)) {
-    await selecting.pool(`p-${name}`, { subnet: `10.${net}.0.0/24`, default: name === "default" });
-  }
+  for (const [name, net] of Object.entries(pools))
+    await makePool(`p-${name}`, { subnet: `10.${net}.0.0/24`, default: name === "default" });
   await world.namespace("named", { annotations: { "ipam.vendor.io/default-ipv4-ippool": '["p-namespace"]' } });
 });
 
 afterAll(() => world?.stop());
 
-afterEach(() => selecting.settings({}));
+afterEach(() => node.api.releaseEvents());
+
+const makePool = (name: string, spec: object): Promise<unknown> =>
+  world.client.apply(`${POOLS}/${name}`, berthObject("IPPool", name, { default: false, ...spec }));
+
+interface AddOptions extends Pick<AddCall, "ifName" | "network" | "args"> {
+  readonly ipam?: object;
+  /** Default: the pod's; "": the runtime gives none. */
+  readonly uid?: string;
+}
+
+/** An ADD as the plugins of any network make it; gives the pools and the owner of the addresses. */
+async function add(pod: Pick<LabPod, "namespace" | "name" | "uid">, options: AddOptions = {}) {
+  const { uid = pod.uid, ipam, ...call } = options;
+  const containerId = randomUUID();
+  const { ips } = await node.add({ ...pod, uid }, { ...call, containerId, conf: { ipam: { type: "berth", ...ipam } } });
+  const held = [...(await node.registry.findAttachment({ containerId, ifName: call.ifName ?? "eth0" }))];
+  return { pools: held.map(({ pool }) => pool), addresses: ips, owner: held[0]?.owner ?? "" };
+}
+
+const refusalOf = (pod: Parameters<typeof add>[0], options?: AddOptions): Promise<CniError> =>
+  add(pod, options).then(
+    () => expect.unreachable(),
+    (error: CniError) => error,
+  );
+
+type PodSpec = Partial<Parameters<World["createPod"]>[0]>;
+
+const createPod = (spec: PodSpec = {}): Promise<LabPod> => world.createPod({ node: NODE, name: `p${++pods}`, ...spec });
 
 const only = (...names: string[]) => ({ ippool: { ipv4: names } });
 
 /** A pod of its own, and where its address is from. */
-async function poolOf(spec: object, options: object = {}): Promise<readonly string[]> {
-  const pod = await world.createPod({ node: NODE, name: `p${++pods}`, ...spec });
-  return (await selecting.add(pod, options)).pools;
-}
+const poolOf = async (spec: PodSpec, options: AddOptions = {}): Promise<readonly string[]> =>
+  (await add(await createPod(spec), options)).pools;
+
+const SOON = { timeout: 30_000 };
+
+/** Until the agent has an object that was just written. */
+const eventually = (spec: PodSpec, options: AddOptions = {}) =>
+  expect.poll(() => poolOf(spec, options).catch(({ forLog }: CniError) => forLog), SOON);
 
 describe("the order of precedence", () => {
   const ipam = { default_ipv4_ippool: ["p-conf"] };
@@ -51,155 +96,226 @@ describe("the order of precedence", () => {
     ["pools with default: true", {}, {}, "p-default"],
   ])("%s", async (_what, spec, options, pool) => expect(await poolOf(spec, options)).toEqual([pool]));
 
-  it.each(["subnet", "subnets"])("annotation %s comes first, and is refused until pools are generated", async (key) => {
-    const entry = { ipv4: ["net"] };
-    const annotations = { [key]: key === "subnet" ? entry : [{ interface: "eth0", ...entry }], ...only("p-ippool") };
-    const refusal = { code: 102, message: expect.stringContaining(`"ipam.vendor.io/${key}"`) };
-    await expect(poolOf({ annotations })).rejects.toMatchObject(refusal);
-    await selecting.settings({ enableSubnet: false });
-    expect(await poolOf({ annotations })).toEqual(["p-ippool"]);
-  });
-
-  it("a namespace that was made just before its pod is known", async () => {
-    const annotations = { "ipam.vendor.io/default-ipv4-ippool": '["p-other"]' };
-    await world.namespace("young", { annotations });
-    expect(await poolOf({ namespace: "young" })).toEqual(["p-other"]);
+  it("a namespace and a pool that were made just before their pod are known", async () => {
+    await makePool("young", { subnet: "10.30.0.0/24" });
+    await world.namespace("young", { annotations: { "ipam.vendor.io/default-ipv4-ippool": '["young"]' } });
+    expect(await poolOf({ namespace: "young" })).toEqual(["young"]);
   });
 });
 
 describe("filters", () => {
-  /** The reason for which the pod's only pool is passed over, as its owner is told. */
-  async function briefOf(pool: string, spec: object = {}, options: object = {}): Promise<string> {
-    return (await textsOf(pool, spec, options)).brief;
-  }
+  const lab = { cniVersion: "1.0.0", type: "macvlan", ipam: { type: "berth" } };
+  const core = { cniVersion: "1.0.0", name: "inner", plugins: [lab] };
+  const networks = { "k8s.v1.cni.cncf.io/networks": "lab,infra/lab" };
 
-  /** The same as the node's log has it. */
-  async function refusalOf(pool: string, spec: object = {}, options: object = {}): Promise<string> {
-    return (await textsOf(pool, spec, options)).refusal;
-  }
+  beforeAll(async () => {
+    await applyDefinition(world.client, "infra", "lab", lab);
+    await applyDefinition(world.client, "shop", "lab", lab);
+    await applyDefinition(world.client, "kube-system", "core", core);
+    await world.namespace("team", { labels: { team: "net" } });
+  });
 
-  async function textsOf(pool: string, spec: object, options: object): Promise<{ brief: string; refusal: string }> {
-    const outcome = poolOf({ annotations: only(pool), ...spec }, options);
-    const error: unknown = await outcome.then(String, (failure: unknown) => failure);
-    expect(error).toMatchObject({ code: 100, forLog: expect.any(String) });
-    const [brief = "", refusal = ""] = [(error as CniError).message, (error as CniError).forLog].map((text) =>
-      text?.replace(/^.*pool "[^"]*" /, ""),
-    );
-    return { brief, refusal };
-  }
+  it.each<[field: string, spec: object, fits: [PodSpec, AddOptions?], not: [PodSpec, AddOptions?]]>([
+    ["namespaceName", { namespaceName: ["infra"] }, [{ namespace: "infra" }], [{}]],
+    ["namespaceAffinity", { namespaceAffinity: { matchLabels: { team: "net" } } }, [{ namespace: "team" }], [{}]],
+    ["podAffinity", { podAffinity: { matchLabels: { app: "db" } } }, [{ labels: { app: "db" } }], [{}]],
+    [
+      "multusName, with the namespace of the definition",
+      { multusName: ["infra/lab"] },
+      [{ annotations: networks }, { ifName: "net2", network: "lab" }],
+      [{ annotations: networks }, { ifName: "net1", network: "lab" }],
+    ],
+    [
+      "multusName, of the default network of a pod",
+      { multusName: ["kube-system/core"] },
+      [{ annotations: { "v1.multus-cni.io/default-network": "core" } }, { network: "inner" }],
+      [{}, { network: "inner" }],
+    ],
+  ])("%s", async (field, filter, fits, not) => {
+    const pool = `f${++pods}`;
+    await makePool(pool, { subnet: `10.40.${pods}.0/24`, ...filter });
+    const of = (spec: PodSpec): PodSpec => ({ ...spec, annotations: { ...spec.annotations, ...only(pool) } });
+    await eventually(of(fits[0]), fits[1]).toEqual([pool]);
+    const { code, forLog } = await refusalOf(await createPod(of(not[0])), not[1]);
+    expect([code, forLog]).toEqual([100, expect.stringContaining(`pool "${pool}" ${field.split(",")[0]} `)]);
+  });
 
   it("nodeAffinity, by the labels that the node has now", async () => {
-    await selecting.pool("f-zone", { subnet: "10.12.0.0/24", nodeAffinity: { matchLabels: { zone: "b" } } });
-    expect(await refusalOf("f-zone")).toContain("nodeAffinity does not match");
+    await makePool("f-zone", { subnet: "10.12.0.0/24", nodeAffinity: { matchLabels: { zone: "b" } } });
+    await eventually({ annotations: only("f-zone") }).toContain("nodeAffinity does not match");
     await world.client.patch(`/api/v1/nodes/${NODE}`, { metadata: { labels: { zone: "b" } } });
-    const outcome = () => poolOf({ annotations: only("f-zone") }).catch(() => undefined);
-    await expect.poll(outcome, { timeout: 30_000 }).toEqual(["f-zone"]);
-  });
-
-  it("namespaceName and namespaceAffinity", async () => {
-    await selecting.pool("f-names", { subnet: "10.13.0.0/24", namespaceName: ["infra"] });
-    await selecting.pool("f-labels", { subnet: "10.14.0.0/24", namespaceAffinity: { matchLabels: { team: "net" } } });
-    expect(await refusalOf("f-names")).toBe('namespaceName is "infra", the pod\'s namespace is "shop"');
-    expect(await briefOf("f-names")).toBe("is for other namespaces (spec.namespaceName)");
-    expect(await refusalOf("f-labels")).toContain("namespaceAffinity does not match");
-    await world.namespace("team", { labels: { team: "net" } });
-    expect(await poolOf({ namespace: "infra", annotations: only("f-names") })).toEqual(["f-names"]);
-    expect(await poolOf({ namespace: "team", annotations: only("f-labels") })).toEqual(["f-labels"]);
-  });
-
-  it("podAffinity", async () => {
-    await selecting.pool("f-pod", { subnet: "10.15.0.0/24", podAffinity: { matchLabels: { app: "db" } } });
-    expect(await refusalOf("f-pod")).toBe("podAffinity does not match the labels of the pod");
-    expect(await poolOf({ annotations: only("f-pod"), labels: { app: "db" } })).toEqual(["f-pod"]);
-  });
-
-  it("multusName, with the namespace of the definition", async () => {
-    const config = { cniVersion: "1.0.0", type: "macvlan", ipam: { type: "berth" } };
-    await applyDefinition(world.client, "infra", "lab", config);
-    await applyDefinition(world.client, "shop", "lab", config);
-    await selecting.pool("f-net", { subnet: "10.16.0.0/24", multusName: ["infra/lab"] });
-    const annotations = { ...only("f-net"), [NETWORKS]: "lab,infra/lab" };
-    const options = (ifName: string) => ({ ifName, network: "lab" });
-    expect(await refusalOf("f-net", { annotations }, options("net1"))).toContain('multusName is "infra/lab"');
-    expect(await poolOf({ annotations }, options("net2"))).toEqual(["f-net"]);
+    await eventually({ annotations: only("f-zone") }).toEqual(["f-zone"]);
   });
 
   it("a pool that is being deleted", async () => {
-    const finalizers = ["example.com/hold"];
-    await selecting.pool("f-gone", { subnet: "10.17.0.0/24" });
-    await world.client.patch(`${POOLS}/f-gone`, { metadata: { finalizers } });
+    await makePool("f-gone", { subnet: "10.17.0.0/24" });
+    await world.client.patch(`${POOLS}/f-gone`, { metadata: { finalizers: ["example.com/hold"] } });
     await world.client.delete(`${POOLS}/f-gone`);
-    await expect.poll(() => refusalOf("f-gone"), { timeout: 30_000 }).toBe("is being deleted");
+    await eventually({ annotations: only("f-gone") }).toContain("is being deleted");
     await world.client.patch(`${POOLS}/f-gone`, { metadata: { finalizers: null } });
-  });
-
-  it("a pool that the API server takes and that cannot be used is passed over with its reason", async () => {
-    await selecting.pool("f-bad", { subnet: "10.18.0.0/24", ips: ["10.18.0.5-10.18.0.20", "10.18.0.10-10.18.0.30"] });
-    expect(await refusalOf("f-bad")).toMatch(/^cannot be used: field "spec.ips/);
-    expect(await poolOf({ annotations: only("f-bad", "p-other") })).toEqual(["p-other"]);
-    expect(selecting.node.snapshot.problems.join()).toContain('IPPool "f-bad" cannot be used');
-    expect(selecting.node.cluster.readiness().ready).toBe(true);
-    await world.client.delete(`${POOLS}/f-bad`);
   });
 
   it("a pod whose pool has become bad keeps its address, and is not attached without its gateway", async () => {
     const good = { subnet: "10.21.0.0/24", gateway: "10.21.0.1", ips: ["10.21.0.5-10.21.0.20"] };
-    await selecting.pool("f-edit", good);
-    const pod = await world.createPod({ node: NODE, name: `p${++pods}`, annotations: only("f-edit") });
-    const { addresses } = await selecting.add(pod);
-    await selecting.pool("f-edit", { ...good, ips: [...good.ips, "10.21.0.10"] });
-    const again = () => selecting.add(pod).catch((error: unknown) => error);
+    await makePool("f-edit", good);
+    const pod = await createPod({ annotations: only("f-edit") });
+    const { addresses } = await add(pod);
+    await makePool("f-edit", { ...good, ips: [...good.ips, "10.21.0.10"] });
+    const again = () => add(pod).catch((error: unknown) => error);
     const refusal = `Interface "eth0" has ${addresses[0]} of pool "f-edit", which cannot be used: field "spec.ips`;
+    await expect.poll(again, SOON).toMatchObject({ code: 11, message: expect.stringContaining(refusal) });
+    await makePool("f-edit", good);
+    await expect.poll(again, SOON).toMatchObject({ addresses });
+  });
+});
+
+describe("who asks", () => {
+  const UNKNOWN = "6b6c2f2e-0000-4000-8000-000000000000";
+
+  it("a pod that the API server does not know, or knows by another UID, is refused", async () => {
+    expect(await refusalOf({ namespace: "shop", name: "ghost", uid: UNKNOWN })).toMatchObject({
+      code: 103,
+      message: `Pod shop/ghost with UID ${UNKNOWN} is unknown: the API server has no pod of that name`,
+    });
+    const pod = await createPod();
+    expect(await refusalOf({ ...pod, uid: UNKNOWN })).toMatchObject({
+      code: 103,
+      message: expect.stringContaining(`the API server has one with UID ${pod.uid}`),
+    });
+    expect(await refusalOf(pod, { args: "IgnoreUnknown=1" })).toMatchObject({
+      code: 103,
+      message: expect.stringContaining("CNI_ARGS has no K8S_POD_NAMESPACE"),
+    });
+  });
+
+  it("a runtime that gives no UID means the pod that has the name now", async () => {
+    const pod = await createPod();
+    expect((await add(pod, { uid: "" })).owner).toBe(pod.uid);
+  });
+
+  it("a finished pod gets nothing", async () => {
+    const pod = await createPod();
+    await finishPod(world.client, pod);
     await expect
-      .poll(again, { timeout: 30_000 })
-      .toMatchObject({ code: 11, message: expect.stringContaining(refusal) });
-    await selecting.pool("f-edit", good);
-    await expect.poll(again, { timeout: 30_000 }).toMatchObject({ addresses });
+      .poll(() => add(pod).catch((error: unknown) => error), SOON)
+      .toMatchObject({ code: 103, message: expect.stringContaining("is finished (phase Succeeded)") });
+  });
+
+  it("leak: a cache that is behind is not believed", async () => {
+    const old = await world.createPod({ node: NODE, name: "again", annotations: only("p-ippool") });
+    expect((await add(old)).pools).toEqual(["p-ippool"]);
+    node.api.holdEvents("/api/v1/pods");
+    await deletePod(world.client, old);
+    const young = await world.createPod({ node: NODE, name: "again", annotations: only("p-other") });
+    expect(await add(young)).toMatchObject({ pools: ["p-other"], owner: young.uid });
+    node.api.releaseEvents();
+    await expect.poll(() => add(old).catch((error: unknown) => error), SOON).toMatchObject({ code: 103 });
+  });
+
+  it("an annotation of another IPAM is an event of the pod, once, and so is a refusal, in its own words", async () => {
+    const foreign = { "ipam.spidernet.io/ippool": '{"ipv4":["p-other"]}' };
+    const moved = await createPod({ annotations: foreign });
+    for (let sandbox = 0; sandbox < 3; sandbox++) expect((await add(moved)).pools).toEqual(["p-default"]);
+    const refused = await createPod({ annotations: only("nowhere") });
+    const { message } = await refusalOf(refused);
+    expect(message).toContain('pool "nowhere" does not exist');
+    const eventsOf =
+      ({ uid }: LabPod) =>
+      async () => {
+        const { items } = await world.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
+        return items
+          .filter(({ regarding }: { regarding: { uid: string } }) => regarding.uid === uid)
+          .map(({ type, reason, note }: Record<string, string>) => `${type} ${reason} ${note}`);
+      };
+    await expect.poll(eventsOf(refused), SOON).toEqual([`Warning NoPoolMatches ${message}`]);
+    await expect
+      .poll(eventsOf(moved), SOON)
+      .toEqual([
+        expect.stringMatching(
+          /^Warning AnnotationIgnored Annotation "ipam\.spidernet\.io\/ippool" is of Spiderpool and ignored by Berth, .*docs\/annotations\.html#annotations-of-other-ipams/,
+        ),
+      ]);
   });
 });
 
-it("a pod of a namespace that has its share of addresses gets none, until it may have more", async () => {
-  await world.namespace("greedy");
-  await world.create("Coordinator", "default", {}).catch(() => {});
-  const report = (fullNamespaces: object[]) =>
-    world.client.patch(`${COORDINATOR}/status`, { status: { fullNamespaces } });
-  await report([{ name: "greedy", addresses: 16_384 }]);
-  const pod = await world.createPod({
-    node: NODE,
-    name: `p${++pods}`,
-    namespace: "greedy",
-    annotations: only("p-other"),
+describe("the coordinator of a pod that the watch does not know yet", () => {
+  const first: Nic = { name: "eth0", net: 6, families: [4], gateway: true, kind: "macvlan" };
+  const second: Nic = { ...first, name: "net1", net: 7 };
+  const route = (nic: string) => ({ "default-route-nic": nic, "k8s.v1.cni.cncf.io/networks": "store" });
+
+  /**
+   * Makes both NICs for the young pod `name`, of which the watch still has the earlier one of that name, and gives
+   * the NIC of its default route.
+   */
+  async function attach(name: string, routeNic: string) {
+    const names = makeNamespaces("bsp");
+    try {
+      const old = await world.createPod({ node: NODE, name, annotations: route("eth0") });
+      const known = () => node.snapshot.pods.get(`shop/${name}`)?.uid;
+      await expect.poll(known, SOON).toBe(old.uid);
+      node.api.holdEvents("/api/v1/pods");
+      await deletePod(world.client, old);
+      const young = await world.createPod({ node: NODE, name, annotations: route(routeNic) });
+      let asking = young;
+      const args = () => `K8S_POD_NAMESPACE=shop;K8S_POD_NAME=${name};K8S_POD_UID=${asking.uid}`;
+      const { identifier } = node.cluster.ipam;
+      await using coordinator = await openWorld(names, { identifier, args });
+      for (const nic of [first, second]) {
+        makeNic(names, nic);
+        await coordinator.add(nic, {});
+      }
+      expect(known()).toBe(old.uid);
+      const way = execFileSync("ip", ["-n", names.pod, "route", "get", "192.0.2.1"], { encoding: "utf8" });
+      const explained = coordinator.explain("shop", name).join("\n");
+      node.api.releaseEvents();
+      await expect.poll(known, SOON).toBe(young.uid);
+      asking = old;
+      const refusal: unknown = await coordinator.add(first, {}).catch((error: unknown) => error);
+      expect(refusal).toMatchObject({ code: 103, message: expect.stringContaining(`has one with UID ${young.uid}`) });
+      return { nic: / dev (\S+)/.exec(way)?.[1], explained };
+    } finally {
+      deleteNamespaces(names);
+    }
+  }
+
+  it("follows the young pod's default-route-nic, and refuses the earlier one", async () => {
+    const { nic, explained } = await attach("route-0", "net1");
+    expect(nic).toBe("net1");
+    expect(explained).not.toContain("which is to carry the default route");
   });
-  const outcome = () =>
-    selecting.add(pod).then(
-      ({ pools }) => pools.length,
-      (error: CniError) => `${error.code} ${error.message}`,
-    );
-  const refusal =
-    '101 Pods and workloads of namespace "greedy" have 16384 addresses, and may have 16384 (maxAddressesPerNamespace of vendor-conf)';
-  await expect.poll(() => selecting.node.snapshot.coordinator?.fullNamespaces?.size, { timeout: 30_000 }).toBe(1);
-  const other = await world.createPod({
-    node: NODE,
-    name: `p${++pods}`,
-    namespace: "greedy",
-    annotations: only("p-other"),
+
+  it("warns of a NIC that is neither in the pod nor announced", async () => {
+    const { nic, explained } = await attach("route-1", "net9");
+    expect(nic).toBe("eth0");
+    expect(explained).toContain('Interface "net9", which is to carry the default route, is not in the pod');
   });
-  expect(await selecting.add(other).catch(({ code, message }) => `${code} ${message}`)).toBe(refusal);
-  await report([]);
-  await expect.poll(outcome, { timeout: 30_000 }).toBe(1);
 });
 
-describe("several NICs", () => {
-  const berth = (pool: string, rest: object = {}) => ({
-    ...{ cniVersion: "1.0.0", plugins: [{ type: "macvlan", ipam: { type: "berth", default_ipv4_ippool: [pool] } }] },
-    ...rest,
+describe("static-pods: static pods", () => {
+  const HASH = "0123456789abcdef0123456789abcdef";
+  const OTHER = "fedcba9876543210fedcba9876543210";
+  const MIRROR = { "kubernetes.io/config.hash": OTHER, "kubernetes.io/config.mirror": OTHER };
+
+  it("without a mirror pod the default rules apply, and the hash is the owner", async () => {
+    const pod = { namespace: "shop", name: "etcd-n1", uid: HASH };
+    expect(await add(pod)).toMatchObject({ pools: ["p-default"], owner: HASH });
   });
 
-  it("the default network of a pod has the names of its definition", async () => {
-    await applyDefinition(world.client, "kube-system", "core", berth("p-conf", { name: "inner" }));
-    await selecting.pool("d-core", { subnet: "10.20.0.0/24", multusName: ["kube-system/core"] });
-    const annotations = { ...only("d-core"), [DEFAULT_NETWORK]: "core" };
-    await expect.poll(() => poolOf({ annotations }, { network: "inner" }), { timeout: 30_000 }).toEqual(["d-core"]);
-    await expect(poolOf({ annotations: only("d-core") }, { network: "inner" })).rejects.toMatchObject({ code: 100 });
+  it("the mirror pod's annotations count, and the hash stays the owner", async () => {
+    const mirror = await world.createPod({
+      node: NODE,
+      name: "proxy-n1",
+      annotations: { ...MIRROR, ...only("p-other") },
+    });
+    expect(await add({ ...mirror, uid: OTHER })).toMatchObject({ pools: ["p-other"], owner: OTHER });
+    expect((await world.client.get(podPath(mirror))).metadata.uid).not.toBe(OTHER);
+  });
+
+  it("an annotation does not make one pod another", async () => {
+    const victim = await createPod();
+    const annotations = { "kubernetes.io/config.hash": victim.uid, ...only("p-other") };
+    const thief = await createPod({ annotations });
+    expect((await add(thief)).owner).toBe(thief.uid);
+    await expect(add(thief, { uid: victim.uid })).rejects.toMatchObject({ code: 103 });
   });
 });

@@ -1,185 +1,121 @@
 /**
- * Pools that are generated out of Subnets, on a real API server with the controller's account and the policies of
- * deploy/: created, filled, grown, shrunk, reclaimed, taken over (docs/subnets.md).
+ * Pools of Subnets from the workload to the pod on a real API server: agents, the controller's parts, and workloads
+ * that are plain objects. The test is the controllers of Kubernetes. The rules are in test/unit/controller/subnets and
+ * test/unit/agent/supply-wait.test.ts.
  */
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
 import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
 import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
-import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
-import type { LabControllerOptions } from "../lab/cluster/controller.ts";
-import { BERTH, POOLS, SETTINGS } from "../lab/cluster/objects.ts";
-import { openWorld, type World } from "../lab/cluster/world.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import type { World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
-import { borrowPlane } from "./borrow-plane.ts";
+import { until } from "../lab/waiting.ts";
+import { add, openAgents } from "./workloads.ts";
+
+const APPS = "/apis/apps/v1/namespaces/shop";
 
 let world: World;
-let poolOwners: ScriptedPoolOwners;
 
 beforeAll(async () => {
-  world = await openWorld(borrowPlane);
-  await world.namespace("shop");
+  world = await openAgents(["n1"]);
+  await world.subnet("red", { subnet: "10.9.0.0/24" });
+  await world.subnet("tiny", { subnet: "10.9.1.0/29", gateway: "10.9.1.1" });
+  await world.lead({ subnets: startSubnets, conditions: startConditions, finalizers: startFinalizers });
 }, 120_000);
-afterAll(() => world.stop());
-
 afterEach(async () => {
-  await world.depose();
-  for (const plural of ["ippools", "subnets"]) {
-    const { items } = await world.client.get(`${BERTH}/${plural}`);
-    for (const { metadata } of items) {
-      const path = `${BERTH}/${plural}/${metadata.name}`;
-      await world.client.patch(path, { metadata: { finalizers: null } });
-      await world.client.delete(path).catch(() => {});
-    }
-  }
+  for (const plural of ["deployments", "replicasets", "statefulsets"]) await world.client.delete(`${APPS}/${plural}`);
+  await world.clear();
+  await until("no pool is left", async () => (await pools()).length === 0, 90_000);
 });
+afterAll(() => world?.stop());
 
-async function lead(deps: LabControllerOptions["deps"] = {}) {
-  poolOwners = new ScriptedPoolOwners();
-  return await world.lead({ subnets: startSubnets, finalizers: startFinalizers }, { poolOwners, deps });
-}
+/** The generated pools. */
+const pools = async (): Promise<KubeObject[]> =>
+  (await world.client.get(lab.POOLS)).items.filter(({ spec }: KubeObject) => spec.generated !== undefined);
 
-const eventually = (check: () => Promise<void>): Promise<void> => vi.waitFor(check, { timeout: 60_000, interval: 20 });
-
-const pools = async (): Promise<KubeObject[]> => (await world.client.get(POOLS)).items;
-
-/** Returns the addresses of each pool, by the workload's name. */
-async function division(): Promise<Record<string, readonly string[]>> {
-  const all = (await pools()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  return Object.fromEntries(all.map(({ spec }) => [spec.generated.application.name, spec.ips]));
-}
-
-async function untilDivided(wanted: Record<string, readonly string[]>): Promise<void> {
-  await eventually(async () => expect(await division()).toEqual(wanted));
-}
-
-test("a pool is created for a workload, filled, grown, shrunk and deleted with it; the Subnet says what each has", async () => {
-  await world.subnet("blue", {
-    subnet: "10.9.0.0/24",
-    gateway: "10.9.0.1",
-    routes: [{ dst: "10.10.0.0/16", gw: "10.9.0.2" }],
+/** `StatefulSet web u1 4: 3 replicas and 1 more` */
+const wanted = async (): Promise<readonly string[]> =>
+  (await pools()).map(({ spec: { generated } }) => {
+    const { kind, name, uid } = generated.application;
+    return `${kind} ${name} ${uid} ${generated.wanted}: ${generated.reason}`;
   });
-  const controller = await lead();
-  poolOwners.want("web", "u-web", { count: 3 });
-  await untilDivided({ web: ["10.9.0.4-10.9.0.6"] });
-  const [pool] = await pools();
-  expect(pool.metadata.name).toMatch(/^shop-web-eth0-v4-[0-9a-f]{10}$/);
-  expect(pool.metadata.labels).toMatchObject({
-    "ipam.vendor.io/subnet": "blue",
-    "ipam.vendor.io/application-name": "web",
-  });
-  expect(pool.spec).toMatchObject({ gateway: "10.9.0.1", routes: [{ dst: "10.10.0.0/16", gw: "10.9.0.2" }] });
-  expect(pool.spec.generated).toMatchObject({ wanted: 3, reason: "2 replicas and 1 more" });
-  poolOwners.want("web", "u-web", { count: 6, reason: "5 replicas and 1 more" });
-  await untilDivided({ web: ["10.9.0.4-10.9.0.9"] });
-  await eventually(async () =>
-    expect((await world.read("subnets", "blue")).status).toMatchObject({
-      // without network, broadcast, gateway, and the router of its routes
-      total: 252,
-      assigned: 6,
-      pools: [{ name: pool.metadata.name, ips: ["10.9.0.4-10.9.0.9"], application: "Deployment shop/web" }],
-    }),
-  );
-  await world.allocate("10.9.0.8", { pool: pool.metadata.name });
-  poolOwners.want("web", "u-web", { count: 2, reason: "1 replicas and 1 more" });
-  // Addresses in use stay with the pool.
-  await untilDivided({ web: ["10.9.0.4", "10.9.0.8"] });
-  poolOwners.end("u-web");
-  await eventually(async () =>
-    expect((await world.read("ippools", pool.metadata.name)).metadata.deletionTimestamp).toBeDefined(),
-  );
-  await world.release("10.9.0.8");
-  await eventually(async () => expect(await pools()).toEqual([]));
-  await eventually(async () =>
-    expect((await world.read("subnets", "blue")).status).toMatchObject({ assigned: 0, pools: [] }),
-  );
-  expect(controller.problems("subnets")).toEqual([]);
-}, 120_000);
 
-test("a full Subnet: an event on the workload in numbers, and the addresses as soon as another one gives them back", async () => {
-  await world.subnet("blue", { subnet: "10.9.0.0/29", gateway: "10.9.0.1" });
-  await lead();
-  poolOwners.want("a", "u-a", { count: 3 });
-  await untilDivided({ a: ["10.9.0.2-10.9.0.4"] });
-  poolOwners.want("b", "u-b", { count: 4, reason: "3 replicas and 1 more" });
-  await untilDivided({ a: ["10.9.0.2-10.9.0.4"], b: ["10.9.0.5-10.9.0.6"] });
-  const told =
-    'Wants 4 addresses (3 replicas and 1 more) for eth0, IPv4, and has 2: Subnet "blue" has 0 free of 5 addresses, and 2 pools';
-  await eventually(async () => {
-    const { items } = await world.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
-    const about = items.filter((event: KubeObject) => event.regarding.uid === "u-b");
-    expect(about.map((event: KubeObject) => [event.regarding.kind, event.reason, event.note])).toContainEqual([
-      ...["Deployment", "SubnetFull", told],
-    ]);
-  });
-  poolOwners.end("u-a");
-  await untilDivided({ b: ["10.9.0.3-10.9.0.6"] });
-}, 120_000);
+const untilWanted = (text: string): Promise<void> => expect.poll(wanted, { timeout: 30_000 }).toEqual([text]);
 
-test("two that lead at once, both families, 20 workloads: each has its own addresses, and neither stands in the other's way for long", async () => {
-  await world.subnet("blue", { subnet: "10.9.0.0/16" });
-  await world.subnet("six", { subnet: "fd00:9::/64" });
-  const one = await lead();
-  const first = poolOwners;
-  const two = await lead();
-  const second = poolOwners;
-  for (let at = 0; at < 20; at++) {
-    const demands = [{ count: 5 }, { count: 5, family: 6, subnets: ["six"] }] as const;
-    for (const each of [first, second]) each.want(`w${at}`, `u-${at}`, ...demands);
-  }
-  await eventually(async () => {
-    const all = (await pools()).map(({ spec }) => spec.ips.join());
-    expect(new Set(all.filter((ips) => ips !== "")).size).toBe(40);
-  });
-  await eventually(async () => {
-    const status = (await world.read("subnets", "blue")).status;
-    expect([status.assigned, status.pools.length]).toEqual([100, 20]);
-  });
-  // What the other has written first is a problem until the next round.
-  await eventually(async () => expect([one, two].flatMap((each) => each.problems("subnets"))).toEqual([]));
-}, 150_000);
+const pod = (name: string, owner: lab.OwnerReference, of: string): Promise<lab.LabPod> => {
+  const { apiVersion, kind, name: by, uid } = owner;
+  const annotations = { subnet: { ipv4: [of] } };
+  return world.createPod({ name, node: "n1", annotations, owner: { apiVersion, kind, name: by, uid } });
+};
 
-test("with enableSubnet false pools stay as they are, and a deleted Subnet goes when it has none", async () => {
-  await world.subnet("blue", { subnet: "10.9.0.0/24" });
-  await world.subnet("green", { subnet: "10.8.0.0/24" });
-  await lead();
-  poolOwners.want("a", "u-a", { count: 2 });
-  poolOwners.want("b", "u-b", { count: 2, subnets: ["green"] });
-  await untilDivided({ a: ["10.9.0.2-10.9.0.3"], b: ["10.8.0.2-10.8.0.3"] });
-  await world.settings({ enableSubnet: false });
-  try {
-    await eventually(async () => expect((await world.read("subnets", "green")).metadata.finalizers).toHaveLength(1));
-    const green = (await pools()).find(({ spec }) => spec.generated.subnet === "green");
-    poolOwners.end("u-a");
-    await world.client.delete(`${BERTH}/subnets/green`);
-    await world.client.delete(`${POOLS}/${green.metadata.name}`);
-    await eventually(async () => expect(await world.read("subnets", "green")).toBeUndefined());
-    expect(await division()).toEqual({ a: ["10.9.0.2-10.9.0.3"] });
-  } finally {
-    await world.client.delete(SETTINGS);
-  }
-}, 120_000);
-
-test("a Subnet for some namespaces gives others nothing, and gives them a pool as soon as it is for them, too", async () => {
-  await world.subnet("blue", { subnet: "10.9.0.0/24", namespaceName: ["bank"] });
-  await world.subnet("red", { subnet: "10.10.0.0/24", namespaceAffinity: { matchLabels: { team: "net" } } });
-  const controller = await lead();
-  poolOwners.want("web", "u-web", { count: 2 });
-  poolOwners.want("db", "u-db", { count: 2, subnets: ["red"] });
-  const notes = async (): Promise<string> => {
-    const { items } = await world.client.get("/apis/events.k8s.io/v1/namespaces/shop/events");
-    return items.map(({ reason, note }: { reason: string; note: string }) => `${reason}: ${note}`).join("\n");
+/** An ADD that is tried again as a runtime does it. */
+async function attach(of: lab.LabPod): Promise<readonly string[]> {
+  let ips: readonly string[] = [];
+  const attempt = async () => {
+    ips = await add(world, of);
+    return true;
   };
-  await eventually(async () => {
-    expect(await notes()).toContain('Subnet "blue" is for other namespaces (spec.namespaceName)');
-    expect(await notes()).toContain(
-      'Subnet "red" is for namespaces with other labels than "shop" has (spec.namespaceAffinity)',
-    );
-    expect(await notes()).toMatch(/^SubnetRefused: /m);
-  });
-  expect(await division()).toEqual({});
-  await world.client.patch(`${BERTH}/subnets/blue`, { spec: { namespaceName: ["bank", "shop"] } });
-  await world.client.patch("/api/v1/namespaces/shop", { metadata: { labels: { team: "net" } } });
-  await eventually(async () => expect(Object.keys(await division()).sort()).toEqual(["db", "web"]));
-  await world.client.patch("/api/v1/namespaces/shop", { metadata: { labels: { team: null } } });
-  expect(controller.problems("subnets")).toEqual([]);
+  await until(`${of.name} is attached`, () => attempt().catch(() => false));
+  return ips;
+}
+
+test("a Deployment of three with a grace of 300 s is rolled out without a wait, and more is refused by the Subnet's words", async () => {
+  const options = { replicas: 3, subnet: "tiny" };
+  const web = await lab.createWorkload(world.client, "Deployment", "web", options);
+  const { namespace: _, ...owner } = web;
+  const old = await lab.createWorkload(world.client, "ReplicaSet", "web-1", { ...options, owner });
+  const report = (status: object) => world.client.patch(`${APPS}/deployments/web/status`, { status });
+  await report({ observedGeneration: 1, replicas: 3, updatedReplicas: 3 });
+  // The first ADD comes before its pool.
+  const first = await pod("web-1-a", old, "tiny");
+  expect(await add(world, first)).toEqual([expect.stringMatching(/^10\.9\.1\./)]);
+  const former = [first, await pod("web-1-b", old, "tiny"), await pod("web-1-c", old, "tiny")];
+  for (const each of former.slice(1)) await attach(each);
+  await untilWanted(`Deployment web ${web.uid} 4: 3 replicas and 1 more`);
+  const template = { metadata: { annotations: { version: "2" } } };
+  await world.client.patch(`${APPS}/deployments/web`, { spec: { template } });
+  const next = await lab.createWorkload(world.client, "ReplicaSet", "web-2", { ...options, owner });
+  const young: lab.LabPod[] = [];
+  for (const [at, each] of former.slice(0, 2).entries()) {
+    // One more than replicas, then one of the former version goes, which keeps its sandbox for its grace period.
+    await report({ observedGeneration: 2, replicas: 4, updatedReplicas: at + 1 });
+    const made = await pod(`web-2-${at}`, next, "tiny");
+    young.push(made);
+    const beganMs = performance.now();
+    await attach(made);
+    expect(performance.now() - beganMs).toBeLessThan(5_000);
+    await world.client.delete(lab.podPath(each), { gracePeriodSeconds: 300, preconditions: { uid: each.uid } });
+  }
+  const refused = await pod("web-2-c", next, "tiny");
+  const text =
+    /has 5 of 6 addresses wanted \(3 replicas and 1 more, and 2 of pods that are ending: web-1-a, web-1-b\): Subnet "tiny" has 0 free/;
+  const refusal = () => add(world, refused).catch(({ code, message }) => `${code} ${message}`);
+  await expect.poll(refusal, { timeout: 30_000 }).toMatch(text);
+  for (const each of former.slice(0, 2)) await world.endPod(each);
+  expect(await attach(refused)).toHaveLength(1);
+  await untilWanted(`Deployment web ${web.uid} 4: 3 replicas and 1 more`);
+  for (const each of [...young, refused, ...former.slice(2)]) await world.endPod(each);
+}, 120_000);
+
+test("a set that is created again around its pod: its pool stays in the gap, then it is the new set's, and no other is made", async () => {
+  const create = () => lab.createWorkload(world.client, "StatefulSet", "web", { replicas: 2, subnet: "red" });
+  const former = await create();
+  const web = await pod("web-0", former, "red");
+  const ips = await attach(web);
+  const [before] = await pools();
+  const ownedBy = (ownerReferences: readonly object[] | null) =>
+    world.client.patch(lab.podPath(web), { metadata: { ownerReferences } });
+  await ownedBy(null);
+  await world.client.delete(`${APPS}/statefulsets/web`);
+  const again = await create();
+  const { namespace: _, ...owner } = again;
+  expect(await wanted()).toEqual([`StatefulSet web ${former.uid} 3: 2 replicas and 1 more`]);
+  await ownedBy([{ ...owner, controller: true }]);
+  await untilWanted(`StatefulSet web ${again.uid} 3: 2 replicas and 1 more`);
+  const [after] = await pools();
+  expect([after.metadata.uid, after.spec.ips]).toEqual([before.metadata.uid, before.spec.ips]);
+  await world.agent("n1").del(web);
+  expect(await attach(web)).toEqual(ips);
+  await world.endPod(web);
 });

@@ -2,12 +2,11 @@
  * Agents of several nodes beside workloads that are plain objects: the test is the controllers of StatefulSets,
  * machines and claims.
  */
-import { type Add, type AgentNode, BERTH_PLUGIN } from "../lab/cluster/agent-node.ts";
+import type { Add } from "../lab/cluster/agent-node.ts";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import type { LabPod } from "../lab/cluster/objects.ts";
 import { applyWorkloadKinds } from "../lab/cluster/workload-kinds.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
-import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 export const QUICK = {
@@ -37,27 +36,7 @@ export async function openAgents(names: readonly string[]): Promise<World> {
   }
 }
 
-/** Resolves when all agents know them. */
-export async function settings(world: World, changes: Readonly<Record<string, unknown>>): Promise<void> {
-  await world.settings({ ...QUICK, ...changes });
-  const knows = ({ snapshot }: AgentNode): boolean =>
-    Object.entries(changes).every(([key, value]) => Reflect.get(snapshot.vendorConf, key) === value);
-  await until("the agents know the settings", () => world.agents().every(knows));
-}
-
 /** The ADD of one NIC, each in a sandbox of its own; returns its addresses. */
 export async function add(world: World, pod: LabPod, call: Add = {}): Promise<readonly string[]> {
   return (await world.agent(pod.node).add(pod, { containerId: crypto.randomUUID(), ...call })).ips;
-}
-
-/** The agent restarts on its journal. */
-export async function restart(agent: AgentNode): Promise<void> {
-  await agent.stop();
-  await agent.start();
-}
-
-/** The node's network names Berth from now on, so that its agent claims ahead of ADDs. Returns what ends that. */
-export function claimAhead(agent: AgentNode): () => void {
-  agent.setNetwork(BERTH_PLUGIN);
-  return () => agent.setNetwork(undefined);
 }

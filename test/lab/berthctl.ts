@@ -1,6 +1,10 @@
-/** Command lines of berthctl in the caller's own process, which is much cheaper than a process each. */
+/**
+ * Command lines of berthctl and kubectl berth in the caller's own process, and its environment, which is much cheaper
+ * than a process each.
+ */
 import { MORE_COMMANDS } from "../../host/bin/berthctl-process.ts";
 import { runCommands } from "../../host/cli/berthctl.ts";
+import type { Program } from "../../host/cli/command-line.ts";
 
 export interface CommandLineEnding {
   readonly code: number;
@@ -9,7 +13,16 @@ export interface CommandLineEnding {
 }
 
 /** Runs one command line to its end; what it prints has no colours. */
-export async function runBerthctl(...words: readonly string[]): Promise<CommandLineEnding> {
+export function runBerthctl(...words: readonly string[]): Promise<CommandLineEnding> {
+  return runProgram("berthctl", words);
+}
+
+/** The same of `kubectl berth`. */
+export function runKubectlBerth(...words: readonly string[]): Promise<CommandLineEnding> {
+  return runProgram("kubectl berth", words);
+}
+
+async function runProgram(program: Program, words: readonly string[]): Promise<CommandLineEnding> {
   const texts = { out: "", error: "" };
   const terminal = {
     write: (text: string) => {
@@ -20,6 +33,6 @@ export async function runBerthctl(...words: readonly string[]): Promise<CommandL
     },
     isColored: false,
   };
-  const code = await runCommands({ program: "berthctl", version: "1.2.3", words, terminal, more: MORE_COMMANDS });
+  const code = await runCommands({ program, version: "1.2.3", words, terminal, more: MORE_COMMANDS });
   return { code, ...texts };
 }

@@ -13,9 +13,9 @@ import { formatSecond, planConditions } from "../conditions/plan-conditions.ts";
 import type { ControlledCoordinator } from "../objects.ts";
 import { patchIfSame } from "../patch.ts";
 import { startReconciling } from "../reconcile-loop.ts";
-import type { Controller, ControllerDeps, StartController } from "../types.ts";
+import type { ControllerDeps, StartController } from "../types.ts";
 import { isStatus, notReady, type PlannedStatus, planStatus } from "./plan-status.ts";
-import { openSources, type Sources, type SourcesOptions } from "./sources.ts";
+import { openSources, type Sources } from "./sources.ts";
 
 /**
  * Delay between a change and the comparison of the cluster's networks: milliseconds. Several changes then count as one.
@@ -31,12 +31,7 @@ const IGNORED = notReady(
   "Ignored",
 );
 
-export const startNetworks: StartController = (deps) => keepNetworks(deps);
-
-export function keepNetworks(
-  deps: ControllerDeps,
-  options: Pick<SourcesOptions, "missingKindRetryMs"> = {},
-): Controller {
+export const startNetworks: StartController = (deps) => {
   const { api, caches, log, random } = deps;
   /** Why the Coordinator was not ready in the last pass. */
   let unready: string | undefined;
@@ -60,14 +55,7 @@ export function keepNetworks(
     // No change reports that a source cannot be read.
     return refusals.require(sources.areRead ? undefined : NETWORKS_RETRY_MS);
   };
-  const sources = openSources({
-    api,
-    nodes: caches.nodes,
-    log,
-    random,
-    ...options,
-    onChange: () => loop.wake(),
-  });
+  const sources = openSources({ api, nodes: caches.nodes, log, random, onChange: () => loop.wake() });
   const loop = startReconciling(deps, {
     failure: `Writing the status of Coordinator "${COORDINATOR_NAME}" failed`,
     work: () => look(sources),
@@ -85,7 +73,7 @@ export function keepNetworks(
       await sources.close();
     },
   };
-}
+};
 
 /**
  * All fields have defaults, so administrators need not create it. One that has been created meanwhile stays as it is.

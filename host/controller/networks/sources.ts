@@ -57,16 +57,11 @@ export interface SourceStates {
   readonly nodes: readonly { readonly name: string; readonly podCidrs: readonly string[] }[];
 }
 
-export interface SourcesOptions {
+interface SourcesOptions {
   readonly api: KubeApi;
   readonly nodes: Cache<SourceStates["nodes"][number]>;
   readonly log: Log;
   readonly random: () => number;
-  /**
-   * Interval at which a kind that the server does not know is looked for again: milliseconds. Default: the
-   * reflector's.
-   */
-  readonly missingKindRetryMs?: number | undefined;
   /** Called when the findings may have changed. */
   readonly onChange: () => void;
 }
@@ -90,7 +85,7 @@ type AnyReflector = Pick<Reflector<unknown>, "isSynced" | "problems" | "close">;
 const SYSTEM = "kube-system";
 
 /** Starts to watch at once. */
-export function openSources({ api, nodes, log, random, missingKindRetryMs, onChange }: SourcesOptions): Sources {
+export function openSources({ api, nodes, log, random, onChange }: SourcesOptions): Sources {
   type Own<T> = Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "labelSelector" | "optional"> & {
     readonly place: string;
     readonly read: (object: KubeObject) => T;
@@ -101,7 +96,6 @@ export function openSources({ api, nodes, log, random, missingKindRetryMs, onCha
       api,
       log,
       random,
-      missingKindRetryMs,
       name: place,
       keyOf,
       decode: read,

@@ -15,7 +15,6 @@ import { toCniError } from "../../../host/agent/server/answer.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import { formatIp } from "../../../host/net/ip.ts";
 import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
-import { openSqliteJournal } from "../../../host/registry/sqlite/sqlite-registry.ts";
 import type { Snapshot } from "../../../host/resources/snapshot.ts";
 import type { recordLog } from "../../world/recorded-log.ts";
 import { ip } from "../../world/values.ts";
@@ -25,12 +24,10 @@ import type { LabPod } from "./objects.ts";
 import { WatchedApi } from "./watched-api.ts";
 import type { Witness, WitnessedAdd } from "./witness.ts";
 
-/** Main plugins with Berth's IPAM, and with another one. */
+/** A main plugin with Berth's IPAM. */
 export const BERTH_PLUGIN = { type: "macvlan", master: "eth0", ipam: { type: "berth" } };
-export const OTHER_PLUGIN = { type: "macvlan", master: "eth0", ipam: { type: "host-local" } };
 
 const SYNCED_MS = 60_000;
-const MAX_ROWS = 1_000;
 /** Longer than any ADD may take. */
 const ADD_LIMIT_MS = 60_000;
 
@@ -44,8 +41,6 @@ export interface AgentNodeOptions {
    * kernel's namespaces.
    */
   readonly recorded?: ReturnType<typeof recordLog>;
-  /** Boot ID of its machine's kernel. Default: one that all have. */
-  readonly bootId?: string;
 }
 
 type PodName = Pick<LabPod, "namespace" | "name" | "uid">;
@@ -74,7 +69,6 @@ export class AgentNode implements AsyncDisposable {
   #cluster: ClusterBackend | undefined;
   #maintenance: Disposable | undefined;
   #aheadMs = 0;
-  #loseRows = async (): Promise<void> => {};
 
   /** Resolves when the agent knows the cluster's resources. */
   static async open(plane: ControlPlane, name: string, options: AgentNodeOptions = {}): Promise<AgentNode> {
@@ -93,7 +87,9 @@ export class AgentNode implements AsyncDisposable {
     this.api = api;
     this.options = options;
     for (const path of [this.#stateDirectory, join(this.#directory, "net.d")]) mkdirSync(path);
-    this.setNetwork(options.plugin);
+    if (options.plugin === undefined) return;
+    const lan = { cniVersion: "1.0.0", name: "lan", plugins: [options.plugin] };
+    writeFileSync(join(this.#directory, "net.d", "10-lan.conflist"), JSON.stringify(lan));
   }
 
   get cluster(): ClusterBackend {
@@ -116,32 +112,12 @@ export class AgentNode implements AsyncDisposable {
 
   readonly nowMs = (): number => Number(process.hrtime.bigint() / 1_000_000n) + this.#aheadMs;
 
-  /** The definition of network "lan"; undefined: none. Noticed by an agent that runs. */
-  setNetwork(plugin: object | undefined): void {
-    if (plugin === undefined) rmSync(join(this.#directory, "net.d", "10-lan.conflist"), { force: true });
-    else this.writeNetwork("10-lan.conflist", { cniVersion: "1.0.0", name: "lan", plugins: [plugin] });
-  }
-
-  /** A network definition of the node: file name and content. */
-  writeNetwork(file: string, content: object): void {
-    writeFileSync(join(this.#directory, "net.d", file), JSON.stringify(content));
-  }
-
   async start(): Promise<void> {
     const { api, name: node, nowMs } = this;
     const [stateDirectory, cniConfDirectory] = [this.#stateDirectory, join(this.#directory, "net.d")];
-    const { recorded, bootId } = this.options;
+    const { recorded } = this.options;
     this.#cluster = await openBackend({
       ...{ api, node, stateDirectory, cniConfDirectory, nowMs },
-      ...(bootId === undefined ? {} : { bootId }),
-      openJournal: async (options) => {
-        const journal = await openSqliteJournal(options);
-        this.#loseRows = async () => {
-          for (const row of await journal.list(undefined, MAX_ROWS)) await journal.forget(row, true);
-          options.onRowsLost?.("Rows were lost");
-        };
-        return journal;
-      },
       // Other tests on this machine have the same addresses in namespaces of theirs.
       ...(recorded === undefined
         ? {}
@@ -179,11 +155,6 @@ export class AgentNode implements AsyncDisposable {
     await this.stop();
     this.api.calls.splice(0);
     await this.start();
-  }
-
-  /** The journal is emptied under the agent that runs, as if its pages were damaged. */
-  loseRows(): Promise<void> {
-    return this.#loseRows();
   }
 
   /** The disk of a node that has stopped is lost. */

@@ -8,28 +8,23 @@ import { startNotices } from "../../../host/controller/notices/notice-controller
 import { openAddressOwners } from "../../../host/controller/owners/address-owners.ts";
 import { startClaimStatus } from "../../../host/controller/owners/claim-status.ts";
 import type { AddressOwners, Liveness } from "../../../host/controller/types.ts";
-import type { KubeEvent } from "../../../host/kubernetes/events.ts";
 import { ObjectBudget } from "../../../host/kubernetes/object-budget.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { until } from "../waiting.ts";
 import type { LabController } from "./controller.ts";
 import { connectClient } from "./in-process.ts";
 import { NODES } from "./objects.ts";
-import type { WatchedApi } from "./watched-api.ts";
 import type { World } from "./world.ts";
 
 /** As without a ConfigMap. */
 export const GRACE_MS = 60_000;
 export const COOLDOWN_MS = 30_000;
-export const INTERVAL_MS = 300_000;
 export const NODE_LOST_MS = 600_000;
 
 export class LabCollector {
   readonly #world: World;
-  readonly events: KubeEvent[] = [];
   /** By UID; others are unknown. */
   readonly liveness = new Map<string, Liveness>();
-  #notify: (uid: string) => void = () => {};
   #collector: GarbageCollector | undefined;
   #controller: LabController | undefined;
   #aheadMs = 0;
@@ -53,9 +48,6 @@ export class LabCollector {
     if (this.#controller === undefined) throw new Error("No controller is running");
     return this.#controller;
   }
-  get api(): WatchedApi {
-    return this.controller.api;
-  }
 
   /** Time of a clock that only the test moves: the part's own timer then finds nothing due but what was noticed. */
   readonly nowMs = (): number => 1_000_000 + this.#aheadMs;
@@ -69,10 +61,7 @@ export class LabCollector {
     const addressOwners: AddressOwners = {
       readLiveness: async ({ uid }) => this.liveness.get(uid) ?? "unknown",
       findUid: () => undefined,
-      subscribe: (listener) => {
-        this.#notify = listener;
-        return () => {};
-      },
+      subscribe: () => () => {},
     };
     const clock = { nowMs: this.nowMs, now: () => new Date() };
     this.#controller = await this.#world.lead(
@@ -83,13 +72,8 @@ export class LabCollector {
         },
         notices: startNotices,
       },
-      { addressOwners, events: this.events, deps: { clock, random: () => 0.5 } },
+      { addressOwners, deps: { clock, random: () => 0.5 } },
     );
-  }
-
-  ownerGone(uid: string): void {
-    this.liveness.set(uid, "gone");
-    this.#notify(uid);
   }
 
   /** Does the work due now, a sweep, and the work due at its end; both again after each of the times. */
@@ -111,11 +95,6 @@ export class LabCollector {
     });
   }
 
-  async deleteNode(name: string): Promise<void> {
-    await this.#world.client.delete(`${NODES}/${name}`);
-    await until(`the caches have no node ${name}`, () => !this.controller.caches.nodes.items.has(name));
-  }
-
   /** Resolves when the controller knows the allocation. */
   async knows(address: string): Promise<void> {
     await until(`the caches have ${address}`, () => this.controller.caches.allocations.items.has(address));
@@ -124,12 +103,10 @@ export class LabCollector {
   /** Nothing is left of a test. */
   async clear(): Promise<void> {
     const { client } = this.#world;
-    this.api.before = async () => {};
     await this.#world.clear();
     for (const { metadata } of (await client.get(NODES)).items) await client.delete(`${NODES}/${metadata.name}`);
     const { caches } = this.controller;
     await until("the caches are empty", () => caches.nodes.items.size + caches.allocations.items.size === 0);
-    this.events.splice(0);
     this.liveness.clear();
   }
 }

@@ -91,10 +91,6 @@ export class FollowedWorld implements Witness {
     this.history.checker.detached({ podUid, ifName }, performance.now());
   }
 
-  lostJournal(): void {
-    this.history.checker.lostJournal();
-  }
-
   excuse(address: string): void {
     this.history.checker.excuse(attachmentOf(address, "").name);
   }

@@ -112,6 +112,8 @@ export function serverCommand(parts: PlaneParts): string[] {
   const bin = kubernetes === "1.34" ? kubernetesBin : referenceTool(`kubernetes-${kubernetes}`).directory;
   const first = address.includes(":") ? 6 : 4;
   return [
+    // Its start and each new kind leave much garbage: without it, a quarter less of the processor for 200 MB more.
+    ...["env", "GOGC=400"],
     join(bin, "kube-apiserver"),
     `--etcd-servers=${etcdUrl(parts)}`,
     `--bind-address=${address}`,

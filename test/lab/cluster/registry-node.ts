@@ -56,11 +56,11 @@ export class RegistryNode {
     return this.#registry;
   }
 
-  async start(bootId = "boot-1"): Promise<void> {
+  async start(): Promise<void> {
     const { api, name: node, nowMs } = this;
     const { poolSize = 1_000, ...options } = this.#options;
     this.#registry = await openKubernetesRegistry({
-      ...{ api, node, nowMs, bootId, directory: this.#directory, lockWaitMs: 5_000 },
+      ...{ api, node, nowMs, bootId: "boot-1", directory: this.#directory, lockWaitMs: 5_000 },
       ...{ random: () => 0.5, faultCounter: createFaultCounter(), log: openLog("berth", "silent") },
       cooldowns: { defaultMs: COOLDOWN_MS, byPool: new Map() },
       onDeath: (error) => {

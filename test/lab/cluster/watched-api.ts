@@ -9,8 +9,6 @@ export class WatchedApi implements KubeApi {
   readonly calls: string[] = [];
   /** Called before a call; what it throws is the answer. */
   before: (call: KubeCall) => Promise<void> = async () => {};
-  /** Called after a call that was carried out; what it throws is the answer. */
-  after: (call: KubeCall) => Promise<void> = async () => {};
   readonly #api: KubeApi;
   #heldPath: string | undefined;
   readonly #held: (() => void)[] = [];
@@ -22,9 +20,7 @@ export class WatchedApi implements KubeApi {
   async call(call: KubeCall): Promise<KubeObject> {
     this.calls.push(`${call.method} ${call.path.replace(/^.*\/v1\//, "")}`);
     await this.before(call);
-    const answer = await this.#api.call(call);
-    await this.after(call);
-    return answer;
+    return this.#api.call(call);
   }
 
   watch(watch: KubeWatch): Promise<void> {
@@ -55,18 +51,5 @@ export class WatchedApi implements KubeApi {
   takeWrites(): string[] {
     const methods = this.calls.splice(0).map((call) => call.split(" ")[0] ?? "");
     return methods.filter((method) => method !== "GET");
-  }
-
-  /** The next call of the method stops at a gate. */
-  holdCall(method: KubeCall["method"], when: "before" | "after") {
-    const [gate, reached] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    this[when] = async (call) => {
-      if (call.method !== method) return;
-      this[when] = async () => {};
-      reached.resolve();
-      await gate.promise;
-    };
-    gate.promise.catch(() => {});
-    return { reached: reached.promise, open: () => gate.resolve(), fail: (error: Error) => gate.reject(error) };
   }
 }

@@ -8,8 +8,6 @@ export interface Witness {
   leaving(podUid: string, ifName?: string): void;
   /** A DEL was answered. */
   detached(podUid: string, ifName: string): void;
-  /** A node has another journal, or none. */
-  lostJournal(): void;
   /** The member that had the address may get another one: the test is about that. */
   excuse(address: string): void;
 }

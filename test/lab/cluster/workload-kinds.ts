@@ -1,7 +1,6 @@
 /**
  * Kinds of other projects, as plain as Berth needs them: those that keep addresses, KubeVirt's machines and the
- * IPAMClaim; and those that make pods as Argo's Rollout (by ReplicaSets) and OpenKruise's CloneSet (itself) do. No
- * controller is behind them.
+ * IPAMClaim. No controller is behind them.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type KubeClient, KubeError, type KubeObject } from "../kube-client.ts";
@@ -29,14 +28,6 @@ const KINDS: readonly ForeignKind[] = [
   { group: "k8s.cni.cncf.io", version: "v1alpha1", kind: "IPAMClaim", plural: "ipamclaims" },
 ];
 
-const MAKERS: readonly ForeignKind[] = [
-  { group: "argoproj.io", version: "v1alpha1", kind: "Rollout", plural: "rollouts" },
-  { group: "apps.kruise.io", version: "v1alpha1", kind: "CloneSet", plural: "clonesets" },
-];
-
-export const ROLLOUTS = "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts";
-export const CLONE_SETS = "/apis/apps.kruise.io/v1alpha1/namespaces/shop/clonesets";
-
 function crdOf({ group, version, kind, plural, scope = "Namespaced" }: ForeignKind): KubeObject {
   const anything = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
   const schema = { openAPIV3Schema: { type: "object", properties: { spec: anything, status: anything } } };
@@ -53,11 +44,6 @@ function crdOf({ group, version, kind, plural, scope = "Namespaced" }: ForeignKi
 /** Kinds that keep addresses. Resolves when all are served. */
 export function applyWorkloadKinds(client: KubeClient): Promise<void> {
   return applyKinds(client, KINDS);
-}
-
-/** Kinds that make pods: Rollout and CloneSet. Resolves when both are served. */
-export function applyPodMakers(client: KubeClient): Promise<void> {
-  return applyKinds(client, MAKERS);
 }
 
 /** Resolves when all are served. */

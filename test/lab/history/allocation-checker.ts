@@ -338,11 +338,6 @@ export class AllocationChecker {
     for (const departure of this.#departures.values()) if (isSameNic(departure.nic, nic)) departure.answeredMs = nowMs;
   }
 
-  /** A node has lost its journal, or got an older one: DELs that it has answered may be lost, too. */
-  lostJournal(): void {
-    for (const departure of this.#departures.values()) departure.answeredMs = undefined;
-  }
-
   /** All writes before that moment have been told. */
   passed(nowMs: number): void {
     const { maxReleaseMs = 0 } = this.#options;

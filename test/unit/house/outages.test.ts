@@ -33,11 +33,11 @@ const SHOWN: readonly [words: string, ...tests: (readonly [file: string, name: s
   [
     "addresses of lost nodes [collected]",
     [
-      "test/cluster/workloads-lost-node.test.ts",
-      "node-lost: of a node that is out of service is away: its address is Kept for it, by the controller",
+      "test/cluster/workloads.test.ts",
+      "node-lost: of a node that is out of service a pod has its address elsewhere at once, and the node that is back lets go",
     ],
     [
-      "test/cluster/controller-node-lost.test.ts",
+      "test/cluster/garbage.test.ts",
       "conflict: after nodeLost another node asks: silence frees an address, an answer does not",
     ],
   ],

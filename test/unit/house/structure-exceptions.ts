@@ -16,7 +16,6 @@ export const EXCEPTIONS = {
     "describeNetworks",
     "encodeArp",
     "encodeNdp",
-    "keepNetworks",
     "parseSpooled",
     "startGarbageCollector",
   ],

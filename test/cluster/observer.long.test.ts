@@ -25,7 +25,6 @@ import { startDaemon } from "../lab/daemon.ts";
 import { createNetns } from "../lab/netns.ts";
 import type { Finding } from "../lab/observer/segment-checker.ts";
 import { until } from "../lab/waiting.ts";
-import { isLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { attach, endPod, objectOf, pause, startPod } from "./fault-questions.ts";
 
@@ -282,8 +281,8 @@ async function clear(): Promise<void> {
   await world.wire.observer.take();
 }
 
-/** Where nothing is found, each waits until it would have been, for which the gate has no time. */
-const rows = (isLong ? SCENES : []).map((scene) => [scene.name, scene.finding, scene] as const);
+/** Where nothing is found, each waits until it would have been. */
+const rows = SCENES.map((scene) => [scene.name, scene.finding, scene] as const);
 it.each(rows)("%s: %s", { timeout: 240_000 }, async (_, kind, { isExpected, play }) => {
   try {
     const found = await find(await play(), kind);

@@ -1,0 +1,266 @@
+/**
+ * One smoke for each part of the controller that writes what administrators see, on a real API server with the
+ * controller's account; all of them lead at once. What they decide is in test/unit/controller.
+ */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { startConditions } from "../../host/controller/conditions/conditions-controller.ts";
+import { startFinalizers } from "../../host/controller/finalizers/finalizer-controller.ts";
+import { IN_USE_FINALIZER } from "../../host/controller/finalizers/plan-finalizers.ts";
+import { startNetworks } from "../../host/controller/networks/networks-controller.ts";
+import type { Condition } from "../../host/controller/objects.ts";
+import { startSubnets } from "../../host/controller/subnets/subnets-controller.ts";
+import { startShares } from "../../host/controller/usage/full-namespaces.ts";
+import { startUsage } from "../../host/controller/usage/usage-controller.ts";
+import type { KubeEvent } from "../../host/kubernetes/events.ts";
+import { decodeIpPoolUsage } from "../../host/resources/ip-pool-usage.ts";
+import { ScriptedPoolOwners } from "../fakes/scripted-pool-owners.ts";
+import type { LabController } from "../lab/cluster/controller.ts";
+import { ALLOCATIONS, COORDINATORS, createPod, NAMESPACES, POOLS, SETTINGS, SYSTEM } from "../lab/cluster/objects.ts";
+import { applyKinds } from "../lab/cluster/workload-kinds.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
+import type { KubeObject } from "../lab/kube-client.ts";
+import { until } from "../lab/waiting.ts";
+import { borrowPlane } from "./borrow-plane.ts";
+
+const SERVICE_CIDRS = "/apis/networking.k8s.io/v1/servicecidrs";
+const PARTS = {
+  networks: startNetworks,
+  subnets: startSubnets,
+  usage: startUsage,
+  shares: startShares,
+  conditions: startConditions,
+  finalizers: startFinalizers,
+};
+
+let world: World;
+let poolOwners: ScriptedPoolOwners;
+const events: KubeEvent[] = [];
+
+beforeAll(async () => {
+  world = await openWorld(borrowPlane);
+  await world.namespace("shop");
+});
+afterEach(() => world.depose());
+afterAll(async () => {
+  await world?.clear();
+  await world?.stop();
+});
+
+async function lead(): Promise<LabController> {
+  events.splice(0);
+  poolOwners = new ScriptedPoolOwners();
+  return world.lead(PARTS, { events, poolOwners });
+}
+
+async function conditionOf(plural: string, name: string, type: string): Promise<Condition | undefined> {
+  const conditions: Condition[] = (await world.read(plural, name))?.status?.conditions ?? [];
+  return conditions.find((each) => each.type === type);
+}
+
+const has = (plural: string, name: string, type: string, status: string) => async () =>
+  (await conditionOf(plural, name, type))?.status === status;
+
+const eventsOf = (name: string) => events.flatMap(({ regarding, reason }) => (regarding.name === name ? [reason] : []));
+
+it("a pool gets its finalizer, conditions and counts beside an agent's mark, and goes with its last address", async () => {
+  const uid = await world.pool("green", { subnet: "10.21.0.0/24" }, { finalizers: ["other.example/one"] });
+  await world.allocate("10.21.0.99", { pool: "green" });
+  await lead();
+  const marks = Array.from({ length: 20 }, (_, at) => `2026-11-20T04:00:${String(at).padStart(2, "0")}Z`);
+  for (const wanted of marks) await world.client.patch(`${POOLS}/green/status`, { status: { wanted } });
+  await until("all is written", async () => {
+    const { metadata, status } = await world.read("ippools", "green");
+    return metadata.finalizers.length === 2 && status.used === 1 && status.conditions?.length === 1;
+  });
+  const { metadata, status } = await world.read("ippools", "green");
+  expect(metadata).toMatchObject({ finalizers: ["other.example/one", IN_USE_FINALIZER], generation: 1 });
+  expect(status).toMatchObject({ wanted: marks.at(-1), total: 254, conditions: [{ type: "Ready", status: "True" }] });
+  await until("its usage is written", async () => (await world.read("ippoolusages", "green"))?.status.bound === 1);
+  const usage = await world.read("ippoolusages", "green");
+  expect(usage.metadata.ownerReferences).toMatchObject([{ kind: "IPPool", name: "green", uid, controller: true }]);
+  expect(decodeIpPoolUsage(usage, "test")).toMatchObject({ poolUid: uid, usage: { total: 254, free: 253, bound: 1 } });
+
+  await world.client.patch(`${POOLS}/green`, { spec: { ips: ["10.21.0.1-10.21.0.9"] } });
+  await until("the shrink is reported", has("ippools", "green", "InUseOutsideRange", "True"));
+  expect(await conditionOf("ippools", "green", "InUseOutsideRange")).toMatchObject({
+    ...{ observedGeneration: 2, message: expect.stringContaining("10.21.0.99 (pod shop/web-0)") },
+  });
+  expect(eventsOf("green")).toEqual(["InUseOutsideRange"]);
+
+  await world.client.patch(`${POOLS}/green`, { metadata: { finalizers: [IN_USE_FINALIZER] } });
+  await world.client.delete(`${POOLS}/green`);
+  await until("its holders are named", has("ippools", "green", "DeletedWithHolders", "True"));
+  await world.release("10.21.0.99");
+  await until("it is gone", async () => (await world.read("ippools", "green")) === undefined);
+  await until("and so is its usage", async () => (await world.read("ippoolusages", "green")) === undefined);
+});
+
+it("a pool in deletion stays while a list names an allocation that the cache does not know", async () => {
+  await world.pool("pink", { subnet: "10.23.0.0/24" });
+  const { api, caches } = await lead();
+  await until("it is marked", async () => (await world.read("ippools", "pink")).metadata.finalizers?.length === 1);
+  // An agent that has not received the deletion claims while the controller decides.
+  let claims = 0;
+  api.before = async ({ path, query }) => {
+    if (path.endsWith("/ipallocations") && query?.fieldSelector === "spec.pool=pink" && claims++ === 0)
+      await world.allocate("10.23.0.9", { pool: "pink" });
+  };
+  await world.client.delete(`${POOLS}/pink`);
+  await until("the claim is there", () => claims > 0 && caches.allocations.items.has("10.23.0.9"));
+  await until("its holders are named", has("ippools", "pink", "DeletedWithHolders", "True"));
+  await world.release("10.23.0.9");
+  await until("it is gone", async () => (await world.read("ippools", "pink")) === undefined);
+});
+
+it("the next controller writes only what differs, and repeats no event", async () => {
+  await world.pool("first", { subnet: "10.40.1.0/24" });
+  await world.pool("second", { subnet: "10.40.2.0/24", ips: ["10.40.2.9-10.40.2.1"] });
+  await lead();
+  await until("both are checked, and one counted", async () => {
+    const [one, other] = [await world.read("ippools", "first"), await world.read("ippools", "second")];
+    const isMarked = [one, other].every(({ metadata }) => metadata.finalizers !== undefined);
+    const isChecked = one.status?.conditions?.length === 1 && other.status?.conditions?.length === 2;
+    return isMarked && isChecked && one.status.total !== undefined && eventsOf("second").length === 1;
+  });
+  await until("its usage is there", async () => (await world.read("ippoolusages", "first")) !== undefined);
+  await until(
+    "a Coordinator is there",
+    async () => (await world.read("coordinators", "default"))?.status !== undefined,
+  );
+  await world.depose();
+  await world.allocate("10.40.1.9", { pool: "first" });
+  const { api } = await lead();
+  await until("the difference is counted", async () => (await world.read("ippools", "first")).status.used === 1);
+  await until("and its usage", async () => (await world.read("ippoolusages", "first")).status.bound === 1);
+  const writes = api.calls.filter((call) => !call.startsWith("GET"));
+  expect([writes.sort(), events]).toEqual([["PATCH ippools/first/status", "PUT ippoolusages/first"], []]);
+  await world.release("10.40.1.9");
+});
+
+/** The generated pools. */
+const pools = async (): Promise<KubeObject[]> =>
+  (await world.client.get(POOLS)).items.filter(({ spec }: KubeObject) => spec.generated !== undefined);
+
+/** The addresses of each generated pool, by the workload's name. */
+async function division(): Promise<Record<string, readonly string[]>> {
+  const all = (await pools()).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  return Object.fromEntries(all.map(({ spec }) => [spec.generated.application.name, spec.ips]));
+}
+
+const untilDivided = (wanted: Record<string, readonly string[]>): Promise<void> =>
+  expect.poll(division, { timeout: 60_000 }).toEqual(wanted);
+
+it("a full Subnet: pools of workloads, what each lacks, in conditions and an event; addresses that come back go on", async () => {
+  await world.subnet("blue", { subnet: "10.9.0.0/29", gateway: "10.9.0.1" });
+  const controller = await lead();
+  poolOwners.want("a", "u-a", { count: 3 });
+  await untilDivided({ a: ["10.9.0.2-10.9.0.4"] });
+  const [pool] = await pools();
+  expect(pool.metadata.name).toMatch(/^shop-a-eth0-v4-[0-9a-f]{10}$/);
+  expect(pool.spec.generated).toMatchObject({ wanted: 3, reason: "2 replicas and 1 more" });
+  const status = async () => (await world.read("subnets", "blue")).status;
+  await expect.poll(status, { timeout: 30_000 }).toMatchObject({
+    ...{ total: 5, assigned: 3 },
+    pools: [{ name: pool.metadata.name, ips: ["10.9.0.2-10.9.0.4"], application: "Deployment shop/a" }],
+  });
+  poolOwners.want("b", "u-b", { count: 4, reason: "3 replicas and 1 more" });
+  await untilDivided({ a: ["10.9.0.2-10.9.0.4"], b: ["10.9.0.5-10.9.0.6"] });
+  await until("the Subnet says who waits", has("subnets", "blue", "Full", "True"));
+  const b = (await pools()).find(({ spec }) => spec.generated.application.name === "b")?.metadata.name;
+  expect((await conditionOf("ippools", b, "Supplied"))?.message).toBe(
+    'has 2 of 4 addresses wanted (3 replicas and 1 more): Subnet "blue" has 0 free of 5, 5 assigned to 2 pools',
+  );
+  await until("the workload has an event", () => eventsOf("b").includes("SubnetFull"));
+  // An address in use keeps the pool.
+  await world.allocate("10.9.0.3", { pool: pool.metadata.name });
+  poolOwners.end("u-a");
+  await untilDivided({ b: ["10.9.0.5-10.9.0.6"] });
+  await world.release("10.9.0.3");
+  await untilDivided({ b: ["10.9.0.3-10.9.0.6"] });
+  await until("no pool waits", has("subnets", "blue", "Full", "False"));
+  poolOwners.end("u-b");
+  await expect.poll(pools, { timeout: 60_000 }).toEqual([]);
+  await expect.poll(status, { timeout: 30_000 }).toMatchObject({ assigned: 0, pools: [] });
+  expect(controller.problems("subnets")).toEqual([]);
+});
+
+it("two that lead at once give 20 workloads of both families addresses of their own, and agree in the end", async () => {
+  await world.subnet("wide", { subnet: "10.8.0.0/16" });
+  await world.subnet("six", { subnet: "fd00:9::/64" });
+  const one = await lead();
+  const first = poolOwners;
+  const two = await lead();
+  const second = poolOwners;
+  for (let at = 0; at < 20; at++)
+    for (const each of [first, second])
+      each.want(`w${at}`, `u-${at}`, { count: 5, subnets: ["wide"] }, { count: 5, family: 6, subnets: ["six"] });
+  const given = async () => new Set((await pools()).flatMap(({ spec }) => spec.ips.join() || [])).size;
+  await expect.poll(given, { timeout: 60_000 }).toBe(40);
+  await expect
+    .poll(async () => (await world.read("subnets", "wide")).status, { timeout: 60_000 })
+    .toMatchObject({
+      assigned: 100,
+    });
+  // What the other has written first is a problem until the next round.
+  const problems = async () => [one, two].flatMap((each) => each.problems("subnets"));
+  await expect.poll(problems, { timeout: 60_000 }).toEqual([]);
+}, 150_000);
+
+it("the Coordinator is made, and follows the cluster's networks, also of a kind that is installed later", async () => {
+  await world.client.delete(`${COORDINATORS}/default`).catch(() => {});
+  const { client } = world;
+  const services: string[] = (await client.get(SERVICE_CIDRS)).items.flatMap(({ spec }: KubeObject) => spec.cidrs);
+  expect(services).toHaveLength(2);
+  const kubeadm = { ClusterConfiguration: "networking: {podSubnet: '10.244.0.0/16,fd00:10:244::/56'}" };
+  await client.apply(`${NAMESPACES}/${SYSTEM}/configmaps/kubeadm-config`, {
+    ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "kubeadm-config" }, data: kubeadm },
+  });
+  await lead();
+  const expectStatus = (wanted: object): Promise<void> =>
+    expect
+      .poll(async () => (await world.read("coordinators", "default"))?.status, { timeout: 30_000 })
+      .toMatchObject({ phase: "Synced", ...wanted });
+  const kubeadms = { overlayPodCIDR: ["10.244.0.0/16", "fd00:10:244::/56"] };
+  await expectStatus({ ...kubeadms, serviceCIDR: services });
+  expect((await world.read("coordinators", "default")).spec).toEqual({ podCIDRType: "auto" });
+  const [v4 = "", v6 = ""] = services;
+  const cidr = { apiVersion: "networking.k8s.io/v1", kind: "ServiceCIDR", spec: { cidrs: ["172.31.0.0/24"] } };
+  await client.apply(`${SERVICE_CIDRS}/more`, { ...cidr, metadata: { name: "more" } });
+  await expectStatus({ serviceCIDR: [v4, "172.31.0.0/24", v6] });
+  await client.delete(`${SERVICE_CIDRS}/more`);
+  const group = "crd.projectcalico.org";
+  await applyKinds(client, [{ group, version: "v1", plural: "ippools", kind: "IPPool", scope: "Cluster" }]);
+  await client.create(`/apis/${group}/v1/ippools`, {
+    ...{ apiVersion: `${group}/v1`, kind: "IPPool", metadata: { name: "calico" }, spec: { cidr: "192.168.0.0/16" } },
+  });
+  await expectStatus({ overlayPodCIDR: ["192.168.0.0/16"] });
+  await client.delete(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/ippools.${group}`);
+  await expectStatus(kubeadms);
+});
+
+it("the Coordinator lists namespaces at their limit of addresses, beside its other status", async () => {
+  await world.settings({ maxAddressesPerNamespace: 2 });
+  await world.pool("share", { subnet: "10.39.0.0/24" });
+  const allocate = (last: number, namespace: string) => {
+    const holder = { namespace, pod: "web-0", podUid: `u-${last}`, ifName: "eth0", node: "n1" };
+    return world.allocate(`10.39.0.${last}`, { pool: "share", holders: [holder] });
+  };
+  for (const namespace of ["tenant", "crowd"]) {
+    await world.namespace(namespace);
+    await createPod(world.client, { namespace, name: "web-0", node: "n1" });
+  }
+  await allocate(1, "tenant");
+  for (const last of [5, 6]) await allocate(last, "crowd");
+  // Their pod does not exist: a node's token alone has written them.
+  for (const last of [10, 11]) await allocate(last, "victim");
+  await lead();
+  const full = async () => (await world.read("coordinators", "default"))?.status?.fullNamespaces ?? [];
+  await expect.poll(full, { timeout: 30_000 }).toEqual([{ name: "crowd", addresses: 2 }]);
+  await allocate(2, "tenant");
+  await expect.poll(full, { timeout: 30_000 }).toHaveLength(2);
+  expect((await world.read("coordinators", "default")).status.phase).toBe("Synced");
+  await world.client.patch(`${ALLOCATIONS}/10.39.0.2`, { spec: { state: "Cooling", holders: [] } });
+  await expect.poll(full, { timeout: 30_000 }).toHaveLength(1);
+  await world.client.delete(SETTINGS);
+  await expect.poll(full, { timeout: 30_000 }).toEqual([]);
+});

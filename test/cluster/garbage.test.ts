@@ -1,0 +1,177 @@
+/**
+ * The controller's collection on a real API server, and the agents that it asks: the test makes each sweep and moves
+ * the clocks; the segment is a table. The rules are in test/unit/controller/gc.
+ */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { QUARANTINE_PROBE_MAX_MS, QuarantineProber } from "../../host/agent/detection/quarantine-prober.ts";
+import { COLLECTION_RETRY_MS } from "../../host/controller/gc/check-allocation.ts";
+import { formatIp } from "../../host/net/ip.ts";
+import { AgentNode } from "../lab/cluster/agent-node.ts";
+import { COOLDOWN_MS, GRACE_MS, LabCollector, NODE_LOST_MS } from "../lab/cluster/collector.ts";
+import { followWorld } from "../lab/cluster/followed-world.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { openWorld, type World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
+import { NO_AUDIT } from "../world/no-audit.ts";
+import { recordLog } from "../world/recorded-log.ts";
+import { mac } from "../world/values.ts";
+import { borrowPlane } from "./borrow-plane.ts";
+
+const RIVAL = mac("02:00:00:00:00:07");
+const LINK = { netnsPath: "/proc/self/ns/net", index: 2, name: "uplink", mac: mac("0a:00:00:00:00:01") };
+const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "web", member: "web-0", ifName: "eth0" };
+
+let world: World;
+let collector: LabCollector;
+/** Addresses that a machine answers for. */
+const answering = new Set<string>();
+const nodes: AgentNode[] = [];
+
+beforeAll(async () => {
+  world = await openWorld(borrowPlane);
+  // Its agents' clocks are the test's.
+  await followWorld(world, { minReuseMs: 0, minConflictMs: 0, minLostMs: 0 });
+  await world.namespace("shop");
+  await world.pool("blue", { subnet: "10.6.0.0/16" });
+  collector = await LabCollector.open(world);
+});
+afterEach(async () => {
+  for (const node of nodes.splice(0)) await node.close();
+  answering.clear();
+  await collector.clear();
+});
+afterAll(() => world?.stop());
+
+async function openNode(name: string): Promise<AgentNode> {
+  await collector.setNode(name, "True");
+  const node = await AgentNode.open(world.plane, name, { recorded: recordLog() });
+  nodes.push(node);
+  return node;
+}
+
+async function startPod(node: AgentNode, address: string): Promise<lab.LabPod> {
+  const pod = await lab.createPod(world.client, { name: `pod-${address}`, node: node.name });
+  await node.attach(address, pod);
+  await collector.knows(address);
+  return pod;
+}
+
+/** The node reconciles and probes, as is due by now, and all that follows happens. */
+async function ask(node: AgentNode): Promise<void> {
+  await node.reconcile();
+  const prober = new QuarantineProber({
+    ...{ registry: node.registry, nowMs: node.nowMs, random: () => 0.5, log: recordLog().log },
+    ...{ pools: () => new Map(), letAnswer: async () => {}, audit: NO_AUDIT },
+    detect: async ({ addresses: [ip] }) =>
+      ip !== undefined && answering.has(formatIp(ip)) ? { ip, mac: RIVAL } : undefined,
+    findNodeLink: () => undefined,
+    findPoolLink: async () => LINK,
+  });
+  await prober.probeDue();
+  await prober.close();
+  await node.registry.idle();
+  await node.registry.expire();
+  await node.registry.idle();
+}
+
+const states = (...last: readonly number[]): Promise<string[]> =>
+  Promise.all(last.map((each) => world.stateOf(`10.6.0.${each}`)));
+
+it("conflict: after nodeLost another node asks: silence frees an address, an answer does not", async () => {
+  const [one, two] = [await openNode("n1"), await openNode("n2")];
+  await startPod(two, "10.6.0.9");
+  const pods = [await startPod(one, "10.6.0.1"), await startPod(one, "10.6.0.2")];
+  await one.stop();
+  await collector.setNode("n1", "Unknown");
+  for (const pod of pods) await lab.deletePod(world.client, pod);
+  await collector.sweep(GRACE_MS, NODE_LOST_MS - 1);
+  expect(await states(1, 2)).toEqual(["Quarantined n1", "Quarantined n1"]);
+  await collector.sweep(1);
+  expect(await world.spec("10.6.0.1")).toMatchObject({
+    ...{ node: "n2", quarantine: { reason: "NodeLost", holder: { node: "n1" } } },
+  });
+  answering.add("10.6.0.2");
+  await until("n2 is told", async () => (await two.rows()).length === 3);
+  await ask(two);
+  expect(await states(1, 2)).toEqual(["free", "Quarantined n2"]);
+  // The machine is switched off at last.
+  answering.clear();
+  two.advance(QUARANTINE_PROBE_MAX_MS);
+  await ask(two);
+  expect(await states(2, 9)).toEqual(["free", "Bound n2"]);
+});
+
+it("node-lost: a lost node that comes back has its live pod's address again, and the other one's goes", async () => {
+  const one = await openNode("n1");
+  const [lives, gone] = [await startPod(one, "10.6.0.1"), await startPod(one, "10.6.0.2")];
+  await one.stop();
+  await collector.setNode("n1", "Unknown");
+  await lab.deletePod(world.client, gone);
+  await collector.sweep(GRACE_MS);
+  const { spec } = await world.client.get(`${lab.ALLOCATIONS}/10.6.0.1`);
+  const quarantine = { reason: "NodeLost", holder: spec.holders[0] };
+  await world.client.patch(`${lab.ALLOCATIONS}/10.6.0.1`, {
+    spec: { state: "Quarantined", holders: [], quarantine },
+  });
+  one.wipe();
+  await one.start();
+  await one.reconcile();
+  await until("the pod has its own again", async () => (await world.stateOf("10.6.0.1")) === "Bound n1");
+  expect((await world.spec("10.6.0.1"))?.holders).toMatchObject([{ podUID: lives.uid, node: "n1" }]);
+  for (const milliseconds of [GRACE_MS, COOLDOWN_MS]) {
+    one.advance(milliseconds);
+    await one.reconcile();
+  }
+  expect(await states(1, 2)).toEqual(["Bound n1", "free"]);
+});
+
+it("node-lost: addresses of a node that is said to be out of service are free within seconds of the end of its pods", async () => {
+  await collector.setNode("n1", "Unknown");
+  const pods = await Promise.all(
+    [1, 2].map(async (last) => {
+      const pod = await lab.createPod(world.client, { name: `pod-${last}`, node: "n1" });
+      const holder = { namespace: "shop", pod: pod.name, podUid: pod.uid, ifName: "eth0", node: "n1" };
+      await world.allocate(`10.6.0.${last}`, { holders: [holder], ...(last === 2 ? { workload: WEB } : {}) });
+      await collector.knows(`10.6.0.${last}`);
+      return pod;
+    }),
+  );
+  collector.liveness.set(WEB.uid, "alive");
+  await collector.setNode("n1", "Unknown", [lab.OUT_OF_SERVICE]);
+  await collector.gc.checkDue();
+  expect(await states(1, 2)).toEqual(["Bound n1", "Bound n1"]);
+  for (const pod of pods) await lab.deletePod(world.client, pod);
+  collector.advance(1_000);
+  // By its own timer: no event triggers the check.
+  const isDone = async () => (await states(1, 2)).join() === "free,Kept n1";
+  expect(await until("one is free, and one kept for the member", isDone)).toBeLessThan(COLLECTION_RETRY_MS);
+});
+
+it("retention: the address of a holder that no watch of pods has shown cools after a grace", async () => {
+  await collector.lead();
+  collector.liveness.set(WEB.uid, "alive");
+  await collector.sweep();
+  const seen = await world.createPod({
+    ...{ name: "web-1", node: "n1" },
+    owner: { apiVersion: "apps/v1", kind: "StatefulSet", name: WEB.name, uid: WEB.uid },
+  });
+  await lab.deletePod(world.client, seen);
+  const { pods } = collector.controller.deps.owners;
+  await until("the watch has told of the pod", () => pods.wasSeen(seen.uid));
+  for (const [last, podUid] of [
+    [1, "made-up"],
+    [2, seen.uid],
+  ] as const) {
+    const lastHolder = { namespace: "shop", pod: "web", podUid, ifName: "eth0", node: "n1" };
+    const workload = { ...WEB, member: `web-${last - 1}` };
+    await world.allocate(`10.6.0.${last}`, { state: "Kept", holders: [], workload, lastHolder });
+    await collector.knows(`10.6.0.${last}`);
+  }
+  const { metadata } = await world.client.get(`${lab.ALLOCATIONS}/10.6.0.2`);
+  await collector.sweep(GRACE_MS);
+  expect([pods.hasReached(metadata.resourceVersion), await states(1)]).toEqual([false, ["Kept n1"]]);
+  await world.createPod({ name: "any", node: "n1" });
+  await until("the watch of pods has come past the records", () => pods.hasReached(metadata.resourceVersion));
+  await collector.sweep(GRACE_MS);
+  expect(await states(1, 2)).toEqual(["Cooling n1", "Kept n1"]);
+});

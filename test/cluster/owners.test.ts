@@ -1,0 +1,254 @@
+/**
+ * Workloads as the controller reads them from a real API server: what they want of Subnets, and whether those that
+ * addresses are retained for live (docs/subnets.md, docs/workloads.md). No controller of Kubernetes runs: the test
+ * makes Jobs and pods, and writes what their controllers would report. The rules of the kinds are in
+ * test/unit/controller/owners.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { openAddressOwners } from "../../host/controller/owners/address-owners.ts";
+import { type OpenPoolOwners, openPoolOwners } from "../../host/controller/owners/pool-owners.ts";
+import type { DemandSettings } from "../../host/controller/types.ts";
+import { type KubeApi, type KubeObject, METADATA, METADATA_LIST } from "../../host/kubernetes/kube-api.ts";
+import { ObjectBudget } from "../../host/kubernetes/object-budget.ts";
+import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
+import type { Workload } from "../../host/resources/member.ts";
+import { connectClient } from "../lab/cluster/in-process.ts";
+import {
+  createOwned,
+  createPod,
+  createWorkload,
+  DEFINITIONS_CRD,
+  definitionsCrd,
+  podPath,
+  podTemplate,
+} from "../lab/cluster/objects.ts";
+import {
+  applyKinds,
+  applyWorkloadKinds,
+  CLAIMS,
+  INSTANCES,
+  instance,
+  ipamClaim,
+  MACHINES,
+  machine,
+  SETS,
+  statefulSet,
+} from "../lab/cluster/workload-kinds.ts";
+import type { ControlPlane } from "../lab/control-plane.ts";
+import { recordLog } from "../world/recorded-log.ts";
+import { borrowPlane } from "./borrow-plane.ts";
+
+const APPS = "/apis/apps/v1/namespaces/shop";
+const BATCH = "/apis/batch/v1/namespaces/shop";
+const NETWORKS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
+const SETTINGS: DemandSettings = { enableIPv4: true, enableIPv6: false, allowSingleFamily: false, firstNic: "eth0" };
+const SOON = { timeout: 30_000 };
+
+let plane: ControlPlane;
+let api: KubeApi;
+
+const soon = () => AbortSignal.timeout(SOON.timeout);
+const deps = () => ({
+  api,
+  budget: new ObjectBudget({ totalBytes: 2 ** 30, home: "" }),
+  log: recordLog().log,
+  random: () => 0.5,
+});
+
+beforeAll(async () => {
+  plane = await borrowPlane();
+  await plane.client.create("/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
+  api = await connectClient(plane.kubeconfig, "owners");
+});
+
+afterAll(async () => {
+  await api?.close();
+  await plane?.stop();
+});
+
+describe("owners of pools", () => {
+  let owners: OpenPoolOwners;
+
+  beforeAll(async () => {
+    await applyKinds(plane.client, [
+      { group: "apps.kruise.io", version: "v1alpha1", kind: "CloneSet", plural: "clonesets" },
+    ]);
+    owners = openPoolOwners(deps());
+    await owners.synced(soon());
+  });
+  afterAll(() => owners?.close());
+  afterEach(() => expect(owners.problems).toEqual([]));
+
+  /** `kind/name nic subnets: count (reason)` */
+  const wantedBy = (name: string) => () =>
+    owners
+      .demands(SETTINGS)
+      .demands.filter(({ application }) => application.name === name)
+      .map(
+        ({ application: { kind }, ifName, subnets, count, reason }) =>
+          `${kind}/${name} ${ifName} ${subnets.join()}: ${count} (${reason})`,
+      );
+  const untilWanted = (name: string, ...expected: readonly string[]) =>
+    expect.poll(wantedBy(name), { ...SOON, interval: 20 }).toEqual(expected);
+
+  const create = async (
+    path: string,
+    apiVersion: string,
+    kind: string,
+    name: string,
+    spec: object,
+    owner?: PoolOwner,
+  ) => ({
+    ...(await createOwned(plane.client, path, { apiVersion, kind }, name, spec, owner)),
+    namespace: "shop",
+  });
+  const report = (path: string, status: object) => plane.client.patch(`${path}/status`, { status });
+  const livenessOf = (owner: PoolOwner) => owners.readLiveness(owner, soon());
+
+  it("a Deployment wants its replicas, more while it is rolled out, and nothing when it is gone", async () => {
+    const path = `${APPS}/deployments/web`;
+    const owner = await createWorkload(plane.client, "Deployment", "web", { subnet: "blue", replicas: 50 });
+    await untilWanted("web", "Deployment/web eth0 blue: 51 (50 replicas and 1 more)");
+    await report(path, { observedGeneration: 1, replicas: 50, updatedReplicas: 50 });
+    await plane.client.patch(path, { spec: { template: { metadata: { labels: { version: "2" } } } } });
+    const surging = "Deployment/web eth0 blue: 63 (50 replicas and 13 more while it is rolled out (maxSurge))";
+    await untilWanted("web", surging);
+    await report(path, { observedGeneration: 2, replicas: 50, updatedReplicas: 50 });
+    await untilWanted("web", "Deployment/web eth0 blue: 51 (50 replicas and 1 more)");
+    expect(await livenessOf(owner)).toBe("alive");
+    expect(await livenessOf({ ...owner, uid: "another" })).toBe("gone");
+    await plane.client.delete(path);
+    await untilWanted("web");
+    expect(await livenessOf(owner)).toBe("gone");
+  });
+
+  it("a CronJob wants what its Jobs may run at once, and a Job that has ended nothing", async () => {
+    const template = podTemplate("once", { subnet: "blue", restartPolicy: "Never" });
+    const spec = { parallelism: 3, completions: 9, template };
+    const cron = { schedule: "0 0 1 1 *", jobTemplate: { spec } };
+    const owner = await create(`${BATCH}/cronjobs`, "batch/v1", "CronJob", "nightly", cron);
+    await untilWanted("nightly", "CronJob/nightly eth0 blue: 4 (parallelism 3 and 1 more)");
+    for (const name of ["run-1", "run-2"]) await create(`${BATCH}/jobs`, "batch/v1", "Job", name, spec, owner);
+    await untilWanted("nightly", "CronJob/nightly eth0 blue: 7 (parallelism 6 of 2 Jobs and 1 more)");
+    const job = await create(`${BATCH}/jobs`, "batch/v1", "Job", "once", spec);
+    await untilWanted("once", "Job/once eth0 blue: 4 (parallelism 3 and 1 more)");
+    const at = "2026-01-01T00:00:00Z";
+    const conditions = ["FailureTarget", "Failed"].map((type) => ({ type, status: "True", lastTransitionTime: at }));
+    await report(`${BATCH}/jobs/once`, { startTime: at, conditions });
+    await untilWanted("once");
+    expect([await livenessOf(job), await livenessOf(owner)]).toEqual(["gone", "alive"]);
+  });
+
+  it("a CloneSet wants what its pods do, without those that have ended or use the network of the node", async () => {
+    const owner = await create(
+      "/apis/apps.kruise.io/v1alpha1/namespaces/shop/clonesets",
+      "apps.kruise.io/v1alpha1",
+      "CloneSet",
+      "clones",
+      {},
+    );
+    const annotations = { subnet: { ipv4: ["blue"] } };
+    const pod = (name: string, hostNetwork = false) =>
+      createPod(plane.client, { name, node: "n1", owner, annotations, hostNetwork });
+    const pods = [await pod("c-1"), await pod("c-2")];
+    await pod("c-host", true);
+    await untilWanted("clones", "CloneSet/clones eth0 blue: 3 (2 pods and 1 more)");
+    await report(podPath({ namespace: "shop", name: "c-1" }), { phase: "Succeeded" });
+    await untilWanted("clones", "CloneSet/clones eth0 blue: 2 (1 pod and 1 more)");
+    expect(await livenessOf(owner)).toBe("alive");
+    for (const each of pods) await plane.client.delete(podPath(each), { gracePeriodSeconds: 0 });
+    await untilWanted("clones");
+    expect(await livenessOf(owner)).toBe("gone");
+  });
+
+  it("networks decide which NICs `subnet` is for, also when they come later", async () => {
+    const annotations = { "k8s.v1.cni.cncf.io/networks": "ours, theirs, ours@data" };
+    await createWorkload(plane.client, "Deployment", "many", { subnet: "blue", replicas: 1, annotations });
+    await untilWanted("many", "Deployment/many eth0 blue: 2 (1 replica and 1 more)");
+    const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    await plane.client.apply(`${definitions}/${DEFINITIONS_CRD}`, definitionsCrd());
+    await expect.poll(() => plane.client.get(NETWORKS).catch(() => undefined), SOON).toBeDefined();
+    for (const [name, type] of Object.entries({ ours: "berth", theirs: "host-local" })) {
+      const spec = { config: JSON.stringify({ cniVersion: "1.0.0", type: "macvlan", ipam: { type } }) };
+      await plane.client.create(NETWORKS, {
+        ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition", metadata: { name }, spec },
+      });
+    }
+    const nics = ["eth0", "net1", "data"].map((nic) => `Deployment/many ${nic} blue: 2 (1 replica and 1 more)`);
+    await untilWanted("many", ...nics);
+  });
+
+  it("of pods of other kinds the API server sends the metadata only, in lists and in watches", async () => {
+    await createPod(plane.client, { name: "plain", node: "n1" });
+    const list = await api.call({ method: "GET", path: "/api/v1/pods", accept: METADATA_LIST });
+    const seen: KubeObject[] = [...(list.items as KubeObject[])];
+    const listed = seen.length;
+    const done = new AbortController();
+    const onEvent = ({ object }: { object: KubeObject }) => {
+      seen.push(object);
+      done.abort();
+    };
+    const query = { resourceVersion: "0" };
+    const watch = api.watch({ path: "/api/v1/pods", query, accept: METADATA, onEvent, signal: done.signal });
+    await expect(watch).rejects.toThrow();
+    expect([listed > 0, seen.length > listed]).toEqual([true, true]);
+    for (const object of seen)
+      expect([object.spec, object.status, typeof object.metadata]).toEqual([undefined, undefined, "object"]);
+  });
+});
+
+describe("retention: owners of addresses", () => {
+  it("do not count as gone while the server does not know their kind; report their ends when it does", async () => {
+    const owners = openAddressOwners(deps());
+    try {
+      await owners.synced(soon());
+      const uids: string[] = [];
+      owners.subscribe((uid) => uids.push(uid));
+      const of = (kind: string, name = "x", uid = "u", member = name): Workload => ({
+        ...{ kind, namespace: "shop", name, uid, member },
+      });
+      const see = (...workloads: Workload[]) => Promise.all(workloads.map((each) => owners.readLiveness(each, soon())));
+      const unknown = ["VirtualMachine", "VirtualMachineInstance", "IPAMClaim", "Deployment"].map((kind) => of(kind));
+      expect(await see(...unknown, of("StatefulSet"))).toEqual([...Array(4).fill("unknown"), "gone"]);
+
+      const { uid } = (await plane.client.create(SETS, statefulSet("web", 3, 5))).metadata;
+      const member = (name: string) => of("StatefulSet", "web", uid, name);
+      const members = () => see(...["web-4", "web-5", "web-7", "web-8"].map(member));
+      expect(await members()).toEqual(["gone", "alive", "alive", "gone"]);
+      const strange = ["web", "web-x", "webs-5", "web-05", "web-5-5"].map(member);
+      expect(await see(...strange)).toEqual(Array(5).fill("gone"));
+      await plane.client.patch(`${SETS}/web`, { metadata: { labels: { of: "none" } } });
+      await plane.client.patch(`${SETS}/web`, { spec: { replicas: 1 } });
+      await expect.poll(() => uids, SOON).toEqual([uid]);
+      expect(await members()).toEqual(["gone", "alive", "gone", "gone"]);
+      await plane.client.delete(`${SETS}/web`);
+      await expect.poll(() => uids, SOON).toEqual([uid, uid]);
+      await plane.client.create(SETS, statefulSet("web", 3, 5));
+      expect(await see(member("web-5"))).toEqual(["gone"]);
+
+      await applyWorkloadKinds(plane.client);
+      const vm = (await plane.client.create(MACHINES, machine("db"))).metadata.uid;
+      const vmi = (await plane.client.create(INSTANCES, instance("job"))).metadata.uid;
+      const body = ipamClaim("db.net1", { network: "lab", interface: "net1" });
+      const claim = (await plane.client.create(CLAIMS, body)).metadata.uid;
+      const others = () =>
+        see(
+          of("VirtualMachine", "db", vm),
+          of("VirtualMachineInstance", "job", vmi),
+          of("IPAMClaim", "db.net1", claim),
+        );
+      await expect.poll(others, SOON).toEqual(["alive", "alive", "alive"]);
+      await plane.client.patch(`${MACHINES}/db`, { spec: { runStrategy: "Halted" } });
+      await plane.client.patch(`${INSTANCES}/job/status`, { status: { phase: "Succeeded" } });
+      await expect.poll(() => uids, SOON).toContain(vmi);
+      expect(await others()).toEqual(["alive", "gone", "alive"]);
+      await plane.client.delete(`${MACHINES}/db`);
+      await plane.client.delete(`${CLAIMS}/db.net1`);
+      await expect.poll(() => uids, SOON).toEqual(expect.arrayContaining([vm, claim]));
+      expect(await others()).toEqual(["gone", "gone", "gone"]);
+      expect(owners.problems).toEqual([]);
+    } finally {
+      await owners.close();
+    }
+  });
+});

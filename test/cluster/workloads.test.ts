@@ -1,0 +1,266 @@
+/**
+ * The ways of an agent with the addresses of pods and workloads, one smoke each, on a real API server with the
+ * controller's parts: real kinds, UIDs, watches and rights. The rules are in test/unit/registry/transcripts,
+ * test/unit/agent and test/unit/controller/owners.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startNotices } from "../../host/controller/notices/notice-controller.ts";
+import { leadAddressOwners } from "../lab/cluster/collector.ts";
+import * as lab from "../lab/cluster/objects.ts";
+import { forceDelete } from "../lab/cluster/rights.ts";
+import {
+  applyKinds,
+  CLAIMS,
+  INSTANCES,
+  instance,
+  ipamClaim,
+  MACHINES,
+  machine,
+  SETS,
+  statefulSet,
+} from "../lab/cluster/workload-kinds.ts";
+import type { World } from "../lab/cluster/world.ts";
+import { until } from "../lab/waiting.ts";
+import { add, openAgents, QUICK } from "./workloads.ts";
+
+const LISTED = { apiVersion: "apps.kruise.io/v1beta1", kind: "StatefulSet" };
+const LISTED_SETS = "/apis/apps.kruise.io/v1beta1/namespaces/shop/statefulsets";
+const NET1 = { ifName: "net1", network: "lan" };
+
+let world: World;
+let sweep: (() => Promise<void>) | undefined;
+
+beforeAll(async () => {
+  world = await openAgents(["n1", "n2"]);
+  await applyKinds(world.client, [
+    { group: "apps.kruise.io", version: "v1beta1", kind: "StatefulSet", plural: "statefulsets" },
+  ]);
+  await allowListedKind();
+  await world.namespace("evil");
+  await world.settings({ ...QUICK, retainByName: [LISTED] });
+  sweep = await leadAddressOwners(world, { retainByName: [LISTED] });
+  await world.lead({ notices: startNotices });
+  const knows = () => world.agents().every(({ snapshot }) => snapshot.vendorConf.retainByName.length === 1);
+  await until("the agents know the kind", knows);
+}, 120_000);
+
+afterEach(async () => {
+  for (const collection of [SETS, LISTED_SETS, MACHINES, INSTANCES, CLAIMS]) await world.client.delete(collection);
+  await world.clear();
+});
+
+afterAll(() => world?.stop());
+
+/** As the chart does for a kind that `retainByName` lists. */
+async function allowListedKind(): Promise<void> {
+  const rbac = "/apis/rbac.authorization.k8s.io/v1";
+  const api = { apiVersion: "rbac.authorization.k8s.io/v1", metadata: { name: "by-name" } };
+  const rules = [{ apiGroups: ["apps.kruise.io"], resources: ["statefulsets"], verbs: ["get", "list", "watch"] }];
+  await world.client.create(`${rbac}/clusterroles`, { ...api, kind: "ClusterRole", rules });
+  await world.client.create(`${rbac}/clusterrolebindings`, {
+    ...{ ...api, kind: "ClusterRoleBinding" },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "by-name" },
+    subjects: ["berth-agent", "berth-controller"].map((name) => ({
+      ...{ kind: "ServiceAccount", name, namespace: "kube-system" },
+    })),
+  });
+}
+
+const untilStates = (...wanted: readonly string[]): Promise<void> => world.untilStates(wanted, sweep);
+
+const createSet = async (replicas: number): Promise<string> =>
+  (await world.client.create(SETS, statefulSet("web", replicas))).metadata.uid;
+
+const createRun = async (machineUid: string): Promise<string> =>
+  (await world.client.create(INSTANCES, instance("db", machineUid))).metadata.uid;
+
+const ownerOf = (uid: string) => ({ apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid });
+
+const member = (ordinal: number, node: string, uid: string): Promise<lab.LabPod> =>
+  world.createPod({ name: `web-${ordinal}`, node, owner: ownerOf(uid) });
+
+function launcher(name: string, node: string, uid: string, namespace = "shop"): Promise<lab.LabPod> {
+  const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "db", uid };
+  return world.createPod({ name, namespace, node, owner, labels: { "kubevirt.io": "virt-launcher" } });
+}
+
+async function only(pod: lab.LabPod, call: Parameters<typeof add>[2] = {}): Promise<string> {
+  const [ip = ""] = await add(world, pod, call);
+  return ip;
+}
+
+describe("retention: a pod", () => {
+  it("of a StatefulSet keeps its address on another node, until the set is smaller, or gone", async () => {
+    const uid = await createSet(2);
+    const [first, second] = [await member(0, "n1", uid), await member(1, "n1", uid)];
+    const [ip, ip1] = [await only(first), await only(second)];
+    for (const pod of [first, second]) await world.endPod(pod);
+    await untilStates(`${ip} Kept n1`, `${ip1} Kept n1`);
+    const again = await member(0, "n2", uid);
+    expect(await only(again)).toBe(ip);
+    await world.client.patch(`${SETS}/web`, { spec: { replicas: 1 } });
+    await untilStates(`${ip} Bound n2 web-0@n2`);
+    await world.endPod(again);
+    await untilStates(`${ip} Kept n2`);
+    await world.client.delete(`${SETS}/web`);
+    await untilStates();
+  });
+
+  it("of a kind that is listed keeps it by its name if it asks for that, until its owner is gone", async () => {
+    const owner = { ...LISTED, name: "web" };
+    const { uid } = (await world.client.create(LISTED_SETS, { ...LISTED, metadata: { name: "web" }, spec: {} }))
+      .metadata;
+    const annotations = { retain: "by-name" };
+    const first = await world.createPod({ name: "web-0", node: "n1", owner: { ...owner, uid }, annotations });
+    const ip = await only(first);
+    await world.endPod(first);
+    await untilStates(`${ip} Kept n1`);
+    const again = await world.createPod({ name: "web-0", node: "n2", owner: { ...owner, uid }, annotations });
+    expect(await only(again)).toBe(ip);
+    await world.endPod(again);
+    await world.client.delete(`${LISTED_SETS}/web`);
+    await untilStates();
+  });
+
+  it("with an IPAMClaim keeps it for the claim, whose status says so; what others wrote there is asked for", async () => {
+    const claim = (name: string) => world.client.create(CLAIMS, ipamClaim(name, { network: "lan", interface: "net1" }));
+    const podOf = (name: string, node: string, reference: string) => {
+      const networks = [{ name: "lan", interface: "net1", "ipam-claim-reference": reference }];
+      return world.createPod({ name, node, annotations: { "k8s.v1.cni.cncf.io/networks": networks } });
+    };
+    await claim("web.net1");
+    const first = await podOf("a", "n1", "web.net1");
+    const ip = await only(first, NET1);
+    const status = async (name: string) => (await world.client.get(`${CLAIMS}/${name}`)).status;
+    await expect.poll(() => status("web.net1"), { timeout: 10_000 }).toEqual({ ips: [`${ip}/24`], ownerPod: "a" });
+    await world.endPod(first);
+    await untilStates(`${ip} Kept n1`);
+    expect(await only(await podOf("b", "n2", "web.net1"), NET1)).toBe(ip);
+    await expect.poll(() => status("web.net1"), { timeout: 10_000 }).toMatchObject({ ownerPod: "b" });
+    // Both name an address that another pod has: Berth's own words may be old, an administrator's are a request.
+    for (const [name, writer] of [
+      ["told", "berth-controller"],
+      ["edited", "kubectl-edit"],
+    ] as const) {
+      await claim(name);
+      const path = `${CLAIMS}/${name}/status?fieldManager=${writer}`;
+      await world.client.patch(path, { status: { ips: [`${ip}/24`], ownerPod: "gone" } });
+    }
+    expect(await only(await podOf("of-told", "n1", "told"), NET1)).not.toBe(ip);
+    await expect(only(await podOf("of-edited", "n1", "edited"), NET1)).rejects.toThrow(
+      `requested by IPAMClaim "shop/edited", status.ips is refused: ${ip}: it is Bound to pod shop/b`,
+    );
+  });
+
+  it("of a machine that migrates shares it with the next one, and it is kept when both have ended", async () => {
+    const uid = (await world.client.create(MACHINES, machine("db"))).metadata.uid;
+    const run = await createRun(uid);
+    const [source, target] = [await launcher("launcher-a", "n1", run), await launcher("launcher-b", "n2", run)];
+    const ip = await only(source);
+    expect(await only(target)).toBe(ip);
+    await untilStates(`${ip} Bound n2 launcher-a@n1 launcher-b@n2`);
+    await lab.finishPod(world.client, source);
+    await world.agent("n1").del(source);
+    await untilStates(`${ip} Bound n2 launcher-b@n2`);
+    await world.endPod(target);
+    await untilStates(`${ip} Kept n2`);
+  });
+});
+
+describe("retention: a set that is created again around its pod", () => {
+  it("keeps the address while the agent of its node is away: the controller follows, then the agent", async () => {
+    const pod = await member(0, "n1", await createSet(2));
+    const ip = await only(pod);
+    await world.agent("n1").stop();
+    await world.client.delete(`${SETS}/web`);
+    const uid = await createSet(2);
+    await world.client.patch(lab.podPath(pod), {
+      metadata: { ownerReferences: [{ ...ownerOf(uid), controller: true }] },
+    });
+    await until("the address is the new set's", async () => {
+      await sweep?.();
+      return (await world.spec(ip))?.workload?.uid === uid;
+    });
+    await world.agent("n1").start();
+    await world.endPod(pod);
+    await untilStates(`${ip} Kept n1`);
+    expect(await only(await member(0, "n2", uid))).toBe(ip);
+  });
+});
+
+describe("retention: a pod of another namespace that names the workload as its owner", () => {
+  it.each(["a set", "a machine"] as const)("of %s leaves its address alone", async (kind) => {
+    const set = await createSet(1);
+    const uid = (await world.client.create(MACHINES, machine("db"))).metadata.uid;
+    const run = await createRun(uid);
+    const place = (namespace: string, node: string): Promise<lab.LabPod> =>
+      kind === "a set"
+        ? world.createPod({ name: "web-0", namespace, node, owner: ownerOf(set) })
+        : launcher("web-0", node, run, namespace);
+    const victim = await place("shop", "n1");
+    const ip = await only(victim);
+    await world.endPod(victim);
+    await untilStates(`${ip} Kept n1`);
+    const thief = await place("evil", "n2");
+    await expect(add(world, thief, { requested: ip })).rejects.toThrow(ip);
+    const stolen = await only(thief);
+    expect(stolen).not.toBe(ip);
+    await untilStates(`${ip} Kept n1`, `${stolen} Bound n2 web-0@n2`);
+    expect(await only(await place("shop", "n2"))).toBe(ip);
+  });
+});
+
+describe("a node that dies", () => {
+  it("node-lost: of a node that is out of service a pod has its address elsewhere at once, and the node that is back lets go", async () => {
+    const uid = await createSet(1);
+    const before = await member(0, "n1", uid);
+    const ip = await only(before);
+    await world.agent("n1").stop();
+    await lab.deletePod(world.client, before);
+    const after = await member(0, "n2", uid);
+    await expect(add(world, after)).rejects.toMatchObject({
+      code: 11,
+      message: expect.stringContaining(
+        `Address ${ip} is retained for StatefulSet "shop/web", and its earlier pod shop/web-0, which is deleted, still has it on node "n1"`,
+      ),
+    });
+    await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [lab.OUT_OF_SERVICE] } });
+    expect(await only(after)).toBe(ip);
+    await world.client.patch(`${lab.NODES}/n1`, { spec: { taints: [] } });
+    await world.agent("n1").start();
+    await world.agent("n1").cluster.collector.sweep();
+    await until("the node that is back has no row", async () => {
+      await world.agent("n1").registry.expire();
+      return (await world.agent("n1").registry.list(undefined, 9)).length === 0;
+    });
+    await untilStates(`${ip} Bound n2 web-0@n2`);
+  });
+});
+
+it("leak: pods without a DEL give their addresses back when they are gone or have finished, not while they terminate", async () => {
+  const names = ["gone", "done", "ending"];
+  const pods = await Promise.all(names.map((name) => world.createPod({ name, node: "n1" })));
+  const ips: string[] = [];
+  for (const pod of pods) ips.push(await only(pod));
+  const [gone, done, ending] = pods as [lab.LabPod, lab.LabPod, lab.LabPod];
+  await world.client.patch(lab.podPath(ending), { metadata: { finalizers: ["example.org/slow"] } });
+  await world.client.delete(lab.podPath(ending), { gracePeriodSeconds: 0 });
+  await lab.deletePod(world.client, gone);
+  await lab.finishPod(world.client, done);
+  await untilStates(`${ips[2]} Bound n1 ending@n1`);
+  await expect(add(world, done)).rejects.toThrow("is finished");
+  await world.client.patch(lab.podPath(ending), { metadata: { finalizers: null } });
+  await untilStates();
+});
+
+it("recreate: an object that was deleted or changed by hand is made again at once, by the controller's notice", async () => {
+  const ip = await only(await world.createPod({ name: "web", node: "n1" }));
+  world.witness?.excuse(ip);
+  const before = (await world.allocation(ip))?.uid;
+  await forceDelete(world.client, ip);
+  await until("it is made again", async () => ![before, undefined].includes((await world.allocation(ip))?.uid));
+  await world.client.patch(`${lab.ALLOCATIONS}/${ip}`, { spec: { state: "Cooling", holders: [] } });
+  await untilStates(`${ip} Bound n1 web@n1`);
+  const { allocations } = world.agent("n1").cluster;
+  expect([allocations.problems, allocations.stats.lost]).toEqual([[], 0]);
+});

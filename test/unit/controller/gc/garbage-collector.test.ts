@@ -1,0 +1,229 @@
+/**
+ * The collection's sweeps and checks on an API server in memory: what it reads again before it writes, and what happens
+ * in between. Which action a state calls for is in plan-collection.test.ts.
+ */
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { type OpenCaches, openCaches } from "../../../../host/controller/caches.ts";
+import {
+  COLLECTION_PAGE,
+  type GarbageCollector,
+  startGarbageCollector,
+} from "../../../../host/controller/gc/garbage-collector.ts";
+import type { ControllerDeps, Liveness } from "../../../../host/controller/types.ts";
+import type { KubeEvent } from "../../../../host/kubernetes/events.ts";
+import { ApiUnavailable, type KubeCall } from "../../../../host/kubernetes/kube-api.ts";
+import { NOTICE_ANNOTATION } from "../../../../host/resources/allocation-notice.ts";
+import { API_VERSION } from "../../../../host/resources/fields/metadata.ts";
+import { ALLOCATIONS, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
+import { NODES, PODS, POOLS, SERVES } from "../../../simulation/cluster.ts";
+import { recordLog } from "../../../world/recorded-log.ts";
+
+/** As without a ConfigMap. */
+const [GRACE_MS, COOLDOWN_MS, INTERVAL_MS, NODE_LOST_MS] = [60_000, 30_000, 300_000, 600_000];
+const SILENCE_MS = 2 * INTERVAL_MS + NODE_LOST_MS;
+const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "web", member: "web-0", interface: "eth0" };
+const NETWORKS = "k8s.v1.cni.cncf.io/networks";
+
+let server: MemoryApiServer;
+let caches: OpenCaches;
+let gc: GarbageCollector;
+let nowMs = 0;
+let before: (call: KubeCall) => void = () => {};
+let ownerGone: (uid: string) => void = () => {};
+const liveness = new Map<string, Liveness>();
+const events: KubeEvent[] = [];
+
+beforeEach(async () => {
+  before = () => {};
+  liveness.clear();
+  events.splice(0);
+  server = new MemoryApiServer({ serves: SERVES, isOpen: true });
+  const gate = async (call: KubeCall, commit: () => Record<string, unknown>) => {
+    before(call);
+    return commit();
+  };
+  const api = server.client(gate, (_path, deliver) => deliver());
+  const { log } = recordLog();
+  caches = openCaches({ api, configNamespace: "kube-system", log, random: () => 0.5 });
+  await caches.synced();
+  server.put(POOLS, "blue", { apiVersion: API_VERSION, kind: "IPPool", spec: { subnet: "10.6.0.0/16" } });
+  const addresses = {
+    readLiveness: async ({ uid }: { uid: string }) => liveness.get(uid) ?? "unknown",
+    findUid: () => undefined,
+    subscribe: (listener: (uid: string) => void) => {
+      ownerGone = listener;
+      return () => {};
+    },
+  };
+  const pods = { period: undefined, wasSeen: () => true, hasReached: () => false };
+  gc = startGarbageCollector({
+    ...{ api, caches, log, random: () => 0.5, leading: new AbortController().signal },
+    clock: { nowMs: () => nowMs, now: () => new Date() },
+    events: { emit: (event: KubeEvent) => void events.push(event) },
+    owners: { addresses, pods },
+  } as unknown as ControllerDeps);
+});
+afterEach(async () => {
+  await gc.close();
+  await caches.close();
+});
+
+/** What is due, a sweep, and what is due at its end; the same after each of the times. */
+async function sweep(...afterMs: readonly number[]): Promise<void> {
+  for (const milliseconds of [0, ...afterMs]) {
+    nowMs += milliseconds;
+    await gc.checkDue();
+    await gc.sweep();
+    await gc.checkDue();
+  }
+}
+
+function setNode(name: string, ready: "True" | "Unknown"): void {
+  const status = { conditions: [{ type: "Ready", status: ready }] };
+  server.put(NODES, name, { ...server.collection(NODES).get(name), status });
+}
+
+function putPod(name: string, annotations: object = {}): void {
+  server.put(PODS, name, { metadata: { uid: name, namespace: "shop", annotations }, spec: { nodeName: "n1" } });
+}
+
+const write = (address: string, spec: object): void =>
+  void server.put(ALLOCATIONS, address, {
+    ...{ apiVersion: API_VERSION, kind: "IPAllocation" },
+    spec: { address, pool: "blue", prefixLength: 16, state: "Cooling", node: "n1", holders: [], ...spec },
+  });
+
+/** Of that pod, which may be there or not. */
+const bind = (address: string, pod: string, spec: object = {}): void =>
+  write(address, {
+    state: "Bound",
+    holders: [{ namespace: "shop", pod, podUID: pod, interface: "eth0", node: "n1" }],
+    ...spec,
+  });
+
+const states = (): string[] => [...server.objects].map(([name, { spec }]) => `${name} ${spec.state}`);
+
+it("node-lost: a pod and its node are gone: quarantine after a grace, with who had it; pool and Node are told", async () => {
+  bind("10.6.0.1", "gone", { workload: WEB });
+  await sweep(GRACE_MS - 1);
+  expect(states()).toEqual(["10.6.0.1 Bound"]);
+  await sweep(1);
+  expect(server.objects.get("10.6.0.1")?.spec).toMatchObject({
+    ...{ state: "Quarantined", node: "n1", holders: [], workload: WEB },
+    quarantine: { reason: "NodeLost", holder: { pod: "gone", interface: "eth0", node: "n1" } },
+  });
+  const told = events.map(({ regarding, reason }) => `${regarding.kind} ${regarding.name} ${reason}`);
+  expect(told.sort()).toEqual(["IPPool blue NodeLost", "Node n1 NodeLost"]);
+  await sweep();
+  expect(gc.problems.filter((line) => line.startsWith('Node "n1" is lost'))).toHaveLength(1);
+});
+
+it("node-lost: a ready node's agent is told once, until it has done nothing for long", async () => {
+  setNode("n1", "True");
+  bind("10.6.0.1", "gone");
+  const notice = () => Object(server.collection(NODES).get("n1")?.metadata).annotations?.[NOTICE_ANNOTATION];
+  await sweep(GRACE_MS - 1);
+  expect(notice()).toBeUndefined();
+  await sweep(1);
+  const told = notice();
+  expect(told).toMatch(/ 10\.6\.0\.1$/);
+  await sweep(SILENCE_MS - 1);
+  expect([notice(), states()]).toEqual([told, ["10.6.0.1 Bound"]]);
+  await sweep(1);
+  expect(states()).toEqual(["10.6.0.1 Quarantined"]);
+});
+
+it("node-lost: a node that comes back in between starts over", async () => {
+  setNode("n1", "Unknown");
+  bind("10.6.0.1", "gone");
+  await sweep(GRACE_MS / 2);
+  setNode("n1", "True");
+  setNode("n1", "Unknown");
+  await sweep(GRACE_MS / 2);
+  expect(states()).toEqual(["10.6.0.1 Bound"]);
+  await sweep(GRACE_MS / 2);
+  expect(states()).toEqual(["10.6.0.1 Quarantined"]);
+});
+
+it("retention: what is kept for an owner that is gone cools at once, and is free when no agent frees it", async () => {
+  for (const [index, uid] of ["web", "alive", "unknown"].entries())
+    write(`10.6.0.${index + 1}`, { state: "Kept", workload: { ...WEB, uid } });
+  liveness.set("alive", "alive").set("web", "gone");
+  ownerGone("web");
+  await gc.checkDue();
+  nowMs += GRACE_MS;
+  await gc.checkDue();
+  expect(states()).toEqual(["10.6.0.1 Cooling", "10.6.0.2 Kept", "10.6.0.3 Kept"]);
+  expect(server.objects.get("10.6.0.1")?.spec.workload).toBeUndefined();
+  await sweep(GRACE_MS);
+  expect(states()).toEqual(["10.6.0.2 Kept", "10.6.0.3 Kept"]);
+});
+
+it("retention: what is kept for a NIC that the member's pod does not have cools, and what it announces stays", async () => {
+  setNode("n1", "True");
+  liveness.set("web", "alive");
+  putPod("web-0", { [NETWORKS]: "lan@net1" });
+  bind("10.6.0.1", "web-0", { workload: WEB });
+  write("10.6.0.2", { state: "Kept", workload: { ...WEB, interface: "zz9" } });
+  write("10.6.0.3", { state: "Kept", workload: { ...WEB, interface: "net1" } });
+  write("10.6.0.4", { state: "Kept", workload: { ...WEB, member: "web-1", interface: "zz9" } });
+  await sweep(SILENCE_MS - 1);
+  expect(states()).toContain("10.6.0.2 Kept");
+  await sweep(1);
+  expect(states()).toEqual(["10.6.0.1 Bound", "10.6.0.2 Cooling", "10.6.0.3 Kept", "10.6.0.4 Kept"]);
+});
+
+it("pool-changes: an allocation of a pool that is gone stays, and is reported", async () => {
+  setNode("n1", "True");
+  putPod("web");
+  bind("10.7.0.1", "web", { pool: "old" });
+  await sweep(10 * INTERVAL_MS);
+  expect(states()).toEqual(["10.7.0.1 Bound"]);
+  expect(gc.problems).toEqual(['There is no IPPool "old", and 1 of its addresses is in use']);
+});
+
+it("leak: an object that is written right before it is collected stays, and its time begins again", async () => {
+  bind("10.6.0.1", "gone");
+  write("10.6.0.2", {});
+  await sweep();
+  before = ({ method, path }) => {
+    if (method === "PUT" || method === "DELETE")
+      server.edit(path.split("/").at(-1) ?? "", (spec) => ({ ...spec, prefixLength: 24 }));
+  };
+  await sweep(GRACE_MS);
+  before = () => {};
+  await sweep(GRACE_MS - 1);
+  expect(states()).toEqual(["10.6.0.1 Bound", "10.6.0.2 Cooling"]);
+  await sweep(1);
+  expect(states()).toEqual(["10.6.0.1 Quarantined"]);
+});
+
+it("leak: a node that comes back right before the write keeps its addresses, whatever the caches say", async () => {
+  setNode("n1", "Unknown");
+  bind("10.6.0.1", "gone");
+  await sweep();
+  let isAsked = false;
+  before = ({ method, path }) => {
+    if (method !== "GET" || path !== `${NODES}/n1`) return;
+    isAsked = true;
+    setNode("n1", "True");
+  };
+  await sweep(GRACE_MS);
+  expect([isAsked, states()]).toEqual([true, ["10.6.0.1 Bound"]]);
+});
+
+it("leak: of more than a page, nothing is half done when the API server goes, and the rest goes later", async () => {
+  const count = COLLECTION_PAGE + 20;
+  for (let index = 0; index < count; index++) write(`10.6.${index >> 8}.${index & 255}`, {});
+  await sweep();
+  nowMs += Math.max(GRACE_MS, COOLDOWN_MS);
+  let deletions = 0;
+  before = ({ method, path }) => {
+    if (method === "DELETE" && ++deletions > 40) throw new ApiUnavailable(`DELETE ${path}`, "The API server is away");
+  };
+  await expect(gc.sweep()).rejects.toThrow("The API server is away");
+  expect(server.objects.size).toBe(count - 40);
+  before = () => {};
+  await gc.sweep();
+  expect(server.objects.size).toBe(0);
+});
