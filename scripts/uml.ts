@@ -6,25 +6,14 @@
  *   node_modules/.bin/node scripts/uml.ts -- ip -d link                      another command, in the repository's root
  *   node_modules/.bin/node scripts/uml.ts --kernel=ipv6.disable=1 -- ip addr a word of the kernel's command line
  *
- * Effects: a guest, see uml/machine.ts; a temporary folder. The exit code is the command's.
+ * Effects: a guest, see uml/machine.ts, which can write to the folder for temporary files. The exit code is its own.
  */
-import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { MachineError, runInMachine, umlVitest } from "./uml/machine.ts";
+import { runInMachine, umlVitest } from "./uml/machine.ts";
 
 const KERNEL = "--kernel=";
 const words = process.argv.slice(2);
 const kernel: string[] = [];
 while (words[0]?.startsWith(KERNEL)) kernel.push(words.shift()?.slice(KERNEL.length) ?? "");
 const command = words[0] === "--" ? words.slice(1) : umlVitest(words);
-const directory = await mkdtemp(join(tmpdir(), "berth-uml-"));
-try {
-  process.exitCode = await runInMachine(command, { directory, kernel });
-} catch (error) {
-  if (!(error instanceof MachineError)) throw error;
-  console.error(error.message);
-  process.exitCode = 1;
-} finally {
-  await rm(directory, { recursive: true, force: true });
-}
+process.exitCode = await runInMachine(command, { directory: tmpdir(), kernel });

@@ -10,7 +10,7 @@
  * Effects: a process of about a gigabyte; a folder inside `directory`; prints what the guest prints.
  */
 import { type ChildProcessByStdio, execFile, spawn } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtempDisposable, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
@@ -21,13 +21,12 @@ import { cacheDir, root } from "../setup/paths.mjs";
 export const hasMachine = process.arch === "x64";
 
 const MEMORY_MB = 1024;
+const isLong = process.env.BERTH_LONG !== undefined;
 /** Lines of init.sh. */
 const READY = "berth-uml: ready";
 const DONE = "berth-uml: done";
 /** Longest time that the guest may take to halt when its command has ended: its exit code is known then. */
 const HALT_MS = 10_000;
-/** When the guest is silent while it boots, after how long the user is told that it continues. */
-const PROGRESS_MS = 5_000;
 
 export interface MachineOptions {
   /** A folder that is there; its path must do without quotes and commas. */
@@ -36,41 +35,32 @@ export interface MachineOptions {
   readonly kernel?: readonly string[];
   /** Longest time that the guest may take until the command starts. Default: 60,000. */
   readonly bootMs?: number;
-  /** Longest time that the whole run may take. Default: 600,000. */
+  /** Longest time that the whole run may take. Default: 600,000, and an hour with all cases of the long tests. */
   readonly deadlineMs?: number;
   /** Receives what the guest and the machine say, line by line. Default: the console. */
   readonly print?: (line: string) => void;
 }
 
 /**
- * The guest did not come to the end of its command. The text has what it printed while it booted, or why it was ended.
- */
-export class MachineError extends Error {}
-
-/**
- * Boots, runs `argv` (found in node_modules/.bin too) in the repository's root, halts. Gives the command's exit code;
- * throws MachineError.
+ * Boots, runs `argv` (found in node_modules/.bin too) in the repository's root, halts. Gives the command's exit code.
+ * Throws when the guest did not come to its end, with what it printed while it booted, or why it was ended.
  */
 export async function runInMachine(argv: readonly string[], options: MachineOptions): Promise<number> {
-  const place = await mkdtemp(join(options.directory, "uml-"));
-  try {
-    if (/["',\n]/.test(place))
-      throw new MachineError(`The kernel's command line cannot name folder ${place}; set TMPDIR`);
-    const init = join(place, "init");
-    const exitCode = join(place, "exit-code");
-    const script = join(root, "scripts", "uml", "init.sh");
-    const words = ["/bin/sh", script, options.directory, exitCode, root, ...argv].map(quote);
-    // The guest's home is its own; the reference tools are where the machine has them.
-    const cache = `BERTH_CACHE=${quote(cacheDir())}`;
-    await writeFile(init, `#!/bin/sh\n${cache} exec ${words.join(" ")}\n`, { mode: 0o755 });
-    await buildPreload(place);
-    const why = await boot(place, init, options);
-    const code = await readFile(exitCode, "utf8").catch(() => undefined);
-    if (code === undefined) throw new MachineError(`User-Mode Linux did not come to the end of its command: ${why}`);
-    return Number(code);
-  } finally {
-    await rm(place, { recursive: true, force: true });
-  }
+  await using folder = await mkdtempDisposable(join(options.directory, "uml-"));
+  const { path: place } = folder;
+  if (/["',\n]/.test(place)) throw new Error(`The kernel's command line cannot name folder ${place}; set TMPDIR`);
+  const init = join(place, "init");
+  const exitCode = join(place, "exit-code");
+  const script = join(root, "scripts", "uml", "init.sh");
+  const words = ["/bin/sh", script, options.directory, exitCode, root, ...argv].map(quote);
+  // The guest's home is its own; the reference tools are where the machine has them.
+  const cache = `BERTH_CACHE=${quote(cacheDir())}`;
+  await writeFile(init, `#!/bin/sh\n${cache} exec ${words.join(" ")}\n`, { mode: 0o755 });
+  await buildPreload(place);
+  const why = await boot(place, init, options);
+  const code = await readFile(exitCode, "utf8").catch(() => undefined);
+  if (code === undefined) throw new Error(`User-Mode Linux did not come to the end of its command: ${why}`);
+  return Number(code);
 }
 
 /** The library for registers of the processor that the kernel of the guest does not know: wide-registers.c. */
@@ -80,7 +70,7 @@ async function buildPreload(place: string): Promise<void> {
   const source = join(root, "scripts", "uml", "wide-registers.c");
   const words = ["-O2", "-Wall", "-shared", "-fPIC", "-o", join(place, PRELOAD), source];
   await promisify(execFile)("cc", words).catch((error: Error) => {
-    throw new MachineError(`Cannot build what User-Mode Linux needs on this processor: ${error.message}`);
+    throw new Error(`Cannot build what User-Mode Linux needs on this processor: ${error.message}`);
   });
 }
 
@@ -120,42 +110,9 @@ function spawnKernel(
   return spawn(file, args, { cwd: place, env, stdio: ["ignore", "pipe", "pipe"] });
 }
 
-/** Passes on what the command prints; keeps what is said before and drops what is said after. */
-class Listener {
-  #stage: "booting" | "running" | "done" = "booting";
-  readonly #said: string[] = [];
-  readonly #on: { readonly ready: () => void; readonly done: () => void };
-  readonly #print: (line: string) => void;
-
-  constructor(on: { readonly ready: () => void; readonly done: () => void }, print: (line: string) => void) {
-    this.#on = on;
-    this.#print = print;
-  }
-
-  get isBooting(): boolean {
-    return this.#stage === "booting";
-  }
-
-  receive(line: string): void {
-    if (line === READY) {
-      this.#stage = "running";
-      this.#on.ready();
-    } else if (line === DONE) {
-      this.#stage = "done";
-      this.#on.done();
-    } else if (this.#stage === "running") this.#print(line);
-    else if (this.#stage === "booting") this.#said.push(line);
-  }
-
-  /** Describes a guest that did not boot. */
-  words(): string {
-    return this.isBooting ? `; it said:\n${this.#said.join("\n")}` : "";
-  }
-}
-
 /** Resolves when it is off, with the reason for the case that it left no exit code. */
 function boot(place: string, init: string, options: MachineOptions): Promise<string> {
-  const { bootMs = 60_000, deadlineMs = 600_000, print = console.log, kernel = [] } = options;
+  const { bootMs = 60_000, deadlineMs = isLong ? 3_600_000 : 600_000, print = console.log, kernel = [] } = options;
   const startMs = performance.now();
   const seconds = () => `${((performance.now() - startMs) / 1000).toFixed(1)} s`;
   let why: string | undefined;
@@ -166,32 +123,35 @@ function boot(place: string, init: string, options: MachineOptions): Promise<str
   const booting = setTimeout(() => end("it had not booted"), bootMs);
   const deadline = setTimeout(() => end("it was not done"), deadlineMs);
   let halting: NodeJS.Timeout | undefined;
-  const ready = (): void => {
-    clearTimeout(booting);
-    print(`User-Mode Linux: booted in ${seconds()}`);
+  let stage: "booting" | "running" | "done" = "booting";
+  /** What it says while it boots: of interest if it does not. */
+  const said: string[] = [];
+  const receive = (line: string): void => {
+    if (line === READY) {
+      stage = "running";
+      clearTimeout(booting);
+      print(`User-Mode Linux: booted in ${seconds()}`);
+    } else if (line === DONE) {
+      stage = "done";
+      halting = setTimeout(() => end("it did not halt"), HALT_MS);
+    } else if (stage === "running") print(line);
+    else if (stage === "booting") said.push(line);
   };
-  const done = (): void => {
-    halting = setTimeout(() => end("it did not halt"), HALT_MS);
-  };
-  const listener = new Listener({ ready, done }, print);
-  const progress = setInterval(() => {
-    if (listener.isBooting) print(`User-Mode Linux: booting for ${seconds()}`);
-  }, PROGRESS_MS);
   const child = spawnKernel(place, init, kernel);
-  for (const input of [child.stdout, child.stderr])
-    createInterface({ input }).on("line", (line) => listener.receive(line));
+  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on("line", receive);
   return new Promise<string>((resolve, reject) => {
-    child.on("error", ({ message }) => reject(new MachineError(`Cannot start User-Mode Linux: ${message}`)));
+    child.on("error", ({ message }) => reject(new Error(`Cannot start User-Mode Linux: ${message}`)));
     child.on("close", (code, signal) => {
       why ??= `it ended with ${code ?? signal} after ${seconds()}`;
-      resolve(why + listener.words());
+      resolve(stage === "booting" ? `${why}; it said:\n${said.join("\n")}` : why);
     });
   }).finally(() => {
-    for (const timer of [booting, deadline, halting, progress]) clearTimeout(timer);
+    for (const timer of [booting, deadline, halting]) clearTimeout(timer);
   });
 }
 
-/** The command line of those tests: nothing of vitest's own is written. */
+/** The command line of those tests: nothing of vitest's own is written. The guest has an environment of its own. */
 export function umlVitest(args: readonly string[]): string[] {
-  return ["vitest", "run", "--project", "uml", "--configLoader=native", "--fsModuleCache=false", ...args];
+  const env = isLong ? ["env", "BERTH_LONG=1"] : [];
+  return [...env, "vitest", "run", "--project", "uml", "--configLoader=native", "--fsModuleCache=false", ...args];
 }
