@@ -6,7 +6,7 @@ import { openLog } from "../../host/lib/log.ts";
 import { type ApiProxy, startApiProxy } from "../lab/cluster/api-proxy.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
-import { isLong, itLong } from "../world/long-cases.ts";
+import { itLong, ofRun } from "../world/long-cases.ts";
 import { until } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
@@ -92,7 +92,7 @@ const logDuration = (text: string, ms: number) =>
   console.log(`lease (3 s, 2 s, 0.4 s): ${text} after ${ms.toFixed(0)} ms`);
 
 describe("a Lease on a real API server", () => {
-  it.each(isLong ? (["refused", "silent"] as const) : (["silent"] as const))(
+  it.each(ofRun(["refused", "silent"] as const, (how) => how === "silent"))(
     "passes on when the leader is cut off (%s), and the leader has stopped before",
     async (kind) => {
       const { a, b } = await openTwo();

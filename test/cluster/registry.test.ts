@@ -12,7 +12,7 @@ import { openWorld, type World } from "../lab/cluster/world.ts";
 import { describeQuarantine } from "../unit/registry/registry-quarantine-suite.ts";
 import { describeRegistry, held, spanOfTen } from "../unit/registry/registry-suite.ts";
 import { describeTakingBack } from "../unit/registry/registry-taking-back-suite.ts";
-import { isLong } from "../world/long-cases.ts";
+import { ofRun } from "../world/long-cases.ts";
 import { claim, claimAndRetain, proposal } from "../world/subjects.ts";
 import { ip } from "../world/values.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -48,7 +48,7 @@ function flushed({ registry }: RegistryNode): Registry {
   });
 }
 
-for (const describeSuite of isLong ? [describeRegistry, describeTakingBack, describeQuarantine] : [])
+for (const describeSuite of ofRun([describeRegistry, describeTakingBack, describeQuarantine], () => false))
   describeSuite("Kubernetes registry", async (test) => {
     const node = await world.openRegistry(SMALL);
     const advance = (milliseconds: number): void => {

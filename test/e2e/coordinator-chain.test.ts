@@ -15,7 +15,8 @@ import {
   pairsOf,
 } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
-import { describeMany } from "./coordinator-many.ts";
+import { inParallel } from "../lab/parallel.ts";
+import { gateOrLong } from "../world/long-cases.ts";
 
 const NETWORK = `cc${process.pid}`;
 const OTHER = `${NETWORK}-other`;
@@ -316,4 +317,26 @@ describe("GC", () => {
   });
 });
 
-describeMany(() => ({ node, start }), NETWORK, 30);
+/** As a node has, and a third. */
+const MANY = gateOrLong(30, 100);
+const AT_ONCE = 10;
+
+describe(`${MANY} pods, ${AT_ONCE} at a time`, () => {
+  it("up and down leave the node byte-equal to its state after a first pod came and went", async () => {
+    const pods: LabPod[] = [];
+    for (let index = 0; index < MANY; index++) pods.push(await node.addPod(node, `many${index}`));
+    const begunMs = performance.now();
+    await inParallel(pods, AT_ONCE, (pod) => pod.attach(NETWORK));
+    const upMs = performance.now() - begunMs;
+    expect(await pairsOf(node.netns)).toHaveLength(MANY);
+    for (const family of [4, 6]) {
+      const routes = await node.netns.ipJson<{ dst: string }>(`-${family} route show table 500`);
+      expect(new Set(routes.map(({ dst }) => dst)).size).toBe(MANY);
+    }
+    expect(await node.netns.ipJson("neigh show nud permanent")).toHaveLength(2 * MANY);
+    await inParallel(pods, AT_ONCE, (pod) => pod.detach(NETWORK));
+    await node.expectState(start);
+    console.info(`${MANY} chains, ${AT_ONCE} at a time: up in ${upMs.toFixed(0)} ms`);
+    for (const pod of pods) await pod.netns.delete();
+  });
+});

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Family } from "../../host/net/ip.ts";
 import { podManifest } from "../lab/manifests.ts";
 import { macvlanOn, withoutRetired } from "../lab/netns/coordinator.ts";
-import { isLong } from "../world/long-cases.ts";
+import { describeLong, ofRun } from "../world/long-cases.ts";
 
 import {
   ENTRY,
@@ -88,7 +88,8 @@ function inLab(prefix: string, families: readonly Family[]): void {
     for (const { ifName, segment } of order) await pod.detach(network(segment, routeNic), ifName);
   });
 
-  const orders = families.length === 2 && isLong ? ORDERS : ORDERS.slice(2, 4);
+  const gate = ORDERS.slice(2, 4);
+  const orders = families.length === 2 ? ofRun(ORDERS, (order) => gate.includes(order)) : gate;
   it.each(orders)("DEL of %s, in this order, leaves the rest working", async (_, order) => {
     const routeNic = "net1";
     const pod = await addPod(`del${++pods}`, routeNic);
@@ -118,8 +119,6 @@ function inLab(prefix: string, families: readonly Family[]): void {
   });
 }
 
-if (isLong) {
-  describe("NICs with IPv4", () => inLab("cn4", [4]));
-  describe("NICs with IPv6", () => inLab("cn6", [6]));
-}
+describeLong("NICs with IPv4", () => inLab("cn4", [4]));
+describeLong("NICs with IPv6", () => inLab("cn6", [6]));
 describe("NICs with both families", () => inLab("cn46", [4, 6]));

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { FAMILIES } from "../../host/net/ip.ts";
 import { coordinate, macvlanOn, pairsOf, withoutRetired } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
-import { isLong } from "../world/long-cases.ts";
+import { ofRun } from "../world/long-cases.ts";
 
 import {
   ENTRY,
@@ -54,7 +54,7 @@ const CASES = [
   ["the second of two", "d", [FIRST, SECOND], [SECOND]],
 ] as const;
 
-it.each(isLong ? CASES : CASES.slice(0, 1))(
+it.each(ofRun(CASES, (_, index) => index === 0))(
   "%s: the others keep their ways, and all have theirs when it is back",
   async (_, name, nics, gone) => {
     const pod = await addPod(name, nics);
@@ -79,7 +79,7 @@ it.each(isLong ? CASES : CASES.slice(0, 1))(
   },
 );
 
-it.each(isLong ? [FIRST, SECOND] : [FIRST])(
+it.each(ofRun([FIRST, SECOND], (nic) => nic === FIRST))(
   "the ADD of $ifName makes a lost pair anew, for the other NIC too, whatever it was told before",
   async (nic) => {
     const pod = await addPod(`lost${nic.segment}`, [FIRST, SECOND]);

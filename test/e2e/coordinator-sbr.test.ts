@@ -8,7 +8,7 @@ import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
 import { coordinate, macvlanOn, withoutRetired } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
 import { ask } from "../lab/traffic.ts";
-import { isLong } from "../world/long-cases.ts";
+import { describeLong, ofRun } from "../world/long-cases.ts";
 import {
   ENTRY,
   expectNodePort,
@@ -97,7 +97,7 @@ function inLab(prefix: string, families: readonly Family[]): void {
     expect(await pod.netns.ip("route show table all proto 98")).toBe("");
   });
 
-  it.each(isLong ? PAIRS : PAIRS.slice(0, 3))("%s on the first NIC, %s on the second one", async (first, second) => {
+  it.each(ofRun(PAIRS, (_, index) => index < 3))("%s on the first NIC, %s on the second one", async (first, second) => {
     const pod = await addPod();
     await attach(pod, FIRST, first);
     await attach(pod, SECOND, second);
@@ -110,5 +110,5 @@ function inLab(prefix: string, families: readonly Family[]): void {
   });
 }
 
-if (isLong) describe("sbr with IPv4", () => inLab("cb4", [4]));
+describeLong("sbr with IPv4", () => inLab("cb4", [4]));
 describe("sbr with both families", () => inLab("cb46", FAMILIES));

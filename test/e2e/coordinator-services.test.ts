@@ -10,7 +10,7 @@ import type { LabPod } from "../lab/netns/world.ts";
 import type { Netns } from "../lab/netns.ts";
 import type { Protocol } from "../lab/sockets.ts";
 import { ask, openSession } from "../lab/traffic.ts";
-import { isLong } from "../world/long-cases.ts";
+import { describeLong } from "../world/long-cases.ts";
 import { DNS_PORT, ENTRY, makeScene, PORT, PROTOCOLS, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
 
 const NODE_PORT = 30_080;
@@ -281,8 +281,6 @@ describe("settings that new links begin with", () => {
   });
 });
 
-if (isLong) {
-  describe("services of pods with IPv4", () => inScene("cs4", [4]));
-  describe("services of pods with IPv6", () => inScene("cs6", [6]));
-}
+describeLong("services of pods with IPv4", () => inScene("cs4", [4]));
+describeLong("services of pods with IPv6", () => inScene("cs6", [6]));
 describe("services of pods with both families", () => inScene("cs46", [4, 6]));

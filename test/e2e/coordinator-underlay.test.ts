@@ -4,7 +4,7 @@ import { outsideAddress, segmentAddress } from "../lab/addressing.ts";
 import { openCapture } from "../lab/capture.ts";
 import { pairsOf } from "../lab/netns/coordinator.ts";
 import { ask, ping } from "../lab/traffic.ts";
-import { isLong } from "../world/long-cases.ts";
+import { describeLong } from "../world/long-cases.ts";
 import { makeScene, PORT, PROTOCOLS, type Scene } from "./coordinator-scene.ts";
 
 function inScene(prefix: string, families: readonly Family[]): void {
@@ -116,8 +116,6 @@ function inScene(prefix: string, families: readonly Family[]): void {
   });
 }
 
-if (isLong) {
-  describe("underlay pods of IPv4", () => inScene("cu4", [4]));
-  describe("underlay pods of IPv6", () => inScene("cu6", [6]));
-}
+describeLong("underlay pods of IPv4", () => inScene("cu4", [4]));
+describeLong("underlay pods of IPv6", () => inScene("cu6", [6]));
 describe("underlay pods of both families", () => inScene("cu46", [4, 6]));

@@ -1,5 +1,6 @@
-/** Fuzzing guided by coverage, for half a minute in all; test/long/fuzz.test.ts does it for an hour. */
+/** Fuzzing guided by coverage, for half a minute in all, and in the long tests for an hour. */
 import { expect, it } from "vitest";
+import { gateOrLong } from "../world/long-cases.ts";
 import { fuzzAll } from "./campaigns.ts";
 import { fuzzInThread } from "./guided-thread.ts";
 
@@ -9,4 +10,4 @@ it("finds by coverage what chance does not find", async () => {
   await fuzzInThread({ ...order, seconds: 2, isGuided: false });
 });
 
-fuzzAll(20);
+fuzzAll(gateOrLong(20, 3_600));

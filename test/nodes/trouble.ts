@@ -4,7 +4,7 @@ import type { KubeObject } from "../lab/kube-client.ts";
 import type { RealNode } from "../lab/nodes/node.ts";
 import { deploymentOf, paths, podOf } from "../lab/nodes/workloads.ts";
 import { untilDefined } from "../lab/waiting.ts";
-import { isLong, itLong } from "../world/long-cases.ts";
+import { itLong, ofRun } from "../world/long-cases.ts";
 import { fencingNotes, type OrphanScene, withOrphan } from "./orphan-world.ts";
 import { cluster, NAMESPACE, seen } from "./shared-cluster.ts";
 
@@ -130,7 +130,7 @@ itLong(
   },
 );
 
-test.each(isLong ? (["berth", "detecting"] as const) : (["berth"] as const))(
+test.each(ofRun(["berth", "detecting"] as const, (network) => network === "berth"))(
   "retention: a member that is forced away from a hung kubelet is fenced, and its successor has its address (%s)",
   async (network) => {
     await withOrphan({ cluster, seen }, network, async (scene) => {

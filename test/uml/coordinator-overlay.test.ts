@@ -133,7 +133,7 @@ async function addPod(name: string): Promise<LabPod> {
   return pod;
 }
 
-describe.each(ofRun(CASES).map((each, index) => ({ ...each, index })))("$name", (each) => {
+describe.each(ofRun(CASES, ({ isLong }) => !isLong).map((each, index) => ({ ...each, index })))("$name", (each) => {
   const { index, segment, master, plugins, hasArp } = each;
   const network = `over${index}`;
   const call = async (verb: "add" | "check" | "del", pool: string, settings: object) => {

@@ -194,7 +194,7 @@ function testIpvlan(addressOf: ReturnType<typeof addressesIn>): void {
   });
 }
 
-describe.each(ofRun(KINDS))("an underlay pod with $type", (place) => {
+describe.each(ofRun(KINDS, ({ isLong }) => !isLong))("an underlay pod with $type", (place) => {
   const addressOf = addressesIn(place);
   beforeAll(async () => {
     world = await makeWorld(place);

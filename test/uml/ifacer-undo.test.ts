@@ -6,7 +6,7 @@
 import { spawnSync } from "node:child_process";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { toCniError } from "../../host/agent/server/answer.ts";
-import { isLong } from "../world/long-cases.ts";
+import { ofRun } from "../world/long-cases.ts";
 import { type IfacerNode, makeIfacerNode } from "./ifacer-node.ts";
 
 let node: IfacerNode;
@@ -68,9 +68,9 @@ const scenes: Record<string, Scene> = {
 };
 
 /** The one with most operations takes as long as the others together. */
-const isOfRun = ([name]: readonly [string, Scene]) => isLong || name !== "members with addresses and routes";
+const isShort = ([name]: readonly [string, Scene]) => name !== "members with addresses and routes";
 
-describe.each(Object.entries(scenes).filter(isOfRun))("%s", (_name, { made, conf }) => {
+describe.each(ofRun(Object.entries(scenes), isShort))("%s", (_name, { made, conf }) => {
   it("is undone, whichever operation fails", async () => {
     for (const line of made) node.ip(line);
     const [links, state] = [node.observe(), node.state().map(tidy)];

@@ -1,13 +1,18 @@
 /** Blocks from an IPAM of record under the breadth-first search: every order of asks, late requests and faults. */
 import { expect, it } from "vitest";
+import { itLong } from "../../world/long-cases.ts";
 import { search } from "../registry/search/search.ts";
-import { PREFIX_SCENES, prefixSystem } from "./prefix-world.ts";
+import { LARGE_PREFIX_SCENES, PREFIX_SCENES, prefixSystem } from "./prefix-world.ts";
 
 const MAX_STATES = 60_000;
 
 it.for(Object.entries(PREFIX_SCENES))("%s", async ([, scene]) => {
   const found = await search(prefixSystem(scene), { maxStates: MAX_STATES });
   expect(found).toMatchObject({ isComplete: true, violations: [] });
+});
+
+itLong.for(Object.entries(LARGE_PREFIX_SCENES))("%s: nothing is violated", async ([, scene]) => {
+  expect((await search(prefixSystem(scene), { maxStates: 5 * MAX_STATES })).violations).toEqual([]);
 });
 
 it("without a rest, a restored server gives two clusters one block", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isLong } from "../../world/long-cases.ts";
+import { ofRun } from "../../world/long-cases.ts";
 import { putSpans } from "./pool-pair.ts";
 import { type Build, bytesOf, RawCore } from "./raw-core.ts";
 
@@ -25,7 +25,7 @@ function putAlternating(core: RawCore, first: number, count: number): number {
 }
 
 /** The debug build takes three times as long. */
-const BUILDS: readonly Build[] = isLong ? ["release", "debug"] : ["release"];
+const BUILDS = ofRun<Build>(["release", "debug"], (build) => build === "release");
 
 describe.each(BUILDS)("ceilings (%s)", (build) => {
   it("an empty /8, and an empty IPv6 /64, take less than 64 KiB", () => {

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, it, test } from "vitest";
 import { filesToRepeat, type Report, tallyReport, tallyTwoRuns } from "../../../scripts/tally.ts";
 
 type File = Report["testResults"][number];
@@ -19,7 +19,8 @@ function file(name: string, statuses: readonly string[], message?: string): File
 function report(...testResults: readonly File[]): Report {
   const statuses = testResults.flatMap(({ assertionResults }) => assertionResults.map(({ status }) => status));
   const success = testResults.every(({ status }) => status === "passed");
-  return { success, numPassedTests: statuses.filter((status) => status === "passed").length, testResults };
+  const count = (wanted: string): number => statuses.filter((status) => status === wanted).length;
+  return { success, numPassedTests: count("passed"), numTodoTests: count("todo"), testResults };
 }
 
 const good = report(file("good", ["passed", "passed", "passed"]));
@@ -40,7 +41,8 @@ test.each<Row>([
   ["none ran", 1, { ...report(), success: false }, 0, 1, "no test ran"],
   ["none ran and vitest says fine", 0, report(), 0, 1, "no test ran"],
   ["one is skipped", 0, report(file("a", ["passed", "skipped"])), 1, 1, "1 tests were skipped"],
-  ["one is to do", 0, report(file("a", ["passed", "todo"])), 1, 1, "1 tests were skipped"],
+  ["one is to do", 0, report(file("a", ["passed", "todo"])), 1, 0],
+  ["all are to do", 0, report(file("a", ["todo"])), 0, 1, "no test ran"],
   ["a file cannot be loaded", 1, report(file("a", [], "Error: no module")), 0, 1, "a.test.ts: a hook or the file itself failed, 0 tests did not run\n    Error: no module"], // biome-ignore format: one line each
   ["a hook fails", 1, report(noHook), 0, 1, "hook.test.ts: a hook or the file itself failed, 2 tests did not run\n    Error: no place"], // biome-ignore format: one line each
   ["an error comes from outside", 1, { ...good, success: false }, 3, 1, "outside of the tests"],
@@ -50,6 +52,19 @@ test.each<Row>([
   const tally = tallyReport("unit", exitCode, given);
   expect(tally).toMatchObject({ passed, failed });
   expect(tally.complaints).toEqual(complaint === undefined ? [] : [expect.stringContaining(complaint)]);
+});
+
+it("what is to do is counted, also when a test fails the first time", () => {
+  const first = report(file("a", ["failed", "todo", "todo"]));
+  const second = tallyReport("unit", 0, report(file("a", ["passed", "todo", "todo"])));
+  expect(tallyTwoRuns(tallyReport("unit", 1, first), first, second)).toMatchObject({ passed: 1, unsteady: 1, toDo: 2 });
+});
+
+it.each([
+  ["none ran", 0, report(), 0],
+  ["vitest dies", 1, report(), 1],
+])("where no test need have changed: %s", (_, exitCode, given, failed) => {
+  expect(tallyReport("property", exitCode, given, true).failed).toBe(failed);
 });
 
 /** A report in which the first so many of five tests, each in a file of its own, failed. */

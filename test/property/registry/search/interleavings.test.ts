@@ -3,8 +3,8 @@
  * later, and faults. An invariant that falls without an assumption rests on it.
  */
 import { expect, it } from "vitest";
-import { isLong } from "../../../world/long-cases.ts";
-import { describeReliances, describeSearch, RELIANCES, SCENES, searchScene } from "./scenes.ts";
+import { itLong, ofRun } from "../../../world/long-cases.ts";
+import { describeReliances, describeSearch, LARGE_SCENES, RELIANCES, SCENES, searchScene } from "./scenes.ts";
 import { ASSUMPTIONS, type Assumption } from "./world-state.ts";
 
 const MAX_STATES = 100_000;
@@ -16,9 +16,10 @@ const SLOW: ReadonlySet<string> = new Set<keyof typeof SCENES>([
   "a machine that boots",
   "a lost journal",
 ]);
-const isOfRun = (scene: string): boolean => isLong || !SLOW.has(scene);
+const isQuick = (scene: string): boolean => !SLOW.has(scene);
 
-const scenes = (Object.keys(SCENES) as (keyof typeof SCENES)[]).filter(isOfRun);
+const namesOf = <T extends object>(scenes: T) => Object.keys(scenes) as (keyof T)[];
+const scenes = ofRun(namesOf(SCENES), isQuick);
 
 it.for(scenes)("%s: no interleaving violates an invariant", async (scene) => {
   const found = await searchScene(scene, { maxStates: MAX_STATES });
@@ -26,7 +27,17 @@ it.for(scenes)("%s: no interleaving violates an invariant", async (scene) => {
   expect(found, describeSearch(scene, found)).toMatchObject({ isComplete: true, violations: [] });
 });
 
-const reliances = RELIANCES.filter(({ scene }) => isOfRun(scene));
+itLong.for(namesOf(LARGE_SCENES))("%s: no interleaving violates, as far as is searched", async (scene) => {
+  const found = await searchScene(scene, { maxStates: 5 * MAX_STATES });
+  expect(found.violations, describeSearch(scene, found)).toEqual([]);
+});
+
+itLong.for(namesOf(SCENES))("%s: nor where a pool shows its cooling addresses late", async (scene) => {
+  const found = await searchScene(scene, { maxStates: 5 * MAX_STATES, isPublic: false });
+  expect(found, describeSearch(scene, found)).toMatchObject({ isComplete: true, violations: [] });
+});
+
+const reliances = ofRun(RELIANCES, ({ scene }) => isQuick(scene));
 
 it.for(reliances)("$scene without $dropped: violates $violates", async ({ scene, dropped, violates }) => {
   const found = await searchScene(scene, { dropped, maxStates: MAX_STATES });

@@ -1,6 +1,7 @@
 /** The coordinator's ADD and DEL failing: both namespaces are as they were found, or the rest is told. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createFaultCounter, openFaults } from "../../host/lib/fault.ts";
+import { gateOrLong } from "../world/long-cases.ts";
 import { snapshot } from "./coordinator-snapshot.ts";
 import {
   deleteNamespaces,
@@ -73,12 +74,12 @@ async function failureOf(work: Promise<void>): Promise<Error | undefined> {
 }
 
 /**
- * Fails at operation 1, 1 + `stride`, …, and sees that nothing is left behind, until the request succeeds. Returns how
+ * Fails at operation 1, 1 + `STRIDE`, …, and sees that nothing is left behind, until the request succeeds. Returns how
  * many operations there were, at most.
  */
-async function failEverywhere(request: () => Promise<void>, stride: number): Promise<number> {
+async function failEverywhere(request: () => Promise<void>, STRIDE: number): Promise<number> {
   const found = await snapshot(names);
-  for (let number = 1; ; number += stride) {
+  for (let number = 1; ; number += STRIDE) {
     world.setFaults(openFaults({ action: "fail", number, point: "kernel.apply" }, createFaultCounter()));
     const failure = await failureOf(request());
     world.setFaults(() => {});
@@ -89,8 +90,10 @@ async function failEverywhere(request: () => Promise<void>, stride: number): Pro
   }
 }
 
-/** Fails at operation 1, 1 + `stride`, …. */
-export function describeFailures(stride: number): void {
+/** Fails at operation 1, 1 + `STRIDE`, …. */
+const STRIDE = gateOrLong(9, 1);
+
+describe("fail", () => {
   beforeAll(async () => {
     names = makeNamespaces("bcf");
     world = await openWorld(names);
@@ -123,7 +126,7 @@ export function describeFailures(stride: number): void {
     });
 
     it("an ADD that fails leaves everything as it was", async () => {
-      expect(await failEverywhere(() => world.add(step.nic, step.conf), stride)).toBeGreaterThan(10);
+      expect(await failEverywhere(() => world.add(step.nic, step.conf), STRIDE)).toBeGreaterThan(10);
       await world.check(step.nic, step.conf);
     });
 
@@ -145,7 +148,7 @@ export function describeFailures(stride: number): void {
     it("a DEL that fails leaves everything as it was, and the next DEL finishes it", async () => {
       // The DEL of a pod's only NIC is one operation.
       const least = before.length === 0 && overlay === undefined ? 1 : 2;
-      expect(await failEverywhere(() => world.del(step.nic, step.conf), stride)).toBeGreaterThanOrEqual(least);
+      expect(await failEverywhere(() => world.del(step.nic, step.conf), STRIDE)).toBeGreaterThanOrEqual(least);
     });
   });
-}
+});

@@ -1,5 +1,6 @@
 /** The agent killed at operations of the coordinator: the request again succeeds, and the last DEL leaves nothing. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { gateOrLong } from "../world/long-cases.ts";
 import { type Snapshot, snapshot } from "./coordinator-snapshot.ts";
 import {
   deleteNamespaces,
@@ -56,8 +57,10 @@ async function cutOff(world: World, number: number, request: () => Promise<void>
   return failure !== undefined;
 }
 
-/** Cut off at operation 1, 1 + `stride`, …; `stride` is odd, since every other ADD is finished. */
-export function describeKills(stride: number): void {
+/** Cut off at operation 1, 1 + `STRIDE`, …; `STRIDE` is odd, since every other ADD is finished. */
+const STRIDE = gateOrLong(9, 1);
+
+describe("kill", () => {
   describe.each(cases)("$name", ({ prefix, nics, confs }) => {
     const last = nics.at(-1) ?? expect.unreachable();
     const conf = confs.at(-1) ?? expect.unreachable();
@@ -106,7 +109,7 @@ export function describeKills(stride: number): void {
         if (number % 2 === 0) await attachAndCheck();
         return isCut;
       };
-      for (; await live(cut); number += stride) expect(await snapshot(names), `cut off at ${number}`).toEqual(found);
+      for (; await live(cut); number += STRIDE) expect(await snapshot(names), `cut off at ${number}`).toEqual(found);
       expect(number).toBeGreaterThan(15);
     });
 
@@ -116,8 +119,8 @@ export function describeKills(stride: number): void {
         await attachAndCheck();
         return cutOff(world, number, () => world.del(last, conf));
       };
-      for (; await live(cut); number += stride) expect(await snapshot(names), `cut off at ${number}`).toEqual(found);
+      for (; await live(cut); number += STRIDE) expect(await snapshot(names), `cut off at ${number}`).toEqual(found);
       expect(number).toBeGreaterThan(nics.length === 1 ? 1 : 2); // the DEL of a pod's only NIC is one operation
     });
   });
-}
+});

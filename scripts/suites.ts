@@ -1,0 +1,75 @@
+/**
+ * Suites that the gate leaves out when nothing that they look at has changed since it was last green: `uml`, and what
+ * goes beyond the specification. The long run has all of them, and so has the first run in a clone.
+ */
+import { readSources, resolveImport } from "../test/unit/house/sources.ts";
+
+/** Beginnings of paths. */
+export interface Suite {
+  readonly name: string;
+  readonly tests: readonly string[];
+  /** What it judges. It looks at this, at its tests, and at what these import. */
+  readonly judges: readonly string[];
+}
+
+export const SUITES: readonly Suite[] = [
+  {
+    name: "uml",
+    tests: ["test/uml/"],
+    judges: ["host/kernel/", "host/plan/", "host/ifacer/", "host/coordinator/", "native/", "scripts/uml"],
+  },
+  {
+    name: "importers",
+    tests: ["test/cluster/convert", "test/e2e/convert-host-local"],
+    judges: ["host/convert/", "test/vectors/convert/"],
+  },
+  { name: "map", tests: ["test/cluster/map", "test/e2e/map", "test/property/web/"], judges: ["host/web/", "web/"] },
+  { name: "Podman", tests: ["test/e2e/netavark"], judges: ["host/agent/netavark/"] },
+  {
+    name: "blocks",
+    tests: ["test/cluster/blocks-operations", "test/cluster/hub", "test/property/blocks/"],
+    judges: ["host/blocks/", "host/controller/blocks/"],
+  },
+  {
+    name: "records",
+    tests: ["test/cluster/records", "test/property/controller/records-plan"],
+    judges: ["host/records/", "host/record-server/", "host/controller/records/"],
+  },
+  {
+    name: "embeddings",
+    tests: ["test/embeddings/"],
+    judges: ["assembly/", "embeddings/", "host/core/", "test/vectors/core/"],
+  },
+];
+
+/** What all tests stand on, and no import shows. */
+const ALWAYS = ["package.json", "package-lock.json", "vitest.config.ts", "scripts/setup", "scripts/reference/"];
+
+/** Files by what they import. */
+export type Imports = ReadonlyMap<string, readonly string[]>;
+
+export function readImports(): Imports {
+  const sources = ["host", "scripts", "test", "web"].flatMap((folder) => readSources(folder, ".ts"));
+  return new Map(sources.map((each) => [each.path, each.imports.flatMap((name) => resolveImport(each, name) ?? [])]));
+}
+
+/**
+ * The environments of the tests import the whole product, to run it: there the imports of tests end. What a suite
+ * judges is named.
+ */
+const isFollowed = (from: string, to: string): boolean => !(from.startsWith("test/") && to.startsWith("host/"));
+
+const isBelow = (path: string, beginnings: readonly string[]): boolean =>
+  beginnings.some((each) => path.startsWith(each));
+
+function looksAt({ tests, judges }: Suite, changed: readonly string[], imports: Imports): boolean {
+  const own = [...tests, ...judges];
+  const seen = new Set([...imports.keys()].filter((path) => isBelow(path, own)));
+  for (const path of seen) for (const next of imports.get(path) ?? []) if (isFollowed(path, next)) seen.add(next);
+  return changed.some((path) => seen.has(path) || isBelow(path, [...own, ...ALWAYS]));
+}
+
+/** Returns the suites that look at none of the changed files; none if those are not known. */
+export function findIdle(changed: readonly string[] | undefined, imports: Imports): Suite[] {
+  return changed === undefined ? [] : SUITES.filter((suite) => !looksAt(suite, changed, imports));
+}
