@@ -28,7 +28,7 @@ import {
   writeProgress,
   writeStamp,
 } from "./last-runs.ts";
-import { compareSeconds, readSecondsBudgets, writeLastSeconds } from "./seconds.ts";
+import { compareSeconds, readSecondsBudgets, slownessOf, writeLastSeconds } from "./seconds.ts";
 import { root } from "./setup/paths.mjs";
 import { findIdle, readImports } from "./suites.ts";
 import {
@@ -209,15 +209,19 @@ function describeNotRun(results: readonly Result[]): string[] {
   return [...kinds, ...idle.map(({ name }) => `  ${name}: nothing that it looks at has changed since ${green?.name}`)];
 }
 
+const secondsOf = (results: readonly Result[]): Record<string, number> =>
+  Object.fromEntries(results.map(({ stage, cpuSeconds }) => [stage.name, cpuSeconds]));
+
 /** Prints the table, and returns its last line, and whether it is good. */
 async function summarize(results: readonly Result[]): Promise<{ readonly isPassed: boolean; readonly result: string }> {
   const budgets = isWhole ? readSecondsBudgets() : {};
+  const slowness = slownessOf(secondsOf(results), budgets);
   const width = Math.max(...results.map(({ stage }) => stage.name.length));
   const tallies: Tally[] = [];
   const lines: string[] = [];
   for (const each of results) {
     const { stage, seconds, cpuSeconds } = each;
-    const { note, complaint } = compareSeconds(stage.name, cpuSeconds, budgets[stage.name]);
+    const { note, complaint } = compareSeconds(stage.name, cpuSeconds / slowness, budgets[stage.name]);
     const toDo = values.long && each.tally.toDo > 0 ? `${stage.name}: ${each.tally.toDo} tests are to do` : undefined;
     const tally = addComplaint(await lookAgain(each), values.ci ? complaint : toDo);
     const counts = `${String(tally.passed).padStart(6)} passed ${String(tally.failed).padStart(5)} failed`;
@@ -225,6 +229,8 @@ async function summarize(results: readonly Result[]): Promise<{ readonly isPasse
     lines.push(`${stage.name.padEnd(width)} ${counts} ${times}`, ...tally.complaints.map((text) => `  ${text}`));
     tallies.push(tally);
   }
+  if (slowness > 1)
+    lines.push("", `Budgets are multiplied by ${slowness.toFixed(2)}, as most kinds take longer on this machine`);
   if (isGate) lines.push("", `Not run here, but by npm run test:long, ${stamp.text}:`, ...describeNotRun(results));
   const sum = (count: "passed" | "failed" | "unsteady"): number =>
     tallies.reduce((all, tally) => all + tally[count], 0);
@@ -258,5 +264,5 @@ if (isSame && values.long) writeStamp(tree, result);
 if (isSame && isPassed && !values.check) {
   writeGreen(tree);
   if (values.long) writeProgress(tree, {});
-  if (isWhole) writeLastSeconds(Object.fromEntries(results.map(({ stage, cpuSeconds }) => [stage.name, cpuSeconds])));
+  if (isWhole) writeLastSeconds(secondsOf(results));
 }
