@@ -6,7 +6,8 @@ import { describe, expect, it, vi } from "vitest";
 import { AUDIT_FILE_BYTES, MAX_REFUSALS_OF_NIC } from "../../host/agent/log/audit-log.ts";
 import { LOG_RECHECK_MS } from "../../host/agent/log/log-writer.ts";
 import { auditLineSchema } from "../../host/records/audit-line.ts";
-import { requireCommand, runCommand } from "../lab/command.ts";
+import { runBerthctl } from "../lab/berthctl.ts";
+import { requireCommand } from "../lab/command.ts";
 import { CONF, ipPool, podManifest } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 
@@ -39,7 +40,7 @@ async function waitForLines(world: NetnsWorld, count: number): Promise<Line[]> {
 }
 
 const history = (world: NetnsWorld, ...words: string[]) =>
-  runCommand([process.execPath, "dist/berthctl.mjs", "history", ...words], { env: world.agent.env });
+  runBerthctl("history", ...words, "--socket", world.agent.socket);
 
 describe("the audit log", () => {
   it("has one line per ADD and DEL with pod, address, pool, source, container and duration", () =>
@@ -124,7 +125,7 @@ describe("the audit log", () => {
       const text = readFileSync(fileOf(world), "utf8");
       expect(text.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
       for (const line of text.split("\n")) expect(line.length).toBeLessThan(16_384);
-      expect((await history(world, "10.6.0.99")).exitCode).toBe(1);
+      expect((await history(world, "10.6.0.99")).code).toBe(1);
     }));
 
   it("cannot be named by a network definition", () =>
@@ -167,21 +168,19 @@ describe("berthctl history", () => {
       await world.agent.kill("SIGKILL");
       writeFileSync(fileOf(world), `${kept}\n`);
       await world.agent.start();
-      const { stdout, exitCode } = await history(world, "10.6.0.1");
-      expect(exitCode).toBe(0);
-      expect(stdout).toMatch(/^TIME +EVENT +POD +INTERFACE +ADDRESSES +POOLS +CONTAINER +WHY\n/);
-      expect(stdout).toMatch(
+      const { out, code } = await history(world, "10.6.0.1");
+      expect(code).toBe(0);
+      expect(out).toMatch(/^TIME +EVENT +POD +INTERFACE +ADDRESSES +POOLS +CONTAINER +WHY\n/);
+      expect(out).toMatch(
         /ADD +shop\/web-0 +eth0 +10\.6\.0\.1 +blue +c1 +free, .*\n.*DEL +shop\/web-0 +eth0 +10\.6\.0\.1/,
       );
       await eventually(async () => {
         const now = await history(world, "10.6.0.7", "--at", new Date().toISOString());
-        expect([now.exitCode, now.stdout]).toEqual([0, expect.stringMatching(/^10\.6\.0\.7: pod shop\/web-1 \(UID /)]);
+        expect([now.code, now.out]).toEqual([0, expect.stringMatching(/^10\.6\.0\.7: pod shop\/web-1 \(UID /)]);
       });
-      expect((await history(world, "10.6.0.7", "--at", between)).stdout).toMatch(
-        /^10\.6\.0\.7: no pod of this node at/,
-      );
-      expect((await history(world, "shop/web-1")).stdout).toContain("HELD");
-      expect((await history(world, "10.6.0.200")).stdout).toMatch(
+      expect((await history(world, "10.6.0.7", "--at", between)).out).toMatch(/^10\.6\.0\.7: no pod of this node at/);
+      expect((await history(world, "shop/web-1")).out).toContain("HELD");
+      expect((await history(world, "10.6.0.200")).out).toMatch(
         /^No line about 10\.6\.0\.200; the audit log of node .* begins at 2/,
       );
     }));
@@ -210,21 +209,21 @@ describe("berthctl history", () => {
       await world.add("last", requested);
       await eventually(() => expect(existsSync(`${fileOf(world)}.3`)).toBe(true));
       await eventually(() => expect(linesOf(world)).toHaveLength(1));
-      const { stdout, exitCode } = await history(world, "10.6.0.7", "-o", "json");
-      expect(exitCode).toBe(0);
-      const found = JSON.parse(stdout).filter(({ audit }: Line) => audit !== "START");
+      const { out, code } = await history(world, "10.6.0.7", "-o", "json");
+      expect(code).toBe(0);
+      const found = JSON.parse(out).filter(({ audit }: Line) => audit !== "START");
       expect(found.map(({ audit, container }: Line) => `${audit} ${container}`)).toEqual([
         ...["ADD old2", "DEL old2", "ADD old1", "DEL old1", "ADD new", "DEL new", "ADD last"],
       ]);
       const then = await history(world, "10.6.0.7", "--at", "2026-01-02T00:30:00Z");
-      expect(then.stdout).toMatch(/pod shop\/web-0 .*container old1, since 2026-01-02T00:00:00/);
+      expect(then.out).toMatch(/pod shop\/web-0 .*container old1, since 2026-01-02T00:00:00/);
     }));
 
   it("refuses what is neither an address nor a pod, and a time that is none", () =>
     withWorld(CONFIG, async (world) => {
-      expect((await history(world, "web-0")).stderr).toContain('a pod as namespace/name, found "web-0"');
-      expect((await history(world, "10.6.0.300")).stderr).toContain('such as 10.6.0.21, found "10.6.0.300"');
-      expect((await history(world, "10.6.0.1", "--at", "noon")).stderr).toContain('found "noon"');
+      expect((await history(world, "web-0")).error).toContain('a pod as namespace/name, found "web-0"');
+      expect((await history(world, "10.6.0.300")).error).toContain('such as 10.6.0.21, found "10.6.0.300"');
+      expect((await history(world, "10.6.0.1", "--at", "noon")).error).toContain('found "noon"');
       for (const query of ["", "?address=10.6.0.1&pod=a/b", "?pod=a/b&since=x", "?pod=a/b&skip=-1"]) {
         expect((await world.agent.request(`/v1/history${query}`)).status, query).toBe(400);
       }

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatAlias } from "../../host/coordinator/plan/alias.ts";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
 import type { CheckReport } from "../../host/records/check-record.ts";
-import { root } from "../../scripts/setup/paths.mjs";
+import { runBerthctl } from "../lab/berthctl.ts";
 import { requireCommand, runCommand } from "../lab/command.ts";
 import { ipPool, macvlan, vendorConf } from "../lab/manifests.ts";
 import { type LabNode, type LabPod, NetnsWorld } from "../lab/netns/world.ts";
@@ -90,22 +90,19 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => world?.delete());
 
-function berthctl(...words: string[]) {
-  const argv = [process.execPath, join(root, "dist", "berthctl.mjs"), ...words];
-  return runCommand(world.node.netns.enter(argv), { env: world.node.agent.env });
-}
+const berthctl = (...words: string[]) => runBerthctl(...words, "--socket", world.node.agent.socket);
 
 /**
  * Other tests have namespaces on this machine, which the agent reads, too: what it finds about their addresses is
  * left out, unless it is about `address`.
  */
 async function check(words: readonly string[] = [], address?: string): Promise<CheckReport> {
-  const { exitCode, stdout, stderr } = await berthctl("check", "-o", "json", ...words);
-  expect(stderr).toBe("");
-  const report: CheckReport = JSON.parse(stdout);
+  const { code, out, error } = await berthctl("check", "-o", "json", ...words);
+  expect(error).toBe("");
+  const report: CheckReport = JSON.parse(out);
   const isUnrepaired = report.nodes.some(({ unrepaired = [] }) => unrepaired.length > 0);
   const isUnread = report.nodes.some(({ problems }) => problems.length > 0);
-  expect(exitCode).toBe(report.findings.some(({ level }) => level === "error") || isUnrepaired ? 1 : isUnread ? 3 : 0);
+  expect(code).toBe(report.findings.some(({ level }) => level === "error") || isUnrepaired ? 1 : isUnread ? 3 : 0);
   const isOurs = (each: CheckReport["findings"][number]): boolean =>
     ["drift", "leftover"].includes(each.kind) || each.address === address;
   return { ...report, findings: report.findings.filter(isOurs) };
@@ -269,7 +266,7 @@ it("a record that was lost is found again by the command that is printed", async
   await agent.start();
   const [lost, ...others] = (await check([], address)).findings.filter(({ kind }) => kind === "lost-record");
   expect([lost?.address, lost?.remedy, others]).toEqual([address, 'Run "berthctl recover"', []]);
-  expect(await berthctl("recover")).toMatchObject({ exitCode: 0 });
+  expect(await berthctl("recover")).toMatchObject({ code: 0 });
   expect((await check([], address)).findings.filter((each) => each.address === address)).toEqual([]);
   await pod.detach(BERTH);
 });

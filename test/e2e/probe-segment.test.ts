@@ -1,8 +1,6 @@
 /** `berthctl blocks probe`: what an agent finds on a real segment, on which a machine has addresses of the range. */
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { root } from "../../scripts/setup/paths.mjs";
-import { runCommand } from "../lab/command.ts";
+import { runBerthctl } from "../lab/berthctl.ts";
 import { ipPool, macvlan, podManifest, vendorConf } from "../lab/manifests.ts";
 import { type LabNode, NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth } from "../lab/netns.ts";
@@ -32,11 +30,10 @@ beforeAll(async () => {
 afterAll(() => world?.delete());
 
 async function probe(subnet: string, ranges: string): Promise<unknown> {
-  const words = ["blocks", "probe", subnet, "--ranges", ranges, "-o", "json"];
-  const argv = [process.execPath, join(root, "dist", "berthctl.mjs"), ...words];
-  const { exitCode, stdout, stderr } = await runCommand(argv, { env: node.agent.env });
-  expect([exitCode, stderr]).toEqual([0, ""]);
-  return JSON.parse(stdout);
+  const words = ["blocks", "probe", subnet, "--ranges", ranges, "-o", "json", "--socket", node.agent.socket];
+  const { code, out, error } = await runBerthctl(...words);
+  expect([code, error]).toEqual([0, ""]);
+  return JSON.parse(out);
 }
 
 it("is on the segment with a pod there, and names each machine that answers", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { runCommand } from "../lab/command.ts";
+import { runBerthctl } from "../lab/berthctl.ts";
 import { CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
@@ -89,12 +89,9 @@ describe("a refusal", () => {
           `eth0 IPv4 pool "red-2": nodeName is "elsewhere", this node is "n1"`,
           "note: no definition of the network of eth0 is known here: its default pools are not considered",
         ];
-        const { stdout: explained, exitCode } = await runCommand(
-          [process.execPath, "dist/berthctl.mjs", "explain", "red", "-n", "shop"],
-          { env: world.agent.env },
-        );
-        expect(explained.trim().split("\n")).toEqual(lines);
-        expect(exitCode).toBe(1);
+        const explained = await runBerthctl("explain", "red", "-n", "shop", "--socket", world.agent.socket);
+        expect(explained.out.trim().split("\n")).toEqual(lines);
+        expect(explained.code).toBe(1);
         const refusals = () => world.agent.stderr().match(/.*"level":"warn".*"audit":"ADD".*/) ?? [];
         const [logged = ""] = await eventually(
           async () => refusals(),

@@ -1,8 +1,7 @@
 /** A node with one agent and an uplink to another machine: where symptoms of a single node are produced. */
 
-import { root } from "../../../scripts/setup/paths.mjs";
 import type { Agent } from "../../lab/agent.ts";
-import { runCommand } from "../../lab/command.ts";
+import { runBerthctl } from "../../lab/berthctl.ts";
 import { macvlan, vendorConf } from "../../lab/manifests.ts";
 import { type LabNode, type LabPod, NetnsWorld } from "../../lab/netns/world.ts";
 import { addVeth, type Netns } from "../../lab/netns.ts";
@@ -74,7 +73,6 @@ export async function withNode<T>(config: Readonly<Record<string, string>>, test
 }
 
 export async function berthctl(socket: string, ...args: readonly string[]): Promise<string> {
-  const program = [process.execPath, `${root}/dist/berthctl.mjs`];
-  const { stdout, stderr } = await runCommand([...program, ...args, "--socket", socket]);
-  return stdout + stderr;
+  const { out, error } = await runBerthctl(...args, "--socket", socket);
+  return out + error;
 }
