@@ -51,6 +51,19 @@ export async function expectOwned(world: World, pod: LabPod): Promise<void> {
   expect((await objectsOf(world, pod)).map(({ spec }) => spec.address)).toEqual(live);
 }
 
+/** An address that `before` had when the copy of the registry was taken, and that `after` has been given since. */
+export async function reuseAddress(world: World): Promise<{ before: LabPod; after: LabPod; copy: string }> {
+  await world.pool("few", { subnet: "10.7.0.0/24", ips: ["10.7.0.7"] });
+  const annotations = { ippool: { ipv4: ["few"] } };
+  const before = await world.createPod({ name: "before", node: "n1", annotations });
+  await attach(world, world.node("n1"), before);
+  const after = await world.createPod({ name: "after", node: "n2", annotations });
+  const copy = await world.plane.snapshot();
+  await endPod(world, before);
+  await attach(world, world.node("n2"), after);
+  return { before, after, copy };
+}
+
 export interface Arrival {
   readonly address: string;
   /** From the first ADD to the answer that has the address. */

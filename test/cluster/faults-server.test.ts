@@ -20,6 +20,7 @@ import {
   pause,
   RECOVERY_MS,
   report,
+  reuseAddress,
   serverReady,
   startPod,
 } from "./fault-questions.ts";
@@ -153,14 +154,7 @@ itLong(
 );
 
 it("an address that went to another pod after the copy was taken: the live one has it in the end (registry-epoch)", async () => {
-  await world.pool("few", { subnet: "10.7.0.0/24", ips: ["10.7.0.7"] });
-  const annotations = { ippool: { ipv4: ["few"] } };
-  const before = await world.createPod({ name: "before", node: "n1", annotations });
-  await attach(world, world.node("n1"), before);
-  const after = await world.createPod({ name: "after", node: "n2", annotations });
-  const copy = await world.plane.snapshot();
-  await endPod(world, before);
-  await attach(world, world.node("n2"), after);
+  const { before, after, copy } = await reuseAddress(world);
   await world.untilClean();
   await followed.restore(copy);
   // It is not in any runtime, and is not created again.

@@ -26,7 +26,7 @@ import { createNetns } from "../lab/netns.ts";
 import type { Finding } from "../lab/observer/segment-checker.ts";
 import { until } from "../lab/waiting.ts";
 import { borrowPlane } from "./borrow-plane.ts";
-import { attach, endPod, objectOf, pause, startPod } from "./fault-questions.ts";
+import { attach, endPod, objectOf, pause, reuseAddress, startPod } from "./fault-questions.ts";
 
 /** Grace of the observer: shorter than usual, for no test here deletes records by hand. */
 const GRACE_MS = 3_000;
@@ -202,14 +202,7 @@ const SCENES: readonly Scene[] = [
     finding: "duplicate",
     isExpected: false,
     play: async () => {
-      await world.pool("few", { subnet: "10.7.0.0/24", ips: ["10.7.0.7"] });
-      const annotations = { ippool: { ipv4: ["few"] } };
-      const before = await world.createPod({ name: "before", node: "n1", annotations });
-      await attach(world, world.node("n1"), before);
-      const after = await world.createPod({ name: "after", node: "n2", annotations });
-      const copy = await world.plane.snapshot();
-      await endPod(world, before);
-      await attach(world, world.node("n2"), after);
+      const { before, copy } = await reuseAddress(world);
       await world.plane.restore(copy);
       await world.node("n1").runtime.attach(before, { limitMs: PATIENCE_MS });
       return "10.7.0.7";
