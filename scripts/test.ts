@@ -174,19 +174,23 @@ async function runStage(stage: Stage, log?: string): Promise<Result> {
 /** Runs stages beside each other: those of the foreground on this terminal, those of the background into files. */
 async function runStages(foreground: readonly Stage[], background: readonly Stage[]): Promise<Result[]> {
   const logOf = (stage: Stage): string => join(place.path, `${background.indexOf(stage)}.log`);
-  const show = ({ name }: Stage): undefined => void console.log(`\n${name}`);
-  const runAll = async (stages: readonly Stage[], start: (stage: Stage) => string | undefined): Promise<Result[]> => {
-    const results: Result[] = [];
-    for (const stage of stages) results.push(await runStage(stage, start(stage)));
-    return results;
-  };
-  const beside = runAll(background, logOf);
-  const results = await runAll(foreground, show);
-  for (const { stage } of await beside) {
+  const all = [...foreground, ...background];
+  const show = (stage: Stage): undefined =>
+    void console.log(`\n[${all.indexOf(stage) + 1}/${all.length}] ${stage.name}`);
+  const results: Result[] = [];
+  const besideResults: Result[] = [];
+  const beside = (async () => {
+    for (const stage of background) besideResults.push(await runStage(stage, logOf(stage)));
+  })();
+  for (const stage of foreground) results.push(await runStage(stage, show(stage)));
+  const waiting = background.slice(besideResults.length).map(({ name }) => name);
+  if (waiting.length > 0) console.log(`\nWaiting for ${waiting.join(", ")}`);
+  await beside;
+  for (const stage of background) {
     show(stage);
     process.stdout.write(await readFile(logOf(stage), "utf8").catch(() => ""));
   }
-  return [...results, ...(await beside)];
+  return [...results, ...besideResults];
 }
 
 /** Runs the files of a few failed tests again; nothing else runs meanwhile. */
