@@ -22,7 +22,7 @@ import { findCommand, run, SetupError } from "./command.mjs";
 import { cacheDir, GO_FLAGS, referenceTool, root } from "./paths.mjs";
 import { buildStep } from "./stamp.mjs";
 
-/** Compilers beside each other, each with one thread and a lazy garbage collector: an eighth less processor time. */
+/** Compilers beside each other, each with one thread and a lazy garbage collector: they use less processor time. */
 export const GO_ENVIRONMENT = {
   CGO_ENABLED: "0",
   GOFLAGS: `-mod=readonly -buildvcs=false -p=${availableParallelism()}`,
