@@ -181,8 +181,8 @@ describe("retention: a set that is created again around its pod", () => {
       await sweep?.();
       return (await world.spec(ip))?.workload?.uid === uid;
     });
-    await lab.deletePod(world.client, pod);
     await world.agent("n1").start();
+    await world.endPod(pod);
     await untilStates(`${ip} Kept n1`);
     expect((await world.spec(ip))?.workload?.uid).toBe(uid);
     expect(await only(await member(0, "n2", uid))).toBe(ip);

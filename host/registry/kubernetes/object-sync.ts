@@ -342,7 +342,8 @@ export class ObjectSync {
   }
 
   /** Returns the row, which says of its address owner what is known of that. */
-  async #rowOf({ publication, address, object }: SyncTask): Promise<Allocation | undefined> {
+  async #rowOf(task: SyncTask): Promise<Allocation | undefined> {
+    const { publication, address, object } = task;
     if (publication !== undefined) return publication.row;
     const row = await this.#readRow(address);
     if (row === undefined) return undefined;
@@ -350,7 +351,8 @@ export class ObjectSync {
     const workload = missing ?? findRecreatedOwner(row, object, this.#options.findOwnerOf?.(row));
     if (workload === undefined) return row;
     const [recorded] = await this.#options.journal.record([{ ...row, workload }]);
-    return recorded ?? this.#readRow(address);
+    // Its DEL may have come meanwhile.
+    return recorded ?? this.#rowOf(task);
   }
 
   #readRow({ space, ip }: AddressKey): Promise<Allocation | undefined> {

@@ -53,34 +53,64 @@ function linesOf(file: string): string[] {
   return readFileSync(join(FOLDER, file), "utf8").trimEnd().split("\n");
 }
 
-/** The case with its expected lines replaced by what happens. */
-function replay(file: string): string[] {
+/** What is more or less than in a similar case; the planners do in the same order what both do. */
+function differenceFrom(similar: readonly string[], lines: readonly string[]): string[] {
+  const isIn = (those: readonly string[]) => (line: string) => those.includes(line);
+  expect(lines.filter(isIn(similar)), "in the same order").toEqual(similar.filter(isIn(lines)));
+  const less = similar.filter((line) => !lines.includes(line)).map((line) => `- ${line}`);
+  const difference = [...less, ...lines.filter((line) => !similar.includes(line)).map((line) => `+ ${line}`)];
+  return difference.length === 0 ? ["the same"] : difference;
+}
+
+interface Answered {
+  readonly request: Request;
+  readonly lines: readonly string[];
+}
+
+interface Replay {
+  readonly text: readonly string[];
+  readonly answered: readonly Answered[];
+}
+
+const replays = new Map<string, Replay>();
+
+/** The case with its expected lines replaced by what happens, and its requests. */
+function replay(file: string): Replay {
+  const known = replays.get(file);
+  if (known !== undefined) return known;
   let observed = NOTHING;
+  const answered: Answered[] = [];
+  const ask = (verb: Request["verb"], similar: string | undefined, facts: string): readonly string[] => {
+    const request = readRequest(verb, JSON.parse(facts));
+    const { lines, after } = outcomeOf(request, observed);
+    observed = after;
+    answered.push({ request, lines });
+    if (similar === undefined) return lines;
+    const other = replay(`${similar}.txt`).answered.find(
+      (each) => each.request.verb === verb && each.request.ifName === request.ifName,
+    );
+    return differenceFrom(other?.lines ?? [], lines);
+  };
   const follow = (line: string): string[] => {
-    const [verb = "", ...rest] = line.split(" ");
-    if (verb === "" || verb.startsWith("#")) return [];
-    if (verb === "include") {
-      for (const each of linesOf(`state/${rest.join(" ")}.txt`)) follow(each);
-      return [];
-    }
-    if (verb === "ADD" || verb === "CHECK" || verb === "DEL") {
-      const { lines, after } = outcomeOf(readRequest(verb, JSON.parse(rest.join(" "))), observed);
-      observed = after;
-      return lines.map((each) => `${MARGIN}${each}`);
-    }
-    observed = applyStatement(observed, readStatement(line));
+    const [, verb, similar, facts = ""] = /^(ADD|CHECK|DEL) (?:like (\S+) )?(.*)$/.exec(line) ?? [];
+    const [, state] = /^include (.*)$/.exec(line) ?? [];
+    if (verb === "ADD" || verb === "CHECK" || verb === "DEL")
+      return ask(verb, similar, facts).map((each) => `${MARGIN}${each}`);
+    if (state !== undefined) linesOf(`state/${state}.txt`).forEach(follow);
+    else if (line !== "" && !line.startsWith("#")) observed = applyStatement(observed, readStatement(line));
     return [];
   };
-  return linesOf(file)
-    .filter((line) => !line.startsWith(MARGIN))
-    .flatMap((line) => [line, ...follow(line)]);
+  const given = linesOf(file).filter((line) => !line.startsWith(MARGIN));
+  const played = { text: given.flatMap((line) => [line, ...follow(line)]), answered };
+  replays.set(file, played);
+  return played;
 }
 
 const files = readdirSync(FOLDER).filter((name) => name.endsWith(".txt"));
 
 describe("the planners", () => {
   it.each(files.map((file) => [linesOf(file)[0]?.replace(/^# /, "") ?? file, file]))("%s (%s)", async (_, file) => {
-    await expectRecorded(join(FOLDER, file), `${replay(file).join("\n")}\n`);
+    await expectRecorded(join(FOLDER, file), `${replay(file).text.join("\n")}\n`);
   });
 
   it("there are many cases, each says what it shows, and none is without a request", () => {
