@@ -4,8 +4,8 @@ import type { LiveAddress } from "../../../../host/agent/request/live-namespaces
 import type { CachedAttachment } from "../../../../host/agent/request/runtime-cache.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
-import { pool } from "../../../world/subjects.ts";
-import { ip, mac, prefix } from "../../../world/values.ts";
+import { pool, proposal } from "../../../world/subjects.ts";
+import { mac, prefix } from "../../../world/values.ts";
 
 const POOLS = [
   pool("blue", "10.0.0.0/24"),
@@ -25,16 +25,8 @@ function cached(containerId: string, address: string, where = "/live"): CachedAt
   ]);
   const ips = [{ address: prefix(address), interface: 0 }];
   const result = { interfaces: [{ name: "eth0", sandbox: netns }], ips, routes: [] };
-  return {
-    source: `cache/${containerId}`,
-    containerId,
-    ifName: "eth0",
-    network: "lab",
-    netns,
-    args,
-    result,
-    ipams: [],
-  };
+  const nic = { source: `cache/${containerId}`, containerId, ifName: "eth0", network: "lab", netns };
+  return { ...nic, args, result, ipams: [] };
 }
 
 function live(netns: string, address: string): LiveAddress {
@@ -42,9 +34,8 @@ function live(netns: string, address: string): LiveAddress {
 }
 
 function row(containerId: string, address: string, netns: string): Allocation {
-  const where = { space: "", ip: ip(address), prefixLength: 24, pool: "red", state: "Bound" as const, netns };
-  const who = { owner: containerId, ifName: "eth0", containerId, network: "lab", namespace: "", pod: "" };
-  return { ...where, ...who, sinceMs: 0, version: 1 };
+  const who = { owner: containerId, containerId, network: "lab", netns, namespace: "", pod: "" };
+  return { ...proposal(address, { pool: "red" }), ...who, state: "Bound", sinceMs: 0, version: 1 };
 }
 
 /** Each as `address container`, found ones with their space and source. */
@@ -68,12 +59,15 @@ describe("planRecovery", () => {
   const orphan = row("a", "10.1.0.5", "/dead/a");
   const [inBlue, inRed] = [cached("a", "10.0.0.5/24"), cached("a", "10.1.0.5/24")];
   const OWN = "10.1.0.5 a";
-  const ofNic = (address: string) => `${address} netns:/live/b red/ netns:/live/b from /live/b`;
-  const rows: [what: string, evidence: Partial<Evidence>, expected: Partial<ReturnType<typeof check>>][] = [
+  const found = (...texts: string[]) => ({ found: texts });
+  const ofNic = (address: string, at = "red/") => `${address} netns:/live/b ${at} netns:/live/b from /live/b`;
+  const OF_CACHE = "10.1.0.5 a red/ uid-a from cache/a";
+  const nic = (...addresses: string[]) => ({ live: addresses.map((address) => live("/live/b", `${address}/24`)) });
+  it.each<[what: string, evidence: Partial<Evidence>, expected: Partial<ReturnType<typeof check>>]>([
     [
       "takes in what a runtime remembers, once for each address space",
       { cached: [inBlue] },
-      { found: ["10.0.0.5 a blue/ uid-a from cache/a", "10.0.0.5 a lab/lab uid-a from cache/a"] },
+      found("10.0.0.5 a blue/ uid-a from cache/a", "10.0.0.5 a lab/lab uid-a from cache/a"),
     ],
     [
       "leaves out what a runtime remembers of a pod that is gone",
@@ -82,18 +76,14 @@ describe("planRecovery", () => {
     ],
     [
       "leaves out addresses of no pool, and says so",
-      { cached: [cached("a", "10.9.0.5/24")], live: [live("/live/b", "10.9.0.6/24")] },
+      { cached: [cached("a", "10.9.0.5/24")], ...nic("10.9.0.6") },
       { ignored: ["cache/a: 10.9.0.5 is in no pool"] },
     ],
-    [
-      "takes in a NIC's address that nothing else tells",
-      { live: [live("/live/b", "10.1.0.6/24")] },
-      { found: [ofNic("10.1.0.6")] },
-    ],
+    ["takes in a NIC's address that nothing else tells", nic("10.1.0.6"), found(ofNic("10.1.0.6"))],
     [
       "does not take in a NIC's address a second time",
       { cached: [inRed], live: [live("/live/a", "10.1.0.5/24")] },
-      { found: ["10.1.0.5 a red/ uid-a from cache/a"] },
+      found(OF_CACHE),
     ],
     ["keeps a row of a live namespace", { rows: [stored] }, { kept: [OWN] }],
     ["keeps a row of which no namespace is known", { rows: [{ ...stored, netns: undefined }] }, { kept: [OWN] }],
@@ -107,38 +97,42 @@ describe("planRecovery", () => {
     [
       "gives the row of an old copy to the pod that lives",
       { cached: [cached("b", "10.1.0.5/24")], rows: [orphan] },
-      { found: ["10.1.0.5 b red/ uid-b from cache/b"] },
+      found("10.1.0.5 b red/ uid-b from cache/b"),
     ],
     [
       "gives the row of a pod that is gone to the NIC that has the address",
-      { live: [live("/live/b", "10.1.0.5/24")], rows: [orphan] },
-      { found: [ofNic("10.1.0.5")] },
+      { ...nic("10.1.0.5"), rows: [orphan] },
+      found(ofNic("10.1.0.5")),
     ],
-    ["leaves out a NIC's address that is recorded", { live: [live("/live/a", "10.1.0.5/24")], rows: [stored] }, { kept: [OWN] }], // biome-ignore format: one row
+    [
+      "leaves out a NIC's address that is recorded",
+      { live: [live("/live/a", "10.1.0.5/24")], rows: [stored] },
+      { kept: [OWN] },
+    ],
     [
       "takes in what a runtime remembers without a namespace",
       { cached: [{ ...inRed, netns: undefined }] },
-      { found: ["10.1.0.5 a red/ uid-a from cache/a"] },
+      found(OF_CACHE),
     ],
     [
       "takes in a NIC's address beside another one that is recorded",
-      { live: [live("/live/b", "10.1.0.6/24")], rows: [stored] },
+      { ...nic("10.1.0.6"), rows: [stored] },
       { found: [ofNic("10.1.0.6")], kept: [OWN] },
     ],
     [
       "takes in a NIC's address that is recorded in another address space",
-      { live: [live("/live/b", "10.0.0.5/24")], rows: [{ ...row("a", "10.0.0.5", "/live/a"), space: "lab" }] },
-      { found: ["10.0.0.5 netns:/live/b blue/ netns:/live/b from /live/b"], kept: ["10.0.0.5 a"] },
+      { ...nic("10.0.0.5"), rows: [{ ...row("a", "10.0.0.5", "/live/a"), space: "lab" }] },
+      { found: [ofNic("10.0.0.5", "blue/")], kept: ["10.0.0.5 a"] },
     ],
     [
       "takes in a NIC's address that only cools",
-      { live: [live("/live/b", "10.1.0.5/24")], rows: [{ ...stored, state: "Cooling" }] },
-      { found: [ofNic("10.1.0.5")] },
+      { ...nic("10.1.0.5"), rows: [{ ...stored, state: "Cooling" }] },
+      found(ofNic("10.1.0.5")),
     ],
     [
       "gives the row of another NIC of the container to the one that has the address",
       { cached: [inRed], rows: [{ ...stored, ifName: "net1" }] },
-      { found: ["10.1.0.5 a red/ uid-a from cache/a"] },
+      found(OF_CACHE),
     ],
     [
       "keeps the right row beside one that is not",
@@ -147,13 +141,10 @@ describe("planRecovery", () => {
     ],
     [
       "names the pool that may hand out the address, and the first of the subnet where none may",
-      { live: [live("/live/b", "10.2.0.12/24"), live("/live/b", "10.2.0.200/24")] },
-      {
-        found: ["10.2.0.12 netns:/live/b high/ netns:/live/b from /live/b", "10.2.0.200 netns:/live/b low/ netns:/live/b from /live/b"], // biome-ignore format: two texts
-      },
+      nic("10.2.0.12", "10.2.0.200"),
+      found(ofNic("10.2.0.12", "high/"), ofNic("10.2.0.200", "low/")),
     ],
-  ];
-  it.each(rows)("%s", (_what, evidence, expected) => expect(check(evidence)).toEqual({ ...NOTHING, ...expected }));
+  ])("%s", (_what, evidence, expected) => expect(check(evidence)).toEqual({ ...NOTHING, ...expected }));
 });
 
 it("what a runtime remembers has the MAC address of the address's interface, if it says which", () => {

@@ -91,23 +91,19 @@ async function search({ pools = [SMALL], taken = {}, own = [], marked = [], usag
 }
 
 const HALF = { old: range(1, 254).filter((_, at) => at % 2 > 0), older: range(1, 250).filter((_, at) => at % 2 === 0) };
-const blue = (addresses: readonly string[]) => ({ blue: addresses });
+/** All of {@link SMALL} but four. */
+const MOST = range(1, 250);
+const WHOLE = [...TAKEN, ...NINE];
 
 describe("exhaustion: a search in a pool of which the node knows little", () => {
+  const of = (pool: IpPool, addresses: readonly string[], more: Case = {}) => ({
+    ...{ pools: [pool], taken: { blue: addresses } },
+    ...more,
+  });
   it.each<[what: string, given: Case, outcome: RegExp, calls: string]>([
-    [
-      "a small one is listed after two misses",
-      { taken: blue(range(1, 250)) },
-      /^10\.6\.0\.25[1-4]$/,
-      "3 creates, 1 lists, 0 reads",
-    ],
-    [
-      "a vast one is not; pods spread",
-      { pools: [VAST], taken: blue(range(0, 8)) },
-      /^10\.[67]\./,
-      "3 creates, 0 lists, 1 reads",
-    ],
-    ["it goes on by trying when there is no list", { taken: blue(range(1, 20)), isMute: true }, /^10\.6\.0\./, ""],
+    ["a small one is listed after two misses", of(SMALL, MOST), /^10\.6\.0\.25[1-4]$/, "3 creates, 1 lists, 0 reads"],
+    ["a vast one is not; pods spread", of(VAST, range(0, 8)), /^10\.[67]\./, "3 creates, 0 lists, 1 reads"],
+    ["it goes on by trying when there is no list", of(SMALL, range(1, 20), { isMute: true }), /^10\.6\.0\./, ""],
     [
       "misses of the node's own addresses are no reason",
       { own: range(1, 5) },
@@ -116,85 +112,69 @@ describe("exhaustion: a search in a pool of which the node knows little", () => 
     ],
     [
       "it is not full because the node believes so",
-      { pools: [TINY], taken: blue(["10.6.0.1"]), marked: range(1, 2) },
+      of(TINY, ["10.6.0.1"], { marked: range(1, 2) }),
       /^10\.6\.0\.2$/,
       "1 creates, 1 lists, 0 reads",
     ],
-    [
-      "it is full after one list",
-      { pools: [TINY], taken: blue(range(1, 2)) },
-      /2 of 2 in use/,
-      "2 creates, 1 lists, 0 reads",
-    ],
+    ["it is full after one list", of(TINY, range(1, 2)), /2 of 2 in use/, "2 creates, 1 lists, 0 reads"],
     [
       "a full one does not hold up the next",
-      { pools: [TINY, pool("green", "10.7.0.0/30")], taken: blue(range(1, 2)) },
+      of(TINY, range(1, 2), { pools: [TINY, pool("green", "10.7.0.0/30")] }),
       /^10\.7\.0\.[12]$/,
       "",
     ],
-    [
-      "its addresses of a pool that is gone are listed, too",
-      { taken: { old: range(1, 250) } },
-      /^10\.6\.0\.25[1-4]$/,
-      "",
-    ],
+    ["its addresses of a pool that is gone are listed, too", { taken: { old: MOST } }, /^10\.6\.0\.25[1-4]$/, ""],
     ["and those of two", { taken: HALF }, /^10\.6\.0\.25[13]$/, ""],
     [
       "a small one's usage object is not read",
-      { taken: blue(range(1, 250)), usage: range(1, 250) },
+      of(SMALL, MOST, { usage: MOST }),
       /^10\.6\.0\.25[1-4]$/,
       "3 creates, 1 lists, 0 reads",
     ],
     [
       "of a large one the usage object spares the list",
-      { pools: [LARGE], taken: blue(TAKEN), usage: TAKEN },
+      of(LARGE, TAKEN, { usage: TAKEN }),
       /^10\.6\.9\./,
       "3 creates, 0 lists, 1 reads",
     ],
-    [
-      "without one the list comes after more misses",
-      { pools: [LARGE], taken: blue(TAKEN) },
-      /^10\.6\.9\./,
-      "9 creates, 1 lists, 1 reads",
-    ],
+    ["without one the list comes after more misses", of(LARGE, TAKEN), /^10\.6\.9\./, "9 creates, 1 lists, 1 reads"],
     [
       "pool-changes: nor is one of other ranges believed",
-      { pools: [LARGE], taken: blue(TAKEN), usage: "of other ranges" },
+      of(LARGE, TAKEN, { usage: "of other ranges" }),
       /^10\.6\.9\./,
       "9 creates, 1 lists, 1 reads",
     ],
     [
       "one that is old misleads for a while",
-      { pools: [LARGE], taken: blue(TAKEN), usage: [] },
+      of(LARGE, TAKEN, { usage: [] }),
       /^10\.6\.9\./,
       "11 creates, 1 lists, 1 reads",
     ],
     [
       "one that says full refuses no pod",
-      { pools: [LARGE], taken: blue(TAKEN), usage: [...TAKEN, ...NINE] },
+      of(LARGE, TAKEN, { usage: WHOLE }),
       /^10\.6\.9\./,
       "3 creates, 1 lists, 1 reads",
     ],
     [
       "it is read before the list if the node believes that the pool is full",
-      { pools: [LARGE], taken: blue(TAKEN), usage: TAKEN, marked: [...TAKEN, ...NINE] },
+      of(LARGE, TAKEN, { usage: TAKEN, marked: WHOLE }),
       /^10\.6\.9\./,
       "1 creates, 0 lists, 1 reads",
     ],
     [
       "the list decides that it is full",
-      { pools: [LARGE], taken: blue([...TAKEN, ...NINE]), usage: [...TAKEN, ...NINE] },
+      of(LARGE, WHOLE, { usage: WHOLE }),
       /8190 of 8190 in use/,
       "2 creates, 1 lists, 1 reads",
     ],
   ])("%s", async (_, given, outcome, calls) => {
-    // biome-ignore format: rows
     const found = await search(given);
     expect([found.outcome, found.calls]).toEqual([expect.stringMatching(outcome), expect.stringContaining(calls)]);
   });
 
   it("a usage object does not free what the node has itself", async () => {
-    const { node } = await search({ pools: [LARGE], taken: blue(TAKEN), own: ["10.6.9.7"], usage: TAKEN });
+    const { node } = await search({ pools: [LARGE], taken: { blue: TAKEN }, own: ["10.6.9.7"], usage: TAKEN });
     expect(node.poolCache.takeExactly(LARGE, ip("10.6.9.7"))).toBe("taken");
   });
 

@@ -8,9 +8,8 @@ import { pool } from "../../../world/subjects.ts";
 import { range } from "../../../world/values.ts";
 
 const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-1" };
-const generated: SubnetPoolSpec = {
-  ...{ subnet: "blue", application, interface: "eth0", reclaim: true, wanted: 5, reason: "4 replicas and 1 more" },
-};
+const wanted = { interface: "eth0", reclaim: true, wanted: 5, reason: "4 replicas and 1 more" };
+const generated: SubnetPoolSpec = { ...wanted, subnet: "blue", application };
 const counts = { total: 5n, free: 2n };
 const five = (more: Partial<SubnetPoolSpec> = {}, ips = ["10.6.0.1-10.6.0.5"]) =>
   pool("web", "10.6.0.0/24", { ips, generated: { ...generated, ...more } });

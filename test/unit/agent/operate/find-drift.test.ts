@@ -28,16 +28,8 @@ const PAIR = nameVeth("c1");
 const STRAY = nameVeth("c9");
 
 function link(name: string, alias: string): LinkState {
-  const off = {
-    up: true,
-    carrier: true,
-    loopback: false,
-    group: 0,
-    parent: 2,
-    parentElsewhere: true,
-    master: undefined,
-  };
-  return { ...off, name, index: 7, kind: "veth", mac: mac("02:00:00:00:00:01"), alias };
+  const off = { up: true, carrier: true, loopback: false, group: 0, parent: 2, parentElsewhere: true };
+  return { ...off, name, index: 7, kind: "veth", mac: mac("02:00:00:00:00:01"), alias, master: undefined };
 }
 
 const alias = (containerId: string) => formatAlias({ owner: "u1", containerId, network: "lan", pod: "shop/web-0" });
@@ -60,12 +52,9 @@ const KNOWN: KnownAttachments = {
   macs: new Set([PAIR.pod.mac]),
 };
 
-const foreign = (changes: Partial<RuleState>): RuleState => ({
-  ...RULE,
-  protocol: 0,
-  preference: 100,
-  table: 77,
-  ...changes,
+/** Rules beside Berth's, of other software. */
+const foreign = (changes: Partial<RuleState>) => ({
+  rules: [RULE, { ...RULE, protocol: 0, preference: 100, table: 77, ...changes }],
 });
 
 function leftovers(changes: Partial<NamespaceState>, known: Partial<KnownAttachments> = {}): string[] {
@@ -77,98 +66,98 @@ function leftovers(changes: Partial<NamespaceState>, known: Partial<KnownAttachm
 }
 
 describe("leftovers:", () => {
-  it.each<[what: string, changes: Partial<NamespaceState>, known: Partial<KnownAttachments>]>([
-    ["nothing on a node in order", {}, {}],
+  const main = { rules: [hostRule(4, 254)], routes: [{ ...routeOf(OTHER, 254), protocol: 3 }] };
+  it.each<[what: string, changes: Partial<NamespaceState>, known?: Partial<KnownAttachments>]>([
+    ["on a node in order", {}],
     [
-      "nothing of a pair whose record is lost but whose pod lives",
+      "of a pair whose record is lost but whose pod lives",
       { links: [pairOf("c9")] },
       { macs: new Set([STRAY.pod.mac]) },
     ],
-    ["nothing of a pair that waits to be deleted", { links: [{ ...pairOf("c9"), group: RETIRED_GROUP }] }, {}],
-    ["nothing of a pair that is being deleted", { links: [{ ...pairOf("c9"), group: REMOVAL_GROUP }] }, {}],
-    ["nothing of a pair that another IPAM's pod has", { links: [pairOf("c9")] }, { containerIds: new Set(["c9"]) }],
-    ["nothing of other software's links", { links: [link("veth1", "someone else's")] }, { containerIds: new Set() }],
-    ["nothing of rules for other addresses", { rules: [RULE, foreign({ from: wholePrefix(OTHER) })] }, {}],
-    ["nothing of Berth's routes in the main table", { routes: [routeOf(OTHER, 254)] }, {}],
-    [
-      "nothing of rules for a network with a pod's address",
-      { rules: [RULE, foreign({ from: { ip: OURS, length: 31 } })] },
-      {},
-    ],
-    ["nothing of rules for networks", { rules: [RULE, foreign({ from: prefix("10.6.0.0/24") })] }, {}],
-    ["nothing of rules behind Berth's", { rules: [RULE, foreign({ from: wholePrefix(OURS), preference: 901 })] }, {}],
-    ["nothing of rules for marked packets", { rules: [RULE, foreign({ mark: { value: 1, mask: 1 } })] }, {}],
-    ["nothing of routes in tables of other software", { routes: [{ ...routeOf(OTHER, 77), protocol: 3 }] }, {}],
-    [
-      "nothing of the main table, whatever looks it up",
-      { rules: [hostRule(4, 254)], routes: [{ ...routeOf(OTHER, 254), protocol: 3 }] },
-      {},
-    ],
-    ["nothing of neighbours of other links", { neighbours: [{ link: "cali1", ip: OTHER, mac: PAIR.pod.mac }] }, {}],
-  ])("%s", (_what, changes, known) => {
-    expect(leftovers(changes, known)).toEqual([]);
-  });
+    ["of a pair that waits to be deleted", { links: [{ ...pairOf("c9"), group: RETIRED_GROUP }] }],
+    ["of a pair that is being deleted", { links: [{ ...pairOf("c9"), group: REMOVAL_GROUP }] }],
+    ["of a pair that another IPAM's pod has", { links: [pairOf("c9")] }, { containerIds: new Set(["c9"]) }],
+    ["of other software's links", { links: [link("veth1", "someone else's")] }, { containerIds: new Set() }],
+    ["of rules for other addresses", foreign({ from: wholePrefix(OTHER) })],
+    ["of Berth's routes in the main table", { routes: [routeOf(OTHER, 254)] }],
+    ["of rules for a network with a pod's address", foreign({ from: { ip: OURS, length: 31 } })],
+    ["of rules for networks", foreign({ from: prefix("10.6.0.0/24") })],
+    ["of rules behind Berth's", foreign({ from: wholePrefix(OURS), preference: 901 })],
+    ["of rules for marked packets", foreign({ mark: { value: 1, mask: 1 } })],
+    ["of routes in tables of other software", { routes: [{ ...routeOf(OTHER, 77), protocol: 3 }] }],
+    ["of the main table, whatever looks it up", main],
+    ["of neighbours of other links", { neighbours: [{ link: "cali1", ip: OTHER, mac: PAIR.pod.mac }] }],
+  ])("nothing %s", (_what, changes, known = {}) => expect(leftovers(changes, known)).toEqual([]));
 
-  it.each<[what: string, changes: Partial<NamespaceState>, found: string]>([
+  const neighbours = [...HOST.neighbours, { link: PAIR.host.name, ip: OTHER, mac: PAIR.pod.mac }];
+  const routes = [routeOf(OURS), routeOf(OTHER)];
+  const AWAY = `route "10.6.0.9/32 dev LINK table 500 proto 98 scope link" leads to an address that no pod of this node has`;
+  const NOT_MADE = "has Berth's mark, and Berth makes none like it";
+  const DIVERTS = "of other software diverts the traffic of 10.6.0.7, which a pod of this node has";
+  const INTO = "of other software is in a table that Berth's rule sends all traffic of the node to";
+  it.each<[what: string, changes: Partial<NamespaceState>, text: string, command: string]>([
     [
       "a pair whose pod is away",
       { links: [...HOST.links, pairOf("c9")] },
-      `link ${STRAY.host.name} was made for pod shop/web-0, which is not on this node | Delete it: ip link del dev ${STRAY.host.name}`,
+      `link ${STRAY.host.name} was made for pod shop/web-0, which is not on this node`,
+      `link del dev ${STRAY.host.name}`,
     ],
     [
       "a route to an address of no pod",
-      { routes: [routeOf(OURS), routeOf(OTHER)] },
-      `route "10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link" leads to an address that no pod of this node has | ` +
-        `Delete it: ip route del 10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link`,
+      { routes },
+      AWAY,
+      "route del 10.6.0.9/32 dev LINK table 500 proto 98 scope link",
     ],
     [
       "a route to an address of no pod, although the rule is away",
-      { routes: [routeOf(OURS), routeOf(OTHER)], rules: [] },
-      `route "10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link" leads to an address that no pod of this node has | ` +
-        `Delete it: ip route del 10.6.0.9/32 dev ${PAIR.host.name} table 500 proto 98 scope link`,
+      { routes, rules: [] },
+      AWAY,
+      "route del 10.6.0.9/32 dev LINK table 500 proto 98 scope link",
     ],
     [
       "another software's route in Berth's table",
       { routes: [routeOf(OURS), { ...routeOf(OURS), protocol: 3 }] },
-      `route "10.6.0.7/32 dev ${PAIR.host.name} table 500 proto boot scope link" of other software is in a table that Berth's rule sends all traffic of ` +
-        `the node to | Delete it: ip route del 10.6.0.7/32 dev ${PAIR.host.name} table 500 proto boot scope link`,
+      `route "10.6.0.7/32 dev LINK table 500 proto boot scope link" ${INTO}`,
+      "route del 10.6.0.7/32 dev LINK table 500 proto boot scope link",
     ],
     [
       "a rule with Berth's mark that Berth does not make",
       { rules: [RULE, ruleTo(500, { family: 4, preference: 900, from: wholePrefix(OURS) })] },
-      'rule "pref 900 from 10.6.0.7 lookup 500 proto 98" has Berth\'s mark, and Berth makes none like it | ' +
-        "Delete it: ip rule del pref 900 from 10.6.0.7 lookup 500 protocol 98",
+      `rule "pref 900 from 10.6.0.7 lookup 500 proto 98" ${NOT_MADE}`,
+      "rule del pref 900 from 10.6.0.7 lookup 500 protocol 98",
     ],
     [
       "a rule with Berth's mark in another place",
       { rules: [RULE, { ...RULE, preference: 899 }] },
-      'rule "pref 899 from all lookup 500 proto 98" has Berth\'s mark, and Berth makes none like it | ' +
-        "Delete it: ip rule del pref 899 from all lookup 500 protocol 98",
+      `rule "pref 899 from all lookup 500 proto 98" ${NOT_MADE}`,
+      "rule del pref 899 from all lookup 500 protocol 98",
     ],
     [
       "another software's rule for Berth's table",
-      { rules: [RULE, foreign({ table: 500, preference: 2000 })] },
-      'rule "pref 2000 from all lookup 500" of other software looks up a table of Berth\'s | Delete it: ip rule del pref 2000 from all lookup 500',
+      foreign({ table: 500, preference: 2000 }),
+      `rule "pref 2000 from all lookup 500" of other software looks up a table of Berth's`,
+      "rule del pref 2000 from all lookup 500",
     ],
     [
       "a rule that diverts what a pod sends",
-      { rules: [RULE, foreign({ from: wholePrefix(OURS) })] },
-      'rule "pref 100 from 10.6.0.7 lookup 77" of other software diverts the traffic of 10.6.0.7, which a pod of this node has | ' +
-        "Delete it: ip rule del pref 100 from 10.6.0.7 lookup 77",
+      foreign({ from: wholePrefix(OURS) }),
+      `rule "pref 100 from 10.6.0.7 lookup 77" ${DIVERTS}`,
+      "rule del pref 100 from 10.6.0.7 lookup 77",
     ],
     [
       "a rule that diverts what a pod gets",
-      { rules: [RULE, foreign({ to: wholePrefix(OURS) })] },
-      'rule "pref 100 from all to 10.6.0.7 lookup 77" of other software diverts the traffic of 10.6.0.7, which a pod of this node has | ' +
-        "Delete it: ip rule del pref 100 from all to 10.6.0.7 lookup 77",
+      foreign({ to: wholePrefix(OURS) }),
+      `rule "pref 100 from all to 10.6.0.7 lookup 77" ${DIVERTS}`,
+      "rule del pref 100 from all to 10.6.0.7 lookup 77",
     ],
     [
       "a neighbour that no pod has",
-      { neighbours: [...HOST.neighbours, { link: PAIR.host.name, ip: OTHER, mac: PAIR.pod.mac }] },
-      `neighbour "10.6.0.9 lladdr ${PAIR.pod.mac} dev ${PAIR.host.name} nud permanent" has an address that no pod of this node has | ` +
-        `Delete it: ip neigh del 10.6.0.9 dev ${PAIR.host.name}`,
+      { neighbours },
+      `neighbour "10.6.0.9 lladdr ${PAIR.pod.mac} dev LINK nud permanent" has an address that no pod of this node has`,
+      "neigh del 10.6.0.9 dev LINK",
     ],
-  ])("%s", (_what, changes, found) => {
+  ])("%s", (_what, changes, text, command) => {
+    const found = `${text} | Delete it: ip ${command}`.replaceAll("LINK", PAIR.host.name);
     expect(leftovers(changes)).toEqual([found]);
   });
 });
@@ -185,27 +174,23 @@ describe("drift:", () => {
       remedy: [remedy, ...(commands ?? [])],
     }));
   const table: Operation = { kind: "add-table", place: "host", table: { name: "berth", sets: [], chains: [] } };
+  const second = { ...attachment, containerId: "c2" };
   const REPAIR = 'Run "berthctl check --repair"';
+  const OF_POD = "drift 10.6.0.7/lab web-0 u1 c1";
+  const LACKS = "the node lacks what its attachments need; restoring it requires";
 
   it("names the attachment and what would restore it", () => {
-    expect(check({ attachment, operations: [missing] })).toEqual([
-      {
-        about: "drift 10.6.0.7/lab web-0 u1 c1",
-        text: "interface eth0 in /run/netns/a is not as ADD left it",
-        remedy: [
-          `${REPAIR}, or on the node:`,
-          `ip route add 10.6.0.7/32 dev ${PAIR.host.name} table 500 proto 98 scope link`,
-        ],
-      },
-    ]);
+    const text = "interface eth0 in /run/netns/a is not as ADD left it";
+    const command = `ip route add 10.6.0.7/32 dev ${PAIR.host.name} table 500 proto 98 scope link`;
+    const remedy = [`${REPAIR}, or on the node:`, command];
+    expect(check({ attachment, operations: [missing] })).toEqual([{ about: OF_POD, text, remedy }]);
   });
 
   it("names what all pods need once", () => {
-    const other = { ...attachment, containerId: "c2" };
-    expect(check({ attachment, operations: [rule] }, { attachment: other, operations: [rule] })).toEqual([
+    expect(check({ attachment, operations: [rule] }, { attachment: second, operations: [rule] })).toEqual([
       {
         about: "drift    ",
-        text: 'the node lacks what its attachments need; restoring it requires "host: ip rule add pref 900 from all lookup 500 proto 98"',
+        text: `${LACKS} "host: ip rule add pref 900 from all lookup 500 proto 98"`,
         remedy: [`${REPAIR}, or on the node:`, "ip rule add pref 900 from all lookup 500 protocol 98"],
       },
     ]);
@@ -215,7 +200,7 @@ describe("drift:", () => {
     const override = { text: "the node's setting is 1", command: "sysctl -w a=0" };
     const found = findDrift([
       { attachment, operations: [], override },
-      { attachment: { ...attachment, containerId: "c2" }, operations: [], override },
+      { attachment: second, operations: [], override },
     ]);
     expect(found).toMatchObject([
       {
@@ -227,11 +212,7 @@ describe("drift:", () => {
 
   it("has one finding, and no command, for a table of nf_tables that was changed", () => {
     expect(check({ attachment, operations: [{ ...table, kind: "delete-table" } as Operation, table] })).toEqual([
-      {
-        about: "drift    ",
-        text: 'the node lacks what its attachments need; restoring it requires "host: nf_tables, table inet berth"',
-        remedy: [REPAIR],
-      },
+      { about: "drift    ", text: `${LACKS} "host: nf_tables, table inet berth"`, remedy: [REPAIR] },
     ]);
   });
 
@@ -244,11 +225,9 @@ describe("drift:", () => {
 
   it("names rules of the pod with the pod", () => {
     const inPod: Operation = { ...rule, place: "pod" } as Operation;
+    const command = "nsenter --net=/run/netns/a ip rule add pref 900 from all lookup 500 protocol 98";
     expect(check({ attachment, operations: [inPod] })).toMatchObject([
-      {
-        about: "drift 10.6.0.7/lab web-0 u1 c1",
-        remedy: [expect.anything(), "nsenter --net=/run/netns/a ip rule add pref 900 from all lookup 500 protocol 98"],
-      },
+      { about: OF_POD, remedy: [expect.anything(), command] },
     ]);
   });
 

@@ -5,6 +5,7 @@
 import { expect, it } from "vitest";
 import { findRivals, PROXY_ADDRESSES, STEADY_MS } from "../../../../host/agent/operate/find-damage.ts";
 import type { LinkState } from "../../../../host/plan/state.ts";
+import { rowOf } from "../../../world/search.ts";
 import { pool, poolsByName } from "../../../world/subjects.ts";
 import { ip, mac, RIVAL } from "../../../world/values.ts";
 
@@ -14,25 +15,14 @@ const ADDRESS = "10.6.0.7";
 const OWN = mac("02:00:00:00:00:07");
 const NOW = 1_000_000;
 const AGE = 2 * STEADY_MS;
-const ROW = {
-  ...{ space: "", ip: ip(ADDRESS), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1", ifName: "eth0" },
-  ...{ containerId: "c1", network: "lan", namespace: "shop", pod: "web-0", netns: "/run/netns/a", version: 1 },
-  sinceMs: NOW - AGE,
-} as const;
+const ROW = rowOf(ADDRESS, { netns: "/run/netns/a", sinceMs: NOW - AGE });
 const NIC = { netns: "/run/netns/a", ifName: "eth0", ip: ip(ADDRESS), macs: [OWN], parent: 2 };
 const link = (name: string, index: number, master?: string): LinkState => {
-  const off = {
-    up: true,
-    carrier: true,
-    loopback: false,
-    group: 0,
-    alias: "",
-    parent: undefined,
-    parentElsewhere: false,
-  };
-  return { ...off, name, index, kind: "", mac: mac("02:00:00:00:00:01"), master };
+  const off = { up: true, carrier: true, loopback: false, group: 0, alias: "", parent: undefined };
+  return { ...off, name, index, kind: "", mac: mac("02:00:00:00:00:01"), master, parentElsewhere: false };
 };
 const ENTRY = { link: 2, ip: ip(ADDRESS), mac: RIVAL, confirmedAgoMs: 1_000 };
+const PROXIED = Array.from({ length: PROXY_ADDRESSES }, (_, at) => ({ ...ENTRY, ip: ip(`10.6.0.${7 + at}`) }));
 
 function check(changes: Partial<Facts>, row: object = {}, netns = "inUse"): string[] {
   const facts = {
@@ -50,9 +40,7 @@ function check(changes: Partial<Facts>, row: object = {}, netns = "inUse"): stri
 
 const FOUND = `duplicate ${ADDRESS} web-0 a machine with the MAC address ${RIVAL} on eth0 has it too, says the node's neighbour table`;
 
-it("finds a machine that has proved to have the address", () => {
-  expect(check({})).toEqual([FOUND]);
-});
+it("finds a machine that has proved to have the address", () => expect(check({})).toEqual([FOUND]));
 
 it("finds it by the bridge of which the NIC's other end is a member", () => {
   const links = [link("veth1", 2, "br0"), link("br0", 4)];
@@ -74,20 +62,11 @@ it.each<[what: string, ...args: Parameters<typeof check>]>([
     "a machine that migrates",
     { objects: new Map([["x", { spec: { addressSpace: "", ip: ip(ADDRESS), holders: [{}, {}] } }]]) as never },
   ],
-  [
-    "a router that answers for others",
-    { neighbours: Array.from({ length: PROXY_ADDRESSES }, (_, at) => ({ ...ENTRY, ip: ip(`10.6.0.${7 + at}`) })) },
-  ],
+  ["a router that answers for others", { neighbours: PROXIED }],
   ["the pool's gateway", { neighbours: [ENTRY, { ...ENTRY, ip: ip("10.6.0.1") }] }],
-])("finds nothing of %s", (_what, ...args) => {
-  expect(check(...args)).toEqual([]);
-});
+])("finds nothing of %s", (_what, ...args) => expect(check(...args)).toEqual([]));
 
 it("finds a machine with two addresses, and one whose other addresses are on another link", () => {
-  const others = Array.from({ length: PROXY_ADDRESSES }, (_, at) => ({
-    ...ENTRY,
-    link: 3,
-    ip: ip(`10.6.0.${7 + at}`),
-  }));
+  const others = PROXIED.map((entry) => ({ ...entry, link: 3 }));
   expect(check({ neighbours: [ENTRY, { ...ENTRY, ip: ip("10.6.0.8") }, ...others] })).toEqual([FOUND]);
 });

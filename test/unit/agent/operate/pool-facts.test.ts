@@ -86,8 +86,7 @@ describe("facts of a pool", () => {
     ["of the embedded mode that is not there", {}, undefined, "web"],
     ["of a name that no object has, which is not asked for", {}, live({ "ippools/a,b": there(WEB) }), "a,b"],
   ] as const)("there are none of a pool %s", async (_, snapshot, objects, name) => {
-    await expect(gatherPoolFacts(deps(snapshot, objects), name)).rejects.toMatchObject({
-      ...{ code: 100, message: `There is no IPPool "${name}"` },
-    });
+    const refused = { code: 100, message: `There is no IPPool "${name}"` };
+    await expect(gatherPoolFacts(deps(snapshot, objects), name)).rejects.toMatchObject(refused);
   });
 });

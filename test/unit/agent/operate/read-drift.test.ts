@@ -9,6 +9,7 @@ import { type AttachRequest, decodePodArgs } from "../../../../host/cni/request.
 import type { Override } from "../../../../host/coordinator/plan/plan-attachment.ts";
 import { NetnsError } from "../../../../host/kernel/netns.ts";
 import type { Operation } from "../../../../host/plan/operation.ts";
+import { rowOf } from "../../../world/search.ts";
 import { ip } from "../../../world/values.ts";
 
 const NOW = 1_000_000;
@@ -17,12 +18,8 @@ const MAIN = { entry: { type: "macvlan" }, place: "a file" };
 const ALIVE = { kind: "present", pod: { uid: "u1", configHash: undefined, deleting: false } } as const;
 
 function facts(row: object = {}, changes: Partial<RowFacts> = {}): RowFacts {
-  const given = {
-    ...{ space: "", ip: ip("10.6.0.7"), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1", ifName: "eth0" },
-    ...{ containerId: "c1", network: "lan", namespace: "shop", pod: "web-0", netns: "/run/netns/a", version: 1 },
-    sinceMs: NOW - STEADY_MS,
-  };
-  return { row: { ...given, ...row } as RowFacts["row"], pod: ALIVE, netns: "inUse", ...changes };
+  const given = { network: "lan", netns: "/run/netns/a", sinceMs: NOW - STEADY_MS };
+  return { row: rowOf("10.6.0.7", { ...given, ...row }), pod: ALIVE, netns: "inUse", ...changes };
 }
 
 interface World {
@@ -39,6 +36,8 @@ interface World {
 async function read(world: World) {
   const { rows = [facts()], plugins, attached, served = [], compare = () => [], override, isWanted = true } = world;
   const requests: AttachRequest[] = [];
+  const attachment = attached === undefined ? {} : { attachment: "shop/lan" };
+  const nic = { ifName: "eth0", network: "lan", plugins: attached ?? [], ...attachment };
   const attachments = new CoordinatedAttachments();
   for (const request of served) attachments.setRequest(request as AttachRequest);
   const { drifts, compared, problems } = await readDrift(
@@ -52,12 +51,7 @@ async function read(world: World) {
         repair: () => expect.unreachable(),
         observeNode: () => expect.unreachable(),
       },
-      networks: {
-        pluginsOf: () => plugins ?? [MAIN, COORDINATOR],
-        nicsOf: () => [
-          { ifName: "eth0", network: "lan", plugins: attached ?? [], ...(attached ? { attachment: "shop/lan" } : {}) },
-        ],
-      },
+      networks: { pluginsOf: () => plugins ?? [MAIN, COORDINATOR], nicsOf: () => [nic] },
       identifier: {
         find: async (namespace, name) =>
           ({ owner: "u1", namespace, name, subject: { namespace, name, labels: {}, annotations: {} } }) as never,
@@ -134,12 +128,8 @@ it("compares without pods", async () => {
 it("reports operations, with the record", async () => {
   const operation = { kind: "add-rule" } as Operation;
   const { drifts } = await read({ compare: () => [operation] });
-  expect(drifts).toEqual([
-    {
-      attachment: { containerId: "c1", ifName: "eth0", netns: "/run/netns/a", row: facts().row },
-      operations: [operation],
-    },
-  ]);
+  const attachment = { containerId: "c1", ifName: "eth0", netns: "/run/netns/a", row: facts().row };
+  expect(drifts).toEqual([{ attachment, operations: [operation] }]);
 });
 
 it("reports a setting of the node that overrides the attachment's", async () => {

@@ -11,7 +11,7 @@ import { UNKNOWN_CONTAINER } from "../../../../../host/registry/journal.ts";
 import { isAdopted } from "../../../../../host/registry/nic.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { decodePod, type Pod } from "../../../../../host/resources/pod.ts";
-import { pool } from "../../../../world/subjects.ts";
+import { pool, proposal } from "../../../../world/subjects.ts";
 import { ip, prefix } from "../../../../world/values.ts";
 
 const POOLS = [
@@ -41,25 +41,16 @@ function live(containerId: string, address: string, ifName = "eth0"): LiveAddres
 }
 
 function row(containerId: string, address: string, more: Partial<Allocation> = {}): Allocation {
-  const where = { space: "", ip: ip(address), prefixLength: 24, pool: "blue", state: "Bound" as const };
-  const nic = {
-    owner: `uid-${containerId}`,
-    ifName: "eth0",
-    containerId,
-    network: "lan",
-    netns: `/netns/${containerId}`,
+  return {
+    ...{ ...proposal(address), state: "Bound", owner: `uid-${containerId}`, containerId, network: "lan" },
+    ...{ netns: `/netns/${containerId}`, namespace: "shop", pod: `pod-${containerId}`, sinceMs: 0, version: 1 },
+    ...more,
   };
-  return { ...where, ...nic, namespace: "shop", pod: `pod-${containerId}`, sinceMs: 0, version: 1, ...more };
 }
 
-function podOf(
-  name: string,
-  more: { readonly uid?: string; readonly phase?: string; readonly ending?: true } = {},
-): Pod {
-  const uid = more.uid ?? name.replace("pod-", "uid-");
-  const ending = more.ending === undefined ? {} : { deletionTimestamp: "2026-01-01T00:00:00Z" };
-  const metadata = { namespace: "shop", name, uid, ...ending };
-  return decodePod({ kind: "Pod", metadata, status: { phase: more.phase ?? "Running" } }, "pod");
+function podOf(name: string, { uid = name.replace("pod-", "uid-"), phase = "Running", ending = false } = {}): Pod {
+  const metadata = { namespace: "shop", name, uid, ...(ending && { deletionTimestamp: "2026-01-01T00:00:00Z" }) };
+  return decodePod({ kind: "Pod", metadata, status: { phase } }, "pod");
 }
 
 type Given = Partial<Omit<AdoptionEvidence, "findPod">> & { readonly pods?: readonly Pod[] };
@@ -88,106 +79,90 @@ function check(given: Given): Record<string, string[]> {
 
 const NOTHING = { adoptable: [], recorded: [], refused: [] };
 const [A5, B5] = [live("a", "10.0.0.5/16"), live("b", "10.0.0.5/16")];
+const SIX = live("a", "fd00::5/64");
+const A6 = live("a", "10.0.0.6/16");
+const NET1 = live("a", "10.0.0.5/16", "net1");
+/** The runtime has recorded these addresses of container a, whose NIC has 10.0.0.5. */
+const recorded = (addresses = ["10.0.0.5/16"], more: Partial<CachedAttachment> = {}, nics = [A5]) => ({
+  cached: [cached("a", addresses, more)],
+  live: nics,
+});
+/** The same, with a row of the address. */
+const known = (more: Partial<Allocation> = {}) => ({ ...recorded(), rows: [row("a", "10.0.0.5", more)] });
+const of = (...pods: Pod[]) => ({ ...recorded(), pods });
+const BOTH = ["10.0.0.5/16", "fd00::5/64"];
 const ADOPTED = "uid-a a eth0: 10.0.0.5/24 blue [whereabouts]";
-const UNKNOWN_POD = "no runtime has recorded with its UID which pod has this NIC";
+const ADOPTED_BOTH = { adoptable: ["uid-a a eth0: 10.0.0.5/24 blue, fd00::5/64 six [whereabouts]"] };
+const adoptable = (...nics: string[]) => ({ adoptable: nics });
 const REFUSED = (reason: string) => ({ refused: [`10.0.0.5: ${reason}`] });
+const UNKNOWN_POD = REFUSED("no runtime has recorded with its UID which pod has this NIC");
+const NO_SUCH_POD = REFUSED("the API server has no such pod on this node");
+const TWICE = (...nics: string[]) => ({ refused: nics.map((nic) => `10.0.0.5: NIC ${nic} has it as well`) });
 
 describe("planAdoption", () => {
-  const rows: [what: string, given: Given, expected: Partial<ReturnType<typeof check>>][] = [
-    [
-      "adopts what the kernel has and the runtime recorded",
-      { cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
-      { adoptable: [ADOPTED] },
-    ],
-    [
-      "adopts both families of a NIC",
-      { cached: [cached("a", ["10.0.0.5/16", "fd00::5/64"])], live: [A5, live("a", "fd00::5/64")] },
-      { adoptable: ["uid-a a eth0: 10.0.0.5/24 blue, fd00::5/64 six [whereabouts]"] },
-    ],
+  it.each<[what: string, given: Given, expected: Partial<ReturnType<typeof check>>]>([
+    ["adopts what the kernel has and the runtime recorded", recorded(), adoptable(ADOPTED)],
+    ["adopts both families of a NIC", recorded(BOTH, {}, [A5, SIX]), ADOPTED_BOTH],
     [
       "prefers no pool that does not allocate it, but takes it: ranges may be the other IPAM's",
-      { pools: [...POOLS, pool("wide", "10.0.0.0/16")], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
-      { adoptable: ["uid-a a eth0: 10.0.0.5/16 wide [whereabouts]"] },
+      { ...recorded(), pools: [...POOLS, pool("wide", "10.0.0.0/16")] },
+      adoptable("uid-a a eth0: 10.0.0.5/16 wide [whereabouts]"),
     ],
-    [
-      "leaves alone what is in no pool",
-      { cached: [cached("a", ["10.9.0.5/16"])], live: [live("a", "10.9.0.5/16")] },
-      {},
-    ],
-    ["finds nothing of a NIC that is gone", { cached: [cached("a", ["10.0.0.5/16"])] }, {}],
+    ["leaves alone what is in no pool", recorded(["10.9.0.5/16"], {}, [live("a", "10.9.0.5/16")]), {}],
+    ["finds nothing of a NIC that is gone", recorded(undefined, {}, []), {}],
     [
       "finds the pod of a NIC by another NIC of the namespace",
-      { cached: [cached("a", ["10.9.0.5/16"])], live: [live("a", "10.9.0.5/16"), live("a", "10.0.0.5/16", "net1")] },
-      { adoptable: ["uid-a a net1: 10.0.0.5/24 blue []"] },
+      recorded(["10.9.0.5/16"], {}, [live("a", "10.9.0.5/16"), NET1]),
+      adoptable("uid-a a net1: 10.0.0.5/24 blue []"),
     ],
     [
       "counts an attachment once that two programs recorded",
-      {
-        cached: [cached("a", ["10.0.0.5/16"]), cached("a", ["10.0.0.5/16"], { network: "multus", ipams: [] })],
-        live: [A5],
-      },
-      { adoptable: [ADOPTED] },
+      { cached: ["lan", "multus"].flatMap((network) => recorded(undefined, { network }).cached), live: [A5] },
+      adoptable(ADOPTED),
     ],
-    ["refuses a NIC that no runtime recorded", { live: [A5] }, REFUSED(UNKNOWN_POD)],
+    ["refuses a NIC that no runtime recorded", { live: [A5] }, UNKNOWN_POD],
     [
-      "refuses a NIC of which a runtime's record names no namespace, or one that is gone",
-      {
-        cached: [
-          cached("a", ["10.0.0.5/16"], { netns: undefined }),
-          cached("a", ["10.0.0.5/16"], { netns: "/gone/a" }),
-        ],
-        live: [A5],
-      },
-      REFUSED(UNKNOWN_POD),
+      "refuses a NIC of which a runtime's record names no namespace",
+      recorded(undefined, { netns: undefined }),
+      UNKNOWN_POD,
+    ],
+    [
+      "refuses a NIC of which a runtime's record names one that is gone",
+      recorded(undefined, { netns: "/gone/a" }),
+      UNKNOWN_POD,
     ],
     [
       "refuses a NIC in a namespace of two pods",
       { cached: [cached("a", ["10.0.0.5/16"]), cached("b", [], { netns: "/netns/a" })], live: [A5] },
-      REFUSED(UNKNOWN_POD),
+      UNKNOWN_POD,
     ],
-    [
-      "refuses a pod of which the API server has a later one",
-      { pods: [podOf("pod-a", { uid: "later" })], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
-      REFUSED("the API server has no such pod on this node"),
-    ],
-    [
-      "refuses a pod that the API server does not have",
-      { pods: [], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
-      REFUSED("the API server has no such pod on this node"),
-    ],
-    [
-      "refuses a pod that has finished",
-      { pods: [podOf("pod-a", { phase: "Succeeded" })], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
-      REFUSED("its pod has finished"),
-    ],
-    [
-      "refuses a pod that is ending",
-      { pods: [podOf("pod-a", { ending: true })], cached: [cached("a", ["10.0.0.5/16"])], live: [A5] },
-      REFUSED("its pod is ending"),
-    ],
+    ["refuses a pod of which the API server has a later one", of(podOf("pod-a", { uid: "later" })), NO_SUCH_POD],
+    ["refuses a pod that the API server does not have", of(), NO_SUCH_POD],
+    ["refuses a pod that has finished", of(podOf("pod-a", { phase: "Succeeded" })), REFUSED("its pod has finished")],
+    ["refuses a pod that is ending", of(podOf("pod-a", { ending: true })), REFUSED("its pod is ending")],
     [
       "refuses an address on two NICs, of both",
       { cached: [cached("a", ["10.0.0.5/16"]), cached("b", ["10.0.0.5/16"])], live: [A5, B5] },
-      { refused: ["10.0.0.5: NIC eth0 in /netns/b has it as well", "10.0.0.5: NIC eth0 in /netns/a has it as well"] },
+      TWICE("eth0 in /netns/b", "eth0 in /netns/a"),
     ],
     [
       "refuses an address on two NICs of a pod",
-      { cached: [cached("a", ["10.0.0.5/16"])], live: [A5, live("a", "10.0.0.5/16", "net1")] },
-      { refused: ["10.0.0.5: NIC net1 in /netns/a has it as well", "10.0.0.5: NIC eth0 in /netns/a has it as well"] },
+      recorded(undefined, {}, [A5, NET1]),
+      TWICE("net1 in /netns/a", "eth0 in /netns/a"),
     ],
     [
       "adopts the only one of each family of a NIC without a record of its own",
-      { cached: [cached("a", [])], live: [A5, live("a", "fd00::5/64")] },
-      { adoptable: ["uid-a a eth0: 10.0.0.5/24 blue, fd00::5/64 six [whereabouts]"] },
+      recorded([], {}, [A5, SIX]),
+      ADOPTED_BOTH,
     ],
     [
       "refuses an address that the pod gave itself",
-      { cached: [cached("a", ["10.0.0.6/16"])], live: [A5] },
+      recorded(["10.0.0.6/16"]),
       REFUSED("the runtime's record of the NIC does not have it"),
     ],
     [
       "refuses several of a NIC without a record of its own",
-      { cached: [cached("a", [])], live: [A5, live("a", "10.0.0.6/16")] },
+      recorded([], {}, [A5, A6]),
       {
         refused: [5, 6].map(
           (n) => `10.0.0.${n}: the NIC has several, and no record of the runtime says which are an IPAM's`,
@@ -196,70 +171,39 @@ describe("planAdoption", () => {
     ],
     [
       "refuses the second of one family",
-      { cached: [cached("a", ["10.0.0.5/16", "10.0.0.6/16"])], live: [A5, live("a", "10.0.0.6/16")] },
+      recorded(["10.0.0.5/16", "10.0.0.6/16"], {}, [A5, A6]),
       { adoptable: [ADOPTED], refused: ["10.0.0.6: Berth records one address of each family for a NIC"] },
     ],
     [
       "refuses a gateway",
-      { cached: [cached("a", ["10.0.0.1/16"])], live: [live("a", "10.0.0.1/16")] },
+      recorded(["10.0.0.1/16"], {}, [live("a", "10.0.0.1/16")]),
       { refused: ['10.0.0.1: it is the gateway of pool "blue"'] },
     ],
     [
       "refuses an address of two address spaces",
-      { cached: [cached("a", ["10.2.0.5/16"])], live: [live("a", "10.2.0.5/16")] },
+      recorded(["10.2.0.5/16"], {}, [live("a", "10.2.0.5/16")]),
       { refused: ["10.2.0.5: pools of 2 address spaces have it: twin, lab"] },
     ],
-    [
-      "knows what Berth gave, by its row",
-      { cached: [cached("a", ["10.0.0.5/16"])], live: [A5], rows: [row("a", "10.0.0.5")] },
-      {},
-    ],
-    [
-      "knows what Berth gave, by the network",
-      { cached: [cached("a", ["10.0.0.5/16"], { ipams: ["berth"] })], live: [A5] },
-      {},
-    ],
-    [
-      "knows what Berth gave to a journal that was lost",
-      {
-        cached: [cached("a", ["10.0.0.5/16"])],
-        live: [A5],
-        rows: [row("a", "10.0.0.5", { network: "", containerId: UNKNOWN_CONTAINER })],
-      },
-      {},
-    ],
-    [
-      "knows what it adopted",
-      { cached: [cached("a", ["10.0.0.5/16"])], live: [A5], rows: [row("a", "10.0.0.5", { network: "" })] },
-      { recorded: [ADOPTED] },
-    ],
+    ["knows what Berth gave, by its row", known(), {}],
+    ["knows what Berth gave a NIC whose namespace it has not recorded", known({ netns: undefined }), {}],
+    ["knows what Berth gave, by the network", recorded(undefined, { ipams: ["berth"] }), {}],
+    ["knows what Berth gave to a journal that was lost", known({ network: "", containerId: UNKNOWN_CONTAINER }), {}],
+    ["knows what it adopted", known({ network: "" }), { recorded: [ADOPTED] }],
     [
       "adopts both families of a NIC of which it adopted one",
-      {
-        cached: [cached("a", ["10.0.0.5/16", "fd00::5/64"])],
-        live: [A5, live("a", "fd00::5/64")],
-        rows: [row("a", "10.0.0.5", { network: "" })],
-      },
-      { adoptable: ["uid-a a eth0: 10.0.0.5/24 blue, fd00::5/64 six [whereabouts]"] },
+      { ...known({ network: "" }), ...recorded(BOTH, {}, [A5, SIX]) },
+      ADOPTED_BOTH,
     ],
     [
       "adopts again what another sandbox of the pod has now",
-      {
-        cached: [cached("a", ["10.0.0.5/16"])],
-        live: [A5],
-        rows: [row("a", "10.0.0.5", { network: "", containerId: "old" })],
-      },
-      { adoptable: [ADOPTED] },
+      known({ network: "", containerId: "old" }),
+      adoptable(ADOPTED),
     ],
-  ];
-  it.each(rows)("%s", (_what, given, expected) => expect(check(given)).toEqual({ ...NOTHING, ...expected }));
+  ])("%s", (_what, given, expected) => expect(check(given)).toEqual({ ...NOTHING, ...expected }));
 
   it.each(["K8S_POD_NAMESPACE", "K8S_POD_NAME", "K8S_POD_UID"])("refuses a record without %s", (missing) => {
-    const { args, ...attachment } = cached("a", ["10.0.0.5/16"]);
-    const rest = new Map([...args].filter(([key]) => key !== missing));
-    expect(check({ cached: [{ ...attachment, args: rest }], live: [A5] })).toEqual({
-      ...{ ...NOTHING, ...REFUSED(UNKNOWN_POD) },
-    });
+    const args = new Map([...cached("a", []).args].filter(([key]) => key !== missing));
+    expect(check(recorded(undefined, { args }))).toEqual({ ...NOTHING, ...UNKNOWN_POD });
   });
 
   const other = { ip: ip("10.0.0.6") };
@@ -273,17 +217,9 @@ describe("planAdoption", () => {
     ["was adopted for another NIC of the pod", { ifName: "net1", network: "" }],
     ["was adopted for another pod", { owner: "uid-b", network: "" }],
     ["was adopted in another address space", { space: "lab", network: "" }],
-  ])("adopts an address beside a row of what %s", (_, change) => {
-    const rows = [row("a", "10.0.0.5", change)];
-    expect(check({ cached: [cached("a", ["10.0.0.5/16"])], live: [A5], rows })).toEqual({
-      ...{ ...NOTHING, adoptable: [ADOPTED] },
-    });
-  });
-
-  it("knows what Berth gave a NIC whose namespace it has not recorded", () => {
-    const rows = [row("a", "10.0.0.5", { netns: undefined })];
-    expect(check({ cached: [cached("a", ["10.0.0.5/16"])], live: [A5], rows })).toEqual(NOTHING);
-  });
+  ])("adopts an address beside a row of what %s", (_, change) =>
+    expect(check(known(change))).toEqual({ ...NOTHING, ...adoptable(ADOPTED) }),
+  );
 });
 
 describe("what was adopted", () => {
