@@ -14,12 +14,12 @@ import { EPOCH_ANNOTATION, formatMark } from "../../../../host/resources/registr
 import { ALLOCATIONS, MemoryApiServer, type StoredObject } from "../../../fakes/memory-api-server.ts";
 import { TestClock } from "../../../world/clock.ts";
 import { type ClusterNode, openClusterNode } from "../../../world/node.ts";
-import { recordLog } from "../../../world/recorded-log.ts";
 
 const NODES = "/api/v1/nodes";
 const EPOCH: Epoch = { epoch: "e2", settled: "e1", cause: "history", definition: "kind", waitsFor: "" };
 const MACHINE = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "vm", member: "db" };
 const CONFLICT = { reason: "Conflict", since: "2026-01-01T00:00:00Z", parent: "", mac: "" };
+const QUARANTINED = { state: "Quarantined", holders: [], quarantine: CONFLICT };
 /** Longer than any cooldown. */
 const COOLED_MS = 3_600_000;
 
@@ -35,7 +35,6 @@ class Agent {
   #allocations!: OwnAllocations;
   #rows!: OwnEpochRows;
   readonly #stop = new AbortController();
-  readonly #recorded = recordLog();
   /** Whether the pods of its rows are gone. */
   isPodGone = false;
   /** The machine that it runs on. */
@@ -53,23 +52,18 @@ class Agent {
   }
 
   #open(): void {
-    const { api, name, registry } = this.node;
-    const { log } = this.#recorded;
+    const { api, name, registry, log } = this.node;
     const own = { api, node: name, registry, log };
     this.#allocations = new OwnAllocations(
       {
-        ...own,
-        ...{ relists: () => 0, isTold: async () => true, isOfPast: () => this.isWhole },
-        ...{
-          collector: { isPodGone: async () => this.isPodGone, adopted: () => {} },
-          machine: { prove: async () => undefined },
-        },
+        ...{ ...own, relists: () => 0, isTold: async () => true, isOfPast: () => this.isWhole },
+        collector: { isPodGone: async () => this.isPodGone, adopted: () => {} },
+        machine: { prove: async () => undefined },
         lost: new LostAddresses({ log, events: { emit: () => {} } }),
       },
       { graceMs: () => 60_000, nodeLostMs: () => 600_000, nowMs: clock.nowMs, random: () => 0.5 },
     );
-    const { known } = this;
-    const terms = { known, machine: () => this.machine, signal: this.#stop.signal };
+    const terms = { known: this.known, machine: () => this.machine, signal: this.#stop.signal };
     this.#rows = new OwnEpochRows({ ...own, ...terms, allocations: this.#allocations });
   }
 
@@ -90,23 +84,18 @@ class Agent {
     return Object(server.collection(NODES).get(this.node.name)?.metadata).annotations?.[EPOCH_ANNOTATION];
   }
 
-  get lines(): readonly string[] {
-    return this.#recorded.lines;
-  }
-
   /** Writes as for a new epoch, and marks the Node. Returns `done`, or the error. */
   write(cause: Epoch["cause"] = "history"): Promise<string> {
     const onWritten = async (): Promise<void> => {
       this.waits++;
       this.mark(formatMark(EPOCH.epoch, false));
     };
-    this.writing = this.#rows.write({ ...EPOCH, cause }, this.isWhole, { onWritten, isOutdated: () => false }).then(
-      () => {
-        this.mark(EPOCH.epoch);
-        return "done";
-      },
-      (error) => String(error),
-    );
+    const whole = async (): Promise<string> => {
+      await this.#rows.write({ ...EPOCH, cause }, this.isWhole, { onWritten, isOutdated: () => false });
+      this.mark(EPOCH.epoch);
+      return "done";
+    };
+    this.writing = whole().catch(String);
     return this.writing;
   }
 
@@ -125,13 +114,6 @@ class Agent {
   async rows(): Promise<string[]> {
     const all = await this.node.registry.list(undefined, 100);
     return all.map((row) => `${formatIp(row.ip)} ${row.owner.replace("uid-", "")} ${row.state}`);
-  }
-
-  /** What it knew of other nodes' needs is forgotten. */
-  async restart(): Promise<void> {
-    await this.#allocations.close();
-    await this.node.open();
-    this.#open();
   }
 
   stop(): void {
@@ -221,29 +203,21 @@ describe("a record that came back with the past", () => {
     expect([await one.rows(), [...one.known.unverified]]).toEqual([["10.0.0.1 a Bound"], []]);
   });
 
-  it.for<[string, (object: StoredObject) => object]>([
-    ["of another node", ({ spec }) => ({ spec: { ...spec, node: "n2" } })],
+  const DELETED = { deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: ["a/b"] };
+  it.for<[string, (spec: StoredObject["spec"]) => object, metadata?: object]>([
+    ["of another node", () => ({ node: "n2" })],
     [
       "of a machine that migrates, which a pod of another node has as well",
-      ({ spec }) => ({
-        spec: { ...spec, holders: [...holdersOf(spec), { ...holdersOf(spec)[0], podUID: "uid-x", node: "n2" }] },
-      }),
+      (spec) => ({ holders: [...holdersOf(spec), { ...holdersOf(spec)[0], podUID: "uid-x", node: "n2" }] }),
     ],
-    ["in quarantine", ({ spec }) => ({ spec: { ...spec, state: "Quarantined", holders: [], quarantine: CONFLICT } })],
-    [
-      "that is being deleted",
-      ({ metadata, spec }) => ({
-        metadata: { ...metadata, deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: ["a/b"] },
-        spec,
-      }),
-    ],
-  ])("%s is not ended", async ([, change]) => {
+    ["in quarantine", () => QUARANTINED],
+    ["that is being deleted", () => ({}), DELETED],
+  ])("%s is not ended", async ([, change, more]) => {
     await one.node.bind("10.0.0.1", "a", { workload: MACHINE });
     await goBackBefore(() => one.free("a"));
-    const before = server.objects.get("10.0.0.1");
-    if (before === undefined) throw new Error("There is no object");
-    server.put(ALLOCATIONS, "10.0.0.1", { metadata: before.metadata, ...change(before) });
-    const { spec } = server.objects.get("10.0.0.1") ?? {};
+    const before = server.objects.get("10.0.0.1") ?? expect.fail("There is no object");
+    const spec = { ...before.spec, ...change(before.spec) };
+    server.put(ALLOCATIONS, "10.0.0.1", { metadata: { ...before.metadata, ...more }, spec });
     expect(await one.write()).toBe("done");
     expect(server.objects.get("10.0.0.1")?.spec).toEqual(spec);
   });
@@ -271,12 +245,8 @@ describe("a record that came back with the past", () => {
 
   it("stays in quarantine when its node was taken for lost and its pod is gone", async () => {
     await one.node.bind("10.0.0.1", "a");
-    server.edit("10.0.0.1", (spec) => ({
-      ...spec,
-      state: "Quarantined",
-      holders: [],
-      quarantine: { ...CONFLICT, reason: "NodeLost" },
-    }));
+    const quarantine = { ...CONFLICT, reason: "NodeLost" };
+    server.edit("10.0.0.1", (spec) => ({ ...spec, ...QUARANTINED, quarantine }));
     one.isPodGone = true;
     expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Quarantined n1"]]);
   });
@@ -309,27 +279,20 @@ describe("a record of another node that is in the way", () => {
     expect(objects()).toEqual(["10.0.0.1 Bound n1 a"]);
   });
 
-  it.for([
-    ["its node has written, too", "e2.written"],
-    ["its node has marked the epoch", "e2"],
-    ["no agent of its node ever marked one", undefined],
-  ] as const)("is final when %s", async ([, mark]) => {
-    one.mark(mark);
-    expect([await two.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
-  });
-
-  it("is final when its node is gone", async () => {
-    server.remove("n1", NODES);
-    expect([await two.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n1 a"]]);
-  });
-
-  it("is taken back while it cools", async () => {
-    server.edit("10.0.0.1", (spec) => ({ ...spec, state: "Cooling", holders: [] }));
-    expect([await two.write(), objects()]).toEqual(["done", ["10.0.0.1 Bound n2 b"]]);
+  const cools = () => server.edit("10.0.0.1", (spec) => ({ ...spec, state: "Cooling", holders: [] }));
+  it.for<[what: string, change: () => unknown, left: string]>([
+    ["final when its node has written, too", () => one.mark("e2.written"), "n1 a"],
+    ["final when its node has marked the epoch", () => one.mark("e2"), "n1 a"],
+    ["final when no agent of its node ever marked one", () => one.mark(undefined), "n1 a"],
+    ["final when its node is gone", () => server.remove("n1", NODES), "n1 a"],
+    ["taken back while it cools", cools, "n2 b"],
+  ])("is %s", async ([, change, left]) => {
+    change();
+    expect([await two.write(), objects()]).toEqual(["done", [`10.0.0.1 Bound ${left}`]]);
   });
 
   it("is left as it is in quarantine", async () => {
-    server.edit("10.0.0.1", (spec) => ({ ...spec, state: "Quarantined", holders: [], quarantine: CONFLICT }));
+    server.edit("10.0.0.1", (spec) => ({ ...spec, ...QUARANTINED }));
     expect(await two.write()).toBe("done");
     expect(server.objects.get("10.0.0.1")?.spec.node).toBe("n1");
   });
@@ -348,27 +311,22 @@ describe("a record of another node that is in the way", () => {
   });
 });
 
-describe("two nodes that wait for each other", () => {
-  beforeEach(async () => {
-    await one.node.bind("10.0.0.1", "a");
-    await two.node.bind("10.0.0.2", "b");
-    await goBackBefore(async () => {
-      await one.free("a");
-      await two.free("b");
-      await one.node.bind("10.0.0.2", "c");
-      await two.node.bind("10.0.0.1", "d");
-    });
+it("of two nodes that wait for each other both see that the other has written when neither journal is whole", async () => {
+  await one.node.bind("10.0.0.1", "a");
+  await two.node.bind("10.0.0.2", "b");
+  await goBackBefore(async () => {
+    await one.free("a");
+    await two.free("b");
+    await one.node.bind("10.0.0.2", "c");
+    await two.node.bind("10.0.0.1", "d");
   });
-
-  it("both see that the other has written when neither journal is whole", async () => {
-    for (const agent of [one, two]) {
-      agent.isWhole = false;
-      // The pods that the past shows have no other address on the NIC.
-      void agent.write();
-    }
-    expect(await Promise.all([one.writing, two.writing])).toEqual(["done", "done"]);
-    expect(objects().sort()).toEqual(["10.0.0.1 Bound n1 a", "10.0.0.2 Bound n2 b"]);
-  });
+  for (const agent of [one, two]) {
+    agent.isWhole = false;
+    // The pods that the past shows have no other address on the NIC.
+    void agent.write();
+  }
+  expect(await Promise.all([one.writing, two.writing])).toEqual(["done", "done"]);
+  expect(objects().sort()).toEqual(["10.0.0.1 Bound n1 a", "10.0.0.2 Bound n2 b"]);
 });
 
 describe("a write that fails", () => {

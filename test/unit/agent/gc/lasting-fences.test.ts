@@ -4,13 +4,9 @@ import type { NicAccess } from "../../../../host/agent/gc/orphan-nics.ts";
 import type { NetnsStatus } from "../../../../host/ipam/leak.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import { recordLog } from "../../../world/recorded-log.ts";
-import { ip } from "../../../world/values.ts";
+import { rowOf } from "../../../world/search.ts";
 
-const ROW: Allocation = {
-  ...{ space: "", ip: ip("10.0.0.1"), prefixLength: 24, pool: "blue", state: "Cooling", owner: "u1", ifName: "eth0" },
-  ...{ containerId: "c1", network: "lan", namespace: "shop", pod: "web", netns: "/run/netns/c1", netnsCookie: 7n },
-  ...{ sinceMs: 0, version: 1 },
-};
+const ROW = rowOf("10.0.0.1", { state: "Cooling", pod: "web", netns: "/run/netns/c1", netnsCookie: 7n });
 
 interface World {
   readonly fences: LastingFences;

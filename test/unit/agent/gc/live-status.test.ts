@@ -8,18 +8,14 @@ import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 const NODES = "/api/v1/nodes";
 const UNREACHABLE = "node.kubernetes.io/unreachable";
 
-function open() {
-  return new MemoryApiServer({ serves: { [NODES]: { apiVersion: "v1", kind: "Node" } } });
-}
+const open = () => new MemoryApiServer({ serves: { [NODES]: { apiVersion: "v1", kind: "Node" } } });
 
 function put(server: MemoryApiServer, name: string, machineID: string, taint?: string): void {
   const taints = taint === undefined ? [] : [{ key: taint, effect: "NoExecute" }];
   server.put(NODES, name, { spec: { taints }, status: { nodeInfo: { machineID, systemUUID: "" } } });
 }
 
-function named(machineId: string): string {
-  return machineOf({ systemUuid: "", machineId }) ?? "";
-}
+const named = (machineId: string): string => machineOf({ systemUuid: "", machineId }) ?? "";
 
 it.each<[what: string, taint: string | undefined, machine: string | undefined, status: NodeStatus]>([
   ["is there", undefined, named("m1"), "there"],

@@ -2,8 +2,9 @@ import { expect, it } from "vitest";
 import { openNoticeTerm } from "../../../../host/agent/gc/notice-term.ts";
 import { ApiError } from "../../../../host/kubernetes/kube-api.ts";
 
+const ledBy = (notifier: string) => ({ uid: "u", annotations: { "ipam.vendor.io/notifier": notifier } });
 const LEASE = {
-  metadata: { uid: "u", annotations: { "ipam.vendor.io/notifier": "a" } as Record<string, string> },
+  metadata: ledBy("a"),
   spec: { holderIdentity: "a", acquireTime: "1", renewTime: "2", leaseTransitions: 3 },
 };
 const renewed = (lease: typeof LEASE, renewTime: string) => ({ ...lease, spec: { ...lease.spec, renewTime } });
@@ -13,11 +14,7 @@ const missing = new ApiError({ status: 404, reason: "NotFound", operation: "GET"
 it.each([
   ["the same leader has renewed", renewed(LEASE, "4"), true],
   ["nobody has renewed", LEASE, false],
-  [
-    "another leads",
-    { ...changed({ holderIdentity: "b" }), metadata: { uid: "u", annotations: { "ipam.vendor.io/notifier": "b" } } },
-    false,
-  ],
+  ["another leads", { ...changed({ holderIdentity: "b" }), metadata: ledBy("b") }, false],
   ["another led meanwhile", changed({ leaseTransitions: 5 }), false],
   ["it began anew", changed({ acquireTime: "3" }), false],
   ["an older controller leads, which leaves the annotation as it is", changed({ holderIdentity: "old" }), false],

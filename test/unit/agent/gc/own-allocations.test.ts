@@ -2,27 +2,15 @@
 import { expect, it } from "vitest";
 import { LostAddresses } from "../../../../host/agent/gc/lost-addresses.ts";
 import { OwnAllocations } from "../../../../host/agent/gc/own-allocations.ts";
-import type { Node } from "../../../../host/resources/node.ts";
+import { decodeNode, type Node } from "../../../../host/resources/node.ts";
 import { ALLOCATIONS } from "../../../fakes/memory-api-server.ts";
 import { until } from "../../../lab/waiting.ts";
 import { openClusterNode } from "../../../world/node.ts";
 
-const self = (uid: string, notice?: string): Node => ({
-  ...{
-    kind: "Node",
-    name: "n1",
-    uid,
-    labels: {},
-    deleting: false,
-    taints: [],
-    ready: "True",
-    podCidrs: [],
-    addresses: [],
-    machine: undefined,
-    bootId: "",
-  },
-  annotations: notice === undefined ? {} : { "ipam.vendor.io/read-allocations": notice },
-});
+const self = (uid: string, notice?: string): Node => {
+  const annotations = notice === undefined ? {} : { "ipam.vendor.io/read-allocations": notice };
+  return decodeNode({ metadata: { name: "n1", uid, annotations } }, "n1");
+};
 
 async function openOwn() {
   const { api, name: node, registry, log, calls, clock } = await openClusterNode();

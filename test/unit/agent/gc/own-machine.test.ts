@@ -8,17 +8,12 @@ import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 const NODES = "/api/v1/nodes";
 const BOOT = "boot-1";
 
-function nodeObject(machineID: string, bootID = BOOT) {
-  return { status: { nodeInfo: { machineID, systemUUID: "", bootID } } };
-}
-
-function nodeOf(machineId: string, bootId = BOOT): Node {
-  return decodeNode({ metadata: { name: "n1" }, ...nodeObject(machineId, bootId) }, "");
-}
-
-function named(machineId: string): string {
-  return machineOf({ systemUuid: "", machineId }) ?? "";
-}
+const nodeObject = (machineID: string, bootID = BOOT) => ({
+  status: { nodeInfo: { machineID, systemUUID: "", bootID } },
+});
+const nodeOf = (machineId: string, bootId = BOOT): Node =>
+  decodeNode({ metadata: { name: "n1" }, ...nodeObject(machineId, bootId) }, "");
+const named = (machineId: string): string => machineOf({ systemUuid: "", machineId }) ?? "";
 
 function open({ host, fails = false }: { host?: string; fails?: boolean } = {}) {
   const server = new MemoryApiServer({ serves: { [NODES]: { apiVersion: "v1", kind: "Node" } } });

@@ -11,25 +11,23 @@ import {
 import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { rowOf } from "../../../world/search.ts";
+import { ipAllocation } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
 const NODE = "n1";
 const holder = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: NODE };
 const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 
-function object(changes: Partial<IpAllocationSpec> = {}, deleting = false): IpAllocation {
-  const place = { ip: ip("10.6.0.21"), addressSpace: "", prefixLength: 24, pool: "blue", node: NODE };
-  const spec = { ...place, state: "Bound" as const, holders: [holder], ...changes };
-  return { kind: "IPAllocation", name: "10.6.0.21", uid: "o1", resourceVersion: "7", deleting, spec };
-}
+type Spec = Partial<IpAllocationSpec>;
+type Row = Partial<Allocation>;
 
-function row(changes: Partial<Allocation> = {}): Allocation {
-  return {
-    ...{ space: "", ip: ip("10.6.0.21"), prefixLength: 24, pool: "blue", state: "Bound", owner: "u1" },
-    ...{ ifName: "eth0", containerId: "c1", network: "lab", namespace: "shop", pod: "web-0", isConfirmed: true },
-    ...{ sinceMs: 0, version: 1 },
-    ...changes,
-  };
+const object = (spec: Spec = {}): IpAllocation => ipAllocation("10.6.0.21", { holders: [holder], ...spec });
+const row = (changes: Row = {}): Allocation => rowOf("10.6.0.21", changes);
+
+/** About an object without a row in the journal, which has these rows. */
+function decide(spec: Spec, ownRows: readonly Row[] = [], machine?: string) {
+  return decideOrphanObject({ object: object(spec), node: NODE, machine, ownRows: ownRows.map(row), nowMs: 5 });
 }
 
 function describeDecision(decision: OrphanObjectAction): string {
@@ -42,310 +40,208 @@ function describeDecision(decision: OrphanObjectAction): string {
   return `${kind} ${state} ${owner}/${ifName}${reason}${terms}${otherwise}`;
 }
 
-interface Case {
-  readonly what: string;
-  readonly object: IpAllocation;
-  readonly ownRows?: readonly Allocation[];
-  /** That this is. */
-  readonly machine?: string;
-  readonly decision: string;
-}
-
-function check({ object, ownRows = [], machine, decision }: Case) {
-  expect(describeDecision(decideOrphanObject({ object, node: NODE, machine, ownRows, nowMs: 5 }))).toBe(decision);
-}
-
-const other = ip("10.6.0.99");
+const OTHER = { ip: ip("10.6.0.99") };
+const COOLS = { ...OTHER, state: "Cooling" } as const;
+const elsewhere = { ...holder, podUid: "u2", node: "n2" };
+const lost = { reason: "NodeLost", mac: "", parent: "" } as const;
+const lostOf = (of: IpAllocationSpec["holders"][number]) => ({ ...lost, holder: of });
+const cooling = { state: "Cooling", holders: [] } as const;
+const quarantined = (quarantine?: IpAllocationSpec["quarantine"]): Spec => ({
+  ...{ state: "Quarantined", holders: [] },
+  ...(quarantine && { quarantine }),
+});
 
 describe("undo: an object without a row in the journal", () => {
   const mac = "02:00:00:00:00:07";
   const conflict = { reason: "Conflict", mac, parent: "ens5" } as const;
   const unnamed = { reason: "Conflict", mac: "", parent: "" } as const;
-  const lost = { reason: "NodeLost", mac: "", parent: "" } as const;
-  const ofPod = { state: "Quarantined", holders: [], quarantine: { ...lost, holder } } as const;
-  const ofOther = { ...ofPod, quarantine: { ...lost, holder: { ...holder, node: "n9" } } };
-  const cases: Case[] = [
-    { what: "is adopted when its NIC has nothing", object: object(), decision: "adopt Bound u1/eth0" },
-    {
-      what: "is adopted when only the other family is there",
-      ...{ object: object(), ownRows: [row({ ip: ip("fd00::1") })], decision: "adopt Bound u1/eth0" },
-    },
-    {
-      what: "is adopted when only another NIC has an address",
-      ...{ object: object(), ownRows: [row({ ip: other, ifName: "net1" })], decision: "adopt Bound u1/eth0" },
-    },
-    {
-      what: "is adopted when the NIC's other address only cools",
-      ...{ object: object(), ownRows: [row({ ip: other, state: "Cooling" })], decision: "adopt Bound u1/eth0" },
-    },
-    {
-      what: "retention: is released when the member's own address, of a higher number, only cools",
-      ...{ object: object({ workload, number: 0 }) },
-      ...{ ownRows: [row({ ip: other, state: "Cooling", workload })], decision: "release Cooling u1/eth0" },
-    },
-    {
-      what: "retention: is adopted when what cools has no higher number",
-      ...{ object: object({ workload, number: 0 }) },
-      ownRows: [row({ ip: other, state: "Cooling", workload, claim: { id: "c", number: 0, earlier: [] } })],
-      decision: "adopt Bound u1/eth0",
-    },
-    {
-      what: "retention: is adopted when it is new to the member, and no ADD was answered with what cools",
-      ...{ object: object({ workload, number: 0 }) },
-      ownRows: [row({ ip: other, state: "Cooling", workload, isConfirmed: false })],
-      decision: "adopt Bound u1/eth0",
-    },
-    {
-      what: "retention: is adopted when it is new to the member, and what cools was no member's",
-      ...{ object: object({ workload, number: 0 }) },
-      ownRows: [row({ ip: other, state: "Cooling" })],
-      decision: "adopt Bound u1/eth0",
-    },
-    {
-      what: "retention: is adopted when the member had it before, although another address cools",
-      ...{ object: object({ workload }), ownRows: [row({ ip: other, state: "Cooling", workload })] },
-      decision: "adopt Bound u1/eth0",
-    },
-    {
-      what: "is released when its NIC has another address",
-      ...{ object: object(), ownRows: [row({ ip: other })], decision: "release Cooling u1/eth0" },
-    },
-    {
-      what: "is released with its pod when it is unknown which one is on the NIC",
-      ...{ object: object(), ownRows: [row({ ip: other, containerId: UNKNOWN_CONTAINER })] },
-      decision: "release Cooling u1/eth0 if its pod is gone",
-    },
-    { what: "is released when it names no pod here", object: object({ holders: [] }), decision: "release Cooling /" },
-    { what: "is adopted Cooling", object: object({ state: "Cooling", holders: [] }), decision: "adopt Cooling /" },
-    {
-      what: "is adopted Quarantined",
-      object: object({ state: "Quarantined", holders: [], quarantine: conflict }),
-      decision: `adopt Quarantined / for ${mac} on ens5`,
-    },
-    {
-      what: "is adopted Quarantined, by whomever",
-      object: object({ state: "Quarantined", holders: [], quarantine: unnamed }),
-      decision: "adopt Quarantined / for none on ",
-    },
-    {
-      what: "node-lost: is released when this node was taken for lost and no pod here has it",
-      object: object({ state: "Quarantined", holders: [], quarantine: lost }),
-      decision: "release Cooling /",
-    },
-    {
-      what: "is released when it does not say why it is in quarantine",
-      object: object({ state: "Quarantined", holders: [] }),
-      decision: "release Cooling /",
-    },
-    {
-      what: "node-lost: is its pod's again when this node was taken for lost and the pod lives",
-      ...{ object: object(ofPod), decision: "confirm Bound u1/eth0, else Cooling" },
-    },
-    {
-      what: "node-lost: is released when the pod's NIC has another address by now",
-      ...{ object: object(ofPod), ownRows: [row({ ip: other })], decision: "release Cooling u1/eth0" },
-    },
-    {
-      what: "conflict: is adopted to be asked for when another node is lost",
-      ...{ object: object(ofOther), decision: "adopt Quarantined / for none on " },
-    },
-    { what: "is left when it is Kept", object: object({ state: "Kept", holders: [], workload }), decision: "leave" },
-    { what: "is left when it is being deleted", object: object({}, true), decision: "leave" },
-    {
-      what: "node-lost: is left when another node answers for it",
-      object: object({ node: "n2", holders: [{ ...holder, node: "n2" }] }),
-      decision: "leave",
-    },
-    {
-      what: "node-lost: is left when another node answers for it, though it cools",
-      object: object({ node: "n2", state: "Cooling", holders: [] }),
-      decision: "leave",
-    },
-    {
-      what: "retention: is its pod's beside the one of another node, which it names, unless its pod is gone",
-      object: object({ node: "n2", holders: [{ ...holder, podUid: "u2", node: "n2" }, holder], workload }),
-      decision: "confirm Bound u1/eth0, else Cooling",
-    },
-    {
-      what: "retention: is left to the pod of another node when the NIC has another address",
-      object: object({ node: "n2", holders: [{ ...holder, podUid: "u2", node: "n2" }, holder], workload }),
-      ...{ ownRows: [row({ ip: other })], decision: "release Cooling u1/eth0" },
-    },
-  ];
-  it.each(cases)("$what", check);
+  const ofPod = quarantined(lostOf(holder));
+  const ofOther = quarantined(lostOf({ ...holder, node: "n9" }));
+  const isNew = { workload, number: 0 };
+  const shared = { node: "n2", holders: [elsewhere, holder], workload };
+  const ADOPTED = "adopt Bound u1/eth0";
+  const RELEASED = "release Cooling u1/eth0";
+  const CONFIRMED = "confirm Bound u1/eth0, else Cooling";
 
-  const named = { ...holder, machine: "m1" };
-  const ofMachine = { ...ofPod, quarantine: { ...lost, holder: named } };
-  const cooling = { state: "Cooling", holders: [] } as const;
-  const shared = { node: "n2", holders: [{ ...holder, podUid: "u2", node: "n2" }, named], workload };
-  it.each<Case>([
-    {
-      what: "is adopted on the machine that it names",
-      ...{ object: object({ holders: [named] }), machine: "m1", decision: "adopt Bound u1/eth0" },
-    },
-    {
-      what: "is adopted when it names none",
-      ...{ object: object(), machine: "m1", decision: "adopt Bound u1/eth0" },
-    },
-    {
-      what: "is left when another machine had this node's name",
-      ...{ object: object({ holders: [named] }), machine: "m2", decision: "leave" },
-    },
-    {
-      what: "is left when it is unknown which machine this is",
-      ...{ object: object({ holders: [named] }), decision: "leave" },
-    },
-    {
-      what: "is left to the pod of another node when another machine had this node's name",
-      ...{ object: object(shared), machine: "m2", decision: "leave" },
-    },
-    {
-      what: "is confirmed by the machine that was lost",
-      ...{ object: object(ofMachine), machine: "m1", decision: "confirm Bound u1/eth0, else Cooling" },
-    },
-    {
-      what: "is probed by another machine that has the lost one's name",
-      ...{ object: object(ofMachine), machine: "m2", decision: "probe Quarantined / for none on " },
-    },
-    {
-      what: "is probed when it is unknown which machine this is",
-      ...{ object: object(ofMachine), decision: "probe Quarantined / for none on " },
-    },
-    {
-      what: "is left to the owner that retains it",
-      ...{ object: object({ ...ofMachine, workload }), machine: "m2", decision: "leave" },
-    },
-    {
-      what: "is left to the node that was asked to probe it",
-      ...{ object: object({ ...ofMachine, node: "n2" }), machine: "m2", decision: "leave" },
-    },
-    {
-      what: "is adopted when the other machine has released it",
-      ...{ object: object(cooling), machine: "m2", decision: "adopt Cooling /" },
-    },
-  ])("node-lost: one that names a machine $what", check);
-
-  it("is adopted with the owner that retains it, and released without", () => {
-    const adopted = decideOrphanObject({ object: object({ workload }), node: NODE, ownRows: [], nowMs: 5 });
-    const released = decideOrphanObject({
-      object: object({ workload }),
-      node: NODE,
-      ownRows: [row({ ip: other })],
-      nowMs: 5,
-    });
-    expect(adopted).toMatchObject({ adoption: { workload, pool: "blue", prefixLength: 24, namespace: "shop" } });
-    expect(released).toMatchObject({ adoption: { workload: undefined } });
-  });
-
-  it("is adopted Cooling without the owner that had it retained", () => {
-    const cooling = object({ state: "Cooling", holders: [], workload });
-    const decision = decideOrphanObject({ object: cooling, node: NODE, ownRows: [], nowMs: 5 });
-    expect(decision).toMatchObject({ kind: "adopt", adoption: { state: "Cooling", workload: undefined } });
-  });
-
-  it("conflict: an address of a lost node is probed at once, and retained for no owner", () => {
-    const decision = decideOrphanObject({
-      object: object({ ...ofOther, workload }),
-      node: NODE,
-      ownRows: [],
-      nowMs: 5,
-    });
-    expect(decision).toMatchObject({ adoption: { workload: undefined, quarantine: { nextProbeAtMs: 5, parent: "" } } });
-  });
-
-  it("node-lost: the address of a workload's member stays retained when its pod is gone", () => {
-    const decision = decideOrphanObject({ object: object({ ...ofPod, workload }), node: NODE, ownRows: [], nowMs: 5 });
-    expect(decision).toMatchObject({ adoption: { state: "Bound", workload }, ended: { state: "Cooling", workload } });
-  });
-
-  it("is probed at once when it was quarantined: the clock was another one", () => {
-    const quarantined = object({ state: "Quarantined", holders: [], quarantine: conflict });
-    const decision = decideOrphanObject({ object: quarantined, node: NODE, ownRows: [], nowMs: 5 });
-    expect(decision).toMatchObject({ adoption: { quarantine: { nextProbeAtMs: 5 } } });
-  });
-});
-
-describe("node-lost: a row's object says that this node was lost", () => {
-  const lost = (changes: Partial<IpAllocationSpec> = {}): IpAllocation =>
-    object({
-      ...{ state: "Quarantined", holders: [], quarantine: { reason: "NodeLost", mac: "", parent: "", holder } },
-      ...changes,
-    });
-  const cases: [what: string, row: Allocation, object: IpAllocation | undefined, wanted: boolean][] = [
-    ["of what a pod has", row(), lost(), true],
-    ["not of a claim under way", row({ isConfirmed: false }), lost(), false],
-    ["not of what cools", row({ state: "Cooling" }), lost(), false],
-    ["not where another node answers for it", row(), lost({ node: "n2" }), false],
-    ["not when another machine answers", row(), lost({ quarantine: { reason: "Conflict", mac: "", parent: "" } }), false], // biome-ignore format: one line each
-    ["not when it is Bound", row(), object(), false],
-    ["not when it is gone", row(), undefined, false],
-  ];
-  it.each(cases)("%s", (_what, row, object, wanted) => expect(isReportedLost(row, object, NODE)).toBe(wanted));
-});
-
-describe("retention: a row of a restored journal", () => {
-  const unanswered = row({ isConfirmed: false });
-  it.each<[what: string, row: Allocation, object: IpAllocation | undefined, isOlder: boolean]>([
-    ["is older than an object that names its member", unanswered, object({ workload }), true],
-    ["is not if the object names none", unanswered, object(), false],
-    ["is not if it was answered", row(), object({ workload }), false],
-    ["is not without an object", unanswered, undefined, false],
-  ])("%s", (_, row, object, isOlder) => expect(isOlderThan(row, object, NODE)).toBe(isOlder));
-});
-
-describe("recreate: a row is published again", () => {
-  const cases: [what: string, row: Allocation, object: IpAllocation | undefined, wanted: boolean][] = [
-    ["when its object has vanished", row(), undefined, true],
-    ["when its object is another pod's", row(), object({ holders: [{ ...holder, podUid: "u2" }] }), true],
-    ["when its object is another NIC's", row(), object({ holders: [{ ...holder, ifName: "net1" }] }), true],
-    ["when its object only cools", row(), object({ state: "Cooling", holders: [] }), true],
-    ["when its quarantine has vanished", row({ state: "Quarantined" }), undefined, true],
-    ["not when it is there", row(), object(), false],
-    ["not while its claim is under way", row({ isConfirmed: false }), undefined, false],
-    ["not when it cools", row({ state: "Cooling" }), undefined, false],
+  it.each<[what: string, spec: Spec, decision: string, ...own: Row[]]>([
+    ["is adopted when its NIC has nothing", {}, ADOPTED],
+    ["is adopted when only the other family is there", {}, ADOPTED, { ip: ip("fd00::1") }],
+    ["is adopted when only another NIC has an address", {}, ADOPTED, { ...OTHER, ifName: "net1" }],
+    ["is adopted when the NIC's other address only cools", {}, ADOPTED, COOLS],
     [
-      "not when it is in quarantine",
-      row({ state: "Quarantined" }),
-      object({ state: "Quarantined", holders: [] }),
-      false,
+      "retention: is released when the member's own, of a higher number, only cools",
+      isNew,
+      RELEASED,
+      { ...COOLS, workload },
     ],
-    ["not when the node was taken for lost", row(), object({ state: "Quarantined", holders: [] }), false],
-  ];
-  it.each(cases)("%s", (_what, row, object, wanted) => expect(needsPublishing(row, object, NODE)).toBe(wanted));
+    [
+      "retention: is adopted when what cools has no higher number",
+      isNew,
+      ADOPTED,
+      { ...COOLS, workload, claim: { id: "c", number: 0, earlier: [] } },
+    ],
+    [
+      "retention: is adopted when it is new, and no ADD was answered with what cools",
+      isNew,
+      ADOPTED,
+      { ...COOLS, workload, isConfirmed: false },
+    ],
+    ["retention: is adopted when it is new, and what cools was no member's", isNew, ADOPTED, COOLS],
+    [
+      "retention: is adopted when the member had it before, although another one cools",
+      { workload },
+      ADOPTED,
+      { ...COOLS, workload },
+    ],
+    ["is released when its NIC has another address", {}, RELEASED, OTHER],
+    [
+      "is released with its pod when it is unknown which one is on the NIC",
+      {},
+      `${RELEASED} if its pod is gone`,
+      { ...OTHER, containerId: UNKNOWN_CONTAINER },
+    ],
+    [
+      "is released for certain when one of two addresses of the NIC was not taken in",
+      {},
+      RELEASED,
+      { ip: ip("10.6.0.98") },
+      { ...OTHER, containerId: UNKNOWN_CONTAINER },
+    ],
+    ["is released when it names no pod here", { holders: [] }, "release Cooling /"],
+    ["is adopted Cooling", cooling, "adopt Cooling /"],
+    ["is adopted Quarantined", quarantined(conflict), `adopt Quarantined / for ${mac} on ens5`],
+    ["is adopted Quarantined, by whomever", quarantined(unnamed), "adopt Quarantined / for none on "],
+    ["node-lost: is released when this node was lost and no pod here has it", quarantined(lost), "release Cooling /"],
+    ["is released when it does not say why it is in quarantine", quarantined(), "release Cooling /"],
+    ["node-lost: is its pod's again when this node was lost and the pod lives", ofPod, CONFIRMED],
+    ["node-lost: is released when the pod's NIC has another address by now", ofPod, RELEASED, OTHER],
+    ["conflict: is adopted to be asked for when another node is lost", ofOther, "adopt Quarantined / for none on "],
+    ["is left when it is Kept", { state: "Kept", holders: [], workload }, "leave"],
+    [
+      "node-lost: is left when another node answers for it",
+      { node: "n2", holders: [{ ...holder, node: "n2" }] },
+      "leave",
+    ],
+    ["node-lost: is left when another node answers for it, though it cools", { ...cooling, node: "n2" }, "leave"],
+    ["retention: is its pod's beside the one of another node, unless that pod is gone", shared, CONFIRMED],
+    ["retention: is left to the pod of another node when the NIC has another address", shared, RELEASED, OTHER],
+  ])("%s", (_what, spec, decision, ...own) => expect(describeDecision(decide(spec, own))).toBe(decision));
+
+  it("is left when it is being deleted", () => {
+    const deleted = { ...object(), deleting: true };
+    expect(decideOrphanObject({ object: deleted, node: NODE, ownRows: [], nowMs: 5 })).toEqual({ kind: "leave" });
+  });
+
+  const named = { holders: [{ ...holder, machine: "m1" }] };
+  const ofMachine = quarantined(lostOf({ ...holder, machine: "m1" }));
+  const PROBED = "probe Quarantined / for none on ";
+  it.each<[what: string, spec: Spec, machine: string | undefined, decision: string]>([
+    ["is adopted on the machine that it names", named, "m1", ADOPTED],
+    ["is adopted when it names none", {}, "m1", ADOPTED],
+    ["is left when another machine had this node's name", named, "m2", "leave"],
+    ["is left when it is unknown which machine this is", named, undefined, "leave"],
+    [
+      "is left to another node's pod when another machine had this node's name",
+      { ...shared, holders: [elsewhere, ...named.holders] },
+      "m2",
+      "leave",
+    ],
+    ["is confirmed by the machine that was lost", ofMachine, "m1", CONFIRMED],
+    ["is probed by another machine that has the lost one's name", ofMachine, "m2", PROBED],
+    ["is probed when it is unknown which machine this is", ofMachine, undefined, PROBED],
+    ["is left to the owner that retains it", { ...ofMachine, workload }, "m2", "leave"],
+    ["is left to the node that was asked to probe it", { ...ofMachine, node: "n2" }, "m2", "leave"],
+    ["is adopted when the other machine has released it", cooling, "m2", "adopt Cooling /"],
+  ])("node-lost: one that names a machine %s", (_what, spec, machine, decision) =>
+    expect(describeDecision(decide(spec, [], machine))).toBe(decision),
+  );
+
+  const kept = { workload, pool: "blue", prefixLength: 24, namespace: "shop" };
+  const probedNow = { workload: undefined, quarantine: { nextProbeAtMs: 5, parent: "" } };
+  it.each<[what: string, decision: OrphanObjectAction, wanted: object]>([
+    ["is adopted with the owner that retains it", decide({ workload }), { adoption: kept }],
+    ["is released without that owner", decide({ workload }, [OTHER]), { adoption: { workload: undefined } }],
+    [
+      "is adopted Cooling without the owner that had it retained",
+      decide({ ...cooling, workload }),
+      { kind: "adopt", adoption: { state: "Cooling", workload: undefined } },
+    ],
+    [
+      "conflict: of a lost node is probed at once, and retained for no owner",
+      decide({ ...ofOther, workload }),
+      { adoption: probedNow },
+    ],
+    [
+      "node-lost: of a workload's member stays retained when its pod is gone",
+      decide({ ...ofPod, workload }),
+      { adoption: { state: "Bound", workload }, ended: { state: "Cooling", workload } },
+    ],
+    [
+      "is probed at once when it was quarantined: the clock was another one",
+      decide(quarantined(conflict)),
+      { adoption: { quarantine: { nextProbeAtMs: 5 } } },
+    ],
+  ])("%s", (_what, decision, wanted) => expect(decision).toMatchObject(wanted));
 });
+
+const isLost = quarantined(lostOf(holder));
+it.each<[what: string, row: Row, spec: Spec | undefined, wanted: boolean]>([
+  ["of what a pod has", {}, isLost, true],
+  ["of what a pod has, although the object names holders", {}, { ...isLost, holders: [holder] }, true],
+  ["not of a claim under way", { isConfirmed: false }, isLost, false],
+  ["not of what cools", { state: "Cooling" }, isLost, false],
+  ["not where another node answers for it", {}, { ...isLost, node: "n2" }, false],
+  ["not when another machine answers", {}, quarantined({ reason: "Conflict", mac: "", parent: "" }), false],
+  ["not when it is in quarantine without a reason", {}, { state: "Quarantined" }, false],
+  ["not when it is Bound", {}, {}, false],
+  ["not when it is Bound again", {}, { quarantine: lostOf(holder) }, false],
+  ["not when it is gone", {}, undefined, false],
+])("node-lost: a row's object says that this node was lost %s", (_what, changes, spec, wanted) =>
+  expect(isReportedLost(row(changes), spec && object(spec), NODE)).toBe(wanted),
+);
+
+const unanswered = { isConfirmed: false };
+it.each<[what: string, row: Row, spec: Spec | undefined, isOlder: boolean]>([
+  ["is older than an object that names its member", unanswered, { workload }, true],
+  ["is not if the object names none", unanswered, {}, false],
+  ["is not if it was answered", {}, { workload }, false],
+  ["is not without an object", unanswered, undefined, false],
+])("retention: a row of a restored journal %s", (_, changes, spec, isOlder) =>
+  expect(isOlderThan(row(changes), spec && object(spec), NODE)).toBe(isOlder),
+);
+
+it.each<[what: string, row: Row, spec: Spec | undefined, wanted: boolean]>([
+  ["when its object has vanished", {}, undefined, true],
+  ["when its object is another pod's", {}, { holders: [{ ...holder, podUid: "u2" }] }, true],
+  ["when its object is another NIC's", {}, { holders: [{ ...holder, ifName: "net1" }] }, true],
+  ["when its object only cools", {}, cooling, true],
+  ["when its quarantine has vanished", { state: "Quarantined" }, undefined, true],
+  ["not when it is there", {}, {}, false],
+  ["not while its claim is under way", { isConfirmed: false }, undefined, false],
+  ["not when it cools", { state: "Cooling" }, undefined, false],
+  ["not when it is in quarantine", { state: "Quarantined" }, quarantined(), false],
+  ["not when the node was taken for lost", {}, quarantined(), false],
+])("recreate: a row is published again %s", (_what, changes, spec, wanted) =>
+  expect(needsPublishing(row(changes), spec && object(spec), NODE)).toBe(wanted),
+);
 
 describe("whose an object is", () => {
-  const elsewhere = { ...holder, podUid: "u2", node: "n2" };
-  const lost = (of: typeof holder) => ({ reason: "NodeLost", mac: "", parent: "", holder: of }) as const;
-
-  it.each<[string, Partial<IpAllocationSpec>, string | undefined]>([
+  it.each<[string, Spec, string | undefined]>([
     ["of the pod of this node", {}, "u1"],
     ["of the one of two that is here", { holders: [elsewhere, holder] }, "u1"],
     ["of nobody here", { holders: [elsewhere] }, undefined],
-    ["in quarantine: of the pod that had it here", { holders: [], quarantine: lost(holder) }, "u1"],
-    ["in quarantine: of another node's", { holders: [], quarantine: lost(elsewhere) }, undefined],
-    ["of a holder here before that of the quarantine", { quarantine: lost({ ...holder, podUid: "u9" }) }, "u1"],
+    ["in quarantine: of the pod that had it here", { holders: [], quarantine: lostOf(holder) }, "u1"],
+    ["in quarantine: of another node's", { holders: [], quarantine: lostOf(elsewhere) }, undefined],
+    ["of a holder here before that of the quarantine", { quarantine: lostOf({ ...holder, podUid: "u9" }) }, "u1"],
     ["of no holder", { holders: [] }, undefined],
-  ])("%s", (_, changes, uid) => expect(claimantOf(object(changes), NODE)?.podUid).toBe(uid));
+  ])("%s", (_, spec, uid) => expect(claimantOf(object(spec), NODE)?.podUid).toBe(uid));
 
-  it.each<[string, Partial<IpAllocationSpec>, boolean]>([
+  it.each<[string, Spec, boolean]>([
     ["Bound to the row's pod", {}, true],
     ["shared with another", { holders: [elsewhere, holder] }, true],
     ["Bound to another", { holders: [elsewhere] }, false],
     ["of another interface", { holders: [{ ...holder, ifName: "net1" }] }, false],
     ["of another node", { node: "n2" }, false],
     ["Kept", { state: "Kept" }, false],
-  ])("the row's: %s", (_, changes, wanted) => expect(isObjectOf(row(), object(changes), NODE)).toBe(wanted));
-
-  it.each<[string, Partial<IpAllocationSpec>, boolean]>([
-    ["lost", { state: "Quarantined", quarantine: lost(holder) }, true],
-    ["Bound again", { quarantine: lost(holder) }, false],
-    ["in quarantine without a reason", { state: "Quarantined" }, false],
-  ])("reported lost: %s", (_, changes, wanted) => expect(isReportedLost(row(), object(changes), NODE)).toBe(wanted));
-
-  it("undo: a release beside two addresses of the NIC is certain unless both were taken in", () => {
-    const rows = [row({ ip: ip("10.6.0.98") }), row({ ip: ip("10.6.0.99"), containerId: UNKNOWN_CONTAINER })];
-    const decision = decideOrphanObject({ object: object(), node: NODE, ownRows: rows, nowMs: 5 });
-    expect(describeDecision(decision)).toBe("release Cooling u1/eth0");
-  });
+  ])("the row's: %s", (_, spec, wanted) => expect(isObjectOf(row(), object(spec), NODE)).toBe(wanted));
 });

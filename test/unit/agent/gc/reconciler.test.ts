@@ -10,13 +10,13 @@ import {
 import { formatIp } from "../../../../host/net/ip.ts";
 import { type Journal, UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import {
-  allocationName,
   encodeIpAllocation,
   type IpAllocation,
   type IpAllocationSpec,
 } from "../../../../host/resources/ip-allocation.ts";
 import { ALLOCATIONS, unreachable } from "../../../fakes/memory-api-server.ts";
 import { decodeStored, openJournalNode, type TestNode } from "../../../world/node.ts";
+import { ipAllocation } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
 const GRACE_MS = 60_000;
@@ -43,22 +43,15 @@ class Scene {
           findAddress: (space, address) => registry.findAddress(space, address),
           findOwner: (owner) => registry.findOwner(owner),
           adopt: (adoption) => registry.adopt(adoption),
-          republish: async () => {},
-          inherit: async () => {},
-          observe: () => {},
-          forgetRetained: () => {},
+          ...{ republish: async () => {}, inherit: async () => {}, observe: () => {}, forgetRetained: () => {} },
         },
         relists: () => this.relists,
         isTold: async () => {
           this.questions++;
           return this.isTold;
         },
-        collector: {
-          isPodGone: () => this.isPodGone(),
-          adopted: () => {},
-        },
-        lost: { prune: async () => {} },
-        machine: { prove: async () => this.machine },
+        collector: { isPodGone: () => this.isPodGone(), adopted: () => {} },
+        ...{ lost: { prune: async () => {} }, machine: { prove: async () => this.machine } },
       },
       { graceMs: () => GRACE_MS, nodeLostMs: () => 10 * GRACE_MS, nowMs: clock.nowMs, random: () => 0.5 },
     );
@@ -68,13 +61,19 @@ class Scene {
 
   /** An object of the pod on this node. */
   addObject(address: string, pod: string, changes: Partial<IpAllocationSpec> = {}): IpAllocation {
-    const node = this.node.name;
-    const holders = [{ namespace: "shop", pod, podUid: `uid-${pod}`, ifName: "eth0", node }];
-    const place = { ip: ip(address), addressSpace: "", prefixLength: 24, pool: "blue" };
-    const spec: IpAllocationSpec = { ...place, state: "Bound", node, holders, ...changes };
-    const name = allocationName(spec.ip, "");
-    const object = encodeIpAllocation(spec, { name, labels: {} });
-    return decodeStored(this.node.server.put(ALLOCATIONS, name, object));
+    const { name, spec } = ipAllocation(address, { holders: [this.#holder(pod)], ...changes });
+    return decodeStored(this.node.server.put(ALLOCATIONS, name, encodeIpAllocation(spec, { name, labels: {} })));
+  }
+
+  #holder = (pod: string, machine?: string) => {
+    const holder = { namespace: "shop", pod, podUid: `uid-${pod}`, ifName: "eth0", node: this.node.name };
+    return machine === undefined ? holder : { ...holder, machine };
+  };
+
+  /** An object that says that the node was lost with the pod, on that machine. */
+  addLost(address: string, pod: string, machine?: string): IpAllocation {
+    const quarantine = { reason: "NodeLost" as const, mac: "", parent: "", holder: this.#holder(pod, machine) };
+    return this.addObject(address, "", { state: "Quarantined", holders: [], quarantine });
   }
 
   /** A row of the journal, as an ADD wrote it. */
@@ -113,10 +112,7 @@ describe("a reconciliation", () => {
     const numbers = Array.from({ length: 2 * ADOPTIONS_AT_ONCE }, (_, index) => index + 1);
     for (const number of numbers) {
       await world.bind(`10.0.0.${number}`, `web-${number}`);
-      const pod = { namespace: "shop", pod: `web-${number}`, podUid: `uid-web-${number}` };
-      const holder = { ...pod, ifName: "eth0", node: world.node.name };
-      const quarantine = { reason: "NodeLost" as const, mac: "", parent: "", holder };
-      world.addObject(`10.0.0.${number}`, "", { state: "Quarantined", holders: [], quarantine });
+      world.addLost(`10.0.0.${number}`, `web-${number}`);
     }
     let [reading, most] = [0, 0];
     world.isPodGone = async () => {
@@ -133,15 +129,10 @@ describe("a reconciliation", () => {
 it("node-lost: what this machine has lost is released after a grace, another one's is probed after nodeLost", async ({
   world,
 }) => {
-  const lostOn = (pod: string, machine: string): Partial<IpAllocationSpec> => {
-    const holder = { namespace: "shop", pod, podUid: `uid-${pod}`, ifName: "eth0", node: world.node.name, machine };
-    const quarantine = { reason: "NodeLost" as const, mac: "", parent: "", holder };
-    return { state: "Quarantined", holders: [], quarantine };
-  };
   world.machine = "new";
   world.isPodGone = async () => true;
-  world.addObject("10.0.0.1", "", lostOn("web", "new"));
-  world.addObject("10.0.0.2", "", lostOn("db", "old"));
+  world.addLost("10.0.0.1", "web", "new");
+  world.addLost("10.0.0.2", "db", "old");
   const counts = async () => {
     const { adopted, released } = (await world.reconciler.reconcileDue()) ?? { adopted: [], released: [] };
     return [adopted, released].map((rows) => rows.map((row) => formatIp(row.ip)).join());
@@ -160,10 +151,8 @@ it.for(["an observed", "a new"])(
   "node-lost: %s object is decided about when a claim of it was undone",
   async (kind, { world }) => {
     const { clock, registry } = world.node;
-    const holder = { namespace: "shop", pod: "web", podUid: "uid-web", ifName: "eth0", node: world.node.name };
-    const quarantine = { reason: "NodeLost" as const, mac: "", parent: "", holder };
     world.isPodGone = async () => true;
-    world.addObject("10.0.0.1", "", { state: "Quarantined", holders: [], quarantine });
+    world.addLost("10.0.0.1", "web");
     if (kind === "an observed") await world.reconciler.reconcileDue();
     const row = await world.node.bind("10.0.0.1", "next");
     world.reconciler.hasten(["10.0.0.1"]);
