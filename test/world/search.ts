@@ -4,6 +4,7 @@ import type { ClusterIpam } from "../../host/agent/ipam/cluster-ipam.ts";
 import { type AddressDemand, Assignments, type Search, type Setback } from "../../host/agent/ipam/sources/source.ts";
 import { AddDeadline } from "../../host/agent/request/add-deadline.ts";
 import { PoolCache } from "../../host/ipam/pool-cache.ts";
+import { formatIp } from "../../host/net/ip.ts";
 import type { Allocation, Registry } from "../../host/registry/registry.ts";
 import type { IpPool } from "../../host/resources/ip-pool.ts";
 import { TestClock } from "./clock.ts";
@@ -11,14 +12,8 @@ import { clusterIpam } from "./cluster-ipam.ts";
 import { demandOf, type NicRequest, openCore, poolsByName } from "./subjects.ts";
 import { ip } from "./values.ts";
 
-export const CLAIMANT = {
-  owner: "u1",
-  namespace: "shop",
-  pod: "web-0",
-  ifName: "eth0",
-  containerId: "c1",
-  network: "lab",
-};
+const POD = { owner: "u1", namespace: "shop", pod: "web-0" };
+export const CLAIMANT = { ...POD, ifName: "eth0", containerId: "c1", network: "lab" };
 
 interface SearchOptions {
   readonly pools: readonly IpPool[];
@@ -49,6 +44,11 @@ export function openSearch({ pools, nics, registry = {}, demand = {}, cluster = 
     assignments: new Assignments(),
   };
   return { search, clock };
+}
+
+/** What the search has assigned: `eth0 10.6.0.9 7 own`, with the version that it replaces and the source. */
+export function assignedOf({ assignments }: Search): string[] {
+  return assignments.all.map(({ ifName, ip, replaces, source }) => `${ifName} ${formatIp(ip)} ${replaces} ${source}`);
 }
 
 /** A row of the pod's NIC eth0. */

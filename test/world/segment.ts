@@ -135,12 +135,7 @@ function linkOf(netnsPath: string, name: string): ProbeLink {
   return { netnsPath, index: 1, name, mac: OWN };
 }
 
-export async function withSegment(pools: readonly IpPool[], test: (segment: Segment) => Promise<void>): Promise<void> {
+export async function openSegment(pools: readonly IpPool[]): Promise<Segment> {
   const clock = new TestClock({ ms: 10_000_000, isHasty: true });
-  const segment = new Segment(await openNode({ clock, snapshot: snapshotOf(...pools) }));
-  try {
-    await test(segment);
-  } finally {
-    await segment.close();
-  }
+  return new Segment(await openNode({ clock, snapshot: snapshotOf(...pools) }));
 }

@@ -29,27 +29,22 @@ function identify({ namespace = "", name = "", uid = "", annotations }: PodHints
 }
 
 describe("the identity of a pod", () => {
-  const owners: [what: string, hints: PodHints, owner: string][] = [
+  it.each<[what: string, hints: PodHints, owner: string]>([
     ["the runtime's UID", { namespace: "shop", name: "web-0", uid: "uid-r" }, "uid-r"],
     ["else the manifest's", { namespace: "shop", name: "web-0" }, "uid-m"],
     ["else the container", { namespace: "shop", name: "bare" }, "c1"],
     ["a name without a namespace is no pod's", { name: "web-0" }, "c1"],
     ["nothing known: the container", {}, "c1"],
-  ];
-  it.each(owners)("is %s", (_what, hints, owner) => expect(identify(hints).owner).toBe(owner));
+  ])("is %s", (_what, hints, owner) => expect(identify(hints).owner).toBe(owner));
 
   it("without name and annotations there is no pod", () => expect(identify({}).subject).toBeUndefined());
 
-  it("a manifest's labels and annotations win over the runtime's", () => {
+  it.each([
+    ["web-0", { labels: { app: "web" }, annotations: { defaultRouteNic: "net1" } }],
+    ["new", { labels: {}, annotations: { defaultRouteNic: "net7" } }],
+  ])("%s: a manifest's labels and annotations win over the runtime's", (name, wanted) => {
     const annotations = { [ANNOTATION]: "net7" };
-    expect(identify({ namespace: "shop", name: "web-0", annotations }).subject).toMatchObject({
-      labels: { app: "web" },
-      annotations: { defaultRouteNic: "net1" },
-    });
-    expect(identify({ namespace: "shop", name: "new", annotations }).subject).toMatchObject({
-      labels: {},
-      annotations: { defaultRouteNic: "net7" },
-    });
+    expect(identify({ namespace: "shop", name, annotations }).subject).toMatchObject(wanted);
   });
 
   it("annotations alone make a pod without a name", () => {
@@ -62,20 +57,14 @@ describe("the identity of a pod", () => {
   });
 
   it("a wrong annotation is an error that names it", () => {
-    const annotations = { "ipam.vendor.io/ipool": "{}" };
-    expect(() => identify({ namespace: "shop", name: "new", annotations })).toThrow(
-      'annotation "ipam.vendor.io/ipool"',
-    );
+    const wrong = { namespace: "shop", name: "new", annotations: { "ipam.vendor.io/ipool": "{}" } };
+    expect(() => identify(wrong)).toThrow('annotation "ipam.vendor.io/ipool"');
   });
 
   it("is read from CNI_ARGS and runtimeConfig", () => {
     const runtimeConfig = { "io.kubernetes.cri.pod-annotations": { [ANNOTATION]: "net1" } };
     const request = addRequest("eth0", { pod: "new", uid: "", containerId: "c9", body: { runtimeConfig } });
-    expect(identifyRequest(request, SNAPSHOT)).toMatchObject({
-      owner: "c9",
-      namespace: "shop",
-      name: "new",
-      subject: { annotations: { defaultRouteNic: "net1" } },
-    });
+    const subject = { annotations: { defaultRouteNic: "net1" } };
+    expect(identifyRequest(request, SNAPSHOT)).toMatchObject({ owner: "c9", namespace: "shop", name: "new", subject });
   });
 });

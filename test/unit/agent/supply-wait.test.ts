@@ -10,7 +10,7 @@ import type { NicDemand } from "../../../host/ipam/model.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import { findUnservable, noPoolMatches, poolsExhausted } from "../../../host/ipam/refusal.ts";
 import { selectPools } from "../../../host/ipam/selection.ts";
-import { isGrowing, type SubnetState } from "../../../host/ipam/subnet-capacity.ts";
+import type { SubnetState } from "../../../host/ipam/subnet-capacity.ts";
 import type { Registry } from "../../../host/registry/registry.ts";
 import type { PoolOwner } from "../../../host/resources/fields/subnet-pool.ts";
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
@@ -19,19 +19,12 @@ import { EMPTY_SNAPSHOT, openCore, pool, poolsByName, subject } from "../../worl
 import { ip } from "../../world/values.ts";
 
 const WEB: PoolOwner = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
-const GENERATED = {
-  subnet: "blue",
-  application: WEB,
-  interface: "eth0",
-  reclaim: true,
-  wanted: 2,
-  reason: "1 replica and 1 more",
-};
+const WANTED = { interface: "eth0", reclaim: true, wanted: 2, reason: "1 replica and 1 more" };
 const RULE = 'IPv4 of interface "eth0" (annotation "ipam.vendor.io/subnet")';
 const OTHER = { ...WEB, uid: "u-other" };
 
 const made = (ips: readonly string[], more: Partial<IpPool> = {}, application = WEB): IpPool => ({
-  ...pool(`p-${application.uid}`, "10.1.0.0/24", { ips, generated: { ...GENERATED, application } }),
+  ...pool(`p-${application.uid}`, "10.1.0.0/24", { ips, generated: { ...WANTED, subnet: "blue", application } }),
   ...more,
 });
 
@@ -64,6 +57,11 @@ class World {
   follow(...pools: readonly IpPool[]): void {
     this.#inventory.follow({ ...EMPTY_SNAPSHOT, pools: poolsByName(...pools) });
     this.#count++;
+  }
+
+  /** The addresses of its pool are in use. */
+  fill(): void {
+    for (const address of ["10.1.0.1", "10.1.0.2"]) this.poolCache.mark("", ip(address));
   }
 
   freed(address: string): void {
@@ -162,7 +160,7 @@ describe("an ADD is served", () => {
 
   it("when an address of its full pool becomes free; another one's does not make it try", async () => {
     const world = new World(made(["10.1.0.1-10.1.0.2"]));
-    for (const address of ["10.1.0.1", "10.1.0.2"]) world.poolCache.mark("", ip(address));
+    world.fill();
     world.script.push(
       () => world.freed("10.1.0.9"),
       () => world.freed("10.1.0.2"),
@@ -183,7 +181,7 @@ describe("an ADD is served", () => {
 
   it("by the last read, when an address has become free elsewhere without an event", async () => {
     const world = new World(made(["10.1.0.1-10.1.0.2"]));
-    for (const address of ["10.1.0.1", "10.1.0.2"]) world.poolCache.mark("", ip(address));
+    world.fill();
     world.before = () => {
       if (world.nowMs > 1_000) world.poolCache.unmark("", ip("10.1.0.2"));
     };
@@ -236,58 +234,38 @@ describe("an ADD that waited in vain", () => {
   it("has waited for so long, has tried twice, and says how many addresses are there", async () => {
     const world = new World(made(["10.1.0.1"]));
     world.poolCache.mark("", ip("10.1.0.1"));
-    expect(await refusalOf(world)).toMatchObject({
-      code: 11,
-      message: `No address is free for ${RULE}: pool "p-u-web" has no free address, has 1 of 2 addresses wanted (1 replica and 1 more): no more have come within 5 s`,
-    });
+    const why = "has 1 of 2 addresses wanted (1 replica and 1 more): no more have come within 5 s";
+    const message = `No address is free for ${RULE}: pool "p-u-web" has no free address, ${why}`;
+    expect(await refusalOf(world)).toMatchObject({ code: 11, message });
     expect([world.attempts, world.nowMs]).toEqual([["left", "searched"], 1_000 + POOL_WAIT_MS]);
     expect([world.subnetReads, world.forgotten]).toEqual([[], 0]);
   });
 
-  it("is told what is in the way of its pool: code 101", async () => {
-    const shortfall =
-      'has 0 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools';
-    const world = new World(made([], { shortfall }));
-    expect(await refusalOf(world)).toMatchObject({
-      code: 101,
-      message: `No address is free for ${RULE}: pool "p-u-web" has no free address, ${shortfall}`,
-    });
+  const shortfall =
+    'has 0 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools';
+  it.each([
+    ["what is in the way of its pool", made([], { shortfall }), shortfall],
+    [
+      "that it has all it is to have",
+      made(["10.1.0.1-10.1.0.2"]),
+      "has 2 of 2 addresses wanted (1 replica and 1 more)",
+    ],
+  ])("is told %s: code 101", async (_what, given, why) => {
+    const world = new World(given);
+    world.fill();
+    const message = `No address is free for ${RULE}: pool "p-u-web" has no free address, ${why}`;
+    expect(await refusalOf(world)).toMatchObject({ code: 101, message });
     expect(world.attempts).toEqual(["searched", "searched"]);
   });
 
-  it("of a pool that has all it is to have: code 101", async () => {
-    const world = new World(made(["10.1.0.1-10.1.0.2"]));
-    for (const address of ["10.1.0.1", "10.1.0.2"]) world.poolCache.mark("", ip(address));
-    expect(await refusalOf(world)).toMatchObject({
-      code: 101,
-      message: `No address is free for ${RULE}: pool "p-u-web" has no free address, has 2 of 2 addresses wanted (1 replica and 1 more)`,
-    });
-  });
-
   const absent = `No pool may serve ${RULE}: no pool has been generated for Deployment shop/web out of Subnet "blue" yet`;
+  const there = { kind: "there", family: 4, isDeleting: false } as const;
   it.each<[subnetState: SubnetState, why: string]>([
     [{ kind: "absent" }, 'Subnet "blue" does not exist'],
-    [{ kind: "there", family: 4, isDeleting: true }, 'Subnet "blue" is being deleted'],
+    [{ ...there, waiting: 1 }, '1 new pool waits to be made out of Subnet "blue", because all nodes are told of each'],
     [
-      { kind: "there", family: 4, isDeleting: false, refusal: "is for other namespaces (spec.namespaceName)" },
-      'Subnet "blue" is for other namespaces (spec.namespaceName)',
-    ],
-    [{ kind: "there", family: 6, isDeleting: false }, 'Subnet "blue" is an IPv6 Subnet, not IPv4'],
-    [
-      { kind: "there", family: 4, isDeleting: false },
-      'Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs',
-    ],
-    [
-      { kind: "there", family: 4, isDeleting: false, waiting: 1 },
-      '1 new pool waits to be made out of Subnet "blue", because all nodes are told of each',
-    ],
-    [
-      { kind: "there", family: 4, isDeleting: false, waiting: 812 },
+      { ...there, waiting: 812 },
       '812 new pools wait to be made out of Subnet "blue", because all nodes are told of each',
-    ],
-    [
-      { kind: "unseen", why: 'Subnet "blue" cannot be read: no connection' },
-      'Subnet "blue" cannot be read: no connection',
     ],
   ])("for no pool at all: %j", async (subnetState, why) => {
     const world = new World();
@@ -298,10 +276,8 @@ describe("an ADD that waited in vain", () => {
 
   it("for a pool that is going away keeps the first words", async () => {
     const world = new World(made(["10.1.0.1"], { deleting: true }));
-    expect(await refusalOf(world)).toMatchObject({
-      code: 100,
-      message: `No pool may serve ${RULE}: pool "p-u-web" is being deleted`,
-    });
+    const message = `No pool may serve ${RULE}: pool "p-u-web" is being deleted`;
+    expect(await refusalOf(world)).toMatchObject({ code: 100, message });
   });
 });
 
@@ -323,15 +299,5 @@ describe("no ADD waits", () => {
       world.follow();
     });
     await expect(world.add(giveUp.signal)).rejects.toThrow("the caller hung up");
-  });
-});
-
-describe("addresses are on their way", () => {
-  it.each<[what: string, pool: IpPool, wanted: boolean]>([
-    ["to a pool that has fewer than it is to have", made(["10.1.0.1"]), true],
-    ["not to one that has all", made(["10.1.0.1-10.1.0.2"]), false],
-    ["not to one of which it is known why it has fewer", made([], { shortfall: "the Subnet is full" }), false],
-  ])("%s", (_what, given, wanted) => {
-    expect(isGrowing({ family: 4, candidates: [{ name: given.name, pool: given }] })).toBe(wanted);
   });
 });

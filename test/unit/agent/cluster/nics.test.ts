@@ -51,10 +51,7 @@ function definitionsOf({ node = [LAN], attachments = [], coordinator }: Cluster)
 }
 
 function podOf(annotations: Record<string, string>) {
-  return {
-    ...{ namespace: "shop", name: "web-0", labels: {} },
-    annotations: decodePodAnnotations(annotations),
-  };
+  return { ...{ namespace: "shop", name: "web-0", labels: {} }, annotations: decodePodAnnotations(annotations) };
 }
 
 function nicsOf(annotations: Record<string, string>, cluster: Cluster) {
@@ -71,49 +68,79 @@ const GREEN = attachment("shop/green", { cniVersion: "1.0.0", name: "inner", plu
 const FOREIGN = attachment("infra/green", { cniVersion: "1.0.0", ...MACVLAN, ipam: { type: "host-local" } });
 
 describe("the NICs of a pod", () => {
-  it("is one without annotations: on the node's first network", () =>
-    expect(nicsOf({}, { node: [LAN, nodeNetwork("other", [])] })).toEqual([plan("eth0", "lan", { ipamConf: IPAM })]));
-
-  it("none is known of a node without definitions", () => expect(nicsOf({}, { node: [] })).toEqual([plan("eth0", "")]));
-
-  it("the comma list: names of the pod's own namespace and of others, with and without interface", () =>
-    expect(nicsOf({ [NETWORKS]: "green, infra/green@lan7" }, { attachments: [GREEN, FOREIGN] })).toEqual([
-      plan("eth0", "lan", { ipamConf: IPAM }),
+  const both = [GREEN, FOREIGN];
+  const core = attachment("kube-system/core", { type: "ipvlan", ipam: { type: "berth" } });
+  const lan = plan("eth0", "lan", { ipamConf: IPAM });
+  const json = JSON.stringify([
+    { name: "green", namespace: "infra" },
+    { name: "green", interface: "data", ips: ["10.6.0.9"] },
+  ]);
+  const bad = { ...MACVLAN, ipam: { type: "berth", default_ipv4_ippool: [] } };
+  it.each<[what: string, annotations: Record<string, string>, cluster: Cluster, ...plans: object[]]>([
+    ["is one without annotations: on the node's first network", {}, { node: [LAN, nodeNetwork("other", [])] }, lan],
+    ["none is known of a node without definitions", {}, { node: [] }, plan("eth0", "")],
+    [
+      "the comma list: names of the pod's own namespace and of others, with and without interface",
+      { [NETWORKS]: "green, infra/green@lan7" },
+      { attachments: both },
+      lan,
       plan("net1", "inner", { attachment: "shop/green", ipamConf: IPAM }),
       plan("lan7", "green", { attachment: "infra/green" }),
-    ]));
-
-  it("the JSON list", () => {
-    const networks = JSON.stringify([
-      { name: "green", namespace: "infra" },
-      { name: "green", interface: "data", ips: ["10.6.0.9"] },
-    ]);
-    expect(nicsOf({ [NETWORKS]: networks }, { attachments: [GREEN, FOREIGN] })).toEqual([
-      plan("eth0", "lan", { ipamConf: IPAM }),
+    ],
+    [
+      "the JSON list",
+      { [NETWORKS]: json },
+      { attachments: both },
+      lan,
       plan("net1", "green", { attachment: "infra/green" }),
       plan("data", "inner", { attachment: "shop/green", ipamConf: IPAM, isAsking: true }),
-    ]);
-  });
-
-  it("a default network replaces the node's; without a namespace it is the meta plugin's", () => {
-    const attachments = [GREEN, attachment("kube-system/core", { type: "ipvlan", ipam: { type: "berth" } })];
-    expect(nicsOf({ [DEFAULT_NETWORK]: "shop/green" }, { attachments })).toEqual([
+    ],
+    [
+      "a default network replaces the node's",
+      { [DEFAULT_NETWORK]: "shop/green" },
+      { attachments: both },
       plan("eth0", "inner", { attachment: "shop/green", ipamConf: IPAM }),
-    ]);
-    expect(nicsOf({ [DEFAULT_NETWORK]: "core" }, { attachments })).toEqual([
+    ],
+    [
+      "a default network without a namespace is the meta plugin's",
+      { [DEFAULT_NETWORK]: "core" },
+      { attachments: [core] },
       plan("eth0", "core", { attachment: "kube-system/core", ipamConf: { type: "berth" } }),
-    ]);
-  });
+    ],
+    [
+      "a definition without text means the node's network of its name",
+      { [NETWORKS]: "lan" },
+      { attachments: [attachment("shop/lan", "")] },
+      lan,
+      plan("net1", "lan", { attachment: "shop/lan", ipamConf: IPAM }),
+    ],
+    [
+      "an ipam object that the ADD will refuse claims nothing",
+      {},
+      { node: [nodeNetwork("lan", [bad])] },
+      plan("eth0", "lan"),
+    ],
+    [
+      "Berth may stand behind any plugin of the list",
+      {},
+      { node: [nodeNetwork("lan", [{ type: "ifacer" }, MACVLAN])] },
+      lan,
+    ],
+    [
+      "addresses in the arguments of a plugin are asked for by name",
+      {},
+      { node: [nodeNetwork("lan", [{ ...MACVLAN, args: { cni: { ips: ["10.6.0.9"] } } }])] },
+      { ...lan, isAsking: true },
+    ],
+  ])("%s", (_what, annotations, cluster, ...plans) => expect(nicsOf(annotations, cluster)).toEqual(plans));
 
   it("of a definition that is larger than is used is not known, nor taken from the node's own files, and the definition is named", () => {
     const text = JSON.stringify({ ...MACVLAN, name: "lan", padding: "x".repeat(65_536) });
     const definitions = definitionsOf({ attachments: [attachment("shop/lan", text)] });
     expect(definitions.attached("shop", "lan")).toBeUndefined();
-    expect(definitions.problems).toEqual([
-      expect.stringMatching(
-        /^NetworkAttachmentDefinition "shop\/lan" cannot be used: spec\.config has 65\d{3} bytes, want at most 65536$/,
-      ),
-    ]);
+    const why =
+      /^NetworkAttachmentDefinition "shop\/lan" cannot be used: spec\.config has 65\d{3} bytes, want at most 65536$/;
+    expect(definitions.problems).toEqual([expect.stringMatching(why)]);
   });
 
   it("a definition that is not there, or not to be understood, has no plugins", () => {
@@ -129,42 +156,19 @@ describe("the NICs of a pod", () => {
       expect.stringContaining('NetworkAttachmentDefinition "shop/odd", spec.config: found'),
     ]);
   });
-
-  it("a definition without text means the node's network of its name", () =>
-    expect(nicsOf({ [NETWORKS]: "lan" }, { attachments: [attachment("shop/lan", "")] })[1]).toEqual(
-      plan("net1", "lan", { attachment: "shop/lan", ipamConf: IPAM }),
-    ));
-
-  it("an ipam object that the ADD will refuse claims nothing", () => {
-    const bad = { ...MACVLAN, ipam: { type: "berth", default_ipv4_ippool: [] } };
-    expect(nicsOf({}, { node: [nodeNetwork("lan", [bad])] })).toEqual([plan("eth0", "lan")]);
-  });
-
-  it("Berth may stand behind any plugin of the list", () =>
-    expect(nicsOf({}, { node: [nodeNetwork("lan", [{ type: "ifacer" }, MACVLAN])] })[0]?.ipamConf).toEqual(IPAM));
-
-  it("addresses in the arguments of a plugin are asked for by name", () => {
-    const asking = { ...MACVLAN, args: { cni: { ips: ["10.6.0.9"] } } };
-    expect(nicsOf({}, { node: [nodeNetwork("lan", [asking])] })[0]?.isAsking).toBe(true);
-  });
 });
 
 describe("a meta plugin on the node", () => {
   const multus = (rest: object) => nodeNetwork("multus", [{ type: "multus", ...rest }], "00-multus.conf");
   const attachments = [attachment("kube-system/core", { name: "core", plugins: [MACVLAN] })];
-  const rows: [what: string, rest: object, network: string][] = [
+  it.each<[what: string, rest: object, network: string]>([
     ["delegates: a list", { delegates: [{ name: "inline", plugins: [MACVLAN] }] }, "inline"],
     ["delegates: one plugin", { delegates: [{ name: "single", ...MACVLAN }] }, "single"],
     ["clusterNetwork: a definition", { clusterNetwork: "core" }, "core"],
     ["clusterNetwork: a network of the node", { clusterNetwork: "lan" }, "lan"],
-    [
-      "clusterNetwork: a file, wherever it is mounted",
-      { clusterNetwork: "/host/etc/cni/net.d/10-lan.conflist" },
-      "lan",
-    ],
+    ["clusterNetwork: a file, wherever it is", { clusterNetwork: "/host/etc/cni/net.d/10-lan.conflist" }, "lan"],
     ["clusterNetwork: the name of a file", { clusterNetwork: "10-lan.conflist" }, "lan"],
-  ];
-  it.each(rows)("%s", (_what, rest, network) =>
+  ])("%s", (_what, rest, network) =>
     expect(nicsOf({}, { node: [multus(rest), LAN], attachments })).toEqual([plan("eth0", network, { ipamConf: IPAM })]),
   );
 
@@ -207,10 +211,8 @@ describe("what is known of the NIC of a request", () => {
   });
 
   it("another name inside the text: the definition's names and the inner one mean the network", () => {
-    const definitions = definitionsOf({ attachments: [GREEN] });
-    expect(definitions.networkNames(nic("net1", "inner", podOf({ [NETWORKS]: "green" })))).toEqual([
-      ...["inner", "shop/green", "green"],
-    ]);
+    const inner = nic("net1", "inner", podOf({ [NETWORKS]: "green" }));
+    expect(definitionsOf({ attachments: [GREEN] }).networkNames(inner)).toEqual(["inner", "shop/green", "green"]);
   });
 
   it("a definition that the watch does not have yet is named by the pod", () =>

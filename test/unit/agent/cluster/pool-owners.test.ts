@@ -1,5 +1,5 @@
 /** The workload that owns a pod. */
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { MAX_KNOWN_OWNERS, PoolOwners } from "../../../../host/agent/cluster/pool-owners.ts";
 import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
 import { ApiError, ApiUnavailable, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
@@ -60,6 +60,11 @@ class Lookups {
   }
 }
 
+let lookups: Lookups;
+beforeEach(() => {
+  lookups = new Lookups();
+});
+
 const set = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-5d" };
 const job = { apiVersion: "batch/v1", kind: "Job", name: "mail-1" };
 const deployment = { apiVersion: "apps/v1", kind: "Deployment", name: "web" };
@@ -71,20 +76,17 @@ const node = { apiVersion: "v1", kind: "Node", name: "n1" };
 const foreign = { apiVersion: "example.com/v1", kind: "ReplicaSet", name: "odd" };
 const bystander = { ...deployment, controller: false };
 const uid = (name: string) => ({ uid: `u-${name}` });
+/** The ReplicaSet of the pods, of these owners. */
+const putSet = (...above: Owner[]) => lookups.put(SETS, "web-5d", owned(above, uid("web-5d")));
 
 describe("a pod belongs to", () => {
-  const rows: [what: string, pod: Pod, above: Owner[], wanted: string, asks: number][] = [
+  const OF_SET = "apps/v1 ReplicaSet shop/web-5d u-web-5d";
+  it.each<[what: string, pod: Pod, above: Owner[], wanted: string, asks: number]>([
     ["its StatefulSet", podOf(stateful), [], "apps/v1 StatefulSet shop/db u-db", 0],
     ["its ReplicaSet's Deployment", podOf(set), [deployment], "apps/v1 Deployment shop/web u-web", 1],
     ["its ReplicaSet's Rollout", podOf(set), [rollout], "argoproj.io/v1alpha1 Rollout shop/canary u-canary", 1],
-    ["its ReplicaSet alone", podOf(set), [], "apps/v1 ReplicaSet shop/web-5d u-web-5d", 1],
-    [
-      "its ReplicaSet, whose owner does not control it",
-      podOf(set),
-      [bystander],
-      "apps/v1 ReplicaSet shop/web-5d u-web-5d",
-      1,
-    ],
+    ["its ReplicaSet alone", podOf(set), [], OF_SET, 1],
+    ["its ReplicaSet, whose owner does not control it", podOf(set), [bystander], OF_SET, 1],
     ["its Job's CronJob", podOf(job), [cron], "batch/v1 CronJob shop/mail u-mail", 1],
     ["its Job, which something else controls", podOf(job), [jobs], "batch/v1 Job shop/mail-1 u-mail-1", 1],
     ["a ReplicaSet of another project", podOf(foreign), [], "example.com/v1 ReplicaSet shop/odd u-odd", 0],
@@ -97,18 +99,15 @@ describe("a pod belongs to", () => {
       0,
     ],
     ["none as the mirror of a static pod", podOf(node), [], 'the controller of pod "shop/web-0" is Node "n1"', 0],
-  ];
-  it.each(rows)("%s", async (_what, pod, above, wanted, asks) => {
-    const lookups = new Lookups();
-    lookups.put(SETS, "web-5d", owned(above, uid("web-5d")));
+  ])("%s", async (_what, pod, above, wanted, asks) => {
+    putSet(...above);
     lookups.put(JOBS, "mail-1", owned(above, uid("mail-1")));
     expect(await lookups.of(pod)).toBe(wanted);
     expect(lookups.requested).toHaveLength(asks);
   });
 
   it("the workload by its group's own path", async () => {
-    const lookups = new Lookups();
-    lookups.put(SETS, "web-5d", owned([deployment], uid("web-5d")));
+    putSet(deployment);
     lookups.put(JOBS, "mail-1", owned([cron], uid("mail-1")));
     await lookups.of(podOf(set));
     await lookups.of(podOf(job));
@@ -121,13 +120,11 @@ describe("a pod belongs to", () => {
 
 describe("nothing is asked", () => {
   it("for a pod that names no Subnets", async () => {
-    const lookups = new Lookups();
     expect(await lookups.owners.find(podOf(set), { ippool: NAMES }, AbortSignal.timeout(1_000))).toBeUndefined();
     expect(lookups.requested).toEqual([]);
   });
 
   it("where enableSubnet is false", async () => {
-    const lookups = new Lookups();
     lookups.enableSubnet = false;
     expect(await lookups.of(podOf(set))).toContain("enableSubnet was false");
     expect(lookups.requested).toEqual([]);
@@ -136,18 +133,16 @@ describe("nothing is asked", () => {
 
 describe("an answer", () => {
   it("is remembered, and one question serves all who ask at once", async () => {
-    const lookups = new Lookups();
-    lookups.put(SETS, "web-5d", owned([deployment], uid("web-5d")));
+    putSet(deployment);
     await Promise.all([lookups.of(podOf(set)), lookups.of(podOf(set))]);
     await lookups.of(podOf(set));
     expect(lookups.requested).toHaveLength(1);
   });
 
   it("is forgotten when the workload led nowhere: the ReplicaSet was adopted since", async () => {
-    const lookups = new Lookups();
-    lookups.put(SETS, "web-5d", owned([], uid("web-5d")));
+    putSet();
     expect(await lookups.of(podOf(set))).toContain("ReplicaSet shop/web-5d");
-    lookups.put(SETS, "web-5d", owned([deployment], uid("web-5d")));
+    putSet(deployment);
     lookups.owners.forget({ uid: "u-web" });
     expect(await lookups.of(podOf(set))).toContain("ReplicaSet shop/web-5d");
     lookups.owners.forget({ uid: "u-web-5d" });
@@ -155,15 +150,12 @@ describe("an answer", () => {
   });
 
   it("that is none is asked for again", async () => {
-    const lookups = new Lookups();
     lookups.answer = () => Promise.reject(new ApiUnavailable("GET", "no connection"));
-    await expect(lookups.of(podOf(set))).rejects.toMatchObject({
-      code: 11,
-      message:
-        'The workload that owns ReplicaSet "shop/web-5d" and its pods is unknown: it cannot be read: no connection',
-    });
+    const message =
+      'The workload that owns ReplicaSet "shop/web-5d" and its pods is unknown: it cannot be read: no connection';
+    await expect(lookups.of(podOf(set))).rejects.toMatchObject({ code: 11, message });
     lookups.answer = undefined;
-    lookups.put(SETS, "web-5d", owned([deployment], uid("web-5d")));
+    putSet(deployment);
     expect(await lookups.of(podOf(set))).toContain("Deployment shop/web");
   });
 
@@ -173,13 +165,11 @@ describe("an answer", () => {
     ["another one of its name exists, with UID u-other", async () => owned([deployment], { uid: "u-other" })],
     ["it cannot be read: forbidden", () => Promise.reject(forbidden)],
   ])("is none when %s", async (why, answer) => {
-    const lookups = new Lookups();
     lookups.answer = answer;
     await expect(lookups.of(podOf(set))).rejects.toMatchObject({ code: 11, message: expect.stringContaining(why) });
   });
 
   it("is not waited for by an ADD that is given up, and is there for the next", async () => {
-    const lookups = new Lookups();
     const answer = Promise.withResolvers<KubeObject>();
     lookups.answer = () => answer.promise;
     const giveUp = new AbortController();
@@ -193,7 +183,6 @@ describe("an answer", () => {
   });
 
   it("of the oldest question goes when there are too many", async () => {
-    const lookups = new Lookups();
     const nameOf = (index: number) => `web-${index}`;
     for (let index = 0; index <= MAX_KNOWN_OWNERS; index++) {
       lookups.put(SETS, nameOf(index), owned([deployment], uid(nameOf(index))));
@@ -207,8 +196,7 @@ describe("an answer", () => {
 });
 
 it("what is known of a ReplicaSet says nothing to a pod of another namespace that names its UID", async () => {
-  const lookups = new Lookups();
-  lookups.put(SETS, "web-5d", owned([deployment], uid("web-5d")));
+  putSet(deployment);
   expect(await lookups.of(podOf(set))).toBe("apps/v1 Deployment shop/web u-web");
   await expect(lookups.of({ ...podOf(set), namespace: "attack" })).rejects.toThrow("does not exist any more");
   expect(lookups.requested).toHaveLength(2);

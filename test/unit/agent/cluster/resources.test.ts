@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { ClusterResources } from "../../../../host/agent/cluster/resources.ts";
 import type { KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../../host/kubernetes/mirror.ts";
@@ -28,225 +28,194 @@ const confOf = (text: string): KubeObject => ({
   metadata: { name: "vendor-conf", namespace: "kube-system", resourceVersion: "1" },
 });
 
-interface World {
-  readonly deliver: (path: string, object: KubeObject) => void;
-  readonly remove: (path: string, name: string) => void;
-  readonly resources: ClusterResources;
-  readonly snapshots: Snapshot[];
-  readonly pods: Change<Pod>[];
-  readonly wanted: string[];
-}
+const IGNORED = {
+  ...{ node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
+  ...{ onPod: () => {}, onNode: () => {}, onEpoch: () => {}, onDefinition: () => {}, onWanted: () => {} },
+  onChange: () => {},
+};
 
-async function withResources(
-  lists: Record<string, KubeObject[]>,
-  test: (world: World) => Promise<void>,
-): Promise<void> {
-  const server = new MemoryApiServer({ isOpen: true });
-  const deliver: World["deliver"] = (path, object) => server.put(path, Object(object.metadata).name, object);
+let server: MemoryApiServer;
+let resources: ClusterResources;
+let snapshots: Snapshot[];
+let pods: Change<Pod>[];
+let wanted: string[];
+
+const deliver = (path: string, object: KubeObject) => server.put(path, Object(object.metadata).name, object);
+const remove = (path: string, name: string) => server.remove(name, path);
+
+/** A cluster that has these objects, and an agent that has read them. */
+async function given(lists: Record<string, KubeObject[]>): Promise<void> {
+  server = new MemoryApiServer({ isOpen: true });
+  [snapshots, pods, wanted] = [[], [], []];
   for (const [path, items] of Object.entries(lists)) for (const item of items) deliver(path, item);
-  const remove: World["remove"] = (path, name) => server.remove(name, path);
-  const world = { deliver, remove, snapshots: [] as Snapshot[], pods: [] as Change<Pod>[], wanted: [] as string[] };
-  const resources = new ClusterResources({
+  resources = new ClusterResources({
+    ...IGNORED,
     // Its watches tell at once.
     api: server.client(undefined, (_path, tell) => tell()),
-    ...{ node: "n1", configNamespace: "kube-system", log: recordLog().log, random: () => 0 },
-    onPod: (change) => world.pods.push(change),
-    ...{ onNode: () => {}, onEpoch: () => {}, onDefinition: () => {} },
-    onWanted: (pool) => world.wanted.push(pool),
-    onChange: (snapshot) => world.snapshots.push(snapshot),
+    onPod: (change) => pods.push(change),
+    onWanted: (pool) => wanted.push(pool),
+    onChange: (snapshot) => snapshots.push(snapshot),
   });
-  try {
-    resources.start();
-    await resources.known(AbortSignal.timeout(10_000));
-    await expect.poll(() => server.watches, { timeout: 10_000 }).toBe(11);
-    resources.flush();
-    await test({ ...world, resources });
-  } finally {
-    await resources.close();
-  }
+  resources.start();
+  await resources.known(AbortSignal.timeout(10_000));
+  await expect.poll(() => server.watches, { timeout: 10_000 }).toBe(11);
+  resources.flush();
 }
+afterEach(() => resources.close());
 
 const signal = () => AbortSignal.timeout(10_000);
 const soon = ({ changeCount }: ClusterResources) => ({ since: changeCount, withinMs: 300 });
 
 describe("the resources of a cluster", () => {
   it("are incomplete before the first lists, and name what is missing", () => {
-    const resources = new ClusterResources({
-      ...{
-        api: new MemoryApiServer({ isOpen: true }).client(),
-        node: "n1",
-        configNamespace: "kube-system",
-        log: recordLog().log,
-        random: () => 0,
-      },
-      ...{ onPod: () => {}, onNode: () => {}, onEpoch: () => {}, onDefinition: () => {} },
-      ...{ onWanted: () => {}, onChange: () => {} },
-    });
+    resources = new ClusterResources({ ...IGNORED, api: new MemoryApiServer({ isOpen: true }).client() });
     expect(resources.state.complete).toBe(false);
-    expect(resources.unread).toEqual([
-      ...[
-        "pools",
-        "reserved",
-        "coordinators",
-        "namespaces",
-        "attachments",
-        "vendorConf",
-        "node",
-        "epoch",
-        "allocationKind",
-        "reservedKind",
-        "pods",
-      ],
-    ]);
+    const kinds =
+      "pools reserved coordinators namespaces attachments vendorConf node epoch allocationKind reservedKind";
+    expect(resources.unread).toEqual([...kinds.split(" "), "pods"]);
   });
 
-  it("a burst of pools is one snapshot; a question right after sees it", () =>
-    withResources({}, async ({ deliver, resources, snapshots }) => {
-      const before = snapshots.length;
-      for (let net = 0; net < 50; net++) deliver(POOLS, poolOf(`p${net}`, `10.${net}.0.0/24`));
-      expect(await resources.changed(signal(), soon(resources))).toBe(true);
-      expect([snapshots.length - before, resources.state.snapshot.pools.size]).toEqual([1, 50]);
-      await expect.poll(() => resources.changed(signal(), soon(resources)), { timeout: 10_000 }).toBe(false);
-      expect(snapshots.length - before).toBe(1);
-    }));
+  it("a burst of pools is one snapshot; a question right after sees it", async () => {
+    await given({});
+    const before = snapshots.length;
+    for (let net = 0; net < 50; net++) deliver(POOLS, poolOf(`p${net}`, `10.${net}.0.0/24`));
+    expect(await resources.changed(signal(), soon(resources))).toBe(true);
+    expect([snapshots.length - before, resources.state.snapshot.pools.size]).toEqual([1, 50]);
+    await expect.poll(() => resources.changed(signal(), soon(resources)), { timeout: 10_000 }).toBe(false);
+    expect(snapshots.length - before).toBe(1);
+  });
 
-  it("of pools that do not fit together the older one counts, so that a new one stops no pod", () => {
+  it("of pools that do not fit together the older one counts, so that a new one stops no pod", async () => {
     const born = (name: string, year: number) => ({
       metadata: { name, uid: name, resourceVersion: "1", creationTimestamp: `${year}-01-01T00:00:00Z` },
     });
     const old = poolOf("old", "10.1.0.0/24", born("old", 2025));
-    return withResources({ [POOLS]: [old] }, async ({ deliver, resources }) => {
-      deliver(POOLS, poolOf("a", "10.1.0.0/16", born("a", 2026)));
-      resources.flush();
-      const { pools, refused } = resources.state.snapshot;
-      expect([[...pools.keys()], [...refused.keys()]]).toEqual([["old"], ["a"]]);
-    });
+    await given({ [POOLS]: [old] });
+    deliver(POOLS, poolOf("a", "10.1.0.0/16", born("a", 2026)));
+    resources.flush();
+    const { pools, refused } = resources.state.snapshot;
+    expect([[...pools.keys()], [...refused.keys()]]).toEqual([["old"], ["a"]]);
   });
 
-  it("a change on its way ends the wait for it", () =>
-    withResources({}, async ({ deliver, resources }) => {
-      const waiting = resources.changed(signal(), soon(resources));
-      deliver(POOLS, poolOf("late", "10.1.0.0/24"));
-      expect(await waiting).toBe(true);
-      expect(resources.state.snapshot.pools.has("late")).toBe(true);
-    }));
+  it("a change on its way ends the wait for it", async () => {
+    await given({});
+    const waiting = resources.changed(signal(), soon(resources));
+    deliver(POOLS, poolOf("late", "10.1.0.0/24"));
+    expect(await waiting).toBe(true);
+    expect(resources.state.snapshot.pools.has("late")).toBe(true);
+  });
 
-  it("a wait for a change that never comes leaves nothing behind", () =>
-    withResources({}, async ({ resources }) => {
-      await expect.poll(() => resources.changed(signal(), soon(resources)), { timeout: 10_000 }).toBe(false);
-      expect(await bytesLeftPerWait((given) => resources.changed(given, soon(resources)))).toBe(0);
-    }));
+  it("a wait for a change that never comes leaves nothing behind", async () => {
+    await given({});
+    await expect.poll(() => resources.changed(signal(), soon(resources)), { timeout: 10_000 }).toBe(false);
+    expect(await bytesLeftPerWait((signal) => resources.changed(signal, soon(resources)))).toBe(0);
+  });
 
-  it("a pod is in the snapshot at once, and makes no new one: 1,000 pools cost it nothing", () => {
+  it("a pod is in the snapshot at once, and makes no new one: 1,000 pools cost it nothing", async () => {
     const pools = Array.from({ length: 1_000 }, (_, net) => poolOf(`p${net}`, `10.${net >> 8}.${net & 255}.0/24`));
-    return withResources({ [POOLS]: pools }, async ({ deliver, remove, resources, snapshots, pods }) => {
-      const { snapshot } = resources.state;
-      const count = snapshots.length;
-      for (let index = 0; index < 100; index++) deliver(PODS, podOf(`web-${index}`));
-      expect([snapshot.pods.size, pods.length]).toEqual([100, 100]);
-      remove(PODS, "web-0");
-      expect(snapshot.pods.has("shop/web-0")).toBe(false);
+    await given({ [POOLS]: pools });
+    const { snapshot } = resources.state;
+    const count = snapshots.length;
+    for (let index = 0; index < 100; index++) deliver(PODS, podOf(`web-${index}`));
+    expect([snapshot.pods.size, pods.length]).toEqual([100, 100]);
+    remove(PODS, "web-0");
+    expect(snapshot.pods.has("shop/web-0")).toBe(false);
+    resources.flush();
+    expect(snapshots.length).toBe(count);
+    expect(resources.state.snapshot).toBe(snapshot);
+  });
+
+  it("cooling-visibility: a pool that is wanted is told of, and is no other pool for that", async () => {
+    await given({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] });
+    const count = snapshots.length;
+    deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z" } }));
+    deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z", total: 3 } }));
+    expect(wanted).toEqual(["blue"]);
+    resources.flush();
+    expect(snapshots.length).toBe(count);
+  });
+
+  it("a generated pool that lacks addresses is another one when the reason comes, changes and goes, and for no other condition", async () => {
+    await given({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] });
+    const lackOf = () => resources.state.snapshot.pools.get("blue")?.shortfall;
+    const told = (type: string, status: string, message: string): number => {
+      const before = snapshots.length;
+      const conditions = [{ type, status, message }];
+      deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { conditions } }));
       resources.flush();
-      expect(snapshots.length).toBe(count);
-      expect(resources.state.snapshot).toBe(snapshot);
+      return snapshots.length - before;
+    };
+    expect([told("Supplied", "False", "full"), lackOf()]).toEqual([1, "full"]);
+    expect([told("Supplied", "False", "gone"), lackOf()]).toEqual([1, "gone"]);
+    expect([told("Supplied", "False", "gone"), lackOf()]).toEqual([0, "gone"]);
+    expect([told("Supplied", "True", "all"), lackOf()]).toEqual([1, undefined]);
+    expect([told("Overlap", "True", "others"), lackOf()]).toEqual([0, undefined]);
+  });
+
+  it("an ADD that has waited too long for the comparison is told so, not that lists are missing", async () => {
+    await given({});
+    const tooLong = vi.spyOn(AbortSignal, "timeout").mockReturnValue(AbortSignal.abort());
+    const never = (bounded: AbortSignal): Promise<void> => Promise.reject(bounded.reason);
+    const waiting = resources.within(new AbortController().signal, never, () => "a reason");
+    tooLong.mockRestore();
+    await expect(waiting).rejects.toMatchObject({
+      code: 50,
+      message: "The agent has not received the allocations of this node from the API server within 20 s: a reason",
     });
   });
 
-  it("cooling-visibility: a pool that is wanted is told of, and is no other pool for that", () =>
-    withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ deliver, resources, snapshots, wanted }) => {
-      const count = snapshots.length;
-      deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z" } }));
-      deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { wanted: "2026-11-20T04:00:00Z", total: 3 } }));
-      expect(wanted).toEqual(["blue"]);
-      resources.flush();
-      expect(snapshots.length).toBe(count);
-    }));
+  it("an address that is free again is a change, and so is what came before the wait", async () => {
+    await given({});
+    const [since, count] = [resources.changeCount, snapshots.length];
+    const waiting = resources.changed(signal(), { since, withinMs: 2_000 });
+    resources.notify();
+    expect(await waiting).toBe(true);
+    expect(await resources.changed(signal(), { since, withinMs: 0 })).toBe(true);
+    expect(await resources.changed(signal(), { since: resources.changeCount, withinMs: 0 })).toBe(false);
+    expect(snapshots.length).toBe(count);
+  });
 
-  it("a generated pool that lacks addresses is another one when the reason comes, changes and goes, and for no other condition", () =>
-    withResources({ [POOLS]: [poolOf("blue", "10.1.0.0/24")] }, async ({ deliver, resources, snapshots }) => {
-      const lackOf = () => resources.state.snapshot.pools.get("blue")?.shortfall;
-      const told = (type: string, status: string, message: string): number => {
-        const before = snapshots.length;
-        const conditions = [{ type, status, message }];
-        deliver(POOLS, poolOf("blue", "10.1.0.0/24", { status: { conditions } }));
-        resources.flush();
-        return snapshots.length - before;
-      };
-      expect([told("Supplied", "False", "full"), lackOf()]).toEqual([1, "full"]);
-      expect([told("Supplied", "False", "gone"), lackOf()]).toEqual([1, "gone"]);
-      expect([told("Supplied", "False", "gone"), lackOf()]).toEqual([0, "gone"]);
-      expect([told("Supplied", "True", "all"), lackOf()]).toEqual([1, undefined]);
-      expect([told("Overlap", "True", "others"), lackOf()]).toEqual([0, undefined]);
-    }));
-
-  it("an ADD that has waited too long for the comparison is told so, not that lists are missing", () =>
-    withResources({}, async ({ resources }) => {
-      const tooLong = vi.spyOn(AbortSignal, "timeout").mockReturnValue(AbortSignal.abort());
-      const never = (bounded: AbortSignal): Promise<void> => Promise.reject(bounded.reason);
-      const waiting = resources.within(new AbortController().signal, never, () => "a reason");
-      tooLong.mockRestore();
-      await expect(waiting).rejects.toMatchObject({
-        code: 50,
-        message: "The agent has not received the allocations of this node from the API server within 20 s: a reason",
-      });
-    }));
-
-  it("an address that is free again is a change, and so is what came before the wait", () =>
-    withResources({}, async ({ resources, snapshots }) => {
-      const [since, count] = [resources.changeCount, snapshots.length];
-      const waiting = resources.changed(signal(), { since, withinMs: 2_000 });
-      resources.notify();
-      expect(await waiting).toBe(true);
-      expect(await resources.changed(signal(), { since, withinMs: 0 })).toBe(true);
-      expect(await resources.changed(signal(), { since: resources.changeCount, withinMs: 0 })).toBe(false);
-      expect(snapshots.length).toBe(count);
-    }));
-
-  it("a pool that was deleted and recreated between two reads is another pool", () => {
+  it("a pool that was deleted and recreated between two reads is another pool", async () => {
     const made = (uid: string, subnet: string) =>
       poolOf("blue", subnet, { metadata: { name: "blue", uid, generation: 1, resourceVersion: "1" } });
-    return withResources({ [POOLS]: [made("uid-1", "10.1.0.0/24")] }, async ({ deliver, resources }) => {
-      deliver(POOLS, made("uid-2", "10.2.0.0/24"));
-      resources.flush();
-      const subnets = [...resources.state.snapshot.pools.values()].map(({ spec }) => formatPrefix(spec.subnet));
-      expect(subnets).toEqual(["10.2.0.0/24"]);
-    });
+    await given({ [POOLS]: [made("uid-1", "10.1.0.0/24")] });
+    deliver(POOLS, made("uid-2", "10.2.0.0/24"));
+    resources.flush();
+    const subnets = [...resources.state.snapshot.pools.values()].map(({ spec }) => formatPrefix(spec.subnet));
+    expect(subnets).toEqual(["10.2.0.0/24"]);
   });
 
-  it("a pool that cannot be used is refused by name, and stops nothing", () =>
-    withResources({ [POOLS]: [poolOf("odd", "10.1.0.7/24"), poolOf("blue", "10.2.0.0/24")] }, async ({ resources }) => {
-      const { snapshot, complete } = resources.state;
-      expect([complete, [...snapshot.pools.keys()]]).toEqual([true, ["blue"]]);
-      expect(snapshot.refused.get("odd")).toMatch(/^cannot be used: field "spec.subnet"/);
-      expect(snapshot.problems).toEqual([expect.stringMatching(/^IPPool "odd" cannot be used: /)]);
-    }));
+  it("a pool that cannot be used is refused by name, and stops nothing", async () => {
+    await given({ [POOLS]: [poolOf("odd", "10.1.0.7/24"), poolOf("blue", "10.2.0.0/24")] });
+    const { snapshot, complete } = resources.state;
+    expect([complete, [...snapshot.pools.keys()]]).toEqual([true, ["blue"]]);
+    expect(snapshot.refused.get("odd")).toMatch(/^cannot be used: field "spec.subnet"/);
+    expect(snapshot.problems).toEqual([expect.stringMatching(/^IPPool "odd" cannot be used: /)]);
+  });
 
-  it("a reserved address that was never understood stops every ADD, one that becomes bad keeps what it said", () =>
-    withResources(
-      { [RESERVED]: [berth("ReservedIP", "r", { ips: ["10.1.0.300"] })] },
-      async ({ deliver, resources }) => {
-        expect(resources.state.complete).toBe(false);
-        expect(resources.state.problems.join()).toContain("10.1.0.300");
-        deliver(RESERVED, berth("ReservedIP", "r", { ips: ["10.1.0.3"] }));
-        expect(resources.state.complete).toBe(true);
-        deliver(RESERVED, berth("ReservedIP", "r", { ips: ["x"] }));
-        resources.flush();
-        expect(resources.state.complete).toBe(true);
-        expect(resources.state.snapshot.reserved).toHaveLength(1);
-      },
-    ));
+  it("a reserved address that was never understood stops every ADD, one that becomes bad keeps what it said", async () => {
+    await given({ [RESERVED]: [berth("ReservedIP", "r", { ips: ["10.1.0.300"] })] });
+    expect(resources.state.complete).toBe(false);
+    expect(resources.state.problems.join()).toContain("10.1.0.300");
+    deliver(RESERVED, berth("ReservedIP", "r", { ips: ["10.1.0.3"] }));
+    expect(resources.state.complete).toBe(true);
+    deliver(RESERVED, berth("ReservedIP", "r", { ips: ["x"] }));
+    resources.flush();
+    expect(resources.state.complete).toBe(true);
+    expect(resources.state.snapshot.reserved).toHaveLength(1);
+  });
 
-  it("vendor-conf: the last good one holds; without one the defaults do", () =>
-    withResources({ [CONF]: [confOf("allocationCooldown: 7s")] }, async ({ deliver, remove, resources }) => {
-      const cooldownMs = () => {
-        resources.flush();
-        return resources.state.snapshot.vendorConf.allocationCooldownMs;
-      };
-      expect(cooldownMs()).toBe(7_000);
-      deliver(CONF, confOf("allocationCooldown: soon"));
-      expect([cooldownMs(), resources.state.complete]).toEqual([7_000, true]);
-      expect(resources.state.problems.join()).toContain("allocationCooldown");
-      remove(CONF, "vendor-conf");
-      expect([cooldownMs(), resources.state.problems]).toEqual([30_000, []]);
-    }));
+  it("vendor-conf: the last good one holds; without one the defaults do", async () => {
+    await given({ [CONF]: [confOf("allocationCooldown: 7s")] });
+    const cooldownMs = () => {
+      resources.flush();
+      return resources.state.snapshot.vendorConf.allocationCooldownMs;
+    };
+    expect(cooldownMs()).toBe(7_000);
+    deliver(CONF, confOf("allocationCooldown: soon"));
+    expect([cooldownMs(), resources.state.complete]).toEqual([7_000, true]);
+    expect(resources.state.problems.join()).toContain("allocationCooldown");
+    remove(CONF, "vendor-conf");
+    expect([cooldownMs(), resources.state.problems]).toEqual([30_000, []]);
+  });
 });

@@ -45,9 +45,10 @@ describe("networks of an ADD", () => {
   const [BY_DEFINITION, BY_RESOURCE] = ["set by the network's definition", 'set by Coordinator "default"'];
   const BY_STATUS = 'from the status of Coordinator "default" (Synced: serviceCIDR: of ServiceCIDR kubernetes)';
   const STATUS_SERVICES = `serviceCIDR is 10.96.0.0/12, ${BY_STATUS}`;
+  const EMPTY = { serviceCIDR: [], overlayPodCIDR: [] };
+  const both = (why: string) => BOTH_KEYS.map((key) => `${key} is empty${why}`);
   type Sources = Partial<Record<"entry" | "spec" | "status", object>>;
-  type Row = [what: string, sources: Sources, networks: string[], origins: string[], collected?: string[]];
-  const rows: Row[] = [
+  it.each<[what: string, sources: Sources, networks: string[], origins: string[], collected?: string[]]>([
     [
       "the definition's",
       { entry: DEFINED, spec: SPECIFIED, status: SYNCED },
@@ -56,13 +57,13 @@ describe("networks of an ADD", () => {
     ],
     [
       "none, as the definition's empty list says",
-      { entry: { serviceCIDR: [], overlayPodCIDR: [] }, spec: { serviceCIDR: ["10.3.0.0/16"] }, status: SYNCED },
+      { entry: EMPTY, spec: { serviceCIDR: ["10.3.0.0/16"] }, status: SYNCED },
       [],
-      BOTH_KEYS.map((key) => `${key} is empty, ${BY_DEFINITION}`),
+      both(`, ${BY_DEFINITION}`),
     ],
     [
       "what was collected, when the resource's lists are empty",
-      { spec: { serviceCIDR: [], overlayPodCIDR: [] }, status: SYNCED },
+      { spec: EMPTY, status: SYNCED },
       ["10.96.0.0/12", "10.244.0.0/16"],
       [STATUS_SERVICES, `overlayPodCIDR is 10.244.0.0/16, ${BY_STATUS}`],
       BOTH_KEYS,
@@ -87,34 +88,22 @@ describe("networks of an ADD", () => {
       [STATUS_SERVICES, 'overlayPodCIDR is empty because podCIDRType of Coordinator "default" is none'],
       ["serviceCIDR"],
     ],
-    [
-      "none without a status",
-      { spec: {} },
-      [],
-      BOTH_KEYS.map((key) => `${key} is empty: it is not set, and Coordinator "default" has no status yet`),
-    ],
-    [
-      "none without a Coordinator",
-      {},
-      [],
-      BOTH_KEYS.map((key) => `${key} is empty: the definition names none, and there is no Coordinator "default"`),
-    ],
-  ];
-  it.each(rows)("%s", (_, { entry = {}, spec, status }, networks, origins, collected = []) => {
+    ["none without a status", { spec: {} }, [], both(': it is not set, and Coordinator "default" has no status yet')],
+    ["none without a Coordinator", {}, [], both(': the definition names none, and there is no Coordinator "default"')],
+  ])("%s", (_, { entry = {}, spec, status }, networks, origins, collected = []) => {
     expect(look(entry, spec, status)).toEqual({ networks, origins, warnings: [], missing: undefined, collected });
   });
 });
 
 describe("a cluster whose networks were not collected yet", () => {
-  const rows: [what: string, entry: object, spec: object | undefined, missing: string | undefined][] = [
+  it.each<[what: string, entry: object, spec: object | undefined, missing: string | undefined]>([
     ["no Coordinator", {}, undefined, 'There is no Coordinator "default"'],
     ["no status", {}, {}, 'Coordinator "default" has no status yet'],
     ["networks of the definition", { serviceCIDR: ["10.1.0.0/16"] }, undefined, undefined],
     ["an empty list of the definition", { serviceCIDR: [] }, undefined, undefined],
     ["networks of the specification", {}, { serviceCIDR: ["10.1.0.0/16"] }, undefined],
     ["an entry that is switched off", { mode: "disable" }, undefined, 'There is no Coordinator "default"'],
-  ];
-  it.each(rows)("with %s", (_, entry, spec, missing) => {
+  ])("with %s", (_, entry, spec, missing) => {
     const found = look(entry, spec, undefined, true);
     expect(found.missing).toBe(missing);
     expect(look(entry, spec).missing).toBeUndefined();
@@ -139,37 +128,33 @@ describe("a Coordinator that is not ready", () => {
     );
   });
 
-  const served: [what: string, entry: object, spec: object, warnings: string[]][] = [
+  it.each<[what: string, entry: object, spec: object, warnings: string[]]>([
     ["by its definition", { serviceCIDR: ["10.1.0.0/16"] }, {}, [text]],
     ["by the specification", {}, { serviceCIDR: ["10.1.0.0/16"] }, [text]],
     ["by the specification, without pod networks", {}, { serviceCIDR: ["10.1.0.0/16"], podCIDRType: "none" }, []],
     ["by the definition, both of them", { serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: ["10.2.0.0/16"] }, {}, []],
-  ];
-  it.each(served)("keeps no pod waiting that is told %s", (_, entry, spec, warnings) => {
+  ])("keeps no pod waiting that is told %s", (_, entry, spec, warnings) => {
     const found = look(entry, spec, NOT_READY);
     expect(found).toMatchObject({ warnings, missing: undefined });
     expect(() => requireServiceNetworks(found)).not.toThrow();
   });
 
   it("keeps no pod waiting for what was known before, nor for pod networks", () => {
-    expect(look({}, {}, { ...NOT_READY, serviceCIDR: ["10.96.0.0/12"] })).toMatchObject({
-      ...{ networks: ["10.96.0.0/12"], warnings: [text], missing: undefined },
-    });
+    const found = look({}, {}, { ...NOT_READY, serviceCIDR: ["10.96.0.0/12"] });
+    expect(found).toMatchObject({ networks: ["10.96.0.0/12"], warnings: [text], missing: undefined });
   });
 });
 
 describe("a status", () => {
   const collected = (status: unknown) => decodeServedCoordinator(object({}, status), "x").collected;
-  it("that is invalid affects nothing else", () => {
-    const empty = { overlayPodCIDR: [], serviceCIDR: [] };
-    expect(collected({})).toBeUndefined();
-    expect(collected(null)).toBeUndefined();
-    expect(collected({ phase: "Maybe" })).toBeUndefined();
-    expect(collected({ phase: "Synced" })).toEqual({ phase: "Synced", reason: "", ...empty });
-    expect(collected({ phase: "Synced", reason: 3, serviceCIDR: ["10.96.0.0/12", "x"] })).toEqual({
-      ...{ phase: "Synced", reason: "", ...empty },
-    });
-  });
+  const none = { phase: "Synced", reason: "", overlayPodCIDR: [], serviceCIDR: [] };
+  it.each([
+    [{}, undefined],
+    [null, undefined],
+    [{ phase: "Maybe" }, undefined],
+    [{ phase: "Synced" }, none],
+    [{ phase: "Synced", reason: 3, serviceCIDR: ["10.96.0.0/12", "x"] }, none],
+  ])("that is invalid affects nothing else: %j", (status, wanted) => expect(collected(status)).toEqual(wanted));
 
   it("in a manifest is ignored: there is no cluster", () => {
     expect(decodeCoordinator(object({}, SYNCED), "x").collected).toBeUndefined();

@@ -15,10 +15,10 @@ import { type Epoch, RegistryEpoch } from "../../../../host/registry/epoch/regis
 import { ALLOCATIONS, HeldCalls } from "../../../fakes/memory-api-server.ts";
 import { leasingPool, seenAt } from "../../../world/leasing-pool.ts";
 import { type ClusterNode, type DemandOptions, openClusterNode } from "../../../world/node.ts";
-import { recordLog } from "../../../world/recorded-log.ts";
-import { type NicRequest, pool, snapshotOf } from "../../../world/subjects.ts";
+import { type NicRequest, pool, proposal, snapshotOf } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
+const POD = { owner: "uid-web-0", namespace: "shop", pod: "web-0" };
 const ETH0: NicRequest = { ifName: "eth0", pools: [["blue"]] };
 const NET1: NicRequest = { ifName: "net1", pools: [["blue"]] };
 const DUAL: NicRequest = { ifName: "eth0", pools: [["blue"], ["six"]] };
@@ -53,13 +53,9 @@ class World {
   constructor(node: ClusterNode) {
     this.node = node;
     this.epoch = new RegistryEpoch({
-      port: {
-        begin: async () => ({ ...OPEN, epoch: "e3" }),
-        read: async () => OPEN,
-        mark: async () => {},
-      },
+      port: { begin: async () => ({ ...OPEN, epoch: "e3" }), read: async () => OPEN, mark: async () => {} },
       rows: { write: async ({ epoch }) => void this.written.push(`${epoch}: ${await this.bound()}`) },
-      ...{ known: this.known, line: this.line, random: () => 0.5, log: recordLog().log, onSettled: () => {} },
+      ...{ known: this.known, line: this.line, random: () => 0.5, log: node.log, onSettled: () => {} },
     });
     this.epoch.followDefinition("kind");
     this.epoch.follow(DONE);
@@ -113,9 +109,7 @@ class World {
 
   /** A row that this node took in from the API server, because its journal lacked it. It is unverified. */
   async takeIn(address: string, state: "Bound" | "Cooling" = "Bound"): Promise<void> {
-    const place = { space: "", ip: ip(address), prefixLength: 24, pool: "blue", ifName: "eth0" };
-    const pod = { owner: "uid-web-0", namespace: "shop", pod: "web-0" };
-    await this.node.registry.adopt({ ...place, ...pod, state });
+    await this.node.registry.adopt({ ...proposal(address), ...POD, state });
     this.known.noteUnverified([address]);
   }
 
@@ -198,19 +192,17 @@ describe("a first claim", () => {
     expect([await world.bound(), world.asked]).toEqual(["nothing", []]);
   });
 
-  it("of several NICs is refused, for only the ADD's own can be probed on", async () => {
+  const isDown = (): Answer => {
+    throw new Error("the link is down");
+  };
+  it.each<[what: string, nics: readonly NicRequest[], asked: string[]]>([
+    ["of several NICs: only the ADD's own can be probed on", [ETH0, NET1], []],
+    ["whose probe fails", [ETH0], ["10.6.0.1"]],
+  ])("is refused %s", async (_what, nics, asked) => {
     openForLong();
-    expect(await world.add([ETH0, NET1])).toMatch(WAITS_FOR_N2);
-    expect([await world.bound(), world.asked]).toEqual(["nothing", []]);
-  });
-
-  it("is refused when the probe fails", async () => {
-    openForLong();
-    world.answer = () => {
-      throw new Error("the link is down");
-    };
-    expect(await world.add()).toMatch(WAITS_FOR_N2);
-    expect(await world.bound()).toBe("nothing");
+    world.answer = isDown;
+    expect(await world.add(nics)).toMatch(WAITS_FOR_N2);
+    expect([await world.bound(), world.asked]).toEqual(["nothing", asked]);
   });
 
   it("ends with its caller, which hangs up during the probe", async () => {
@@ -280,15 +272,7 @@ describe.each([
   });
 
   it("what was taken in from the API server waits as well", async () => {
-    const row = {
-      space: "",
-      ip: ip("10.6.0.18"),
-      prefixLength: 24,
-      pool: "seg",
-      ifName: "eth0",
-      state: "Bound",
-    } as const;
-    await world.node.registry.adopt({ ...row, owner: "uid-web-0", namespace: "shop", pod: "web-0" });
+    await world.node.registry.adopt({ ...proposal("10.6.0.18", { pool: "seg" }), ...POD, state: "Bound" });
     expect(await world.add([seg])).toMatch(why);
     world.node.follow(snapshotOf(CONFIRMED));
     expect([await world.add([seg]), world.asked]).toEqual(["10.6.0.18", []]);
@@ -316,18 +300,13 @@ it("what was claimed ahead in a block that is another cluster's by now makes roo
   expect(await world.add([seg])).toMatch(/^10\.6\.0\.3[2-5]$/);
 });
 
-describe("ahead of ADDs", () => {
-  it("nothing is claimed while the epoch is open, and nothing waits", async () => {
-    world.epoch.follow(OPEN);
-    expect(await world.prefetch()).toMatch(WAITS_FOR_N2);
-    expect(await world.bound()).toBe("nothing");
-  });
-
-  it("nothing is claimed while the watch of the registry is broken", async () => {
-    world.isUp = false;
-    expect(await world.prefetch()).toBe(NOT_HEARD);
-    expect(await world.bound()).toBe("nothing");
-  });
+it.each<[what: string, change: () => unknown, refusal: RegExp | string]>([
+  ["the epoch is open, and nothing waits", () => world.epoch.follow(OPEN), WAITS_FOR_N2],
+  ["the watch of the registry is broken", () => (world.isUp = false), NOT_HEARD],
+])("ahead of ADDs nothing is claimed while %s", async (_what, change, refusal) => {
+  change();
+  expect(await world.prefetch()).toEqual(typeof refusal === "string" ? refusal : expect.stringMatching(refusal));
+  expect(await world.bound()).toBe("nothing");
 });
 
 describe("a claim under way when the registry goes back", () => {
@@ -435,27 +414,18 @@ describe("while the watch of the registry is broken", () => {
     expect([await adding, world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
   });
 
-  it("a claim that was recorded just before waits, and is undone when that stays broken", async () => {
+  it.each([
+    ["that stays broken", () => giveUp(), NOT_HEARD],
+    ["its caller hangs up", () => world.hangUp(), "Error: the caller hung up"],
+  ])("a claim that was recorded just before waits, and is undone when %s", async (_what, end, refusal) => {
     world.isUp = true;
     world.onRecorded = () => {
       world.isUp = false;
     };
     const adding = world.add();
     expect([await waits(adding), await world.bound()]).toEqual([true, "10.6.0.1"]);
-    giveUp();
-    expect(await adding).toBe(NOT_HEARD);
-    expect(await world.bound()).toBe("nothing");
-  });
-
-  it("a claim that was recorded just before is undone when its caller hangs up", async () => {
-    world.isUp = true;
-    world.onRecorded = () => {
-      world.isUp = false;
-    };
-    const adding = world.add();
-    expect(await waits(adding)).toBe(true);
-    world.hangUp();
-    expect([await adding, await world.bound()]).toEqual(["Error: the caller hung up", "nothing"]);
+    end();
+    expect([await adding, await world.bound()]).toEqual([refusal, "nothing"]);
   });
 });
 
@@ -484,16 +454,6 @@ describe("while the epoch is open, what the journal has as the pod's", () => {
     expect([await world.add(), world.asked]).toEqual(["10.6.0.1", []]);
   });
 
-  it("is its again after its sandbox was made anew if it is silent: another pod may have got it since", async () => {
-    expect(await world.add()).toBe("10.6.0.1");
-    await world.node.registry.release({ containerId: "c-web-0", ifName: "eth0" });
-    openForLong();
-    world.canProbe = false;
-    expect(await world.add([ETH0], { containerId: "c2" })).toMatch(WAITS_FOR_N2);
-    world.canProbe = true;
-    expect([await world.add([ETH0], { containerId: "c2" }), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
-  });
-
   it("is no other NIC's without a probe", async () => {
     expect(await world.add()).toBe("10.6.0.1");
     await world.node.registry.release({ containerId: "c-web-0", ifName: "eth0" });
@@ -520,36 +480,22 @@ describe("what was taken in from the registry's past", () => {
     expect([await world.add(), world.asked]).toEqual(["10.6.0.1", ["10.6.0.1"]]);
   });
 
-  it.for<[string, (world: World) => void, RegExp]>([
-    [
-      "another machine answers for it",
-      (of) => {
-        of.answer = () => ({ ip: ip("10.6.0.1"), mac: undefined });
-      },
-      /^11: .*: a machine answers for address 10\.6\.0\.1; try again$/,
-    ],
-    [
-      "it cannot be probed",
-      (of) => {
-        of.canProbe = false;
-      },
-      /^11: .*running pods have\. Address 10\.6\.0\.1 cannot be probed on this interface now\. Try again$/,
-    ],
-    [
-      "the probe fails",
-      (of) => {
-        of.answer = () => {
-          throw new Error("the link is down");
-        };
-      },
-      /^11: .*running pods have\. Address 10\.6\.0\.1 cannot be probed on this interface now\. Try again$/,
-    ],
+  const CANNOT = /^11: .*running pods have\. Address 10\.6\.0\.1 cannot be probed on this interface now\. Try again$/;
+  const answers = { answer: () => ({ ip: ip("10.6.0.1"), mac: undefined }) };
+  const fails = {
+    answer: () => {
+      throw new Error("the link is down");
+    },
+  };
+  it.for<[string, Partial<World>, RegExp]>([
+    ["another machine answers for it", answers, /^11: .*: a machine answers for address 10\.6\.0\.1; try again$/],
+    ["it cannot be probed", { canProbe: false }, CANNOT],
+    ["the probe fails", fails, CANNOT],
   ])("is given up for another address when %s", async ([, change, refusal]) => {
-    change(world);
+    Object.assign(world, change);
     expect(await world.add()).toMatch(refusal);
     expect([await world.bound(), [...world.known.unverified]]).toEqual(["nothing", []]);
-    world.canProbe = true;
-    world.answer = () => undefined;
+    Object.assign(world, { canProbe: true, answer: () => undefined });
     expect(await world.add()).toMatch(/^10\.6\.0\.\d$/);
   });
 

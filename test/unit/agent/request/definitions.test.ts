@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import {
   Definitions,
   MAX_DEFINITION_BYTES,
@@ -31,166 +31,157 @@ function listText(name: string, coordinator: object | undefined, extra: object =
   return JSON.stringify({ cniVersion: "1.0.0", name, plugins, ...extra });
 }
 
-interface World {
-  readonly path: string;
-  readonly definitions: Definitions;
-  readonly lines: string[];
-  put(name: string, text: string): void;
-  /** The table of the network's coordinator: one key is enough to tell what was read. */
-  table(network: string): number | undefined;
-}
+let path: string;
+let definitions: Definitions;
+let lines: string[];
 
-function withDefinitions(files: Readonly<Record<string, string>>, test: (world: World) => void): void {
-  const path = mkdtempSync(join(tmpdir(), "berth-net-d-"));
-  const put = (name: string, text: string): void => writeFileSync(join(path, name), text);
-  try {
-    for (const [name, text] of Object.entries(files)) put(name, text);
-    const { log, lines } = recordLog();
-    const definitions = new Definitions(path, log);
-    test({ path, definitions, lines, put, table: (network) => definitions.settingsOf(network)?.hostRuleTable });
-  } finally {
-    rmSync(path, { recursive: true, force: true });
-  }
+/** The node has these files, and Berth looks at them from now on. */
+function given(files: Readonly<Record<string, string>>): void {
+  path = mkdtempSync(join(tmpdir(), "berth-net-d-"));
+  for (const [name, text] of Object.entries(files)) put(name, text);
+  const recorded = recordLog();
+  lines = recorded.lines;
+  definitions = new Definitions(path, recorded.log);
 }
+afterEach(() => rmSync(path, { recursive: true, force: true }));
+
+const put = (name: string, text: string): void => writeFileSync(join(path, name), text);
+/** The table of the network's coordinator: one key is enough to tell what was read. */
+const table = (network: string): number | undefined => definitions.settingsOf(network)?.hostRuleTable;
+/** A definition of network lan whose coordinator has that table. */
+const lan = (hostRuleTable: number) => listText("lan", { hostRuleTable });
 
 describe("the definitions of this node", () => {
   it("questions share a look until it is to be forgotten", () => {
-    withDefinitions({ "10-lan.conflist": listText("lan", { hostRuleTable: 501 }) }, ({ path, put }) => {
-      let forget = (): void => {};
-      const definitions = new Definitions(path, recordLog().log, (call) => {
-        forget = call;
-      });
-      const table = () => definitions.settingsOf("lan")?.hostRuleTable;
-      put("10-lan.conflist", listText("lan", { hostRuleTable: 5020 }));
-      expect(table()).toBe(501);
-      forget();
-      expect(table()).toBe(5020);
+    given({ "10-lan.conflist": lan(501) });
+    let forget = (): void => {};
+    const definitions = new Definitions(path, recordLog().log, (call) => {
+      forget = call;
     });
+    const table = () => definitions.settingsOf("lan")?.hostRuleTable;
+    put("10-lan.conflist", lan(5020));
+    expect(table()).toBe(501);
+    forget();
+    expect(table()).toBe(5020);
   });
 
-  it("lists, single plugins and plugins in a folder are read; other names, folders and folders of other networks are not", () =>
-    withDefinitions(
-      {
-        "10-lan.conflist": listText("lan", { hostRuleTable: 501 }),
-        "20-one.conf": JSON.stringify({ name: "one", type: "coordinator", hostRuleTable: 502 }),
-        "30-two.json": JSON.stringify({ name: "two", type: "berth-coordinator", hostRuleTable: 503 }),
-        "40-parts.conflist": JSON.stringify({ cniVersion: "1.1.0", name: "parts" }),
-        "50-sealed.conflist": listText("sealed", undefined, { loadOnlyInlinedPlugins: "True" }),
-        "60-plain.conflist": listText("plain", undefined),
-        "70-note.conflist~": "{",
-        "80-note.yaml": "a: b",
-      },
-      ({ path, definitions, table }) => {
-        mkdirSync(join(path, "90-folder.conflist"));
-        for (const [network, file] of [
-          ["parts", "10-c.conf"],
-          ["sealed", "10-c.conf"],
-          ["plain", "10-c.json"],
-        ] as const) {
-          mkdirSync(join(path, network));
-          writeFileSync(join(path, network, file), JSON.stringify({ type: "coordinator", hostRuleTable: 504 }));
-        }
-        expect(["lan", "one", "two", "parts"].map(table)).toEqual([501, 502, 503, 504]);
-        expect(["sealed", "plain", "none"].map(table)).toEqual([undefined, undefined, undefined]);
-        expect(definitions.problems).toEqual([]);
-      },
-    ));
+  it("lists, single plugins and plugins in a folder are read; other names, folders and folders of other networks are not", () => {
+    given({
+      "10-lan.conflist": lan(501),
+      "20-one.conf": JSON.stringify({ name: "one", type: "coordinator", hostRuleTable: 502 }),
+      "30-two.json": JSON.stringify({ name: "two", type: "berth-coordinator", hostRuleTable: 503 }),
+      "40-parts.conflist": JSON.stringify({ cniVersion: "1.1.0", name: "parts" }),
+      "50-sealed.conflist": listText("sealed", undefined, { loadOnlyInlinedPlugins: "True" }),
+      "60-plain.conflist": listText("plain", undefined),
+      "70-note.conflist~": "{",
+      "80-note.yaml": "a: b",
+    });
+    mkdirSync(join(path, "90-folder.conflist"));
+    for (const [network, file] of [
+      ["parts", "10-c.conf"],
+      ["sealed", "10-c.conf"],
+      ["plain", "10-c.json"],
+    ] as const) {
+      mkdirSync(join(path, network));
+      writeFileSync(join(path, network, file), JSON.stringify({ type: "coordinator", hostRuleTable: 504 }));
+    }
+    expect(["lan", "one", "two", "parts"].map(table)).toEqual([501, 502, 503, 504]);
+    expect(["sealed", "plain", "none"].map(table)).toEqual([undefined, undefined, undefined]);
+    expect(definitions.problems).toEqual([]);
+  });
 
-  it("keys of the protocol are not the coordinator's", () =>
-    withDefinitions(
-      { "a.conflist": listText("lan", { capabilities: { mac: true }, args: {}, dns: {}, hostRuleTable: 501 }) },
-      ({ table, definitions }) => {
-        expect(table("lan")).toBe(501);
-        expect(definitions.problems).toEqual([]);
-      },
-    ));
+  it("keys of the protocol are not the coordinator's", () => {
+    given({ "a.conflist": listText("lan", { capabilities: { mac: true }, args: {}, dns: {}, hostRuleTable: 501 }) });
+    expect(table("lan")).toBe(501);
+    expect(definitions.problems).toEqual([]);
+  });
 
-  it("a directory that is not there is no problem, and is found when it is made", () =>
-    withDefinitions({}, ({ path, definitions, put, table }) => {
-      rmSync(path, { recursive: true });
-      expect([table("lan"), definitions.problems]).toEqual([undefined, []]);
-      mkdirSync(path);
-      put("a.conflist", listText("lan", { hostRuleTable: 501 }));
-      expect(table("lan")).toBe(501);
-    }));
+  it("a directory that is not there is no problem, and is found when it is made", () => {
+    given({});
+    rmSync(path, { recursive: true });
+    expect([table("lan"), definitions.problems]).toEqual([undefined, []]);
+    mkdirSync(path);
+    put("a.conflist", lan(501));
+    expect(table("lan")).toBe(501);
+  });
 
-  it("a directory that cannot be read keeps what it said, and is a problem", () =>
-    withDefinitions({ "a.conflist": listText("lan", { hostRuleTable: 501 }) }, ({ path, definitions, table }) => {
-      rmSync(path, { recursive: true });
-      writeFileSync(path, "");
-      expect(table("lan")).toBe(501);
-      expect(definitions.problems.join()).toContain(`Network definitions in "${path}" cannot be read: ENOTDIR`);
-    }));
+  it("a directory that cannot be read keeps what it said, and is a problem", () => {
+    given({ "a.conflist": lan(501) });
+    rmSync(path, { recursive: true });
+    writeFileSync(path, "");
+    expect(table("lan")).toBe(501);
+    expect(definitions.problems.join()).toContain(`Network definitions in "${path}" cannot be read: ENOTDIR`);
+  });
 });
 
 describe("a change made before the question holds for it", () => {
-  it("also when it leaves size and time of change as they were, a hundred times in a row", () =>
-    withDefinitions({}, ({ put, table }) => {
-      for (let table_ = 501; table_ <= 600; table_++) {
-        put("a.conflist", listText("lan", { hostRuleTable: table_ }));
-        expect(table("lan")).toBe(table_);
-      }
-    }));
+  it("also when it leaves size and time of change as they were, a hundred times in a row", () => {
+    given({});
+    for (let table_ = 501; table_ <= 600; table_++) {
+      put("a.conflist", lan(table_));
+      expect(table("lan")).toBe(table_);
+    }
+  });
 
-  it("by renaming another file over it, of the same size and time of modification", () =>
-    withDefinitions({ "a.conflist": listText("lan", { hostRuleTable: 501 }) }, ({ path, table }) => {
-      expect(table("lan")).toBe(501);
-      const other = join(path, "other");
-      writeFileSync(other, listText("lan", { hostRuleTable: 502 }));
-      const { atime, mtime } = statSync(join(path, "a.conflist"));
-      utimesSync(other, atime, mtime);
-      renameSync(other, join(path, "a.conflist"));
-      expect(table("lan")).toBe(502);
-    }));
+  it("by renaming another file over it, of the same size and time of modification", () => {
+    given({ "a.conflist": lan(501) });
+    expect(table("lan")).toBe(501);
+    const other = join(path, "other");
+    writeFileSync(other, lan(502));
+    const { atime, mtime } = statSync(join(path, "a.conflist"));
+    utimesSync(other, atime, mtime);
+    renameSync(other, join(path, "a.conflist"));
+    expect(table("lan")).toBe(502);
+  });
 
-  it("by removing the file, by adding one that comes first by name, by a link that points elsewhere", () =>
-    withDefinitions({ "b.conflist": listText("lan", { hostRuleTable: 501 }) }, ({ path, put, table }) => {
-      put("a.conflist", listText("lan", { hostRuleTable: 502 }));
-      expect(table("lan")).toBe(502);
-      rmSync(join(path, "a.conflist"));
-      expect(table("lan")).toBe(501);
-      put("v1", listText("lan", { hostRuleTable: 503 }));
-      put("v2", listText("lan", { hostRuleTable: 504 }));
-      symlinkSync("v1", join(path, "a.conflist"));
-      expect(table("lan")).toBe(503);
-      symlinkSync("v2", join(path, "new"));
-      renameSync(join(path, "new"), join(path, "a.conflist"));
-      expect(table("lan")).toBe(504);
-    }));
+  it("by removing the file, by adding one that comes first by name, by a link that points elsewhere", () => {
+    given({ "b.conflist": lan(501) });
+    put("a.conflist", lan(502));
+    expect(table("lan")).toBe(502);
+    rmSync(join(path, "a.conflist"));
+    expect(table("lan")).toBe(501);
+    put("v1", lan(503));
+    put("v2", lan(504));
+    symlinkSync("v1", join(path, "a.conflist"));
+    expect(table("lan")).toBe(503);
+    symlinkSync("v2", join(path, "new"));
+    renameSync(join(path, "new"), join(path, "a.conflist"));
+    expect(table("lan")).toBe(504);
+  });
 
-  it("in a network's folder, too", () =>
-    withDefinitions({ "a.conflist": listText("lan", undefined) }, ({ path, table }) => {
-      expect(table("lan")).toBe(undefined);
-      mkdirSync(join(path, "lan"));
-      const file = join(path, "lan", "c.conf");
-      writeFileSync(file, JSON.stringify({ type: "coordinator", hostRuleTable: 501 }));
-      expect(table("lan")).toBe(501);
-      writeFileSync(file, JSON.stringify({ type: "coordinator", hostRuleTable: 502 }));
-      expect(table("lan")).toBe(502);
-    }));
+  it("in a network's folder, too", () => {
+    given({ "a.conflist": listText("lan", undefined) });
+    expect(table("lan")).toBe(undefined);
+    mkdirSync(join(path, "lan"));
+    const file = join(path, "lan", "c.conf");
+    writeFileSync(file, JSON.stringify({ type: "coordinator", hostRuleTable: 501 }));
+    expect(table("lan")).toBe(501);
+    writeFileSync(file, JSON.stringify({ type: "coordinator", hostRuleTable: 502 }));
+    expect(table("lan")).toBe(502);
+  });
 
-  it("a file of a folder, whose changes are not noticed, is read again if it has just changed, for the stamp of a second change may be the same; an old one is not", () =>
-    withDefinitions({ "a.conflist": listText("lan", undefined) }, ({ path, put, definitions }) => {
-      mkdirSync(join(path, "lan"));
-      const isReadAgain = (): boolean => {
-        const before = definitions.settingsOf("lan");
-        return definitions.settingsOf("lan") !== before;
-      };
-      const tries = Array.from({ length: 20 }, (_, index) => {
-        put("lan/c.conf", JSON.stringify({ type: "coordinator", hostRuleTable: 501 + index }));
-        return isReadAgain();
-      });
-      expect(tries).toContain(true);
-      const { ctimeMs } = statSync(join(path, "lan", "c.conf"));
-      while (Date.now() <= ctimeMs + STAMP_GRAIN_MS) statSync(path);
-      definitions.settingsOf("lan");
-      expect([isReadAgain(), definitions.settingsOf("lan")?.hostRuleTable]).toEqual([false, 520]);
-    }));
+  it("a file of a folder, whose changes are not noticed, is read again if it has just changed, for the stamp of a second change may be the same; an old one is not", () => {
+    given({ "a.conflist": listText("lan", undefined) });
+    mkdirSync(join(path, "lan"));
+    const isReadAgain = (): boolean => {
+      const before = definitions.settingsOf("lan");
+      return definitions.settingsOf("lan") !== before;
+    };
+    const tries = Array.from({ length: 20 }, (_, index) => {
+      put("lan/c.conf", JSON.stringify({ type: "coordinator", hostRuleTable: 501 + index }));
+      return isReadAgain();
+    });
+    expect(tries).toContain(true);
+    const { ctimeMs } = statSync(join(path, "lan", "c.conf"));
+    while (Date.now() <= ctimeMs + STAMP_GRAIN_MS) statSync(path);
+    definitions.settingsOf("lan");
+    expect([isReadAgain(), definitions.settingsOf("lan")?.hostRuleTable]).toEqual([false, 520]);
+  });
 });
 
 describe("an invalid file is a problem that names it, keeps its last valid content, and goes when it is fixed", () => {
   const place = (path: string): string => join(path, "x.conflist");
-  const rows: [what: string, make: (path: string) => void, text: string][] = [
+  it.each<[what: string, make: (path: string) => void, text: string]>([
     ["no JSON", (path) => writeFileSync(path, '{"name": "lan",'), 'x.conflist": Malformed JSON at line 1'],
     ["an empty file", (path) => writeFileSync(path, ""), 'x.conflist": Malformed JSON at line 1, column 1'],
     ["a list", (path) => writeFileSync(path, "[]"), "found an empty list, want an object"],
@@ -221,84 +212,61 @@ describe("an invalid file is a problem that names it, keeps its last valid conte
       (path) => writeFileSync(path, listText("lan", { detectIPConflikt: true })),
       'x.conflist", plugins[1]: field "detectIPConflikt": found an unknown key, want the key "detectIPConflict"',
     ],
-  ];
-  it.each(rows)("%s", (_what, make, text) =>
-    withDefinitions(
-      {
-        "x.conflist": listText("lan", { hostRuleTable: 501 }),
-        "y.conflist": listText("other", { hostRuleTable: 502 }),
-      },
-      ({ path, definitions, table, put, lines }) => {
-        rmSync(place(path));
-        make(place(path));
-        for (const _ of [1, 2]) {
-          expect(definitions.problems).toHaveLength(1);
-          expect(definitions.problems.join()).toContain(text);
-        }
-        expect([table("lan"), table("other")]).toEqual([501, 502]);
-        expect(lines).toEqual(["warn A network definition is invalid"]);
-        rmSync(place(path));
-        put("x.conflist", listText("lan", { hostRuleTable: 503 }));
-        expect([table("lan"), definitions.problems]).toEqual([503, []]);
-      },
-    ),
-  );
+  ])("%s", (_what, make, text) => {
+    given({
+      "x.conflist": lan(501),
+      "y.conflist": listText("other", { hostRuleTable: 502 }),
+    });
+    rmSync(place(path));
+    make(place(path));
+    for (const _ of [1, 2]) {
+      expect(definitions.problems).toHaveLength(1);
+      expect(definitions.problems.join()).toContain(text);
+    }
+    expect([table("lan"), table("other")]).toEqual([501, 502]);
+    expect(lines).toEqual(["warn A network definition is invalid"]);
+    rmSync(place(path));
+    put("x.conflist", lan(503));
+    expect([table("lan"), definitions.problems]).toEqual([503, []]);
+  });
 
-  it("one that never was right says nothing, but its name counts when it is known", () =>
-    withDefinitions(
-      {
-        "a.conflist": listText("lan", { mode: "over" }),
-        "b.conflist": listText("lan", { hostRuleTable: 501 }),
-        "c.conflist": "{",
-      },
-      ({ path, definitions, table }) => {
-        expect(table("lan")).toBe(undefined);
-        expect(definitions.problems.map((text) => text.replaceAll(`${path}/`, ""))).toEqual([
-          expect.stringContaining('File "c.conflist": Malformed JSON'),
-          expect.stringContaining('field "mode": found "over", want one of'),
-          'File "b.conflist" is ignored: "a.conflist" defines a network "lan" too',
-        ]);
-      },
-    ));
+  it("one that never was right says nothing, but its name counts when it is known", () => {
+    given({
+      "a.conflist": listText("lan", { mode: "over" }),
+      "b.conflist": lan(501),
+      "c.conflist": "{",
+    });
+    expect(table("lan")).toBe(undefined);
+    expect(definitions.problems.map((text) => text.replaceAll(`${path}/`, ""))).toEqual([
+      expect.stringContaining('File "c.conflist": Malformed JSON'),
+      expect.stringContaining('field "mode": found "over", want one of'),
+      'File "b.conflist" is ignored: "a.conflist" defines a network "lan" too',
+    ]);
+  });
 
-  it("in a network's folder", () =>
-    withDefinitions({ "a.conflist": listText("lan", undefined) }, ({ path, definitions }) => {
-      mkdirSync(join(path, "lan"));
-      writeFileSync(join(path, "lan", "c.conf"), "{}");
-      expect(definitions.problems.join()).toContain('lan/c.conf": field "type": found nothing, want text');
-    }));
+  it("in a network's folder", () => {
+    given({ "a.conflist": listText("lan", undefined) });
+    mkdirSync(join(path, "lan"));
+    writeFileSync(join(path, "lan", "c.conf"), "{}");
+    expect(definitions.problems.join()).toContain('lan/c.conf": field "type": found nothing, want text');
+  });
 
   it(`of more than ${MAX_DEFINITION_FILES} files the first by name are read`, () => {
     const names = Array.from({ length: MAX_DEFINITION_FILES + 1 }, (_, index) => String(index).padStart(3, "0"));
     const files = names.map((name) => [`${name}.conflist`, listText(`n${name}`, { hostRuleTable: 501 })]);
-    withDefinitions(Object.fromEntries(files), ({ definitions, table }) => {
-      expect([table("n255"), table("n256")]).toEqual([501, undefined]);
-      expect(definitions.problems.join()).toContain("has 257 network definitions; the first 256 by name are read");
-    });
+    given(Object.fromEntries(files));
+    expect([table("n255"), table("n256")]).toEqual([501, undefined]);
+    expect(definitions.problems.join()).toContain("has 257 network definitions; the first 256 by name are read");
   });
 });
 
-it("the effective settings are the definition's over the resource's over the defaults", () => {
-  const coordinator = decodeCoordinator(
-    {
-      apiVersion: "ipam.vendor.io/v1",
-      kind: "Coordinator",
-      metadata: { name: "default" },
-      spec: { hostRuleTable: 600, detectIPConflict: true, detectOptions: { window: "1s", retry: 5 } },
-    },
-    "x",
-  );
-  const definition = { hostRuleTable: 601, detectOptions: { windowMs: 50 }, warnings: [] };
-  const { detectOptions } = DEFAULT_COORDINATOR_CONF;
-  const expected = {
-    ...DEFAULT_COORDINATOR_CONF,
-    hostRuleTable: 601,
-    detectIPConflict: true,
-    detectOptions: { ...detectOptions, windowMs: 50, retry: 5 },
-  };
+it("the effective settings are resolved once for each definition and resource", () => {
+  const object = { apiVersion: "ipam.vendor.io/v1", kind: "Coordinator", metadata: { name: "default" } };
+  const coordinator = decodeCoordinator({ ...object, spec: { hostRuleTable: 600, detectIPConflict: true } }, "x");
+  const definition = { hostRuleTable: 601, warnings: [] };
   const resolved = new ResolvedSettings();
   expect(resolved.of(undefined, { coordinator: undefined })).toEqual(DEFAULT_COORDINATOR_CONF);
-  expect(resolved.of(definition, { coordinator })).toEqual(expected);
+  expect(resolved.of(definition, { coordinator })).toMatchObject({ hostRuleTable: 601, detectIPConflict: true });
   expect(resolved.of(definition, { coordinator })).toBe(resolved.of(definition, { coordinator }));
   expect(resolved.of({ ...definition, hostRuleTable: 602 }, { coordinator })).toMatchObject({ hostRuleTable: 602 });
   expect(resolved.of(definition, { coordinator: undefined })).toMatchObject({ detectIPConflict: false });

@@ -59,15 +59,14 @@ describe("every failure as CNI error", () => {
     expect(isBug(error)).toBe(bug);
   });
 
-  const versions: [body: string, version: string][] = [
+  it.each<[body: string, version: string]>([
     ['{"cniVersion":"0.3.1"}', "0.3.1"],
     ['{"cniVersion":7}', "1.1.0"],
     ['{"cniVersion":""}', "1.1.0"],
     ["{", "1.1.0"],
     ["null", "1.1.0"],
     ["[".repeat(200_000), "1.1.0"],
-  ];
-  it.each(versions)("%.30s is answered in a version", (body, version) => {
+  ])("%.30s is answered in a version", (body, version) => {
     const answer = answerError(new CniError(ErrorCode.InvalidEnvironment, "No", { details: "why" }), body);
     expect(answer.status).toBe(422);
     expect(JSON.parse(answer.body)).toEqual({ cniVersion: version, code: 4, msg: "No", details: "why" });
@@ -85,9 +84,8 @@ describe("every failure as CNI error", () => {
   });
 
   it("what may be possible later has status 503", () => {
-    for (const code of [ErrorCode.TryAgainLater, ErrorCode.PluginNotAvailable]) {
+    for (const code of [ErrorCode.TryAgainLater, ErrorCode.PluginNotAvailable])
       expect(answerError(new CniError(code, "Later"), "").status).toBe(503);
-    }
   });
 
   it("JSON is one line", () => expect(answerJson({ a: [1] })).toEqual({ status: 200, body: '{"a":[1]}\n' }));

@@ -1,9 +1,9 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Dispatched } from "../../../../host/agent/server/dispatcher.ts";
 import { SOCKET_ANSWER_MS } from "../../../../host/agent/server/socket-lock.ts";
 import { listenOnSocket, SILENCE_GRACE_MS, type SocketServer } from "../../../../host/agent/server/socket-server.ts";
@@ -17,25 +17,23 @@ async function pass(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-interface World {
-  readonly path: string;
-  readonly server: SocketServer;
-  readonly lines: string[];
-  /** Container IDs in the order of their calls. */
-  readonly requested: string[];
-  readonly undone: string[];
-  /** Lets the call of this container end. */
-  answer(containerId: string, answer?: Partial<Dispatched>): void;
-}
+let path: string;
+let server: SocketServer;
+let lines: string[];
+/** Container IDs in the order of their calls. */
+let requested: string[];
+let undone: string[];
+let waiting: Map<string, (answer: Dispatched) => void>;
+let beforeAdd: () => Promise<void>;
 
 /** A server whose calls end when the test says so. */
-async function withServer(test: (world: World) => Promise<void>, beforeAdd = async (): Promise<void> => {}) {
-  const path = join(mkdtempSync(join(tmpdir(), "berth-socket-")), "run", "agent.sock");
-  const { log, lines } = recordLog();
-  const [requested, undone]: [string[], string[]] = [[], []];
-  const waiting = new Map<string, (answer: Dispatched) => void>();
-  const server = await listenOnSocket({
-    ...{ path, beforeAdd, faults: noFaults, log },
+beforeEach(async () => {
+  path = join(mkdtempSync(join(tmpdir(), "berth-socket-")), "run", "agent.sock");
+  const recorded = recordLog();
+  lines = recorded.lines;
+  [requested, undone, waiting, beforeAdd] = [[], [], new Map(), async () => {}];
+  server = await listenOnSocket({
+    ...{ path, beforeAdd: () => beforeAdd(), faults: noFaults, log: recorded.log },
     dispatcher: {
       dispatch: ({ headers }) => {
         const containerId = String(headers["cni-containerid"]);
@@ -45,17 +43,25 @@ async function withServer(test: (world: World) => Promise<void>, beforeAdd = asy
     },
     inspect: async () => ({ status: 200, body: "{}" }),
   });
-  const answer: World["answer"] = (containerId, given = {}) => {
-    const undo = async (): Promise<void> => void undone.push(containerId);
-    waiting.get(containerId)?.({ status: 200, body: "{}", undo, ...given });
-  };
-  try {
-    await test({ path, server, lines, requested, undone, answer });
-  } finally {
-    for (const containerId of waiting.keys()) answer(containerId);
-    await server.close();
-    rmSync(join(path, "..", ".."), { recursive: true });
-  }
+});
+
+afterEach(async () => {
+  for (const containerId of waiting.keys()) answer(containerId);
+  await server.close();
+  rmSync(join(path, "..", ".."), { recursive: true });
+});
+
+/** Lets the call of this container end. */
+function answer(containerId: string, given: Partial<Dispatched> = {}): void {
+  const undo = async (): Promise<void> => void undone.push(containerId);
+  waiting.get(containerId)?.({ status: 200, body: "{}", undo, ...given });
+}
+
+/** A call of that container which has arrived. */
+async function arrive(containerId: string): Promise<Caller> {
+  const caller = call(post(containerId));
+  await until(() => requested.includes(containerId));
+  return caller;
 }
 
 function post(containerId: string): string {
@@ -68,7 +74,7 @@ interface Caller {
   readonly received: Promise<string>;
 }
 
-function call(path: string, text: string): Caller {
+function call(text: string): Caller {
   const socket = connect(path);
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -81,9 +87,9 @@ function call(path: string, text: string): Caller {
 }
 
 /** Sends the text in so many pieces, with a pause between them. */
-async function callInPieces(path: string, text: string, pieces: number): Promise<Caller> {
+async function callInPieces(text: string, pieces: number): Promise<Caller> {
   const length = Math.ceil(text.length / pieces);
-  const caller = call(path, text.slice(0, length));
+  const caller = call(text.slice(0, length));
   for (let at = length; at < text.length; at += length) {
     await pass();
     caller.socket.write(text.slice(at, at + length));
@@ -92,41 +98,27 @@ async function callInPieces(path: string, text: string, pieces: number): Promise
 }
 
 describe("the socket server", () => {
-  it("is root's alone, and leaves nothing but itself", () =>
-    withServer(async ({ path }) => {
-      expect(statSync(path).mode & 0o777).toBe(0o600);
-      expect(readdirSync(join(path, ".."))).toEqual(["agent.sock"]);
-    }));
-
-  it.each([1, 2])("answers a request that comes in pieces: %i, and takes nothing back", (pieces) =>
-    withServer(async ({ path, requested, answer, undone }) => {
-      const { received } = await callInPieces(path, post("c1"), pieces);
-      await until(() => requested.length === 1);
-      answer("c1", { notice: "line\r\nX: 1 ü" });
-      expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\n(.+\r\n)*Berth-Notice: line X: 1 +\r\n(.+\r\n)*\r\n\{\}$/);
-      expect(undone).toEqual([]);
-    }),
-  );
+  it.each([1, 2])("answers a request that comes in pieces: %i, and takes nothing back", async (pieces) => {
+    const { received } = await callInPieces(post("c1"), pieces);
+    await until(() => requested.length === 1);
+    answer("c1", { notice: "line\r\nX: 1 ü" });
+    expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\n(.+\r\n)*Berth-Notice: line X: 1 +\r\n(.+\r\n)*\r\n\{\}$/);
+    expect(undone).toEqual([]);
+  });
 
   it.each([
     { when: "in one piece", text: "GET /v1/health HTTP/1.1\r\nHost: b\r\n\r\n", pieces: 1 },
     { when: "in two pieces", text: "GET /v1/health HTTP/1.1\r\nHost: b\r\n\r\n", pieces: 2 },
     { when: "with a body", text: "GET /v1/health HTTP/1.1\r\nHost: b\r\nContent-Length: 2\r\n\r\n{}", pieces: 1 },
-  ])("answers a question that comes $when", ({ text, pieces }) =>
-    withServer(async ({ path }) => {
-      const { received } = await callInPieces(path, text, pieces);
-      expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\nContent-Type: application\/json\r\n(.+\r\n)*\r\n\{\}$/);
-    }),
-  );
+  ])("answers a question that comes $when", async ({ text, pieces }) => {
+    const { received } = await callInPieces(text, pieces);
+    expect(await received).toMatch(/^HTTP\/1\.1 200 OK\r\nContent-Type: application\/json\r\n(.+\r\n)*\r\n\{\}$/);
+  });
 
-  it("refuses a question that is no HTTP", () =>
-    withServer(async ({ path }) => {
-      expect(await call(path, "GET /v1/health\x00 HTTP/1.1\r\nHost: b\r\n\r\n").received).toMatch(/^HTTP\/1\.1 400 /);
-    }));
-
-  it.each([1, 2])("takes back what was claimed for a caller that hung up, whose request came in pieces: %i", (pieces) =>
-    withServer(async ({ path, requested, answer, undone, lines }) => {
-      const { socket, received } = await callInPieces(path, post("c1"), pieces);
+  it.each([1, 2])(
+    "takes back what was claimed for a caller that hung up, its request in pieces: %i",
+    async (pieces) => {
+      const { socket, received } = await callInPieces(post("c1"), pieces);
       await until(() => requested.length === 1);
       socket.destroy();
       await received;
@@ -135,156 +127,122 @@ describe("the socket server", () => {
       await until(() => undone.length > 0);
       expect(undone).toEqual(["c1"]);
       expect(lines).toEqual(["warn The caller hung up before the answer; undoing the ADD"]);
-    }),
+    },
   );
 
-  it("takes back what was claimed for a caller that hangs up the moment before the answer", () =>
-    withServer(async ({ path, requested, answer, undone }) => {
-      const { socket } = call(path, post("c1"));
-      await until(() => requested.length === 1);
-      socket.destroy();
-      answer("c1"); // before the server's loop has a turn
-      await until(() => undone.length > 0);
-    }));
+  it("takes back what was claimed for a caller that hangs up the moment before the answer", async () => {
+    const { socket } = await arrive("c1");
+    socket.destroy();
+    answer("c1"); // before the server's loop has a turn
+    await until(() => undone.length > 0);
+  });
 
-  it("sends an answer for which the socket has no room, and takes nothing back", () =>
-    withServer(async ({ path, requested, answer, undone }) => {
-      const { received } = call(path, post("c1"));
-      await until(() => requested.length === 1);
-      answer("c1", { body: "x".repeat(4_000_000) });
-      expect((await received).length).toBeGreaterThan(4_000_000);
-      expect(undone).toEqual([]);
-    }));
+  it("sends an answer for which the socket has no room, and takes nothing back", async () => {
+    const { received } = await arrive("c1");
+    answer("c1", { body: "x".repeat(4_000_000) });
+    expect((await received).length).toBeGreaterThan(4_000_000);
+    expect(undone).toEqual([]);
+  });
 
-  it("takes back what a caller has not read to the end", () =>
-    withServer(async ({ path, requested, answer, undone }) => {
-      const { socket } = call(path, post("c1"));
-      socket.pause();
-      await until(() => requested.length === 1);
-      answer("c1", { body: "x".repeat(4_000_000) });
-      await pass();
-      expect(undone).toEqual([]);
-      socket.destroy();
-      await until(() => undone.length > 0);
-    }));
+  it("takes back what a caller has not read to the end", async () => {
+    const { socket } = call(post("c1"));
+    socket.pause();
+    await until(() => requested.length === 1);
+    answer("c1", { body: "x".repeat(4_000_000) });
+    await pass();
+    expect(undone).toEqual([]);
+    socket.destroy();
+    await until(() => undone.length > 0);
+  });
 
-  it("serves a caller that connects long before it asks", () =>
-    withServer(async ({ path, requested, answer }) => {
-      const { socket, received } = call(path, "");
-      await sleep(SILENCE_GRACE_MS + 100);
-      socket.write(post("c1"));
-      await until(() => requested.length === 1);
-      answer("c1");
-      expect(await received).toContain("200 OK");
-    }));
+  it("serves a caller that connects long before it asks", async () => {
+    const { socket, received } = call("");
+    await sleep(SILENCE_GRACE_MS + 100);
+    socket.write(post("c1"));
+    await until(() => requested.length === 1);
+    answer("c1");
+    expect(await received).toContain("200 OK");
+  });
 
-  it("does not wait for a caller that says nothing", () =>
-    withServer(async ({ path, server }) => {
-      const { received } = call(path, "");
-      await pass();
-      await server.close();
-      expect(await received).toBe("");
-    }));
+  it("does not wait for a caller that says nothing", async () => {
+    const { received } = call("");
+    await pass();
+    await server.close();
+    expect(await received).toBe("");
+  });
 
-  it("says so when that fails, and goes on", () =>
-    withServer(async ({ path, requested, answer, lines }) => {
-      const { socket, received } = call(path, post("c1"));
-      await until(() => requested.length === 1);
-      socket.destroy();
-      await received;
-      await pass();
-      answer("c1", { undo: () => Promise.reject(new Error("no room")) });
-      await until(() => lines.includes("error Undoing the ADD failed"));
-    }));
+  it("says so when that fails, and goes on", async () => {
+    const { socket, received } = await arrive("c1");
+    socket.destroy();
+    await received;
+    await pass();
+    answer("c1", { undo: () => Promise.reject(new Error("no room")) });
+    await until(() => lines.includes("error Undoing the ADD failed"));
+  });
 
-  it("carries out one request of a connection, however many are sent at once", () =>
-    withServer(async ({ path, requested, answer }) => {
-      const { received } = call(path, post("c1") + post("c2"));
-      await until(() => requested.length > 0);
-      await pass();
-      answer("c1");
-      answer("c2");
-      await received;
-      expect(requested).toEqual(["c1"]);
-    }));
+  it("a request that is never finished is not logged as a bug", async () => {
+    const { socket, received } = call(post("c1").slice(0, -1));
+    await pass();
+    socket.destroy();
+    await received;
+    await until(() => lines.length > 0);
+    expect([lines, requested]).toEqual([["debug The caller hung up during its request"], []]);
+  });
 
-  it("a request that is never finished is not logged as a bug", () =>
-    withServer(async ({ path, requested, lines }) => {
-      const { socket, received } = call(path, post("c1").slice(0, -1));
-      await pass();
-      socket.destroy();
-      await received;
-      await until(() => lines.length > 0);
-      expect([lines, requested]).toEqual([["debug The caller hung up during its request"], []]);
-    }));
+  it("an ADD is refused, not lost, when what comes before it fails", async () => {
+    beforeAdd = () => Promise.reject(new Error("no spool"));
+    expect(await call(post("c1")).received).toMatch(/^HTTP\/1\.1 503 .*"code":11/s);
+    expect(requested).toEqual([]);
+  });
 
-  it("an ADD is refused, not lost, when what comes before it fails", () =>
-    withServer(
-      async ({ path, requested }) => {
-        expect(await call(path, post("c1")).received).toMatch(/^HTTP\/1\.1 503 .*"code":11/s);
-        expect(requested).toEqual([]);
-      },
-      () => Promise.reject(new Error("no spool")),
-    ));
+  it("closes when the calls under way have ended, and removes its own socket only", async () => {
+    const { received } = await arrive("c1");
+    rmSync(path);
+    writeFileSync(path, "another agent's");
+    const closed = server.close();
+    answer("c1");
+    expect(await received).toContain("200 OK");
+    await closed;
+    expect(existsSync(path)).toBe(true);
+  });
 
-  it("closes when the calls under way have ended, and removes its own socket only", () =>
-    withServer(async ({ path, server, requested, answer }) => {
-      const { received } = call(path, post("c1"));
-      await until(() => requested.length === 1);
-      rmSync(path);
-      writeFileSync(path, "another agent's");
-      const closed = server.close();
-      answer("c1");
-      expect(await received).toContain("200 OK");
-      await closed;
-      expect(existsSync(path)).toBe(true);
-    }));
+  it("answers all that had connected when it closes, though it had accepted none of them", async () => {
+    const callers = Array.from({ length: 50 }, (_, index) => call(post(`c${index}`)));
+    // connect(2) has put them into the kernel's queue; the loop has had no turn to take them out.
+    const closed = server.close();
+    expect(existsSync(path)).toBe(false);
+    await until(() => requested.length === callers.length);
+    for (const containerId of requested) answer(containerId);
+    const received = await Promise.all(callers.map((caller) => caller.received));
+    expect(received.filter((text) => !text.startsWith("HTTP/1.1 200 OK"))).toEqual([]);
+    await closed;
+    expect(readdirSync(join(path, ".."))).toEqual([]);
+  });
 
-  it("answers all that had connected when it closes, though it had accepted none of them", () =>
-    withServer(async ({ path, server, requested, answer }) => {
-      const callers = Array.from({ length: 50 }, (_, index) => call(path, post(`c${index}`)));
-      // connect(2) has put them into the kernel's queue; the loop has had no turn to take them out.
-      const closed = server.close();
-      expect(existsSync(path)).toBe(false);
-      await until(() => requested.length === callers.length);
-      for (const containerId of requested) answer(containerId);
-      const received = await Promise.all(callers.map((caller) => caller.received));
-      expect(received.filter((text) => !text.startsWith("HTTP/1.1 200 OK"))).toEqual([]);
-      await closed;
-      expect(readdirSync(join(path, ".."))).toEqual([]);
-    }));
-
-  it("says what became of its socket, and binds it anew beside calls that go on", () =>
-    withServer(async ({ path, server, requested, answer }) => {
-      expect(server.findLoss()).toBeUndefined();
-      const { received } = call(path, post("c1"));
-      await until(() => requested.length === 1);
-      rmSync(join(path, ".."), { recursive: true });
-      expect(server.findLoss()).toBe("removed");
-      await server.restore();
-      expect(server.findLoss()).toBeUndefined();
-      rmSync(path);
-      writeFileSync(path, "");
-      expect(server.findLoss()).toBe("replaced");
-      await server.restore();
-      const second = call(path, post("c2"));
-      await until(() => requested.length === 2);
-      for (const containerId of requested) answer(containerId);
-      for (const text of [await received, await second.received]) expect(text).toContain("200 OK");
-      expect(readdirSync(join(path, ".."))).toEqual(["agent.sock"]);
-    }));
+  it("says what became of its socket, and binds it anew beside calls that go on", async () => {
+    expect(server.findLoss()).toBeUndefined();
+    const { received } = await arrive("c1");
+    rmSync(join(path, ".."), { recursive: true });
+    expect(server.findLoss()).toBe("removed");
+    await server.restore();
+    expect(server.findLoss()).toBeUndefined();
+    rmSync(path);
+    writeFileSync(path, "");
+    expect(server.findLoss()).toBe("replaced");
+    await server.restore();
+    const second = await arrive("c2");
+    for (const containerId of requested) answer(containerId);
+    for (const text of [await received, await second.received]) expect(text).toContain("200 OK");
+    expect(readdirSync(join(path, ".."))).toEqual(["agent.sock"]);
+  });
 
   it("cannot be made where a file is in the way", async () => {
     const place = mkdtempSync(join(tmpdir(), "berth-socket-"));
     writeFileSync(join(place, "run"), "");
-    const { log } = recordLog();
-    const options = { beforeAdd: async () => {}, faults: noFaults, log };
-    const never = async (): Promise<Dispatched> => ({ status: 200, body: "" });
+    const inspect = async (): Promise<Dispatched> => ({ status: 200, body: "" });
     const listening = listenOnSocket({
-      ...options,
-      path: join(place, "run", "a.sock"),
-      dispatcher: { dispatch: never },
-      inspect: never,
+      ...{ path: join(place, "run", "a.sock"), beforeAdd: async () => {}, faults: noFaults, log: recordLog().log },
+      ...{ dispatcher: { dispatch: inspect }, inspect },
     });
     await expect(listening).rejects.toThrow(/EEXIST|ENOTDIR/);
     rmSync(place, { recursive: true });

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Dispatched, Dispatcher } from "../../../../host/agent/server/dispatcher.ts";
 import { MAX_BODY_BYTES, MAX_HEAD_BYTES, parseSpooled, Spool } from "../../../../host/agent/server/spool.ts";
 import { noFaults } from "../../../../host/lib/fault.ts";
@@ -13,33 +13,17 @@ const POST = "POST /v1/cni/berth HTTP/1.1";
 
 function spooled(
   containerId: string,
-  options: { body?: string; length?: number; head?: readonly string[] } = {},
+  { body = "{}", length = body.length, head }: { body?: string; length?: number; head?: readonly string[] } = {},
 ): Buffer {
-  const { body = "{}", length = body.length } = options;
-  const head = options.head ?? [
-    POST,
-    "Host: berth",
-    "CNI-Command: DEL",
-    `CNI-ContainerID: ${containerId}`,
-    "CNI-IfName: eth0",
-    `Content-Length: ${length}`,
-  ];
-  return Buffer.from(`${head.join("\r\n")}\r\n\r\n${body}`);
+  const own = ["Host: berth", "CNI-Command: DEL", `CNI-ContainerID: ${containerId}`, "CNI-IfName: eth0"];
+  return Buffer.from(`${(head ?? [POST, ...own, `Content-Length: ${length}`]).join("\r\n")}\r\n\r\n${body}`);
 }
 
 describe("parseSpooled", () => {
   it("reads a request as the shim writes it", () => {
-    expect(parseSpooled(spooled("c1", { body: '{"name":"ü"}', length: 13 }))).toEqual({
-      plugin: "berth",
-      headers: {
-        host: "berth",
-        "cni-command": "DEL",
-        "cni-containerid": "c1",
-        "cni-ifname": "eth0",
-        "content-length": "13",
-      },
-      body: '{"name":"ü"}',
-    });
+    const body = '{"name":"ü"}';
+    const headers = { host: "berth", "cni-command": "DEL", ...ofContainer("c1"), "content-length": "13" };
+    expect(parseSpooled(spooled("c1", { body, length: 13 }))).toEqual({ plugin: "berth", headers, body });
   });
 
   it("keeps blanks and colons inside values", () => {
@@ -65,188 +49,138 @@ describe("parseSpooled", () => {
   it.each(faults)("refuses %s", (_what, bytes, text) => expect(() => parseSpooled(bytes)).toThrow(text));
 });
 
-interface World {
-  readonly directory: string;
-  readonly spool: Spool;
-  readonly requested: string[];
-  readonly lines: string[];
-  readonly files: () => string[];
-}
+let directory: string;
+let spool: Spool;
+let requested: string[];
+let lines: string[];
+/** What becomes of the DEL of a container. */
+let answer: (containerId: string) => Dispatched | Promise<Dispatched>;
+const files = () => readdirSync(directory).sort();
 
-async function withSpool(
-  answer: (containerId: string) => Dispatched | Promise<Dispatched>,
-  test: (world: World) => Promise<void>,
-) {
-  const directory = mkdtempSync(join(tmpdir(), "berth-spool-"));
-  const requested: string[] = [];
-  const dispatcher: Pick<Dispatcher, "dispatch"> = {
-    dispatch: async ({ headers }) => {
-      requested.push(String(headers["cni-containerid"]));
-      return answer(String(headers["cni-containerid"]));
-    },
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "berth-spool-"));
+  const recorded = recordLog();
+  [requested, lines, answer] = [[], recorded.lines, () => done];
+  const dispatch: Dispatcher["dispatch"] = async ({ headers }) => {
+    requested.push(String(headers["cni-containerid"]));
+    return answer(String(headers["cni-containerid"]));
   };
-  const { log, lines } = recordLog();
-  try {
-    const spool = new Spool(directory, dispatcher, noFaults, log);
-    const files = () => readdirSync(directory).sort();
-    await test({ directory, spool, requested, lines, files });
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
-}
+  spool = new Spool(directory, { dispatch }, noFaults, recorded.log);
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const done: Dispatched = { status: 200, body: "" };
 const refusal = (code: number): Dispatched => ({ status: 422, body: JSON.stringify({ code, msg: "no" }) });
 
-function put(directory: string, ...containerIds: string[]): void {
+function put(...containerIds: string[]): void {
   for (const [index, containerId] of containerIds.entries())
     writeFileSync(join(directory, `${index}.1-1.del`), spooled(containerId));
 }
 
+const ofContainer = (containerId: string, ifName = "eth0") => ({
+  "cni-containerid": containerId,
+  "cni-ifname": ifName,
+});
+
 describe("the spool", () => {
-  it("is carried out oldest first, once, whoever asks", () =>
-    withSpool(
-      () => done,
-      async ({ directory, spool, requested, files }) => {
-        put(directory, "a", "b", "c");
-        writeFileSync(join(directory, "9.1-1.tmp"), "half");
-        expect(spool.count()).toEqual({ waiting: 3, rejected: 0 });
-        await Promise.all([spool.drain(), spool.drain()]);
-        expect([requested, files()]).toEqual([["a", "b", "c"], ["9.1-1.tmp"]]);
-      },
-    ));
+  it("is carried out oldest first, once, whoever asks", async () => {
+    put("a", "b", "c");
+    writeFileSync(join(directory, "9.1-1.tmp"), "half");
+    expect(spool.count()).toEqual({ waiting: 3, rejected: 0 });
+    await Promise.all([spool.drain(), spool.drain()]);
+    expect([requested, files()]).toEqual([["a", "b", "c"], ["9.1-1.tmp"]]);
+  });
 
   it("is looked at again by whoever joins a replay: a DEL may have been spooled since", async () => {
     const first = Promise.withResolvers<Dispatched>();
-    await withSpool(
-      (containerId) => (containerId === "a" ? first.promise : done),
-      async ({ directory, spool, requested, files }) => {
-        put(directory, "a");
-        const drains = [spool.drain()];
-        await vi.waitFor(() => expect(requested).toEqual(["a"]));
-        put(directory, "a", "b");
-        drains.push(spool.drain(), spool.clear({ "cni-containerid": "b", "cni-ifname": "eth0" }));
-        first.resolve(done);
-        await Promise.all(drains);
-        expect([requested, files()]).toEqual([["a", "b"], []]);
-      },
-    );
+    answer = (containerId) => (containerId === "a" ? first.promise : done);
+    put("a");
+    const drains = [spool.drain()];
+    await vi.waitFor(() => expect(requested).toEqual(["a"]));
+    put("a", "b");
+    drains.push(spool.drain(), spool.clear(ofContainer("b")));
+    first.resolve(done);
+    await Promise.all(drains);
+    expect([requested, files()]).toEqual([["a", "b"], []]);
   });
 
-  const stays: [what: string, containerId: string, ifName: string, file: string, code: number | undefined][] = [
+  it.each<[what: string, containerId: string, ifName: string, file: string, code: number | undefined]>([
     ["its own DEL is refused", "a", "eth0", "", 11],
     ["its own DEL comes after one that says nothing is recorded", "b", "eth0", "", 11],
     ["another interface's DEL is refused", "a", "eth1", "", undefined],
     ["another container's DEL is refused", "c", "eth0", "", undefined],
     ["a file is refused that is no DEL", "c", "eth0", "9.1-1.del", undefined],
-  ];
-  it.each(stays)("lets an ADD pass or wait while %s", (_what, containerId, ifName, file, code) =>
-    withSpool(
-      () => refusal(107),
-      async ({ directory, spool }) => {
-        put(directory, "a", "b");
-        if (file !== "") mkdirSync(join(directory, file));
-        const refused = await spool
-          .clear({ "cni-containerid": containerId, "cni-ifname": ifName })
-          .catch((error) => error);
-        expect(refused?.code).toBe(code);
-      },
-    ),
-  );
+  ])("lets an ADD pass or wait while %s", async (_what, containerId, ifName, file, code) => {
+    answer = () => refusal(107);
+    put("a", "b");
+    if (file !== "") mkdirSync(join(directory, file));
+    const refused = await spool.clear(ofContainer(containerId, ifName)).catch((error) => error);
+    expect(refused?.code).toBe(code);
+  });
 
-  it("sets aside what cannot be read, and goes on", () =>
-    withSpool(
-      (containerId) => (containerId === "b" ? refusal(7) : done),
-      async ({ directory, spool, files }) => {
-        put(directory, "a", "b", "c");
-        writeFileSync(join(directory, "0.0-1.del"), "broken");
-        await spool.drain();
-        expect(files()).toEqual(["0.0-1.del.rejected", "1.1-1.del.rejected"]);
-        expect(spool.count()).toEqual({ waiting: 0, rejected: 2 });
-      },
-    ));
+  it("sets aside what cannot be read, and goes on", async () => {
+    answer = (containerId) => (containerId === "b" ? refusal(7) : done);
+    put("a", "b", "c");
+    writeFileSync(join(directory, "0.0-1.del"), "broken");
+    await spool.drain();
+    expect(files()).toEqual(["0.0-1.del.rejected", "1.1-1.del.rejected"]);
+    expect(spool.count()).toEqual({ waiting: 0, rejected: 2 });
+  });
 
-  it("keeps what may be possible later, and goes on", () =>
-    withSpool(
-      (containerId) => (containerId === "a" ? refusal(11) : done),
-      async ({ directory, spool, requested, files }) => {
-        put(directory, "a", "b");
-        await spool.drain();
-        expect([requested, files()]).toEqual([["a", "b"], ["0.1-1.del"]]);
-      },
-    ));
+  it("keeps what may be possible later, and goes on", async () => {
+    answer = (containerId) => (containerId === "a" ? refusal(11) : done);
+    put("a", "b");
+    await spool.drain();
+    expect([requested, files()]).toEqual([["a", "b"], ["0.1-1.del"]]);
+  });
 
-  it("stops where the registry records nothing", () =>
-    withSpool(
-      () => refusal(107),
-      async ({ directory, spool, requested, files, lines }) => {
-        put(directory, "a", "b");
-        await spool.drain();
-        expect([requested, files()]).toEqual([["a"], ["0.1-1.del", "1.1-1.del"]]);
-        expect(lines).toEqual(["warn A spooled DEL was refused; it stays in the spool"]);
-      },
-    ));
+  it("stops where the registry records nothing", async () => {
+    answer = () => refusal(107);
+    put("a", "b");
+    await spool.drain();
+    expect([requested, files()]).toEqual([["a"], ["0.1-1.del", "1.1-1.del"]]);
+    expect(lines).toEqual(["warn A spooled DEL was refused; it stays in the spool"]);
+  });
 
-  it("survives a file that goes away before its turn", () =>
-    withSpool(
-      () => {
-        rmSync(join(place, "1.1-1.del"), { force: true });
-        return done;
-      },
-      async ({ directory, spool, requested, files, lines }) => {
-        place = directory;
-        put(directory, "a", "b", "c");
-        await spool.drain();
-        expect([requested, files()]).toEqual([["a", "c"], []]);
-        expect(lines).toEqual(["warn Replaying a spooled DEL failed; it stays in the spool"]);
-      },
-    ));
-  let place = "";
+  it("survives a file that goes away before its turn", async () => {
+    answer = () => {
+      rmSync(join(directory, "1.1-1.del"), { force: true });
+      return done;
+    };
+    put("a", "b", "c");
+    await spool.drain();
+    expect([requested, files()]).toEqual([["a", "c"], []]);
+    expect(lines).toEqual(["warn Replaying a spooled DEL failed; it stays in the spool"]);
+  });
 
-  const foreign: [what: string, make: (path: string) => void][] = [
+  const makeLarge = (path: string): void => {
+    writeFileSync(path, "");
+    truncateSync(path, MAX_HEAD_BYTES + MAX_BODY_BYTES + 1);
+  };
+  it.each<[what: string, make: (path: string) => unknown]>([
     ["a directory", (path) => mkdirSync(path)],
     ["a pipe without a writer", (path) => execFileSync("mkfifo", [path])],
     ["a link to an endless file", (path) => symlinkSync("/dev/zero", path)],
     ["a link to nothing", (path) => symlinkSync("nothing", path)],
-    [
-      "a file larger than any request",
-      (path) => {
-        writeFileSync(path, "");
-        truncateSync(path, MAX_HEAD_BYTES + MAX_BODY_BYTES + 1);
-      },
-    ],
-  ];
-  it.each(foreign)("sets %s aside, and goes on", (_what, make) =>
-    withSpool(
-      () => done,
-      async ({ directory, spool, requested, files, lines }) => {
-        make(join(directory, "0.0-1.del"));
-        put(directory, "a");
-        await spool.drain();
-        expect([requested, files()]).toEqual([["a"], ["0.0-1.del.rejected"]]);
-        expect(lines).toEqual(["error A spooled request cannot be read; renamed it to *.rejected"]);
-      },
-    ),
-  );
+    ["a file larger than any request", makeLarge],
+  ])("sets %s aside, and goes on", async (_what, make) => {
+    make(join(directory, "0.0-1.del"));
+    put("a");
+    await spool.drain();
+    expect([requested, files()]).toEqual([["a"], ["0.0-1.del.rejected"]]);
+    expect(lines).toEqual(["error A spooled request cannot be read; renamed it to *.rejected"]);
+  });
 
-  it("has nothing while its directory is gone", () =>
-    withSpool(
-      () => done,
-      async ({ directory, spool }) => {
-        rmSync(directory, { recursive: true });
-        await spool.drain();
-        expect(spool.count()).toEqual({ waiting: 0, rejected: 0 });
-      },
-    ));
+  it("has nothing while its directory is gone", async () => {
+    rmSync(directory, { recursive: true });
+    await spool.drain();
+    expect(spool.count()).toEqual({ waiting: 0, rejected: 0 });
+  });
 
-  it("says so when its directory cannot be read", () =>
-    withSpool(
-      () => done,
-      async ({ directory, spool }) => {
-        rmSync(directory, { recursive: true });
-        writeFileSync(directory, "");
-        await expect(spool.drain()).rejects.toThrow("ENOTDIR");
-        expect(() => spool.count()).toThrow("ENOTDIR");
-      },
-    ));
+  it("says so when its directory cannot be read", async () => {
+    rmSync(directory, { recursive: true });
+    writeFileSync(directory, "");
+    await expect(spool.drain()).rejects.toThrow("ENOTDIR");
+    expect(() => spool.count()).toThrow("ENOTDIR");
+  });
 });

@@ -5,9 +5,9 @@ import { QUARANTINE_MAX_MS, QuarantinedAddresses } from "../../../../../host/age
 import { RequestedAddresses } from "../../../../../host/agent/ipam/sources/requested.ts";
 import { TAKE_OVER_CHOICES, TakeOvers } from "../../../../../host/agent/ipam/sources/take-overs.ts";
 import { MIN_COOLING_MS, OTHERS_COOLING_WAIT_MS } from "../../../../../host/agent/request/add-deadline.ts";
-import { formatIp } from "../../../../../host/net/ip.ts";
+import type { Mac } from "../../../../../host/net/mac.ts";
 import type { Allocation, QuarantineQuery } from "../../../../../host/registry/registry.ts";
-import { openSearch, rowOf, shortOf } from "../../../../world/search.ts";
+import { assignedOf, CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
 import { pool } from "../../../../world/subjects.ts";
 import { ip, mac } from "../../../../world/values.ts";
 
@@ -27,9 +27,7 @@ function open(options: Partial<Parameters<typeof openSearch>[0]> & { readonly co
   const takeOvers = new TakeOvers(search);
   const others = new OthersCooling(search);
   const cooling = new CoolingAddresses(search, takeOvers, others);
-  const assigned = () =>
-    search.assignments.all.map(({ ifName, ip, replaces, source }) => `${ifName} ${formatIp(ip)} ${replaces} ${source}`);
-  return { search, clock, takeOvers, others, cooling, assigned, limits };
+  return { search, clock, takeOvers, others, cooling, assigned: () => assignedOf(search), limits };
 }
 
 const released = (address: string, agoMs: number, rest: Partial<Allocation> = {}) =>
@@ -40,7 +38,11 @@ describe("cooling-visibility: a released address is taken over", () => {
     ["of this node", [released("10.6.0.9", MIN_COOLING_MS)], "eth0 10.6.0.9 7 cooling"],
     ["of another node", [released("10.6.0.9", 9_000, { version: -4 })], "eth0 10.6.0.9 -4 others-cooling"],
     ["with the first version of a row", [released("10.6.0.9", 9_000, { version: 0 })], "eth0 10.6.0.9 0 cooling"],
-    ["that has cooled for two seconds", [released("10.6.0.8", MIN_COOLING_MS - 1), released("10.6.0.9", 9_000)], "eth0 10.6.0.9 7 cooling"], // biome-ignore format: one row
+    [
+      "that has cooled for two seconds",
+      [released("10.6.0.8", MIN_COOLING_MS - 1), released("10.6.0.9", 9_000)],
+      "eth0 10.6.0.9 7 cooling",
+    ],
   ])("%s", async (_, rows, wanted) => {
     const { search, cooling, assigned, limits } = open({ cooling: rows });
     expect(await cooling.next(shortOf(search, [BLUE]))).toBe(true);
@@ -114,6 +116,7 @@ describe("cooling-visibility: addresses that other nodes are to publish are wait
 });
 
 describe("conflict: an address that has been in quarantine for an hour", () => {
+  const PROBES = { canProbe: () => true };
   const row = rowOf("10.6.0.9", { state: "Quarantined", owner: "" });
   const next = async (demand: object, rows = [row], kind?: "cooling") => {
     const queries: QuarantineQuery[] = [];
@@ -128,7 +131,7 @@ describe("conflict: an address that has been in quarantine for an hour", () => {
   };
 
   it("is taken where it can be probed", async () => {
-    const { isFound, assigned, queries } = await next({ canProbe: () => true });
+    const { isFound, assigned, queries } = await next(PROBES);
     expect([isFound, assigned]).toEqual([true, ["eth0 10.6.0.9 7 quarantined"]]);
     expect(queries).toMatchObject([{ untilMs: NOW_MS - QUARANTINE_MAX_MS, limit: TAKE_OVER_CHOICES * 8 }]);
   });
@@ -136,12 +139,9 @@ describe("conflict: an address that has been in quarantine for an hour", () => {
   it.each<[what: string, demand: object, rows?: Allocation[], kind?: "cooling"]>([
     ["where it cannot be probed now", { canProbe: () => false }],
     ["where it can never be", {}],
-    [
-      "for a NIC that is not the request's",
-      { canProbe: () => true, claimant: { ...rowOf("10.6.0.1"), ifName: "net1" } },
-    ],
-    ["outside the pool", { canProbe: () => true }, [rowOf("10.9.0.9", { state: "Quarantined" })]],
-    ["when another setback is the matter", { canProbe: () => true }, [row], "cooling"],
+    ["for a NIC that is not the request's", { ...PROBES, claimant: { ...CLAIMANT, ifName: "net1" } }],
+    ["outside the pool", PROBES, [rowOf("10.9.0.9", { state: "Quarantined" })]],
+    ["when another setback is the matter", PROBES, [row], "cooling"],
   ])("is not taken %s", async (_, demand, rows, kind) => {
     expect(await next(demand, rows, kind)).toMatchObject({ isFound: false, assigned: [] });
   });
@@ -191,11 +191,7 @@ describe("a requested address that another owner has", () => {
   it.each<[what: string, holder: Allocation, isDropped: boolean]>([
     ["another pod's", rowOf("10.6.0.9", { owner: "u9", pod: "db-0" }), true],
     ["one that cools", released("10.6.0.9", 500), true],
-    [
-      "another claim's",
-      rowOf("10.6.0.9", { state: "Kept", workload: { ...CLAIM, name: "d", uid: "c-2", member: "d" } }),
-      true,
-    ],
+    ["another claim's", rowOf("10.6.0.9", { state: "Kept", workload: { ...CLAIM, uid: "c-2", member: "d" } }), true],
     ["the claim's, in quarantine for a lost node", rowOf("10.6.0.9", { state: "Quarantined", workload: CLAIM }), false],
   ])("and which Berth alone has named for the claim gives way if it is %s", async (_, holder, isDropped) => {
     const request = { ...REQUEST, isPreference: true };
@@ -206,14 +202,9 @@ describe("a requested address that another owner has", () => {
     else await expect(answer).rejects.toMatchObject({ code: 101 });
   });
 
-  const quarantine = (rival?: string) => ({
-    state: "Quarantined" as const,
-    quarantine: {
-      reason: "Conflict" as const,
-      mac: rival === undefined ? undefined : mac(rival),
-      parent: "",
-      nextProbeAtMs: 0,
-    },
+  const quarantine = (rival?: Mac): Partial<Allocation> => ({
+    state: "Quarantined",
+    quarantine: { reason: "Conflict", mac: rival, parent: "", nextProbeAtMs: 0 },
   });
   it.each<[row: Partial<Allocation>, text: string, forLog?: string]>([
     [{ owner: "u9", pod: "db-0" }, "it is Bound to pod shop/db-0, interface eth0"],
@@ -229,16 +220,13 @@ describe("a requested address that another owner has", () => {
       "it is retained for a workload of another namespace",
       "it is retained for IPAMClaim lab/c",
     ],
-    [quarantine("02:00:00:00:00:99"), "it is quarantined, because 02:00:00:00:00:99 answers for it"],
+    [quarantine(mac("02:00:00:00:00:99")), "it is quarantined, because 02:00:00:00:00:99 answers for it"],
     [quarantine(), "it is quarantined, because another machine answers for it"],
     [{ state: "Quarantined", version: -4 }, "it is quarantined, because another machine answers for it"],
   ])("is refused: $1", async (row, text, forLog = text) => {
     const head = "The address requested by CNI_ARGS IP is refused: 10.6.0.9";
     const { answer } = replace(rowOf("10.6.0.9", row));
-    await expect(answer).rejects.toMatchObject({
-      code: 101,
-      message: `${head}: ${text}`,
-      forLog: `${head}: ${forLog}`,
-    });
+    const refused = { code: 101, message: `${head}: ${text}`, forLog: `${head}: ${forLog}` };
+    await expect(answer).rejects.toMatchObject(refused);
   });
 });

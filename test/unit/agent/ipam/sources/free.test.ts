@@ -145,7 +145,8 @@ describe("a search for free addresses", () => {
     const registry = { expire: async () => 0, listUsed: async () => void listed++ };
     const { search, free } = open({ registry: registry as never });
     const by = versions.map((version) => rowOf("10.6.0.1", { version }));
-    const taken: Setback = { kind: "taken", by, picked: [{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.1") }], nics: search.demand.nics }; // biome-ignore format: one row
+    const picked = [{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.1") }];
+    const taken: Setback = { kind: "taken", by, picked, nics: search.demand.nics };
     for (let miss = 0; miss < LIVE_USAGE_MISSES; miss++) {
       expect(listed).toBe(0);
       await free.next(taken);
@@ -153,26 +154,20 @@ describe("a search for free addresses", () => {
     expect(listed).toBe(lists);
   });
 
-  it.each([
-    ["at once where the ADD waits for a generated pool", true, true, true],
-    ["not where the ADD does not wait", true, false, false],
-    ["not in a pool made by hand", false, true, false],
-  ])("ends %s", async (_, isGenerated, skips, isEnded) => {
-    const { search, free } = open({ demand: { skipIfFull: () => skips } });
+  const REQUEST = { application: APPLICATION, ifName: "eth0", family: 4, subnets: ["s"] };
+  it.each<[what: string, request: object | undefined, skips: boolean | undefined, isEnded: boolean]>([
+    ["at once where the ADD waits for a generated pool", REQUEST, true, true],
+    ["not where the ADD does not wait", REQUEST, false, false],
+    ["not where the ADD does not say whether it waits", REQUEST, undefined, false],
+    ["not in a pool made by hand", undefined, true, false],
+  ])("ends %s", async (_, request, skips, isEnded) => {
+    const { search, free } = open({ demand: skips === undefined ? {} : { skipIfFull: () => skips } });
     const short = shortOf(search, [BLUE]) as Extract<Setback, { kind: "short" }>;
-    const request = { application: APPLICATION, ifName: "eth0", family: 4, subnets: ["s"] };
-    const generated = isGenerated ? { generated: { application: APPLICATION, request } } : {};
+    const generated = request && { generated: { application: APPLICATION, request } };
     const demand = { ...short.shortage.demand, ...generated } as never;
     const answer = free.next({ ...short, shortage: { ...short.shortage, demand } });
     if (isEnded) await expect(answer).rejects.toMatchObject({ code: 101 });
     else expect(await answer).toBe(true);
-  });
-
-  it("is not ended where the ADD does not say whether it waits", async () => {
-    const { search, free } = open();
-    const short = shortOf(search, [BLUE]) as Extract<Setback, { kind: "short" }>;
-    const demand = { ...short.shortage.demand, generated: { application: APPLICATION, request: {} } } as never;
-    expect(await free.next({ ...short, shortage: { ...short.shortage, demand } })).toBe(true);
   });
 });
 
@@ -195,7 +190,7 @@ describe("addresses that searches take over", () => {
 
   it("are not those that are about to be retained on this node; another node's are", () => {
     const takeOvers = new TakeOvers(open().search);
-    const rows = [released(9, { workload: WEB }), released(8, { version: 0, workload: WEB }), released(7, { version: -4, workload: WEB })]; // biome-ignore format: one row
+    const rows = [9, 0, -4].map((version) => released(9, { version, workload: WEB }));
     expect(takeOvers.usable(rows, BLUE, NIC).map(({ version }) => version)).toEqual([-4]);
   });
 

@@ -1,15 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { OwnAddresses } from "../../../../../host/agent/ipam/sources/own.ts";
-import type { Search } from "../../../../../host/agent/ipam/sources/source.ts";
-import { formatIp } from "../../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
-import { openSearch, rowOf, shortOf } from "../../../../world/search.ts";
+import { assignedOf, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
 import { pool } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
 const BLUE = pool("blue", "10.6.0.0/24");
 const SIX = pool("six", "fd00:6::/64");
 const LAB = pool("lab", "10.7.0.0/24", { addressSpace: "lab" });
+const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" };
 const TWO_NICS = [
   { ifName: "eth0", pools: [["blue"], ["six"]] },
   { ifName: "net1", pools: [["blue"]] },
@@ -25,8 +24,6 @@ function open(rows: readonly Allocation[] = [], options: Partial<Parameters<type
   return { search, own: new OwnAddresses(search), reads: () => reads };
 }
 
-const assigned = ({ assignments }: Search): string[] =>
-  assignments.all.map(({ ifName, ip, replaces, source }) => `${ifName} ${formatIp(ip)} ${replaces} ${source}`);
 const cooling = (address: string, rest: Partial<Allocation> = {}) => rowOf(address, { state: "Cooling", ...rest });
 
 describe("the pod's own addresses that cool", () => {
@@ -34,13 +31,13 @@ describe("the pod's own addresses that cool", () => {
     const { search, own } = open();
     expect(own.skipCooling).toBe(false);
     expect(await own.next({ kind: "cooling", own: [cooling("10.6.0.9", { version: 3 })] })).toBe(true);
-    expect([assigned(search), own.skipCooling]).toEqual([["eth0 10.6.0.9 3 own"], true]);
+    expect([assignedOf(search), own.skipCooling]).toEqual([["eth0 10.6.0.9 3 own"], true]);
   });
 
   it("are not looked at when something else is the matter", async () => {
     const { search, own } = open();
     expect(await own.next(shortOf(search, []))).toBe(false);
-    expect([assigned(search), own.skipCooling]).toEqual([[], false]);
+    expect([assignedOf(search), own.skipCooling]).toEqual([[], false]);
   });
 
   it.each<[what: string, rows: readonly Allocation[], wanted: readonly string[]]>([
@@ -56,13 +53,7 @@ describe("the pod's own addresses that cool", () => {
     ],
     [
       "before those the one that the pod's member had before",
-      [
-        cooling("10.6.0.9", { sinceMs: 2 }),
-        cooling("10.6.0.8", {
-          isConfirmed: false,
-          workload: { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w1", member: "web-0" },
-        }),
-      ],
+      [cooling("10.6.0.9", { sinceMs: 2 }), cooling("10.6.0.8", { isConfirmed: false, workload: WEB })],
       ["eth0 10.6.0.8 7 own"],
     ],
     [
@@ -76,14 +67,14 @@ describe("the pod's own addresses that cool", () => {
   ])("come back: %s", async (_, rows, wanted) => {
     const { search, own } = open();
     await own.next({ kind: "cooling", own: rows });
-    expect(assigned(search)).toEqual(wanted);
+    expect(assignedOf(search)).toEqual(wanted);
   });
 
   it("give way to another address that is assigned to the NIC; the same one is taken with its version", async () => {
     const { search, own } = open();
     search.assignments.assign([{ ifName: "eth0", pool: BLUE, ip: ip("10.6.0.5"), requested: true }]);
     await own.next({ kind: "cooling", own: [cooling("10.6.0.9")] });
-    expect(assigned(search)).toEqual(["eth0 10.6.0.5 undefined undefined"]);
+    expect(assignedOf(search)).toEqual(["eth0 10.6.0.5 undefined undefined"]);
     await own.next({ kind: "cooling", own: [cooling("10.6.0.5", { version: 4 })] });
     expect(search.assignments.all).toMatchObject([{ requested: true, replaces: 4, source: "own" }]);
   });
@@ -92,7 +83,7 @@ describe("the pod's own addresses that cool", () => {
     const { search, own } = open();
     search.assignments.assign([{ ifName: "net1", pool: BLUE, ip: ip("10.6.0.5") }]);
     await own.next({ kind: "cooling", own: [cooling("10.6.0.5")] });
-    expect(assigned(search)).toEqual(["net1 10.6.0.5 undefined undefined"]);
+    expect(assignedOf(search)).toEqual(["net1 10.6.0.5 undefined undefined"]);
   });
 
   it("are claimed with the new version of their row after a claim was undone, once", async () => {
@@ -107,7 +98,7 @@ describe("the pod's own addresses that cool", () => {
       cooling("10.6.0.9", { version: 3 }),
     ];
     expect(others.map((each) => own.renew(each))).toEqual(others.map(() => false));
-    expect([own.renew(undone), assigned(search), own.renew(undone)]).toEqual([true, ["eth0 10.6.0.9 8 own"], false]);
+    expect([own.renew(undone), assignedOf(search), own.renew(undone)]).toEqual([true, ["eth0 10.6.0.9 8 own"], false]);
     expect(own.renew({ ...undone, version: 0 })).toBe(true);
   });
 
@@ -130,29 +121,25 @@ describe("what a pod has already", () => {
     expect([await missing(opened, true), opened.reads()]).toEqual([["eth0 "], 1]);
   });
 
+  const ALL = ["eth0 4,6", "net1 4"];
   it.each<[what: string, rows: readonly Allocation[], left: string[], assigned: string[]]>([
-    ["nothing", [], ["eth0 4,6", "net1 4"], []],
+    ["nothing", [], ALL, []],
     ["a family of a NIC", [rowOf("10.6.0.9")], ["eth0 6", "net1 4"], []],
     ["another NIC's address", [rowOf("10.6.0.9", { ifName: "net1" })], ["eth0 4,6", "net1 "], []],
-    ["one that cools", [cooling("10.6.0.9")], ["eth0 4,6", "net1 4"], ["eth0 10.6.0.9 7 own"]],
-    ["one in quarantine", [rowOf("10.6.0.9", { state: "Quarantined" })], ["eth0 4,6", "net1 4"], []],
-    ["a NIC of that name of another network", [rowOf("10.6.0.9", { network: "wan" })], ["eth0 4,6", "net1 4"], []],
-    [
-      "one of another network that cools",
-      [cooling("10.6.0.9", { network: "wan" })],
-      ["eth0 4,6", "net1 4"],
-      ["eth0 10.6.0.9 7 own"],
-    ],
+    ["one that cools", [cooling("10.6.0.9")], ALL, ["eth0 10.6.0.9 7 own"]],
+    ["one in quarantine", [rowOf("10.6.0.9", { state: "Quarantined" })], ALL, []],
+    ["a NIC of that name of another network", [rowOf("10.6.0.9", { network: "wan" })], ALL, []],
+    ["one of another network that cools", [cooling("10.6.0.9", { network: "wan" })], ALL, ["eth0 10.6.0.9 7 own"]],
   ])("needs no second claim: %s", async (_, rows, left, wanted) => {
     const opened = open(rows);
-    expect([await missing(opened), assigned(opened.search)]).toEqual([left, wanted]);
+    expect([await missing(opened), assignedOf(opened.search)]).toEqual([left, wanted]);
   });
 
   it("is looked for once: cooling addresses that were assigned are not assigned again", async () => {
     const opened = open([cooling("10.6.0.9")]);
     opened.own.skipCooling = true;
     await missing(opened);
-    expect(assigned(opened.search)).toEqual([]);
+    expect(assignedOf(opened.search)).toEqual([]);
   });
 
   const requested = (addresses: string) => ({

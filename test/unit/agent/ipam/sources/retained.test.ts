@@ -9,7 +9,7 @@ import { formatIp } from "../../../../../host/net/ip.ts";
 import { PROBE_FIRST } from "../../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { isSameMember } from "../../../../../host/resources/member.ts";
-import { CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
+import { assignedOf, CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
 import { type NicRequest, pool } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
 
@@ -38,15 +38,7 @@ interface Options {
 }
 
 function open(options: Options = {}) {
-  const {
-    nics = TWO_NICS,
-    retained = [],
-    rows = [],
-    demand = {},
-    evicted,
-    hasChanged = true,
-    isAlone = false,
-  } = options;
+  const { nics = TWO_NICS, retained = [], rows = [], evicted, hasChanged = true, isAlone = false } = options;
   const said: string[] = [];
   const texts = (all: readonly Allocation[]) => all.map((each) => formatIp(each.ip)).join();
   const { search, clock } = openSearch({
@@ -71,14 +63,18 @@ function open(options: Options = {}) {
         return hasChanged;
       },
     },
-    demand: { claimant: { ...CLAIMANT, workload: WEB }, ...demand },
+    demand: { claimant: { ...CLAIMANT, workload: WEB }, ...options.demand },
   });
   const own = new OwnAddresses(search);
   const source = new RetainedAddresses(search, own);
   const short = shortOf(search, [BLUE]);
-  const assigned = () =>
-    search.assignments.all.map(({ ifName, ip, replaces, source }) => `${ifName} ${formatIp(ip)} ${replaces} ${source}`);
-  return { search, clock, own, source, short, said, assigned };
+  return { search, clock, own, source, short, said, assigned: () => assignedOf(search) };
+}
+
+/** The search is short, and has asked its source once. */
+async function searched(options: Options = {}) {
+  const opened = open(options);
+  return { ...opened, isFound: await opened.source.next(opened.short) };
 }
 
 /** Objects of the API server have negative versions, the later the lower. */
@@ -92,37 +88,55 @@ const pick = (address: string, rest: Partial<Picked> = {}): Picked => ({
 });
 
 describe("retention: a search that is short takes what is retained", () => {
-  it.each<[what: string, retained: readonly Allocation[], wanted: readonly string[]]>([
-    ["for the NIC", [kept("10.6.0.9")], ["eth0 10.6.0.9 -5 retained"]],
-    ["for each NIC and family", [kept("10.6.0.9"), kept("10.6.0.8", { ifName: "net1" }), kept("fd00:6::9")], ["eth0 10.6.0.9 -5 retained", "net1 10.6.0.8 -5 retained", "eth0 fd00:6::9 -5 retained"]], // biome-ignore format: one row
-    ["for no NIC by name: one NIC has it", [kept("10.6.0.9", { ifName: "" })], ["eth0 10.6.0.9 -5 retained"]],
-    ["two for no NIC by name: each NIC has one", [kept("10.6.0.9", { ifName: "" }), kept("10.6.0.8", { ifName: "", version: -9 })], ["eth0 10.6.0.9 -5 retained", "net1 10.6.0.8 -9 retained"]], // biome-ignore format: one row
-    ["not what is of another address space", [kept("10.6.0.9", { space: "lab" })], []],
-    ["not what is in no selected pool", [kept("10.9.0.9")], []],
-    ["not what is for a NIC that is not demanded", [kept("10.6.0.9", { ifName: "net9" })], []],
-  ])("%s", async (_, retained, wanted) => {
-    const { source, short, assigned, said } = open({ retained });
-    expect([await source.next(short), assigned(), said[0]]).toEqual([wanted.length > 0, wanted, "lookup"]);
-  });
-
-  it("for each NIC, the same address of two spaces", async () => {
-    const retained = [kept("10.6.0.9"), kept("10.6.0.9", { ifName: "net1", space: "lab" })];
-    const { source, short, assigned } = open({ nics: LAB_NIC, retained });
-    await source.next(short);
-    expect(assigned()).toEqual(["eth0 10.6.0.9 -5 retained", "net1 10.6.0.9 -5 retained"]);
-  });
-
-  it("for a NIC with an address owner of its own, only what is that one's", async () => {
-    const claim = { ...WEB, kind: "IPAMClaim", name: "disk", member: "disk" };
-    const retained = [kept("10.6.0.8", { ifName: "net1" }), kept("10.6.0.9", { ifName: "net1", workload: claim })];
-    const { source, short, assigned, said } = open({ retained, demand: { workloads: new Map([["net1", claim]]) } });
-    await source.next(short);
-    expect([assigned(), said]).toEqual([["net1 10.6.0.9 -5 retained"], ["lookup", "lookup"]]);
+  const NINE = "eth0 10.6.0.9 -5 retained";
+  const claim = { ...WEB, kind: "IPAMClaim", name: "disk", member: "disk" };
+  const net1 = { ifName: "net1" };
+  /** What only the API server knows as the pod's own. */
+  const orphan = earlier("10.6.0.8", { owner: "u1", version: -9 });
+  it.each<[what: string, options: Options, wanted: readonly string[]]>([
+    ["for the NIC", { retained: [kept("10.6.0.9")] }, [NINE]],
+    [
+      "for each NIC and family",
+      { retained: [kept("10.6.0.9"), kept("10.6.0.8", net1), kept("fd00:6::9")] },
+      [NINE, "net1 10.6.0.8 -5 retained", "eth0 fd00:6::9 -5 retained"],
+    ],
+    ["for no NIC by name: one NIC has it", { retained: [kept("10.6.0.9", { ifName: "" })] }, [NINE]],
+    [
+      "two for no NIC by name: each NIC has one",
+      { retained: [kept("10.6.0.9", { ifName: "" }), kept("10.6.0.8", { ifName: "", version: -9 })] },
+      [NINE, "net1 10.6.0.8 -9 retained"],
+    ],
+    [
+      "for each NIC, the same address of two spaces",
+      { nics: LAB_NIC, retained: [kept("10.6.0.9"), kept("10.6.0.9", { ...net1, space: "lab" })] },
+      [NINE, "net1 10.6.0.9 -5 retained"],
+    ],
+    ["not what is of another address space", { retained: [kept("10.6.0.9", { space: "lab" })] }, []],
+    ["not what is in no selected pool", { retained: [kept("10.9.0.9")] }, []],
+    ["not what is for a NIC that is not demanded", { retained: [kept("10.6.0.9", { ifName: "net9" })] }, []],
+    [
+      "for a NIC with an address owner of its own, only what is that one's",
+      {
+        retained: [kept("10.6.0.8", net1), kept("10.6.0.9", { ...net1, workload: claim })],
+        demand: { workloads: new Map([["net1", claim]]) },
+      },
+      ["net1 10.6.0.9 -5 retained"],
+    ],
+    ["what only the API server knows as its own, last", { retained: [orphan, earlier("10.6.0.9")] }, [NINE]],
+    ["what only the API server knows as its own", { retained: [orphan] }, ["eth0 10.6.0.8 -9 retained"]],
+    ["not what its journal has", { retained: [orphan], rows: [rowOf("10.6.0.8")] }, []],
+    [
+      "what only the API server knows as its own while another pod of the node tries to claim it",
+      { retained: [orphan], rows: [rowOf("10.6.0.8", { owner: "u9", isConfirmed: false })] },
+      ["eth0 10.6.0.8 -9 retained"],
+    ],
+  ])("%s", async (_, options, wanted) => {
+    const { isFound, assigned, said } = await searched(options);
+    expect([isFound, assigned(), said[0]]).toEqual([wanted.length > 0, wanted, "lookup"]);
   });
 
   it("and leaves what fits no pool until the claim has shown which addresses the NICs have", async () => {
-    const { source, short, said } = open({ retained: [kept("10.6.0.9"), kept("10.9.0.9")] });
-    expect([await source.next(short), said]).toEqual([true, ["lookup"]]);
+    expect(await searched({ retained: [kept("10.6.0.9"), kept("10.9.0.9")] })).toMatchObject({ said: ["lookup"] });
   });
 
   describe("covers what the NICs lack", () => {
@@ -167,9 +181,7 @@ describe("retention: a search that is short takes what is retained", () => {
 
   it("asks what other pods have only for the pod to which a machine migrates", async () => {
     const claimant = { ...CLAIMANT, workload: WEB, isMigrationTarget: true };
-    const { source, short, said } = open({ demand: { claimant } });
-    await source.next(short);
-    expect(said).toEqual([`lookup for ${CLAIMANT.pod}`]);
+    expect((await searched({ demand: { claimant } })).said).toEqual([`lookup for ${CLAIMANT.pod}`]);
   });
 
   it("only for NICs and families that lack an address", async () => {
@@ -192,26 +204,42 @@ describe("retention: a search that is short takes what is retained", () => {
     expect(assigned()).toEqual(["eth0 fd00:6::9 -5 retained"]);
   });
 
-  it.each<[what: string, rows: Allocation[], options: Options, released: string[]]>([
-    ["not what fits no pool of its NIC, which has none yet: the pool may only be renamed", [], { retained: [kept("10.9.0.9")] }, []], // biome-ignore format: one row
-    ["nor what fits the pool of another NIC in another space", [], { nics: LAB_NIC, retained: [kept("10.6.0.9", { space: "blue" })] }, []], // biome-ignore format: one row
-    ["that as well if another NIC may have it", [], { nics: [{ ifName: "eth0", pools: [["six"]] }, ...TWO_NICS.slice(1)], retained: [kept("fd00:6::9", { ifName: "net1" }), kept("fd00:9::9")] }, ["release fd00:6::9"]], // biome-ignore format: one row
-    ["that of a family that its own NIC still lacks, too", [], { nics: LAB_NIC, retained: [kept("10.6.0.9", { space: "lab" })] }, ["release 10.6.0.9"]], // biome-ignore format: one row
-    ["what is of a family that its NIC does not demand", [], { retained: [kept("fd00:9::9", { ifName: "net1" })] }, ["release fd00:9::9"]], // biome-ignore format: one row
+  const other = [rowOf("10.6.0.1")];
+  const net9 = [kept("10.9.0.9", { ifName: "net9" })];
+  const six = { retained: [kept("fd00:6::9", net1), kept("fd00:9::9")] };
+  it.each<[what: string, options: Options, ...released: string[]]>([
     [
-      "what was retained for a NIC that has another one",
-      [rowOf("10.6.0.1")],
+      "not what fits no pool of its NIC, which has none yet: the pool may only be renamed",
       { retained: [kept("10.9.0.9")] },
-      ["release 10.9.0.9"],
     ],
-    ["not what a NIC beside the demand may want", [], { retained: [kept("10.9.0.9", { ifName: "net9" })] }, []],
-    ["that as well where the pod has no other NIC", [], { retained: [kept("10.9.0.9", { ifName: "net9" })], demand: { coversPod: true } }, ["release 10.9.0.9"]], // biome-ignore format: one row
-    ["not what an earlier pod has", [], { retained: [earlier("10.9.0.9")] }, []],
-    ["it, and not what an earlier pod has", [rowOf("10.6.0.1")], { retained: [kept("10.9.0.9"), earlier("10.9.0.8")] }, ["release 10.9.0.9"]], // biome-ignore format: one row
-    ["not what the pod has itself", [rowOf("10.9.0.9")], { retained: [kept("10.9.0.9")] }, []],
-  ])("releases %s", async (_, rows, options, released) => {
-    const { source, short, said } = open({ ...options, rows });
-    expect([await source.next(short), said]).toEqual([false, ["lookup", ...released]]);
+    [
+      "nor what fits the pool of another NIC in another space",
+      { nics: LAB_NIC, retained: [kept("10.6.0.9", { space: "blue" })] },
+    ],
+    [
+      "that as well if another NIC may have it",
+      { nics: [{ ifName: "eth0", pools: [["six"]] }, ...TWO_NICS.slice(1)], ...six },
+      "fd00:6::9",
+    ],
+    [
+      "that of a family that its own NIC still lacks, too",
+      { nics: LAB_NIC, retained: [kept("10.6.0.9", { space: "lab" })] },
+      "10.6.0.9",
+    ],
+    ["what is of a family that its NIC does not demand", { retained: [kept("fd00:9::9", net1)] }, "fd00:9::9"],
+    ["what was retained for a NIC that has another one", { rows: other, retained: [kept("10.9.0.9")] }, "10.9.0.9"],
+    ["not what a NIC beside the demand may want", { retained: net9 }],
+    ["that as well where the pod has no other NIC", { retained: net9, demand: { coversPod: true } }, "10.9.0.9"],
+    ["not what an earlier pod has", { retained: [earlier("10.9.0.9")] }],
+    [
+      "it, and not what an earlier pod has",
+      { rows: other, retained: [kept("10.9.0.9"), earlier("10.9.0.8")] },
+      "10.9.0.9",
+    ],
+    ["not what the pod has itself", { rows: [rowOf("10.9.0.9")], retained: [kept("10.9.0.9")] }],
+  ])("releases %s", async (_, options, ...released) => {
+    const { isFound, said } = await searched(options);
+    expect([isFound, said]).toEqual([false, ["lookup", ...released.map((address) => `release ${address}`)]]);
   });
 
   it("does not release what a generated pool may have by now, or another one that has another name", async () => {
@@ -228,46 +256,21 @@ describe("retention: a search that is short takes what is retained", () => {
     }));
     for (const coversPod of [false, true]) {
       const demand = { nics: generated, coversPod };
-      const { source, short, said } = open({ retained: [...retained, ofOther], demand });
-      expect([await source.next(short), said]).toEqual([false, ["lookup"]]);
+      const found = await searched({ retained: [...retained, ofOther], demand });
+      expect(found).toMatchObject({ isFound: false, said: ["lookup"] });
     }
-  });
-
-  it("takes what only the API server knows as its own last, and not what its journal has", async () => {
-    const orphan = earlier("10.6.0.8", { owner: "u1", version: -9 });
-    const both = open({ retained: [orphan, earlier("10.6.0.9")] });
-    await both.source.next(both.short);
-    expect(both.assigned()).toEqual(["eth0 10.6.0.9 -5 retained"]);
-    const alone = open({ retained: [orphan] });
-    await alone.source.next(alone.short);
-    expect(alone.assigned()).toEqual(["eth0 10.6.0.8 -9 retained"]);
-    const known = open({ retained: [orphan], rows: [rowOf("10.6.0.8")] });
-    expect([await known.source.next(known.short), known.assigned()]).toEqual([false, []]);
-  });
-
-  it("takes what only the API server knows as its own while another pod of the node tries to claim it", async () => {
-    const orphan = earlier("10.6.0.8", { owner: "u1", version: -9 });
-    const other = rowOf("10.6.0.8", { owner: "u9", isConfirmed: false });
-    const { source, short, assigned } = open({ retained: [orphan], rows: [other] });
-    await source.next(short);
-    expect(assigned()).toEqual(["eth0 10.6.0.8 -9 retained"]);
   });
 
   it("node-lost: has what a lost node may still answer for probed, where the NIC can do that", async () => {
     const lost = kept("10.6.0.9", { quarantine: PROBE_FIRST });
-    const probing = open({ retained: [lost], demand: { canProbe: () => true } });
-    await probing.source.next(probing.short);
+    const probing = await searched({ retained: [lost], demand: { canProbe: () => true } });
     expect(probing.search.assignments.all).toMatchObject([{ needsProbe: true, source: "retained" }]);
-    const plain = open({ retained: [kept("10.6.0.9")] });
-    await plain.source.next(plain.short);
+    const plain = await searched({ retained: [kept("10.6.0.9")] });
     expect(plain.search.assignments.all[0]).not.toHaveProperty("needsProbe");
-    const never = open({ retained: [lost], demand: { canProbe: () => false } });
-    expect([await never.source.next(never.short), never.assigned()]).toEqual([false, []]);
-    const early = open({ retained: [lost] });
-    await expect(early.source.next(early.short)).rejects.toMatchObject({
-      code: 11,
-      message: /"web-0", whose node is lost/,
-    });
+    const never = await searched({ retained: [lost], demand: { canProbe: () => false } });
+    expect([never.isFound, never.assigned()]).toEqual([false, []]);
+    const early = { code: 11, message: /"web-0", whose node is lost/ };
+    await expect(searched({ retained: [lost] })).rejects.toMatchObject(early);
   });
 });
 
@@ -275,8 +278,7 @@ describe("retention: another owner has the address", () => {
   const PICKED = [pick("10.6.0.9"), pick("10.6.0.5", { ifName: "net1" })];
 
   it("an earlier pod on another node: its agent takes it off the NIC, and what is retained is looked up again", async () => {
-    const { source, short, said } = open({ retained: [kept("10.6.0.9")] });
-    await source.next(short);
+    const { source, short, said } = await searched({ retained: [kept("10.6.0.9")] });
     const holder = earlier("10.6.0.9", { predecessorNode: "n2" });
     expect(await source.replace(holder, PICKED)).toBe(true);
     expect(await source.replace(holder, PICKED)).toBe(true);
@@ -297,10 +299,11 @@ describe("retention: another owner has the address", () => {
   });
 
   const cooling = rowOf("10.6.0.9", { owner: "u0", state: "Cooling", workload: WEB, version: 8 });
+  const EIGHT = ["eth0 10.6.0.9 8 retained"];
   it.each<[what: string, holder: Allocation, options: Options, said: string[], assigned: string[]]>([
-    ["Bound: its pod is evicted", earlier("10.6.0.9", { version: 7 }), { evicted: cooling }, ["evict 10.6.0.9"], ["eth0 10.6.0.9 8 retained"]], // biome-ignore format: one row
+    ["Bound: its pod is evicted", earlier("10.6.0.9", { version: 7 }), { evicted: cooling }, ["evict 10.6.0.9"], EIGHT],
     ["Bound, which has changed meanwhile", earlier("10.6.0.9", { version: 0 }), {}, ["evict 10.6.0.9"], []],
-    ["Cooling", cooling, {}, [], ["eth0 10.6.0.9 8 retained"]],
+    ["Cooling", cooling, {}, [], EIGHT],
   ])("an earlier pod of this node: %s", async (_, holder, options, said, assigned) => {
     const opened = open(options);
     expect(await opened.source.replace(holder, PICKED)).toBe(true);
@@ -324,11 +327,8 @@ describe("retention: another owner has the address", () => {
   });
 
   it("node-lost: an address that cannot be probed is looked up again: it may have been preferred to one that was given up", async () => {
-    const { source, short, search, said } = open({
-      retained: [earlier("10.6.0.9")],
-      demand: { canProbe: () => false },
-    });
-    await source.next(short);
+    const options = { retained: [earlier("10.6.0.9")], demand: { canProbe: () => false } };
+    const { source, short, search, said } = await searched(options);
     await source.replace(earlier("10.6.0.9", { quarantine: PROBE_FIRST }), [...search.assignments.all]);
     await source.next(short);
     expect(said).toEqual(["lookup", "lookup"]);
@@ -338,9 +338,8 @@ describe("retention: another owner has the address", () => {
     ["", {}],
     [", whose object names no NIC", { ifName: "" }],
   ])("a live pod of the member on another node%s keeps it: try again", async (_, rest) => {
-    await expect(open().source.replace(earlier("10.6.0.9", rest), PICKED)).rejects.toMatchObject({
-      ...{ code: 11, message: /its pod shop\/web-0 still has it/ },
-    });
+    const refused = { code: 11, message: /its pod shop\/web-0 still has it/ };
+    await expect(open().source.replace(earlier("10.6.0.9", rest), PICKED)).rejects.toMatchObject(refused);
   });
 
   it.each<[what: string, holder: Allocation]>([
@@ -372,10 +371,8 @@ describe("retention: another owner has the address", () => {
     const beganMs = clock.ms;
     expect([await source.replace(holder, PICKED), clock.ms - beganMs]).toEqual([true, CLAIM_POLL_MS]);
     clock.jump(HAND_OVER_WAIT_MS - CLAIM_POLL_MS);
-    await expect(source.replace(holder, PICKED)).rejects.toMatchObject({
-      code: 11,
-      message: /has not ended; try again$/,
-    });
+    const tooLong = { code: 11, message: /has not ended; try again$/ };
+    await expect(source.replace(holder, PICKED)).rejects.toMatchObject(tooLong);
   });
 
   it("another pod's claim of what a pod has had that is no member is not waited for", async () => {
@@ -387,8 +384,7 @@ describe("retention: another owner has the address", () => {
   });
 
   it("what the member's pod has had is lost to it: what is retained is looked up", async () => {
-    const { source, short, search, assigned } = open({ retained: [kept("10.6.0.8", { version: -9 })] });
-    await source.next(short);
+    const { source, short, search, assigned } = await searched({ retained: [kept("10.6.0.8", { version: -9 })] });
     search.assignments.assign([pick("10.6.0.9", { source: "own", replaces: 3 })]);
     const holder = rowOf("10.6.0.9", { owner: "u9", isConfirmed: true, version: 4 });
     expect(await source.replace(holder, PICKED)).toBe(false);
@@ -403,10 +399,8 @@ describe("retention: another owner has the address", () => {
     ["that cools on another node by now", { state: "Cooling", version: -8 }],
     ["of another node", { isConfirmed: false, version: -3 }],
   ])("an address %s is lost to the search: what is retained is looked up again, without it", async (_, change) => {
-    const { source, short, search, assigned, said } = open({
-      retained: [kept("10.6.0.9"), kept("10.6.0.8", { version: -9 })],
-    });
-    await source.next(short);
+    const retained = [kept("10.6.0.9"), kept("10.6.0.8", { version: -9 })];
+    const { source, short, search, assigned, said } = await searched({ retained });
     expect(assigned()).toEqual(["eth0 10.6.0.9 -5 retained"]);
     const holder = rowOf("10.6.0.9", { owner: "u9", ...change });
     expect(await source.replace(holder, PICKED)).toBe(false);
@@ -416,8 +410,7 @@ describe("retention: another owner has the address", () => {
   });
 
   it("a row of this node that is older than the object is taken over with its version", async () => {
-    const { source, short, assigned } = open({ retained: [kept("10.6.0.9"), kept("10.6.0.8", { version: -9 })] });
-    await source.next(short);
+    const { source, assigned } = await searched({ retained: [kept("10.6.0.9"), kept("10.6.0.8", { version: -9 })] });
     const old = rowOf("10.6.0.9", { owner: "u9", state: "Cooling", version: 0 });
     expect([await source.replace(old, PICKED), assigned()]).toEqual([true, ["eth0 10.6.0.9 0 retained"]]);
     expect(await source.replace(old, PICKED)).toBe(false);
