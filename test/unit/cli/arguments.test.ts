@@ -6,6 +6,4 @@ it.each([
   ["FD00::7", "fd00::7"],
   ["fd00:0:0:0:0:0:0:7", "fd00::7"],
   ["shop/web-0", "shop/web-0"],
-])("%s is looked for as %s", (subject, wanted) => {
-  expect(parseSubject(subject)).toBe(wanted);
-});
+])("%s is looked for as %s", (subject, wanted) => expect(parseSubject(subject)).toBe(wanted));

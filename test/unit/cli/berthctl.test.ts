@@ -1,29 +1,11 @@
 /** Whole command lines against an agent that gives fixed answers: what they print, and how they end. */
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { runBerthctl as run } from "../../lab/berthctl.ts";
-
-/** An agent that gives these answers by path. */
-async function withAgent(answers: Record<string, unknown>, test: (socket: string) => Promise<void>): Promise<void> {
-  const directory = mkdtempSync(join(tmpdir(), "berth-cli-"));
-  const socket = join(directory, "agent.sock");
-  const all = { "/v1/health": HEALTH, ...answers };
-  const server = createServer((request, response) => {
-    const answer: unknown = all[(request.url ?? "") as keyof typeof all];
-    response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
-  });
-  await new Promise<void>((resolve) => server.listen(socket, resolve));
-  try {
-    await test(socket);
-  } finally {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-    rmSync(directory, { recursive: true });
-  }
-}
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { runBerthctl } from "../../lab/berthctl.ts";
 
 const HEALTH = { status: "ready", version: "1", mode: "embedded", problems: [], spool: { waiting: 0, rejected: 0 } };
 const EXPLAIN = "/v1/explain?pod=web-0&namespace=default&interface=&network=";
@@ -33,15 +15,50 @@ const LINE = {
   ...{ interface: "eth0", containerId: "c" },
 };
 
+let directory: string;
+let socket: string;
+let server: Server;
+let given: Record<string, unknown> = {};
+
+/** The agent answers so, by path. */
+function answer(answers: Record<string, unknown>): void {
+  given = { "/v1/health": HEALTH, ...answers };
+}
+
+/** The same for each test of a block. */
+const answers = (all: Record<string, unknown>) => beforeEach(() => answer(all));
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "berth-cli-"));
+  socket = join(directory, "agent.sock");
+  server = createServer(({ url = "" }, response) => {
+    const found = given[url];
+    response.end(typeof found === "string" ? found : JSON.stringify(found));
+  }).listen(socket);
+  await once(server, "listening");
+});
+
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+  rmSync(directory, { recursive: true });
+});
+
+/** A command line that asks that agent. */
+const run = (...words: string[]) => runBerthctl(...words, "--socket", socket);
+const linesOf = async (...words: string[]) => (await run(...words)).out.split("\n");
+const jsonOf = async (...words: string[]) => JSON.parse((await run(...words, "-o", "json")).out);
+const containing = (error: string) => expect.stringContaining(error);
+
 /** Answers of an agent with these allocations, on one page. */
-const pageOf = (...lines: readonly { readonly cursor: string; readonly pod?: string }[]) => ({
+const pageOf = (...lines: readonly Partial<typeof LINE>[]) => ({
   "/v1/allocations": lines,
   [`/v1/allocations?after=${encodeURIComponent(lines.at(-1)?.cursor ?? "")}`]: [],
 });
 
 describe("help and usage", () => {
   it("no words: help on stdout, and success", async () => {
-    expect(await run()).toEqual({ code: 0, out: expect.stringMatching(/^Usage: berthctl /), error: "" });
+    expect(await runBerthctl()).toEqual({ code: 0, out: expect.stringMatching(/^Usage: berthctl /), error: "" });
   });
 
   it.each([
@@ -61,337 +78,258 @@ describe("help and usage", () => {
     ["the --timeout of nothing", ["--context", "c", "--timeout", "0", "recover"], /Option --timeout: found "0"/],
     ["flags that make no network", ["network", "lan", "--type", "macvlan"], /Option --master: found nothing/],
   ])("%s is a usage error: 2", async (_, words, error) => {
-    expect(await run(...words)).toMatchObject({ code: 2, error: expect.stringMatching(error) });
+    expect(await runBerthctl(...words)).toMatchObject({ code: 2, error: expect.stringMatching(error) });
   });
 
-  it("options that choose the agent may stand before and after the command", () =>
-    withAgent({ "/v1/pools": [] }, async (socket) => {
-      expect((await run("--socket", socket, "pools")).code).toBe(0);
-      expect((await run("pools", "--socket", socket)).code).toBe(0);
-    }));
+  it("options that choose the agent may stand before the command, too", async () => {
+    answer({ "/v1/pools": [] });
+    expect((await runBerthctl("--socket", socket, "pools")).code).toBe(0);
+  });
 });
 
 describe("no answer", () => {
   it.each([["pools"], ["allocations"], ["explain", "web-0"]])(
-    "berthctl %s without an agent names the socket: 3",
+    "%s without an agent: 3, with the socket",
     async (...words) => {
-      expect(await run(...words, "--socket", "/nowhere/agent.sock")).toEqual({
-        code: 3,
-        out: "",
-        error: expect.stringMatching(/^berthctl: No agent answers on \/nowhere\/agent.sock/),
-      });
+      const error = expect.stringMatching(/^berthctl: No agent answers on \/nowhere\/agent.sock/);
+      expect(await runBerthctl(...words, "--socket", "/nowhere/agent.sock")).toEqual({ code: 3, out: "", error });
     },
   );
 
-  it("an answer that is none is said to be none: 3", () =>
-    withAgent({ "/v1/pools": "<html>", [EXPLAIN]: "7" }, async (socket) => {
-      expect(await run("pools", "--socket", socket)).toMatchObject({
-        code: 3,
-        error: expect.stringContaining("answered with status 200 and a body that is not JSON"),
-      });
-      expect(await run("explain", "web-0", "--socket", socket)).toMatchObject({ code: 3 });
-    }));
+  it("an answer that is none is said to be none: 3", async () => {
+    answer({ "/v1/pools": "<html>", [EXPLAIN]: "7" });
+    const error = containing("answered with status 200 and a body that is not JSON");
+    expect(await run("pools")).toMatchObject({ code: 3, error });
+    expect(await run("explain", "web-0")).toMatchObject({ code: 3 });
+  });
 
-  it("a record of an unknown form is an error, not a blank: 3", () =>
-    withAgent({ "/v1/pools": [{ ...POOL, total: -6 }] }, async (socket) => {
-      expect(await run("pools", "--socket", socket)).toMatchObject({
-        code: 3,
-        error: expect.stringContaining('field "[0].total": found -6, want text'),
-      });
-    }));
+  it("a record of an unknown form is an error, not a blank: 3", async () => {
+    answer({ "/v1/pools": [{ ...POOL, total: -6 }] });
+    expect(await run("pools")).toMatchObject({ code: 3, error: containing('field "[0].total": found -6, want text') });
+  });
 });
 
 describe("health, a name of check for one more release", () => {
   const error =
     "berthctl health is deprecated and goes with the next release; use berthctl check, and as a probe berth --probe live or ready\n";
 
-  it("is success when all is well, and says that it is deprecated", () =>
-    withAgent({}, async (socket) => {
-      expect(await run("health", "--socket", socket)).toEqual({ code: 0, out: "berth-agent 1: ready\n", error });
-      expect((await run()).out).not.toMatch(/ (health|doctor) /);
-    }));
-
-  it("without an agent is no answer: 3", async () => {
-    for (const words of [["health"], ["health", "--probe", "live"]])
-      expect(await run(...words, "--socket", "/nowhere/agent.sock")).toEqual({
-        code: 3,
-        out: "",
-        error: expect.stringMatching(/^berthctl health is .*\nberthctl: No agent answers on \/nowhere\/agent.sock/),
-      });
+  it("is success when all is well, and says that it is deprecated", async () => {
+    answer({});
+    expect(await run("health")).toEqual({ code: 0, out: "berth-agent 1: ready\n", error });
+    expect((await runBerthctl()).out).not.toMatch(/ (health|doctor) /);
   });
 
-  it("lists problems: 1", () => {
+  it.each([["health"], ["health", "--probe", "live"]])("%s %s without an agent is no answer: 3", async (...words) => {
+    const none = expect.stringMatching(/^berthctl health is .*\nberthctl: No agent answers on \/nowhere\/agent.sock/);
+    expect(await runBerthctl(...words, "--socket", "/nowhere/agent.sock")).toEqual({ code: 3, out: "", error: none });
+  });
+
+  it("lists problems: 1", async () => {
     const health = { ...HEALTH, problems: ["x"], spool: { waiting: 2, rejected: 1 } };
-    return withAgent({ "/v1/health": health }, async (socket) => {
-      const { out, code } = await run("health", "--socket", socket);
-      expect([out.split("\n").slice(1, -1), code]).toEqual([
-        ["- x", "- 2 DELs wait in the spool", "- 1 spooled requests could not be read"],
-        1,
-      ]);
-      expect(JSON.parse((await run("health", "-o", "json", "--socket", socket)).out)).toEqual(health);
-    });
+    answer({ "/v1/health": health });
+    const { out, code } = await run("health");
+    const problems = ["- x", "- 2 DELs wait in the spool", "- 1 spooled requests could not be read"];
+    expect([out.split("\n").slice(1, -1), code]).toEqual([problems, 1]);
+    expect(await jsonOf("health")).toEqual(health);
   });
 
   it.each<[status: string, live: number, ready: number]>([
     ["ready", 0, 0],
     ["not ready", 0, 1],
-  ])("--probe: an agent that is %s is live: %s, ready: %s, whatever its problems are", (status, live, ready) => {
-    const health = { ...HEALTH, status, problems: ["x"], spool: { waiting: 0, rejected: 1 } };
-    return withAgent({ "/v1/health": health }, async (socket) => {
-      expect((await run("health", "--probe", "live", "--socket", socket)).code).toBe(live);
-      expect((await run("health", "--probe", "ready", "--socket", socket)).code).toBe(ready);
-    });
+  ])("--probe: an agent that is %s is live: %s, ready: %s, whatever its problems are", async (status, live, ready) => {
+    answer({ "/v1/health": { ...HEALTH, status, problems: ["x"], spool: { waiting: 0, rejected: 1 } } });
+    expect((await run("health", "--probe", "live")).code).toBe(live);
+    expect((await run("health", "--probe", "ready")).code).toBe(ready);
   });
 });
 
 describe("pools", () => {
-  const rows = [
-    POOL,
-    {
-      ...POOL,
-      name: "large",
-      subnet: "fd00::/64",
-      total: String(2n ** 64n),
-      used: "3",
-      free: String(2n ** 64n - 3n),
-      states: {},
-    },
-    { name: "old", gone: true, states: { Bound: 1 } },
-  ];
+  const large = { name: "large", subnet: "fd00::/64", total: `${2n ** 64n}`, used: "3", free: `${2n ** 64n - 3n}` };
+  answers({
+    "/v1/pools": [POOL, { ...POOL, ...large, states: {} }, { name: "old", gone: true, states: { Bound: 1 } }],
+  });
 
-  it("numbers are aligned on the right, and large ones are powers of two", () =>
-    withAgent({ "/v1/pools": rows }, async (socket) => {
-      expect((await run("pools", "--socket", socket)).out.split("\n")).toEqual([
-        "POOL   SUBNET       TOTAL  USED    FREE  USED%  COOLING  QUARANTINED  NOTES",
-        "large  fd00::/64     2^64     3  2^64-3    <1%        0            0  -",
-        "old    -                -     -       -      -        0            0  deleted",
-        "p      10.0.0.0/29      6     2       4    33%        0            2  -",
-        "",
-      ]);
-    }));
+  it("numbers are aligned on the right, and large ones are powers of two", async () => {
+    expect(await linesOf("pools")).toEqual([
+      "POOL   SUBNET       TOTAL  USED    FREE  USED%  COOLING  QUARANTINED  NOTES",
+      "large  fd00::/64     2^64     3  2^64-3    <1%        0            0  -",
+      "old    -                -     -       -      -        0            0  deleted",
+      "p      10.0.0.0/29      6     2       4    33%        0            2  -",
+      "",
+    ]);
+  });
 
-  it("of another node's cluster says that this is one node", () =>
-    withAgent({ "/v1/health": { ...HEALTH, mode: "cluster", node: "n1" }, "/v1/pools": [] }, async (socket) => {
-      expect((await run("pools", "--socket", socket)).out).toMatch(/^THIS NODE ONLY \(n1\);/);
-      expect((await run("pools", "--no-headers", "--socket", socket)).out).toBe("");
-      expect((await run("pools", "-o", "json", "--socket", socket)).out).toBe("[]\n");
-    }));
+  it("of another node's cluster says that this is one node", async () => {
+    answer({ "/v1/health": { ...HEALTH, mode: "cluster", node: "n1" }, "/v1/pools": [] });
+    expect((await run("pools")).out).toMatch(/^THIS NODE ONLY \(n1\);/);
+    expect((await run("pools", "--no-headers")).out).toBe("");
+    expect((await run("pools", "-o", "json")).out).toBe("[]\n");
+  });
 
-  it("by name; one that does not exist: 1", () =>
-    withAgent({ "/v1/pools": rows }, async (socket) => {
-      expect(await run("pools", "p", "-o", "name", "--socket", socket)).toEqual({ code: 0, out: "p\n", error: "" });
-      expect(await run("pools", "p", "q", "-o", "name", "--socket", socket)).toEqual({
-        ...{ code: 1, out: "p\n", error: 'berthctl: There is no pool "q"\n' },
-      });
-    }));
+  it("by name; one that does not exist: 1", async () => {
+    expect(await run("pools", "p", "-o", "name")).toEqual({ code: 0, out: "p\n", error: "" });
+    const error = 'berthctl: There is no pool "q"\n';
+    expect(await run("pools", "p", "q", "-o", "name")).toEqual({ code: 1, out: "p\n", error });
+  });
 });
 
 describe("allocations", () => {
-  it("continues to the last page", () => {
-    const line = { ...LINE, cursor: "10.0.0.1/lab", namespace: "", pod: "" };
-    return withAgent(pageOf(line), async (socket) => {
-      expect((await run("allocations", "--socket", socket)).out).toBe(
-        "ADDRESS   POOL  STATE  POD  INTERFACE  CONTAINER\n10.0.0.1  p     Bound  -    eth0       c\n",
-      );
-    });
+  it("continues to the last page", async () => {
+    answer(pageOf({ ...LINE, cursor: "10.0.0.1/lab", namespace: "", pod: "" }));
+    expect(await linesOf("allocations")).toEqual([
+      "ADDRESS   POOL  STATE  POD  INTERFACE  CONTAINER",
+      "10.0.0.1  p     Bound  -    eth0       c",
+      "",
+    ]);
   });
 
-  it("shows what is in quarantine, and the machine that answered", () => {
+  it("shows what is in quarantine, and the machine that answered", async () => {
     const line = { ...LINE, state: "Quarantined", namespace: "", pod: "", interface: "", containerId: "" };
-    const machines = [
-      { mac: "02:11:22:33:44:55", parent: "uplink" },
-      { parent: "" },
-      { reason: "NodeLost", parent: "" },
-    ];
-    const lines = machines.map((quarantine, index) => ({ ...line, address: `10.0.0.${index + 1}`, quarantine }));
-    return withAgent(pageOf(...lines), async (socket) => {
-      expect((await run("allocations", "--no-headers", "--socket", socket)).out.split("\n")).toEqual([
-        "10.0.0.1  p  Quarantined  (02:11:22:33:44:55 behind uplink)  -",
-        "10.0.0.2  p  Quarantined  (unknown MAC)                      -",
-        "10.0.0.3  p  Quarantined  (node lost)                        -",
-        "",
-      ]);
-    });
+    const rival = { mac: "02:11:22:33:44:55", parent: "uplink" };
+    const machines = [rival, { parent: "" }, { reason: "NodeLost", parent: "" }];
+    answer(pageOf(...machines.map((quarantine, at) => ({ ...line, address: `10.0.0.${at + 1}`, quarantine }))));
+    expect(await linesOf("allocations", "--no-headers")).toEqual([
+      "10.0.0.1  p  Quarantined  (02:11:22:33:44:55 behind uplink)  -",
+      "10.0.0.2  p  Quarantined  (unknown MAC)                      -",
+      "10.0.0.3  p  Quarantined  (node lost)                        -",
+      "",
+    ]);
   });
 
-  const lines = [
-    LINE,
-    { ...LINE, address: "10.0.0.2", cursor: "10.0.0.2", namespace: "lab", state: "Cooling" },
-    { ...LINE, address: "10.0.0.3", cursor: "10.0.0.3", pool: "q", node: "n2" },
-  ];
+  const cooling = { ...LINE, address: "10.0.0.2", cursor: "10.0.0.2", namespace: "lab", state: "Cooling" };
+  const elsewhere = { ...LINE, address: "10.0.0.3", cursor: "10.0.0.3", pool: "q", node: "n2" };
   it.each([
-    [
-      ["-n", "shop"],
-      ["10.0.0.1", "10.0.0.3"],
-    ],
-    [["--pool", "q"], ["10.0.0.3"]],
-    [["--state", "cooling"], ["10.0.0.2"]],
-    [["--node", "n2"], ["10.0.0.3"]],
-    [["-n", "lab", "--pool", "q"], []],
-  ])("%j selects", (words, wanted) =>
-    withAgent(pageOf(...lines), async (socket) => {
-      const { out } = await run("allocations", "-o", "name", ...words, "--socket", socket);
-      expect(out.split("\n").slice(0, -1)).toEqual(wanted);
-    }),
-  );
+    ["-n shop", "10.0.0.1 10.0.0.3 "],
+    ["--pool q", "10.0.0.3 "],
+    ["--state cooling", "10.0.0.2 "],
+    ["--node n2", "10.0.0.3 "],
+    ["-n lab --pool q", ""],
+  ])("%s selects", async (words, wanted) => {
+    answer(pageOf(LINE, cooling, elsewhere));
+    expect((await linesOf("allocations", "-o", "name", ...words.split(" "))).join(" ")).toBe(wanted);
+  });
 
-  it("names with control characters do not reach the terminal", () =>
-    withAgent(pageOf({ ...LINE, pod: "\u001b[2Jweb\u0007\u202e\u009b31m" }), async (socket) => {
-      for (const words of [[], ["-o", "wide"], ["-o", "json"], ["-o", "yaml"]]) {
-        const { out } = await run("allocations", ...words, "--socket", socket);
-        expect(out).not.toMatch(/[[\p{Cc}\p{Cf}]--\n]/v);
-        expect(out).toContain("web");
-      }
-      expect(JSON.parse((await run("allocations", "-o", "json", "--socket", socket)).out)[0].pod).toContain(
-        "\u001b[2Jweb",
-      );
-    }));
+  it("names with control characters do not reach the terminal", async () => {
+    answer(pageOf({ ...LINE, pod: "\u001b[2Jweb\u0007\u202e\u009b31m" }));
+    for (const words of [[], ["-o", "wide"], ["-o", "json"], ["-o", "yaml"]]) {
+      const { out } = await run("allocations", ...words);
+      expect(out).not.toMatch(/[[\p{Cc}\p{Cf}]--\n]/v);
+      expect(out).toContain("web");
+    }
+    expect((await jsonOf("allocations"))[0].pod).toContain("\u001b[2Jweb");
+  });
+
+  it.each([
+    [["--pool", "bleu"], 1, 'berthctl: There is no pool "bleu"\n'],
+    [["--pool", "p", "-n", "nope"], 0, "No address is in use with namespace nope, pool p\n"],
+    [[], 0, ""],
+  ])("%j say why the table is empty", async (words, code, error) => {
+    answer({ ...pageOf(LINE), "/v1/pools": [POOL] });
+    expect(await run("allocations", ...words)).toMatchObject({ code, error });
+  });
 });
 
-it("a refusal of the agent is its words: 1", () => {
+it("a refusal of the agent is its words: 1", async () => {
   const refusal = { cniVersion: "1.1.0", code: 107, msg: "The registry could not \u001b[31mrecord the address" };
-  const answers = {
-    "/v1/health": refusal,
-    "/v1/pools": refusal,
-    "/v1/allocations": { error: "no" },
-    [EXPLAIN]: refusal,
-  };
-  return withAgent(answers, async (socket) => {
-    for (const command of ["health", "pools"])
-      expect(await run(command, "--socket", socket)).toMatchObject({
-        code: 1,
-        error: expect.stringMatching(
-          /refuses GET \/v1\/\w+: The registry could not \\u\{1b\}\[31mrecord the address\n$/,
-        ),
-      });
-    expect((await run("allocations", "--socket", socket)).error).toMatch(/refuses GET \/v1\/allocations: no\n$/);
-    expect(await run("explain", "web-0", "--socket", socket)).toMatchObject({
-      code: 1,
-      out: "The registry could not \\u{1b}[31mrecord the address\n",
-    });
-  });
+  answer({ "/v1/health": refusal, "/v1/pools": refusal, "/v1/allocations": { error: "no" }, [EXPLAIN]: refusal });
+  const words = "The registry could not \\u{1b}[31mrecord the address\n";
+  for (const command of ["health", "pools"]) {
+    const { code, error } = await run(command);
+    expect([code, /refuses GET \/v1\/\w+: (.*\n)$/.exec(error)?.[1]]).toEqual([1, words]);
+  }
+  expect((await run("allocations")).error).toMatch(/refuses GET \/v1\/allocations: no\n$/);
+  expect(await run("explain", "web-0")).toMatchObject({ code: 1, out: words });
 });
 
-it("explain pool: its words, or why there are none", () => {
+it("explain pool: its words, or why there are none", async () => {
   const refusal = { cniVersion: "1.1.0", code: 100, msg: 'There is no IPPool "b"' };
-  const answers = {
-    "/v1/explain?pool=a": { succeeds: true, lines: ["pool a"], nics: [] },
-    "/v1/explain?pool=b": refusal,
-  };
-  return withAgent(answers, async (socket) => {
-    expect(await run("explain", "pool", "a", "--socket", socket)).toEqual({ code: 0, out: "pool a\n", error: "" });
-    expect(await run("explain", "pool", "b", "--socket", socket)).toMatchObject({
-      code: 1,
-      out: 'There is no IPPool "b"\n',
-    });
-    expect((await run("explain", "a", "b", "--socket", socket)).error).toMatch(/expected "pool" or "pod" before "b"/);
+  const told = { succeeds: true, lines: ["pool a"], nics: [] };
+  answer({ "/v1/explain?pool=a": told, "/v1/explain?pool=b": refusal });
+  expect(await run("explain", "pool", "a")).toEqual({ code: 0, out: "pool a\n", error: "" });
+  expect(await run("explain", "pool", "b")).toMatchObject({ code: 1, out: 'There is no IPPool "b"\n' });
+  expect((await run("explain", "a", "b")).error).toMatch(/expected "pool" or "pod" before "b"/);
+});
+
+describe("network", () => {
+  const network = (...words: string[]) => runBerthctl("network", "lan", "--type", "macvlan", ...words);
+
+  it.each([
+    ["eth0,eth1", "--master", "eth0,eth1"],
+    ["two values", "--master", "eth0", "eth1"],
+    ["a flag twice", "--master", "eth0", "--master", "eth1"],
+  ])("takes several masters as %s", async (_, ...words) => {
+    const { code, out } = await network("--conflist", "--ipv4-pool=a,b", ...words);
+    expect(code).toBe(0);
+    const [ifacer, macvlan] = JSON.parse(out).plugins;
+    const both = [ifacer.interfaces, macvlan.ipam.default_ipv4_ippool];
+    expect(both.map((each) => each.join())).toEqual(["eth0,eth1", "a,b"]);
   });
-});
 
-it.each([
-  ["eth0,eth1", "--master", "eth0,eth1"],
-  ["two values", "--master", "eth0", "eth1"],
-  ["a flag twice", "--master", "eth0", "--master", "eth1"],
-])("network takes several masters as %s", async (_, ...words) => {
-  const { code, out } = await run("network", "lan", "--type", "macvlan", "--conflist", "--ipv4-pool=a,b", ...words);
-  expect(code).toBe(0);
-  const [ifacer, macvlan] = JSON.parse(out).plugins;
-  expect([ifacer.interfaces, macvlan.ipam.default_ipv4_ippool]).toEqual([
-    ["eth0", "eth1"],
-    ["a", "b"],
-  ]);
-});
-
-it.each([["eth0,"], [",eth0"]])("network refuses an empty word in %j", async (master) => {
-  expect(await run("network", "lan", "--type", "macvlan", "--master", master)).toMatchObject({
-    code: 2,
-    error: expect.stringContaining("Option --master: found"),
+  it.each(["eth0,", ",eth0"])("refuses an empty word in %j", async (master) => {
+    expect(await network("--master", master)).toMatchObject({ code: 2, error: containing("Option --master: found") });
   });
 });
 
 describe("ip and pod", () => {
   const place = { pool: "p", addressSpace: "", subnet: "10.0.0.0/29" };
-  const answers = {
-    "/v1/address?address=10.0.0.1": { address: "10.0.0.1", places: [place], allocations: [LINE] },
-    "/v1/address?address=10.0.0.2": {
-      address: "10.0.0.2",
-      places: [{ ...place, excluded: "it is the gateway" }],
-      allocations: [],
-    },
-    "/v1/address?address=10.0.9.9": { address: "10.0.9.9", places: [], allocations: [] },
+  const of = (address: string, places: object[], allocations: object[] = []) => ({
+    [`/v1/address?address=${address}`]: { address, places, allocations },
+  });
+  answers({
+    ...of("10.0.0.1", [place], [LINE]),
+    ...of("10.0.0.2", [{ ...place, excluded: "it is the gateway" }]),
+    ...of("10.0.9.9", []),
     ...pageOf(LINE),
-  };
+  });
 
-  it("ip shows the record and the pools", () =>
-    withAgent(answers, async (socket) => {
-      expect((await run("ip", "10.0.0.1", "--socket", socket)).out.split("\n")).toEqual([
-        "10.0.0.1: Bound",
-        "  pod         shop/web-0",
-        "  interface   eth0",
-        "  pool        p",
-        "  container   c",
-        "10.0.0.1: belongs to pool p (10.0.0.0/29)",
-        "",
-      ]);
-      expect(JSON.parse((await run("ip", "10.0.0.1", "-o", "json", "--socket", socket)).out)).toMatchObject({
-        places: [place],
-      });
-    }));
+  it("ip shows the record and the pools", async () => {
+    expect(await linesOf("ip", "10.0.0.1")).toEqual([
+      "10.0.0.1: Bound",
+      "  pod         shop/web-0",
+      "  interface   eth0",
+      "  pool        p",
+      "  container   c",
+      "10.0.0.1: belongs to pool p (10.0.0.0/29)",
+      "",
+    ]);
+    expect(await jsonOf("ip", "10.0.0.1")).toMatchObject({ places: [place] });
+  });
 
   it.each([
     ["10.0.0.2", 0, "10.0.0.2: never allocated from pool p (10.0.0.0/29): it is the gateway\n"],
     ["10.0.9.9", 1, "10.0.9.9: no pool has it in its subnet, and it has no record\n"],
     ["10.0.0.300", 2, ""],
-  ])("ip %s ends with %i", (address, code, out) =>
-    withAgent(answers, async (socket) => {
-      expect(await run("ip", address, "--socket", socket)).toMatchObject({ code, out });
-    }),
-  );
+  ])("ip %s ends with %i", async (address, code, out) => expect(await run("ip", address)).toMatchObject({ code, out }));
 
-  it("pod names the namespace that has a pod of the name", () =>
-    withAgent(answers, async (socket) => {
-      const of = (pod: string) => run("pod", pod, "--socket", socket);
-      expect((await of("web-0")).error).toBe("No address of pod default/web-0; web-0 of namespace shop has some\n");
-      expect((await of("shop/web-1")).error).toBe("No address of pod shop/web-1\n");
-    }));
+  it.each([
+    ["web-0", "No address of pod default/web-0; web-0 of namespace shop has some\n"],
+    ["shop/web-1", "No address of pod shop/web-1\n"],
+  ])("pod %s names the namespace that has a pod of the name", async (pod, error) => {
+    expect((await run("pod", pod)).error).toBe(error);
+  });
 
   it.each([
     [["web-0"], 1, "pod default/web-0\nADDRESS  POOL  STATE  POD  INTERFACE\n"],
     [["shop/web-0"], 0, "pod shop/web-0\nADDRESS "],
     [["web-0", "-n", "shop"], 0, "pod shop/web-0\nADDRESS "],
     [["shop/"], 2, ""],
-  ])("pod %j ends with %i", (words, code, out) =>
-    withAgent(answers, async (socket) => {
-      const ending = await run("pod", ...words, "--socket", socket);
-      expect([ending.code, ending.out.slice(0, out.length)]).toEqual([code, out]);
-    }),
-  );
-});
-
-it("version shows berthctl's own without an agent", async () => {
-  const own = "berthctl  1.2.3  -\n";
-  expect((await run("version", "--client", "--no-headers")).out).toBe(own);
-  expect(await run("version", "--no-headers", "--socket", "/nowhere/s")).toEqual({
-    code: 3,
-    out: own,
-    error: expect.stringContaining("No agent answers"),
+  ])("pod %j ends with %i", async (words, code, out) => {
+    const ending = await run("pod", ...words);
+    expect([ending.code, ending.out.slice(0, out.length)]).toEqual([code, out]);
   });
 });
 
-it.each([
-  [["--pool", "bleu"], 1, 'berthctl: There is no pool "bleu"\n'],
-  [["--pool", "p", "-n", "nope"], 0, "No address is in use with namespace nope, pool p\n"],
-  [[], 0, ""],
-])("allocations %j say why the table is empty", (words, code, error) =>
-  withAgent({ ...pageOf(LINE), "/v1/pools": [POOL] }, async (socket) => {
-    expect(await run("allocations", ...words, "--socket", socket)).toMatchObject({ code, error });
-  }),
-);
+it("version shows berthctl's own without an agent", async () => {
+  const out = "berthctl  1.2.3  -\n";
+  expect((await runBerthctl("version", "--client", "--no-headers")).out).toBe(out);
+  const ending = { code: 3, out, error: containing("No agent answers") };
+  expect(await runBerthctl("version", "--no-headers", "--socket", "/nowhere/s")).toEqual(ending);
+});
 
 describe("release and quarantine", () => {
   const step = { address: "10.0.0.1", what: "Bound to eth0 of pod shop/web-0 → Cooling" };
   const refused = { ...step, refusal: "its pod exists", isForceable: true };
-  const answers = {
+  answers({
     "/v1/release?address=10.0.0.1&dryRun=": { steps: [step], isDone: false },
     "/v1/release?address=10.0.0.1": { steps: [step], isDone: true },
     "/v1/release?pod=shop%2Fweb-0&dryRun=": { steps: [refused], isDone: false },
@@ -402,7 +340,7 @@ describe("release and quarantine", () => {
     "/v1/quarantine?address=10.0.0.1%2Flab&seconds=3600": { steps: [step], isDone: true },
     "/v1/quarantine?address=10.0.0.1&seconds=120&remove=&dryRun=": { steps: [step], isDone: false },
     "/v1/quarantine?address=10.0.0.1&seconds=120&remove=": { steps: [step], isDone: true },
-  };
+  });
   const line = `10.0.0.1: ${step.what}\n`;
 
   it.each<[words: string[], code: number, out: string, error?: RegExp]>([
@@ -417,11 +355,9 @@ describe("release and quarantine", () => {
     [["quarantine", "10.0.0.1", "-y", "--for", "2", "--remove"], 0, `${line}Done\n`],
     [["quarantine", "10.0.0.1", "-y", "--for", "soon"], 2, "", /Option --for/],
     [["quarantine", "shop/web-0", "-y"], 2, "", /Expected an address/],
-  ])("%j ends with %i", (words, code, out, error = /^$/) =>
-    withAgent(answers, async (socket) => {
-      expect(await run(...words, "--socket", socket)).toEqual({ code, out, error: expect.stringMatching(error) });
-    }),
-  );
+  ])("%j ends with %i", async (words, code, out, error = /^$/) => {
+    expect(await run(...words)).toEqual({ code, out, error: expect.stringMatching(error) });
+  });
 });
 
 describe("blocks", () => {
@@ -435,54 +371,51 @@ describe("blocks", () => {
     others: [{ member: "west", blocks: 3, ips: ["10.0.0.16-10.0.0.31", "10.0.0.40-10.0.0.47"] }],
   };
   const of = (address: string, more: object) => ({ ...LINE, address, cursor: address, ...more });
-  const answers = {
+  const noPod = { pod: "", namespace: "" };
+  answers({
     "/v1/pools": [{ ...POOL, source }],
     ...pageOf(
       of("10.0.0.1", {}),
       of("10.0.0.9", { pod: "web-1" }),
-      of("10.0.0.10", { pod: "", namespace: "", state: "Cooling" }),
-      of("10.0.0.11", { pod: "", namespace: "", state: "Quarantined", quarantine: { reason: "BlockReturned" } }),
+      of("10.0.0.10", { ...noPod, state: "Cooling" }),
+      of("10.0.0.11", { ...noPod, state: "Quarantined", quarantine: { reason: "BlockReturned" } }),
       of("10.0.0.12", { pod: "other", addressSpace: "lab" }),
     ),
-  };
+  });
 
-  it("lists what each cluster has, what keeps a block here, and what the hub said last", () =>
-    withAgent(answers, async (socket) => {
-      const { code, out } = await run("blocks", "--socket", socket);
-      expect(code).toBe(0);
-      expect(out.split("\n")).toEqual([
-        'AddressRange "lan": this cluster, east, has 2 of 4 blocks; others: west 3',
-        "  the hub cannot be asked, pods get what is leased already; it answered last at 2026-11-27T00:00:00.000Z",
-        "RANGE  BLOCK                CLUSTER  POOL  STATE     USED  FREE  PINNED  BY",
-        "lan    10.0.0.0/29          east     p     Active       1     5       -  -",
-        "lan    10.0.0.8/29          east     p     Draining     3     5       2  shop/web-1, (Cooling 10.0.0.10)",
-        "lan    10.0.0.16-10.0.0.31  west     -     -            -     -       -  -",
-        "lan    10.0.0.40-10.0.0.47  west     -     -            -     -       -  -",
-        "",
-      ]);
-    }));
+  it("lists what each cluster has, what keeps a block here, and what the hub said last", async () => {
+    expect((await run("blocks")).code).toBe(0);
+    expect(await linesOf("blocks")).toEqual([
+      'AddressRange "lan": this cluster, east, has 2 of 4 blocks; others: west 3',
+      "  the hub cannot be asked, pods get what is leased already; it answered last at 2026-11-27T00:00:00.000Z",
+      "RANGE  BLOCK                CLUSTER  POOL  STATE     USED  FREE  PINNED  BY",
+      "lan    10.0.0.0/29          east     p     Active       1     5       -  -",
+      "lan    10.0.0.8/29          east     p     Draining     3     5       2  shop/web-1, (Cooling 10.0.0.10)",
+      "lan    10.0.0.16-10.0.0.31  west     -     -            -     -       -  -",
+      "lan    10.0.0.40-10.0.0.47  west     -     -            -     -       -  -",
+      "",
+    ]);
+  });
 
-  it("prints the same as JSON, and as names", () =>
-    withAgent(answers, async (socket) => {
-      const { ranges, blocks } = JSON.parse((await run("blocks", "-o", "json", "--socket", socket)).out);
-      expect(ranges).toEqual([
-        {
-          ...{ name: "lan", member: "east", blocks: 2, maxBlocks: 4, problem: source.problem, reason: "HubAway" },
-          ...{ heard: source.heard, others: [{ member: "west", blocks: 3 }] },
-        },
-      ]);
-      expect(blocks[1]).toMatchObject({
-        pinnedBy: [
-          { address: "10.0.0.9", state: "Bound", owner: "shop/web-1" },
-          { address: "10.0.0.10", state: "Cooling", owner: "" },
-        ],
-      });
-      expect((await run("blocks", "-o", "name", "--socket", socket)).out).toMatch(/^10\.0\.0\.0\/29\n/);
-    }));
+  it("prints the same as JSON, and as names", async () => {
+    const { ranges, blocks } = await jsonOf("blocks");
+    expect(ranges).toEqual([
+      {
+        ...{ name: "lan", member: "east", blocks: 2, maxBlocks: 4, problem: source.problem, reason: "HubAway" },
+        ...{ heard: source.heard, others: [{ member: "west", blocks: 3 }] },
+      },
+    ]);
+    expect(blocks[1]).toMatchObject({
+      pinnedBy: [
+        { address: "10.0.0.9", state: "Bound", owner: "shop/web-1" },
+        { address: "10.0.0.10", state: "Cooling", owner: "" },
+      ],
+    });
+    expect((await run("blocks", "-o", "name")).out).toMatch(/^10\.0\.0\.0\/29\n/);
+  });
 
-  it("without a pool that leases says so", () =>
-    withAgent({ "/v1/pools": [POOL], ...pageOf(LINE) }, async (socket) => {
-      const { code, error } = await run("blocks", "list", "--socket", socket);
-      expect({ code, error }).toEqual({ code: 0, error: "No pool has spec.source\n" });
-    }));
+  it("without a pool that leases says so", async () => {
+    answer({ "/v1/pools": [POOL], ...pageOf(LINE) });
+    expect(await run("blocks", "list")).toMatchObject({ code: 0, error: "No pool has spec.source\n" });
+  });
 });

@@ -60,17 +60,13 @@ it.each([
   ],
   ["no address", "10.6.0.7 of pool blue", "10.6.0.7 of pool blue"],
   ["no metric", 'berth_claims_total{outcome="bound"} 3', 'berth_claims_total{outcome="bound"} 3'],
-])("redacts %s", (_what, text, wanted) => {
-  expect(redact(text)).toBe(wanted);
-});
+])("redacts %s", (_what, text, wanted) => expect(redact(text)).toBe(wanted));
 
 it.each([
   ["a kubeconfig", "apiVersion: v1\nkind: Config\nusers:\n- name: a\n", true],
   ["one in JSON", '{\n"kind": "Config",\n"users": []}', true],
   ["a network definition", '{"name":"lan","plugins":[]}', false],
-])("knows %s by its content", (_what, text, wanted) => {
-  expect(isKubeconfig(text)).toBe(wanted);
-});
+])("knows %s by its content", (_what, text, wanted) => expect(isKubeconfig(text)).toBe(wanted));
 
 it.each([
   ["", "a"],

@@ -2,32 +2,28 @@ import { describe, expect, it } from "vitest";
 import { formatCount, formatPercent } from "../../../host/cli/text.ts";
 import { escapeUnprintable, printable, printableLines } from "../../../host/lib/printable.ts";
 
-describe("counts", () => {
-  it.each<[count: bigint, wanted: string]>([
-    [0n, "0"],
-    [254n, "254"],
-    [2n ** 32n, "4294967296"],
-    [2n ** 32n + 1n, "2^32+1"],
-    [2n ** 33n, "2^33"],
-    [2n ** 64n, "2^64"],
-    [2n ** 64n - 3n, "2^64-3"],
-    [2n ** 64n - 1n, "2^64-1"],
-    [2n ** 128n, "2^128"],
-    [2n ** 64n + 2n ** 63n, "~2.7e19"],
-    [10n ** 12n, "~1.0e12"],
-  ])("%d is %s", (count, wanted) => expect(formatCount(count)).toBe(wanted));
-});
+it.each<[count: bigint, wanted: string]>([
+  [0n, "0"],
+  [254n, "254"],
+  [2n ** 32n, "4294967296"],
+  [2n ** 32n + 1n, "2^32+1"],
+  [2n ** 33n, "2^33"],
+  [2n ** 64n, "2^64"],
+  [2n ** 64n - 3n, "2^64-3"],
+  [2n ** 64n - 1n, "2^64-1"],
+  [2n ** 128n, "2^128"],
+  [2n ** 64n + 2n ** 63n, "~2.7e19"],
+  [10n ** 12n, "~1.0e12"],
+])("counts %d is %s", (count, wanted) => expect(formatCount(count)).toBe(wanted));
 
-describe("percents", () => {
-  it.each<[part: bigint, whole: bigint, wanted: string]>([
-    [0n, 0n, "-"],
-    [0n, 10n, "0%"],
-    [1n, 1_000n, "<1%"],
-    [999n, 1_000n, "99%"],
-    [1_000n, 1_000n, "100%"],
-    [3n, 2n ** 64n, "<1%"],
-  ])("%d of %d are %s", (part, whole, wanted) => expect(formatPercent(part, whole)).toBe(wanted));
-});
+it.each<[part: bigint, whole: bigint, wanted: string]>([
+  [0n, 0n, "-"],
+  [0n, 10n, "0%"],
+  [1n, 1_000n, "<1%"],
+  [999n, 1_000n, "99%"],
+  [1_000n, 1_000n, "100%"],
+  [3n, 2n ** 64n, "<1%"],
+])("percents %d of %d are %s", (part, whole, wanted) => expect(formatPercent(part, whole)).toBe(wanted));
 
 describe("unprintable characters", () => {
   it.each<[text: string, wanted: string]>([

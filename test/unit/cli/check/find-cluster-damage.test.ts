@@ -49,114 +49,71 @@ function check({ facts, ...changes }: Changes): string[] {
 const TWO = [record("n1", at("shop/web-0, eth0")), record("n2", at("eth0 in /run/netns/b"))];
 const LOST = { allocations: [], pods: [POD] };
 
-it.each<[what: string, changes: Changes, found: string[]]>([
-  ["nothing when all agree", {}, []],
+const allocated = (spec: Partial<IpAllocationSpec>, facts: Partial<ClusterFacts> = {}): Changes => ({
+  facts: { allocations: [object(spec)], ...facts },
+});
+const NO_PODS = { pods: [] };
+const LAB = { pods: [{ ...POD, ips: [ip("10.7.0.3")] }] };
+const SPACE = { ip: ip("10.7.0.3"), addressSpace: "lab", pool: "lab" };
+const FREE = { state: "Cooling", holders: [] } as const;
+const KEPT = { state: "Kept", holders: [] } as const;
+
+it.each<[what: string, changes: Changes]>([
+  ["when all agree", {}],
+  ["of one address twice on a node", { records: [record("n1", [...at("a"), ...at("b")])] }],
+  ["of a machine that migrates", { records: TWO, ...allocated({ holders: [HOLDER, HOLDER] }) }],
+  ["that a node has found", { records: [record("n1", [], [NODE_FINDING])], facts: LOST }],
+  ["of nodes that cannot be read", { facts: { nodes: undefined } }],
+  ["of an object that cools", allocated({ ...FREE, node: "n9", pool: "old" }, NO_PODS)],
   [
-    "an address on NICs of two nodes",
-    { records: TWO },
-    [
-      `duplicate ${ADDRESS} shop/web-0, eth0 on node n1 and eth0 in /run/netns/b on node n2 have the address; it is allocated to pod shop/web-0`,
-    ],
+    "of an object that is being deleted",
+    { facts: { allocations: [{ ...object({ node: "n9" }), deleting: true }], pods: [] } },
   ],
+  ["of a retained address without a node", allocated({ ...KEPT, node: "n9" }, NO_PODS)],
+  ["of a pod's second holder", allocated({ holders: [{ ...HOLDER, pod: "vm-1" }, HOLDER] })],
+  ["of a static pod, whose object has another UID", { facts: { pods: [{ ...POD, uid: "mirror" }] } }],
+  ["of an address of no pool", { facts: { pods: [{ ...POD, ips: [ip("192.0.2.1")] }] } }],
   [
-    "the same without an object",
-    { records: TWO, facts: { allocations: [], pods: [] } },
-    [
-      `duplicate ${ADDRESS} shop/web-0, eth0 on node n1 and eth0 in /run/netns/b on node n2 have the address; it is allocated to no pod`,
-    ],
+    "of an address that a pool leaves out",
+    { facts: { ...LOST, pools: [pool("blue", "10.6.0.0/24", { excludeIPs: [ADDRESS] })] } },
   ],
-  ["nothing of one address twice on a node", { records: [record("n1", [...at("a"), ...at("b")])] }, []],
-  [
-    "nothing of a machine that migrates",
-    { records: TWO, facts: { allocations: [object({ holders: [HOLDER, HOLDER] })] } },
-    [],
-  ],
-  ["nothing that a node has found", { records: [record("n1", [], [NODE_FINDING])], facts: LOST }, []],
+  ["of pods on nodes without an agent", { facts: { ...LOST, pods: [{ ...POD, node: "n3" }] } }],
+  ["of one that its space has", allocated(SPACE, LAB)],
+])("finds nothing %s", (_what, changes) => expect(check(changes)).toEqual([]));
+
+const ON_TWO = `duplicate ${ADDRESS} shop/web-0, eth0 on node n1 and eth0 in /run/netns/b on node n2 have the address; it is allocated to`;
+const ORPHAN = `orphan ${ADDRESS} n1 shop/web-0 the API server has an IPAllocation of it for node n1,`;
+const SHOWN = "n1 shop/web-0 the pod's status shows the address,";
+const WITHOUT = "and the API server has no IPAllocation of it";
+it.each<[what: string, changes: Changes, found: string]>([
+  ["an address on NICs of two nodes", { records: TWO }, `${ON_TWO} pod shop/web-0`],
+  ["the same without an object", { records: TWO, facts: { allocations: [], pods: [] } }, `${ON_TWO} no pod`],
   [
     "an object of a node that is gone",
     { facts: { nodes: new Set(["n2"]), pods: [] }, agents: new Set(["n2"]) },
-    [`orphan ${ADDRESS} n1 shop/web-0 the API server has an IPAllocation of it for node n1, which does not exist`],
+    `${ORPHAN} which does not exist`,
   ],
   [
     "an object of a node without an agent",
-    { facts: { pods: [] }, agents: new Set(["n2"]) },
-    [`orphan ${ADDRESS} n1 shop/web-0 the API server has an IPAllocation of it for node n1, on which no agent runs`],
-  ],
-  ["nothing of nodes that cannot be read", { facts: { nodes: undefined } }, []],
-  [
-    "nothing of an object that cools",
-    { facts: { allocations: [object({ state: "Cooling", node: "n9", pool: "old", holders: [] })], pods: [] } },
-    [],
-  ],
-  [
-    "nothing of an object that is being deleted",
-    { facts: { allocations: [{ ...object({ node: "n9" }), deleting: true }], pods: [] } },
-    [],
-  ],
-  [
-    "nothing of a retained address without a node",
-    { facts: { allocations: [object({ state: "Kept", node: "n9", holders: [] })], pods: [] } },
-    [],
+    { facts: NO_PODS, agents: new Set(["n2"]) },
+    `${ORPHAN} on which no agent runs`,
   ],
   [
     "an object whose pool is gone",
-    { facts: { allocations: [object({ pool: "old" })] } },
-    [`wrong-pool ${ADDRESS} n1 shop/web-0 its IPAllocation is Bound and names pool "old", which does not exist`],
+    allocated({ pool: "old" }),
+    `wrong-pool ${ADDRESS} n1 shop/web-0 its IPAllocation is Bound and names pool "old", which does not exist`,
   ],
   [
     "a retained one whose pool is gone",
-    { facts: { allocations: [object({ pool: "old", state: "Kept", holders: [] })], pods: [] } },
-    [`wrong-pool ${ADDRESS} n1 its IPAllocation is Kept and names pool "old", which does not exist`],
+    allocated({ ...KEPT, pool: "old" }, NO_PODS),
+    `wrong-pool ${ADDRESS} n1 its IPAllocation is Kept and names pool "old", which does not exist`,
   ],
-  [
-    "a pod whose address has no object",
-    { facts: LOST },
-    [
-      `lost-record ${ADDRESS} n1 shop/web-0 the pod's status shows the address, and the API server has no IPAllocation of it`,
-    ],
-  ],
-  [
-    "a pod whose address cools",
-    { facts: { allocations: [object({ state: "Cooling", holders: [] })] } },
-    [`lost-record ${ADDRESS} n1 shop/web-0 the pod's status shows the address, and its IPAllocation is Cooling`],
-  ],
+  ["a pod whose address has no object", { facts: LOST }, `lost-record ${ADDRESS} ${SHOWN} ${WITHOUT}`],
+  ["a pod whose address cools", allocated(FREE), `lost-record ${ADDRESS} ${SHOWN} and its IPAllocation is Cooling`],
   [
     "a pod whose address is another pod's",
-    { facts: { allocations: [object({ holders: [{ ...HOLDER, pod: "web-9", node: "n2" }] })] } },
-    [
-      `duplicate ${ADDRESS} n1 shop/web-0 the pod's status shows the address, which is allocated to pod shop/web-9 on node n2`,
-    ],
+    allocated({ holders: [{ ...HOLDER, pod: "web-9", node: "n2" }] }),
+    `duplicate ${ADDRESS} ${SHOWN} which is allocated to pod shop/web-9 on node n2`,
   ],
-  [
-    "nothing of a pod's second holder",
-    { facts: { allocations: [object({ holders: [{ ...HOLDER, pod: "vm-1" }, HOLDER] })] } },
-    [],
-  ],
-  ["nothing of a static pod, whose object has another UID", { facts: { pods: [{ ...POD, uid: "mirror" }] } }, []],
-  ["nothing of an address of no pool", { facts: { pods: [{ ...POD, ips: [ip("192.0.2.1")] }] } }, []],
-  [
-    "nothing of an address that a pool leaves out",
-    { facts: { ...LOST, pools: [pool("blue", "10.6.0.0/24", { excludeIPs: [ADDRESS] })] } },
-    [],
-  ],
-  ["nothing of pods on nodes without an agent", { facts: { ...LOST, pods: [{ ...POD, node: "n3" }] } }, []],
-  [
-    "an address of a space",
-    { facts: { pods: [{ ...POD, ips: [ip("10.7.0.3")] }] } },
-    [
-      "lost-record 10.7.0.3/lab n1 shop/web-0 the pod's status shows the address, and the API server has no IPAllocation of it",
-    ],
-  ],
-  [
-    "nothing of one that its space has",
-    {
-      facts: {
-        pods: [{ ...POD, ips: [ip("10.7.0.3")] }],
-        allocations: [object({ ip: ip("10.7.0.3"), addressSpace: "lab", pool: "lab" })],
-      },
-    },
-    [],
-  ],
-])("finds %s", (_what, changes, found) => {
-  expect(check(changes)).toEqual(found);
-});
+  ["an address of a space", { facts: LAB }, `lost-record 10.7.0.3/lab ${SHOWN} ${WITHOUT}`],
+])("finds %s", (_what, changes, found) => expect(check(changes)).toEqual([found]));

@@ -13,32 +13,17 @@ const NODE = { node: "n1", time: minutesAgo(0), records: 3, nics: 2, objects: 4,
 
 function finding(changes: Partial<CheckReport["findings"][number]> = {}): CheckReport["findings"][number] {
   return {
-    ...{
-      kind: "leak",
-      address: "10.6.0.7",
-      pool: "blue",
-      namespace: "shop",
-      pod: "web-0",
-      interface: "eth0",
-      owner: "u1",
-    },
-    ...{ container: "c1", text: "its pod is gone", remedy: "Release it", isReleasable: true, node: "n1" },
-    level: "error",
+    ...{ kind: "leak", address: "10.6.0.7", pool: "blue", namespace: "shop", pod: "web-0", interface: "eth0" },
+    ...{ owner: "u1", container: "c1", text: "its pod is gone", remedy: "Release it", isReleasable: true },
+    ...{ node: "n1", level: "error" },
     ...changes,
   };
 }
 
 function report(changes: Partial<CheckReport> = {}): CheckReport {
   const nodes = [NODE, { ...NODE, node: "n2" }];
-  return {
-    time: minutesAgo(1),
-    cluster: "c1",
-    nodes,
-    notCompared: [],
-    findings: [finding()],
-    problems: [],
-    ...changes,
-  };
+  const told = { nodes, notCompared: [], findings: [finding()], problems: [] };
+  return { time: minutesAgo(1), cluster: "c1", ...told, ...changes };
 }
 
 const plan = (given: CheckReport, options: Partial<Parameters<typeof planRelease>[1]> = {}) => {
@@ -53,57 +38,30 @@ describe("a release", () => {
   const elsewhere = finding({ node: "n2", address: "10.6.0.8" });
   const drift = finding({ kind: "drift", isReleasable: false });
 
-  it.each<[what: string, given: CheckReport, options: object, planned: string[]]>([
-    [
-      "of each node's leaks",
-      report({ findings: [finding(), elsewhere, drift] }),
-      {},
-      ["n1 10.6.0.7", "n2 10.6.0.8", "1 others"],
-    ],
-    [
-      "of one node's only",
-      report({ findings: [finding(), elsewhere, drift] }),
-      { node: "n2" },
-      ["n2 10.6.0.8", "0 others"],
-    ],
-    ["of nothing that has no address", report({ findings: [finding({ address: "" })] }), {}, ["1 others"]],
-    ["of nothing that has no record", report({ findings: [finding({ owner: "" })] }), {}, ["1 others"]],
-    [
-      "of a report as old as may be",
-      report({ time: minutesAgo(REPORT_MINUTES - 0.01) }),
-      {},
-      ["n1 10.6.0.7", "0 others"],
-    ],
-    ["of an old report, if forced", report({ time: minutesAgo(600) }), { isForced: true }, ["n1 10.6.0.7", "0 others"]],
-    ["of a clock that is a little ahead", report({ time: minutesAgo(-1) }), {}, ["n1 10.6.0.7", "0 others"]],
-  ])("is planned %s", (_what, given, options, planned) => {
-    expect(plan(given, options)).toEqual(planned);
-  });
+  const all = { findings: [finding(), elsewhere, drift] };
+  const OWN = ["n1 10.6.0.7", "0 others"];
+  it.each<[what: string, changes: Partial<CheckReport>, options: object, planned: string[]]>([
+    ["of each node's leaks", all, {}, ["n1 10.6.0.7", "n2 10.6.0.8", "1 others"]],
+    ["of one node's only", all, { node: "n2" }, ["n2 10.6.0.8", "0 others"]],
+    ["of nothing that has no address", { findings: [finding({ address: "" })] }, {}, ["1 others"]],
+    ["of nothing that has no record", { findings: [finding({ owner: "" })] }, {}, ["1 others"]],
+    ["of a report as old as may be", { time: minutesAgo(REPORT_MINUTES - 0.01) }, {}, OWN],
+    ["of an old report, if forced", { time: minutesAgo(600) }, { isForced: true }, OWN],
+    ["of a clock that is a little ahead", { time: minutesAgo(-1) }, {}, OWN],
+  ])("is planned %s", (_what, changes, options, planned) => expect(plan(report(changes), options)).toEqual(planned));
 
   it.each<[what: string, given: CheckReport, options: object, text: RegExp]>([
-    [
-      "an old report",
-      report({ time: minutesAgo(REPORT_MINUTES) }),
-      {},
-      /is 15 minutes old, .* run check again, or give --force/,
-    ],
+    ["an old report", report({ time: minutesAgo(REPORT_MINUTES) }), {}, /is 15 minutes old, .* or give --force/],
     ["a report of later", report({ time: minutesAgo(-REPORT_MINUTES) }), {}, /is from the future/],
     ["a report without a time", report({ time: "yesterday" }), {}, /only reports of the last 15 minutes/],
     ["another node's", report(), { node: "n9" }, /of another node: it compared n1, n2, and this is n9/],
     ["another node's, even if forced", report(), { node: "n9", isForced: true }, /of another node/],
-  ])("refuses %s", (_what, given, options, text) => {
-    expect(() => plan(given, options)).toThrow(text);
-  });
+  ])("refuses %s", (_what, given, options, text) => expect(() => plan(given, options)).toThrow(text));
 
   it("gives each node's agent what is its own", () => {
     const given = report({ notCompared: [{ node: "n3", reason: "x" }], problems: ["y"] });
-    expect(reportOf(given, "n2", [elsewhere])).toEqual({
-      ...given,
-      nodes: [given.nodes[1]],
-      notCompared: [],
-      problems: [],
-      findings: [elsewhere],
-    });
+    const own = { nodes: [given.nodes[1]], notCompared: [], problems: [], findings: [elsewhere] };
+    expect(reportOf(given, "n2", [elsewhere])).toEqual({ ...given, ...own });
   });
 });
 
@@ -126,9 +84,7 @@ describe("a report", () => {
     ["an API server that did not say all", { findings: [], problems: ["Pods cannot be read: no"] }, 3],
     ["what could not be restored", { findings: [], nodes: [{ ...NODE, repaired: [], unrepaired: ["a text"] }] }, 1],
     ["all was restored", { findings: [], nodes: [{ ...NODE, repaired: [REPAIRED], unrepaired: [] }] }, 0],
-  ])("ends with its exit code: %s", (_what, changes, code) => {
-    expect(exitCodeOfReport(report(changes))).toBe(code);
-  });
+  ])("ends with its exit code: %s", (_what, changes, code) => expect(exitCodeOfReport(report(changes))).toBe(code));
 
   it("of a cluster names nodes, and what was not compared", () => {
     const nodes = [NODE, { ...NODE, node: "n2", problems: ["/run/netns/x cannot be read: no"] }];

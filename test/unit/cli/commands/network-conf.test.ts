@@ -25,7 +25,7 @@ const READ_SETTINGS = {
 };
 const BOND = { mode: "active-backup", options: "miimon=100" };
 const POOLS = { default_ipv4_ippool: ["a", "b-*"], default_ipv6_ippool: ["six"] };
-const plain: [name: string, flags: Row, ...plugins: object[]][] = [
+it.each<[name: string, flags: Row, ...plugins: object[]]>([
   [
     "macvlan on an interface",
     { type: "macvlan", master: ["eth0"] },
@@ -58,9 +58,7 @@ const plain: [name: string, flags: Row, ...plugins: object[]][] = [
     { type: "ptp", ipam: BERTH },
     { ...COORDINATOR, ...READ_SETTINGS },
   ],
-];
-
-it.each(plain)("makes %s", (_, flags, ...plugins) => check(flags, plugins));
+])("makes %s", (_, flags, ...plugins) => check(flags, plugins));
 
 it("makes a NetworkAttachmentDefinition with namespace and the resource of SR-IOV", () => {
   const flags: Row = { type: "sriov", vlan: "30", namespace: "shop", resourceName: "vendor.io/vf" };

@@ -64,17 +64,15 @@ describe("csv", () => {
   });
 });
 
-describe("json", () => {
-  it("is one document, with a line for each address, without what is not known", () => {
-    expect(whole({ output: "json" }, RECORDS.slice(0, 2))).toBe(
-      '{"version":1,"addresses":[\n' +
-        '{"address":"10.6.0.21","prefixLength":24,"subnet":"10.6.0.0/24","pool":"lan","state":"Bound","namespace":"shop","pod":"web-0","interface":"eth0","node":"n1","mac":"0a:00:00:00:00:15","dnsName":"web-0.shop","since":"2026-11-20T04:00:00Z"},\n' +
-        '{"address":"10.6.0.40","prefixLength":24,"subnet":"10.6.0.0/24","pool":"lan","state":"Cooling","node":"n1"}\n' +
-        "]}\n",
-    );
-    expect(JSON.parse(whole({ output: "json" }, []))).toEqual({ version: 1, addresses: [] });
-    expect(JSON.parse(whole({ output: "json" })).addresses).toHaveLength(RECORDS.length);
-  });
+it("json is one document, with a line for each address, without what is not known", () => {
+  expect(whole({ output: "json" }, RECORDS.slice(0, 2))).toBe(
+    '{"version":1,"addresses":[\n' +
+      '{"address":"10.6.0.21","prefixLength":24,"subnet":"10.6.0.0/24","pool":"lan","state":"Bound","namespace":"shop","pod":"web-0","interface":"eth0","node":"n1","mac":"0a:00:00:00:00:15","dnsName":"web-0.shop","since":"2026-11-20T04:00:00Z"},\n' +
+      '{"address":"10.6.0.40","prefixLength":24,"subnet":"10.6.0.0/24","pool":"lan","state":"Cooling","node":"n1"}\n' +
+      "]}\n",
+  );
+  expect(JSON.parse(whole({ output: "json" }, []))).toEqual({ version: 1, addresses: [] });
+  expect(JSON.parse(whole({ output: "json" })).addresses).toHaveLength(RECORDS.length);
 });
 
 describe("changes", () => {

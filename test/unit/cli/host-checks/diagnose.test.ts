@@ -35,107 +35,83 @@ function file(path: string, mode: number, uid = 0, isPrivate = true): Partial<Ho
   return { files: [{ path, uid, mode, isPrivate }] };
 }
 
-function leftover(ipam: string, addresses: readonly (readonly [string, number])[] = []): Partial<HostFacts> {
+function leftover(ipam: string, ...addresses: [string, number][]): Partial<HostFacts> {
   return { leftovers: [{ path: "/x", ipam, addresses: new Map(addresses) }] };
 }
 
-const rows: [what: string, changes: Partial<HostFacts>, found: RegExp[]][] = [
-  ["nothing on a healthy host", {}, []],
-  ["a user who is not root", { isRoot: false }, [/^warning permissions/]],
-  ["a clock of 1970", { timeS: 0 }, [/^error clock: The clock says 1970/]],
-  ["an old kernel", { kernel: "4.19.0-13" }, [/^warning kernel: The kernel is 4\.19/]],
-  [
-    "a kernel without macvlan",
-    { modules: new Set(COORDINATOR_MODULES) },
-    [/^error kernel: The kernel has no module macvlan/],
-  ],
+const withPlugin = (name: string, kind: "own" | "absent" | "foreign", mode: number): Partial<HostFacts> => ({
+  plugins: [{ name, kind, mode }],
+});
+const chain = (...plugins: NetworkFacts["plugins"]): Partial<HostFacts> => ({
+  networks: [network("10.conflist", ...plugins)],
+});
+const mtus = (...links: [string, number][]): Partial<HostFacts> => ({ mtus: new Map(links) });
+const WHEREABOUTS = network("20.conf", plugin("macvlan", "whereabouts", "eth0"));
+
+const rows: [what: string, changes: Partial<HostFacts>, ...found: RegExp[]][] = [
+  ["nothing on a healthy host", {}],
+  ["a user who is not root", { isRoot: false }, /^warning permissions/],
+  ["a clock of 1970", { timeS: 0 }, /^error clock: The clock says 1970/],
+  ["an old kernel", { kernel: "4.19.0-13" }, /^warning kernel: The kernel is 4\.19/],
+  ["a kernel without macvlan", { modules: new Set(COORDINATOR_MODULES) }, /^error kernel: .* no module macvlan/],
   [
     "a kernel without nft_masq",
     { modules: new Set(["macvlan", "veth", "nf_tables", "nft_ct"]) },
-    [/^error kernel: .* no module nft_masq/],
+    /^error kernel: .* no module nft_masq/,
   ],
-  ["nothing of modules that cannot be listed", { modules: undefined }, []],
-  [
-    "a missing plugin",
-    { plugins: [{ name: "berth", kind: "absent", mode: 0 }] },
-    [/^error plugins: \/opt\/cni\/bin\/berth does not exist/],
-  ],
-  [
-    "another project's plugin",
-    { plugins: [{ name: "ifacer", kind: "foreign", mode: 0o755 }] },
-    [/^error plugins: .*ifacer is not Berth's/],
-  ],
-  [
-    "a plugin that is not executable",
-    { plugins: [{ name: "berth", kind: "own", mode: 0o644 }] },
-    [/^error plugins: .*berth is not executable/],
-  ],
-  ["a socket that others may write", file("/run/s", 0o666), [/^error permissions: \/run\/s has mode 0666: others may/]],
-  ["a registry that others may read", file("/r", 0o644), [/^warning permissions: \/r has mode 0644: others may read/]],
-  ["a plugin of a user", file("/p", 0o755, 1_000), [/^error permissions: \/p belongs to user 1000, not to root/]],
-  ["nothing of a directory for all with the sticky bit", file("/t", 0o1777, 0, false), []],
-  ["no directory of definitions", { networks: undefined }, [/^error networks: \/etc\/cni\/net.d does not exist/]],
-  ["no definition", { networks: [] }, [/^error networks: .* has no network definition/]],
-  ["a file that cannot be read", { unreadable: ["a.conf cannot be read"] }, [/^error networks: a.conf/]],
+  ["nothing of modules that cannot be listed", { modules: undefined }],
+  ["a missing plugin", withPlugin("berth", "absent", 0), /^error plugins: \/opt\/cni\/bin\/berth does not exist/],
+  ["another project's plugin", withPlugin("ifacer", "foreign", 0o755), /^error plugins: .*ifacer is not Berth's/],
+  ["a plugin that is not executable", withPlugin("berth", "own", 0o644), /^error plugins: .*berth is not executable/],
+  ["a socket that others may write", file("/run/s", 0o666), /^error permissions: \/run\/s has mode 0666: others may/],
+  ["a registry that others may read", file("/r", 0o644), /^warning permissions: \/r has mode 0644: others may read/],
+  ["a plugin of a user", file("/p", 0o755, 1_000), /^error permissions: \/p belongs to user 1000, not to root/],
+  ["nothing of a directory for all with the sticky bit", file("/t", 0o1777, 0, false)],
+  ["no directory of definitions", { networks: undefined }, /^error networks: \/etc\/cni\/net.d does not exist/],
+  ["no definition", { networks: [] }, /^error networks: .* has no network definition/],
+  ["a file that cannot be read", { unreadable: ["a.conf cannot be read"] }, /^error networks: a.conf/],
   [
     "another network that comes first",
     { networks: [OTHER, LAN] },
-    [/^warning networks: 05-cni.conflist comes before 10-lan.conflist/],
+    /^warning networks: 05-cni.conflist comes before 10-lan.conflist/,
   ],
-  ["nothing of Multus that comes first", { networks: [network("00-multus.conf", plugin("multus-shim")), LAN] }, []],
+  ["nothing of Multus that comes first", { networks: [network("00-multus.conf", plugin("multus-shim")), LAN] }],
   [
     "a coordinator before the main plugin",
-    { networks: [network("10.conflist", plugin("coordinator"), plugin("macvlan", "berth", "eth0"))] },
-    [/coordinator comes before macvlan/],
+    chain(plugin("coordinator"), plugin("macvlan", "berth", "eth0")),
+    /coordinator comes before macvlan/,
   ],
   [
     "an ifacer behind the main plugin",
-    { networks: [network("10.conflist", plugin("macvlan", "berth", "eth0.7"), plugin("berth-ifacer"))] },
-    [/ifacer comes after macvlan/],
+    chain(plugin("macvlan", "berth", "eth0.7"), plugin("berth-ifacer")),
+    /ifacer comes after macvlan/,
   ],
-  ["a master that is missing", { mtus: new Map() }, [/^error networks: .* has no interface "eth0"/]],
-  ["a small MTU", { mtus: new Map([["eth0", 1_200]]) }, [/^error mtu: Interface eth0 has MTU 1200/]],
+  ["a master that is missing", mtus(), /^error networks: .* has no interface "eth0"/],
+  ["a small MTU", mtus(["eth0", 1_200]), /^error mtu: Interface eth0 has MTU 1200/],
   [
     "an MTU of a network that its master does not have",
-    { networks: [network("10.conflist", plugin("macvlan", "berth", "eth0", 9_000))] },
-    [/^error mtu: 10\.conflist: mtu is 9000, and interface eth0 has MTU 1500/],
+    chain(plugin("macvlan", "berth", "eth0", 9_000)),
+    /^error mtu: 10\.conflist: mtu is 9000, and interface eth0 has MTU 1500/,
   ],
   [
     "an MTU larger than that of the link below",
-    {
-      mtus: new Map([
-        ["eth0", 9_000],
-        ["eth1", 1_500],
-      ]),
-      lowers: new Map([["eth0", ["eth1"]]]),
-    },
-    [/^warning mtu: Interface eth0 has MTU 9000, and eth1 below it 1500/],
+    { ...mtus(["eth0", 9_000], ["eth1", 1_500]), lowers: new Map([["eth0", ["eth1"]]]) },
+    /^warning mtu: Interface eth0 has MTU 9000, and eth1 below it 1500/,
   ],
-  [
-    "no forwarding",
-    { sysctls: new Map([["net/ipv4/ip_forward", "0"]]) },
-    [/^warning sysctls: net.ipv4.ip_forward is 0/],
-  ],
+  ["no forwarding", { sysctls: new Map([["net/ipv4/ip_forward", "0"]]) }, /^warning sysctls: net.ipv4.ip_forward is 0/],
   [
     "routes of Spiderpool",
     { foreignRoutes: ["10.0.0.0/8 dev veth0"] },
-    [/^warning leftovers: Routing table 500 has 1 routes that/],
+    /^warning leftovers: Routing table 500 has 1 routes that/,
   ],
   [
     "addresses of host-local in a network that is Berth's now",
-    leftover("host-local", [
-      ["lan", 3],
-      ["other", 2],
-    ]),
-    [/^warning leftovers: \/x\/lan has 3 addresses that host-local gave to containers of network "lan"/],
+    leftover("host-local", ["lan", 3], ["other", 2]),
+    /^warning leftovers: \/x\/lan has 3 addresses that host-local gave to containers of network "lan"/,
   ],
-  ["nothing of host-local in networks of its own", leftover("host-local", [["other", 2]]), []],
-  ["whereabouts that no network uses", leftover("whereabouts"), [/^warning leftovers: \/x is whereabouts's, and no/]],
-  [
-    "nothing of whereabouts that a network uses",
-    { ...leftover("whereabouts"), networks: [LAN, network("20.conf", plugin("macvlan", "whereabouts", "eth0"))] },
-    [],
-  ],
+  ["nothing of host-local in networks of its own", leftover("host-local", ["other", 2])],
+  ["whereabouts that no network uses", leftover("whereabouts"), /^warning leftovers: \/x is whereabouts's, and no/],
+  ["nothing of whereabouts that a network uses", { ...leftover("whereabouts"), networks: [LAN, WHEREABOUTS] }],
 ];
 
 function expectFindings(findings: readonly HostFinding[], found: readonly RegExp[]): void {
@@ -145,7 +121,9 @@ function expectFindings(findings: readonly HostFinding[], found: readonly RegExp
   for (const { remedy } of findings) expect(remedy.length).toBeGreaterThan(10);
 }
 
-it.each(rows)("finds %s", (_what, changes, found) => expectFindings(diagnoseHost({ ...HEALTHY, ...changes }), found));
+it.each(rows)("finds %s", (_what, changes, ...found) =>
+  expectFindings(diagnoseHost({ ...HEALTHY, ...changes }), found),
+);
 
 const READY: HealthRecord = { status: "ready", version: "1.0.0", problems: [], spool: { waiting: 0, rejected: 0 } };
 

@@ -84,113 +84,95 @@ const firewalld = (tree: Tree): Tree => ({ ...FIREWALLD, ...TRUSTED, ...tree });
 const SYSTEMD_SYSCTLS =
   "# filter\nnet.ipv4.conf.default.rp_filter = 2\nnet.ipv4.conf.*.rp_filter = 2\n-net.ipv4.conf.all.rp_filter\n";
 
-const rows: Readonly<Record<string, readonly [what: string, tree: Tree, found: readonly RegExp[]][]>> = {
+const NM_MAIN = "/etc/NetworkManager/NetworkManager.conf";
+const NM_DROP_IN = "/etc/NetworkManager/conf.d/a.conf";
+const MAIN = "/etc/systemd/networkd.conf";
+const ALL = "/etc/systemd/network/all.network";
+const VENDOR = "/usr/lib/systemd/networkd.conf.d/90-vendor.conf";
+const UDEV = "/usr/lib/udev/rules.d/85-nm-unmanaged.rules";
+const TRUSTED_ZONE = "/etc/firewalld/zones/trusted.xml";
+const NFT_SERVICE = "/usr/lib/systemd/system/nftables.service";
+const NFT_CONF = "/etc/nftables.conf";
+const DEFAULTS = "/usr/lib/sysctl.d/50-default.conf";
+const ALL_STRICT = "net.ipv4.conf.all.rp_filter=1\n";
+const ALL_OFF = "net.ipv4.conf.all.rp_filter=0\n";
+const CALI = "[keyfile]\nunmanaged-devices=interface-name:cali*\n";
+const ROUTES_YES = "[Network]\nManageForeignRoutes=yes\n";
+
+type Row = [what: string, tree: Tree, ...found: RegExp[]];
+const rows: Readonly<Record<string, readonly Row[]>> = {
   "systemd-networkd": [
-    ["is not enabled", { "/etc/systemd/networkd.conf": "[Network]\n#ManageForeignRoutes=yes\n" }, []],
+    ["is not enabled", { [MAIN]: "[Network]\n#ManageForeignRoutes=yes\n" }],
     [
       "has its defaults",
-      networkd({ "/etc/systemd/networkd.conf": "[Network]\n#ManageForeignRoutes=yes\n" }),
-      [
-        /^warning: systemd-networkd: .*: ManageForeignRoutes and ManageForeignRoutingPolicyRules of networkd\.conf are yes \| Write ManageForeignRoutes=no and .*networkd\.conf\.d.*: https:\/\/\S+\/docs\/host\.html#systemd-networkd$/,
-      ],
+      networkd({ [MAIN]: "[Network]\n#ManageForeignRoutes=yes\n" }),
+      /^warning: systemd-networkd: .*: ManageForeignRoutes and ManageForeignRoutingPolicyRules of networkd\.conf are yes \| Write ManageForeignRoutes=no and .*networkd\.conf\.d.*: https:\/\/\S+\/docs\/host\.html#systemd-networkd$/,
     ],
-    ["runs without being enabled", { "/run/systemd/netif/state": "OPER_STATE=routable\n" }, [/are yes/]],
-    ["keeps both", keeping({}), []],
-    ["keeps both by its main file", networkd({ "/etc/systemd/networkd.conf": BOTH }), []],
+    ["runs without being enabled", { "/run/systemd/netif/state": "OPER_STATE=routable\n" }, /are yes/],
+    ["keeps both", keeping({})],
+    ["keeps both by its main file", networkd({ [MAIN]: BOTH })],
     [
       "keeps both by a vendor's main file, as there is none in /etc",
       networkd({ "/usr/lib/systemd/networkd.conf": BOTH }),
-      [],
     ],
     [
       "has a main file in /etc, so that the vendor's is not read",
-      networkd({ "/etc/systemd/networkd.conf": "[Network]\n", "/usr/lib/systemd/networkd.conf": BOTH }),
-      [/are yes/],
+      networkd({ [MAIN]: "[Network]\n", "/usr/lib/systemd/networkd.conf": BOTH }),
+      /are yes/,
     ],
     [
       "keeps routes, and removes rules",
-      networkd({ "/etc/systemd/networkd.conf": "[Network]\nManageForeignRoutes = off\n" }),
-      [/: ManageForeignRoutingPolicyRules of networkd.*\| Write ManageForeignRoutingPolicyRules=no below/],
+      networkd({ [MAIN]: "[Network]\nManageForeignRoutes = off\n" }),
+      /: ManageForeignRoutingPolicyRules of networkd.*\| Write ManageForeignRoutingPolicyRules=no below/,
     ],
-    [
-      "has the keys in another section",
-      networkd({ "/etc/systemd/networkd.conf": `[DHCPv4]\n${BOTH.slice(10)}` }),
-      [/are yes/],
-    ],
+    ["has the keys in another section", networkd({ [MAIN]: `[DHCPv4]\n${BOTH.slice(10)}` }), /are yes/],
     [
       "has a value that is none, which it ignores",
       keeping({ "/etc/systemd/networkd.conf.d/60.conf": "[Network]\nManageForeignRoutes=maybe\n" }),
-      [],
     ],
     [
       "has a later drop-in of a vendor, which wins by its name",
-      keeping({ "/usr/lib/systemd/networkd.conf.d/90-vendor.conf": "[Network]\nManageForeignRoutes=yes\n" }),
-      [/: ManageForeignRoutes of networkd/],
+      keeping({ [VENDOR]: ROUTES_YES }),
+      /: ManageForeignRoutes of networkd/,
     ],
     [
       "has that drop-in replaced by one of the same name in /etc",
-      keeping({
-        "/usr/lib/systemd/networkd.conf.d/90-vendor.conf": "[Network]\nManageForeignRoutes=yes\n",
-        "/etc/systemd/networkd.conf.d/90-vendor.conf": "-> /dev/null",
-      }),
-      [],
+      keeping({ [VENDOR]: ROUTES_YES, "/etc/systemd/networkd.conf.d/90-vendor.conf": "-> /dev/null" }),
     ],
     [
       "has one in /run, which wins over /usr/lib",
       networkd({
-        "/usr/lib/systemd/networkd.conf.d/50.conf": "[Network]\nManageForeignRoutes=yes\n",
+        "/usr/lib/systemd/networkd.conf.d/50.conf": ROUTES_YES,
         "/run/systemd/networkd.conf.d/50.conf": BOTH,
       }),
-      [],
     ],
     [
       "has drop-ins over its main file",
-      networkd({
-        "/etc/systemd/networkd.conf": BOTH.replaceAll("no", "yes"),
-        "/etc/systemd/networkd.conf.d/a.conf": BOTH,
-      }),
-      [],
+      networkd({ [MAIN]: BOTH.replaceAll("no", "yes"), "/etc/systemd/networkd.conf.d/a.conf": BOTH }),
     ],
-    [
-      "has systemd's own .network files",
-      keeping({ "/usr/lib/systemd/network/80-container-ve.network": CONTAINERS }),
-      [],
-    ],
+    ["has systemd's own .network files", keeping({ "/usr/lib/systemd/network/80-container-ve.network": CONTAINERS })],
     [
       "matches physical NICs, as netplan writes it",
       keeping({ "/run/systemd/network/10-netplan-eth0.network": `[Match]\nName=eth0${DHCP}` }),
-      [],
     ],
     [
       "matches by MAC address",
       keeping({ "/etc/systemd/network/10.network": `[Match]\nMACAddress=02:00:00:00:00:01${DHCP}` }),
-      [],
     ],
     [
       "matches every link",
       keeping({ "/usr/lib/systemd/network/zz-default.network": `[Match]\nName=*${DHCP}` }),
-      [
-        /^warning: systemd-networkd: .*\(veth…\) by \/usr\/lib\/systemd\/network\/zz-default\.network.*\| Write \[Match\] Name=veth\* .*05-berth\.network/,
-      ],
+      /^warning: systemd-networkd: .*\(veth…\) by \/usr\/lib\/systemd\/network\/zz-default\.network.*\| Write \[Match\] Name=veth\* .*05-berth\.network/,
     ],
-    [
-      "matches every Ethernet link",
-      keeping({ "/etc/systemd/network/all.network": `[Match]\nType=ether${DHCP}` }),
-      [/all\.network/],
-    ],
-    [
-      "matches all but loopback",
-      keeping({ "/etc/systemd/network/all.network": `[Match]\nName=!lo docker*${DHCP}` }),
-      [/all\.network/],
-    ],
-    ["matches all but pairs", keeping({ "/etc/systemd/network/all.network": `[Match]\nName=!lo veth*${DHCP}` }), []],
+    ["matches every Ethernet link", keeping({ [ALL]: `[Match]\nType=ether${DHCP}` }), /all\.network/],
+    ["matches all but loopback", keeping({ [ALL]: `[Match]\nName=!lo docker*${DHCP}` }), /all\.network/],
+    ["matches all but pairs", keeping({ [ALL]: `[Match]\nName=!lo veth*${DHCP}` })],
     [
       "is told before that to leave pairs alone",
       keeping({
         "/etc/systemd/network/05-berth.network": "[Match]\nName=veth*\n[Link]\nUnmanaged=yes\n",
         "/usr/lib/systemd/network/zz-default.network": `[Match]\nName=*${DHCP}`,
       }),
-      [],
     ],
     [
       "is told so too late",
@@ -198,142 +180,93 @@ const rows: Readonly<Record<string, readonly [what: string, tree: Tree, found: r
         "/etc/systemd/network/90-berth.network": "[Match]\nName=veth*\n[Link]\nUnmanaged=yes\n",
         "/run/systemd/network/10-all.network": `[Match]\nName=*${DHCP}`,
       }),
-      [/10-all\.network/],
+      /10-all\.network/,
     ],
   ],
   NetworkManager: [
-    ["is not enabled", { "/etc/NetworkManager/NetworkManager.conf": "[main]\nplugins=keyfile\n" }, []],
+    ["is not enabled", { [NM_MAIN]: "[main]\nplugins=keyfile\n" }],
     [
       "knows nothing of pairs",
-      nm({ "/etc/NetworkManager/NetworkManager.conf": "[main]\nplugins=keyfile\n" }),
-      [
-        /^warning: NetworkManager: .*\| Write unmanaged-devices\+=interface-name:veth\* below \[keyfile\] .*: https:\/\/\S+\/docs\/host\.html#networkmanager$/,
-      ],
+      nm({ [NM_MAIN]: "[main]\nplugins=keyfile\n" }),
+      /^warning: NetworkManager: .*\| Write unmanaged-devices\+=interface-name:veth\* below \[keyfile\] .*: https:\/\/\S+\/docs\/host\.html#networkmanager$/,
     ],
-    ["has the udev rule that it ships", nm({ "/usr/lib/udev/rules.d/85-nm-unmanaged.rules": UDEV_RULE }), []],
+    ["has the udev rule that it ships", nm({ [UDEV]: UDEV_RULE })],
     [
       "has the udev rule switched off",
-      nm({
-        "/usr/lib/udev/rules.d/85-nm-unmanaged.rules": UDEV_RULE,
-        "/etc/udev/rules.d/85-nm-unmanaged.rules": "-> /dev/null",
-      }),
-      [/NetworkManager may configure/],
+      nm({ [UDEV]: UDEV_RULE, "/etc/udev/rules.d/85-nm-unmanaged.rules": "-> /dev/null" }),
+      /NetworkManager may configure/,
     ],
-    [
-      "has a udev rule in a comment",
-      nm({ "/usr/lib/udev/rules.d/85-nm-unmanaged.rules": `#${UDEV_RULE}` }),
-      [/may configure/],
-    ],
-    ["leaves pairs alone", nm({ "/etc/NetworkManager/conf.d/50-berth.conf": VETH }), []],
-    ["leaves pairs alone by its main file", nm({ "/etc/NetworkManager/NetworkManager.conf": VETH }), []],
-    [
-      "leaves other links alone",
-      nm({ "/etc/NetworkManager/conf.d/a.conf": VETH.replace("veth", "cali") }),
-      [/may configure/],
-    ],
+    ["has a udev rule in a comment", nm({ [UDEV]: `#${UDEV_RULE}` }), /may configure/],
+    ["leaves pairs alone", nm({ "/etc/NetworkManager/conf.d/50-berth.conf": VETH })],
+    ["leaves pairs alone by its main file", nm({ [NM_MAIN]: VETH })],
+    ["leaves other links alone", nm({ [NM_DROP_IN]: VETH.replace("veth", "cali") }), /may configure/],
     [
       "adds pairs to what a vendor has",
       nm({
         "/usr/lib/NetworkManager/conf.d/a.conf": "[keyfile]\nunmanaged-devices=interface-name:cali*;type:tun\n",
         "/etc/NetworkManager/conf.d/b.conf": "[keyfile]\nunmanaged-devices+=interface-name:veth*\n",
       }),
-      [],
     ],
     [
       "replaces the list by a later one without pairs",
-      nm({
-        "/etc/NetworkManager/NetworkManager.conf": VETH,
-        "/etc/NetworkManager/conf.d/b.conf": "[keyfile]\nunmanaged-devices=interface-name:cali*\n",
-      }),
-      [/may configure/],
+      nm({ [NM_MAIN]: VETH, "/etc/NetworkManager/conf.d/b.conf": CALI }),
+      /may configure/,
     ],
     [
       "reads /run before its main file, whatever the names are",
-      nm({
-        "/run/NetworkManager/conf.d/99.conf": "[keyfile]\nunmanaged-devices=interface-name:cali*\n",
-        "/etc/NetworkManager/NetworkManager.conf": VETH,
-      }),
-      [],
+      nm({ "/run/NetworkManager/conf.d/99.conf": CALI, [NM_MAIN]: VETH }),
     ],
     [
       "names all links of the kind",
-      nm({ "/etc/NetworkManager/conf.d/a.conf": "[keyfile]\nunmanaged-devices=mac:02:00:00:00:00:01,type:veth\n" }),
-      [],
+      nm({ [NM_DROP_IN]: "[keyfile]\nunmanaged-devices=mac:02:00:00:00:00:01,type:veth\n" }),
     ],
     [
       "excepts pairs",
-      nm({ "/etc/NetworkManager/conf.d/a.conf": "[keyfile]\nunmanaged-devices=*,except:interface-name:veth*\n" }),
-      [/may configure/],
+      nm({ [NM_DROP_IN]: "[keyfile]\nunmanaged-devices=*,except:interface-name:veth*\n" }),
+      /may configure/,
     ],
-    [
-      "excepts one NIC",
-      nm({ "/etc/NetworkManager/conf.d/a.conf": "[keyfile]\nunmanaged-devices=*,except:interface-name:eth0\n" }),
-      [],
-    ],
+    ["excepts one NIC", nm({ [NM_DROP_IN]: "[keyfile]\nunmanaged-devices=*,except:interface-name:eth0\n" })],
     [
       "does not manage a section's devices",
-      nm({ "/etc/NetworkManager/conf.d/a.conf": "[device-berth]\nmatch-device=interface-name:veth*\nmanaged=0\n" }),
-      [],
+      nm({ [NM_DROP_IN]: "[device-berth]\nmatch-device=interface-name:veth*\nmanaged=0\n" }),
     ],
     [
       "manages a section's devices",
-      nm({ "/etc/NetworkManager/conf.d/a.conf": "[device-berth]\nmatch-device=interface-name:veth*\nmanaged=1\n" }),
-      [/may configure/],
+      nm({ [NM_DROP_IN]: "[device-berth]\nmatch-device=interface-name:veth*\nmanaged=1\n" }),
+      /may configure/,
     ],
   ],
   firewalld: [
-    ["is not enabled", { ...TRUSTED }, []],
+    ["is not enabled", { ...TRUSTED }],
     [
       "has its defaults",
       firewalld({}),
-      [
-        /^warning: firewalld: firewalld rejects .*\| firewall-cmd --permanent --zone=trusted --add-source=NETWORK .*: https:\/\/\S+\/docs\/host\.html#firewalld$/,
-      ],
+      /^warning: firewalld: firewalld rejects .*\| firewall-cmd --permanent --zone=trusted --add-source=NETWORK .*: https:\/\/\S+\/docs\/host\.html#firewalld$/,
     ],
-    ["trusts a pool's network", firewalld({ "/etc/firewalld/zones/trusted.xml": zone("ACCEPT", SOURCE) }), []],
-    [
-      "trusts the pairs",
-      firewalld({ "/etc/firewalld/zones/trusted.xml": zone("ACCEPT", '<interface name="veth+"/>') }),
-      [],
-    ],
-    [
-      "trusts another link",
-      firewalld({ "/etc/firewalld/zones/trusted.xml": zone("ACCEPT", '<interface name="cni0"/>') }),
-      [/rejects/],
-    ],
+    ["trusts a pool's network", firewalld({ [TRUSTED_ZONE]: zone("ACCEPT", SOURCE) })],
+    ["trusts the pairs", firewalld({ [TRUSTED_ZONE]: zone("ACCEPT", '<interface name="veth+"/>') })],
+    ["trusts another link", firewalld({ [TRUSTED_ZONE]: zone("ACCEPT", '<interface name="cni0"/>') }), /rejects/],
     [
       "has the network in a zone that does not accept",
       firewalld({ "/etc/firewalld/zones/pods.xml": zone("", SOURCE) }),
-      [/rejects/],
+      /rejects/,
     ],
-    [
-      "has the network in a comment",
-      firewalld({ "/etc/firewalld/zones/trusted.xml": zone("ACCEPT", `<!-- ${SOURCE} -->`) }),
-      [/rejects/],
-    ],
+    ["has the network in a comment", firewalld({ [TRUSTED_ZONE]: zone("ACCEPT", `<!-- ${SOURCE} -->`) }), /rejects/],
     [
       "writes to iptables",
       firewalld({
-        "/etc/firewalld/zones/trusted.xml": zone("ACCEPT", SOURCE),
+        [TRUSTED_ZONE]: zone("ACCEPT", SOURCE),
         "/etc/firewalld/firewalld.conf": "# x\nDefaultZone=public\nFirewallBackend=iptables\n",
       }),
-      [
-        /^warning: firewalld: firewalld's backend is iptables .*\| Set FirewallBackend=nftables: https:\/\/\S+\/docs\/host\.html#firewalld$/,
-      ],
+      /^warning: firewalld: firewalld's backend is iptables .*\| Set FirewallBackend=nftables: https:\/\/\S+\/docs\/host\.html#firewalld$/,
     ],
   ],
   "nftables.service": [
-    [
-      "is not enabled, as Debian installs it",
-      { "/etc/nftables.conf": FLUSH, "/usr/lib/systemd/system/nftables.service": NFT_UNIT },
-      [],
-    ],
+    ["is not enabled, as Debian installs it", { [NFT_CONF]: FLUSH, [NFT_SERVICE]: NFT_UNIT }],
     [
       "has Debian's file and unit",
-      { ...NFT, "/etc/nftables.conf": FLUSH, "/usr/lib/systemd/system/nftables.service": NFT_UNIT },
-      [
-        /^warning: nftables\.service: .* is in \/etc\/nftables\.conf, ExecStop of nftables\.service \| .*: https:\/\/\S+\/docs\/host\.html#nftablesservice$/,
-      ],
+      { ...NFT, [NFT_CONF]: FLUSH, [NFT_SERVICE]: NFT_UNIT },
+      /^warning: nftables\.service: .* is in \/etc\/nftables\.conf, ExecStop of nftables\.service \| .*: https:\/\/\S+\/docs\/host\.html#nftablesservice$/,
     ],
     [
       "has Fedora's unit",
@@ -342,97 +275,77 @@ const rows: Readonly<Record<string, readonly [what: string, tree: Tree, found: r
         "/usr/lib/systemd/system/nftables.service":
           "[Service]\nExecStart=/sbin/nft 'flush ruleset; include \"/etc/sysconfig/nftables.conf\";'\nExecReload=/sbin/nft 'flush ruleset; include \"/etc/sysconfig/nftables.conf\";'\n",
       },
-      [/is in ExecStart of nftables\.service, ExecReload of nftables\.service/],
+      /is in ExecStart of nftables\.service, ExecReload of nftables\.service/,
     ],
-    ["has the flush in a comment", { ...NFT, "/etc/nftables.conf": `# flush ruleset\n${OWN_TABLE}` }, []],
+    ["has the flush in a comment", { ...NFT, [NFT_CONF]: `# flush ruleset\n${OWN_TABLE}` }],
     [
       "deletes its own tables, and is not stopped by a flush",
       {
         ...NFT,
-        "/etc/nftables.conf": OWN_TABLE,
+        [NFT_CONF]: OWN_TABLE,
         "/lib/systemd/system/nftables.service": NFT_UNIT,
         "/etc/systemd/system/nftables.service.d/berth.conf":
           "[Service]\nExecStop=\nExecStop=/usr/sbin/nft delete table inet filter\n",
       },
-      [],
     ],
   ],
   "sysctl.d": [
-    ["has nothing about rp_filter", { "/etc/sysctl.d/10.conf": "net.ipv4.ip_forward=1\n" }, []],
+    ["has nothing about rp_filter", { "/etc/sysctl.d/10.conf": "net.ipv4.ip_forward=1\n" }],
     [
       "is strict for all links",
       { "/etc/sysctl.d/10-network-security.conf": "net.ipv4.conf.all.rp_filter = 1\n" },
-      [
-        /^warning: sysctl\.d: \/etc\/sysctl\.d\/10-network-security\.conf sets net\.ipv4\.conf\.all\.rp_filter to 1.*: https:\/\/\S+\/docs\/host\.html#sysctls$/,
-      ],
+      /^warning: sysctl\.d: \/etc\/sysctl\.d\/10-network-security\.conf sets net\.ipv4\.conf\.all\.rp_filter to 1.*: https:\/\/\S+\/docs\/host\.html#sysctls$/,
     ],
     [
       "is loose for all links, with slashes",
       { "/usr/lib/sysctl.d/10.conf": "net/ipv4/conf/all/rp_filter=2" },
-      [/all\.rp_filter to 2/],
+      /all\.rp_filter to 2/,
     ],
     [
       "is off for all links",
       { "/etc/sysctl.d/10.conf": "net.ipv4.conf.all.rp_filter=0\nnet.ipv4.conf.default.rp_filter=1\n" },
-      [],
     ],
     [
       "has it in a comment",
       { "/etc/sysctl.d/10.conf": "#net.ipv4.conf.all.rp_filter=1\n;net.ipv4.conf.all.rp_filter=1\n" },
-      [],
     ],
     [
       "is set by the file that Debian links",
-      { "/etc/sysctl.conf": "net.ipv4.conf.all.rp_filter=1\n", "/etc/sysctl.d/99-sysctl.conf": "-> ../sysctl.conf" },
-      [/99-sysctl\.conf sets/],
+      { "/etc/sysctl.conf": ALL_STRICT, "/etc/sysctl.d/99-sysctl.conf": "-> ../sysctl.conf" },
+      /99-sysctl\.conf sets/,
     ],
     [
       "is set by a file that an absolute link leads to, below the host's root",
-      { "/opt/own.conf": "net.ipv4.conf.all.rp_filter=1\n", "/etc/sysctl.d/50.conf": "-> /opt/own.conf" },
-      [/50\.conf sets/],
+      { "/opt/own.conf": ALL_STRICT, "/etc/sysctl.d/50.conf": "-> /opt/own.conf" },
+      /50\.conf sets/,
     ],
-    [
-      "is switched off by a later file",
-      {
-        "/usr/lib/sysctl.d/50.conf": "net.ipv4.conf.all.rp_filter=1\n",
-        "/etc/sysctl.d/60.conf": "net.ipv4.conf.all.rp_filter=0\n",
-      },
-      [],
-    ],
+    ["is switched off by a later file", { "/usr/lib/sysctl.d/50.conf": ALL_STRICT, "/etc/sysctl.d/60.conf": ALL_OFF }],
     [
       "is switched off by an earlier file, without effect",
-      {
-        "/usr/lib/sysctl.d/50.conf": "net.ipv4.conf.all.rp_filter=1\n",
-        "/etc/sysctl.d/40.conf": "net.ipv4.conf.all.rp_filter=0\n",
-      },
-      [/usr\/lib\/sysctl\.d\/50\.conf sets/],
+      { "/usr/lib/sysctl.d/50.conf": ALL_STRICT, "/etc/sysctl.d/40.conf": ALL_OFF },
+      /usr\/lib\/sysctl\.d\/50\.conf sets/,
     ],
     [
       "has systemd's own pattern, which excepts all",
-      { "/usr/lib/sysctl.d/50-default.conf": SYSTEMD_SYSCTLS },
-      [
-        /^warning: sysctl\.d: \/usr\/lib\/sysctl\.d\/50-default\.conf sets rp_filter of each new link to 2.*\| Write net\.ipv4\.conf\.veth\*\.rp_filter = 0 .*: https:\/\/\S+\/docs\/host\.html#sysctls$/,
-      ],
+      { [DEFAULTS]: SYSTEMD_SYSCTLS },
+      /^warning: sysctl\.d: \/usr\/lib\/sysctl\.d\/50-default\.conf sets rp_filter of each new link to 2.*\| Write net\.ipv4\.conf\.veth\*\.rp_filter = 0 .*: https:\/\/\S+\/docs\/host\.html#sysctls$/,
     ],
     [
       "has that pattern, and a later one for pairs",
-      {
-        "/usr/lib/sysctl.d/50-default.conf": SYSTEMD_SYSCTLS,
-        "/etc/sysctl.d/99-zz-berth.conf": "net.ipv4.conf.veth*.rp_filter = 0\n",
-      },
-      [],
+      { [DEFAULTS]: SYSTEMD_SYSCTLS, "/etc/sysctl.d/99-zz-berth.conf": "net.ipv4.conf.veth*.rp_filter = 0\n" },
     ],
     [
       "has a pattern that excepts nothing",
       { "/etc/sysctl.d/1.conf": "net.ipv4.conf.*.rp_filter=1\n" },
-      [/all\.rp_filter to 1/, /each new link to 1/],
+      /all\.rp_filter to 1/,
+      /each new link to 1/,
     ],
-    ["has a pattern of other links", { "/etc/sysctl.d/1.conf": "-net.ipv4.conf.lxc*.rp_filter = 1\n" }, []],
+    ["has a pattern of other links", { "/etc/sysctl.d/1.conf": "-net.ipv4.conf.lxc*.rp_filter = 1\n" }],
   ],
 };
 
 describe.each(Object.entries(rows))("%s", (_program, cases) => {
-  it.each(cases)("%s", (_what, tree, found) => {
+  it.each<Row>(cases)("%s", (_what, tree, ...found) => {
     expect(findings(tree)).toEqual(found.map((text) => expect.stringMatching(text)));
   });
 });
