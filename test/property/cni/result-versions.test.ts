@@ -11,6 +11,7 @@ const ipOf = (family: Family): fc.Arbitrary<Ip> =>
 const prefixOf = (family: Family): fc.Arbitrary<Prefix> =>
   fc.record({ ip: ipOf(family), length: fc.integer({ min: 0, max: bitsOf(family) }) });
 const family = fc.constantFrom<Family[]>(4, 6);
+const nat = fc.nat();
 const name = fc.string({ minLength: 1 });
 const optional = { requiredKeys: [] };
 
@@ -29,7 +30,7 @@ const anyResult: fc.Arbitrary<CniResult> = fc.record({
   routes: fc.array(
     family.chain((f) =>
       fc.record(
-        { dst: prefixOf(f), gw: ipOf(f), mtu: fc.nat(), advmss: fc.nat(), priority: fc.nat(), table: fc.nat() },
+        { dst: prefixOf(f), gw: ipOf(f), mtu: nat, advmss: nat, priority: nat, table: nat, scope: nat },
         { requiredKeys: ["dst"] },
       ),
     ),

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { parseContainerId, parseIfName, parseNetworkName } from "../../../host/cni/names.ts";
 import { parseMac } from "../../../host/net/mac.ts";
 
-const identifiers: [text: string, accepted: boolean][] = [
+it.each<[text: string, accepted: boolean]>([
   ["a", true],
   ["0", true],
   ["4f6c…", false],
@@ -16,14 +16,12 @@ const identifiers: [text: string, accepted: boolean][] = [
   ["a\n", false],
   ["é", false],
   ["a".repeat(1_000), true],
-];
-
-it.each(identifiers)("a container ID and a network name: %j is %s", (text, accepted) => {
+])("a container ID and a network name: %j is %s", (text, accepted) => {
   expect(parseContainerId(text)).toBe(accepted ? text : undefined);
   expect(parseNetworkName(text)).toBe(accepted ? text : undefined);
 });
 
-const ifNames: [text: string, accepted: boolean][] = [
+it.each<[text: string, accepted: boolean]>([
   ["eth0", true],
   ["e", true],
   ["abcdefghijklmno", true],
@@ -47,9 +45,7 @@ const ifNames: [text: string, accepted: boolean][] = [
   ["default", false],
   ["all.5", true],
   ["a\ud800", false],
-];
-
-it.each(ifNames)("an interface name: %j is %s", (text, accepted) => {
+])("an interface name: %j is %s", (text, accepted) => {
   expect(parseIfName(text)).toBe(accepted ? text : undefined);
 });
 
@@ -62,6 +58,4 @@ it.each([
   ["0g:1b:2c:3d:4e:5f", undefined],
   ["0a1b2c3d4e5f", undefined],
   ["", undefined],
-])("a MAC address: %j is %s", (text, expected) => {
-  expect(parseMac(text)).toBe(expected);
-});
+])("a MAC address: %j is %s", (text, expected) => expect(parseMac(text)).toBe(expected));

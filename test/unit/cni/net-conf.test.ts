@@ -20,9 +20,7 @@ describe("decodeNetConf remembers", () => {
     ["arguments", { args: { cni: { ips: ["10.0.0.1"] } } }],
     ["the attachments of a GC", { "cni.dev/valid-attachments": [] }],
     ["more than fits", { comment: "x".repeat(MAX_REMEMBERED_LENGTH) }],
-  ])("nothing with %s", (_what, conf) => {
-    expect(isRemembered(conf)).toBe(false);
-  });
+  ])("nothing with %s", (_what, conf) => expect(isRemembered(conf)).toBe(false));
 
   it("no more than it may", () => {
     const texts = Array.from({ length: MAX_REMEMBERED_CONFS + 1 }, (_, index) =>
@@ -52,17 +50,12 @@ describe("decodeNetConf reads", () => {
   });
 
   it("what the runtime adds", () => {
-    const runtimeConfig = {
-      mac: "0A:00:00:00:00:01",
-      ips: ["10.0.0.1/24"],
-      portMappings: [],
-      "io.kubernetes.cri.pod-annotations": { "ipam.vendor.io/ippool": "{}" },
-    };
-    expect(decodeNetConf(JSON.stringify({ ...CONF, runtimeConfig })).runtimeConfig).toEqual({
-      mac: "0a:00:00:00:00:01",
-      ips: [{ ip: { family: 4, value: 0x0a000001n }, length: 24 }],
-      podAnnotations: { "ipam.vendor.io/ippool": "{}" },
-    });
+    const podAnnotations = { "ipam.vendor.io/ippool": "{}" };
+    const asked = { mac: "0A:00:00:00:00:01", ips: ["10.0.0.1/24"], portMappings: [] };
+    const runtimeConfig = { ...asked, "io.kubernetes.cri.pod-annotations": podAnnotations };
+    const ips = [{ ip: { family: 4, value: 0x0a000001n }, length: 24 }];
+    const read = { mac: "0a:00:00:00:00:01", ips, podAnnotations };
+    expect(decodeNetConf(JSON.stringify({ ...CONF, runtimeConfig })).runtimeConfig).toEqual(read);
   });
 
   it.each<[text: string | null, wanted: string | undefined]>([
@@ -78,18 +71,10 @@ describe("decodeNetConf reads", () => {
     expect(decodeNetConf(JSON.stringify({ ...CONF, runtimeConfig: { mac } })).runtimeConfig.mac).toBe(wanted);
   });
 
-  it.each([
-    "02:42-ac:11:00:07",
-    "2:42:ac:11:0:7",
-    "0242ac110007",
-    "02:42:ac:11:00",
-    "02:42:ac:11:00:07:",
-    "0242.ac11",
-    "x",
-  ])("the MAC %j, which no main plugin can read, is refused", (mac) => {
-    expect(() => decodeNetConf(JSON.stringify({ ...CONF, runtimeConfig: { mac } }))).toThrow(
-      /field "runtimeConfig.mac": found .*, want a MAC address/,
-    );
+  const noMacs = "02:42-ac:11:00:07 2:42:ac:11:0:7 0242ac110007 02:42:ac:11:00 02:42:ac:11:00:07: 0242.ac11 x";
+  it.each(noMacs.split(" "))("the MAC %j, which no main plugin can read, is refused", (mac) => {
+    const text = JSON.stringify({ ...CONF, runtimeConfig: { mac } });
+    expect(() => decodeNetConf(text)).toThrow(/field "runtimeConfig.mac": found .*, want a MAC address/);
   });
 
   it("prevResult in the configuration's version", () => {
@@ -134,12 +119,7 @@ const refused: [title: string, text: string, code: number, message: string][] = 
   ["a version that is a number", '{"cniVersion":1}', DecodeFailure, 'Field "cniVersion" is not text'],
   ["no version", '{"name":"a","type":"b"}', IncompatibleVersion, '"0.1.0"'],
   ["a version to come", '{"cniVersion":"9.0.0"}', IncompatibleVersion, '"9.0.0"'],
-  [
-    "a result in a version to come",
-    previous("9.0.0"),
-    IncompatibleVersion,
-    'CNI version "9.0.0" in "prevResult.cniVersion"',
-  ],
+  ["a result in a version to come", previous("9.0.0"), IncompatibleVersion, '"9.0.0" in "prevResult.cniVersion"'],
   ["a result whose version is a number", previous(1), DecodeFailure, 'Field "prevResult.cniVersion" is not text'],
 ];
 const wrong: [patch: object, message: string][] = [
@@ -161,15 +141,14 @@ const wrong: [patch: object, message: string][] = [
 ];
 
 describe("decodeNetConf refuses", () => {
+  const refusal = (code: number, part: string) =>
+    expect.objectContaining({ code, message: expect.stringContaining(part) });
   it.each(refused)("%s", (_title, text, code, message) => {
-    expect(() => decodeNetConf(text)).toThrow(
-      expect.objectContaining({ code, message: expect.stringContaining(message) }),
-    );
+    expect(() => decodeNetConf(text)).toThrow(refusal(code, message));
   });
   it.each(wrong)("%j", (patch, message) => {
-    expect(() => decodeNetConf(JSON.stringify({ ...CONF, ...patch }))).toThrow(
-      expect.objectContaining({ code: InvalidNetworkConfig, message: expect.stringContaining(message) }),
-    );
+    const text = JSON.stringify({ ...CONF, ...patch });
+    expect(() => decodeNetConf(text)).toThrow(refusal(InvalidNetworkConfig, message));
   });
 });
 

@@ -19,19 +19,10 @@ function decodeWith(headers: Record<string, string | string[] | undefined>, conf
 
 describe("decodeRequest accepts", () => {
   it.each(["ADD", "CHECK"])("%s with everything it needs", (command) => {
+    const args = new Map(Object.entries({ IgnoreUnknown: "1", K: "a=b" }));
     expect(decodeWith({ "cni-command": command, "cni-args": "IgnoreUnknown=1;K=a=b" })).toMatchObject({
-      plugin: "berth",
-      command,
-      containerId: "c1",
-      ifName: "eth0",
-      netns: "/run/netns/a",
-      netnsOverride: false,
-      path: "/opt/cni/bin",
-      args: new Map([
-        ["IgnoreUnknown", "1"],
-        ["K", "a=b"],
-      ]),
-      netConf: { name: "net", type: "macvlan" },
+      ...{ plugin: "berth", command, containerId: "c1", ifName: "eth0", netns: "/run/netns/a", netnsOverride: false },
+      ...{ path: "/opt/cni/bin", args, netConf: { name: "net", type: "macvlan" } },
     });
   });
 
@@ -49,10 +40,7 @@ describe("decodeRequest accepts", () => {
 
   it("DEL with CNI_ARGS that an ADD is refused for", () => {
     const request = decodeWith({ "cni-command": "DEL", "cni-args": "A=1;B;=2;;A=3;C=4" });
-    expect([...request.args]).toEqual([
-      ["A", "1"],
-      ["C", "4"],
-    ]);
+    expect(Object.fromEntries(request.args)).toEqual({ A: "1", C: "4" });
   });
 
   it("the same key twice in CNI_ARGS when the values agree", () => {
@@ -93,43 +81,24 @@ describe("decodeRequest refuses with code 4", () => {
     an argument with two values ${{ "cni-args": "IP=10.0.0.1;IP=10.0.0.2" }}
       => CNI_ARGS: found the piece "IP=10.0.0.2", want one value for "IP"
   `;
-  it.each(rows)("%s", (_title, headers, message) => {
-    expect(() => decodeWith(headers)).toThrow(
-      expect.objectContaining({ code: ErrorCode.InvalidEnvironment, message: expect.stringContaining(message) }),
-    );
-  });
+  const refusal = (part: string) =>
+    expect.objectContaining({ code: ErrorCode.InvalidEnvironment, message: expect.stringContaining(part) });
+  it.each(rows)("%s", (_title, headers, message) => expect(() => decodeWith(headers)).toThrow(refusal(message)));
 
   it("an executable of another name", () => {
-    expect(() => decodeWith({}, CONF, "bridge")).toThrow(
-      expect.objectContaining({
-        code: ErrorCode.InvalidEnvironment,
-        message: 'No plugin is called "bridge"; install the executable as one of berth, coordinator, ifacer',
-      }),
-    );
+    const message = 'No plugin is called "bridge"; install the executable as one of berth, coordinator, ifacer';
+    expect(() => decodeWith({}, CONF, "bridge")).toThrow(refusal(message));
   });
 });
 
 describe("decodePodArgs", () => {
-  it("reads what Multus makes of what a runtime has set", () => {
-    const pod = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=c9;K8S_POD_UID=u1";
-    const args = `IgnoreUnknown=true;${pod};IgnoreUnknown=1;${pod}`;
-    expect(decodePodArgs(decodeWith({ "cni-args": args }).args)).toEqual({
-      namespace: "shop",
-      name: "web-0",
-      uid: "u1",
-      infraContainerId: "c9",
-    });
-  });
-
-  it("reads what Kubernetes runtimes set", () => {
-    const args =
-      "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=c9;K8S_POD_UID=u1";
-    expect(decodePodArgs(decodeWith({ "cni-args": args }).args)).toEqual({
-      namespace: "shop",
-      name: "web-0",
-      uid: "u1",
-      infraContainerId: "c9",
-    });
+  const pod = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_INFRA_CONTAINER_ID=c9;K8S_POD_UID=u1";
+  it.each([
+    ["Kubernetes runtimes set", `IgnoreUnknown=1;${pod}`],
+    ["Multus makes of it", `IgnoreUnknown=true;${pod};IgnoreUnknown=1;${pod}`],
+  ])("reads what %s", (_, args) => {
+    const wanted = { namespace: "shop", name: "web-0", uid: "u1", infraContainerId: "c9" };
+    expect(decodePodArgs(decodeWith({ "cni-args": args }).args)).toEqual(wanted);
   });
 
   it("takes empty values for absent ones", () => {

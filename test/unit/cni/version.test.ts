@@ -2,9 +2,7 @@ import { expect, it } from "vitest";
 import { CniError, ErrorCode } from "../../../host/cni/error.ts";
 import { decodeCniVersion, isAtLeast, SUPPORTED_VERSIONS } from "../../../host/cni/version.ts";
 
-it.each(SUPPORTED_VERSIONS)("%s is spoken", (version) => {
-  expect(decodeCniVersion(version)).toBe(version);
-});
+it.each(SUPPORTED_VERSIONS)("%s is spoken", (version) => expect(decodeCniVersion(version)).toBe(version));
 
 const LIST = "0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0";
 const missing = `CNI version "0.1.0", which a missing "cniVersion" stands for, is not supported; supported are ${LIST}`;

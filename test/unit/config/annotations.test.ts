@@ -10,9 +10,7 @@ import { parseIp } from "../../../host/net/ip.ts";
 import { parsePrefix } from "../../../host/net/prefix.ts";
 import { rows } from "../../world/rows.ts";
 
-function decodePod(key: string, value: string) {
-  return decodePodAnnotations({ [ANNOTATION_PREFIX + key]: value });
-}
+const decodePod = (key: string, value: string) => decodePodAnnotations({ [ANNOTATION_PREFIX + key]: value });
 
 describe("decodePodAnnotations accepts", () => {
   it("none, and those of others", () => {
@@ -22,7 +20,7 @@ describe("decodePodAnnotations accepts", () => {
 
   const pools = (name: string) => ({ ipv4: [name], cleangateway: false });
   const route = (dst: string, gw: string) => ({ dst: parsePrefix(dst), gw: parseIp(gw) });
-  const accepted: [key: string, value: string, expected: object][] = [
+  it.each<[key: string, value: string, expected: object]>([
     ["subnet", '{"ipv4":["a","b"]}', { subnet: { ipv4: ["a", "b"] } }],
     ["subnet", "{}", { subnet: {} }],
     ["subnets", '[{"interface":"eth0","ipv6":["a"]}]', { subnets: [{ interface: "eth0", ipv6: ["a"] }] }],
@@ -48,17 +46,11 @@ describe("decodePodAnnotations accepts", () => {
     ["ippool-ip-number", "+2", { ippoolIpNumber: { kind: "flexible", count: 2 } }],
     ["ippool-reclaim", "true", { ippoolReclaim: true }],
     ["ippool-reclaim", "false", { ippoolReclaim: false }],
-  ];
-  it.each(accepted)("%s %s", (key, value, expected) => {
-    expect(decodePod(key, value)).toEqual(expected);
-  });
+  ])("%s %s", (key, value, expected) => expect(decodePod(key, value)).toEqual(expected));
 
   it("networks and the default network", () => {
-    const annotations = {
-      "k8s.v1.cni.cncf.io/networks": "a,ns/b@net7",
-      "v1.multus-cni.io/default-network": "kube/main",
-    };
-    expect(decodePodAnnotations(annotations)).toEqual({
+    const networks = { "k8s.v1.cni.cncf.io/networks": "a,ns/b@net7" };
+    expect(decodePodAnnotations({ ...networks, "v1.multus-cni.io/default-network": "kube/main" })).toEqual({
       networks: [{ name: "a" }, { namespace: "ns", name: "b", interface: "net7" }],
       defaultNetwork: { namespace: "kube", name: "main" },
     });
@@ -143,9 +135,7 @@ describe("decodePodAnnotations refuses", () => {
     ["constructor", "found an unknown annotation, want one of"],
     ["default-ipv4-ippool", "found an unknown annotation, want it on a namespace"],
   ];
-  it.each(unknown)("the unknown annotation %j", (key, message) => {
-    expect(() => decodePod(key, "x")).toThrow(message);
-  });
+  it.each(unknown)("the unknown annotation %j", (key, message) => expect(() => decodePod(key, "x")).toThrow(message));
 
   it("a text that is longer than any that makes sense", () => {
     const text = `{"ipv4":["${"a,".repeat(8_192)}"]}`;
@@ -157,7 +147,7 @@ describe("decodePodAnnotations refuses", () => {
   const nics = (count: number, names: (index: number) => string) =>
     `[${Array.from({ length: count }, (_, at) => `{"interface":"n${at}","ipv4":${names(at)}}`).join(",")}]`;
   const eight = (at: number) => names(9, (index) => `p${at}-${index}*`);
-  const tooMany: [what: string, key: string, value: string, message: string][] = [
+  it.each<[what: string, key: string, value: string, message: string]>([
     ["NICs of pools", "ippools", nics(33, () => '["*"]'), "found 33 NICs, want at most 32"],
     ["NICs of Subnets", "subnets", nics(33, () => '["a"]'), "found 33 NICs, want at most 32"],
     ["pools", "ippool", `{"ipv4":${names(65, () => "*")}}`, 'field "ipv4": found 65 names, want at most 64'],
@@ -170,8 +160,7 @@ describe("decodePodAnnotations refuses", () => {
       `[${Array.from({ length: 129 }, (_, at) => `{"dst":"10.0.${at}.0/24","gw":"10.9.0.1"}`).join(",")}]`,
       "found 129 routes, want at most 128",
     ],
-  ];
-  it.each(tooMany)("too many %s", (_what, key, value, message) => {
+  ])("too many %s", (_what, key, value, message) => {
     expect(() => decodePod(key, value)).toThrow(`annotation "ipam.vendor.io/${key}": ${message}`);
   });
 
@@ -198,20 +187,15 @@ describe("decodePodAnnotations refuses", () => {
 
 describe("decodeNamespaceAnnotations", () => {
   const P = ANNOTATION_PREFIX;
+  const NETWORKS = "k8s.v1.cni.cncf.io/networks";
   it.each([
     [{}, {}],
     [{ [`${P}default-ipv4-ippool`]: '["a","b-*"]' }, { ipv4: ["a", "b-*"] }],
     [
-      {
-        [`${P}default-ipv4-ippool`]: '["a"]',
-        [`${P}default-ipv6-ippool`]: '["b"]',
-        "k8s.v1.cni.cncf.io/networks": "A B",
-      },
+      { [`${P}default-ipv4-ippool`]: '["a"]', [`${P}default-ipv6-ippool`]: '["b"]', [NETWORKS]: "A B" },
       { ipv4: ["a"], ipv6: ["b"] },
     ],
-  ])("%j", (annotations, expected) => {
-    expect(decodeNamespaceAnnotations(annotations)).toEqual(expected);
-  });
+  ])("%j", (annotations, expected) => expect(decodeNamespaceAnnotations(annotations)).toEqual(expected));
 
   it.each([
     ["default-ipv4-ippool", "blue", "Malformed JSON at line 1, column 1"],
@@ -228,9 +212,8 @@ describe("decodeNamespaceAnnotations", () => {
 
   it("refuses more than 64 names", () => {
     const list = JSON.stringify(Array(65).fill("*"));
-    expect(() => decodeNamespaceAnnotations({ [`${P}default-ipv4-ippool`]: list })).toThrow(
-      "found 65 names, want at most 64",
-    );
+    const decode = () => decodeNamespaceAnnotations({ [`${P}default-ipv4-ippool`]: list });
+    expect(decode).toThrow("found 65 names, want at most 64");
   });
 });
 

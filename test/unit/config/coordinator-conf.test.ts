@@ -65,20 +65,18 @@ describe("one key changes one setting", () => {
     expect(resolve(value)).toEqual({ ...DEFAULT_COORDINATOR_CONF, ...expected });
   });
 
-  const options: [value: object, expected: object][] = [
+  const five = { retry: 5, windowMs: undefined };
+  it.each<[value: object, expected: object]>([
     [{}, {}],
-    [{ retry: 5 }, { retry: 5, windowMs: undefined }],
-    [{ retries: 5 }, { retry: 5, windowMs: undefined }],
-    [
-      { retry: 5, retries: 5 },
-      { retry: 5, windowMs: undefined },
-    ],
+    [{ retry: 5 }, five],
+    [{ retries: 5 }, five],
+    [{ retry: 5, retries: 5 }, five],
     [{ retry: 3 }, { windowMs: undefined }],
     [{ interval: "2s" }, { intervalMs: 2_000, windowMs: undefined }],
     [{ timeout: "1s" }, { windowMs: undefined }],
     [
       { retry: 5, window: "200ms" },
-      { retry: 5, windowMs: 200 },
+      { ...five, windowMs: 200 },
     ],
     [{ window: "3s" }, { windowMs: 3_000 }],
     [
@@ -86,12 +84,9 @@ describe("one key changes one setting", () => {
       { intervalMs: 10, timeoutMs: 2_000, windowMs: undefined },
     ],
     [{ onConflict: "next" }, { onConflict: "next" }],
-  ];
-  it.each(options)("detectOptions %j", (value, expected) => {
-    expect(resolve({ detectOptions: value }).detectOptions).toEqual({
-      ...DEFAULT_COORDINATOR_CONF.detectOptions,
-      ...expected,
-    });
+  ])("detectOptions %j", (value, expected) => {
+    const wanted = { ...DEFAULT_COORDINATOR_CONF.detectOptions, ...expected };
+    expect(resolve({ detectOptions: value }).detectOptions).toEqual(wanted);
   });
 });
 
@@ -243,7 +238,5 @@ describe("decodeCoordinatorConf refuses", () => {
     ],
     [JSON.parse('{"__proto__":{"mode":"disable"}}'), 'field "__proto__": found an unknown key'],
   ];
-  it.each(rows)("%.100j", (value, message) => {
-    expect(() => decodeCoordinatorConf(value, "net")).toThrow(message);
-  });
+  it.each(rows)("%.100j", (value, message) => expect(() => decodeCoordinatorConf(value, "net")).toThrow(message));
 });

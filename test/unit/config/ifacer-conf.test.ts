@@ -6,32 +6,29 @@ const decode = (value: unknown) => decodeIfacerConf(value, "x");
 const plain = { vlanId: 0, vlanName: undefined, bond: undefined, takeOver: false };
 const bond = { name: "vendor_bond0", mode: undefined, options: "" };
 
-describe("a configuration", () => {
-  const on = { bond: { name: "b0", mode: 2, options: "a=1" }, takeOver: true };
-  const accepted: [value: object, expected: object][] = [
-    [{ interfaces: ["e0"] }, {}],
-    [{ type: "ifacer", interfaces: ["e0"], vlanID: 0, bond: null }, {}],
-    [{ type: "berth-ifacer", interfaces: ["e0"] }, {}],
-    [
-      { interfaces: ["e0"], vlanID: 4094 },
-      { vlanId: 4094, vlanName: "e0.4094" },
-    ],
-    [
-      { interfaces: ["abcdefghijklm"], vlanID: 1 },
-      { vlanId: 1, vlanName: "abcdefghijklm.1" },
-    ],
-    [{ interfaces: ["e0"], bond: {} }, { bond }],
-    [{ interfaces: ["n".repeat(127)] }, {}],
-    [{ interfaces: ["n".repeat(127), "e0"], bond: {} }, { bond }],
-    [
-      { interfaces: ["e0", "e1"], vlanID: 7, ...on },
-      { ...on, vlanId: 7, vlanName: "b0.7" },
-    ],
-  ];
-  it.each(accepted)("%j", (value, expected) => {
-    const interfaces = "interfaces" in value ? value.interfaces : [];
-    expect(decode(value)).toEqual({ ...plain, interfaces, ...expected });
-  });
+const on = { bond: { name: "b0", mode: 2, options: "a=1" }, takeOver: true };
+it.each<[value: object, expected: object]>([
+  [{ interfaces: ["e0"] }, {}],
+  [{ type: "ifacer", interfaces: ["e0"], vlanID: 0, bond: null }, {}],
+  [{ type: "berth-ifacer", interfaces: ["e0"] }, {}],
+  [
+    { interfaces: ["e0"], vlanID: 4094 },
+    { vlanId: 4094, vlanName: "e0.4094" },
+  ],
+  [
+    { interfaces: ["abcdefghijklm"], vlanID: 1 },
+    { vlanId: 1, vlanName: "abcdefghijklm.1" },
+  ],
+  [{ interfaces: ["e0"], bond: {} }, { bond }],
+  [{ interfaces: ["n".repeat(127)] }, {}],
+  [{ interfaces: ["n".repeat(127), "e0"], bond: {} }, { bond }],
+  [
+    { interfaces: ["e0", "e1"], vlanID: 7, ...on },
+    { ...on, vlanId: 7, vlanName: "b0.7" },
+  ],
+])("a configuration %j", (value, expected) => {
+  const interfaces = "interfaces" in value ? value.interfaces : [];
+  expect(decode(value)).toEqual({ ...plain, interfaces, ...expected });
 });
 
 it("a name of more than 127 bytes is no alternative name", () => {
@@ -40,16 +37,13 @@ it("a name of more than 127 bytes is no alternative name", () => {
 
 describe("a mode", () => {
   const names = "balance-rr active-backup balance-xor broadcast 802.3ad balance-tlb balance-alb";
-  const modes: [mode: unknown, number: number][] = [
+  it.each<[mode: unknown, number: number]>([
     ...[0, 6].flatMap((number): [unknown, number][] => [
       [number, number],
       [`${number}`, number],
     ]),
     ...names.split(" ").map((name, number): [unknown, number] => [name, number]),
-  ];
-  it.each(modes)("%j is %i", (mode, number) => {
-    expect(decode({ interfaces: ["e0"], bond: { mode } }).bond?.mode).toBe(number);
-  });
+  ])("%j is %i", (mode, number) => expect(decode({ interfaces: ["e0"], bond: { mode } }).bond?.mode).toBe(number));
 
   it.each([7, -1, 1.5, "7", "", " 1", "01", "Active-Backup", "bond", null, true, [1]])("%j is none", (mode) => {
     expect(() => decode({ interfaces: ["e0"], bond: { mode } })).toThrow(
@@ -93,9 +87,7 @@ describe("is refused:", () => {
       => the device name "vendor_bond0.100" of 16 bytes, want a name of at most 15 bytes: set a shorter "bond.name"
     {"interfaces":["e0"],"type":"ifacers"} => field "type": found "ifacers", want one of "ifacer", "berth-ifacer"
   `;
-  it.each(refused)("%s", (json, text) => {
-    expect(() => decode(JSON.parse(json))).toThrow(text);
-  });
+  it.each(refused)("%s", (json, text) => expect(() => decode(JSON.parse(json))).toThrow(text));
 
   it("undefined", () => expect(() => decode(undefined)).toThrow("found nothing, want an object"));
 

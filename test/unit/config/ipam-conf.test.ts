@@ -5,9 +5,7 @@ it.each([
   [{ type: "berth" }],
   [{ type: "berth", default_ipv4_ippool: ["blue", "rack-*"] }],
   [{ type: "berth", default_ipv4_ippool: ["blue"], default_ipv6_ippool: ["blue6"] }],
-])("%j is accepted as it stands", (value) => {
-  expect(decodeIpamConf(value, "x")).toEqual(value);
-});
+])("%j is accepted as it stands", (value) => expect(decodeIpamConf(value, "x")).toEqual(value));
 
 const refused: [value: unknown, message: string][] = [
   [undefined, "ipam: found nothing, want an object"],
@@ -26,9 +24,7 @@ const refused: [value: unknown, message: string][] = [
   [{ type: "berth", default_ipv6_ippool: [null] }, 'field "default_ipv6_ippool[0]": found null'],
 ];
 
-it.each(refused)("%j is refused", (value, message) => {
-  expect(() => decodeIpamConf(value, "ipam")).toThrow(message);
-});
+it.each(refused)("%j is refused", (value, message) => expect(() => decodeIpamConf(value, "ipam")).toThrow(message));
 
 it.each([[[]], [null], ["six"], [[null]]])("the key of a disabled family may hold %j", (value) => {
   const rules = { enableIPv4: true, enableIPv6: false };

@@ -7,34 +7,32 @@ const expression = (operator: string, values?: string[], key = "app") => ({
   matchExpressions: [values === undefined ? { key, operator } : { key, operator, values }],
 });
 
-describe("a selector matches as in Kubernetes", () => {
-  const rows: [selector: object, expected: boolean][] = [
-    [{}, true],
-    [{ matchLabels: {} }, true],
-    [{ matchLabels: { app: "web" } }, true],
-    [{ matchLabels: { app: "db" } }, false],
-    [{ matchLabels: { app: "web", "example.com/tier": "front" } }, true],
-    [{ matchLabels: { app: "web", other: "x" } }, false],
-    [{ matchLabels: { empty: "" } }, true],
-    [{ matchLabels: { absent: "" } }, false],
-    [{ matchLabels: { toString: "x" } }, false],
-    [expression("In", ["db", "web"]), true],
-    [expression("In", ["db"]), false],
-    [expression("In", ["db"], "absent"), false],
-    [expression("NotIn", ["db"]), true],
-    [expression("NotIn", ["web"]), false],
-    [expression("NotIn", ["web"], "absent"), true],
-    [expression("Exists"), true],
-    [expression("Exists", undefined, "absent"), false],
-    [expression("Exists", undefined, "constructor"), false],
-    [expression("DoesNotExist"), false],
-    [expression("DoesNotExist", undefined, "absent"), true],
-    [expression("DoesNotExist", undefined, "hasOwnProperty"), true],
-    [{ matchLabels: { app: "web" }, ...expression("In", ["db"]) }, false],
-  ];
-  it.each(rows)("%j: %s", (value, expected) => {
-    expect(matchLabels(decodeConfig(labelSelector, value, "x"), labels)).toBe(expected);
-  });
+const rows: [selector: object, expected: boolean][] = [
+  [{}, true],
+  [{ matchLabels: {} }, true],
+  [{ matchLabels: { app: "web" } }, true],
+  [{ matchLabels: { app: "db" } }, false],
+  [{ matchLabels: { app: "web", "example.com/tier": "front" } }, true],
+  [{ matchLabels: { app: "web", other: "x" } }, false],
+  [{ matchLabels: { empty: "" } }, true],
+  [{ matchLabels: { absent: "" } }, false],
+  [{ matchLabels: { toString: "x" } }, false],
+  [expression("In", ["db", "web"]), true],
+  [expression("In", ["db"]), false],
+  [expression("In", ["db"], "absent"), false],
+  [expression("NotIn", ["db"]), true],
+  [expression("NotIn", ["web"]), false],
+  [expression("NotIn", ["web"], "absent"), true],
+  [expression("Exists"), true],
+  [expression("Exists", undefined, "absent"), false],
+  [expression("Exists", undefined, "constructor"), false],
+  [expression("DoesNotExist"), false],
+  [expression("DoesNotExist", undefined, "absent"), true],
+  [expression("DoesNotExist", undefined, "hasOwnProperty"), true],
+  [{ matchLabels: { app: "web" }, ...expression("In", ["db"]) }, false],
+];
+it.each(rows)("a selector matches as in Kubernetes %j: %s", (value, expected) => {
+  expect(matchLabels(decodeConfig(labelSelector, value, "x"), labels)).toBe(expected);
 });
 
 describe("a selector is refused", () => {
@@ -74,9 +72,7 @@ describe("a selector is refused", () => {
     [expression("Exists", ["a"]), "found a list, want no values with the operator Exists"],
     [{ matchExpressions: [{ operator: "Exists" }] }, 'field "matchExpressions[0].key": found nothing'],
   ];
-  it.each(rows)("%j", (value, message) => {
-    expect(() => decodeConfig(labelSelector, value, "x")).toThrow(message);
-  });
+  it.each(rows)("%j", (value, message) => expect(() => decodeConfig(labelSelector, value, "x")).toThrow(message));
 });
 
 describe("the text of a selector", () => {

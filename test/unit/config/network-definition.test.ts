@@ -1,52 +1,48 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { findMac, isNicDispensable, takesMac } from "../../../host/config/network-definition.ts";
 
 const berth = { type: "berth" };
 const coordinator = { type: "coordinator" };
 
-describe("whether a DEL needs the NIC", () => {
-  it.each<[string, boolean, { readonly type: string; readonly ipam?: unknown }[]]>([
-    ["macvlan", true, [{ type: "macvlan", ipam: berth }, coordinator]],
-    ["ipvlan", true, [{ type: "ipvlan", ipam: berth }, coordinator]],
-    ["ifacer before it", true, [{ type: "ifacer" }, { type: "macvlan", ipam: berth }, coordinator]],
-    [
-      "Berth's plugins under their other names",
-      true,
-      [{ type: "berth-ifacer" }, { type: "macvlan", ipam: berth }, { type: "berth-coordinator" }],
-    ],
-    ["DHCP, which gives the address back over it", false, [{ type: "macvlan", ipam: { type: "dhcp" } }, coordinator]],
-    ["no IPAM", false, [{ type: "macvlan" }, coordinator]],
-    ["a main plugin that moves its NIC back", false, [{ type: "host-device", ipam: berth }, coordinator]],
-    ["a plugin that restores settings", false, [{ type: "macvlan", ipam: berth }, { type: "tuning" }, coordinator]],
-    ["one behind the coordinator", false, [{ type: "macvlan", ipam: berth }, coordinator, { type: "sbr" }]],
-    ["no coordinator", false, [{ type: "macvlan", ipam: berth }]],
-    ["no plugin", false, []],
-  ])("%s: dispensable %s", (_what, isDispensable, plugins) => {
-    expect(isNicDispensable(plugins.map((entry) => ({ entry, place: "" })))).toBe(isDispensable);
-  });
+it.each<[string, boolean, { readonly type: string; readonly ipam?: unknown }[]]>([
+  ["macvlan", true, [{ type: "macvlan", ipam: berth }, coordinator]],
+  ["ipvlan", true, [{ type: "ipvlan", ipam: berth }, coordinator]],
+  ["ifacer before it", true, [{ type: "ifacer" }, { type: "macvlan", ipam: berth }, coordinator]],
+  [
+    "Berth's plugins under their other names",
+    true,
+    [{ type: "berth-ifacer" }, { type: "macvlan", ipam: berth }, { type: "berth-coordinator" }],
+  ],
+  ["DHCP, which gives the address back over it", false, [{ type: "macvlan", ipam: { type: "dhcp" } }, coordinator]],
+  ["no IPAM", false, [{ type: "macvlan" }, coordinator]],
+  ["a main plugin that moves its NIC back", false, [{ type: "host-device", ipam: berth }, coordinator]],
+  ["a plugin that restores settings", false, [{ type: "macvlan", ipam: berth }, { type: "tuning" }, coordinator]],
+  ["one behind the coordinator", false, [{ type: "macvlan", ipam: berth }, coordinator, { type: "sbr" }]],
+  ["no coordinator", false, [{ type: "macvlan", ipam: berth }]],
+  ["no plugin", false, []],
+])("whether a DEL needs the NIC %s: dispensable %s", (_what, isDispensable, plugins) => {
+  expect(isNicDispensable(plugins.map((entry) => ({ entry, place: "" })))).toBe(isDispensable);
 });
 
-describe("the MAC address of a network's NICs", () => {
-  const MAC = "02:42:ac:11:00:09";
-  it.each<[string, { readonly type: string; readonly [key: string]: unknown }[], string | undefined, boolean]>([
-    ["none", [{ type: "macvlan" }, coordinator], undefined, false],
-    ["of the main plugin", [{ type: "macvlan", mac: MAC }, coordinator], "macvlan", false],
-    ["of a plugin behind the coordinator", [coordinator, { type: "tuning", mac: MAC.toUpperCase() }], "tuning", false],
+const MAC = "02:42:ac:11:00:09";
+it.each<[string, { readonly type: string; readonly [key: string]: unknown }[], string | undefined, boolean]>([
+  ["none", [{ type: "macvlan" }, coordinator], undefined, false],
+  ["of the main plugin", [{ type: "macvlan", mac: MAC }, coordinator], "macvlan", false],
+  ["of a plugin behind the coordinator", [coordinator, { type: "tuning", mac: MAC.toUpperCase() }], "tuning", false],
+  [
+    "no address",
     [
-      "no address",
-      [
-        { type: "tuning", mac: "" },
-        { type: "macvlan", mac: 7 },
-      ],
-      undefined,
-      false,
+      { type: "tuning", mac: "" },
+      { type: "macvlan", mac: 7 },
     ],
-    ["by capability", [{ type: "tuning", capabilities: { mac: true } }], undefined, true],
-    ["by capability, switched off", [{ type: "tuning", capabilities: { mac: false } }], undefined, false],
-    ["malformed capabilities", [{ type: "tuning", capabilities: null }], undefined, false],
-  ])("%s", (_what, entries, type, takes) => {
-    const plugins = entries.map((entry) => ({ entry, place: "" }));
-    expect(findMac(plugins)).toEqual(type === undefined ? undefined : { mac: MAC, type });
-    expect(takesMac(plugins)).toBe(takes);
-  });
+    undefined,
+    false,
+  ],
+  ["by capability", [{ type: "tuning", capabilities: { mac: true } }], undefined, true],
+  ["by capability, switched off", [{ type: "tuning", capabilities: { mac: false } }], undefined, false],
+  ["malformed capabilities", [{ type: "tuning", capabilities: null }], undefined, false],
+])("the MAC address of a network's NICs %s", (_what, entries, type, takes) => {
+  const plugins = entries.map((entry) => ({ entry, place: "" }));
+  expect(findMac(plugins)).toEqual(type === undefined ? undefined : { mac: MAC, type });
+  expect(takesMac(plugins)).toBe(takes);
 });

@@ -37,9 +37,7 @@ it.each([
   ["/a", [{ name: "a" }]],
   ["a@", [{ name: "a" }]],
   [" ns / a @ net3 ", [{ namespace: "ns", name: "a", interface: "net3" }]],
-])("the networks %j", (text, expected) => {
-  expect(decodeNetworkSelections(text, "x")).toEqual(expected);
-});
+])("the networks %j", (text, expected) => expect(decodeNetworkSelections(text, "x")).toEqual(expected));
 
 it.each([
   ['{"name":"a"}', "found an object, want a list"],

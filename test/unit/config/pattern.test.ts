@@ -61,9 +61,7 @@ it.each([
   ["a?", true],
   ["a[bc]", true],
   ["a[", true],
-])("isPattern of %s is %s", (text, expected) => {
-  expect(isPattern(text)).toBe(expected);
-});
+])("isPattern of %s is %s", (text, expected) => expect(isPattern(text)).toBe(expected));
 
 it.each([
   ["a[bc]*?", true],
@@ -74,9 +72,7 @@ it.each([
   ["]", false],
   ["[[a]]", false],
   ["[c-a]", false],
-])("isWellFormedPattern of %s is %s", (text, expected) => {
-  expect(isWellFormedPattern(text)).toBe(expected);
-});
+])("isWellFormedPattern of %s is %s", (text, expected) => expect(isWellFormedPattern(text)).toBe(expected));
 
 it("many stars cost no more than pattern times name", () => {
   const match = (length: number) => {

@@ -27,6 +27,4 @@ it.each([
   ["٣", undefined],
   ["9007199254740993", undefined],
   ["9".repeat(400), undefined],
-])("ippool-ip-number %j is %j", (text, expected) => {
-  expect(parsePoolNumber(text)).toEqual(expected);
-});
+])("ippool-ip-number %j is %j", (text, expected) => expect(parsePoolNumber(text)).toEqual(expected));

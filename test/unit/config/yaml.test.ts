@@ -15,9 +15,7 @@ it.each([
   ['{"a":\n 1}', [{ value: { a: 1 }, line: 1 }]],
   ["a: &x {b: 1}\nc: *x\n", [{ value: { a: { b: 1 }, c: { b: 1 } }, line: 1 }]],
   ["a: yes\nb: 0o7\nc: 2026-01-01\n", [{ value: { a: "yes", b: 7, c: "2026-01-01" }, line: 1 }]],
-])("parseYaml of %j", (text, expected) => {
-  expect(parseYaml(text, "x")).toEqual(expected);
-});
+])("parseYaml of %j", (text, expected) => expect(parseYaml(text, "x")).toEqual(expected));
 
 it("a key __proto__ stays an own key for the schemas to refuse", () => {
   const [document] = parseYaml("__proto__: {a: 1}\n", "x");
@@ -30,7 +28,7 @@ const ladder = [
 ];
 
 describe("parseYaml refuses", () => {
-  const rows: [title: string, text: string, message: string][] = [
+  it.each<[title: string, text: string, message: string]>([
     ["a key given twice", "a: 1\na: 2\n", "file: Malformed YAML: Map keys must be unique at line 2, column 1"],
     ["a tab", "\ta: 1", "Tabs are not allowed as indentation at line 1, column 1"],
     ["an open list", "a: [1\n", "at line 2, column 1"],
@@ -41,8 +39,5 @@ describe("parseYaml refuses", () => {
     ["a fault in a later document", "a: 1\n---\nb: @x", "at line 3, column 4"],
     ["aliases that explode", ladder.join("\n"), "Excessive alias count"],
     ["endless depth", `a: ${"[".repeat(100_000)}`, "Malformed YAML"],
-  ];
-  it.each(rows)("%s", (_title, text, message) => {
-    expect(() => parseYaml(text, "file")).toThrow(message);
-  });
+  ])("%s", (_title, text, message) => expect(() => parseYaml(text, "file")).toThrow(message));
 });

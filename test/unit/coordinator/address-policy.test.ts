@@ -36,7 +36,5 @@ describe("a pod", () => {
     expect(() => add(onLinks, [first])).toThrow(refusal);
   });
 
-  it("is refused with one more in the main plugin's result", () => {
-    expect(() => add([], tooMany)).toThrow(refusal);
-  });
+  it("is refused with one more in the main plugin's result", () => expect(() => add([], tooMany)).toThrow(refusal));
 });

@@ -28,21 +28,19 @@ const SET = `pod: ip link set eth0 address ${CHANGED}`;
 const add = (record: string) => `pod: ip link property add dev eth0 altname ${record}`;
 const del = (record: string) => `pod: ip link property del dev eth0 altname ${record}`;
 
-describe("an ADD records the NIC's MAC before it changes it", () => {
-  const stale = recordOf("020000007709", OTHER);
-  it.each<[what: string, found: LinkState, operations: Operation[], recorded: string[]]>([
-    ["first", link(), [other, change], [formatOperation(other), add(RECORD), SET]],
-    ["not if it stays", link(), [other, setUp], [other, setUp].map(formatOperation)],
-    ["not again, when something has changed it since", link(CHANGED, RECORD), [change], [SET]],
-    [
-      "taking over what the attachment before has left",
-      link(CHANGED, "enp1s0", stale),
-      [change],
-      [add(recordOf("020000007709")), del(stale), SET],
-    ],
-  ])("%s", (_what, found, operations, recorded) => {
-    expect(recordFormerMac(operations, found, NIC).map(formatOperation)).toEqual(recorded);
-  });
+const stale = recordOf("020000007709", OTHER);
+it.each<[what: string, found: LinkState, operations: Operation[], recorded: string[]]>([
+  ["first", link(), [other, change], [formatOperation(other), add(RECORD), SET]],
+  ["not if it stays", link(), [other, setUp], [other, setUp].map(formatOperation)],
+  ["not again, when something has changed it since", link(CHANGED, RECORD), [change], [SET]],
+  [
+    "taking over what the attachment before has left",
+    link(CHANGED, "enp1s0", stale),
+    [change],
+    [add(recordOf("020000007709")), del(stale), SET],
+  ],
+])("an ADD records the NIC's MAC before it changes it %s", (_what, found, operations, recorded) => {
+  expect(recordFormerMac(operations, found, NIC).map(formatOperation)).toEqual(recorded);
 });
 
 it("a record is its attachment's", () => {

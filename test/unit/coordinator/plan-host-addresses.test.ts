@@ -38,9 +38,7 @@ describe("the node's addresses", () => {
       ["172.17.0.1/16 dev docker0", "172.18.0.1/16 dev docker1", "10.6.0.2/24 dev eth0"],
       ["10.6.0.2", "172.17.0.1"],
     ],
-  ])("%s", (_, family, lines, expected) => {
-    expect(find(family, "10.6.0.21", lines)).toEqual(expected);
-  });
+  ])("%s", (_, family, lines, expected) => expect(find(family, "10.6.0.21", lines)).toEqual(expected));
 
   it.each<[what: string, end: string, expected: string[]]>([
     ["has an address of its own, as a bridge or the end of a ptp", "cni0", ["10.6.0.2", "10.244.1.1"]],

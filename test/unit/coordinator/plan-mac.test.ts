@@ -20,9 +20,7 @@ function link(kind: string, mac: Mac | undefined = parseMac("02:00:00:00:00:01")
   };
 }
 
-function ips(...texts: string[]) {
-  return texts.flatMap((text) => parseIp(text) ?? []);
-}
+const ips = (...texts: string[]) => texts.flatMap((text) => parseIp(text) ?? []);
 
 describe("the MAC address is the prefix and four octets of the address", () => {
   const rows: [addresses: string[], mac: string][] = [

@@ -142,9 +142,8 @@ export function applyStatement(observed: Observed, { place, ends, fact }: Statem
 }
 
 function requireLink(observed: Observed, place: Place, name: string | undefined): void {
-  if (name !== undefined && !observed[place].links.some((link) => link.name === name)) {
+  if (name !== undefined && !observed[place].links.some((link) => link.name === name))
     throw new Error(`ENODEV: ${place} ${name}`);
-  }
 }
 
 /**
@@ -164,16 +163,8 @@ export function applyOperation(observed: Observed, operation: Operation): Observ
   switch (operation.kind) {
     case "add-veth": {
       const { host, pod } = operation.veth;
-      const plain = {
-        index: 0,
-        kind: "veth",
-        loopback: false,
-        up: false,
-        carrier: true,
-        alias: "",
-        group: 0,
-        master: undefined,
-      };
+      const off = { index: 0, kind: "veth", loopback: false, up: false, carrier: true };
+      const plain = { ...off, alias: "", group: 0, master: undefined };
       for (const place of PLACES) {
         if (observed[place].links.some(({ name }) => name === operation.veth[place].name))
           throw new Error("EEXIST: veth");

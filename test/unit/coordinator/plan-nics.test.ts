@@ -45,46 +45,38 @@ describe("the tables of a pod's NICs", () => {
   });
 });
 
-describe("attributes of a default route that are not decoded", () => {
-  const RTA_METRICS = 8;
-  const RTA_EXPIRES = 23;
-  const rest = [RTA_METRICS, RTA_EXPIRES].map(
-    (type): OpaqueAttribute => ({ type, flags: 0, value: new Uint8Array(4) }),
-  );
+const RTA_METRICS = 8;
+const RTA_EXPIRES = 23;
+const rest = [RTA_METRICS, RTA_EXPIRES].map((type): OpaqueAttribute => ({ type, flags: 0, value: new Uint8Array(4) }));
 
-  function copiedTypes(route: string): number[] | undefined {
-    const { pod, host } = observe([
-      ...["link eth0 macvlan", "addr fd00:6::21/64 dev eth0", "link net1 macvlan", "addr fd00:7::21/64 dev net1"],
-      ...["link veth0 veth address 06:7c:dc:98:d0:37", route],
-    ]);
-    const observed = { host, pod: { ...pod, routes: pod.routes.map((each): RouteState => ({ ...each, rest })) } };
-    const { plan } = answerRequest(readRequest("ADD", { ifName: "net1", addresses: ["fd00:7::21"] }), observed);
-    const copy = plan?.wanted.pod.routes.find(({ table, destination }) => table === 101 && destination.length === 0);
-    return copy?.rest.map(({ type }) => type);
-  }
+function copiedTypes(route: string): number[] | undefined {
+  const { pod, host } = observe([
+    ...["link eth0 macvlan", "addr fd00:6::21/64 dev eth0", "link net1 macvlan", "addr fd00:7::21/64 dev net1"],
+    ...["link veth0 veth address 06:7c:dc:98:d0:37", route],
+  ]);
+  const observed = { host, pod: { ...pod, routes: pod.routes.map((each): RouteState => ({ ...each, rest })) } };
+  const { plan } = answerRequest(readRequest("ADD", { ifName: "net1", addresses: ["fd00:7::21"] }), observed);
+  const copy = plan?.wanted.pod.routes.find(({ table, destination }) => table === 101 && destination.length === 0);
+  return copy?.rest.map(({ type }) => type);
+}
 
-  it.each<[what: string, route: string, types: number[]]>([
-    [
-      "are copied, but for the time at which it expires",
-      "-6 route default via fe80::1 dev eth0 proto ra",
-      [RTA_METRICS],
-    ],
-    [
-      "are copied with all of its next hops",
-      "-6 route default proto boot nexthop via fe80::1 dev eth0 nexthop via fe80::2 dev eth0",
-      [RTA_METRICS],
-    ],
-    [
-      "are left out of what is split: of a route with one next hop",
-      "-6 route default proto boot nexthop via fe80::1 dev eth0 nexthop via fe80::1 dev net1",
-      [],
-    ],
-    [
-      "are left out of what is split: of one with several",
-      "-6 route default proto boot nexthop via fe80::1 dev eth0 nexthop via fe80::2 dev eth0 nexthop via fe80::1 dev net1",
-      [],
-    ],
-  ])("%s", (_, route, types) => {
-    expect(copiedTypes(route)).toEqual(types);
-  });
-});
+it.each<[what: string, route: string, types: number[]]>([
+  ["are copied, but for the time at which it expires", "-6 route default via fe80::1 dev eth0 proto ra", [RTA_METRICS]],
+  [
+    "are copied with all of its next hops",
+    "-6 route default proto boot nexthop via fe80::1 dev eth0 nexthop via fe80::2 dev eth0",
+    [RTA_METRICS],
+  ],
+  [
+    "are left out of what is split: of a route with one next hop",
+    "-6 route default proto boot nexthop via fe80::1 dev eth0 nexthop via fe80::1 dev net1",
+    [],
+  ],
+  [
+    "are left out of what is split: of one with several",
+    "-6 route default proto boot nexthop via fe80::1 dev eth0 nexthop via fe80::2 dev eth0 nexthop via fe80::1 dev net1",
+    [],
+  ],
+])("attributes of a default route that are not decoded %s", (_, route, types) =>
+  expect(copiedTypes(route)).toEqual(types),
+);

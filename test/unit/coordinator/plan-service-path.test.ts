@@ -1,5 +1,5 @@
 /** Which link of the node an overlay pod's first NIC leads to. */
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
 import { findOverlayPath, routeTo } from "../../../host/coordinator/plan/plan-service-path.ts";
 import type { LinkState } from "../../../host/plan/state.ts";
@@ -26,22 +26,18 @@ function linkOnNode(parts: Readonly<Record<string, Partial<LinkState>>>): string
   return findOverlayPath({ observed, conf: DEFAULT_COORDINATOR_CONF }, first, [])?.host.link;
 }
 
-describe("an overlay pod's first NIC", () => {
-  it.each<[what: string, parts: Record<string, Partial<LinkState>>, link: string | undefined]>([
-    ["leads to its other end", {}, "vethbeef"],
-    ["leads to the bridge of its other end", { vethbeef: { master: "cni0" } }, "cni0"],
-    ["leads nowhere if both ends are in the pod", { eth0: { parentElsewhere: false } }, undefined],
-    ["leads nowhere if it is gone", { eth0: { name: "eth9" } }, undefined],
-    ["leads nowhere if it is no veth", { eth0: { kind: "vxlan" } }, undefined],
-    ["leads nowhere if it has no MAC address", { eth0: { mac: undefined } }, undefined],
-    ["leads nowhere if the node's link with that index is no veth", { vethbeef: { kind: "vxlan" } }, undefined],
-    ["leads nowhere if the node's veth has another peer", { vethbeef: { parent: 4 } }, undefined],
-    ["leads nowhere if its other end is not on the node", { vethbeef: { index: 8 } }, undefined],
-    ["leads nowhere if the bridge is not on the node", { vethbeef: { master: "br9" } }, undefined],
-  ])("%s", (_, parts, link) => {
-    expect(linkOnNode(parts)).toBe(link);
-  });
-});
+it.each<[what: string, parts: Record<string, Partial<LinkState>>, link: string | undefined]>([
+  ["leads to its other end", {}, "vethbeef"],
+  ["leads to the bridge of its other end", { vethbeef: { master: "cni0" } }, "cni0"],
+  ["leads nowhere if both ends are in the pod", { eth0: { parentElsewhere: false } }, undefined],
+  ["leads nowhere if it is gone", { eth0: { name: "eth9" } }, undefined],
+  ["leads nowhere if it is no veth", { eth0: { kind: "vxlan" } }, undefined],
+  ["leads nowhere if it has no MAC address", { eth0: { mac: undefined } }, undefined],
+  ["leads nowhere if the node's link with that index is no veth", { vethbeef: { kind: "vxlan" } }, undefined],
+  ["leads nowhere if the node's veth has another peer", { vethbeef: { parent: 4 } }, undefined],
+  ["leads nowhere if its other end is not on the node", { vethbeef: { index: 8 } }, undefined],
+  ["leads nowhere if the bridge is not on the node", { vethbeef: { master: "br9" } }, undefined],
+])("an overlay pod's first NIC %s", (_, parts, link) => expect(linkOnNode(parts)).toBe(link));
 
 it("a route of Berth's has no attributes but its own", () => {
   expect(routeTo(prefix("10.6.0.2"), { link: "veth0" }, 254)).toEqual({

@@ -49,9 +49,7 @@ function outcomeOf(request: Request, before: Observed): Outcome {
 }
 
 /** Lines of a case, `include NAME` replaced by those of the file. */
-function linesOf(file: string): string[] {
-  return readFileSync(join(FOLDER, file), "utf8").trimEnd().split("\n");
-}
+const linesOf = (file: string): string[] => readFileSync(join(FOLDER, file), "utf8").trimEnd().split("\n");
 
 /** What is more or less than in a similar case; the planners do in the same order what both do. */
 function differenceFrom(similar: readonly string[], lines: readonly string[]): string[] {

@@ -34,13 +34,8 @@ export interface Statement {
 }
 
 const NAMED: Readonly<Record<string, number>> = {
-  kernel: 2,
-  boot: 3,
-  static: 4,
-  ra: 9,
-  global: 0,
-  link: 253,
-  host: 254,
+  ...{ kernel: 2, boot: 3, static: 4, ra: 9 },
+  ...{ global: 0, link: 253, host: 254 },
 };
 
 /** Words in their order; what is wanted and not there is an error. */
@@ -156,14 +151,8 @@ function readRoute(words: Words, family: 4 | 6): RouteState {
     scope: words.findNumber("scope") ?? 0,
     metric: words.findNumber("metric") ?? (destination.ip.family === 6 ? 1024 : 0),
   };
-  return {
-    destination,
-    type: type === undefined ? 1 : (TYPES[type] ?? 1),
-    tos: 0,
-    rest: [],
-    ...one,
-    nextHops: readHops(words),
-  };
+  const known = type === undefined ? 1 : (TYPES[type] ?? 1);
+  return { destination, type: known, tos: 0, rest: [], ...one, nextHops: readHops(words) };
 }
 
 function readRule(words: Words, family: 4 | 6): RuleState {

@@ -57,30 +57,30 @@ const ours: PacketClass = { kind: "ours" };
 const theGateway4: PacketClass = { kind: "gateway", gateway: gateway4, mac: rival };
 const theGateway6: PacketClass = { kind: "gateway", gateway: gateway6, mac: rival };
 
-describe("judgement of ARP", () => {
-  const request = (target: string, senderIp: typeof candidate4) => arp(encodeArpProbe(rival, ip(target)), { senderIp });
-  const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
-    ["a reply from the candidate's owner", reply(rival, candidate4), conflict4],
-    ["a request from the candidate's owner for another", request("10.6.0.50", candidate4), conflict4],
-    ["an announcement of the candidate", arp(encodeArpAnnouncement(rival, candidate4)), conflict4],
-    ["a rival's probe for the candidate", ARP_SHAPE, conflict4],
-    ["an owner whose MAC is nothing", reply(zeroMac, candidate4), conflictWith(candidate4, zeroMac)],
-    ["our own probe, sent back", arp(encodeArpProbe(own, candidate4)), ours],
-    ["our own announcement, sent back", arp(encodeArpAnnouncement(own, candidate4)), ours],
-    ["our other attachment", reply(sibling, candidate4), ours],
-    ["a reply from the gateway", reply(rival, gateway4), theGateway4],
-    ["a request from the gateway", arp(encodeArpAnnouncement(rival, gateway4)), theGateway4],
-    ["a gateway that is us", reply(own, gateway4), ours],
-    ["our own announcement of an address that is not probed", reply(own, ip("10.6.0.99")), undefined],
-    ["a probe for the gateway's address", arp(encodeArpProbe(rival, gateway4)), undefined],
-    ["an ordinary request for the candidate", request("10.6.0.7", ip("10.6.0.50")), undefined],
-    ["a reply from 0.0.0.0 to the candidate", { ...reply(rival, ip("0.0.0.0")), targetIp: candidate4 }, undefined],
-    ["an owner of another address", reply(rival, ip("10.6.0.8")), undefined],
-    ["a reply to the candidate from another", { ...reply(rival, ip("10.6.0.8")), targetIp: candidate4 }, undefined],
-    ["an operation of another protocol", { ...reply(rival, candidate4), operation: 4 }, undefined],
-  ];
-  it.each(rows)("%s", (_, packet, expected) => expect(classifyPacket(packet, requested)).toEqual(expected));
-});
+const request = (target: string, senderIp: typeof candidate4) => arp(encodeArpProbe(rival, ip(target)), { senderIp });
+const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
+  ["a reply from the candidate's owner", reply(rival, candidate4), conflict4],
+  ["a request from the candidate's owner for another", request("10.6.0.50", candidate4), conflict4],
+  ["an announcement of the candidate", arp(encodeArpAnnouncement(rival, candidate4)), conflict4],
+  ["a rival's probe for the candidate", ARP_SHAPE, conflict4],
+  ["an owner whose MAC is nothing", reply(zeroMac, candidate4), conflictWith(candidate4, zeroMac)],
+  ["our own probe, sent back", arp(encodeArpProbe(own, candidate4)), ours],
+  ["our own announcement, sent back", arp(encodeArpAnnouncement(own, candidate4)), ours],
+  ["our other attachment", reply(sibling, candidate4), ours],
+  ["a reply from the gateway", reply(rival, gateway4), theGateway4],
+  ["a request from the gateway", arp(encodeArpAnnouncement(rival, gateway4)), theGateway4],
+  ["a gateway that is us", reply(own, gateway4), ours],
+  ["our own announcement of an address that is not probed", reply(own, ip("10.6.0.99")), undefined],
+  ["a probe for the gateway's address", arp(encodeArpProbe(rival, gateway4)), undefined],
+  ["an ordinary request for the candidate", request("10.6.0.7", ip("10.6.0.50")), undefined],
+  ["a reply from 0.0.0.0 to the candidate", { ...reply(rival, ip("0.0.0.0")), targetIp: candidate4 }, undefined],
+  ["an owner of another address", reply(rival, ip("10.6.0.8")), undefined],
+  ["a reply to the candidate from another", { ...reply(rival, ip("10.6.0.8")), targetIp: candidate4 }, undefined],
+  ["an operation of another protocol", { ...reply(rival, candidate4), operation: 4 }, undefined],
+];
+it.each(rows)("judgement of ARP %s", (_, packet, expected) =>
+  expect(classifyPacket(packet, requested)).toEqual(expected),
+);
 
 describe("judgement of neighbour discovery", () => {
   const probe = (from: typeof rival, nonce: Uint8Array, target = candidate6, change: Partial<NdpMessage> = {}) =>
@@ -138,9 +138,8 @@ describe("the schedule of probes", () => {
         const { sendAtMs } = conflictSchedule({ windowMs }, () => ((seed * 7 + draw++ * 333) % 1_000) / 1_000);
         expect(sendAtMs).toHaveLength(PROBE_COUNT);
         expect(sendAtMs[0]).toBeLessThanOrEqual(FIRST_PROBE_JITTER_MS);
-        for (const [index, at] of sendAtMs.entries()) {
+        for (const [index, at] of sendAtMs.entries())
           if (index > 0) expect(at - (sendAtMs[index - 1] ?? 0)).toBeGreaterThan(windowMs / 40);
-        }
         expect(windowMs - (sendAtMs.at(-1) ?? 0)).toBeGreaterThanOrEqual(windowMs / 4);
       }
     }
@@ -176,16 +175,14 @@ describe("the time of a detection", () => {
   });
 });
 
-describe("the schedule of questions", () => {
-  it.each([
-    [{ retry: 3, intervalMs: 1_000, timeoutMs: 1_000 }, [1, 1_001, 2_001], 3_001],
-    [{ retry: 1, intervalMs: 1_000, timeoutMs: 50 }, [1], 51],
-    [{ retry: 2, intervalMs: 100, timeoutMs: 1_000 }, [1, 101], 1_101],
-    [{ retry: 2, intervalMs: 1_000, timeoutMs: 100 }, [1, 1_001], 1_101],
-  ])("%j", (timing, sendAtMs, endAtMs) => {
-    expect(requestSchedule(timing, () => 0.5)).toEqual({ sendAtMs, endAtMs });
-  });
-});
+it.each([
+  [{ retry: 3, intervalMs: 1_000, timeoutMs: 1_000 }, [1, 1_001, 2_001], 3_001],
+  [{ retry: 1, intervalMs: 1_000, timeoutMs: 50 }, [1], 51],
+  [{ retry: 2, intervalMs: 100, timeoutMs: 1_000 }, [1, 101], 1_101],
+  [{ retry: 2, intervalMs: 1_000, timeoutMs: 100 }, [1, 1_001], 1_101],
+])("the schedule of questions %j", (timing, sendAtMs, endAtMs) =>
+  expect(requestSchedule(timing, () => 0.5)).toEqual({ sendAtMs, endAtMs }),
+);
 
 describe("the timing of the settings", () => {
   const pace = { retry: 3, intervalMs: 100, timeoutMs: 200 };

@@ -30,15 +30,11 @@ it.each([
   ["2147483648ms", undefined],
   ["596h", 2_145_600_000],
   ["597h", undefined],
-])("the duration %j is %s ms", (text, expected) => {
-  expect(duration.safeParse(text).data).toBe(expected);
-});
+])("the duration %j is %s ms", (text, expected) => expect(duration.safeParse(text).data).toBe(expected));
 
 it.each([
   [0, "0s"],
   [200, "200ms"],
   [90_000, "1m30s"],
   [3_600_001, "1h1ms"],
-])("%s ms are formatted as %s", (ms, expected) => {
-  expect(formatDuration(ms)).toBe(expected);
-});
+])("%s ms are formatted as %s", (ms, expected) => expect(formatDuration(ms)).toBe(expected));
