@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { type ControllerProcess, openController } from "../../../host/controller/controller-process.ts";
+import { openController } from "../../../host/controller/controller-process.ts";
 import type { ControllerDeps, StartController } from "../../../host/controller/types.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { HeldCalls, MemoryApiServer } from "../../fakes/memory-api-server.ts";
@@ -8,30 +8,9 @@ import { TestClock } from "../../world/clock.ts";
 
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
 
-interface Scene {
-  readonly time: TestClock;
-  readonly held: HeldCalls;
-  readonly cluster: MemoryApiServer;
-  readonly lease: () => Record<string, unknown>;
-  /** Another process takes the lease. */
-  readonly steal: () => void;
-  readonly controller: ControllerProcess;
-  /** `+` and `-` for each start and end of the part, with what its caches had then. */
-  readonly output: string[];
-  readonly deps: () => ControllerDeps | undefined;
-  /** The part does not end before. */
-  readonly finish: () => void;
-}
-
-const opened: Scene[] = [];
+const ends: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  for (const { controller, finish, time } of opened.splice(0)) {
-    const closed = controller.close();
-    await time.advance(10);
-    finish();
-    await time.advance(10_000);
-    await closed;
-  }
+  for (const end of ends.splice(0)) await end();
 });
 
 interface Options {
@@ -40,24 +19,23 @@ interface Options {
   readonly connectionProblem?: string;
 }
 
-function open(options: Options = {}): Scene {
+function open(options: Options = {}) {
   const serves = { [LEASES]: { apiVersion: "coordination.k8s.io/v1", kind: "Lease" } };
   const cluster = new MemoryApiServer({ serves, isOpen: true });
   const held = new HeldCalls(...(options.held ?? []));
   const time = new TestClock();
+  /** `+` and `-` for each start and end of the part, with what its caches had then. */
   const output: string[] = [];
   let deps: ControllerDeps | undefined;
-  let finish = () => {};
+  /** A slow part does not end before. */
+  const finished = Promise.withResolvers<void>();
   const part: StartController = (given) => {
     deps = given;
     output.push(`+ ${[...given.caches.pools.items.keys()].join()}`);
     return {
       problems: ["It is a test"],
       close: async () => {
-        if (options.isSlow === true)
-          await new Promise<void>((resolve) => {
-            finish = resolve;
-          });
+        if (options.isSlow === true) await finished.promise;
         output.push("-");
       },
     };
@@ -72,15 +50,20 @@ function open(options: Options = {}): Scene {
     log: openLog("test", "silent"),
   });
   const lease = () => ({ ...cluster.collection(LEASES).get(NAME)?.spec });
+  /** Another process takes the lease. */
   const steal = () => {
-    cluster.put(LEASES, NAME, {
-      ...cluster.collection(LEASES).get(NAME),
-      spec: { ...lease(), holderIdentity: "two_2" },
-    });
+    const spec = { ...lease(), holderIdentity: "two_2" };
+    cluster.put(LEASES, NAME, { ...cluster.collection(LEASES).get(NAME), spec });
   };
-  const scene = { time, held, cluster, lease, steal, controller, output, deps: () => deps, finish: () => finish() };
-  opened.push(scene);
-  return scene;
+  const finish = finished.resolve;
+  ends.push(async () => {
+    const closed = controller.close();
+    await time.advance(10);
+    finish();
+    await time.advance(10_000);
+    await closed;
+  });
+  return { time, held, cluster, lease, steal, controller, output, deps: () => deps, finish };
 }
 
 describe("a controller", () => {

@@ -37,31 +37,23 @@ describe("a time of leading", () => {
 
   it("waits for each part", async () => {
     const { events, part } = playParts();
-    let finish = () => {};
-    const waiting = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
-    const leadership = startLeadership({ a: part("a"), slow: part("slow", () => waiting) }, deps);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const leadership = startLeadership({ a: part("a"), slow: part("slow", () => promise) }, deps);
     const closed = leadership.close();
     await Promise.resolve();
     expect(events).toEqual(["+a", "+slow"]);
-    finish();
+    resolve();
     await closed;
     expect(events).toEqual(["+a", "+slow", "-slow", "-a"]);
   });
 
   it("continues without a part that cannot be started, or closed", async () => {
     const { events, part } = playParts();
-    const leadership = startLeadership(
-      {
-        a: part("a"),
-        broken: () => {
-          throw new Error("no way");
-        },
-        b: part("b", () => Promise.reject(new Error("no end"))),
-      },
-      deps,
-    );
+    const broken = (): never => {
+      throw new Error("no way");
+    };
+    const b = part("b", () => Promise.reject(new Error("no end")));
+    const leadership = startLeadership({ a: part("a"), broken, b }, deps);
     expect(leadership.problems).toEqual({ broken: ['The part "broken" did not start: no way'], a: [], b: [] });
     await leadership.close();
     expect(events).toEqual(["+a", "+b", "-a"]);
@@ -91,11 +83,9 @@ describe("the API server as the leader's parts have it", () => {
   it("ends a call when leading ends, also one without the signal, or with another one", async () => {
     const { leading, api } = open();
     const other = new AbortController();
-    const all = [
-      api.call(call),
-      api.call({ ...call, signal: leading.signal }),
-      api.call({ ...call, signal: other.signal }),
-    ];
+    const all = [{}, { signal: leading.signal }, { signal: other.signal }].map((more) =>
+      api.call({ ...call, ...more }),
+    );
     leading.end("Over");
     for (const each of all) await expect(each).rejects.toThrow("Over");
   });

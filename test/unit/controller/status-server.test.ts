@@ -1,7 +1,9 @@
+import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ControllerProcess } from "../../../host/controller/controller-process.ts";
 import { listenForQuestions } from "../../../host/controller/status-server.ts";
@@ -22,12 +24,8 @@ interface State {
 }
 
 async function listen(address: ListenAddress, { stuck, waiting }: State = {}): Promise<HttpListener> {
-  const server = await listenForQuestions({
-    address,
-    controller: { status, stuck, waiting },
-    version: "1.2.3",
-    metrics,
-  });
+  const controller = { status, stuck, waiting };
+  const server = await listenForQuestions({ address, controller, version: "1.2.3", metrics });
   closing.push(() => server.close());
   return server;
 }
@@ -39,6 +37,8 @@ async function ask(address: ListenAddress, path: string, options: State & { meth
   const answer = await fetch(`${url}${path}`, { method: options.method ?? "GET" });
   return { status: answer.status, type: answer.headers.get("content-type"), body: await answer.text() };
 }
+
+const SERVED = "GET /v1/status, GET /healthz, GET /readyz, GET /metrics";
 
 describe("questions to a controller", () => {
   it("returns its status", async () => {
@@ -56,12 +56,7 @@ describe("questions to a controller", () => {
     ["/metrics", {}, 200, "berth_controller_leader 1\n"],
     ["/healthz", { method: "HEAD" }, 200, ""],
     ["/healthz", { method: "POST" }, 405, '{"error":"POST is not served; there is only GET"}\n'],
-    [
-      "/v1/pools",
-      {},
-      404,
-      '{"error":"/v1/pools is not served; there are GET /v1/status, GET /healthz, GET /readyz, GET /metrics"}\n',
-    ],
+    ["/v1/pools", {}, 404, `{"error":"/v1/pools is not served; there are ${SERVED}"}\n`],
   ])("%s %j: %i", async (path, options, expected, body) =>
     expect(await ask(LOOPBACK, path, options)).toMatchObject({ status: expected, body }),
   );
@@ -82,13 +77,8 @@ describe("questions to a controller", () => {
     writeFileSync(path, "left");
     const { url } = await listen({ kind: "unix", path });
     expect([url, statSync(path).mode & 0o777]).toEqual([`unix:${path}`, 0o600]);
-    const body = await new Promise<string>((resolve, reject) => {
-      const sent = request({ socketPath: path, path: "/healthz" }, (answer) => {
-        answer.setEncoding("utf8").on("data", resolve);
-      });
-      sent.on("error", reject).end();
-    });
-    expect(body).toBe("ok\n");
+    const [answer] = await once(request({ socketPath: path, path: "/healthz" }).end(), "response");
+    expect(await text(answer)).toBe("ok\n");
   });
 
   it("does not listen when it is off", async () => expect((await listen({ kind: "off" })).url).toBe(""));

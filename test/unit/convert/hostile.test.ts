@@ -10,6 +10,7 @@ import { convert } from "../../../host/convert/convert.ts";
 import { type InputFile, MAX_INPUT_DEPTH, readInput } from "../../../host/convert/input.ts";
 import { formatManifests, isLossy, planFiles } from "../../../host/convert/output.ts";
 import { decodeIpPool } from "../../../host/resources/ip-pool.ts";
+import { cases } from "../../world/rows.ts";
 
 function convertFiles(peer: Peer, files: readonly InputFile[], existing: readonly object[] = []): ConversionPlan {
   const target = { pools: existing.map((pool) => decodeIpPool(pool, "pool")), allocated: new Map() };
@@ -54,76 +55,40 @@ const definition = (name: string, config: unknown, namespace = "shop") => ({
 const macvlan = (name: string, ipam: object) => ({ cniVersion: "0.3.1", name, type: "macvlan", master: "eth1", ipam });
 const whereabouts = (name: string, ipam: object) => definition(name, macvlan(name, { type: "whereabouts", ...ipam }));
 
-describe("a file that cannot be read ends the conversion", () => {
-  it.each([
-    ["in.yaml", "a: [1\n", /file "in.yaml": Malformed YAML: .*line 2/],
-    ["in.yaml", "a: 1\na: 2\n", /Malformed YAML: Map keys must be unique/],
-    ["in.conf", '{"type": "macvlan"', /file "in.conf": Malformed JSON at line 1, column 19/],
-    ["in.conflist", '{"type": 1, "type": 2}', /the key "type" a second time/],
-  ])("%s: %s", (path, text, message) => {
-    const run = () => convertFiles("whereabouts", [{ path, text }]);
-    expect(run).toThrow(ConfigError);
-    expect(run).toThrow(message);
-  });
+it.each([
+  ["in.yaml", "a: [1\n", /file "in.yaml": Malformed YAML: .*line 2/],
+  ["in.yaml", "a: 1\na: 2\n", /Malformed YAML: Map keys must be unique/],
+  ["in.conf", '{"type": "macvlan"', /file "in.conf": Malformed JSON at line 1, column 19/],
+  ["in.conflist", '{"type": 1, "type": 2}', /the key "type" a second time/],
+])("a file that cannot be read ends the conversion: %s: %s", (path, text, message) => {
+  const run = () => convertFiles("whereabouts", [{ path, text }]);
+  expect(run).toThrow(ConfigError);
+  expect(run).toThrow(message);
 });
 
-describe("one object that cannot be converted leaves the others", () => {
-  const good = pool("good", {});
-  it.each<[title: string, bad: object, finding: RegExp]>([
-    [
-      "an invalid network",
-      pool("bad", { subnet: "10.7.0.0/33" }),
-      /SpiderIPPool "bad" spec.subnet: "10.7.0.0\/33": want a network in CIDR form/,
-    ],
-    [
-      "a mapped network",
-      pool("bad", { subnet: "::ffff:10.7.0.0/120", ips: [] }),
-      /SpiderIPPool "bad" spec.subnet: .*not converted: Berth wants/,
-    ],
-    ["a network that is a number", pool("bad", { subnet: 7 }), /spec.subnet: 7: want text/],
-    [
-      "addresses that are no list",
-      pool("bad", { subnet: "10.7.0.0/24", ips: "10.7.0.1" }),
-      /spec.ips: "10.7.0.1": want a list/,
-    ],
-    [
-      "no specification",
-      { ...spider("SpiderIPPool", "bad", {}), spec: null },
-      /SpiderIPPool "bad" spec: nothing: want an object/,
-    ],
-    [
-      "a subnet inside of another one",
-      pool("inner", { subnet: "10.6.0.0/28", ips: [] }),
-      /its subnet 10.6.0.0\/28 partly overlaps 10.6.0.0\/24 of IPPool "good"/,
-    ],
-    [
-      "an unknown operator",
-      pool("bad", {
-        subnet: "10.7.0.0/24",
-        ips: [],
-        nodeAffinity: { matchExpressions: [{ key: "a", operator: "Near" }] },
-      }),
-      /spec.nodeAffinity.matchExpressions\[0\].operator: "Near"/,
-    ],
-    [
-      "too many ranges",
-      pool("bad", {
-        subnet: "10.8.0.0/16",
-        ips: Array.from({ length: 1_025 }, (_, at) => `10.8.${at >> 7}.${(at & 127) * 2}`),
-      }),
-      /ips has 1025 ranges, want 1024 at most/,
-    ],
-    [
-      "a record of addresses that is no JSON",
-      pool("bad", { subnet: "10.7.0.0/24" }, { status: { allocatedIPs: "{" } }),
-      /status.allocatedIPs: .*the addresses in use cannot be read/,
-    ],
-  ])("%s", (_title, bad, finding) => {
-    const plan = convertFiles("spiderpool", yaml(good, bad));
-    expect(linesOf(plan, "problem").join("\n")).toMatch(finding);
-    expect(names(plan)).toContain("IPPool good");
-    expect(isLossy(plan)).toBe(true);
-  });
+const seven = (spec: object, more: object = {}) => pool("bad", { subnet: "10.7.0.0/24", ...spec }, more);
+const near = { matchExpressions: [{ key: "a", operator: "Near" }] };
+const single = Array.from({ length: 1_025 }, (_, at) => `10.8.${at >> 7}.${(at & 127) * 2}`);
+
+it.each(cases<object>`
+  an invalid network ${seven({ subnet: "10.7.0.0/33" })}
+    => SpiderIPPool "bad" spec.subnet: "10.7.0.0/33": want a network in CIDR form
+  a mapped network ${seven({ subnet: "::ffff:10.7.0.0/120", ips: [] })} => not converted: Berth wants
+  a network that is a number ${seven({ subnet: 7 })} => spec.subnet: 7: want text
+  addresses that are no list ${seven({ ips: "10.7.0.1" })} => spec.ips: "10.7.0.1": want a list
+  no specification ${seven({}, { spec: null })} => SpiderIPPool "bad" spec: nothing: want an object
+  a subnet inside of another one ${pool("inner", { subnet: "10.6.0.0/28", ips: [] })}
+    => its subnet 10.6.0.0/28 partly overlaps 10.6.0.0/24 of IPPool "good"
+  an unknown operator ${seven({ ips: [], nodeAffinity: near })}
+    => spec.nodeAffinity.matchExpressions[0].operator: "Near"
+  too many ranges ${seven({ subnet: "10.8.0.0/16", ips: single })} => ips has 1025 ranges, want 1024 at most
+  a record of addresses that is no JSON ${seven({}, { status: { allocatedIPs: "{" } })}
+    => the addresses in use cannot be read
+`)("one object that cannot be converted leaves the others: %s", (_title, bad, finding) => {
+  const plan = convertFiles("spiderpool", yaml(pool("good", {}), bad));
+  expect(linesOf(plan, "problem").join("\n")).toContain(finding);
+  expect(names(plan)).toContain("IPPool good");
+  expect(isLossy(plan)).toBe(true);
 });
 
 describe("parts of an object that Berth would refuse", () => {
@@ -160,19 +125,12 @@ describe("parts of an object that Berth would refuse", () => {
   });
 
   it("a router with a link-local address stays, and what no pod can have is not converted", () => {
-    const six = {
-      subnet: "fd00:6::/64",
-      ips: ["fd00:6::10"],
-      gateway: "fe80::1",
-      routes: [{ dst: "fd01::/64", gw: "fe80::2" }],
-    };
+    const ranges = { subnet: "fd00:6::/64", ips: ["fd00:6::10"] };
+    const six = { ...ranges, gateway: "fe80::1", routes: [{ dst: "fd01::/64", gw: "fe80::2" }] };
     const plan = convertFiles("spiderpool", yaml(pool("six", six), pool("loop", { subnet: "127.10.0.0/24", ips: [] })));
     expect(plan.manifests.map(({ spec }) => spec)).toEqual([six]);
-    expect(linesOf(plan)).toEqual([
-      expect.stringMatching(
-        /^problem SpiderIPPool "loop" spec.subnet: "127.10.0.0\/24": not converted: Berth wants unicast/,
-      ),
-    ]);
+    const problem = 'problem SpiderIPPool "loop" spec.subnet: "127.10.0.0/24": not converted: Berth wants unicast';
+    expect(linesOf(plan)).toEqual([expect.stringContaining(problem)]);
   });
 
   it("a pool without a list of addresses has none, as in Spiderpool", () => {
@@ -224,9 +182,8 @@ describe("names", () => {
     );
     expect(plan.patches.map(({ name }) => name)).toEqual(["ok"]);
     expect(linesOf(plan, "problem")).toHaveLength(2);
-    expect(planFiles(plan).every(({ path }) => /^[\w.-]+(?:\/[\w.-]+)*$/.test(path) && !path.includes(".."))).toBe(
-      true,
-    );
+    const odd = planFiles(plan).filter(({ path }) => !/^[\w.-]+(?:\/[\w.-]+)*$/.test(path) || path.includes(".."));
+    expect(odd).toEqual([]);
   });
 });
 
@@ -300,11 +257,8 @@ describe("addresses in use", () => {
 });
 
 describe("pools that the cluster has", () => {
-  const existing = {
-    apiVersion: "ipam.vendor.io/v1",
-    kind: "IPPool",
-    metadata: { name: "old", creationTimestamp: "2026-11-20T04:00:00Z" },
-  };
+  const metadata = { name: "old", creationTimestamp: "2026-11-20T04:00:00Z" };
+  const existing = { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata };
 
   it("are not overlapped in part", () => {
     const plan = convertFiles("spiderpool", yaml(pool("p", {})), [{ ...existing, spec: { subnet: "10.6.0.0/16" } }]);
@@ -323,52 +277,32 @@ describe("pools that the cluster has", () => {
 });
 
 describe("network definitions", () => {
-  it.each<[title: string, object: object, finding: RegExp]>([
-    ["broken JSON", definition("n", "{"), /NetworkAttachmentDefinition "shop\/n" spec.config: .*Malformed JSON/],
-    ["a list instead of an object", definition("n", "[]"), /spec.config: .*want an object in JSON/],
-    [
-      "deep nesting",
-      definition("n", `{"type":"macvlan","x":${"[".repeat(MAX_INPUT_DEPTH + 1)}${"]".repeat(MAX_INPUT_DEPTH + 1)}}`),
-      /deeper nesting: not converted/,
-    ],
-    ["no range", whereabouts("n", {}), /spec.config: "n": not converted: no pool could be made/],
-    [
-      "a range that is none",
-      whereabouts("n", { range: "10.6.0.0" }),
-      /spec.config.ipam.range: "10.6.0.0": want a network in CIDR form/,
-    ],
-    [
-      "ends that are none",
-      whereabouts("n", { range: "10.6.0.0/24", range_start: "x" }),
-      /spec.config.ipam.range_start: "x-": left out/,
-    ],
-    [
-      "a name that Kubernetes refuses",
-      definition("N_1", macvlan("n", { type: "whereabouts", range: "10.6.0.0/24" })),
-      /metadata: "shop\/N_1-berth": not converted/,
-    ],
-    [
-      "an old version of CNI",
-      definition("n", { ...macvlan("n", { type: "whereabouts", range: "10.6.0.0/24" }), cniVersion: "0.2.0" }),
-      /changed .*spec.config.cniVersion: "0.2.0": written as 0.3.1/,
-    ],
-    [
-      "an unknown key",
-      whereabouts("n", { range: "10.6.0.0/24", colour: "blue" }),
-      /lost .*spec.config.ipam.colour: "blue": this field is unknown/,
-    ],
-  ])("with %s", (_title, object, finding) => {
-    expect(linesOf(convertFiles("whereabouts", yaml(object))).join("\n")).toMatch(finding);
+  const deep = `{"type":"macvlan","x":${"[".repeat(MAX_INPUT_DEPTH + 1)}${"]".repeat(MAX_INPUT_DEPTH + 1)}}`;
+  const config = macvlan("n", { type: "whereabouts", range: "10.6.0.0/24" });
+  it.each(cases<object>`
+    broken JSON ${definition("n", "{")} => problem NetworkAttachmentDefinition "shop/n" spec.config: … Malformed JSON
+    a list instead of an object ${definition("n", "[]")} => spec.config: … want an object in JSON
+    deep nesting ${definition("n", deep)} => deeper nesting: not converted
+    no range ${whereabouts("n", {})} => spec.config: "n": not converted: no pool could be made
+    a range that is none ${whereabouts("n", { range: "10.6.0.0" })}
+      => spec.config.ipam.range: "10.6.0.0": want a network in CIDR form
+    ends that are none ${whereabouts("n", { range: "10.6.0.0/24", range_start: "x" })}
+      => spec.config.ipam.range_start: "x-": left out
+    a name that Kubernetes refuses ${definition("N_1", config)} => metadata: "shop/N_1-berth": not converted
+    an old version of CNI ${definition("n", { ...config, cniVersion: "0.2.0" })}
+      => changed … spec.config.cniVersion: "0.2.0": written as 0.3.1
+    an unknown key ${whereabouts("n", { range: "10.6.0.0/24", colour: "blue" })}
+      => lost … spec.config.ipam.colour: "blue": this field is unknown
+  `)("with %s", (_title, object, finding) => {
+    const lines = linesOf(convertFiles("whereabouts", yaml(object)));
+    const parts = finding.split(" … ");
+    expect(lines.filter((line) => parts.every((part) => line.includes(part)))).not.toEqual([]);
   });
 
   it("with the whole of IPv6 as range are no work", () => {
-    const plan = convertFiles(
-      "whereabouts",
-      yaml(
-        whereabouts("n", { range: "::/0" }),
-        whereaboutsPool("p", "::/0", { "340282366920938463463374607431768211455": { id: "c", podref: "a/b" } }),
-      ),
-    );
+    const used = { "340282366920938463463374607431768211455": { id: "c", podref: "a/b" } };
+    const input = yaml(whereabouts("n", { range: "::/0" }), whereaboutsPool("p", "::/0", used));
+    const plan = convertFiles("whereabouts", input);
     expect(plan.used.map(({ address }) => address)).toEqual(["ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"]);
   });
 
@@ -407,11 +341,8 @@ describe("a workload keeps its network", () => {
   });
 
   it("if the network is Berth's already", () => {
-    const list = {
-      cniVersion: "1.0.0",
-      name: "lan",
-      plugins: [macvlan("lan", { type: "berth" }), { type: "coordinator" }],
-    };
+    const plugins = [macvlan("lan", { type: "berth" }), { type: "coordinator" }];
+    const list = { cniVersion: "1.0.0", name: "lan", plugins };
     const plan = convertFiles("spiderpool", yaml(workload, definition("lan", list)));
     expect([names(plan), plan.patches]).toEqual([[], []]);
   });
@@ -430,22 +361,17 @@ it("whereabouts' records are of the network with the longest name", () => {
 });
 
 it("secrets are not in the report", () => {
-  const plan = convertFiles(
-    "whereabouts",
-    yaml(whereabouts("n", { range: "10.6.0.0/24", etcd_password: "swordfish", my_token: "swordfish" })),
-  );
+  const ipam = { range: "10.6.0.0/24", etcd_password: "swordfish", my_token: "swordfish" };
+  const plan = convertFiles("whereabouts", yaml(whereabouts("n", ipam)));
   expect(JSON.stringify(plan)).not.toContain("swordfish");
-  expect(linesOf(plan, "lost", "unneeded").filter((line) => line.includes("a value that is not shown"))).toHaveLength(
-    2,
-  );
+  const shown = linesOf(plan, "lost", "unneeded").filter((line) => line.includes("a value that is not shown"));
+  expect(shown).toHaveLength(2);
 });
 
 it("invisible characters are escaped in manifests and report", () => {
   const plan = convertFiles("spiderpool", yaml(pool("p", { "\u202egateway": "\u001b[31m" })));
-  const texts = planFiles(plan)
-    .map(({ text }) => text)
-    .join();
-  expect(texts.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+  const texts = planFiles(plan).map(({ text }) => text);
+  expect(texts.join().replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   expect(linesOf(plan, "lost")).toHaveLength(1);
 });
 
@@ -456,9 +382,7 @@ it("documents that are no objects are named", () => {
   );
 });
 
-describe.each(PEERS)("%s", (peer) => {
-  it("with no input makes nothing, and loses nothing", () => {
-    const plan = convertFiles(peer, []);
-    expect([names(plan), linesOf(plan), isLossy(plan)]).toEqual([[], [], false]);
-  });
+it.each(PEERS)("%s with no input makes nothing, and loses nothing", (peer) => {
+  const plan = convertFiles(peer, []);
+  expect([names(plan), linesOf(plan), isLossy(plan)]).toEqual([[], [], false]);
 });

@@ -4,6 +4,7 @@
 import { describe, expect, it } from "vitest";
 import { convert } from "../../../host/convert/convert.ts";
 import { readInput } from "../../../host/convert/input.ts";
+import { cases } from "../../world/rows.ts";
 
 function convertObjects(...objects: readonly object[]) {
   const text = objects.map((object) => JSON.stringify(object)).join("\n---\n");
@@ -33,110 +34,41 @@ function convertNetwork(spec: object) {
   };
 }
 
-describe("a SpiderMultusConfig", () => {
-  it.each<
-    [
-      title: string,
-      spec: object,
-      plugins: readonly object[],
-      annotations?: object | undefined,
-      lost?: readonly string[],
-    ]
-  >([
-    [
-      "ipvlan with a VLAN",
-      { cniType: "ipvlan", ipvlan: { master: ["eth1"], vlanID: 5, mtu: 0, ...POOLS } },
-      [
-        { type: "berth-ifacer", interfaces: ["eth1"], vlanID: 5 },
-        { type: "ipvlan", master: "eth1.5", ipam: BERTH },
-        COORDINATOR,
-      ],
-    ],
-    [
-      "vlan, whose plugin makes the device",
-      { cniType: "vlan", vlan: { master: ["eth1"], vlanID: 5, vlanMode: "manual" }, enableCoordinator: false },
-      [{ type: "vlan", master: "eth1", vlanId: 5, ipam: { type: "berth" } }],
-    ],
-    [
-      "vlan in mode auto",
-      {
-        cniType: "vlan",
-        vlan: { master: ["eth1"], vlanMode: "auto", rdmaResourceName: "r" },
-        enableCoordinator: false,
-      },
-      [{ type: "vlan", master: "eth1", ipam: { type: "berth" } }],
-      undefined,
-      ['spec.vlan.rdmaResourceName: "r"', 'spec.vlan.vlanMode: "auto"'],
-    ],
-    [
-      "macvlan without IPAM",
-      { cniType: "macvlan", macvlan: { master: ["eth1"] }, disableIPAM: true, enableCoordinator: false },
-      [{ type: "macvlan", master: "eth1", mode: "bridge" }],
-    ],
-    [
-      "ib-sriov",
-      { cniType: "ib-sriov", ibsriov: { resourceName: "x/ib", pkey: "0x5", linkState: "enable", rdmaIsolation: true } },
-      [
-        { type: "ib-sriov", pkey: "0x5", link_state: "enable", rdmaIsolation: true, ipam: { type: "berth" } },
-        COORDINATOR,
-      ],
-      { "k8s.v1.cni.cncf.io/resourceName": "x/ib" },
-    ],
-    [
-      "ipoib",
-      { cniType: "ipoib", ipoib: { master: "ib0", ...POOLS } },
-      [{ type: "ipoib", master: "ib0", ipam: BERTH }, COORDINATOR],
-    ],
-    [
-      "ovs",
-      { cniType: "ovs", ovs: { bridge: "br1", vlan: 3, trunk: [{ minID: 2, maxID: 4 }], deviceID: "0000:01:00.1" } },
-      [
-        ...[
-          {
-            type: "ovs",
-            bridge: "br1",
-            vlan: 3,
-            trunk: [{ minID: 2, maxID: 4 }],
-            deviceID: "0000:01:00.1",
-            ipam: { type: "berth" },
-          },
-        ],
-        COORDINATOR,
-      ],
-      { "k8s.v1.cni.cncf.io/resourceName": "ovs-cni.network.kubevirt.io/br1" },
-    ],
-    [
-      "custom",
-      {
-        cniType: "custom",
-        customCNI: JSON.stringify({
-          cniVersion: "0.3.1",
-          name: "x",
-          plugins: [{ type: "bridge", ipam: { type: "spiderpool" } }],
-        }),
-      },
-      [{ type: "bridge", ipam: { type: "berth" } }],
-    ],
-    [
-      "several masters without a bond",
-      { cniType: "macvlan", macvlan: { master: ["a", "b"] } },
-      [],
-      undefined,
-      ["spec.macvlan.bond: nothing"],
-    ],
-    ["a type without its settings", { cniType: "ovs" }, [], undefined, ["spec.ovs: nothing"]],
-    ["a type that is none", { cniType: "token-ring" }, [], undefined, ['spec.cniType: "token-ring"']],
-    [
-      "custom with broken JSON",
-      { cniType: "custom", customCNI: "{" },
-      [],
-      undefined,
-      ["spec.customCNI: the end of the text"],
-    ],
-  ])("%s", (_title, spec, plugins, annotations, lost = []) => {
-    const isConverted = plugins.length > 0;
-    expect(convertNetwork(spec)).toEqual({ plugins: isConverted ? plugins : undefined, annotations, lost });
-  });
+const MACVLAN = { cniType: "macvlan", enableCoordinator: false };
+const vlan = (settings: object) => ({
+  cniType: "vlan",
+  vlan: { master: ["eth1"], ...settings },
+  enableCoordinator: false,
+});
+const IB = { resourceName: "x/ib", pkey: "0x5", linkState: "enable", rdmaIsolation: true };
+const OVS = { vlan: 3, trunk: [{ minID: 2, maxID: 4 }], deviceID: "0000:01:00.1" };
+const ifacer = { type: "berth-ifacer", interfaces: ["eth1"], vlanID: 5 };
+const bridge = { type: "bridge", ipam: { type: "spiderpool" } };
+const custom = JSON.stringify({ cniVersion: "0.3.1", name: "x", plugins: [bridge] });
+const PLAIN = { ipam: { type: "berth" } };
+const RESOURCE = "k8s.v1.cni.cncf.io/resourceName";
+
+/** What is lost, after the resource behind "@". */
+it.each(cases<[spec: object, ...plugins: object[]]>`
+  ipvlan with a VLAN ${[{ cniType: "ipvlan", ipvlan: { master: ["eth1"], vlanID: 5, mtu: 0, ...POOLS } }, ifacer, { type: "ipvlan", master: "eth1.5", ipam: BERTH }, COORDINATOR]} => -
+  vlan, whose plugin makes the device ${[vlan({ vlanID: 5, vlanMode: "manual" }), { type: "vlan", master: "eth1", vlanId: 5, ...PLAIN }]} => -
+  vlan in mode auto ${[vlan({ vlanMode: "auto", rdmaResourceName: "r" }), { type: "vlan", master: "eth1", ...PLAIN }]}
+    => spec.vlan.rdmaResourceName: "r" / spec.vlan.vlanMode: "auto"
+  macvlan without IPAM ${[{ ...MACVLAN, macvlan: { master: ["eth1"] }, disableIPAM: true }, { type: "macvlan", master: "eth1", mode: "bridge" }]} => -
+  ib-sriov ${[{ cniType: "ib-sriov", ibsriov: IB }, { type: "ib-sriov", pkey: "0x5", link_state: "enable", rdmaIsolation: true, ...PLAIN }, COORDINATOR]}
+    => @x/ib
+  ipoib ${[{ cniType: "ipoib", ipoib: { master: "ib0", ...POOLS } }, { type: "ipoib", master: "ib0", ipam: BERTH }, COORDINATOR]} => -
+  ovs ${[{ cniType: "ovs", ovs: { bridge: "br1", ...OVS } }, { type: "ovs", bridge: "br1", ...OVS, ...PLAIN }, COORDINATOR]}
+    => @ovs-cni.network.kubevirt.io/br1
+  custom ${[{ cniType: "custom", customCNI: custom }, { type: "bridge", ...PLAIN }]} => -
+  several masters without a bond ${[{ cniType: "macvlan", macvlan: { master: ["a", "b"] } }]} => spec.macvlan.bond: nothing
+  a type without its settings ${[{ cniType: "ovs" }]} => spec.ovs: nothing
+  a type that is none ${[{ cniType: "token-ring" }]} => spec.cniType: "token-ring"
+  custom with broken JSON ${[{ cniType: "custom", customCNI: "{" }]} => spec.customCNI: the end of the text
+`)("a SpiderMultusConfig: %s", (_title, [spec, ...plugins], told) => {
+  const annotations = told.startsWith("@") ? { [RESOURCE]: told.slice(1) } : undefined;
+  const lost = annotations !== undefined || told === "-" ? [] : told.split(" / ");
+  expect(convertNetwork(spec)).toEqual({ plugins: plugins.length > 0 ? plugins : undefined, annotations, lost });
 });
 
 describe("a SpiderCoordinator", () => {

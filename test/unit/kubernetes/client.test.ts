@@ -42,15 +42,9 @@ describe("a call", () => {
     const query = { limit: 5, fieldSelector: "spec.node=a b", no: undefined, dryRun: "All" };
     const answer = await client.call({ method: "POST", path: "/api/v1/things", query, body: { a: "ö" } });
     expect(answer).toEqual({ made: true });
-    expect(requests).toEqual([
-      {
-        method: "POST",
-        url: "/api/v1/things?limit=5&fieldSelector=spec.node%3Da+b&dryRun=All",
-        authorization: "Bearer first",
-        accept: "application/json",
-        body: '{"a":"ö"}',
-      },
-    ]);
+    const url = "/api/v1/things?limit=5&fieldSelector=spec.node%3Da+b&dryRun=All";
+    const headers = { authorization: "Bearer first", accept: "application/json" };
+    expect(requests).toEqual([{ method: "POST", url, ...headers, body: '{"a":"ö"}' }]);
   });
 
   it("goes straight to an IPv6 address, past the proxies of the environment", async () => {
@@ -60,11 +54,8 @@ describe("a call", () => {
     vi.stubEnv("HTTPS_PROXY", "http://127.0.0.1:1");
     vi.stubEnv("HTTP_PROXY", "http://127.0.0.1:1");
     const kubeconfig = await writeStubKubeconfig(directory, `http://[::1]:${port}/base/`, { token: "t" });
-    const client = openKubeClient({
-      credentials: await loadCredentials({ kubeconfig }),
-      userAgent: "t",
-      random: () => 0,
-    });
+    const credentials = await loadCredentials({ kubeconfig });
+    const client = openKubeClient({ credentials, userAgent: "t", random: () => 0 });
     try {
       expect(await client.call({ ...GET, patienceMs: 0 })).toEqual({ name: "six" });
     } finally {
@@ -99,13 +90,6 @@ describe("a call", () => {
     expect(requests).toHaveLength(1);
   });
 
-  it("waits as many seconds as the server asks for", async () => {
-    const { client } = await open(first((response) => sendStatus(response, 429, "Busy", { "retry-after": "1" })));
-    const startedMs = performance.now();
-    await client.call(GET);
-    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(990);
-  });
-
   it("waits until the date that the server names", async () => {
     // Dates have whole seconds: two ahead means at least one.
     const date = new Date(Date.now() + 2_000).toUTCString();
@@ -117,11 +101,8 @@ describe("a call", () => {
 
   it("does not believe in a pause longer than its patience", async () => {
     const { client, requests } = await open((response) => sendStatus(response, 503, "Busy", { "retry-after": "3600" }));
-    const call = client.call({ ...GET, patienceMs: 1_000 });
-    await expect(call).rejects.toThrow(
-      "GET /api/v1/nodes failed after 1 attempt: GET /api/v1/nodes was answered with 503 Busy",
-    );
-    await expect(call).rejects.toBeInstanceOf(ApiUnavailable);
+    const message = "GET /api/v1/nodes failed after 1 attempt: GET /api/v1/nodes was answered with 503 Busy: Busy!";
+    await expect(client.call({ ...GET, patienceMs: 1_000 })).rejects.toMatchObject({ name: "ApiUnavailable", message });
     expect(requests).toHaveLength(1);
   });
 
@@ -142,10 +123,8 @@ describe("a call", () => {
     const slow = client.call({ ...GET, path: "/slow", attemptMs: 50 });
     await client.call(GET);
     await slow;
-    expect(
-      requests.filter(({ url }) => url === "/slow"),
-      "not 50, 100, 200, 400 and 800 ms",
-    ).toHaveLength(2);
+    const sent = requests.filter(({ url }) => url === "/slow");
+    expect(sent, "not 50, 100, 200, 400 and 800 ms").toHaveLength(2);
   });
 
   it("says what the server answered last when its patience ends during a later attempt", async () => {
@@ -156,8 +135,11 @@ describe("a call", () => {
     );
   });
 
-  it("ends when its patience does, with a server that is silent", async () => {
-    const { client } = await open(() => {});
+  it.each<[string, StubAnswer]>([
+    ["a server that is silent", () => {}],
+    ["a body that never ends", (response) => response.writeHead(200).write("{")],
+  ])("ends when its patience does, with %s", async (_, answer) => {
+    const { client } = await open(answer);
     await expect(client.call({ ...GET, patienceMs: 200 })).rejects.toThrow("There was no answer within");
     expect(client.stats).toMatchObject({ unavailable: 1, calling: 0 });
   });
@@ -169,11 +151,6 @@ describe("a call", () => {
     let unanswered = 0;
     await client.call({ ...GET, method: "POST", body: {}, onUnanswered: () => unanswered++ });
     expect([requests.length, unanswered]).toEqual([4, 2]);
-  });
-
-  it("ends when its patience does, with a body that never ends", async () => {
-    const { client } = await open((response) => response.writeHead(200).write("{"));
-    await expect(client.call({ ...GET, patienceMs: 200 })).rejects.toBeInstanceOf(ApiUnavailable);
   });
 
   it("without patience is one attempt", async () => {

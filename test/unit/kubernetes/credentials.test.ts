@@ -16,32 +16,24 @@ afterAll(() => rm(directory, { recursive: true }));
 const write = (parts: Parts) => writeKubeconfig(directory, parts);
 
 describe("credentials", () => {
-  const headersOf = async (parts: Parts) => {
-    const credentials = await loadCredentials({ kubeconfig: await write(parts) });
-    return (await credentials.current()).headers;
-  };
+  const headersOf = async (parts: Parts) =>
+    (await (await loadCredentials({ kubeconfig: await write(parts) })).current()).headers;
 
-  it("may be a token", async () => {
-    expect(await headersOf({})).toEqual({ authorization: `Bearer ${SECRET}` });
-  });
-
-  it("may be a token in a file beside the kubeconfig, which wins", async () => {
+  const contexts = [{ name: "main", context: { cluster: "prod" } }];
+  const authorization = `Bearer ${SECRET}`;
+  it.each<[string, Parts, object]>([
+    ["be a token", {}, { authorization }],
+    ["be a token in a file, which wins", { user: { tokenFile: "token" } }, { authorization: "Bearer from-file" }],
+    [
+      "be a name and a password",
+      { user: { token: "", username: "a", password: "b" } },
+      { authorization: "Basic YTpi" },
+    ],
+    ["impersonate another user", { user: { as: "other" } }, { authorization, "impersonate-user": "other" }],
+    ["be no user at all", { rest: { contexts, users: null } }, {}],
+  ])("may %s", async (_, parts, headers) => {
     await writeFile(join(directory, "token"), "from-file\n");
-    expect(await headersOf({ user: { tokenFile: "token" } })).toEqual({ authorization: "Bearer from-file" });
-  });
-
-  it("may be a name and a password", async () => {
-    const expected = `Basic ${Buffer.from("a:b").toString("base64")}`;
-    expect(await headersOf({ user: { token: "", username: "a", password: "b" } })).toEqual({ authorization: expected });
-  });
-
-  it("may impersonate another user", async () => {
-    expect(await headersOf({ user: { as: "other" } })).toMatchObject({ "impersonate-user": "other" });
-  });
-
-  it("may be no user at all", async () => {
-    const contexts = [{ name: "main", context: { cluster: "prod" } }];
-    expect(await headersOf({ rest: { contexts, users: null } })).toEqual({});
+    expect(await headersOf(parts)).toEqual(headers);
   });
 
   it("keep the path of the server before each path", async () => {
@@ -54,27 +46,18 @@ describe("credentials", () => {
     });
   });
 
-  it("are the same object as long as nothing changes", async () => {
+  it("are the same object while nothing changes, keep connections for another token, but not for another server", async () => {
     const credentials = await loadCredentials({ kubeconfig: await write({}) });
-    const access = await credentials.current();
-    expect(await credentials.refresh(access)).toBe(access);
-    expect(await credentials.current()).toBe(access);
-  });
-
-  it("keep their connections when only the token is another", async () => {
-    const credentials = await loadCredentials({ kubeconfig: await write({}) });
-    const before = await credentials.current();
+    const first = await credentials.current();
+    expect([await credentials.refresh(first), await credentials.current()].map((each) => each === first)).toEqual([
+      ...[true, true],
+    ]);
     await write({ user: { token: "other" } });
-    const after = await credentials.refresh(before);
-    expect(after.headers).toEqual({ authorization: "Bearer other" });
-    expect(after.endpoint).toBe(before.endpoint);
-  });
-
-  it("give another endpoint when the server is another", async () => {
-    const credentials = await loadCredentials({ kubeconfig: await write({}) });
-    const before = await credentials.current();
+    const second = await credentials.refresh(first);
+    expect(second.headers).toEqual({ authorization: "Bearer other" });
+    expect(second.endpoint).toBe(first.endpoint);
     await write({ cluster: { server: "https://10.0.0.2:6443" } });
-    expect((await credentials.refresh(before)).endpoint.origin).toBe("https://10.0.0.2:6443");
+    expect((await credentials.refresh(second)).endpoint.origin).toBe("https://10.0.0.2:6443");
   });
 
   it("are used on while the file is broken, and say so", async () => {
@@ -99,9 +82,12 @@ describe("an exec plugin", () => {
     return { command, runs: async () => (await readFile(counter, "utf8")).trim().split("\n").length };
   }
 
+  const loadWith = async (command: string) =>
+    loadCredentials({ kubeconfig: await write({ user: { token: "", exec: { command } } }) });
+
   it("is not run again before its token expires", async () => {
     const { command, runs } = await writePlugin(3_600);
-    const credentials = await loadCredentials({ kubeconfig: await write({ user: { token: "", exec: { command } } }) });
+    const credentials = await loadWith(command);
     await Promise.all(Array.from({ length: 20 }, () => credentials.current()));
     await new Promise((resolve) => setTimeout(resolve, 1_050));
     expect((await credentials.current()).headers).toEqual({ authorization: "Bearer run-1" });
@@ -110,7 +96,7 @@ describe("an exec plugin", () => {
 
   it("is run again once when its token is refused, however many calls are refused", async () => {
     const { command, runs } = await writePlugin(3_601);
-    const credentials = await loadCredentials({ kubeconfig: await write({ user: { token: "", exec: { command } } }) });
+    const credentials = await loadWith(command);
     const refused = await credentials.current();
     const renewed = await Promise.all(Array.from({ length: 20 }, () => credentials.refresh(refused)));
     expect(new Set(renewed.map(({ headers }) => headers.authorization))).toEqual(new Set(["Bearer run-2"]));
@@ -120,15 +106,14 @@ describe("an exec plugin", () => {
   it("that prints its token bare is wrong, and the token is not shown", async () => {
     const command = join(directory, "plugin-bare");
     await writeFile(command, `#!/bin/sh\necho ${SECRET}\n`, { mode: 0o755 });
-    const kubeconfig = await write({ user: { token: "", exec: { command } } });
-    const error: unknown = await loadCredentials({ kubeconfig }).catch((reason: unknown) => reason);
+    const error: unknown = await loadWith(command).catch((reason: unknown) => reason);
     expect(String(error)).toContain("an output that is no JSON");
     for (const part of [SECRET, SECRET.slice(0, 6)]) expect(String(error)).not.toContain(part);
   });
 
   it("is run again when its token has expired", async () => {
     const { command } = await writePlugin(1);
-    const credentials = await loadCredentials({ kubeconfig: await write({ user: { token: "", exec: { command } } }) });
+    const credentials = await loadWith(command);
     const token = async () => (await credentials.current()).headers.authorization;
     const deadline = performance.now() + 10_000;
     while ((await token()) === "Bearer run-1" && performance.now() < deadline)

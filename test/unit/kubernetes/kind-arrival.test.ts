@@ -3,7 +3,7 @@ import { KIND_RETRY_SPREAD_MS, KindArrival, MISSING_KIND_RETRY_MS } from "../../
 import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { METADATA } from "../../../host/kubernetes/kube-api.ts";
 import { until } from "../../world/recorded-log.ts";
-import { type Stub, type StubAnswer, sendStatus, startStub } from "./stub-server.ts";
+import { type StubAnswer, sendStatus, startStub } from "./stub-server.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -15,13 +15,7 @@ const event = (type: string) => `${JSON.stringify({ type, object: { metadata: { 
 /** Sends an event of the definition's watch. */
 type Send = (type: string) => void;
 
-interface Scene {
-  readonly stub: Stub;
-  readonly arrival: KindArrival;
-  readonly send: Send;
-}
-
-async function open(answer?: StubAnswer): Promise<Scene> {
+async function open(answer?: StubAnswer) {
   let send: Send | undefined;
   const stub = await startStub((response, request) => {
     if (answer !== undefined) return answer(response, request);
@@ -32,33 +26,40 @@ async function open(answer?: StubAnswer): Promise<Scene> {
   const arrival = new KindArrival({ api: stub.client, path: "/apis/x.io/v1/things", random: () => 0.01 });
   closing.push(() => arrival.close());
   await until(() => stub.requests.length === 1, "the definition is watched");
-  return { stub, arrival, send: (type) => (send ?? expect.unreachable())(type) };
+  return { stub, arrival, send: (type: string) => (send ?? expect.unreachable())(type) };
+}
+
+/** It has been installed, and was read once. */
+async function openInstalled() {
+  const { arrival, send } = await open();
+  const first = waitOf(arrival);
+  send("ADDED");
+  await first;
+  return { arrival, send };
 }
 
 /** Returns the time until the next look: milliseconds. */
-async function waitOf(arrival: KindArrival, longestMs: number): Promise<number> {
+async function waitOf(arrival: KindArrival, longestMs = MISSING_KIND_RETRY_MS): Promise<number> {
   const startMs = performance.now();
   await arrival.next(longestMs, new AbortController().signal);
   return performance.now() - startMs;
 }
 
-describe("the definition behind a collection", () => {
-  it.each([
-    ["/apis/k8s.cni.cncf.io/v1/network-attachment-definitions", "network-attachment-definitions.k8s.cni.cncf.io"],
-    ["/apis/projectcalico.org/v3/ippools", "ippools.projectcalico.org"],
-    ["/apis/networking.k8s.io/v1/servicecidrs", undefined],
-    ["/apis/apps/v1/statefulsets", undefined],
-    ["/api/v1/pods", undefined],
-  ])("%s: %s is watched", async (path, name) => {
-    const watched: unknown[] = [];
-    const api: KubeApi = {
-      call: async () => ({}),
-      watch: async ({ query }) => void watched.push(query.fieldSelector),
-      close: async () => {},
-    };
-    await new KindArrival({ api, path, random: () => 0.5 }).close();
-    expect(watched).toEqual(name === undefined ? [] : [`metadata.name=${name}`]);
-  });
+it.each([
+  ["/apis/k8s.cni.cncf.io/v1/network-attachment-definitions", "network-attachment-definitions.k8s.cni.cncf.io"],
+  ["/apis/projectcalico.org/v3/ippools", "ippools.projectcalico.org"],
+  ["/apis/networking.k8s.io/v1/servicecidrs", undefined],
+  ["/apis/apps/v1/statefulsets", undefined],
+  ["/api/v1/pods", undefined],
+])("the definition behind the collection %s: %s is watched", async (path, name) => {
+  const watched: unknown[] = [];
+  const api: KubeApi = {
+    call: async () => ({}),
+    watch: async ({ query }) => void watched.push(query.fieldSelector),
+    close: async () => {},
+  };
+  await new KindArrival({ api, path, random: () => 0.5 }).close();
+  expect(watched).toEqual(name === undefined ? [] : [`metadata.name=${name}`]);
 });
 
 describe("a kind that is missing", () => {
@@ -73,42 +74,26 @@ describe("a kind that is missing", () => {
     expect(accept).toBe(METADATA);
   });
 
-  it("is read when it is installed, although no retry was due", async () => {
-    const { arrival, send } = await open();
-    const next = waitOf(arrival, MISSING_KIND_RETRY_MS);
-    send("ADDED");
-    await next;
-  });
-
-  it("is retried at growing intervals, until the server serves it", async () => {
-    const { arrival, send } = await open();
-    const first = waitOf(arrival, MISSING_KIND_RETRY_MS);
-    send("ADDED");
-    await first;
-    const waits = [await waitOf(arrival, MISSING_KIND_RETRY_MS), await waitOf(arrival, MISSING_KIND_RETRY_MS)];
+  it("is read when it is installed, although no retry was due, and retried at growing intervals", async () => {
+    const { arrival } = await openInstalled();
+    const waits = [await waitOf(arrival), await waitOf(arrival)];
     for (const [index, waitMs] of waits.entries())
       expect(waitMs).toBeGreaterThanOrEqual(KIND_RETRY_SPREAD_MS * 2 ** index - 2);
   });
 
   it("is retried soon again after another event", async () => {
-    const { arrival, send } = await open();
-    const first = waitOf(arrival, MISSING_KIND_RETRY_MS);
-    send("ADDED");
-    await first;
+    const { arrival, send } = await openInstalled();
     let longestMs = 0;
-    for (const _ of [1, 2, 3]) longestMs = await waitOf(arrival, MISSING_KIND_RETRY_MS);
+    for (const _ of [1, 2, 3]) longestMs = await waitOf(arrival);
     send("MODIFIED");
-    await waitOf(arrival, MISSING_KIND_RETRY_MS);
-    expect(await waitOf(arrival, MISSING_KIND_RETRY_MS)).toBeLessThan(longestMs);
+    await waitOf(arrival);
+    expect(await waitOf(arrival)).toBeLessThan(longestMs);
   });
 
   it("is read as the event says that came while the last read was under way", async () => {
-    const { arrival, send } = await open();
-    const first = waitOf(arrival, MISSING_KIND_RETRY_MS);
-    send("ADDED");
-    await first;
+    const { arrival, send } = await openInstalled();
     send("MODIFIED");
-    await waitOf(arrival, MISSING_KIND_RETRY_MS);
+    await waitOf(arrival);
   });
 
   it("that is uninstalled is no reason to read", async () => {

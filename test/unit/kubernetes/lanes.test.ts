@@ -39,9 +39,8 @@ describe("the longest time of the next attempt", () => {
   it("grows with failures", () => {
     const times = [0, 1, 2, 3, 40];
     expect(times.map((each) => lengthen(POD_ATTEMPT_MS, each))).toEqual([5_000, 10_000, 20_000, 35_000, 35_000]);
-    expect(times.map((each) => lengthen(BACKGROUND_ATTEMPT_MS, each))).toEqual([
-      10_000, 20_000, 35_000, 35_000, 35_000,
-    ]);
+    const background = times.map((each) => lengthen(BACKGROUND_ATTEMPT_MS, each));
+    expect(background).toEqual([10_000, 20_000, 35_000, 35_000, 35_000]);
   });
 });
 
@@ -182,21 +181,12 @@ describe("the pause", () => {
 });
 
 describe("the text of a failure", () => {
-  it("has what is behind it", () => {
-    const error = new Error("Connecting failed", { cause: new Error("certificate has expired") });
-    expect(describeFailure(error)).toBe("Connecting failed (certificate has expired)");
-  });
-
-  it("does not say it twice", () => {
-    const cause = new Error("no route");
-    expect(describeFailure(new Error("broke: no route", { cause }))).toBe("broke: no route");
-  });
-
-  it("takes the first of several attempts to connect", () => {
-    expect(describeFailure(new AggregateError([new Error("connect ECONNREFUSED ::1:6443"), new Error("other")]))).toBe(
-      "connect ECONNREFUSED ::1:6443",
-    );
-  });
-
-  it("takes what is no error", () => expect(describeFailure("odd")).toBe("odd"));
+  const because = (message: string, cause: string) => new Error(message, { cause: new Error(cause) });
+  const attempts = new AggregateError([new Error("connect ECONNREFUSED ::1:6443"), new Error("other")]);
+  it.each<[string, unknown, string]>([
+    ["has what is behind it", because("Connecting failed", "it has expired"), "Connecting failed (it has expired)"],
+    ["does not say it twice", because("broke: no route", "no route"), "broke: no route"],
+    ["takes the first of several attempts to connect", attempts, "connect ECONNREFUSED ::1:6443"],
+    ["takes what is no error", "odd", "odd"],
+  ])("%s", (_, error, text) => expect(describeFailure(error)).toBe(text));
 });

@@ -31,11 +31,8 @@ const TOO_LONG = MAX_OBJECT_LENGTH / 512;
 function open(totalKib: number, list: () => readonly KubeObject[] = () => []) {
   const told: string[] = [];
   const changes: string[] = [];
-  const budget = new ObjectBudget({
-    totalBytes: totalKib * 1_024,
-    home: "berth",
-    onUnused: (namespace) => told.push(namespace),
-  });
+  const onUnused = (namespace: string) => told.push(namespace);
+  const budget = new ObjectBudget({ totalBytes: totalKib * 1_024, home: "berth", onUnused });
   const calls = { listed: 0 };
   const openKind = (name: string, reduce?: (value: Value) => Value): Mirror<Value> => {
     const mirror: Mirror<Value> = new Mirror<Value>(
@@ -74,11 +71,13 @@ describe("a budget of the heap", () => {
     nets.set(object("evil/large", TOO_LONG));
     nets.set(object("evil/small", 1));
     expect([used(), unused()]).toEqual([["evil/small"], ["nets evil/large size"]]);
-    expect(budget.problems).toEqual([
-      "Of namespace evil are not used: nets evil/large; each is longer than 262144 characters",
-    ]);
+    const problem = "Of namespace evil are not used: nets evil/large; each is longer than 262144 characters";
+    expect(budget.problems).toEqual([problem]);
     nets.set(object("evil/large", 1, "2"));
     expect([used(), unused()]).toEqual([["evil/small", "evil/large"], []]);
+    nets.set(object("evil/large", TOO_LONG, "3"));
+    nets.delete(object("evil/large", TOO_LONG));
+    expect([used(), unused()]).toEqual([["evil/small"], []]);
   });
 
   it("beyond the total the namespace that holds most gives way, over all kinds, its largest object first", () => {
@@ -98,13 +97,10 @@ describe("a budget of the heap", () => {
     nets.set(object("shop/a", 2));
     nets.set(object("evil/a", 4));
     for (const name of ["b", "c"]) nets.set(object(`evil/${name}`, 5));
-    expect([used(), unused()]).toEqual([
-      ["shop/a", "evil/a"],
-      ["nets evil/b room", "nets evil/c room"],
-    ]);
-    expect(budget.problems[0]).toMatch(
-      /^Of namespace evil are not used: nets evil\/b, nets evil\/c; what tenants write /,
-    );
+    expect(used()).toEqual(["shop/a", "evil/a"]);
+    expect(unused()).toEqual(["nets evil/b room", "nets evil/c room"]);
+    const problem = "Of namespace evil are not used: nets evil/b, nets evil/c; what tenants write ";
+    expect(budget.problems[0]?.slice(0, problem.length)).toBe(problem);
   });
 
   it("the release's namespace never gives way", () => {
@@ -156,14 +152,6 @@ describe("a budget of the heap", () => {
     nets.delete(object("evil/a", 1));
     await vi.advanceTimersByTimeAsync(120_000);
     expect(calls.listed).toBe(0);
-  });
-
-  it("an object that is gone is not named any more", () => {
-    const { nets, unused } = open(5);
-    nets.set(object("evil/a", 9));
-    expect(unused()).toHaveLength(1);
-    nets.delete(object("evil/a", 9));
-    expect(unused()).toEqual([]);
   });
 
   it("names only so many, and lists all again when those have room", async () => {

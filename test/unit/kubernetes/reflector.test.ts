@@ -4,8 +4,9 @@ import type { Change } from "../../../host/kubernetes/mirror.ts";
 import { Reflector } from "../../../host/kubernetes/reflector.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { until } from "../../world/recorded-log.ts";
+import { cases } from "../../world/rows.ts";
 import { bytesLeftPerWait } from "./garbage.ts";
-import { type Stub, type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
+import { type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -33,16 +34,6 @@ interface Script {
   readonly version?: string;
 }
 
-interface Scene {
-  readonly stub: Stub;
-  readonly reflector: Reflector<string>;
-  /** `+a` for set, `-a` for gone. */
-  readonly changes: string[];
-  /** Queries of lists and of watches. */
-  readonly lists: () => URLSearchParams[];
-  readonly watches: () => URLSearchParams[];
-}
-
 /** After a failure the reflector asks for one object, to learn the server's version. */
 const isVersionRequested = (url: string): boolean => /[?&]limit=1(?:&|$)/.test(url);
 
@@ -56,7 +47,7 @@ async function play(
     decode?: (object: KubeObject) => string | undefined;
     onUndone?: () => void;
   } = {},
-): Promise<Scene> {
+) {
   const next = { list: 0, watch: 0 };
   const stub = await startStub((response, request) => {
     if (isVersionRequested(request.url)) return sendJson(response, 200, list(version, []));
@@ -65,6 +56,7 @@ async function play(
     script[Math.min(next[kind]++, script.length - 1)]?.(response, request);
   });
   closing.push(() => stub.close());
+  /** `+a` for set, `-a` for gone. */
   const changes: string[] = [];
   const reflector = new Reflector<string>({
     api: stub.client,
@@ -213,11 +205,8 @@ describe("a reflector", () => {
       watches: [lines(line("ADDED", object("a", "8")), "nonsense\n"), lines(line("ADDED", object("b", "9"))), silence],
     });
     await until(() => changes.length === 2, "both are told");
-    expect(
-      watches()
-        .map((query) => query.get("resourceVersion"))
-        .slice(0, 2),
-    ).toEqual(["7", "8"]);
+    const versions = watches().map((query) => query.get("resourceVersion"));
+    expect(versions.slice(0, 2)).toEqual(["7", "8"]);
   });
 
   it("takes no version for known when the server gives them out again", async () => {
@@ -231,14 +220,10 @@ describe("a reflector", () => {
   });
 
   it("continues when its owner throws", async () => {
-    const { changes } = await play(
-      { lists: [answer(list("7", [object("a", "1"), object("b", "2")]))] },
-      {
-        onChange: ({ key }) => {
-          if (key === "a") throw new Error("a bug");
-        },
-      },
-    );
+    const onChange = ({ key }: Change<string>): void => {
+      if (key === "a") throw new Error("a bug");
+    };
+    const { changes } = await play({ lists: [answer(list("7", [object("a", "1"), object("b", "2")]))] }, { onChange });
     await until(() => changes.length === 2, "both are told");
   });
 
@@ -269,60 +254,33 @@ describe("a history that went back", () => {
     return nameOf(each);
   };
 
-  it.for<[string, Script & { readonly decode?: (object: KubeObject) => string | undefined }, number]>([
-    ["is not told by the first list", { lists: [answer(list("9", [a, b]))] }, 0],
-    ["is not told by a list of what is known", { lists: [answer(list("9", [a])), answer(list("12", [a]))] }, 0],
-    ["is not told by what is new", { lists: [answer(list("5", [a])), answer(list("12", [a, b]))] }, 0],
-    [
-      "is not told by what has changed",
-      { lists: [answer(list("9", [a])), answer(list("12", [object("a", "10")]))] },
-      0,
-    ],
-    ["is not told by what is gone", { lists: [answer(list("9", [a, b])), answer(list("12", [a]))] }, 0],
-    ["is told by an object that is back", { lists: [answer(list("9", [a])), answer(list("12", [a, b]))] }, 1],
-    ["is told by an earlier version", { lists: [answer(list("9", [b])), answer(list("12", [object("b", "5")]))] }, 1],
-    [
-      "is told once by many",
-      { lists: [answer(list("9", [])), answer(list("12", [a], "page2")), answer(list("12", [b]))] },
-      1,
-    ],
-    ["is told by an earlier list of nothing", { lists: [answer(list("9", [a])), answer(list("5", []))] }, 1],
-    ["is told by the version of the list", { lists: [answer(list("9", [a])), answer(list("5", [a]))] }, 1],
-    [
-      "is not told by an object that counts as absent",
-      { lists: [answer(list("9", [a])), answer(list("12", [a, b]))], decode: wanted },
-      0,
-    ],
-    [
-      "is not told by an object that cannot be decoded",
-      { lists: [answer(list("9", [a])), answer(list("12", [a, b]))], decode: unreadable },
-      0,
-    ],
-    [
-      "is told by an object that a watch had shown as gone",
-      {
-        lists: [answer(list("5", [a])), answer(list("12", [a, b]))],
-        watches: [lines(line("ADDED", b), line("DELETED", object("b", "8"))), tooOld, silence],
-      },
-      1,
-    ],
-    [
-      "is told by an object that is older than a bookmark",
-      {
-        lists: [answer(list("5", [a])), answer(list("12", [a, b]))],
-        watches: [lines(line("BOOKMARK", object("", "7"))), tooOld, silence],
-      },
-      1,
-    ],
-  ])("%s", async ([, { decode, ...script }, times]) => {
+  const at = (version: string, ...items: object[]) => answer(list(version, items));
+  const lists = (...all: StubAnswer[]) => ({ lists: all });
+  const lost = [lines(line("ADDED", b), line("DELETED", object("b", "8"))), tooOld, silence];
+  const marked = [lines(line("BOOKMARK", object("", "7"))), tooOld, silence];
+
+  it.for(cases<Script & { readonly decode?: (object: KubeObject) => string | undefined }>`
+    is not told by the first list ${lists(at("9", a, b))} => 0
+    is not told by a list of what is known ${lists(at("9", a), at("12", a))} => 0
+    is not told by what is new ${lists(at("5", a), at("12", a, b))} => 0
+    is not told by what has changed ${lists(at("9", a), at("12", object("a", "10")))} => 0
+    is not told by what is gone ${lists(at("9", a, b), at("12", a))} => 0
+    is told by an object that is back ${lists(at("9", a), at("12", a, b))} => 1
+    is told by an earlier version ${lists(at("9", b), at("12", object("b", "5")))} => 1
+    is told once by many ${lists(at("9"), answer(list("12", [a], "page2")), at("12", b))} => 1
+    is told by an earlier list of nothing ${lists(at("9", a), at("5"))} => 1
+    is told by the version of the list ${lists(at("9", a), at("5", a))} => 1
+    is not told by an object that counts as absent ${{ ...lists(at("9", a), at("12", a, b)), decode: wanted }} => 0
+    is not told by an object that cannot be decoded ${{ ...lists(at("9", a), at("12", a, b)), decode: unreadable }} => 0
+    is told by an object that a watch had shown as gone ${{ ...lists(at("5", a), at("12", a, b)), watches: lost }} => 1
+    is told by an object that is older than a bookmark ${{ ...lists(at("5", a), at("12", a, b)), watches: marked }} => 1
+  `)("%s", async ([, { decode, ...script }, times]) => {
     let told = 0;
     const onUndone = (): void => void told++;
-    const { reflector } = await play(
-      { watches: [tooOld, silence], ...script },
-      { onUndone, ...(decode && { decode }) },
-    );
-    await until(() => reflector.stats.watches === (script.watches ?? [tooOld, silence]).length, "all is read");
-    expect(told).toBe(times);
+    const { watches = [tooOld, silence] } = script;
+    const { reflector } = await play({ ...script, watches }, { onUndone, ...(decode && { decode }) });
+    await until(() => reflector.stats.watches === watches.length, "all is read");
+    expect(told).toBe(Number(times));
   });
 
   it("is not looked for where that is not asked", async () => {
@@ -368,9 +326,7 @@ describe("while no watch is open a reflector says why, and since when", () => {
   });
 });
 
-describe("waiting for the first list", () => {
-  it("leaves nothing behind when it is given up, however long the list takes", async () => {
-    const { reflector } = await play({ lists: [silence] });
-    expect(await bytesLeftPerWait((signal) => reflector.synced(signal))).toBe(0);
-  });
+it("waiting for the first list leaves nothing behind when it is given up, however long the list takes", async () => {
+  const { reflector } = await play({ lists: [silence] });
+  expect(await bytesLeftPerWait((signal) => reflector.synced(signal))).toBe(0);
 });

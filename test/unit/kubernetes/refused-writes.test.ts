@@ -4,9 +4,8 @@ import { RefusalsOf, RefusedWrite, RefusedWrites, type RestTerms } from "../../.
 
 const POOLS = "/apis/ipam.vendor.io/v1/ippools";
 
-function refusal(status: number): ApiError {
-  return new ApiError({ status, reason: "Forbidden", operation: "PATCH x", message: "no label" });
-}
+const refusal = (status: number, message = "no label") =>
+  new ApiError({ status, reason: "Forbidden", operation: "PATCH x", message });
 
 /** A server that answers with `answer`, and a clock that stands still. */
 class Scene {
@@ -42,18 +41,16 @@ class Scene {
 
 type PatchOptions = Partial<KubeCall> & { readonly part?: string; readonly version?: string };
 
-const open = (): Scene => new Scene();
-
 describe("a refused write", () => {
   it("is sent again after pauses that double up to a minute, and is answered with the refusal meanwhile", async () => {
-    const scene = open();
+    const scene = new Scene();
     expect(await scene.hammer(250_000)).toEqual([0, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 124, 184, 244]);
     const error = await scene.patch();
     expect(error).toMatchObject({ status: 403, message: "no label", restMs: 53_950 });
   });
 
   it("is reported once, when it has lasted for two seconds", async () => {
-    const scene = open();
+    const scene = new Scene();
     const listener = vi.fn();
     scene.refused.subscribe(listener);
     await scene.hammer(1_900);
@@ -70,28 +67,26 @@ describe("a refused write", () => {
   });
 
   it("is no news after a change of the object, unless the server says something else", async () => {
-    const scene = open();
+    const scene = new Scene();
     await scene.hammer(10_000);
     await scene.patch("blue", { version: "2" });
     expect([scene.told.length, scene.refused.find("one", `${POOLS}/blue`)?.message]).toEqual([1, "no label"]);
-    scene.answer = new ApiError({ status: 403, reason: "Forbidden", operation: "PATCH x", message: "no owner" });
+    scene.answer = refusal(403, "no owner");
     await scene.patch("blue", { version: "3" });
     expect(scene.told).toEqual([`${POOLS}/blue: no label`, `${POOLS}/blue: no owner`]);
   });
 
   it("is sent at once when the object has changed, or the write is another one", async () => {
-    const scene = open();
+    const scene = new Scene();
     await scene.hammer(20_000);
     await scene.patch("blue", { version: "2" });
-    await scene.patch("blue", {
-      version: "2",
-      body: { metadata: { resourceVersion: "2" }, spec: { ips: ["10.0.0.1"] } },
-    });
+    const body = { metadata: { resourceVersion: "2" }, spec: { ips: ["10.0.0.1"] } };
+    await scene.patch("blue", { version: "2", body });
     expect(scene.sent.length).toBe(2);
   });
 
   it("rests on when the object was changed by an own write", async () => {
-    const scene = open();
+    const scene = new Scene();
     await scene.patch();
     scene.answer = undefined;
     await scene.patch("blue/status", { part: "two" });
@@ -100,7 +95,7 @@ describe("a refused write", () => {
   });
 
   it("of one part, of one verb or of a subresource does not keep the others", async () => {
-    const scene = open();
+    const scene = new Scene();
     await scene.patch();
     await scene.patch("blue", { part: "two" });
     await scene.patch("blue/status");
@@ -109,7 +104,7 @@ describe("a refused write", () => {
   });
 
   it("is forgotten when it succeeds", async () => {
-    const scene = open();
+    const scene = new Scene();
     await scene.hammer(40_000);
     scene.answer = undefined;
     scene.ms = 100_000;
@@ -119,12 +114,12 @@ describe("a refused write", () => {
 });
 
 it.each([
-  ["a 503", new ApiError({ status: 503, reason: "", operation: "", message: "" })],
+  ["a 503", refusal(503)],
   ["too many requests", refusal(429)],
   ["no answer", new ApiUnavailable("PATCH x", "no answer")],
   ["an object that is not there", refusal(404)],
 ])("%s is none: the next attempt is sent", async (_, answer) => {
-  const scene = open();
+  const scene = new Scene();
   scene.answer = answer;
   await scene.patch();
   await scene.patch();
@@ -132,7 +127,7 @@ it.each([
 });
 
 it("what its caller was asked for is always sent, and so are reads", async () => {
-  const scene = open();
+  const scene = new Scene();
   for (const more of [{ isAsked: true }, { isAsked: true }, { method: "GET" }, { method: "GET" }] as const)
     await scene.patch("blue", more);
   expect(scene.sent.length).toBe(4);
@@ -145,14 +140,14 @@ describe("many objects", () => {
   };
 
   it("are refused ten times in any second, and each has its turn", async () => {
-    const scene = open();
+    const scene = new Scene();
     const sent = await scene.hammer(90_000, all(scene), 250);
     for (const at of sent) expect(sent.filter((each) => each >= at && each < at + 1).length).toBeLessThanOrEqual(10);
     expect(scene.told.length).toBe(names.length);
   });
 
   it("are all written soon when the server accepts them", async () => {
-    const scene = open();
+    const scene = new Scene();
     await scene.hammer(90_000, all(scene), 250);
     scene.answer = undefined;
     await scene.hammer(scene.ms + 60_000, all(scene), 250);
@@ -160,7 +155,7 @@ describe("many objects", () => {
   });
 
   it("conflicts count for none but their object", async () => {
-    const scene = open();
+    const scene = new Scene();
     scene.answer = refusal(409);
     await all(scene)();
     await all(scene)();

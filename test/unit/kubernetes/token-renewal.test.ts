@@ -20,13 +20,7 @@ import type { PeriodicWorker } from "../../../host/lib/periodic.ts";
 const NOW_S = 1_795_273_200;
 const HOUR_MS = 3_600_000;
 
-interface Claims {
-  readonly serial: number;
-  readonly seconds?: number;
-  readonly node?: string;
-}
-
-function tokenOf({ serial, seconds = 3_600, node = "n1" }: Claims): string {
+function tokenOf(serial: number, { seconds = 3_600, node = "n1" } = {}): string {
   const claims = {
     ...{ jti: String(serial), iat: NOW_S, exp: NOW_S + seconds },
     "kubernetes.io": {
@@ -49,9 +43,9 @@ let answer: (serial: number) => string;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "berth-renewal-"));
   file = join(directory, "token");
-  writeFileSync(file, tokenOf({ serial: 0 }));
+  writeFileSync(file, tokenOf(0));
   [uptimeMs, calls, worker] = [1_000_000, [], undefined];
-  answer = (serial) => tokenOf({ serial });
+  answer = (serial) => tokenOf(serial);
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"], now: NOW_S * 1_000 });
 });
 afterEach(async () => {
@@ -111,7 +105,7 @@ describe("a token", () => {
 
   it("that another program has written is renewed at once", async () => {
     await start();
-    writeFileSync(file, tokenOf({ serial: 70 }));
+    writeFileSync(file, tokenOf(70));
     await pass(TOKEN_CHECK_MS);
     expect([calls.length, serialOf()]).toEqual([2, 2]);
   });
@@ -121,21 +115,17 @@ describe("a token", () => {
     [7_200, 7_200],
     [2_592_000, 604_800],
   ])("of %i seconds is followed by one of %i, for the same account and node", async (seconds, requested) => {
-    writeFileSync(file, tokenOf({ serial: 0, seconds }));
+    writeFileSync(file, tokenOf(0, { seconds }));
     await start();
+    const boundObjectRef = { apiVersion: "v1", kind: "Node", name: "n1", uid: "uid-n1" };
     expect(calls[0]).toMatchObject({
       path: "/api/v1/namespaces/kube-system/serviceaccounts/berth-agent/token",
-      body: {
-        spec: {
-          expirationSeconds: requested,
-          boundObjectRef: { apiVersion: "v1", kind: "Node", name: "n1", uid: "uid-n1" },
-        },
-      },
+      body: { spec: { expirationSeconds: requested, boundObjectRef } },
     });
   });
 
   it("for which the API server gives less than was requested is renewed by what it gave", async () => {
-    answer = (serial) => tokenOf({ serial, seconds: 600 });
+    answer = (serial) => tokenOf(serial, { seconds: 600 });
     await start();
     await pass(300_000 + TOKEN_CHECK_MS);
     expect(calls.length).toBe(2);
@@ -157,13 +147,13 @@ describe("a renewal that fails", () => {
     await pass(300_000, 1_000);
     expect(calls.length - before).toBeLessThan(15);
     expect(serialOf()).toBe(0);
-    answer = (serial) => tokenOf({ serial });
+    answer = (serial) => tokenOf(serial);
     await pass(60_000, 1_000);
     expect([worker?.problems, serialOf()]).toEqual([[], calls.length]);
   });
 
   it.each([
-    ["of another node", (serial: number) => tokenOf({ serial, node: "n2" }), 'bound to Node "n2", want one for "n1"'],
+    ["of another node", (serial: number) => tokenOf(serial, { node: "n2" }), 'bound to Node "n2", want one for "n1"'],
     ["that is none", () => "secret-garbage", "found a text that is not a JSON Web Token"],
   ])("because of a token %s leaves the file as it is", async (_, given, problem) => {
     answer = given;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { formatIp, type Ip, parseIp } from "../../../host/net/ip.ts";
+import { formatIp } from "../../../host/net/ip.ts";
 import {
   allocationLabels,
   allocationName,
@@ -11,24 +11,11 @@ import {
   parseAllocationName,
 } from "../../../host/resources/ip-allocation.ts";
 import { isSameMember, type Workload } from "../../../host/resources/member.ts";
+import { cases } from "../../world/rows.ts";
+import { HOLDER, ipAllocation } from "../../world/subjects.ts";
+import { ip } from "../../world/values.ts";
 
-function ipOf(text: string): Ip {
-  const ip = parseIp(text);
-  if (ip === undefined) throw new TypeError(text);
-  return ip;
-}
-
-const HOLDER = { namespace: "shop", pod: "web-0", podUid: "u1", ifName: "eth0", node: "n1" };
-
-const BOUND: IpAllocationSpec = {
-  ip: ipOf("10.6.0.21"),
-  addressSpace: "",
-  prefixLength: 16,
-  pool: "blue",
-  state: "Bound",
-  node: "n1",
-  holders: [HOLDER],
-};
+const { spec: BOUND } = ipAllocation("10.6.0.21", { prefixLength: 16 });
 
 const KEPT: IpAllocationSpec = { ...BOUND, state: "Kept", holders: [] };
 
@@ -49,42 +36,23 @@ describe("the name of an allocation", () => {
     ["fd00::a", "a-b", "fd00-0000-0000-0000-0000-0000-0000-000a.a-b"],
   ];
   it.each(rows)("of %s in %j is %s, and back", (address, addressSpace, name) => {
-    expect(allocationName(ipOf(address), addressSpace)).toBe(name);
-    expect(parseAllocationName(name)).toEqual({ ip: ipOf(address), addressSpace });
+    expect(allocationName(ip(address), addressSpace)).toBe(name);
+    expect(parseAllocationName(name)).toEqual({ ip: ip(address), addressSpace });
   });
   it.each([
-    "",
-    "a",
-    "10.6.0",
-    "10.6.0.256",
-    "10.6.0.021",
-    "10.6.0.21.",
-    "10.6.0.21.a.b",
-    "10.6.0.21.-a",
-    "10.6.0.21-lab",
-    "fd00::a",
-    "fd00-a",
-    "FD00-0000-0000-0000-0000-0000-0000-000a",
-    "fd00-0000-0000-0000-0000-0000-0000-000a-b",
+    ...["", "a", "10.6.0", "10.6.0.256", "10.6.0.021", "10.6.0.21.", "10.6.0.21.a.b", "10.6.0.21.-a", "10.6.0.21-lab"],
+    ...["fd00::a", "fd00-a", "FD00-0000-0000-0000-0000-0000-0000-000a", "fd00-0000-0000-0000-0000-0000-0000-000a-b"],
     `10.6.0.21.${"a".repeat(64)}`,
-  ])("%j is none", (name) => {
-    expect(parseAllocationName(name)).toBeUndefined();
-  });
+  ])("%j is none", (name) => expect(parseAllocationName(name)).toBeUndefined());
 });
 
-describe("labels", () => {
-  it("of a bound address name its first pod, those of a kept one its identity", () => {
-    const hash = createHash("sha256").update("shop/w1/web-0").digest("hex");
-    expect(ownerLabelOf(WORKLOAD)).toBe(hash.slice(0, 32));
-    expect(allocationLabels(BOUND)).toEqual({ "ipam.vendor.io/pod-uid": "u1" });
-    expect(allocationLabels({ ...BOUND, workload: WORKLOAD })).toEqual({
-      "ipam.vendor.io/pod-uid": "u1",
-      "ipam.vendor.io/owner": hash.slice(0, 32),
-    });
-    expect(allocationLabels({ ...BOUND, holders: [], state: "Kept", workload: WORKLOAD })).toEqual({
-      "ipam.vendor.io/owner": hash.slice(0, 32),
-    });
-  });
+it("labels of a bound address name its first pod, those of a kept one its identity", () => {
+  const hash = createHash("sha256").update("shop/w1/web-0").digest("hex").slice(0, 32);
+  const [pod, owner] = [{ "ipam.vendor.io/pod-uid": "u1" }, { "ipam.vendor.io/owner": hash }];
+  expect(ownerLabelOf(WORKLOAD)).toBe(hash);
+  expect(allocationLabels(BOUND)).toEqual(pod);
+  expect(allocationLabels({ ...BOUND, workload: WORKLOAD })).toEqual({ ...pod, ...owner });
+  expect(allocationLabels({ ...KEPT, workload: WORKLOAD })).toEqual(owner);
 });
 
 describe("the same member of a workload", () => {
@@ -133,12 +101,7 @@ describe("an allocation", () => {
       kind: "IPAllocation",
       metadata: { name: "10.6.0.21", labels: { "ipam.vendor.io/pod-uid": "u1" }, uid: "x", resourceVersion: "9" },
       spec: {
-        address: "10.6.0.21",
-        addressSpace: "",
-        prefixLength: 16,
-        pool: "blue",
-        state: "Bound",
-        node: "n1",
+        ...{ address: "10.6.0.21", addressSpace: "", prefixLength: 16, pool: "blue", state: "Bound", node: "n1" },
         holders: [{ namespace: "shop", pod: "web-0", podUID: "u1", interface: "eth0", node: "n1" }],
         since: "2026-11-20T04:00:00Z",
       },
@@ -166,33 +129,22 @@ describe("an allocation", () => {
     expect(objectOf({ ...KEPT, workload: WORKLOAD, number: 1 }).spec.workload).not.toHaveProperty("fresh");
   });
 
+  const conflict = { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth1" } as const;
+  const since = "2026-11-20T04:00:00Z";
   const specs: [title: string, spec: IpAllocationSpec][] = [
     ["Bound", BOUND],
-    ["of IPv6 in a space", { ...BOUND, ip: ipOf("fd00::a"), addressSpace: "lab", prefixLength: 64 }],
-    ["Cooling", { ...BOUND, state: "Cooling", holders: [], since: "2026-11-20T04:00:00Z" }],
+    ["of IPv6 in a space", { ...BOUND, ip: ip("fd00::a"), addressSpace: "lab", prefixLength: 64 }],
+    ["Cooling", { ...BOUND, state: "Cooling", holders: [], since }],
     ["Kept by an older agent", { ...KEPT, workload: { ...WORKLOAD, namespace: "" }, number: 1 }],
     ["Kept", { ...KEPT, workload: { ...WORKLOAD, ifName: "net1" }, number: 7 }],
     ["Bound by a claim", { ...BOUND, holders: [{ ...HOLDER, claim: "c" }], workload: WORKLOAD, number: 0 }],
-    [
-      "Quarantined",
-      {
-        ...BOUND,
-        state: "Quarantined",
-        holders: [],
-        quarantine: { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth1" },
-      },
-    ],
+    ["Quarantined", { ...BOUND, state: "Quarantined", holders: [], quarantine: conflict }],
   ];
   it.each(specs)("%s is read as it was written", (_title, spec) => {
     const object = JSON.parse(JSON.stringify(objectOf(spec, { uid: "x", resourceVersion: "9" })));
-    expect(decodeIpAllocation(object, "watch")).toEqual({
-      kind: "IPAllocation",
-      name: allocationName(spec.ip, spec.addressSpace),
-      uid: "x",
-      resourceVersion: "9",
-      deleting: false,
-      spec,
-    });
+    const name = allocationName(spec.ip, spec.addressSpace);
+    const metadata = { kind: "IPAllocation", name, uid: "x", resourceVersion: "9", deleting: false };
+    expect(decodeIpAllocation(object, "watch")).toEqual({ ...metadata, spec });
   });
 
   it("with keys of a newer Berth is read", () => {
@@ -212,31 +164,20 @@ describe("an allocation", () => {
   });
 });
 
-describe("an allocation is refused", () => {
-  const rows: [title: string, change: object, name: string | undefined, message: string][] = [
-    ["whose name is another address", {}, "10.6.0.22", 'field "metadata.name": found "10.6.0.22", want the address'],
-    ["of a space that its name lacks", { addressSpace: "lab" }, undefined, 'field "metadata.name"'],
-    ["whose address is not canonical", { address: "FD00::A" }, undefined, "want an address in its canonical form"],
-    ["with a length below 0 and no holder", { prefixLength: -1, holders: [] }, undefined, 'field "spec.prefixLength"'],
-    [
-      "Bound without a holder",
-      { holders: [] },
-      undefined,
-      'field "spec.holders": found an empty list, want at least one',
-    ],
-    ["Cooling with a holder", { state: "Cooling" }, undefined, 'field "spec.holders"'],
-    ["Kept without a workload", { state: "Kept", holders: [] }, undefined, 'field "spec.workload": found nothing'],
-    ["Quarantined without a reason", { state: "Quarantined", holders: [] }, undefined, 'field "spec.quarantine"'],
-    [
-      "of a node without a holder",
-      { node: "n2" },
-      undefined,
-      'field "spec.node": found "n2", want the node of a holder',
-    ],
-  ];
-  it.each(rows)("%s", (_title, change, name = "10.6.0.21", message) => {
-    const object = JSON.parse(JSON.stringify(objectOf(BOUND)));
-    const changed = { ...object, metadata: { name }, spec: { ...object.spec, ...change } };
-    expect(() => decodeIpAllocation(changed, "watch")).toThrow(message);
-  });
+it.each(cases<object>`
+  whose name is another address ${{ metadata: { name: "10.6.0.22" } }}
+    => field "metadata.name": found "10.6.0.22", want the address
+  of a space that its name lacks ${{ addressSpace: "lab" }} => field "metadata.name"
+  whose address is not canonical ${{ address: "FD00::A" }} => want an address in its canonical form
+  with a length below 0 and no holder ${{ prefixLength: -1, holders: [] }} => field "spec.prefixLength"
+  Bound without a holder ${{ holders: [] }} => field "spec.holders": found an empty list, want at least one
+  Cooling with a holder ${{ state: "Cooling" }} => field "spec.holders"
+  Kept without a workload ${{ state: "Kept", holders: [] }} => field "spec.workload": found nothing
+  Quarantined without a reason ${{ state: "Quarantined", holders: [] }} => field "spec.quarantine"
+  of a node without a holder ${{ node: "n2" }} => field "spec.node": found "n2", want the node of a holder
+`)("an allocation is refused %s", (_title, change, message) => {
+  const object = JSON.parse(JSON.stringify(objectOf(BOUND)));
+  const { metadata = { name: "10.6.0.21" }, ...spec } = change as { readonly metadata?: object };
+  const changed = { ...object, metadata, spec: { ...object.spec, ...spec } };
+  expect(() => decodeIpAllocation(changed, "watch")).toThrow(message);
 });

@@ -10,8 +10,9 @@ import {
   otherMemberOf,
 } from "../../../host/resources/pool-source.ts";
 import { LEASED, leasingPool, seenAt } from "../../world/leasing-pool.ts";
+import { cases } from "../../world/rows.ts";
 import { ipPool } from "../../world/subjects.ts";
-import { ip, prefix } from "../../world/values.ts";
+import { ip, prefix, range } from "../../world/values.ts";
 
 const ALL = ["Resting", "New", "Active", "Draining", "Returning", "Disputed"].map(
   (state, index) => `10.6.0.${(2 * index + 1) * 16}/28 ${state}`,
@@ -21,21 +22,15 @@ const poolOf = (spec: object, status?: unknown) =>
   decodeIpPool({ ...ipPool("blue", "10.6.0.0/24", spec), status }, "pool");
 
 describe("the addresses of a pool with a source", () => {
-  it.each<[what: string, blocks: readonly string[], ranges: readonly string[]]>([
-    ["are none without a block, and not the subnet", [], []],
-    [
-      "are those of blocks that are New, Active or Draining",
-      ALL,
-      ["10.6.0.48-10.6.0.63", "10.6.0.80-10.6.0.95", "10.6.0.112-10.6.0.127"],
-    ],
-    ["are joined", ["10.6.0.32/28 New", "10.6.0.16/28 Active"], ["10.6.0.16-10.6.0.47"]],
-    [
-      "are those of its subnet",
-      ["10.7.0.16/28 Active", "10.6.0.0/20 Active", "10.6.0.16/28 Active"],
-      ["10.6.0.16-10.6.0.31"],
-    ],
-  ])("%s", (_what, blocks, ranges) => {
-    expect(leasingPool("blue", "10.6.0.0/24", blocks).spec.ranges.map(formatRange)).toEqual(ranges);
+  it.each(cases<readonly string[]>`
+    are none without a block, and not the subnet ${[]} => none
+    are those of blocks that are New, Active or Draining ${ALL}
+      => 10.6.0.48-10.6.0.63 10.6.0.80-10.6.0.95 10.6.0.112-10.6.0.127
+    are joined ${["10.6.0.32/28 New", "10.6.0.16/28 Active"]} => 10.6.0.16-10.6.0.47
+    are those of its subnet ${["10.7.0.16/28 Active", "10.6.0.0/20 Active", "10.6.0.16/28 Active"]} => 10.6.0.16-10.6.0.31
+  `)("%s", (_what, blocks, wanted) => {
+    const { ranges } = leasingPool("blue", "10.6.0.0/24", blocks).spec;
+    expect(ranges.map(formatRange).join(" ") || "none").toBe(wanted);
   });
 
   it("leave out what no pod can have", () => {
@@ -50,29 +45,16 @@ describe("the addresses of a pool with a source", () => {
     expect(describeSource({ range: "lan" })).toBe('AddressRange "lan"');
   });
 
+  const blocksOf = (...blocks: readonly object[]) => ({ source: { epoch: "e1", blocks } });
+  const good = { block: "10.6.0.16/28", state: "New" };
   it.each<[status: unknown]>([
-    [undefined],
-    ["nonsense"],
-    [{ source: 7 }],
-    [{ source: { epoch: "e1", blocks: "nonsense" } }],
-    [{ source: { epoch: "e1", blocks: [{ block: "10.6.0.16/28", state: "Lost" }] } }],
-    [
-      {
-        source: {
-          epoch: "e1",
-          blocks: [
-            { block: "10.6.0.16/28", state: "New" },
-            { block: "x", state: "New" },
-          ],
-        },
-      },
-    ],
+    ...([[undefined], ["nonsense"], [{ source: 7 }], [{ source: { epoch: "e1", blocks: "nonsense" } }]] as [unknown][]),
+    [blocksOf({ ...good, state: "Lost" })],
+    [blocksOf(good, { block: "x", state: "New" })],
   ])("are none when the status is %j", (status) => {
     const { spec, source } = poolOf({ source: { range: "seg" } }, status);
-    expect([spec.ranges, source]).toEqual([
-      [],
-      { range: "seg", epoch: "", asOf: "", blocks: [], excluded: [], problem: "" },
-    ]);
+    const nothing = { range: "seg", epoch: "", asOf: "", blocks: [], excluded: [], problem: "" };
+    expect([spec.ranges, source]).toEqual([[], nothing]);
   });
 
   it("are those of spec.ips in a pool without one, whatever its status says", () => {
@@ -90,47 +72,27 @@ it("a status that was written is read", () => {
 });
 
 it("what is excluded is joined, and of too many ranges the last ones are one", () => {
-  const single = (index: number) => ip(`10.6.${index >> 7}.${2 * (index & 127)}`);
-  const excluded = Array.from({ length: 1_100 }, (_, index) => ({ first: single(index), last: single(index) }));
-  const few = encodeSourceStatus({
-    epoch: "e1",
-    asOf: LEASED,
-    blocks: [],
-    excluded: [...excluded, ...excluded],
-  }).excluded;
-  expect([few.length, few[0], few[1_022], few[1_023]]).toEqual([
-    1_024,
-    "10.6.0.0",
-    "10.6.7.252",
-    "10.6.7.254-10.6.8.150",
-  ]);
-  const joined = encodeSourceStatus({
-    epoch: "e1",
-    asOf: LEASED,
-    blocks: [],
-    excluded: [17, 16].map((last) => ({ first: ip(`10.6.0.${last}`), last: ip(`10.6.0.${last}`) })),
-  });
-  expect(joined.excluded).toEqual(["10.6.0.16-10.6.0.17"]);
+  const excluded = Array.from({ length: 1_100 }, (_, index) => range(`10.6.${index >> 7}.${2 * (index & 127)}`));
+  const written = (ranges: typeof excluded) =>
+    encodeSourceStatus({ epoch: "e1", asOf: LEASED, blocks: [], excluded: ranges }).excluded;
+  const few = written([...excluded, ...excluded]);
+  const ends = [few.length, few[0], few[1_022], few[1_023]];
+  expect(ends).toEqual([1_024, "10.6.0.0", "10.6.7.252", "10.6.7.254-10.6.8.150"]);
+  expect(written([range("10.6.0.17"), range("10.6.0.16")])).toEqual(["10.6.0.16-10.6.0.17"]);
 });
 
 describe("what was heard of other clusters", () => {
-  const at = (number: number) => ({
-    first: ip(`10.6.${number >> 8}.${number & 255}`),
-    last: ip(`10.6.${number >> 8}.${number & 255}`),
-  });
   const report = {
     ...{ reason: "HubAway", heard: "2026-11-27T00:00:00.000Z", member: "east", share: 4 },
-    others: [{ member: "west", blocks: 2, ranges: [{ first: ip("10.6.0.32"), last: ip("10.6.0.63") }] }],
+    others: [{ member: "west", blocks: 2, ranges: [range("10.6.0.32-10.6.0.63")] }],
   };
   const read = (source: unknown) => poolOf({ source: { range: "seg" } }, { source }).source;
 
   it("is read as it was written, and names the cluster of an address", () => {
     const source = read(encodeSourceStatus({ epoch: "e1", asOf: LEASED, blocks: [], report }));
     expect(source?.report).toEqual(report);
-    expect(["10.6.0.40", "10.6.0.64"].map((text) => source && otherMemberOf(source, ip(text)))).toEqual([
-      "west",
-      undefined,
-    ]);
+    const memberOf = (text: string) => source && otherMemberOf(source, ip(text));
+    expect([memberOf("10.6.0.40"), memberOf("10.6.0.64")]).toEqual(["west", undefined]);
   });
 
   it("costs no block if it cannot be read", () => {
@@ -140,61 +102,48 @@ describe("what was heard of other clusters", () => {
   });
 
   it("is bounded: the ranges of all members together, and never the number of blocks", () => {
-    const ranges = Array.from({ length: 400 }, (_, index) => at(2 * index));
+    const ranges = Array.from({ length: 400 }, (_, index) => range(`10.6.${index >> 7}.${2 * (index & 127)}`));
     const others = ["a", "b", "c"].map((member) => ({ member, blocks: 400, ranges }));
     const written = encodeSourceStatus({ epoch: "e1", asOf: LEASED, blocks: [], report: { ...report, others } });
-    expect(written.others?.map(({ blocks, ips }) => [blocks, ips.length])).toEqual([
-      [400, 400],
-      [400, 112],
-      [400, 0],
+    expect(written.others?.map(({ blocks, ips }) => `${blocks} ${ips.length}`)).toEqual([
+      "400 400",
+      "400 112",
+      "400 0",
     ]);
   });
 });
 
-it.each<
-  [
-    what: string,
-    seen: ReturnType<typeof seenAt>,
-    of: { readonly epoch?: string; readonly asOf?: string; readonly range?: string },
-    doubt: RegExp | undefined,
-  ]
->([
+type Of = { readonly epoch?: string; readonly asOf?: string; readonly range?: string };
+const LONG = /: the cluster was off, had no controller, or was out of this node's reach, since 2026-/;
+
+it.each<[what: string, seen: ReturnType<typeof seenAt>, of: Of, doubt: RegExp | undefined]>([
   ["confirmed", seenAt("e1"), {}, undefined],
   ["of an earlier epoch", seenAt("e2"), {}, /^until .* in this epoch of the registry$/],
   ["of a prefix", seenAt("e2"), { range: "10.6.0.0/24" }, /^until the IPAM of record has confirmed its blocks in/],
   ["of a registry that is not known yet", seenAt(undefined), {}, /in this epoch/],
   ["of no epoch", seenAt(""), { epoch: "" }, /in this epoch/],
   ["of an agent that has started seven minutes later", seenAt("e1", 7.9), {}, undefined],
-  [
-    "of a cluster that was off for longer",
-    seenAt("e1", 8),
-    {},
-    /: the cluster was off, had no controller, or was out of this node's reach, since 2026-/,
-  ],
+  ["of a cluster that was off for longer", seenAt("e1", 8), {}, LONG],
   ["of a clock that is behind", seenAt("e1", -60), {}, undefined],
   ["never confirmed", seenAt("e1"), { asOf: "" }, /reach, all the time$/],
   ["of no time", seenAt("e1"), { asOf: "soon" }, /since soon$/],
 ])("blocks %s", (_what, seen, of, doubt) => {
-  const found = findDoubt(
-    { range: "seg", epoch: "e1", asOf: LEASED, blocks: [], excluded: [], problem: "", ...of },
-    seen,
-  );
+  const source = { range: "seg", epoch: "e1", asOf: LEASED, blocks: [], excluded: [], problem: "", ...of };
+  const found = findDoubt(source, seen);
   if (doubt === undefined) expect(found).toBeUndefined();
   else expect(found).toMatch(doubt);
 });
 
+const RESTING = "10.6.0.16/28";
+
 it.each<[address: string, why: string | undefined, block: string | undefined]>([
   ["10.6.0.49", undefined, '10.6.0.48/28 of AddressRange "seg", New'],
-  [
-    "10.6.0.17",
-    "its block 10.6.0.16/28 is Resting, and gives no addresses",
-    '10.6.0.16/28 of AddressRange "seg", Resting',
-  ],
+  ["10.6.0.17", `its block ${RESTING} is Resting, and gives no addresses`, `${RESTING} of AddressRange "seg", Resting`],
   ["10.6.0.1", "no block that the pool has leased has it", undefined],
   ["10.6.0.32", 'its block of AddressRange "seg" is cluster "west"\'s', undefined],
 ])("why %s is not given: %s", (address, excluded, block) => {
   const pool = leasingPool("blue", "10.6.0.0/24", ALL);
-  const others = [{ member: "west", blocks: 1, ranges: [{ first: ip("10.6.0.32"), last: ip("10.6.0.47") }] }];
+  const others = [{ member: "west", blocks: 1, ranges: [range("10.6.0.32-10.6.0.47")] }];
   const source = pool.source && { ...pool.source, report: { ...NO_REPORT, others } };
   const place = { pool: "blue", addressSpace: "", subnet: "10.6.0.0/24", excluded, block };
   expect(locateAddress(ip(address), [{ ...pool, source }], [])).toEqual([place]);

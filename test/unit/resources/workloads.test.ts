@@ -43,6 +43,7 @@ describe("of a Deployment is read", () => {
     expect(digest({ template })).not.toBe(digest({ template: { ...template, metadata: {} } }));
   });
 
+  const surging = (maxSurge: unknown) => ({ strategy: { rollingUpdate: { maxSurge } } });
   it.each<[spec: object, wanted: string]>([
     [{ replicas: -1 }, 'field "spec.replicas": found -1, want a whole number from 0 to 2147483647'],
     [{ replicas: 1.5 }, 'field "spec.replicas": found 1.5'],
@@ -50,31 +51,18 @@ describe("of a Deployment is read", () => {
     [{ replicas: "3" }, 'field "spec.replicas": found "3"'],
     [{ template: [] }, 'field "spec.template": found an empty list'],
     [{ template: { metadata: { annotations: { a: 1 } } } }, 'field "spec.template.metadata.annotations.a": found 1'],
-    [
-      { strategy: { rollingUpdate: { maxSurge: "many" } } },
-      'field "spec.strategy.rollingUpdate.maxSurge": found "many"',
-    ],
-    [{ strategy: { rollingUpdate: { maxSurge: -1 } } }, 'field "spec.strategy.rollingUpdate.maxSurge": found -1'],
+    [surging("many"), 'field "spec.strategy.rollingUpdate.maxSurge": found "many"'],
+    [surging(-1), 'field "spec.strategy.rollingUpdate.maxSurge": found -1'],
   ])("%j with an error", (spec, wanted) => expect(() => decode(spec)).toThrow(wanted));
 });
 
-it.each<[maxSurge: unknown, replicas: number, pods: number]>([
-  [0, 10, 0],
-  [3, 10, 3],
-  ["0%", 10, 0],
-  ["25%", 0, 0],
-  ["25%", 1, 1],
-  ["25%", 4, 1],
-  ["25%", 5, 2],
-  ["25%", 50, 13],
-  ["1%", 100, 1],
-  ["1%", 101, 2],
-  ["29%", 100, 29],
-  ["100%", 7, 7],
-  ["200%", 7, 14],
-  ["100%", 2_147_483_647, 2_147_483_647],
-])("maxSurge %j of %i replicas are %i pods", (maxSurge, replicas, pods) => {
-  expect(surge.parse(maxSurge)(replicas)).toBe(pods);
+it.each([
+  ...["0 of 10: 0", "3 of 10: 3", "0% of 10: 0", "25% of 0: 0", "25% of 1: 1", "25% of 4: 1", "25% of 5: 2"],
+  ...["25% of 50: 13", "1% of 100: 1", "1% of 101: 2", "29% of 100: 29", "100% of 7: 7", "200% of 7: 14"],
+  "100% of 2147483647: 2147483647",
+])("pods of maxSurge and replicas: %s", (text) => {
+  const [maxSurge = "", replicas, pods] = text.split(/ of |: /);
+  expect(surge.parse(maxSurge.endsWith("%") ? maxSurge : Number(maxSurge))(Number(replicas))).toBe(Number(pods));
 });
 
 it.each(["", "%", "25", "2.5%", "-1%", " 1%", "1e2%", "9999999999%", null, {}])("maxSurge %j is refused", (value) => {
@@ -105,10 +93,7 @@ it("of a Job is read how many of its pods may run at once, and whether any will"
     ...{ ...retained, parallelism: 2, suspended: false, isFinished: false },
   });
   expect(decode({ parallelism: 0, completions: 5 }).parallelism).toBe(0);
-  const conditions = [
-    { type: "Suspended", status: "True" },
-    { type: "Complete", status: "True" },
-  ];
+  const conditions = ["Suspended", "Complete"].map((type) => ({ type, status: "True" }));
   expect(decode({ suspend: true }, { conditions })).toMatchObject({ suspended: true, isFinished: true });
   expect(decode({}, { conditions: null })).toMatchObject({ parallelism: 1, isFinished: false });
 });

@@ -36,6 +36,8 @@ let leading: AbortController;
 
 type ApiFaults = Parameters<MemoryApiServer["client"]>[0];
 
+const pass = (milliseconds: number) => vi.advanceTimersByTimeAsync(milliseconds);
+
 beforeEach(async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"] });
   const admission = { ...ADMITS_ALL, hasStatus: () => true };
@@ -57,10 +59,10 @@ beforeEach(async () => {
   const { log } = recordLog();
   caches = openCaches({ api: home.client(), configNamespace: "kube-system", log, random: () => 0 });
   const synced = caches.synced();
-  await vi.advanceTimersByTimeAsync(100);
+  await pass(100);
   await synced;
   part = startPart();
-  await vi.advanceTimersByTimeAsync(CHECK_MS);
+  await pass(CHECK_MS);
 });
 afterEach(async () => {
   leading.abort(new Error("The test ends"));
@@ -89,20 +91,38 @@ function epoch(name: string): void {
   home.put(MAPS, EPOCH_MAP, { metadata: { namespace: "kube-system" }, data });
 }
 
+interface Source {
+  readonly epoch: string;
+  readonly asOf: string;
+  readonly blocks: readonly { block: string; state: string }[];
+  readonly others?: readonly { member: string; blocks: number; ips: readonly string[] }[];
+  readonly [key: string]: unknown;
+}
+
+/** The pool or the range `lan`. */
+interface Lan {
+  readonly spec: object;
+  readonly status: {
+    readonly source?: Source;
+    readonly leases: Readonly<Record<string, { readonly member: string; readonly pool: string }>>;
+    readonly members: Readonly<Record<string, object>>;
+    readonly [key: string]: unknown;
+  };
+}
+
 const objectOf = (server: MemoryApiServer, plural: string) =>
-  server.client().call({ method: "GET", path: `${BERTH}/${plural}/lan` }) as Promise<{
-    readonly status: {
-      readonly source?: {
-        readonly epoch: string;
-        readonly asOf: string;
-        readonly blocks: readonly { block: string; state: string }[];
-        readonly others?: readonly { member: string; blocks: number; ips: readonly string[] }[];
-        readonly [key: string]: unknown;
-      };
-      readonly leases: Readonly<Record<string, { readonly member: string; readonly pool: string }>>;
-      readonly sequence: number;
-    };
-  }>;
+  server.client().call({ method: "GET", path: `${BERTH}/${plural}/lan` }) as unknown as Promise<Lan>;
+const rangeOf = () => objectOf(hub, "addressranges");
+/** Something of the range's status is other than it was. */
+async function changeRange(change: object): Promise<void> {
+  const { spec, status } = await rangeOf();
+  hub.put(`${BERTH}/addressranges`, "lan", { spec, status: { ...status, ...change } });
+}
+/** The same of the pool's. */
+async function changePool(change: object): Promise<void> {
+  const { spec, status } = await objectOf(home, "ippools");
+  home.put(`${BERTH}/ippools`, "lan", { spec, status: { ...status, ...change } });
+}
 
 const sourceOf = async () => (await objectOf(home, "ippools")).status.source;
 const statesOf = async () => (await sourceOf())?.blocks.map(({ state }) => state);
@@ -121,14 +141,12 @@ async function use(count: number, index = 0): Promise<void> {
 
 it("a pool without a block gets one, which rests for a minute and is then given with detection", async () => {
   expect(await sourceOf()).toMatchObject({ epoch: "e1", blocks: [{ state: "Resting" }] });
-  expect(Object.values((await objectOf(hub, "addressranges")).status.leases)).toEqual([
-    { member: "east", pool: "lan" },
-  ]);
-  await vi.advanceTimersByTimeAsync(REST_MS - 2 * CHECK_MS);
+  expect(Object.values((await rangeOf()).status.leases)).toEqual([{ member: "east", pool: "lan" }]);
+  await pass(REST_MS - 2 * CHECK_MS);
   expect(await statesOf()).toEqual(["Resting"]);
-  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  await pass(2 * CHECK_MS);
   expect(await statesOf()).toEqual(["New"]);
-  await vi.advanceTimersByTimeAsync(3_600_000 + CHECK_MS);
+  await pass(3_600_000 + CHECK_MS);
   expect(await statesOf()).toEqual(["Active"]);
 });
 
@@ -136,23 +154,23 @@ it("a block is given when its minute is over, not when the hub is asked next: AD
   leading.abort(new Error("Another one leads"));
   await part.close();
   part = startPart(undefined, 10 * REST_MS);
-  await vi.advanceTimersByTimeAsync(REST_MS + 2_000);
+  await pass(REST_MS + 2_000);
   expect(await statesOf()).toEqual(["New"]);
 });
 
 it("a block is leased ahead, once, when less than a block is free; the share ends it, and the problem says so", async () => {
-  await vi.advanceTimersByTimeAsync(REST_MS + CHECK_MS);
+  await pass(REST_MS + CHECK_MS);
   await use(1);
-  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  await pass(2 * CHECK_MS);
   expect(await statesOf()).toEqual(["New", "Resting"]);
-  const { sequence } = (await objectOf(hub, "addressranges")).status;
-  await vi.advanceTimersByTimeAsync(10 * CHECK_MS);
-  expect((await objectOf(hub, "addressranges")).status.sequence).toBe(sequence);
-  await vi.advanceTimersByTimeAsync(REST_MS);
+  const { sequence } = (await rangeOf()).status;
+  await pass(10 * CHECK_MS);
+  expect((await rangeOf()).status.sequence).toBe(sequence);
+  await pass(REST_MS);
   for (const at of [0, 1]) await use(16, at);
-  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  await pass(2 * CHECK_MS);
   await use(1, 2);
-  await vi.advanceTimersByTimeAsync(REST_MS + 2 * CHECK_MS);
+  await pass(REST_MS + 2 * CHECK_MS);
   expect(await statesOf()).toEqual(["New", "New", "New"]);
   expect(part.problems).toEqual([
     'AddressRange "lan": this cluster has as many blocks as it may have (spec.members, maxBlocks)',
@@ -160,11 +178,11 @@ it("a block is leased ahead, once, when less than a block is free; the share end
 });
 
 it("while the hub is away everything stays, and the problem says so; a new epoch is not confirmed", async () => {
-  await vi.advanceTimersByTimeAsync(REST_MS + CHECK_MS);
+  await pass(REST_MS + CHECK_MS);
   isHubAway = true;
   epoch("e2");
   await use(16);
-  await vi.advanceTimersByTimeAsync(3_600_000);
+  await pass(3_600_000);
   const away = { reason: "HubAway", heard: expect.stringMatching(/^20.*Z$/), member: "east", maxBlocks: 3 };
   expect(await sourceOf()).toMatchObject({ epoch: "e1", blocks: [{ state: "New" }], ...away });
   expect(part.measurements?.ranges?.()).toMatchObject([{ reason: "HubAway", answeredMs: expect.any(Number) }]);
@@ -173,7 +191,7 @@ it("while the hub is away everything stays, and the problem says so; a new epoch
     'AddressRange "lan": the hub cannot be asked, pods get what is leased already: no route to host',
   ]);
   isHubAway = false;
-  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  await pass(2 * CHECK_MS);
   expect(await sourceOf()).toMatchObject({ epoch: "e2", blocks: [{}, { state: "Resting" }] });
   for (const key of ["reason", "heard", "problem"]) expect(await sourceOf()).not.toHaveProperty(key);
   expect(part.problems).toEqual([]);
@@ -186,7 +204,7 @@ it("the time of the blocks goes on, with the hub and for an hour without it, by 
     isHubAway = away;
     const asOf = new Set<string | undefined>();
     for (let seconds = 0; seconds < 3_600; seconds += 20) {
-      await vi.advanceTimersByTimeAsync(CHECK_MS);
+      await pass(CHECK_MS);
       expect(await ageOf()).toBeLessThan(300_000);
       asOf.add((await sourceOf())?.asOf);
     }
@@ -200,82 +218,63 @@ describe("a cluster that was off, or was restored", () => {
   /** Everything was off since; the hub is not there yet. */
   async function comeBack(): Promise<void> {
     isHubAway = true;
-    await vi.advanceTimersByTimeAsync(CHECK_MS);
-    const { status } = await objectOf(home, "ippools");
-    home.put(`${BERTH}/ippools`, "lan", {
-      spec: { subnet: "10.6.0.0/24", source: { range: "lan" } },
-      status: { ...status, source: { ...status.source, asOf } },
-    });
-    await vi.advanceTimersByTimeAsync(1_800_000);
+    await pass(CHECK_MS);
+    await changePool({ source: { ...(await sourceOf()), asOf } });
+    await pass(1_800_000);
     expect(await sourceOf()).toMatchObject({ asOf, blocks: [{}] });
   }
 
   it("waits for the hub, which confirms its blocks", async () => {
     await comeBack();
     isHubAway = false;
-    await vi.advanceTimersByTimeAsync(CHECK_MS);
+    await pass(CHECK_MS);
     expect(await ageOf()).toBeLessThan(CHECK_MS);
     expect(await statesOf()).toHaveLength(1);
   });
 
   it("finds that it was declared gone before it has any block", async () => {
     await comeBack();
-    const { spec, status } = (await objectOf(hub, "addressranges")) as unknown as {
-      spec: object;
-      status: { members: { east: object } };
-    };
-    const members = { east: { ...status.members.east, gone: true } };
-    hub.put(`${BERTH}/addressranges`, "lan", { spec, status: { ...status, leases: {}, members } });
+    const { east } = (await rangeOf()).status.members;
+    await changeRange({ leases: {}, members: { east: { ...east, gone: true } } });
     isHubAway = false;
-    await vi.advanceTimersByTimeAsync(CHECK_MS);
+    await pass(CHECK_MS);
     expect(await statesOf()).toEqual([]);
     expect(part.problems).toEqual([expect.stringContaining("declared this cluster gone")]);
   });
 });
 
 it("of a hub that went back in time what rests goes on resting until all members have written again", async () => {
-  const before = (await objectOf(hub, "addressranges")) as unknown as { spec: object; status: object };
-  hub.put(`${BERTH}/addressranges`, "lan", {
-    spec: before.spec,
-    status: { sequence: 0, epoch: "", leases: {}, members: {} },
-  });
-  await vi.advanceTimersByTimeAsync(REST_MS + 4 * CHECK_MS);
+  const { spec } = await rangeOf();
+  hub.put(`${BERTH}/addressranges`, "lan", { spec, status: { sequence: 0, epoch: "", leases: {}, members: {} } });
+  await pass(REST_MS + 4 * CHECK_MS);
   expect(await statesOf()).toEqual(["Resting"]);
-  const after = (await objectOf(hub, "addressranges")) as unknown as {
-    status: Record<string, unknown> & { members: object; epoch: string };
-  };
-  expect(after.status).toMatchObject({ restored: true, leases: before.status && {} });
-  hub.put(`${BERTH}/addressranges`, "lan", {
-    spec: before.spec,
-    status: {
-      ...after.status,
-      members: { ...after.status.members, west: { cluster: "w", token: "t", writes: 1, epoch: after.status.epoch } },
-    },
-  });
-  await vi.advanceTimersByTimeAsync(REST_MS - CHECK_MS);
+  const { status } = await rangeOf();
+  expect(status).toMatchObject({ restored: true, leases: {} });
+  const west = { cluster: "w", token: "t", writes: 1, epoch: status.epoch };
+  await changeRange({ members: { ...status.members, west } });
+  await pass(REST_MS - CHECK_MS);
   expect(await statesOf()).toEqual(["Resting"]);
-  await vi.advanceTimersByTimeAsync(3 * CHECK_MS);
+  await pass(3 * CHECK_MS);
   expect(await statesOf()).toEqual(["New"]);
 });
 
 async function mark(wanted: string, waiting?: number): Promise<void> {
-  const status = { ...(await objectOf(home, "ippools")).status, wanted, waiting };
-  home.put(`${BERTH}/ippools`, "lan", { spec: { subnet: "10.6.0.0/24", source: { range: "lan" } }, status });
-  await vi.advanceTimersByTimeAsync(CHECK_MS);
+  await changePool({ wanted, waiting });
+  await pass(CHECK_MS);
 }
 
 it("a pool that was found exhausted doubles its blocks, once for each time", async () => {
   await mark(new Date().toISOString());
   expect(await statesOf()).toHaveLength(2);
-  await vi.advanceTimersByTimeAsync(5 * CHECK_MS);
+  await pass(5 * CHECK_MS);
   expect(await statesOf()).toHaveLength(2);
 });
 
 it("blocks that are leased rest for a minute from then on, whenever the hub is asked next", async () => {
   await mark(new Date().toISOString(), 17);
-  await vi.advanceTimersByTimeAsync(REST_MS - CHECK_MS - 1_000);
+  await pass(REST_MS - CHECK_MS - 1_000);
   expect((await statesOf())?.toSorted()).toEqual(["New", "Resting", "Resting"]);
-  await vi.advanceTimersByTimeAsync(2_000);
+  await pass(2_000);
   expect(await statesOf()).toEqual(["New", "New", "New"]);
 });
 
@@ -284,23 +283,23 @@ it("pods that wait on several nodes have blocks on their way at once, and no mor
   expect(await statesOf()).toHaveLength(3);
   await part.close();
   part = startPart();
-  await vi.advanceTimersByTimeAsync(5 * CHECK_MS);
+  await pass(5 * CHECK_MS);
   expect(await statesOf()).toHaveLength(3);
 });
 
 it("the range's routers and nodes are told to the agents, and count as used", async () => {
-  const { source } = (await objectOf(home, "ippools")).status as { source?: { excluded?: readonly string[] } };
+  const source = await sourceOf();
   expect(source?.excluded).toEqual(["10.6.0.250-10.6.0.254"]);
   expect(caches.pools.items.get("lan")?.value?.spec.excluded.map(formatRange)).toEqual(source?.excluded);
 });
 
 it("a pool of another subnet leases nothing, and says why", async () => {
   home.put(`${BERTH}/ippools`, "other", { spec: { subnet: "10.7.0.0/24", source: { range: "lan" } } });
-  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  await pass(2 * CHECK_MS);
   const problem = "its subnet 10.7.0.0/24 is not that of the range, 10.6.0.0/24";
   expect(part.problems).toEqual([`IPPool "other" leases nothing: ${problem}`]);
   expect(caches.pools.items.get("other")?.value?.source).toMatchObject({ blocks: [], problem });
-  expect(Object.keys((await objectOf(hub, "addressranges")).status.leases)).toHaveLength(1);
+  expect(Object.keys((await rangeOf()).status.leases)).toHaveLength(1);
 });
 
 const claims = async (): Promise<readonly string[]> => {
@@ -310,21 +309,21 @@ const claims = async (): Promise<readonly string[]> => {
   return items.flatMap(({ metadata, spec }) => (spec.quarantine?.reason === "BlockReturned" ? [metadata.name] : []));
 };
 
-const leasesOf = async () => Object.keys((await objectOf(hub, "addressranges")).status.leases);
+const leasesOf = async () => Object.keys((await rangeOf()).status.leases);
 
 /** The pool has five blocks, all free, for longer than they are new. */
 async function leaseTooMany(): Promise<readonly string[]> {
-  const range = (await objectOf(hub, "addressranges")) as unknown as { spec: object; status: object };
+  const range = await rangeOf();
   const members = ["east", "west"].map((name) => ({ name, user: name, maxBlocks: 8 }));
   hub.put(`${BERTH}/addressranges`, "lan", { ...range, spec: { ...range.spec, members } });
-  await vi.advanceTimersByTimeAsync(REST_MS + 2 * CHECK_MS);
+  await pass(REST_MS + 2 * CHECK_MS);
   for (let count = 1; count < 4; count++) {
     for (let at = 0; at < count; at++) await use(16, at);
-    await vi.advanceTimersByTimeAsync(REST_MS + 2 * CHECK_MS);
+    await pass(REST_MS + 2 * CHECK_MS);
   }
-  await vi.advanceTimersByTimeAsync(NEW_MS + CHECK_MS);
+  await pass(NEW_MS + CHECK_MS);
   for (const { name } of caches.allocations.items.values()) home.remove(name);
-  await vi.advanceTimersByTimeAsync(CHECK_MS);
+  await pass(CHECK_MS);
   expect(await statesOf()).toEqual(Array(5).fill("Active"));
   return leasesOf();
 }
@@ -334,7 +333,7 @@ async function awaitState(state: string): Promise<string> {
   for (let step = 0; step < 2_000; step++) {
     const found = (await sourceOf())?.blocks.find((each) => each.state === state);
     if (found !== undefined) return found.block;
-    await vi.advanceTimersByTimeAsync(CHECK_MS / 5);
+    await pass(CHECK_MS / 5);
   }
   throw new Error(`no block is ${state}`);
 }
@@ -343,19 +342,19 @@ it("a block that is free for long comes back, its addresses are claimed meanwhil
   const leases = await leaseTooMany();
   const block = await awaitState("Returning");
   expect(await leasesOf()).toEqual(leases);
-  await vi.advanceTimersByTimeAsync(CHECK_MS);
+  await pass(CHECK_MS);
   expect(await leasesOf()).toEqual(leases.filter((each) => each !== block));
   expect(await claims()).toHaveLength(16);
-  await vi.advanceTimersByTimeAsync(CHECK_MS);
+  await pass(CHECK_MS);
   expect((await sourceOf())?.blocks.map((each) => each.block)).not.toContain(block);
-  await vi.advanceTimersByTimeAsync(CLAIMS_LEFT_MS - 2 * CHECK_MS);
+  await pass(CLAIMS_LEFT_MS - 2 * CHECK_MS);
   expect(await claims()).toHaveLength(16);
-  await vi.advanceTimersByTimeAsync(4 * CHECK_MS);
+  await pass(4 * CHECK_MS);
   expect(await claims()).toEqual([]);
   expect(await statesOf()).toEqual(Array(4).fill("Active"));
-  await vi.advanceTimersByTimeAsync(SURPLUS_MS + REST_MS);
+  await pass(SURPLUS_MS + REST_MS);
   expect(await statesOf()).toHaveLength(3);
-  await vi.advanceTimersByTimeAsync(2 * SURPLUS_MS);
+  await pass(2 * SURPLUS_MS);
   expect(await statesOf()).toHaveLength(3);
 });
 
@@ -364,11 +363,11 @@ it("with an address that a pod claims meanwhile the block stays, and its other a
   const block = await awaitState("Returning");
   const at = (await sourceOf())?.blocks.findIndex((each) => each.block === block);
   await use(1, at);
-  await vi.advanceTimersByTimeAsync(CHECK_MS);
+  await pass(CHECK_MS);
   expect(await statesOf()).toContain("Draining");
-  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  await pass(2 * CHECK_MS);
   expect([await claims(), await leasesOf()]).toEqual([[], leases]);
-  expect((await objectOf(hub, "addressranges")).status.sequence).toBe(5);
+  expect((await rangeOf()).status.sequence).toBe(5);
 });
 
 it("goes on returning a block where an earlier controller has stopped", async () => {
@@ -380,16 +379,16 @@ it("goes on returning a block where an earlier controller has stopped", async ()
     return commit();
   });
   const block = await awaitState("Returning");
-  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  await pass(2 * CHECK_MS);
   expect([(await claims()).length, await leasesOf()]).toEqual([9, leases]);
   await part.close();
   part = startPart();
-  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  await pass(2 * CHECK_MS);
   expect(await leasesOf()).toEqual(leases.filter((each) => each !== block));
   expect(await claims()).toHaveLength(16);
   await part.close();
   part = startPart();
-  await vi.advanceTimersByTimeAsync(CLAIMS_LEFT_MS + 3 * CHECK_MS);
+  await pass(CLAIMS_LEFT_MS + 3 * CHECK_MS);
   expect(await claims()).toEqual([]);
 });
 
@@ -397,13 +396,13 @@ it("the blocks of a pool that is gone come back when no pod has an address of th
   await leaseTooMany();
   await use(1, 0);
   home.remove("lan", `${BERTH}/ippools`);
-  await vi.advanceTimersByTimeAsync(3 * CHECK_MS);
+  await pass(3 * CHECK_MS);
   expect(await leasesOf()).toHaveLength(1);
   expect(await claims()).toHaveLength(4 * 16);
   for (const { name, spec } of caches.allocations.items.values()) if (spec.state === "Bound") home.remove(name);
-  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  await pass(2 * CHECK_MS);
   expect(await leasesOf()).toEqual([]);
-  await vi.advanceTimersByTimeAsync(CLAIMS_LEFT_MS + 3 * CHECK_MS);
+  await pass(CLAIMS_LEFT_MS + 3 * CHECK_MS);
   expect(await claims()).toEqual([]);
 });
 
@@ -411,42 +410,39 @@ it("the blocks of a pool that has no source, or not yet, stay: berthctl blocks c
   await leaseTooMany();
   const before = await leasesOf();
   home.put(`${BERTH}/ippools`, "lan", { spec: { subnet: "10.6.0.0/24", ips: ["10.6.0.16-10.6.0.31"] } });
-  await vi.advanceTimersByTimeAsync(3 * CHECK_MS);
+  await pass(3 * CHECK_MS);
   expect(await leasesOf()).toEqual(before);
   expect(await claims()).toEqual([]);
 });
 
 it("other clusters' blocks are told at once with another change, else every ten minutes", async () => {
   const lease = async (...blocks: readonly string[]) => {
-    const { spec, status } = (await objectOf(hub, "addressranges")) as unknown as { spec: object; status: object };
-    const leases = { ...(status as { leases: object }).leases };
+    const leases = { ...(await rangeOf()).status.leases };
     for (const block of blocks) Object.assign(leases, { [`10.6.0.${block}/28`]: { member: "west", pool: "lan" } });
-    hub.put(`${BERTH}/addressranges`, "lan", { spec, status: { ...status, leases } });
-    await vi.advanceTimersByTimeAsync(CHECK_MS);
+    await changeRange({ leases });
+    await pass(CHECK_MS);
   };
   const [{ block: own = "" } = {}] = (await sourceOf())?.blocks ?? [];
   const [first = "", second = "", third = ""] = ["16", "32", "64", "80", "96"].filter((at) => !own.includes(`.${at}/`));
   await lease(first);
   expect(await sourceOf()).not.toHaveProperty("others");
-  await vi.advanceTimersByTimeAsync(REST_MS);
+  await pass(REST_MS);
   expect((await sourceOf())?.others).toMatchObject([{ member: "west", blocks: 1 }]);
   await lease(second, third);
   expect((await sourceOf())?.others).toMatchObject([{ blocks: 1 }]);
-  await vi.advanceTimersByTimeAsync(600_000);
+  await pass(600_000);
   expect((await sourceOf())?.others).toMatchObject([{ blocks: 3 }]);
 });
 
 it("measures blocks by state, and what pins a draining one; counts what was leased since it leads", async () => {
-  await vi.advanceTimersByTimeAsync(REST_MS + CHECK_MS);
+  await pass(REST_MS + CHECK_MS);
   await use(3);
-  await vi.advanceTimersByTimeAsync(2 * CHECK_MS);
+  await pass(2 * CHECK_MS);
   const states = { resting: 1, new: 1, active: 0, draining: 0, returning: 0, disputed: 0 };
   const measured = { name: "lan", share: 3, held: 2, leased: 2, returned: 0, pools: [{ pool: "lan", states }] };
   expect(part.measurements?.ranges?.()).toMatchObject([{ ...measured, reason: undefined, pinned: [] }]);
-  const pool = (await objectOf(home, "ippools")) as unknown as { spec: object; status: { source: object } };
   const [block, ...rest] = (await sourceOf())?.blocks ?? [];
-  const source = { ...pool.status.source, blocks: [{ ...block, state: "Draining" }, ...rest] };
-  home.put(`${BERTH}/ippools`, "lan", { spec: pool.spec, status: { ...pool.status, source } });
-  await vi.advanceTimersByTimeAsync(100);
+  await changePool({ source: { ...(await sourceOf()), blocks: [{ ...block, state: "Draining" }, ...rest] } });
+  await pass(100);
   expect(part.measurements?.ranges?.()[0]?.pinned).toEqual([{ block: block?.block, addresses: 3 }]);
 });

@@ -9,6 +9,7 @@ import {
   SURPLUS_MS,
 } from "../../../../host/controller/blocks/plan-blocks.ts";
 import type { BlockState } from "../../../../host/resources/pool-source.ts";
+import { cases } from "../../../world/rows.ts";
 
 const known = (block: string, state: BlockState, ageMs = 0) => ({ block, state, ageMs });
 
@@ -22,25 +23,14 @@ type PlanInput = Partial<BlocksInput> & {
 function plan(change: PlanInput) {
   const { free = {}, ...rest } = change;
   return planBlocks({
-    known: [],
-    leased: (change.known ?? []).map(({ block }) => block),
-    isOpen: false,
-    isContested: false,
-    isDisputed: () => false,
-    mayReturn: true,
-    isEmpty: () => false,
-    progressOf: () => undefined,
-    freeOf: (block) => free[block] ?? 16,
-    size: 16,
-    isWanted: false,
-    waiting: 0,
-    surplusMs: 0,
-    ...rest,
+    ...{ known: [], leased: (change.known ?? []).map(({ block }) => block), isOpen: false, isContested: false },
+    ...{ isDisputed: () => false, mayReturn: true, isEmpty: () => false, progressOf: () => undefined },
+    ...{ freeOf: (block) => free[block] ?? 16, size: 16, isWanted: false, waiting: 0, surplusMs: 0, ...rest },
   });
 }
 
 describe("a block", () => {
-  it.each<[what: string, input: Parameters<typeof plan>[0], wanted: BlockState]>([
+  it.each<[what: string, input: PlanInput, wanted: BlockState]>([
     ["that is new rests", { leased: ["a"] }, "Resting"],
     ["rests for its time", { known: [known("a", "Resting", REST_MS - 1)] }, "Resting"],
     ["is used after its rest", { known: [known("a", "Resting", REST_MS)] }, "New"],
@@ -52,50 +42,28 @@ describe("a block", () => {
     ["stays as it is", { known: [known("a", "Active", NEW_MS)] }, "Active"],
   ])("%s", (_, input, wanted) => expect(plan(input).blocks).toEqual([{ block: "a", state: wanted }]));
 
+  const aged = (state: BlockState, ageMs = 0) => ({ known: [known("a", state, ageMs)] });
+  const [drained, returning, old] = [aged("Draining", EMPTY_MS), aged("Returning"), aged("Disputed", EMPTY_MS)];
   const empty = { isEmpty: () => true };
   const disputed = { isDisputed: () => true };
-  it.each<[what: string, input: Parameters<typeof plan>[0], wanted: BlockState, isGivenBack?: boolean]>([
-    ["in use goes on draining", { known: [known("a", "Draining", EMPTY_MS)] }, "Draining"],
-    ["that has just begun to drain goes on", { ...empty, known: [known("a", "Draining", EMPTY_MS - 1)] }, "Draining"],
-    ["that is empty is returned", { ...empty, known: [known("a", "Draining", EMPTY_MS)] }, "Returning"],
-    [
-      "stays while it may not be returned",
-      { ...empty, known: [known("a", "Draining", EMPTY_MS)], mayReturn: false },
-      "Draining",
-    ],
-    [
-      "is used again in place of another one",
-      { ...empty, known: [known("a", "Draining", EMPTY_MS)], freeBlocks: 0 },
-      "Active",
-    ],
-    ["that is returned is claimed first", { known: [known("a", "Returning")], progressOf: () => "begun" }, "Returning"],
-    [
-      "that is claimed goes to the hub",
-      { known: [known("a", "Returning")], progressOf: () => "claimed" },
-      "Returning",
-      true,
-    ],
-    [
-      "that is claimed waits for the hub",
-      { known: [known("a", "Returning")], progressOf: () => "claimed", mayReturn: false },
-      "Returning",
-    ],
-    [
-      "with an address in use drains again",
-      { known: [known("a", "Returning")], progressOf: () => "refused" },
-      "Draining",
-    ],
-    ["that another process returns goes on", { leased: ["a"], progressOf: () => "begun" }, "Returning"],
-    ["that is disputed gives nothing", { ...disputed, known: [known("a", "Active", NEW_MS)] }, "Disputed"],
-    ["that is disputed and in use stays", { ...disputed, known: [known("a", "Disputed", EMPTY_MS)] }, "Disputed"],
-    ["that is disputed goes back", { ...disputed, ...empty, known: [known("a", "Disputed", EMPTY_MS)] }, "Returning"],
-    [
-      "that is disputed stays after a refusal",
-      { ...disputed, known: [known("a", "Returning")], progressOf: () => "refused" },
-      "Disputed",
-    ],
-    ["whose dispute is over rests", { known: [known("a", "Disputed", EMPTY_MS)] }, "Resting"],
-  ])("%s", (_, { freeBlocks = 1, ...input }, state, isGivenBack = false) => {
+  const progress = (reached: "begun" | "claimed" | "refused") => ({ progressOf: () => reached });
+  it.each(cases<PlanInput>`
+    in use goes on draining ${drained} => Draining
+    that has just begun to drain goes on ${{ ...empty, ...aged("Draining", EMPTY_MS - 1) }} => Draining
+    that is empty is returned ${{ ...empty, ...drained }} => Returning
+    stays while it may not be returned ${{ ...empty, ...drained, mayReturn: false }} => Draining
+    is used again in place of another one ${{ ...empty, ...drained, freeBlocks: 0 }} => Active
+    that is returned is claimed first ${{ ...returning, ...progress("begun") }} => Returning
+    that is claimed goes to the hub ${{ ...returning, ...progress("claimed") }} => Returning, given back
+    that is claimed waits for the hub ${{ ...returning, ...progress("claimed"), mayReturn: false }} => Returning
+    with an address in use drains again ${{ ...returning, ...progress("refused") }} => Draining
+    that another process returns goes on ${{ leased: ["a"], ...progress("begun") }} => Returning
+    that is disputed gives nothing ${{ ...disputed, ...aged("Active", NEW_MS) }} => Disputed
+    that is disputed and in use stays ${{ ...disputed, ...old }} => Disputed
+    that is disputed goes back ${{ ...disputed, ...empty, ...old }} => Returning
+    that is disputed stays after a refusal ${{ ...disputed, ...returning, ...progress("refused") }} => Disputed
+    whose dispute is over rests ${old} => Resting
+  `)("%s", (_, { freeBlocks = 1, ...input }, wanted) => {
     const others = Array.from({ length: freeBlocks }, () => known("z", "Active"));
     const { blocks, giveBack } = plan({
       ...input,
@@ -103,7 +71,9 @@ describe("a block", () => {
       leased: [...(input.leased ?? ["a"]), ...others.map(({ block }) => block)],
       isDisputed: (block) => block === "a" && input.isDisputed?.(block) === true,
     });
-    expect([blocks[0]?.state, giveBack]).toEqual([state, isGivenBack ? ["a"] : []]);
+    expect([blocks[0]?.state, ...giveBack.map((block) => (block === "a" ? "given back" : block))].join(", ")).toBe(
+      wanted,
+    );
   });
 
   it("that the hub does not say is this cluster's is gone", () => {
@@ -116,16 +86,13 @@ describe("a block", () => {
 describe("a pool", () => {
   const active = (...names: readonly string[]) => names.map((name) => known(name, "Active"));
 
-  it.each<[what: string, input: Parameters<typeof plan>[0], wants: number]>([
+  const full = { a: 0, b: 0, c: 0 };
+  it.each<[what: string, input: PlanInput, wants: number]>([
     ["without a block leases one", {}, 1],
     ["with a block free leases none", { known: active("a") }, 0],
     ["with fewer free addresses than a block has leases one ahead", { known: active("a"), free: { a: 15 } }, 1],
     ["waits for one that rests", { known: [...active("a"), known("b", "Resting")], free: { a: 0 } }, 0],
-    [
-      "that was found exhausted doubles",
-      { known: active("a", "b", "c"), free: { a: 0, b: 0, c: 0 }, isWanted: true },
-      3,
-    ],
+    ["that was found exhausted doubles", { known: active("a", "b", "c"), free: full, isWanted: true }, 3],
     ["that was found exhausted without a block leases one", { isWanted: true }, 1],
     ["for which a storm of pods waits leases blocks for all", { known: active("a"), isWanted: true, waiting: 49 }, 4],
   ])("%s", (_, input, wants) => expect(plan(input).wants).toBe(wants));
@@ -155,13 +122,8 @@ describe("a pool", () => {
 
   it("uses a draining block again before it leases", () => {
     const plans = plan({ known: [known("a", "Active"), known("b", "Draining")], free: { a: 3 } });
-    expect(plans).toEqual({
-      ...{ giveBack: [], wants: 0, isSurplus: false },
-      blocks: [
-        { block: "a", state: "Active" },
-        { block: "b", state: "Active" },
-      ],
-    });
+    const blocks = ["a", "b"].map((block) => ({ block, state: "Active" }));
+    expect(plans).toEqual({ giveBack: [], wants: 0, isSurplus: false, blocks });
   });
 });
 

@@ -3,331 +3,224 @@ import { DEFAULT_VENDOR_CONF } from "../../../../host/config/vendor-conf.ts";
 import type { ConditionType, Finding } from "../../../../host/controller/conditions/plan-conditions.ts";
 import { type FindingsInput, planFindings } from "../../../../host/controller/conditions/plan-findings.ts";
 import type { AllocationState } from "../../../../host/resources/ip-allocation.ts";
+import { cases } from "../../../world/rows.ts";
 import { allocation, DELETED, generatedPool, pool, reserved, subnet } from "./judged.ts";
+
+type Findings = readonly Finding[] | undefined;
 
 function look(world: Partial<FindingsInput>): ReturnType<typeof planFindings> {
   const settings = DEFAULT_VENDOR_CONF;
   return planFindings({ pools: [], subnets: [], reserved: [], allocations: [], settings, ...world });
 }
 
-function of(findings: readonly Finding[] | undefined, type: ConditionType) {
-  const found = findings?.find((each) => each.type === type) ?? expect.fail(`Nothing is said about ${type}`);
-  return { isTrue: found.isTrue, reason: found.reason, message: found.message };
+const find = (findings: Findings, type: ConditionType) =>
+  findings?.find((each) => each.type === type) ?? expect.fail(`Nothing is said about ${type}`);
+
+/** `+Reason message` of what holds, `-Reason message` of what does not. */
+function of(findings: Findings, type: ConditionType): string {
+  const { isTrue, reason, message } = find(findings, type);
+  return `${isTrue ? "+" : "-"}${reason} ${message}`.trimEnd();
+}
+
+/** What is said of the first pool of the world. */
+const ofPool = (type: ConditionType, world: Partial<FindingsInput>) =>
+  of(look(world).pools.get(world.pools?.[0]?.name ?? ""), type);
+const ofSubnet = (type: ConditionType, ...subnets: ReturnType<typeof subnet>[]) =>
+  of(look({ subnets }).subnets.get(subnets[0]?.name ?? ""), type);
+
+/** An ellipsis stands for the rest. */
+function check(said: string, wanted: string): void {
+  const start = wanted.replace(/…$/, "");
+  expect(start === wanted ? said : said.slice(0, start.length)).toBe(start);
 }
 
 const BORN = (second: number) => ({ metadata: { creationTimestamp: `2026-01-01T00:00:0${second}Z` } });
-const NOTHING = { isTrue: false, message: "" };
-const blue = pool("blue", { subnet: "10.6.0.0/24", ips: ["10.6.0.10-10.6.0.19"] });
+const NET = "10.6.0.0/24";
+const ips = (name: string, ...list: string[]) => pool(name, { subnet: NET, ips: list });
+const blue = ips("blue", "10.6.0.10-10.6.0.19");
+const bad = ips("bad", "10.6.0.9-10.6.0.1");
+const range = (name: string, ...list: string[]) => subnet(name, { subnet: NET, ips: list });
 
 it("all kinds of findings are judged, and no others", () => {
-  const made = subnet("s", { subnet: "10.6.0.0/24" });
-  const { pools, subnets } = look({ pools: [blue], subnets: [made] });
-  const kinds = (findings: readonly Finding[] | undefined) => findings?.map(({ type, isTrue }) => [type, isTrue]);
-  expect(kinds(pools.get("blue"))).toEqual([
-    ["Ready", true],
-    ["InvalidValues", false],
-    ["Overlap", false],
-    ["OutsideSubnet", false],
-    ["InUseOutsideRange", false],
-    ["DeletedWithHolders", false],
-    ["ProxyArpSuspected", false],
-  ]);
-  expect(kinds(subnets.get("s"))).toEqual([
-    ["Ready", true],
-    ["InvalidValues", false],
-    ["Overlap", false],
-    ["Full", false],
+  const { pools, subnets } = look({ pools: [blue], subnets: [subnet("s", { subnet: NET })] });
+  const kinds = (findings: Findings) => findings?.map(({ type, isTrue }) => `${isTrue ? "+" : "-"}${type}`).join(" ");
+  expect([kinds(pools.get("blue")), kinds(subnets.get("s"))]).toEqual([
+    "+Ready -InvalidValues -Overlap -OutsideSubnet -InUseOutsideRange -DeletedWithHolders -ProxyArpSuspected",
+    "+Ready -InvalidValues -Overlap -Full",
   ]);
 });
 
-describe("Ready of a pool", () => {
-  const readyOf = (one: typeof blue) => of(look({ pools: [one] }).pools.get(one.name), "Ready");
-  it("is true when the pool gives out addresses", () => {
-    expect(readyOf(blue)).toEqual({ isTrue: true, reason: "Ready", message: "" });
-  });
-  it("is false with the fault of a specification that cannot be used", () => {
-    const bad = pool("bad", { subnet: "10.6.0.0/24", ips: ["10.6.0.9-10.6.0.1"] });
-    expect(readyOf(bad)).toEqual({
-      isTrue: false,
-      reason: "InvalidSpecification",
-      message: expect.stringMatching(/^The specification is invalid: field "spec.ips\[0\]": found "10.6.0.9-10.6.0.1"/),
-    });
-  });
-  it.each([
-    ["Terminating", false, pool("p", { subnet: "10.6.0.0/24" }, DELETED)],
-    // As it was asked for.
-    ["Disabled", true, pool("p", { subnet: "10.6.0.0/24", disable: true })],
-    ["Empty", true, pool("p", { subnet: "10.6.0.0/24", ips: [] })],
-    ["Empty", true, pool("p", { subnet: "10.6.0.0/24", source: { range: "seg" } })],
-  ])("of a pool that is %s is %s", (reason, isTrue, one) => {
-    expect(readyOf(one)).toMatchObject({ isTrue, reason });
-  });
+it.each(cases`
+  gives out addresses ${blue} => +Ready
+  cannot be used ${bad}
+    => -InvalidSpecification The specification is invalid: field "spec.ips[0]": found "10.6.0.9-10.6.0.1"…
+  is Terminating ${pool("p", { subnet: NET }, DELETED)} => -Terminating…
+  is disabled, as it was asked for ${pool("p", { subnet: NET, disable: true })} => +Disabled…
+  is empty, as it was asked for ${ips("p")} => +Empty…
+  has a source and no block yet ${pool("p", { subnet: NET, source: { range: "seg" } })} => +Empty…
+`)("Ready of a pool that %s", (_, one, wanted) => check(ofPool("Ready", { pools: [one] }), wanted));
+
+it.each([
+  ["is being deleted", pool("p", { subnet: NET }, DELETED), true],
+  ["is refused", pool("p", { subnet: "10.6.0.0/16" }), false],
+])("an event is not sent for a pool that %s, unless that was not requested", (_, one, wanted) => {
+  const { pools } = look({ pools: [ips("a"), one] });
+  expect(find(pools.get("p"), "Ready").isWanted).toBe(wanted);
 });
 
-describe("an event is sent", () => {
-  const isWanted = (findings: readonly Finding[] | undefined) =>
-    findings?.find(({ type }) => type === "Ready")?.isWanted;
-  it.each([
-    ["is being deleted", pool("p", { subnet: "10.6.0.0/24" }, DELETED), true],
-    ["is refused", pool("p", { subnet: "10.6.0.0/16" }), false],
-  ])("not for a pool that %s, unless that was not requested", (_, one, wanted) => {
-    const before = pool("a", { subnet: "10.6.1.0/24", ips: [] });
-    expect(isWanted(look({ pools: [before, one] }).pools.get("p"))).toBe(wanted);
-  });
-  it("not for a Subnet that is being deleted", () => {
-    const { subnets } = look({ subnets: [subnet("s", { subnet: "10.6.0.0/24" }, DELETED)] });
-    expect(of(subnets.get("s"), "Ready")).toEqual({ ...NOTHING, reason: "Terminating" });
-    expect(isWanted(subnets.get("s"))).toBe(true);
-  });
+it("an event is not sent for a Subnet that is being deleted", () => {
+  const findings = look({ subnets: [subnet("s", { subnet: NET }, DELETED)] }).subnets.get("s");
+  expect([of(findings, "Ready"), find(findings, "Ready").isWanted]).toEqual(["-Terminating", true]);
 });
 
 describe("InvalidValues", () => {
-  const edge = { subnet: "10.7.0.0/24", gateway: "10.7.0.255" };
-  const text =
-    'The specification has values that new objects cannot have: field "spec.gateway": found "10.7.0.255", ' +
-    "want another address than the first and the last one of 10.7.0.0/24";
-
   it("names what a pool or a Subnet has had since an earlier release, which is ready", () => {
+    const edge = { subnet: "10.7.0.0/24", gateway: "10.7.0.255" };
     const { pools, subnets } = look({ pools: [pool("edge", edge)], subnets: [subnet("edge", edge)] });
     for (const findings of [pools.get("edge"), subnets.get("edge")]) {
-      expect(of(findings, "InvalidValues")).toEqual({ isTrue: true, reason: "AcceptedBefore", message: text });
-      expect(of(findings, "Ready").isTrue).toBe(true);
+      expect(of(findings, "InvalidValues")).toBe(
+        '+AcceptedBefore The specification has values that new objects cannot have: field "spec.gateway": found "10.7.0.255", ' +
+          "want another address than the first and the last one of 10.7.0.0/24",
+      );
+      expect(find(findings, "Ready").isTrue).toBe(true);
     }
   });
 
   it("a pool that has no other addresses is refused, and overlaps nothing", () => {
     const { pools } = look({ pools: [pool("loop", { subnet: "127.0.0.0/8" }), pool("wide", { subnet: "0.0.0.0/0" })] });
-    expect(of(pools.get("loop"), "Ready")).toMatchObject({
-      reason: "Refused",
-      message: expect.stringMatching(
-        /^IPPool "loop" is refused: field "spec.subnet": found "127.0.0.0\/8", want unicast/,
-      ),
-    });
-    expect(of(pools.get("loop"), "Overlap").isTrue).toBe(false);
-    expect(of(pools.get("wide"), "Ready").isTrue).toBe(true);
-    expect(of(pools.get("wide"), "InvalidValues").isTrue).toBe(false);
+    const refusal = '-Refused IPPool "loop" is refused: field "spec.subnet": found "127.0.0.0/8", want unicast…';
+    check(of(pools.get("loop"), "Ready"), refusal);
+    expect(find(pools.get("loop"), "Overlap").isTrue).toBe(false);
+    expect([find(pools.get("wide"), "Ready").isTrue, find(pools.get("wide"), "InvalidValues").isTrue]).toEqual([
+      ...[true, false],
+    ]);
   });
 });
 
 describe("Overlap of pools", () => {
-  const other = pool("other", { subnet: "10.6.0.0/24", ips: ["10.6.0.18-10.6.0.30"] });
-  it("is false when ranges do not meet", () => {
-    const far = pool("far", { subnet: "10.6.0.0/24", ips: ["10.6.0.20"] });
-    expect(of(look({ pools: [blue, far] }).pools.get("blue"), "Overlap")).toEqual({ ...NOTHING, reason: "NoOverlap" });
+  const parts = ["c", "a", "b"].map((name, at) => ips(name, `10.6.0.${at + 1}0`));
+  const many = Array.from({ length: 9 }, (_, index) => pool(`p${index}`, { subnet: NET }));
+  it.each(cases`
+    ranges that do not meet ${[blue, ips("far", "10.6.0.20")]} => -NoOverlap
+    the same ranges in another address space ${[blue, pool("lab", { subnet: NET, addressSpace: "lab" })]} => -NoOverlap
+    how many addresses are shared, from where on, and with whom ${[blue, ips("other", "10.6.0.18-10.6.0.30")]}
+      => +SharedAddresses 2 addresses, from 10.6.0.18 on, are also in IPPools "other"; each address is still given out once
+    the same of the other one ${[ips("other", "10.6.0.18-10.6.0.30"), blue]}
+      => +SharedAddresses 2 addresses, from 10.6.0.18 on, are also in IPPools "blue"…
+    one address in the singular ${[blue, ips("last", "10.6.0.19-10.6.0.30")]}
+      => +SharedAddresses 1 address, from 10.6.0.19 on, is also in…
+    others by name, wherever they begin ${[pool("whole", { subnet: NET }), ...parts]}
+      => +SharedAddresses 3 addresses, from 10.6.0.10 on, are also in IPPools "a", "b", "c";…
+    a few of many ${many} => +SharedAddresses 256 addresses, from 10.6.0.0 on, are also in IPPools "p1", "p2", "p3" and others…
+  `)("%s", (_, pools, wanted) => {
+    check(ofPool("Overlap", { pools }), wanted);
+    expect(ofPool("Ready", { pools })).toBe("+Ready");
   });
-  it("is false for the same ranges in another address space", () => {
-    const lab = pool("lab", { subnet: "10.6.0.0/24", addressSpace: "lab" });
-    expect(of(look({ pools: [blue, lab] }).pools.get("blue"), "Overlap")).toMatchObject({ isTrue: false });
-  });
-  it("says how many addresses are shared, from where on, and with whom; the pools stay ready", () => {
-    const { pools } = look({ pools: [blue, other] });
-    expect(of(pools.get("blue"), "Overlap")).toEqual({
-      ...{ isTrue: true, reason: "SharedAddresses" },
-      message: '2 addresses, from 10.6.0.18 on, are also in IPPools "other"; each address is still given out once',
-    });
-    expect(of(pools.get("other"), "Overlap").message).toMatch(
-      /^2 addresses, from 10.6.0.18 on, are also in IPPools "blue"/,
-    );
-    expect(of(pools.get("blue"), "Ready").isTrue).toBe(true);
-  });
-  it("of one address is told in the singular", () => {
-    const last = pool("last", { subnet: "10.6.0.0/24", ips: ["10.6.0.19-10.6.0.30"] });
-    expect(of(look({ pools: [blue, last] }).pools.get("blue"), "Overlap").message).toMatch(
-      /^1 address, from 10.6.0.19 on, is also in/,
-    );
-  });
-  it("names others by name, wherever they begin", () => {
-    const parts = ["c", "a", "b"].map((name, at) => pool(name, { subnet: "10.6.0.0/24", ips: [`10.6.0.${at + 1}0`] }));
-    const whole = pool("whole", { subnet: "10.6.0.0/24" });
-    expect(of(look({ pools: [whole, ...parts] }).pools.get("whole"), "Overlap").message).toMatch(
-      /^3 addresses, from 10.6.0.10 on, are also in IPPools "a", "b", "c";/,
-    );
-  });
-  it("names a few of many", () => {
-    const many = Array.from({ length: 9 }, (_, index) => pool(`p${index}`, { subnet: "10.6.0.0/24" }));
-    const { pools } = look({ pools: many });
-    expect(of(pools.get("p0"), "Overlap").message).toContain(
-      '256 addresses, from 10.6.0.0 on, are also in IPPools "p1", "p2", "p3" and others',
-    );
-  });
+
   it.each([
     ["the later of two of one second", blue, {}],
-    ["the younger one, whatever its name", pool("zoo", { subnet: "10.6.0.0/24" }, BORN(1)), BORN(2)],
+    ["the younger one, whatever its name", pool("zoo", { subnet: NET }, BORN(1)), BORN(2)],
   ])("of subnets in part refuses %s in the words of the agents", (_, other, born) => {
-    const wide = pool("wide", { subnet: "10.6.0.0/16" }, born);
-    const { pools } = look({ pools: [wide, other] });
+    const { pools } = look({ pools: [pool("wide", { subnet: "10.6.0.0/16" }, born), other] });
     const message = `IPPool "wide" is refused: its subnet 10.6.0.0/16 partly overlaps 10.6.0.0/24 of IPPool "${other.name}"; make them equal or disjoint`;
-    expect(of(pools.get("wide"), "Overlap")).toEqual({ isTrue: true, reason: "SubnetsOverlap", message });
-    expect(of(pools.get("wide"), "Ready")).toEqual({ isTrue: false, reason: "Refused", message });
-    expect(of(pools.get(other.name), "Overlap").isTrue).toBe(false);
-    expect(of(pools.get(other.name), "Ready").isTrue).toBe(true);
+    expect(of(pools.get("wide"), "Overlap")).toBe(`+SubnetsOverlap ${message}`);
+    expect(of(pools.get("wide"), "Ready")).toBe(`-Refused ${message}`);
+    expect([of(pools.get(other.name), "Overlap"), of(pools.get(other.name), "Ready")]).toEqual([
+      "-NoOverlap",
+      "+Ready",
+    ]);
   });
+
   it("of 1,000 pools that all overlap is found within two seconds", () => {
-    const many = Array.from({ length: 1_000 }, (_, index) => {
-      const ips = [`10.6.${index % 200}.0-10.6.255.254`];
-      return pool(`p${index}`, { subnet: "10.6.0.0/16", ips });
-    });
+    const all = Array.from({ length: 1_000 }, (_, index) =>
+      pool(`p${index}`, { subnet: "10.6.0.0/16", ips: [`10.6.${index % 200}.0-10.6.255.254`] }),
+    );
     const began = performance.now();
-    const { pools } = look({ pools: many });
+    const { pools } = look({ pools: all });
     expect(performance.now() - began).toBeLessThan(2_000);
-    expect(of(pools.get("p199"), "Overlap").isTrue).toBe(true);
+    expect(find(pools.get("p199"), "Overlap").isTrue).toBe(true);
   });
 });
 
-describe("Overlap of Subnets", () => {
+it("Overlap of Subnets says what they share, and not of one that cannot be used, whose fault is reported", () => {
   const wide = subnet("wide", { subnet: "10.7.0.0/16" });
-  it("says what they share", () => {
-    const { subnets } = look({ subnets: [wide, subnet("part", { subnet: "10.7.3.0/24" })] });
-    expect(of(subnets.get("part"), "Overlap")).toEqual({
-      ...{ isTrue: true, reason: "SharedAddresses" },
-      message: '256 addresses, from 10.7.3.0 on, are also in Subnets "wide"',
-    });
-  });
-  it("is false for those that share nothing", () => {
-    const { subnets } = look({ subnets: [wide, subnet("part", { subnet: "10.8.3.0/24" })] });
-    expect(of(subnets.get("wide"), "Overlap").isTrue).toBe(false);
-    expect(of(subnets.get("wide"), "Ready").isTrue).toBe(true);
-  });
-  it("of one that cannot be used is not checked, and the fault is reported", () => {
-    const bad = subnet("bad", { subnet: "10.7.0.0/16", ips: ["10.7.0.9-10.7.0.1"] });
-    expect(of(look({ subnets: [bad] }).subnets.get("bad"), "Ready").reason).toBe("InvalidSpecification");
-  });
+  const part = (subnetOf: string) => subnet("part", { subnet: subnetOf });
+  const shared = '+SharedAddresses 256 addresses, from 10.7.3.0 on, are also in Subnets "wide"';
+  expect(ofSubnet("Overlap", part("10.7.3.0/24"), wide)).toBe(shared);
+  expect(ofSubnet("Overlap", wide, part("10.8.3.0/24"))).toBe("-NoOverlap");
+  expect(ofSubnet("Ready", wide, part("10.8.3.0/24"))).toBe("+Ready");
+  check(ofSubnet("Ready", range("bad", "10.6.0.9-10.6.0.1")), "-InvalidSpecification…");
 });
 
 describe("OutsideSubnet", () => {
-  const cover = (spec: object) => look({ pools: [blue], subnets: [subnet("s", spec)] }).pools.get("blue");
-  it("is false where no Subnet covers the pool's network, and where the pool lies inside", () => {
-    expect(of(cover({ subnet: "10.9.0.0/16" }), "OutsideSubnet").reason).toBe("NoSubnet");
-    expect(of(cover({ subnet: "10.6.0.0/24", addressSpace: "lab" }), "OutsideSubnet").reason).toBe("NoSubnet");
-    expect(of(cover({ subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.99"] }), "OutsideSubnet").reason).toBe("Inside");
-  });
-  it("says how many addresses lie outside", () => {
-    const found = cover({ subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.16"], excludeIPs: ["10.6.0.12"] });
-    expect(of(found, "OutsideSubnet")).toEqual({
-      ...{ isTrue: true, reason: "PartlyInside" },
-      message: `4 of 10 addresses, from 10.6.0.12 on, are not in Subnet "s", whose network the pool's overlaps`,
-    });
-  });
-  it("distinguishes a pool that is not inside at all from one that is in part", () => {
-    expect(of(cover({ subnet: "10.6.0.0/24", ips: ["10.6.0.1"] }), "OutsideSubnet").reason).toBe("NotInside");
-  });
-  it("of a pool that cannot be used is not judged", () => {
-    const bad = pool("bad", { subnet: "10.6.0.0/24", ips: ["10.6.0.9-10.6.0.1"] });
-    const { pools } = look({ pools: [bad], subnets: [subnet("s", { subnet: "10.6.0.0/24" })] });
-    expect(of(pools.get("bad"), "OutsideSubnet").reason).toBe("NoSubnet");
-  });
-  it("names a few of many Subnets, by name", () => {
-    const many = ["d", "c", "b", "a"].map((name) => subnet(name, { subnet: "10.6.0.0/24", ips: [] }));
-    expect(of(look({ pools: [blue], subnets: many }).pools.get("blue"), "OutsideSubnet").message).toContain(
-      `are not in Subnet "a", "b", "c" and 1 more, whose network the pool's overlaps`,
-    );
-  });
-});
-
-describe("OutsideSubnet of a generated pool", () => {
   const made = generatedPool("web", { ips: ["10.6.0.10-10.6.0.19"], wanted: 10 });
-  const outside = (...subnets: ReturnType<typeof subnet>[]) =>
-    of(look({ pools: [made], subnets }).pools.get("web"), "OutsideSubnet");
-  const other = subnet("other", { subnet: "10.6.0.0/24" });
-  it("is about its own Subnet, whatever others of the network have", () => {
-    const edited = subnet("blue", { subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.16"] });
-    expect(outside(edited, other)).toEqual({
-      ...{ isTrue: true, reason: "PartlyInside" },
-      message: `3 of 10 addresses, from 10.6.0.17 on, are not in Subnet "blue", whose network the pool's overlaps`,
-    });
-    expect(outside(subnet("blue", { subnet: "10.6.0.0/24" })).reason).toBe("Inside");
-  });
-  it("is nothing when its Subnet is gone", () => {
-    expect(outside(other).reason).toBe("NoSubnet");
-  });
+  const some = ["d", "c", "b", "a"].map((name) => range(name));
+  const excluding = subnet("s", { subnet: NET, ips: ["10.6.0.1-10.6.0.16"], excludeIPs: ["10.6.0.12"] });
+  const other = subnet("other", { subnet: NET });
+  it.each(cases<[pool: typeof blue, ...subnets: ReturnType<typeof subnet>[]]>`
+    where no Subnet covers the pool's network ${[blue, subnet("s", { subnet: "10.9.0.0/16" })]} => -NoSubnet
+    where that is of another space ${[blue, subnet("s", { subnet: NET, addressSpace: "lab" })]} => -NoSubnet
+    where the pool lies inside ${[blue, range("s", "10.6.0.1-10.6.0.99")]} => -Inside
+    where some addresses lie outside ${[blue, excluding]}
+      => +PartlyInside 4 of 10 addresses, from 10.6.0.12 on, are not in Subnet "s", whose network the pool's overlaps
+    where all do ${[blue, range("s", "10.6.0.1")]} => +NotInside…
+    of a pool that cannot be used ${[bad, subnet("s", { subnet: NET })]} => -NoSubnet
+    of many Subnets, by name ${[blue, ...some]}
+      => +NotInside 10 of 10 addresses, from 10.6.0.10 on, are not in Subnet "a", "b", "c" and 1 more, whose network the pool's overlaps…
+    of a generated pool, whatever others of the network have ${[made, range("blue", "10.6.0.1-10.6.0.16"), other]}
+      => +PartlyInside 3 of 10 addresses, from 10.6.0.17 on, are not in Subnet "blue", whose network the pool's overlaps
+    of one that is inside of its own ${[made, subnet("blue", { subnet: NET })]} => -Inside
+    of one whose own is gone ${[made, other]} => -NoSubnet
+  `)("%s", (_, [one, ...subnets], wanted) => check(ofPool("OutsideSubnet", { pools: [one], subnets }), wanted));
 });
 
-describe("a generated pool in the making", () => {
-  const room = subnet("blue", { subnet: "10.6.0.0/24" });
-  const findings = (one: typeof blue, at = room) => look({ pools: [one], subnets: [at] }).pools.get("web") ?? [];
-  it("is not judged before it has addresses", () => {
-    expect(findings(generatedPool("web", { ips: [], wanted: 10 }))).toEqual([]);
-    expect(of(findings(generatedPool("web", { ips: ["10.6.0.1"], wanted: 10 })), "Ready").isTrue).toBe(true);
-  });
-  it("is judged when something is in the way, when nothing is wanted of it, and when it is deleted", () => {
-    const gone = subnet("blue", { subnet: "10.6.0.0/24" }, DELETED);
-    const lacking = findings(generatedPool("web", { ips: [], wanted: 10 }), gone);
-    expect(of(lacking, "Ready").reason).toBe("Empty");
-    expect(of(lacking, "Supplied").reason).toBe("SubnetTerminating");
-    expect(of(findings(generatedPool("web", { ips: [], wanted: 0 })), "Ready").reason).toBe("Empty");
-    expect(of(findings(generatedPool("web", { ips: [], wanted: 10 }, DELETED)), "Ready").reason).toBe("Terminating");
-  });
-  it("that is made by hand is judged at once", () => {
-    expect(of(findings(pool("web", { subnet: "10.6.0.0/24", ips: [] })), "Ready").reason).toBe("Empty");
-  });
+it("a generated pool in the making is judged when something is in the way, nothing is wanted of it, or it goes", () => {
+  const making = (has: string[], wanted: number, extra = {}) => generatedPool("web", { ips: has, wanted }, extra);
+  const findings = (one: typeof blue, extra = {}) =>
+    look({ pools: [one], subnets: [subnet("blue", { subnet: NET }, extra)] }).pools.get("web");
+  const reasonOf = (found: Findings, type: ConditionType) => find(found, type).reason;
+  expect(findings(making([], 10))).toEqual([]);
+  expect(of(findings(making(["10.6.0.1"], 10)), "Ready")).toBe("+Ready");
+  const lacking = findings(making([], 10), DELETED);
+  expect([reasonOf(lacking, "Ready"), reasonOf(lacking, "Supplied")]).toEqual(["Empty", "SubnetTerminating"]);
+  expect(reasonOf(findings(making([], 0)), "Ready")).toBe("Empty");
+  expect(reasonOf(findings(making([], 10, DELETED)), "Ready")).toBe("Terminating");
+  expect(reasonOf(findings(ips("web")), "Ready")).toBe("Empty");
 });
+
+const at = (last: number, ...more: [state?: AllocationState, spec?: object]) =>
+  allocation(`10.6.0.${last}`, "blue", ...more);
+const lab = { addressSpace: "lab" };
 
 describe("pool-changes: InUseOutsideRange", () => {
-  const outside = (...allocations: ReturnType<typeof allocation>[]) =>
-    of(look({ pools: [blue], allocations }).pools.get("blue"), "InUseOutsideRange");
-  it("is false while all is inside, and for what is about to be free", () => {
-    expect(outside(allocation("10.6.0.10", "blue"), allocation("10.6.0.99", "blue", "Cooling")).isTrue).toBe(false);
-  });
-  it("names addresses and their pods, the lowest first", () => {
-    const found = outside(
-      ...[99, 98, 97, 96, 10].map((last) => allocation(`10.6.0.${last}`, "blue")),
-      allocation("10.6.0.30", "blue", "Quarantined"),
-    );
-    expect(found).toEqual({
-      ...{ isTrue: true, reason: "AddressesOutside" },
-      message:
-        "5 addresses of the pool are in use and not among those that it gives out now: 10.6.0.30 (in quarantine), 10.6.0.96 (pod shop/web-96), 10.6.0.97 (pod shop/web-97) and 2 more; each goes when it is released",
-    });
-  });
-  it("counts an address of another space than the pool has now", () => {
-    expect(outside(allocation("10.6.0.10", "blue", "Bound", { addressSpace: "lab" })).message).toMatch(
-      /^1 address of the pool is in use and not among those that it gives out now: 10.6.0.10 /,
-    );
-  });
-  it("counts excluded addresses and the gateway", () => {
-    const gated = pool("blue", { subnet: "10.6.0.0/24", gateway: "10.6.0.1", excludeIPs: ["10.6.0.5"] });
-    const allocations = [
-      allocation("10.6.0.1", "blue"),
-      allocation("10.6.0.5", "blue"),
-      allocation("10.6.0.6", "blue"),
-    ];
-    expect(of(look({ pools: [gated], allocations }).pools.get("blue"), "InUseOutsideRange").message).toMatch(
-      /^2 addresses/,
-    );
-  });
+  const gated = pool("blue", { subnet: NET, gateway: "10.6.0.1", excludeIPs: ["10.6.0.5"] });
+  it.each(cases<[pool: typeof blue, ...allocations: ReturnType<typeof allocation>[]]>`
+    is false while all is inside, and for what is about to be free ${[blue, at(10), at(99, "Cooling")]} => -AllInside
+    names addresses and their pods, the lowest first ${[blue, ...[99, 98, 97, 96, 10].map((last) => at(last)), at(30, "Quarantined")]}
+      => +AddressesOutside 5 addresses of the pool are in use and not among those that it gives out now: 10.6.0.30 (in quarantine), 10.6.0.96 (pod shop/web-96), 10.6.0.97 (pod shop/web-97) and 2 more; each goes when it is released
+    counts an address of another space than the pool has now ${[blue, at(10, "Bound", lab)]}
+      => +AddressesOutside 1 address of the pool is in use and not among those that it gives out now: 10.6.0.10 …
+    counts excluded addresses and the gateway ${[gated, at(1), at(5), at(6)]} => +AddressesOutside 2 addresses…
+  `)("%s", (_, [one, ...allocations], wanted) =>
+    check(ofPool("InUseOutsideRange", { pools: [one], allocations }), wanted),
+  );
 });
 
 describe("pool-changes: DeletedWithHolders", () => {
-  const gone = pool("blue", { subnet: "10.6.0.0/24" }, DELETED);
+  const gone = pool("blue", { subnet: NET }, DELETED);
   const workload = { kind: "StatefulSet", namespace: "shop", name: "db", uid: "w", member: "db-0" };
-  it("is false for a pool that is not being deleted, and for one without holders", () => {
-    const allocations = [allocation("10.6.0.10", "blue")];
-    expect(of(look({ pools: [blue], allocations }).pools.get("blue"), "DeletedWithHolders").reason).toBe("NotDeleted");
-    expect(of(look({ pools: [gone] }).pools.get("blue"), "DeletedWithHolders").reason).toBe("NoHolders");
-  });
-  it("names who holds the pool, in every state", () => {
-    const allocations = [
-      allocation("10.6.0.10", "blue"),
-      allocation("10.6.0.9", "blue", "Cooling"),
-      allocation("10.6.0.11", "blue", "Kept", { workload }),
-    ];
-    expect(of(look({ pools: [gone], allocations }).pools.get("blue"), "DeletedWithHolders")).toEqual({
-      ...{ isTrue: true, reason: "HoldersRemain" },
-      message:
-        "The pool goes when 3 addresses are free: 10.6.0.9 (cooling), 10.6.0.10 (pod shop/web-10), 10.6.0.11 (kept for StatefulSet db, db-0)",
-    });
-  });
-  it("waits for the last address in the singular", () => {
-    const allocations = [allocation("10.6.0.10", "blue")];
-    expect(of(look({ pools: [gone], allocations }).pools.get("blue"), "DeletedWithHolders").message).toBe(
-      "The pool goes when its last address is free: 10.6.0.10 (pod shop/web-10)",
-    );
-  });
-  it("an allocation of a pool that has vanished is reported", () => {
-    const { problems } = look({ pools: [], allocations: [allocation("10.6.0.10", "blue")] });
-    expect(problems).toEqual(['There is no IPPool "blue", but 1 address of it is in use: 10.6.0.10 (pod shop/web-10)']);
-  });
-  it("only pools that are gone are, by name, each with its addresses", () => {
+  it.each(cases<[pool: typeof blue, ...allocations: ReturnType<typeof allocation>[]]>`
+    is false for a pool that is not being deleted ${[blue, at(10)]} => -NotDeleted
+    is false for one without holders ${[gone]} => -NoHolders
+    names who holds the pool, in every state ${[gone, at(10), at(9, "Cooling"), at(11, "Kept", { workload })]}
+      => +HoldersRemain The pool goes when 3 addresses are free: 10.6.0.9 (cooling), 10.6.0.10 (pod shop/web-10), 10.6.0.11 (kept for StatefulSet db, db-0)
+    waits for the last address in the singular ${[gone, at(10)]}
+      => +HoldersRemain The pool goes when its last address is free: 10.6.0.10 (pod shop/web-10)
+  `)("%s", (_, [one, ...allocations], wanted) =>
+    check(ofPool("DeletedWithHolders", { pools: [one], allocations }), wanted),
+  );
+
+  it("only pools that are gone are reported, by name, each with its addresses", () => {
     const allocations = ["z", "blue", "a", "m", "z"].map((name, last) => allocation(`10.6.0.${last + 10}`, name));
     expect(look({ pools: [blue], allocations }).problems).toEqual([
       'There is no IPPool "a", but 1 address of it is in use: 10.6.0.12 (pod shop/web-12)',
@@ -335,68 +228,48 @@ describe("pool-changes: DeletedWithHolders", () => {
       'There is no IPPool "z", but 2 addresses of it are in use: 10.6.0.10 (pod shop/web-10), 10.6.0.14 (pod shop/web-14)',
     ]);
   });
+
   it("of many vanished pools a few are named", () => {
-    const allocations = [1, 2, 3, 4, 5].map((last) => allocation(`10.6.0.${last}`, `p${last}`));
-    expect(look({ allocations }).problems).toHaveLength(4);
-    expect(look({ allocations }).problems[3]).toBe("There are 2 more pools that are gone and have addresses in use");
+    const { problems } = look({ allocations: [1, 2, 3, 4, 5].map((last) => allocation(`10.6.0.${last}`, `p${last}`)) });
+    expect([problems.length, problems[3]]).toEqual([
+      ...[4, "There are 2 more pools that are gone and have addresses in use"],
+    ]);
   });
 });
 
 describe("conflict: ProxyArpSuspected", () => {
-  const answered = (last: number, mac: string, state: AllocationState, reason: "Conflict" | "NodeLost" = "Conflict") =>
-    allocation(`10.6.0.${last}`, "blue", state, { quarantine: { reason, mac, parent: "eth0" } });
-  const quarantined = (last: number, mac: string, reason?: "NodeLost") => answered(last, mac, "Quarantined", reason);
-  const suspected = (...allocations: ReturnType<typeof allocation>[]) =>
-    of(look({ pools: [blue], allocations }).pools.get("blue"), "ProxyArpSuspected");
-  it("is false for two addresses of one machine, for three machines, and for lost nodes", () => {
-    const some = [
-      quarantined(10, "02:00:00:00:00:01"),
-      quarantined(11, "02:00:00:00:00:01"),
-      quarantined(12, "02:00:00:00:00:02"),
-    ];
-    expect(suspected(...some).isTrue).toBe(false);
-    expect(suspected(...[13, 14, 15].map((last) => quarantined(last, ""))).isTrue).toBe(false);
-    expect(suspected(...[13, 14, 15].map((last) => quarantined(last, "02:00:00:00:00:01", "NodeLost"))).isTrue).toBe(
-      false,
-    );
-  });
-  it("is false for addresses that pods have got all the same", () => {
-    const bound = [13, 14, 15].map((last) => answered(last, "02:00:00:00:00:01", "Bound"));
-    expect(suspected(...bound).isTrue).toBe(false);
-  });
-  it("of two machines names the first by its address", () => {
-    const found = [13, 14, 15, 10, 11, 12].map((last) => quarantined(last, `02:00:00:00:00:0${last > 12 ? 2 : 1}`));
-    expect(suspected(...found).message).toMatch(/^The machine 02:00:00:00:00:01 answers for 3 addresses/);
-  });
-  it("is true when one machine answers for three", () => {
-    const found = suspected(...[12, 11, 10].map((last) => quarantined(last, "02:00:00:00:00:01")));
-    expect(found).toEqual({
-      ...{ isTrue: true, reason: "SameMachineAnswers" },
-      message:
-        "The machine 02:00:00:00:00:01 answers for 3 addresses of the pool: 10.6.0.10 (in quarantine), 10.6.0.11 (in quarantine), 10.6.0.12 (in quarantine); it may be a switch or router with proxy ARP",
-    });
-  });
+  const ONE = "02:00:00:00:00:01";
+  const answered = (last: number, mac = ONE, state: AllocationState = "Quarantined", reason = "Conflict") =>
+    at(last, state, { quarantine: { reason, mac, parent: "eth0" } });
+  const three = [12, 11, 10].map((last) => answered(last));
+  const late = [13, 14, 15];
+  it.each(cases<ReturnType<typeof allocation>[]>`
+    two addresses of one machine, and one of another's ${[...three.slice(1), answered(12, "02:00:00:00:00:02")]} => -NoProxyArp
+    three that no machine is named for ${late.map((last) => answered(last, ""))} => -NoProxyArp
+    lost nodes ${late.map((last) => answered(last, ONE, "Quarantined", "NodeLost"))} => -NoProxyArp
+    addresses that pods have got all the same ${late.map((last) => answered(last, ONE, "Bound"))} => -NoProxyArp
+    two machines: the first by its address is named ${[...late.map((last) => answered(last, "02:00:00:00:00:02")), ...three]}
+      => +SameMachineAnswers The machine 02:00:00:00:00:01 answers for 3 addresses…
+    one machine that answers for three ${three}
+      => +SameMachineAnswers The machine 02:00:00:00:00:01 answers for 3 addresses of the pool: 10.6.0.10 (in quarantine), 10.6.0.11 (in quarantine), 10.6.0.12 (in quarantine); it may be a switch or router with proxy ARP
+  `)("of %s", (_, allocations, wanted) => check(ofPool("ProxyArpSuspected", { pools: [blue], allocations }), wanted));
 });
 
 describe("ReservedInUse", () => {
-  const held = (one: ReturnType<typeof reserved>, ...allocations: ReturnType<typeof allocation>[]) =>
-    of(look({ pools: [blue], reserved: [one], allocations }).reserved.get(one.name), "ReservedInUse");
   const ten = reserved("ten", { ips: ["10.6.0.10-10.6.0.12"] });
+  const held = (...allocations: ReturnType<typeof allocation>[]) =>
+    of(look({ pools: [blue], reserved: [ten], allocations }).reserved.get("ten"), "ReservedInUse");
   it("is false for addresses without a pod, of another space, or about to be free", () => {
-    expect(held(ten, allocation("10.6.0.13", "blue")).reason).toBe("NoneInUse");
-    expect(held(ten, allocation("10.6.0.10", "blue", "Bound", { addressSpace: "lab" })).isTrue).toBe(false);
-    expect(held(ten, allocation("10.6.0.10", "blue", "Cooling")).isTrue).toBe(false);
-    expect(held(ten, allocation("10.6.0.10", "blue", "Quarantined")).isTrue).toBe(false);
+    for (const one of [at(13), at(10, "Bound", lab), at(10, "Cooling"), at(10, "Quarantined")])
+      check(held(one), "-NoneInUse");
   });
   it("says how many are in use, and names pods", () => {
-    expect(held(ten, allocation("10.6.0.12", "blue"), allocation("10.6.0.10", "blue"))).toEqual({
-      ...{ isTrue: true, reason: "AddressesInUse" },
-      message:
-        "Pods hold 2 addresses of these: 10.6.0.10 (pod shop/web-10), 10.6.0.12 (pod shop/web-12); each stays until it is released, and is not given out again",
-    });
+    const names = "10.6.0.10 (pod shop/web-10), 10.6.0.12 (pod shop/web-12)";
+    const message = `Pods hold 2 addresses of these: ${names}; each stays until it is released, and is not given out again`;
+    expect(held(at(12), at(10))).toBe(`+AddressesInUse ${message}`);
   });
   it("of a reservation that cannot be used is not reported; the fault is", () => {
-    const bad = reserved("bad", { ips: ["10.6.0.9-10.6.0.1"] });
-    expect(of(look({ reserved: [bad] }).reserved.get("bad"), "Ready").reason).toBe("InvalidSpecification");
+    const faulty = reserved("bad", { ips: ["10.6.0.9-10.6.0.1"] });
+    check(of(look({ reserved: [faulty] }).reserved.get("bad"), "Ready"), "-InvalidSpecification…");
   });
 });

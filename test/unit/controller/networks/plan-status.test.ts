@@ -5,12 +5,10 @@ import { isStatus, MAX_FINDING_LENGTH, planStatus } from "../../../../host/contr
 import type { ControlPlanePod, SourceStates } from "../../../../host/controller/networks/sources.ts";
 import { readStatements } from "../../../../host/controller/networks/statement.ts";
 import { decodeControlledCoordinator } from "../../../../host/controller/objects.ts";
+import { cases } from "../../../world/rows.ts";
 
 const seen = <T>(place: string, ...items: readonly T[]): SourceState<T> => ({
-  place,
-  items,
-  isRead: true,
-  problem: undefined,
+  ...{ place, items, isRead: true, problem: undefined },
 });
 const unread = <T>(place: string, problem?: string): SourceState<T> => ({ place, items: [], isRead: false, problem });
 
@@ -71,55 +69,25 @@ const plan = (...about: Parameters<typeof planned>) => planned(...about)?.networ
 describe("service networks", () => {
   const services = (sources: Partial<SourceStates>) =>
     planStatus(coordinator({ podCIDRType: "none" }), world(NOTHING, sources))?.networks;
-  const rows: [what: string, sources: Partial<SourceStates>, networks: string[], reason: string][] = [
-    [
-      "of all ServiceCIDRs, in one order",
-      {
-        serviceCidrs: seen("", service("second", "10.200.0.0/16"), service("kubernetes", "fd00::/108", "10.96.0.0/12")),
-        kubeadm: seen("", kubeadm("", "10.1.0.0/16")),
-      },
-      ["10.96.0.0/12", "10.200.0.0/16", "fd00::/108"],
-      "serviceCIDR: of ServiceCIDR kubernetes, ServiceCIDR second",
-    ],
-    [
-      "of kubeadm where that kind is unknown",
-      {
-        kubeadm: seen("", kubeadm("", "10.96.0.0/12,fd00::/108")),
-        controlPlane: seen("", controlPlane("kube-apiserver", "api", "", "10.1.0.0/16")),
-      },
-      ["10.96.0.0/12", "fd00::/108"],
-      "serviceCIDR: of kubeadm's serviceSubnet",
-    ],
-    [
-      "of the API server's arguments",
-      {
-        controlPlane: seen(
-          "",
-          controlPlane(KCM, "kcm", "", "10.2.0.0/16"),
-          controlPlane("kube-apiserver", "api-1", "", "10.1.0.0/16,fd00::/108"),
-          controlPlane("kube-apiserver", "api-2", "", "fd00::/108,10.1.0.0/16"),
-        ),
-      },
-      ["10.1.0.0/16", "fd00::/108"],
-      "serviceCIDR: of Pod api-1, --service-cluster-ip-range, Pod api-2, --service-cluster-ip-range",
-    ],
-    [
-      "of the controller manager's arguments",
-      {
-        controlPlane: seen(
-          "",
-          controlPlane("kube-apiserver", "api", "", ""),
-          controlPlane(KCM, "kcm", "", "10.2.0.0/16"),
-        ),
-      },
-      ["10.2.0.0/16"],
-      "serviceCIDR: of Pod kcm, --service-cluster-ip-range",
-    ],
-  ];
-  it.each(rows)("%s", (_, sources, networks, reason) => {
+  const [kube, second] = [service("kubernetes", "fd00::/108", "10.96.0.0/12"), service("second", "10.200.0.0/16")];
+  const api = (name: string, range: string) => controlPlane("kube-apiserver", name, "", range);
+  const kcm = controlPlane(KCM, "kcm", "", "10.2.0.0/16");
+  const both = [api("api-1", "10.1.0.0/16,fd00::/108"), api("api-2", "fd00::/108,10.1.0.0/16")];
+  /** The networks, and whose they are. */
+  it.each(cases<Partial<SourceStates>>`
+    of all ServiceCIDRs, in one order ${{ serviceCidrs: seen("", second, kube), kubeadm: seen("", kubeadm("", "10.1.0.0/16")) }}
+      => 10.96.0.0/12 10.200.0.0/16 fd00::/108 of ServiceCIDR kubernetes, ServiceCIDR second
+    of kubeadm where that kind is unknown ${{ kubeadm: seen("", kubeadm("", "10.96.0.0/12,fd00::/108")), controlPlane: seen("", api("api", "10.1.0.0/16")) }}
+      => 10.96.0.0/12 fd00::/108 of kubeadm's serviceSubnet
+    of the API server's arguments ${{ controlPlane: seen("", kcm, ...both) }}
+      => 10.1.0.0/16 fd00::/108 of Pod api-1, --service-cluster-ip-range, Pod api-2, --service-cluster-ip-range
+    of the controller manager's arguments ${{ controlPlane: seen("", api("api", ""), kcm) }}
+      => 10.2.0.0/16 of Pod kcm, --service-cluster-ip-range
+  `)("%s", (_, sources, wanted) => {
+    const [networks = "", place = ""] = wanted.split(" of ");
     expect(services(sources)).toEqual({
-      ...{ phase: "Synced", serviceCIDR: networks, overlayPodCIDR: [] },
-      reason: `${reason}; overlayPodCIDR: none, since podCIDRType is none`,
+      ...{ phase: "Synced", serviceCIDR: networks.split(" "), overlayPodCIDR: [] },
+      reason: `serviceCIDR: of ${place}; overlayPodCIDR: none, since podCIDRType is none`,
     });
   });
 
@@ -134,14 +102,10 @@ describe("service networks", () => {
   });
 
   it("of two API servers that differ are a conflict, which names both", () => {
-    const pods = ["10.1.0.0/16", "10.2.0.0/16"].map((range, index) =>
-      controlPlane("kube-apiserver", `api-${index}`, "", range),
-    );
+    const pods = ["10.1.0.0/16", "10.2.0.0/16"].map((range, index) => api(`api-${index}`, range));
+    const says = (at: number) => `Pod api-${at}, --service-cluster-ip-range says 10.${at + 1}.0.0/16`;
     expect(services({ controlPlane: seen("", ...pods) })).toMatchObject({
-      phase: "NotReady",
-      reason: expect.stringContaining(
-        "serviceCIDR: Pod api-0, --service-cluster-ip-range says 10.1.0.0/16, Pod api-1, --service-cluster-ip-range says 10.2.0.0/16",
-      ),
+      ...{ phase: "NotReady", reason: expect.stringContaining(`serviceCIDR: ${says(0)}, ${says(1)}`) },
     });
   });
 
@@ -205,11 +169,9 @@ describe("what the specification says", () => {
       ...{ phase: "Synced", overlayPodCIDR: ["10.5.0.0/16", "10.6.0.7/32"], serviceCIDR: ["10.96.0.0/12"] },
       reason: "serviceCIDR: of ServiceCIDR kubernetes; overlayPodCIDR: as the specification says",
     });
-    expect(
-      plan({ serviceCidrs: unread("ServiceCIDR objects") }, { serviceCIDR: ["10.1.0.0/16"], podCIDRType: "none" }),
-    ).toMatchObject({
-      ...{ phase: "Synced", serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: [] },
-    });
+    const spec = { serviceCIDR: ["10.1.0.0/16"], podCIDRType: "none" };
+    const synced = { phase: "Synced", serviceCIDR: ["10.1.0.0/16"], overlayPodCIDR: [] };
+    expect(plan({ serviceCidrs: unread("ServiceCIDR objects") }, spec)).toMatchObject(synced);
   });
 
   it("is nothing when the list is empty", () => {
@@ -235,15 +197,9 @@ describe("a source that has not answered", () => {
   });
 
   it("is not waited for when it is not needed", () => {
-    expect(
-      plan(
-        { calico: unread("Calico's IPPools"), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) },
-        { podCIDRType: "cluster" },
-      ),
-    ).toMatchObject({ phase: "Synced" });
-    expect(
-      plan({ ciliumPools: unread("CiliumPodIPPools"), cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")) }),
-    ).toMatchObject({ phase: "Synced" });
+    const found = { calico: unread<never>("Calico's IPPools"), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) };
+    const own = { ciliumPools: unread<never>("pools"), cilium: seen("", cilium("cluster-pool", "10.0.0.0/8")) };
+    expect([plan(found, { podCIDRType: "cluster" })?.phase, plan(own)?.phase]).toEqual(["Synced", "Synced"]);
   });
 
   it("and will not, is named with its problem; what was found before stays", () => {
@@ -267,19 +223,11 @@ describe("a source that has not answered", () => {
   });
 });
 
+const OWN = { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) };
+
 it.each<[what: string, sources: Partial<SourceStates>, spec: object, ready: object]>([
-  [
-    "true with the networks' sources",
-    { kubeadm: seen("", kubeadm("10.244.0.0/16", "")) },
-    {},
-    { isTrue: true, reason: "Synced" },
-  ],
-  [
-    "false until a source can be read",
-    { calico: unread("x", "Forbidden") },
-    {},
-    { reason: "SourceUnread", isPassing: true },
-  ],
+  ["true with the networks' sources", OWN, {}, { isTrue: true, reason: "Synced" }],
+  ["false until a source can be read", { calico: unread("x", "no") }, {}, { reason: "SourceUnread", isPassing: true }],
   ["false until somebody names what no source has", {}, {}, { reason: "NetworksUnknown", isPassing: false }],
   ["false for both reasons", { serviceCidrs: unread("x", "no") }, {}, { reason: "NetworksUnknown", isPassing: false }],
   ["false with the fault", {}, { mode: "x" }, { reason: "InvalidSpecification", isPassing: false }],
@@ -315,7 +263,7 @@ it.each([
 });
 
 it("a status that says it already is not written again", () => {
-  const planned = plan({ kubeadm: seen("", kubeadm("10.244.0.0/16", "")) });
+  const planned = plan(OWN);
   if (planned === undefined) return expect.unreachable();
   expect(isStatus(coordinator({}, planned), planned)).toBe(true);
   expect(isStatus(coordinator({}, { ...planned, reason: "" }), planned)).toBe(false);

@@ -38,22 +38,13 @@ describe("a flag's value", () => {
   });
 });
 
-describe("a ServiceCIDR", () => {
+it("a ServiceCIDR may be of both families, may be empty, and is named when it is of another form", () => {
   const read = (spec: unknown) => lines(readServiceCidr({ metadata: { name: "kubernetes" }, spec }));
-  it("may be of both families", () => {
-    expect(read({ cidrs: ["10.96.0.0/12", "fd00::/108"] })).toEqual([
-      "ServiceCIDR kubernetes = 10.96.0.0/12 fd00::/108",
-    ]);
-  });
-
-  it("may be empty, and is named when it is of another form", () => {
-    expect(read({})).toEqual([]);
-    expect(read(null)).toEqual([]);
-    expect(read({ cidrs: "10.96.0.0/12" })).toEqual([
-      'ServiceCIDR kubernetes: field "spec.cidrs": found "10.96.0.0/12", want a list',
-    ]);
-    expect(readServiceCidr({})).toEqual([]);
-  });
+  const both = "ServiceCIDR kubernetes = 10.96.0.0/12 fd00::/108";
+  expect(read({ cidrs: ["10.96.0.0/12", "fd00::/108"] })).toEqual([both]);
+  expect([read({}), read(null), readServiceCidr({})]).toEqual([[], [], []]);
+  const fault = 'ServiceCIDR kubernetes: field "spec.cidrs": found "10.96.0.0/12", want a list';
+  expect(read({ cidrs: "10.96.0.0/12" })).toEqual([fault]);
 });
 
 describe("kubeadm's ConfigMap", () => {
@@ -64,48 +55,33 @@ describe("kubeadm's ConfigMap", () => {
   const place = "ConfigMap kube-system/kubeadm-config";
 
   it("says both", () => {
-    const text = [
-      ...[
-        "apiVersion: kubeadm.k8s.io/v1beta4",
-        "kind: ClusterConfiguration",
-        "networking:",
-        "  dnsDomain: cluster.local",
-      ],
-      ...["  podSubnet: 10.244.0.0/16,fd00:10:244::/56", "  serviceSubnet: 10.96.0.0/12", ""],
-    ].join("\n");
-    expect(read(text)).toEqual({
+    const head =
+      "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nnetworking:\n  dnsDomain: cluster.local\n";
+    const networks = "  podSubnet: 10.244.0.0/16,fd00:10:244::/56\n  serviceSubnet: 10.96.0.0/12\n";
+    expect(read(head + networks)).toEqual({
       pods: [`${place}, networking.podSubnet = 10.244.0.0/16 fd00:10:244::/56`],
       services: [`${place}, networking.serviceSubnet = 10.96.0.0/12`],
     });
   });
 
-  const silent: string[] = [
-    "",
-    "networking:",
-    "networking: {}",
-    'networking: {podSubnet: ""}',
-    "kind: ClusterConfiguration",
-  ];
-  it.each(silent)("%j says nothing", (text) => {
-    expect(read(text)).toEqual({ pods: [], services: [] });
-  });
+  it.each(["", "networking:", "networking: {}", 'networking: {podSubnet: ""}', "kind: ClusterConfiguration"])(
+    "%j says nothing",
+    (text) => expect(read(text)).toEqual({ pods: [], services: [] }),
+  );
   it("without its key says nothing", () => {
     expect(readKubeadm({ data: null })).toEqual({ podSubnet: [], serviceSubnet: [] });
     expect(readKubeadm({})).toEqual({ podSubnet: [], serviceSubnet: [] });
   });
 
   const faulty: [text: unknown, fault: string][] = [
-    ["a: [", `${place}, ClusterConfiguration: Malformed YAML: `],
-    ["- a", `${place}, ClusterConfiguration: found a list, want an object`],
-    [
-      "networking: 10.0.0.0/8",
-      `${place}, ClusterConfiguration: field "networking": found "10.0.0.0/8", want an object`,
-    ],
-    [3, `${place}, ClusterConfiguration: field "data.ClusterConfiguration": found 3, want text`],
+    ["a: [", "Malformed YAML: "],
+    ["- a", "found a list, want an object"],
+    ["networking: 10.0.0.0/8", 'field "networking": found "10.0.0.0/8", want an object'],
+    [3, 'field "data.ClusterConfiguration": found 3, want text'],
   ];
   it.each(faulty)("%j is named", (text, fault) => {
     const { pods, services } = read(text);
-    expect(pods).toEqual([expect.stringContaining(fault)]);
+    expect(pods).toEqual([expect.stringContaining(`${place}, ClusterConfiguration: ${fault}`)]);
     expect(services).toEqual(pods);
   });
 });
@@ -133,26 +109,21 @@ describe("a static pod of the control plane", () => {
   });
 
   it("names what is no network", () => {
-    expect(lines(pod([{ args: ["--cluster-cidr=$(CIDR)"] }]).clusterCidr)).toEqual([
-      'Pod kcm-n1, --cluster-cidr: "$(CIDR)" is not a network in CIDR form',
-    ]);
+    const fault = 'Pod kcm-n1, --cluster-cidr: "$(CIDR)" is not a network in CIDR form';
+    expect(lines(pod([{ args: ["--cluster-cidr=$(CIDR)"] }]).clusterCidr)).toEqual([fault]);
   });
 });
 
-describe("Calico's IPPool", () => {
-  const read = (spec: unknown) => lines(readCalicoPool({ metadata: { name: "p" }, spec }));
-  it("counts also when it is disabled: pods keep their addresses", () => {
-    expect(read({ cidr: "192.168.0.0/16" })).toEqual(["Calico's IPPool p = 192.168.0.0/16"]);
-    expect(read({ cidr: "192.168.0.0/16", disabled: true })).toEqual(["Calico's IPPool p = 192.168.0.0/16"]);
-  });
-  it("counts when it is for pods", () => {
-    expect(read({ cidr: "192.168.0.0/16", allowedUses: ["Tunnel", "Workload"] })).toHaveLength(1);
-    expect(read({ cidr: "192.168.0.0/16", allowedUses: ["LoadBalancer"] })).toEqual([]);
-  });
-  it("is named when it is of another form", () => {
-    expect(read({ cidr: 3 })).toEqual(['Calico\'s IPPool p: field "spec.cidr": found 3, want text']);
-    expect(read({ cidr: "192.168.0.0" })).toEqual(['Calico\'s IPPool p: "192.168.0.0" is not a network in CIDR form']);
-  });
+it.each<[spec: object, ...lines: string[]]>([
+  [{ cidr: "192.168.0.0/16" }, "Calico's IPPool p = 192.168.0.0/16"],
+  // Pods keep their addresses.
+  [{ cidr: "192.168.0.0/16", disabled: true }, "Calico's IPPool p = 192.168.0.0/16"],
+  [{ cidr: "192.168.0.0/16", allowedUses: ["Tunnel", "Workload"] }, "Calico's IPPool p = 192.168.0.0/16"],
+  [{ cidr: "192.168.0.0/16", allowedUses: ["LoadBalancer"] }],
+  [{ cidr: 3 }, 'Calico\'s IPPool p: field "spec.cidr": found 3, want text'],
+  [{ cidr: "192.168.0.0" }, 'Calico\'s IPPool p: "192.168.0.0" is not a network in CIDR form'],
+])("Calico's IPPool %j", (spec, ...wanted) => {
+  expect(lines(readCalicoPool({ metadata: { name: "p" }, spec }))).toEqual(wanted);
 });
 
 describe("Cilium", () => {

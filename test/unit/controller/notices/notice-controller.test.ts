@@ -20,9 +20,6 @@ function bound(address: string, node = "n1", pod = "web-0", annotations = {}, mo
   return decode({ apiVersion: "ipam.vendor.io/v1", kind: "IPAllocation", metadata, spec });
 }
 
-const refused = (status: number, operation: string): ApiError =>
-  new ApiError({ status, reason: "Refused", operation, message: `status ${status}` });
-
 /** A leader, the pods and nodes of its cluster, and what it writes. */
 class Scene {
   readonly nodes = new Map<string, object>();
@@ -68,6 +65,13 @@ class Scene {
 
   get problems(): readonly string[] {
     return this.#part.problems;
+  }
+
+  /** Calls of the method are answered so. */
+  refuse(method: KubeCall["method"], status: number): void {
+    this.answer = ({ method: sent, path: operation }) => {
+      if (sent === method) throw new ApiError({ status, reason: "Refused", operation, message: `status ${status}` });
+    };
   }
 
   setReady(name: string, ready: string): void {
@@ -121,33 +125,25 @@ afterEach(async () => {
 
 const pass = (milliseconds = 0): Promise<unknown> => vi.advanceTimersByTimeAsync(milliseconds);
 
+const AWAY: [string, () => void][] = [
+  ["is gone", () => {}],
+  ["has finished", () => scene.setPod("web-0", { phase: "Succeeded" })],
+  ["is on another node by now", () => scene.setPod("web-0", { node: "n2" })],
+];
+
 describe("recreate: the agent of an allocation that vanished is told", () => {
-  it("if its pod is there", async () => {
+  it.each([0, 1, 2, 3, 4, 5])("also when the rest after an earlier one ended %i microtasks ago", async (microtasks) => {
     scene.setPod("web-0");
     scene.vanish(bound("10.6.0.7"));
     await pass();
-    expect([scene.told, scene.problems]).toEqual([["n1: 10.6.0.7"], []]);
+    vi.advanceTimersByTime(NOTICE_REST_MS);
+    for (let count = 0; count < microtasks; count++) await Promise.resolve();
+    scene.vanish(bound("10.6.0.8"));
+    await pass();
+    expect(scene.told).toEqual(["n1: 10.6.0.7", "n1: 10.6.0.8"]);
   });
 
-  it.each([0, 1, 2, 3, 4, 5])(
-    "also when the rest after an earlier notice ended %i microtasks ago",
-    async (microtasks) => {
-      scene.setPod("web-0");
-      scene.vanish(bound("10.6.0.7"));
-      await pass();
-      vi.advanceTimersByTime(NOTICE_REST_MS);
-      for (let count = 0; count < microtasks; count++) await Promise.resolve();
-      scene.vanish(bound("10.6.0.8"));
-      await pass();
-      expect(scene.told).toEqual(["n1: 10.6.0.7", "n1: 10.6.0.8"]);
-    },
-  );
-
-  it.each([
-    ["is gone", () => {}],
-    ["has finished", () => scene.setPod("web-0", { phase: "Succeeded" })],
-    ["is on another node by now", () => scene.setPod("web-0", { node: "n2" })],
-  ])("not if its pod %s", async (_, arrange) => {
+  it.each(AWAY)("not if its pod %s", async (_, arrange) => {
     arrange();
     scene.vanish(bound("10.6.0.7"));
     await pass(NOTICE_REST_MS);
@@ -155,33 +151,22 @@ describe("recreate: the agent of an allocation that vanished is told", () => {
     expect(scene.calls).toEqual(["GET /api/v1/namespaces/shop/pods/web-0"]);
   });
 
-  it("even if its pod is terminating, which may take hours", async () => {
-    scene.setPod("web-0", { isDeleting: true });
+  it.each([
+    ["if its pod is there", () => scene.setPod("web-0")],
+    ["even if its pod is terminating, which may take hours", () => scene.setPod("web-0", { isDeleting: true })],
+    ["even if its pod is gone, when its node is lost", () => scene.setReady("n1", "Unknown")],
+    ["even if its pod cannot be read", () => scene.refuse("GET", 500)],
+  ])("%s", async (_, arrange) => {
+    arrange();
     scene.vanish(bound("10.6.0.7"));
     await pass();
-    expect(scene.told).toEqual(["n1: 10.6.0.7"]);
+    expect([scene.told, scene.problems]).toEqual([["n1: 10.6.0.7"], []]);
   });
 
   it("even if its pod is gone, when somebody has demanded the deletion", async () => {
     scene.vanish(bound("10.6.0.7", "n1", "web-0", { "ipam.vendor.io/force-delete": "true" }));
     await pass();
     expect([scene.told, scene.calls.length]).toEqual([["n1: 10.6.0.7"], 1]);
-  });
-
-  it("even if its pod is gone, when its node is lost", async () => {
-    scene.setReady("n1", "Unknown");
-    scene.vanish(bound("10.6.0.7"));
-    await pass();
-    expect(scene.told).toEqual(["n1: 10.6.0.7"]);
-  });
-
-  it("even if its pod cannot be read", async () => {
-    scene.answer = ({ method, path }) => {
-      if (method === "GET") throw refused(500, path);
-    };
-    scene.vanish(bound("10.6.0.7"));
-    await pass();
-    expect(scene.told).toEqual(["n1: 10.6.0.7"]);
   });
 
   it("of several at once, each node for itself, and once for what comes within the rest", async () => {
@@ -201,9 +186,7 @@ describe("recreate: the agent of an allocation that vanished is told", () => {
 
   it("again until the API server takes it, and says why it does not", async () => {
     scene.setPod("web-0");
-    scene.answer = ({ method, path }) => {
-      if (method === "PATCH") throw refused(403, path);
-    };
+    scene.refuse("PATCH", 403);
     scene.vanish(bound("10.6.0.7"));
     await pass();
     expect(scene.problems).toEqual([
@@ -217,9 +200,7 @@ describe("recreate: the agent of an allocation that vanished is told", () => {
 
   it("not while its node has no object: the agent compares everything when it has one", async () => {
     scene.setPod("web-0");
-    scene.answer = ({ method, path }) => {
-      if (method === "PATCH") throw refused(404, path);
-    };
+    scene.refuse("PATCH", 404);
     scene.vanish(bound("10.6.0.7"));
     await pass(60_000);
     expect([scene.told, scene.problems, scene.calls.length]).toEqual([[], [], 2]);
@@ -243,24 +224,15 @@ describe("retention: the agent of a member's allocation that appears is told", (
   const workload = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", member: "web-0" };
   const restored = bound("10.6.0.7", "n1", "web-0", {}, { workload });
 
-  it.each([
-    ["is gone", () => {}],
-    ["has finished", () => scene.setPod("web-0", { phase: "Succeeded" })],
-    ["is on another node by now", () => scene.setPod("web-0", { node: "n2" })],
-    [
-      "cannot be read",
-      () => {
-        scene.answer = ({ method, path }) => {
-          if (method === "GET") throw refused(500, path);
-        };
-      },
-    ],
-  ])("if its pod %s", async (_, arrange) => {
-    arrange();
-    scene.appear(restored);
-    await pass();
-    expect(scene.told).toEqual(["n1: 10.6.0.7"]);
-  });
+  it.each<(typeof AWAY)[number]>([...AWAY, ["cannot be read", () => scene.refuse("GET", 500)]])(
+    "if its pod %s",
+    async (_, arrange) => {
+      arrange();
+      scene.appear(restored);
+      await pass();
+      expect(scene.told).toEqual(["n1: 10.6.0.7"]);
+    },
+  );
 
   it.each([["True"], ["Unknown"]])("not if its pod is there, and the node is ready: %s", async (ready) => {
     scene.setReady("n1", ready);

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { findKind, readPod } from "../../../../host/controller/owners/pool-owner-kinds.ts";
 import type { TrackedObject } from "../../../../host/controller/owners/tracked-object.ts";
 import { describePoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
+import { cases } from "../../../world/rows.ts";
 import { type Owner, requireTracked, track, type Wanted } from "./workload-objects.ts";
 
 /** `Deployment shop/web: 3 replica+1 of 2`, with a tilde before a part, and `suspended` behind. */
@@ -24,6 +25,8 @@ const status = (observedGeneration: number, replicas: number, updatedReplicas: n
 });
 const halfway = status(1, 12, 6);
 
+const ten = (more: object = {}) => ({ spec: { replicas: 10, ...more } });
+
 describe("a Deployment", () => {
   it.each<[what: string, wanted: Wanted, expected: string]>([
     ["that is new", { spec: { replicas: 10 } }, "10 replica"],
@@ -33,11 +36,7 @@ describe("a Deployment", () => {
     ["that is complete", { spec: { replicas: 10 }, ...status(1, 10, 10) }, "10 replica"],
     ["with old pods", { spec: { replicas: 10 }, ...status(1, 10, 9) }, "10 replica+3"],
     ["with more pods than replicas", { spec: { replicas: 10 }, ...status(1, 11, 11) }, "10 replica+3"],
-    [
-      "that its controller has not observed yet",
-      { spec: { replicas: 10 }, generation: 2, ...status(1, 10, 10) },
-      "10 replica+3",
-    ],
+    ["that its controller has not observed yet", { ...ten(), generation: 2, ...status(1, 10, 10) }, "10 replica+3"],
     ["without a count of its replicas", { spec: { replicas: 10 }, generation: 2, status: {} }, "10 replica"],
     ["with a surge of none", { spec: { replicas: 10, ...rolling(0) }, ...halfway }, "10 replica"],
     ["with a surge of 4", { spec: { replicas: 10, ...rolling(4) }, ...halfway }, "10 replica+4"],
@@ -79,67 +78,60 @@ const nodes = (updatedNumberScheduled: number) => ({
 const active = (...jobs: object[]) => ({ spec: { parallelism: 3 }, status: { active: jobs } });
 const finished = (type: string, condition = "True") => ({ status: { conditions: [{ type, status: condition }] } });
 
-it.each<[what: string, kind: string, wanted: Wanted, expected: string | undefined]>([
-  ["alone", "ReplicaSet", { spec: { replicas: 3 }, status: { replicas: 5 } }, "ReplicaSet shop/web: 3 replica"],
-  [
-    "of an owner that does not control it",
-    "ReplicaSet",
-    { owner: { ...rollout, controller: false } },
-    "ReplicaSet shop/web: 1 replica",
-  ],
-  ["of a Rollout", "ReplicaSet", { owner: rollout, spec: { replicas: 3 } }, "~Rollout shop/top: 3 replica"],
-  ["of a Rollout, empty", "ReplicaSet", { owner: rollout, spec: { replicas: 0 } }, "~Rollout shop/top: 0 replica"],
-  ["of a Deployment", "ReplicaSet", { owner: deployment, spec: { replicas: 3 } }, "~Deployment shop/top: 3 replica"],
-  ["of a Deployment, empty", "ReplicaSet", { owner: deployment, spec: { replicas: 0 } }, undefined],
-  [
-    "of a Deployment, with pods that are left",
-    "ReplicaSet",
-    { owner: deployment, spec: { replicas: 0 }, status: { replicas: 2 } },
-    "~Deployment shop/top: 2 replica",
-  ],
-  ["of an owner without a UID", "ReplicaSet", { owner: { ...rollout, uid: "" } }, undefined],
-  ["of an owner with a long UID", "ReplicaSet", { owner: { ...rollout, uid: "u".repeat(64) } }, undefined],
-  ["of an owner with a long name", "ReplicaSet", { owner: { ...rollout, name: "n".repeat(254) } }, undefined],
-  ["of an owner with a long kind", "ReplicaSet", { owner: { ...rollout, kind: "K".repeat(254) } }, undefined],
-  ["", "StatefulSet", { spec: { replicas: 3 }, status: { replicas: 5 } }, "StatefulSet shop/web: 3 replica"],
-  ["of an operator", "StatefulSet", { owner: rollout, spec: { replicas: 3 } }, "StatefulSet shop/web: 3 replica"],
-  ["that is new", "DaemonSet", {}, "DaemonSet shop/web: 0 node"],
-  ["on 4 nodes", "DaemonSet", { status: { desiredNumberScheduled: 4 } }, "DaemonSet shop/web: 4 node"],
-  ["without a surge, rolled out", "DaemonSet", { status: { desiredNumberScheduled: 4 } }, "DaemonSet shop/web: 4 node"],
-  ["with a surge, rolled out", "DaemonSet", { ...rolled("30%"), ...nodes(3) }, "DaemonSet shop/web: 4 node+2"],
-  ["with a surge, complete", "DaemonSet", { ...rolled(2), ...nodes(4) }, "DaemonSet shop/web: 4 node"],
-  ["with a surge, changed", "DaemonSet", { generation: 2, ...rolled(2), ...nodes(4) }, "DaemonSet shop/web: 4 node+2"],
-  [
-    "with a surge that does not count",
-    "DaemonSet",
-    { spec: { updateStrategy: { type: "OnDelete", rollingUpdate: { maxSurge: 2 } } }, ...nodes(3) },
-    "DaemonSet shop/web: 4 node",
-  ],
-  ["", "Job", {}, "Job shop/web: 1 parallelism"],
-  ["with parallelism", "Job", { spec: { parallelism: 3 } }, "Job shop/web: 3 parallelism"],
-  ["of a queue", "Job", { spec: { parallelism: 3, completions: null } }, "Job shop/web: 3 parallelism"],
-  ["with few completions", "Job", { spec: { parallelism: 3, completions: 2 } }, "Job shop/web: 2 parallelism"],
-  ["with many completions", "Job", { spec: { parallelism: 3, completions: 9 } }, "Job shop/web: 3 parallelism"],
-  ["that waits", "Job", { spec: { parallelism: 3, suspend: true } }, "Job shop/web: 0 parallelism suspended"],
-  ["that is complete", "Job", finished("Complete"), undefined],
-  ["that has failed", "Job", finished("Failed"), undefined],
-  ["that will fail", "Job", finished("FailureTarget"), "Job shop/web: 1 parallelism"],
-  ["that has not failed", "Job", finished("Failed", "False"), "Job shop/web: 1 parallelism"],
-  ["of another kind", "Job", { owner: { kind: "JobSet" } }, "Job shop/web: 1 parallelism"],
-  ["of a CronJob", "Job", { owner: cron, spec: { parallelism: 2 } }, "~CronJob shop/top: 2 parallelism"],
-  ["of a CronJob, complete", "Job", { owner: cron, ...finished("Complete") }, undefined],
-  ["of a CronJob of another group", "Job", { owner: { ...cron, apiVersion: "x/v1" } }, "Job shop/web: 1 parallelism"],
-  ["that rests", "CronJob", { spec: { parallelism: 3 } }, "CronJob shop/web: 3 parallelism"],
-  ["with one Job", "CronJob", active({}), "CronJob shop/web: 3 parallelism"],
-  ["with two Jobs", "CronJob", active({}, {}), "CronJob shop/web: 6 parallelism of 2"],
-  ["that waits", "CronJob", { spec: { parallelism: 3, suspend: true } }, "CronJob shop/web: 0 parallelism suspended"],
-  [
-    "that waits, with a Job",
-    "CronJob",
-    { spec: { parallelism: 3, suspend: true }, status: { active: [{}] } },
-    "CronJob shop/web: 3 parallelism suspended",
-  ],
-])("%s: a %s", (_what, kind, wanted, expected) => check(kind, wanted, expected));
+const sized = (replicas: number, owner?: Owner, more: object = {}) => ({
+  ...(owner && { owner }),
+  spec: { replicas },
+  ...more,
+});
+const jobs = (parallelism: number, more: object = {}) => ({ spec: { parallelism, ...more } });
+const onDelete = { spec: { updateStrategy: { type: "OnDelete", rollingUpdate: { maxSurge: 2 } } }, ...nodes(3) };
+const four = { status: { desiredNumberScheduled: 4 } };
+const suspended = jobs(3, { suspend: true });
+const withPods = (replicas: number) => ({ status: { replicas } });
+
+it.each(cases<[kind: string, wanted: Wanted]>`
+  alone ${["ReplicaSet", sized(3, undefined, withPods(5))]} => ReplicaSet shop/web: 3 replica
+  of an owner that does not control it ${["ReplicaSet", { owner: { ...rollout, controller: false } }]}
+    => ReplicaSet shop/web: 1 replica
+  of a Rollout ${["ReplicaSet", sized(3, rollout)]} => ~Rollout shop/top: 3 replica
+  of a Rollout, empty ${["ReplicaSet", sized(0, rollout)]} => ~Rollout shop/top: 0 replica
+  of a Deployment ${["ReplicaSet", sized(3, deployment)]} => ~Deployment shop/top: 3 replica
+  of a Deployment, empty ${["ReplicaSet", sized(0, deployment)]} => none
+  of a Deployment, with pods that are left ${["ReplicaSet", sized(0, deployment, withPods(2))]}
+    => ~Deployment shop/top: 2 replica
+  of an owner without a UID ${["ReplicaSet", { owner: { ...rollout, uid: "" } }]} => none
+  of an owner with a long UID ${["ReplicaSet", { owner: { ...rollout, uid: "u".repeat(64) } }]} => none
+  of an owner with a long name ${["ReplicaSet", { owner: { ...rollout, name: "n".repeat(254) } }]} => none
+  of an owner with a long kind ${["ReplicaSet", { owner: { ...rollout, kind: "K".repeat(254) } }]} => none
+  that is one ${["StatefulSet", sized(3, undefined, withPods(5))]} => StatefulSet shop/web: 3 replica
+  of an operator ${["StatefulSet", sized(3, rollout)]} => StatefulSet shop/web: 3 replica
+  that is new ${["DaemonSet", {}]} => DaemonSet shop/web: 0 node
+  without a surge, rolled out ${["DaemonSet", four]} => DaemonSet shop/web: 4 node
+  with a surge, rolled out ${["DaemonSet", { ...rolled("30%"), ...nodes(3) }]} => DaemonSet shop/web: 4 node+2
+  with a surge, complete ${["DaemonSet", { ...rolled(2), ...nodes(4) }]} => DaemonSet shop/web: 4 node
+  with a surge, changed ${["DaemonSet", { generation: 2, ...rolled(2), ...nodes(4) }]} => DaemonSet shop/web: 4 node+2
+  with a surge that does not count ${["DaemonSet", onDelete]} => DaemonSet shop/web: 4 node
+  by itself ${["Job", {}]} => Job shop/web: 1 parallelism
+  with parallelism ${["Job", jobs(3)]} => Job shop/web: 3 parallelism
+  of a queue ${["Job", jobs(3, { completions: null })]} => Job shop/web: 3 parallelism
+  with few completions ${["Job", jobs(3, { completions: 2 })]} => Job shop/web: 2 parallelism
+  with many completions ${["Job", jobs(3, { completions: 9 })]} => Job shop/web: 3 parallelism
+  that waits ${["Job", suspended]} => Job shop/web: 0 parallelism suspended
+  that is complete ${["Job", finished("Complete")]} => none
+  that has failed ${["Job", finished("Failed")]} => none
+  that will fail ${["Job", finished("FailureTarget")]} => Job shop/web: 1 parallelism
+  that has not failed ${["Job", finished("Failed", "False")]} => Job shop/web: 1 parallelism
+  of another kind ${["Job", { owner: { kind: "JobSet" } }]} => Job shop/web: 1 parallelism
+  of a CronJob ${["Job", { owner: cron, ...jobs(2) }]} => ~CronJob shop/top: 2 parallelism
+  of a CronJob, complete ${["Job", { owner: cron, ...finished("Complete") }]} => none
+  of a CronJob of another group ${["Job", { owner: { ...cron, apiVersion: "x/v1" } }]} => Job shop/web: 1 parallelism
+  that rests ${["CronJob", jobs(3)]} => CronJob shop/web: 3 parallelism
+  with one Job ${["CronJob", active({})]} => CronJob shop/web: 3 parallelism
+  with two Jobs ${["CronJob", active({}, {})]} => CronJob shop/web: 6 parallelism of 2
+  that is suspended ${["CronJob", suspended]} => CronJob shop/web: 0 parallelism suspended
+  that is suspended, with a Job ${["CronJob", { ...suspended, status: { active: [{}] } }]}
+    => CronJob shop/web: 3 parallelism suspended
+`)("%s: %s", (_what, [kind, wanted], expected) => check(kind, wanted, expected === "none" ? undefined : expected));
 
 describe("every kind", () => {
   const kinds = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"];
@@ -175,15 +167,12 @@ it.each<[apiVersion: string, kind: string, plural: string | undefined]>([
 });
 
 const clones: Owner = { kind: "CloneSet", apiVersion: "apps.kruise.io/v1alpha1" };
+const controller = { kind: "ReplicationController", apiVersion: "v1" };
 const leaving = { deletionTimestamp: "2026-01-01T00:00:00Z" };
 
 it.each<[what: string, wanted: Wanted, expected: string | undefined]>([
   ["of another kind", { owner: clones }, "CloneSet shop/top: 1"],
-  [
-    "of a ReplicationController",
-    { owner: { kind: "ReplicationController", apiVersion: "v1" } },
-    "ReplicationController shop/top: 1",
-  ],
+  ["of a ReplicationController", { owner: controller }, "ReplicationController shop/top: 1"],
   ["that leaves", { owner: clones, metadata: leaving }, "CloneSet shop/top: 0"],
   ["that names no Subnets", { owner: clones, annotations: {} }, undefined],
   ["without a controller", {}, undefined],

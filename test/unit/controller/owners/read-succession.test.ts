@@ -3,6 +3,7 @@ import { readSuccession } from "../../../../host/controller/owners/read-successi
 import type { Liveness } from "../../../../host/controller/types.ts";
 import { ALLOCATIONS, MemoryApiServer, unreachable } from "../../../fakes/memory-api-server.ts";
 import { allocationObject, allocationSpec } from "../../../lab/cluster/objects.ts";
+import { cases } from "../../../world/rows.ts";
 
 const APPS = { apiVersion: "apps/v1" };
 const former = { ...APPS, kind: "Deployment", namespace: "shop", name: "web", uid: "u1" };
@@ -53,42 +54,30 @@ async function check({ pods, sets = {}, state = "Bound", namespace = "shop", liv
 const adopted = { "web-5d/r1": "Deployment/web/u2" };
 const ofSet = { of: "ReplicaSet/web-5d/r1" };
 
-test.each<readonly [string, string, Case]>([
-  ["the workload that has the pods by a ReplicaSet", "u2", { pods: { a: ofSet }, sets: adopted }],
-  ["the one that has them itself", "u2", { pods: { a: { of: "Deployment/web/u2" } } }],
-  ["the one that has some of them", "u2", { pods: { a: {}, b: { of: "Deployment/web/u2" } } }],
-  ["none yet, while pods live without a controller", "orphaned", { pods: { a: {} } }],
-  ["none yet, while a ReplicaSet has none", "orphaned", { pods: { a: ofSet }, sets: { "web-5d/r1": "" } }],
-  ["none for another kind", "orphaned", { pods: { a: { of: "StatefulSet/web/u2" } } }],
-  ["none for another name", "orphaned", { pods: { a: { of: "Deployment/db/u2" } } }],
-  [
-    "none for one that does not exist in the namespace",
-    "orphaned",
-    { pods: { a: { of: "Deployment/web/u2" } }, liveness: "gone" },
-  ],
-  ["none for pods of another namespace", "ended", { pods: { a: { of: "Deployment/web/u2" } }, namespace: "evil" }],
-  [
-    "none when the pods still name the former one: they end with it",
-    "ended",
-    { pods: { a: { of: "Deployment/web/u1" } } },
-  ],
-  ["none when their ReplicaSet is gone", "ended", { pods: { a: ofSet, b: {} } }],
-  ["none when another ReplicaSet has its name", "ended", { pods: { a: ofSet }, sets: { "web-5d/r2": "" } }],
-  ["none without a pod", "ended", { pods: {} }],
-  ["none for another pod of the name", "ended", { pods: { a: { of: "Deployment/web/u2", uid: "later" } } }],
-  ["none for a pod that has finished", "ended", { pods: { a: { more: { status: { phase: "Failed" } } } } }],
-  [
-    "none for a pod that is being deleted",
-    "ended",
-    { pods: { a: { more: { metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } } } } },
-  ],
-  ["none for an address that is only kept", "ended", { pods: { a: { of: "Deployment/web/u2" } }, state: "Kept" }],
-  [
-    "none yet after four pods in vain",
-    "orphaned",
-    { pods: { a: {}, b: {}, c: {}, d: {}, e: { of: "Deployment/web/u2" } } },
-  ],
-])("the pods of a workload that is gone show %s", async (_, wanted, given) => {
+const of = (of: string, more: object = {}) => ({ pods: { a: { of } }, ...more });
+const more = (more: object) => ({ pods: { a: { more } } });
+const NEXT = "Deployment/web/u2";
+
+test.each(cases<Case>`
+  the workload that has the pods by a ReplicaSet ${{ pods: { a: ofSet }, sets: adopted }} => u2
+  the one that has them itself ${of(NEXT)} => u2
+  the one that has some of them ${{ pods: { a: {}, b: { of: NEXT } } }} => u2
+  none yet, while pods live without a controller ${{ pods: { a: {} } }} => orphaned
+  none yet, while a ReplicaSet has none ${{ pods: { a: ofSet }, sets: { "web-5d/r1": "" } }} => orphaned
+  none for another kind ${of("StatefulSet/web/u2")} => orphaned
+  none for another name ${of("Deployment/db/u2")} => orphaned
+  none for one that does not exist in the namespace ${of(NEXT, { liveness: "gone" })} => orphaned
+  none for pods of another namespace ${of(NEXT, { namespace: "evil" })} => ended
+  none when the pods still name the former one: they end with it ${of("Deployment/web/u1")} => ended
+  none when their ReplicaSet is gone ${{ pods: { a: ofSet, b: {} } }} => ended
+  none when another ReplicaSet has its name ${{ pods: { a: ofSet }, sets: { "web-5d/r2": "" } }} => ended
+  none without a pod ${{ pods: {} }} => ended
+  none for another pod of the name ${{ pods: { a: { of: NEXT, uid: "later" } } }} => ended
+  none for a pod that has finished ${more({ status: { phase: "Failed" } })} => ended
+  none for a pod that is being deleted ${more({ metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } })} => ended
+  none for an address that is only kept ${of(NEXT, { state: "Kept" })} => ended
+  none yet after four pods in vain ${{ pods: { a: {}, b: {}, c: {}, d: {}, e: { of: NEXT } } }} => orphaned
+`)("the pods of a workload that is gone show %s", async (_, given, wanted) => {
   expect(await check(given)).toBe(wanted);
 });
 

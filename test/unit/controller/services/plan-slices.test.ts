@@ -76,9 +76,8 @@ const B: PodOptions = { addresses: { net1: ["10.0.0.2"] } };
 
 describe("the slices of a Service", () => {
   it("have the addresses of the selected pods on the network alone, one slice for each family", () => {
-    const slices = carriedOut(
-      plan({ a: A, b: B, other: { ...B, labels: { app: "x" } }, far: { ...B, networks: "net/red" } }),
-    );
+    const others = { other: { ...B, labels: { app: "x" } }, far: { ...B, networks: "net/red" } };
+    const slices = carriedOut(plan({ a: A, b: B, ...others }));
     expect(lines(slices)).toEqual(["web-berth-v4-0 10.0.0.1 10.0.0.2", "web-berth-v6-0 fd00::1"]);
     expect(plan({ a: A, b: B }, service(), slices)).toEqual({ create: [], change: [], remove: [] });
   });
@@ -106,23 +105,16 @@ describe("the slices of a Service", () => {
     expect(plan({ a: { ...A, networks: "[" } }).create).toEqual([]));
 
   const conditionsOf = (pod: Partial<PodOptions>, spec?: object) => {
-    const [{ endpoints = [] } = {}] = plan({ a: { ...B, ...pod } }, service(spec)).create;
-    const [{ ready, serving, terminating } = { ready: undefined, serving: undefined, terminating: undefined }] =
-      endpoints;
-    return { ready, serving, terminating };
+    const endpoint = plan({ a: { ...B, ...pod } }, service(spec)).create[0]?.endpoints[0];
+    return (["ready", "serving", "terminating"] as const).filter((each) => endpoint?.[each]).join();
   };
   const ending = { metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } };
   it.each([
-    ["of a ready pod", {}, {}, { ready: true, serving: true, terminating: false }],
-    ["of one that is not", { ready: false }, {}, { ready: false, serving: false, terminating: false }],
-    ["of one that ends", ending, {}, { ready: false, serving: true, terminating: true }],
-    [
-      "with publishNotReadyAddresses",
-      { ready: false },
-      { publishNotReadyAddresses: true },
-      { ready: true, serving: false, terminating: false },
-    ],
-  ])("have the conditions %s", (_, pod, spec, wanted) => expect(conditionsOf(pod, spec)).toEqual(wanted));
+    ["of a ready pod", {}, {}, "ready,serving"],
+    ["of one that is not", { ready: false }, {}, ""],
+    ["of one that ends", ending, {}, "serving,terminating"],
+    ["with publishNotReadyAddresses", { ready: false }, { publishNotReadyAddresses: true }, "ready"],
+  ])("have the conditions %s", (_, pod, spec, wanted) => expect(conditionsOf(pod, spec)).toBe(wanted));
 
   it("have the hostname of a pod below this Service", () => {
     const spec = { hostname: "a", subdomain: "web" };
@@ -131,42 +123,30 @@ describe("the slices of a Service", () => {
   });
 
   it("have ports by number and by the name in the pod, and one slice more for pods with another number", () => {
-    const ports = [
-      { name: "web", port: 80, targetPort: "http" },
-      { name: "udp", port: 5, protocol: "UDP" },
-    ];
+    const http = { name: "web", port: 80, targetPort: "http" };
+    const ports = [http, { name: "udp", port: 5, protocol: "UDP" }];
     const named = (containerPort: number) => ({ spec: { containers: [{ ports: [{ name: "http", containerPort }] }] } });
-    const slices = plan(
-      { a: { ...A, ...named(8080) }, b: { ...B, ...named(9090) } },
-      service({ ports, ipFamilies: ["IPv4"] }),
+    const pods = { a: { ...A, ...named(8080) }, b: { ...B, ...named(9090) } };
+    const slices = plan(pods, service({ ports, ipFamilies: ["IPv4"] }));
+    const texts = slices.create.map(({ name, ports }) =>
+      [name, ...ports.map(({ name, port }) => `${name} ${port}`)].join(),
     );
-    expect(slices.create.map(({ name, ports }) => [name, ...ports.map(({ name, port }) => `${name} ${port}`)])).toEqual(
-      [
-        ["web-berth-v4-0", "web 8080", "udp 5"],
-        ["web-berth-v4-1", "web 9090", "udp 5"],
-      ],
-    );
+    expect(texts).toEqual(["web-berth-v4-0,web 8080,udp 5", "web-berth-v4-1,web 9090,udp 5"]);
     expect(plan({ a: A }, service({ ports })).create[0]?.ports.map(({ name }) => name)).toEqual(["udp"]);
   });
 
   it("have at most 100 endpoints, and change one by one", () => {
-    const pods = Object.fromEntries(
-      Array.from({ length: 250 }, (_, at) => [`p${at}`, { addresses: { net1: [`10.0.1.${at}`] } }]),
-    );
+    const many = Array.from({ length: 250 }, (_, at) => [`p${at}`, { addresses: { net1: [`10.0.1.${at}`] } }]);
+    const pods = Object.fromEntries(many);
     const slices = carriedOut(plan(pods));
     expect(slices.map(({ endpoints }) => endpoints.length)).toEqual([MAX_SLICE_ENDPOINTS, MAX_SLICE_ENDPOINTS, 50]);
     const { p7: _, ...less } = pods;
     const removal = plan(less, service(), slices);
     // The last slice's endpoints stay there, though there is room before.
-    expect([removal.create, removal.remove, removal.change.map(({ slice }) => slice.name)]).toEqual([
-      [],
-      [],
-      ["web-berth-v4-0"],
-    ]);
+    const first = "web-berth-v4-0";
+    expect([removal.create, removal.remove, removal.change.map(({ slice }) => slice.name)]).toEqual([[], [], [first]]);
     const addition = plan({ ...less, new: B }, service(), carriedOut(removal, slices));
-    expect(addition.change.map(({ slice, endpoints }) => [slice.name, endpoints.length])).toEqual([
-      ["web-berth-v4-0", 100],
-    ]);
+    expect(addition.change.map(({ slice, endpoints }) => [slice.name, endpoints.length])).toEqual([[first, 100]]);
   });
 
   it("give an address of two pods, while a machine migrates, to the ready one", () => {
@@ -192,21 +172,12 @@ describe("a Service", () => {
 
   it("without the annotations takes no memory", () => expect(decode({ other: "x" })).toBeUndefined());
 
+  const { "ipam.vendor.io/service-selector": _, ...one } = TARGET;
   it.each<[string, object, object, RegExp]>([
     ["with a selector", TARGET, { selector: { app: "web" } }, /^It has spec\.selector/],
     ["of another name", TARGET, { type: "ExternalName" }, /^Of type ExternalName/],
-    [
-      "with one annotation",
-      { "ipam.vendor.io/service-network": "net/blue" },
-      {},
-      /service-selector".*found nothing, want a label/,
-    ],
-    [
-      "with a network without namespace",
-      { ...TARGET, "ipam.vendor.io/service-network": "blue" },
-      {},
-      /NAMESPACE\/NAME/,
-    ],
+    ["with one annotation", one, {}, /service-selector".*found nothing, want a label/],
+    ["with a bare network", { ...TARGET, "ipam.vendor.io/service-network": "blue" }, {}, /NAMESPACE\/NAME/],
     ["with an empty selector", { ...TARGET, "ipam.vendor.io/service-selector": "" }, {}, /label selector/],
   ])("%s gets none, and says why", (_, annotations, spec, wanted) =>
     expect(decode(annotations, spec)?.fault).toMatch(wanted),

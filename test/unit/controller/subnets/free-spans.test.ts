@@ -4,13 +4,10 @@ import { type Spans, sizeOf } from "../../../../host/core/spans.ts";
 
 /** `4-7 9` */
 function spans(text: string): Spans {
-  return text
-    .split(" ")
-    .filter((part) => part !== "")
-    .map((part) => {
-      const [first = "", last = first] = part.split("-");
-      return { first: BigInt(first), last: BigInt(last) };
-    });
+  return (text.match(/\S+/g) ?? []).map((part) => {
+    const [first = "", last = first] = part.split("-");
+    return { first: BigInt(first), last: BigInt(last) };
+  });
 }
 
 function textOf(all: Spans): string {
@@ -21,23 +18,11 @@ const never = () => false;
 
 describe("what is taken for a pool", () => {
   test.each([
-    {
-      why: "a new pool: at the first multiple of its size that is free",
-      free: "1-254",
-      own: "",
-      count: 4,
-      taken: "4-7",
-    },
+    { why: "a new pool: at the first free multiple of its size", free: "1-254", own: "", count: 4, taken: "4-7" },
     { why: "of the next power of two, to have room", free: "1-254", own: "", count: 5, taken: "8-12" },
     { why: "one address", free: "1-254", own: "", count: 1, taken: "1" },
     { why: "no such place is free: where they lie together", free: "1-2 5-7 9-10", own: "", count: 3, taken: "5-7" },
-    {
-      why: "they lie nowhere together: from the beginning",
-      free: "1-2 5-6 9-10",
-      own: "",
-      count: 5,
-      taken: "1-2 5-6 9",
-    },
+    { why: "they lie nowhere together: the first ones", free: "1-2 5-6 9-10", own: "", count: 5, taken: "1-2 5-6 9" },
     { why: "after what the pool has", free: "1-3 8-254", own: "4-7", count: 3, taken: "8-10" },
     { why: "before it, when nothing is free behind", free: "1-3 20-30", own: "4-7", count: 2, taken: "2-3" },
     { why: "its gaps first", free: "5 8-20", own: "4 6-7", count: 2, taken: "5 8" },

@@ -24,12 +24,15 @@ function open(): StrayAddresses {
   return new StrayAddresses({ pools: cacheOf(pools), allocations: cacheOf(allocations) });
 }
 
+const decode = (name: string, spec: object) =>
+  decodeControlledPool({ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec });
+
 function setPool(name: string, ips: readonly string[], isByHand = false): void {
   const application = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name, uid: "u1" };
   const generated = { subnet: "blue", application, interface: "eth0", reclaim: true, wanted: 1, reason: "" };
   const spec = { subnet: "10.9.0.0/24", ips, ...(isByHand ? {} : { generated }) };
   const before = pools.get(name);
-  const value = decodeControlledPool({ apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec });
+  const value = decode(name, spec);
   expect(value.fault).toBeUndefined();
   pools.set(name, value);
   strays?.poolChanged({ kind: "set", key: name, value, before });
@@ -63,17 +66,13 @@ test("an address in its pool is none", () => {
   expect(removeAllocation("10.9.0.3")).toBe(false);
 });
 
-test("one becomes a stray when its pool loses it, and is none when the pool has it again", () => {
-  setPool("a", ["10.9.0.3"]);
+test.each([
+  ["loses it", () => setPool("a", ["10.9.0.3"])],
+  ["goes", () => removePool("a")],
+])("one becomes a stray when its pool %s, and is none when the pool has it again", (_, act) => {
+  act();
   expect(found()).toEqual(["10.9.0.2"]);
   setPool("a", ["10.9.0.2-10.9.0.3"]);
-  expect(found()).toEqual([]);
-});
-
-test("one becomes a stray when its pool goes", () => {
-  removePool("a");
-  expect(found()).toEqual(["10.9.0.2"]);
-  setPool("a", ["10.9.0.2"]);
   expect(found()).toEqual([]);
 });
 
@@ -105,24 +104,14 @@ test("an address that a pool made by hand no longer has is none: it was edited",
 
 test("an address in any of its pool's ranges is none", () => {
   setPool("a", ["10.9.0.1", "10.9.0.5-10.9.0.7", "10.9.0.20"]);
-  expect(["10.9.0.1", "10.9.0.6", "10.9.0.20"].map((address) => setAllocation(address, "a"))).toEqual([
-    false,
-    false,
-    false,
-  ]);
+  for (const address of ["10.9.0.1", "10.9.0.6", "10.9.0.20"]) expect(setAllocation(address, "a")).toBe(false);
   expect(setAllocation("10.9.0.8", "a")).toBe(true);
 });
 
 test("a stray stays one while its pool cannot be read", () => {
   setPool("a", ["10.9.0.3"]);
   const before = pools.get("a");
-  const spec = { subnet: "10.9.0.0/99" };
-  const value = decodeControlledPool({
-    apiVersion: "ipam.vendor.io/v1",
-    kind: "IPPool",
-    metadata: { name: "a" },
-    spec,
-  });
+  const value = decode("a", { subnet: "10.9.0.0/99" });
   expect(value.fault).toBeDefined();
   pools.set("a", value);
   strays.poolChanged({ kind: "set", key: "a", value, before });

@@ -17,13 +17,8 @@ function strayOf(pool: string, text: string): StrayAddress {
 
 it("an address is no stray while its pool has it as this process wrote it: the watch is late", () => {
   const strays = [strayOf("web", "10.6.0.3"), strayOf("web", "10.6.0.9"), strayOf("gone", "10.6.0.3")];
-  const rest = {
-    demands: [],
-    subnets: [],
-    livenessOf: () => undefined,
-    successorOf: () => undefined,
-    excessMs: () => 0,
-  };
+  const nothing = () => undefined;
+  const rest = { demands: [], subnets: [], livenessOf: nothing, successorOf: nothing, excessMs: () => 0 };
   const pools = [generatedPool("web", { ips: ["10.6.0.1-10.6.0.4"], wanted: 4 })];
   expect(viewOf({ ...rest, caches, pools, strays }).strays).toEqual(strays.slice(1));
 });

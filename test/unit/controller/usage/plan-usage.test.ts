@@ -17,9 +17,8 @@ describe("exhaustion: a usage object is written", () => {
     expect(usageDueMs({ now, written, sinceMs, pools: 1 })).toBe(wanted);
   });
   it("sooner for a single address of a small pool", () => {
-    expect(usageDueMs({ now: { total: 4, used: 1 }, written: { total: 4, used: 0 }, sinceMs: 1_000, pools: 1 })).toBe(
-      0,
-    );
+    const small = { now: { total: 4, used: 1 }, written: { total: 4, used: 0 } };
+    expect(usageDueMs({ ...small, sinceMs: 1_000, pools: 1 })).toBe(0);
   });
   it("within a second when there is none", () => {
     expect(usageDueMs({ now: written, written: undefined, sinceMs: 1_000, pools: 1 })).toBe(0);

@@ -16,45 +16,22 @@ const seen = (fields: Partial<ObservedLease> = {}): ObservedLease => ({
   ...{ record: record(), sinceMs: 100_000, lastDurationMs: 15_000 },
   ...fields,
 });
-const ask = (observed: ObservedLease, nowMs: number, rest: { isOwn?: boolean; isLeading?: boolean } = {}) =>
-  planLease({ observed, nowMs, isOwn: false, isLeading: false, ...rest });
+const GONE = seen({ record: undefined });
+const OWN = { isOwn: true, isLeading: true };
 
-describe("who may take a Lease", () => {
-  it.each<[string, ObservedLease, number, { isOwn?: boolean; isLeading?: boolean }, ReturnType<typeof planLease>]>([
-    [
-      "another's is left to it until it was silent for its duration",
-      seen(),
-      114_999,
-      {},
-      { kind: "wait", untilMs: 115_000 },
-    ],
-    ["another's is taken when it was silent for its duration", seen(), 115_000, {}, { kind: "hold" }],
-    [
-      "the holder's own duration counts",
-      seen({ lastDurationMs: 60_000 }),
-      115_000,
-      {},
-      { kind: "wait", untilMs: 160_000 },
-    ],
-    ["one without a holder is taken at once", seen({ record: record({ holder: "" }) }), 100_000, {}, { kind: "hold" }],
-    ["one's own is renewed", seen(), 100_000, { isOwn: true, isLeading: true }, { kind: "hold" }],
-    [
-      "none that ever was is made at once",
-      seen({ record: undefined, lastDurationMs: undefined }),
-      100_000,
-      {},
-      { kind: "create" },
-    ],
-    ["one that vanished counts as held", seen({ record: undefined }), 114_999, {}, { kind: "wait", untilMs: 115_000 }],
-    ["one that vanished is made anew after its duration", seen({ record: undefined }), 115_000, {}, { kind: "create" }],
-    [
-      "the holder of one that vanished makes it anew at once",
-      seen({ record: undefined }),
-      100_000,
-      { isLeading: true },
-      { kind: "create" },
-    ],
-  ])("%s", (_, observed, nowMs, rest, expected) => expect(ask(observed, nowMs, rest)).toEqual(expected));
+it.each<[string, ObservedLease, nowMs: number, string, { isOwn?: boolean; isLeading?: boolean }?]>([
+  ["another's is left to it until it was silent for its duration", seen(), 114_999, "wait 115000"],
+  ["another's is taken when it was silent for its duration", seen(), 115_000, "hold"],
+  ["the holder's own duration counts", seen({ lastDurationMs: 60_000 }), 115_000, "wait 160000"],
+  ["one without a holder is taken at once", seen({ record: record({ holder: "" }) }), 100_000, "hold"],
+  ["one's own is renewed", seen(), 100_000, "hold", OWN],
+  ["none that ever was is made at once", { ...GONE, lastDurationMs: undefined }, 100_000, "create"],
+  ["one that vanished counts as held", GONE, 114_999, "wait 115000"],
+  ["one that vanished is made anew after its duration", GONE, 115_000, "create"],
+  ["the holder of one that vanished makes it anew at once", GONE, 100_000, "create", { isLeading: true }],
+])("who may take a Lease: %s", (_, observed, nowMs, wanted, rest = {}) => {
+  const plan = planLease({ observed, nowMs, isOwn: false, isLeading: false, ...rest });
+  expect(Object.values(plan).join(" ")).toBe(wanted);
 });
 
 describe("what an observer has seen", () => {
@@ -69,17 +46,11 @@ describe("what an observer has seen", () => {
     expect(observeLease(seen(), look(record({ mark: "2" }), 200_000)).sinceMs).toBe(200_000));
 
   it("starts over when the Lease vanishes, and knows for how long it was held", () =>
-    expect(observeLease(seen(), look(undefined, 200_000))).toEqual({
-      record: undefined,
-      sinceMs: 200_000,
-      lastDurationMs: 15_000,
-    }));
+    expect(observeLease(seen(), look(undefined, 200_000))).toEqual({ ...GONE, sinceMs: 200_000 }));
 
   it("keeps its time while there is no Lease, and takes none that never was for held", () => {
     const first = observeLease(undefined, look(undefined, 5));
-    expect(observeLease(first, look(undefined, 900))).toEqual({
-      ...{ record: undefined, sinceMs: 5, lastDurationMs: undefined },
-    });
+    expect(observeLease(first, look(undefined, 900))).toEqual({ ...GONE, sinceMs: 5, lastDurationMs: undefined });
   });
 
   it("takes the observer's own duration for a record without one", () =>
