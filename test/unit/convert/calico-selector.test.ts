@@ -22,23 +22,25 @@ describe("a selector of Calico", () => {
   });
 
   it.each([
-    "rack == 'a' || rack == 'b'",
-    "!all()",
-    "!(rack == 'a')",
-    "rack contains 'a'",
-    "rack starts with 'a'",
-    "global()",
-    "rack ==",
-    "rack == 'a' &&",
-    "(rack == 'a'",
-    "rack == 'a')",
-    "rack in {}",
-    "rack in {'a'",
-    "rack == 'a",
-    "has(",
-    "rack",
-    "'a' == rack",
-    "%",
+    ...[
+      "rack == 'a' || rack == 'b'",
+      "!all()",
+      "!(rack == 'a')",
+      "rack contains 'a'",
+      "rack starts with 'a'",
+      "global()",
+    ],
+    ...[
+      "rack ==",
+      "rack == 'a' &&",
+      "(rack == 'a'",
+      "rack == 'a')",
+      "rack in {}",
+      "rack in {'a'",
+      "rack == 'a",
+      "has(",
+    ],
+    ...["rack", "'a' == rack", "%"],
   ])("%s is none", (selector) => {
     expect(parseCalicoSelector(selector)).toBeUndefined();
   });

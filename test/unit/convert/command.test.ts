@@ -40,14 +40,10 @@ describe("without --out", () => {
 
   it("-o json is one record", async () => {
     const { out, error } = await berthctl("spiderpool", poolsFile("c.yaml", { colour: 1 }), "-o", "json");
-    const record = JSON.parse(out);
-    expect([record.peer, record.isLossy, record.manifests.length, record.findings[0].level, error]).toEqual([
-      "spiderpool",
-      true,
-      1,
-      "lost",
-      "",
-    ]);
+    expect(JSON.parse(out)).toMatchObject({
+      ...{ peer: "spiderpool", isLossy: true, manifests: [{}], findings: [{ level: "lost" }] },
+    });
+    expect(error).toBe("");
   });
 });
 
@@ -67,19 +63,8 @@ describe("with --ips", () => {
   it("an address that the other IPAM would allocate too is a problem", async () => {
     const pools = poolsFile("both.yaml", { ips: ["10.0.0.10-10.0.0.99"] });
     const { code, error } = await berthctl("spiderpool", pools, "--ips", "10.0.0.90-10.0.0.110");
-    expect([code, error]).toEqual([
-      1,
-      expect.stringContaining(
-        "spiderpool allocates 10.0.0.90-10.0.0.99 as well as --ips would: exclude it there first",
-      ),
-    ]);
-  });
-
-  it("what is no range is a usage error", async () => {
-    expect(await berthctl("spiderpool", poolsFile("no.yaml", {}), "--ips", "10.0.0.0-x")).toMatchObject({
-      code: 2,
-      error: expect.stringContaining('Option --ips: found "10.0.0.0-x", want first-last or a network in CIDR form'),
-    });
+    const problem = "spiderpool allocates 10.0.0.90-10.0.0.99 as well as --ips would: exclude it there first";
+    expect([code, error]).toEqual([1, expect.stringContaining(problem)]);
   });
 });
 
@@ -108,10 +93,8 @@ describe("with --out", () => {
 
   it("a directory that is a file is a usage error", async () => {
     const file = poolsFile("g.yaml", {});
-    expect(await berthctl("spiderpool", file, "--out", file)).toMatchObject({
-      code: 2,
-      error: expect.stringContaining("Option --out: "),
-    });
+    const { code, error } = await berthctl("spiderpool", file, "--out", file);
+    expect([code, error]).toEqual([2, expect.stringContaining("Option --out: ")]);
   });
 });
 
@@ -122,6 +105,10 @@ it.each<[words: string[], error: RegExp]>([
   [["spiderpool", "/dev/null", "--patch", "all"], /--patch needs --apply/],
   [["spiderpool", "/dev/null", "--suffix", "_x"], /Option --suffix: found "_x"/],
   [["spiderpool", "/dev/null", "--suffix", ""], /Option --suffix: found ""/],
+  [
+    ["spiderpool", "/dev/null", "--ips", "10.0.0.0-x"],
+    /Option --ips: found "10.0.0.0-x", want first-last or a network/,
+  ],
   [["flannel"], /Allowed choices are spiderpool, whereabouts, host-local, calico/],
 ])("%j is a usage error", async (words, error) => {
   const ending = await berthctl(...words);

@@ -18,57 +18,33 @@ import { readInput } from "../../../host/convert/input.ts";
 import { planFiles } from "../../../host/convert/output.ts";
 import { checkPools } from "../../../host/resources/check-pools.ts";
 import { decodeManifests, type Resource } from "../../../host/resources/manifest.ts";
+import { Seeded } from "../../world/seeded.ts";
 import { root } from "../house/sources.ts";
 
 const RUNS = 40;
 
-/** Returns numbers in [0, 1) that a seed decides (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 const VALUES: readonly unknown[] = [
-  ...[
-    null,
-    true,
-    -1,
-    2 ** 60,
-    "",
-    "x",
-    " ",
-    "10.6.0.0/24",
-    "10.41.0.0/20",
-    "fd00::/64",
-    "::1",
-    "10.0.0.1-10.0.0.9",
-    "{}",
-    "[1]",
-  ],
+  ...[null, true, -1, 2 ** 60, "", "x", " ", "{}", "[1]"],
+  ...["10.6.0.0/24", "10.41.0.0/20", "fd00::/64", "::1", "10.0.0.1-10.0.0.9"],
   ...["0.0.0.0/0", "a".repeat(400), "\u0000\u202e", "__proto__", [], {}, [[]], [null], { a: { b: [] } }],
 ];
 
 /** Returns the value with one part in `1 / rate` replaced, removed or doubled. */
-function mutate(value: unknown, random: () => number, rate = 0.02): unknown {
-  if (random() < rate) return VALUES[Math.floor(random() * VALUES.length)];
+function mutate(value: unknown, chance: Seeded, rate = 0.02): unknown {
+  if (chance.chance(rate)) return chance.pick(VALUES);
   if (Array.isArray(value)) {
-    const changed = value.map((item) => mutate(item, random, rate));
-    return random() < rate ? [...changed, ...changed] : changed;
+    const changed = value.map((item) => mutate(item, chance, rate));
+    return chance.chance(rate) ? [...changed, ...changed] : changed;
   }
   if (typeof value === "object" && value !== null)
     return Object.fromEntries(
       Object.entries(value)
-        .filter(() => random() >= rate)
-        .map(([key, inner]) => [random() < rate ? `${key}x` : key, mutate(inner, random, rate)]),
+        .filter(() => !chance.chance(rate))
+        .map(([key, inner]) => [chance.chance(rate) ? `${key}x` : key, mutate(inner, chance, rate)]),
     );
   if (typeof value === "string" && /^[[{]/.test(value.trim())) {
     try {
-      return JSON.stringify(mutate(JSON.parse(value), random, rate));
+      return JSON.stringify(mutate(JSON.parse(value), chance, rate));
     } catch {}
   }
   return value;
@@ -83,14 +59,10 @@ function goldenDocuments(peer: Peer): unknown[] {
 }
 
 function convertMutated(peer: Peer, documents: readonly unknown[], seed: number) {
-  const random = randomOf(seed);
-  const text = documents.map((document) => JSON.stringify(mutate(document, random))).join("\n---\n");
-  const target = { pools: [], allocated: new Map() };
-  return convert(({ findings }) => readInput([{ path: "in.yaml", text }], findings), {
-    peer,
-    suffix: "-berth",
-    target,
-  });
+  const chance = new Seeded(seed);
+  const text = documents.map((document) => JSON.stringify(mutate(document, chance))).join("\n---\n");
+  const options = { peer, suffix: "-berth", target: { pools: [], allocated: new Map() } };
+  return convert(({ findings }) => readInput([{ path: "in.yaml", text }], findings), options);
 }
 
 it.each(PEERS)("%s: what is made of random input is what Berth takes", (peer) => {

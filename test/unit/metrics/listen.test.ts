@@ -25,6 +25,15 @@ it.each<[string, ListenAddress | undefined]>([
   ["", undefined],
 ])("listens on %s", (text, expected) => expect(parseListenAddress(text)).toEqual(expected));
 
+async function listen() {
+  const server = await listenHttp({
+    address: { kind: "loopback", host: "127.0.0.1", port: 0 },
+    answer: () => ({ status: 200, type: "text/plain", body: "" }),
+  });
+  onTestFinished(() => server.close());
+  return server;
+}
+
 it.each<[hosts: readonly string[], status: number]>([
   [["localhost"], 200],
   [["LOCALHOST:9474"], 200],
@@ -37,11 +46,7 @@ it.each<[hosts: readonly string[], status: number]>([
   [["127.999.1.1"], 421],
   [["10.0.0.1:9474"], 421],
 ])("answers %s on loopback with %i", async ([host = ""], expected) => {
-  const server = await listenHttp({
-    address: { kind: "loopback", host: "127.0.0.1", port: 0 },
-    answer: () => ({ status: 200, type: "text/plain", body: "" }),
-  });
-  onTestFinished(() => server.close());
+  const server = await listen();
   const status = await new Promise((resolve, reject) => {
     get(server.url, { headers: { host } }, ({ statusCode }) => resolve(statusCode)).on("error", reject);
   });
@@ -49,11 +54,7 @@ it.each<[hosts: readonly string[], status: number]>([
 });
 
 it("answers no call that names two hosts", async () => {
-  const server = await listenHttp({
-    address: { kind: "loopback", host: "127.0.0.1", port: 0 },
-    answer: () => ({ status: 200, type: "text/plain", body: "" }),
-  });
-  onTestFinished(() => server.close());
+  const server = await listen();
   const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
   socket.end("GET / HTTP/1.1\r\nHost: localhost\r\nHost: attacker.example\r\nConnection: close\r\n\r\n");
   expect(await text(socket)).toMatch(/^HTTP\/1\.1 4\d\d /);

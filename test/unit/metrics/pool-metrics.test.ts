@@ -13,18 +13,14 @@ async function seriesOf(...rounds: readonly (readonly MeasuredPool[])[]): Promis
 }
 
 describe("metrics of pools", () => {
-  it("have size and states of each pool", async () =>
-    expect(
-      await seriesOf([pool("blue"), pool("six", { family: 6, size: 2 ** 64, states: { free: 2 ** 64 } })]),
-    ).toEqual([
-      'berth_pools{kind="own"} 2',
-      'berth_pools{kind="generated"} 0',
-      'berth_pool_size_addresses{pool="blue",family="IPv4"} 10',
+  it("have size and states of each pool, however large", async () => {
+    const series = await seriesOf([pool("blue"), pool("six", { family: 6, size: 2 ** 64, states: { free: 2 ** 64 } })]);
+    expect(series[0]).toBe('berth_pools{kind="own"} 2');
+    expect(series.filter((line) => line.includes("six"))).toEqual([
       'berth_pool_size_addresses{pool="six",family="IPv6"} 18446744073709552000',
-      'berth_pool_addresses{pool="blue",family="IPv4",state="free"} 7',
-      'berth_pool_addresses{pool="blue",family="IPv4",state="bound"} 3',
       'berth_pool_addresses{pool="six",family="IPv6",state="free"} 18446744073709552000',
-    ]));
+    ]);
+  });
 
   it("sum generated pools by Subnet and family", async () => {
     const generated = (name: string, family: 4 | 6) => pool(name, { subnet: "tenants", family });

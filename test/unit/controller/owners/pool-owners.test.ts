@@ -1,12 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { openPoolOwners } from "../../../../host/controller/owners/pool-owners.ts";
-import {
-  ApiError,
-  ApiUnavailable,
-  type KubeApi,
-  type KubeCall,
-  METADATA,
-} from "../../../../host/kubernetes/kube-api.ts";
+import { ApiError, ApiUnavailable, type KubeCall, METADATA } from "../../../../host/kubernetes/kube-api.ts";
 import { ObjectBudget } from "../../../../host/kubernetes/object-budget.ts";
 import type { PoolOwner } from "../../../../host/resources/fields/subnet-pool.ts";
 import { type Gate, HeldCalls, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
@@ -26,15 +20,13 @@ afterEach(async () => {
 interface Options {
   readonly prepare?: (cluster: MemoryApiServer) => void;
   readonly gate?: Gate;
-  readonly api?: (api: KubeApi) => KubeApi;
 }
 
-async function open({ prepare = () => {}, gate, api = (same) => same }: Options = {}) {
+async function open({ prepare = () => {}, gate }: Options = {}) {
   const cluster = new MemoryApiServer({ isOpen: true });
   prepare(cluster);
-  const port = api(cluster.client(gate, (_path, deliver) => deliver()));
   const applications = openPoolOwners({
-    api: port,
+    api: cluster.client(gate, (_path, deliver) => deliver()),
     budget: new ObjectBudget({ totalBytes: 2 ** 30, home: "" }),
     log: recordLog().log,
     random: () => 0.5,
@@ -139,32 +131,6 @@ describe("applications", () => {
     expect(notifications() - before).toBe(1);
     define("host-local", 9_000);
     expect([notifications() - before, names()]).toEqual([2, ["web eth0"]]);
-  });
-
-  it("of other kinds cost the API server metadata only, of pods that live", async () => {
-    const calls: KubeCall[] = [];
-    const watches: { path: string; accept?: string | undefined }[] = [];
-    const { applications } = await open({
-      gate: async (call, commit) => {
-        calls.push(call);
-        return commit();
-      },
-      api: (api) => ({
-        ...api,
-        watch: (watch) => {
-          watches.push(watch);
-          return api.watch(watch);
-        },
-      }),
-    });
-    await applications.synced(signal());
-    await until(() => watches.length === 8);
-    const accepts = (all: readonly { path: string; accept?: string | undefined }[]) =>
-      all.flatMap(({ path, accept }) => (accept === undefined ? [] : [`${path} ${accept.split(";")[1]}`]));
-    expect(accepts(calls)).toEqual([`${PODS} as=PartialObjectMetadataList`]);
-    expect(accepts(watches)).toEqual([`${PODS} as=PartialObjectMetadata`]);
-    const [list] = calls.filter(({ path }) => path === PODS);
-    expect(list?.query?.fieldSelector).toBe("status.phase!=Succeeded,status.phase!=Failed,spec.hostNetwork=false");
   });
 });
 
