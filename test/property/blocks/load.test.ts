@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest";
 import { BLOCK_WAIT_MS } from "../../../host/agent/request/add-deadline.ts";
 import { planBlocks, REST_MS } from "../../../host/controller/blocks/plan-blocks.ts";
 import type { BlockState } from "../../../host/resources/pool-source.ts";
+import { Seeded } from "../../world/seeded.ts";
 
 const PASS_MS = 15_000;
 const HOUR_MS = 3_600_000;
@@ -24,7 +25,7 @@ const PREFERENCE: readonly (readonly BlockState[])[] = [["New", "Active"], ["Dra
 class LeasingPool {
   readonly size: number;
   readonly share: number;
-  readonly #random: () => number;
+  readonly #chance: Seeded;
   blocks: Block[] = [];
   nowMs = 0;
   /** When each block was leased. */
@@ -39,11 +40,7 @@ class LeasingPool {
   constructor({ size, share, seed }: { readonly size: number; readonly share: number; readonly seed: number }) {
     this.size = size;
     this.share = share;
-    let state = seed;
-    this.#random = () => {
-      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-      return state / 2 ** 32;
-    };
+    this.#chance = new Seeded(seed);
   }
 
   get load(): number {
@@ -55,7 +52,7 @@ class LeasingPool {
     let change = load - this.load;
     for (; change < 0 && this.waiting.length > 0; change++) this.waiting.pop();
     while (change < 0) {
-      const block = this.blocks[Math.floor(this.#random() * this.blocks.length)];
+      const block = this.blocks[this.#chance.below(this.blocks.length)];
       if (block === undefined || block.used === 0) continue;
       block.used--;
       change++;
@@ -75,7 +72,7 @@ class LeasingPool {
     for (const states of PREFERENCE) {
       let from: Block[] = this.blocks.filter(({ state }) => states.includes(state));
       while (this.waiting.length > 0 && from.length > 0) {
-        const block = from[Math.floor(this.#random() * from.length)] as Block;
+        const block = this.#chance.pick(from);
         if (block.used < this.size) {
           block.used++;
           this.waiting.shift();
@@ -150,15 +147,13 @@ describe("a pool that leases ahead", () => {
 
 describe("an oscillating load", () => {
   const waves = fc.record({
-    size: sizes,
-    low: fc.integer({ min: 0, max: 50 }),
-    rise: fc.integer({ min: 1, max: 150 }),
-    seed: seeds,
-    isSudden: fc.boolean(),
+    ...{ size: sizes, low: fc.integer({ min: 0, max: 50 }), rise: fc.integer({ min: 1, max: 150 }) },
+    ...{ seed: seeds, isSudden: fc.boolean() },
   });
+  type Wave = typeof waves extends fc.Arbitrary<infer Each> ? Each : never;
 
   /** Returns when blocks were leased after the first two waves. */
-  function leasesOf({ size, low, rise, seed, isSudden }: WaveOf, periodMs: number, hours: number): number[] {
+  function leasesOf({ size, low, rise, seed, isSudden }: Wave, periodMs: number, hours: number): number[] {
     const pool = new LeasingPool({ size, share: 2_048, seed });
     const startMs = 2 * periodMs + 2 * HOUR_MS;
     while (pool.nowMs < startMs + hours * HOUR_MS) {
@@ -190,12 +185,4 @@ describe("an oscillating load", () => {
       { numRuns: 10 },
     );
   });
-
-  interface WaveOf {
-    readonly size: number;
-    readonly low: number;
-    readonly rise: number;
-    readonly seed: number;
-    readonly isSudden: boolean;
-  }
 });

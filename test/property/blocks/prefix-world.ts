@@ -11,9 +11,11 @@ import {
   planPrefixes,
   usablePrefixes,
 } from "../../../host/blocks/prefixes/plan-prefixes.ts";
-import { formatPrefix, parsePrefix, prefixesOverlap } from "../../../host/net/prefix.ts";
+import { formatPrefix, prefixesOverlap } from "../../../host/net/prefix.ts";
 import type { ChildPrefix } from "../../../host/record-server/child-prefix.ts";
+import { prefix } from "../../world/values.ts";
 import type { Step, System } from "../registry/search/search.ts";
+import { heard, sharedBlock, withoutIds } from "./lease-world.ts";
 
 /** `at`: the block that the server chose when the request came, if it chooses without a lock. */
 type Sent = Extract<PrefixPlan, { kind: "ask" | "make" | "remove" }> & { readonly at?: string };
@@ -63,16 +65,12 @@ const BLOCK_SIZE = 28;
 const SUBNETS = { 1: "10.6.0.0/28", 2: "10.6.0.0/27" } as const;
 
 function blocksIn({ blocks }: PrefixScene): readonly string[] {
-  const subnet = parsePrefix(SUBNETS[blocks]);
-  if (subnet === undefined) throw new Error("unreachable");
+  const subnet = prefix(SUBNETS[blocks]);
   return Array.from({ length: blocks }, (_, index) => formatPrefix(blockAt({ subnet, blockSize: BLOCK_SIZE }, index)));
 }
 
 function findFree(scene: PrefixScene, children: readonly ChildPrefix[]): string | undefined {
-  return blocksIn(scene).find((block) => {
-    const prefix = parsePrefix(block);
-    return prefix !== undefined && !children.some((child) => prefixesOverlap(child.prefix, prefix));
-  });
+  return blocksIn(scene).find((block) => !children.some((child) => prefixesOverlap(child.prefix, prefix(block))));
 }
 
 class Move {
@@ -173,10 +171,8 @@ class Move {
 
   #make(index: number, block: string, mark: ChildPrefix["mark"], change: Partial<Cluster>): PrefixState {
     const { children, clock } = this.state;
-    const prefix = parsePrefix(block);
-    if (prefix === undefined) throw new Error("unreachable");
     const created = String(this.scene.isClockWrong === true ? 99 - clock : 10 + clock);
-    const child = { id: this.newId(), prefix, created, mark };
+    const child = { id: this.newId(), prefix: prefix(block), created, mark };
     return this.with(index, change, { children: [...children, child], clock: clock + 1 });
   }
 
@@ -184,12 +180,6 @@ class Move {
   person(block: string): PrefixState {
     return this.#make(-1, block, undefined, {});
   }
-}
-
-function heard(resting: Cluster["resting"], by: number): Cluster["resting"] {
-  return Object.fromEntries(
-    Object.entries(resting).map(([block, missing]) => [block, missing.filter((other) => other !== by)]),
-  );
 }
 
 function toText(_: string, value: unknown): unknown {
@@ -248,24 +238,15 @@ function keyOf({ ids: _ids, clock: _clock, clusters, ...rest }: PrefixState): st
   const trimmed = clusters.map(({ own, ...each }) => {
     return { ...each, own: { ...own, past: own.past.filter((request) => alive.has(request)).sort() } };
   });
-  const names = new Map<string, string>();
-  return JSON.stringify({ ...rest, trimmed }, (key, value) =>
-    key === "created" ? times.indexOf(value) : toText(key, value),
-  ).replaceAll(/id\d+/g, (id) => {
-    const known = names.get(id) ?? `#${names.size}`;
-    names.set(id, known);
-    return known;
-  });
+  return withoutIds(
+    JSON.stringify({ ...rest, trimmed }, (key, value) =>
+      key === "created" ? times.indexOf(value) : toText(key, value),
+    ),
+  );
 }
 
 const INVARIANTS: System<PrefixState>["invariants"] = {
-  "one cluster": ({ clusters }) => {
-    const users = new Map<string, Set<string>>();
-    for (const { name, used } of clusters)
-      for (const block of used) users.set(block, (users.get(block) ?? new Set()).add(name));
-    const shared = [...users].find(([, names]) => names.size > 1);
-    return shared && `${shared[0]} is used by ${[...shared[1]].join(" and ")}`;
-  },
+  "one cluster": ({ clusters }) => sharedBlock(clusters),
   "contested only after a restore or a copy": ({ clusters, children, left, backup }) => {
     const wasPossible = backup !== undefined && (left.restore === 0 || left.copy === 0);
     const contested = clusters.find(({ own, name }) => {
@@ -310,47 +291,30 @@ export function prefixSystem(scene: PrefixScene): System<PrefixState> {
 const NAUTOBOT = { isUnique: true, isLocked: true };
 const NETBOX = { isUnique: false, isLocked: true };
 const CARELESS = { isUnique: false, isLocked: false };
-const TWO = ["a", "b"];
-const RESTORED = { want: 2, serverBackup: 1, serverRestore: 1 };
+const RESTORED = { serverBackup: 1, serverRestore: 1 };
+const scene = (
+  server: Pick<PrefixScene, "isUnique" | "isLocked" | "isClockWrong">,
+  faults: PrefixScene["faults"],
+  { blocks = 1, clusters = ["a", "b"] }: Partial<Pick<PrefixScene, "blocks" | "clusters">> = {},
+): PrefixScene => ({ ...server, clusters, blocks, faults });
 
 /** Small enough for the gate: each is searched to its end. */
 export const PREFIX_SCENES = {
-  "two clusters want the same block": { ...NAUTOBOT, clusters: TWO, blocks: 1, faults: { want: 3 } },
-  "two clusters want the same block of a server that makes both": {
-    ...CARELESS,
-    clusters: TWO,
-    blocks: 1,
-    faults: { want: 2 },
-  },
-  "the same, and its clock goes backwards": {
-    ...CARELESS,
-    isClockWrong: true,
-    clusters: TWO,
-    blocks: 1,
-    faults: { want: 2 },
-  },
-  "the server is restored": { ...NAUTOBOT, clusters: TWO, blocks: 1, faults: RESTORED },
-  "the server is restored, and takes a prefix twice": { ...NETBOX, clusters: TWO, blocks: 1, faults: RESTORED },
-  "a cluster is restored": { ...NAUTOBOT, clusters: TWO, blocks: 1, faults: { want: 2, backup: 1, restore: 1 } },
-  "a person takes the block": { ...NETBOX, clusters: ["a"], blocks: 1, faults: { want: 2, person: 1 } },
-} as const satisfies Record<string, PrefixScene>;
+  "two clusters want the same block": scene(NAUTOBOT, { want: 3 }),
+  "two clusters want the same block of a server that makes both": scene(CARELESS, { want: 2 }),
+  "the same, and its clock goes backwards": scene({ ...CARELESS, isClockWrong: true }, { want: 2 }),
+  "the server is restored": scene(NAUTOBOT, { want: 2, ...RESTORED }),
+  "the server is restored, and takes a prefix twice": scene(NETBOX, { want: 2, ...RESTORED }),
+  "a cluster is restored": scene(NAUTOBOT, { want: 2, backup: 1, restore: 1 }),
+  "a person takes the block": scene(NETBOX, { want: 2, person: 1 }, { clusters: ["a"] }),
+};
 
 /** Too large for the gate. */
 export const LARGE_PREFIX_SCENES = {
-  "a block comes back, and the server is restored": {
-    ...NAUTOBOT,
-    clusters: TWO,
-    blocks: 1,
-    faults: { ...RESTORED, want: 3 },
-  },
-  "two blocks, and the server is restored": { ...NETBOX, clusters: TWO, blocks: 2, faults: { ...RESTORED, want: 3 } },
-  "two blocks of a server without a lock": { ...CARELESS, clusters: TWO, blocks: 2, faults: { want: 3 } },
-  "a cluster is copied": { ...NAUTOBOT, clusters: TWO, blocks: 2, faults: { want: 3, backup: 1, copy: 1 } },
-  "a cluster and the server are restored": {
-    ...NAUTOBOT,
-    clusters: TWO,
-    blocks: 1,
-    faults: { ...RESTORED, backup: 1, restore: 1 },
-  },
-  "a cluster is cut off": { ...NAUTOBOT, clusters: TWO, blocks: 1, faults: { want: 3, cut: 1 } },
-} as const satisfies Record<string, PrefixScene>;
+  "a block comes back, and the server is restored": scene(NAUTOBOT, { want: 3, ...RESTORED }),
+  "two blocks, and the server is restored": scene(NETBOX, { want: 3, ...RESTORED }, { blocks: 2 }),
+  "two blocks of a server without a lock": scene(CARELESS, { want: 3 }, { blocks: 2 }),
+  "a cluster is copied": scene(NAUTOBOT, { want: 3, backup: 1, copy: 1 }, { blocks: 2 }),
+  "a cluster and the server are restored": scene(NAUTOBOT, { want: 2, ...RESTORED, backup: 1, restore: 1 }),
+  "a cluster is cut off": scene(NAUTOBOT, { want: 3, cut: 1 }),
+};

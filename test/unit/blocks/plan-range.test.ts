@@ -24,11 +24,12 @@ const own = (change: Partial<OwnRange> = {}): OwnRange => ({
   ...change,
 });
 
-function plan(
-  before: object,
-  known = own(),
-  { demand = DEMAND, spec = {} }: { demand?: BlockDemand; spec?: object } = {},
-) {
+interface Given {
+  readonly demand?: BlockDemand;
+  readonly spec?: object;
+}
+
+function plan(before: object, known = own(), { demand = DEMAND, spec = {} }: Given = {}) {
   let ids = 0;
   const range = rangeOf(spec, before);
   return planRange({ range, own: known, self: ME, demand, newId: () => `new${++ids}` });
@@ -80,17 +81,15 @@ describe("a cluster", () => {
   it("that is contested neither leases nor returns, and uses what the hub says", () => {
     const range = rangeOf({}, status({ members: { a: member({ contested: true }), ...others } }));
     const known = own({ blocks: { "10.6.0.0/28": "lan", "10.6.0.64/28": "lan" } });
-    expect(planRange({ range, own: known, self: ME, demand: DEMAND, newId: () => "" })).toEqual({
-      ...{ kind: "barred", bar: { kind: "contested" } },
-    });
+    const barred = { kind: "barred", bar: { kind: "contested" } };
+    expect(planRange({ range, own: known, self: ME, demand: DEMAND, newId: () => "" })).toEqual(barred);
     expect(usableBlocks({ range, own: known, self: ME })).toEqual({ "10.6.0.0/28": "lan" });
   });
 
   it("that an administrator has chosen goes on", () => {
     const before = status({ members: { a: member({ token: "x", writes: 8, contested: true }), ...others } });
-    expect(plan(before, own({ isRejoining: true }))).toMatchObject({
-      write: { member: { token: "t6", writes: 9, isContested: false } },
-    });
+    const write = { member: { token: "t6", writes: 9, isContested: false } };
+    expect(plan(before, own({ isRejoining: true }))).toMatchObject({ write });
   });
 });
 
@@ -105,14 +104,9 @@ describe("a hub went back in time, by", () => {
     ["another object", {}, { uid: "before" }],
     ["an empty status", { sequence: 0, epoch: "", leases: {}, members: {} }],
   ])("%s: an epoch begins, with what the cluster has", (_, before, known = {}) => {
-    expect(plan(status(before), own(known))).toMatchObject({
-      kind: "write",
-      write: {
-        epoch: expect.stringMatching(/^new/),
-        isRestored: true,
-        member: { epoch: expect.stringMatching(/^new/) },
-      },
-    });
+    const epoch = expect.stringMatching(/^new/);
+    const write = { epoch, isRestored: true, member: { epoch } };
+    expect(plan(status(before), own(known))).toMatchObject({ kind: "write", write });
   });
 
   it("another member's notice: the cluster writes again", () => {
@@ -124,17 +118,10 @@ describe("a hub went back in time, by", () => {
   it("a block that another one has by now is disputed, and neither uses it", () => {
     const before = status({ epoch: "e2", restored: true, leases: { "10.6.0.0/28": B } });
     expect(plan(before)).toMatchObject({ write: { leases: {}, member: { disputed: ["10.6.0.0/28"] } } });
-    const range = rangeOf(
-      {},
-      status({ leases: { "10.6.0.16/28": B }, members: { a: member({ disputed: ["10.6.0.16/28"] }), ...others } }),
-    );
-    expect(
-      usableBlocks({
-        range,
-        own: own({ blocks: { "10.6.0.16/28": "lan" } }),
-        self: { ...ME, name: "b", cluster: "uid-b" },
-      }),
-    ).toEqual({});
+    const members = { a: member({ disputed: ["10.6.0.16/28"] }), ...others };
+    const range = rangeOf({}, status({ leases: { "10.6.0.16/28": B }, members }));
+    const self = { ...ME, name: "b", cluster: "uid-b" };
+    expect(usableBlocks({ range, own: own({ blocks: { "10.6.0.16/28": "lan" } }), self })).toEqual({});
   });
 
   const open = { epoch: "e2", restored: true, members: { a: member({ epoch: "e2" }), ...others } };
@@ -142,29 +129,24 @@ describe("a hub went back in time, by", () => {
   it("and nobody leases until all have written; what is in use no more is returned", () => {
     const known = own({ epochs: ["e1", "e2"] });
     expect(plan(status(open), known)).toEqual({ kind: "barred", bar: { kind: "open", waitsFor: ["b", "c"] } });
-    expect(plan(status(open), known, { demand: { lease: {}, giveBack: ["10.6.0.0/28"] } })).toMatchObject({
-      write: { isRestored: true, leases: { "10.6.0.0/28": null } },
-    });
+    const demand = { lease: {}, giveBack: ["10.6.0.0/28"] };
+    const write = { isRestored: true, leases: { "10.6.0.0/28": null } };
+    expect(plan(status(open), known, { demand })).toMatchObject({ write });
   });
 
   it("a member that never had anything says so", () => {
     const known = newOwnRange("r");
     const before = status({ ...open, members: { b: member({ cluster: "uid-b", epoch: "e2" }) } });
-    expect(plan(before, { ...known, next: "t1" }, { demand: { lease: {}, giveBack: [] } })).toMatchObject({
-      write: { leases: {}, member: { epoch: "e2", writes: 1 } },
-    });
+    const write = { leases: {}, member: { epoch: "e2", writes: 1 } };
+    expect(plan(before, { ...known, next: "t1" }, { demand: { lease: {}, giveBack: [] } })).toMatchObject({ write });
   });
 });
 
 describe("nothing is leased", () => {
+  const foreign = { members: { a: member({ cluster: "x" }) } };
   it.each<[what: string, before: object, spec: object, bar: object]>([
     ["without membership", {}, { members: [] }, { kind: "notMember" }],
-    [
-      "in another cluster's name",
-      { members: { a: member({ cluster: "x" }) } },
-      {},
-      { kind: "otherCluster", cluster: "x" },
-    ],
+    ["in another cluster's name", foreign, {}, { kind: "otherCluster", cluster: "x" }],
   ])("%s", (_, before, spec, bar) => {
     expect(plan(status(before), own(), { spec })).toEqual({ kind: "barred", bar });
   });

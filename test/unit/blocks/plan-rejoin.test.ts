@@ -22,26 +22,17 @@ function plan({ of, own = {}, listed = [], used = [] }: Facts) {
   return planRejoin({ range, own: { ...known, ...own }, member: "a", cluster: "uid-a", listed, used });
 }
 
+const gone = member({ gone: true });
+const IN_USE = /1 addresses of the range are in use, which others may lease: 10.6.0.3 of pod shop\/a/;
+
 it.each<[what: string, facts: Facts, why: RegExp]>([
   ["one that has never written", {}, /has not written to the range yet/],
   ["one with which all is well", { of: member() }, /nothing is contested/],
-  [
-    "one whose write is under way",
-    { of: member({ token: "t6", writes: 6 }), own: { next: "t6" } },
-    /nothing is contested/,
-  ],
+  ["one that is writing", { of: member({ token: "t6", writes: 6 }), own: { next: "t6" } }, /nothing is contested/],
   ["one whose name another cluster has", { of: member({ cluster: "uid-z" }) }, /another cluster, uid-z/],
   ["one that does so already", { of: member({ contested: true }), own: { isRejoining: true } }, /does so already/],
-  [
-    "one that was declared gone while its pods have addresses",
-    { of: member({ gone: true }), used: ["10.6.0.3 of pod shop/a"] },
-    /1 addresses of the range are in use, which others may lease: 10.6.0.3 of pod shop\/a/,
-  ],
-  [
-    "one that has not found out that it was declared gone",
-    { of: member({ gone: true }), listed: ["10.6.0.0/28"] },
-    /still list/,
-  ],
+  ["one that was declared gone while its pods have addresses", { of: gone, used: ["10.6.0.3 of pod shop/a"] }, IN_USE],
+  ["one that has not found out that it was declared gone", { of: gone, listed: ["10.6.0.0/28"] }, /still list/],
 ])("%s does not rejoin", (_, facts, why) => {
   expect(plan(facts)).toEqual({ kind: "refused", why: expect.stringMatching(why) });
 });
@@ -56,5 +47,5 @@ it.each<[what: string, facts: Facts]>([
 });
 
 it("one that was declared gone begins anew when no pod has an address", () => {
-  expect(plan({ of: member({ gone: true }) })).toEqual({ kind: "beginsAnew", own: newOwnRange("r") });
+  expect(plan({ of: gone })).toEqual({ kind: "beginsAnew", own: newOwnRange("r") });
 });

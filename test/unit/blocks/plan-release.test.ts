@@ -14,24 +14,14 @@ const lost = (before: object, name = "b", spec: object = {}) =>
   findLost(rangeOf({ subnet: "10.6.0.0/26", ...spec }, before), name);
 
 describe("what is probed of a lost cluster", () => {
+  const all = ["10.6.0.16/28", "10.6.0.32/28", "10.6.0.48/28"];
+  const gone = { epoch: "e2", members: { b: member({ gone: true }) } };
   it.each<[what: string, before: object, blocks: readonly string[] | undefined]>([
-    ["the blocks that it has", {}, ["10.6.0.16/28"]],
-    [
-      "all that no other one has, if it has not written since the hub was restored",
-      { epoch: "e2", restored: true },
-      ["10.6.0.16/28", "10.6.0.32/28", "10.6.0.48/28"],
-    ],
-    [
-      "the same if the restored hub does not know it",
-      { restored: true, members: {} },
-      ["10.6.0.16/28", "10.6.0.32/28", "10.6.0.48/28"],
-    ],
+    ["the blocks that it has", {}, all.slice(0, 1)],
+    ["all that no other has, if it has not written since the hub was restored", { epoch: "e2", restored: true }, all],
+    ["the same if the restored hub does not know it", { restored: true, members: {} }, all],
     ["nothing, if it has never written", { leases: {}, members: {} }, []],
-    [
-      "what is left of it after it was declared gone",
-      { epoch: "e2", members: { b: member({ gone: true }) } },
-      ["10.6.0.16/28"],
-    ],
+    ["what is left of it after it was declared gone", gone, all.slice(0, 1)],
   ])("is %s", (_, change, blocks) => expect(lost(status(change))?.blocks).toEqual(blocks));
 
   it("is nothing of a name that no range knows", () => expect(lost(status(), "z")).toBeUndefined());

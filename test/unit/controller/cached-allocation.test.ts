@@ -12,35 +12,25 @@ interface Row {
   readonly spec: object;
 }
 
+const six = (address: string) => ({ ...bound, address, prefixLength: 64 });
+const migrated = { ...holder, pod: "vm-b", podUID: "q", node: "n2" };
+const quarantined = (quarantine: object): Row => ({
+  spec: { ...bound, state: "Quarantined", holders: [], quarantine },
+});
+
 const rows: Readonly<Record<string, Row>> = {
   "of one pod": { spec: bound },
   "in the upper half of IPv4": { name: "203.0.113.255", spec: { ...bound, address: "203.0.113.255" } },
-  "of IPv6": {
-    name: "ffff-0000-0000-0000-0000-0000-0000-0001.lab",
-    spec: { ...bound, address: "ffff::1", addressSpace: "lab", prefixLength: 64 },
-  },
-  "of IPv6 with a number below 2^32": {
-    name: "0000-0000-0000-0000-0000-0000-0000-0009",
-    spec: { ...bound, address: "::9", prefixLength: 64 },
-  },
-  "of two pods while a machine migrates": {
-    spec: { ...bound, node: "n2", holders: [holder, { ...holder, pod: "vm-b", podUID: "q", node: "n2" }], workload },
-  },
+  "of IPv6": { name: "ffff-0000-0000-0000-0000-0000-0000-0001.lab", spec: { ...six("ffff::1"), addressSpace: "lab" } },
+  "of IPv6 with a number below 2^32": { name: "0000-0000-0000-0000-0000-0000-0000-0009", spec: six("::9") },
+  "of two pods while a machine migrates": { spec: { ...bound, node: "n2", holders: [holder, migrated], workload } },
   "of a StatefulSet": { spec: { ...bound, workload } },
   "of a machine, whose pod has another name": { spec: { ...bound, workload: { ...workload, member: "vm" } } },
   "of a workload that may have it on any NIC": { spec: { ...bound, workload: { ...workload, interface: undefined } } },
   "that cools": { spec: { ...bound, state: "Cooling", holders: [] } },
   "that is retained": { spec: { ...bound, state: "Kept", holders: [], workload } },
-  "in quarantine for a conflict": {
-    spec: {
-      ...bound,
-      ...{ state: "Quarantined", holders: [] },
-      quarantine: { reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth1" },
-    },
-  },
-  "in quarantine for a lost node": {
-    spec: { ...bound, state: "Quarantined", holders: [], quarantine: { reason: "NodeLost", holder } },
-  },
+  "in quarantine for a conflict": quarantined({ reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth1" }),
+  "in quarantine for a lost node": quarantined({ reason: "NodeLost", holder }),
   "that is being deleted": { metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" }, spec: bound },
 };
 

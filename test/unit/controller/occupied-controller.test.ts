@@ -32,10 +32,8 @@ it("of each kind so many are published, the lowest", () => {
 
 describe("the API server", () => {
   it("has the addresses of its EndpointSlices", () => {
-    expect(readEndpoints({ endpoints: [{ addresses: ["10.0.0.1"] }, { addresses: ["10.0.0.2"] }] })).toEqual([
-      "10.0.0.1",
-      "10.0.0.2",
-    ]);
+    const addresses = ["10.0.0.1", "10.0.0.2"];
+    expect(readEndpoints({ endpoints: addresses.map((each) => ({ addresses: [each] })) })).toEqual(addresses);
     expect(readEndpoints({})).toEqual([]);
   });
 

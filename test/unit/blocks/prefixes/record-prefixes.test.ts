@@ -93,13 +93,6 @@ it("what comes late of a request that was carried out already, or was given back
   expect(texts()).toEqual([]);
 });
 
-it("two clusters ask at once, and each gets its own until there is no room", async () => {
-  const [east, west] = [open(), open(WEST)];
-  const views = await Promise.all([east.update(2), west.update(2)]);
-  expect(views.flatMap((view) => Object.keys(view.blocks)).sort()).toEqual([...BLOCKS].sort());
-  expect(await east.update(3)).toMatchObject({ short: "range" });
-});
-
 it("of two that overlap after they were made, the one created later gives way", async () => {
   const [east, west] = [open(), open(WEST)];
   const mark = (cluster: string, request: string) => ({ description: `Pods of x/lan [berth ${cluster} ${request}]` });
@@ -127,19 +120,6 @@ it("addresses that others have written down in a block, and prefixes of people, 
   expect(await excluded()).toHaveLength(2);
   nowMs += 600_000;
   expect(await excluded()).toEqual(["10.6.0.8-10.6.0.9", "10.6.0.5", "10.6.0.7"]);
-});
-
-it("a server that is restored gets back what it lost, before anything is leased", async () => {
-  const east = open();
-  await east.update(1);
-  const backup = server.content;
-  await east.update(2);
-  server.content = backup;
-  const view = await east.update(3);
-  expect(view).toMatchObject({ isOpen: true, disputed: {} });
-  expect(Object.keys(view.blocks).sort()).toEqual(BLOCKS.slice(0, 3));
-  expect(children()[1]?.description).toMatch(/^Pods of east\/lan \[berth .* again\]$/);
-  expect((await east.update(3)).isOpen).toBe(false);
 });
 
 it("a cluster that meets what it does not know of itself neither leases nor returns, until it is told to go on", async () => {

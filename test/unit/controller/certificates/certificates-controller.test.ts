@@ -4,7 +4,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { issueCertificate, makeAuthority } from "../../../../host/controller/certificates/certificate.ts";
 import {
   type CertificateSettings,
@@ -68,10 +68,8 @@ beforeEach(() => {
 
 function put(name: string, data: Record<string, string> | undefined): void {
   const encoded = data && Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString("base64")]);
-  server.put(SECRETS, name, {
-    metadata: { namespace: "kube-system" },
-    ...(encoded && { data: Object.fromEntries(encoded) }),
-  });
+  const metadata = { namespace: "kube-system" };
+  server.put(SECRETS, name, { metadata, ...(encoded && { data: Object.fromEntries(encoded) }) });
 }
 
 async function read(name: string): Promise<Record<string, string>> {
@@ -81,6 +79,10 @@ async function read(name: string): Promise<Record<string, string>> {
 }
 
 const certificate = async (name: string) => new X509Certificate((await read(name))["tls.crt"] ?? "");
+
+/** Some of the agents' Secret is other than it was. */
+const change = async (data: Record<string, string | undefined>) =>
+  put("agent-tls", { ...(await read("agent-tls")), ...(data as Record<string, string>) });
 
 function start(settings: Partial<CertificateSettings> = {}): Controller {
   const { log } = recordLog();
@@ -132,14 +134,11 @@ async function verifyStrictly(ca: string): Promise<void> {
   }
 }
 
-it.each(["2026-01-01T00:00:00.123Z", "2049-12-01T00:00:00.456Z"])(
-  "OpenSSL verifies them strictly, made %s",
-  async (time) => {
-    nowMs = Date.parse(time);
-    await pass();
-    await verifyStrictly((await read("controller-tls"))["ca.crt"] ?? "");
-  },
-);
+it.each(["2026-01-01T00:00:00.123Z", "2049-12-01T00:00:00.456Z"])("OpenSSL verifies them, made %s", async (time) => {
+  nowMs = Date.parse(time);
+  await pass();
+  await verifyStrictly((await read("controller-tls"))["ca.crt"] ?? "");
+});
 
 it("those that Berth wrote itself before 1.0 stay, and their authority signs the next", async () => {
   put("authority", { "tls.crt": BEFORE.authority, "tls.key": BEFORE.authorityKey });
@@ -195,20 +194,16 @@ it("they are renewed in the last third of their time, the authority with its key
 
 it.each<[string, () => Promise<void>]>([
   ["no longer has its names", () => Promise.resolve()],
-  ["is damaged", async () => put("agent-tls", { ...(await read("agent-tls")), "tls.crt": "x" })],
-  [
-    "has another's key",
-    async () =>
-      put("agent-tls", { ...(await read("agent-tls")), "tls.key": (await read("authority"))["tls.key"] ?? "" }),
-  ],
-  ["has another authority beside it", async () => put("agent-tls", { ...(await read("agent-tls")), "ca.crt": "x" })],
+  ["is damaged", () => change({ "tls.crt": "x" })],
+  ["has another's key", async () => change({ "tls.key": (await read("authority"))["tls.key"] })],
+  ["has another authority beside it", () => change({ "ca.crt": "x" })],
   [
     "is of another authority",
     async () => {
       const span = { from: new Date(nowMs), to: new Date(nowMs + 90 * DAY_MS) };
       const other = await makeAuthority("authority in kube-system", span);
       const { cert, key } = await issueCertificate(other, SERVERS[0]?.names ?? [], span);
-      put("agent-tls", { ...(await read("agent-tls")), "tls.crt": cert, "tls.key": key });
+      await change({ "tls.crt": cert, "tls.key": key });
     },
   ],
 ])("one that %s is replaced", async (title, spoil) => {
@@ -225,10 +220,7 @@ it.each<[string, () => Promise<void>]>([
 
 it("a Secret that is not there is named, and none is made", async () => {
   const part = start({ servers: [{ secret: "gone", names: ["x.kube-system.svc"] }] });
-  try {
-    await expect.poll(() => part.problems).toEqual([expect.stringContaining(`GET ${SECRETS}/gone`)]);
-    await expect(read("gone")).rejects.toThrow(ApiError);
-  } finally {
-    await part.close();
-  }
+  onTestFinished(() => part.close());
+  await expect.poll(() => part.problems).toEqual([expect.stringContaining(`GET ${SECRETS}/gone`)]);
+  await expect(read("gone")).rejects.toThrow(ApiError);
 });

@@ -10,7 +10,10 @@ import type { Condition } from "../../../../host/controller/objects.ts";
 const NOW = "2026-11-20T05:00:00Z";
 const BEFORE = "2026-11-20T04:00:00Z";
 const bad: Finding = { type: "Overlap", isTrue: true, reason: "SharedAddresses", message: "2 addresses" };
+const refused: Finding = { type: "Ready", isTrue: false, reason: "Refused", message: "is refused" };
 const ready: Finding = { type: "Ready", isTrue: true, reason: "Ready", message: "" };
+
+const NOTHING = { conditions: undefined, turnedBad: [] };
 
 function had(finding: Finding, change: Partial<Condition> = {}): Condition {
   const { type, reason, message, isTrue } = finding;
@@ -32,39 +35,28 @@ describe("conditions", () => {
     const { conditions, turnedBad } = plan([had(ready)], [ready, bad]);
     expect(conditions).toEqual([had(ready), had(bad, { lastTransitionTime: NOW })]);
     expect(turnedBad).toEqual([bad]);
-    expect(plan([had(ready), had(bad)], [ready, bad])).toEqual({
-      conditions: undefined,
-      turnedBad: [],
-      dueMs: undefined,
-    });
+    expect(plan([had(ready), had(bad)], [ready, bad])).toEqual({ ...NOTHING, dueMs: undefined });
   });
   it("that hold no more stay, and say so since now", () => {
-    const { conditions, turnedBad } = plan([had(ready), had(bad)], [ready, absent("Overlap", "NoOverlap")]);
-    expect(conditions?.[1]).toEqual(had(absent("Overlap", "NoOverlap"), { lastTransitionTime: NOW }));
-    expect(turnedBad).toEqual([]);
+    const over = absent("Overlap", "NoOverlap");
+    const { conditions, turnedBad } = plan([had(ready), had(bad)], [ready, over]);
+    expect([conditions?.[1], turnedBad]).toEqual([had(over, { lastTransitionTime: NOW }), []]);
   });
   it("keep the time of their transition while only the reason or the message is another one", () => {
     const other = { ...bad, reason: "SubnetsOverlap", message: "other" };
     const { conditions, turnedBad } = plan([had(ready), had(bad)], [ready, other]);
-    expect(conditions?.[1]).toEqual(had(other));
-    expect(turnedBad).toEqual([]);
+    expect([conditions?.[1], turnedBad]).toEqual([had(other), []]);
   });
   it("whose status was edited by hand are written again", () => {
     const edited = had(bad, { status: "False" });
     expect(plan([had(ready), edited], [ready, bad]).conditions?.[1]).toEqual(had(bad, { lastTransitionTime: NOW }));
     expect(isOtherThan(bad, [edited])).toBe(true);
   });
-  it("follow a new generation of the specification", () => {
-    const { conditions } = plan([had(ready, { observedGeneration: 2 })], [ready]);
-    expect(conditions).toEqual([had(ready)]);
-  });
+  it("follow a new generation of the specification", () =>
+    expect(plan([had(ready, { observedGeneration: 2 })], [ready]).conditions).toEqual([had(ready)]));
   it("of which only the message is another one are written at most once a minute", () => {
     const more = { ...bad, message: "3 addresses" };
-    expect(plan([had(ready), had(bad)], [ready, more], 20_000)).toEqual({
-      conditions: undefined,
-      turnedBad: [],
-      dueMs: 40_000,
-    });
+    expect(plan([had(ready), had(bad)], [ready, more], 20_000)).toEqual({ ...NOTHING, dueMs: 40_000 });
     expect(plan([had(ready), had(bad)], [ready, more], 60_000).conditions?.[1]?.message).toBe("3 addresses");
   });
   it("of others stay as they are", () => {
@@ -72,7 +64,6 @@ describe("conditions", () => {
     expect(plan([foreign], [ready]).conditions).toEqual([had(ready, { lastTransitionTime: NOW }), foreign]);
   });
   it("Ready that turns false is reported, unless it was requested", () => {
-    const refused: Finding = { type: "Ready", isTrue: false, reason: "Refused", message: "is refused" };
     expect(plan([had(ready)], [refused]).turnedBad).toEqual([refused]);
     expect(plan([], [refused]).turnedBad).toEqual([refused]);
     expect(plan([had(ready)], [{ ...refused, isWanted: true }]).turnedBad).toEqual([]);
@@ -80,7 +71,6 @@ describe("conditions", () => {
 });
 
 describe("what waits for an object", () => {
-  const refused: Finding = { type: "Ready", isTrue: false, reason: "Refused", message: "is refused" };
   const statusOf = (findings: readonly Finding[], known: readonly Condition[] = []) =>
     plan(known, findings).conditions?.map(({ type, status, reason, message }) => [type, status, reason, message]);
 
@@ -103,18 +93,14 @@ describe("what waits for an object", () => {
     ]);
   });
   it("finds the generation that was checked, when Ready was", () => {
+    const sinceMs = Number.POSITIVE_INFINITY;
     const planOf = (findings: readonly Finding[], status: object, conditions = [had(ready)]) =>
-      planConditions({
-        ...{ object: { conditions, generation: 3, status }, findings, now: NOW },
-        sinceMs: Number.POSITIVE_INFINITY,
-      });
+      planConditions({ object: { conditions, generation: 3, status }, findings, now: NOW, sinceMs });
     expect(planOf([ready], { observedGeneration: 3 }).conditions).toBeUndefined();
     expect(planOf([ready], { observedGeneration: 3 }, []).observedGeneration).toBe(3);
     // A controller before 0.5 has written the conditions, not this.
-    expect(planOf([ready], { observedGeneration: 2 })).toMatchObject({
-      observedGeneration: 3,
-      conditions: [had(ready)],
-    });
+    const written = { observedGeneration: 3, conditions: [had(ready)] };
+    expect(planOf([ready], { observedGeneration: 2 })).toMatchObject(written);
     // Another kind than this controller knows would drop it: no write for it alone.
     expect(planOf([ready], {}).conditions).toBeUndefined();
     expect(planOf([bad], { observedGeneration: 2 }).observedGeneration).toBeUndefined();
@@ -130,8 +116,7 @@ describe("Supplied, which is good when it holds", () => {
   });
   it("that turns false is written and reported, once", () => {
     const { conditions, turnedBad } = plan([had(ready)], [ready, no]);
-    expect(conditions).toEqual([had(ready), had(no, { lastTransitionTime: NOW })]);
-    expect(turnedBad).toEqual([no]);
+    expect([conditions, turnedBad]).toEqual([[had(ready), had(no, { lastTransitionTime: NOW })], [no]]);
     expect(isOtherThan(no, [had(ready)])).toBe(true);
     expect(plan([had(ready), had(no)], [ready, no]).conditions).toBeUndefined();
     expect(isOtherThan(no, [had(no)])).toBe(false);
@@ -147,8 +132,7 @@ describe("Supplied, which is good when it holds", () => {
   });
   it("says so when it holds again, and stays as it is when nothing is found out about it", () => {
     const { conditions, turnedBad } = plan([had(ready), had(no)], [ready, yes]);
-    expect(conditions?.[1]).toEqual(had(yes, { lastTransitionTime: NOW }));
-    expect(turnedBad).toEqual([]);
+    expect([conditions?.[1], turnedBad]).toEqual([had(yes, { lastTransitionTime: NOW }), []]);
     expect(isOtherThan(yes, [had(no)])).toBe(true);
     expect(plan([had(ready), had(no)], [ready]).conditions).toBeUndefined();
     expect(plan([had(ready, { observedGeneration: 2 }), had(no)], [ready]).conditions).toContainEqual(had(no));

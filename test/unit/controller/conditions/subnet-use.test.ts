@@ -6,34 +6,25 @@ import { decodeAssignments } from "../../../../host/resources/subnet.ts";
 import { generatedPool, subnet } from "./judged.ts";
 
 /** Returns a Subnet of ten addresses; `assigned`: those that its status says the pools have. */
-const blue = (assigned: readonly string[] = [], name = "blue"): ControlledSubnet =>
-  subnet(
-    name,
-    { subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.10"] },
-    { status: { pools: assigned.map((ips, index) => ({ name: `p${index}`, ips: [ips] })) } },
-  );
+function blue(assigned: readonly string[] = [], name = "blue"): ControlledSubnet {
+  const pools = assigned.map((ips, index) => ({ name: `p${index}`, ips: [ips] }));
+  return subnet(name, { subnet: "10.6.0.0/24", ips: ["10.6.0.1-10.6.0.10"] }, { status: { pools } });
+}
 
 const holds = (name: string, ips: string, from = "blue"): ControlledPool =>
   generatedPool(name, { ips: [ips], wanted: 5, from });
 
 function useOf(subnets: readonly ControlledSubnet[], pools: readonly ControlledPool[]): SubnetUse {
   const decoded = pools.map(({ name, value }) => value ?? expect.fail(name));
-  return new SubnetUse({
-    pools: decoded,
-    subnets,
-    reserved: [],
-    assignmentsOf: (each) => decodeAssignments(each.status, each.name),
-  });
+  const assignmentsOf = ({ status, name }: ControlledSubnet) => decodeAssignments(status, name);
+  return new SubnetUse({ pools: decoded, subnets, reserved: [], assignmentsOf });
 }
 
 const hasRoom = (use: SubnetUse, subnet: ControlledSubnet): boolean => (use.numbersOf(subnet)?.free ?? 0) > 0;
 
 const [HALF, REST, ALL] = ["10.6.0.1-10.6.0.5", "10.6.0.6-10.6.0.10", "10.6.0.1-10.6.0.10"] as const;
-const GREEN = subnet(
-  "green",
-  { subnet: "fd00::/120", ips: ["fd00::1-fd00::2"] },
-  { status: { pools: [{ name: "g", ips: ["fd00::1"] }] } },
-);
+const given = { status: { pools: [{ name: "g", ips: ["fd00::1"] }] } };
+const GREEN = subnet("green", { subnet: "fd00::/120", ips: ["fd00::1-fd00::2"] }, given);
 
 it.each<[what: string, hasRoom: boolean, subnets: readonly ControlledSubnet[], pools: readonly ControlledPool[]]>([
   ["no pool has any", true, [blue()], []],

@@ -94,12 +94,10 @@ const write = (address: string, spec: object): void =>
   });
 
 /** Of that pod, which may be there or not. */
-const bind = (address: string, pod: string, spec: object = {}): void =>
-  write(address, {
-    state: "Bound",
-    holders: [{ namespace: "shop", pod, podUID: pod, interface: "eth0", node: "n1" }],
-    ...spec,
-  });
+function bind(address: string, pod: string, spec: object = {}): void {
+  const holders = [{ namespace: "shop", pod, podUID: pod, interface: "eth0", node: "n1" }];
+  write(address, { state: "Bound", holders, ...spec });
+}
 
 const states = (): string[] => [...server.objects].map(([name, { spec }]) => `${name} ${spec.state}`);
 

@@ -9,15 +9,7 @@ type Seen = readonly [status: NodeStatus, machine?: string];
 it.each<[what: string, sequence: readonly Seen[], changes: readonly string[], isDue: boolean]>([
   ["that stays as it is", [["ready", "m1"]], [""], false],
   ["that is not ready", [["notReady", "m1"]], [""], true],
-  [
-    "that is ready again",
-    [
-      ["notReady", "m1"],
-      ["ready", "m1"],
-    ],
-    ["", "back"],
-    false,
-  ],
+  ["that is ready again", (["notReady", "ready"] as const).map((each) => [each, "m1"]), ["", "back"], false],
   ["that is deleted and created again around its machine", [["absent"], ["ready", "m1"]], ["", "back"], false],
   ["that is deleted and created again for another machine", [["absent"], ["ready", "m2"]], ["", "back"], true],
   ["that another machine takes over", [["ready", "m2"]], [""], true],

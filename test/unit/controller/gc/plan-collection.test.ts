@@ -113,18 +113,15 @@ describe("node-lost: a dead node is not a silent node", () => {
   });
 
   it("node-lost: nor one of a pod whose state is unknown", () => {
-    expect(
-      actionsOf([...all({ state: "Bound", pod: "unknown" }), ...all({ state: "NodeLost", pod: "unknown" })]),
-    ).toEqual(["wait"]);
+    for (const state of ["Bound", "NodeLost"] as const)
+      expect(actionsOf(all({ state, pod: "unknown" }))).toEqual(["wait"]);
   });
 
-  it.each(["absent", "notReady", "ready"] as const)(
-    "node-lost: of a node that is %s nothing is freed, only put in quarantine",
-    (node) => {
-      for (const pod of ENDED)
-        expect(actionsOf(all({ state: "Bound", node, pod, isTold: true }))).toEqual(["quarantine"]);
-    },
-  );
+  const SILENT = ["absent", "notReady", "ready"] as const;
+  it.each(SILENT)("node-lost: of a node that is %s nothing is freed, only put in quarantine", (node) => {
+    for (const pod of ENDED)
+      expect(actionsOf(all({ state: "Bound", node, pod, isTold: true }))).toEqual(["quarantine"]);
+  });
 
   it("node-lost: the agent of a ready node is told first, and has as long as before to release it", () => {
     for (const pod of ENDED) {
@@ -136,12 +133,8 @@ describe("node-lost: a dead node is not a silent node", () => {
       expect(actionOf(seen({ node, isTold: false }))).toBe(actionOf(seen({ node })));
   });
 
-  it.each(["absent", "notReady", "ready"] as const)(
-    "node-lost: nor in quarantine, however long, while the node is %s",
-    (node) => {
-      const actions = actionsOf(all({ state: "NodeLost", node }));
-      expect(actions).toEqual(["ask", "keep", "wait"]);
-    },
+  it.each(SILENT)("node-lost: nor in quarantine, however long, while the node is %s", (node) =>
+    expect(actionsOf(all({ state: "NodeLost", node }))).toEqual(["ask", "keep", "wait"]),
   );
 
   it("node-lost: a node that is out of service is off: its addresses are free at once", () => {
@@ -215,24 +208,17 @@ describe("conflict: quarantine", () => {
 
   it("conflict: goes to the next node when the chosen one is gone, or has received answers for long", () => {
     const found = seen({ state: "NodeLost", node: "absent" });
-    expect([actionOf({ ...found, prober: "away" }), pauseOf({ ...found, prober: "away" })]).toEqual([
-      "ask",
-      TIMES.graceMs,
-    ]);
-    expect([actionOf({ ...found, prober: "ready" }), pauseOf({ ...found, prober: "ready" })]).toEqual([
-      "ask",
-      3 * TIMES.nodeLostMs,
-    ]);
+    const of = (prober: ProberStatus) => [actionOf({ ...found, prober }), pauseOf({ ...found, prober })];
+    expect(of("away")).toEqual(["ask", TIMES.graceMs]);
+    expect(of("ready")).toEqual(["ask", 3 * TIMES.nodeLostMs]);
   });
 });
 
 describe("leak: two observations", () => {
   it("leak: nothing is done at the first observation, except for a node that is out of service", () => {
+    const none = { ...TIMES, graceMs: 0, cooldownMs: 0, nodeLostMs: 0, intervalMs: 0 };
     for (const each of all()) {
-      const decision = decideCollection(
-        { ...each, ageMs: undefined },
-        { ...TIMES, graceMs: 0, cooldownMs: 0, nodeLostMs: 0, intervalMs: 0 },
-      );
+      const decision = decideCollection({ ...each, ageMs: undefined }, none);
       const isHarmless = decision.action === "keep" || decision.action === "wait" || decision.kind === "observe";
       expect(isHarmless || each.node === "outOfService", JSON.stringify(each)).toBe(true);
     }
@@ -256,12 +242,9 @@ describe("what an action writes", () => {
   const lost = { reason: "NodeLost", mac: "", parent: "", holder: HOLDER };
   const owned = { ...base, workload };
 
-  const check = (
-    given: Parameters<typeof ipAllocation>[1],
-    action: Action,
-    wanted: object | undefined,
-    prober?: string,
-  ) => expect(changedSpec(ipAllocation("10.0.0.9", given), action, { since, prober })).toStrictEqual(wanted);
+  type Given = Parameters<typeof ipAllocation>[1];
+  const check = (given: Given, action: Action, wanted: object | undefined, prober?: string) =>
+    expect(changedSpec(ipAllocation("10.0.0.9", given), action, { since, prober })).toStrictEqual(wanted);
 
   it("quarantine keeps the last holder and the owner, if any", () => {
     check({}, "quarantine", { ...base, state: "Quarantined", quarantine: lost });
@@ -295,11 +278,9 @@ describe("what an action writes", () => {
   });
 
   it("the last holder is that of the quarantine, else the one on the object's node, else the first", () => {
-    const [away, here] = [
-      { ...HOLDER, node: "n2", pod: "away" },
-      { ...HOLDER, pod: "here" },
-    ];
-    const holderOf = (given: Parameters<typeof ipAllocation>[1]) => lastHolder(ipAllocation("10.0.0.9", given))?.pod;
+    const away = { ...HOLDER, node: "n2", pod: "away" };
+    const here = { ...HOLDER, pod: "here" };
+    const holderOf = (given: Given) => lastHolder(ipAllocation("10.0.0.9", given))?.pod;
     expect(holderOf({ holders: [away, here], quarantine })).toBe("web-9");
     expect(holderOf({ holders: [away, here] })).toBe("here");
     expect(holderOf({ holders: [away], node: "n3" })).toBe("away");

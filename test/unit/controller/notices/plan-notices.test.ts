@@ -33,12 +33,7 @@ const conflict = allocation({ state: "Quarantined", quarantine: { reason: "Confl
 
 it.each([
   ["a member's appears", undefined, ofMember, ["n1 unless web-0 is there"]],
-  [
-    "one that two pods of a member share appears",
-    undefined,
-    shared,
-    ["n1 unless web-0 is there", "n2 unless web-0 is there"],
-  ],
+  ["one that two pods share appears", undefined, shared, ["n1 unless web-0 is there", "n2 unless web-0 is there"]],
   ["a retained one is a pod's again", kept, ofMember, ["n1 unless web-0 is there"]],
   ["a plain pod's appears", undefined, bound, []],
   ["a retained one appears", undefined, kept, []],

@@ -23,16 +23,22 @@ afterEach(async () => {
   await api[Symbol.asyncDispose]();
 });
 
-const start = (settings: Partial<RecordsSettings> = {}) =>
+const start = (settings: Partial<RecordsSettings> = {}, spaces?: string[]) =>
   cluster.start({
     open: (uid) => {
-      const server = openAddresses(api, { cluster: uid });
+      const server = openAddresses(api, { cluster: uid, ...(spaces && { spaces }) });
       ends.push(() => server.end());
       return server;
     },
     spaces: new Map([["", "Global"]]),
     ...settings,
   });
+
+/** In place of Nautobot. */
+async function useNetbox(): Promise<void> {
+  await api[Symbol.asyncDispose]();
+  api = await AddressApi.start("netbox");
+}
 
 const shown = () => [...api.entries.values()].map(({ ip, dnsName }) => `${ip} ${dnsName}`).sort();
 
@@ -75,13 +81,7 @@ it("what a pod has for less than the interval is never written", async () => {
   await start({ intervalMs: 150 });
   for (let at = 0; at < 20; at++) {
     cluster.give("10.6.0.7", `job-${at}`);
-    await until(
-      "another pass",
-      (
-        (before) => () =>
-          (cluster.measured?.requests ?? 0) >= before
-      )(0),
-    );
+    await until("a pass", () => cluster.measured !== undefined);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   cluster.take("10.6.0.7");
@@ -138,7 +138,7 @@ it.each([
   ["a refused token", { status: 403, json: { detail: "Invalid token" } }, /403/],
   ["a list that is cut", { status: 200, json: { count: 3, results: [] } }, /has no tag|lists 0 of 3/],
 ] as const)(
-  "a server that answers with %s changes nothing, is a problem, and catches up later",
+  "after an answer with %s nothing changes, it is a problem, and all comes later",
   async (_, answer, problem) => {
     cluster.give("10.6.0.7", "web-0");
     await start({ checkMs: 50 });
@@ -155,8 +155,7 @@ it.each([
 );
 
 it("an answer that is lost makes no second entry, on a server that takes two for one address", async () => {
-  await api[Symbol.asyncDispose]();
-  api = await AddressApi.start("netbox");
+  await useNetbox();
   let lost = 0;
   api.misbehave = (method) => (method === "POST" && lost++ < 2 ? "lost" : undefined);
   cluster.give("10.6.0.7", "web-0");
@@ -168,8 +167,7 @@ it("an answer that is lost makes no second entry, on a server that takes two for
 });
 
 it("two own entries of one address become one", async () => {
-  await api[Symbol.asyncDispose]();
-  api = await AddressApi.start("netbox");
+  await useNetbox();
   cluster.give("10.6.0.7", "web-0");
   await start({ spaces: new Map([["", ""]]), checkMs: 50 });
   await untilShown(["10.6.0.7 web-0.shop"]);
@@ -187,31 +185,18 @@ it("what is missing on the server is named, and refused entries keep no other on
   await untilProblem(/Nautobot has no tag "berth"; create it/);
   api.tags.set("berth", "1");
   await untilShown(["10.6.0.7 web-0.shop"]);
-  await untilProblem(
-    /^Address 10\.99\.0\.1 is not recorded: the server refuses it: namespace: No suitable parent Prefix/,
-  );
+  await untilProblem(/^Address 10\.99\.0\.1 is not recorded: the server refuses it: namespace: No suitable parent/);
   expect(cluster.measured).toMatchObject({ entries: { refused: 1, foreign: 0 } });
   api.prefixes = [...api.prefixes, "10.99.0.0/16"];
   await untilShown(["10.6.0.7 web-0.shop", "10.99.0.1 web-1.shop"]);
 });
 
 it("each address space has its namespace or VRF, and a space without one is a problem", async () => {
-  await api[Symbol.asyncDispose]();
-  api = await AddressApi.start("netbox");
+  await useNetbox();
   cluster.give("10.6.0.7", "web-0");
   cluster.give("10.6.0.7", "web-1", { addressSpace: "blue" });
   cluster.give("10.6.0.7", "web-2", { addressSpace: "red" });
-  await cluster.start({
-    open: (uid) => {
-      const server = openAddresses(api, { cluster: uid, spaces: ["", "blue"] });
-      ends.push(() => server.end());
-      return server;
-    },
-    spaces: new Map([
-      ["", ""],
-      ["blue", "blue"],
-    ]),
-  });
+  await start({ spaces: new Map(["", "blue"].map((space) => [space, space])) }, ["", "blue"]);
   await untilShown(["10.6.0.7 web-0.shop", "10.6.0.7 web-1.shop"]);
   expect([...api.entries.values()].map(({ space }) => space).sort()).toEqual(["", "blue"]);
   expect(cluster.problems).toEqual([

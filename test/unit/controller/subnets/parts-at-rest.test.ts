@@ -1,6 +1,6 @@
 /** Which parts of the Subnets are planned again, and which are at rest until something changes. */
 import { beforeEach, describe, expect, test } from "vitest";
-import type { CurrentPool, SubnetsView } from "../../../../host/controller/subnets/model.ts";
+import type { CurrentPool, OwnerState, SubnetsView } from "../../../../host/controller/subnets/model.ts";
 import { PartsAtRest, WAITING_PLAN_MS } from "../../../../host/controller/subnets/parts-at-rest.ts";
 import { planSubnets } from "../../../../host/controller/subnets/plan/plan-subnets.ts";
 import { PlannedSubnets } from "../../../world/planned-subnets.ts";
@@ -22,14 +22,32 @@ beforeEach(() => {
 const awake = (parts: PartsAtRest, view: SubnetsView) =>
   parts.plan(view).parts.map((part) => part.view.subnets.map(({ object }) => object.name).join(" "));
 
+/** All that is planned rests then. */
+function planAndRest(parts: PartsAtRest, view: SubnetsView) {
+  const plan = parts.plan(view);
+  for (const part of plan.parts) parts.rest(part);
+  return plan;
+}
+
 /** All pools in a generation, as of an API server; everything is at rest. */
-function rested(generation = 1): { readonly parts: PartsAtRest; readonly view: SubnetsView } {
+function rested(generation = 1) {
   const seen = world.view();
   const pools = seen.pools.map((pool) => ({ ...pool, object: { ...pool.object, generation } }));
-  const view = { ...seen, pools };
+  const view: SubnetsView = { ...seen, pools };
   const parts = new PartsAtRest(() => nowMs);
-  for (const part of parts.plan(view).parts) parts.rest(part);
-  return { parts, view };
+  return { parts, view, kept: planAndRest(parts, view).kept };
+}
+
+/** The workload is gone, or one does not know. */
+function end(uid: string, liveness?: OwnerState): void {
+  world.applications.end(uid);
+  if (liveness !== undefined) world.liveness.set(`shop/${uid}`, liveness);
+}
+
+/** A workload with a pool in each of the Subnets' networks, which are one part from then on. */
+function joinParts(): void {
+  world.applications.want("api", "u6", { count: 1, subnets: ["blue", "green"] });
+  world.step();
 }
 
 /** The pool of the Subnet is another object. */
@@ -148,8 +166,7 @@ describe("an event of a pool needs no pass", () => {
   });
 
   test("if only its status was written, and its Subnet is one of several of a part that is at rest", () => {
-    world.applications.want("api", "u6", { count: 1, subnets: ["blue", "green"] });
-    world.step();
+    joinParts();
     const { parts, view } = rested();
     for (const subnet of ["blue", "green"]) {
       const object = pool(view, subnet);
@@ -175,7 +192,7 @@ describe("an event of a pool needs no pass", () => {
     const { parts, view } = rested();
     world.applications.want("new", "u7", { count: 2, subnets: ["green"] });
     const waiting = { ...view, demands: world.view().demands };
-    for (const part of parts.plan(waiting).parts) parts.rest(part);
+    planAndRest(parts, waiting);
     const green = pool(view, "green");
     expect(parts.ignores(set(green, { ...green, status: {} }))).toBe(false);
   });
@@ -203,8 +220,7 @@ describe("a part rests", () => {
       world.applications.want("web", "u1", { reason: "three" });
     }],
     ["a pool in one of two networks has to be described otherwise", false, () => {
-      world.applications.want("api", "u6", { count: 1, subnets: ["blue", "green"] });
-      world.step();
+      joinParts();
       world.applications.want("web", "u1", { reason: "three" });
     }],
     ["addresses are lacking", false, () => {
@@ -227,21 +243,14 @@ describe("a part rests", () => {
       world.subnet("blue", { subnet: "10.9.0.0/24", excludeIPs: ["10.9.0.4"] });
       for (let count = 0; count < 3; count++) world.step();
     }],
-    ["a pool has to go with its workload", false, () => {
-      world.applications.end("u1");
-      world.liveness.set("shop/u1", "gone");
-    }],
+    ["a pool has to go with its workload", false, () => end("u1", "gone")],
     ["a pool stays without its workload", true, () => {
       world.applications.want("web", "u1", { reclaim: false });
       world.step();
-      world.applications.end("u1");
-      world.liveness.set("shop/u1", "gone");
+      end("u1", "gone");
     }],
-    ["a workload has not been read", false, () => world.applications.end("u1")],
-    ["it is not known whether a workload lives", false, () => {
-      world.applications.end("u1");
-      world.liveness.set("shop/u1", "unknown");
-    }],
+    ["a workload has not been read", false, () => end("u1")],
+    ["it is not known whether a workload lives", false, () => end("u1", "unknown")],
   ])("if %s: %s", (_, wanted, prepare) => {
     prepare();
     expect(isFinal()).toBe(wanted);
@@ -249,69 +258,55 @@ describe("a part rests", () => {
 
   test("never if none of its Subnets exists: it is cheap", () => {
     world.applications.want("none", "u3", { count: 0, subnets: ["missing"] });
-    const parts = new PartsAtRest(() => nowMs);
-    const view = world.view();
-    for (const part of parts.plan(view).parts) parts.rest(part);
+    const { parts, view } = rested();
     expect(awake(parts, view)).toEqual([""]);
   });
 });
 
 describe("a part whose new pools wait for their turn is not planned again", () => {
   /** A new workload in Subnet green, whose pool is planned; the turn has not come. */
-  function waiting(): { readonly parts: PartsAtRest; readonly view: SubnetsView } {
+  function waiting() {
     world.applications.want("new", "u7", { count: 2, subnets: ["green"] });
-    const seen = world.view();
-    const pools = seen.pools.map((pool) => ({ ...pool, object: { ...pool.object, generation: 1 } }));
-    const view = { ...seen, pools };
-    const parts = new PartsAtRest(() => nowMs);
-    const plan = parts.plan(view);
-    expect(plan.kept.size).toBe(0);
-    for (const part of plan.parts) parts.rest(part);
+    const { parts, view, kept } = rested();
+    expect(kept.size).toBe(0);
     return { parts, view };
   }
 
   /** The Subnets of what is planned, and whether that is the plan of an earlier pass. */
   const planned = (parts: PartsAtRest, view: SubnetsView) => {
-    const plan = parts.plan(view);
-    for (const part of plan.parts) parts.rest(part);
+    const plan = planAndRest(parts, view);
     return plan.networks.map((network) => [network.subnets[0]?.subnet.object.name, plan.kept.has(network)]);
   };
 
   test("while nothing changes: its plan stays part of the whole", () => {
     const { parts, view } = waiting();
     for (let pass = 0; pass < 3; pass++) {
-      const plan = parts.plan({ ...view, demands: [...view.demands] });
+      const plan = planAndRest(parts, { ...view, demands: [...view.demands] });
       expect(plan.networks).toEqual(planSubnets(view).networks.slice(1));
       expect(plan.networks[0]?.targets.filter(({ now }) => now === undefined)).toHaveLength(1);
-      for (const part of plan.parts) parts.rest(part);
     }
     expect(planned(parts, view)).toEqual([["green", true]]);
   });
 
   test("but it is when something changes, when something of it was written, and after a while", () => {
     const { parts, view } = waiting();
-    expect(planned(parts, withPool(view, "green", { generation: 2 }))).toEqual([["green", false]]);
-    expect(planned(parts, withPool(view, "green", { generation: 2 }))).toEqual([["green", true]]);
-    parts.plan(withPool(view, "green", { generation: 2 }));
-    expect(planned(parts, withPool(view, "green", { generation: 2 })), "written").toEqual([["green", false]]);
+    const edited = withPool(view, "green", { generation: 2 });
+    expect(planned(parts, edited)).toEqual([["green", false]]);
+    expect(planned(parts, edited)).toEqual([["green", true]]);
+    parts.plan(edited);
+    expect(planned(parts, edited), "written").toEqual([["green", false]]);
     nowMs += WAITING_PLAN_MS - 1;
-    expect(planned(parts, withPool(view, "green", { generation: 2 }))).toEqual([["green", true]]);
+    expect(planned(parts, edited)).toEqual([["green", true]]);
     nowMs += 1;
-    expect(planned(parts, withPool(view, "green", { generation: 2 })), "after a while").toEqual([["green", false]]);
+    expect(planned(parts, edited), "after a while").toEqual([["green", false]]);
   });
 
   test.each<[string, () => void]>([
     ["a pool grows", () => world.applications.want("db", "u2", { count: 4, subnets: ["green"] })],
     ["a pool gives back", () => world.applications.want("db", "u2", { count: 1, subnets: ["green"] })],
     ["addresses are lacking", () => world.applications.want("huge", "u8", { count: 900, subnets: ["green"] })],
-    ["a workload is gone", () => {
-      world.applications.end("u2");
-      world.liveness.set("shop/u2", "gone");
-    }],
-    ["it is not known whether a workload lives", () => {
-      world.applications.end("u2");
-      world.liveness.set("shop/u2", "unknown");
-    }],
+    ["a workload is gone", () => end("u2", "gone")],
+    ["it is not known whether a workload lives", () => end("u2", "unknown")],
   ])("but it is if %s as well", (_, prepare) => {
     prepare();
     const { parts, view } = waiting();
@@ -320,8 +315,7 @@ describe("a part whose new pools wait for their turn is not planned again", () =
 });
 
 test("a part of two networks is planned again while a pool of one has to be written and those of the other only be made", () => {
-  world.applications.want("api", "u6", { count: 1, subnets: ["blue", "green"] });
-  world.step();
+  joinParts();
   world.applications.want("web", "u1", { reason: "three" });
   world.applications.want("new", "u7", { count: 2, subnets: ["green"] });
   const { parts, view } = rested();
@@ -330,8 +324,7 @@ test("a part of two networks is planned again while a pool of one has to be writ
 
 test("a part whose new pool needs no address yet is planned again after a while, for it was not made", () => {
   // The part's other network has nothing new.
-  world.applications.want("api", "u6", { count: 1, subnets: ["blue", "green"] });
-  world.step();
+  joinParts();
   world.applications.want("none", "u8", { count: 0, subnets: ["green"] });
   const { parts, view } = rested();
   expect(parts.plan(view).networks.flatMap(({ targets }) => targets.filter(({ now }) => !now))).toHaveLength(1);
@@ -345,9 +338,8 @@ test("the plans of the parts are one plan", () => {
   world.applications.want("old", "u4", { count: 2 }, { count: 2, subnets: ["green"] });
   world.applications.want("gone", "u5", { count: 2, subnets: ["green"] });
   world.step();
-  world.applications.end("u4");
-  world.applications.end("u5");
-  world.liveness.set("shop/u5", "gone");
+  end("u4");
+  end("u5", "gone");
   for (const text of ["10.9.0.4", "10.9.0.5", "10.9.0.6"]) world.held.add(text);
   world.applications.want("web", "u1", { count: 1 });
   world.applications.want("db", "u2", { count: 1, subnets: ["green"] });

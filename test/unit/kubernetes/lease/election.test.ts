@@ -1,165 +1,155 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { KubeCall } from "../../../../host/kubernetes/kube-api.ts";
-import { type Candidate, Lab, LEASES, NAME, TIMINGS } from "../../../world/candidates.ts";
+import {
+  type Candidate,
+  type CandidateOptions,
+  type Fault,
+  Lab,
+  LEASES,
+  NAME,
+  TIMINGS,
+} from "../../../world/candidates.ts";
+import type { TestClock } from "../../../world/clock.ts";
 
-const it = test.extend("lab", () => new Lab()).extend("time", ({ lab }) => lab.time);
+let lab: Lab;
+let time: TestClock;
+/** Of calls by candidates that have {@link FAULTY}. */
+let fault: Fault;
+const FAULTY: CandidateOptions = { fault: () => fault };
+
+beforeEach(() => {
+  lab = new Lab();
+  ({ time } = lab);
+  fault = "ok";
+});
+afterEach(() => expect(lab.overlapMs).toBe(0));
+
+/** Candidates that begin one after the other. */
+async function candidates(...options: readonly CandidateOptions[]): Promise<Candidate[]> {
+  const all: Candidate[] = [];
+  for (const [at, each] of options.entries()) {
+    all.push(lab.candidate("abc"[at] ?? "", each));
+    await time.advance(4_000);
+  }
+  return all;
+}
+const one = async (options: CandidateOptions = {}) => (await candidates(options))[0] as Candidate;
+const two = async (a: CandidateOptions = {}, b: CandidateOptions = {}) =>
+  (await candidates(a, b)) as [Candidate, Candidate];
+
+/** The calls have the fault for so long. */
+async function failing(as: Fault, milliseconds: number): Promise<void> {
+  fault = as;
+  await time.advance(milliseconds);
+  fault = "ok";
+}
 
 /** A clean stop, on a clock that stands still. */
-async function stop({ time }: Lab, ...candidates: Candidate[]): Promise<void> {
-  const closed = Promise.all(candidates.map(({ election }) => election.close()));
+async function stop(...all: readonly Candidate[]): Promise<void> {
+  const closed = Promise.all(all.map(({ election }) => election.close()));
   await time.advance(20_000);
   await closed;
 }
 
+const leaders = (...all: readonly Candidate[]) => all.map(({ election }) => election.isLeading);
+
 describe("an election", () => {
-  it("has one leader of two, who renews", async ({ lab, time }) => {
-    const [a, b] = [lab.candidate("a"), lab.candidate("b")];
+  it("has one leader of two, who renews", async () => {
+    const [a, b] = await two();
     await time.advance(120_000);
-    expect([a.terms.length, b.terms.length].sort()).toEqual([0, 1]);
-    expect(lab.overlapMs).toBe(0);
-    expect(lab.writes).toBeGreaterThan(50);
+    expect([a.terms.length, b.terms.length, lab.writes > 50]).toEqual([1, 0, true]);
     expect(lab.spec).toMatchObject({ holderIdentity: "a", leaseDurationSeconds: 15, leaseTransitions: 0 });
-    expect([a.election.isLeading, b.election.isLeading, b.election.holder]).toEqual([true, false, "a"]);
-    await stop(lab, a, b);
+    expect([leaders(a, b), b.election.holder]).toEqual([[true, false], "a"]);
+    await stop(a, b);
   });
 
-  it("is kept while a webhook keeps each write for its default time-out, from the first write on", async ({
-    lab,
-    time,
-  }) => {
+  it("is kept while a webhook keeps each write for its default time-out, from the first write on", async () => {
     const timings = { durationMs: 30_000, renewDeadlineMs: 25_000, retryMs: 2_000 };
-    let isSlow = false;
     // The longest pauses.
-    const options = { timings, random: () => 0.99, fault: () => (isSlow ? "slow" : "ok") } as const;
+    const options = { timings, random: () => 0.99, ...FAULTY };
     const [a, b] = [lab.candidate("a", options), lab.candidate("b", options)];
     await time.advance(31_000);
-    isSlow = true;
-    await time.advance(600_000);
+    await failing("slow", 600_000);
     expect([a.terms, b.terms.length]).toEqual([[{ fromMs: expect.any(Number) }], 0]);
-    isSlow = false;
-    await stop(lab, a, b);
+    await stop(a, b);
     const c = lab.candidate("c", options);
-    isSlow = true;
-    await time.advance(30_000);
+    await failing("slow", 30_000);
     expect(c.election.isLeading).toBe(true);
-    isSlow = false;
-    await stop(lab, c);
+    await stop(c);
   });
 
-  it("hands over at once when the leader stops, and counts it", async ({ lab, time }) => {
-    const a = lab.candidate("a");
-    await time.advance(5_000);
-    const b = lab.candidate("b");
-    await time.advance(5_000);
+  it("hands over at once when the leader stops, and counts it", async () => {
+    const [a, b] = await two();
     const beganMs = time.ms;
     const closed = a.election.close();
     await time.advance(2_500);
     await closed;
     expect(b.terms[0]?.fromMs).toBeLessThanOrEqual(beganMs + 2_500);
-    expect(lab.overlapMs).toBe(0);
     expect(lab.spec).toMatchObject({ holderIdentity: "b", leaseTransitions: 1 });
-    await stop(lab, b);
+    await stop(b);
     expect(lab.spec.holderIdentity).toBeUndefined();
   });
 
-  it("releases the Lease only when no part acts as the leader any more", async ({ lab, time }) => {
-    const a = lab.candidate("a", { isSlow: true });
-    await time.advance(3_000);
+  it("releases the Lease only when no part acts as the leader any more", async () => {
+    const a = await one({ isSlow: true });
     const closed = a.election.close();
     await time.advance(4_000);
-    expect(a.leading()?.signal.aborted).toBe(true);
-    expect(lab.spec.holderIdentity).toBe("a");
+    expect([a.leading()?.signal.aborted, lab.spec.holderIdentity]).toEqual([true, "a"]);
     a.finish();
     await time.advance(100);
     await closed;
     expect(lab.spec.holderIdentity).toBeUndefined();
   });
 
-  it("waits for a leader that died, by its own clock", async ({ lab, time }) => {
-    let isDead = false;
-    lab.candidate("a", { fault: () => (isDead ? "hang" : "ok") });
-    await time.advance(3_000);
-    const b = lab.candidate("b");
-    await time.advance(4_000);
-    isDead = true;
+  it("waits for a leader that died, by its own clock", async () => {
+    const [, b] = await two(FAULTY);
     const diedMs = time.ms;
-    await time.advance(30_000);
+    await failing("hang", 30_000);
     const tookMs = (b.terms[0]?.fromMs ?? Number.NaN) - diedMs;
     expect(tookMs).toBeGreaterThan(TIMINGS.durationMs - TIMINGS.retryMs * 2);
     expect(tookMs).toBeLessThanOrEqual(TIMINGS.durationMs + TIMINGS.retryMs * 1.25);
-    expect(lab.overlapMs).toBe(0);
   });
 
-  it.for([-3_600_000, 3_600_000])(
-    "does not use other machines' clocks: one is off by %i ms",
-    async (skewMs, { lab, time }) => {
-      const a = lab.candidate("a");
-      await time.advance(3_000);
-      const b = lab.candidate("b", { skewMs });
-      await time.advance(60_000);
-      expect(b.terms).toEqual([]);
-      await stop(lab, a, b);
-      expect(lab.overlapMs).toBe(0);
-    },
-  );
+  it.for([-3_600_000, 3_600_000])("does not use other machines' clocks: one is off by %i ms", async (skewMs) => {
+    const [a, b] = await two({}, { skewMs });
+    await time.advance(60_000);
+    expect(b.terms).toEqual([]);
+    await stop(a, b);
+  });
 
-  it("stops leading before another could, when the API server is gone for the leader alone", async ({ lab, time }) => {
-    let isCut = false;
-    const a = lab.candidate("a", { fault: () => (isCut ? "unreachable" : "ok") });
-    await time.advance(3_000);
-    const b = lab.candidate("b");
-    await time.advance(3_000);
-    isCut = true;
-    await time.advance(40_000);
-    const [first] = a.terms;
-    const [second] = b.terms;
-    expect((second?.fromMs ?? 0) - (first?.toMs ?? 0)).toBeGreaterThan(
-      TIMINGS.durationMs - TIMINGS.renewDeadlineMs - 1,
-    );
-    expect(a.leading()?.signal.reason).toMatchObject({
-      name: "LeadingEnded",
-      message: "The lease could not be renewed in time",
-    });
+  it("stops leading before another could, when the API server is gone for the leader alone", async () => {
+    const [a, b] = await two(FAULTY);
+    await failing("unreachable", 40_000);
+    const gapMs = (b.terms[0]?.fromMs ?? 0) - (a.terms[0]?.toMs ?? 0);
+    expect(gapMs).toBeGreaterThan(TIMINGS.durationMs - TIMINGS.renewDeadlineMs - 1);
+    const reason = { name: "LeadingEnded", message: "The lease could not be renewed in time" };
+    expect(a.leading()?.signal.reason).toMatchObject(reason);
     expect(a.election.problem).toBe("Cannot read or write the Lease kube-system/berth-controller: no route");
-    isCut = false;
     await time.advance(10_000);
     expect(a.election).toMatchObject({ isLeading: false, holder: "b", problem: undefined });
-    expect(lab.overlapMs).toBe(0);
   });
 
-  it("leads again when the API server is back for all", async ({ lab, time }) => {
-    let isDown = false;
-    const fault = (): "ok" | "unreachable" => (isDown ? "unreachable" : "ok");
-    const [a, b] = [lab.candidate("a", { fault }), lab.candidate("b", { fault })];
-    await time.advance(5_000);
-    isDown = true;
+  it("leads again when the API server is back for all", async () => {
+    const [a, b] = await two(FAULTY, FAULTY);
+    fault = "unreachable";
     await time.advance(60_000);
-    expect([a.election.isLeading, b.election.isLeading]).toEqual([false, false]);
-    isDown = false;
+    expect(leaders(a, b)).toEqual([false, false]);
+    fault = "ok";
     await time.advance(20_000);
-    expect([a.election.isLeading, b.election.isLeading].filter(Boolean)).toHaveLength(1);
-    expect(lab.overlapMs).toBe(0);
+    expect(leaders(a, b).filter(Boolean)).toHaveLength(1);
   });
 
-  it("continues to lead after a short outage", async ({ lab, time }) => {
-    let isDown = false;
-    const a = lab.candidate("a", { fault: () => (isDown ? "unreachable" : "ok") });
-    await time.advance(5_000);
-    isDown = true;
-    await time.advance(7_000);
-    isDown = false;
+  it("continues to lead after a short outage", async () => {
+    const a = await one(FAULTY);
+    await failing("unreachable", 7_000);
     await time.advance(30_000);
     expect(a.terms).toHaveLength(1);
     expect(a.election).toMatchObject({ isLeading: true, problem: undefined });
   });
 
-  it("does not lead again before the work of its last time has ended", async ({ lab, time }) => {
-    let isDown = false;
-    const a = lab.candidate("a", { isSlow: true, fault: () => (isDown ? "unreachable" : "ok") });
-    await time.advance(5_000);
-    isDown = true;
-    await time.advance(15_000);
-    isDown = false;
+  it("does not lead again before the work of its last time has ended", async () => {
+    const a = await one({ isSlow: true, ...FAULTY });
+    await failing("unreachable", 15_000);
     await time.advance(30_000);
     expect(a.terms).toHaveLength(1);
     a.finish();
@@ -167,50 +157,44 @@ describe("an election", () => {
     expect(a.terms).toHaveLength(2);
   });
 
-  it("stands aside for another while the work of its last time has not ended", async ({ lab, time }) => {
-    let isCut = false;
-    const a = lab.candidate("a", { isSlow: true, fault: () => (isCut ? "unreachable" : "ok") });
-    await time.advance(3_000);
-    const b = lab.candidate("b");
-    await time.advance(3_000);
-    isCut = true;
-    await time.advance(12_000);
-    isCut = false;
+  it("stands aside for another while the work of its last time has not ended", async () => {
+    const [a, b] = await two({ isSlow: true, ...FAULTY });
+    await failing("unreachable", 12_000);
     await time.advance(20_000);
     a.finish();
     await time.advance(10_000);
-    expect([a.election.isLeading, b.election.isLeading]).toEqual([false, true]);
+    expect(leaders(a, b)).toEqual([false, true]);
   });
 });
 
 describe("an election, surprised", () => {
-  it("knows its own write when the answer was lost", async ({ lab, time }) => {
-    let lost = 1;
-    const fault = ({ method }: KubeCall) => (method === "POST" && lost-- > 0 ? "lost answer" : "ok");
-    const a = lab.candidate("a", { fault });
-    await time.advance(5_000);
-    expect(a.terms).toHaveLength(1);
-    lost = 1;
-    const b = lab.candidate("b");
+  /** The answers to the next writes of this method are lost. */
+  const losing = (wanted: KubeCall["method"]) => {
+    const left = { count: 0 };
+    return {
+      left,
+      fault: ({ method }: KubeCall) => (method === wanted && left.count-- > 0 ? "lost answer" : "ok"),
+    } as const;
+  };
+
+  it("knows its own write when the answer was lost", async () => {
+    const { left, fault } = losing("POST");
+    left.count = 1;
+    const [a, b] = await two({ fault });
     await time.advance(60_000);
-    expect(b.terms).toEqual([]);
+    expect([a.terms.length, b.terms]).toEqual([1, []]);
   });
 
-  it("continues to lead when the answer to a renewal was lost", async ({ lab, time }) => {
-    let lost = 0;
-    const a = lab.candidate("a", {
-      fault: ({ method }) => (method === "PUT" && lost-- > 0 ? "lost answer" : "ok"),
-    });
-    await time.advance(5_000);
-    lost = 2;
+  it("continues to lead when the answer to a renewal was lost", async () => {
+    const { left, fault } = losing("PUT");
+    const a = await one({ fault });
+    left.count = 2;
     await time.advance(30_000);
-    expect(a.terms).toHaveLength(1);
-    expect(a.election.isLeading).toBe(true);
+    expect([a.terms.length, a.election.isLeading]).toEqual([1, true]);
   });
 
-  it("gives up at once when another process holds its Lease", async ({ lab, time }) => {
-    const a = lab.candidate("a");
-    await time.advance(5_000);
+  it("gives up at once when another process holds its Lease", async () => {
+    const a = await one();
     lab.edit({ holderIdentity: "x" });
     await time.advance(2_500);
     expect(a.election).toMatchObject({ isLeading: false, holder: "x" });
@@ -219,26 +203,21 @@ describe("an election, surprised", () => {
     expect(a.terms).toHaveLength(2);
   });
 
-  it("the holder recreates a Lease that was deleted by hand, and the other waits", async ({ lab, time }) => {
-    const a = lab.candidate("a");
-    await time.advance(5_000);
-    const b = lab.candidate("b");
-    await time.advance(5_000);
+  it("the holder recreates a Lease that was deleted by hand, and the other waits", async () => {
+    const [a, b] = await two();
     lab.server.remove(NAME, LEASES);
     await time.advance(60_000);
-    expect([a.terms.length, b.terms.length]).toEqual([1, 0]);
-    expect(lab.spec.holderIdentity).toBe("a");
+    expect([a.terms.length, b.terms.length, lab.spec.holderIdentity]).toEqual([1, 0, "a"]);
   });
 
-  it("an older record of its own, out of a backup, does not make it lead beside another", async ({ lab, time }) => {
-    let isCut = false;
-    const b = lab.candidate("b", { fault: () => (isCut ? "hang" : "ok") });
+  it("an older record of its own, out of a backup, does not make it lead beside another", async () => {
+    const b = lab.candidate("b", FAULTY);
     await time.advance(5_000);
     const backup = lab.lease ?? {};
-    isCut = true;
+    fault = "hang";
     const a = lab.candidate("a");
     await time.advance(30_000);
-    isCut = false;
+    fault = "ok";
     await time.advance(10_000);
     expect([a.election.isLeading, b.election.holder]).toEqual([true, "a"]);
     // Until a has just renewed, so that b looks first.
@@ -246,13 +225,11 @@ describe("an election, surprised", () => {
     while (lab.writes === before) await time.advance(10);
     lab.server.put(LEASES, NAME, backup);
     await time.advance(60_000);
-    expect(lab.overlapMs).toBe(0);
     expect([...a.terms, ...b.terms].length).toBeGreaterThan(2);
   });
 
-  it("a process that was stopped for a while finds out before it acts", async ({ lab, time }) => {
-    const a = lab.candidate("a");
-    await time.advance(5_000);
+  it("a process that was stopped for a while finds out before it acts", async () => {
+    const a = await one();
     time.jump(11_000);
     const leading = a.leading();
     expect(leading?.signal.aborted).toBe(false);
@@ -260,47 +237,38 @@ describe("an election, surprised", () => {
     expect(leading?.signal.aborted).toBe(true);
   });
 
-  it("does not begin to lead with an answer that took too long", async ({ lab, time }) => {
+  it("does not begin to lead with an answer that took too long", async () => {
     const api = lab.server.client();
-    const a = lab.candidate("a", {
-      api: {
-        ...api,
-        call: async (call) => {
-          const answer = await api.call(call);
-          if (call.method === "POST") time.jump(10_000);
-          return answer;
-        },
-      },
-    });
+    const call: typeof api.call = async (sent) => {
+      const answer = await api.call(sent);
+      if (sent.method === "POST") time.jump(10_000);
+      return answer;
+    };
+    const a = lab.candidate("a", { api: { ...api, call } });
     await time.advance(100);
     expect(a.terms).toEqual([]);
     await time.advance(3_000);
     expect(a.terms).toHaveLength(1);
   });
 
-  it("says what is refused", async ({ lab, time }) => {
-    const a = lab.candidate("a", { fault: ({ method }) => (method === "POST" ? "forbidden" : "ok") });
-    await time.advance(10_000);
-    expect(a.election.problem).toBe(
-      "Cannot read or write the Lease kube-system/berth-controller: leases are forbidden",
-    );
-    expect(a.terms).toEqual([]);
+  it("says what is refused", async () => {
+    const a = await one({ fault: ({ method }) => (method === "POST" ? "forbidden" : "ok") });
+    const problem = "Cannot read or write the Lease kube-system/berth-controller: leases are forbidden";
+    expect([a.election.problem, a.terms]).toEqual([problem, []]);
     void a.election.close();
   });
 
-  it("leaves keys alone that it does not know", async ({ lab, time }) => {
-    const a = lab.candidate("a");
-    await time.advance(3_000);
+  it("leaves keys alone that it does not know", async () => {
+    const a = await one();
     lab.edit({ strategy: "OldestEmulationVersion" }, { labels: { team: "net" } });
     await time.advance(10_000);
-    expect(a.terms).toHaveLength(1);
-    expect(lab.spec.strategy).toBe("OldestEmulationVersion");
+    expect([a.terms.length, lab.spec.strategy]).toEqual([1, "OldestEmulationVersion"]);
     expect(lab.lease).toMatchObject({ metadata: { labels: { team: "net" } } });
   });
 
-  it("refuses timings with which two could lead", ({ lab }) => {
-    expect(() => lab.candidate("a", { timings: { ...TIMINGS, renewDeadlineMs: 15_000 } })).toThrow(
-      "The lease cannot be held: the lease duration is 15000 ms, want more than the renew deadline of 15000 ms",
-    );
+  it("refuses timings with which two could lead", () => {
+    const timings = { ...TIMINGS, renewDeadlineMs: 15_000 };
+    const fault = "the lease duration is 15000 ms, want more than the renew deadline of 15000 ms";
+    expect(() => lab.candidate("a", { timings })).toThrow(`The lease cannot be held: ${fault}`);
   });
 });
