@@ -92,17 +92,11 @@ function recount(
   const offered = all.filter((text) => !hidden.has(text));
   const count = (state: string): number => own.filter(({ spec }) => spec.state === state).length;
   return {
-    rangesHash: hashOf(ranges),
-    total: offered.length,
-    free: offered.filter((text) => !used.has(text)).length,
-    bound: count("Bound"),
-    cooling: count("Cooling"),
-    kept: count("Kept"),
-    quarantined: count("Quarantined"),
+    ...{ rangesHash: hashOf(ranges), total: offered.length, free: offered.filter((text) => !used.has(text)).length },
+    ...{ bound: count("Bound"), cooling: count("Cooling"), kept: count("Kept"), quarantined: count("Quarantined") },
     outside: own.filter((each) => !inside.includes(each)).length,
     others: inside.filter(({ spec }) => spec.pool !== one.name).length,
-    bitmap,
-    freePerBlock: undefined,
+    ...{ bitmap, freePerBlock: undefined },
   };
 }
 

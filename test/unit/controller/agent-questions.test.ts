@@ -2,12 +2,13 @@
  * Questions to agents go to no program without the agents' certificate, and an agent that does not answer is
  * named.
  */
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { openAgentQuestions } from "../../../host/controller/agent-questions.ts";
 import { issueCertificate, makeAuthority, type Pair } from "../../../host/controller/certificates/certificate.ts";
 import type { KubeApi, KubeCall, KubeObject } from "../../../host/kubernetes/kube-api.ts";
@@ -52,62 +53,56 @@ const api = {
   },
 } as unknown as KubeApi;
 
-async function withAgent(
-  { certFile, keyFile }: typeof own,
-  answer: object,
-  test: (questions: ReturnType<typeof openAgentQuestions>, tokens: readonly string[]) => Promise<void>,
-): Promise<void> {
+/** An agent that shows the certificate, and the tokens that it is sent. */
+async function serve({ certFile, keyFile }: typeof own, answer: object) {
   const tokens: string[] = [];
   const server = createServer({ cert: readFileSync(certFile), key: readFileSync(keyFile) }, (request, response) => {
     tokens.push(request.headers.authorization ?? "");
     response.end(JSON.stringify(answer));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  try {
-    await test(openAgentQuestions(api, { caFile, name: NAME, tokenFile, port }), tokens);
-  } finally {
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  onTestFinished(() => {
     server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  }
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { questions: openAgentQuestions(api, { caFile, name: NAME, tokenFile, port }), tokens };
 }
 
 describe("an agent", () => {
-  it("with the agents' certificate gets the token, and its lines come in order", () => {
+  it("with the agents' certificate gets the token, and its lines come in order", async () => {
     const lines = [line("2026-01-01T00:00:02Z", "DEL"), line("2026-01-01T00:00:01Z", "ADD")];
     const start = { ...line("2026-01-01T00:00:00Z", "START"), addresses: [] };
     const page = { node: "n1", lines: [start, ...lines], missing: 2, next: { since: "2026-01-02T00:00:00Z", skip: 0 } };
-    return withAgent(own, page, async (questions, tokens) => {
-      const history = await questions.history(ADDRESS, signal);
-      expect([history.lines.map(({ audit }) => audit), tokens]).toEqual([["ADD", "DEL"], ["Bearer secret"]]);
-      expect(history.problems).toEqual([
-        'Node n1 has more lines; "berthctl history" shows them.',
-        "At most 2 lines of node n1's audit log are missing.",
-      ]);
-    });
+    const { questions, tokens } = await serve(own, page);
+    const history = await questions.history(ADDRESS, signal);
+    expect([history.lines.map(({ audit }) => audit), tokens]).toEqual([["ADD", "DEL"], ["Bearer secret"]]);
+    expect(history.problems).toEqual([
+      'Node n1 has more lines; "berthctl history" shows them.',
+      "At most 2 lines of node n1's audit log are missing.",
+    ]);
   });
 
   it.each([
     ["of another authority", foreign],
     ["for another name", misnamed],
-  ])("with a certificate %s gets no token", (_, files) =>
-    withAgent(files, {}, async (questions, tokens) => {
-      const { problems } = await questions.history(ADDRESS, signal);
-      expect([problems, tokens]).toEqual([[expect.stringMatching(/^The agent of node n1 does not answer: /)], []]);
-      const { succeeds, lines } = await questions.explain({ namespace: "shop", name: "web-0" }, signal);
-      expect([succeeds, lines.length, tokens]).toEqual([false, 1, []]);
-    }),
-  );
+  ])("with a certificate %s gets no token", async (_, files) => {
+    const { questions, tokens } = await serve(files, {});
+    const { problems } = await questions.history(ADDRESS, signal);
+    expect([problems, tokens]).toEqual([[expect.stringMatching(/^The agent of node n1 does not answer: /)], []]);
+    const { succeeds, lines } = await questions.explain({ namespace: "shop", name: "web-0" }, signal);
+    expect([succeeds, lines.length, tokens]).toEqual([false, 1, []]);
+  });
 
-  it("is not asked for a caller that has left", () =>
-    withAgent(own, {}, async (questions, tokens) => {
-      await expect(questions.history(ADDRESS, AbortSignal.abort(new Error("left")))).rejects.toThrow("left");
-      expect(tokens).toEqual([]);
-    }));
+  it("is not asked for a caller that has left", async () => {
+    const { questions, tokens } = await serve(own, {});
+    await expect(questions.history(ADDRESS, AbortSignal.abort(new Error("left")))).rejects.toThrow("left");
+    expect(tokens).toEqual([]);
+  });
 
-  it("that refuses an ADD is quoted", () =>
-    withAgent(own, { code: 101, msg: "No address is free", details: "a\nb" }, async (questions) => {
-      const { succeeds, lines } = await questions.explain({ namespace: "shop", name: "web-0" }, signal);
-      expect([succeeds, lines]).toEqual([false, ["No address is free", "a", "b"]]);
-    }));
+  it("that refuses an ADD is quoted", async () => {
+    const { questions } = await serve(own, { code: 101, msg: "No address is free", details: "a\nb" });
+    const { succeeds, lines } = await questions.explain({ namespace: "shop", name: "web-0" }, signal);
+    expect([succeeds, lines]).toEqual([false, ["No address is free", "a", "b"]]);
+  });
 });

@@ -15,10 +15,7 @@ async function serve(count: number, lengthBytes: number): Promise<Stub> {
     const { searchParams } = new URL(url, "http://stub");
     const first = Number(searchParams.get("continue") ?? 0);
     const end = Math.min(first + Number(searchParams.get("limit")), count);
-    const items = Array.from({ length: end - first }, (_, index) => ({
-      metadata: { name: `n${first + index}` },
-      config,
-    }));
+    const items = Array.from({ length: end - first }, (_, at) => ({ metadata: { name: `n${first + at}` }, config }));
     sendJson(response, 200, { metadata: { resourceVersion: "7", continue: end < count ? String(end) : "" }, items });
   });
   closing.push(() => stub.close());
@@ -45,11 +42,7 @@ describe("a list", () => {
     const stub = await serve(160, 100_000);
     expect(await countObjects(stub)).toBe(160);
     expect(limitsOf(stub)[0]).toBe(100);
-    expect(
-      limitsOf(stub)
-        .slice(1)
-        .every((limit) => limit <= 13),
-    ).toBe(true);
+    expect(Math.max(...limitsOf(stub).slice(1))).toBeLessThanOrEqual(13);
   });
 
   it("of objects of the largest size that the API server accepts is read one by one", async () => {

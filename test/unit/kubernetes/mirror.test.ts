@@ -4,16 +4,11 @@ import { Mirror } from "../../../host/kubernetes/mirror.ts";
 import { keyOf } from "../../../host/kubernetes/object-key.ts";
 import { openLog } from "../../../host/lib/log.ts";
 
-interface Scene {
-  readonly mirror: Mirror<string>;
-  /** `+a=x` for set, `-a` for gone. */
-  readonly changes: string[];
-  /** Earlier values that `decode` was given. */
-  readonly before: (string | undefined)[];
-}
-
-/** `say` is what an object decodes to; without one it is not wanted, and "!" is refused. */
-function open(): Scene {
+/**
+ * `say` is what an object decodes to; without one it is not wanted, and "!" is refused. `changes`: `+a=x` for set,
+ * `-a` for gone; `before`: earlier values that `decode` was given.
+ */
+function open() {
   const [changes, before]: [string[], (string | undefined)[]] = [[], []];
   const mirror = new Mirror<string>({
     ...{ name: "things", keyOf, log: openLog("test", "silent") },

@@ -61,8 +61,8 @@ it("totals and gauges that are counted elsewhere replace those of the last scrap
     setTotal(metrics.starts, round);
     setGauge(metrics.depth, [[{ queue: `q${round}` }, round]]);
   }
-  const series = await seriesOf(set);
-  expect(series.slice(0, 3)).toEqual([
+  const [calls, starts, depth] = await seriesOf(set);
+  expect([calls, starts, depth]).toEqual([
     'test_calls_total{code="2"} 20',
     "test_starts_total 2",
     'test_depth{queue="q2"} 2',

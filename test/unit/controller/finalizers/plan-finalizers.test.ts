@@ -21,24 +21,15 @@ function plan(one: typeof fresh, leavingMs = POOL_LEAVING_MS, isHeld = false) {
 describe("pool-changes: the finalizer of a pool", () => {
   it("is set at first sight, also when the specification cannot be used", () => {
     expect(plan(fresh)).toEqual({ mark: 1, ask: 0, nextMs: undefined });
-    const bad = pool("bad", { ...SPEC, ips: ["10.6.0.9-10.6.0.1"] });
-    expect(plan(bad).mark).toBe(1);
+    expect(plan(pool("bad", { ...SPEC, ips: ["10.6.0.9-10.6.0.1"] })).mark).toBe(1);
   });
-  it("is left alone while the pool is not being deleted", () => {
-    expect(plan(marked)).toEqual({ mark: 0, ask: 0, nextMs: undefined });
-  });
-  it("is not added to a pool in deletion, which the API server refuses", () => {
-    expect(plan(pool("blue", SPEC, DELETED))).toEqual({ mark: 0, ask: 0, nextMs: undefined });
-  });
-  it("stays while an allocation of the pool is known", () => {
-    expect(plan(leaving, POOL_LEAVING_MS, true)).toEqual({ mark: 0, ask: 0, nextMs: POOL_LEAVING_RECHECK_MS });
-  });
-  it("stays until agents have received the deletion", () => {
-    expect(plan(leaving, POOL_LEAVING_MS - 300)).toEqual({ mark: 0, ask: 0, nextMs: 300 });
-  });
-  it("may go after that, when a list says that nothing is left", () => {
-    expect(plan(leaving)).toEqual({ mark: 0, ask: 1, nextMs: POOL_LEAVING_RECHECK_MS });
-  });
+  it.each([
+    ["is left alone while the pool is not being deleted", plan(marked), 0, undefined],
+    ["is not added in deletion, which the API server refuses", plan(pool("blue", SPEC, DELETED)), 0, undefined],
+    ["stays while an allocation is known", plan(leaving, POOL_LEAVING_MS, true), 0, POOL_LEAVING_RECHECK_MS],
+    ["stays until agents have received the deletion", plan(leaving, POOL_LEAVING_MS - 300), 0, 300],
+    ["may go after that, when a list says that nothing is left", plan(leaving), 1, POOL_LEAVING_RECHECK_MS],
+  ])("%s", (_, planned, ask, nextMs) => expect(planned).toEqual({ mark: 0, ask, nextMs }));
   it("is looked at again as soon as the first of several pools may go", () => {
     const others = [leaving, { ...leaving, name: "green" }, { ...leaving, name: "red" }];
     const leavingMs = ({ name }: typeof leaving) =>

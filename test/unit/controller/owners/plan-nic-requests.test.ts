@@ -1,29 +1,20 @@
 import { expect, it } from "vitest";
-import {
-  isServedByBerth,
-  type NetworkProvider,
-  planNicRequests,
-} from "../../../../host/controller/owners/plan-nic-requests.ts";
+import { isServedByBerth, planNicRequests } from "../../../../host/controller/owners/plan-nic-requests.ts";
 import { applySettings, readTemplate } from "../../../../host/controller/owners/tracked-object.ts";
 import type { DemandSettings } from "../../../../host/controller/types.ts";
 import { messageOf } from "../../../../host/lib/describe.ts";
 import { annotationsOf, SETTINGS } from "./workload-objects.ts";
 
-const PROVIDERS: Readonly<Record<string, NetworkProvider>> = {
-  "shop/ours": "berth",
-  "shop/more": "berth",
-  "net/ours": "berth",
-  "kube-system/first": "berth",
-  "kube-system/other": "foreign",
-  "shop/theirs": "foreign",
-};
+const OURS = ["shop/ours", "shop/more", "net/ours", "kube-system/first"];
+const THEIRS = ["kube-system/other", "shop/theirs"];
+const providerOf = (name: string) => (OURS.includes(name) ? "berth" : THEIRS.includes(name) ? "foreign" : "unknown");
 
 /** `nic/family subnets` of each, or what is wrong. */
 function requestsOf(annotations: Readonly<Record<string, unknown>>, settings: Partial<DemandSettings>): string[] {
   const template = applySettings(readTemplate("shop", annotationsOf(annotations)), { ...SETTINGS, ...settings });
   if (template.kind === "fault") return [template.message];
   try {
-    const requests = planNicRequests(template, { ...SETTINGS, ...settings }, (name) => PROVIDERS[name] ?? "unknown");
+    const requests = planNicRequests(template, { ...SETTINGS, ...settings }, providerOf);
     return requests.map(({ ifName, family, subnets }) => `${ifName}/${family} ${subnets.join()}`);
   } catch (error) {
     return [messageOf(error)];
@@ -36,10 +27,11 @@ const blue = { subnet: { ipv4: ["blue"] } };
 const dual = { enableIPv4: true, enableIPv6: true };
 const required = (key: string, field: string, family: 4 | 6) =>
   `annotation "ipam.vendor.io/${key}": field "${field}" is required because enableIPv${family} is true`;
-const TWO_NICS = [
-  { interface: "eth0", ipv4: ["a"] },
-  { interface: "net1", ipv4: ["b"] },
-];
+const TWO_NICS = Object.entries({ eth0: "a", net1: "b" }).map(([nic, name]) => ({ interface: nic, ipv4: [name] }));
+const EMPTY =
+  'annotation "ipam.vendor.io/subnet": field "ipv6": found an empty list, want a list of at least one entry';
+const ALLOW = "name both families, or set allowSingleFamily: true in vendor-conf";
+const NETS = Array(32).fill("ours").join();
 const IN_JSON = { ...blue, [NETWORKS]: [{ name: "ours", namespace: "net" }] };
 const TOO_MANY = "found 33 NICs, want at most 32";
 const many = (count: number) => Array.from({ length: count }, (_, index) => ({ interface: `n${index}`, ipv4: ["a"] }));
@@ -51,19 +43,9 @@ it.each<[what: string, annotations: object, settings: Partial<DemandSettings>, e
   ["a family that is off", { subnet: { ipv4: ["a"], ipv6: ["c"] } }, {}, ["eth0/4 a"]],
   ["an empty list for a family that is off", { subnet: { ipv4: ["a"], ipv6: [] } }, {}, ["eth0/4 a"]],
   ["null for one", { subnets: [{ interface: "net1", ipv4: ["a"], ipv6: null }] }, {}, ["net1/4 a"]],
-  [
-    "an empty list for a family that is on",
-    { subnet: { ipv4: ["a"], ipv6: [] } },
-    dual,
-    ['annotation "ipam.vendor.io/subnet": field "ipv6": found an empty list, want a list of at least one entry'],
-  ],
+  ["an empty list for a family that is on", { subnet: { ipv4: ["a"], ipv6: [] } }, dual, [EMPTY]],
   ["only a family that is off", { subnet: { ipv6: ["c"] } }, {}, [required("subnet", "ipv4", 4)]],
-  [
-    "one family of two",
-    blue,
-    dual,
-    [`${required("subnet", "ipv6", 6)}; name both families, or set allowSingleFamily: true in vendor-conf`],
-  ],
+  ["one family of two", blue, dual, [`${required("subnet", "ipv6", 6)}; ${ALLOW}`]],
   ["one family of two where that is allowed", blue, { ...dual, allowSingleFamily: true }, ["eth0/4 blue"]],
   ["another name of the first NIC", blue, { firstNic: "net0" }, ["net0/4 blue"]],
   ["a first NIC of another plugin", blue, { firstNic: undefined }, []],
@@ -80,18 +62,13 @@ it.each<[what: string, annotations: object, settings: Partial<DemandSettings>, e
   ["subnets beside subnet", { ...blue, subnets: [{ interface: "net1", ipv4: ["b"] }] }, {}, ["net1/4 b"]],
   [
     "an entry without a family",
-    { subnets: [{ interface: "a", ipv4: ["a"] }, { interface: "b" }] },
+    { subnets: [...many(1), { interface: "b" }] },
     {},
     [required("subnets", "[1].ipv4", 4)],
   ],
   ["as many NICs as may be", { subnets: many(32) }, {}, many(32).map(({ interface: nic }) => `${nic}/4 a`)],
   ["a NIC too many", { subnets: many(33) }, {}, [`annotation "ipam.vendor.io/subnets": ${TOO_MANY}`]],
-  [
-    "a network too many",
-    { ...blue, [NETWORKS]: Array(32).fill("ours").join() },
-    {},
-    [`annotation "k8s.v1.cni.cncf.io/networks": ${TOO_MANY}`],
-  ],
+  ["a network too many", { ...blue, [NETWORKS]: NETS }, {}, [`annotation "${NETWORKS}": ${TOO_MANY}`]],
 ])("%s", (_what, annotations, settings, expected) => {
   expect(requestsOf({ ...annotations }, settings)).toEqual(expected);
 });

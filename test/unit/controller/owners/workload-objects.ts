@@ -7,10 +7,7 @@ import type { DemandSettings } from "../../../../host/controller/types.ts";
 import type { KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 
 export const SETTINGS: DemandSettings = {
-  enableIPv4: true,
-  enableIPv6: false,
-  allowSingleFamily: false,
-  firstNic: "eth0",
+  ...{ enableIPv4: true, enableIPv6: false, allowSingleFamily: false, firstNic: "eth0" },
 };
 
 export interface Owner {
