@@ -126,6 +126,14 @@ async function changePool(change: object): Promise<void> {
 
 const sourceOf = async () => (await objectOf(home, "ippools")).status.source;
 const statesOf = async () => (await sourceOf())?.blocks.map(({ state }) => state);
+async function expectStates(afterMs: number, ...states: readonly string[]): Promise<void> {
+  await pass(afterMs);
+  expect(await statesOf()).toEqual(states);
+}
+async function expectBlocks(afterMs: number, count: number): Promise<void> {
+  await pass(afterMs);
+  expect(await statesOf()).toHaveLength(count);
+}
 
 /** Pods of the cluster have the first so many addresses of its first block, or of another one. */
 async function use(count: number, index = 0): Promise<void> {
@@ -142,27 +150,22 @@ async function use(count: number, index = 0): Promise<void> {
 it("a pool without a block gets one, which rests for a minute and is then given with detection", async () => {
   expect(await sourceOf()).toMatchObject({ epoch: "e1", blocks: [{ state: "Resting" }] });
   expect(Object.values((await rangeOf()).status.leases)).toEqual([{ member: "east", pool: "lan" }]);
-  await pass(REST_MS - 2 * CHECK_MS);
-  expect(await statesOf()).toEqual(["Resting"]);
-  await pass(2 * CHECK_MS);
-  expect(await statesOf()).toEqual(["New"]);
-  await pass(3_600_000 + CHECK_MS);
-  expect(await statesOf()).toEqual(["Active"]);
+  await expectStates(REST_MS - 2 * CHECK_MS, "Resting");
+  await expectStates(2 * CHECK_MS, "New");
+  await expectStates(3_600_000 + CHECK_MS, "Active");
 });
 
 it("a block is given when its minute is over, not when the hub is asked next: ADDs wait for it", async () => {
   leading.abort(new Error("Another one leads"));
   await part.close();
   part = startPart(undefined, 10 * REST_MS);
-  await pass(REST_MS + 2_000);
-  expect(await statesOf()).toEqual(["New"]);
+  await expectStates(REST_MS + 2_000, "New");
 });
 
 it("a block is leased ahead, once, when less than a block is free; the share ends it, and the problem says so", async () => {
   await pass(REST_MS + CHECK_MS);
   await use(1);
-  await pass(2 * CHECK_MS);
-  expect(await statesOf()).toEqual(["New", "Resting"]);
+  await expectStates(2 * CHECK_MS, "New", "Resting");
   const { sequence } = (await rangeOf()).status;
   await pass(10 * CHECK_MS);
   expect((await rangeOf()).status.sequence).toBe(sequence);
@@ -170,8 +173,7 @@ it("a block is leased ahead, once, when less than a block is free; the share end
   for (const at of [0, 1]) await use(16, at);
   await pass(2 * CHECK_MS);
   await use(1, 2);
-  await pass(REST_MS + 2 * CHECK_MS);
-  expect(await statesOf()).toEqual(["New", "New", "New"]);
+  await expectStates(REST_MS + 2 * CHECK_MS, "New", "New", "New");
   expect(part.problems).toEqual([
     'AddressRange "lan": this cluster has as many blocks as it may have (spec.members, maxBlocks)',
   ]);
@@ -237,8 +239,7 @@ describe("a cluster that was off, or was restored", () => {
     const { east } = (await rangeOf()).status.members;
     await changeRange({ leases: {}, members: { east: { ...east, gone: true } } });
     isHubAway = false;
-    await pass(CHECK_MS);
-    expect(await statesOf()).toEqual([]);
+    await expectStates(CHECK_MS);
     expect(part.problems).toEqual([expect.stringContaining("declared this cluster gone")]);
   });
 });
@@ -246,16 +247,13 @@ describe("a cluster that was off, or was restored", () => {
 it("of a hub that went back in time what rests goes on resting until all members have written again", async () => {
   const { spec } = await rangeOf();
   hub.put(`${BERTH}/addressranges`, "lan", { spec, status: { sequence: 0, epoch: "", leases: {}, members: {} } });
-  await pass(REST_MS + 4 * CHECK_MS);
-  expect(await statesOf()).toEqual(["Resting"]);
+  await expectStates(REST_MS + 4 * CHECK_MS, "Resting");
   const { status } = await rangeOf();
   expect(status).toMatchObject({ restored: true, leases: {} });
   const west = { cluster: "w", token: "t", writes: 1, epoch: status.epoch };
   await changeRange({ members: { ...status.members, west } });
-  await pass(REST_MS - CHECK_MS);
-  expect(await statesOf()).toEqual(["Resting"]);
-  await pass(3 * CHECK_MS);
-  expect(await statesOf()).toEqual(["New"]);
+  await expectStates(REST_MS - CHECK_MS, "Resting");
+  await expectStates(3 * CHECK_MS, "New");
 });
 
 async function mark(wanted: string, waiting?: number): Promise<void> {
@@ -266,16 +264,14 @@ async function mark(wanted: string, waiting?: number): Promise<void> {
 it("a pool that was found exhausted doubles its blocks, once for each time", async () => {
   await mark(new Date().toISOString());
   expect(await statesOf()).toHaveLength(2);
-  await pass(5 * CHECK_MS);
-  expect(await statesOf()).toHaveLength(2);
+  await expectBlocks(5 * CHECK_MS, 2);
 });
 
 it("blocks that are leased rest for a minute from then on, whenever the hub is asked next", async () => {
   await mark(new Date().toISOString(), 17);
   await pass(REST_MS - CHECK_MS - 1_000);
   expect((await statesOf())?.toSorted()).toEqual(["New", "Resting", "Resting"]);
-  await pass(2_000);
-  expect(await statesOf()).toEqual(["New", "New", "New"]);
+  await expectStates(2_000, "New", "New", "New");
 });
 
 it("pods that wait on several nodes have blocks on their way at once, and no more an hour later", async () => {
@@ -283,8 +279,7 @@ it("pods that wait on several nodes have blocks on their way at once, and no mor
   expect(await statesOf()).toHaveLength(3);
   await part.close();
   part = startPart();
-  await pass(5 * CHECK_MS);
-  expect(await statesOf()).toHaveLength(3);
+  await expectBlocks(5 * CHECK_MS, 3);
 });
 
 it("the range's routers and nodes are told to the agents, and count as used", async () => {
@@ -352,10 +347,8 @@ it("a block that is free for long comes back, its addresses are claimed meanwhil
   await pass(4 * CHECK_MS);
   expect(await claims()).toEqual([]);
   expect(await statesOf()).toEqual(Array(4).fill("Active"));
-  await pass(SURPLUS_MS + REST_MS);
-  expect(await statesOf()).toHaveLength(3);
-  await pass(2 * SURPLUS_MS);
-  expect(await statesOf()).toHaveLength(3);
+  await expectBlocks(SURPLUS_MS + REST_MS, 3);
+  await expectBlocks(2 * SURPLUS_MS, 3);
 });
 
 it("with an address that a pod claims meanwhile the block stays, and its other addresses are free again", async () => {

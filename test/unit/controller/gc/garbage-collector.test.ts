@@ -101,10 +101,14 @@ function bind(address: string, pod: string, spec: object = {}): void {
 
 const states = (): string[] => [...server.objects].map(([name, { spec }]) => `${name} ${spec.state}`);
 
+async function expectStates(afterMs: number, ...wanted: readonly string[]): Promise<void> {
+  await sweep(afterMs);
+  expect(states()).toEqual(wanted);
+}
+
 it("node-lost: a pod and its node are gone: quarantine after a grace, with who had it; pool and Node are told", async () => {
   bind("10.6.0.1", "gone", { workload: WEB });
-  await sweep(GRACE_MS - 1);
-  expect(states()).toEqual(["10.6.0.1 Bound"]);
+  await expectStates(GRACE_MS - 1, "10.6.0.1 Bound");
   await sweep(1);
   expect(server.objects.get("10.6.0.1")?.spec).toMatchObject({
     ...{ state: "Quarantined", node: "n1", holders: [], workload: WEB },
@@ -127,8 +131,7 @@ it("node-lost: a ready node's agent is told once, until it has done nothing for 
   expect(told).toMatch(/ 10\.6\.0\.1$/);
   await sweep(SILENCE_MS - 1);
   expect([notice(), states()]).toEqual([told, ["10.6.0.1 Bound"]]);
-  await sweep(1);
-  expect(states()).toEqual(["10.6.0.1 Quarantined"]);
+  await expectStates(1, "10.6.0.1 Quarantined");
 });
 
 it("node-lost: a node that comes back in between starts over", async () => {
@@ -137,10 +140,8 @@ it("node-lost: a node that comes back in between starts over", async () => {
   await sweep(GRACE_MS / 2);
   setNode("n1", "True");
   setNode("n1", "Unknown");
-  await sweep(GRACE_MS / 2);
-  expect(states()).toEqual(["10.6.0.1 Bound"]);
-  await sweep(GRACE_MS / 2);
-  expect(states()).toEqual(["10.6.0.1 Quarantined"]);
+  await expectStates(GRACE_MS / 2, "10.6.0.1 Bound");
+  await expectStates(GRACE_MS / 2, "10.6.0.1 Quarantined");
 });
 
 it("retention: what is kept for an owner that is gone cools at once, and is free when no agent frees it", async () => {
@@ -153,8 +154,7 @@ it("retention: what is kept for an owner that is gone cools at once, and is free
   await gc.checkDue();
   expect(states()).toEqual(["10.6.0.1 Cooling", "10.6.0.2 Kept", "10.6.0.3 Kept"]);
   expect(server.objects.get("10.6.0.1")?.spec.workload).toBeUndefined();
-  await sweep(GRACE_MS);
-  expect(states()).toEqual(["10.6.0.2 Kept", "10.6.0.3 Kept"]);
+  await expectStates(GRACE_MS, "10.6.0.2 Kept", "10.6.0.3 Kept");
 });
 
 it("retention: what is kept for a NIC that the member's pod does not have cools, and what it announces stays", async () => {
@@ -167,16 +167,14 @@ it("retention: what is kept for a NIC that the member's pod does not have cools,
   write("10.6.0.4", { state: "Kept", workload: { ...WEB, member: "web-1", interface: "zz9" } });
   await sweep(SILENCE_MS - 1);
   expect(states()).toContain("10.6.0.2 Kept");
-  await sweep(1);
-  expect(states()).toEqual(["10.6.0.1 Bound", "10.6.0.2 Cooling", "10.6.0.3 Kept", "10.6.0.4 Kept"]);
+  await expectStates(1, "10.6.0.1 Bound", "10.6.0.2 Cooling", "10.6.0.3 Kept", "10.6.0.4 Kept");
 });
 
 it("pool-changes: an allocation of a pool that is gone stays, and is reported", async () => {
   setNode("n1", "True");
   putPod("web");
   bind("10.7.0.1", "web", { pool: "old" });
-  await sweep(10 * INTERVAL_MS);
-  expect(states()).toEqual(["10.7.0.1 Bound"]);
+  await expectStates(10 * INTERVAL_MS, "10.7.0.1 Bound");
   expect(gc.problems).toEqual(['There is no IPPool "old", and 1 of its addresses is in use']);
 });
 
@@ -190,10 +188,8 @@ it("leak: an object that is written right before it is collected stays, and its 
   };
   await sweep(GRACE_MS);
   before = () => {};
-  await sweep(GRACE_MS - 1);
-  expect(states()).toEqual(["10.6.0.1 Bound", "10.6.0.2 Cooling"]);
-  await sweep(1);
-  expect(states()).toEqual(["10.6.0.1 Quarantined"]);
+  await expectStates(GRACE_MS - 1, "10.6.0.1 Bound", "10.6.0.2 Cooling");
+  await expectStates(1, "10.6.0.1 Quarantined");
 });
 
 it("leak: a node that comes back right before the write keeps its addresses, whatever the caches say", async () => {
