@@ -1,6 +1,9 @@
 /** State that a DEL leaves for later: a pair that is down, through which nothing is reached, and which is soon gone. */
 import { execFileSync } from "node:child_process";
+import { pbkdf2 } from "node:crypto";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
+import { NicRemover } from "../../host/agent/coordinator/nic-remover.ts";
 import { MAX_RETIRED_PAIRS, PairRemover, RETIREMENT_MS } from "../../host/agent/coordinator/pair-remover.ts";
 import type { IfName } from "../../host/cni/names.ts";
 import { RETIRED_GROUP } from "../../host/coordinator/plan/constants.ts";
@@ -91,9 +94,28 @@ describe("a DEL of the first NIC", () => {
   });
 });
 
-describe("the pairs of detached pods", () => {
-  const log = openLog("coordinator", "silent");
+const log = openLog("coordinator", "silent");
 
+it("a NIC is deleted in the pod's own namespace alone, and while sixteen are being deleted, further ones are not", async () => {
+  makeNic(lab.names, nic);
+  await lab.world.add(nic, CONF);
+  const path = `/run/netns/${lab.names.pod}`;
+  const pod = { path, identity: readNetnsIdentity(path), ifName: "eth0" as IfName };
+  const pair = nameVeth(containerOf(lab.names));
+  let begun = 0;
+  const remover = new NicRemover(log, () => {
+    begun++;
+  });
+  await remover.remove({ ...pod, identity: { ...pod.identity, cookie: 1n } }, pair);
+  expect(begun).toBe(0);
+  // Until these are done no thread deletes.
+  const busy = Array.from({ length: 16 }, () => promisify(pbkdf2)("text", "salt", 100_000, 64, "sha512"));
+  const removals = Array.from({ length: 20 }, () => remover.remove(pod, pair));
+  expect(begun).toBe(16);
+  await Promise.all([...busy, ...removals]);
+});
+
+describe("the pairs of detached pods", () => {
   function open(host: OpenNamespace, links: LinkRemover = openLinkRemover(host.entrance)): PairRemover {
     return new PairRemover({ host, links, log });
   }
