@@ -11,26 +11,16 @@ import { ip, mac } from "../../world/values.ts";
 import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
 import { SILENT } from "./silent-conversation.ts";
 
-const bond7: LinkKind = {
-  kind: "bond",
-  options: {
-    numbers: {
-      mode: 4,
-      miimon: 100,
-      updelay: 200,
-      downdelay: 300,
-      xmit_hash_policy: 1,
-      min_links: 1,
-      lacp_rate: 1,
-      ad_actor_sys_prio: 7,
-    },
-    actorSystem: mac("02:00:00:00:00:0b"),
-  },
-};
-const bond8: LinkKind = {
-  kind: "bond",
-  options: { numbers: { mode: 1, arp_interval: 50 }, arpIpTargets: [ip("10.6.0.1"), ip("10.6.0.2")] },
-};
+const actorSystem = mac("02:00:00:00:00:0b");
+const lacp = { mode: 4, miimon: 100, updelay: 200, downdelay: 300, xmit_hash_policy: 1, min_links: 1, lacp_rate: 1 };
+const targets = [ip("10.6.0.1"), ip("10.6.0.2")];
+const kinds = {
+  d0: { kind: "dummy" },
+  "v0.5": { kind: "vlan", id: 5, protocol: 0x8100 },
+  "v0.6": { kind: "vlan", id: 4094, protocol: 0x88a8 },
+  bond7: { kind: "bond", options: { numbers: { ...lacp, ad_actor_sys_prio: 7 }, actorSystem } },
+  bond8: { kind: "bond", options: { numbers: { mode: 1, arp_interval: 50 }, arpIpTargets: targets } },
+} satisfies Record<string, LinkKind>;
 
 const demands: Record<string, LinkSpec> = {
   "ip link add address 02:00:00:00:00:03 mtu 1400 name v2 type veth peer address 02:00:00:00:00:04 name p2": {
@@ -54,23 +44,6 @@ const demands: Record<string, LinkSpec> = {
     mac: mac("02:00:00:00:00:07"),
   },
   "ip link add b1 type bridge": { name: "b1", kind: { kind: "bridge" } },
-  "ip link add d0 type dummy": { name: "d0", kind: { kind: "dummy" } },
-  "ip link add link v0 name v0.5 type vlan id 5": {
-    name: "v0.5",
-    kind: { kind: "vlan", id: 5, protocol: 0x8100 },
-    parent: 7,
-  },
-  "ip link add link v0 name v0.6 type vlan proto 802.1ad id 4094": {
-    name: "v0.6",
-    kind: { kind: "vlan", id: 4094, protocol: 0x88a8 },
-    parent: 7,
-  },
-  "ip link add bond7 type bond mode 802.3ad miimon 100 updelay 200 downdelay 300 xmit_hash_policy layer3+4 min_links 1 lacp_rate fast ad_actor_sys_prio 7 ad_actor_system 02:00:00:00:00:0b":
-    { name: "bond7", kind: bond7 },
-  "ip link add bond8 type bond mode active-backup arp_interval 50 arp_ip_target 10.6.0.1,10.6.0.2": {
-    name: "bond8",
-    kind: bond8,
-  },
 };
 
 const changes: Record<string, (conversation: Conversation) => unknown> = {
@@ -124,8 +97,10 @@ describe("link requests", () => {
     const text = 'Cannot set link 4 up address 02:00:00:00:00:01 mtu 9 nomaster name x alias "" group 7 netns: ';
     expect(() => setLink(conversation, 4, change)).toThrow(text);
     expect(() => setLink(conversation, 4, { up: false, master: 3 })).toThrow("Cannot set link 4 down master 3: ");
-    expect(() => setLinkKind(conversation, 4, bond7)).toThrow("Cannot set link 4 type bond: ");
-    expect(() => createLink(conversation, { name: "x", kind: bond7 })).toThrow('Cannot create link "x" of kind bond: ');
+    expect(() => setLinkKind(conversation, 4, kinds.bond7)).toThrow("Cannot set link 4 type bond: ");
+    expect(() => createLink(conversation, { name: "x", kind: kinds.bond7 })).toThrow(
+      'Cannot create link "x" of kind bond: ',
+    );
     expect(() => deleteLink(conversation, 4)).toThrow("Cannot delete link 4: ");
   });
 
@@ -209,7 +184,7 @@ describe("kinds", () => {
     expect(() => decodeKind([bare("vlan")])).toThrow(/no VLAN id/);
     expect(decodeKind([bare("veth")])).toEqual({ kind: "veth" });
     expect(decodeKind([nest(18, [])])).toBeUndefined();
-    const whole = encodeKind(bond7).value;
+    const whole = encodeKind(kinds.bond7).value;
     for (let cut = 1; cut < whole.length; cut++) {
       try {
         decodeKind([attribute(18, whole.slice(0, cut))]);
@@ -227,17 +202,6 @@ describe("kinds", () => {
   });
 });
 
-const actorSystem = mac("02:00:00:00:00:0b");
-const lacp = { mode: 4, miimon: 100, updelay: 200, downdelay: 300, xmit_hash_policy: 1, min_links: 1, lacp_rate: 1 };
-const targets = [ip("10.6.0.1"), ip("10.6.0.2")];
-const kinds: Record<string, LinkKind> = {
-  d0: { kind: "dummy" },
-  "v0.5": { kind: "vlan", id: 5, protocol: 0x8100 },
-  "v0.6": { kind: "vlan", id: 4094, protocol: 0x88a8 },
-  bond7: { kind: "bond", options: { numbers: { ...lacp, ad_actor_sys_prio: 7 }, actorSystem } },
-  bond8: { kind: "bond", options: { numbers: { mode: 1, arp_interval: 50 }, arpIpTargets: targets } },
-};
-
 const commands = readRecorded("kinds").map(({ command }) => command);
 const commandFor = (name: string) =>
   commands.find((command) => command.startsWith("ip link add") && command.split(" ").includes(name)) ??
@@ -249,7 +213,7 @@ function answered(name: string) {
   return message ?? expect.unreachable(name);
 }
 
-describe.each(Object.entries(kinds))("%s", (name, kind) => {
+describe.each<[name: string, kind: LinkKind]>(Object.entries(kinds))("%s", (name, kind) => {
   it("is asked for as `ip` asks, and the kernel made it", () => {
     const parent = kind.kind === "vlan" ? { parent: 7 } : {};
     const demand: LinkSpec = { name, kind, ...parent };
