@@ -7,7 +7,7 @@ import { formatOperation } from "../../host/plan/text.ts";
 import { coordinateEach } from "./coordinator-lab.ts";
 import { snapshot } from "./coordinator-snapshot.ts";
 import { makeNic, nicOf } from "./coordinator-world.ts";
-import { ipIn } from "./kernel-scene.ts";
+import { ipIn, showIn } from "./kernel-scene.ts";
 
 const eth0 = nicOf("eth0", 6);
 
@@ -56,4 +56,18 @@ it("leaves a namespace whose interface has another address", async () => {
   const before = await snapshot(lab.names);
   await expect(lab.world.repair(eth0, {})).rejects.toThrow(/does not have 10\.6\.0\.\d+, so another pod may have/);
   expect(await snapshot(lab.names)).toEqual(before);
+});
+
+it("without a result of the chain, CHECK reports a changed MAC if the coordinator has certainly set the one before", async () => {
+  const conf = { podMACPrefix: "0a:1b" };
+  makeNic(lab.names, eth0);
+  await lab.world.add(eth0, conf);
+  await lab.world.check(eth0, conf);
+  ipIn(lab.names.pod, "link set eth0 address 02:00:00:00:00:99");
+  await expect(lab.world.check(eth0, conf)).rejects.toThrow('requires "pod: ip link set eth0 address 0a:1b:0a:06:');
+  await lab.world.add(eth0, conf);
+  await lab.world.check(eth0, conf);
+  const record = /berth-mac-\S+/.exec(showIn(lab.names.pod, "link show dev eth0"))?.[0] ?? expect.unreachable();
+  ipIn(lab.names.pod, `link property del dev eth0 altname ${record}`, "link set eth0 address 02:00:00:00:00:99");
+  await lab.world.check(eth0, conf);
 });
