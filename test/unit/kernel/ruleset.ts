@@ -1,5 +1,4 @@
 /** record/ruleset.nft as a value. */
-import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
 import {
   NF_INET_LOCAL_OUT,
   NF_INET_POST_ROUTING,
@@ -12,7 +11,6 @@ import {
   NFT_META_OIFNAME,
   NFT_REG_1,
 } from "../../../host/kernel/netlink/nftables/constants.ts";
-import { createTable, deleteTable } from "../../../host/kernel/netlink/nftables/requests.ts";
 import {
   encodeIfName,
   masquerade,
@@ -43,12 +41,6 @@ export function matchSet(key: number, set: string, flags = 0): Expression[] {
     { name: "meta", key, register: NFT_REG_1, sets: false },
     { name: "lookup", register: NFT_REG_1, set, flags },
   ];
-}
-
-/** Writes the table in place of the one of that name. */
-export function writeTable(conversation: Conversation, table: NftTable): void {
-  deleteTable(conversation, table.name);
-  createTable(conversation, table);
 }
 
 export const ruleset: NftTable = {
