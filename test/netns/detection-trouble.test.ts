@@ -69,6 +69,19 @@ describe("a link", () => {
     await expect(detect(gone, FREE)).rejects.toMatchObject(rejects("link", /ENOENT/));
   });
 
+  it("that has gone is reported when it was to announce", () => {
+    const errors: unknown[] = [];
+    for (const gone of [{ index: 999 }, { netnsPath: "/run/netns/bkdt-never" }]) {
+      using announcer = new Announcer(); // sends at its end what is still to be announced
+      announcer.announce("eth0", {
+        link: { ...pod.link, ...gone },
+        addresses: [ip("10.6.0.70")],
+        onError: (error) => errors.push(error),
+      });
+    }
+    expect(errors).toMatchObject([{ name: "PacketError" }, { name: "NetnsError" }]);
+  });
+
   it("without ARP cannot", async () => {
     const quiet = lab.addPod();
     quiet.ip("link set eth0 arp off");

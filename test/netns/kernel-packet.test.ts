@@ -1,23 +1,16 @@
-/** Packet sockets on the real kernel: two namespaces over a veth, the other side's kernel answers. */
+/**
+ * Packet sockets on the real kernel, beside what detection shows of them (detection-*.test.ts): floods, ends, failures.
+ */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readlinkSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { loadNative, type Native } from "../../host/kernel/native.ts";
-import { ARP_REPLY, decodeArp, encodeArpAnnouncement, encodeArpProbe } from "../../host/kernel/packet/arp.ts";
-import { ETH_P_ARP, ETH_P_IPV6 } from "../../host/kernel/packet/ethernet.ts";
-import {
-  decodeNdp,
-  encodeNdpAnnouncement,
-  encodeNdpProbe,
-  encodeNdpSolicitation,
-  multicastMac,
-  solicitedNode,
-} from "../../host/kernel/packet/ndp.ts";
-import { arpFilter, ndpFilter } from "../../host/kernel/packet/segment.ts";
-import type { PacketError } from "../../host/kernel/packet/socket.ts";
-import { openPacketSocket, type PacketSocket } from "../../host/kernel/packet/socket.ts";
+import { decodeArp, encodeArpAnnouncement, encodeArpProbe } from "../../host/kernel/packet/arp.ts";
+import { ETH_P_ARP } from "../../host/kernel/packet/ethernet.ts";
+import { arpFilter } from "../../host/kernel/packet/segment.ts";
+import { openPacketSocket } from "../../host/kernel/packet/socket.ts";
 import { readSysctl } from "../world/sysctl.ts";
 import { ip, mac } from "../world/values.ts";
 
@@ -44,7 +37,6 @@ beforeAll(async () => {
   for (const netns of [near, far]) execFileSync("ip", ["netns", "add", netns]);
   run(near, `link add v0 index ${NEAR_LINK} address ${nearMac} type veth peer name v1 address ${farMac} netns ${far}`);
   run(far, "addr add 10.6.0.1/24 dev v1");
-  run(far, "addr add fd00::1/64 dev v1 nodad");
   run(far, "link set v1 up");
   run(near, "link set v0 up");
   // Until the kernel has noticed the carrier, it drops what is sent.
@@ -62,80 +54,7 @@ const openArp = (addresses: string[], native?: Native) =>
     native,
   );
 
-const openNdp = (addresses: string[]) => {
-  const groups = addresses.map(ip).map(solicitedNode).map(multicastMac);
-  const filter = ndpFilter(addresses.map(ip));
-  return openPacketSocket({ netnsPath: nearPath, link: NEAR_LINK, etherType: ETH_P_IPV6, filter, groups });
-};
-
-/** The next frame that comes. */
-function nextFrame(socket: PacketSocket): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => socket.listen({ frame: resolve, failure: reject }));
-}
-
 describe("a packet socket", () => {
-  it("receives the answer to an ARP probe", async () => {
-    using socket = openArp(["10.6.0.1"]);
-    const received = nextFrame(socket);
-    socket.send(encodeArpProbe(nearMac, ip("10.6.0.1")));
-    expect(decodeArp(await received)).toMatchObject({
-      operation: ARP_REPLY,
-      destination: nearMac,
-      senderMac: farMac,
-      senderIp: ip("10.6.0.1"),
-    });
-  });
-
-  it("receives the answer to a solicitation from ::, which goes to all nodes, and to one from an address", async () => {
-    run(near, "addr replace fd00::2/64 dev v0 nodad");
-    const frames = [
-      encodeNdpProbe(nearMac, ip("fd00::1"), Uint8Array.of(1, 2, 3, 4, 5, 6)),
-      encodeNdpSolicitation(nearMac, ip("fd00::2"), ip("fd00::1")),
-    ];
-    for (const frame of frames) {
-      using socket = openNdp(["fd00::1"]);
-      const received = nextFrame(socket);
-      socket.send(frame);
-      const answer = decodeNdp(await received);
-      expect(answer).toMatchObject({ kind: "advertisement", target: ip("fd00::1"), linkLayer: farMac });
-    }
-  });
-
-  it("receives a rival's probe of its candidate, through a link that lets only joined groups in", async () => {
-    using socket = openNdp(["fd00::77"]);
-    const received = nextFrame(socket);
-    run(far, "addr add fd00::77/64 dev v1"); // the kernel sends its probe within a second
-    expect(decodeNdp(await received)).toMatchObject({
-      kind: "solicitation",
-      target: ip("fd00::77"),
-      sourceMac: farMac,
-    });
-    expect(run(near, "maddr show dev v0").toString()).toContain("33:33:ff:00:00:77");
-  });
-
-  it("receives neither what it sent nor what its filter rejects", async () => {
-    using socket = openArp(["10.6.0.50"]);
-    using other = openArp(["10.6.0.1", "10.6.0.50"]);
-    const received = nextFrame(other);
-    socket.send(encodeArpProbe(nearMac, ip("10.6.0.50")));
-    socket.send(encodeArpProbe(nearMac, ip("10.6.0.1")));
-    expect(decodeArp(await received)?.operation).toBe(ARP_REPLY);
-    expect(socket.receive()).toBeUndefined();
-    expect(other.receive()).toBeUndefined();
-  });
-
-  it("announces: the other side's kernel learns the MAC", () => {
-    run(far, `neigh replace 10.6.0.60 lladdr 02:00:00:00:00:99 nud stale dev v1`);
-    run(far, `neigh replace fd00::60 lladdr 02:00:00:00:00:99 nud stale dev v1`);
-    using arp = openArp([]);
-    using ndp = openNdp([]);
-    arp.send(encodeArpAnnouncement(nearMac, ip("10.6.0.60")));
-    ndp.send(encodeNdpAnnouncement(nearMac, ip("fd00::60")));
-    const table = run(far, "neigh show dev v1").toString();
-    expect(table).toContain(`10.6.0.60 lladdr ${nearMac}`);
-    expect(table).toContain(`fd00::60 lladdr ${nearMac}`);
-  });
-
   it("passes a flood in turns, all of it, in order", async () => {
     using socket = openArp(["10.6.0.61"]);
     using farSocket = openPacketSocket({
@@ -166,36 +85,6 @@ describe("a packet socket", () => {
       Array.from({ length: count }, (_, index) => `02:00:00:00:01:${index.toString(16).padStart(2, "0")}`),
     );
     expect(turns).toBeGreaterThanOrEqual(3);
-  });
-
-  it("tells its listener that the link went down, and receives again when it is up", async () => {
-    using socket = openArp(["10.6.0.1"]);
-    const failures: PacketError[] = [];
-    const frames: Uint8Array[] = [];
-    let wake = () => {};
-    socket.listen({
-      frame(frame) {
-        frames.push(frame);
-        wake();
-      },
-      failure(error) {
-        failures.push(error);
-        wake();
-      },
-    });
-    const event = () => new Promise<void>((resolve) => (wake = resolve));
-    let next = event();
-    run(near, "link set v0 down");
-    await next;
-    expect(failures).toMatchObject([{ name: "PacketError", link: NEAR_LINK, errno: constants.errno.ENETDOWN }]);
-    expect(failures[0]?.message).toMatch(/^Cannot receive on link 7: .*ENETDOWN/);
-    expect(() => socket.send(encodeArpProbe(nearMac, ip("10.6.0.1")))).toThrow(/^Cannot send on link 7: .*ENETDOWN/);
-    run(near, "link set v0 up");
-    next = event();
-    // more than once: the other side drops what it sends until its kernel has noticed the carrier
-    const again = setInterval(() => socket.send(encodeArpProbe(nearMac, ip("10.6.0.1"))), 20);
-    await next.finally(() => clearInterval(again));
-    expect(decodeArp(frames[0] ?? expect.unreachable())?.operation).toBe(ARP_REPLY);
   });
 
   it("may be disposed of by its own listener", async () => {
@@ -251,26 +140,6 @@ describe("a packet socket", () => {
     expect(() => openPacketSocket({ ...options, groups: [nearMac] })).toThrow(
       /^Cannot join 02:.* on link 99: .*ENODEV/,
     );
-  });
-
-  it("takes microseconds for a round trip", async () => {
-    using socket = openArp(["10.6.0.1"]);
-    const times: number[] = [];
-    let arrived = () => {};
-    socket.listen({ frame: () => arrived(), failure: () => expect.unreachable() });
-    const probe = encodeArpProbe(nearMac, ip("10.6.0.1"));
-    for (let round = 0; round < 2_000; round++) {
-      const start = performance.now();
-      await new Promise<void>((resolve) => {
-        arrived = resolve;
-        socket.send(probe);
-      });
-      times.push(performance.now() - start);
-    }
-    times.sort((a, b) => a - b);
-    const at = (part: number) => ((times[Math.floor(times.length * part)] ?? Number.NaN) * 1_000).toFixed(0);
-    console.log(`ARP round trip over a veth: p50 ${at(0.5)} µs, p99 ${at(0.99)} µs`);
-    expect(times[1_000]).toBeLessThan(1);
   });
 });
 
