@@ -47,13 +47,6 @@ describe("observeLink", () => {
     expect(addressesOn("eth0")?.sort()).toEqual(["10.6.0.21/24", "10.6.0.22/32", "192.0.2.1/31", "fd00:6::21/64"]);
   });
 
-  it("returns what changed since", () => {
-    inside("addr add 10.6.9.9/24 dev eth0");
-    expect(addressesOn("eth0")).toContain("10.6.9.9/24");
-    inside("addr del 10.6.9.9/24 dev eth0");
-    expect(addressesOn("eth0")).not.toContain("10.6.9.9/24");
-  });
-
   it("returns a link that is down, without addresses", () => {
     expect(observeLink(path, "p1")).toMatchObject({ up: false, addresses: [] });
   });
@@ -95,17 +88,6 @@ describe("observeLink", () => {
       expect(() => observeLink(path, "x".repeat(16))).toThrow(/ERANGE/);
     }
     expect({ netns: ownNetns(), fds: openFds() }).toEqual(before);
-  });
-
-  it("takes well under a millisecond", () => {
-    const times = Array.from({ length: 500 }, () => {
-      const start = performance.now();
-      observeLink(path, "eth0");
-      return performance.now() - start;
-    });
-    const median = times.sort((a, b) => a - b)[250] ?? Number.NaN;
-    console.log(`observeLink: p50 ${(median * 1_000).toFixed(0)} µs`);
-    expect(median).toBeLessThan(1);
   });
 });
 
