@@ -10,6 +10,7 @@ import { inverseOfAll } from "../../../host/plan/operation.ts";
 import type { Observed } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
 import { expectRecorded } from "../../fakes/recorded.ts";
+import { differenceFrom } from "../../world/similar-lines.ts";
 import { applyAll, applyStatement, inventory, NOTHING } from "./plan-model.ts";
 import { answerRequest, type Request, readRequest } from "./plan-request.ts";
 import { readStatement } from "./plan-words.ts";
@@ -50,15 +51,6 @@ function outcomeOf(request: Request, before: Observed): Outcome {
 
 /** Lines of a case, `include NAME` replaced by those of the file. */
 const linesOf = (file: string): string[] => readFileSync(join(FOLDER, file), "utf8").trimEnd().split("\n");
-
-/** What is more or less than in a similar case; the planners do in the same order what both do. */
-function differenceFrom(similar: readonly string[], lines: readonly string[]): string[] {
-  const isIn = (those: readonly string[]) => (line: string) => those.includes(line);
-  expect(lines.filter(isIn(similar)), "in the same order").toEqual(similar.filter(isIn(lines)));
-  const less = similar.filter((line) => !lines.includes(line)).map((line) => `- ${line}`);
-  const difference = [...less, ...lines.filter((line) => !similar.includes(line)).map((line) => `+ ${line}`)];
-  return difference.length === 0 ? ["the same"] : difference;
-}
 
 interface Answered {
   readonly request: Request;

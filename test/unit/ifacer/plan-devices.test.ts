@@ -12,6 +12,7 @@ import type { Operation } from "../../../host/plan/operation.ts";
 import { EMPTY_NAMESPACE, type NamespaceState } from "../../../host/plan/state.ts";
 import { formatOperation } from "../../../host/plan/text.ts";
 import { expectRecorded } from "../../fakes/recorded.ts";
+import { differenceFrom } from "../../world/similar-lines.ts";
 import { mac } from "../../world/values.ts";
 import { applyAll, describeMore, inventory, undoAll } from "./device-model.ts";
 import { follow } from "./device-words.ts";
@@ -49,28 +50,39 @@ function outcomeOf(spec: DeviceSpec, before: NamespaceState): { lines: string[];
 
 const linesOf = (file: string): string[] => readFileSync(join(FOLDER, file), "utf8").trimEnd().split("\n");
 
-/** The case with its expected lines replaced by what happens. */
-function replay(file: string): string[] {
+interface Replay {
+  readonly text: readonly string[];
+  /** Of each request, in full. */
+  readonly outcomes: readonly (readonly string[])[];
+}
+
+/**
+ * The case with its expected lines replaced by what happens; with `ADD like NAME {…}` by what differs from the first
+ * outcome in that file.
+ */
+function replay(file: string): Replay {
   let state = EMPTY_NAMESPACE;
-  return linesOf(file)
-    .filter((line) => !line.startsWith(MARGIN))
-    .flatMap((line) => {
-      if (line === "" || line.startsWith("#")) return [line];
-      if (!line.startsWith("ADD ")) {
-        state = follow(state, line);
-        return [line];
-      }
-      const { lines, after } = outcomeOf(decodeDeviceSpec(JSON.parse(line.slice(4)), "x"), state);
-      state = after;
-      return [line, ...lines.map((each) => `${MARGIN}${each}`)];
-    });
+  const outcomes: (readonly string[])[] = [];
+  const answer = (line: string): readonly string[] => {
+    const [, similar, facts] = /^ADD (?:like (\S+) )?(\{.*)$/.exec(line) ?? [];
+    if (facts === undefined) {
+      if (line !== "" && !line.startsWith("#")) state = follow(state, line);
+      return [];
+    }
+    const { lines, after } = outcomeOf(decodeDeviceSpec(JSON.parse(facts), "x"), state);
+    state = after;
+    outcomes.push(lines);
+    return similar === undefined ? lines : differenceFrom(replay(`${similar}.txt`).outcomes[0] ?? [], lines);
+  };
+  const given = linesOf(file).filter((line) => !line.startsWith(MARGIN));
+  return { text: given.flatMap((line) => [line, ...answer(line).map((each) => `${MARGIN}${each}`)]), outcomes };
 }
 
 const files = readdirSync(FOLDER).filter((name) => name.endsWith(".txt"));
 
 describe("the planners", () => {
   it.each(files.map((file) => [linesOf(file)[0]?.replace(/^# /, "") ?? file, file]))("%s (%s)", async (_, file) => {
-    await expectRecorded(join(FOLDER, file), `${replay(file).join("\n")}\n`);
+    await expectRecorded(join(FOLDER, file), `${replay(file).text.join("\n")}\n`);
   });
 
   it("there are many cases, each says what it shows, and none is without a request", () => {
