@@ -25,15 +25,6 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
     expect(p.release(ip("10.0.0.1"))).toBe("free");
   });
 
-  it("wraps once and then finds nothing", () => {
-    const p = pool(["192.168.0.0/30"]);
-    for (const host of [1, 2, 3]) p.claim(ip(`192.168.0.${host}`));
-    expect(textOf(p.findFree(3))).toBe("192.168.0.0");
-    p.claim(ip("192.168.0.0"));
-    expect(p.findFree(3)).toBeUndefined();
-    expect(p.findFreeAscending()).toBeUndefined();
-  });
-
   it("knows what is outside, masked and of the other family", () => {
     const p = pool(["10.0.0.0/30"], ["10.0.0.1"]);
     expect(p.contains(ip("10.0.0.0"))).toBe(true);
@@ -44,37 +35,6 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
     expect(p.release(ip("9.255.255.255"))).toBe("outside");
     expect(p.claim(ip("::a00:0"))).toBe("outside");
     expect(p.test(ip("::a00:0"))).toBe(false);
-  });
-
-  it("has no address in front of a range that begins just before a multiple of 2^64", () => {
-    const p = pool(["2001:db8::ffff:ffff:ffff:ffff-2001:db8:0:1::1"]);
-    for (const outside of ["2001:db8::", "2001:db8::1", "2001:db8::ffff:ffff:ffff:fffe", "2001:db8:0:1::2"]) {
-      expect(p.contains(ip(outside))).toBe(false);
-      expect(p.claim(ip(outside))).toBe("outside");
-    }
-    for (const inside of ["2001:db8::ffff:ffff:ffff:ffff", "2001:db8:0:1::", "2001:db8:0:1::1"])
-      expect(p.claim(ip(inside))).toBe("claimed");
-  });
-
-  it("keeps the mark of a masked address through unmasking", () => {
-    const p = pool(["10.0.0.0/30"], ["10.0.0.0-10.0.0.2"]);
-    expect(p.claim(ip("10.0.0.2"))).toBe("claimed");
-    expect(p.counts()).toMatchObject({ total: 1n, used: 1, usedMasked: 1, free: 1n, window: 4 });
-    p.edit(shape(["10.0.0.0/30"], ["10.0.0.0-10.0.0.1"]));
-    expect(p.test(ip("10.0.0.2"))).toBe(true);
-    expect(p.counts()).toMatchObject({ total: 2n, used: 1, usedMasked: 0, free: 1n, window: 4 });
-    expect(textOf(p.findFreeAscending())).toBe("10.0.0.3");
-  });
-
-  it("forgets used addresses that an edit leaves outside, and keeps the others", () => {
-    const p = pool(["10.0.0.0/24", "10.0.2.0/24"]);
-    for (const used of ["10.0.0.5", "10.0.2.7", "10.0.2.200"]) p.claim(ip(used));
-    p.edit(shape(["10.0.1.0-10.0.2.100"]));
-    expect(p.test(ip("10.0.2.7"))).toBe(true);
-    expect(p.claim(ip("10.0.0.5"))).toBe("outside");
-    p.edit(shape(["10.0.0.0/22"]));
-    expect(["10.0.0.5", "10.0.2.7", "10.0.2.200"].map((used) => p.test(ip(used)))).toEqual([false, true, false]);
-    expect(p.counts().used).toBe(1);
   });
 
   it("claims many at once and ignores those outside", () => {
@@ -144,17 +104,6 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
     p.drop();
     expect(() => p.findFree(0)).toThrow('"pool_find" refused with status -1');
     expect(() => p.drop()).toThrow(CoreError);
-  });
-
-  it("makes 1,000 pools in under 200 ms and an empty /8 in under 64 KiB of heap", () => {
-    const space = PoolSpace.open(wasm);
-    const started = performance.now();
-    const pools = Array.from({ length: 1000 }, (_, i) =>
-      space.createPool(shape([`10.${i >> 8}.${i & 255}.0/24`], [`10.${i >> 8}.${i & 255}.0`])),
-    );
-    expect(performance.now() - started).toBeLessThan(200);
-    expect(pools.every((p) => p.counts().free === 255n)).toBe(true);
-    expect(pools[999]?.findFree(0)).toEqual(ip("10.3.231.1"));
   });
 });
 
