@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { AddressStates, isProber, MAX_ENDED_OBJECTS } from "../../../../host/registry/kubernetes/address-states.ts";
 import { Backlog, RETRY_FIRST_MS, RETRY_MAX_MS } from "../../../../host/registry/kubernetes/backlog.ts";
 import type { KnownObject } from "../../../../host/registry/kubernetes/known-object.ts";
@@ -14,9 +14,12 @@ describe("the state of an address", () => {
     ifName: "eth0",
     claim: "c",
   };
+  let states: AddressStates;
+  beforeEach(() => {
+    states = new AddressStates("here");
+  });
 
   it("leak: what was read and is older than the last answer changes nothing", () => {
-    const states = new AddressStates("here");
     states.noteAnswer("x", known);
     states.noteAnswer("x", { ...known, resourceVersion: "9", state: "Cooling" });
     expect(states.find("x")).toEqual(known);
@@ -25,7 +28,6 @@ describe("the state of an address", () => {
   });
 
   it("leak: what a list shows that is no newer than what is known changes nothing", () => {
-    const states = new AddressStates("here");
     states.noteAnswer("x", known);
     expect(states.noteSeen("x", { ...known, resourceVersion: "9", state: "Cooling" })).toBe(false);
     expect(states.noteSeen("x", { ...known, state: "Cooling" })).toBe(false);
@@ -35,7 +37,6 @@ describe("the state of an address", () => {
   });
 
   it("leak: what was read and is older than the deletion makes nothing known", () => {
-    const states = new AddressStates("here");
     states.noteAnswer("x", "absent", known);
     expect([states.noteSeen("x", known), states.find("x")]).toEqual([false, undefined]);
     expect(states.noteSeen("x", { ...known, uid: "v", resourceVersion: "12" })).toBe(true);
@@ -43,12 +44,10 @@ describe("the state of an address", () => {
   });
 
   it("is at first unknown", () => {
-    const states = new AddressStates("here");
     expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false });
   });
 
   it("retention: a retained object that the node no longer has is unknown, and all others stay as they are", () => {
-    const states = new AddressStates("here");
     for (const name of ["kept", "taken"]) states.noteAnswer(name, { ...known, state: "Kept" });
     states.noteAnswer("bound", known);
     states.noteAnswer("ended", "absent", known);
@@ -58,7 +57,6 @@ describe("the state of an address", () => {
   });
 
   it("goes into a copy", () => {
-    const states = new AddressStates("here");
     states.noteAnswer("x", known);
     const copy = new AddressStates("here");
     copy.copyFrom(states);
@@ -66,7 +64,6 @@ describe("the state of an address", () => {
   });
 
   it("leak: another node's object has ended here at the version of the answer", () => {
-    const states = new AddressStates("here");
     states.noteAnswer("x", known);
     const theirs = { ...known, node: "there", resourceVersion: "12" };
     states.noteAnswer("x", theirs);
@@ -74,14 +71,12 @@ describe("the state of an address", () => {
   });
 
   it("leak: an end that an answer has told outlives a doubt about the object", () => {
-    const states = new AddressStates("here");
     states.noteAnswer("x", "absent", known);
     states.invalidate("x");
     expect(states.noteSeen("x", known)).toBe(false);
   });
 
   it("an object that came after an end is not forgotten with old ends", () => {
-    const states = new AddressStates("here");
     states.noteAnswer("x", "absent", known);
     states.noteSeen("x", { ...known, uid: "v", resourceVersion: "12" });
     for (let at = 0; at <= MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
@@ -89,26 +84,22 @@ describe("the state of an address", () => {
   });
 
   it("a forgotten row changes nothing of a known object", () => {
-    const states = new AddressStates("here");
     states.noteAnswer("x", known);
     states.noteForgotten("x");
     expect(states.get("x").object).toEqual({ kind: "known", object: known, source: "answer" });
   });
 
   it("leak: no more ends are remembered than MAX_ENDED_OBJECTS", () => {
-    const states = new AddressStates("here");
     for (let at = 0; at <= MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
     expect([states.noteSeen("x0", known), states.noteSeen("x1", known)]).toEqual([true, false]);
   });
 
   it("of an object that is absent and was never known stays unknown", () => {
-    const states = new AddressStates("here");
     states.noteAnswer("x", "absent");
     expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false });
   });
 
   it("clocks-and-boots: after a restart a write of the agent before may yet be carried out, until the next is answered", () => {
-    const states = new AddressStates("here");
     states.noteSent("x");
     expect(states.get("x").isSent).toBe(true);
     states.noteWritten("x");
@@ -116,7 +107,6 @@ describe("the state of an address", () => {
   });
 
   it("leak: of the ends, the one that came first is forgotten first, whatever was synced since", () => {
-    const states = new AddressStates("here");
     states.noteSent("x0");
     for (let at = 0; at < MAX_ENDED_OBJECTS; at++) states.noteAnswer(`x${at}`, "absent", known);
     states.noteWritten("x0");
@@ -125,7 +115,6 @@ describe("the state of an address", () => {
   });
 
   it("has nothing pending when the object is gone and synced", () => {
-    const states = new AddressStates("here");
     states.noteSent("x");
     states.noteAnswer("x", known);
     expect(states.known).toBe(1);
@@ -140,7 +129,6 @@ describe("the state of an address", () => {
   });
 
   it("conflict: a request to probe for a lost node outlives the object, until the row is forgotten", () => {
-    const states = new AddressStates("here");
     const seen: boolean[] = [];
     const read = (): unknown => seen.push(isProber(states.get("x"), "here"));
     states.noteSeen("x", { ...known, state: "Quarantined", lost: "there" });
@@ -155,7 +143,6 @@ describe("the state of an address", () => {
   });
 
   it("conflict: a request to probe for a lost node outlives a doubt about the object, and the memory of its end", () => {
-    const states = new AddressStates("here");
     for (const name of ["doubted", "ended"]) states.noteSeen(name, { ...known, state: "Quarantined", lost: "there" });
     states.noteSeen("own", { ...known, state: "Quarantined" });
     states.invalidate("doubted");
