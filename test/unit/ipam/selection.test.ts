@@ -35,14 +35,18 @@ function namespaceDefaults(ipv4: string[]): Partial<Subject> {
 }
 
 /** `eth0: blue,green | six` */
-function summary(given: Subject): string {
-  return selectPools(given, POOLS)
+function summarize(given: Subject, pools: ReadonlyMap<string, IpPool>): string {
+  return selectPools(given, pools)
     .nics.map(({ ifName, families }) => {
-      const lists = families.map(({ candidates }) => candidates.map(({ name }) => name).join(","));
+      const lists = families.map(({ candidates }) =>
+        candidates.map(({ name, refusal }) => (refusal === undefined ? name : `${name} ${refusal}`)).join(","),
+      );
       return `${ifName}: ${lists.join(" | ")}`;
     })
     .join("; ");
 }
+
+const summary = (given: Subject): string => summarize(given, POOLS);
 
 it("selection looks at the default pools, not at all pools for them", () => {
   class Table extends PoolTable {
@@ -249,12 +253,6 @@ describe("selection without an answer", () => {
         "and no IPPool has spec.default: true",
     );
   });
-
-  it("ignores a subnet annotation when enableSubnet is false", () => {
-    const vendorConf = { ...DUAL, enableIPv6: false, enableSubnet: false };
-    const { warnings } = selectPools(withPod({ subnet: { ipv4: ["s"] } }, { vendorConf }), POOLS);
-    expect(warnings).toEqual(['annotation "ipam.vendor.io/subnet" is ignored because enableSubnet is false']);
-  });
 });
 
 describe("of pods that name Subnets", () => {
@@ -286,18 +284,7 @@ describe("of pods that name Subnets", () => {
     return subject({ pod: { namespace: "shop", name: "web-0", labels: {}, annotations, application }, ...rest });
   }
 
-  /** `eth0: web-b,web-g | web-6` */
-  function summary(given: Subject, pools = POOLS): string {
-    return selectPools(given, pools)
-      .nics.map(({ ifName, families }) => {
-        const lists = families.map(({ candidates }) =>
-          candidates.map(({ name, refusal }) => (refusal === undefined ? name : `${name} ${refusal}`)).join(","),
-        );
-        return `${ifName}: ${lists.join(" | ")}`;
-      })
-      .join("; ");
-  }
-
+  const summary = (given: Subject, pools = POOLS): string => summarize(given, pools);
   const eth0 = "eth0" as IfName;
   const net1 = "net1" as IfName;
 
