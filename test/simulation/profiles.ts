@@ -11,41 +11,6 @@ import { RESTART_CONTAINERS } from "./simulated-spool.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 import type { Workload } from "./workload.ts";
 
-const CLUSTER_PROFILES = [
-  "calm",
-  "faults",
-  "statefulsets",
-  "partition",
-  "silence",
-  "runtimes",
-  "scarce",
-  "conflicts",
-  "restores",
-  "pools",
-  "hands",
-  "scaled",
-  "subnets",
-  "tenants",
-  "machines",
-  "registry",
-  "ghosts",
-  "webhooks",
-  "delays",
-  "replacements",
-  "damage",
-  "containers",
-  "nics",
-  "spaces",
-  "bridges",
-  "releases",
-  "named",
-] as const;
-export type ClusterProfile = (typeof CLUSTER_PROFILES)[number];
-
-/** `segments` has a world of its own: segment-run.ts. */
-export const PROFILES = [...CLUSTER_PROFILES, "segments"] as const;
-export type ProfileName = (typeof PROFILES)[number];
-
 /** Something that happens to the cluster; what it is told, a seed of its own decides. */
 export interface Action {
   readonly name: string;
@@ -54,11 +19,14 @@ export interface Action {
 }
 
 interface Profile {
-  readonly network: NetworkFaults;
-  readonly kubelet: KubeletFaults;
-  /** Addresses beyond those that all pods need: a share. */
-  readonly spare: number;
-  readonly actions: readonly Action[];
+  /** Absent: {@link NO_FAULTS}. */
+  readonly network?: NetworkFaults;
+  /** Absent: {@link KUBELET}. */
+  readonly kubelet?: KubeletFaults;
+  /** Addresses beyond those that all pods need: a share. Absent: 0.3. */
+  readonly spare?: number;
+  /** See {@link actionsOf}. */
+  readonly actions: string;
   /** Absent: 5 s. */
   readonly cooldown?: string;
   /** Absent: no NIC probes its addresses. */
@@ -91,114 +59,73 @@ function up(cluster: Cluster): Node[] {
   return cluster.nodes.filter(({ machine }) => !machine.isOff);
 }
 
-const DELETE: Action = {
-  name: "delete a pod",
-  weight: 10,
-  act: (cluster, random) => {
+/** Never beyond what the pools have addresses for. */
+const sizes = new WeakMap<Workload, number>();
+
+const FAMILIES = ["blue", "six"] as const;
+
+/** The kubelet hangs, so that the pod's sandbox outlives its object. */
+function orphan(cluster: Cluster, { machine: host, pod }: Nic, time: SimulatedTime): void {
+  const kubelet = cluster.nodes.find(({ machine }) => machine.host === host)?.kubelet;
+  if (kubelet === undefined) return;
+  time.pause(kubelet.process, 25_000);
+  cluster.forceDeletePod(pod);
+}
+
+const action = (name: string, weight: number, act: Action["act"]): Action => ({ name, weight, act });
+
+/** By the names that the profiles have for them. */
+const ACTIONS: Readonly<Record<string, Action>> = {
+  delete: action("delete a pod", 10, (cluster, random) => {
     const { expected } = cluster;
     if (expected.length > 0) cluster.deletePod(random.pick(expected).name);
-  },
-};
-
-const DELETE_SOME: Action = {
-  name: "restart a workload",
-  weight: 2,
-  act: (cluster, random) => {
+  }),
+  deleteSome: action("restart a workload", 2, (cluster, random) => {
     const { name } = random.pick(cluster.workloads);
     for (const pod of cluster.expected) if (pod.name.startsWith(`${name}-`)) cluster.deletePod(pod.name);
-  },
-};
-
-const FINISH: Action = {
-  name: "a pod finishes",
-  weight: 3,
-  act: (cluster, random) => {
+  }),
+  finish: action("a pod finishes", 3, (cluster, random) => {
     const plain = cluster.workloads.filter(({ kind }) => kind === "plain").map(({ name }) => name);
     const found = cluster.expected.filter((pod) => plain.some((name) => pod.name.startsWith(`${name}-`)));
     if (found.length > 0) cluster.finishPod(random.pick(found).name);
-  },
-};
-
-/** Never beyond what the pools have addresses for. */
-const sizes = new WeakMap<Workload, number>();
-const SCALE: Action = {
-  name: "scale a workload",
-  weight: 2,
-  act: (cluster, random) => {
+  }),
+  scale: action("scale a workload", 2, (cluster, random) => {
     const workload = random.pick(cluster.workloads);
     const most = sizes.get(workload) ?? workload.replicas;
     sizes.set(workload, most);
     cluster.scale(workload, random.below(most + 1));
-  },
-};
-
-const REPLACE_SET: Action = {
-  name: "a set is deleted and created again",
-  weight: 1,
-  act: (cluster, random) => {
+  }),
+  replaceSet: action("a set is deleted and created again", 1, (cluster, random) => {
     const sets = cluster.workloads.filter(({ kind, isAbsent }) => kind === "StatefulSet" && !isAbsent);
     if (sets.length > 0) cluster.replaceSet(random.pick(sets), random.pick([500, 3_000, 12_000]));
-  },
-};
-
-const FORCE: Action = {
-  name: "delete a pod by force",
-  weight: 4,
-  act: (cluster, random) => {
+  }),
+  force: action("delete a pod by force", 4, (cluster, random) => {
     const { pods } = cluster;
     if (pods.length > 0) cluster.forceDeletePod(random.pick(pods).name);
-  },
-};
-
-const KILL_AGENT: Action = {
-  name: "an agent is killed",
-  weight: 3,
-  act: (cluster, random, time) => {
+  }),
+  killAgent: action("an agent is killed", 3, (cluster, random, time) => {
     const node = random.pick(cluster.nodes);
     node.machine.kill();
     const forMs = random.pick([100, 1_000, 4_000, 30_000]);
     time.schedule(forMs, "an agent starts again", time.current, () => node.machine.start());
-  },
-};
-
-const PAUSE_AGENT: Action = {
-  name: "an agent stands still",
-  weight: 1,
-  act: (cluster, random) => random.pick(cluster.nodes).machine.pause(random.pick([500, 5_000, 20_000])),
-};
-
-const LOSE_JOURNAL: Action = {
-  name: "a journal is lost",
-  weight: 1,
-  act: (cluster, random) => {
+  }),
+  pauseAgent: action("an agent stands still", 1, (cluster, random) =>
+    random.pick(cluster.nodes).machine.pause(random.pick([500, 5_000, 20_000])),
+  ),
+  loseJournal: action("a journal is lost", 1, (cluster, random) => {
     const { machine } = random.pick(up(cluster));
     machine.kill();
     machine.loseDisk();
     machine.start();
-  },
-};
-
-const COPY_JOURNAL: Action = {
-  name: "a journal is copied",
-  weight: 3,
-  act: (cluster, random) => random.pick(cluster.nodes).machine.copyDisk(),
-};
-
-const RESTORE_JOURNAL: Action = {
-  name: "an older journal is restored",
-  weight: 2,
-  act: (cluster, random) => {
+  }),
+  copyJournal: action("a journal is copied", 3, (cluster, random) => random.pick(cluster.nodes).machine.copyDisk()),
+  restoreJournal: action("an older journal is restored", 2, (cluster, random) => {
     const { machine } = random.pick(up(cluster));
     machine.kill();
     machine.restoreDisk();
     machine.start();
-  },
-};
-
-const RESTORE_MACHINE: Action = {
-  name: "a machine boots with an older journal",
-  weight: 3,
-  act: (cluster, random, time) => {
+  }),
+  restoreMachine: action("a machine boots with an older journal", 3, (cluster, random, time) => {
     const others = up(cluster);
     if (others.length < 2) return;
     const node = random.pick(others);
@@ -210,148 +137,78 @@ const RESTORE_MACHINE: Action = {
       node.machine.powerOn();
       cluster.startNode(node);
     });
-  },
-};
-
-const UPGRADE: Action = {
-  name: "an agent is upgraded",
-  weight: 4,
-  act: (cluster, random, time) => {
+  }),
+  upgrade: action("an agent is upgraded", 4, (cluster, random, time) => {
     const { machine } = random.pick(cluster.nodes);
     const forMs = random.pick([50, 1_000, 5_000]);
     time.inside(time.current, () => void machine.upgrade(forMs).catch((error: unknown) => time.uncaught.push(error)));
-  },
-};
-
-const CHANGE_VERSION: Action = {
-  name: "an agent is replaced by one of either version",
-  weight: 16,
-  act: (cluster, random, time) => {
+  }),
+  changeVersion: action("an agent is replaced by one of either version", 16, (cluster, random, time) => {
     const forMs = random.pick([50, 1_000, 5_000]);
     const node = random.pick(cluster.nodes);
     time.inside(
       time.current,
       () => void cluster.upgrade(node, forMs).catch((error: unknown) => time.uncaught.push(error)),
     );
-  },
-};
-
-const ROLL_OUT: Action = {
-  name: "a version is rolled out",
-  weight: 4,
-  act: (cluster, random, time) => {
+  }),
+  rollOut: action("a version is rolled out", 4, (cluster, random, time) => {
     const forMs = random.pick([50, 1_000]);
     time.inside(time.current, () => void cluster.rollOut(forMs).catch((error: unknown) => time.uncaught.push(error)));
-  },
-};
-
-const HANG: Action = {
-  name: "a kubelet hangs",
-  weight: 1,
-  act: (cluster, random, time) => {
+  }),
+  hang: action("a kubelet hangs", 1, (cluster, random, time) => {
     const { kubelet } = random.pick(cluster.nodes);
     if (kubelet !== undefined) time.pause(kubelet.process, random.pick([2_000, 8_000, 25_000]));
-  },
-};
-
-const LOSE_SANDBOX: Action = {
-  name: "a sandbox dies",
-  weight: 3,
-  act: (cluster, random) => random.pick(cluster.nodes).kubelet?.loseSandbox(random),
-};
-
-const COLLECT: Action = {
-  name: "a runtime collects",
-  weight: 1,
-  act: (cluster, random, time) => {
+  }),
+  loseSandbox: action("a sandbox dies", 3, (cluster, random) =>
+    random.pick(cluster.nodes).kubelet?.loseSandbox(random),
+  ),
+  collect: action("a runtime collects", 1, (cluster, random, time) => {
     const { kubelet } = random.pick(cluster.nodes);
     const isPartial = random.chance(0.5);
     if (kubelet !== undefined) time.inside(kubelet.process, () => void kubelet.collect(random, isPartial));
-  },
-};
-
-const KILL_CONTROLLER: Action = {
-  name: "the controller is killed",
-  weight: 1,
-  act: (cluster) => cluster.killController(),
-};
-
-const PAUSE_CONTROLLER: Action = {
-  name: "the controller stands still",
-  weight: 1,
-  act: (cluster, random) => cluster.pauseController(random.pick([5_000, 20_000])),
-};
-
-const DELETE_OBJECT: Action = {
-  name: "an allocation is deleted by hand",
-  weight: 1,
-  act: (cluster, random) => cluster.deleteAllocationLater(random.u32()),
-};
-
-const RESTORE_OBJECT: Action = {
-  name: "a deleted allocation is restored by hand",
-  weight: 4,
-  act: (cluster, random) => cluster.restoreAllocation(random),
-};
-
-const RESTORE_BACKUP: Action = {
-  name: "an allocation is restored from an old backup",
-  weight: 4,
-  act: (cluster, random) => cluster.restoreBackup(random),
-};
-
-const COMPACT: Action = {
-  name: "the history is compacted and all watches break",
-  weight: 1,
-  act: (cluster) => {
+  }),
+  killController: action("the controller is killed", 1, (cluster) => cluster.killController()),
+  pauseController: action("the controller stands still", 1, (cluster, random) =>
+    cluster.pauseController(random.pick([5_000, 20_000])),
+  ),
+  deleteObject: action("an allocation is deleted by hand", 1, (cluster, random) =>
+    cluster.deleteAllocationLater(random.u32()),
+  ),
+  restoreObject: action("a deleted allocation is restored by hand", 4, (cluster, random) =>
+    cluster.restoreAllocation(random),
+  ),
+  restoreBackup: action("an allocation is restored from an old backup", 4, (cluster, random) =>
+    cluster.restoreBackup(random),
+  ),
+  compact: action("the history is compacted and all watches break", 1, (cluster) => {
     cluster.server.compact();
     cluster.network.breakWatches();
-  },
-};
-
-const FILL_DISK: Action = {
-  name: "a disk is full",
-  weight: 1,
-  act: (cluster, random, time) => {
+  }),
+  fillDisk: action("a disk is full", 1, (cluster, random, time) => {
     const { machine } = random.pick(cluster.nodes);
     machine.space.isFull = true;
     time.schedule(3_000, "the disk has room", time.current, () => {
       machine.space.isFull = false;
     });
-  },
-};
-
-const BREAK_DISK: Action = {
-  name: "a disk fails",
-  weight: 2,
-  act: (cluster, random, time) => {
+  }),
+  breakDisk: action("a disk fails", 2, (cluster, random, time) => {
     const { machine } = random.pick(cluster.nodes);
     machine.space.isBroken = true;
     time.schedule(random.pick([200, 3_000, 12_000]), "the disk works again", time.current, () => {
       machine.space.isBroken = false;
     });
-  },
-};
-
-const CUT: Action = {
-  name: "a machine is cut off",
-  weight: 3,
-  act: (cluster, random, time) => {
+  }),
+  cut: action("a machine is cut off", 3, (cluster, random, time) => {
     const { host } = random.pick(up(cluster)).machine;
     const forMs = random.pick([1_000, 8_000, 30_000, 90_000]);
     cluster.cut(host);
     time.schedule(forMs, "a machine is connected again", time.current, () => cluster.heal(host));
-  },
-};
-
-/**
- * Longer than the grace of a node, so that it is taken for lost while its pods live; by then one of them is deleted
- * by force.
- */
-const SILENCE: Action = {
-  name: "a machine is silent, and one of its pods is deleted by force",
-  weight: 4,
-  act: (cluster, random, time) => {
+  }),
+  /**
+   * Longer than the grace of a node, so that it is taken for lost while its pods live; by then one of them is deleted
+   * by force.
+   */
+  silence: action("a machine is silent, and one of its pods is deleted by force", 4, (cluster, random, time) => {
     const { name, host } = random.pick(up(cluster)).machine;
     const afterMs = random.pick([1_000, 15_000, 30_000]);
     cluster.cut(host);
@@ -360,13 +217,8 @@ const SILENCE: Action = {
       if (own.length > 0) cluster.forceDeletePod(random.pick(own).name);
     });
     time.schedule(90_000, "a machine is connected again", time.current, () => cluster.heal(host));
-  },
-};
-
-const POWER: Action = {
-  name: "a machine loses power",
-  weight: 2,
-  act: (cluster, random, time) => {
+  }),
+  power: action("a machine loses power", 2, (cluster, random, time) => {
     const others = up(cluster);
     if (others.length < 2) return;
     const node = random.pick(others);
@@ -385,337 +237,160 @@ const POWER: Action = {
       if (isMarked) cluster.setReady(name, true);
       cluster.startNode(node);
     });
-  },
-};
-
-const REBOOT: Action = {
-  name: "a kubelet restarts",
-  weight: 1,
-  act: (cluster, random) => {
+  }),
+  reboot: action("a kubelet restarts", 1, (cluster, random) => {
     const node = random.pick(up(cluster));
     // Its runtime keeps the sandboxes no longer than this.
     node.machine.namespaces.clear();
     cluster.endKubelet(node);
     cluster.startNode(node);
-  },
-};
-
-const STRAY_DEL: Action = {
-  name: "a DEL names another network",
-  weight: 3,
-  act: (cluster, random, time) => {
+  }),
+  strayDel: action("a DEL names another network", 3, (cluster, random, time) => {
     const { kubelet } = random.pick(cluster.nodes);
     if (kubelet !== undefined) time.inside(kubelet.process, () => kubelet.strayDel(random));
-  },
-};
-
-const CHANGE_STATIC: Action = {
-  name: "a static pod changes",
-  weight: 2,
-  act: (cluster, random) => cluster.changeStaticPod(random.pick(cluster.nodes).machine.name),
-};
-
-const DELETE_MIRROR: Action = {
-  name: "a mirror pod is deleted",
-  weight: 2,
-  act: (cluster, random) => cluster.deleteMirror(random.pick(cluster.nodes).machine.name),
-};
-
-const SET_CLOCK: Action = {
-  name: "a wall clock jumps",
-  weight: 2,
-  act: (cluster, random) =>
+  }),
+  changeStatic: action("a static pod changes", 2, (cluster, random) =>
+    cluster.changeStaticPod(random.pick(cluster.nodes).machine.name),
+  ),
+  deleteMirror: action("a mirror pod is deleted", 2, (cluster, random) =>
+    cluster.deleteMirror(random.pick(cluster.nodes).machine.name),
+  ),
+  setClock: action("a wall clock jumps", 2, (cluster, random) =>
     random.pick(cluster.nodes).machine.setWallClock(random.pick([0, 90_000, -90_000, 7_200_000, -7_200_000])),
-};
-
-const SET_CONTROLLER_CLOCK: Action = {
-  name: "the wall clock of a controller jumps",
-  weight: 1,
-  act: (cluster, random) =>
+  ),
+  setControllerClock: action("the wall clock of a controller jumps", 1, (cluster, random) =>
     cluster.setControllerClock(random, random.pick([0, 90_000, -90_000, 7_200_000, -7_200_000])),
-};
-
-const FOREIGN: Action = {
-  name: "another machine has an address",
-  weight: 8,
-  act: (cluster, random) => {
+  ),
+  foreign: action("another machine has an address", 8, (cluster, random) => {
     const pick = (from: readonly string[]): string => random.pick(from);
     cluster.ledger.addForeign(pick, random.pick([5_000, 20_000, 60_000]));
-  },
-};
-
-const PROXY: Action = {
-  name: "a machine answers for every address",
-  weight: 1,
-  act: (cluster, random) => cluster.ledger.answerAll(random.pick([5_000, 20_000])),
-};
-
-const FAMILIES = ["blue", "six"] as const;
-
-const SHRINK: Action = {
-  name: "a pool is shrunk",
-  weight: 4,
-  act: (cluster, random) => {
+  }),
+  proxy: action("a machine answers for every address", 1, (cluster, random) =>
+    cluster.ledger.answerAll(random.pick([5_000, 20_000])),
+  ),
+  shrink: action("a pool is shrunk", 4, (cluster, random) => {
     const { poolSize } = cluster;
     const first = 1 + random.below(Math.ceil(poolSize / 2));
     const last = Math.min(poolSize, first + Math.ceil(poolSize * 0.3) + random.below(poolSize));
     cluster.editPool(random.pick(FAMILIES), { first, last });
-  },
-};
-
-const EXCLUDE: Action = {
-  name: "addresses are excluded from a pool",
-  weight: 3,
-  act: (cluster, random) => {
+  }),
+  exclude: action("addresses are excluded from a pool", 3, (cluster, random) => {
     const excluded = Array.from({ length: 1 + random.below(6) }, () => 1 + random.below(cluster.poolSize));
     cluster.editPool(random.pick(FAMILIES), { excluded: [...new Set(excluded)] });
-  },
-};
-
-const GROW: Action = {
-  name: "a pool has all of its addresses",
-  weight: 5,
-  act: (cluster, random) => cluster.editPool(random.pick(FAMILIES)),
-};
-
-const DISABLE: Action = {
-  name: "a pool is disabled",
-  weight: 1,
-  act: (cluster, random, time) => {
+  }),
+  grow: action("a pool has all of its addresses", 5, (cluster, random) => cluster.editPool(random.pick(FAMILIES))),
+  disable: action("a pool is disabled", 1, (cluster, random, time) => {
     const family = random.pick(FAMILIES);
     cluster.editPool(family, { isDisabled: true });
     time.schedule(2_000, "a pool is enabled", time.current, () => cluster.editPool(family));
-  },
-};
-
-const RENAME: Action = {
-  name: "a pool gets another name",
-  weight: 3,
-  act: (cluster, random) => cluster.renamePool(random.pick(FAMILIES)),
-};
-
-const OVERLAP: Action = {
-  name: "another pool has some of the same addresses",
-  weight: 3,
-  act: (cluster, random) => {
+  }),
+  rename: action("a pool gets another name", 3, (cluster, random) => cluster.renamePool(random.pick(FAMILIES))),
+  overlap: action("another pool has some of the same addresses", 3, (cluster, random) => {
     const first = 1 + random.below(cluster.poolSize);
     const last = Math.min(cluster.poolSize, first + random.below(cluster.poolSize));
     cluster.overlapPool(random.pick(FAMILIES), { first, last }, random.pick([2_000, 10_000]));
-  },
-};
-
-const RESERVE: Action = {
-  name: "addresses are reserved",
-  weight: 2,
-  act: (cluster, random, time) => {
+  }),
+  reserve: action("addresses are reserved", 2, (cluster, random, time) => {
     const numbers = Array.from({ length: 4 }, () => 1 + random.below(cluster.poolSize));
     cluster.reserve([...new Set(numbers)], false);
     time.schedule(6_000, "nothing is reserved", time.current, () => cluster.reserve([], true));
-  },
-};
-
-const SCALE_RIVAL: Action = {
-  name: "a user of a Subnet is scaled",
-  weight: 12,
-  act: (cluster, random) => {
+  }),
+  scaleRival: action("a user of a Subnet is scaled", 12, (cluster, random) => {
     const workload = random.pick(cluster.workloads.filter(({ subnets }) => subnets !== undefined));
     const most = sizes.get(workload) ?? workload.replicas;
     sizes.set(workload, most);
     cluster.scale(workload, random.below(most + 1));
-  },
-};
-
-const REPLACE_RIVAL: Action = {
-  name: "a user of a Subnet is deleted and created again",
-  weight: 4,
-  act: (cluster, random) => {
+  }),
+  replaceRival: action("a user of a Subnet is deleted and created again", 4, (cluster, random) => {
     const users = cluster.workloads.filter(({ subnets, isAbsent }) => subnets !== undefined && !isAbsent);
     if (users.length > 0) cluster.replaceSet(random.pick(users), random.pick([500, 3_000, 20_000]));
-  },
-};
-
-const RENUMBER: Action = {
-  name: "a user of a Subnet wants another number",
-  weight: 4,
-  act: (cluster, random) => {
+  }),
+  renumber: action("a user of a Subnet wants another number", 4, (cluster, random) => {
     // The template of a Thing is that of its pods.
     const users = cluster.workloads.filter(({ subnets, kind }) => subnets !== undefined && kind !== "Thing");
     cluster.setPoolNumber(random.pick(users), random.pick(["+0", "+1", "+2", "3", "6"]));
-  },
-};
-
-const ATTACK: Action = {
-  name: "the tenant attacks",
-  weight: 30,
-  act: (cluster, random) => {
+  }),
+  attack: action("the tenant attacks", 30, (cluster, random) => {
     cluster.tenant?.attack(random);
     cluster.thief?.steal();
-  },
-};
-
-const FLOOD: Action = {
-  name: "the tenant creates many pods",
-  weight: 3,
-  act: (cluster, random, time) => {
+  }),
+  flood: action("the tenant creates many pods", 3, (cluster, random, time) => {
     cluster.tenant?.flood(random);
     // Agents know by then that its namespace has as many addresses as it may.
     time.schedule(8_000, "the tenant creates more pods", time.current, () => cluster.tenant?.flood(random, 6));
-  },
-};
-
-const DEMAND: Action = {
-  name: "the tenant wants a pool",
-  weight: 4,
-  act: (cluster, random) => cluster.tenant?.demand(random),
-};
-
-const RETREAT: Action = {
-  name: "the tenant deletes pods",
-  weight: 2,
-  act: (cluster, random) => cluster.tenant?.retreat(random),
-};
-
-const MIGRATE: Action = {
-  name: "a virtual machine migrates",
-  weight: 30,
-  act: (cluster, random) => cluster.virtualMachines?.migrate(random),
-};
-
-const RESTART_MACHINE: Action = {
-  name: "a virtual machine restarts",
-  weight: 4,
-  act: (cluster, random) => cluster.virtualMachines?.restart(random, random.pick([0, 3_000, 15_000])),
-};
-
-const DELETE_MACHINE: Action = {
-  name: "a virtual machine is deleted and created again",
-  weight: 1,
-  act: (cluster, random) => cluster.virtualMachines?.delete(random, random.pick([0, 3_000, 15_000])),
-};
-
-const SHRINK_SUBNET: Action = {
-  name: "a Subnet offers less",
-  weight: 2,
-  act: (cluster, random) => cluster.editSubnet(random.pick([...RIVAL_SUBNETS.keys()]), 1 + random.below(4)),
-};
-
-const GROW_SUBNET: Action = {
-  name: "a Subnet offers all of its addresses",
-  weight: 4,
-  act: (cluster, random) => cluster.editSubnet(random.pick([...RIVAL_SUBNETS.keys()])),
-};
-
-const DELETE_GENERATED: Action = {
-  name: "a generated pool is deleted",
-  weight: 1,
-  act: (cluster, random) => cluster.deleteGeneratedPool(random),
-};
-
-const RECREATE_KIND: Action = {
-  name: "the kind of allocations is deleted and created again",
-  weight: 1,
-  act: (cluster, random, time) => recreateKind(cluster, random.pick([200, 3_000, 12_000]), time),
-};
-
-const RESTORE_ETCD: Action = {
-  name: "the API server goes back in time",
-  weight: 1,
-  act: (cluster, random, time) => restoreLater(cluster, random.pick([3_000, 10_000, 30_000]), time),
-};
-
-const RECREATE_SET: Action = {
-  name: "a set is created again around its pods",
-  weight: 2,
-  act: (cluster, random) => {
+  }),
+  demand: action("the tenant wants a pool", 4, (cluster, random) => cluster.tenant?.demand(random)),
+  retreat: action("the tenant deletes pods", 2, (cluster, random) => cluster.tenant?.retreat(random)),
+  migrate: action("a virtual machine migrates", 30, (cluster, random) => cluster.virtualMachines?.migrate(random)),
+  restartMachine: action("a virtual machine restarts", 4, (cluster, random) =>
+    cluster.virtualMachines?.restart(random, random.pick([0, 3_000, 15_000])),
+  ),
+  deleteMachine: action("a virtual machine is deleted and created again", 1, (cluster, random) =>
+    cluster.virtualMachines?.delete(random, random.pick([0, 3_000, 15_000])),
+  ),
+  shrinkSubnet: action("a Subnet offers less", 2, (cluster, random) =>
+    cluster.editSubnet(random.pick([...RIVAL_SUBNETS.keys()]), 1 + random.below(4)),
+  ),
+  growSubnet: action("a Subnet offers all of its addresses", 4, (cluster, random) =>
+    cluster.editSubnet(random.pick([...RIVAL_SUBNETS.keys()])),
+  ),
+  deleteGenerated: action("a generated pool is deleted", 1, (cluster, random) => cluster.deleteGeneratedPool(random)),
+  recreateKind: action("the kind of allocations is deleted and created again", 1, (cluster, random, time) =>
+    recreateKind(cluster, random.pick([200, 3_000, 12_000]), time),
+  ),
+  restoreEtcd: action("the API server goes back in time", 1, (cluster, random, time) =>
+    restoreLater(cluster, random.pick([3_000, 10_000, 30_000]), time),
+  ),
+  recreateSet: action("a set is created again around its pods", 2, (cluster, random) => {
     const sets = cluster.workloads.filter(({ kind, isAbsent }) => kind === "StatefulSet" && !isAbsent);
     if (sets.length > 0) cluster.recreateSet(random.pick(sets));
-  },
-};
-
-const HAUNT: Action = {
-  name: "the tenant creates pods of sets that never were",
-  weight: 6,
-  act: (cluster, random) => cluster.tenant?.haunt(random, 1 + random.below(3)),
-};
-
-const RETAIN_FOR_OTHERS: Action = {
-  name: "a thief retains an address for a member of somebody else's",
-  weight: 4,
-  act: (cluster) => cluster.thief?.retainForOthers(),
-};
-
-const WEBHOOK: Action = {
-  name: "a webhook keeps each write",
-  weight: 4,
-  act: (cluster, random, time) => keepWrites(cluster, random.pick([500, 3_000]), time),
-};
-
-const SLOW_WEBHOOK: Action = {
-  name: "a webhook keeps each write for longer than an attempt",
-  weight: 20,
-  act: (cluster, random, time) => keepWrites(cluster, random.pick([6_000, 10_200]), time),
-};
-
-const REST: Action = { name: "nothing happens for a moment", weight: 150, act: () => {} };
-
-const MOVE_NIC: Action = {
-  name: "a pod renames a NIC or moves its addresses",
-  weight: 10,
-  act: (cluster, random) => cluster.nics.move(random),
-};
-
-/** The kubelet hangs, so that the pod's sandbox outlives its object. */
-function orphan(cluster: Cluster, { machine: host, pod }: Nic, time: SimulatedTime): void {
-  const kubelet = cluster.nodes.find(({ machine }) => machine.host === host)?.kubelet;
-  if (kubelet === undefined) return;
-  time.pause(kubelet.process, 25_000);
-  cluster.forceDeletePod(pod);
-}
-
-const ORPHAN_MOVED: Action = {
-  name: "an orphan has moved its addresses",
-  weight: 4,
-  act: (cluster, random, time) => {
+  }),
+  haunt: action("the tenant creates pods of sets that never were", 6, (cluster, random) =>
+    cluster.tenant?.haunt(random, 1 + random.below(3)),
+  ),
+  retainForOthers: action("a thief retains an address for a member of somebody else's", 4, (cluster) =>
+    cluster.thief?.retainForOthers(),
+  ),
+  webhook: action("a webhook keeps each write", 4, (cluster, random, time) =>
+    keepWrites(cluster, random.pick([500, 3_000]), time),
+  ),
+  slowWebhook: action("a webhook keeps each write for longer than an attempt", 20, (cluster, random, time) =>
+    keepWrites(cluster, random.pick([6_000, 10_200]), time),
+  ),
+  rest: action("nothing happens for a moment", 150, () => {}),
+  moveNic: action("a pod renames a NIC or moves its addresses", 10, (cluster, random) => cluster.nics.move(random)),
+  orphanMoved: action("an orphan has moved its addresses", 4, (cluster, random, time) => {
     const nic = cluster.nics.move(random);
     if (nic !== undefined) orphan(cluster, nic, time);
-  },
-};
-
-const ORPHAN_SLOW: Action = {
-  name: "an orphan's main plugin is slow",
-  weight: 6,
-  act: (cluster, random, time) => {
+  }),
+  orphanSlow: action("an orphan's main plugin is slow", 6, (cluster, random, time) => {
     const { pending } = cluster.nics;
     if (pending.length > 0) orphan(cluster, random.pick(pending), time);
-  },
+  }),
+  takeNumber: action("a process gets the number of an earlier one", 6, (cluster, random) =>
+    cluster.nics.takeNumber(random),
+  ),
+  addTool: action("another tool's namespace has a pod's addresses", 6, (cluster, random) =>
+    cluster.nics.addTool(random, random.pick([3_000, 20_000, 90_000])),
+  ),
+  damage: DAMAGE,
+  damageAndKill: DAMAGE_AND_KILL,
+  damageIndex: DAMAGE_INDEX,
+  recreateNode: RECREATE_NODE,
+  replaceOff: REPLACE_OFF,
+  replaceRunning: REPLACE_RUNNING,
+  restartContainers: RESTART_CONTAINERS,
 };
 
-const TAKE_NUMBER: Action = {
-  name: "a process gets the number of an earlier one",
-  weight: 6,
-  act: (cluster, random) => cluster.nics.takeNumber(random),
-};
-
-const ADD_TOOL: Action = {
-  name: "another tool's namespace has a pod's addresses",
-  weight: 6,
-  act: (cluster, random) => cluster.nics.addTool(random, random.pick([3_000, 20_000, 90_000])),
-};
-
-const CALM: readonly Action[] = [DELETE, DELETE_SOME, FINISH, SCALE, REPLACE_SET];
-const TROUBLE: readonly Action[] = [
-  FORCE,
-  KILL_AGENT,
-  PAUSE_AGENT,
-  LOSE_JOURNAL,
-  HANG,
-  LOSE_SANDBOX,
-  COLLECT,
-  KILL_CONTROLLER,
-  PAUSE_CONTROLLER,
-  COMPACT,
-  FILL_DISK,
-];
+/** `delete scale force:8`: each action, some with a weight of their own. */
+function actionsOf(words: string): readonly Action[] {
+  return words.split(" ").map((word) => {
+    const [name = "", weight] = word.split(":");
+    const found = ACTIONS[name];
+    if (found === undefined) throw new Error(`There is no action ${name}`);
+    return weight === undefined ? found : { ...found, weight: Number(weight) };
+  });
+}
 
 const SHAKY: NetworkFaults = {
   slow: 0.01,
@@ -745,442 +420,184 @@ const MILD: NetworkFaults = {
   laggingWatch: 0.005,
 };
 
-const TABLE: Readonly<Record<ClusterProfile, Profile>> = {
+const KUBELET: KubeletFaults = { hangUp: 0.02, lateDel: 0.1, twice: 0.1 };
+
+const TABLE = {
   calm: {
-    network: NO_FAULTS,
     kubelet: { hangUp: 0, lateDel: 0.1, twice: 0.1 },
-    spare: 0.3,
-    actions: [...CALM, DELETE_OBJECT],
+    actions: "delete deleteSome finish scale replaceSet deleteObject",
   },
   faults: {
     network: SHAKY,
     kubelet: { hangUp: 0.05, lateDel: 0.2, twice: 0.1 },
-    spare: 0.3,
-    actions: [...CALM, ...TROUBLE],
+    actions:
+      "delete deleteSome finish scale replaceSet force killAgent pauseAgent loseJournal hang loseSandbox collect " +
+      "killController pauseController compact fillDisk",
   },
   statefulsets: {
     network: SHAKY,
     kubelet: { hangUp: 0.1, lateDel: 0.1, twice: 0.1 },
     spare: 0,
-    actions: [{ ...DELETE, weight: 20 }, DELETE_SOME, FORCE, KILL_AGENT, LOSE_SANDBOX, LOSE_JOURNAL],
+    actions: "delete:20 deleteSome force killAgent loseSandbox loseJournal",
   },
   partition: {
     network: { ...SHAKY, laggingWatch: 0.03 },
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
-    spare: 0.3,
-    actions: [DELETE, SCALE, FORCE, CUT, POWER, REBOOT, HANG, KILL_AGENT, KILL_CONTROLLER, PAUSE_CONTROLLER],
+    actions: "delete scale force cut power reboot hang killAgent killController pauseController",
   },
   silence: {
-    network: NO_FAULTS,
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
-    spare: 0.3,
-    actions: [DELETE, SCALE, SILENCE, KILL_AGENT, KILL_CONTROLLER],
+    actions: "delete scale silence killAgent killController",
   },
   runtimes: {
-    network: NO_FAULTS,
     kubelet: { hangUp: 0.02, lateDel: 0.3, twice: 0.3 },
-    spare: 0.3,
     isMixed: true,
-    actions: [
-      DELETE,
-      FINISH,
-      { ...LOSE_SANDBOX, weight: 8 },
-      { ...COLLECT, weight: 6 },
-      STRAY_DEL,
-      CHANGE_STATIC,
-      DELETE_MIRROR,
-      SET_CLOCK,
-      LOSE_JOURNAL,
-      KILL_AGENT,
-    ],
+    actions: "delete finish loseSandbox:8 collect:6 strayDel changeStatic deleteMirror setClock loseJournal killAgent",
   },
   scarce: {
-    network: NO_FAULTS,
     kubelet: { hangUp: 0, lateDel: 0.2, twice: 0.1 },
     spare: 0.1,
     cooldown: "90s",
     isStrict: true,
-    actions: [{ ...DELETE, weight: 20 }, FINISH, SET_CLOCK],
+    actions: "delete:20 finish setClock",
   },
   conflicts: {
-    network: NO_FAULTS,
-    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
     spare: 0.8,
     isDetecting: true,
-    actions: [{ ...DELETE, weight: 20 }, FORCE, HANG, CUT, POWER, KILL_AGENT, FOREIGN, PROXY],
+    actions: "delete:20 force hang cut power killAgent foreign proxy",
   },
   restores: {
     network: SHAKY,
     kubelet: { hangUp: 0.05, lateDel: 0.2, twice: 0.1 },
     spare: 0.05,
-    actions: [
-      DELETE,
-      FINISH,
-      SCALE,
-      FORCE,
-      { ...LOSE_SANDBOX, weight: 8 },
-      COPY_JOURNAL,
-      RESTORE_JOURNAL,
-      RESTORE_MACHINE,
-      UPGRADE,
-      KILL_AGENT,
-      POWER,
-    ],
+    actions:
+      "delete finish scale force loseSandbox:8 copyJournal restoreJournal restoreMachine upgrade killAgent power",
   },
   pools: {
-    network: NO_FAULTS,
-    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
     spare: 0.4,
-    actions: [
-      { ...DELETE, weight: 14 },
-      DELETE_SOME,
-      SCALE,
-      FORCE,
-      LOSE_SANDBOX,
-      SHRINK,
-      EXCLUDE,
-      GROW,
-      DISABLE,
-      RENAME,
-      RESERVE,
-      KILL_AGENT,
-      KILL_CONTROLLER,
-      COMPACT,
-    ],
+    actions:
+      "delete:14 deleteSome scale force loseSandbox shrink exclude grow disable rename reserve killAgent " +
+      "killController compact",
   },
   hands: {
-    network: NO_FAULTS,
-    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
-    spare: 0.3,
-    actions: [
-      { ...DELETE, weight: 6 },
-      FINISH,
-      SCALE,
-      { ...DELETE_OBJECT, weight: 8 },
-      RESTORE_OBJECT,
-      RESTORE_BACKUP,
-      OVERLAP,
-      BREAK_DISK,
-      FILL_DISK,
-      SET_CLOCK,
-      SET_CONTROLLER_CLOCK,
-      PAUSE_AGENT,
-      HANG,
-      KILL_CONTROLLER,
-      { ...PAUSE_CONTROLLER, weight: 2 },
-    ],
+    actions:
+      "delete:6 finish scale deleteObject:8 restoreObject restoreBackup overlap breakDisk fillDisk setClock " +
+      "setControllerClock pauseAgent hang killController pauseController:2",
   },
   scaled: {
     network: SHAKY,
     kubelet: { hangUp: 0.05, lateDel: 0.1, twice: 0.1 },
     spare: 0,
-    actions: [
-      { ...DELETE, weight: 8 },
-      DELETE_SOME,
-      { ...SCALE, weight: 8 },
-      REPLACE_SET,
-      { ...FORCE, weight: 6 },
-      CUT,
-      POWER,
-      HANG,
-      PAUSE_AGENT,
-      KILL_AGENT,
-      KILL_CONTROLLER,
-    ],
+    actions: "delete:8 deleteSome scale:8 replaceSet force:6 cut power hang pauseAgent killAgent killController",
   },
   subnets: {
     network: { ...NO_FAULTS, slow: 0.005, lostAnswer: 0.01, tooMany: 0.01, brokenWatch: 0.002, laggingWatch: 0.01 },
-    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
-    spare: 0.3,
     hasSubnets: true,
-    actions: [
-      { ...DELETE, weight: 8 },
-      DELETE_SOME,
-      FORCE,
-      SCALE_RIVAL,
-      REPLACE_RIVAL,
-      RENUMBER,
-      SHRINK_SUBNET,
-      GROW_SUBNET,
-      DELETE_GENERATED,
-      KILL_AGENT,
-      KILL_CONTROLLER,
-      PAUSE_CONTROLLER,
-      COMPACT,
-    ],
+    actions:
+      "delete:8 deleteSome force scaleRival replaceRival renumber shrinkSubnet growSubnet deleteGenerated " +
+      "killAgent killController pauseController compact",
   },
   tenants: {
-    network: NO_FAULTS,
-    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
-    spare: 0.3,
     hasTenant: true,
-    actions: [
-      ATTACK,
-      FLOOD,
-      DEMAND,
-      RETREAT,
-      { ...DELETE, weight: 8 },
-      DELETE_SOME,
-      FORCE,
-      { ...SCALE_RIVAL, weight: 4 },
-      LOSE_SANDBOX,
-      KILL_AGENT,
-      KILL_CONTROLLER,
-      LOSE_JOURNAL,
-    ],
-  },
-  registry: {
-    network: NO_FAULTS,
-    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
-    spare: 0.1,
-    actions: [
-      { ...DELETE, weight: 14 },
-      DELETE_SOME,
-      SCALE,
-      FORCE,
-      LOSE_SANDBOX,
-      RECREATE_KIND,
-      RESTORE_ETCD,
-      RECREATE_SET,
-    ],
-  },
-  webhooks: {
-    network: NO_FAULTS,
-    kubelet: { hangUp: 0, lateDel: 0.1, twice: 0.1 },
-    spare: 0.3,
-    actions: [REST, DELETE, FINISH, KILL_AGENT, WEBHOOK, SLOW_WEBHOOK],
-  },
-  ghosts: {
-    network: NO_FAULTS,
-    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
-    spare: 0.3,
-    hasTenant: true,
-    actions: [{ ...DELETE, weight: 14 }, DELETE_SOME, FORCE, KILL_AGENT, KILL_CONTROLLER, HAUNT, RETAIN_FOR_OTHERS],
+    actions:
+      "attack flood demand retreat delete:8 deleteSome force scaleRival:4 loseSandbox killAgent killController " +
+      "loseJournal",
   },
   machines: {
     network: MILD,
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
-    spare: 0.3,
     hasMachines: true,
-    actions: [
-      MIGRATE,
-      RESTART_MACHINE,
-      DELETE_MACHINE,
-      { ...DELETE, weight: 5 },
-      { ...FORCE, weight: 2 },
-      { ...LOSE_SANDBOX, weight: 2 },
-      CUT,
-      { ...POWER, weight: 1 },
-      KILL_AGENT,
-      { ...LOSE_JOURNAL, weight: 3 },
-      PAUSE_AGENT,
-      HANG,
-      KILL_CONTROLLER,
-      PAUSE_CONTROLLER,
-      COMPACT,
-      FILL_DISK,
-    ],
+    actions:
+      "migrate restartMachine deleteMachine delete:5 force:2 loseSandbox:2 cut power:1 killAgent loseJournal:3 " +
+      "pauseAgent hang killController pauseController compact fillDisk",
+  },
+  registry: {
+    spare: 0.1,
+    actions: "delete:14 deleteSome scale force loseSandbox recreateKind restoreEtcd recreateSet",
+  },
+  ghosts: {
+    hasTenant: true,
+    actions: "delete:14 deleteSome force killAgent killController haunt retainForOthers",
+  },
+  webhooks: {
+    kubelet: { hangUp: 0, lateDel: 0.1, twice: 0.1 },
+    actions: "rest delete finish killAgent webhook slowWebhook",
   },
   delays: {
     network: { ...SHAKY, veryLate: 0.05, staleList: 0.5, brokenWatch: 0.01 },
     kubelet: { hangUp: 0.15, lateDel: 0.1, twice: 0.1 },
-    spare: 0.3,
-    actions: [
-      { ...DELETE, weight: 14 },
-      DELETE_SOME,
-      SCALE,
-      FORCE,
-      CUT,
-      { ...KILL_AGENT, weight: 6 },
-      LOSE_SANDBOX,
-      KILL_CONTROLLER,
-      PAUSE_CONTROLLER,
-      COMPACT,
-    ],
+    actions: "delete:14 deleteSome scale force cut killAgent:6 loseSandbox killController pauseController compact",
   },
   replacements: {
-    network: NO_FAULTS,
-    kubelet: { hangUp: 0.02, lateDel: 0.1, twice: 0.1 },
-    spare: 0.3,
     hasNodeInfo: true,
-    actions: [
-      DELETE,
-      SCALE,
-      FORCE,
-      REPLACE_OFF,
-      REPLACE_RUNNING,
-      RECREATE_NODE,
-      CUT,
-      LOSE_SANDBOX,
-      KILL_AGENT,
-      KILL_CONTROLLER,
-    ],
+    actions: "delete scale force replaceOff replaceRunning recreateNode cut loseSandbox killAgent killController",
   },
   damage: {
     network: { ...NO_FAULTS, slow: 0.005, lostAnswer: 0.01 },
     kubelet: { hangUp: 0.05, lateDel: 0.2, twice: 0.1 },
-    spare: 0.3,
     isMixed: true,
-    actions: [
-      { ...DELETE, weight: 14 },
-      { ...CHANGE_STATIC, weight: 4 },
-      SCALE,
-      FORCE,
-      { ...LOSE_SANDBOX, weight: 6 },
-      DAMAGE,
-      DAMAGE_INDEX,
-      DAMAGE_AND_KILL,
-      KILL_AGENT,
-      UPGRADE,
-      FILL_DISK,
-      HANG,
-    ],
+    actions:
+      "delete:14 changeStatic:4 scale force loseSandbox:6 damage damageIndex damageAndKill killAgent upgrade " +
+      "fillDisk hang",
   },
   containers: {
-    network: NO_FAULTS,
     kubelet: { hangUp: 0.05, lateDel: 0, twice: 0, sameId: 0.8 },
-    spare: 0.3,
     hasSpool: true,
-    actions: [
-      DELETE,
-      FORCE,
-      { ...LOSE_SANDBOX, weight: 10 },
-      RESTART_CONTAINERS,
-      KILL_AGENT,
-      UPGRADE,
-      BREAK_DISK,
-      COLLECT,
-    ],
+    actions: "delete force loseSandbox:10 restartContainers killAgent upgrade breakDisk collect",
   },
   nics: {
     network: SHAKY,
     kubelet: { hangUp: 0.05, lateDel: 0.2, twice: 0.1 },
-    spare: 0.3,
     slowPlugins: 0.2,
     paths: ["names", "numbers"],
-    actions: [
-      { ...DELETE, weight: 8 },
-      DELETE_SOME,
-      FINISH,
-      SCALE,
-      { ...FORCE, weight: 8 },
-      { ...HANG, weight: 4 },
-      MOVE_NIC,
-      TAKE_NUMBER,
-      ORPHAN_MOVED,
-      ORPHAN_SLOW,
-      LOSE_SANDBOX,
-      CUT,
-      POWER,
-      KILL_AGENT,
-      LOSE_JOURNAL,
-      KILL_CONTROLLER,
-      COLLECT,
-    ],
+    actions:
+      "delete:8 deleteSome finish scale force:8 hang:4 moveNic takeNumber orphanMoved orphanSlow loseSandbox cut " +
+      "power killAgent loseJournal killController collect",
   },
   spaces: {
-    network: NO_FAULTS,
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
     spare: 0.4,
     isDetecting: true,
     hasSpaces: true,
-    actions: [
-      { ...DELETE, weight: 12 },
-      DELETE_SOME,
-      FINISH,
-      SCALE,
-      REPLACE_SET,
-      { ...FORCE, weight: 6 },
-      HANG,
-      ADD_TOOL,
-      LOSE_SANDBOX,
-      UPGRADE,
-      KILL_CONTROLLER,
-      PAUSE_CONTROLLER,
-      COMPACT,
-      CUT,
-      POWER,
-      KILL_AGENT,
-      LOSE_JOURNAL,
-    ],
+    actions:
+      "delete:12 deleteSome finish scale replaceSet force:6 hang addTool loseSandbox upgrade killController " +
+      "pauseController compact cut power killAgent loseJournal",
   },
   bridges: {
-    network: NO_FAULTS,
     kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
-    spare: 0.3,
     slowPlugins: 0.1,
     hasMachines: true,
     paths: ["names", "numbers"],
     hasBridges: true,
-    actions: [
-      MIGRATE,
-      RESTART_MACHINE,
-      DELETE_MACHINE,
-      { ...DELETE, weight: 5 },
-      { ...FORCE, weight: 8 },
-      { ...HANG, weight: 3 },
-      TAKE_NUMBER,
-      LOSE_SANDBOX,
-      CUT,
-      POWER,
-      KILL_AGENT,
-      KILL_CONTROLLER,
-    ],
+    actions:
+      "migrate restartMachine deleteMachine delete:5 force:8 hang:3 takeNumber loseSandbox cut power killAgent " +
+      "killController",
+  },
+  releases: {
+    network: MILD,
+    kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
+    isMixed: true,
+    hasSubnets: true,
+    hasMachines: true,
+    actions:
+      "changeVersion rollOut delete deleteSome finish force killAgent loseJournal loseSandbox collect hang " +
+      "pauseAgent cut power killController pauseController compact fillDisk scaleRival:6 replaceRival renumber " +
+      "shrinkSubnet growSubnet deleteGenerated migrate:15 restartMachine deleteMachine",
   },
   named: {
     network: SHAKY,
     kubelet: { hangUp: 0.1, lateDel: 0.1, twice: 0.1 },
     spare: 0,
     hasListed: true,
-    actions: [
-      { ...DELETE, weight: 20 },
-      DELETE_SOME,
-      FORCE,
-      REPLACE_SET,
-      KILL_AGENT,
-      KILL_CONTROLLER,
-      LOSE_SANDBOX,
-      LOSE_JOURNAL,
-    ],
+    actions: "delete:20 deleteSome force replaceSet killAgent killController loseSandbox loseJournal",
   },
-  releases: {
-    network: MILD,
-    kubelet: { hangUp: 0.02, lateDel: 0.2, twice: 0.1 },
-    spare: 0.3,
-    isMixed: true,
-    hasSubnets: true,
-    hasMachines: true,
-    actions: [
-      CHANGE_VERSION,
-      ROLL_OUT,
-      DELETE,
-      DELETE_SOME,
-      FINISH,
-      FORCE,
-      KILL_AGENT,
-      LOSE_JOURNAL,
-      LOSE_SANDBOX,
-      COLLECT,
-      HANG,
-      PAUSE_AGENT,
-      CUT,
-      POWER,
-      KILL_CONTROLLER,
-      PAUSE_CONTROLLER,
-      COMPACT,
-      FILL_DISK,
-      { ...SCALE_RIVAL, weight: 6 },
-      REPLACE_RIVAL,
-      RENUMBER,
-      SHRINK_SUBNET,
-      GROW_SUBNET,
-      DELETE_GENERATED,
-      { ...MIGRATE, weight: 15 },
-      RESTART_MACHINE,
-      DELETE_MACHINE,
-    ],
-  },
-};
+} satisfies Readonly<Record<string, Profile>>;
+
+export type ClusterProfile = keyof typeof TABLE;
+
+/** `segments` has a world of its own: segment-run.ts. */
+export const PROFILES = [...(Object.keys(TABLE) as ClusterProfile[]), "segments"] as const;
+export type ProfileName = (typeof PROFILES)[number];
 
 export interface Plan {
   readonly shape: ClusterShape;
@@ -1204,31 +621,26 @@ interface PlanOptions {
   readonly faults: number;
 }
 
+const NEW = { life: 1, isAbsent: false };
+const ONE_NIC: Workload["nics"] = [["eth0", "lan"]];
+const TWO_NICS: Workload["nics"] = [...ONE_NIC, ["net1", "lan2"]];
+
 /** Pods that announce a second NIC whose ADD never comes, and pods with a NIC of another plugin. */
 const MIXED: readonly Workload[] = [
   {
     name: "lazy",
     kind: "plain",
     replicas: 2,
-    nics: [["eth0", "lan"]],
+    nics: ONE_NIC,
     announced: [["net1", "lan2"]],
+    ...NEW,
     annotations: {
       "ipam.vendor.io/ippools": JSON.stringify(
         ["eth0", "net1"].map((ifName) => ({ interface: ifName, ipv4: ["blue"], ipv6: ["six"] })),
       ),
     },
-    life: 1,
-    isAbsent: false,
   },
-  {
-    name: "mix",
-    kind: "plain",
-    replicas: 2,
-    nics: [["eth0", "lan"]],
-    announced: [[FOREIGN_NIC, "san"]],
-    life: 1,
-    isAbsent: false,
-  },
+  { name: "mix", kind: "plain", replicas: 2, nics: ONE_NIC, announced: [[FOREIGN_NIC, "san"]], ...NEW },
 ];
 
 /** Names of Subnets, with the addresses that each offers. */
@@ -1239,49 +651,19 @@ const RIVAL_SUBNETS: ReadonlyMap<string, number> = new Map([
   ["more6", 5],
 ]);
 
-const TIGHT = { ipv4: ["tight4"], ipv6: ["tight6"] };
+const TIGHT = { ipv4: ["tight4"], ipv6: ["tight6"], number: "+1", reclaim: true };
+const MORE = { ...TIGHT, ipv4: ["tight4", "more4"], ipv6: ["more6", "tight6"] };
+
+const OWN: Workload = { name: "own", kind: "StatefulSet", replicas: 3, nics: TWO_NICS, subnets: TIGHT, ...NEW };
+const KEEPING = { ...TIGHT, reclaim: false };
+const ROLL: Workload = { name: "roll", kind: "Deployment", replicas: 4, nics: ONE_NIC, subnets: KEEPING, ...NEW };
 
 /** Together they want more than there is. */
 const RIVALS: readonly Workload[] = [
-  {
-    name: "own",
-    kind: "StatefulSet",
-    replicas: 3,
-    nics: [
-      ["eth0", "lan"],
-      ["net1", "lan2"],
-    ],
-    subnets: { ...TIGHT, number: "+1", reclaim: true },
-    life: 1,
-    isAbsent: false,
-  },
-  {
-    name: "roll",
-    kind: "Deployment",
-    replicas: 4,
-    nics: [["eth0", "lan"]],
-    subnets: { ...TIGHT, number: "+1", reclaim: false },
-    life: 1,
-    isAbsent: false,
-  },
-  {
-    name: "both",
-    kind: "Deployment",
-    replicas: 5,
-    nics: [["eth0", "lan"]],
-    subnets: { ipv4: ["tight4", "more4"], ipv6: ["more6", "tight6"], number: "+1", reclaim: true },
-    life: 1,
-    isAbsent: false,
-  },
-  {
-    name: "thing",
-    kind: "Thing",
-    replicas: 3,
-    nics: [["eth0", "lan"]],
-    subnets: { ...TIGHT, number: "+0", reclaim: true },
-    life: 1,
-    isAbsent: false,
-  },
+  OWN,
+  ROLL,
+  { name: "both", kind: "Deployment", replicas: 5, nics: ONE_NIC, subnets: MORE, ...NEW },
+  { name: "thing", kind: "Thing", replicas: 3, nics: ONE_NIC, subnets: { ...TIGHT, number: "+0" }, ...NEW },
 ];
 
 /** The tenant may use `tight`, and no other. */
@@ -1292,44 +674,27 @@ const VICTIM_SUBNETS: ReadonlyMap<string, number> = new Map([
   ["guarded6", 6],
 ]);
 
-const [OWN, ROLL] = RIVALS as readonly [Workload, Workload, ...Workload[]];
-
 /** Whom a tenant attacks, besides the others. */
 const VICTIMS: readonly Workload[] = [
   {
     name: "bank",
     kind: "StatefulSet",
     replicas: 2,
-    nics: [["eth0", "lan"]],
+    nics: ONE_NIC,
+    ...NEW,
     annotations: { "ipam.vendor.io/ippool": JSON.stringify({ ipv4: ["vault4"], ipv6: ["vault6"] }) },
-    life: 1,
-    isAbsent: false,
   },
   OWN,
-  { ...ROLL, subnets: { ipv4: ["guarded4"], ipv6: ["guarded6"], number: "+1", reclaim: true } },
+  { ...ROLL, subnets: { ...TIGHT, ipv4: ["guarded4"], ipv6: ["guarded6"] } },
 ];
 
 /** A pod that is no launcher, and whose second NIC has an IPAMClaim. */
-const CLAIMANT: Workload = {
-  name: "box",
-  kind: "plain",
-  replicas: 1,
-  nics: [
-    ["eth0", "lan"],
-    ["net1", "lan2"],
-  ],
-  hasClaim: true,
-  life: 1,
-  isAbsent: false,
-};
+const CLAIMANT: Workload = { name: "box", kind: "plain", replicas: 1, nics: TWO_NICS, hasClaim: true, ...NEW };
 
 const LIMITS = { maxAddressesPerPod: 6, maxGeneratedAddressesPerNamespace: 30, maxGeneratedPoolSize: 12 };
 
 /** Of one address space each. */
-const RED: Workload["nics"] = [
-  ["eth0", "lan"],
-  ["net1", "red"],
-];
+const RED: Workload["nics"] = [...ONE_NIC, ["net1", "red"]];
 
 function nicsOf(workloads: readonly Workload[]): number {
   return workloads.reduce((sum, { replicas, nics }) => sum + replicas * nics.length, 0);
@@ -1338,10 +703,10 @@ function nicsOf(workloads: readonly Workload[]): number {
 export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptions): Plan {
   const random = new Seeded(seed);
   const {
-    network,
-    kubelet,
-    spare,
-    actions,
+    network = NO_FAULTS,
+    kubelet = KUBELET,
+    spare = 0.3,
+    actions: words,
     cooldown = "5s",
     isDetecting = false,
     isMixed = false,
@@ -1356,24 +721,22 @@ export function planRun({ seed, profile, nodes, pods: count, faults }: PlanOptio
     hasListed = false,
     slowPlugins = 0,
     paths,
-  } = TABLE[profile];
+  }: Profile = TABLE[profile];
+  const actions = actionsOf(words);
   const pods = hasSubnets || hasTenant || hasMachines ? Math.ceil(count / 4) : count;
   const virtualMachines = hasMachines ? Math.ceil(count / 3) : 0;
-  const one: Workload["nics"] = [["eth0", "lan"]];
-  const two: Workload["nics"] = [...one, ["net1", "lan2"]];
   const dbs = isStrict ? 1 : Math.ceil(pods * 0.4);
   const webs = isStrict ? 1 : Math.ceil(pods * 0.3);
-  const set = { life: 1, isAbsent: false, ...(hasListed ? { isListed: true } : {}) };
+  const set = { ...NEW, ...(hasListed ? { isListed: true } : {}) };
   const workloads: Workload[] = [
-    { name: "db", kind: "StatefulSet", replicas: dbs, nics: hasSpaces ? RED : two, ...set },
-    { name: "web", kind: "StatefulSet", replicas: webs, nics: one, ...set },
+    { name: "db", kind: "StatefulSet", replicas: dbs, nics: hasSpaces ? RED : TWO_NICS, ...set },
+    { name: "web", kind: "StatefulSet", replicas: webs, nics: ONE_NIC, ...set },
     {
       name: "app",
       kind: "plain",
       replicas: Math.max(1, pods - dbs - webs),
-      nics: random.chance(0.5) ? one : hasSpaces ? RED : two,
-      life: 1,
-      isAbsent: false,
+      nics: random.chance(0.5) ? ONE_NIC : hasSpaces ? RED : TWO_NICS,
+      ...NEW,
     },
   ];
   if (isMixed) workloads.push(...MIXED);
@@ -1429,7 +792,7 @@ function pickAction(actions: readonly Action[], at: number): Action {
     end += action.weight;
     if (at < end) return action;
   }
-  return DELETE;
+  throw new Error(`The weights end before ${at}`);
 }
 
 function scaled<T extends object>(shares: T, factor: number): T {

@@ -43,7 +43,6 @@ export interface Fault {
 }
 
 const KUBERNETES_REGISTRY = "host/registry/kubernetes/kubernetes-registry.ts";
-const SQLITE_REGISTRY = "host/registry/sqlite/sqlite-registry.ts";
 const CLAIM_PUBLISHER = "host/registry/kubernetes/claim-publisher.ts";
 const DECIDE = "host/registry/kubernetes/decide.ts";
 
@@ -57,23 +56,30 @@ function withNics(change: (nics: NicAccess) => NicAccess): ReplacedModule {
   });
 }
 
+function withDecision(
+  change: (action: Decide.SyncAction, inputs: Decide.SyncInputs) => Decide.SyncAction,
+): ReplacedModule {
+  return replace<typeof Decide>(DECIDE, { decide: (decide) => (inputs) => change(decide(inputs), inputs) });
+}
+
+type Journal = typeof SqliteRegistry.SqliteRegistry;
+
+function withJournal(change: (journal: Journal) => Journal): ReplacedModule {
+  return replace<typeof SqliteRegistry>("host/registry/sqlite/sqlite-registry.ts", { SqliteRegistry: change });
+}
+
+const noticed = (profile: ProfileName, violation: string, limit: number): Omit<Fault, "replaced"> => ({
+  ...{ profile, violation, limit },
+});
+
 /** By name. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
   "an address that another pod has is written over": {
-    profile: "calm",
-    violation: " is on ",
-    limit: 100_000,
-    replaced: replace<typeof Decide>(DECIDE, {
-      decide: (decide) => (inputs) => {
-        const action = decide(inputs);
-        return action.kind === "taken" ? { kind: "replace", state: "Bound" } : action;
-      },
-    }),
+    ...noticed("calm", " is on ", 100_000),
+    replaced: withDecision((action) => (action.kind === "taken" ? { kind: "replace", state: "Bound" } : action)),
   },
   "a claim is answered before its record exists": {
-    profile: "calm",
-    violation: "its record is nothing",
-    limit: 20_000,
+    ...noticed("calm", "its record is nothing", 20_000),
     replaced: replace<typeof ClaimPublisher>(CLAIM_PUBLISHER, {
       ClaimPublisher: (ClaimPublisher) =>
         class extends ClaimPublisher {
@@ -91,9 +97,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a claim that failed is not undone": {
-    profile: "faults",
-    violation: " addresses on ",
-    limit: 400_000,
+    ...noticed("faults", " addresses on ", 400_000),
     replaced: replace<typeof ClaimPublisher>(CLAIM_PUBLISHER, {
       ClaimPublisher: (ClaimPublisher) =>
         class extends ClaimPublisher {
@@ -102,87 +106,66 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a right record is written again": {
-    profile: "calm",
-    violation: "was written more than",
-    limit: 60_000,
-    replaced: replace<typeof Decide>(DECIDE, {
-      decide: (decide) => (inputs) => {
-        const action = decide(inputs);
-        return action.kind === "synced" ? { kind: "replace", state: inputs.row.state } : action;
-      },
-    }),
+    ...noticed("calm", "was written more than", 60_000),
+    replaced: withDecision((action, { row }) =>
+      action.kind === "synced" ? { kind: "replace", state: row.state } : action,
+    ),
   },
   "a record that vanished is not written again": {
-    profile: "calm",
-    violation: "its record is not back",
-    limit: 60_000,
+    ...noticed("calm", "its record is not back", 60_000),
     replaced: replace<typeof PlanReconciliation>("host/agent/gc/plan-reconciliation.ts", {
       needsPublishing: () => () => false,
     }),
   },
   "the controller sends no notice": {
-    profile: "calm",
-    violation: "its record is not back",
-    limit: 60_000,
+    ...noticed("calm", "its record is not back", 60_000),
     replaced: replace<typeof PlanNotices>("host/controller/notices/plan-notices.ts", { planNotices: () => () => [] }),
   },
   "a DEL is ignored": {
-    profile: "scarce",
-    violation: "out of use",
-    limit: 200_000,
-    replaced: replace<typeof SqliteRegistry>(SQLITE_REGISTRY, {
-      SqliteRegistry: (SqliteRegistry) =>
+    ...noticed("scarce", "out of use", 200_000),
+    replaced: withJournal(
+      (SqliteRegistry) =>
         class extends SqliteRegistry {
           override async release() {
             return [];
           }
         },
-    }),
+    ),
   },
   "a DEL of another network releases": {
-    profile: "runtimes",
-    violation: "its record is ",
-    limit: 60_000,
-    replaced: replace<typeof SqliteRegistry>(SQLITE_REGISTRY, {
-      SqliteRegistry: (SqliteRegistry) =>
+    ...noticed("runtimes", "its record is ", 60_000),
+    replaced: withJournal(
+      (SqliteRegistry) =>
         class extends SqliteRegistry {
           override release({ containerId, ifName }: Parameters<InstanceType<typeof SqliteRegistry>["release"]>[0]) {
             return super.release({ containerId, ifName });
           }
         },
-    }),
+    ),
   },
   "a GC releases what its list lacks, whether the pod is gone or not": {
-    profile: "runtimes",
-    violation: "its record is ",
-    limit: 60_000,
+    ...noticed("runtimes", "its record is ", 60_000),
     replaced: replace<typeof KubernetesRegistry>(KUBERNETES_REGISTRY, {
       openKubernetesRegistry: (open) => (options) => open({ ...options, isPodGone: async () => true }),
     }),
   },
   "addresses of a NIC that never comes stay": {
-    profile: "runtimes",
-    violation: "is still Bound",
-    limit: 100_000,
-    replaced: replace<typeof SqliteRegistry>(SQLITE_REGISTRY, {
-      SqliteRegistry: (SqliteRegistry) =>
+    ...noticed("runtimes", "is still Bound", 100_000),
+    replaced: withJournal(
+      (SqliteRegistry) =>
         class extends SqliteRegistry {
           override async releaseUnattached() {
             return [];
           }
         },
-    }),
+    ),
   },
   "leaked addresses are not collected": {
-    profile: "faults",
-    violation: "is still Bound",
-    limit: 200_000,
+    ...noticed("faults", "is still Bound", 200_000),
     replaced: replace<typeof Leak>("host/ipam/leak.ts", { decideLeak: () => () => ({ kind: "observe" }) }),
   },
   "addresses of a silent node are freed": {
-    profile: "silence",
-    violation: "its record is ",
-    limit: 400_000,
+    ...noticed("silence", "its record is ", 400_000),
     replaced: replace<typeof PlanCollection>("host/controller/gc/plan-collection.ts", {
       decideCollection: (decide) => (found, times) => {
         const decision = decide(found, times);
@@ -191,9 +174,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "an address on a lost node is taken over without a probe": {
-    profile: "conflicts",
-    violation: " is on ",
-    limit: 200_000,
+    ...noticed("conflicts", " is on ", 200_000),
     replaced: replace<typeof Decide>(DECIDE, {
       takeOver:
         (takeOver) =>
@@ -205,28 +186,17 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "an address is taken over before the NIC of the earlier pod has lost it": {
-    profile: "partition",
-    violation: " is on ",
-    limit: 200_000,
+    ...noticed("partition", " is on ", 200_000),
     replaced: replace<typeof Decide>(DECIDE, {
       takeOver: (takeOver) => (deps, row, read) => takeOver({ ...deps, readNodeStatus: async () => "off" }, row, read),
     }),
   },
   "the end of one of two launchers releases the address": {
-    profile: "machines",
-    violation: "its record is ",
-    limit: 200_000,
-    replaced: replace<typeof Decide>(DECIDE, {
-      decide: (decide) => (inputs) => {
-        const action = decide(inputs);
-        return action.kind === "leave" ? { kind: "replace", state: "Kept" } : action;
-      },
-    }),
+    ...noticed("machines", "its record is ", 200_000),
+    replaced: withDecision((action) => (action.kind === "leave" ? { kind: "replace", state: "Kept" } : action)),
   },
   "a member's retained address is not looked for": {
-    profile: "statefulsets",
-    violation: " had ",
-    limit: 60_000,
+    ...noticed("statefulsets", " had ", 60_000),
     replaced: replace<typeof KubernetesRegistry>(KUBERNETES_REGISTRY, {
       openKubernetesRegistry: (open) => async (options) => {
         const registry = await open(options);
@@ -236,28 +206,19 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a member's address is released like a plain pod's": {
-    profile: "statefulsets",
-    violation: " had ",
-    limit: 60_000,
-    replaced: replace<typeof Decide>(DECIDE, {
-      decide: (decide) => (inputs) => {
-        const action = decide(inputs);
-        return action.kind === "replace" && action.state === "Kept" ? { ...action, state: "Cooling" } : action;
-      },
-    }),
+    ...noticed("statefulsets", " had ", 60_000),
+    replaced: withDecision((action) =>
+      action.kind === "replace" && action.state === "Kept" ? { ...action, state: "Cooling" } : action,
+    ),
   },
   "an older journal is not noticed": {
-    profile: "restores",
-    violation: "its record is ",
-    limit: 200_000,
+    ...noticed("restores", "its record is ", 200_000),
     replaced: replace<typeof Session>("host/registry/sqlite/session.ts", { findLoss: () => () => undefined }),
   },
   "a full disk refuses ADDs for good": {
-    profile: "faults",
-    violation: " addresses on ",
-    limit: 300_000,
-    replaced: replace<typeof SqliteRegistry>(SQLITE_REGISTRY, {
-      SqliteRegistry: (SqliteRegistry) =>
+    ...noticed("faults", " addresses on ", 300_000),
+    replaced: withJournal(
+      (SqliteRegistry) =>
         class extends SqliteRegistry {
           #failure: unknown;
 
@@ -269,18 +230,14 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
             });
           }
         },
-    }),
+    ),
   },
   "a cooling address is taken over at once": {
-    profile: "scarce",
-    violation: " ms after ",
-    limit: 60_000,
+    ...noticed("scarce", " ms after ", 60_000),
     replaced: replace<typeof AddDeadline>("host/agent/request/add-deadline.ts", { MIN_COOLING_MS: () => 0 as never }),
   },
   "an address that another machine answers for is used": {
-    profile: "conflicts",
-    violation: "and on another machine",
-    limit: 60_000,
+    ...noticed("conflicts", "and on another machine", 60_000),
     replaced: replace<typeof VerifyAddresses>("host/agent/detection/verify-addresses.ts", {
       EarlyStage: (EarlyStage) =>
         class extends EarlyStage {
@@ -292,20 +249,16 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a quarantine does not end": {
-    profile: "conflicts",
-    violation: "is still Quarantined",
-    limit: 100_000,
-    replaced: replace<typeof SqliteRegistry>(SQLITE_REGISTRY, {
-      SqliteRegistry: (SqliteRegistry) =>
+    ...noticed("conflicts", "is still Quarantined", 100_000),
+    replaced: withJournal(
+      (SqliteRegistry) =>
         class extends SqliteRegistry {
           override async endQuarantine(): Promise<void> {}
         },
-    }),
+    ),
   },
   "an edit of a pool is ignored": {
-    profile: "pools",
-    violation: "which no pool gives to pods",
-    limit: 200_000,
+    ...noticed("pools", "which no pool gives to pods", 200_000),
     replaced: replace<typeof PoolCache>("host/ipam/pool-cache.ts", {
       PoolCache: (PoolCache) =>
         class extends PoolCache {
@@ -320,9 +273,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a Subnet gives an address to two pools": {
-    profile: "subnets",
-    violation: "is in two pools",
-    limit: 60_000,
+    ...noticed("subnets", "is in two pools", 60_000),
     replaced: replace<typeof Capacity>("host/controller/subnets/plan/capacity.ts", {
       openCapacities: (open) => (view) => {
         const capacities = open(view);
@@ -336,25 +287,19 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a pool gets addresses before its Subnet has assigned them": {
-    profile: "subnets",
-    violation: "has not assigned it",
-    limit: 60_000,
+    ...noticed("subnets", "has not assigned it", 60_000),
     replaced: replace<typeof ApplyPlan>("host/controller/subnets/apply-plan.ts", {
       applyPlan: (apply) => (deps, plan) => apply(deps, { ...plan, grows: false }),
     }),
   },
   "a pool keeps what it no longer needs": {
-    profile: "subnets",
-    violation: "without use",
-    limit: 200_000,
+    ...noticed("subnets", "without use", 200_000),
     replaced: replace<typeof FreeSpans>("host/controller/subnets/plan/free-spans.ts", {
       giveBack: () => (own) => ({ left: own, given: 0 }),
     }),
   },
   "a pod has addresses of another workload's generated pool": {
-    profile: "subnets",
-    violation: "which is in ",
-    limit: 60_000,
+    ...noticed("subnets", "which is in ", 60_000),
     replaced: replace<typeof SubnetPools>("host/ipam/subnet-pools.ts", {
       findSubnetPool: (find) => (pools, request) =>
         [...pools.values()].flatMap(({ spec: { generated } }) =>
@@ -363,18 +308,14 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a pool serves namespaces that it is not for": {
-    profile: "tenants",
-    violation: "may not use that pool",
-    limit: 200_000,
+    ...noticed("tenants", "may not use that pool", 200_000),
     replaced: replace<typeof Filters>("host/ipam/filters.ts", {
       refusePool: (refuse) => (pool, subject, family) =>
         refuse({ ...pool, spec: { ...pool.spec, namespaceName: [] } }, subject, family),
     }),
   },
   "a namespace has no limit of addresses": {
-    profile: "tenants",
-    violation: "and still gets",
-    limit: 200_000,
+    ...noticed("tenants", "and still gets", 200_000),
     replaced: replace<typeof TenantLimits>("host/agent/ipam/tenant-limits.ts", {
       limitsFor:
         (limits) =>
@@ -382,18 +323,14 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a record's time has another form than its kind wants": {
-    profile: "calm",
-    violation: "was refused: IPAllocation.ipam.vendor.io",
-    limit: 20_000,
+    ...noticed("calm", "was refused: IPAllocation.ipam.vendor.io", 20_000),
     replaced: replace<typeof KnownObject>("host/registry/kubernetes/known-object.ts", {
       specOf: (specOf) => (row, state, place) =>
         specOf(row, state, { ...place, since: place.since.replace("Z", "+00:00") }),
     }),
   },
   "a record does not say in which namespace its workload is": {
-    profile: "calm",
-    violation: "a workload keeps addresses for pods of its namespace",
-    limit: 20_000,
+    ...noticed("calm", "a workload keeps addresses for pods of its namespace", 20_000),
     replaced: replace<typeof KnownObject>("host/registry/kubernetes/known-object.ts", {
       specOf:
         (specOf) =>
@@ -404,9 +341,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a deletion names no version": {
-    profile: "delays",
-    violation: "its record is nothing",
-    limit: 400_000,
+    ...noticed("delays", "its record is nothing", 400_000),
     replaced: replace<typeof AllocationObjects>("host/registry/kubernetes/allocation-objects.ts", {
       AllocationObjects: (AllocationObjects) =>
         class extends AllocationObjects {
@@ -417,9 +352,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "nothing is compared when a journal in use has lost rows": {
-    profile: "damage",
-    violation: "is still Bound",
-    limit: 400_000,
+    ...noticed("damage", "is still Bound", 400_000),
     replaced: replace<typeof Own>("host/agent/gc/own-allocations.ts", {
       OwnAllocations: (OwnAllocations) =>
         class extends OwnAllocations {
@@ -428,9 +361,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "a spooled DEL is replayed again": {
-    profile: "containers",
-    violation: "its record is ",
-    limit: 200_000,
+    ...noticed("containers", "its record is ", 200_000),
     replaced: replace<typeof Dispatcher>("host/agent/server/dispatcher.ts", {
       Dispatcher: (Dispatcher) =>
         class extends Dispatcher {
@@ -442,9 +373,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "an ADD does not wait for spooled DELs": {
-    profile: "containers",
-    violation: "its record is ",
-    limit: 200_000,
+    ...noticed("containers", "its record is ", 200_000),
     replaced: replace<typeof Spool>("host/agent/server/spool.ts", {
       Spool: (Spool) =>
         class extends Spool {
@@ -455,15 +384,11 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     }),
   },
   "an orphan answers for what comes up later": {
-    profile: "nics",
-    violation: "its record is ",
-    limit: 200_000,
+    ...noticed("nics", "its record is ", 200_000),
     replaced: withNics((nics) => ({ ...nics, fenceNics: (each) => nics.fenceNics({ ...each, isOrphan: false }) })),
   },
   "what is at an orphan's path is its namespace": {
-    profile: "nics",
-    violation: "as if it were an orphan's",
-    limit: 400_000,
+    ...noticed("nics", "as if it were an orphan's", 400_000),
     replaced: withNics((nics) => ({
       ...nics,
       readNetnsStatus: ({ netnsCookie: _, ...nic }) => nics.readNetnsStatus(nic),
@@ -471,9 +396,7 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     })),
   },
   "an address proves that a namespace is an orphan's": {
-    profile: "spaces",
-    violation: "as if it were an orphan's",
-    limit: 400_000,
+    ...noticed("spaces", "as if it were an orphan's", 400_000),
     replaced: withNics((nics) => ({
       ...nics,
       findNetns: (nic, known) => {
@@ -484,26 +407,20 @@ export const FAULTS: Readonly<Record<string, Fault>> = {
     })),
   },
   "the links of an orphan with a guest stay up": {
-    profile: "bridges",
-    violation: "its record is ",
-    limit: 200_000,
+    ...noticed("bridges", "its record is ", 200_000),
     replaced: replace<typeof OrphanNics>("host/agent/gc/orphan-nics.ts", {
       fenceOrphan: (fence) => (deps, orphan) =>
         fence(deps, { ...orphan, workload: orphan.workload && { ...orphan.workload, kind: "StatefulSet" } }),
     }),
   },
   "an address has one record in all address spaces": {
-    profile: "spaces",
-    violation: "the address, followed by a dot and the address space",
-    limit: 60_000,
+    ...noticed("spaces", "the address, followed by a dot and the address space", 60_000),
     replaced: replace<typeof IpAllocation>("host/resources/ip-allocation.ts", {
       allocationName: (nameOf) => (ip) => nameOf(ip, ""),
     }),
   },
   "an owner's label has another value than in the last release": {
-    profile: "releases",
-    violation: " had ",
-    limit: 200_000,
+    ...noticed("releases", " had ", 200_000),
     replaced: replace<typeof Member>("host/resources/member.ts", {
       memberKey: (memberKey) => (member) => `${memberKey(member)} in another form`,
     }),
