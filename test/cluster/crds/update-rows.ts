@@ -17,49 +17,33 @@ const TAKE_OVER =
 
 const SUBNET = "10.6.0.0/24";
 
-const ADDRESSES: readonly UpdateRow[] = ["IPPool", "Subnet"].flatMap((kind): UpdateRow[] => [
-  {
-    title: "another subnet",
-    kind,
-    before: { subnet: SUBNET },
-    after: { subnet: "10.7.0.0/24" },
-    refusal: ["spec.subnet", IMMUTABLE],
-  },
-  {
-    title: "another address space",
-    kind,
-    before: { subnet: SUBNET, addressSpace: "a" },
-    after: { subnet: SUBNET, addressSpace: "b" },
-    refusal: ["spec.addressSpace", IMMUTABLE],
-  },
-  {
-    title: "an address space where there was none",
-    kind,
-    before: { subnet: SUBNET },
-    after: { subnet: SUBNET, addressSpace: "b" },
-    refusal: ["spec.addressSpace", IMMUTABLE],
-  },
-  {
-    title: "an address space no more",
-    kind,
-    before: { subnet: SUBNET, addressSpace: "a" },
-    after: { subnet: SUBNET },
-    refusal: ["spec.addressSpace", IMMUTABLE],
-  },
-  {
-    title: "ranges, gateway and routes",
-    kind,
-    before: { subnet: SUBNET, ips: ["10.6.0.1-10.6.0.9"], gateway: "10.6.0.1" },
-    after: { subnet: SUBNET, ips: [], excludeIPs: ["10.6.0.3"], routes: [{ dst: "10.0.0.0/8", gw: "10.6.0.2" }] },
-  },
-  {
-    title: "a gateway outside",
-    kind,
-    before: { subnet: SUBNET },
-    after: { subnet: SUBNET, gateway: "10.7.0.1" },
-    refusal: ["spec.gateway", "an address inside 10.6.0.0/24"],
-  },
-]);
+const AT = { subnet: SUBNET };
+
+const changes =
+  (kind: string) =>
+  (title: string, before: object, after: object, refusal?: UpdateRow["refusal"]): UpdateRow => ({
+    ...{ title, kind, before, after },
+    ...(refusal === undefined ? {} : { refusal }),
+  });
+
+const ADDRESSES: readonly UpdateRow[] = ["IPPool", "Subnet"]
+  .map(changes)
+  .flatMap((row) => [
+    row("another subnet", AT, { subnet: "10.7.0.0/24" }, ["spec.subnet", IMMUTABLE]),
+    row("another address space", inSpace("a"), inSpace("b"), ["spec.addressSpace", IMMUTABLE]),
+    row("an address space where there was none", AT, inSpace("b"), ["spec.addressSpace", IMMUTABLE]),
+    row("an address space no more", inSpace("a"), AT, ["spec.addressSpace", IMMUTABLE]),
+    row(
+      "ranges, gateway and routes",
+      { ...AT, ips: ["10.6.0.1-10.6.0.9"], gateway: "10.6.0.1" },
+      { ...AT, ips: [], excludeIPs: ["10.6.0.3"], routes: [{ dst: "10.0.0.0/8", gw: "10.6.0.2" }] },
+    ),
+    row("a gateway outside", AT, { ...AT, gateway: "10.7.0.1" }, ["spec.gateway", "an address inside 10.6.0.0/24"]),
+  ]);
+
+function inSpace(addressSpace: string): object {
+  return { ...AT, addressSpace };
+}
 
 const from = (range?: string): object => ({ subnet: SUBNET, ...(range === undefined ? {} : { source: { range } }) });
 
@@ -100,23 +84,13 @@ const CHANGES: readonly UpdateRow[] = [
   ]),
 ].map((row) => ({ kind: "IPPool", ...row }));
 
+const pool = changes("IPPool");
 const SOURCES: readonly UpdateRow[] = [
   ...CHANGES,
-  { title: "another range", kind: "IPPool", before: from("a"), after: from("b"), refusal: ["spec.source", IMMUTABLE] },
-  {
-    title: "a source where there was none",
-    kind: "IPPool",
-    before: from(),
-    after: from("a"),
-    refusal: ["spec.source", AS_BEFORE],
-  },
-  { title: "a source no more", kind: "IPPool", before: from("a"), after: from(), refusal: ["spec.source", AS_BEFORE] },
-  {
-    title: "a pool with a source",
-    kind: "IPPool",
-    before: from("a"),
-    after: { ...from("a"), gateway: "10.6.0.1", disable: true },
-  },
+  pool("another range", from("a"), from("b"), ["spec.source", IMMUTABLE]),
+  pool("a source where there was none", from(), from("a"), ["spec.source", AS_BEFORE]),
+  pool("a source no more", from("a"), from(), ["spec.source", AS_BEFORE]),
+  pool("a pool with a source", from("a"), { ...from("a"), gateway: "10.6.0.1", disable: true }),
 ];
 
 /** As agents wrote it that did not write its namespace. */
@@ -125,96 +99,61 @@ const cooling = { state: "Cooling", holders: [] };
 const retained = { state: "Kept", holders: [], workload: WORKLOAD };
 const onN2 = { node: "n2", holders: [{ ...HOLDER, podUID: "u2", node: "n2" }] };
 
-/** `before` and `after` are changes of a Bound address of node n1. */
-function allocation(title: string, before: object, after: object, refusal?: UpdateRow["refusal"]): UpdateRow {
-  return { title, kind: "IPAllocation", before, after, ...(refusal === undefined ? {} : { refusal }) };
-}
+const quarantined = { ...cooling, state: "Quarantined", quarantine: QUARANTINE };
+const OF_WEB = { workload: WORKLOAD };
+const OF_OLD = { workload: OLD_WORKLOAD };
+const webOnN2 = (change: object = {}) => ({ ...onN2, workload: { ...WORKLOAD, ...change } });
+const TAKEN: UpdateRow["refusal"] = ["spec.node", TAKE_OVER];
+const HELD: UpdateRow["refusal"] = ["spec.holders", "at least one with the state Bound, none with any other state"];
 
+/** Changes of a Bound address of node n1. */
+const allocation = changes("IPAllocation");
 const ALLOCATIONS: readonly UpdateRow[] = [
   allocation("Bound to Cooling", {}, cooling),
-  allocation("Bound to Kept", { workload: WORKLOAD }, retained),
-  allocation("Bound to Quarantined", {}, { ...cooling, state: "Quarantined", quarantine: QUARANTINE }),
+  allocation("Bound to Kept", OF_WEB, retained),
+  allocation("Bound to Quarantined", {}, quarantined),
   allocation("Bound to another pod of the node", {}, { holders: [{ ...HOLDER, podUID: "u2" }] }),
   allocation("Cooling, taken over by another node", cooling, onN2),
-  allocation(
-    "Quarantined, taken over by another node",
-    { ...cooling, state: "Quarantined", quarantine: QUARANTINE },
-    {
-      ...onN2,
-      quarantine: QUARANTINE,
-    },
+  allocation("Quarantined, taken over by another node", quarantined, { ...onN2, quarantine: QUARANTINE }),
+  allocation("Kept, taken over by its workload on another node", retained, webOnN2()),
+  allocation("Bound, taken over by its workload on another node", OF_WEB, webOnN2()),
+  allocation("Bound, taken over by another node", {}, onN2, TAKEN),
+  allocation("Kept, taken over by another node", retained, onN2, TAKEN),
+  allocation("Kept, taken over by another member of the workload", retained, webOnN2({ member: "web-1" }), TAKEN),
+  allocation("Bound, taken over by a workload of another UID", OF_WEB, webOnN2({ uid: "w2" }), TAKEN),
+  ...[retained, OF_WEB].map((before, at) =>
+    allocation(
+      `${at === 0 ? "Kept" : "Bound"}, taken over for another namespace's workload of that UID`,
+      before,
+      webOnN2({ namespace: "evil" }),
+      TAKEN,
+    ),
   ),
-  allocation("Kept, taken over by its workload on another node", retained, { ...onN2, workload: WORKLOAD }),
-  allocation(
-    "Bound, taken over by its workload on another node",
-    { workload: WORKLOAD },
-    { ...onN2, workload: WORKLOAD },
-  ),
-  allocation("Bound, taken over by another node", {}, onN2, ["spec.node", TAKE_OVER]),
-  allocation("Kept, taken over by another node", retained, onN2, ["spec.node", TAKE_OVER]),
-  allocation(
-    "Kept, taken over by another member of the workload",
-    retained,
-    { ...onN2, workload: { ...WORKLOAD, member: "web-1" } },
-    ["spec.node", TAKE_OVER],
-  ),
-  allocation(
-    "Bound, taken over by a workload of another UID",
-    { workload: WORKLOAD },
-    { ...onN2, workload: { ...WORKLOAD, uid: "w2" } },
-    ["spec.node", TAKE_OVER],
-  ),
-  allocation(
-    "Kept, taken over for another namespace's workload of that UID",
-    retained,
-    { ...onN2, workload: { ...WORKLOAD, namespace: "evil" } },
-    ["spec.node", TAKE_OVER],
-  ),
-  allocation(
-    "Bound, taken over for another namespace's workload of that UID",
-    { workload: WORKLOAD },
-    { ...onN2, workload: { ...WORKLOAD, namespace: "evil" } },
-    ["spec.node", TAKE_OVER],
-  ),
-  allocation(
-    "Bound by an agent that wrote no namespace, taken over in that of the holder",
-    { workload: OLD_WORKLOAD },
-    { ...onN2, workload: WORKLOAD },
-  ),
+  allocation("Bound by an agent that wrote no namespace, taken over in that of the holder", OF_OLD, webOnN2()),
   allocation(
     "Bound by an agent that wrote no namespace, taken over in another one",
-    { workload: OLD_WORKLOAD },
-    { ...onN2, workload: { ...WORKLOAD, namespace: "evil" } },
-    ["spec.node", TAKE_OVER],
+    OF_OLD,
+    webOnN2({ namespace: "evil" }),
+    TAKEN,
   ),
-  allocation(
-    "Kept by an agent that wrote no namespace, taken over",
-    { ...retained, workload: OLD_WORKLOAD },
-    { ...onN2, workload: WORKLOAD },
-    ["spec.node", TAKE_OVER],
-  ),
+  allocation("Kept by an agent that wrote no namespace, taken over", { ...retained, ...OF_OLD }, webOnN2(), TAKEN),
   allocation(
     "Bound by an agent that wrote no namespace, taken over without one",
-    { workload: OLD_WORKLOAD },
-    { ...onN2, workload: OLD_WORKLOAD },
-    ["spec.node", TAKE_OVER],
+    OF_OLD,
+    { ...onN2, ...OF_OLD },
+    TAKEN,
   ),
   allocation("another pool", {}, { pool: "green", prefixLength: 24 }),
-  allocation("Cooling with a holder", {}, { state: "Cooling" }, [
-    "spec.holders",
-    "at least one with the state Bound, none with any other state",
-  ]),
+  allocation("Cooling with a holder", {}, { state: "Cooling" }, HELD),
 ];
 
+const reserved = changes("ReservedIP");
 const RESERVED: readonly UpdateRow[] = [
-  {
-    title: "another address space",
-    kind: "ReservedIP",
-    before: { ips: ["10.0.0.1"] },
-    after: { ips: ["10.0.0.1"], addressSpace: "a" },
-    refusal: ["spec.addressSpace", IMMUTABLE],
-  },
-  { title: "another family", kind: "ReservedIP", before: { ips: ["10.0.0.1"] }, after: { ips: ["fd00::1"] } },
+  reserved("another address space", { ips: ["10.0.0.1"] }, { ips: ["10.0.0.1"], addressSpace: "a" }, [
+    "spec.addressSpace",
+    IMMUTABLE,
+  ]),
+  reserved("another family", { ips: ["10.0.0.1"] }, { ips: ["fd00::1"] }),
 ];
 
 let next = 0;

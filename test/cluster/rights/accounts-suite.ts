@@ -38,6 +38,7 @@ const RETURNS = /^403 .*would return a block/;
 const claimOf = (address: string): KubeObject =>
   objectOf(address, { node: "hub/lan", state: "Quarantined", holders: [], quarantine: RETURNED });
 const without = { quarantine: undefined };
+const OF_DB = { workload: WORKLOAD };
 
 export function describeAccounts(clients: () => RightsClients & { readonly controller: KubeClient }): void {
   let admin: KubeClient;
@@ -51,33 +52,29 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
   describe("node-rights: the agent of a node", () => {
     it.each<Row>([
       ["lets its own cool", "10.6.0.11", become("Cooling", "b")],
-      ["keeps its own", "10.6.0.17", become("Kept", "b", { workload: WORKLOAD, lastHolder: holderOn("b") })],
+      ["keeps its own", "10.6.0.17", become("Kept", "b", { ...OF_DB, lastHolder: holderOn("b") })],
       ["keeps its own and does not say whose it was", "10.6.0.17", become("Kept", "b", { workload: FRESHLESS })],
       [
         "keeps what it had when it was taken for lost",
         "10.6.0.19",
-        become("Kept", "b", { ...without, workload: WORKLOAD, lastHolder: holderOn("b") }),
+        become("Kept", "b", { ...without, ...OF_DB, lastHolder: holderOn("b") }),
       ],
       ["lets its own cool that was a member's", "10.6.0.17", become("Cooling", "b", { workload: undefined })],
       ["binds its own to the pod of a recreated set", "10.6.0.17", become("Bound", "b", { workload: RECREATED })],
-      ["lets what is kept cool", "10.6.0.13", become("Cooling", "b", { workload: WORKLOAD })],
+      ["lets what is kept cool", "10.6.0.13", become("Cooling", "b", OF_DB)],
       ["puts its own into quarantine", "10.6.0.11", become("Quarantined", "b", { quarantine })],
       ["binds its own to the next pod", "10.6.0.11", become("Bound", "b")],
       ["deletes its own in use", "10.6.0.11", "delete"],
       ["binds what cools again", "10.6.0.12", become("Bound", "b")],
       ["deletes what cooled", "10.6.0.12", "delete"],
-      ["binds what is kept", "10.6.0.13", become("Bound", "b", { workload: WORKLOAD })],
+      ["binds what is kept", "10.6.0.13", become("Bound", "b", OF_DB)],
       ["ends a quarantine of its own", "10.6.0.14", become("Cooling", "b", without)],
       ["deletes what was in quarantine", "10.6.0.14", "delete"],
       ["takes over what cools elsewhere", "10.6.0.2", become("Bound", "b")],
-      ["takes over what is kept for the member", "10.6.0.3", become("Bound", "b", { workload: WORKLOAD })],
-      ["lets cool what is kept for the member", "10.6.0.3", become("Cooling", "b", { workload: WORKLOAD })],
-      ["takes over what an earlier pod of the member has", "10.6.0.6", become("Bound", "b", { workload: WORKLOAD })],
-      [
-        "takes over what an agent bound that wrote no namespace",
-        "10.6.0.15",
-        become("Bound", "b", { workload: WORKLOAD }),
-      ],
+      ["takes over what is kept for the member", "10.6.0.3", become("Bound", "b", OF_DB)],
+      ["lets cool what is kept for the member", "10.6.0.3", become("Cooling", "b", OF_DB)],
+      ["takes over what an earlier pod of the member has", "10.6.0.6", become("Bound", "b", OF_DB)],
+      ["takes over what an agent bound that wrote no namespace", "10.6.0.15", become("Bound", "b", OF_DB)],
       [
         "shares the address of a machine that migrates here",
         "10.6.0.6",
@@ -89,12 +86,8 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
         (spec) => Object.assign(spec, { node: "a", holders: [spec.holders[0]] }),
       ],
       ["binds what it had when it was taken for lost", "10.6.0.10", become("Bound", "b", without)],
-      ["binds its own to a pod of a set", "10.6.0.12", become("Bound", "b", { workload: WORKLOAD })],
-      [
-        "takes over what a lost node had for the member",
-        "10.6.0.9",
-        become("Bound", "b", { ...without, workload: WORKLOAD }),
-      ],
+      ["binds its own to a pod of a set", "10.6.0.12", become("Bound", "b", OF_DB)],
+      ["takes over what a lost node had for the member", "10.6.0.9", become("Bound", "b", { ...without, ...OF_DB })],
     ])("%s (%s)", async (_, address, change) => {
       expect(await outcomeOf(attempt(agent, address, change))).toBe("done");
     });
@@ -134,9 +127,9 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
         "10.6.0.1",
         become("Quarantined", "a", lost({ holder: itsHolder })),
       ],
-      ["keeps what a node that is off has", "10.6.0.6", become("Kept", "a", { workload: WORKLOAD })],
-      ["and says whose it was", "10.6.0.17", become("Kept", "b", { workload: WORKLOAD, lastHolder: holderOn("b") })],
-      ["keeps what an agent bound that wrote no namespace", "10.6.0.15", become("Kept", "a", { workload: WORKLOAD })],
+      ["keeps what a node that is off has", "10.6.0.6", become("Kept", "a", OF_DB)],
+      ["and says whose it was", "10.6.0.17", become("Kept", "b", { ...OF_DB, lastHolder: holderOn("b") })],
+      ["keeps what an agent bound that wrote no namespace", "10.6.0.15", become("Kept", "a", OF_DB)],
       [
         "names the set that was created again around its pod",
         "10.6.0.6",
@@ -145,7 +138,7 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       ["frees what a node that is off has", "10.6.0.1", "delete"],
       ["lets cool what is kept without a workload", "10.6.0.3", become("Cooling", "a", { workload: undefined })],
       ["tells another node to probe", "10.6.0.5", become("Quarantined", "b", lost({}))],
-      ["keeps what is in quarantine", "10.6.0.9", become("Kept", "a", { ...without, workload: WORKLOAD })],
+      ["keeps what is in quarantine", "10.6.0.9", become("Kept", "a", { ...without, ...OF_DB })],
       ["deletes what cooled", "10.6.0.2", "delete"],
       ["deletes what is in quarantine", "10.6.0.5", "delete"],
     ])("%s (%s)", async (_, address, change) => {
@@ -170,7 +163,7 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
 
     it.each<[what: string, spec: object]>([
       ["for a node", { node: "a" }],
-      ["for a workload", { workload: WORKLOAD }],
+      ["for a workload", OF_DB],
       ["with a holder", { quarantine: { reason: "BlockReturned", holder: holderOn("a") } }],
     ])("claims none %s", async (_, spec) => {
       const object = claimOf("10.6.0.55");
@@ -185,14 +178,14 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
     it.each<[...Row, wanted: RegExp]>([
       ["binds what cools", "10.6.0.2", become("Bound", "a"), NO_HAND_OUT],
       ["binds what is in quarantine", "10.6.0.5", become("Bound", "a", without), NO_HAND_OUT],
-      ["binds what is kept", "10.6.0.3", become("Bound", "a", { workload: WORKLOAD }), NO_HAND_OUT],
+      ["binds what is kept", "10.6.0.3", become("Bound", "a", OF_DB), NO_HAND_OUT],
       ["gives an address another holder", "10.6.0.1", become("Bound", "a"), NO_HAND_OUT],
       ["lets an address in use cool", "10.6.0.1", become("Cooling", "a"), NO_HAND_OUT],
       ["deletes what is kept", "10.6.0.3", "delete", NO_HAND_OUT],
       ["returns what is in quarantine", "10.6.0.5", become("Quarantined", "a", { quarantine: RETURNED }), RETURNS],
       ["returns what is in use", "10.6.0.1", become("Quarantined", "a", { quarantine: RETURNED }), RETURNS],
       ["takes what cools for a conflict", "10.6.0.2", become("Quarantined", "a", { quarantine }), NO_HAND_OUT],
-      ["keeps what is no workload's", "10.6.0.1", become("Kept", "a", { workload: WORKLOAD }), OTHER_WORKLOAD_OF],
+      ["keeps what is no workload's", "10.6.0.1", become("Kept", "a", OF_DB), OTHER_WORKLOAD_OF],
       [
         "puts it into quarantine for a pod that never had it",
         "10.6.0.1",
@@ -215,13 +208,13 @@ export function describeAccounts(clients: () => RightsClients & { readonly contr
       [
         "says that another pod had it",
         "10.6.0.6",
-        become("Kept", "a", { workload: WORKLOAD, lastHolder: holderOn("a", "u9") }),
+        become("Kept", "a", { ...OF_DB, lastHolder: holderOn("a", "u9") }),
         NEVER_HAD,
       ],
       [
         "moves what is kept",
         "10.6.0.3",
-        become("Cooling", "b", { workload: WORKLOAD }),
+        become("Cooling", "b", OF_DB),
         /^403 .*from node "a" to "b"; the controller hands only what is in quarantine/,
       ],
     ])("never %s (%s)", async (_, address, change, wanted) => {

@@ -23,7 +23,10 @@ import {
   WORKLOAD,
 } from "../rights-objects.ts";
 
-type UpdateRow = readonly [what: string, address: Address, change: Change, wanted: RegExp];
+/** `last`: of 10.6.0.0/24. */
+type UpdateRow = readonly [what: string, last: Last, change: Change, wanted: RegExp];
+type LastOf<A> = A extends `10.6.0.${infer Last extends number}` ? Last : never;
+type Last = LastOf<Address>;
 
 /** As the policy says it. */
 const ONLY_TAKE_OVER =
@@ -44,270 +47,142 @@ const OWN_NODE = /^403 .*would name node "\w+"; the agent of node "b" must name 
 /** As the kind's own rules say it, before any policy is asked. */
 const KIND = /^422 .*another node may take over only an address that is Cooling/;
 
+const ENDED = { quarantine: undefined };
+const OF_DB = { workload: WORKLOAD };
+const OF_OTHER = { workload: OTHER_WORKLOAD };
+const OF_EVIL = { workload: FORGED_WORKLOAD };
+const ofDb = (change: object) => ({ workload: { ...WORKLOAD, ...change } });
+const OF_C = /^403 .*belongs to node "c" .*may only take over/;
+const FINALIZER = /^403 .*would get a finalizer or an owner reference/;
+const OWNERS = { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] };
+
+const set =
+  (change: object): Change =>
+  (spec) =>
+    Object.assign(spec, change);
+const mark =
+  (change: object): Change =>
+  (_, { metadata }) =>
+    Object.assign(metadata, change);
+const take = (state: string, change?: object): Change => become(state, "b", change);
+
 const UPDATES: readonly UpdateRow[] = [
-  ["frees it", "10.6.0.1", (spec) => Object.assign(spec, { state: "Cooling", holders: [] }), ONLY_TAKE_OVER],
-  ["frees it and names its own node", "10.6.0.1", become("Cooling", "b"), KIND],
-  [
-    "puts it into quarantine",
-    "10.6.0.1",
-    (spec) => Object.assign(spec, { state: "Quarantined", holders: [], quarantine: { reason: "NodeLost" } }),
-    ONLY_TAKE_OVER,
-  ],
-  [
-    "keeps it for a workload",
-    "10.6.0.1",
-    (spec) => Object.assign(spec, { state: "Kept", holders: [], workload: WORKLOAD }),
-    ONLY_TAKE_OVER,
-  ],
-  ["changes its holder", "10.6.0.1", (spec) => Object.assign(spec.holders[0], { podUID: "u9" }), ONLY_TAKE_OVER],
-  [
-    "makes a pod of its own the holder",
-    "10.6.0.1",
-    (spec) => Object.assign(spec, { holders: [holderOn("b", "u9")] }),
-    /^422 .*the node of a holder/,
-  ],
-  ["takes it over", "10.6.0.1", become("Bound", "b"), KIND],
-  ["gives it a workload", "10.6.0.1", (spec) => Object.assign(spec, { workload: WORKLOAD }), ONLY_TAKE_OVER],
-  ["moves it to another pool", "10.6.0.1", (spec) => Object.assign(spec, { pool: "red" }), ONLY_TAKE_OVER],
-  ["changes its address", "10.6.0.1", (spec) => Object.assign(spec, { address: "10.6.0.99" }), /^422 .*immutable/],
-  ["labels it", "10.6.0.1", (_, { metadata }) => Object.assign(metadata, { labels: { x: "y" } }), ONLY_TAKE_OVER],
-  [
-    "annotates it",
-    "10.6.0.1",
-    (_, { metadata }) => Object.assign(metadata, { annotations: { [FORCE_DELETE]: "true" } }),
-    ONLY_TAKE_OVER,
-  ],
-  [
-    "gives it a finalizer",
-    "10.6.0.1",
-    (_, { metadata }) => Object.assign(metadata, { finalizers: ["x.io/y"] }),
-    ONLY_TAKE_OVER,
-  ],
-  [
-    "gives it an owner that is gone",
-    "10.6.0.1",
-    (_, { metadata }) =>
-      Object.assign(metadata, { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] }),
-    ONLY_TAKE_OVER,
-  ],
-  ["ends the cooling of what cools there", "10.6.0.2", become("Cooling", "b"), ONLY_TAKE_OVER],
-  [
-    "makes what cools younger",
-    "10.6.0.2",
-    (spec) => Object.assign(spec, { since: "2026-11-20T04:00:00Z" }),
-    ONLY_TAKE_OVER,
-  ],
-  ["keeps what cools", "10.6.0.2", become("Kept", "b", { workload: WORKLOAD }), ONLY_TAKE_OVER],
-  [
-    "binds what cools to a pod of another node",
-    "10.6.0.2",
-    (spec) => Object.assign(spec, { state: "Bound", holders: [holderOn("a", "u9")] }),
-    OWN_NODE,
-  ],
-  [
-    "takes what is kept for a member over for another",
-    "10.6.0.3",
-    become("Bound", "b", { workload: OTHER_WORKLOAD }),
-    KIND,
-  ],
-  [
-    "takes what is kept over for the member of another namespace",
-    "10.6.0.3",
-    become("Bound", "b", { workload: FORGED_WORKLOAD }),
-    KIND,
-  ],
-  [
-    "takes what a workload has for that of another namespace",
-    "10.6.0.6",
-    become("Bound", "b", { workload: FORGED_WORKLOAD }),
-    KIND,
-  ],
+  ["frees it", 1, set({ state: "Cooling", holders: [] }), ONLY_TAKE_OVER],
+  ["frees it and names its own node", 1, take("Cooling"), KIND],
+  ["puts it into quarantine", 1, set({ state: "Quarantined", holders: [], quarantine: LOST }), ONLY_TAKE_OVER],
+  ["keeps it for a workload", 1, set({ state: "Kept", holders: [], ...OF_DB }), ONLY_TAKE_OVER],
+  ["changes its holder", 1, (spec) => Object.assign(spec.holders[0], { podUID: "u9" }), ONLY_TAKE_OVER],
+  ["makes a pod of its own the holder", 1, set({ holders: [holderOn("b", "u9")] }), /^422 .*the node of a holder/],
+  ["takes it over", 1, take("Bound"), KIND],
+  ["gives it a workload", 1, set(OF_DB), ONLY_TAKE_OVER],
+  ["moves it to another pool", 1, set({ pool: "red" }), ONLY_TAKE_OVER],
+  ["changes its address", 1, set({ address: "10.6.0.99" }), /^422 .*immutable/],
+  ["labels it", 1, mark({ labels: { x: "y" } }), ONLY_TAKE_OVER],
+  ["annotates it", 1, mark({ annotations: { [FORCE_DELETE]: "true" } }), ONLY_TAKE_OVER],
+  ["gives it a finalizer", 1, mark({ finalizers: ["x.io/y"] }), ONLY_TAKE_OVER],
+  ["gives it an owner that is gone", 1, mark(OWNERS), ONLY_TAKE_OVER],
+  ["ends the cooling of what cools there", 2, take("Cooling"), ONLY_TAKE_OVER],
+  ["makes what cools younger", 2, set({ since: "2026-11-20T04:00:00Z" }), ONLY_TAKE_OVER],
+  ["keeps what cools", 2, take("Kept", OF_DB), ONLY_TAKE_OVER],
+  ["binds what cools to a pod of another node", 2, set({ state: "Bound", holders: [holderOn("a", "u9")] }), OWN_NODE],
+  ["takes what is kept for a member over for another", 3, take("Bound", OF_OTHER), KIND],
+  ["takes what is kept over for the member of another namespace", 3, take("Bound", OF_EVIL), KIND],
+  ["takes what a workload has for that of another namespace", 6, take("Bound", OF_EVIL), KIND],
   [
     "takes what a lost node had for the member of another namespace",
-    "10.6.0.9",
-    become("Bound", "b", { quarantine: undefined, workload: FORGED_WORKLOAD }),
+    9,
+    take("Bound", { ...ENDED, workload: FORGED_WORKLOAD }),
     ONLY_TAKE_OVER,
   ],
   [
     "takes what an agent bound that wrote no namespace, for a workload of another one",
-    "10.6.0.15",
-    become("Bound", "b", { workload: FORGED_WORKLOAD, holders: [EVIL_HOLDER] }),
+    15,
+    take("Bound", { workload: FORGED_WORKLOAD, holders: [EVIL_HOLDER] }),
     KIND,
   ],
-  ["takes what an agent kept that wrote no namespace", "10.6.0.16", become("Bound", "b", { workload: WORKLOAD }), KIND],
+  ["takes what an agent kept that wrote no namespace", 16, take("Bound", OF_DB), KIND],
   [
     "takes what is kept over for a pod of another namespace",
-    "10.6.0.3",
-    become("Bound", "b", { workload: WORKLOAD, holders: [EVIL_HOLDER] }),
+    3,
+    take("Bound", { ...OF_DB, holders: [EVIL_HOLDER] }),
     FORGED,
   ],
-  [
-    "binds its own object for a workload of another namespace",
-    "10.6.0.12",
-    become("Bound", "b", { workload: FORGED_WORKLOAD }),
-    FORGED,
-  ],
-  [
-    "binds its own object for another member of the set",
-    "10.6.0.12",
-    become("Bound", "b", { workload: { ...WORKLOAD, member: "db-1" } }),
-    FORGED,
-  ],
-  [
-    "binds its own object for a workload of no namespace",
-    "10.6.0.12",
-    become("Bound", "b", { workload: { ...WORKLOAD, namespace: undefined } }),
-    FORGED,
-  ],
-  [
-    "keeps its own for a workload that it is not of",
-    "10.6.0.11",
-    become("Kept", "b", { workload: WORKLOAD }),
-    INVENTED,
-  ],
+  ["binds its own object for a workload of another namespace", 12, take("Bound", OF_EVIL), FORGED],
+  ["binds its own object for another member of the set", 12, take("Bound", ofDb({ member: "db-1" })), FORGED],
+  ["binds its own object for a workload of no namespace", 12, take("Bound", ofDb({ namespace: undefined })), FORGED],
+  ["keeps its own for a workload that it is not of", 11, take("Kept", OF_DB), INVENTED],
   ...(["kind", "namespace", "name", "uid", "member"] as const).map(
     (key): UpdateRow => [
       `keeps its own for a workload of another ${key}`,
-      "10.6.0.17",
-      become("Kept", "b", { workload: { ...WORKLOAD, [key]: "other" } }),
+      17,
+      take("Kept", ofDb({ [key]: "other" })),
       INVENTED,
     ],
   ),
-  ["keeps what cools", "10.6.0.12", become("Kept", "b", { workload: WORKLOAD }), INVENTED],
-  [
-    "keeps what cools after it was retained",
-    "10.6.0.18",
-    become("Kept", "b", { workload: WORKLOAD }),
-    /^403 .*what cools is retained for no workload/,
-  ],
-  [
-    "keeps what is in quarantine",
-    "10.6.0.14",
-    become("Kept", "b", { workload: WORKLOAD, quarantine: undefined }),
-    INVENTED,
-  ],
+  ["keeps what cools", 12, take("Kept", OF_DB), INVENTED],
+  ["keeps what cools after it was retained", 18, take("Kept", OF_DB), /^403 .*what cools is retained for no workload/],
+  ["keeps what is in quarantine", 14, take("Kept", { ...OF_DB, ...ENDED }), INVENTED],
   [
     "keeps what it had when it was taken for lost, for another workload",
-    "10.6.0.19",
-    become("Kept", "b", { workload: OTHER_WORKLOAD, quarantine: undefined }),
+    19,
+    take("Kept", { ...OF_OTHER, ...ENDED }),
     INVENTED,
   ],
-  ["gives what cools a workload", "10.6.0.12", become("Cooling", "b", { workload: WORKLOAD }), INVENTED],
-  ["gives what starts to cool a workload", "10.6.0.11", become("Cooling", "b", { workload: WORKLOAD }), INVENTED],
-  [
-    "gives what is in quarantine a workload",
-    "10.6.0.14",
-    become("Quarantined", "b", { workload: WORKLOAD, quarantine: LOST }),
-    INVENTED,
-  ],
-  [
-    "gives what goes into quarantine a workload",
-    "10.6.0.11",
-    become("Quarantined", "b", { workload: WORKLOAD, quarantine: LOST }),
-    INVENTED,
-  ],
-  [
-    "keeps what is kept, for another workload",
-    "10.6.0.13",
-    become("Kept", "b", { workload: OTHER_WORKLOAD }),
-    INVENTED,
-  ],
-  [
-    "lets what is kept cool, for another workload",
-    "10.6.0.13",
-    become("Cooling", "b", { workload: OTHER_WORKLOAD }),
-    INVENTED,
-  ],
-  [
-    "binds what is kept, for another workload",
-    "10.6.0.13",
-    become("Bound", "b", { workload: { ...WORKLOAD, uid: "other" } }),
-    INVENTED,
-  ],
-  ["binds what is kept, for none", "10.6.0.13", become("Bound", "b", { workload: undefined }), INVENTED],
+  ["gives what cools a workload", 12, take("Cooling", OF_DB), INVENTED],
+  ["gives what starts to cool a workload", 11, take("Cooling", OF_DB), INVENTED],
+  ["gives what is in quarantine a workload", 14, take("Quarantined", { ...OF_DB, quarantine: LOST }), INVENTED],
+  ["gives what goes into quarantine a workload", 11, take("Quarantined", { ...OF_DB, quarantine: LOST }), INVENTED],
+  ["keeps what is kept, for another workload", 13, take("Kept", OF_OTHER), INVENTED],
+  ["lets what is kept cool, for another workload", 13, take("Cooling", OF_OTHER), INVENTED],
+  ["binds what is kept, for another workload", 13, take("Bound", ofDb({ uid: "other" })), INVENTED],
+  ["binds what is kept, for none", 13, take("Bound", { workload: undefined }), INVENTED],
   [
     "leaves a shared address without its workload to the other",
-    "10.6.0.7",
+    7,
     (spec) => Object.assign(spec, { node: "a", holders: [spec.holders[0]], workload: undefined }),
     KIND,
   ],
-  [
-    "says that a pod of another node had it last",
-    "10.6.0.17",
-    become("Kept", "b", { workload: WORKLOAD, lastHolder: holderOn("a") }),
-    NEVER_HAD,
-  ],
+  ["says that a pod of another node had it last", 17, take("Kept", { ...OF_DB, lastHolder: holderOn("a") }), NEVER_HAD],
   [
     "says that another pod of its own had it last",
-    "10.6.0.17",
-    become("Kept", "b", { workload: WORKLOAD, lastHolder: holderOn("b", "u9") }),
+    17,
+    take("Kept", { ...OF_DB, lastHolder: holderOn("b", "u9") }),
     NEVER_HAD,
   ],
   [
     "says that a pod of another node had what goes into quarantine",
-    "10.6.0.11",
-    become("Quarantined", "b", { quarantine: { ...LOST, holder: holderOn("a") } }),
+    11,
+    take("Quarantined", { quarantine: { ...LOST, holder: holderOn("a") } }),
     NEVER_HAD,
   ],
-  ["takes over what is kept, without a workload", "10.6.0.3", become("Bound", "b", { workload: undefined }), KIND],
-  ["lets what is kept cool and forgets for whom", "10.6.0.3", become("Cooling", "b", { workload: undefined }), KIND],
-  [
-    "lets what is kept cool in the name of its node",
-    "10.6.0.3",
-    (spec) => Object.assign(spec, { state: "Cooling" }),
-    OWN_NODE,
-  ],
-  ["ends a quarantine", "10.6.0.4", become("Cooling", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
-  ["takes what is in quarantine", "10.6.0.4", become("Bound", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
-  ["ends the quarantine of a lost node", "10.6.0.5", become("Cooling", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
-  ["takes the address of a lost node", "10.6.0.5", become("Bound", "b", { quarantine: undefined }), ONLY_TAKE_OVER],
-  [
-    "takes what a lost node had",
-    "10.6.0.8",
-    become("Bound", "b", { quarantine: undefined }),
-    /^403 .*belongs to node "c" .*may only take over/,
-  ],
-  [
-    "frees what a lost node had",
-    "10.6.0.10",
-    become("Cooling", "b", { quarantine: undefined }),
-    /^403 .*belongs to node "c" .*may only take over/,
-  ],
-  ["frees what a workload has", "10.6.0.6", become("Cooling", "b", { workload: WORKLOAD }), ONLY_TAKE_OVER],
-  ["takes what a workload has for another", "10.6.0.6", become("Bound", "b", { workload: OTHER_WORKLOAD }), KIND],
-  [
-    "writes a second pod of that node beside it",
-    "10.6.0.6",
-    (spec) => spec.holders.push(holderOn("a", "u9")),
-    OWN_NODE,
-  ],
-  [
-    "frees a migrating machine's address",
-    "10.6.0.7",
-    become("Cooling", "b"),
-    /^403 .*would lose its holder on node "a"/,
-  ],
+  ["takes over what is kept, without a workload", 3, take("Bound", { workload: undefined }), KIND],
+  ["lets what is kept cool and forgets for whom", 3, take("Cooling", { workload: undefined }), KIND],
+  ["lets what is kept cool in the name of its node", 3, set({ state: "Cooling" }), OWN_NODE],
+  ["ends a quarantine", 4, take("Cooling", ENDED), ONLY_TAKE_OVER],
+  ["takes what is in quarantine", 4, take("Bound", ENDED), ONLY_TAKE_OVER],
+  ["ends the quarantine of a lost node", 5, take("Cooling", ENDED), ONLY_TAKE_OVER],
+  ["takes the address of a lost node", 5, take("Bound", ENDED), ONLY_TAKE_OVER],
+  ["takes what a lost node had", 8, take("Bound", ENDED), OF_C],
+  ["frees what a lost node had", 10, take("Cooling", ENDED), OF_C],
+  ["frees what a workload has", 6, take("Cooling", OF_DB), ONLY_TAKE_OVER],
+  ["takes what a workload has for another", 6, take("Bound", OF_OTHER), KIND],
+  ["writes a second pod of that node beside it", 6, (spec) => spec.holders.push(holderOn("a", "u9")), OWN_NODE],
+  ["frees a migrating machine's address", 7, take("Cooling"), /^403 .*would lose its holder on node "a"/],
   [
     "adds a pod of that node to its own object",
-    "10.6.0.11",
-    (spec) => Object.assign(spec, { workload: WORKLOAD, holders: [holderOn("b"), holderOn("a", "u9")] }),
+    11,
+    set({ ...OF_DB, holders: [holderOn("b"), holderOn("a", "u9")] }),
     FOREIGN_HOLDER,
   ],
-  ["hands its own object to that node", "10.6.0.12", (spec) => Object.assign(spec, { node: "a" }), OWN_NODE],
-  [
-    "adds a finalizer to its own object",
-    "10.6.0.12",
-    (_, { metadata }) => Object.assign(metadata, { finalizers: ["x.io/y"] }),
-    /^403 .*would get a finalizer or an owner reference/,
-  ],
-  [
-    "gives its own object an owner",
-    "10.6.0.12",
-    (_, { metadata }) =>
-      Object.assign(metadata, { ownerReferences: [{ apiVersion: "v1", kind: "Node", name: "x", uid: "x" }] }),
-    /^403 .*would get a finalizer or an owner reference/,
-  ],
+  ["hands its own object to that node", 12, set({ node: "a" }), OWN_NODE],
+  ["adds a finalizer to its own object", 12, mark({ finalizers: ["x.io/y"] }), FINALIZER],
+  ["gives its own object an owner", 12, mark(OWNERS), FINALIZER],
 ];
+
+/** An object of node b, Bound unless the specification says otherwise. */
+function ownObject(spec: object, metadata: object = { name: "10.6.0.50" }): KubeObject {
+  return { ...objectOf("10.6.0.50", { node: "b", ...spec }), metadata };
+}
 
 export function describeTheft(clients: () => RightsClients): void {
   describe("node-rights: with the token of another node's agent an attacker never", () => {
@@ -318,7 +193,8 @@ export function describeTheft(clients: () => RightsClients): void {
     });
     beforeEach(() => placeObjects(admin));
 
-    it.each(UPDATES)("%s (%s)", async (_, address, change, wanted) => {
+    it.each(UPDATES)("%s (10.6.0.%i)", async (_, last, change, wanted) => {
+      const address: Address = `10.6.0.${last}`;
       const before = await snapshot(admin);
       expect(await outcomeOf(rewrite(thief, address, change))).toMatch(wanted);
       expect(await outcomeOf(rewrite(thief, address, change, "?dryRun=All"))).toMatch(wanted);
@@ -342,89 +218,56 @@ export function describeTheft(clients: () => RightsClients): void {
       expect(await snapshot(admin)).toEqual(before);
     });
 
-    it.each<[what: string, object: () => KubeObject, wanted: RegExp]>([
+    it.each<[what: string, object: KubeObject, wanted: RegExp]>([
       [
         "in the name of that node",
-        () => objectOf("10.6.0.50", { node: "a" }),
+        ownObject({ node: "a" }),
         /^403 .*names node "a"; the agent of node "b" makes objects of its own node alone/,
       ],
       [
         "with a pod of that node",
-        () => objectOf("10.6.0.50", { node: "b", workload: WORKLOAD, holders: [holderOn("b"), holderOn("a", "u2")] }),
+        ownObject({ ...OF_DB, holders: [holderOn("b"), holderOn("a", "u2")] }),
         FOREIGN_HOLDER,
       ],
-      [
-        "for another node's workload, with a pod of its own",
-        () => objectOf("10.6.0.50", { node: "b", workload: WORKLOAD, holders: [EVIL_HOLDER] }),
-        FORGED,
-      ],
+      ["for another node's workload, with a pod of its own", ownObject({ ...OF_DB, holders: [EVIL_HOLDER] }), FORGED],
       [
         "for another member of its pod's set",
-        () => objectOf("10.6.0.50", { node: "b", workload: { ...WORKLOAD, member: "db-1" }, holders: [holderOn("b")] }),
+        ownObject({ ...ofDb({ member: "db-1" }), holders: [holderOn("b")] }),
         FORGED,
       ],
       [
         "for a machine of another namespace",
-        () =>
-          objectOf("10.6.0.50", {
-            node: "b",
-            workload: { ...FORGED_WORKLOAD, kind: "VirtualMachine" },
-            holders: [holderOn("b")],
-          }),
+        ownObject({ ...ofDb({ namespace: "evil", kind: "VirtualMachine" }), holders: [holderOn("b")] }),
         FORGED,
       ],
       [
         "for a workload of no namespace",
-        () =>
-          objectOf("10.6.0.50", {
-            node: "b",
-            workload: { ...WORKLOAD, namespace: undefined },
-            holders: [holderOn("b")],
-          }),
+        ownObject({ ...ofDb({ namespace: undefined }), holders: [holderOn("b")] }),
         FORGED,
       ],
-      [
-        "that cools",
-        () => objectOf("10.6.0.50", { node: "b", state: "Cooling", holders: [] }),
-        /^403 .*would begin as Cooling/,
-      ],
+      ["that cools", ownObject({ state: "Cooling", holders: [] }), /^403 .*would begin as Cooling/],
       [
         "that is in quarantine, for a workload",
-        () =>
-          objectOf("10.6.0.50", { node: "b", state: "Quarantined", holders: [], workload: WORKLOAD, quarantine: LOST }),
+        ownObject({ state: "Quarantined", holders: [], ...OF_DB, quarantine: LOST }),
         /^403 .*would be of StatefulSet shop\/db without a holder/,
       ],
       [
         "that is in quarantine because of a pod of that node",
-        () =>
-          objectOf("10.6.0.50", {
-            node: "b",
-            state: "Quarantined",
-            holders: [],
-            quarantine: { ...LOST, holder: holderOn("a") },
-          }),
+        ownObject({ state: "Quarantined", holders: [], quarantine: { ...LOST, holder: holderOn("a") } }),
         NEVER_HAD,
       ],
-      [
-        "that is kept",
-        () => objectOf("10.6.0.50", { node: "b", state: "Kept", holders: [], workload: WORKLOAD }),
-        /^403 .*would begin as Kept/,
-      ],
+      ["that is kept", ownObject({ state: "Kept", holders: [], ...OF_DB }), /^403 .*would begin as Kept/],
       [
         "with a finalizer",
-        () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { name: "10.6.0.50", finalizers: ["x.io/y"] } }),
+        ownObject({}, { name: "10.6.0.50", finalizers: ["x.io/y"] }),
         /^403 .*would get a finalizer/,
       ],
-      [
-        "under another name",
-        () => ({ ...objectOf("10.6.0.50", { node: "b" }), metadata: { name: "10.6.0.51" } }),
-        /^422 .*the address/,
-      ],
-      ["where there is one", () => objectOf("10.6.0.1", { node: "b" }), /^409 /],
+      ["under another name", ownObject({}, { name: "10.6.0.51" }), /^422 .*the address/],
+      ["where there is one", objectOf("10.6.0.1", { node: "b" }), /^409 /],
     ])("makes an object %s", async (_, object, wanted) => {
       const before = await snapshot(admin);
       for (const query of ["", "?dryRun=All"]) {
-        expect(await outcomeOf(thief.create(`${ALLOCATIONS}${query}`, object()))).toMatch(wanted);
+        expect(await outcomeOf(thief.create(`${ALLOCATIONS}${query}`, object))).toMatch(wanted);
       }
       expect(await snapshot(admin)).toEqual(before);
     });
