@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
 import { ALL_VERSIONS, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { NetnsWorld, withWorld } from "../lab/netns/world.ts";
+import { NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
 import { eventually } from "../lab/waiting.ts";
 
@@ -31,17 +31,20 @@ const PLUGINS: Record<string, object> = {
   ptp: { type: "ptp" },
 };
 
+const world = new NetnsWorld("bt-chain");
 let node: Netns;
 let confDir: string;
 
 beforeAll(async () => {
+  await world.addAgent({ config: CONFIG });
   node = await createNetns(`bt-node-${process.pid}`);
   await addVeth({ netns: node, name: "uplink" }, { netns: node, name: "wire" });
   confDir = await mkdtemp(join(tmpdir(), "berth-chain-"));
 });
 
 afterAll(async () => {
-  await node.delete();
+  await world.delete();
+  await node?.delete();
   await rm(confDir, { recursive: true, force: true });
   await forgetNetwork(NETWORK);
 });
@@ -51,19 +54,13 @@ async function writeNetwork(plugin: string, cniVersion: string, extra: object = 
   await writeFile(join(confDir, "10.conflist"), JSON.stringify(list));
 }
 
-function call(world: NetnsWorld, command: Parameters<typeof cnitool>[0], pod: Netns, args = "", ifName = "eth0") {
+function call(command: Parameters<typeof cnitool>[0], pod: Netns, args = "", ifName = "eth0") {
   const pods = args === "" ? {} : { args: `IgnoreUnknown=1;${args}` };
   return cnitool(command, NETWORK, pod.path, { confDir, env: world.agent.env, node, ifName, ...pods });
 }
 
-async function succeed(
-  world: NetnsWorld,
-  command: Parameters<typeof cnitool>[0],
-  pod: Netns,
-  args = "",
-  ifName = "eth0",
-) {
-  const outcome = await call(world, command, pod, args, ifName);
+async function succeed(command: Parameters<typeof cnitool>[0], pod: Netns, args = "", ifName = "eth0") {
+  const outcome = await call(command, pod, args, ifName);
   expect(outcome.exitCode, `${command}: ${outcome.text}${outcome.stderr}`).toBe(0);
   return outcome.stdout;
 }
@@ -86,22 +83,18 @@ const CALLS: [plugin: string, version: string][] = [
 ];
 
 describe("ipam berth through cnitool", () => {
-  const world = new NetnsWorld("bt-chain");
-  beforeAll(() => world.addAgent({ config: CONFIG }));
-  afterAll(() => world.delete());
-
   it.each(CALLS)("%s attaches, checks and detaches in CNI %s", (plugin, version) =>
     withPods(1, async ([pod]) => {
       if (pod === undefined) throw new Error("no pod");
       await writeNetwork(plugin, version);
-      const result = await succeed(world, "add", pod);
+      const result = await succeed("add", pod);
       const addresses = result.ips.map(({ address }: { address: string }) => address);
       expect(addresses[0]).toMatch(/^10\.66\.0\.\d+\/24$/);
       expect(addresses[1]).toMatch(/^fd00:66::[0-9a-f:]*\/64$/);
       expect(await pod.ip("-4 addr show dev eth0")).toContain(addresses[0]);
-      if (version >= "0.4.0") await succeed(world, "check", pod);
-      await succeed(world, "del", pod);
-      await succeed(world, "del", pod);
+      if (version >= "0.4.0") await succeed("check", pod);
+      await succeed("del", pod);
+      await succeed("del", pod);
       expect(Object.keys(await world.usage())).toEqual(["Cooling"]);
       const freed = await eventually(
         () => world.usage(),
@@ -114,54 +107,48 @@ describe("ipam berth through cnitool", () => {
 
 describe("pods on one node", () => {
   it.each(["bridge", "macvlan"])("reach each other over %s, IPv4 and IPv6", (plugin) =>
-    withWorld(CONFIG, (world) =>
-      withPods(2, async ([a, b]) => {
-        if (a === undefined || b === undefined) throw new Error("no pods");
-        await writeNetwork(plugin, "1.0.0");
-        await succeed(world, "add", a);
-        const { ips } = await succeed(world, "add", b);
-        for (const { address } of ips) {
-          const target = address.split("/")[0];
-          const outcome = await a.exec(["ping", "-c1", "-W5", target]);
-          expect(outcome.exitCode, `${target}: ${outcome.stdout}${outcome.stderr}`).toBe(0);
-        }
-        for (const pod of [a, b]) await succeed(world, "del", pod);
-      }),
-    ),
+    withPods(2, async ([a, b]) => {
+      if (a === undefined || b === undefined) throw new Error("no pods");
+      await writeNetwork(plugin, "1.0.0");
+      await succeed("add", a);
+      const { ips } = await succeed("add", b);
+      for (const { address } of ips) {
+        const target = address.split("/")[0];
+        const outcome = await a.exec(["ping", "-c1", "-W5", target]);
+        expect(outcome.exitCode, `${target}: ${outcome.stdout}${outcome.stderr}`).toBe(0);
+      }
+      for (const pod of [a, b]) await succeed("del", pod);
+    }),
   );
 
   it("two NICs: addresses claimed at once, the route on the NIC that can carry it, no second gateway", () =>
-    withWorld(CONFIG, (world) =>
-      withPods(1, async ([pod]) => {
-        if (pod === undefined) throw new Error("no pod");
-        await writeNetwork("macvlan", "1.0.0");
-        const identity = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=two-nics;K8S_POD_UID=uid-2";
-        const first = await succeed(world, "add", pod, identity);
-        expect(first.routes).toEqual([{ dst: "0.0.0.0/0", gw: "10.66.0.1" }]);
-        expect((await world.usage()).Bound).toHaveLength(2);
-        const second = await succeed(world, "add", pod, identity, "net1");
-        expect(second.routes).toEqual([{ dst: "192.168.7.0/24", gw: "10.67.0.9" }]);
-        expect(await pod.ip("route show default")).toMatch(/^default via 10\.66\.0\.1 dev eth0\s*$/);
-        expect(await pod.ip("route show 192.168.7.0/24")).toContain("via 10.67.0.9 dev net1");
-        await succeed(world, "del", pod, identity, "net1");
-        await succeed(world, "del", pod, identity);
-        expect((await world.usage()).Bound).toBeUndefined();
-      }),
-    ));
+    withPods(1, async ([pod]) => {
+      if (pod === undefined) throw new Error("no pod");
+      await writeNetwork("macvlan", "1.0.0");
+      const identity = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=two-nics;K8S_POD_UID=uid-2";
+      const first = await succeed("add", pod, identity);
+      expect(first.routes).toEqual([{ dst: "0.0.0.0/0", gw: "10.66.0.1" }]);
+      expect((await world.usage()).Bound).toHaveLength(2);
+      const second = await succeed("add", pod, identity, "net1");
+      expect(second.routes).toEqual([{ dst: "192.168.7.0/24", gw: "10.67.0.9" }]);
+      expect(await pod.ip("route show default")).toMatch(/^default via 10\.66\.0\.1 dev eth0\s*$/);
+      expect(await pod.ip("route show 192.168.7.0/24")).toContain("via 10.67.0.9 dev net1");
+      await succeed("del", pod, identity, "net1");
+      await succeed("del", pod, identity);
+      expect((await world.usage()).Bound).toBeUndefined();
+    }));
 
   it("status and gc of cnitool are served", () =>
-    withWorld(CONFIG, (world) =>
-      withPods(1, async ([pod]) => {
-        if (pod === undefined) throw new Error("no pod");
-        await writeNetwork("macvlan", "1.1.0");
-        await succeed(world, "add", pod);
-        await succeed(world, "status", pod);
-        await succeed(world, "gc", pod);
-        await world.agent.stop();
-        const { exitCode, text, stderr } = await call(world, "status", pod);
-        expect([exitCode, `${text}${stderr}`]).toEqual([1, expect.stringContaining("agent.sock")]);
-        await world.agent.start();
-        await succeed(world, "del", pod);
-      }),
-    ));
+    withPods(1, async ([pod]) => {
+      if (pod === undefined) throw new Error("no pod");
+      await writeNetwork("macvlan", "1.1.0");
+      await succeed("add", pod);
+      await succeed("status", pod);
+      await succeed("gc", pod);
+      await world.agent.stop();
+      const { exitCode, text, stderr } = await call("status", pod);
+      expect([exitCode, `${text}${stderr}`]).toEqual([1, expect.stringContaining("agent.sock")]);
+      await world.agent.start();
+      await succeed("del", pod);
+    }));
 });

@@ -3,16 +3,13 @@
  * by hand, with its remedy.
  */
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { mergeFolders } from "../../host/cli/host-checks/ini-file.ts";
 import { readFiles } from "../../host/cli/host-checks/read-host.ts";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { root } from "../../scripts/setup/paths.mjs";
-import { readVersion } from "../../scripts/setup/version.mjs";
 import { type Agent, startAgent } from "../lab/agent.ts";
 import { type CommandOutcome, formatShell, mountOver, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
@@ -118,17 +115,6 @@ it("knows a master by its alternative name", async () => {
 
 it("finds nothing wrong on a healthy host", async () => {
   expect(await check()).toEqual({ exitCode: 0, stdout: NOTHING, stderr: "" });
-});
-
-it("takes options before the environment", async () => {
-  const empty = join(place.root, "empty");
-  mkdirSync(empty, { recursive: true });
-  finds(/empty has no network definition$/, /^ {2}Create one/, await check("", {}, `--cni-conf-dir ${empty}`), 1);
-});
-
-it("goes on if a path of Berth's cannot be looked at", async () => {
-  const found = await check("ln -s loop /var/lib/loop", { BERTH_STATE: "/var/lib/loop" });
-  expect(found).toEqual({ exitCode: 0, stdout: NOTHING, stderr: "" });
 });
 
 it("finds what is wrong with files, and says what to do", async () => {
@@ -256,61 +242,6 @@ it("checks the host without an agent, and says what was not checked and why", as
       new RegExp(`1 finding; compared nothing\nplugins: .*ifacer does not exist\n  Install it .*\n${missing}$`),
     ),
   });
-});
-
-it("finds spooled requests that cannot be read, until they are removed", async () => {
-  mkdirSync(agent.spool, { recursive: true });
-  writeFileSync(join(agent.spool, "1.000000001-1.del"), "{");
-  await expect.poll(() => agent.get("/v1/health").then(({ spool }) => spool.rejected), { timeout: 20_000 }).toBe(1);
-  finds(/^agent: 1 spooled requests could not be read$/, /^ {2}Remove the files \*\.rejected in /, await check(), 1);
-  rmSync(join(agent.spool, "1.000000001-1.del.rejected"));
-  expect(await check()).toMatchObject({ exitCode: 0, stdout: NOTHING });
-});
-
-it("has doctor and health as names of its parts, which say that they are deprecated", async () => {
-  const stderr = (name: string) => expect.stringMatching(new RegExp(`^berthctl ${name} is deprecated .*\n$`));
-  expect(await run("doctor")).toEqual({ exitCode: 0, stdout: "Nothing is wrong\n", stderr: stderr("doctor") });
-  expect(await run("health")).toEqual({
-    ...{ exitCode: 0, stdout: `berth-agent ${readVersion()}: ready\n`, stderr: stderr("health") },
-  });
-  rmSync(join(place.bin, "ifacer"));
-  expect(await run("doctor", "", { SOCKET: join(directory, "no.sock") })).toEqual({
-    exitCode: 1,
-    stdout: expect.stringMatching(
-      /^error: plugins: .*\n {2}.*\nerror: agent: No agent answers on .*\n {2}Start it;.*\n$/,
-    ),
-    stderr: stderr("doctor"),
-  });
-});
-
-it("finds a clock that was never set", async () => {
-  const env = {
-    NODE_OPTIONS: `--import=${pathToFileURL(join(root, "test/lab/cluster/shifted-clock.mjs"))}`,
-    BERTH_LAB_CLOCK_MS: String(-Date.now() + 86_400_000),
-  };
-  finds(/^clock: The clock says 1970-01-02T/, /^ {2}Set the clock, for example with chrony/, await check("", env), 1);
-});
-
-it("finds an agent of another version", async () => {
-  const answers: Record<string, object> = {
-    "/v1/health": { ...(await agent.get("/v1/health")), version: "0.0.9" },
-    "/v1/check": await agent.get("/v1/check"),
-  };
-  const server = createServer(({ url = "" }, answer) => answer.end(JSON.stringify(answers[url])));
-  const socket = join(directory, "old.sock");
-  await new Promise<void>((resolve) => server.listen(socket, resolve));
-  chmodSync(socket, 0o600);
-  try {
-    const found = await check("", { SOCKET: socket });
-    finds(
-      new RegExp(`^warning: agent: The agent has version 0\\.0\\.9, berthctl ${RegExp.escape(readVersion())}`),
-      /^ {2}Restart the agent/,
-      found,
-      0,
-    );
-  } finally {
-    server.close();
-  }
 });
 
 it("definitions and plugins that never end are named, and block nothing", async () => {

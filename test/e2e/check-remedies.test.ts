@@ -3,7 +3,6 @@
  * `check --repair` restore the same and leave no finding.
  */
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatAlias } from "../../host/coordinator/plan/alias.ts";
 import { nameVeth } from "../../host/coordinator/plan/names.ts";
@@ -240,33 +239,4 @@ it("a pair whose MAC address was changed is not Berth's: it is reported beside o
   expect(repaired.nodes).toMatchObject([
     { repaired: [{ netns: drifted.netns.path }], unrepaired: [expect.stringMatching(text)] },
   ]);
-});
-
-it("a namespace that is another pod's by now is left as it is", async () => {
-  const [, , pod] = pods.values();
-  if (pod === undefined) throw new Error("no pod");
-  await requireCommand(pod.netns.enter(["sh", "-c", "ip addr flush dev eth0; ip link del veth0"]));
-  const before = await requireCommand(pod.netns.enter(["ip", "addr"]));
-  const { nodes } = await check(["--repair"]);
-  expect(nodes.flatMap(({ unrepaired = [] }) => unrepaired)).toContainEqual(
-    expect.stringMatching(`${pod.netns.path}.*another pod may have that namespace by now, and nothing was changed`),
-  );
-  expect(await requireCommand(pod.netns.enter(["ip", "addr"]))).toBe(before);
-});
-
-it("a record that was lost is found again by the command that is printed", async () => {
-  const { agent } = world.node;
-  const pod = await world.addPod(world.node, "lost");
-  await pod.attach(BERTH);
-  const address = pod.address(4);
-  await agent.stop();
-  const file = new DatabaseSync(join(agent.state, "registry.sqlite"));
-  file.prepare("DELETE FROM allocation WHERE container = ?").run(pod.containerId);
-  file.close();
-  await agent.start();
-  const [lost, ...others] = (await check([], address)).findings.filter(({ kind }) => kind === "lost-record");
-  expect([lost?.address, lost?.remedy, others]).toEqual([address, 'Run "berthctl recover"', []]);
-  expect(await berthctl("recover")).toMatchObject({ code: 0 });
-  expect((await check([], address)).findings.filter((each) => each.address === address)).toEqual([]);
-  await pod.detach(BERTH);
 });

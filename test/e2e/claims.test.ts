@@ -26,12 +26,6 @@ async function usedOf(world: NetnsWorld, name: string): Promise<string> {
 }
 
 describe("an address that was asked for", () => {
-  it("counts as used", () =>
-    withWorld(BLUE, async (world) => {
-      await world.add("c1", asking("10.6.0.77"));
-      expect(await usedOf(world, "blue")).toBe("1");
-    }));
-
   it("is not picked for another NIC of the same claim", () =>
     withWorld(
       {

@@ -48,19 +48,6 @@ describe("a request without what the coordinator stands on is refused", () => {
   const PREV = '"prevResult", found nothing; put the coordinator after the main plugin in "plugins"';
   const rows: [what: string, call: PodCall, code: number, text: string][] = [
     ["no prevResult", { prevResult: undefined }, ErrorCode.InvalidNetworkConfig, PREV],
-    ["null as prevResult", { prevResult: JSON.parse("null") }, ErrorCode.InvalidNetworkConfig, PREV],
-    [
-      "addresses that are none",
-      { prevResult: { cniVersion: "1.1.0", ips: [{ address: "10.60.0.999/24" }] } },
-      ErrorCode.InvalidNetworkConfig,
-      '"ips[0].address": found "10.60.0.999/24", want',
-    ],
-    [
-      "a network's name that leads elsewhere",
-      { conf: { name: "../x" } },
-      ErrorCode.InvalidNetworkConfig,
-      '"name": found "../x"',
-    ],
     ["a NIC that is not there", { ifName: "net7" }, ErrorCode.InterfaceRefused, 'Interface "net7"'],
     [
       "overlay on the first NIC",
@@ -127,11 +114,8 @@ describe("a pod named by an attacker", () => {
       .map((line) => JSON.parse(line));
 
   const names: [what: string, name: string][] = [
-    ["a level", '{"level":"fatal"}'],
     ["the end of a text", '","level":"fatal","msg":"forged'],
     ["a shell's orders", "$(touch /tmp/x)`id`|&"],
-    ["a format", "%s%n%d"],
-    ["a path", "../../../etc/passwd"],
     ["the alias of another", "x c-other lab shop/other"],
     ["very much", "p".repeat(20_000)],
   ];
@@ -155,7 +139,6 @@ describe("a pod named by an attacker", () => {
   const unprintable: [what: string, name: string, shown: string][] = [
     ["a line feed", 'x"}\n{"level":"fatal","msg":"forged"}', String.raw`\x0a`],
     ["a terminal's orders", "\u001b[2J", String.raw`\x1b[2J`],
-    ["a terminal's order of one byte", "a\u009b2J", String.raw`a\xc2\x9b2J`],
     ["a direction", "a\u202eb", String.raw`a\xe2\x80\xaeb`],
   ];
   it.each(unprintable)("is refused by the plugin itself: %s", async (_what, name, shown) => {

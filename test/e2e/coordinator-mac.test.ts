@@ -82,41 +82,6 @@ describe("a NIC that outlives its pod gets its former MAC address back", () => {
       await pod.detach(second, "net1");
     }));
 
-  it("by an ADD that changes the address and then fails", () =>
-    node.withPod("failed", async (pod) => {
-      await node.agent.restart("fail@5:kernel.apply");
-      const outcome = await pod.call("add", NETWORK);
-      expect(outcome.exitCode).not.toBe(0);
-      await node.agent.restart();
-      expect(await pod.mac()).toBe(FORMER);
-      const [link] = await pod.netns.ipJson<LinkJson>("link show dev eth0");
-      expect(link?.altnames).toBeUndefined();
-      await pod.detach(NETWORK);
-      await expectReturned();
-    }));
-
-  it.each([1, 3])("after the agent was killed at operation %i of the ADD", (at) =>
-    node.withPod(`add${at}`, async (pod) => {
-      await node.agent.restart(`kill@${at}:kernel.apply`);
-      expect((await pod.call("add", NETWORK)).exitCode).not.toBe(0);
-      await node.agent.restart();
-      await pod.detach(NETWORK);
-      await expectReturned();
-    }),
-  );
-
-  it.each([1, 2])("after the agent was killed at operation %i of the DEL", (at) =>
-    node.withPod(`del${at}`, async (pod) => {
-      await pod.attach(NETWORK);
-      await node.agent.restart(`kill@${at}:kernel.apply`);
-      await coordinate(pod, "DEL");
-      if (node.agent.isRunning()) await node.agent.restart();
-      else await node.agent.start();
-      await pod.detach(NETWORK);
-      await expectReturned();
-    }),
-  );
-
   it("on the node, by a DEL that no agent took until the NIC had been moved back", () =>
     node.withPod("spooled", async (pod) => {
       await pod.attach(NETWORK);
@@ -153,12 +118,6 @@ describe("a MAC address that the pod requests wins over podMACPrefix", () => {
   }
   const CASES: Case[] = [
     {
-      name: "of macvlan, by capability",
-      plugins: () => [{ ...MACVLAN, ...BY_CAPABILITY }, COORDINATOR],
-      pod: byCapability,
-      by: "the pod",
-    },
-    {
       name: "of tuning, by capability",
       plugins: () => [MACVLAN, TUNING, COORDINATOR],
       pod: byCapability,
@@ -171,27 +130,9 @@ describe("a MAC address that the pod requests wins over podMACPrefix", () => {
       pod: byCapability,
     },
     {
-      name: "of tuning, in the definition",
-      plugins: (mac) => [MACVLAN, withMac(mac), COORDINATOR],
-      by: 'the plugin \\"tuning\\" of the network',
-    },
-    {
       name: "of tuning after the coordinator, in the definition",
       plugins: (mac) => [MACVLAN, COORDINATOR, withMac(mac)],
       by: 'the plugin \\"tuning\\" of the network',
-    },
-    {
-      name: "of the coordinator, by capability",
-      plugins: () => [MACVLAN, { ...COORDINATOR, ...BY_CAPABILITY }],
-      pod: byCapability,
-      by: "the pod",
-    },
-    { name: "in CNI_ARGS", plugins: () => [MACVLAN, COORDINATOR], pod: (mac) => ({ mac }), by: "the pod" },
-    {
-      name: "with conflict detection",
-      plugins: () => [MACVLAN, TUNING, { ...COORDINATOR, detectIPConflict: true, detectOptions: { window: "20ms" } }],
-      pod: byCapability,
-      by: "a plugin before the coordinator",
     },
   ];
 
@@ -217,37 +158,6 @@ describe("a MAC address that the pod requests wins over podMACPrefix", () => {
     const log = await eventually(read, (text) => text.includes(line));
     expect(log.includes(line), `${line} in ${log.split("\n").slice(-4).join("\n")}`).toBe(true);
   }
-
-  it("of tuning: another sandbox of the pod does not take the NIC of the first for another machine", async () => {
-    const network = `${NETWORK}-sandboxes`;
-    const detection = { detectIPConflict: true, detectOptions: { window: "50ms" } };
-    await node.define(network, [MACVLAN, { ...TUNING }, { ...ENTRY, ...detection }]);
-    const options = { ...byCapability("02:42:ac:11:00:0f"), name: "sandboxes", uid: "uid-sandboxes" };
-    const next = { ...options, ...byCapability("02:42:ac:11:00:0e") };
-    const [first, second] = [await node.addPod(node, "one", options), await node.addPod(node, "two", next)];
-    await first.attach(network);
-    await second.attach(network);
-    expect(second.address(4)).toBe(first.address(4));
-    for (const pod of [second, first]) await pod.detach(network);
-  });
-
-  it("that is malformed in CNI_ARGS is refused, and nothing is changed", () =>
-    node.withPod(
-      "malformed",
-      async (pod) => {
-        await node.define(`${NETWORK}-bad`, [HOST_DEVICE]);
-        await pod.attach(`${NETWORK}-bad`);
-        const before = await pod.mac();
-        const outcome = await pod.coordinate("ADD", `${NETWORK}-bad`, { entry: COORDINATOR });
-        expect(outcome.stdout).toMatchObject({
-          code: 7,
-          msg: 'Requested MAC address in CNI_ARGS MAC: found "02:42:zz", want a MAC address of six octets',
-        });
-        expect(await pod.mac()).toBe(before);
-        await pod.detach(`${NETWORK}-bad`);
-      },
-      { mac: "02:42:zz" },
-    ));
 });
 
 describe("without a request the prefix applies", () => {

@@ -5,13 +5,10 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { macvlan } from "../lab/manifests.ts";
-import { type ChainNode, dumpNetns, ENTRY, expectNetns, MACVLAN, makeChainNode } from "../lab/netns/coordinator.ts";
+import { type ChainNode, dumpNetns, ENTRY, expectNetns, makeChainNode } from "../lab/netns/coordinator.ts";
 import type { LabPod } from "../lab/netns/world.ts";
 
 const NETWORK = `cn${process.pid}`;
-const AT_ONCE = 24;
-const STATIC = { type: "static", addresses: [{ address: "10.6.9.9/32" }] };
 
 let node: ChainNode;
 /** After a first pod came and went. */
@@ -72,18 +69,6 @@ describe("a network of macvlan, Berth's IPAM and the coordinator", () => {
       await node.expectState(start);
     }));
 
-  it(`${AT_ONCE} at once leave nothing`, async () => {
-    const pods: LabPod[] = [];
-    for (let index = 0; index < AT_ONCE; index++) pods.push(await node.addPod(node, `storm${index}`));
-    const [first] = pods;
-    const empty = first === undefined ? [] : await dumpNetns(first.netns);
-    await Promise.all(pods.map((pod) => pod.attach(NETWORK)));
-    await Promise.all(pods.map((pod) => pod.detach(NETWORK)));
-    for (const pod of pods) await expectNetns(pod.netns, empty);
-    await node.expectState(start);
-    for (const pod of pods) await pod.netns.delete();
-  });
-
   it("the agent killed before it deletes the NIC: nothing is left once the DELs are done", () =>
     node.withPod("killed", async (pod) => {
       const empty = await dumpNetns(pod.netns);
@@ -93,59 +78,9 @@ describe("a network of macvlan, Berth's IPAM and the coordinator", () => {
       await node.agent.restart();
       await detach(pod, empty);
     }));
-
-  it("the agent that ends in good order meanwhile leaves nothing", () =>
-    node.withPod("stopped", async (pod) => {
-      const empty = await dumpNetns(pod.netns);
-      await pod.attach(NETWORK);
-      await endCoordination(pod);
-      expect(await node.agent.stop()).toBe(0);
-      await node.agent.start();
-      await detach(pod, empty);
-    }));
-
-  it("the namespace deleted right after the answer takes all of it away", async () => {
-    const pod = await node.addPod(node, "quick");
-    await pod.attach(NETWORK);
-    await endCoordination(pod);
-    await pod.netns.delete();
-    await pod.detach(NETWORK);
-    await node.expectState(start);
-  });
 });
 
 describe("the NIC is left to its main plugin", () => {
-  /** The DEL of the coordinator leaves it, that of the chain deletes it. */
-  async function expectLeft(pod: LabPod, empty: readonly string[], network: string): Promise<void> {
-    expect(await endCoordination(pod, network)).toContain("eth0");
-    await detach(pod, empty, network);
-  }
-
-  it.each([
-    ["with addresses of another IPAM", "static", [macvlan("uplink", STATIC), ENTRY]],
-    ["beside a plugin that is not Berth's", "portmap", [MACVLAN, { type: "portmap" }, ENTRY]],
-    ["of a network whose definition has no coordinator", "plain", [MACVLAN]],
-  ])("%s", async (_what, name, plugins) => {
-    const network = `${NETWORK}-${name}`;
-    await node.define(network, plugins);
-    if (name === "static") await node.configure({ hostRouteCIDR: [STATIC.addresses[0]?.address] });
-    await node.withPod(name, async (pod) => {
-      const empty = await dumpNetns(pod.netns);
-      await pod.attach(network);
-      if (name === "plain") await pod.coordinate("ADD", network, { entry: ENTRY });
-      await expectLeft(pod, empty, network);
-    });
-    await node.configure({});
-  });
-
-  it("that an earlier agent attached", () =>
-    node.withPod("earlier", async (pod) => {
-      const empty = await dumpNetns(pod.netns);
-      await pod.attach(NETWORK);
-      await node.agent.restart();
-      await expectLeft(pod, empty, NETWORK);
-    }));
-
   it("of a pod with another link", () =>
     node.withPod("other", async (pod) => {
       await pod.attach(NETWORK);

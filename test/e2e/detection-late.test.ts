@@ -2,10 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { openCapture } from "../lab/capture.ts";
-import { cnitool, forgetNetwork, type PluginOutcome, runPlugin } from "../lab/cnitool.ts";
-import { requireCommand, runCommand } from "../lab/command.ts";
-import type { Frame } from "../lab/frame.ts";
+import { cnitool, forgetNetwork, type PluginOutcome } from "../lab/cnitool.ts";
 import { macvlan } from "../lab/manifests.ts";
 import { pairsOf } from "../lab/netns/coordinator.ts";
 import { ASCENDING_SIX, RIVAL_MAC, type Segment, withSegment } from "../lab/netns/segment.ts";
@@ -14,22 +11,14 @@ import { eventually } from "../lab/waiting.ts";
 
 const CONF = { mode: "underlay", detectIPConflict: true };
 
-interface LateOptions {
-  readonly conf?: object;
-  /** Name of the pod, whatever its namespace. */
-  readonly name?: string;
-}
-
 /** A chain whose main plugin asks for addresses before it makes the NIC: nothing can be found out early. */
 class LatePod {
   readonly #segment: Segment;
   readonly netns: Netns;
-  readonly #name: string;
 
-  constructor(segment: Segment, netns: Netns, name = netns.name) {
+  constructor(segment: Segment, netns: Netns) {
     this.#segment = segment;
     this.netns = netns;
-    this.#name = name;
   }
 
   /** `berth`, and then the NIC with what it has said. Gives the addresses. */
@@ -76,13 +65,11 @@ class LatePod {
   }
 
   #call(plugin: "berth" | "coordinator", command: "ADD" | "DEL", conf: object = {}): Promise<PluginOutcome> {
-    return this.#segment.run(plugin, command, this.netns, { name: this.#name, conf });
+    return this.#segment.run(plugin, command, this.netns, { name: this.netns.name, conf });
   }
 }
 
-async function latePod(segment: Segment, { name }: LateOptions = {}): Promise<LatePod> {
-  return new LatePod(segment, await segment.pod(), name);
-}
+const latePod = async (segment: Segment): Promise<LatePod> => new LatePod(segment, await segment.pod());
 
 describe("a conflict that only the coordinator can find", () => {
   it("takes the address off the NIC, quarantines it, and is code 104; the retry gets another", () =>
@@ -104,18 +91,6 @@ describe("a conflict that only the coordinator can find", () => {
       expect(again).toEqual(["10.66.0.2/29"]);
       expect((await pod.coordinate(again)).exitCode).toBe(0);
       expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.1"], Bound: ["10.66.0.2"] });
-    }));
-
-  it("is reported before anything is made: there never was a pair", () =>
-    withSegment({}, async (segment) => {
-      await segment.rival.ip("addr add 10.66.0.1/29 dev wire");
-      const pod = await latePod(segment);
-      const addresses = await pod.attach();
-      const monitor = segment.node.enter(["timeout", "3", "ip", "monitor", "link"]);
-      const watching = runCommand(monitor);
-      await sleep(200);
-      expect((await pod.coordinate(addresses)).stdout).toMatchObject({ code: 104 });
-      expect((await watching).stdout).not.toMatch(/veth[0-9a-f]{11}/);
     }));
 
   it("is not waited for when the attachment is deleted meanwhile: nothing is made afterwards", () =>
@@ -145,26 +120,6 @@ describe("a conflict that only the coordinator can find", () => {
       expect(await pod.addresses()).not.toContain("10.99.0.1");
       expect(await segment.usage()).toEqual({});
     }));
-
-  it("with a machine that answers for every address does not get the same address for ever", () =>
-    withSegment({}, async (segment) => {
-      await segment.rival.ip("route add local 10.66.0.0/29 dev lo");
-      const seen: string[] = [];
-      for (let attempt = 0; attempt < 9; attempt++) {
-        const pod = await latePod(segment, { name: "web-0" });
-        const addresses = await pod.attach();
-        seen.push(...addresses);
-        expect((await pod.coordinate(addresses)).stdout).toMatchObject({ code: 104 });
-        await pod.detach();
-      }
-      expect((await segment.usage()).Quarantined).toBeUndefined();
-      expect(new Set(seen.slice(3)).size, seen.join(" ")).toBeGreaterThan(1);
-      const { problems } = await segment.agent.get("/v1/health");
-      expect(problems).toEqual([expect.stringContaining("ProxyArpSuspected")]);
-      const stdin = { cniVersion: "1.1.0", name: segment.network, type: "berth", ipam: { type: "berth" } };
-      const status = await runPlugin({ plugin: "berth", command: "STATUS", stdin, env: segment.agent.env });
-      expect([status.exitCode, status.stderr]).toEqual([0, expect.stringContaining(`ProxyArpSuspected: ${RIVAL_MAC}`)]);
-    }));
 });
 
 /** The chain of another IPAM: macvlan with fixed addresses and the coordinator. */
@@ -180,47 +135,6 @@ async function attachStatic(segment: Segment, pod: Netns, ifName: string, addres
   await forgetNetwork(network);
   return outcome;
 }
-
-describe("probes for a conflict", () => {
-  const detectOptions = { retry: 5, interval: "100ms", timeout: "600ms" };
-  /** Returns the number of probes for the address, and the time of the work. */
-  const probesOf = async (segment: Segment, address: string, work: () => Promise<unknown>) => {
-    using capture = await openCapture(segment.rival, "wire");
-    const startMs = performance.now();
-    await work();
-    const tookMs = performance.now() - startMs;
-    const isProbe = ({ type, from, to, protocol }: Frame) =>
-      protocol === "arp" && type === 1 && from === "0.0.0.0" && to === address;
-    return { count: capture.frames().filter(isProbe).length, tookMs };
-  };
-
-  it("are as many as the options say, before the address is on the NIC and after", () =>
-    withSegment({ detectOptions }, async (segment) => {
-      const [first, second] = [await segment.pod(), await latePod(segment)];
-      const early = await probesOf(segment, "10.66.0.1", () => segment.add(first));
-      const addresses = await second.attach();
-      const late = await probesOf(segment, "10.66.0.2", () => second.coordinate(addresses));
-      for (const { count, tookMs } of [early, late]) {
-        expect(count).toBe(detectOptions.retry);
-        expect(tookMs).toBeGreaterThanOrEqual(1_000);
-      }
-    }));
-
-  it("are refused when they take longer than an ADD may", () =>
-    withSegment({ detectOptions: { retry: 100 } }, async (segment) => {
-      const wanted = "found 100 requests, 1s apart, and 1s for the last answer: 1m40s, want at most 35s in all";
-      expect(await segment.refused(await segment.pod())).toMatchObject({
-        code: 7,
-        msg: expect.stringContaining(wanted),
-      });
-      const late = await latePod(segment);
-      const addresses = await late.attach();
-      expect((await late.coordinate(addresses)).stdout).toMatchObject({
-        code: 7,
-        msg: expect.stringContaining(wanted),
-      });
-    }));
-});
 
 /** Settings for the addresses that other IPAMs give out here. */
 const ALLOWED = { vendor: { enableIPv6: false, hostRouteCIDR: ["10.66.0.0/29"] } };
@@ -288,24 +202,4 @@ describe("the kernel's own duplicate detection", () => {
         { address: "fd00:66::1", state: "Quarantined", quarantine: { parent: "uplink" } },
       ]);
     }));
-
-  it.each([
-    ["of the NIC alone is switched off: the address can be used at once", 0],
-    ["that is on for all links asks all the same: the address can be used a little later", 1],
-  ])("%s", (_, always) =>
-    withSegment(six, async (segment) => {
-      const pod = await segment.pod();
-      // Three questions, a second each: there is time to see it ask.
-      const settings = [`net.ipv6.conf.all.accept_dad=${always}`, "net.ipv6.conf.default.dad_transmits=3"];
-      await requireCommand(pod.enter(["sysctl", "-qw", ...settings]));
-      const [address = ""] = await segment.add(pod);
-      const lineOf = async (): Promise<string> =>
-        (await segment.addressesOf(pod)).split("\n").find((line) => line.includes(`${address}/`)) ?? "gone";
-      const first = await lineOf();
-      expect(first.includes("tentative"), first).toBe(always === 1);
-      const last = await eventually(lineOf, (line) => !line.includes("tentative"));
-      expect(last).toContain("scope global");
-      expect(last).not.toContain("dadfailed");
-    }),
-  );
 });

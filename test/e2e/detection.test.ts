@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { ipPool } from "../lab/manifests.ts";
 import { ASCENDING, ASCENDING_SIX, RIVAL_MAC, withSegment } from "../lab/netns/segment.ts";
 import { eventually } from "../lab/waiting.ts";
 
@@ -53,19 +52,6 @@ describe("a pod whose address another machine has", () => {
       expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.1"] });
     }));
 
-  it("is refused by cnitool's chain, too, and then attached, checked and detached", () =>
-    withSegment({}, async (segment) => {
-      await segment.rival.ip("addr add 10.66.0.1/29 dev wire");
-      const pod = await segment.pod();
-      const first = await segment.cnitool("add", pod);
-      expect([first.exitCode, `${first.text}${first.stderr}`]).toEqual([1, expect.stringContaining(REFUSED.msg)]);
-      for (const command of ["del", "add", "check", "del"] as const) {
-        const { exitCode, text, stderr } = await segment.cnitool(command, pod);
-        expect(exitCode, `${command}: ${text}${stderr}`).toBe(0);
-      }
-      expect((await segment.usage()).Quarantined).toEqual(["10.66.0.1"]);
-    }));
-
   it("is refused for IPv6 as well, and its IPv4 address is free at once", () =>
     withSegment(
       {
@@ -93,17 +79,6 @@ describe("a pod whose address another machine has", () => {
       expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.1", "10.66.0.2"], Bound: ["10.66.0.3"] });
     }));
 
-  it("is refused with onConflict: next when it asked for the address", () =>
-    withSegment({ onConflict: "next" }, async (segment) => {
-      await segment.rival.ip("addr add 10.66.0.3/29 dev wire");
-      const pod = await segment.pod();
-      expect(await segment.refused(pod, { requestedIp: "10.66.0.3" })).toMatchObject({
-        code: 104,
-        msg: expect.stringContaining("it is quarantined; let CNI_ARGS IP ask for another address"),
-      });
-      expect(await segment.usage()).toEqual({ Quarantined: ["10.66.0.3"] });
-    }));
-
   it("whose NIC is a tap is refused with code 106, and what to change, and keeps nothing", () =>
     withSegment({}, async (segment) => {
       const pod = await segment.pod();
@@ -115,14 +90,6 @@ describe("a pod whose address another machine has", () => {
       expect(await segment.usage()).toEqual({});
       await segment.setDetection({ detectIPConflict: false });
       expect((await segment.addDirectly(pod).answer).ips).toHaveLength(1);
-    }));
-
-  it("that cannot ask is refused with code 11, and keeps nothing", () =>
-    withSegment({}, async (segment) => {
-      await segment.node.ip("link set uplink down");
-      const { code, msg } = await segment.refused(await segment.pod());
-      expect([code, msg]).toEqual([11, expect.stringContaining("Conflict detection failed for 10.66.0.1: ")]);
-      expect(await segment.usage()).toEqual({});
     }));
 });
 
@@ -148,22 +115,6 @@ describe("a switch that answers for every address", () => {
       await segment.rival.ip("route del local 10.66.0.0/29 dev lo");
       expect(await segment.add(await segment.pod())).toEqual([expect.stringMatching(/^10\.66\.0\.[1-6]$/)]);
     }));
-
-  it("and is the gateway is found out after the first refusal", () =>
-    withSegment(
-      { pools: { "blue.yaml": ipPool("blue", "10.66.0.0/29", { default: true, gateway: "10.66.0.6" }) } },
-      async (segment) => {
-        await segment.rival.ip(answerAll);
-        expect((await segment.refused(await segment.pod())).msg).toContain("it is quarantined");
-        const usage = await eventually(
-          () => segment.usage(),
-          (found) => Object.keys(found).length === 0,
-        );
-        expect(usage).toEqual({});
-        const { problems } = await segment.agent.get("/v1/health");
-        expect(problems).toEqual([expect.stringContaining(`${RIVAL_MAC}, the gateway 10.66.0.6,`)]);
-      },
-    ));
 });
 
 describe("an old sandbox of the same pod", () => {
@@ -196,14 +147,5 @@ describe("an old sandbox of the same pod", () => {
       await old.ip("link set eth0 address 0a:1b:00:00:00:01");
       expect((await segment.refused(young, { name: "web-0" })).msg).toContain("in use by 0a:1b:00:00:00:01");
       expect(await segment.addressesOf(old)).toContain("10.66.0.1");
-    }));
-
-  it("a repeated ADD of the same container does not meet itself", () =>
-    withSegment({}, async (segment) => {
-      const pod = await segment.pod();
-      expect(await segment.add(pod)).toEqual(["10.66.0.1"]);
-      const again = await segment.run("berth", "ADD", pod);
-      expect(again.stdout.ips).toMatchObject([{ address: "10.66.0.1/29" }]);
-      expect(await segment.usage()).toEqual({ Bound: ["10.66.0.1"] });
     }));
 });

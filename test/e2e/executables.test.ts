@@ -144,35 +144,6 @@ it("the stack of an error names lines of the source", async () => {
   expect(stderr).toMatch(new RegExp(`^ {4}at .*\\(${RegExp.escape(root)}/host/cli/berthctl\\.ts:\\d+:\\d+\\)$`, "m"));
 });
 
-it("an agent whose configuration is missing says so, and says once when it is there", () =>
-  withWorld(undefined, async (world) => {
-    const { configDir } = world.agent;
-    const lines = (text: string): string[] =>
-      world.agent
-        .stderr()
-        .split("\n")
-        .filter((line) => line.includes(text));
-    const comes = async (text: string, count: number): Promise<void> => {
-      const seen = await eventually(
-        async () => lines(text),
-        (found) => found.length === count,
-      );
-      expect(seen).toHaveLength(count);
-    };
-    await world.agent.stop();
-    renameSync(configDir, `${configDir}.gone`);
-    await world.agent.start();
-    await comes(`Not ready, so ADDs are refused: Directory ${configDir} cannot be read: ENOENT`, 1);
-    renameSync(`${configDir}.gone`, configDir);
-    await comes("Ready: ADDs are served", 1);
-    await world.agent.write("bad.yaml", "kind: [");
-    await comes("Not ready", 2);
-    expect(lines("Not ready")[1]).toContain("bad.yaml");
-    await world.agent.write("bad.yaml", CONF);
-    await comes("Ready: ADDs are served", 2);
-    expect(lines("Not ready")).toHaveLength(2);
-  }));
-
 describe("SIGHUP and SIGUSR1", () => {
   /** Sends both; then the process is there, has said so, and listens nowhere else. */
   async function survive(pid: number, output: () => string): Promise<void> {
@@ -242,24 +213,6 @@ function refuse(world: NetnsWorld, index: number): Promise<void> {
 
 describe("a log that is not read costs lines, and no pod", () => {
   const LOST = /"msg":"[0-9]+ log lines were dropped because the reader was too slow"/;
-
-  it("when it is a socket, as of systemd", () =>
-    withWorld(
-      BLUE,
-      async (world) => {
-        await fillLog(world, 2_400);
-        expect(await world.add("c1")).toHaveLength(1);
-        world.agent.readStderr();
-        expect(
-          await eventually(
-            async () => world.agent.stderr(),
-            (text) => LOST.test(text),
-          ),
-        ).toMatch(LOST);
-        for (const line of world.agent.stderr().trim().split("\n")) JSON.parse(line);
-      },
-      { stderr: "unread" },
-    ));
 
   it("when it is a pipe, as of a container runtime", async () => {
     const path = join(createDirectory(), "pipe");

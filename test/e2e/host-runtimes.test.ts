@@ -60,29 +60,12 @@ afterAll(() => host?.stop());
 const allocations = () => host.require("berthctl", "allocations");
 
 it("Podman gives a container an address of the pool, the same after a restart, and releases it with the container", async () => {
-  await host.require(
-    "podman",
-    "run",
-    "--detach",
-    "--name",
-    "web",
-    "--network",
-    "lan",
-    "localhost/box",
-    "/bin/sleep",
-    "600",
-  );
+  await host.sh("podman run --detach --name web --network lan localhost/box /bin/sleep 600");
   const addressOf = async () => ADDRESS.exec(await host.require("podman", "exec", "web", "/bin/ip", "addr"))?.[1];
   const address = await addressOf();
   expect(address).toMatch(/^192\.0\.2\.1\d\d$/);
   expect(await allocations()).toMatch(new RegExp(`^${address} +lan +Bound +/web `, "m"));
-  const inspected = await host.require(
-    "podman",
-    "inspect",
-    "web",
-    "--format",
-    "{{.NetworkSettings.Networks.lan.IPAddress}}",
-  );
+  const inspected = await host.sh("podman inspect web --format '{{.NetworkSettings.Networks.lan.IPAddress}}'");
   expect(inspected.trim()).toBe(address);
   await host.require("podman", "restart", "--time", "0", "web");
   expect(await addressOf()).toBe(address);
@@ -115,18 +98,7 @@ it.each([["one"], ["two"]])(
       await defineCoordinated("one", "eth0", "10.61.0");
       await defineCoordinated("two", "eth1", "10.62.0");
     }
-    await host.require(
-      "podman",
-      "run",
-      "--detach",
-      "--name",
-      "both",
-      "--network",
-      "one,two",
-      "localhost/box",
-      "/bin/sleep",
-      "600",
-    );
+    await host.sh("podman run --detach --name both --network one,two localhost/box /bin/sleep 600");
     const addressesOf = async () => {
       const printed = await host.require("podman", "exec", "both", "/bin/ip", "addr");
       return [...printed.matchAll(/inet (10\.6[12]\.0\.\d+)\//g)].map((match) => match[1] ?? "");
@@ -152,16 +124,7 @@ it.each([["one"], ["two"]])(
 );
 
 it("containerd's go-cni gives a container an address, and releases it", async () => {
-  await host.require(
-    "podman",
-    "save",
-    "--quiet",
-    "--format",
-    "oci-archive",
-    "--output",
-    "/tmp/box.oci",
-    "localhost/box",
-  );
+  await host.sh("podman save --quiet --format oci-archive --output /tmp/box.oci localhost/box");
   await host.require("systemd-run", "--unit=containerd-for-ctr", "--property=Type=notify", "containerd");
   await host.require("ctr", "images", "import", "--snapshotter", "native", "/tmp/box.oci");
   const options = ["--rm", "--snapshotter", "native", "--cpu-shares", "0", "--cni"];

@@ -1,6 +1,5 @@
 /** install.sh of the release tarball, into folders that stand for a host's root. */
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -115,43 +114,11 @@ it("prints each step and makes none with --dry-run", async () => {
   expect(listFiles()).toEqual([]);
 });
 
-it("replaces a plugin of another version while it is executed", async () => {
-  await install();
-  const path = join(host, "opt/cni/bin/berth");
-  writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.from("an older build")]));
-  const waiting = runCommand([path], {
-    env: { CNI_COMMAND: "VERSION", BERTH_SOCKET: join(host, "none") },
-    stdin: "{}",
-  });
-  expect(await install()).toBe(`replace ${path}\n`);
-  await waiting;
-});
-
-it("restores the mode of a plugin", async () => {
-  await install();
-  chmodSync(join(host, "opt/cni/bin/berth"), 0o600);
-  expect(await install()).toBe(`replace ${host}/opt/cni/bin/berth\n`);
-});
-
 it("leaves the network lists of the host as they are", async () => {
   await install();
   const list = writeList();
   expect(await install()).toBe("");
   expect(existsSync(list)).toBe(true);
-});
-
-it("refuses to replace another product's plugin, changes nothing, and names the way out", async () => {
-  mkdirSync(join(host, "opt/cni/bin"), { recursive: true });
-  writeFileSync(join(host, "opt/cni/bin/coordinator"), "of another product");
-  const before = listFiles();
-  const { exitCode, stderr } = await runCommand(["sh", script, "--root", host]);
-  expect([exitCode, stderr]).toEqual([
-    1,
-    expect.stringContaining("opt/cni/bin/coordinator belongs to another product"),
-  ]);
-  expect(listFiles()).toEqual(before);
-  await install("--aliases-only");
-  expect(read("opt/cni/bin/coordinator")).toBe("of another product");
 });
 
 it("uninstalls everything of its own and leaves another product's plugin", async () => {
@@ -175,18 +142,6 @@ it("uninstalls what runs have left: registry, the coordinator's log, a network l
     writeFileSync(join(host, path), "");
   expect(await install("uninstall", "--dry-run")).toContain(`remove ${host}/var/lib/berth\n`);
   expect(existsSync(join(host, "opt/berth"))).toBe(true);
-  await install("uninstall");
-  expect(listFiles().filter((path) => statSync(join(host, path)).isFile())).toEqual([]);
-});
-
-it("empties its folders that are mount points, and removes the rest", async () => {
-  await install();
-  for (const path of ["run/berth", "opt/berth", "etc/berth"].map((name) => join(host, name))) {
-    mkdirSync(path, { recursive: true });
-    await requireCommand(["mount", "-t", "tmpfs", "tmpfs", path]);
-    onTestFinished(async () => void (await requireCommand(["umount", path])));
-    writeFileSync(join(path, "file"), "");
-  }
   await install("uninstall");
   expect(listFiles().filter((path) => statSync(join(host, path)).isFile())).toEqual([]);
 });

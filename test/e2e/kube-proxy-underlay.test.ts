@@ -13,6 +13,7 @@ import { makeServiceWorld, nodeAddress, type ServiceWorld } from "../lab/netns/c
 import type { LabNode } from "../lab/netns/world.ts";
 import type { Netns } from "../lab/netns.ts";
 import { ask, type Server, serve } from "../lab/traffic.ts";
+import { ofRun } from "../world/long-cases.ts";
 
 const NETWORK = `ku${process.pid}`;
 const PORT = 8080;
@@ -90,58 +91,65 @@ function underlayOf(family: Family): string {
   return segmentSubnet(0, family);
 }
 
-describe.each(CLUSTERS)("kube-proxy ($mode) with $when", ({ mode, networks, masquerades }) => {
-  /** As it is collected from the cluster. */
-  const cluster = { overlayPodCIDR: networks };
-  let proxy: KubeProxy;
-  beforeAll(async () => {
-    const clusterCIDR = networks.length === 0 ? {} : { clusterCIDR: networks.join() };
-    proxy = await world.startProxy({ mode, ...clusterCIDR }, SERVICE);
-  });
-  afterAll(() => proxy.stop());
+describe.each(ofRun(CLUSTERS, ({ mode, masquerades }) => (mode === "nftables") === masquerades))(
+  "kube-proxy ($mode) with $when",
+  ({ mode, networks, masquerades }) => {
+    /** As it is collected from the cluster. */
+    const cluster = { overlayPodCIDR: networks };
+    let proxy: KubeProxy;
+    beforeAll(async () => {
+      const clusterCIDR = networks.length === 0 ? {} : { clusterCIDR: networks.join() };
+      proxy = await world.startProxy({ mode, ...clusterCIDR }, SERVICE);
+    });
+    afterAll(() => proxy.stop());
 
-  it.each(masquerades ? ["auto", "on", "off"] : ["auto", "on"])(
-    "a pod reaches a backend on the other node, which sees the node: serviceSnat %s",
-    (serviceSnat) =>
-      withPod({ ...cluster, serviceSnat }, async ({ netns }) => {
-        for (const [index, family] of FAMILIES.entries())
-          for (const protocol of ["tcp", "udp"] as const) {
-            const answer = await ask(netns, SERVICE[index] ?? "", 80, { protocol });
-            expect(answer).toMatchObject({ server: backend.name, seenPeer: nodeAddress(1, family) });
+    it.each(masquerades ? ["auto", "on", "off"] : ["auto", "on"])(
+      "a pod reaches a backend on the other node, which sees the node: serviceSnat %s",
+      (serviceSnat) =>
+        withPod({ ...cluster, serviceSnat }, async ({ netns }) => {
+          for (const [index, family] of FAMILIES.entries())
+            for (const protocol of ["tcp", "udp"] as const) {
+              const answer = await ask(netns, SERVICE[index] ?? "", 80, { protocol });
+              expect(answer).toMatchObject({ server: backend.name, seenPeer: nodeAddress(1, family) });
+            }
+        }),
+    );
+
+    if (!masquerades)
+      it("with serviceSnat off the backend answers the pod directly, which resets", () =>
+        withPod({ ...cluster, serviceSnat: "off" }, async ({ netns, addresses }) => {
+          for (const [index, family] of FAMILIES.entries()) {
+            using wire = await openCapture(backend, "eth0");
+            const asking = ask(netns, SERVICE[index] ?? "", 80, { timeoutMs: 800 });
+            await expect(asking).rejects.toMatchObject({ code: "ETIMEDOUT" });
+            const seen = wire.frames().map(({ direction, from, flags }) => `${direction} ${flags} ${from}`);
+            const own = segmentAddress(0, BACKEND_HOST, family);
+            const pod = addresses[family];
+            expect(seen).toEqual(expect.arrayContaining([`in S ${pod}`, `out SA ${own}`, `in R ${pod}`]));
           }
-      }),
-  );
+        }));
 
-  if (!masquerades)
-    it("with serviceSnat off the backend answers the pod directly, which resets", () =>
-      withPod({ ...cluster, serviceSnat: "off" }, async ({ netns, addresses }) => {
-        for (const [index, family] of FAMILIES.entries()) {
-          using wire = await openCapture(backend, "eth0");
-          const asking = ask(netns, SERVICE[index] ?? "", 80, { timeoutMs: 800 });
-          await expect(asking).rejects.toMatchObject({ code: "ETIMEDOUT" });
-          const seen = wire.frames().map(({ direction, from, flags }) => `${direction} ${flags} ${from}`);
-          const own = segmentAddress(0, BACKEND_HOST, family);
-          const pod = addresses[family];
-          expect(seen).toEqual(expect.arrayContaining([`in S ${pod}`, `out SA ${own}`, `in R ${pod}`]));
+    it("a client outside reaches a pod by a node port, and the pod sees the client", () =>
+      withPod(cluster, async ({ netns, addresses }) => {
+        const local = await serve(netns, PORT);
+        const backends = FAMILIES.map((family) => ({
+          address: addresses[family],
+          port: PORT,
+          node: world.fabric.node1,
+        }));
+        const service = { name: "edge", addresses: NODE_PORT_SERVICE, port: 80, nodePort: NODE_PORT, backends };
+        await addService(world.plane.client, service);
+        try {
+          await proxy.knows(...NODE_PORT_SERVICE, ...Object.values(addresses));
+          for (const family of FAMILIES)
+            expect(await ask(world.fabric.outside, nodeAddress(1, family), NODE_PORT)).toMatchObject({
+              server: netns.name,
+              seenPeer: outsideAddress(family),
+            });
+        } finally {
+          await deleteService(world.plane.client, service);
+          await local.close();
         }
       }));
-
-  it("a client outside reaches a pod by a node port, and the pod sees the client", () =>
-    withPod(cluster, async ({ netns, addresses }) => {
-      const local = await serve(netns, PORT);
-      const backends = FAMILIES.map((family) => ({ address: addresses[family], port: PORT, node: world.fabric.node1 }));
-      const service = { name: "edge", addresses: NODE_PORT_SERVICE, port: 80, nodePort: NODE_PORT, backends };
-      await addService(world.plane.client, service);
-      try {
-        await proxy.knows(...NODE_PORT_SERVICE, ...Object.values(addresses));
-        for (const family of FAMILIES)
-          expect(await ask(world.fabric.outside, nodeAddress(1, family), NODE_PORT)).toMatchObject({
-            server: netns.name,
-            seenPeer: outsideAddress(family),
-          });
-      } finally {
-        await deleteService(world.plane.client, service);
-        await local.close();
-      }
-    }));
-});
+  },
+);

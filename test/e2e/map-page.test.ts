@@ -9,7 +9,7 @@ import { VERSION } from "../../host/bin/version.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { DARK, LIGHT } from "../../web/colours.ts";
 import { KINDS, type Kind } from "../../web/map-model.ts";
-import { type LabPage, visitPage } from "../lab/browser.ts";
+import { closeBrowser, type LabPage, shows, visitPage } from "../lab/browser.ts";
 import { type MapScene, openMapScene } from "../lab/map-scene.ts";
 import { eventually } from "../lab/waiting.ts";
 
@@ -23,11 +23,7 @@ beforeAll(async () => {
   mkdirSync(MADE, { recursive: true });
 });
 afterAll(() => scene?.[Symbol.asyncDispose]());
-
-async function shows({ page }: LabPage, selector: string, wanted: string): Promise<void> {
-  const find = async () => (await page.textContent(selector)) ?? "";
-  expect(await eventually(find, (found) => found.includes(wanted), 20_000)).toContain(wanted);
-}
+afterAll(closeBrowser);
 
 const at = (place: string, pool = "servers") => `${scene.url}/#pool=${pool}&at=${encodeURIComponent(place)}`;
 

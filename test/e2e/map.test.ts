@@ -1,9 +1,9 @@
 /** The address map of an agent without a cluster, as a user of a browser meets it. */
 import { get } from "node:http";
 import { createRequire } from "node:module";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { addressesAnswer, poolsAnswer, searchAnswer, usageAnswer } from "../../host/records/map-records.ts";
-import { type LabPage, visitPage } from "../lab/browser.ts";
+import { closeBrowser, type LabPage, shows, visitPage } from "../lab/browser.ts";
 import { ipPool, manifest, podArgs, vendorConf } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
@@ -21,6 +21,8 @@ const CONFIG = {
 };
 const LISTENING = { args: ["--map-listen", "127.0.0.1:0"] };
 const HOSTILE = `<script>document.title="owned"</script>`;
+
+afterAll(closeBrowser);
 
 /** Returns the URL of the map from the agent's log. */
 async function urlOf(world: NetnsWorld): Promise<string> {
@@ -57,12 +59,6 @@ async function findBarriers({ page }: LabPage): Promise<string[]> {
 
 const text = async (visit: LabPage, selector: string): Promise<string> =>
   (await visit.page.textContent(selector)) ?? "";
-
-/** Waits until the element's text has the wanted one; fails if it never does. */
-async function shows(visit: LabPage, selector: string, wanted: string): Promise<void> {
-  const fits = (found: string) => found.includes(wanted);
-  expect(await eventually(() => text(visit, selector), fits, 20_000)).toContain(wanted);
-}
 
 describe("the API", () => {
   it("answers what its schemas say", () =>

@@ -79,11 +79,12 @@ const FIGHT_MS = 30_000;
 
 describe("of a running pod", () => {
   it.each([
-    ["the rule", () => "ip rule del pref 900; ip -6 rule del pref 900"],
-    ["the routes", () => "ip route flush table 500; ip -6 route flush table 500"],
-    ["the neighbours", () => "ip neigh flush all nud permanent; ip -6 neigh flush all nud permanent"],
+    [
+      "rules, routes and neighbours",
+      () =>
+        "for f in -4 -6; do ip $f rule del pref 900; ip $f route flush table 500; ip $f neigh flush all nud permanent; done",
+    ],
     ["the whole ruleset", () => "nft flush ruleset"],
-    ["the table", () => "nft delete table inet berth"],
     ["the rules of the table", () => "nft flush table inet berth"],
     ["IPv6 of the pair", (pod: LabPod) => `sysctl -qw net.ipv6.conf.${pairOf(pod)}.disable_ipv6=1`],
     ["the pair that is down", (pod: LabPod) => `ip link set ${pairOf(pod)} down`],

@@ -129,11 +129,6 @@ describe("addresses that no pod can have", () => {
     await node.netns.ip("addr del 10.12.0.2/32 dev uplink");
   });
 
-  it("without a coordinator as well", () =>
-    withPod("alone", [macvlan("uplink", of("four"))], async (pod) => {
-      expect(await addresses(pod, "oa-alone")).not.toContain("10.7.0.2");
-    }));
-
   it("a requested one is refused with the reason", () =>
     withPod("asking", [macvlan("uplink", { ...of("four"), ips: undefined })], async (pod) => {
       const outcome = await pod.run("berth", "ADD", {
@@ -153,17 +148,6 @@ describe("addresses that no pod can have", () => {
           '10.8.0.252 (it is a next hop of spec.routes of IPPool "sibling"), ' +
           '10.8.0.253 (it is the gateway of IPPool "sibling"), 10.8.0.254 (it is a next hop of spec.routes)',
       );
-    }));
-
-  it("a pool whose addresses are all of this kind says so", () =>
-    withPod("none", [macvlan("uplink", of("none"))], async (pod) => {
-      const { stdout } = await pod.run("berth", "ADD", { conf: { type: "macvlan", ipam: of("none") } });
-      expect(stdout).toMatchObject({
-        code: 101,
-        msg: expect.stringContaining(
-          'has no address that may be handed out; 10.7.0.2 is none: the node has it on "uplink"',
-        ),
-      });
     }));
 
   it("one that the coordinator refused is not offered to the pod again", () =>
@@ -191,10 +175,4 @@ describe("a bridge that is the gateway of a pool without one", () => {
       await node.netns.ip("link del oa0");
     }),
   );
-
-  it("takes none if it is no gateway", () =>
-    withPod("switch", bridge({}), async (pod) => {
-      expect(await addresses(pod, "oa-switch")).toEqual(["10.40.0.1"]);
-      await node.netns.ip("link del oa0");
-    }));
 });

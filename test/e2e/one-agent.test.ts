@@ -2,7 +2,7 @@
  * One agent per socket: the next one waits or is refused by name, a stop loses no call, and a socket that is taken
  * away comes back.
  */
-import { existsSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { describe, expect, it } from "vitest";
 import { type Agent, startAgent } from "../lab/agent.ts";
@@ -53,15 +53,6 @@ describe("a second agent", () => {
       expect(said).toContain("Waiting for the other agent to end");
     }));
 
-  it("with the same state and a socket of its own is refused, with the process of the first", () =>
-    withWorld(BLUE, async (world) => {
-      const said = await refusal(world, ["--state", world.agent.state]);
-      expect(said).toContain(
-        `State directory ${world.agent.state} is in use by another agent (process ${world.agent.pid})`,
-      );
-      expect(said).toContain("Waiting for the other agent to end");
-    }));
-
   it("is refused, too, when the lock file was removed: the socket answers", () =>
     withWorld(BLUE, async (world) => {
       rmSync(`${world.agent.socket}.lock`);
@@ -79,19 +70,6 @@ describe("a second agent", () => {
         await new Promise((resolve) => server.close(resolve));
       }
     }));
-
-  it("takes over from one that is killed, without waiting", () =>
-    withWorld(
-      BLUE,
-      async (world) => {
-        const before = await world.add("c1");
-        await world.agent.kill("SIGKILL");
-        await world.agent.start();
-        expect(await world.add("c1")).toEqual(before);
-        expect(world.agent.stderr()).not.toContain("Waiting");
-      },
-      { isObserved: true },
-    ));
 });
 
 describe("a graceful restart", () => {
@@ -113,16 +91,6 @@ describe("a socket", () => {
       expect(world.agent.stderr()).toContain(`Socket ${world.agent.socket} was removed`);
       expect(statSync(world.agent.socket).mode & 0o777).toBe(0o600);
       expect(await world.agent.get("/v1/health")).toMatchObject({ status: "ready", socketRestored: 1 });
-    }));
-
-  it("that is replaced by a file comes back", () =>
-    withWorld(BLUE, async (world) => {
-      const { ino } = statSync(world.agent.socket);
-      rmSync(world.agent.socket);
-      writeFileSync(world.agent.socket, "not a socket");
-      const file = statSync(world.agent.socket).ino;
-      await answersAgain(world, file === ino ? -1 : file);
-      expect(world.agent.stderr()).toContain(`Socket ${world.agent.socket} was replaced`);
     }));
 
   it("whose folder is removed comes back with it, and so does the lock", () =>

@@ -34,45 +34,6 @@ describe("ADD", () => {
       }
     }));
 
-  it("repeated, and two at once, give one address of an attachment, each interface its own; an unknown version none", () =>
-    withWorld(BLUE, async (world) => {
-      const first = await world.add("c1");
-      expect(await world.add("c1")).toEqual(first);
-      const both = await Promise.all([world.add("c2"), world.add("c2")]);
-      expect(new Set(both.flat()).size).toBe(1);
-      const second = await world.add("c1", { ifName: "net1" });
-      const { code, msg } = await world.refused("ADD", "c3", { conf: { cniVersion: "2.0.0" } });
-      expect([code, msg]).toEqual([
-        1,
-        'CNI version "2.0.0" is not supported; supported are 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0',
-      ]);
-      expect((await world.usage()).Bound?.toSorted()).toEqual([...first, ...(both[0] ?? []), ...second].sort());
-    }));
-
-  it("of a new sandbox of the same pod keeps the address, and the old sandbox's late DEL frees nothing", () =>
-    withWorld(BLUE, async (world) => {
-      const old = await world.add("old", { pod: "shop/web-0/uid-1" });
-      expect(await world.add("new", { pod: "shop/web-0/uid-1" })).toEqual(old);
-      await world.del("old", { pod: "shop/web-0/uid-1" });
-      expect(await world.usage()).toEqual({ Bound: old });
-      await world.del("new", { pod: "shop/web-0/uid-1" });
-      expect(await world.usage()).toEqual({ Cooling: old });
-    }));
-
-  it("in another network is another attachment: an address of its own, and a DEL of one frees nothing of the other", () =>
-    withWorld(BLUE, async (world) => {
-      const [lan, wan] = ["lan", "wan"].map((name) => ({ conf: { name } }));
-      const first = await world.add("c1", lan);
-      await world.del("c1", wan);
-      const second = await world.add("c1", wan);
-      expect(second).not.toEqual(first);
-      expect(await world.add("c1", lan)).toEqual(first);
-      await world.del("c1", wan);
-      expect(await world.usage()).toEqual({ Bound: first, Cooling: second });
-      await world.del("c1", lan);
-      expect((await world.usage()).Bound).toBeUndefined();
-    }));
-
   it("in the host's own namespace is refused with code 8, unless it is overridden", () =>
     withWorld(BLUE, async (world) => {
       const netns = "/proc/1/ns/net";
@@ -86,22 +47,6 @@ describe("ADD", () => {
 });
 
 describe("DEL", () => {
-  it("before ADD, twice, and without a namespace succeeds", () =>
-    withWorld(BLUE, async (world) => {
-      await world.del("c1");
-      const address = await world.add("c1");
-      const outcome = await world.call("DEL", "c1", { env: { ...world.agent.env, CNI_NETNS: undefined } });
-      expect([outcome.exitCode, outcome.text]).toEqual([0, ""]);
-      await world.del("c1", { netns: "/run/netns/bt-gone" });
-      expect(await world.usage()).toEqual({ Cooling: address });
-      expect(
-        await eventually(
-          () => world.usage(),
-          (usage) => Object.keys(usage).length === 0,
-        ),
-      ).toEqual({});
-    }));
-
   it("needs no pool, pod or known plugin configuration", () =>
     withWorld(BLUE, async (world) => {
       const address = await world.add("c1");
@@ -163,28 +108,6 @@ it("CHECK compares result, record, pool and link, and heals nothing", () =>
     await world.del("c1");
     expect(await fails({ prevResult })).toEqual([3, 'No address is recorded for interface "eth0" of container c1']);
   }));
-
-describe("GC", () => {
-  const network = { cniVersion: "1.1.0", name: "lab" };
-
-  it("without a list does nothing; with one releases what it lacks", () =>
-    withWorld(BLUE, async (world) => {
-      const [kept] = await world.add("kept");
-      const [lost] = await world.add("lost");
-      const [other] = await world.add("other", { conf: { name: "elsewhere" } });
-      expect((await world.call("GC", "", { conf: network })).exitCode).toBe(0);
-      expect((await world.usage()).Bound).toHaveLength(3);
-      const valid = [{ containerID: "kept", ifname: "eth0" }];
-      const outcome = await world.call("GC", "", { conf: { ...network, "cni.dev/valid-attachments": valid } });
-      expect([outcome.exitCode, outcome.text]).toEqual([0, ""]);
-      const usage = await world.usage();
-      expect(usage.Cooling).toEqual([lost]);
-      expect(new Set(usage.Bound)).toEqual(new Set([kept, other]));
-      // The older name of the list, and an empty one.
-      await world.call("GC", "", { conf: { ...network, "cni.dev/attachments": [] } });
-      expect((await world.usage()).Bound).toEqual([other]);
-    }));
-});
 
 describe("STATUS and VERSION", () => {
   it("a file that never was right: STATUS and ADD answer with code 50 and say which", () =>

@@ -1,10 +1,9 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
-import { requireCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 
@@ -131,24 +130,5 @@ describe("a registry that was removed while pods live", () => {
       await world.agent.kill("SIGKILL");
       await world.agent.start();
       await expectWhole(world, live);
-    }));
-
-  it("learns from the NICs of pods that no runtime remembers, and forgets pods that are gone", () =>
-    withPlace(async (world, place) => {
-      const live = await attachPods(world, place);
-      const address = live.get("c0") ?? "";
-      const pod = world.sandbox;
-      const ip = (...args: string[]): Promise<unknown> => requireCommand(pod.enter(["ip", ...args]));
-      await ip("link", "add", "eth0", "type", "veth", "peer", "name", "peer0");
-      await ip("addr", "add", `${address}/24`, "dev", "eth0");
-      symlinkSync(pod.path, join(place.netns, "one"));
-      await world.agent.kill("SIGKILL");
-      removeRegistry(world);
-      await world.agent.start();
-      rmSync(place.results, { recursive: true });
-      expect(await berthctl(world, place)).toContain(`${address} (blue): netns:${join(place.netns, "one")}, eth0`);
-      expect(await world.usage()).toEqual({ Bound: [address] });
-      await world.del("c0", { netns: join(place.netns, "one") });
-      expect(await world.usage()).toEqual({ Cooling: [address] });
     }));
 });

@@ -38,7 +38,7 @@ const codes = [
 ] as const;
 
 describe("an agent that", () => {
-  it.each(hostileAnswers)("$name", async ({ script, hint }) => {
+  it.each(hostileAnswers)("%s", async (_, script, hint) => {
     await using agent = await openScriptedAgent(script);
     const limitS = hint === "time limit" ? LIMIT_S : PATIENT_S;
     const env: Record<string, string> = { ...agent.env, BERTH_REQUEST_LIMIT: String(limitS) };

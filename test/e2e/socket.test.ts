@@ -77,23 +77,6 @@ describe("the socket", () => {
       expect((await world.usage()).Bound).toHaveLength(1);
     }));
 
-  it("a second request behind one that waits is not carried out either", () =>
-    withWorld(
-      {
-        "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "1h" }),
-        "one.yaml": ipPool("one", "10.9.0.1/32", { default: true }),
-        "two.yaml": ipPool("two", "10.9.1.0/24"),
-      },
-      async (world) => {
-        await world.add("c1");
-        await world.del("c1");
-        const second = addRequest(world, "c3", { default_ipv4_ippool: ["two"] });
-        expect(await say(world, addRequest(world, "c2") + second)).toMatch(/^HTTP\/1\.1 200 /);
-        await sleep(200);
-        expect(await world.usage()).toEqual({ Bound: ["10.9.0.1"] });
-      },
-    ));
-
   const hostile: [what: string, text: string, answer: RegExp][] = [
     ["garbage", "\x00\x01\x02 garbage\r\n\r\n", /^HTTP\/1\.1 400 /],
     ["a path that is no URL", "GET // HTTP/1.1\r\nHost: berth\r\n\r\n", /^HTTP\/1\.1 404 /],
@@ -191,14 +174,5 @@ describe("the socket", () => {
       expect(refusals.join()).not.toContain("bug");
       expect(world.agent.stderr()).not.toContain("Internal error");
       expect(await world.add("c1")).toHaveLength(1);
-    }));
-
-  it("an idle connection and a slow request do not hold up the stop", () =>
-    withWorld(BLUE, async (world) => {
-      await open(world);
-      (await open(world)).write(addRequest(world, "c1").slice(0, -5));
-      const startMs = performance.now();
-      expect(await world.agent.stop()).toBe(0);
-      expect(performance.now() - startMs).toBeLessThan(7_000);
     }));
 });

@@ -111,79 +111,28 @@ it("a container gets what --ip and --mac-address ask for, and an address of both
   expect(await host.require("podman", "exec", "fixed", "/bin/ip", "link", "show", "eth0")).toContain(
     "02:00:00:00:00:0a",
   );
-  await host.require(
-    "podman",
-    "network",
-    "create",
-    "-d",
-    "berth",
-    "-o",
-    "parent=eth0",
-    "-o",
-    "ipv4-pool=lan",
-    "-o",
-    "ipv6-pool=six",
-    "dual",
-  );
-  await host.require(
-    "podman",
-    "run",
-    "--detach",
-    "--name",
-    "dual",
-    "--network",
-    "dual",
-    "localhost/box",
-    "/bin/sleep",
-    "600",
-  );
+  await host.sh("podman network create -d berth -o parent=eth0 -o ipv4-pool=lan -o ipv6-pool=six dual");
+  await host.sh("podman run --detach --name dual --network dual localhost/box /bin/sleep 600");
   expect(await addresses("dual")).toEqual([
     expect.stringMatching(/^192\.0\.2\.1/),
     expect.stringMatching(/^2001:db8::1/),
   ]);
-  const taken = await host.run(
-    "podman",
-    "run",
-    "--rm",
-    "--network",
-    "lan",
-    "--ip",
-    "192.0.2.140",
-    "localhost/box",
-    "/bin/ip",
-  );
+  const taken = await host.run("sh", "-c", "podman run --rm --network lan --ip 192.0.2.140 localhost/box /bin/ip");
   expect(taken.stderr).toContain("192.0.2.140");
   expect(taken.exitCode).not.toBe(0);
   await remove("fixed", "dual");
 });
 
 it("Podman shows why a network is refused, and that the agent is down", async () => {
-  const refused = await host.run(
-    "podman",
-    "network",
-    "create",
-    "-d",
-    "berth",
-    "-o",
-    "master=eth0",
-    "-o",
-    "vlan=5000",
-    "bad",
-  );
+  const refused = await host.run("sh", "-c", "podman network create -d berth -o master=eth0 -o vlan=5000 bad");
   expect(refused.stderr).toContain('field "options.vlan": found 5000, want a whole number from 0 to 4094');
   const before = await bound();
   await start("left");
   await host.require("systemctl", "stop", "berth-agent");
   const down = await host.run(
-    "env",
-    "BERTH_CONNECT_WAIT=0.5",
-    "podman",
-    "run",
-    "--rm",
-    "--network",
-    "lan",
-    "localhost/box",
-    "/bin/ip",
+    "sh",
+    "-c",
+    "env BERTH_CONNECT_WAIT=0.5 podman run --rm --network lan localhost/box /bin/ip",
   );
   expect(down.stderr).toMatch(/Agent at .*agent\.sock.* cannot be reached/);
   await remove("left");

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
-import { visitPage } from "../lab/browser.ts";
+import { closeBrowser, visitPage } from "../lab/browser.ts";
 import { type Nautobot, startNautobot } from "../lab/nautobot.ts";
 import { until } from "../lab/waiting.ts";
 import { type AddressesUnderTest, addressSuite, openAddresses } from "../world/address-suite.ts";
@@ -93,6 +93,7 @@ it("a prefix in Nautobot shows the pods that have addresses in it", async () => 
       { width: 1_900, height: 900 },
     );
   } finally {
+    await closeBrowser();
     await cluster.end();
   }
 });

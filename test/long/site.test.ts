@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { buildSite, type Site } from "../../scripts/docs/site.ts";
 import { root } from "../../scripts/setup/paths.mjs";
-import { type LabPage, visitPage } from "../lab/browser.ts";
+import { closeBrowser, type LabPage, visitPage } from "../lab/browser.ts";
 
 const BELOW = "/some/where/";
 const TYPES: Readonly<Record<string, string>> = {
@@ -40,6 +40,7 @@ beforeAll(async () => {
   mkdirSync(MADE, { recursive: true });
 });
 afterAll(() => server?.close());
+afterAll(closeBrowser);
 
 const textOf = (path: string): string => Buffer.from(files.get(path) ?? []).toString();
 const anchorsOf = (path: string): string[] => [...textOf(path).matchAll(/ id="([^"]+)"/g)].map(([, id = ""]) => id);

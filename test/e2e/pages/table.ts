@@ -49,8 +49,8 @@ interface OmittedPart extends Part {
   readonly reason: string;
 }
 
-/** In kubectl.test.ts each command is executed alone, on an API server with the objects that the page names. */
-const SINGLE_COMMANDS = "single commands of kubectl, executed by test/cluster/kubectl.test.ts";
+/** In kubectl.long.test.ts each command is executed alone, on an API server with the objects that the page names. */
+const SINGLE_COMMANDS = "single commands of kubectl, executed by test/cluster/kubectl.long.test.ts";
 
 /** The names of a release's files. */
 export const RELEASE = { VERSION: tagOf(readVersion()), ARCH: process.arch === "arm64" ? "arm64" : "amd64" };
@@ -88,7 +88,7 @@ export const PARTS: readonly (ExecutedPart | OmittedPart)[] = [
     page: "docs/install-host.md",
     section: "In a cluster",
     reason:
-      "two machines; kubectl.test.ts executes the commands of one, install-host.test.ts those of the other, host-token.test.ts the renewal",
+      "two machines; kubectl.long.test.ts executes the commands of one, install-host.test.ts those of the other, host-token.test.ts the renewal",
   },
   { page: "docs/monitoring.md", place: "host" },
   {

@@ -135,7 +135,6 @@ export class NetnsWorld implements AsyncDisposable {
     return new LabPod(node, netns, { name, ...options });
   }
 
-  /** `berth` of the first agent, called as a main plugin calls its IPAM plugin for a pod that the sandbox plays. */
   /**
    * From now on each container has NICs on a wire, and `delete` throws what an observer found there. Its records are
    * the first agent's.
@@ -147,7 +146,7 @@ export class NetnsWorld implements AsyncDisposable {
     await this.#wire.wrapper(WIRED_NODE);
   }
 
-  /** A call as of a main plugin. */
+  /** `berth` of the first agent, called as a main plugin calls its IPAM plugin for a pod that the sandbox plays. */
   async call(command: Verb, containerId: string, options: CallOptions = {}): Promise<PluginOutcome> {
     const outcome = await this.#run(command, containerId, options);
     if (this.#wire === undefined || outcome.exitCode !== 0) return outcome;
@@ -395,16 +394,26 @@ export interface WithWorldOptions extends Partial<AgentOptions> {
 
 let worlds = 0;
 
-/** Runs `test` with an agent of these manifests, which has no node of its own, and a sandbox. */
+/** An agent of these manifests, which has no node of its own, and a sandbox. */
+export function openAlone(
+  config: AgentOptions["config"],
+  { isObserved = false, ...options }: WithWorldOptions = {},
+): Promise<NetnsWorld> {
+  return NetnsWorld.build(`bt${++worlds}`, async (world) => {
+    await world.addSandbox();
+    await world.addAgent({ config, ...options });
+    if (isObserved) await world.observe();
+    return world;
+  });
+}
+
+/** Runs `test` with what {@link openAlone} opens. */
 export async function withWorld(
   config: AgentOptions["config"],
   test: (world: NetnsWorld) => Promise<void>,
-  { isObserved = false, ...options }: WithWorldOptions = {},
+  options: WithWorldOptions = {},
 ): Promise<void> {
-  await using world = new NetnsWorld(`bt${++worlds}`);
-  await world.addSandbox();
-  await world.addAgent({ config, ...options });
-  if (isObserved) await world.observe();
+  await using world = await openAlone(config, options);
   await test(world);
 }
 
