@@ -8,8 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
 import { followWorld } from "../lab/cluster/followed-world.ts";
-import type { LabPod, OwnerReference } from "../lab/cluster/objects.ts";
-import { SETS, statefulSet } from "../lab/cluster/workload-kinds.ts";
+import type { LabPod } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { itLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -140,46 +139,6 @@ describe("an agent of a cluster", () => {
     await world.deletePod(pod);
     await end(late);
     await world.untilClean();
-  });
-});
-
-describe("retention: a pod of a StatefulSet", () => {
-  let owner: OwnerReference;
-  beforeAll(async () => {
-    const { uid } = (await world.client.create(SETS, statefulSet("db", 2))).metadata;
-    owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid };
-  });
-
-  it("keeps its address over restarts and nodes; another set's pod of that name does not", async () => {
-    const given: (string | undefined)[] = [];
-    for (const node of ["n1", "n2", "n1"]) {
-      const pod = await world.createPod({ name: "db-0", node, owner });
-      const { addresses, refusal } = await world.node(node).runtime.attach(pod);
-      expect(refusal).toBe("");
-      given.push(addresses[0]);
-      await end(pod);
-      await expect.poll(async () => (await objectOf(addresses[0]))?.spec.state, { timeout: 10_000 }).toBe("Kept");
-    }
-    expect(new Set(given).size).toBe(1);
-    const stranger = { ...owner, uid: randomUUID() };
-    const pod = await world.createPod({ name: "db-0", node: "n2", owner: stranger });
-    const { addresses } = await world.node("n2").runtime.attach(pod);
-    expect(addresses).not.toEqual([given[0]]);
-    await end(pod);
-  });
-
-  it("takes another address, and gives up the kept one, when its pools are others now", async () => {
-    await world.pool("green", { subnet: "10.7.0.0/24" });
-    const first = await world.createPod({ name: "db-1", node: "n1", owner });
-    const before = (await world.node("n1").runtime.attach(first)).addresses[0];
-    await end(first);
-    await expect.poll(async () => (await objectOf(before))?.spec.state, { timeout: 10_000 }).toBe("Kept");
-    const annotations = { ippool: { ipv4: ["green"] } };
-    const second = await world.createPod({ name: "db-1", node: "n2", owner, annotations });
-    const after = (await world.node("n2").runtime.attach(second)).addresses[0];
-    expect(after).toMatch(/^10\.7\.0\./);
-    await expect.poll(async () => (await objectOf(before))?.spec.state, { timeout: 10_000 }).not.toBe("Kept");
-    await end(second);
   });
 });
 

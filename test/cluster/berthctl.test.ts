@@ -3,7 +3,7 @@
  * kubeconfig sees it; the built programs where a process matters.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -169,6 +169,34 @@ describe("export", () => {
   });
 });
 
+it("export --watch with --file replaces the file as a whole; SIGINT ends it", async () => {
+  const file = join(home, "pods.zone");
+  const origin = ["-o", "zone", "--origin", "pods.example", "--soa", "ns1.example"];
+  const plugin = join(root, "dist", "kubectl-berth.mjs");
+  const child = spawn(process.execPath, [plugin, "export", "--watch", ...origin, "--file", file, "--every", "0.1"]);
+  let notes = "";
+  child.stderr.on("data", (chunk: Buffer) => {
+    notes += chunk.toString();
+  });
+  const serial = (text: string) => Number(/ SOA \S+ \S+ (\d+) /.exec(text)?.[1]);
+  try {
+    await until("the first file", () => notes.includes(`${file}: 6 addresses\n`));
+    const [first, { ino }] = [readFileSync(file, "utf8"), statSync(file)];
+    const holder = { namespace: "shop", pod: "web-1", podUid: "u4", ifName: "eth0", node: "n1" };
+    await world.allocate("10.6.0.22", { holders: [holder] });
+    await until("the second", () => notes.includes(`${file}: 7 addresses: 1 added, 0 changed, 0 removed\n`));
+    const second = readFileSync(file, "utf8");
+    expect(second).toContain("\nweb-1.shop 30 IN A 10.6.0.22\n");
+    expect(serial(second)).toBeGreaterThan(serial(first));
+    expect(statSync(file).ino).not.toBe(ino);
+    child.kill("SIGINT");
+    await until("it has ended", () => child.exitCode === 0);
+  } finally {
+    child.kill("SIGKILL");
+    await world.release("10.6.0.22");
+  }
+});
+
 function followed(child: ChildProcess): { readonly records: readonly Record<string, unknown>[] } {
   let text = "";
   child.stdout?.on("data", (chunk: Buffer) => {
@@ -234,34 +262,6 @@ describe("the kubeconfig", () => {
     const argv = [process.execPath, join(root, "dist", "berthctl.mjs"), "pools", "-o", "name"];
     const { stdout } = await runCommand([...argv, "--kubeconfig", world.plane.kubeconfig], { env: { HOME: home } });
     expect(stdout).toBe("blue\nlab\nsix\n");
-  });
-
-  it("may be merged from several files, of which the first decides", async () => {
-    const second = join(home, "second");
-    writeFileSync(second, "current-context: none\ncontexts: []\nclusters: []\nusers: []\n");
-    const own = world.plane.kubeconfig;
-    for (const paths of [`${own}:${second}`, `/nowhere/else:${own}`]) {
-      vi.stubEnv("KUBECONFIG", paths);
-      expect(await berth("pools", "-o", "name")).toEqual({ code: 0, out: "blue\nlab\nsix\n", error: "" });
-    }
-    vi.stubEnv("KUBECONFIG", own);
-  });
-
-  it("has no such context: 2", async () => {
-    expect(await berth("--context", "none", "pools")).toMatchObject({
-      code: 2,
-      error: expect.stringContaining('found "none"'),
-    });
-  });
-
-  it("leads nowhere: 3", async () => {
-    const text = `{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"a"}}],"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:9"}}]}`;
-    const file = join(home, "away");
-    writeFileSync(file, text);
-    expect(await berth("--kubeconfig", file, "pools")).toMatchObject({
-      code: 3,
-      error: expect.stringContaining("ECONNREFUSED"),
-    });
   });
 
   it("of a user who may not read: 3, and the server's words", async () => {

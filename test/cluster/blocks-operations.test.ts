@@ -31,7 +31,6 @@ let hub: ControlPlane;
 let world: World;
 let agent: AgentNode;
 let access: ProductClient;
-let cluster: string;
 let home: string;
 let range = "";
 let serial = 0;
@@ -40,7 +39,6 @@ let subnet = "";
 beforeAll(async () => {
   [hub, world] = await Promise.all([borrowPlane(), startWorld({ startPlane: borrowPlane })]);
   access = await connectClient(hub.kubeconfig);
-  cluster = (await world.client.get(`${lab.NAMESPACES}/kube-system`)).metadata.uid;
   await world.client.apply(`${lab.NAMESPACES}/${lab.SYSTEM}/configmaps/${RANGES_MAP}`, {
     ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: RANGES_MAP } },
   });
@@ -204,32 +202,6 @@ describe("a hand-cut pool", () => {
     expect(given.filter((address) => [at(16), at(19), at(31), at(49)].includes(address))).toEqual([]);
   });
 
-  it("stays as it is when something is in the way, and all of that is named", async () => {
-    await createRange();
-    await world.pool(pool(), { subnet, ips: [`${at(16)}-${at(40)}`] });
-    await until("the node knows the pool", () => agent.snapshot.pools.has(pool()));
-    const { pod, address } = await start(pool());
-    await hub.client.create(
-      lab.POOLS,
-      lab.berthObject("IPPool", pool(), { subnet, ips: [`${at(41)}-${at(47)}`, at(200)] }),
-    );
-    const before = await world.read("ippools", pool());
-    const { exitCode, stdout, stderr } = await blocks(...words("--other", hub.kubeconfig));
-    expect([exitCode, stderr]).toEqual([
-      1,
-      expect.stringContaining("2 things are in the way, and nothing was changed"),
-    ]);
-    expect(stdout).toMatch(
-      new RegExp(`Block ${at("32/28")} is used by two clusters: east \\(.*\\) and .* \\(pool "${pool()}"\\)`),
-    );
-    expect(stdout).toContain(`has ${at(200)}, which any member could lease`);
-    expect([(await rangeObject()).status, (await world.read("ippools", pool())).spec]).toEqual([
-      undefined,
-      before.spec,
-    ]);
-    expect((await agent.add(pod)).addresses).toBe(address);
-  });
-
   it("stays as it is when a machine answers for what a block has more", async () => {
     await createRange();
     await world.pool(pool(), { subnet, ips: [`${at(16)}-${at(24)}`] });
@@ -300,26 +272,6 @@ describe("a lost cluster", () => {
       expect(stdout).toBe("10.6.0.20: 02:00:00:00:00:07 answers, as the agent of node n1 has found\n");
     expect(await rangeObject()).toEqual(before);
   });
-
-  it("is not declared gone when it writes between the rounds", async () => {
-    const ended = blocks(...words("--interval", "2"));
-    await until("the first round", () => questions().some((line) => line.includes("--ranges")));
-    await hub.client.patch(`${RANGES}/${range}/status`, { status: { members: { west: { token: "t2", writes: 4 } } } });
-    expect(await ended).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("so it may be alive") });
-    expect((await rangeObject()).status.members.west.gone).toBeUndefined();
-  });
-
-  it("is not the one that asks, nor one that is not known", async () => {
-    await hub.client.patch(`${RANGES}/${range}/status`, { status: { members: { west: { cluster } } } });
-    expect(await blocks(...words())).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringContaining("it is this cluster"),
-    });
-    expect(await blocks(...words("--cluster", "north"))).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringContaining('No AddressRange has a member "north"'),
-    });
-  });
 });
 
 describe("a cluster that was restored", () => {
@@ -347,19 +299,5 @@ describe("a cluster that was restored", () => {
     const { exitCode, stdout, stderr } = await blocks(...words());
     expect([exitCode, stdout], stderr).toEqual([0, expect.stringContaining('this cluster goes on as "east"')]);
     await until("it goes on", async () => (await rangeObject()).status.members.east.contested === undefined);
-  });
-
-  it("begins anew after it was declared gone, as soon as it knows", { timeout: 60_000 }, async () => {
-    await createRange();
-    await world.pool(pool(), { subnet, source: { range } });
-    await until("its pool has a block", () => (sourceOf(pool())?.length ?? 0) > 0);
-    const { leases, sequence } = (await rangeObject()).status;
-    const freed = Object.fromEntries(Object.keys(leases).map((block) => [block, null]));
-    const status = { sequence: sequence + 1, leases: freed, members: { east: { gone: true } } };
-    await hub.client.patch(`${RANGES}/${range}/status`, { status });
-    await until("its pool has no block", () => sourceOf(pool())?.length === 0);
-    const { exitCode, stdout, stderr } = await blocks(...words());
-    expect([exitCode, stdout], stderr).toEqual([0, expect.stringContaining('"east" begins anew')]);
-    await until("it leases again", async () => Object.keys((await rangeObject()).status?.leases ?? {}).length > 0);
   });
 });

@@ -5,11 +5,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
-import { startApiProxy } from "../lab/cluster/api-proxy.ts";
 import { type ControllerProcess, startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { poolObject } from "../lab/cluster/objects.ts";
 import type { ControlPlane } from "../lab/control-plane.ts";
-import { itLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const BERTH = "/apis/ipam.vendor.io/v1";
@@ -173,36 +171,5 @@ describe("the built controller, with the rights of deploy/controller.yaml", () =
     const isWell = async () =>
       (await Promise.all(both.map((each) => each.status()))).every((each) => each.problems.length === 0);
     await eventually(isWell, "both have no problems");
-  });
-
-  itLong("a leader that stood still for longer than its lease finds that it leads no more", async () => {
-    const { first, second } = await startTwo();
-    process.kill(first.pid, "SIGSTOP");
-    await untilLeads(second);
-    process.kill(first.pid, "SIGCONT");
-    await eventually(async () => (await first.status()).leader.startsWith("two_"), "the first has seen it");
-    expect([await leads(first), await leads(second)]).toEqual([false, true]);
-    expect(first.output()).toContain("Lost the lease; this process no longer leads");
-    expect((await first.status()).parts).toEqual([]);
-  });
-
-  it("who cannot read everything does not lead, and says why", async () => {
-    const proxy = await startApiProxy(plane);
-    proxy.rules.add({ path: /\/subnets/, fault: { kind: "answer", status: 403, reason: "Forbidden" } });
-    try {
-      const first = await start("one", { kubeconfig: proxy.kubeconfig });
-      const hasRest = async () => (await first.status()).unread.join() === "subnets";
-      await eventually(hasRest, "it has read the rest");
-      await eventually(async () => (await first.status()).problems.length > 0, "it has a problem");
-      const status = await first.status();
-      expect(status).toMatchObject({ isLeading: false, parts: [] });
-      expect(status.problems.join("\n")).toContain("Cannot follow Subnets");
-      const second = await start("two");
-      await untilLeads(second);
-      proxy.rules.clear();
-      await eventually(async () => (await first.status()).leader.startsWith("two_"), "the first takes part");
-    } finally {
-      await proxy.stop();
-    }
   });
 });

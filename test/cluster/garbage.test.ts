@@ -4,10 +4,9 @@
  */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { QUARANTINE_PROBE_MAX_MS, QuarantineProber } from "../../host/agent/detection/quarantine-prober.ts";
-import { COLLECTION_RETRY_MS } from "../../host/controller/gc/check-allocation.ts";
 import { formatIp } from "../../host/net/ip.ts";
 import { AgentNode } from "../lab/cluster/agent-node.ts";
-import { COOLDOWN_MS, GRACE_MS, LabCollector, NODE_LOST_MS } from "../lab/cluster/collector.ts";
+import { GRACE_MS, LabCollector, NODE_LOST_MS } from "../lab/cluster/collector.ts";
 import { followWorld } from "../lab/cluster/followed-world.ts";
 import * as lab from "../lab/cluster/objects.ts";
 import { openWorld, type World } from "../lab/cluster/world.ts";
@@ -19,7 +18,6 @@ import { borrowPlane } from "./borrow-plane.ts";
 
 const RIVAL = mac("02:00:00:00:00:07");
 const LINK = { netnsPath: "/proc/self/ns/net", index: 2, name: "uplink", mac: mac("0a:00:00:00:00:01") };
-const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "web", member: "web-0", ifName: "eth0" };
 
 let world: World;
 let collector: LabCollector;
@@ -99,79 +97,4 @@ it("conflict: after nodeLost another node asks: silence frees an address, an ans
   two.advance(QUARANTINE_PROBE_MAX_MS);
   await ask(two);
   expect(await states(2, 9)).toEqual(["free", "Bound n2"]);
-});
-
-it("node-lost: a lost node that comes back has its live pod's address again, and the other one's goes", async () => {
-  const one = await openNode("n1");
-  const [lives, gone] = [await startPod(one, "10.6.0.1"), await startPod(one, "10.6.0.2")];
-  await one.stop();
-  await collector.setNode("n1", "Unknown");
-  await lab.deletePod(world.client, gone);
-  await collector.sweep(GRACE_MS);
-  const { spec } = await world.client.get(`${lab.ALLOCATIONS}/10.6.0.1`);
-  const quarantine = { reason: "NodeLost", holder: spec.holders[0] };
-  await world.client.patch(`${lab.ALLOCATIONS}/10.6.0.1`, {
-    spec: { state: "Quarantined", holders: [], quarantine },
-  });
-  one.wipe();
-  await one.start();
-  await one.reconcile();
-  await until("the pod has its own again", async () => (await world.stateOf("10.6.0.1")) === "Bound n1");
-  expect((await world.spec("10.6.0.1"))?.holders).toMatchObject([{ podUID: lives.uid, node: "n1" }]);
-  for (const milliseconds of [GRACE_MS, COOLDOWN_MS]) {
-    one.advance(milliseconds);
-    await one.reconcile();
-  }
-  expect(await states(1, 2)).toEqual(["Bound n1", "free"]);
-});
-
-it("node-lost: addresses of a node that is said to be out of service are free within seconds of the end of its pods", async () => {
-  await collector.setNode("n1", "Unknown");
-  const pods = await Promise.all(
-    [1, 2].map(async (last) => {
-      const pod = await lab.createPod(world.client, { name: `pod-${last}`, node: "n1" });
-      const holder = { namespace: "shop", pod: pod.name, podUid: pod.uid, ifName: "eth0", node: "n1" };
-      await world.allocate(`10.6.0.${last}`, { holders: [holder], ...(last === 2 ? { workload: WEB } : {}) });
-      await collector.knows(`10.6.0.${last}`);
-      return pod;
-    }),
-  );
-  collector.liveness.set(WEB.uid, "alive");
-  await collector.setNode("n1", "Unknown", [lab.OUT_OF_SERVICE]);
-  await collector.gc.checkDue();
-  expect(await states(1, 2)).toEqual(["Bound n1", "Bound n1"]);
-  for (const pod of pods) await lab.deletePod(world.client, pod);
-  collector.advance(1_000);
-  // By its own timer: no event triggers the check.
-  const isDone = async () => (await states(1, 2)).join() === "free,Kept n1";
-  expect(await until("one is free, and one kept for the member", isDone)).toBeLessThan(COLLECTION_RETRY_MS);
-});
-
-it("retention: the address of a holder that no watch of pods has shown cools after a grace", async () => {
-  await collector.lead();
-  collector.liveness.set(WEB.uid, "alive");
-  await collector.sweep();
-  const seen = await world.createPod({
-    ...{ name: "web-1", node: "n1" },
-    owner: { apiVersion: "apps/v1", kind: "StatefulSet", name: WEB.name, uid: WEB.uid },
-  });
-  await lab.deletePod(world.client, seen);
-  const { pods } = collector.controller.deps.owners;
-  await until("the watch has told of the pod", () => pods.wasSeen(seen.uid));
-  for (const [last, podUid] of [
-    [1, "made-up"],
-    [2, seen.uid],
-  ] as const) {
-    const lastHolder = { namespace: "shop", pod: "web", podUid, ifName: "eth0", node: "n1" };
-    const workload = { ...WEB, member: `web-${last - 1}` };
-    await world.allocate(`10.6.0.${last}`, { state: "Kept", holders: [], workload, lastHolder });
-    await collector.knows(`10.6.0.${last}`);
-  }
-  const { metadata } = await world.client.get(`${lab.ALLOCATIONS}/10.6.0.2`);
-  await collector.sweep(GRACE_MS);
-  expect([pods.hasReached(metadata.resourceVersion), await states(1)]).toEqual([false, ["Kept n1"]]);
-  await world.createPod({ name: "any", node: "n1" });
-  await until("the watch of pods has come past the records", () => pods.hasReached(metadata.resourceVersion));
-  await collector.sweep(GRACE_MS);
-  expect(await states(1, 2)).toEqual(["Cooling n1", "Kept n1"]);
 });

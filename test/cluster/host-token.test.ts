@@ -3,14 +3,10 @@
  * file is no longer good, and renewal.
  */
 import { spawnSync } from "node:child_process";
-import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { KubeApi } from "../../host/kubernetes/kube-api.ts";
-import { renewToken } from "../../host/kubernetes/token-renewal.ts";
-import { openLog } from "../../host/lib/log.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { type Agent, startAgent } from "../lab/agent.ts";
 import { NAMESPACES, NODES, nodeObject, SYSTEM } from "../lab/cluster/objects.ts";
@@ -23,7 +19,6 @@ import {
 } from "../lab/cluster/rights.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import type { KubeObject } from "../lab/kube-client.ts";
-import { itLong } from "../world/long-cases.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 import { outcomeOf } from "./rights-objects.ts";
 
@@ -69,25 +64,6 @@ const untilProblems = (agent: Agent, wanted: readonly unknown[]) =>
 const claimsOf = (token: string): KubeObject =>
   JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
 
-/**
- * A token of node a that the API server accepts for so many seconds. It accepts each for a minute longer than the
- * token says.
- */
-async function signToken(seconds: number): Promise<string> {
-  const issued = claimsOf(await createHostToken(world.client, "a"));
-  const privateKey = createPrivateKey(readFileSync(world.plane.files.accountKey));
-  const der = createPublicKey(privateKey).export({ type: "spki", format: "der" });
-  const kid = createHash("sha256").update(der).digest("base64url");
-  const exp = Math.floor(Date.now() / 1_000) - 60 + seconds;
-  const parts = [
-    { alg: "ES256", kid },
-    { ...issued, exp, iat: exp - 600, nbf: exp - 600 },
-  ];
-  const text = parts.map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
-  const signature = sign("sha256", Buffer.from(text), { key: privateKey, dsaEncoding: "ieee-p1363" });
-  return `${text}.${signature.toString("base64url")}`;
-}
-
 /** `done`, or `401 …`. */
 async function tryToken(token: string): Promise<string> {
   const client = await world.plane.openClient({ token });
@@ -108,12 +84,6 @@ describe("an agent whose token is in a file", () => {
 
   it.each<[what: string, content: string | undefined, problem: RegExp]>([
     ["that is missing", undefined, /tokenFile": found a file that cannot be read \(ENOENT\)/],
-    ["that is empty", "", /tokenFile": found an empty file, want a file with a token/],
-    [
-      "with a page of a proxy",
-      "<html>\nPlease log in</html>",
-      /tokenFile": found a text that is not a token, want a file with a token/,
-    ],
     [
       "with a token that is not valid",
       "garbage",
@@ -144,18 +114,6 @@ describe("--renew-token", () => {
     expect(existsSync(`${tokenFile}.new`)).toBe(false);
   });
 
-  itLong("an agent works on when its first token has expired", async () => {
-    const first = await signToken(12);
-    const agent = await startHost(first, "--renew-token");
-    // The API server remembers a good token for ten seconds.
-    await expect.poll(() => tryToken(first), { timeout: 40_000, interval: 1_000 }).toMatch(/^401 /);
-    expect(await tryToken((await readFile(agent.tokenFile, "utf8")).trim())).toBe("done");
-    await agent.stop();
-    await agent.start();
-    await untilProblems(agent, []);
-    await expect.poll(async () => (await agent.request("/v1/health")).status).toBe(200);
-  });
-
   it("a failure is a problem with the time of the expiry, and ends when the right is back", async () => {
     const binding = await world.client.get(ROLE_BINDING);
     await world.client.delete(ROLE_BINDING);
@@ -171,21 +129,6 @@ describe("--renew-token", () => {
     await world.client.apply(ROLE_BINDING, { apiVersion, kind, metadata: { name: metadata.name }, roleRef, subjects });
     await untilProblems(agent, []);
     expect((await readFile(agent.tokenFile, "utf8")).trim()).not.toBe(token);
-  });
-
-  it.each<[what: string, token: () => Promise<string>, wanted: string]>([
-    [
-      "of another node",
-      () => createHostToken(world.client, "b"),
-      'found a token that is bound to Node "b", want one for "a"',
-    ],
-    ["of a pod", () => requestNodeToken(world.client, "a"), "found a token of a pod, which its kubelet renews"],
-    ["of no node", () => createToken(world.client), "found a token that names no node"],
-    ["that is not a JSON Web Token", async () => "garbage", "found a text that is not a JSON Web Token"],
-  ])("a token %s is refused at the start", async (_, token, wanted) => {
-    const { tokenFile: file } = await writeHost(await token());
-    const parts = { node: "a", log: openLog("test", "silent"), random: Math.random, uptimeMs: () => 0 };
-    await expect(renewToken({ ...parts, api: {} as KubeApi, file })).rejects.toThrow(wanted);
   });
 
   it("needs a kubeconfig, and a token file in it with a token of the node, or the agent ends", async () => {

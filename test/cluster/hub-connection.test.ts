@@ -103,26 +103,6 @@ it("a hub whose kubeconfig is not there yet, or wrong, is asked as soon as it ca
   expect(await ask()).toBe("AddressRangeList");
 });
 
-it("a token that is refused is told with its file, and shown nowhere; the next one is used without a restart", async () => {
-  await mount(withUser({ token: `${token.slice(0, -8)}AAAAAAAA` }));
-  const refused = String(await ask());
-  expect(refused).toMatch(/^it refuses the credentials of file ".*kubeconfig": they have expired, or are another clus/);
-  expect(refused).not.toContain(token.slice(0, 40));
-  await mount(own);
-  expect(await ask()).toBe("AddressRangeList");
-});
-
-it("a token that was revoked is refused", async () => {
-  await mount(own);
-  expect(await ask()).toBe("AddressRangeList");
-  await hub.client.delete(ACCOUNT);
-  await until("the server has forgotten the account", async () => /refuses the credentials/.test(String(await ask())));
-  await createAccount();
-  own = withUser({ token: await createToken(hub.client, { account: "range-east" }) });
-  await mount(own);
-  await until("the new token is used", async () => (await ask()) === "AddressRangeList");
-});
-
 it.each<[what: string, change: object, why: RegExp]>([
   [
     "is not verified",
@@ -137,13 +117,6 @@ it.each<[what: string, change: object, why: RegExp]>([
 ])("a hub that %s is sent nothing", async (_what, change, why) => {
   await mount(withCluster(change));
   expect(await ask()).toMatch(why);
-});
-
-it("an authority of one's own may be in the kubeconfig itself", async () => {
-  const file = String(own.clusters[0]?.cluster["certificate-authority"]);
-  const data = (await readFile(file)).toString("base64");
-  await mount(withCluster({ "certificate-authority": undefined, "certificate-authority-data": data }));
-  expect(await ask()).toBe("AddressRangeList");
 });
 
 it("a hub that does not serve the kind, lacks the range, refuses the token or is not verified any more is told apart", async () => {

@@ -4,8 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { Hub, readRange } from "../../host/blocks/hub.ts";
-import { hubFailure } from "../../host/blocks/hub-failure.ts";
+import { Hub } from "../../host/blocks/hub.ts";
 import { OwnRanges, RANGES_MAP } from "../../host/blocks/own-ranges.ts";
 import type { BlockDemand } from "../../host/blocks/plan-range.ts";
 import type { KubeClient as ProductClient } from "../../host/kubernetes/client.ts";
@@ -104,16 +103,6 @@ it("three clusters that lease at once get all blocks, each once, and the next on
   expect(sequence).toBe(3);
 });
 
-it("a share ends leases, and returned blocks are free for others", async () => {
-  const { blocks, short } = await ask("east", { lease: { lan: 14 } });
-  expect([Object.keys(blocks).length, short]).toEqual([12, "share"]);
-  const giveBack = Object.keys(blocks).slice(0, 3);
-  expect(Object.keys((await ask("east", { giveBack })).blocks)).toHaveLength(9);
-  const west = await ask("west", { lease: { lan: 7 } });
-  expect(Object.keys(west.blocks)).toHaveLength(7);
-  expect(Object.values(west.others).filter((name) => name === "east")).toHaveLength(9);
-});
-
 describe("a stolen token", () => {
   let thief: KubeClient;
   let version: string;
@@ -147,6 +136,12 @@ describe("a stolen token", () => {
     (status: KubeObject) => {
       status.leases[block] = { member, pool: "lan" };
     };
+  /** The member's entry with other fields, or none. */
+  const entry =
+    (member: string, fields: object | null) =>
+    ({ members }: KubeObject) => {
+      members[member] = fields && { ...members[member], ...fields };
+    };
   const freeOf = ({ leases }: KubeObject) =>
     Array.from({ length: 16 }, (_, at) => `10.6.0.${at * 16}/28`).filter((block) => !(block in leases));
   const ofEast = ({ leases }: KubeObject) => Object.keys(leases).find((block) => leases[block].member === "east") ?? "";
@@ -159,9 +154,7 @@ describe("a stolen token", () => {
     ["takes a block of another member", (status, before) => lease(ofEast(before))(status), /it changes no lease/],
     [
       "frees a block of another member",
-      (status, before) => {
-        status.leases[ofEast(before)] = null;
-      },
+      (status, before) => Object.assign(status.leases, { [ofEast(before)]: null }),
       /return its own blocks/,
     ],
     [
@@ -180,82 +173,27 @@ describe("a stolen token", () => {
       },
       /more than its 12 blocks/,
     ],
-    [
-      "changes another member's entry",
-      (status) => {
-        status.members.east = { token: "x" };
-      },
-      /its own entry/,
-    ],
-    [
-      "removes another member's entry",
-      (status) => {
-        status.members.east = null;
-      },
-      /its own entry/,
-    ],
-    [
-      "declares another member gone",
-      (status) => {
-        status.members.east = { gone: true };
-      },
-      /its own entry/,
-    ],
-    [
-      "declares itself gone",
-      (status) => {
-        status.members.west.gone = true;
-      },
-      /only an administrator/,
-    ],
-    [
-      "adds a member",
-      (status) => {
-        status.members.south = status.members.west;
-      },
-      /its own entry/,
-    ],
-    [
-      "takes another cluster's name",
-      (status) => {
-        status.members.west.cluster = "uid-east";
-      },
-      /must keep its cluster/,
-    ],
+    ["changes another member's entry", entry("east", { token: "x" }), /its own entry/],
+    ["removes another member's entry", entry("east", null), /its own entry/],
+    ["declares another member gone", entry("east", { gone: true }), /its own entry/],
+    ["declares itself gone", entry("west", { gone: true }), /only an administrator/],
+    ["adds a member", ({ members }) => Object.assign(members, { south: members.west }), /its own entry/],
+    ["takes another cluster's name", entry("west", { cluster: "uid-east" }), /must keep its cluster/],
     [
       "keeps its token",
-      (status, { members }) => {
-        status.members.west.token = members.west.token;
-      },
+      (status, { members }) => Object.assign(status.members.west, { token: members.west.token }),
       /replace its token/,
     ],
-    [
-      "turns its writes back",
-      (status) => {
-        status.members.west.writes = 0;
-      },
-      /replace its token/,
-    ],
-    [
-      "leaves the sequence",
-      (status, { sequence }) => {
-        status.sequence = sequence;
-      },
-      /would not be the next one/,
-    ],
+    ["turns its writes back", entry("west", { writes: 0 }), /replace its token/],
+    ["leaves the sequence", (status, { sequence }) => Object.assign(status, { sequence }), /would not be the next one/],
     [
       "begins an epoch that waits for nobody",
-      (status) => {
-        status.epoch = "mine";
-        status.members.west.epoch = "mine";
-      },
+      (status) => entry("west", { epoch: "mine" })(Object.assign(status, { epoch: "mine" })),
       /waits for all members/,
     ],
     [
       "writes nothing of itself",
-      (status) => {
-        delete status.members.west;
-      },
+      ({ members }) => Reflect.deleteProperty(members, "west"),
       /must keep its cluster|its own entry/,
     ],
   ])("never %s", async (_, attack, wanted) => {
@@ -282,79 +220,6 @@ describe("a stolen token", () => {
   });
 });
 
-it("a copy of a cluster and the original both stop leasing as soon as both have written, and keep what they have", async () => {
-  await ask("east", { lease: { lan: 1 } });
-  const path = `${NAMESPACES}/east/configmaps/${RANGES_MAP}`;
-  const { data } = await home.client.get(path);
-  await home.client.apply(`${NAMESPACES}/copy`, namespaceObject("copy"));
-  await home.client.apply(`${NAMESPACES}/copy/configmaps/${RANGES_MAP}`, mapObject(data));
-  expect(Object.keys((await ask("east", { lease: { lan: 2 } })).blocks)).toHaveLength(2);
-  const copy = await ask("east", { lease: { lan: 2 } }, "copy");
-  expect([copy.bar, copy.isContested]).toEqual([{ kind: "contested" }, true]);
-  const original = await ask("east", { lease: { lan: 3 } });
-  expect([original.bar, Object.keys(original.blocks).length]).toEqual([{ kind: "contested" }, 2]);
-  const { own, map } = await new OwnRanges(homeApi, "east").read(range, AbortSignal.timeout(5_000));
-  await new OwnRanges(homeApi, "east").write(
-    range,
-    { own: { ...own, isRejoining: true }, map },
-    AbortSignal.timeout(5_000),
-  );
-  expect((await ask("east", { lease: { lan: 3 } })).bar).toBeUndefined();
-  expect(Object.keys((await ask("east")).blocks)).toHaveLength(3);
-  expect((await ask("east", { lease: { lan: 3 } }, "copy")).bar).toEqual({ kind: "contested" });
-});
-
-it("a copy is found out when its controller begins, by it or by the original, whoever asks next", async () => {
-  const first = openCluster("east", "east", true);
-  const ask = (cluster: Hub) => cluster.update(range, NOTHING, AbortSignal.timeout(30_000));
-  await first.update(range, { ...NOTHING, lease: { lan: 1 } }, AbortSignal.timeout(30_000));
-  const { writes } = (await statusOf()).members.east;
-  await ask(first);
-  const { data } = await home.client.get(`${NAMESPACES}/east/configmaps/${RANGES_MAP}`);
-  await home.client.apply(`${NAMESPACES}/twin`, namespaceObject("twin"));
-  await home.client.apply(`${NAMESPACES}/twin/configmaps/${RANGES_MAP}`, mapObject(data));
-  expect((await statusOf()).members.east.writes).toBe(writes);
-  expect((await ask(openCluster("east", "twin", true))).isContested).toBe(false);
-  expect((await statusOf()).members.east.writes).toBe(writes + 1);
-  expect((await ask(first)).isContested).toBe(true);
-});
-
-it("of a hub that went back in time nobody leases until all members have written again, and no block has two clusters", async () => {
-  await ask("east", { lease: { lan: 1 } });
-  await ask("west", { lease: { lan: 1 } });
-  const copy = await statusOf();
-  const east = await ask("east", { lease: { lan: 3 } });
-  const west = await ask("west", { lease: { lan: 2 } });
-  const { metadata } = await hub.client.get(`${RANGES}/${range}`);
-  await hub.client.put(`${RANGES}/${range}/status`, { ...rangeObject(range), metadata, status: copy });
-  const noticed = await ask("east", { lease: { lan: 4 } });
-  expect(noticed).toMatchObject({
-    blocks: east.blocks,
-    isOpen: true,
-    bar: { kind: "open", waitsFor: ["west", "north"] },
-  });
-  expect((await ask("north", { lease: { lan: 1 } })).bar).toEqual({ kind: "open", waitsFor: ["west"] });
-  expect((await ask("west")).blocks).toEqual(west.blocks);
-  const after = await ask("north", { lease: { lan: 1 } });
-  expect([after.bar, Object.keys(after.blocks).length]).toEqual([undefined, 1]);
-  const { leases, restored } = await statusOf();
-  expect(Object.keys(leases)).toHaveLength(6);
-  expect(restored).toBeUndefined();
-});
-
-it("a cluster that was declared gone finds it, and forgets its blocks; it joins anew when its entry is removed", async () => {
-  await ask("east", { lease: { lan: 2 } });
-  const { leases, sequence } = await statusOf();
-  const freed = Object.fromEntries(Object.keys(leases).map((block) => [block, null]));
-  await hub.client.patch(`${RANGES}/${range}/status`, {
-    status: { sequence: sequence + 1, leases: freed, members: { east: { gone: true } } },
-  });
-  const view = await ask("east", { lease: { lan: 1 } });
-  expect([view.blocks, view.bar]).toEqual([{}, { kind: "gone" }]);
-  await hub.client.patch(`${RANGES}/${range}/status`, { status: { members: { east: null } } });
-  expect(Object.keys((await ask("east", { lease: { lan: 1 } })).blocks)).toHaveLength(1);
-});
-
 it("of two ranges with the same addresses no block is leased, returned ones are, and other address spaces do not matter", async () => {
   await ask("east", { lease: { lan: 2 } });
   const others: [name: string, spec: object][] = [
@@ -377,55 +242,6 @@ it("of two ranges with the same addresses no block is leased, returned ones are,
   } finally {
     for (const [name] of others) await hub.client.delete(`${RANGES}/${name}`).catch(() => undefined);
   }
-});
-
-describe("a hub without an answer says why", () => {
-  let nobody: string;
-  beforeAll(async () => {
-    const metadata = { name: "nobody", namespace: "kube-system" };
-    await hub.client.apply(`${NAMESPACES}/kube-system/serviceaccounts/nobody`, {
-      ...{ apiVersion: "v1", kind: "ServiceAccount", metadata },
-    });
-    nobody = await createToken(hub.client, { account: "nobody" });
-  });
-  const token = () => tokens.get("east") as string;
-
-  it.each<[what: string, access: () => Promise<string>, path: string, wanted: string]>([
-    ["a token that is none", () => hub.writeKubeconfig("wrong", { token: "none" }), "lan", "TokenRefused"],
-    ["an account without rights", () => hub.writeKubeconfig("nobody", { token: nobody }), "lan", "Forbidden"],
-    [
-      "another authority",
-      () => home.writeKubeconfig("far", { token: token(), server: hub.url }),
-      "lan",
-      "HubNotTrusted",
-    ],
-    ["no such range", () => hub.writeKubeconfig("range-east", { token: token() }), "other", "NoRange"],
-    [
-      "nobody there",
-      () => hub.writeKubeconfig("off", { token: token(), server: "https://127.0.0.1:1" }),
-      "lan",
-      "HubAway",
-    ],
-  ])("%s", async (_, access, name, reason) => {
-    const api = await connectClient(await access());
-    try {
-      const asking = readRange(api, name === "lan" ? range : name, AbortSignal.timeout(20_000));
-      await expect(asking).rejects.toMatchObject({ reason });
-    } finally {
-      await api.close();
-    }
-  });
-
-  it("no such kind", async () => {
-    const call = { method: "GET", path: "/apis/ipam.vendor.io/v1/others/lan" } as const;
-    const error = await (apis.get("east") as ProductClient).call(call).catch((reason: unknown) => reason);
-    // The account has no right to it: an administrator is told more.
-    expect(hubFailure(error).reason).toBe("Forbidden");
-    const admin = await connectClient(hub.kubeconfig);
-    const answer = await admin.call(call).catch((reason: unknown) => reason);
-    await admin.close();
-    expect(hubFailure(answer).reason).toBe("OtherVersion");
-  });
 });
 
 describe("the API server refuses a range", () => {

@@ -1,7 +1,4 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../host/kubernetes/client.ts";
 import { MAX_CONNECTIONS } from "../../host/kubernetes/http/retry.ts";
@@ -124,53 +121,6 @@ describe("connections", () => {
   });
 });
 
-describe("answers", () => {
-  it("that the name is taken, that the object is wrong, that it is not there", async () => {
-    const client = await open();
-    const create = (name: string) => client.call({ method: "POST", path: PATH, body: mapOf(name) });
-    await create("once");
-    await expect(create("once")).rejects.toMatchObject({ name: "ApiError", status: 409, reason: "AlreadyExists" });
-    await expect(create("Wrong")).rejects.toMatchObject({
-      status: 422,
-      reason: "Invalid",
-      causes: [{ field: "metadata.name", message: expect.stringContaining("lowercase") }],
-    });
-    await expect(client.call({ method: "GET", path: `${PATH}/never` })).rejects.toMatchObject({
-      status: 404,
-      reason: "NotFound",
-      operation: `GET ${PATH}/never`,
-    });
-  });
-
-  it("to a merge patch", async () => {
-    const client = await open();
-    await client.call({ method: "POST", path: PATH, body: mapOf("patched") });
-    const patched = await client.call({ method: "PATCH", path: `${PATH}/patched`, body: { data: { a: "1" } } });
-    expect(patched).toMatchObject({ data: { a: "1" } });
-  });
-
-  it("in pages are one list of one moment", async () => {
-    const client = await open();
-    const seen: unknown[] = [];
-    const versions = new Set<string>();
-    for await (const page of listPages(client, { path: PATH, query: { limit: 70 } })) {
-      expect(page.items.length).toBeLessThanOrEqual(70);
-      versions.add(page.resourceVersion);
-      for (const item of page.items) seen.push(item);
-    }
-    expect(versions.size).toBe(1);
-    expect(seen.length).toBeGreaterThan(140);
-    expect(seen[0]).toMatchObject({ kind: "ConfigMap", apiVersion: "v1" });
-  });
-
-  it("only names, when a table is asked for", async () => {
-    const client = await open();
-    const accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
-    const table = await client.call({ method: "GET", path: PATH, query: { includeObject: "None", limit: 3 }, accept });
-    expect(table).toMatchObject({ kind: "Table", rows: [{ object: null }, {}, {}] });
-  });
-});
-
 describe("trouble", () => {
   it("connections that are reset under way cost nothing but another attempt", async () => {
     const relay = await startRelay(plane.kubeconfig);
@@ -200,27 +150,6 @@ describe("trouble", () => {
       expect(names.filter((name) => name.startsWith("r-"))).toHaveLength(120);
     } finally {
       await relay.close();
-    }
-  });
-});
-
-describe("a token that rotates", () => {
-  it("is read again when it is refused, and used without a restart", async () => {
-    const directory = await mkdtemp(join(tmpdir(), "berth-token-"));
-    try {
-      const config = JSON.parse(await readFile(plane.kubeconfig, "utf8"));
-      const { token } = config.users[0].user;
-      const tokenFile = join(directory, "token");
-      config.users[0].user = { tokenFile };
-      await writeFile(join(directory, "kubeconfig"), JSON.stringify(config));
-      await writeFile(tokenFile, "not-this-one");
-      const client = await open(join(directory, "kubeconfig"));
-      const call = () => client.call({ method: "GET", path: PATH, query: { limit: 1 } });
-      await expect(call()).rejects.toMatchObject({ name: "ApiError", status: 401, reason: "Unauthorized" });
-      await writeFile(tokenFile, token);
-      expect(await countConnections(call)).toBe(0);
-    } finally {
-      await rm(directory, { recursive: true });
     }
   });
 });

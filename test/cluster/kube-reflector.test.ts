@@ -1,7 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../host/kubernetes/client.ts";
-import { openEvents } from "../../host/kubernetes/events.ts";
-import { MISSING_KIND_RETRY_MS } from "../../host/kubernetes/kind-arrival.ts";
 import type { KubeObject } from "../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../host/kubernetes/mirror.ts";
 import { Reflector } from "../../host/kubernetes/reflector.ts";
@@ -91,17 +89,6 @@ async function truth(): Promise<Record<string, string>> {
   return Object.fromEntries(items.map((item: KubeObject) => [nameOf(item), decode(item)]));
 }
 
-/** Returns the definition of a kind `Thing` with any content. */
-function thingDefinition(name: string): object {
-  const [plural = "", group] = name.split(/\.(.*)/);
-  const openAPIV3Schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
-  const versions = [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema } }];
-  return {
-    ...{ apiVersion: "apiextensions.k8s.io/v1", kind: "CustomResourceDefinition", metadata: { name } },
-    spec: { group, scope: "Namespaced", names: { plural, singular: "thing", kind: "Thing" }, versions },
-  };
-}
-
 const sorted = (map: ReadonlyMap<string, string>) => Object.fromEntries([...map].sort());
 
 /** Waits until the map is what the server says. */
@@ -166,24 +153,6 @@ describe("a reflector", () => {
     expect(observed.reflector.problems).toEqual([]);
   });
 
-  it("keeps its map through an outage, reports it, and receives what happened meanwhile", async () => {
-    const observed = await open();
-    await plane.client.create(PATH, write("outage-stays", "1"));
-    await plane.client.create(PATH, write("outage-goes", "1"));
-    observed.reflector.start();
-    await observed.reflector.synced();
-    observed.relay.setRefusing(true);
-    observed.relay.cut();
-    await until(() => observed.reflector.problems.length > 0, "the outage is told", PATIENCE_MS);
-    expect(observed.reflector.problems[0]).toMatch(/^Cannot follow config maps: /);
-    expect(observed.reflector.items.get("outage-goes")).toBe("1");
-    await plane.client.delete(`${PATH}/outage-goes`);
-    await plane.client.patch(`${PATH}/outage-stays`, { data: { value: "2" } });
-    observed.relay.setRefusing(false);
-    await expectTruth(observed);
-    await until(() => observed.reflector.problems.length === 0, "the outage is over", PATIENCE_MS);
-  });
-
   it("lists again when the server has dropped its history, and misses nothing", async () => {
     const observed = await open();
     observed.reflector.start();
@@ -242,104 +211,4 @@ describe("a reflector", () => {
       expect(observed.received.has("undone")).toBe(false);
     },
   );
-
-  it("keeps the last valid content of an object until it is fixed", async () => {
-    const observed = await open();
-    await plane.client.create(PATH, write("fixed", "good"));
-    await plane.client.create(PATH, write("never-good", "bad from the start"));
-    try {
-      observed.reflector.start();
-      await observed.reflector.synced();
-      await plane.client.patch(`${PATH}/fixed`, { data: { value: "bad" } });
-      await until(() => observed.reflector.undecodable.size === 2, "both are reported", PATIENCE_MS);
-      expect(observed.reflector.items.get("fixed")).toBe("good");
-      expect(observed.reflector.items.has("never-good")).toBe(false);
-      expect([...observed.reflector.problems].sort()).toEqual([
-        "Of config maps, fixed cannot be used: bad is no value",
-        "Of config maps, never-good cannot be used: bad from the start is no value",
-      ]);
-      await plane.client.patch(`${PATH}/fixed`, { data: { value: "better" } });
-    } finally {
-      await plane.client.delete(`${PATH}/never-good`);
-    }
-    await until(() => observed.reflector.problems.length === 0, "all is well", PATIENCE_MS);
-    expect(observed.changes.findLast(({ key }) => key === "fixed")).toEqual({
-      kind: "set",
-      key: "fixed",
-      value: "better",
-      before: "good",
-    });
-  });
-
-  it("of a collection that need not be there is empty", async () => {
-    const observed = await open({ path: "/apis/absent.example/v1/things", optional: true });
-    observed.reflector.start();
-    await observed.reflector.synced(AbortSignal.timeout(PATIENCE_MS));
-    expect(observed.reflector).toMatchObject({ isSynced: true, problems: [] });
-  });
-
-  it("of a kind that is installed later is followed as soon as the server knows it", async () => {
-    const path = "/apis/later.example/v1/things";
-    const observed = await open({ path, optional: true });
-    observed.reflector.start();
-    await observed.reflector.synced(AbortSignal.timeout(PATIENCE_MS));
-    const name = "things.later.example";
-    await plane.client.apply(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`, thingDefinition(name));
-    const isServed = async () => (await plane.client.get(path).catch(() => undefined)) !== undefined;
-    await expect.poll(isServed, { timeout: PATIENCE_MS }).toBe(true);
-    const servedMs = performance.now();
-    // Without an event of the kind the next attempt would be MISSING_KIND_RETRY_MS away.
-    await until(() => observed.reflector.stats.watches === 1, "the kind is watched", MISSING_KIND_RETRY_MS / 2);
-    const tookMs = performance.now() - servedMs;
-    console.log(`kube-reflector: a kind is watched ${tookMs.toFixed(0)} ms after the server knew it`);
-    await plane.client.create(`/apis/later.example/v1/namespaces/default/things`, {
-      ...{ apiVersion: "later.example/v1", kind: "Thing", metadata: { name: "one" }, data: { value: "here" } },
-    });
-    await until(() => observed.received.get("one") === "here", "the object is told", PATIENCE_MS);
-  });
-
-  it("of a collection that must be there says what is missing", async () => {
-    const observed = await open({ path: "/apis/absent.example/v1/things" });
-    observed.reflector.start();
-    await until(() => observed.reflector.problems.length === 1, "the problem is told", PATIENCE_MS);
-    expect(observed.reflector.problems[0]).toContain("was answered with 404");
-    await expect(observed.reflector.synced(AbortSignal.timeout(50))).rejects.toMatchObject({ name: "TimeoutError" });
-    expect(observed.reflector.isSynced).toBe(false);
-  });
-});
-
-describe("events", () => {
-  it("can be read below the object they speak of", async () => {
-    const { client } = await open();
-    const events = openEvents({ api: client, component: "berth-agent", node: "n1", log });
-    const regarding = { kind: "ConfigMap", apiVersion: "v1", namespace: "default", name: "told", uid: "u-1" };
-    const event = {
-      regarding,
-      reason: "AddressConflict",
-      note: "é".repeat(1_000),
-      type: "Warning",
-      action: "Allocate",
-    } as const;
-    events.emit(event);
-    events.emit(event);
-    events.emit({ ...event, regarding: { ...regarding, kind: "IPPool", namespace: "", name: "p1" }, note: "short" });
-    // Others have events there, too.
-    const about = async (name: string) => {
-      const path = `/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3D${name}`;
-      return (await plane.client.get(path)).items;
-    };
-    await expect.poll(async () => (await about("p1")).length, { timeout: PATIENCE_MS }).toBe(1);
-    await expect.poll(async () => (await about("told")).length, { timeout: PATIENCE_MS }).toBe(1);
-    await events.close();
-    // The agent is started again, and the pod is still refused.
-    const next = openEvents({ api: client, component: "berth-agent", node: "n1", log });
-    next.emit(event);
-    await expect.poll(async () => (await about("told"))[0].series?.count, { timeout: PATIENCE_MS }).toBe(2);
-    await next.close();
-    const items = await about("told");
-    expect(items).toHaveLength(1);
-    expect(items[0]).toMatchObject({ reason: "AddressConflict", message: "é".repeat(512), type: "Warning" });
-    const [other] = await about("p1");
-    expect(other).toMatchObject({ message: "short", involvedObject: { kind: "IPPool" } });
-  });
 });

@@ -80,16 +80,4 @@ describe("addresses of pools that machines of the cluster have", () => {
     await expect.poll(explain, { timeout: 30_000 }).not.toContain("never allocated");
     await expect.poll(usage, { timeout: 30_000 }).toMatchObject({ total: 9, free: 8 });
   });
-
-  it("are published for a Subnet that has no pool yet", async () => {
-    await make(
-      `${BERTH}/subnets`,
-      "green",
-      berthObject("Subnet", "green", { subnet: "10.9.0.0/24", ips: ["10.9.0.1-10.9.0.9"] }),
-    );
-    await make(NODES, "late", nodeObject("late"));
-    const addresses = [{ type: "InternalIP", address: "10.9.0.5" }];
-    await client.patch(`${NODES}/late/status`, { status: { addresses } });
-    await expectOccupied({ nodes: ["10.9.0.5"], apiServer: [], services: [] });
-  });
 });

@@ -13,15 +13,7 @@ import { ObjectBudget } from "../../host/kubernetes/object-budget.ts";
 import type { PoolOwner } from "../../host/resources/fields/subnet-pool.ts";
 import type { Workload } from "../../host/resources/member.ts";
 import { connectClient } from "../lab/cluster/in-process.ts";
-import {
-  createOwned,
-  createPod,
-  createWorkload,
-  DEFINITIONS_CRD,
-  definitionsCrd,
-  podPath,
-  podTemplate,
-} from "../lab/cluster/objects.ts";
+import { createPod, createWorkload } from "../lab/cluster/objects.ts";
 import {
   applyKinds,
   applyWorkloadKinds,
@@ -39,8 +31,6 @@ import { recordLog } from "../world/recorded-log.ts";
 import { borrowPlane } from "./borrow-plane.ts";
 
 const APPS = "/apis/apps/v1/namespaces/shop";
-const BATCH = "/apis/batch/v1/namespaces/shop";
-const NETWORKS = "/apis/k8s.cni.cncf.io/v1/namespaces/shop/network-attachment-definitions";
 const SETTINGS: DemandSettings = { enableIPv4: true, enableIPv6: false, allowSingleFamily: false, firstNic: "eth0" };
 const SOON = { timeout: 30_000 };
 
@@ -91,17 +81,6 @@ describe("owners of pools", () => {
   const untilWanted = (name: string, ...expected: readonly string[]) =>
     expect.poll(wantedBy(name), { ...SOON, interval: 20 }).toEqual(expected);
 
-  const create = async (
-    path: string,
-    apiVersion: string,
-    kind: string,
-    name: string,
-    spec: object,
-    owner?: PoolOwner,
-  ) => ({
-    ...(await createOwned(plane.client, path, { apiVersion, kind }, name, spec, owner)),
-    namespace: "shop",
-  });
   const report = (path: string, status: object) => plane.client.patch(`${path}/status`, { status });
   const livenessOf = (owner: PoolOwner) => owners.readLiveness(owner, soon());
 
@@ -120,62 +99,6 @@ describe("owners of pools", () => {
     await plane.client.delete(path);
     await untilWanted("web");
     expect(await livenessOf(owner)).toBe("gone");
-  });
-
-  it("a CronJob wants what its Jobs may run at once, and a Job that has ended nothing", async () => {
-    const template = podTemplate("once", { subnet: "blue", restartPolicy: "Never" });
-    const spec = { parallelism: 3, completions: 9, template };
-    const cron = { schedule: "0 0 1 1 *", jobTemplate: { spec } };
-    const owner = await create(`${BATCH}/cronjobs`, "batch/v1", "CronJob", "nightly", cron);
-    await untilWanted("nightly", "CronJob/nightly eth0 blue: 4 (parallelism 3 and 1 more)");
-    for (const name of ["run-1", "run-2"]) await create(`${BATCH}/jobs`, "batch/v1", "Job", name, spec, owner);
-    await untilWanted("nightly", "CronJob/nightly eth0 blue: 7 (parallelism 6 of 2 Jobs and 1 more)");
-    const job = await create(`${BATCH}/jobs`, "batch/v1", "Job", "once", spec);
-    await untilWanted("once", "Job/once eth0 blue: 4 (parallelism 3 and 1 more)");
-    const at = "2026-01-01T00:00:00Z";
-    const conditions = ["FailureTarget", "Failed"].map((type) => ({ type, status: "True", lastTransitionTime: at }));
-    await report(`${BATCH}/jobs/once`, { startTime: at, conditions });
-    await untilWanted("once");
-    expect([await livenessOf(job), await livenessOf(owner)]).toEqual(["gone", "alive"]);
-  });
-
-  it("a CloneSet wants what its pods do, without those that have ended or use the network of the node", async () => {
-    const owner = await create(
-      "/apis/apps.kruise.io/v1alpha1/namespaces/shop/clonesets",
-      "apps.kruise.io/v1alpha1",
-      "CloneSet",
-      "clones",
-      {},
-    );
-    const annotations = { subnet: { ipv4: ["blue"] } };
-    const pod = (name: string, hostNetwork = false) =>
-      createPod(plane.client, { name, node: "n1", owner, annotations, hostNetwork });
-    const pods = [await pod("c-1"), await pod("c-2")];
-    await pod("c-host", true);
-    await untilWanted("clones", "CloneSet/clones eth0 blue: 3 (2 pods and 1 more)");
-    await report(podPath({ namespace: "shop", name: "c-1" }), { phase: "Succeeded" });
-    await untilWanted("clones", "CloneSet/clones eth0 blue: 2 (1 pod and 1 more)");
-    expect(await livenessOf(owner)).toBe("alive");
-    for (const each of pods) await plane.client.delete(podPath(each), { gracePeriodSeconds: 0 });
-    await untilWanted("clones");
-    expect(await livenessOf(owner)).toBe("gone");
-  });
-
-  it("networks decide which NICs `subnet` is for, also when they come later", async () => {
-    const annotations = { "k8s.v1.cni.cncf.io/networks": "ours, theirs, ours@data" };
-    await createWorkload(plane.client, "Deployment", "many", { subnet: "blue", replicas: 1, annotations });
-    await untilWanted("many", "Deployment/many eth0 blue: 2 (1 replica and 1 more)");
-    const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    await plane.client.apply(`${definitions}/${DEFINITIONS_CRD}`, definitionsCrd());
-    await expect.poll(() => plane.client.get(NETWORKS).catch(() => undefined), SOON).toBeDefined();
-    for (const [name, type] of Object.entries({ ours: "berth", theirs: "host-local" })) {
-      const spec = { config: JSON.stringify({ cniVersion: "1.0.0", type: "macvlan", ipam: { type } }) };
-      await plane.client.create(NETWORKS, {
-        ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition", metadata: { name }, spec },
-      });
-    }
-    const nics = ["eth0", "net1", "data"].map((nic) => `Deployment/many ${nic} blue: 2 (1 replica and 1 more)`);
-    await untilWanted("many", ...nics);
   });
 
   it("of pods of other kinds the API server sends the metadata only, in lists and in watches", async () => {

@@ -9,17 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { CniError } from "../../host/cni/error.ts";
 import type { AgentNode } from "../lab/cluster/agent-node.ts";
 import type { AddCall } from "../lab/cluster/in-process.ts";
-import {
-  applyDefinition,
-  berthObject,
-  deletePod,
-  finishPod,
-  type LabPod,
-  NODES,
-  nodeObject,
-  POOLS,
-  podPath,
-} from "../lab/cluster/objects.ts";
+import { berthObject, deletePod, type LabPod, NODES, nodeObject, POOLS } from "../lab/cluster/objects.ts";
 import { startWorld, type World } from "../lab/cluster/world.ts";
 import { deleteNamespaces, makeNamespaces, makeNic, type Nic, openWorld } from "../netns/coordinator-world.ts";
 import { borrowPlane } from "./borrow-plane.ts";
@@ -81,10 +71,6 @@ const poolOf = async (spec: PodSpec, options: AddOptions = {}): Promise<readonly
 
 const SOON = { timeout: 30_000 };
 
-/** Until the agent has an object that was just written. */
-const eventually = (spec: PodSpec, options: AddOptions = {}) =>
-  expect.poll(() => poolOf(spec, options).catch(({ forLog }: CniError) => forLog), SOON);
-
 describe("the order of precedence", () => {
   const ipam = { default_ipv4_ippool: ["p-conf"] };
   const ippools = [{ interface: "eth0", ipv4: ["p-ippools"] }];
@@ -104,57 +90,6 @@ describe("the order of precedence", () => {
 });
 
 describe("filters", () => {
-  const lab = { cniVersion: "1.0.0", type: "macvlan", ipam: { type: "berth" } };
-  const core = { cniVersion: "1.0.0", name: "inner", plugins: [lab] };
-  const networks = { "k8s.v1.cni.cncf.io/networks": "lab,infra/lab" };
-
-  beforeAll(async () => {
-    await applyDefinition(world.client, "infra", "lab", lab);
-    await applyDefinition(world.client, "shop", "lab", lab);
-    await applyDefinition(world.client, "kube-system", "core", core);
-    await world.namespace("team", { labels: { team: "net" } });
-  });
-
-  it.each<[field: string, spec: object, fits: [PodSpec, AddOptions?], not: [PodSpec, AddOptions?]]>([
-    ["namespaceName", { namespaceName: ["infra"] }, [{ namespace: "infra" }], [{}]],
-    ["namespaceAffinity", { namespaceAffinity: { matchLabels: { team: "net" } } }, [{ namespace: "team" }], [{}]],
-    ["podAffinity", { podAffinity: { matchLabels: { app: "db" } } }, [{ labels: { app: "db" } }], [{}]],
-    [
-      "multusName, with the namespace of the definition",
-      { multusName: ["infra/lab"] },
-      [{ annotations: networks }, { ifName: "net2", network: "lab" }],
-      [{ annotations: networks }, { ifName: "net1", network: "lab" }],
-    ],
-    [
-      "multusName, of the default network of a pod",
-      { multusName: ["kube-system/core"] },
-      [{ annotations: { "v1.multus-cni.io/default-network": "core" } }, { network: "inner" }],
-      [{}, { network: "inner" }],
-    ],
-  ])("%s", async (field, filter, fits, not) => {
-    const pool = `f${++pods}`;
-    await makePool(pool, { subnet: `10.40.${pods}.0/24`, ...filter });
-    const of = (spec: PodSpec): PodSpec => ({ ...spec, annotations: { ...spec.annotations, ...only(pool) } });
-    await eventually(of(fits[0]), fits[1]).toEqual([pool]);
-    const { code, forLog } = await refusalOf(await createPod(of(not[0])), not[1]);
-    expect([code, forLog]).toEqual([100, expect.stringContaining(`pool "${pool}" ${field.split(",")[0]} `)]);
-  });
-
-  it("nodeAffinity, by the labels that the node has now", async () => {
-    await makePool("f-zone", { subnet: "10.12.0.0/24", nodeAffinity: { matchLabels: { zone: "b" } } });
-    await eventually({ annotations: only("f-zone") }).toContain("nodeAffinity does not match");
-    await world.client.patch(`/api/v1/nodes/${NODE}`, { metadata: { labels: { zone: "b" } } });
-    await eventually({ annotations: only("f-zone") }).toEqual(["f-zone"]);
-  });
-
-  it("a pool that is being deleted", async () => {
-    await makePool("f-gone", { subnet: "10.17.0.0/24" });
-    await world.client.patch(`${POOLS}/f-gone`, { metadata: { finalizers: ["example.com/hold"] } });
-    await world.client.delete(`${POOLS}/f-gone`);
-    await eventually({ annotations: only("f-gone") }).toContain("is being deleted");
-    await world.client.patch(`${POOLS}/f-gone`, { metadata: { finalizers: null } });
-  });
-
   it("a pod whose pool has become bad keeps its address, and is not attached without its gateway", async () => {
     const good = { subnet: "10.21.0.0/24", gateway: "10.21.0.1", ips: ["10.21.0.5-10.21.0.20"] };
     await makePool("f-edit", good);
@@ -170,35 +105,9 @@ describe("filters", () => {
 });
 
 describe("who asks", () => {
-  const UNKNOWN = "6b6c2f2e-0000-4000-8000-000000000000";
-
-  it("a pod that the API server does not know, or knows by another UID, is refused", async () => {
-    expect(await refusalOf({ namespace: "shop", name: "ghost", uid: UNKNOWN })).toMatchObject({
-      code: 103,
-      message: `Pod shop/ghost with UID ${UNKNOWN} is unknown: the API server has no pod of that name`,
-    });
-    const pod = await createPod();
-    expect(await refusalOf({ ...pod, uid: UNKNOWN })).toMatchObject({
-      code: 103,
-      message: expect.stringContaining(`the API server has one with UID ${pod.uid}`),
-    });
-    expect(await refusalOf(pod, { args: "IgnoreUnknown=1" })).toMatchObject({
-      code: 103,
-      message: expect.stringContaining("CNI_ARGS has no K8S_POD_NAMESPACE"),
-    });
-  });
-
   it("a runtime that gives no UID means the pod that has the name now", async () => {
     const pod = await createPod();
     expect((await add(pod, { uid: "" })).owner).toBe(pod.uid);
-  });
-
-  it("a finished pod gets nothing", async () => {
-    const pod = await createPod();
-    await finishPod(world.client, pod);
-    await expect
-      .poll(() => add(pod).catch((error: unknown) => error), SOON)
-      .toMatchObject({ code: 103, message: expect.stringContaining("is finished (phase Succeeded)") });
   });
 
   it("leak: a cache that is behind is not believed", async () => {
@@ -282,40 +191,5 @@ describe("the coordinator of a pod that the watch does not know yet", () => {
     const { nic, explained } = await attach("route-0", "net1");
     expect(nic).toBe("net1");
     expect(explained).not.toContain("which is to carry the default route");
-  });
-
-  it("warns of a NIC that is neither in the pod nor announced", async () => {
-    const { nic, explained } = await attach("route-1", "net9");
-    expect(nic).toBe("eth0");
-    expect(explained).toContain('Interface "net9", which is to carry the default route, is not in the pod');
-  });
-});
-
-describe("static-pods: static pods", () => {
-  const HASH = "0123456789abcdef0123456789abcdef";
-  const OTHER = "fedcba9876543210fedcba9876543210";
-  const MIRROR = { "kubernetes.io/config.hash": OTHER, "kubernetes.io/config.mirror": OTHER };
-
-  it("without a mirror pod the default rules apply, and the hash is the owner", async () => {
-    const pod = { namespace: "shop", name: "etcd-n1", uid: HASH };
-    expect(await add(pod)).toMatchObject({ pools: ["p-default"], owner: HASH });
-  });
-
-  it("the mirror pod's annotations count, and the hash stays the owner", async () => {
-    const mirror = await world.createPod({
-      node: NODE,
-      name: "proxy-n1",
-      annotations: { ...MIRROR, ...only("p-other") },
-    });
-    expect(await add({ ...mirror, uid: OTHER })).toMatchObject({ pools: ["p-other"], owner: OTHER });
-    expect((await world.client.get(podPath(mirror))).metadata.uid).not.toBe(OTHER);
-  });
-
-  it("an annotation does not make one pod another", async () => {
-    const victim = await createPod();
-    const annotations = { "kubernetes.io/config.hash": victim.uid, ...only("p-other") };
-    const thief = await createPod({ annotations });
-    expect((await add(thief)).owner).toBe(thief.uid);
-    await expect(add(thief, { uid: victim.uid })).rejects.toMatchObject({ code: 103 });
   });
 });

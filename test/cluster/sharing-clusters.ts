@@ -45,8 +45,6 @@ export class SharingCluster {
   readonly world: World;
   readonly agent: AgentNode;
   readonly #hub: ProductClient;
-  /** Addresses by the pods' UIDs. */
-  readonly #pods = new Map<string, string>();
   /** The controllers' time goes so many times as fast. */
   readonly #speed: number;
 
@@ -62,16 +60,6 @@ export class SharingCluster {
     return this.world.lead(parts, { deps: { clock, hub: access } });
   }
 
-  /** The hub, whose calls `fault` may refuse. */
-  hubWith(fault: (method: string) => void): HubAccess["api"] {
-    return {
-      call: async (call) => {
-        fault(call.method);
-        return this.#hub.call(call);
-      },
-    };
-  }
-
   /** Returns the pod's address, or what the ADD was refused with. */
   async start(name: string, pool = "lan"): Promise<string> {
     const pod = await this.world.bindPod({ name, node: "n1", annotations: { ippool: { ipv4: [pool] } } });
@@ -79,21 +67,10 @@ export class SharingCluster {
     return this.agent.add(pod, { detection: DETECTION }).then(
       ({ addresses }) => {
         held.add(addresses);
-        this.#pods.set(pod.uid, addresses);
         return addresses;
       },
       (error: Error) => `refused: ${error.message}`,
     );
-  }
-
-  /** All pods are gone, and their addresses free. */
-  async stopPods(): Promise<void> {
-    for (const [uid, address] of this.#pods) {
-      held.delete(address);
-      await this.agent.del({ uid });
-    }
-    this.#pods.clear();
-    await this.agent.later(600_000);
   }
 
   async stop(): Promise<void> {

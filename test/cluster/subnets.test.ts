@@ -19,7 +19,6 @@ let world: World;
 
 beforeAll(async () => {
   world = await openAgents(["n1"]);
-  await world.subnet("red", { subnet: "10.9.0.0/24" });
   await world.subnet("tiny", { subnet: "10.9.1.0/29", gateway: "10.9.1.1" });
   await world.lead({ subnets: startSubnets, conditions: startConditions, finalizers: startFinalizers });
 }, 120_000);
@@ -97,25 +96,3 @@ test("a Deployment of three with a grace of 300 s is rolled out without a wait, 
   await untilWanted(`Deployment web ${web.uid} 4: 3 replicas and 1 more`);
   for (const each of [...young, refused, ...former.slice(2)]) await world.endPod(each);
 }, 120_000);
-
-test("a set that is created again around its pod: its pool stays in the gap, then it is the new set's, and no other is made", async () => {
-  const create = () => lab.createWorkload(world.client, "StatefulSet", "web", { replicas: 2, subnet: "red" });
-  const former = await create();
-  const web = await pod("web-0", former, "red");
-  const ips = await attach(web);
-  const [before] = await pools();
-  const ownedBy = (ownerReferences: readonly object[] | null) =>
-    world.client.patch(lab.podPath(web), { metadata: { ownerReferences } });
-  await ownedBy(null);
-  await world.client.delete(`${APPS}/statefulsets/web`);
-  const again = await create();
-  const { namespace: _, ...owner } = again;
-  expect(await wanted()).toEqual([`StatefulSet web ${former.uid} 3: 2 replicas and 1 more`]);
-  await ownedBy([{ ...owner, controller: true }]);
-  await untilWanted(`StatefulSet web ${again.uid} 3: 2 replicas and 1 more`);
-  const [after] = await pools();
-  expect([after.metadata.uid, after.spec.ips]).toEqual([before.metadata.uid, before.spec.ips]);
-  await world.agent("n1").del(web);
-  expect(await attach(web)).toEqual(ips);
-  await world.endPod(web);
-});

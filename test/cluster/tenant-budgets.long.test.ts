@@ -94,10 +94,3 @@ it("the controller's status and an Event at the Namespace name what it does not 
   await expect.poll(problems, PATIENCE).toContain("Of namespace evil-labels are not used: Namespaces evil-labels;");
   await expect.poll(() => eventsAt("Namespace", "evil-labels"), PATIENCE).toContain("are not used by the controller");
 });
-
-it("what had no room is used when others are gone", async () => {
-  const path = "/apis/k8s.cni.cncf.io/v1/namespaces/evil/network-attachment-definitions";
-  await inParallel([...Array(160).keys()], 8, (at) => world.client.delete(`${path}/d${at}`));
-  const problems = async (): Promise<string> => (await node.agent.get("/v1/health")).problems.join("\n");
-  await expect.poll(problems, { ...PATIENCE, timeout: 120_000 }).not.toContain("would take more than 20 MiB");
-});

@@ -1,7 +1,7 @@
 /**
  * Attacks of one tenant on the agent of his node (docs/security.md, "What one tenant may hold"): each attack on a
  * built agent of a real API server with 1,000 pools, while other pods come and go. Objects that are many or large:
- * tenant-budgets.test.ts; owners that are made up: test/cluster/made-up-owners.test.ts.
+ * tenant-budgets.test.ts; owners that are made up: test/cluster/workloads.test.ts.
  */
 import { execFile } from "node:child_process";
 import { availableParallelism } from "node:os";

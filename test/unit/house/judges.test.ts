@@ -12,7 +12,6 @@ const MAX_API_SERVERS = 3;
 const OPEN: Readonly<Record<string, number>> = {
   "node-lost": 3,
   retention: 3,
-  "static-pods": 3,
   recreate: 3,
 };
 

@@ -41,13 +41,7 @@ const SHOWN: readonly [words: string, ...tests: (readonly [file: string, name: s
       "conflict: after nodeLost another node asks: silence frees an address, an answer does not",
     ],
   ],
-  [
-    "dead gateways [found]",
-    [
-      "test/e2e/coordinator-input.test.ts",
-      "refuses with code 105 an %s gateway that does not answer, and changes nothing",
-    ],
-  ],
+  ["dead gateways [found]", ["test/e2e/link-local-router.test.ts", "is refused when the router does not answer"]],
 ];
 
 it("every outage that README.md speaks of is in the table", () => {
