@@ -42,7 +42,7 @@ const targets = {
   product: { steps: productSteps },
   reference: { tools: ["plugins", "cnitool"] },
   demo: {},
-  test: { steps: () => [goProgramStep("test/linearizable", "test/lab/history/linearizable")] },
+  test: {},
   cluster: { tools: ["kubernetes", "kubectl", "health"] },
   chart: { tools: ["helm"], steps: schemasSteps, last: () => [manifestsStep()] },
   docs: { steps: () => [npmStep()] },

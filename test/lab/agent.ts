@@ -48,8 +48,8 @@ export interface AgentOptions {
   readonly socketName?: string;
   /** Path of its socket. Default: in the agent's temporary folder. */
   readonly socket?: string;
-  /** Its stderr: a descriptor instead of what `stderr()` collects, or nothing is read until `readStderr`. */
-  readonly stderr?: number | "unread";
+  /** A descriptor for its stderr, which `stderr()` then does not collect. */
+  readonly stderr?: number;
   /** Time for which `start` waits for an answer. Default: 60,000, for other work may load the machine. */
   readonly readyMs?: number;
 }
@@ -84,8 +84,6 @@ export interface Agent {
   isRunning(): boolean;
   /** Returns the output of all children so far to stderr and stdout. */
   stderr(): string;
-  /** Reads what was left unread. */
-  readStderr(): void;
   /**
    * Starts again after `stop` or `kill`; resolves at the first byte of its first answer. `dist` is the folder of the
    * build.
@@ -176,7 +174,6 @@ function agentIn(directory: string, options: AgentOptions): Agent {
     },
     isRunning: () => child !== undefined && isRunning(child),
     stderr: () => Buffer.concat(output).toString(),
-    readStderr: () => void child?.stderr?.on("data", (chunk: Buffer) => output.push(chunk)),
     start: async (more = {}, dist = options.dist) => {
       if (child !== undefined && isRunning(child)) throw new Error("The agent is running already");
       using answer = expectAnswer(socket);
@@ -192,8 +189,7 @@ function agentIn(directory: string, options: AgentOptions): Agent {
         },
         { ...options, ...(dist === undefined ? {} : { dist }) },
       );
-      for (const stream of [child.stdout, options.stderr === undefined ? child.stderr : undefined])
-        stream?.on("data", (chunk: Buffer) => output.push(chunk));
+      for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => output.push(chunk));
       await answering(agent, child, answer, options.readyMs ?? 60_000);
     },
     restart: async (fault) => {
@@ -235,8 +231,7 @@ function spawnAgent(configDir: string, env: NodeJS.ProcessEnv, options: AgentOpt
     ...(options.args ?? []),
   ];
   const [file = "", ...args] = options.node?.enter(argv) ?? argv;
-  const stderr = typeof options.stderr === "number" ? options.stderr : "pipe";
-  return spawn(file, args, { env, stdio: ["ignore", "pipe", stderr] }) as Child;
+  return spawn(file, args, { env, stdio: ["ignore", "pipe", options.stderr ?? "pipe"] }) as Child;
 }
 
 /** Resolves when the agent answers; throws with what it printed when it ends, or stays silent for `readyMs`. */

@@ -2,19 +2,16 @@
  * The agent of one node in this process, on a real API server and with no kernel work: its clock goes ahead when the
  * test says so, and {@link AgentNode.reconcile} does what its timers would.
  */
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startMaintenance } from "../../../host/agent/agent.ts";
 import type { ClusterBackend } from "../../../host/agent/cluster/backend.ts";
 import { KERNEL_NICS } from "../../../host/agent/gc/orphan-nics.ts";
 import { addAddresses } from "../../../host/agent/ipam/add.ts";
-import { type PrefetchStats, UNATTACHED_MS } from "../../../host/agent/ipam/prefetch/prefetcher.ts";
 import { explainPod } from "../../../host/agent/operate/explain-pod.ts";
 import { toCniError } from "../../../host/agent/server/answer.ts";
 import { CniError } from "../../../host/cni/error.ts";
 import { formatIp } from "../../../host/net/ip.ts";
-import type { Allocation, Claim, ClaimOutcome } from "../../../host/registry/registry.ts";
 import type { Snapshot } from "../../../host/resources/snapshot.ts";
 import type { recordLog } from "../../world/recorded-log.ts";
 import { ip } from "../../world/values.ts";
@@ -24,18 +21,11 @@ import type { LabPod } from "./objects.ts";
 import { WatchedApi } from "./watched-api.ts";
 import type { Witness, WitnessedAdd } from "./witness.ts";
 
-/** A main plugin with Berth's IPAM. */
-export const BERTH_PLUGIN = { type: "macvlan", master: "eth0", ipam: { type: "berth" } };
-
 const SYNCED_MS = 60_000;
 /** Longer than any ADD may take. */
 const ADD_LIMIT_MS = 60_000;
 
 export interface AgentNodeOptions {
-  /** The plugin of the node's own network "lan"; absent: the node has no definition, and nothing is claimed ahead. */
-  readonly plugin?: object | undefined;
-  /** Whether the agent's periodic maintenance runs; default: only when the test asks for it. */
-  readonly isMaintained?: boolean;
   /**
    * Log of an agent that searches no namespace of this machine for lost addresses. Default: errors to stderr, and the
    * kernel's namespaces.
@@ -65,9 +55,7 @@ export class AgentNode implements AsyncDisposable {
   /** Of the next start. */
   options: AgentNodeOptions;
   readonly #directory = mkdtempSync(join(tmpdir(), "berth-agent-node-"));
-  #stateDirectory = join(this.#directory, "state");
   #cluster: ClusterBackend | undefined;
-  #maintenance: Disposable | undefined;
   #aheadMs = 0;
 
   /** Resolves when the agent knows the cluster's resources. */
@@ -86,10 +74,7 @@ export class AgentNode implements AsyncDisposable {
     this.name = name;
     this.api = api;
     this.options = options;
-    for (const path of [this.#stateDirectory, join(this.#directory, "net.d")]) mkdirSync(path);
-    if (options.plugin === undefined) return;
-    const lan = { cniVersion: "1.0.0", name: "lan", plugins: [options.plugin] };
-    writeFileSync(join(this.#directory, "net.d", "10-lan.conflist"), JSON.stringify(lan));
+    for (const name of ["state", "net.d"]) mkdirSync(join(this.#directory, name));
   }
 
   get cluster(): ClusterBackend {
@@ -106,15 +91,12 @@ export class AgentNode implements AsyncDisposable {
   get snapshot(): Snapshot {
     return this.cluster.resources.state.snapshot;
   }
-  get stats(): PrefetchStats {
-    return this.cluster.prefetcher.stats();
-  }
 
   readonly nowMs = (): number => Number(process.hrtime.bigint() / 1_000_000n) + this.#aheadMs;
 
   async start(): Promise<void> {
     const { api, name: node, nowMs } = this;
-    const [stateDirectory, cniConfDirectory] = [this.#stateDirectory, join(this.#directory, "net.d")];
+    const [stateDirectory = "", cniConfDirectory = ""] = ["state", "net.d"].map((each) => join(this.#directory, each));
     const { recorded } = this.options;
     this.#cluster = await openBackend({
       ...{ api, node, stateDirectory, cniConfDirectory, nowMs },
@@ -124,43 +106,13 @@ export class AgentNode implements AsyncDisposable {
         : { log: recorded.log, nics: { ...KERNEL_NICS, findNetns: () => ({ kind: "unknown", candidates: [] }) } }),
     });
     await this.#cluster.synced(AbortSignal.timeout(SYNCED_MS));
-    if (this.options.isMaintained === true) this.#maintenance = this.#maintain(this.#cluster);
-  }
-
-  /** No DEL is spooled here: each finds its agent. */
-  #maintain({ registry, ipam }: ClusterBackend): Disposable {
-    const spool = { drain: async () => {} };
-    const { probeQuarantined } = ipam.detection;
-    const maintenance = startMaintenance({ registry, spool, probeQuarantined, nowMs: this.nowMs, log: ipam.log });
-    return { [Symbol.dispose]: () => maintenance.close() };
   }
 
   /** The node dies with all that runs on it, or its agent ends. */
   async stop(): Promise<void> {
     const cluster = this.#cluster;
     this.#cluster = undefined;
-    this.#maintenance?.[Symbol.dispose]();
-    this.#maintenance = undefined;
     await cluster?.close();
-  }
-
-  /**
-   * Another agent on the files that are there now, as after a `kill -9`: what the one before writes when it ends is
-   * lost.
-   */
-  async crash(): Promise<void> {
-    const copy = `${this.#stateDirectory}+`;
-    cpSync(this.#stateDirectory, copy, { recursive: true });
-    this.#stateDirectory = copy;
-    await this.stop();
-    this.api.calls.splice(0);
-    await this.start();
-  }
-
-  /** The disk of a node that has stopped is lost. */
-  wipe(): void {
-    rmSync(this.#stateDirectory, { recursive: true });
-    mkdirSync(this.#stateDirectory);
   }
 
   async close(): Promise<void> {
@@ -173,20 +125,8 @@ export class AgentNode implements AsyncDisposable {
     return this.close();
   }
 
-  /** Lines of the recorded log: `error …`. */
-  get lines(): readonly string[] {
-    return this.options.recorded?.lines ?? [];
-  }
-
   advance(milliseconds: number): void {
     this.#aheadMs += milliseconds;
-  }
-
-  /** The clock goes on by so much, and what is due is done. */
-  async later(milliseconds: number): Promise<void> {
-    this.advance(milliseconds);
-    await this.registry.releaseUnattached(this.nowMs() - UNATTACHED_MS);
-    await this.registry.expire();
   }
 
   /**
@@ -225,35 +165,17 @@ export class AgentNode implements AsyncDisposable {
   }
 
   /** The claim of an ADD that has chosen the address of pool blue, by the registry's own port. */
-  claim(address: string, { uid, namespace, name }: PodName, changes: Partial<Claim> = {}): Promise<ClaimOutcome> {
-    const { ifName = "eth0" } = changes;
-    const proposals = [{ space: "", ip: ip(address), prefixLength: 16, pool: "blue", ifName }];
+  async attach(address: string, { uid, namespace, name }: PodName): Promise<void> {
+    const proposals = [{ space: "", ip: ip(address), prefixLength: 16, pool: "blue", ifName: "eth0" }];
     const owner = { owner: uid, namespace, pod: name, containerId: `c-${uid}` };
-    return this.registry.claim({ ...owner, ifName, network: "lab", proposals, ...changes });
-  }
-
-  /** {@link claim}, which must succeed. */
-  async attach(address: string, pod: PodName, changes: Partial<Claim> = {}): Promise<Allocation> {
-    const outcome = await this.claim(address, pod, changes);
-    const [first] = outcome.kind === "bound" ? outcome.held : [];
-    if (first === undefined) throw new Error(`Claiming ${address} ended with ${outcome.kind}`);
-    return first;
-  }
-
-  /** The DEL of the container that {@link claim} names. */
-  detach({ uid }: PodName): Promise<readonly Allocation[]> {
-    return this.registry.release({ containerId: `c-${uid}`, ifName: "eth0" });
+    const outcome = await this.registry.claim({ ...owner, ifName: "eth0", network: "lab", proposals });
+    if (outcome.kind !== "bound") throw new Error(`Claiming ${address} ended with ${outcome.kind}`);
   }
 
   /** `10.6.0.1 Bound u1 c-u1`, of the journal. */
   async rows(): Promise<string[]> {
     const rows = await this.registry.list(undefined, 1_000);
     return rows.map(({ ip, state, owner, containerId }) => `${formatIp(ip)} ${state} ${owner} ${containerId}`);
-  }
-
-  /** Addresses that were claimed ahead for the pod's NIC. */
-  aheadOf({ uid }: LabPod): string[] {
-    return this.cluster.prefetcher.claimedFor(uid, "eth0").map(({ ip }) => formatIp(ip));
   }
 
   /** Lines of `berthctl explain` for eth0. */

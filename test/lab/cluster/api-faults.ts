@@ -10,14 +10,8 @@ export type Fault =
   | { readonly kind: "reset-before" }
   /** The API server carries it out; the connection breaks before the answer. */
   | { readonly kind: "reset-after" }
-  /** Never answered, and not forwarded. */
-  | { readonly kind: "hang-before" }
-  /** Carried out, never answered. */
-  | { readonly kind: "hang-after" }
   /** Not forwarded. `retryAfterS`: the header of that name. */
-  | { readonly kind: "answer"; readonly status: number; readonly reason: string; readonly retryAfterS?: number }
-  /** A watch that begins well, and ends with an event of type ERROR. */
-  | { readonly kind: "watch-error"; readonly status: number; readonly reason: string };
+  | { readonly kind: "answer"; readonly status: number; readonly reason: string; readonly retryAfterS?: number };
 
 /** One request as a rule sees it. */
 export interface Passing {

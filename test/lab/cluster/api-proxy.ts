@@ -55,8 +55,6 @@ export interface ApiProxy {
   /** Events, and the answers to new watches, wait in the proxy. */
   holdWatches(): void;
   releaseWatches(): void;
-  /** Breaks the connections of calls that hang. */
-  breakHanging(): number;
   stop(): Promise<void>;
 }
 
@@ -97,7 +95,6 @@ class FaultyProxy implements ApiProxy {
   /** By the port at the client's end: TLS hides the connection that can be reset. */
   readonly #sockets = new Map<number, Socket>();
   readonly #watches = new Set<Exchange>();
-  readonly #hanging = new Set<Exchange>();
   #held: (() => void)[] | undefined;
   #port = 0;
 
@@ -166,10 +163,6 @@ class FaultyProxy implements ApiProxy {
     for (const pass of held) pass();
   }
 
-  breakHanging(): number {
-    return this.#resetAll(this.#hanging);
-  }
-
   async stop(): Promise<void> {
     this.refuse();
     this.#upstream.agent.destroy();
@@ -206,14 +199,7 @@ class FaultyProxy implements ApiProxy {
     else if (fault.kind === "delay") setTimeout(() => this.#forward(exchange, body), this.rules.delayMs(fault));
     else if (fault.kind === "reset-before") this.#reset(exchange);
     else if (fault.kind === "reset-after") this.#forward(exchange, body, () => this.#reset(exchange));
-    else if (fault.kind === "hang-before") this.#hang(exchange);
-    else if (fault.kind === "hang-after") this.#forward(exchange, body, () => this.#hang(exchange));
     else answerWith(exchange, fault);
-  }
-
-  #hang(exchange: Exchange): void {
-    this.#hanging.add(exchange);
-    exchange.answer.on("close", () => this.#hanging.delete(exchange));
   }
 
   /** `instead`: done when the API server's answer is complete; the client gets none. */
@@ -257,13 +243,12 @@ class FaultyProxy implements ApiProxy {
   }
 }
 
-function answerWith({ answer, row }: Exchange, fault: Extract<Fault, { kind: "answer" | "watch-error" }>): void {
-  const { status, reason } = fault;
+function answerWith({ answer, row }: Exchange, fault: Extract<Fault, { kind: "answer" }>): void {
+  const { status, reason, retryAfterS } = fault;
   const object = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure" };
   const failure = { ...object, message: `${reason} by order of the proxy`, reason, code: status };
-  const isEvent = fault.kind === "watch-error";
-  row.statuses[isEvent ? 200 : status] = (row.statuses[isEvent ? 200 : status] ?? 0) + 1;
-  const retry = isEvent || fault.retryAfterS === undefined ? {} : { "retry-after": String(fault.retryAfterS) };
-  answer.writeHead(isEvent ? 200 : status, { "content-type": "application/json", ...retry });
-  answer.end(`${JSON.stringify(isEvent ? { type: "ERROR", object: failure } : failure)}\n`);
+  row.statuses[status] = (row.statuses[status] ?? 0) + 1;
+  const retry = retryAfterS === undefined ? {} : { "retry-after": String(retryAfterS) };
+  answer.writeHead(status, { "content-type": "application/json", ...retry });
+  answer.end(`${JSON.stringify(failure)}\n`);
 }

@@ -7,7 +7,6 @@ import { type GarbageCollector, startGarbageCollector } from "../../../host/cont
 import { startNotices } from "../../../host/controller/notices/notice-controller.ts";
 import { openAddressOwners } from "../../../host/controller/owners/address-owners.ts";
 import { startClaimStatus } from "../../../host/controller/owners/claim-status.ts";
-import type { AddressOwners, Liveness } from "../../../host/controller/types.ts";
 import { ObjectBudget } from "../../../host/kubernetes/object-budget.ts";
 import { openLog } from "../../../host/lib/log.ts";
 import { until } from "../waiting.ts";
@@ -18,13 +17,10 @@ import type { World } from "./world.ts";
 
 /** As without a ConfigMap. */
 export const GRACE_MS = 60_000;
-export const COOLDOWN_MS = 30_000;
 export const NODE_LOST_MS = 600_000;
 
 export class LabCollector {
   readonly #world: World;
-  /** By UID; others are unknown. */
-  readonly liveness = new Map<string, Liveness>();
   #collector: GarbageCollector | undefined;
   #controller: LabController | undefined;
   #aheadMs = 0;
@@ -58,11 +54,6 @@ export class LabCollector {
   /** A process that has just begun to lead, after the one before it has ended. */
   async lead(): Promise<void> {
     await this.#world.depose();
-    const addressOwners: AddressOwners = {
-      readLiveness: async ({ uid }) => this.liveness.get(uid) ?? "unknown",
-      findUid: () => undefined,
-      subscribe: () => () => {},
-    };
     const clock = { nowMs: this.nowMs, now: () => new Date() };
     this.#controller = await this.#world.lead(
       {
@@ -72,7 +63,7 @@ export class LabCollector {
         },
         notices: startNotices,
       },
-      { addressOwners, deps: { clock, random: () => 0.5 } },
+      { deps: { clock, random: () => 0.5 } },
     );
   }
 
@@ -107,7 +98,6 @@ export class LabCollector {
     for (const { metadata } of (await client.get(NODES)).items) await client.delete(`${NODES}/${metadata.name}`);
     const { caches } = this.controller;
     await until("the caches are empty", () => caches.nodes.items.size + caches.allocations.items.size === 0);
-    this.liveness.clear();
   }
 }
 

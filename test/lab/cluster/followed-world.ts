@@ -87,10 +87,6 @@ export class FollowedWorld implements Witness {
     for (const attachment of this.#attachmentsOf(podUid, ifName)) this.history.leaving(attachment);
   }
 
-  detached(podUid: string, ifName: string): void {
-    this.history.checker.detached({ podUid, ifName }, performance.now());
-  }
-
   excuse(address: string): void {
     this.history.checker.excuse(attachmentOf(address, "").name);
   }

@@ -34,7 +34,7 @@ export class RegistryNode {
   readonly lost: { row: Allocation; by: Allocation }[] = [];
   clockMs = 1_000_000;
   readonly #options: RegistryNodeOptions;
-  #directory = mkdtempSync(join(tmpdir(), "berth-node-"));
+  readonly #directory = mkdtempSync(join(tmpdir(), "berth-node-"));
   #registry: KubernetesRegistry | undefined;
 
   static async open(plane: ControlPlane, name: string, options: RegistryNodeOptions = {}): Promise<RegistryNode> {
@@ -75,12 +75,6 @@ export class RegistryNode {
   async stop(): Promise<void> {
     await this.#registry?.close();
     this.#registry = undefined;
-  }
-
-  /** The node's disk is lost. */
-  wipe(): void {
-    rmSync(this.#directory, { recursive: true, force: true });
-    this.#directory = mkdtempSync(join(tmpdir(), "berth-node-"));
   }
 
   async close(): Promise<void> {

@@ -40,8 +40,6 @@ export interface AttachOptions {
   readonly uid?: string;
   /** CNI_NETNS; default: the sandbox's path. */
   readonly netns?: string;
-  /** Whether the NIC comes up at once on a world's wire; default: true, else the test plugs it. */
-  readonly isPlugged?: boolean;
   /** `name` of the configuration. Default: that of {@link CONFLIST}. */
   readonly network?: string;
 }
@@ -101,7 +99,7 @@ export class NodeRuntime {
     const attachment = { pod, ifName, containerId, addresses: addressesOf(outcome) };
     adding?.answered(attachment.addresses);
     ledger.hold(attachment);
-    if (options.isPlugged !== false) await this.#deps.wire?.plug(attachment, attachment.addresses);
+    await this.#deps.wire?.plug(attachment, attachment.addresses);
     return outcome;
   }
 
@@ -109,10 +107,7 @@ export class NodeRuntime {
     const { ifName = "eth0" } = options;
     for (let attempt = 1; ; attempt++) {
       const { exitCode, text, stderr } = await this.call("DEL", pod, containerId, options);
-      if (exitCode === 0) {
-        this.#deps.ledger.witness?.detached(pod.uid, ifName);
-        return this.#deps.wire?.unplug({ pod, containerId, ifName });
-      }
+      if (exitCode === 0) return this.#deps.wire?.unplug({ pod, containerId, ifName });
       if (attempt === DEL_ATTEMPTS) throw new Error(`DEL of ${pod.namespace}/${pod.name}: ${text}${stderr}`);
       await sleep(RETRY_MS);
     }

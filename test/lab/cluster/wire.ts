@@ -17,7 +17,7 @@ import { type Observer, type ObserverOptions, startObserver } from "../observer/
 import type { LabPod } from "./objects.ts";
 
 export type WireOptions = Pick<ObserverOptions, "name" | "ranges" | "records"> &
-  Partial<Pick<ObserverOptions, "graceMs" | "staleMs">>;
+  Partial<Pick<ObserverOptions, "graceMs">>;
 
 /** A NIC on the wire, and its pod. */
 export interface Nic {
@@ -26,8 +26,6 @@ export interface Nic {
   readonly ifName: string;
 }
 
-/** The beginning of the names of other tools' namespaces. */
-const FOREIGN = "foreign-";
 const AGENTS_FOLDER = "/run/netns";
 /** Mounts of this folder that come later appear there, too. */
 const SHOW_FOLDER = `
@@ -73,9 +71,7 @@ export class Wire {
     await requireCommand(["mount", "--make-shared", folder]);
     const pods = new Map<string, string>();
     const podOf = (netns: string): string | undefined => pods.get(basename(netns));
-    const isForeign = (netns: string): boolean => basename(netns).startsWith(FOREIGN);
-    const wired = { segment: { path: segment.path, bridge: "br0" }, podOf, isForeign };
-    const observer = await startObserver({ ...options, ...wired });
+    const observer = await startObserver({ ...options, segment: { path: segment.path, bridge: "br0" }, podOf });
     return new Wire({ segment, observer, folder, pods, stack: stack.move() });
   }
 
@@ -134,16 +130,6 @@ export class Wire {
       `link set ${nic.ifName} up`,
     ];
     await run(PLUG, switched.join("\n"), this.segment.path, inside.join("\n"), path);
-  }
-
-  /** Another tool's namespace on the node has that address on a NIC, which is on another segment. */
-  async addForeign(node: string, name: string, address: string): Promise<void> {
-    const path = join(this.#folder, node, `${FOREIGN}${name}`);
-    await run(MAKE_NETNS, path);
-    const lines = ["link add eth0 type veth peer name peer0", `addr add ${address}/8 dev eth0`];
-    const up = ["eth0", "peer0"].map((link) => `link set ${link} up`);
-    const stdin = `${[...lines, ...up].join("\n")}\n`;
-    await requireCommand(["nsenter", `--net=${path}`, "ip", "-batch", "-"], { stdin });
   }
 
   /** As a runtime removes a sandbox with this NIC after its DEL. Nothing happens when it is gone. */

@@ -6,8 +6,6 @@ export interface Witness {
   adding(pod: Pick<LabPod, "name" | "uid">, ifName: string): WitnessedAdd;
   /** A DEL is about to be called, or the machine has lost power. Default: all NICs of the pod. */
   leaving(podUid: string, ifName?: string): void;
-  /** A DEL was answered. */
-  detached(podUid: string, ifName: string): void;
   /** The member that had the address may get another one: the test is about that. */
   excuse(address: string): void;
 }

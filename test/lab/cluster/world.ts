@@ -61,11 +61,9 @@ export interface WorldOptions {
   readonly isObserved?: boolean;
   /** Time for which a NIC may have an address that is not recorded for it: see observer.ts. */
   readonly graceMs?: number;
-  /** Time for which a record may outlive its pod's NIC. Default: not checked. */
-  readonly staleMs?: number;
 }
 
-type WireTimes = Pick<WorldOptions, "graceMs" | "staleMs">;
+type WireTimes = Pick<WorldOptions, "graceMs">;
 
 /** Options that a world keeps. */
 type WorldSettings = Pick<WorldOptions, "seed" | "agent" | "isDirect">;
@@ -169,11 +167,11 @@ export class World {
   }
 
   /** Before the first node. */
-  async openWire(pools: readonly objects.PoolSpec[], { graceMs, staleMs }: WireTimes): Promise<void> {
+  async openWire(pools: readonly objects.PoolSpec[], { graceMs }: WireTimes): Promise<void> {
     const name = `bw-${process.pid}-wire${++worlds}`;
     const ranges = pools.flatMap(({ subnet, ips = [subnet] }) => ips);
     const records = etcdRecords(this.plane.etcdUrl);
-    const times = { ...(graceMs === undefined ? {} : { graceMs }), staleMs };
+    const times = graceMs === undefined ? {} : { graceMs };
     const wire = await Wire.open(name, { name, ranges, records, ...times });
     this.#wire = wire;
     this.defer(() => wire.close());

@@ -9,8 +9,6 @@
  *   checker.answered(attachment);                       // an ADD was answered: the address is on a NIC from here
  *   checker.mustHold(attachment);                       // from here on the object has to be Bound to the pod
  *   checker.leaving(attachment, nowMs);                 // its DEL is about to be called
- *   checker.detached(attachment, nowMs);                // that was answered
- *   checker.passed(nowMs);                              // all writes before that moment have been told
  *   const call = checker.asked(choice);                 // an ADD is about to be called
  *   checker.exhausted(call);                            // it was refused, because none of these is free
  *   checker.breaches                                    // texts; none: all is well
@@ -69,8 +67,6 @@ export interface CheckerOptions {
   readonly minConflictMs?: number;
   /** Shortest time without its pod after which a NIC's node may be taken for lost. 0: not checked. */
   readonly minLostMs?: number;
-  /** Longest time for which a record names a NIC after the answer to its DEL. 0: not checked. */
-  readonly maxReleaseMs?: number;
 }
 
 /** A conflict that has lasted so long may be given to a pod that probes. */
@@ -95,8 +91,6 @@ interface Live extends Attachment {
 interface Departure {
   readonly nic: Nic;
   readonly atMs: number;
-  /** When it was answered. Undefined: not yet, or the record named the NIC no longer. */
-  answeredMs: number | undefined;
 }
 
 /** Addresses that an ADD may be answered with. */
@@ -283,8 +277,6 @@ export class AllocationChecker {
   }
 
   answered(attachment: Attachment): void {
-    const departure = this.#departures.get(attachment.name);
-    if (departure !== undefined && isSameNic(departure.nic, attachment)) departure.answeredMs = undefined;
     const others = this.#without(attachment);
     this.#live.set(attachment.name, [...others, { ...attachment, state: "answered", others }]);
   }
@@ -330,26 +322,7 @@ export class AllocationChecker {
     else if (live.state === "answered") this.#checkSharing(this.#objects.get(name), live);
     if (rest.length === 0) this.#live.delete(name);
     else this.#live.set(name, rest);
-    this.#departures.set(name, { nic: attachment, atMs: nowMs, answeredMs: undefined });
-  }
-
-  /** The DEL of a NIC that has left was answered. */
-  detached(nic: Nic, nowMs: number): void {
-    for (const departure of this.#departures.values()) if (isSameNic(departure.nic, nic)) departure.answeredMs = nowMs;
-  }
-
-  /** All writes before that moment have been told. */
-  passed(nowMs: number): void {
-    const { maxReleaseMs = 0 } = this.#options;
-    if (maxReleaseMs === 0) return;
-    for (const [name, departure] of this.#departures) {
-      const { nic, answeredMs } = departure;
-      if (answeredMs === undefined || nowMs - answeredMs <= maxReleaseMs) continue;
-      departure.answeredMs = undefined;
-      const object = this.#objects.get(name);
-      if (isBoundTo(object, nic))
-        this.#breach(`${name}: ${describe(object)} ${maxReleaseMs} ms after the DEL of ${nicOf(nic)}`);
-    }
+    this.#departures.set(name, { nic: attachment, atMs: nowMs });
   }
 
   /** An ADD that may be answered with one of these is about to be called. */

@@ -28,8 +28,6 @@ export interface StreamOptions {
    * etcd keeps no times. A write is older than its arrival, and younger than the call of a mark that stands before it.
    */
   onKey(key: EtcdKey, atMs: Period): void;
-  /** All writes before that moment have been passed on. */
-  onPassed?(atMs: number): void;
   /** A mark is made so often, so that the times are known; default: never. */
   readonly tickMs?: number;
   /** Nothing is passed on any more. */
@@ -53,10 +51,8 @@ export function openStream(etcd: Etcd, options: StreamOptions): Stream {
   const { markKey, onFailure, tickMs } = options;
   const marks = new Marks(etcd, markKey);
   const onKey = (key: EtcdKey): void => {
-    if (key.key === markKey) {
-      marks.reached(Number(key.value));
-      options.onPassed?.(marks.reachedMs);
-    } else options.onKey(key, { first: marks.reachedMs, last: performance.now() });
+    if (key.key === markKey) marks.reached(Number(key.value));
+    else options.onKey(key, { first: marks.reachedMs, last: performance.now() });
   };
   const start = (fromRevision: number): AbortController => {
     const following = new AbortController();

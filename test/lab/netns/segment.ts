@@ -20,7 +20,6 @@ export const RIVAL_MAC = "02:11:22:33:44:55";
 export interface SegmentCall extends Partial<PluginCall> {
   /** The pod's; default: the name of the namespace. */
   readonly name?: string;
-  readonly requestedIp?: string;
   /** The plugin's own keys, and what replaces those of the network. */
   readonly conf?: object;
 }
@@ -75,9 +74,9 @@ export class Segment {
 
   /** One plugin of the network's chain by itself. */
   run(plugin: string, command: PluginCall["command"], pod: Netns, options: SegmentCall = {}): Promise<PluginOutcome> {
-    const { name = pod.name, requestedIp, conf, ...call } = options;
-    const args = [podArgs("shop", name, `uid-${name}`), ...(requestedIp === undefined ? [] : [`IP=${requestedIp}`])];
-    const attachment = { containerId: `c-${pod.name}`, netns: pod.path, ifName: "eth0", args: args.join(";") };
+    const { name = pod.name, conf, ...call } = options;
+    const args = podArgs("shop", name, `uid-${name}`);
+    const attachment = { containerId: `c-${pod.name}`, netns: pod.path, ifName: "eth0", args };
     const entry = plugin === "coordinator" ? { type: plugin } : this.plugin;
     const stdin = { cniVersion: "1.0.0", name: this.network, ...entry, ...conf };
     return runPlugin({ plugin, command, ...attachment, stdin, env: this.agent.env, node: this.node, ...call });

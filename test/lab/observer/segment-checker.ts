@@ -7,8 +7,6 @@
  *   foreign      the same of an address whose record is another pod's
  *   silent       a pod's NIC that is up has its address, and does not answer for it
  *   lost         a pod's NIC is there without the address that is recorded for it
- *   robbed       another tool's NIC has lost its address, or is down
- *   stale        an address is recorded for a pod whose NIC is gone; only where that is asked
  *
  * The protocol allows some time: a main plugin's DEL calls IPAM before it removes the link, and a record that was
  * deleted by hand is made again. Only `duplicate` is allowed at no time.
@@ -36,16 +34,12 @@ export interface AddressRecord {
 export interface CheckerOptions {
   /** Time for which a machine may have an address that is not recorded for it, or a pod be without its own. */
   readonly graceMs: number;
-  /** Time for which a record may outlive its pod's NIC. Undefined: not checked. */
-  readonly staleMs?: number | undefined;
   /** The UID of a namespace's pod; undefined: unknown, then it is whose record is there when its NIC is first seen. */
   podOf?(netns: string): string | undefined;
-  /** Whether it is another tool's: its addresses have no records, and it keeps them while it is there. */
-  isForeign?(netns: string): boolean;
 }
 
 export interface Finding {
-  readonly kind: "duplicate" | "unrecorded" | "foreign" | "silent" | "lost" | "robbed" | "stale";
+  readonly kind: "duplicate" | "unrecorded" | "foreign" | "silent" | "lost";
   readonly address: string;
   readonly atMs: number;
   /** MACs, namespaces and records side by side, with what happened before, in seconds after the first event. */
@@ -84,8 +78,6 @@ export class SegmentChecker {
   readonly #machines = new Map<string, Machine>();
   /** Addresses of pools, and all that ever had a record: others are none of Berth's. */
   readonly #known = new Set<string>();
-  /** Other tools' NICs that are up. */
-  #foreign: Round["nics"] = [];
   readonly #events = new Map<string, string[]>();
   readonly #found = new Set<string>();
   #firstMs: number | undefined;
@@ -110,11 +102,7 @@ export class SegmentChecker {
     this.#note(atMs, address, `record: ${describeRecord(record)}`);
   }
 
-  round(all: Round): void {
-    const isForeign = (netns: string): boolean => this.#options.isForeign?.(netns) ?? false;
-    const round = { ...all, nics: all.nics.filter(([netns]) => !isForeign(netns)) };
-    const foreign = all.nics.filter(([netns]) => isForeign(netns));
-    this.#findRobbed(foreign, all.atMs);
+  round(round: Round): void {
     for (const address of round.asked) this.#known.add(address);
     const seen = this.#look(round);
     const answering = new Set(round.answers.map(([address, mac]) => keyOf(address, mac)));
@@ -158,7 +146,6 @@ export class SegmentChecker {
       else this.#endure(kind, machine, atMs, this.#options.graceMs);
     }
     delete machine.sinceMs.lost;
-    delete machine.sinceMs.stale;
     if (wrong !== undefined) delete machine.sinceMs.silent;
   }
 
@@ -182,10 +169,7 @@ export class SegmentChecker {
     const isOwn = record?.state === "Bound" && owners?.some((uid) => record.holders.includes(uid)) === true;
     const isLost = isThere && isOwn && !isMoved;
     if (isLost) this.#endure("lost", machine, atMs, this.#options.graceMs);
-    const { staleMs } = this.#options;
-    const isStale = staleMs !== undefined && isOwn && !isThere;
-    if (isStale) this.#endure("stale", machine, atMs, staleMs);
-    if (isLost || isStale || atMs - machine.seenMs < GAP_MS) return;
+    if (isLost || atMs - machine.seenMs < GAP_MS) return;
     this.#machines.delete(keyOf(address, mac));
     this.#note(atMs, address, `${mac} (${machine.place}) is gone`);
   }
@@ -200,18 +184,6 @@ export class SegmentChecker {
       this.#found.add(key);
       this.#report("duplicate", address, atMs, `${macs.map((mac) => this.#placed(address, mac)).join(" and ")} answer`);
     }
-  }
-
-  /** A namespace that is gone has taken its NICs with it. */
-  #findRobbed(foreign: Round["nics"], atMs: number): void {
-    const isUp = ([, , , address, up]: Round["nics"][number]): boolean => address !== "" && up === 1;
-    for (const [netns, link, mac, address] of this.#foreign) {
-      const now = foreign.filter(([other]) => other === netns);
-      if (now.length === 0 || now.some((nic) => isUp(nic) && nic[1] === link && nic[3] === address)) continue;
-      const links = now.map(([, name, , its, up]) => `${name} ${its || "no address"} ${up === 1 ? "up" : "down"}`);
-      this.#report("robbed", address, atMs, `${mac} (${netns} ${link}) had it, and now has ${links.join(", ")}`);
-    }
-    this.#foreign = foreign.filter(isUp);
   }
 
   /** Reports a machine once that is so for longer than it may be. */

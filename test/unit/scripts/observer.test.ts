@@ -30,7 +30,7 @@ interface Scene {
 }
 
 function play(scenes: readonly Scene[], options: Partial<CheckerOptions> = {}): string[] {
-  const checker = new SegmentChecker({ graceMs: GRACE_MS, isForeign: (netns) => netns === "other", ...options });
+  const checker = new SegmentChecker({ graceMs: GRACE_MS, ...options });
   let atMs = 1_000_000;
   for (const { rounds, record, nics = [], answers = [], asked = [IP] } of scenes) {
     if (record !== undefined) checker.write(atMs, IP, record ?? undefined);
@@ -46,8 +46,6 @@ function play(scenes: readonly Scene[], options: Partial<CheckerOptions> = {}): 
 const LONG = GRACE_MS / ROUND_MS + 2;
 const SHORT = GRACE_MS / ROUND_MS - 2;
 const alive: Scene = { rounds: 5, record: bound("a"), nics: [nic("a", A)], answers: [A] };
-
-const other = nic("other", B);
 
 const rows: [string, Scene[], (string | RegExp)[], Partial<CheckerOptions>?][] = [
   [
@@ -88,28 +86,6 @@ const rows: [string, Scene[], (string | RegExp)[], Partial<CheckerOptions>?][] =
   ],
   ["a recorded NIC that is up and does not answer", [alive, { ...alive, rounds: 20, answers: [] }], [/^silent/]],
   ["a pod that has lost its address", [alive, { rounds: LONG, nics: [nic("a", A, 1, "")] }], [/^lost: .*\(a eth0\)/]],
-  [
-    "a record that stays when its pod is gone",
-    [alive, { rounds: LONG }],
-    [/^stale: .*\(a eth0\)/],
-    { staleMs: GRACE_MS },
-  ],
-  [
-    "another tool's NIC is set down",
-    [
-      { ...alive, nics: [nic("a", A), other] },
-      { ...alive, nics: [nic("a", A), nic("other", B, 0)] },
-    ],
-    [/^robbed: 10\.6\.0\.7 .*\(other eth0\) had it, and now has eth0 10\.6\.0\.7 down/],
-  ],
-  [
-    "another tool's NIC loses its address",
-    [
-      { ...alive, nics: [nic("a", A), other] },
-      { ...alive, nics: [nic("a", A), nic("other", B, 1, "")] },
-    ],
-    [/^robbed: .* now has eth0 no address up/],
-  ],
 ];
 
 it.each(rows)("%s", (_, scenes, wanted, options) => {
