@@ -113,10 +113,6 @@ describe("wrong usage ends with 2 and says what is wrong", () => {
     expect(stderr).toMatch(said);
     expect(exitCode).toBe(2);
   });
-
-  it.each(PROGRAMS)("%s --version is no wrong usage", async (program) => {
-    expect((await run(program, ["--version"])).exitCode).toBe(0);
-  });
 });
 
 it.each(PROGRAMS)("%s runs from its source, without a build of it", async (program) => {
