@@ -3,6 +3,7 @@
  * times in the first minute, or more than once in each later one, and no more than ten writes are refused in a second.
  * When the server accepts them, they are made within the longest pause.
  */
+import { setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { RANGES_MAP } from "../../../host/blocks/own-ranges.ts";
@@ -19,14 +20,14 @@ import { ADMITS_ALL } from "../../fakes/admission/admission.ts";
 import { MemoryApiServer } from "../../fakes/memory-api-server.ts";
 import { ScriptedPoolOwners } from "../../fakes/scripted-pool-owners.ts";
 import { allocationObject, allocationSpec } from "../../lab/cluster/objects.ts";
-import { flush } from "./subnets-controller.ts";
 
 const BERTH = "/apis/ipam.vendor.io/v1";
 const CLAIMS = "/apis/k8s.cni.cncf.io/v1alpha1/namespaces/shop/ipamclaims";
 const MAPS = "/api/v1/namespaces/kube-system/configmaps";
 const PODS = "/api/v1/namespaces/shop/pods";
 const SERVICES = "/api/v1/namespaces/shop/services";
-const SLICES = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";
+const DISCOVERY = "/apis/discovery.k8s.io/v1";
+const SLICES = `${DISCOVERY}/namespaces/shop/endpointslices`;
 const NODES = "/api/v1/nodes";
 const MINUTE_MS = 60_000;
 const VERBS = ["POST", "PUT", "PATCH", "DELETE"] as const;
@@ -43,10 +44,7 @@ const SERVES = {
   [NODES]: { apiVersion: "v1", kind: "Node" },
   [PODS]: { apiVersion: "v1", kind: "Pod", everywhere: "/api/v1/pods" },
   [SERVICES]: { apiVersion: "v1", kind: "Service", everywhere: "/api/v1/services" },
-  [SLICES]: {
-    ...{ apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice" },
-    everywhere: "/apis/discovery.k8s.io/v1/endpointslices",
-  },
+  [SLICES]: { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", everywhere: `${DISCOVERY}/endpointslices` },
   [MAPS]: { apiVersion: "v1", kind: "ConfigMap" },
   [`${BERTH}/addressranges`]: own("AddressRange"),
   "/api/v1/namespaces": { apiVersion: "v1", kind: "Namespace" },
@@ -57,6 +55,11 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance", "Date"] });
 });
 afterEach(() => void vi.useRealTimers());
+
+/** Everything that waits for promises has run. */
+async function flush(): Promise<void> {
+  for (let round = 0; round < 2; round++) await turn();
+}
 
 /** Something for each controller to write. */
 function fill(server: MemoryApiServer, hasCoordinator: boolean): void {
@@ -87,14 +90,9 @@ function fill(server: MemoryApiServer, hasCoordinator: boolean): void {
   server.put(PODS, "web-0", { metadata, spec: { nodeName: "n1" }, status: { conditions: [READY] } });
   const gated = { nodeName: "", schedulingGates: [{ name: ADDRESS_GATE }] };
   server.put(PODS, "gated", { metadata: { namespace: "shop", uid: "u2" }, spec: gated, status: { phase: "Pending" } });
-  server.put(SERVICES, "lan", {
-    metadata: {
-      namespace: "shop",
-      uid: "u3",
-      annotations: { "ipam.vendor.io/service-network": "shop/lan", "ipam.vendor.io/service-selector": "app=web" },
-    },
-    spec: { ipFamilies: ["IPv4"], ports: [{ port: 80 }] },
-  });
+  const target = { "ipam.vendor.io/service-network": "shop/lan", "ipam.vendor.io/service-selector": "app=web" };
+  const service = { namespace: "shop", uid: "u3", annotations: target };
+  server.put(SERVICES, "lan", { metadata: service, spec: { ipFamilies: ["IPv4"], ports: [{ port: 80 }] } });
   const workload = { kind: "IPAMClaim", namespace: "shop", name: "nic", uid: "uid-nic", member: "nic" } as const;
   allocate(server, "10.1.0.1", { workload });
   const set = { kind: "StatefulSet", namespace: "shop", name: "gone", uid: "s0", member: "gone-0" } as const;
@@ -285,13 +283,8 @@ it("a refusal that passes by itself in a second is no event, and keeps a generat
 });
 
 it("a generated pool that cannot be written has its addresses reserved once, and says why in one event", async () => {
-  const refusing = {
-    verbs: ["PATCH"],
-    status: 403,
-    forMs: 20 * MINUTE_MS,
-    hasCoordinator: true,
-    only: "/ippools/",
-  } as const;
+  const forMs = 20 * MINUTE_MS;
+  const refusing = { verbs: ["PATCH"], status: 403, forMs, hasCoordinator: true, only: "/ippools/" } as const;
   const { sent, events } = await play("subnets", refusing);
   check(sent, refusing);
   const ofSubnet = sent.filter(({ path, atMs }) => path.endsWith("/subnets/blue") && atMs < refusing.forMs);
