@@ -16,25 +16,31 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Which requests are refused if a variable cannot be forwarded; the others omit its header. */
-enum need { ALL, ALL_BUT_DEL, NONE };
+/*
+ * Whether a request is refused if a variable cannot be forwarded; otherwise it omits the header, as a DEL does. A NAME
+ * is encoded.
+ */
+enum need { NEEDED, NAME, NONE };
 
 static const struct {
     const char *variable, *header;
     enum need need;
 } FORWARDED[] = {
-    {"CNI_COMMAND", "CNI-Command", ALL},
-    {"CNI_CONTAINERID", "CNI-ContainerID", ALL},
-    {"CNI_NETNS", "CNI-Netns", ALL_BUT_DEL},
-    {"CNI_IFNAME", "CNI-IfName", ALL},
-    {"CNI_ARGS", "CNI-Args", ALL_BUT_DEL},
-    {"CNI_PATH", "CNI-Path", ALL_BUT_DEL},
-    {"CNI_NETNS_OVERRIDE", "CNI-Netns-Override", ALL_BUT_DEL},
+    {"CNI_COMMAND", "CNI-Command", NEEDED},
+    {"CNI_CONTAINERID", "CNI-ContainerID", NEEDED},
+    {"CNI_NETNS", "CNI-Netns", NEEDED},
+    {"CNI_IFNAME", "CNI-IfName", NAME},
+    {"CNI_ARGS", "CNI-Args", NEEDED},
+    {"CNI_PATH", "CNI-Path", NEEDED},
+    {"CNI_NETNS_OVERRIDE", "CNI-Netns-Override", NEEDED},
     {"TRACEPARENT", "Traceparent", NONE},
 };
 
 /* CNI_COMMAND and CNI_NETNS of a netavark driver, from its arguments; NULL for the call of a CNI runtime. */
 static const char *given_command, *given_netns;
+
+/* Longest name of an interface that is encoded: a longer one is as good as none. Bytes. */
+#define ENCODED_NAME_LIMIT 255
 
 /* Room for all variables at their limit, their names, and the fixed lines. */
 #define HEAD_LIMIT (COUNT(FORWARDED) * (VARIABLE_LIMIT + 64) + 256)
@@ -79,8 +85,9 @@ const char *socket_path(void) {
     return path;
 }
 
-void read_config(int64_t limit_ms) {
+void read_config(int64_t limit_ms, bool is_del) {
     int64_t deadline_ms = io_now_ms() + limit_ms;
+    bool is_dropped = false;
     for (;;) {
         int error = io_wait(STDIN_FILENO, POLLIN, deadline_ms);
         ssize_t count = error == 0 ? read(STDIN_FILENO, config + config_length, STDIN_LIMIT + 1 - config_length) : -1;
@@ -91,8 +98,12 @@ void read_config(int64_t limit_ms) {
             fail(INPUT_OUTPUT, "Cannot read the configuration on stdin to its end: ", strerror(error), NULL);
         }
         config_length += (size_t)count;
-        if (config_length > STDIN_LIMIT) fail(DECODE, "The configuration on stdin is larger than 1048576 bytes", NULL);
+        if (config_length <= STDIN_LIMIT) continue;
+        if (!is_del) fail(DECODE, "The configuration on stdin is larger than 1048576 bytes", NULL);
+        is_dropped = true; /* no ADD was made with it */
+        config_length = 0;
     }
+    if (is_dropped) config_length = 0;
     reply_to(config, config_length);
 }
 
@@ -114,13 +125,30 @@ __attribute__((noreturn)) static void refuse(const char *name, const char *value
     fail(ENVIRONMENT, "Variable ", name, " is \"", value, "\"; ", fault, NULL);
 }
 
+/* The name of an interface in a header: other bytes than printable ASCII, and '%', as '%' and two digits. */
+static const char *encode_name(const char *value) {
+    static const char DIGITS[] = "0123456789ABCDEF";
+    static char encoded[3 * ENCODED_NAME_LIMIT + 1];
+    char *end = encoded;
+    for (const unsigned char *byte = (const unsigned char *)value; *byte != '\0'; byte++) {
+        bool is_plain = *byte > 0x20 && *byte < 0x7f && *byte != '%';
+        *end++ = is_plain ? (char)*byte : '%';
+        if (is_plain) continue;
+        *end++ = DIGITS[*byte >> 4];
+        *end++ = DIGITS[*byte & 15];
+    }
+    *end = '\0';
+    return encoded;
+}
+
 static void add_variables(struct text *head, bool is_del) {
     for (size_t i = 0; i < COUNT(FORWARDED); i++) {
         const char *value = value_of(FORWARDED[i].variable, FORWARDED[i].need);
         if (value == NULL) continue;
+        if (FORWARDED[i].need == NAME && strnlen(value, ENCODED_NAME_LIMIT + 1) <= ENCODED_NAME_LIMIT) value = encode_name(value);
         const char *fault = find_fault(value);
         if (fault != NULL) {
-            if (FORWARDED[i].need == NONE || (FORWARDED[i].need == ALL_BUT_DEL && is_del)) continue;
+            if (is_del || FORWARDED[i].need == NONE) continue;
             refuse(FORWARDED[i].variable, value, fault);
         }
         text_add(head, FORWARDED[i].header);

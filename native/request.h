@@ -25,7 +25,7 @@ int64_t milliseconds_of(const char *name, int64_t otherwise);
 const char *socket_path(void);
 
 /* Reads stdin to its end within `limit_ms`; replies refer to its text from now on. */
-void read_config(int64_t limit_ms);
+void read_config(int64_t limit_ms, bool is_del);
 
 /*
  * Returns the bytes of the request, in a static buffer; call read_config first. A DEL omits variables that it does

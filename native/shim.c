@@ -154,7 +154,7 @@ __attribute__((noreturn)) static void forward(const struct verb *verb, const cha
 __attribute__((noreturn)) static void serve_netavark(const struct verb *verb, const char *netns) {
     if (netns == NULL && verb != &VERBS[CREATE]) fail(ENVIRONMENT, "The path of the network namespace is missing", NULL);
     take_arguments(verb->name, netns);
-    read_config(verb->limit_ms);
+    read_config(verb->limit_ms, verb == &VERBS[DEL]);
     forward(verb, "netavark");
 }
 
@@ -204,7 +204,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     const struct verb *verb = find_verb(command);
-    read_config(verb == NULL ? VERSION_LIMIT_MS : verb->limit_ms);
+    read_config(verb == NULL ? VERSION_LIMIT_MS : verb->limit_ms, verb == &VERBS[DEL]);
     const char *plugin = require_plugin(argc > 0 ? argv[0] : "");
     if (verb == NULL)
         fail(ENVIRONMENT, "Variable CNI_COMMAND is \"", command, "\"; want ADD, DEL, CHECK, GC, STATUS or VERSION", NULL);

@@ -21,7 +21,7 @@ import {
 } from "./names.ts";
 import type { CniResult } from "./result.ts";
 import { decodeResult } from "./result-versions.ts";
-import { type CniVersion, decodeCniVersion } from "./version.ts";
+import { type CniVersion, decodeCniVersion, LATEST_VERSION } from "./version.ts";
 
 /** A requested address; `length` if it was written as `address/length`. */
 export interface IpRequest {
@@ -44,6 +44,7 @@ interface RuntimeConfig {
 
 export interface NetConf {
   readonly cniVersion: CniVersion;
+  /** "" for a DEL whose configuration names no network. */
   readonly name: string;
   readonly type: string;
   /** The raw `ipam` object; config/ipam-conf.ts decodes it. */
@@ -56,6 +57,13 @@ export interface NetConf {
   readonly raw: Readonly<Record<string, unknown>>;
 }
 
+/**
+ * Largest network configuration: bytes. Every agent caches those in NetworkAttachmentDefinitions; on stdin of an ADD
+ * it is counted without what the runtime adds to it (prevResult, runtimeConfig, args).
+ * @limit
+ */
+export const MAX_NETWORK_CONFIG_BYTES = 65_536;
+
 /** The form that {@link parseIpRequest} accepts, for error texts. */
 export const IP_REQUEST_FORM = "an address, or an address with its length";
 
@@ -67,16 +75,18 @@ export function parseIpRequest(text: string): IpRequest | undefined {
 
 const ipRequests = orAbsent(z.array(parsedText(parseIpRequest, IP_REQUEST_FORM)));
 
-const attachments = orAbsent(
-  z.array(
+/** The reference library writes a list without entries as `null`. */
+const attachments = z
+  .array(
     z
       .object({
         containerID: parsedText(parseContainerId, IDENTIFIER_FORM),
         ifname: parsedText(parseIfName, IF_NAME_FORM),
       })
       .transform(({ containerID, ifname }): Attachment => ({ containerId: containerID, ifName: ifname })),
-  ),
-);
+  )
+  .nullish()
+  .transform((list) => (list === null ? [] : list));
 
 const headSchema = z.object({
   name: parsedText(parseNetworkName, IDENTIFIER_FORM),
@@ -123,9 +133,18 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !Object.hasOwn(value, "__proto__");
 }
 
+/** {@link parseJson} looks at every token, which takes ten times as long: only to say what is wrong. */
+function parseFast(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return parseJson(text);
+  }
+}
+
 function parseObject(text: string): Record<string, unknown> {
   try {
-    const value = parseJson(text);
+    const value = parseFast(text);
     if (isPlainObject(value)) return value;
     const decoded = decode(objectSchema, value);
     if (decoded.ok) return decoded.value;
@@ -177,36 +196,50 @@ function isOfNetwork({ raw, validAttachments }: NetConf): boolean {
 
 /**
  * Decodes a configuration. Throws {@link CniError}: code 6 unless it is a JSON object whose version is text, 1 for an
- * unsupported version, else 7. With `forDelete`, malformed prevResult, runtimeConfig and args count as absent: a DEL
- * must succeed although the ADD was refused for them.
+ * unsupported version, else 7. With `forDelete` it never throws, and what is malformed counts as absent; a name that no
+ * network has is "". A DEL must succeed although the ADD was refused, or the configuration has changed since.
  */
 export function decodeNetConf(text: string, forDelete = false): NetConf {
   const known = remembered.get(text);
   if (known !== undefined) return known;
   const conf = decodeNew(text, forDelete);
-  if (text.length <= MAX_REMEMBERED_LENGTH && isOfNetwork(conf)) remembered.set(text, conf);
+  if (!forDelete && text.length <= MAX_REMEMBERED_LENGTH && isOfNetwork(conf)) remembered.set(text, conf);
   return conf;
 }
 
 function decodeNew(text: string, forDelete: boolean): NetConf {
-  const raw = parseObject(text);
-  const cniVersion = decodeCniVersion(raw.cniVersion);
-  const head = decodePart(headSchema, raw);
-  let parts: CallParts = { runtimeConfig: {}, args: { cni: {} } };
-  try {
-    parts = decodeCallParts(raw);
-  } catch (error) {
-    if (!forDelete) throw error;
-  }
+  const orElse = <T>(otherwise: T, decodeIt: () => T): T => {
+    try {
+      return decodeIt();
+    } catch (error) {
+      if (!forDelete) throw error;
+      return otherwise;
+    }
+  };
+  const raw = orElse({}, () => parseObject(text));
+  const cniVersion = orElse(LATEST_VERSION, () => decodeCniVersion(raw.cniVersion));
+  const name = (typeof raw.name === "string" ? parseNetworkName(raw.name) : undefined) ?? "";
+  const none = { "cni.dev/valid-attachments": undefined, "cni.dev/attachments": undefined };
+  const head = orElse({ name, type: "", ...none }, () => decodePart(headSchema, raw));
   return {
     cniVersion,
     name: head.name,
     type: head.type,
     ipam: raw.ipam,
     validAttachments: head["cni.dev/valid-attachments"] ?? head["cni.dev/attachments"],
-    ...parts,
+    ...orElse<CallParts>({ runtimeConfig: {}, args: { cni: {} } }, () => decodeCallParts(raw)),
     raw,
   };
+}
+
+/** Throws {@link CniError} code 7 if the configuration that the text gives is too long. */
+export function requireBounded(text: string, { raw }: Pick<NetConf, "raw">): void {
+  if (Buffer.byteLength(text) <= MAX_NETWORK_CONFIG_BYTES) return;
+  const { prevResult: _, runtimeConfig: __, args: ___, ...own } = raw;
+  const bytes = Buffer.byteLength(JSON.stringify(own));
+  if (bytes <= MAX_NETWORK_CONFIG_BYTES) return;
+  const found = `${bytes} bytes without prevResult, runtimeConfig and args, want at most ${MAX_NETWORK_CONFIG_BYTES}`;
+  throw new CniError(ErrorCode.InvalidNetworkConfig, `Invalid network configuration: found ${found}`);
 }
 
 /** Keys of the protocol, as opposed to the plugin's own (CNI 1.1 §1). */

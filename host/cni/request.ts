@@ -11,7 +11,14 @@ import {
   parseContainerId,
   parseIfName,
 } from "./names.ts";
-import { decodeNetConf, IP_REQUEST_FORM, type IpRequest, type NetConf, parseIpRequest } from "./net-conf.ts";
+import {
+  decodeNetConf,
+  IP_REQUEST_FORM,
+  type IpRequest,
+  type NetConf,
+  parseIpRequest,
+  requireBounded,
+} from "./net-conf.ts";
 
 /** CNI plugins, and the driver of netavark, whose calls arrive as those of a plugin. */
 export type PluginName = "berth" | "coordinator" | "ifacer" | "netavark";
@@ -137,6 +144,15 @@ function requireParsed<T>(headers: Headers, variable: string, parse: (text: stri
   return value ?? refuse(`Environment variable ${variable}: found ${describeValue(text)}, want ${form}`);
 }
 
+/** The shim writes bytes that no header can have, and "%", as "%" and two hexadecimal digits. */
+function decodeIfName(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /**
  * Asks plugins to ignore unknown keys, which Berth always does. Multus sets it to `true` before the runtime's
  * arguments, in which containerd sets it to `1`.
@@ -188,13 +204,20 @@ export function decodeRequest(plugin: string, headers: Headers, body: Buffer | s
   }
   const attachment = {
     containerId: requireParsed(headers, "CNI_CONTAINERID", parseContainerId, IDENTIFIER_FORM),
-    ifName: requireParsed(headers, "CNI_IFNAME", parseIfName, IF_NAME_FORM),
+    ifName: requireParsed(headers, "CNI_IFNAME", (text) => parseIfName(decodeIfName(text)), IF_NAME_FORM),
     netnsOverride: readOverride(headers),
   };
   const call = { plugin, args, path, netConf: decodeNetConf(String(body), command === "DEL") };
   const netns = readVariable(headers, "CNI_NETNS");
   if (command === "DEL") return { ...call, ...attachment, command, netns };
+  if (command === "ADD") requireBounded(String(body), call.netConf);
   return { ...call, ...attachment, command, netns: netns ?? "" };
+}
+
+/** Returns whether the request is a DEL of what no ADD can have made. */
+export function hasNothingToDelete(headers: Headers): boolean {
+  const { command, containerId, ifName } = describeRequest(headers);
+  return command === "DEL" && (parseContainerId(containerId) === undefined || parseIfName(ifName) === undefined);
 }
 
 /** Returns the pod's identity in CNI_ARGS (`K8S_POD_*`). Empty values count as unset. */
@@ -225,7 +248,7 @@ export function describeRequest(headers: Headers): RequestSubject {
     ...decodePodArgs(decodeArgs(find("CNI_ARGS"), true)),
     command: find("CNI_COMMAND"),
     containerId: find("CNI_CONTAINERID"),
-    ifName: find("CNI_IFNAME"),
+    ifName: decodeIfName(find("CNI_IFNAME")),
   };
 }
 

@@ -5,6 +5,8 @@ import { CniError, ErrorCode } from "./error.ts";
 /** Oldest first; the shim answers VERSION with the same list. */
 export const SUPPORTED_VERSIONS = ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"] as const;
 
+export const LATEST_VERSION = "1.1.0" satisfies CniVersion;
+
 export type CniVersion = (typeof SUPPORTED_VERSIONS)[number];
 
 /** Returns whether `version` is `other` or newer. */

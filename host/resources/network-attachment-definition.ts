@@ -3,14 +3,9 @@
  * decodes the configuration in it.
  */
 import * as z from "zod";
+import { MAX_NETWORK_CONFIG_BYTES } from "../cni/net-conf.ts";
 import { decodeConfig } from "../config/config-error.ts";
 import { metadata } from "./fields/metadata.ts";
-
-/**
- * Largest usable `spec.config` of a NetworkAttachmentDefinition: bytes. Every agent caches those of all namespaces.
- * @limit
- */
-export const MAX_DEFINITION_CONFIG_BYTES = 65_536;
 
 interface NetworkAttachmentDefinition {
   readonly kind: "NetworkAttachmentDefinition";
@@ -26,7 +21,7 @@ interface NetworkAttachmentDefinition {
 /** Returns why the definition is too large to be used; undefined if it is not. */
 export function refuseOversize({ namespace, name, oversizeBytes }: NetworkAttachmentDefinition): string | undefined {
   if (oversizeBytes === undefined) return undefined;
-  const found = `spec.config has ${oversizeBytes} bytes, want at most ${MAX_DEFINITION_CONFIG_BYTES}`;
+  const found = `spec.config has ${oversizeBytes} bytes, want at most ${MAX_NETWORK_CONFIG_BYTES}`;
   return `NetworkAttachmentDefinition "${namespace}/${name}" cannot be used: ${found}`;
 }
 
@@ -43,5 +38,5 @@ export function decodeNetworkDefinition(value: unknown, source: string): Network
   const config = spec?.config ?? "";
   const bytes = Buffer.byteLength(config);
   const found = { kind: "NetworkAttachmentDefinition", namespace, name } as const;
-  return bytes <= MAX_DEFINITION_CONFIG_BYTES ? { ...found, config } : { ...found, config: "", oversizeBytes: bytes };
+  return bytes <= MAX_NETWORK_CONFIG_BYTES ? { ...found, config } : { ...found, config: "", oversizeBytes: bytes };
 }

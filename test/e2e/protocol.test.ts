@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ALL_VERSIONS, CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { withWorld } from "../lab/netns/world.ts";
+import { type CallOptions, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
@@ -108,6 +108,77 @@ it("CHECK compares result, record, pool and link, and heals nothing", () =>
     await world.del("c1");
     expect(await fails({ prevResult })).toEqual([3, 'No address is recorded for interface "eth0" of container c1']);
   }));
+
+const TEXT = { cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth" } };
+
+describe("a DEL of what no ADD can have made", () => {
+  /** A call that is an attachment's but for one thing. */
+  const ODD: readonly [what: string, options: CallOptions][] = [
+    ["no JSON", { stdin: "{" }],
+    ["nothing", { stdin: "" }],
+    ["no text", { stdin: "\0\x1b[2J\ufffd" }],
+    ["2 MiB", { stdin: { ...TEXT, padding: "x".repeat(2 ** 21) } }],
+    ["a list", { stdin: "[]" }],
+    ["100,000 lists in each other", { stdin: `${"[".repeat(100_000)}${"]".repeat(100_000)}` }],
+    ...["cniVersion", "name", "type", "ipam", "prevResult", "runtimeConfig", "args", "dns", "mode", "master"].flatMap(
+      (key) =>
+        [7, null, "", "../\u0000", "9.9.9", [], [[7]], {}, { ips: 7, cni: 7, type: 7 }, true].map(
+          (value): [string, CallOptions] => [
+            `${key} ${JSON.stringify(value)}`,
+            { stdin: { ...TEXT, ...(key === "name" && value === "9.9.9" ? {} : { [key]: value }) } },
+          ],
+        ),
+    ),
+    ...["CNI_NETNS", "CNI_ARGS", "CNI_PATH", "CNI_NETNS_OVERRIDE"].flatMap((name) =>
+      ["", "/etc/hostname", "a\nb", " é ", "x".repeat(70_000)].map((value): [string, CallOptions] => [
+        `${name} ${JSON.stringify(value.slice(0, 20))}`,
+        { env: { [name]: value } },
+      ]),
+    ),
+  ];
+  const NOT_MADE: readonly [what: string, options: CallOptions][] = ["CNI_CONTAINERID", "CNI_IFNAME"].flatMap((name) =>
+    [undefined, "", "../c", "a b", "a\nb", "%zz", "é".repeat(200), "x".repeat(70_000)].map((value) => [
+      `${name} ${JSON.stringify(value?.slice(0, 20))}`,
+      { env: { [name]: value } },
+    ]),
+  );
+
+  it.each(["berth", "coordinator", "ifacer"])("%s gives back what it can know of, and succeeds", (plugin) =>
+    withWorld(BLUE, async (world) => {
+      for (const [what, { env, ...options }] of [...ODD, ...NOT_MADE]) {
+        const isMade = !NOT_MADE.some(([title]) => title === what);
+        if (plugin === "berth") await world.add("c1");
+        const call = { plugin, ...options, env: { ...world.agent.env, ...env } };
+        const { exitCode, text } = await world.call("DEL", "c1", call);
+        expect(`${what}: ${exitCode} ${text}`).toBe(`${what}: 0 `);
+        if (plugin === "berth")
+          expect(`${what}: ${Object.keys(await world.usage())}`).toBe(`${what}: ${isMade ? "Cooling" : "Bound"}`);
+      }
+    }),
+  );
+
+  it("a name of an interface that the kernel takes is ADD's, too", () =>
+    withWorld(BLUE, async (world) => {
+      for (const ifName of ["é0", "a@b", "#1", '"q"', "a;b", "Ω-1", "(7)"]) {
+        await world.add("c1", { ifName });
+        await world.del("c1", { ifName });
+        expect(Object.keys(await world.usage())).toEqual(["Cooling"]);
+      }
+    }));
+});
+
+describe("an ADD with more keys than a definition may have", () => {
+  it("is refused, and not for what the runtime adds", () =>
+    withWorld(BLUE, async (world) => {
+      const long = "x".repeat(65_536);
+      const { code, msg } = await world.refused("ADD", "c1", { stdin: { ...TEXT, padding: long } });
+      expect([code, msg]).toEqual([
+        7,
+        expect.stringMatching(/found \d+ bytes without prevResult, .*want at most 65536/),
+      ]);
+      await world.add("c1", { stdin: { ...TEXT, runtimeConfig: { "io.kubernetes.cri.pod-annotations": { long } } } });
+    }));
+});
 
 describe("STATUS and VERSION", () => {
   it("a file that never was right: STATUS and ADD answer with code 50 and say which", () =>

@@ -87,7 +87,9 @@ export class IpamPlugin implements Plugin {
   async del({ containerId, ifName, netns, netConf }: DetachRequest): Promise<readonly Allocation[]> {
     const { inventory, detection, netns: { fences } = {} } = this.#deps;
     detection.answered.delete({ containerId, ifName });
-    const own = await inventory.registry.release({ containerId, ifName, network: netConf.name });
+    // Without a readable name the attachment is known all the same: a container has each interface once.
+    const named = netConf.name === "" ? {} : { network: netConf.name };
+    const own = await inventory.registry.release({ containerId, ifName, ...named });
     for (const row of own) fences?.released(row);
     return own.length > 0 || netns === undefined ? own : this.#releaseRecovered(netns, ifName);
   }

@@ -3,7 +3,7 @@
  */
 import { constants } from "node:os";
 import { CniError, ErrorCode, formatCniError } from "../../cni/error.ts";
-import { SUPPORTED_VERSIONS } from "../../cni/version.ts";
+import { LATEST_VERSION } from "../../cni/version.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import { DetectionError, UNPROBED_KIND_REMEDY } from "../../coordinator/detection-error.ts";
 import { ApplyError } from "../../kernel/apply.ts";
@@ -42,9 +42,6 @@ export function answerJson(value: unknown): Answer {
 
 /** Failures of the kernel, and of undoing. */
 const KERNEL_ERRORS = [NetlinkError, SysctlError, ApplyError, LinkRemovalError, PacketError];
-
-/** Printed when the configuration is too broken to say which version it is. */
-const FALLBACK_VERSION = SUPPORTED_VERSIONS[SUPPORTED_VERSIONS.length - 1] ?? "1.0.0";
 
 /** Returns any error as CNI error JSON in the caller's version. */
 export function answerError(error: unknown, requestBody: string): Answer {
@@ -139,16 +136,10 @@ function capitalise(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** A configuration may be too broken, or too large, to be decoded for its version. */
 function findVersion(requestBody: string): string {
-  try {
-    const value: unknown = JSON.parse(requestBody);
-    if (typeof value === "object" && value !== null && "cniVersion" in value && typeof value.cniVersion === "string") {
-      return value.cniVersion === "" ? FALLBACK_VERSION : value.cniVersion;
-    }
-  } catch {
-    // Reported by the error itself.
-  }
-  return FALLBACK_VERSION;
+  const [, version = ""] = /"cniVersion"\s*:\s*"([^"\\]*)"/.exec(requestBody) ?? [];
+  return version === "" ? LATEST_VERSION : version;
 }
 
 /** An abort ends a search whose caller has left. */

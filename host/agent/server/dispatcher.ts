@@ -1,7 +1,9 @@
 /**
  * One call of a runtime: decode the request, run the plugin, format the result in the caller's version.
  */
+import { setTimeout } from "node:timers/promises";
 import { CniError, ErrorCode } from "../../cni/error.ts";
+import { MAX_NETWORK_CONFIG_BYTES } from "../../cni/net-conf.ts";
 import {
   type AttachRequest,
   type CniRequest,
@@ -9,6 +11,7 @@ import {
   decodePodArgs,
   decodeRequest,
   describeRequest,
+  hasNothingToDelete,
   type NodeRequest,
   type PluginName,
 } from "../../cni/request.ts";
@@ -39,10 +42,15 @@ const COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS"] as const satisfies Audi
 
 const EMPTY: Answer = { status: 200, body: "" };
 
+/** After each large configuration: ms in which the agent's one thread is others'. */
+const LARGE_PAUSE_MS = 50;
+
 export class Dispatcher {
   readonly #plugins: Readonly<Record<PluginName, Plugin>>;
   readonly #audit: Audit;
   readonly #log: Log;
+  /** Large configurations are decoded one after another. */
+  #large: Promise<unknown> = Promise.resolve();
 
   constructor(plugins: Readonly<Record<PluginName, Plugin>>, audit: Audit, log: Log) {
     this.#plugins = plugins;
@@ -56,6 +64,8 @@ export class Dispatcher {
     let network = "";
     try {
       if (raw.plugin === NETAVARK && raw.headers["cni-command"] === "CREATE") return answerJson(completeNetwork(raw));
+      if (hasNothingToDelete(raw.headers)) return EMPTY;
+      if (raw.body.length > MAX_NETWORK_CONFIG_BYTES) await this.#waitForTurn();
       const request = decodeRequest(raw.plugin, raw.headers, raw.body);
       network = request.netConf.name;
       const dispatched = await this.#run(request, startMs, signal);
@@ -69,6 +79,12 @@ export class Dispatcher {
       if (isNew && isBug(error) && !signal.aborted) this.#log.error({ ...subject, err: error }, "Internal error");
       return answerError(error, raw.body);
     }
+  }
+
+  async #waitForTurn(): Promise<void> {
+    const turn = this.#large;
+    this.#large = turn.then(() => setTimeout(LARGE_PAUSE_MS));
+    await turn;
   }
 
   async #run(request: CniRequest, startMs: number, signal: AbortSignal): Promise<Dispatched> {

@@ -101,7 +101,7 @@ describe("decodeNetConf reads", () => {
     ["its older name", { "cni.dev/attachments": [attachment] }, [{ containerId: "c1", ifName: "eth0" }]],
     ["both names", { "cni.dev/valid-attachments": [], "cni.dev/attachments": [attachment] }, []],
     ["an empty list", { "cni.dev/valid-attachments": [] }, []],
-    ["null, as good as no list", { "cni.dev/valid-attachments": null }, undefined],
+    ["null, as libcni writes an empty list", { "cni.dev/valid-attachments": null }, []],
   ])("the valid attachments under %s", (_title, keys, expected) => {
     expect(decodeNetConf(JSON.stringify({ ...CONF, ...keys })).validAttachments).toEqual(expected);
   });
@@ -165,8 +165,15 @@ describe("decodeNetConf for DEL", () => {
     const prevResult = { ips: [{ address: "10.0.0.2/24" }] };
     expect(decodeNetConf(JSON.stringify({ ...CONF, prevResult }), true).prevResult?.ips).toHaveLength(1);
   });
-  it("still needs a name", () => {
-    expect(() => decodeNetConf(JSON.stringify({ ...CONF, name: "" }), true)).toThrow('field "name"');
+  it.each(["{", "[]", "", JSON.stringify({ ...CONF, name: "" }), JSON.stringify({ ...CONF, name: {} })])(
+    "takes %j for one without a name",
+    (text) => {
+      expect(decodeNetConf(text, true)).toMatchObject({ name: "", runtimeConfig: {}, args: { cni: {} } });
+      expect(() => decodeNetConf(text)).toThrow();
+    },
+  );
+  it("keeps the name beside a key that is malformed", () => {
+    expect(decodeNetConf(JSON.stringify({ ...CONF, cniVersion: 7, type: 7 }), true).name).toBe("net-1");
   });
 });
 

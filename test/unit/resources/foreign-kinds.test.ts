@@ -1,11 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { MAX_NETWORK_CONFIG_BYTES } from "../../../host/cni/net-conf.ts";
 import { decodePodAnnotations } from "../../../host/config/annotations.ts";
 import { decodeNamespace } from "../../../host/resources/namespace.ts";
-import {
-  decodeNetworkDefinition,
-  MAX_DEFINITION_CONFIG_BYTES,
-  refuseOversize,
-} from "../../../host/resources/network-attachment-definition.ts";
+import { decodeNetworkDefinition, refuseOversize } from "../../../host/resources/network-attachment-definition.ts";
 import { decodeNode } from "../../../host/resources/node.ts";
 import { decodePod, type Pod, reducePod } from "../../../host/resources/pod.ts";
 
@@ -157,9 +154,9 @@ describe("a network definition", () => {
   });
   it("with more text than is used keeps its length, and is named", () => {
     const sized = (bytes: number) => decode({ metadata, spec: { config: "x".repeat(bytes) } });
-    const largest = sized(MAX_DEFINITION_CONFIG_BYTES);
+    const largest = sized(MAX_NETWORK_CONFIG_BYTES);
     expect([largest.config.length, refuseOversize(largest)]).toEqual([65_536, undefined]);
-    const larger = sized(MAX_DEFINITION_CONFIG_BYTES + 1);
+    const larger = sized(MAX_NETWORK_CONFIG_BYTES + 1);
     expect(larger).toMatchObject({ config: "", oversizeBytes: 65_537 });
     expect(refuseOversize(larger)).toBe(
       'NetworkAttachmentDefinition "shop/macvlan" cannot be used: spec.config has 65537 bytes, want at most 65536',
