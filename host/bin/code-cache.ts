@@ -2,6 +2,7 @@
 import { chmodSync, lstatSync, readdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 import { dirname, join, resolve } from "node:path";
+import { messageOf } from "../lib/describe.ts";
 
 const STICKY = 0o1000;
 
@@ -15,13 +16,23 @@ export function useCodeCache(program: string): void {
   const directory = resolve(named);
   // Node.js makes a directory in it by the umask.
   process.umask(0o077);
-  const foreign = findForeign(directory);
-  if (foreign !== undefined) {
-    console.error(`${program}: BERTH_CODE_CACHE ${directory} is not used: another user owns or may write ${foreign}`);
+  const why = findObstacle(directory);
+  if (why !== undefined) {
+    console.error(`${program}: BERTH_CODE_CACHE ${directory} is not used: ${why}`);
     return;
   }
   enableCompileCache(directory);
   process.env.NODE_COMPILE_CACHE = directory;
+}
+
+function findObstacle(directory: string): string | undefined {
+  try {
+    if (lstatSync(directory, { throwIfNoEntry: false })?.isDirectory() === false) return "it is no directory";
+    const foreign = findForeign(directory);
+    return foreign && `another user owns or may write ${foreign}`;
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 /** Returns the first path that another user may have written: above the directory, itself, or below. */

@@ -57,6 +57,7 @@ beforeEach(() => {
   mkdirSync(place.conf, { recursive: true });
   cpSync(join(root, "dist", "bin"), place.bin, { recursive: true });
   define("10-lan.conflist", "lan", MACVLAN, COORDINATOR);
+  define("20-inner.conflist", "inner", { ...MACVLAN, master: "net7", linkInContainer: true }, COORDINATOR);
 });
 
 function define(file: string, name: string, ...plugins: readonly object[]): void {

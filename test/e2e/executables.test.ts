@@ -97,6 +97,12 @@ describe("compiled code of earlier starts", () => {
     expect(said).toContain(`BERTH_CODE_CACHE ${cache} is not used: another user owns or may write ${cache}/${folder}`);
     expect(said).not.toMatch(COMPILED);
   });
+
+  it("that is no directory is not used, and the program starts", async () => {
+    const cache = join(createDirectory(), "code");
+    writeFileSync(cache, "");
+    expect(await start(cache)).toContain(`BERTH_CODE_CACHE ${cache} is not used: it is no directory`);
+  });
 });
 
 describe("wrong usage ends with 2 and says what is wrong", () => {

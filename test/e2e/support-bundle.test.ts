@@ -30,6 +30,7 @@ const SECRETS = {
   jwt: `eyJhbGciOiJSUzI1NiJ9.${"a".repeat(30)}.${"s3cret".repeat(5)}`,
   pem: "MIIs3cretS3cretS3cretS3cretS3cretS3cret",
   url: "s3cret-of-a-url",
+  elsewhere: "s3cret-beside-the-folder",
   cutPem: "QUJDs3cretQUJDs3cretQUJDs3cretQUJD",
 } as const;
 
@@ -78,6 +79,8 @@ echo 'the end'
   writeFileSync(join(confDir, "calico-settings"), kubeconfig(SECRETS.unnamedKubeconfig));
   writeFileSync(join(confDir, "key.pem"), `-----BEGIN PRIVATE KEY-----\n${SECRETS.pem}\n-----END PRIVATE KEY-----\n`);
   symlinkSync("/dev/zero", join(confDir, "endless"));
+  writeFileSync(path("elsewhere"), SECRETS.elsewhere);
+  symlinkSync(path("elsewhere"), join(confDir, "40-link.conf"));
   await requireCommand(["mkfifo", join(confDir, "pipe")]);
   const line = { time: "2026-01-01T00:00:00.000Z", audit: "ADD", message: `refused ${SECRETS.jwt}` };
   const filling = `${JSON.stringify({ audit: "ADD", pod: "x".repeat(400) })}\n`.repeat(8_000);
@@ -151,7 +154,7 @@ describe("a bundle of a host", () => {
   it("has no kubeconfig and nothing endless, and says so", () => {
     for (const name of ["00-multus.kubeconfig", "calico-settings"])
       expect(text(`net.d/${name}`)).toBe("A kubeconfig is left out\n");
-    expect(text("net.d/endless")).toMatch(/is no regular file/);
+    expect(text("net.d/endless")).toMatch(/is a link to \/dev\/zero, which is left out/);
     expect(files.has("net.d/pipe")).toBe(false);
     expect(text("LEFT-OUT")).toMatch(/^net\.d\/calico-settings: A kubeconfig is left out$/m);
   });

@@ -176,8 +176,17 @@ function pluginOf(entry: unknown): NetworkFacts["plugins"][number] {
     ipam,
     master = "",
     mtu = 0,
-  } = Object(entry) as { type?: string; ipam?: { type?: string }; master?: string; mtu?: unknown };
-  return { type: String(type), ipam: String(ipam?.type ?? ""), master: String(master), mtu: Number(mtu) || 0 };
+    linkInContainer = false,
+  } = Object(entry) as {
+    type?: string;
+    ipam?: { type?: string };
+    master?: string;
+    mtu?: unknown;
+    linkInContainer?: unknown;
+  };
+  // The master of a NIC on another of the pod's is none of the node's interfaces.
+  const ofNode = linkInContainer === true ? "" : String(master);
+  return { type: String(type), ipam: String(ipam?.type ?? ""), master: ofNode, mtu: Number(mtu) || 0 };
 }
 
 function readRoutes(table: number): readonly string[] {

@@ -2,7 +2,7 @@
  * The part of a support bundle that comes from this host: versions, the agent's answers, metrics, logs, network
  * definitions, the node's addresses and routes.
  */
-import { type Dirent, readdirSync } from "node:fs";
+import { type Dirent, readdirSync, realpathSync } from "node:fs";
 import { hostname, release, uptime } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "../../lib/describe.ts";
@@ -52,9 +52,9 @@ export async function collectHostFiles(paths: HostBundlePaths, version: string):
     files.push(await answered(`agent/${question}.json`, async () => json(await askAgent(socket, `/v1/${question}`))));
   files.push(await answered("agent/metrics.txt", () => askForText(socket, "/metrics")));
   files.push(...readDefinitions(confDirectory), listOf("plugins.txt", binDirectory), listOf("logs.txt", logDirectory));
-  files.push(readLog("audit.jsonl", join(logDirectory, "audit.jsonl")));
+  files.push(readLog("audit.jsonl", logDirectory));
   for (const [path, ...argv] of COMMANDS) files.push(await outputOf(path, argv));
-  files.push(readLog("coordinator.log", join(logDirectory, "coordinator.log")));
+  files.push(readLog("coordinator.log", logDirectory));
   return files;
 }
 
@@ -84,7 +84,7 @@ function readDefinitions(directory: string): BundleFile[] {
     .map((name) => {
       const path = `net.d/${name.slice(0, 60)}`;
       try {
-        const { text, wholeBytes } = fileTail(join(directory, name), MAX_BUNDLE_DEFINITION);
+        const { text, wholeBytes } = fileTail(pathWithin(directory, name), MAX_BUNDLE_DEFINITION);
         // One of Multus or Calico is all secret.
         if (/kubeconfig/i.test(name) || isKubeconfig(text)) return failedFile(path, "A kubeconfig is left out");
         return { path, text, note: noteOf(text.length, wholeBytes, MAX_BUNDLE_DEFINITION) };
@@ -120,13 +120,20 @@ function listOf(path: string, directory: string): BundleFile {
   return Array.isArray(names) ? { path, text: `${directory}\n${names.join("\n")}\n` } : failedFile(path, names);
 }
 
-function readLog(path: string, source: string): BundleFile {
+function readLog(name: string, directory: string): BundleFile {
   try {
-    const { text, wholeBytes } = fileTail(source, MAX_BUNDLE_FILE);
-    return { path, text, note: noteOf(text.length, wholeBytes, MAX_BUNDLE_FILE) };
+    const { text, wholeBytes } = fileTail(pathWithin(directory, name), MAX_BUNDLE_FILE);
+    return { path: name, text, note: noteOf(text.length, wholeBytes, MAX_BUNDLE_FILE) };
   } catch (error) {
-    return failedFile(path, messageOf(error));
+    return failedFile(name, messageOf(error));
   }
+}
+
+/** Returns the path without links. Throws if they lead out of the directory: to what nobody has named. */
+function pathWithin(directory: string, name: string): string {
+  const path = realpathSync(join(directory, name));
+  if (path.startsWith(join(realpathSync(directory), "/"))) return path;
+  throw new Error(`${join(directory, name)} is a link to ${path}, which is left out`);
 }
 
 /** Returns what a command prints, as a file; its end if it is long. */
