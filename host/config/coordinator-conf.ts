@@ -27,6 +27,9 @@ export const MAX_CIDRS = 1_024;
 /** Highest routing table: the kernel uses 32 bits. */
 const MAX_ROUTE_TABLE = 4_294_967_295;
 
+/** Largest MTU of a veth (drivers/net/veth.c): bytes. */
+const MAX_MTU = 65_535;
+
 /** Most requests of one gateway detection (`detectOptions.retry`). @limit */
 const MAX_DETECT_RETRY = 100;
 
@@ -214,6 +217,9 @@ export const coordinatorKeys = z
       }),
     hostRPFilter: z.literal([-1, 0, 1, 2]).meta({
       description: "`rp_filter` of interfaces that carry pod traffic. With -1 it is not changed. Default `0`.",
+    }),
+    vethMTU: wholeNumber(0, MAX_MTU).meta({
+      description: "MTU of the pair. With 0 it has that of the pod's NIC. Default `0`.",
     }),
     serviceSnat: z
       .enum(["auto", "on", "off"])

@@ -39,6 +39,8 @@ export interface CoordinatorConf {
   readonly hostRuleTable: number;
   /** With -1 the sysctl is not changed. */
   readonly hostRPFilter: -1 | 0 | 1 | 2;
+  /** MTU of the pair; 0: that of the NIC. */
+  readonly vethMTU: number;
   readonly serviceSnat: "auto" | "on" | "off";
   readonly detectOptions: DetectOptions;
   readonly logOptions: { readonly logLevel: LogLevel; readonly logFile: string };
@@ -66,6 +68,7 @@ export const DEFAULT_COORDINATOR_CONF: CoordinatorConf = {
   hijackCIDR: [],
   hostRuleTable: 500,
   hostRPFilter: 0,
+  vethMTU: 0,
   serviceSnat: "auto",
   detectOptions: { retry: 3, intervalMs: 1_000, timeoutMs: 1_000, windowMs: 200, onConflict: "fail" },
   logOptions: { logLevel: "debug", logFile: "/var/log/vendor/coordinator.log" },

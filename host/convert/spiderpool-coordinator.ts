@@ -69,7 +69,6 @@ function sharedKeys(keys: CoordinatorKeys, { place, field, findings }: SettingsP
     lose("txQueueLen", keys.txQueueLen, "the coordinator leaves the queue length alone");
   if ((keys.vethLinkAddress ?? "") !== "")
     lose("vethLinkAddress", keys.vethLinkAddress, "the pair has no link-local IPv4 address");
-  if (keys.vethMTU !== undefined) lose("vethMTU", keys.vethMTU, "the coordinator chooses the MTU of the pair");
   const filter = Math.max(-1, podRPFilter);
   if (filter !== 0)
     findings.add(
@@ -94,6 +93,7 @@ function sharedKeys(keys: CoordinatorKeys, { place, field, findings }: SettingsP
     ...(podMACPrefix ? { podMACPrefix } : {}),
     ...(tunePodRoutes === undefined ? {} : { tunePodRoutes }),
     ...(filter === 0 ? {} : { hostRPFilter: filter }),
+    ...(keys.vethMTU ? { vethMTU: keys.vethMTU } : {}),
     ...(table === undefined ? {} : { hostRuleTable: table }),
   };
 }

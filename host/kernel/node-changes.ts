@@ -33,10 +33,16 @@ import type { NetnsHandle } from "./netns.ts";
 /** A change that other software may have made. */
 export type NodeChange =
   /**
-   * A rule was deleted: of this protocol (RTPROT_*). `port` is that of the program's socket, often its process ID; 0
-   * for the kernel.
+   * A rule was added or deleted: of this protocol (RTPROT_*). `port` is that of the program's socket, often its process
+   * ID; 0 for the kernel.
    */
-  | { readonly kind: "rule"; readonly protocol: number; readonly port: number }
+  | {
+      readonly kind: "rule";
+      readonly isNew: boolean;
+      readonly preference: number;
+      readonly protocol: number;
+      readonly port: number;
+    }
   /** A route of a table that is mirrored was deleted or replaced, or a neighbour deleted. `link`: index. */
   | { readonly kind: "route" | "neighbour"; readonly link: number | undefined; readonly port: number }
   /** A link was set down, perhaps to be deleted. `type`: `veth`, `vlan` …; "" for a physical device. */

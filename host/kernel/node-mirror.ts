@@ -397,9 +397,10 @@ export class NodeMirror implements Disposable {
   }
 
   #reportRule(message: ReceivedMessage): void {
-    const rule =
-      message.type === RTM_DELRULE ? ruleOf(decodeRuleMessage({ ...message, type: RTM_NEWRULE })) : undefined;
-    if (rule !== undefined) this.#onChange({ kind: "rule", protocol: rule.protocol ?? 0, port: message.port });
+    const rule = ruleOf(decodeRuleMessage({ ...message, type: RTM_NEWRULE }));
+    if (rule === undefined) return;
+    const { preference, protocol = 0 } = rule;
+    this.#onChange({ kind: "rule", isNew: message.type === RTM_NEWRULE, preference, protocol, port: message.port });
   }
 }
 

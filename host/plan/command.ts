@@ -67,12 +67,13 @@ const verbOf = ({ kind }: Operation): string => (kind.startsWith("add-") ? "add"
 
 const ipOf = (family: number): string[] => (family === 6 ? ["ip", "-6"] : ["ip"]);
 
-function settingWords({ up, mac, alias, group, master }: LinkSettings): string[] {
+function settingWords({ up, mac, alias, group, master, mtu }: LinkSettings): string[] {
   return [
     ...(master === undefined ? [] : master === "" ? ["nomaster"] : ["master", master]),
     ...(mac === undefined ? [] : ["address", mac]),
     ...(alias === undefined ? [] : ["alias", alias]),
     ...(group === undefined ? [] : ["group", `${group}`]),
+    ...(mtu === undefined ? [] : ["mtu", `${mtu}`]),
     ...(up === undefined ? [] : [up ? "up" : "down"]),
   ];
 }

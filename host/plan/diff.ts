@@ -185,7 +185,7 @@ function operationsOf<T>(
 }
 
 /** Settings of a new link. */
-const NEW_LINK: Required<Omit<LinkSettings, "mac" | "master">> = { up: false, alias: "", group: 0 };
+const NEW_LINK: Required<Omit<LinkSettings, "mac" | "master">> = { up: false, alias: "", group: 0, mtu: 1_500 };
 
 function settingsOf(link: LinkState | undefined, mac: LinkSettings["mac"]): LinkSettings {
   return link === undefined ? { ...NEW_LINK, mac } : link;
@@ -195,7 +195,7 @@ function linkOperations(place: Place, wanted: Wanted, observed: NamespaceState, 
   return [...wanted.links].flatMap(([name, settings]): Operation[] => {
     const link = observed.links.find((other) => other.name === name);
     const now = settingsOf(link, veth?.[place].mac);
-    const keys = (["mac", "alias", "group", "up"] as const).filter(
+    const keys = (["mac", "alias", "group", "mtu", "up"] as const).filter(
       (key) => settings[key] !== undefined && settings[key] !== now[key],
     );
     // A change of a link that is up makes the kernel walk all IPv6 routes of the namespace (net/ipv6/addrconf.c,

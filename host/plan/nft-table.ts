@@ -20,6 +20,8 @@ export type Expression =
   /** Continues if the register is in the set, or with NFT_LOOKUP_F_INV if it is not. */
   | { readonly name: "lookup"; readonly register: number; readonly set: string; readonly flags: number }
   | { readonly name: "masq" }
+  /** Verdict NF_DROP. */
+  | { readonly name: "drop" }
   /** An expression that Berth does not write, with its attributes unchanged. */
   | { readonly name: "other"; readonly word: string; readonly attributes: readonly OpaqueAttribute[] };
 

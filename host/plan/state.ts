@@ -26,6 +26,8 @@ export interface LinkSettings {
   readonly group?: number | undefined;
   /** Name of the bridge or bond to join; "" for none. */
   readonly master?: string | undefined;
+  /** In bytes. */
+  readonly mtu?: number | undefined;
 }
 
 /** Tag of a VLAN device's frames. */

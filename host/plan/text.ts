@@ -116,12 +116,13 @@ export function formatAddress({ prefix, link, scope }: Pick<AddressState, "prefi
   return words(`${formatPrefix(prefix)} dev ${link}`, scoped && `scope ${SCOPES.get(scope) ?? scope}`);
 }
 
-function formatSettings({ up, mac, alias, group, master }: LinkSettings): string {
+function formatSettings({ up, mac, alias, group, master, mtu }: LinkSettings): string {
   return words(
     master !== undefined && (master === "" ? "nomaster" : `master ${master}`),
     mac !== undefined && `address ${mac}`,
     alias !== undefined && `alias ${JSON.stringify(alias)}`,
     group !== undefined && `group ${group}`,
+    mtu !== undefined && `mtu ${mtu}`,
     up !== undefined && (up ? "up" : "down"),
   );
 }

@@ -66,10 +66,14 @@ async function expectChange(act: () => void, wanted: readonly object[]): Promise
   expect(reported().slice(0, -1)).toEqual(wanted);
 }
 
+const ruleChange = (preference: number, protocol: number, isNew = false) => ({
+  ...{ kind: "rule", isNew, preference, protocol, port: true },
+});
+
 const neighbour = "10.9.0.5 lladdr 02:00:00:00:00:01 dev v0 nud permanent";
 
 it.each<[string, () => void, (link: number) => object[]]>([
-  ["a deleted rule", () => run("ip", "rule", "del", "pref", "900"), () => [{ kind: "rule", protocol: 98, port: true }]],
+  ["a deleted rule", () => run("ip", "rule", "del", "pref", "900"), () => [ruleChange(900, 98)]],
   [
     "a flushed table",
     () => run("ip", "route", "flush", "table", "500"),
@@ -91,7 +95,7 @@ it.each<[string, () => void, (link: number) => object[]]>([
     (link) => [{ kind: "setting", link, value: 1 }],
   ],
   ["a route of another table", () => run("ip", "route", "flush", "table", "main"), () => []],
-  ["an added rule", () => run("ip", "rule", "add", "pref", "800", "lookup", "7"), () => []],
+  ["an added rule", () => run("ip", "rule", "add", "pref", "800", "lookup", "7"), () => [ruleChange(800, 0, true)]],
   ["a new link", () => run("ip", "link", "add", "v7", "type", "veth", "peer", "name", "v8"), () => []],
   ["a new neighbour", () => run("ip", "neigh", "add", ...neighbour.split(" ")), () => []],
   [

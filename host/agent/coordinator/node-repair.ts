@@ -12,7 +12,7 @@ import type { AttachRequest } from "../../cni/request.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import type { PlacedEntry } from "../../config/network-definition.ts";
 import { parseAlias } from "../../coordinator/plan/alias.ts";
-import { BERTH_PROTOCOL, NFT_TABLE } from "../../coordinator/plan/constants.ts";
+import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, NFT_TABLE } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { type RepairKind, repairKindOf } from "../../coordinator/plan/node-repairs.ts";
 import { snatTable } from "../../coordinator/plan/plan-reply-path.ts";
@@ -143,7 +143,9 @@ export class NodeRepair {
   note(change: NodeChange): void {
     switch (change.kind) {
       case "rule":
-        if (change.protocol !== BERTH_PROTOCOL) return;
+        // A rule of others may come to stand before Berth's.
+        if (change.isNew === (change.protocol === BERTH_PROTOCOL)) return;
+        if (change.isNew && change.preference > HOST_RULE_PREFERENCE) return;
         this.#scope.isAll = true;
         break;
       case "setting":

@@ -93,7 +93,11 @@ export function observeHost(host: NodeNamespace, query: HostQuery): NamespaceSta
     routeTables: tables,
     ownProtocol: BERTH_PROTOCOL,
     neighbours: isUnderlay ? [{ link: pair.host.name }] : addresses.map((ip) => ({ ip })),
-    sysctls: [...settingKeysOf(pair.host.name, []), "ipv4/ip_forward", "ipv6/conf/all/forwarding"],
+    sysctls: [
+      ...settingKeysOf(pair.host.name, []),
+      ...["default", pair.host.name].map((link) => `ipv4/conf/${link}/forwarding`),
+      ...["ipv4/ip_forward", "ipv6/conf/all/forwarding"],
+    ],
     tables: [NFT_TABLE],
   });
 }

@@ -204,7 +204,7 @@ function describeStrayRule(
   const { preference, from, to, mark, inputName, outputName, table, protocol } = rule;
   const isForAll = [from, to, mark, inputName, outputName].every((selector) => selector === undefined);
   if (protocol === BERTH_PROTOCOL)
-    return isForAll && preference === HOST_RULE_PREFERENCE
+    return isForAll && preference <= HOST_RULE_PREFERENCE
       ? undefined
       : "has Berth's mark, and Berth makes none like it";
   if (tables.has(table)) return "of other software looks up a table of Berth's";

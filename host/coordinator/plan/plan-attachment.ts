@@ -16,7 +16,7 @@ import { hostRoutesOf, includesIp, serviceRoutesIn } from "./own-objects.ts";
 import type { AttachedNic, PlanInput, PlanResult } from "./plan-input.ts";
 import { familiesOf, findNics, type Nic } from "./plan-nics.ts";
 import { type PodRoutes, planPodRoutes } from "./plan-pod-routes.ts";
-import { decideSnat, replyRoute, replyRule, replyTable, snatTable } from "./plan-reply-path.ts";
+import { decideSnat, nicsIn, podTable, replyRoute, replyRule, snatTable } from "./plan-reply-path.ts";
 import {
   findNetworks,
   findOverlayPath,
@@ -46,20 +46,22 @@ interface ReplyDemand {
   readonly families: readonly Family[];
   readonly sources: readonly Source[];
   readonly table: number;
+  /** The NIC's name. */
+  readonly ifName: string;
 }
 
 /** Plans the reply path of an underlay pod for some families. */
 function planReplyPath(
   pod: NamespaceState,
   path: ServicePath,
-  { families, sources, table }: ReplyDemand,
+  { families, sources, table, ifName }: ReplyDemand,
 ): { wanted: Partial<Wanted>; owned: Partial<Owned> } {
   const usable = families.filter((family) => path.families.includes(family));
   return {
     wanted: {
       routes: usable.flatMap((family) => replyRoute(path, family, { table, source: sourceOf(sources, family) })),
       rules: usable.map((family) => replyRule(family, table)),
-      tables: [replyTable(path.pod.link)],
+      tables: [podTable(path.pod.link, [...new Set([...nicsIn(pod.tables), ifName])])],
     },
     owned: {
       routes: pod.routes.filter(
@@ -99,6 +101,14 @@ export function findOverridingFilter({ conf, addresses, observed }: PlanInput): 
   const name = "net.ipv4.conf.all.rp_filter";
   const text = `${name} of the node is ${all}, which overrides hostRPFilter ${hostRPFilter}`;
   return { text, command: `sysctl -w ${name}=${hostRPFilter}` };
+}
+
+/** A node that forwards may be set to forward nothing that comes in by a new link. IPv6 has no such setting. */
+function withForwarding({ sysctls }: NamespaceState, ends: readonly string[]): [string, string][] {
+  const isOff = (link: string): boolean => sysctls.get(`ipv4/conf/${link}/forwarding`) === "0";
+  const isNeeded = sysctls.get("ipv4/ip_forward") === "1";
+  const off = ends.filter((end) => isNeeded && ["default", end].some(isOff));
+  return off.map((end) => [`ipv4/conf/${end}/forwarding`, "1"]);
 }
 
 const withIpv6 = (links: readonly string[]): [string, string][] =>
@@ -163,13 +173,24 @@ function aliasFor({ alias, routable, observed, pair }: PlanInput): string {
   return routable === undefined && isOfContainer ? found : alias;
 }
 
+/** Returns the MTU of the pair if this NIC decides about it: what enters by one of both may leave by the other. */
+function pairMtu(situation: PlanInput): number | undefined {
+  const { conf, ifName, observed } = situation;
+  if (!decidesAboutPair(situation)) return undefined;
+  return conf.vethMTU || observed.pod.links.find(({ name }) => name === ifName)?.mtu;
+}
+
+function decidesAboutPair(situation: PlanInput): boolean {
+  return situation.ifName === situation.conf.podDefaultCniNic || makesPair(situation);
+}
+
 function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): { wanted: Wanted; owned: Owned } {
-  const { conf, mode, observed, ifName } = situation;
-  const isMaker = ifName === conf.podDefaultCniNic || makesPair(situation);
+  const { conf, mode, observed } = situation;
+  const isMaker = decidesAboutPair(situation);
   const families = familiesOf(ips);
   const snat = isMaker ? decideSnat(conf, ips) : "none";
   const settings: LinkSettings = isMaker
-    ? { up: true, alias: aliasFor(situation), group: SNAT_GROUPS[snat] }
+    ? { up: true, alias: aliasFor(situation), group: SNAT_GROUPS[snat], mtu: pairMtu(situation) }
     : { up: true };
   const { link } = path.host;
   const ofUnderlay = mode === "underlay" ? [link] : [];
@@ -178,19 +199,24 @@ function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): 
       links: new Map(ofUnderlay.map((name) => [name, settings])),
       sysctls: new Map([
         ...(families.includes(4) ? rpFilter(conf.hostRPFilter, ofUnderlay) : []),
+        ...(families.includes(4) ? withForwarding(observed.host, ofUnderlay) : []),
         ...(families.includes(6) ? withIpv6(ofUnderlay) : []),
         ...withoutLinkLocal(observed.host, ofUnderlay),
       ]),
       addresses: [],
       neighbours: hostNeighbours(path, ips),
       routes: hostRoutes(path, ips, conf.hostRuleTable),
-      rules: families.map((family) => hostRule(family, conf.hostRuleTable)),
+      rules: families.map((family) => hostRule(family, conf.hostRuleTable, observed.host.rules)),
       tables: snat === "none" ? [] : [snatTable()],
     },
     owned: {
       ...EMPTY_OWNED,
       neighbours: observed.host.neighbours.filter(({ ip }) => includesIp(ips, ip)),
       routes: hostRoutesOf(observed.host, [conf.hostRuleTable], ips),
+      rules: observed.host.rules.filter(
+        ({ protocol, table, family }) =>
+          protocol === BERTH_PROTOCOL && table === conf.hostRuleTable && families.includes(family),
+      ),
       tables: snat === "none" ? [] : observed.host.tables.filter(({ name }) => name === NFT_TABLE),
     },
   };
@@ -200,12 +226,13 @@ function planHost(situation: PlanInput, path: ServicePath, ips: readonly Ip[]): 
 function restoreOnHost(
   path: ServicePath,
   restored: readonly AttachedNic[],
+  { rules }: NamespaceState,
 ): Pick<Wanted, "neighbours" | "routes" | "rules"> {
   return {
     neighbours: restored.flatMap(({ addresses }) => hostNeighbours(path, addresses)),
     routes: restored.flatMap(({ addresses, conf }) => hostRoutes(path, addresses, conf.hostRuleTable)),
     rules: restored.flatMap(({ addresses, conf }) =>
-      familiesOf(addresses).map((family) => hostRule(family, conf.hostRuleTable)),
+      familiesOf(addresses).map((family) => hostRule(family, conf.hostRuleTable, rules)),
     ),
   };
 }
@@ -249,6 +276,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
       ? planReplyPath(pod, path, {
           families,
           sources,
+          ifName,
           table: replyTableOf(
             pod,
             nics.map(({ table }) => table),
@@ -279,11 +307,11 @@ export function planAttachment(situation: PlanInput): PlanResult {
     requireUnusedAddresses(situation, path, ips);
   }
   const host = path && planHost(situation, path, ips);
-  const hostWanted = path && host && withRestored(host.wanted, restoreOnHost(path, restored));
+  const hostWanted = path && host && withRestored(host.wanted, restoreOnHost(path, restored, observed.host));
   const carriers = ["all", ifName, ...(path === undefined ? [] : [path.pod.link])];
   const pairEnd = mode === "underlay" ? [pair.pod.name] : [];
   const links: [string, LinkSettings][] = [
-    ...pairEnd.map((name): [string, LinkSettings] => [name, { up: true }]),
+    ...pairEnd.map((name): [string, LinkSettings] => [name, { up: true, mtu: pairMtu(situation) }]),
     [ifName, { mac: situation.mac }],
   ];
   return {

@@ -9,6 +9,7 @@ import { hostRoutesOf, hostTablesOf, includesIp, serviceRoutesIn, uniqueIps } fr
 import type { PlanInput, PlanResult } from "./plan-input.ts";
 import { findNics } from "./plan-nics.ts";
 import { hasNicTables, planPodRoutes } from "./plan-pod-routes.ts";
+import { nicsIn, podTable } from "./plan-reply-path.ts";
 import { findUnderlayPath, renewRoute } from "./plan-service-path.ts";
 import { findSources } from "./plan-sources.ts";
 import { replyFamiliesOf, replyRoutesIn } from "./plan-tables.ts";
@@ -16,6 +17,7 @@ import { replyFamiliesOf, replyRoutesIn } from "./plan-tables.ts";
 /** Plans the detachment of a NIC. If the pod no longer exists, it is observed as empty. */
 export function planDetachment(
   situation: Omit<PlanInput, "mode" | "defaultNic" | "alias" | "owner" | "gateways" | "routable" | "attached"> & {
+    /** "" if the call does not say. */
     readonly network: string;
   },
 ): PlanResult {
@@ -58,7 +60,7 @@ export function planDetachment(
       ? { ...route, preferredSource: undefined }
       : route;
   const hasFirst = links.some(({ name }) => name === first);
-  const isMaker = parseAlias(end?.alias ?? "")?.network === situation.network;
+  const isMaker = ["", parseAlias(end?.alias ?? "")?.network].includes(situation.network);
   // The pair stays for other NICs. Without any, the first one takes it along; without a first one, the last; or the
   // one that it was made for.
   const isLast = isFirst || (pod.links.length > 0 && (!hasFirst || isMaker));
@@ -77,12 +79,15 @@ export function planDetachment(
         sources,
       })
     : undefined;
+  const present = pod.tables.filter(({ name }) => name === NFT_TABLE);
+  const named = nicsIn(present).filter((name) => name !== ifName);
+  const tables = goes || present.length === 0 ? [] : [podTable(pair.pod.name, named)];
   const all = pod.rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL);
   return {
     plan: {
       ...(goes && hasPair ? { veth: { pair, wanted: false } } : {}),
       wanted: {
-        pod: { ...EMPTY_WANTED, ...routes?.wanted, routes: [...wanted, ...(routes?.wanted.routes ?? [])] },
+        pod: { ...EMPTY_WANTED, ...routes?.wanted, routes: [...wanted, ...(routes?.wanted.routes ?? [])], tables },
         host: EMPTY_WANTED,
       },
       owned: {
@@ -90,7 +95,7 @@ export function planDetachment(
           ...EMPTY_OWNED,
           routes: [...(routes?.owned.routes ?? []), ...ours, ...replyRoutesIn(pod)],
           rules: goes ? all : (routes?.owned.rules ?? []),
-          tables: goes ? pod.tables.filter(({ name }) => name === NFT_TABLE) : [],
+          tables: present,
         },
         host: {
           ...EMPTY_OWNED,

@@ -1,27 +1,34 @@
 /**
- * The nf_tables tables. In an underlay pod, replies are sent back by the pair through which the request came; on the
- * node, connections to services that leave it are masqueraded so that they come back to it.
+ * The nf_tables tables. In an underlay pod, replies are sent back by the pair through which the request came, and
+ * nothing is forwarded between its node and a NIC. On the node, connections to services that leave it are masqueraded
+ * so that they come back to it.
  */
+import { type IfName, parseIfName } from "../../cni/names.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import {
+  NF_INET_FORWARD,
   NF_INET_LOCAL_OUT,
   NF_INET_POST_ROUTING,
   NF_INET_PRE_ROUTING,
+  NF_IP_PRI_FILTER,
   NF_IP_PRI_MANGLE,
   NF_IP_PRI_NAT_SRC,
 } from "../../kernel/netlink/nftables/constants.ts";
 import {
+  drop,
   masquerade,
   matchDnat,
   matchGroup,
   matchInterface,
   matchMark,
   matchNewConnection,
+  matchOtherThan,
   setMark,
 } from "../../kernel/netlink/nftables/statement.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Family, Ip } from "../../net/ip.ts";
 import { EVERYWHERE, prefixContains } from "../../net/prefix.ts";
-import type { NftTable } from "../../plan/nft-table.ts";
+import type { NftChain, NftTable } from "../../plan/nft-table.ts";
 import type { RouteState, RuleState } from "../../plan/state.ts";
 import { NFT_TABLE, REPLY_MARK, REPLY_RULE_PREFERENCE, SNAT_GROUPS } from "./constants.ts";
 import { ruleTo } from "./own-objects.ts";
@@ -31,40 +38,63 @@ import { routeTo, type ServicePath } from "./plan-service-path.ts";
  * Each made once: what is compared and sent of a table is remembered by the table (plan/diff.ts,
  * kernel/netlink/nftables).
  */
-const replyTables = new Map<string, NftTable>();
+const podTables = new BoundedMap<string, NftTable>(64);
+
+/** Name of a chain. */
+const CROSSING = "crossing";
 
 /**
- * In the pod: marks connections that come in by the pair, and the replies to them. `link` is the name of the pod's
- * end, which all pairs share.
+ * In the pod: marks connections that come in by the pair, and the replies to them. Drops what would cross from a NIC to
+ * the node or back, whatever the pod's settings are: any machine of the segment could send it. What is behind the pod
+ * has links of its own. `link` is the name of the pod's end, which all pairs share.
  */
-export function replyTable(link: string): NftTable {
-  const table = replyTables.get(link) ?? makeReplyTable(link);
-  replyTables.set(link, table);
+export function podTable(link: string, nics: readonly string[]): NftTable {
+  const key = [link, ...nics].join(" ");
+  const table = podTables.get(key) ?? makePodTable(link, nics);
+  podTables.set(key, table);
   return table;
 }
 
-function makeReplyTable(link: string): NftTable {
+/** Returns the NICs of which the table says that they lead to no node: those that were attached with it. */
+export function nicsIn(tables: readonly NftTable[]): string[] {
+  const own = tables.find(({ name }) => name === NFT_TABLE)?.chains.find(({ name }) => name === CROSSING);
+  const rules = own?.rules.filter((_, index) => index % 2 === 0) ?? [];
+  return rules.flatMap(([, compared]) => (compared?.name === "cmp" ? (nameOf(compared.value) ?? []) : []));
+}
+
+/** Undefined if the pod itself has written something else. */
+const nameOf = (padded: Uint8Array): IfName | undefined =>
+  parseIfName(new TextDecoder().decode(padded).replace(/\0+$/, ""));
+
+function makePodTable(link: string, nics: readonly string[]): NftTable {
+  const between = (from: string, to: string) => [
+    ...matchInterface("iifname", from),
+    ...matchInterface("oifname", to),
+    ...drop(),
+  ];
+  const rules = nics.flatMap((nic) => [between(nic, link), between(link, nic)]);
+  const crossing = { type: "filter", hook: NF_INET_FORWARD, priority: NF_IP_PRI_FILTER } as const;
+  return { name: NFT_TABLE, sets: [], chains: [...replyChains(link), { name: CROSSING, ...crossing, rules }] };
+}
+
+function replyChains(link: string): NftChain[] {
   const mark = [REPLY_MARK, REPLY_MARK] as const;
-  return {
-    name: NFT_TABLE,
-    sets: [],
-    chains: [
-      {
-        name: "requests",
-        type: "filter",
-        hook: NF_INET_PRE_ROUTING,
-        priority: NF_IP_PRI_MANGLE,
-        rules: [[...matchInterface("iifname", link), ...matchNewConnection(), ...setMark("ct", ...mark)]],
-      },
-      {
-        name: "replies",
-        type: "route",
-        hook: NF_INET_LOCAL_OUT,
-        priority: NF_IP_PRI_MANGLE,
-        rules: [[...matchMark("ct", ...mark), ...setMark("meta", ...mark)]],
-      },
-    ],
-  };
+  return [
+    {
+      name: "requests",
+      type: "filter",
+      hook: NF_INET_PRE_ROUTING,
+      priority: NF_IP_PRI_MANGLE,
+      rules: [[...matchInterface("iifname", link), ...matchNewConnection(), ...setMark("ct", ...mark)]],
+    },
+    {
+      name: "replies",
+      type: "route",
+      hook: NF_INET_LOCAL_OUT,
+      priority: NF_IP_PRI_MANGLE,
+      rules: [[...matchMark("ct", ...mark), ...setMark("meta", ...mark)]],
+    },
+  ];
 }
 
 export function replyRule(family: Family, table: number): RuleState {
@@ -83,8 +113,8 @@ export function replyRoute(
   return nextHop.map((gateway) => routeTo(EVERYWHERE[family], { ...way, gateway }, table));
 }
 
-/** Links of the node that lead to its pods, of Berth and of other plugins. */
-const TO_PODS = ["veth*", "cali*", "lxc*", "cni*"];
+/** How names of the node's links begin that lead to its pods, of Berth and of other plugins. */
+const TO_PODS = ["veth", "cali", "lxc", "cni"];
 
 /**
  * On the node, for all pods: masquerades what came in by one of their pairs and leaves by a NIC, so that the answer
@@ -97,7 +127,7 @@ export function snatTable(): NftTable {
 }
 
 function makeSnatTable(): NftTable {
-  const leave = [...TO_PODS.flatMap((name) => matchInterface("oifname", name, true)), ...masquerade()];
+  const leave = [...TO_PODS.flatMap((name) => matchOtherThan("oifname", name)), ...masquerade()];
   const rules = [
     [...matchGroup("iifgroup", SNAT_GROUPS.all), ...leave],
     [...matchGroup("iifgroup", SNAT_GROUPS.untranslated), ...matchDnat(true), ...leave],

@@ -6,6 +6,7 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { DEFAULT_COORDINATOR_CONF } from "../../config/coordinator-settings.ts";
 import { RT_SCOPE_LINK, RT_SCOPE_UNIVERSE, RT_TABLE_MAIN, RTN_UNICAST } from "../../kernel/netlink/route/constants.ts";
+import { FIB_RULE_INVERT } from "../../kernel/netlink/rule/constants.ts";
 import { bitsOf, equalIp, FAMILIES, type Family, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import { formatPrefix, maskPrefix, type Prefix, prefixContains, wholePrefix } from "../../net/prefix.ts";
@@ -228,9 +229,20 @@ export function hostRoutes({ host }: ServicePath, ips: readonly Ip[], table: num
   return ips.map((ip) => routeTo(wholePrefix(ip), { link: host.link }, table));
 }
 
-/** Returns the node's rule, for all pods, that looks up the table of pod addresses first. */
-export function hostRule(family: Family, table: number): RuleState {
-  return ruleTo(table, { family, preference: HOST_RULE_PREFERENCE });
+/**
+ * Returns the node's rule, for all pods, that looks up the table of pod addresses: before all of the node's rules that
+ * could send a pod's packets elsewhere, such as one by a source, which the kernel puts first without being asked to.
+ * Those by a mark are meant for packets that somebody has marked.
+ */
+export function hostRule(family: Family, table: number, present: readonly RuleState[]): RuleState {
+  const rules = present.filter((each) => each.family === family && each.preference > 0);
+  const isInverted = ({ flags }: RuleState): boolean => (flags & FIB_RULE_INVERT) !== 0;
+  const others = rules.filter(
+    (each) => each.protocol !== BERTH_PROTOCOL && (each.mark === undefined || isInverted(each)),
+  );
+  const first = Math.min(HOST_RULE_PREFERENCE + 1, ...others.map(({ preference }) => preference));
+  const own = rules.find((each) => each.protocol === BERTH_PROTOCOL && each.table === table && each.preference < first);
+  return ruleTo(table, { family, preference: own?.preference ?? Math.max(1, first - 1) });
 }
 
 /**
@@ -354,12 +366,17 @@ function kernelSourceAddress(host: NamespaceState, family: Family, end: string):
 /**
  * Returns the node's addresses of one family, each once: first those in a subnet with one of the pod's addresses,
  * then the others in the kernel's order of links, and last the kernel's default source address towards the pod, over
- * the link `end`.
+ * the link `end`. A node without any has those of its loopback.
  */
 export function findHostAddresses(host: NamespaceState, family: Family, podAddresses: readonly Ip[], end = ""): Ip[] {
   const counts = (address: AddressState): boolean => isReliable(address) && !VIRTUAL_LINKS.test(address.link);
   const own = host.addresses.filter((address) => address.prefix.ip.family === family && counts(address));
   const isNear = ({ prefix }: AddressState): boolean => podAddresses.some((ip) => prefixContains(prefix, ip));
-  const ordered = [...own.filter(isNear), ...own, ...(own.length === 0 ? [] : kernelSourceAddress(host, family, end))];
-  return uniqueIps(ordered.map(({ prefix }) => prefix.ip));
+  // A node that announces its address by BGP has it on its loopback alone.
+  const onLoopback = (address: AddressState): boolean => address.link === "lo" && isReliable(address);
+  const last =
+    own.length > 0
+      ? kernelSourceAddress(host, family, end)
+      : host.addresses.filter((address) => address.prefix.ip.family === family && onLoopback(address));
+  return uniqueIps([...own.filter(isNear), ...own, ...last].map(({ prefix }) => prefix.ip));
 }

@@ -4,7 +4,7 @@
  * the socket is opened.
  */
 
-import { EBADMSG, ENOBUFS } from "../errno.ts";
+import { EBADMSG, ENOBUFS, EPERM } from "../errno.ts";
 import { loadNative, type Native, type Watch } from "../native.ts";
 import { type NetnsHandle, withNetns } from "../netns.ts";
 import { MAX_FRAMES_PER_TURN } from "../packet/socket.ts";
@@ -32,6 +32,7 @@ const NETLINK_ADD_MEMBERSHIP = 1;
 /** asm-generic/socket.h; SO_RCVBUFFORCE exceeds net.core.rmem_max. */
 const SOL_SOCKET = 1;
 const SO_RCVBUFFORCE = 33;
+const SO_RCVBUF = 8;
 
 interface MonitorOptions {
   /** NETLINK_*; default: NETLINK_ROUTE. */
@@ -140,7 +141,9 @@ export function openMonitor(
   };
   try {
     if (bufferBytes !== undefined) {
-      const result = native.setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, bufferBytes);
+      const forced = native.setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, bufferBytes);
+      // In a user namespace net.core.rmem_max bounds it; what does not fit is listed again.
+      const result = forced === -EPERM ? native.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, bufferBytes) : forced;
       requireResult(result, "enlarge the queue of a netlink monitor");
     }
     if (filter !== undefined) requireResult(native.attachFilter(fd, filter), "filter a netlink monitor");

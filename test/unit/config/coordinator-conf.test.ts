@@ -22,6 +22,7 @@ it("nothing written means the defaults of the specification 2.3", () => {
     hijackCIDR: [],
     hostRuleTable: 500,
     hostRPFilter: 0,
+    vethMTU: 0,
     serviceSnat: "auto",
     detectOptions: { retry: 3, intervalMs: 1_000, timeoutMs: 1_000, windowMs: 200, onConflict: "fail" },
     logOptions: { logLevel: "debug", logFile: "/var/log/vendor/coordinator.log" },

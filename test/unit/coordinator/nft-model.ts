@@ -24,6 +24,7 @@ export interface Packet {
   readonly connectionMark: number;
   readonly packetMark: number;
   readonly isMasqueraded: boolean;
+  readonly isDropped: boolean;
 }
 
 const NUMBERS: Readonly<Record<string, keyof Packet>> = {
@@ -71,6 +72,8 @@ function follow(rule: readonly Expression[], before: Packet): Packet {
       }
       case "masq":
         return { ...packet, isMasqueraded: true };
+      case "drop":
+        return { ...packet, isDropped: true };
       default:
         throw new Error(`Unknown expression ${expression.name}`);
     }

@@ -16,7 +16,14 @@ describe("the address of a link", () => {
     expect(find(4, "10.6.0.21", [`192.0.2.2/24 dev ${link}`])).toEqual(["192.0.2.2"]);
   });
 
-  it.each(["lo", "docker0", "cni0", "veth01", "br-0123456789ab", "kube-ipvs0", "nodelocaldns", "vxlan.calico"])(
+  it("of the loopback counts only where there is no other", () => {
+    const lines = ["192.0.2.2/32 dev lo", "172.17.0.1/16 dev docker0"];
+    expect(find(4, "10.6.0.21", lines)).toEqual(["192.0.2.2"]);
+    expect(find(6, "fd00:6::21", ["fd00::2/128 dev lo", "fe80::1/64 dev eth0 scope link"])).toEqual(["fd00::2"]);
+    expect(find(4, "10.6.0.21", [...lines, "10.6.0.2/24 dev eth0"])[0]).toBe("10.6.0.2");
+  });
+
+  it.each(["docker0", "cni0", "veth01", "br-0123456789ab", "kube-ipvs0", "nodelocaldns", "vxlan.calico"])(
     "of containers, tunnels or services does not: %s",
     (link) => {
       expect(find(4, "10.6.0.21", [`192.0.2.2/24 dev ${link}`])).toEqual([]);

@@ -1,13 +1,15 @@
 /** Effect of the tables of nf_tables on packets. */
 import { describe, expect, it } from "vitest";
 import { REPLY_MARK, SNAT_GROUPS } from "../../../host/coordinator/plan/constants.ts";
-import { replyTable, snatTable } from "../../../host/coordinator/plan/plan-reply-path.ts";
+import { podTable, snatTable } from "../../../host/coordinator/plan/plan-reply-path.ts";
 import {
   CT_STATE_NEW,
   IPS_DST_NAT,
+  NF_INET_FORWARD,
   NF_INET_LOCAL_OUT,
   NF_INET_POST_ROUTING,
   NF_INET_PRE_ROUTING,
+  NF_IP_PRI_FILTER,
   NF_IP_PRI_MANGLE,
   NF_IP_PRI_NAT_SRC,
 } from "../../../host/kernel/netlink/nftables/constants.ts";
@@ -15,17 +17,28 @@ import { type Packet, pass } from "./nft-model.ts";
 
 const PACKET: Packet = {
   ...{ iifname: "eth0", oifname: "eth0", iifgroup: 0, state: 0, status: 0 },
-  ...{ connectionMark: 0, packetMark: 0, isMasqueraded: false },
+  ...{ connectionMark: 0, packetMark: 0, isMasqueraded: false, isDropped: false },
 };
 /** Mark of other software. */
 const OTHER_MARK = 0x8000_4000;
 
 describe("in the pod", () => {
-  const table = replyTable("veth0");
+  const table = podTable("veth0", ["eth0", "net*"]);
 
-  it("all pods have the same table, of which what is sent is remembered", () => {
-    expect(replyTable("veth0")).toBe(table);
-    expect(replyTable("veth1")).not.toBe(table);
+  it("pods with the same NICs have the same table, of which what is sent is remembered", () => {
+    expect(podTable("veth0", ["eth0", "net*"])).toBe(table);
+    expect(podTable("veth0", ["eth0"])).not.toBe(table);
+  });
+
+  it.each([
+    ["eth0", "veth0", true],
+    ["veth0", "net*", true],
+    ["net1", "veth0", false],
+    ["eth0", "net*", false],
+    ["docker0", "veth0", false],
+    ["veth0", "docker0", false],
+  ])("a packet that is forwarded from %s to %s: dropped %s", (iifname, oifname, isDropped) => {
+    expect(pass(table, NF_INET_FORWARD, { ...PACKET, iifname, oifname }).isDropped).toBe(isDropped);
   });
 
   it.each<[what: string, packet: Partial<Packet>, mark: number]>([
@@ -53,6 +66,7 @@ describe("in the pod", () => {
     expect(table.chains.map(({ type, hook, priority }) => [type, hook, priority])).toEqual([
       ["filter", NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE],
       ["route", NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE],
+      ["filter", NF_INET_FORWARD, NF_IP_PRI_FILTER],
     ]);
   });
 });

@@ -10,7 +10,12 @@ import {
 } from "../../../host/kernel/netlink/nftables/constants.ts";
 import { decodeNft, encodeNft } from "../../../host/kernel/netlink/nftables/message.ts";
 import { createTable } from "../../../host/kernel/netlink/nftables/requests.ts";
-import { encodeIfName, matchInterface, setMark } from "../../../host/kernel/netlink/nftables/statement.ts";
+import {
+  encodeIfName,
+  matchInterface,
+  matchOtherThan,
+  setMark,
+} from "../../../host/kernel/netlink/nftables/statement.ts";
 import {
   chainOf,
   decodeExpression,
@@ -92,7 +97,8 @@ describe("nf_tables", () => {
     expect(() => setMark("ct", 3, 1)).toThrow(/Mark 3 has bits outside of its mask 1/);
     expect(() => encodeIfName("x".repeat(16))).toThrow(/no name of an interface/);
     expect(() => encodeIfName("")).toThrow(/no name of an interface/);
-    expect(matchInterface("iifname", "veth*")[1]).toMatchObject({ value: new TextEncoder().encode("veth") });
+    expect(matchOtherThan("iifname", "veth")[1]).toMatchObject({ value: new TextEncoder().encode("veth") });
+    expect(matchInterface("iifname", "veth*")[1]).toMatchObject({ value: encodeIfName("veth*") });
   });
 
   it("a mark of the highest bit keeps all others", () => {

@@ -35,6 +35,15 @@ function matchKind(key: number, kind: string, operation: number): Expression[] {
   ];
 }
 
+/** `iifname "veth*"` */
+function matchStart(start: string): Expression[] {
+  const value = new TextEncoder().encode(start);
+  return [
+    { name: "meta", key: NFT_META_IIFNAME, register: NFT_REG_1, sets: false },
+    { name: "cmp", register: NFT_REG_1, operation: NFT_CMP_EQ, value },
+  ];
+}
+
 /** `iifname @ours`, or with NFT_LOOKUP_F_INV `iifname != @ours`. */
 export function matchSet(key: number, set: string, flags = 0): Expression[] {
   return [
@@ -73,7 +82,7 @@ export const ruleset: NftTable = {
           ...matchDnat(),
           ...masquerade(),
         ],
-        [...matchInterface("iifname", "veth*"), ...matchInterface("oifname", "eth0"), ...matchDnat(), ...masquerade()],
+        [...matchStart("veth"), ...matchInterface("oifname", "eth0"), ...matchDnat(), ...masquerade()],
         [
           ...matchGroup("iifgroup", 7),
           ...matchGroup("oifgroup", 7, true),

@@ -61,17 +61,25 @@ export const NFTA_SET_ELEM_LIST_SET = 2;
 export const NFTA_SET_ELEM_LIST_ELEMENTS = 3;
 export const NFTA_SET_ELEM_KEY = 1;
 export const NFTA_DATA_VALUE = 1;
+/** NFTA_DATA_VERDICT */
+export const NFTA_DATA_DECISION = 2;
 
 /** The type that `nft` calls `ifname`; the kernel only stores it for `nft`. */
 export const TYPE_IFNAME = 41;
 export const IFNAMSIZ = 16;
 
 export const NF_INET_PRE_ROUTING = 0;
+export const NF_INET_FORWARD = 2;
 export const NF_INET_LOCAL_OUT = 3;
 export const NF_INET_POST_ROUTING = 4;
 export const NF_IP_PRI_MANGLE = -150;
+export const NF_IP_PRI_FILTER = 0;
 export const NF_IP_PRI_NAT_SRC = 100;
+/** linux/netfilter.h */
+export const NF_DROP = 0;
 
+/** NFT_REG_VERDICT */
+export const NFT_REG_DECISION = 0;
 export const NFT_REG_1 = 1;
 export const NFT_META_MARK = 3;
 export const NFT_META_IIFNAME = 6;

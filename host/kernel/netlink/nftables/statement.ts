@@ -46,11 +46,14 @@ export function encodeIfName(name: string): Uint8Array {
   return padded;
 }
 
-/** Matches `iifname "veth0"`, or `oifname != "veth0"`. A final `*` is a wildcard: `iifname "veth*"`. */
-export function matchInterface(direction: "iifname" | "oifname", name: string, inverted = false): Expression[] {
-  const padded = encodeIfName(name);
-  const value = name.endsWith("*") ? encodeUtf8(name.slice(0, -1)) : padded;
-  return [load("meta", KEYS[direction]), compare(value, inverted)];
+/** Matches `iifname "veth0"`. */
+export function matchInterface(direction: "iifname" | "oifname", name: string): Expression[] {
+  return [load("meta", KEYS[direction]), compare(encodeIfName(name), false)];
+}
+
+/** Matches `iifname != "veth*"`: no name that begins so. */
+export function matchOtherThan(direction: "iifname" | "oifname", start: string): Expression[] {
+  return [load("meta", KEYS[direction]), compare(encodeUtf8(start), true)];
 }
 
 function compare(value: Uint8Array, inverted: boolean): Expression {
@@ -90,6 +93,11 @@ export function matchMark(of: "ct" | "meta", value: number, mask: number): Expre
 export function setMark(of: "ct" | "meta", value: number, mask: number): Expression[] {
   invariant((value & ~mask) === 0, `Mark ${value} has bits outside of its mask ${mask}`);
   return [load(of, MARKS[of]), masked(~mask, encodeUint32(value >>> 0)), store(of, MARKS[of])];
+}
+
+/** `drop` */
+export function drop(): Expression[] {
+  return [{ name: "drop" }];
 }
 
 /** `masquerade` */

@@ -13,10 +13,13 @@ import {
 import { malformed } from "../error.ts";
 import {
   IFNAMSIZ,
+  NF_DROP,
+  NFT_REG_DECISION,
   NFTA_CHAIN_HOOK,
   NFTA_CHAIN_NAME,
   NFTA_CHAIN_TABLE,
   NFTA_CHAIN_TYPE,
+  NFTA_DATA_DECISION,
   NFTA_DATA_VALUE,
   NFTA_EXPR_DATA,
   NFTA_EXPR_NAME,
@@ -141,11 +144,18 @@ function encodeBody(expression: Exclude<Expression, { name: "other" }>): Attribu
     }
     case "masq":
       return [];
+    case "drop": {
+      const decision = nested(NFTA_DATA_DECISION, [numberAttribute(1, NF_DROP)]);
+      return [numberAttribute(1, NFT_REG_DECISION), nested(2, [decision])];
+    }
   }
 }
 
+/** The kernel's words for expressions that have another name here. */
+const WORDS: Readonly<Record<string, string>> = { drop: "immediate" };
+
 export function encodeExpression(expression: Expression): Attribute {
-  const word = expression.name === "other" ? expression.word : expression.name;
+  const word = expression.name === "other" ? expression.word : (WORDS[expression.name] ?? expression.name);
   const body = expression.name === "other" ? expression.attributes : encodeBody(expression);
   return nested(NFTA_LIST_ELEM, [attribute(NFTA_EXPR_NAME, encodeString(word)), nested(NFTA_EXPR_DATA, body)]);
 }
@@ -181,6 +191,11 @@ function decodeBody(word: string, attributes: readonly Attribute[]): Expression 
     }
     case "masq":
       return attributes.length === 0 ? { name: word } : undefined;
+    case "immediate": {
+      const decision = readValue(attributes, 2, (list) => findValue(decodeAttributes(list), NFTA_DATA_DECISION));
+      const code = decision && readValue(decodeAttributes(decision), 1, decodeNumber);
+      return number(1) === NFT_REG_DECISION && code === NF_DROP ? { name: "drop" } : undefined;
+    }
     default:
       return undefined;
   }

@@ -36,7 +36,7 @@ const alias = (containerId: string) => formatAlias({ owner: "u1", containerId, n
 const pairOf = (containerId: string) => link(nameVeth(containerId).host.name, alias(containerId));
 const routeOf = (to: typeof OURS, table = 500) => routeTo(wholePrefix(to), { link: PAIR.host.name }, table);
 
-const RULE = hostRule(4, 500);
+const RULE = hostRule(4, 500, []);
 const HOST: NamespaceState = {
   ...EMPTY_NAMESPACE,
   links: [pairOf("c1"), link("cali1", "")],
@@ -66,7 +66,7 @@ function leftovers(changes: Partial<NamespaceState>, known: Partial<KnownAttachm
 }
 
 describe("leftovers:", () => {
-  const main = { rules: [hostRule(4, 254)], routes: [{ ...routeOf(OTHER, 254), protocol: 3 }] };
+  const main = { rules: [hostRule(4, 254, [])], routes: [{ ...routeOf(OTHER, 254), protocol: 3 }] };
   it.each<[what: string, changes: Partial<NamespaceState>, known?: Partial<KnownAttachments>]>([
     ["on a node in order", {}],
     [
@@ -128,9 +128,9 @@ describe("leftovers:", () => {
     ],
     [
       "a rule with Berth's mark in another place",
-      { rules: [RULE, { ...RULE, preference: 899 }] },
-      `rule "pref 899 from all lookup 500 proto 98" ${NOT_MADE}`,
-      "rule del pref 899 from all lookup 500 protocol 98",
+      { rules: [RULE, { ...RULE, preference: 901 }] },
+      `rule "pref 901 from all lookup 500 proto 98" ${NOT_MADE}`,
+      "rule del pref 901 from all lookup 500 protocol 98",
     ],
     [
       "another software's rule for Berth's table",
