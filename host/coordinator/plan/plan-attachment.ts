@@ -57,11 +57,12 @@ function planReplyPath(
   { families, sources, table, ifName }: ReplyDemand,
 ): { wanted: Partial<Wanted>; owned: Partial<Owned> } {
   const usable = families.filter((family) => path.families.includes(family));
+  const named = nicsIn(pod.tables);
   return {
     wanted: {
       routes: usable.flatMap((family) => replyRoute(path, family, { table, source: sourceOf(sources, family) })),
       rules: usable.map((family) => replyRule(family, table)),
-      tables: [podTable(path.pod.link, [...new Set([...nicsIn(pod.tables), ifName])])],
+      tables: [podTable(path.pod.link, named && [...new Set([...named, ifName])])],
     },
     owned: {
       routes: pod.routes.filter(

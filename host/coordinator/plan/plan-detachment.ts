@@ -80,7 +80,7 @@ export function planDetachment(
       })
     : undefined;
   const present = pod.tables.filter(({ name }) => name === NFT_TABLE);
-  const named = nicsIn(present).filter((name) => name !== ifName);
+  const named = nicsIn(present)?.filter((name) => name !== ifName);
   const tables = goes || present.length === 0 ? [] : [podTable(pair.pod.name, named)];
   const all = pod.rules.filter(({ protocol }) => protocol === BERTH_PROTOCOL);
   return {

@@ -46,19 +46,25 @@ const CROSSING = "crossing";
 /**
  * In the pod: marks connections that come in by the pair, and the replies to them. Drops what would cross from a NIC to
  * the node or back, whatever the pod's settings are: any machine of the segment could send it. What is behind the pod
- * has links of its own. `link` is the name of the pod's end, which all pairs share.
+ * has links of its own. `link` is the name of the pod's end, which all pairs share; `nics` as {@link nicsIn} returns
+ * them.
  */
-export function podTable(link: string, nics: readonly string[]): NftTable {
-  const key = [link, ...nics].join(" ");
+export function podTable(link: string, nics: readonly string[] | undefined): NftTable {
+  const key = nics === undefined ? link : [link, "", ...nics].join(" ");
   const table = podTables.get(key) ?? makePodTable(link, nics);
   podTables.set(key, table);
   return table;
 }
 
-/** Returns the NICs of which the table says that they lead to no node: those that were attached with it. */
-export function nicsIn(tables: readonly NftTable[]): string[] {
-  const own = tables.find(({ name }) => name === NFT_TABLE)?.chains.find(({ name }) => name === CROSSING);
-  const rules = own?.rules.filter((_, index) => index % 2 === 0) ?? [];
+/**
+ * Returns the NICs of which the pod's table says that they lead to no node: those that were attached with it.
+ * Undefined for a table that a former release has made, which stays as it is.
+ */
+export function nicsIn(tables: readonly NftTable[]): string[] | undefined {
+  const own = tables.find(({ name }) => name === NFT_TABLE);
+  const chain = own?.chains.find(({ name }) => name === CROSSING);
+  if (chain === undefined) return own === undefined ? [] : undefined;
+  const rules = chain.rules.filter((_, index) => index % 2 === 0);
   return rules.flatMap(([, compared]) => (compared?.name === "cmp" ? (nameOf(compared.value) ?? []) : []));
 }
 
@@ -66,7 +72,8 @@ export function nicsIn(tables: readonly NftTable[]): string[] {
 const nameOf = (padded: Uint8Array): IfName | undefined =>
   parseIfName(new TextDecoder().decode(padded).replace(/\0+$/, ""));
 
-function makePodTable(link: string, nics: readonly string[]): NftTable {
+function makePodTable(link: string, nics: readonly string[] | undefined): NftTable {
+  if (nics === undefined) return { name: NFT_TABLE, sets: [], chains: replyChains(link) };
   const between = (from: string, to: string) => [
     ...matchInterface("iifname", from),
     ...matchInterface("oifname", to),
