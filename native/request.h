@@ -24,12 +24,15 @@ int64_t milliseconds_of(const char *name, int64_t otherwise);
 /* Returns the path of the agent's socket. Fails with code 4 if it is too long for a socket address. */
 const char *socket_path(void);
 
-/* Reads stdin to its end within `limit_ms`; replies refer to its text from now on. */
+/*
+ * Reads stdin to its end within `limit_ms`; replies refer to its text from now on. More than STDIN_LIMIT fails with code
+ * 6, and is no text for a DEL.
+ */
 void read_config(int64_t limit_ms, bool is_del);
 
 /*
- * Returns the bytes of the request, in a static buffer; call read_config first. A DEL omits variables that it does
- * not need and no header can carry: a variable for which an ADD was refused must not prevent the pod's deletion.
+ * Returns the bytes of the request, in a static buffer; call read_config first. A DEL omits variables
+ * that no header can carry: a variable for which an ADD was refused must not prevent the pod's deletion.
  */
 const char *build_request(const char *plugin, bool is_del, size_t *length);
 

@@ -216,8 +216,9 @@ export function decodeRequest(plugin: string, headers: Headers, body: Buffer | s
 
 /** Returns whether the request is a DEL of what no ADD can have made. */
 export function hasNothingToDelete(headers: Headers): boolean {
-  const { command, containerId, ifName } = describeRequest(headers);
-  return command === "DEL" && (parseContainerId(containerId) === undefined || parseIfName(ifName) === undefined);
+  if (headers[headerOf("CNI_COMMAND")] !== "DEL") return false;
+  const { containerId, ifName } = describeRequest(headers);
+  return parseContainerId(containerId) === undefined || parseIfName(ifName) === undefined;
 }
 
 /** Returns the pod's identity in CNI_ARGS (`K8S_POD_*`). Empty values count as unset. */

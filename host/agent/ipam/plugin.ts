@@ -87,7 +87,7 @@ export class IpamPlugin implements Plugin {
   async del({ containerId, ifName, netns, netConf }: DetachRequest): Promise<readonly Allocation[]> {
     const { inventory, detection, netns: { fences } = {} } = this.#deps;
     detection.answered.delete({ containerId, ifName });
-    // Without a readable name the attachment is known all the same: a container has each interface once.
+    // Without a readable name all that the container's interface has is released.
     const named = netConf.name === "" ? {} : { network: netConf.name };
     const own = await inventory.registry.release({ containerId, ifName, ...named });
     for (const row of own) fences?.released(row);

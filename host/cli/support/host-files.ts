@@ -129,7 +129,7 @@ function readLog(name: string, directory: string): BundleFile {
   }
 }
 
-/** Returns the path without links. Throws if they lead out of the directory: to what nobody has named. */
+/** Returns the path without links. Throws if they lead out of the directory. */
 function pathWithin(directory: string, name: string): string {
   const path = realpathSync(join(directory, name));
   if (path.startsWith(join(realpathSync(directory), "/"))) return path;

@@ -232,7 +232,7 @@ export function hostRoutes({ host }: ServicePath, ips: readonly Ip[], table: num
 /**
  * Returns the node's rule, for all pods, that looks up the table of pod addresses: before all of the node's rules that
  * could send a pod's packets elsewhere, such as one by a source, which the kernel puts first without being asked to.
- * Those by a mark are meant for packets that somebody has marked.
+ * Those by a mark take only packets that other programs mark.
  */
 export function hostRule(family: Family, table: number, present: readonly RuleState[]): RuleState {
   const rules = present.filter((each) => each.family === family && each.preference > 0);
