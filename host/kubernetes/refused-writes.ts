@@ -157,15 +157,18 @@ export class RefusedWrites {
     if (at >= 0) this.#recent.splice(at, 1);
   }
 
-  /** An own write is no change of the object for the other parts: what they were refused still rests. */
+  /**
+   * An own write is no change of the object for the other parts: what they were refused still rests. It ends their
+   * conflicts, of which it may be the cause: the answers come in any order.
+   */
   #succeed({ path, key, version }: Target, answer: KubeObject): void {
     const rests = this.#rests.get(path);
     if (rests === undefined) return;
     rests.delete(key);
     if (rests.size === 0) this.#rests.delete(path);
     const { resourceVersion: now } = partOf(answer, "metadata");
-    for (const { versions } of rests.values()) {
-      if (version === "" || typeof now !== "string" || !versions.has(version)) continue;
+    for (const { versions, refusal } of rests.values()) {
+      if (version === "" || typeof now !== "string" || refusal.status === 409 || !versions.has(version)) continue;
       versions.add(now);
       for (const oldest of versions) if (versions.size > MAX_OWN_VERSIONS) versions.delete(oldest);
     }

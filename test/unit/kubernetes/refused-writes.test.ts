@@ -85,13 +85,17 @@ describe("a refused write", () => {
     expect(scene.sent.length).toBe(2);
   });
 
-  it("rests on when the object was changed by an own write", async () => {
+  it.each([
+    [403, "rests on when the object was changed by an own write", []],
+    [409, "is sent at the version of an own write, whose answer came after the conflict", ["0 PATCH /blue"]],
+  ])("with %i %s", async (status, _, again) => {
     const scene = new Scene();
+    scene.answer = refusal(status);
     await scene.patch();
     scene.answer = undefined;
     await scene.patch("blue/status", { part: "two" });
     await scene.patch("blue", { version: "2" });
-    expect(scene.sent).toEqual(["0 PATCH /blue", "0 PATCH /blue/status"]);
+    expect(scene.sent).toEqual(["0 PATCH /blue", "0 PATCH /blue/status", ...again]);
   });
 
   it("of one part, of one verb or of a subresource does not keep the others", async () => {
