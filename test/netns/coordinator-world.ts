@@ -65,7 +65,6 @@ export interface Names {
 }
 
 export function makeNamespaces(prefix: string): Names {
-  execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
   const names = { pod: `${prefix}p${process.pid}`, node: `${prefix}n${process.pid}` };
   for (const netns of Object.values(names)) {
     execFileSync("ip", ["netns", "add", netns]);

@@ -11,7 +11,6 @@
  */
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { expect } from "vitest";
 import { detectConflict } from "../../host/coordinator/detect-conflict.ts";
 import type { Conflict, ProbeLink } from "../../host/coordinator/probe.ts";
@@ -74,7 +73,6 @@ function waitForCarrier(netns: string, name: string): void {
 
 /** `prefix` keeps the names of test files apart. */
 export function makeLab(prefix: string): Lab {
-  run(join(import.meta.dirname, "../../native/build.sh"), "addon");
   using undo = new DisposableStack();
   let count = 0;
   let held = undo;

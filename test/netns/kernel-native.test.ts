@@ -40,7 +40,6 @@ function openFds(): string[] {
 
 let native: Native;
 beforeAll(() => {
-  execFileSync(join(root, "native/build.sh"), ["addon"], { stdio: "inherit" });
   native = loadNative();
 });
 

@@ -20,7 +20,6 @@ let socket: Datagrams;
 let conversation: Conversation;
 
 beforeAll(() => {
-  execFileSync(join(root, "native/build.sh"), ["addon"], { stdio: "inherit" });
   execFileSync("ip", ["netns", "add", name]);
   socket = openNetfilterSocket(`/run/netns/${name}`);
   conversation = createConversation(socket);

@@ -1,6 +1,5 @@
 /** Settings in netlink messages equal those in their files, whatever they are set to. */
 import { execFileSync } from "node:child_process";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { observeNamespace } from "../../host/kernel/observe-namespace.ts";
 import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
@@ -24,7 +23,6 @@ const KEYS = [
 ];
 
 beforeAll(() => {
-  execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
   execFileSync("ip", ["netns", "add", name]);
   // too small for IPv6, which the kernel then takes from it, settings and all
   ipIn(

@@ -4,7 +4,6 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readlinkSync } from "node:fs";
 import { constants } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { loadNative, type Native } from "../../host/kernel/native.ts";
 import { decodeArp, encodeArpAnnouncement, encodeArpProbe } from "../../host/kernel/packet/arp.ts";
@@ -33,7 +32,6 @@ async function stableFds(): Promise<number> {
 }
 
 beforeAll(async () => {
-  execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
   for (const netns of [near, far]) execFileSync("ip", ["netns", "add", netns]);
   run(near, `link add v0 index ${NEAR_LINK} address ${nearMac} type veth peer name v1 address ${farMac} netns ${far}`);
   run(far, "addr add 10.6.0.1/24 dev v1");

@@ -1,6 +1,5 @@
 /** Answers of the kernel stay as they were received, however many come after them, on whatever socket. */
 import { execFileSync } from "node:child_process";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Conversation, createConversation } from "../../host/kernel/netlink/conversation.ts";
 import { RTM_GETLINK } from "../../host/kernel/netlink/link/constants.ts";
@@ -11,7 +10,6 @@ import { ipIn } from "./kernel-scene.ts";
 const names = ["a", "b"].map((suffix) => `bkr${suffix}${process.pid}`);
 
 beforeAll(() => {
-  execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
   names.forEach((name, at) => {
     execFileSync("ip", ["netns", "add", name]);
     ipIn(name, `link add v${at} type veth peer name w${at}`);

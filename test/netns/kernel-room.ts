@@ -1,6 +1,5 @@
 /** Two fresh namespaces with a netlink conversation in each, for tests of the route families. */
 import { execFileSync } from "node:child_process";
-import { join } from "node:path";
 import { expect } from "vitest";
 import { type Conversation, createConversation } from "../../host/kernel/netlink/conversation.ts";
 import { type Link, linkOf } from "../../host/kernel/netlink/link/link.ts";
@@ -22,7 +21,6 @@ export interface Room extends Disposable {
 
 /** `prefix` keeps the names of test files apart. */
 export function makeRoom(prefix: string): Room {
-  execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
   const near = `${prefix}n${process.pid}`;
   const far = `${prefix}f${process.pid}`;
   for (const netns of [near, far]) execFileSync("ip", ["netns", "add", netns]);

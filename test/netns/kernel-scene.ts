@@ -3,7 +3,6 @@
  * tests of observing and applying.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { join } from "node:path";
 import { type OpenNamespace, openNamespace } from "../../host/kernel/open-namespace.ts";
 
 export interface Scene extends Disposable {
@@ -89,7 +88,6 @@ table ip nat { chain post { type nat hook postrouting priority srcnat; oifname "
  * A node with a bridge and a parent for macvlans, a pod with a veth and a macvlan; both with things of others in them.
  */
 export function makeScene(prefix: string): Scene {
-  execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
   const names = { pod: `${prefix}p${process.pid}`, host: `${prefix}h${process.pid}` };
   for (const netns of Object.values(names)) execFileSync("ip", ["netns", "add", netns]);
   for (const netns of Object.values(names)) {

@@ -13,7 +13,6 @@ const key = "ipv4/conf/default/rp_filter";
 const ownValue = () => readFileSync(`/proc/sys/net/${key}`, "utf8").trim();
 
 beforeAll(() => {
-  execFileSync(join(import.meta.dirname, "../../native/build.sh"), ["addon"], { stdio: "inherit" });
   execFileSync("ip", ["netns", "add", name]);
   execFileSync("ip", ["-n", name, "link", "add", "e.1", "type", "veth", "peer", "name", "p0"]);
 });

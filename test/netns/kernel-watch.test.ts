@@ -1,5 +1,5 @@
 /** Waiting for descriptors, on the real event loop: callbacks, ends, and what stays open at a worker's end. */
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,6 @@ const SO_RCVBUF = 8;
 
 let native: Native;
 beforeAll(() => {
-  execFileSync(join(root, "native/build.sh"), ["addon"], { stdio: "inherit" });
   native = loadNative();
 });
 

@@ -20,7 +20,6 @@ const ownNetns = () => readlinkSync("/proc/thread-self/ns/net");
 const openFds = () => readdirSync("/proc/self/fd").length - 1;
 
 beforeAll(() => {
-  execFileSync(join(root, "native/build.sh"), ["addon"], { stdio: "inherit" });
   ip("netns", "add", name);
   inside("link add eth0 address 02:00:00:00:00:01 type veth peer name p0 address 02:00:00:00:00:02");
   inside("link set eth0 up");
