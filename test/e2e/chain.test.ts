@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
-import { ALL_VERSIONS, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
+import { ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
 import { NetnsWorld } from "../lab/netns/world.ts";
 import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
 import { eventually } from "../lab/waiting.ts";
@@ -77,9 +77,10 @@ async function withPods(count: number, test: (pods: Netns[]) => Promise<void>): 
 
 /** The reference plugins v1.9.1 speak 0.3.0 too; cnitool itself wants 0.4.0 for CHECK. */
 const CALLS: [plugin: string, version: string][] = [
-  ...ALL_VERSIONS.map((version): [string, string] => ["macvlan", version]),
+  ["macvlan", "0.3.0"],
+  ["ptp", "0.4.0"],
   ["bridge", "1.0.0"],
-  ["ptp", "1.1.0"],
+  ["macvlan", "1.1.0"],
 ];
 
 describe("ipam berth through cnitool", () => {

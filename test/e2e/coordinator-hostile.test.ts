@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorCode } from "../../host/cni/error.ts";
 import { runPlugin } from "../lab/cnitool.ts";
-import { makePreparedWorld, PreparedPod, type PreparedWorld } from "../lab/netns/coordinator.ts";
+import { makePreparedWorld, type PreparedPod, type PreparedWorld } from "../lab/netns/coordinator.ts";
 import type { PodCall } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
@@ -49,12 +49,6 @@ describe("a request without what the coordinator stands on is refused", () => {
   const rows: [what: string, call: PodCall, code: number, text: string][] = [
     ["no prevResult", { prevResult: undefined }, ErrorCode.InvalidNetworkConfig, PREV],
     ["a NIC that is not there", { ifName: "net7" }, ErrorCode.InterfaceRefused, 'Interface "net7"'],
-    [
-      "overlay on the first NIC",
-      { conf: { mode: "overlay" } },
-      ErrorCode.InterfaceRefused,
-      'Interface "eth0" is the pod\'s first NIC, which cannot be overlay: set "mode" of network "lab"',
-    ],
     ["a pod that is gone", { netns: "/run/netns/ch-none" }, ErrorCode.InvalidNetns, "/run/netns/ch-none"],
   ];
   it.each(rows)("%s", async (_what, call, code, text) => {
@@ -64,44 +58,6 @@ describe("a request without what the coordinator stands on is refused", () => {
       expect(refusal, verb).toMatchObject({ code });
     }
     await pod.expectState(detached, "after the refusals");
-  });
-
-  // As ipvlan is; test/unit/coordinator/plan-mac.test.ts has that itself, which not every kernel knows.
-  it("a MAC prefix for a NIC that has none of its own", async () => {
-    const netns = await world.addNetns("tun");
-    await netns.ip("tuntap add eth0 mode tun");
-    await netns.ip("link set eth0 up");
-    await netns.ip("addr add 10.60.0.77/24 dev eth0");
-    const other = new PreparedPod(world.node, netns, 77);
-    const before = await other.state();
-    const refusal = await other.refused("ADD", { conf: { podMACPrefix: "0a:1b" } });
-    expect(refusal).toMatchObject({ code: ErrorCode.InterfaceRefused });
-    expect(refusal.msg).toContain(
-      'podMACPrefix "0a:1b" cannot be applied to interface "eth0": it is of kind tun, which has none of its own',
-    );
-    // CHECK demands the MAC address of the result, and misses the rest here.
-    const checked = await other.refused("CHECK", { conf: { podMACPrefix: "0a:1b" } });
-    expect(checked).toMatchObject({ code: ErrorCode.InterfaceRefused });
-    await other.expectState(before, "after the refusals");
-    await other.succeed("DEL", { conf: { podMACPrefix: "0a:1b" } });
-    await other.expectState(before, "after DEL");
-    await netns.delete();
-  });
-
-  it("a table in which the node has routes of its own", async () => {
-    const { node1 } = world.fabric;
-    await node1.ip("route add 192.0.2.0/24 dev eth1 table 300");
-    const before = await pod.state();
-    for (const verb of ["ADD", "CHECK"] as const) {
-      const refusal = await pod.refused(verb, { conf: { hostRuleTable: 300 } });
-      expect(refusal).toMatchObject({ code: ErrorCode.InterfaceRefused });
-      expect(refusal.msg).toContain(
-        "hostRuleTable 300: the node's table contains a route that Berth did not create (192.0.2.0/24",
-      );
-    }
-    await pod.succeed("DEL", { conf: { hostRuleTable: 300 } });
-    await pod.expectState(before, "after refusals and DEL");
-    await node1.ip("route del 192.0.2.0/24 dev eth1 table 300");
   });
 });
 

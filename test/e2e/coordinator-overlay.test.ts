@@ -7,6 +7,7 @@ import type { LabPod } from "../lab/netns/world.ts";
 import type { Netns } from "../lab/netns.ts";
 import { serviceStandIn } from "../lab/service.ts";
 import { ask, ping } from "../lab/traffic.ts";
+import { ofRun } from "../world/long-cases.ts";
 import { ENTRY, openWatch, PORT, SERVICE, type Watch } from "./coordinator-nics.ts";
 
 /** The overlay's own network on node 1: the upper half of what the other node routes there. */
@@ -46,12 +47,9 @@ beforeAll(async () => {
     await lab.define(`co-${plugin}-host-local`, [{ ...entry, ipam: hostLocal }]);
     await lab.define(`co-${plugin}-berth`, [{ ...entry, ipam: BERTH }]);
   }
-  for (const mode of ["auto", "overlay", "underlay"])
-    await lab.define(`co-${mode}`, [macvlanOn(1), { ...ENTRY, mode }]);
+  for (const mode of ["auto", "underlay"]) await lab.define(`co-${mode}`, [macvlanOn(1), { ...ENTRY, mode }]);
   await lab.define("co-moved", [macvlanOn(1), { ...ENTRY, mode: "overlay", podDefaultRouteNic: "net1" }]);
   await lab.define("co-third", [macvlanOn(2), { ...ENTRY, mode: "overlay" }]);
-  await lab.define("co-first", [macvlanOn(0), ENTRY]);
-  await lab.define("co-lost", [macvlanOn(1), { ...ENTRY, mode: "overlay", podDefaultCniNic: "eth7" }]);
   for (const family of FAMILIES) {
     const network = family === 4 ? "10.244.1.0/24" : "fd00:244:1::/64";
     await router.ip(`route add ${network} via ${segmentAddress(0, 11, family)}`);
@@ -118,7 +116,7 @@ async function expectNothingLeft(): Promise<void> {
   expect(await netns.ip("neigh show nud permanent")).toBe("");
 }
 
-describe.each(Object.keys(FIRST))("first NIC by %s", (plugin) => {
+describe.each(ofRun(Object.keys(FIRST), (plugin) => plugin === "ptp"))("first NIC by %s", (plugin) => {
   it.each([
     ["auto", "host-local", "eth0"],
     ["moved", "berth", "net1"],
@@ -206,55 +204,4 @@ describe("a later underlay NIC of a pod whose first NIC has no coordinator", () 
     await pod.detach(first);
     await expectNothingLeft();
   });
-});
-
-describe("a mode that cannot work is refused", () => {
-  const rows = [
-    {
-      what: "overlay for the first NIC",
-      first: undefined,
-      ...{ network: "co-overlay", ifName: "eth0" },
-      text:
-        'Interface "eth0" is the pod\'s first NIC, which cannot be overlay: ' +
-        'set "mode" of network "co-overlay" to "underlay" or "auto", or remove the coordinator from it',
-    },
-    {
-      what: "overlay beside an underlay NIC",
-      ...{ first: "co-first", network: "co-overlay", ifName: "net1" },
-      text:
-        'Interface "net1" is overlay, but the pod has "veth0", so its first NIC is underlay: ' +
-        'set "mode" of network "co-overlay" to "underlay" or "auto"',
-    },
-    {
-      what: "overlay when the first NIC has another name",
-      ...{ first: "co-ptp-host-local", network: "co-lost", ifName: "net1" },
-      text:
-        'Interface "net1" is overlay, but the pod has no first NIC "eth7": ' +
-        'set "podDefaultCniNic" of network "co-lost" to the name of the first NIC (the pod has lo, eth0, net1)',
-    },
-  ];
-
-  it.each(rows.map((row, index) => [row.what, row, index] as const))(
-    "%s",
-    async (_, { first, network, ifName, text }, index) => {
-      const pod = first === undefined ? await lab.addPod(lab.node1, `no${index}`) : await addPod(`no${index}`, first);
-      const before = await stateOf(pod);
-      const outcome = await pod.call("add", network, ifName);
-      expect([outcome.exitCode, `${outcome.text}${outcome.stderr}`]).toEqual([1, expect.stringContaining(text)]);
-      await pod.detach(network, ifName);
-      expect(await stateOf(pod)).toEqual(before);
-      if (first !== undefined) await pod.detach(first);
-      await expectNothingLeft();
-    },
-  );
-
-  /** All of the pod's, and of the node's what Berth could have changed. */
-  async function stateOf({ netns }: LabPod): Promise<string[]> {
-    const all = ["-4 rule", "-6 rule", "-4 route show table all", "-6 route show table all"];
-    const ours = ["-4 rule", "-6 rule", "-4 route show table all proto 98", "-6 route show table all proto 98"];
-    const texts: string[] = [];
-    for (const text of all) texts.push(await netns.ip(text));
-    for (const text of ours) texts.push(await lab.node1.netns.ip(text));
-    return texts;
-  }
 });

@@ -86,23 +86,6 @@ it("the source is the address that Berth gave, not another one on the NIC, after
   await pod.detach(network(0));
 });
 
-it("CHECK finds a route over the pair without its source, and the pair's end without its address", async () => {
-  const pod = await lab.addPod(lab.node1, "checked");
-  await pod.attach(network(0));
-  const check = async (): Promise<string> => (await pod.coordinate("CHECK", network(0), { entry: ENTRY })).text;
-  expect(await check()).toBe("");
-  const [via, own] = [segmentAddress(0, 11, 4), pod.address(4)];
-  await pod.netns.ip(`route replace 10.96.0.0/16 via ${via} dev veth0 proto 98`);
-  expect(await check()).toContain(`route add 10.96.0.0/16 via ${via} dev veth0 proto 98 src ${own}`);
-  await pod.netns.ip(`route replace 10.96.0.0/16 via ${via} dev veth0 proto 98 src ${own}`);
-  expect(await check()).toBe("");
-  await pod.netns.ip("addr del 169.254.255.98/32 dev veth0");
-  expect(await check()).toContain("ip addr add 169.254.255.98/32 dev veth0 scope link");
-  await pod.coordinate("ADD", network(0), { entry: ENTRY });
-  expect(await check()).toBe("");
-  await pod.detach(network(0));
-});
-
 it("a redirect in the pod answers the node and clients behind it, and the pair's address is never a source", async () => {
   const pod = await lab.addPod(lab.node1, "mesh");
   await pod.attach(network(0));

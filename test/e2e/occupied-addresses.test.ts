@@ -129,17 +129,6 @@ describe("addresses that no pod can have", () => {
     await node.netns.ip("addr del 10.12.0.2/32 dev uplink");
   });
 
-  it("a requested one is refused with the reason", () =>
-    withPod("asking", [macvlan("uplink", { ...of("four"), ips: undefined })], async (pod) => {
-      const outcome = await pod.run("berth", "ADD", {
-        conf: { type: "macvlan", ipam: of("four"), args: { cni: { ips: ["10.7.0.2"] } } },
-      });
-      expect(outcome.stdout).toMatchObject({
-        code: 100,
-        msg: expect.stringContaining('pool "four" may not hand out 10.7.0.2: the node has it on "uplink"'),
-      });
-    }));
-
   it("routers that a pool, or another one of its network, names are passed over", () =>
     withPod("routed", [macvlan("uplink", of("routed"))], async (pod) => {
       expect(await addresses(pod, "oa-routed")).toEqual(["10.8.0.250"]);
