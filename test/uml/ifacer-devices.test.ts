@@ -86,17 +86,6 @@ describe("a VLAN device", () => {
     expect(link("m0.7")).toMatchObject({ ifindex, flags: expect.arrayContaining(["UP"]) });
   });
 
-  const others: [what: string, made: string, text: string][] = [
-    ["another parent", "link add link m1 name m0.7 type vlan id 7", 'already exists and is on "m1", want on "m0"'],
-    ["another id", "link add link m0 name m0.7 type vlan id 8", "already exists and is VLAN 8, want VLAN 7"],
-    [
-      "another protocol",
-      "link add link m0 name m0.7 type vlan protocol 802.1ad id 7",
-      "already exists and is 802.1ad, want 802.1Q",
-    ],
-    ["another kind", "link add m0.7 type dummy", "already exists and is of kind dummy, want of kind vlan"],
-    ["another name", "link add link m0 name trunk7 type vlan id 7", 'already exists as device "trunk7"'],
-  ];
   it("on a master that is named by an alternative name has that in its own", async () => {
     node.ip("link property add dev m0 altname other");
     const { interfaces } = await add({ interfaces: ["other"], vlanID: 100 });
@@ -118,9 +107,9 @@ describe("a VLAN device", () => {
     );
   });
 
-  it.each(others)("with %s is refused and not touched", async (_what, made, text) => {
-    node.ip(made);
-    await refuse({ interfaces: ["m0"], vlanID: 7 }, 106, text);
+  it("with another protocol is refused and not touched", async () => {
+    node.ip("link add link m0 name m0.7 type vlan protocol 802.1ad id 7");
+    await refuse({ interfaces: ["m0"], vlanID: 7 }, 106, "already exists and is 802.1ad, want 802.1Q");
   });
 });
 
@@ -216,35 +205,19 @@ describe("a bond", () => {
     for (const member of ["m0", "m1", "m2"]) expect(node.ip(`-o link show ${member}`)).toContain("master b0");
   });
 
-  const others: [what: string, made: string[], text: string][] = [
-    ["another kind", ["link add b0 type bridge"], 'Device "b0" already exists and is of kind bridge, not a bond'],
-    ["another mode", ["link add b0 type bond mode 4"], "in mode 4 (802.3ad), want mode 1 (active-backup)"],
-  ];
-  it.each(others)("of %s is refused and not touched", async (_what, made, text) => {
-    for (const line of made) node.ip(line);
-    await refuse(bondOf(""), 106, text.replaceAll(/[()]/g, "."));
+  it("of another mode is refused and not touched", async () => {
+    node.ip("link add b0 type bond mode 4");
+    await refuse(bondOf(""), 106, /in mode 4 .802.3ad., want mode 1 .active-backup./);
   });
 });
 
 describe("a member", () => {
   const rows: [what: string, made: string[], conf: object, text: string][] = [
     [
-      "that is not there",
-      [],
-      { ...bondOf(""), interfaces: ["m0", "m8"] },
-      'Interface "m8" of "interfaces" does not exist on this node; did you mean',
-    ],
-    [
       "of another bond",
       ["link add b1 type bond", "link set m1 down", "link set m1 master b1"],
       bondOf(""),
       'is already a member of the bond "b1"',
-    ],
-    [
-      "of a bridge",
-      ["link add br1 type bridge", "link set m1 master br1"],
-      bondOf(""),
-      'is already a member of the bridge "br1"',
     ],
     ["under a VLAN device", ["link add link m1 name m1.5 type vlan id 5"], bondOf(""), 'carries the device "m1.5"'],
     [
@@ -255,7 +228,6 @@ describe("a member", () => {
     ],
     ["with an IPv6 address", ["addr add fd09::1/64 dev m1 nodad"], bondOf(""), "has address fd09::1/64 dev m1"],
     ["with the default route", ["route add default dev m1"], bondOf(""), "route default dev m1"],
-    ["that is the loopback", [], { ...bondOf(""), interfaces: ["lo"] }, 'Interface "lo" is the loopback'],
   ];
   it.each(rows)("%s is refused, and nothing is made", async (_what, made, conf, text) => {
     for (const line of made) node.ip(line);
