@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ALL_VERSIONS, CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
-import { type CallOptions, withWorld } from "../lab/netns/world.ts";
+import { type CallOptions, type NetnsWorld, openAlone, withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
@@ -9,6 +9,16 @@ const DUAL = {
   "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true, selection: "ascending" }),
   "six.yaml": ipPool("six", "fd00:6::/64", { gateway: "fd00:6::1", default: true, selection: "ascending" }),
 };
+
+/** Of all tests that do not name another. */
+let world: NetnsWorld;
+beforeAll(async () => {
+  world = await openAlone({ ...BLUE, "pod.yaml": podManifest("shop", "web-0", {}) });
+});
+afterAll(() => world?.delete());
+
+const stateOf = async (address: string | undefined): Promise<string | undefined> =>
+  (await world.agent.get("/v1/allocations")).find((row: { address: string }) => row.address === address)?.state;
 
 describe("ADD", () => {
   it("answers in the caller's version", () =>
@@ -34,80 +44,76 @@ describe("ADD", () => {
       }
     }));
 
-  it("in the host's own namespace is refused with code 8, unless it is overridden", () =>
-    withWorld(BLUE, async (world) => {
-      const netns = "/proc/1/ns/net";
-      const own = "/proc/self/ns/net";
-      expect((await world.refused("ADD", "c1", { netns: own })).code).toBe(8);
-      expect((await world.refused("ADD", "c1", { netns })).code).toBe(8);
-      expect((await world.refused("ADD", "c1", { netns: "/run/netns/bt-nothing" })).code).toBe(8);
-      expect(await world.usage()).toEqual({});
-      await world.add("c1", { netns: own, env: { ...world.agent.env, CNI_NETNS_OVERRIDE: "1" } });
-    }));
+  it("in the host's own namespace is refused with code 8, unless it is overridden", async () => {
+    const own = "/proc/self/ns/net";
+    for (const netns of [own, "/proc/1/ns/net", "/run/netns/bt-nothing"])
+      expect((await world.refused("ADD", "own", { netns })).code).toBe(8);
+    expect(await world.usage()).toEqual({});
+    await world.add("own", { netns: own, env: { ...world.agent.env, CNI_NETNS_OVERRIDE: "1" } });
+  });
 });
 
 describe("DEL", () => {
-  it("needs no pool, pod or known plugin configuration", () =>
-    withWorld(BLUE, async (world) => {
-      const address = await world.add("c1");
-      await world.agent.remove("blue.yaml");
-      await world.del("c1", { conf: { ipam: { type: "berth", unknown: true }, prevResult: "broken" } });
-      expect(await world.usage()).toEqual({ Cooling: address });
-    }));
+  it("needs no pool, pod or known plugin configuration", async () => {
+    const [address] = await world.add("c0");
+    await world.agent.remove("blue.yaml");
+    await world.del("c0", { conf: { ipam: { type: "berth", unknown: true }, prevResult: "broken" } });
+    expect(await stateOf(address)).toBe("Cooling");
+    await world.agent.write("blue.yaml", BLUE["blue.yaml"]);
+  });
 });
 
-it("CHECK compares result, record, pool and link, and heals nothing", () =>
-  withWorld(BLUE, async (world) => {
-    const { stdout: prevResult } = await world.call("ADD", "c1", { conf: { cniVersion: "0.4.0" } });
-    const [ip] = prevResult.ips;
-    const [address] = ip.address.split("/");
-    await world.sandbox.ip("link add eth0 type veth peer name peer0");
-    await world.sandbox.ip(`addr add ${ip.address} dev eth0`);
-    const passes = async (conf: Record<string, unknown>) => {
-      const outcome = await world.call("CHECK", "c1", { conf });
-      expect([outcome.exitCode, outcome.text]).toEqual([0, ""]);
-    };
-    const fails = async (conf: Record<string, unknown>) => {
-      const { code, msg } = await world.refused("CHECK", "c1", { conf });
-      return [code, msg];
-    };
-    for (const cniVersion of ALL_VERSIONS.slice(2)) {
-      const { stdout } = await world.call("ADD", "c1", { conf: { cniVersion } });
-      await passes({ cniVersion, prevResult: stdout });
-    }
-    const withIps = (...ips: object[]) => ({ prevResult: { ...prevResult, ips } });
-    const other = { address: "10.6.0.250/24" };
-    expect(await fails({})).toEqual([7, 'CHECK needs "prevResult", found nothing']);
-    expect(await fails(withIps(other))).toEqual([
-      7,
-      `"prevResult" lacks ${address}, which is recorded for interface "eth0"`,
-    ]);
-    expect(await fails(withIps(ip, other))).toEqual([
-      7,
-      `"prevResult" has 10.6.0.250, recorded for interface "eth0" is ${address}`,
-    ]);
-    // A result without a gateway, or a pool without one, says nothing.
-    const foreign = withIps({ ...ip, gateway: "10.6.0.254" });
-    expect(await fails(foreign)).toEqual([
-      7,
-      `"prevResult" has gateway 10.6.0.254 for ${address}, pool "blue" has 10.6.0.1; a new pod gets the pool's`,
-    ]);
-    for (const gateway of [undefined, "10.6.0.1"]) await passes(withIps({ ...ip, gateway }));
-    await world.agent.write("blue.yaml", ipPool("blue", "10.6.0.0/24", { default: true }));
-    await eventually(
-      () => world.call("CHECK", "c1", { conf: foreign }),
-      ({ exitCode }) => exitCode === 0,
-    );
-    await passes(foreign);
-    await world.sandbox.ip("addr flush dev eth0");
-    const gone = `Interface "eth0" in ${world.sandbox.path} lacks its address ${ip.address}`;
-    expect(await fails({ prevResult })).toEqual([106, gone]);
-    expect(await world.sandbox.ip("-4 addr show dev eth0")).toBe("");
-    await world.sandbox.ip("link delete eth0");
-    expect((await fails({ prevResult }))[1]).toContain('Interface "eth0" is missing in');
-    await world.del("c1");
-    expect(await fails({ prevResult })).toEqual([3, 'No address is recorded for interface "eth0" of container c1']);
-  }));
+it("CHECK compares result, record, pool and link, and heals nothing", async () => {
+  const { stdout: prevResult } = await world.call("ADD", "c1", { conf: { cniVersion: "0.4.0" } });
+  const [ip] = prevResult.ips;
+  const [address] = ip.address.split("/");
+  await world.sandbox.ip("link add eth0 type veth peer name peer0");
+  await world.sandbox.ip(`addr add ${ip.address} dev eth0`);
+  const passes = async (conf: Record<string, unknown>) => {
+    const outcome = await world.call("CHECK", "c1", { conf });
+    expect([outcome.exitCode, outcome.text]).toEqual([0, ""]);
+  };
+  const fails = async (conf: Record<string, unknown>) => {
+    const { code, msg } = await world.refused("CHECK", "c1", { conf });
+    return [code, msg];
+  };
+  for (const cniVersion of ALL_VERSIONS.slice(2)) {
+    const { stdout } = await world.call("ADD", "c1", { conf: { cniVersion } });
+    await passes({ cniVersion, prevResult: stdout });
+  }
+  const withIps = (...ips: object[]) => ({ prevResult: { ...prevResult, ips } });
+  const other = { address: "10.6.0.250/24" };
+  expect(await fails({})).toEqual([7, 'CHECK needs "prevResult", found nothing']);
+  expect(await fails(withIps(other))).toEqual([
+    7,
+    `"prevResult" lacks ${address}, which is recorded for interface "eth0"`,
+  ]);
+  expect(await fails(withIps(ip, other))).toEqual([
+    7,
+    `"prevResult" has 10.6.0.250, recorded for interface "eth0" is ${address}`,
+  ]);
+  // A result without a gateway, or a pool without one, says nothing.
+  const foreign = withIps({ ...ip, gateway: "10.6.0.254" });
+  expect(await fails(foreign)).toEqual([
+    7,
+    `"prevResult" has gateway 10.6.0.254 for ${address}, pool "blue" has 10.6.0.1; a new pod gets the pool's`,
+  ]);
+  for (const gateway of [undefined, "10.6.0.1"]) await passes(withIps({ ...ip, gateway }));
+  await world.agent.write("blue.yaml", ipPool("blue", "10.6.0.0/24", { default: true }));
+  await eventually(
+    () => world.call("CHECK", "c1", { conf: foreign }),
+    ({ exitCode }) => exitCode === 0,
+  );
+  await passes(foreign);
+  await world.sandbox.ip("addr flush dev eth0");
+  const gone = `Interface "eth0" in ${world.sandbox.path} lacks its address ${ip.address}`;
+  expect(await fails({ prevResult })).toEqual([106, gone]);
+  expect(await world.sandbox.ip("-4 addr show dev eth0")).toBe("");
+  await world.sandbox.ip("link delete eth0");
+  expect((await fails({ prevResult }))[1]).toContain('Interface "eth0" is missing in');
+  await world.del("c1");
+  expect(await fails({ prevResult })).toEqual([3, 'No address is recorded for interface "eth0" of container c1']);
+});
 
 const TEXT = { cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth" } };
 
@@ -143,41 +149,34 @@ describe("a DEL of what no ADD can have made", () => {
     ]),
   );
 
-  it.each(["berth", "coordinator", "ifacer"])("%s gives back what it can know of, and succeeds", (plugin) =>
-    withWorld(BLUE, async (world) => {
-      for (const [what, { env, ...options }] of [...ODD, ...NOT_MADE]) {
-        const isMade = !NOT_MADE.some(([title]) => title === what);
-        if (plugin === "berth") await world.add("c1");
-        const call = { plugin, ...options, env: { ...world.agent.env, ...env } };
-        const { exitCode, text } = await world.call("DEL", "c1", call);
-        expect(`${what}: ${exitCode} ${text}`).toBe(`${what}: 0 `);
-        if (plugin === "berth")
-          expect(`${what}: ${Object.keys(await world.usage())}`).toBe(`${what}: ${isMade ? "Cooling" : "Bound"}`);
-      }
-    }),
-  );
+  it.each(["berth", "coordinator", "ifacer"])("%s gives back what it can know of, and succeeds", async (plugin) => {
+    for (const [what, { env, ...options }] of [...ODD, ...NOT_MADE]) {
+      const isMade = !NOT_MADE.some(([title]) => title === what);
+      const [address] = plugin === "berth" ? await world.add("c1") : [];
+      const call = { plugin, ...options, env: { ...world.agent.env, ...env } };
+      const { exitCode, text } = await world.call("DEL", "c1", call);
+      expect(`${what}: ${exitCode} ${text}`).toBe(`${what}: 0 `);
+      if (plugin === "berth")
+        expect(`${what}: ${await stateOf(address)}`).toBe(`${what}: ${isMade ? "Cooling" : "Bound"}`);
+    }
+  });
 
-  it("a name of an interface that the kernel takes is ADD's, too", () =>
-    withWorld(BLUE, async (world) => {
-      for (const ifName of ["é0", "a@b", "#1", '"q"', "a;b", "Ω-1", "(7)"]) {
-        await world.add("c1", { ifName });
-        await world.del("c1", { ifName });
-        expect(Object.keys(await world.usage())).toEqual(["Cooling"]);
-      }
-    }));
+  it("a name of an interface that the kernel takes is ADD's, too", async () => {
+    for (const ifName of ["é0", "a@b", "#1", '"q"', "a;b", "Ω-1", "(7)"]) {
+      const [address] = await world.add("c1", { ifName });
+      await world.del("c1", { ifName });
+      expect(await stateOf(address)).toBe("Cooling");
+    }
+  });
 });
 
 describe("an ADD with more keys than a definition may have", () => {
-  it("is refused, and not for what the runtime adds", () =>
-    withWorld(BLUE, async (world) => {
-      const long = "x".repeat(65_536);
-      const { code, msg } = await world.refused("ADD", "c1", { stdin: { ...TEXT, padding: long } });
-      expect([code, msg]).toEqual([
-        7,
-        expect.stringMatching(/found \d+ bytes without prevResult, .*want at most 65536/),
-      ]);
-      await world.add("c1", { stdin: { ...TEXT, runtimeConfig: { "io.kubernetes.cri.pod-annotations": { long } } } });
-    }));
+  it("is refused, and not for what the runtime adds", async () => {
+    const long = "x".repeat(65_536);
+    const { code, msg } = await world.refused("ADD", "c1", { stdin: { ...TEXT, padding: long } });
+    expect([code, msg]).toEqual([7, expect.stringMatching(/found \d+ bytes without prevResult, .*want at most 65536/)]);
+    await world.add("c1", { stdin: { ...TEXT, runtimeConfig: { "io.kubernetes.cri.pod-annotations": { long } } } });
+  });
 });
 
 describe("STATUS and VERSION", () => {
@@ -192,68 +191,65 @@ describe("STATUS and VERSION", () => {
       expect(await world.add("c1")).toHaveLength(1);
     }));
 
-  it("STATUS is silent when all is well; a file that went bad keeps what it said, and is reported", () =>
-    withWorld(BLUE, async (world) => {
-      const well = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
-      expect([well.exitCode, well.text, well.stderr]).toEqual([0, "", ""]);
-      const version = await world.call("VERSION", "", { conf: { cniVersion: "0.4.0" } });
-      expect(version.stdout).toEqual({ cniVersion: "0.4.0", supportedVersions: ALL_VERSIONS });
-      await world.agent.write("blue.yaml", ipPool("blue", "10.6.0.0/24", { gatway: "10.6.0.1", default: true }));
-      expect(await world.add("c1")).toHaveLength(1);
-      const outcome = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
-      expect(outcome.exitCode).toBe(0);
-      expect(outcome.stderr).toContain("gatway");
-      const { status, problems } = await world.agent.get("/v1/health");
-      expect(status).toBe("ready");
-      expect(problems.join()).toMatch(/blue\.yaml.*spec\.gatway/);
-      expect(world.agent.stderr()).toContain("A manifest is invalid");
-      await world.agent.write("blue.yaml", BLUE["blue.yaml"]);
-      expect(
-        await eventually(
-          async () => (await world.agent.get("/v1/health")).problems,
-          (found) => found.length === 0,
-        ),
-      ).toEqual([]);
-    }));
+  it("STATUS is silent when all is well; a file that went bad keeps what it said, and is reported", async () => {
+    const well = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
+    expect([well.exitCode, well.text, well.stderr]).toEqual([0, "", ""]);
+    const version = await world.call("VERSION", "", { conf: { cniVersion: "0.4.0" } });
+    expect(version.stdout).toEqual({ cniVersion: "0.4.0", supportedVersions: ALL_VERSIONS });
+    await world.agent.write("blue.yaml", ipPool("blue", "10.6.0.0/24", { gatway: "10.6.0.1", default: true }));
+    expect(await world.add("c1")).toHaveLength(1);
+    const outcome = await world.call("STATUS", "", { conf: { cniVersion: "1.1.0" } });
+    expect(outcome.exitCode).toBe(0);
+    expect(outcome.stderr).toContain("gatway");
+    const { status, problems } = await world.agent.get("/v1/health");
+    expect(status).toBe("ready");
+    expect(problems.join()).toMatch(/blue\.yaml.*spec\.gatway/);
+    expect(world.agent.stderr()).toContain("A manifest is invalid");
+    await world.agent.write("blue.yaml", BLUE["blue.yaml"]);
+    expect(
+      await eventually(
+        async () => (await world.agent.get("/v1/health")).problems,
+        (found) => found.length === 0,
+      ),
+    ).toEqual([]);
+  });
 });
 
 describe("other plugins", () => {
-  it.each(["coordinator", "ifacer"])("%s refuses an entry that says too little, its DEL does not", (plugin) =>
-    withWorld({ ...BLUE, "pod.yaml": podManifest("shop", "web-0", {}) }, async (world) => {
-      expect((await world.refused("ADD", "c1", { plugin, conf: { type: plugin } })).code).toBe(7);
-      await world.del("c1", { plugin, conf: { type: plugin } });
-    }),
-  );
+  it.each(["coordinator", "ifacer"])("%s refuses an entry that says too little, its DEL does not", async (plugin) => {
+    expect((await world.refused("ADD", "c1", { plugin, conf: { type: plugin } })).code).toBe(7);
+    await world.del("c1", { plugin, conf: { type: plugin } });
+  });
 
   // None of these interfaces is there: what is allowed is refused with another text, and no device is made.
-  const allowing = (settings: object) => ({ ...BLUE, "conf.yaml": vendorConf({ ifacer: settings }) });
+  const allow = (settings: object) => world.agent.write("conf.yaml", vendorConf({ ifacer: settings }));
   const NIC = 'Interface "nic1" of "interfaces" does not exist on this node';
   const NOT_LISTED = (what: string, key: string) =>
     `Network definitions may not use ${what} the cluster's nodes: "ifacer.${key}" of vendor-conf does not list it`;
-  it("ifacer uses the interfaces and VLAN ids that the administrator allows, as soon as he does", () =>
-    withWorld(allowing({ interfaces: ["nic1", "nic2", "bond1"], vlanIDs: [5, "100-199"] }), async (world) => {
-      const rows: [conf: object, text: string][] = [
-        [{ interfaces: ["nic1"] }, NIC],
-        [{ interfaces: ["nic1"], vlanID: 5 }, NIC],
-        [{ interfaces: ["nic1"], vlanID: 100 }, NIC],
-        [{ interfaces: ["nic1"], vlanID: 199 }, NIC],
-        [{ interfaces: ["nic1", "nic2"], bond: { name: "bond1" } }, NIC],
-        [{ interfaces: ["nic3"] }, NOT_LISTED('interface "nic3" of', "interfaces")],
-        [{ interfaces: ["nic1", "nic3"], bond: { name: "bond1" } }, NOT_LISTED('interface "nic3" of', "interfaces")],
-        [
-          { interfaces: ["nic1"], bond: { name: "bond0" }, takeOver: true },
-          NOT_LISTED('interface "bond0" of', "interfaces"),
-        ],
-        [{ interfaces: ["nic1"], vlanID: 99 }, NOT_LISTED("VLAN ID 99 on", "vlanIDs")],
-        [{ interfaces: ["nic1"], vlanID: 200 }, NOT_LISTED("VLAN ID 200 on", "vlanIDs")],
-      ];
-      for (const [conf, text] of rows) {
-        const refusal = await world.refused("ADD", "c1", { plugin: "ifacer", conf: { type: "ifacer", ...conf } });
-        expect(refusal, JSON.stringify(conf)).toMatchObject({ code: 106, msg: expect.stringContaining(text) });
-      }
-      await world.agent.write("conf.yaml", vendorConf({ ifacer: {} }));
-      const conf = { type: "ifacer", interfaces: ["nic3"], vlanID: 99 };
-      const refusal = await world.refused("ADD", "c1", { plugin: "ifacer", conf });
-      expect(refusal.msg).toContain('Interface "nic3" of "interfaces" does not exist on this node');
-    }));
+  it("ifacer uses the interfaces and VLAN ids that the administrator allows, as soon as he does", async () => {
+    await allow({ interfaces: ["nic1", "nic2", "bond1"], vlanIDs: [5, "100-199"] });
+    const rows: [conf: object, text: string][] = [
+      [{ interfaces: ["nic1"] }, NIC],
+      [{ interfaces: ["nic1"], vlanID: 5 }, NIC],
+      [{ interfaces: ["nic1"], vlanID: 100 }, NIC],
+      [{ interfaces: ["nic1"], vlanID: 199 }, NIC],
+      [{ interfaces: ["nic1", "nic2"], bond: { name: "bond1" } }, NIC],
+      [{ interfaces: ["nic3"] }, NOT_LISTED('interface "nic3" of', "interfaces")],
+      [{ interfaces: ["nic1", "nic3"], bond: { name: "bond1" } }, NOT_LISTED('interface "nic3" of', "interfaces")],
+      [
+        { interfaces: ["nic1"], bond: { name: "bond0" }, takeOver: true },
+        NOT_LISTED('interface "bond0" of', "interfaces"),
+      ],
+      [{ interfaces: ["nic1"], vlanID: 99 }, NOT_LISTED("VLAN ID 99 on", "vlanIDs")],
+      [{ interfaces: ["nic1"], vlanID: 200 }, NOT_LISTED("VLAN ID 200 on", "vlanIDs")],
+    ];
+    for (const [conf, text] of rows) {
+      const refusal = await world.refused("ADD", "c1", { plugin: "ifacer", conf: { type: "ifacer", ...conf } });
+      expect(refusal, JSON.stringify(conf)).toMatchObject({ code: 106, msg: expect.stringContaining(text) });
+    }
+    await allow({});
+    const conf = { type: "ifacer", interfaces: ["nic3"], vlanID: 99 };
+    const refusal = await world.refused("ADD", "c1", { plugin: "ifacer", conf });
+    expect(refusal.msg).toContain('Interface "nic3" of "interfaces" does not exist on this node');
+  });
 });

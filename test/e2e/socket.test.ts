@@ -1,20 +1,28 @@
-import { spawn } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startAgent } from "../lab/agent.ts";
 import { requireCommand } from "../lab/command.ts";
-import { CONF, ipPool, vendorConf } from "../lab/manifests.ts";
-import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
+import { ipPool, vendorConf } from "../lab/manifests.ts";
+import { type NetnsWorld, openAlone } from "../lab/netns/world.ts";
 import { inParallel } from "../lab/parallel.ts";
 import { eventually } from "../lab/waiting.ts";
 
-const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
+const BLUE = {
+  "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "0s" }),
+  "blue.yaml": ipPool("blue", "10.6.0.0/16", { default: true }),
+};
 
-function open(world: NetnsWorld): Promise<Socket> {
+let world: NetnsWorld;
+beforeAll(async () => {
+  world = await openAlone(BLUE);
+});
+afterAll(() => world?.delete());
+
+function open(): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(world.agent.socket);
     socket.once("connect", () => resolve(socket));
@@ -23,8 +31,8 @@ function open(world: NetnsWorld): Promise<Socket> {
 }
 
 /** Everything that the agent says until it closes. */
-async function say(world: NetnsWorld, text: string): Promise<string> {
-  const socket = await open(world);
+async function say(text: string): Promise<string> {
+  const socket = await open();
   const received: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => received.push(chunk));
   socket.on("error", () => {});
@@ -33,7 +41,7 @@ async function say(world: NetnsWorld, text: string): Promise<string> {
   return Buffer.concat(received).toString("latin1");
 }
 
-function addRequest(world: NetnsWorld, containerId: string, ipam: object = {}): string {
+function addRequest(containerId: string, ipam: object = {}): string {
   const body = JSON.stringify({ cniVersion: "1.0.0", name: "lab", type: "macvlan", ipam: { type: "berth", ...ipam } });
   const head = [
     "POST /v1/cni/berth HTTP/1.1",
@@ -68,14 +76,24 @@ it("state, spool and socket are closed to others, whatever the mask and the dire
   }
 });
 
+/** No address is in use any more. */
+async function expectNone(): Promise<void> {
+  const usage = await eventually(
+    () => world.usage(),
+    (found) => Object.keys(found).length === 0,
+  );
+  expect(usage).toEqual({});
+}
+
 describe("the socket", () => {
-  it("answers one request of a connection; a second one is not carried out", () =>
-    withWorld(BLUE, async (world) => {
-      const received = await say(world, addRequest(world, "c1") + addRequest(world, "c2"));
-      expect(received).toMatch(/^HTTP\/1\.1 200 /);
-      await sleep(200);
-      expect((await world.usage()).Bound).toHaveLength(1);
-    }));
+  it("answers one request of a connection; a second one is not carried out", async () => {
+    const received = await say(addRequest("c1") + addRequest("c2"));
+    expect(received).toMatch(/^HTTP\/1\.1 200 /);
+    await sleep(200);
+    expect((await world.usage()).Bound).toHaveLength(1);
+    await world.del("c1");
+    await expectNone();
+  });
 
   const hostile: [what: string, text: string, answer: RegExp][] = [
     ["garbage", "\x00\x01\x02 garbage\r\n\r\n", /^HTTP\/1\.1 400 /],
@@ -86,93 +104,86 @@ describe("the socket", () => {
     ["an unknown method", "DELETE /v1/pools HTTP/1.1\r\nHost: berth\r\n\r\n", /^HTTP\/1\.1 404 /],
     ["a cursor that is none", "GET /v1/allocations?after=x HTTP/1.1\r\nHost: berth\r\n\r\n", /^HTTP\/1\.1 400 /],
   ];
-  it("what is no request is answered, as is a body above the limit; with callers that hang up nothing is a bug", () =>
-    withWorld(BLUE, async (world) => {
-      for (const [what, text, answer] of hostile) expect(await say(world, text), what).toMatch(answer);
-      const text = addRequest(world, "c1").replace(/Content-Length: .*/s, "");
-      const received = await say(world, `${text}Content-Length: 1048577\r\n\r\n${"x".repeat(1_048_577)}`);
-      expect(received).toContain('"code":6');
-      const whole = addRequest(world, "c1");
-      for (const length of [5, 60, whole.length - 10]) {
-        const socket = await open(world);
-        socket.write(whole.slice(0, length));
-        await sleep(50);
-        socket.destroy();
-      }
-      await sleep(200);
-      expect(world.agent.stderr()).not.toContain("Internal error");
-      expect(await world.usage()).toEqual({});
-      expect(await world.add("c1")).toHaveLength(1);
-    }));
+  it("what is no request is answered, as is a body above the limit; with callers that hang up nothing is a bug", async () => {
+    for (const [what, text, answer] of hostile) expect(await say(text), what).toMatch(answer);
+    const text = addRequest("c1").replace(/Content-Length: .*/s, "");
+    const received = await say(`${text}Content-Length: 1048577\r\n\r\n${"x".repeat(1_048_577)}`);
+    expect(received).toContain('"code":6');
+    const whole = addRequest("c1");
+    for (const length of [5, 60, whole.length - 10]) {
+      const socket = await open();
+      socket.write(whole.slice(0, length));
+      await sleep(50);
+      socket.destroy();
+    }
+    await sleep(200);
+    expect(world.agent.stderr()).not.toContain("Internal error");
+    expect(await world.usage()).toEqual({});
+    expect(await world.add("c1")).toHaveLength(1);
+    await world.del("c1");
+  });
 
-  it("a caller that hangs up at any moment leaves no address without an answer", () =>
-    withWorld({ ...BLUE, "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "0s" }) }, async (world) => {
-      for (let index = 0; index < 60; index++) {
-        const socket = await open(world);
-        const received = new Promise<boolean>((resolve) => {
-          socket.once("data", () => resolve(true));
-          socket.once("close", () => resolve(false));
-        });
-        socket.write(addRequest(world, `c${index}`));
-        await sleep((index % 12) / 4);
-        socket.destroy();
-        await received;
-        await world.del(`c${index}`);
-      }
-      const empty = await eventually(
-        () => world.usage(),
-        (usage) => Object.keys(usage).length === 0,
-      );
-      expect(empty).toEqual({});
-      const [pool] = await world.agent.get("/v1/pools");
-      expect(pool.used).toBe("0");
-    }));
+  it("a caller that hangs up at any moment leaves no address without an answer", async () => {
+    for (let index = 0; index < 60; index++) {
+      const socket = await open();
+      const received = new Promise<boolean>((resolve) => {
+        socket.once("data", () => resolve(true));
+        socket.once("close", () => resolve(false));
+      });
+      socket.write(addRequest(`c${index}`));
+      await sleep((index % 12) / 4);
+      socket.destroy();
+      await received;
+      await world.del(`c${index}`);
+    }
+    await expectNone();
+    const [pool] = await world.agent.get("/v1/pools");
+    expect(pool.used).toBe("0");
+  });
 
-  it("hundreds of callers that ask for a page of addresses at once end no agent, and all are answered", () =>
-    withWorld({ "conf.yaml": CONF, "big.yaml": ipPool("big", "10.6.0.0/16", { default: true }) }, async (world) => {
-      const names = Array.from({ length: 1_000 }, (_, index) => `c${index}`);
-      await inParallel(names, 20, (name) => say(world, addRequest(world, name)));
-      const ask = () => say(world, "GET /v1/allocations HTTP/1.1\r\nHost: berth\r\n\r\n");
-      const pages = await Promise.all(Array.from({ length: 250 }, ask));
-      const sizes = pages.map((page) => page.match(/"cursor"/g)?.length);
-      expect(sizes.filter((size) => size !== names.length)).toEqual([]);
-      expect(await world.add("c1000")).toHaveLength(1);
-      const [, peakKb] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${world.agent.pid}/status`, "utf8")) ?? [];
-      expect(Number(peakKb) / 1_024).toBeLessThan(240);
-    }));
+  it("hundreds of callers that ask for a page of addresses at once end no agent, and all are answered", async () => {
+    const names = Array.from({ length: 1_000 }, (_, index) => `c${index}`);
+    await inParallel(names, 20, (name) => say(addRequest(name)));
+    const ask = () => say("GET /v1/allocations HTTP/1.1\r\nHost: berth\r\n\r\n");
+    const pages = await Promise.all(Array.from({ length: 250 }, ask));
+    const sizes = pages.map((page) => page.match(/"cursor"/g)?.length);
+    expect(sizes.filter((size) => size !== names.length)).toEqual([]);
+    expect(await world.add("c1000")).toHaveLength(1);
+    const [, peakKb] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${world.agent.pid}/status`, "utf8")) ?? [];
+    expect(Number(peakKb) / 1_024).toBeLessThan(240);
+  });
 
-  it("more connections than descriptors do not end the agent", () =>
-    withWorld(BLUE, async (world) => {
-      const prlimit = spawn("prlimit", [`--pid=${world.agent.pid}`, "--nofile=48:48"]);
-      await new Promise((resolve) => prlimit.once("exit", resolve));
-      const opened = await Promise.allSettled(Array.from({ length: 100 }, () => open(world)));
-      await sleep(2_500);
-      for (const each of opened) if (each.status === "fulfilled") each.value.destroy();
-      await sleep(100);
-      expect(await world.add("c1")).toHaveLength(1);
-      expect((await world.agent.get("/v1/health")).problems).toEqual([]);
-    }));
+  it("more connections than descriptors do not end the agent", async () => {
+    await requireCommand(["prlimit", `--pid=${world.agent.pid}`, "--nofile=48:"]);
+    const opened = await Promise.allSettled(Array.from({ length: 100 }, () => open()));
+    await sleep(2_500);
+    for (const each of opened) if (each.status === "fulfilled") each.value.destroy();
+    await sleep(100);
+    expect(await world.add("c1")).toHaveLength(1);
+    expect((await world.agent.get("/v1/health")).problems).toEqual([]);
+    await requireCommand(["prlimit", `--pid=${world.agent.pid}`, "--nofile=512:"]);
+  });
 
-  it("an ADD for which no descriptor is left names the limit, and is no bug", () =>
-    withWorld(BLUE, async (world) => {
-      const { pid } = world.agent;
-      const refusals: string[] = [];
-      const prevResult = { cniVersion: "1.0.0", interfaces: [], ips: [{ address: "10.6.0.9/24" }] };
-      const conf = { ipam: undefined, type: "coordinator", prevResult };
-      for (let spare = 1; spare <= 8; spare++) {
-        const limit = readdirSync(`/proc/${pid}/fd`).length + spare;
-        await requireCommand(["prlimit", `--pid=${pid}`, `--nofile=${limit}:`]);
-        const { stdout } = await world.call("ADD", "c1", {
-          plugin: "coordinator",
-          conf,
-          env: { ...world.agent.env, BERTH_REQUEST_LIMIT: "3" },
-        });
-        refusals.push(stdout.msg);
-      }
-      await requireCommand(["prlimit", `--pid=${pid}`, "--nofile=512:"]);
-      expect(refusals).toContainEqual(expect.stringContaining("raise LimitNOFILE of its service"));
-      expect(refusals.join()).not.toContain("bug");
-      expect(world.agent.stderr()).not.toContain("Internal error");
-      expect(await world.add("c1")).toHaveLength(1);
-    }));
+  it("an ADD for which no descriptor is left names the limit, and is no bug", async () => {
+    const { pid } = world.agent;
+    const said = world.agent.stderr().length;
+    const refusals: string[] = [];
+    const prevResult = { cniVersion: "1.0.0", interfaces: [], ips: [{ address: "10.6.0.9/24" }] };
+    const conf = { ipam: undefined, type: "coordinator", prevResult };
+    for (let spare = 1; spare <= 8; spare++) {
+      const limit = readdirSync(`/proc/${pid}/fd`).length + spare;
+      await requireCommand(["prlimit", `--pid=${pid}`, `--nofile=${limit}:`]);
+      const { stdout } = await world.call("ADD", "c1", {
+        plugin: "coordinator",
+        conf,
+        env: { ...world.agent.env, BERTH_REQUEST_LIMIT: "3" },
+      });
+      refusals.push(stdout.msg);
+    }
+    await requireCommand(["prlimit", `--pid=${pid}`, "--nofile=512:"]);
+    expect(refusals).toContainEqual(expect.stringContaining("raise LimitNOFILE of its service"));
+    expect(refusals.join()).not.toContain("bug");
+    expect(world.agent.stderr().slice(said)).not.toContain("Internal error");
+    expect(await world.add("c1")).toHaveLength(1);
+  });
 });
