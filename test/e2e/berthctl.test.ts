@@ -1,12 +1,13 @@
 /**
- * The built berthctl against the built agent of a host: what it prints, changes and ends with, also on a terminal and
- * in a pipe.
+ * berthctl against the built agent of a host: what it prints, changes and ends with; on a terminal, in a pipe and in
+ * shells the built one.
  */
 import { spawn } from "node:child_process";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { root } from "../../scripts/setup/paths.mjs";
+import { type CommandLineEnding, runBerthctl } from "../lab/berthctl.ts";
 import { type CommandOutcome, formatShell, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { type NetnsWorld, openAlone } from "../lab/netns/world.ts";
@@ -34,9 +35,8 @@ beforeAll(async () => {
 });
 afterAll(() => world?.delete());
 
-function berthctl(...words: string[]): Promise<CommandOutcome> {
-  return runCommand([process.execPath, PROGRAM, ...words], { env: world.agent.env });
-}
+const berthctl = (...words: string[]): Promise<CommandLineEnding> =>
+  runBerthctl(...words, "--socket", world.agent.socket);
 
 /**
  * The variables by which Node.js decides whether a terminal has colours, besides TERM: a CI server sets some of them.
@@ -73,9 +73,9 @@ function onTerminal(
 const quote = (words: readonly string[]): string => words.map((word) => `'${word}'`).join(" ");
 
 async function out(...words: string[]): Promise<string> {
-  const { stdout, stderr, exitCode } = await berthctl(...words);
-  expect([exitCode, stderr]).toEqual([0, ""]);
-  return stdout;
+  const { out, error, code } = await berthctl(...words);
+  expect([code, error]).toEqual([0, ""]);
+  return out;
 }
 
 /** Returns the pod's address. */
@@ -101,7 +101,7 @@ it("shows pools, allocations, an address and a pod", async () => {
     allocations: [{ address: ip, containerId: "c-web-0" }],
   });
   expect(await out("version", "-o", "name")).toMatch(/^berthctl\/\S+\nagent\/\S+\n$/);
-  expect((await berthctl("ip", "192.0.2.1")).exitCode).toBe(1);
+  expect((await berthctl("ip", "192.0.2.1")).code).toBe(1);
 });
 
 it.each<[shell: string, type: (words: readonly string[]) => string[]]>([
@@ -144,11 +144,11 @@ it("releases what has no NIC any more, and not what may have one; quarantines, a
   await world.sandbox.ip(`addr add ${ip}/28 dev eth0`);
   const refused = await berthctl("release", ip, "--yes");
   expect(refused).toMatchObject({
-    exitCode: 1,
-    stdout: expect.stringMatching(/refused: the NIC eth0 of its pod still has it; --force/),
+    code: 1,
+    out: expect.stringMatching(/refused: the NIC eth0 of its pod still has it; --force/),
   });
   expect(await state()).toBe("Bound");
-  expect(await berthctl("release", "shop/web-1")).toMatchObject({ exitCode: 2 });
+  expect(await berthctl("release", "shop/web-1")).toMatchObject({ code: 2 });
   expect(await out("release", "shop/web-1", "--force", "--dry-run")).toContain("→ Cooling");
   expect(await state()).toBe("Bound");
   expect(await out("release", "shop/web-1", "--force", "--yes")).toMatch(/Done\n$/);
@@ -158,8 +158,7 @@ it("releases what has no NIC any more, and not what may have one; quarantines, a
   expect(await attach("web-2")).not.toBe(ip);
   expect(await out("quarantine", ip, "--remove", "--yes")).toContain("Quarantined → free");
   expect(JSON.parse(await out("allocations", "--state", "quarantined", "-o", "json"))).toEqual([]);
-  const { stdout } = await berthctl("history", ip, "--output", "json");
-  expect(stdout).toContain("berthctl --force");
+  expect((await berthctl("history", ip, "--output", "json")).out).toContain("berthctl --force");
 });
 
 it("asks on a terminal before it releases", async () => {
@@ -176,7 +175,7 @@ it("colours what needs attention on a terminal, unless NO_COLOR is set", async (
   for (const name of ["f1", "f2"]) await world.add(name, { ipam: { default_ipv4_ippool: ["full"] } });
   expect((await onTerminal("pools")).stdout).toContain("\u001b[31m100%\u001b[0m");
   expect((await onTerminal("pools", { NO_COLOR: "1" })).stdout).not.toContain("\u001b[31m");
-  expect((await berthctl("pools")).stdout).not.toContain("\u001b");
+  expect(await out("pools")).not.toContain("\u001b");
 });
 
 it("--watch prints what changes, until it is interrupted", async () => {

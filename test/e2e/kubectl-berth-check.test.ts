@@ -7,10 +7,9 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import type { CheckRecord, CheckReport } from "../../host/records/check-record.ts";
-import { root } from "../../scripts/setup/paths.mjs";
-import { runCommand } from "../lab/command.ts";
+import { runKubectlBerth } from "../lab/berthctl.ts";
 
 let home: string;
 let server: Server;
@@ -54,8 +53,11 @@ beforeAll(async () => {
     users,
   };
   writeFileSync(join(home, "config"), JSON.stringify(config));
+  for (const [name, value] of Object.entries({ HOME: home, KUBECONFIG: join(home, "config") })) vi.stubEnv(name, value);
+  vi.stubEnv("PATH", `${home}:${process.env.PATH}`);
 });
 afterAll(() => {
+  vi.unstubAllEnvs();
   server.close();
   rmSync(home, { recursive: true });
 });
@@ -75,9 +77,7 @@ function berth({ pods, answers }: Agents, ...words: string[]) {
   const cases = Object.entries(answers).map(([pod, command]) => `*" ${pod} "*) ${command} ;;`);
   const script = `#!/bin/sh\ncase "$*" in\n*"get pods"*) cat ${home}/pods ;;\n${cases.join("\n")}\nesac\n`;
   writeFileSync(join(home, "kubectl"), script, { mode: 0o755 });
-  return runCommand([process.execPath, join(root, "dist", "kubectl-berth.mjs"), ...words], {
-    env: { HOME: home, KUBECONFIG: join(home, "config"), PATH: `${home}:${process.env.PATH}` },
-  });
+  return runKubectlBerth(...words);
 }
 
 function answer(each: CheckRecord): string {
@@ -92,14 +92,14 @@ const B = "berth agent-b b Running ";
 it("joins the agents' records", async () => {
   const answers = { "agent-a": answer(record("a")), "agent-b": answer(record("b", [LEAK])) };
   expect(await berth({ pods: [B, A], answers }, "check")).toEqual({
-    exitCode: 1,
-    stdout: [
+    code: 1,
+    out: [
       "2 nodes: 1 finding; compared 2 records and 2 addresses on NICs, 2 objects, the routes of 2 interfaces",
       "leak: 10.6.0.7 of pool blue of pod shop/web-0, eth0 on node b: its pod is gone",
       "  Release it",
       "",
     ].join("\n"),
-    stderr: "",
+    error: "",
   });
 });
 
@@ -110,14 +110,14 @@ it("asks the agents to repair, and says what each has done", async () => {
     "agent-a": `test "\${*%check --record --repair}" != "$*" && ${answer({ ...record("a"), repaired, unrepaired: [] })}`,
     "agent-b": "echo \"error: unknown option '--repair'\" >&2; exit 2",
   };
-  const { exitCode, stdout } = await berth({ pods: [A, B], answers }, "check", "--repair");
-  expect(stdout.split("\n").slice(0, 3)).toEqual([
+  const { code, out } = await berth({ pods: [A, B], answers }, "check", "--repair");
+  expect(out.split("\n").slice(0, 3)).toEqual([
     "repaired pod shop/web-0, eth0 in /run/netns/a:",
     "    pod: ip link set veth0 up",
     expect.stringMatching(/^node a: 0 findings/),
   ]);
-  expect(stdout).toContain("not compared: node b: its agent did not answer: error: unknown option '--repair'");
-  expect(exitCode).toBe(3);
+  expect(out).toContain("not compared: node b: its agent did not answer: error: unknown option '--repair'");
+  expect(code).toBe(3);
 });
 
 it("joins what is wrong on the hosts, where the options say", async () => {
@@ -128,12 +128,12 @@ it("joins what is wrong on the hosts, where the options say", async () => {
   };
   const called = (...pods: string[]) => berth({ pods, answers }, "check", "--cni-bin-dir", "/opt/bin");
   expect(await called(A, B)).toMatchObject({
-    exitCode: 1,
-    stdout: expect.stringMatching(
+    code: 1,
+    out: expect.stringMatching(
       /^2 nodes: 2 findings; .*\nwarning: sysctls: on node a: it is so\n {2}Change it\nsysctls: on node b: it is so\n {2}Change it\n$/,
     ),
   });
-  expect((await called(A)).exitCode).toBe(0);
+  expect((await called(A)).code).toBe(0);
 });
 
 it.each<[what: string, pods: string[], answers: Record<string, string>, code: number, line: string]>([
@@ -152,35 +152,35 @@ it.each<[what: string, pods: string[], answers: Record<string, string>, code: nu
     3,
     "node b: the agent's pod is Terminating",
   ],
-])("names %s", async (_what, pods, answers, code, line) => {
-  const { exitCode, stdout } = await berth({ pods, answers: { "agent-a": answer(record("a")), ...answers } }, "check");
-  expect([exitCode, stdout]).toEqual([code, expect.stringContaining(`not compared: ${line}\n`)]);
+])("names %s", async (_what, pods, answers, wanted, line) => {
+  const { code, out } = await berth({ pods, answers: { "agent-a": answer(record("a")), ...answers } }, "check");
+  expect([code, out]).toEqual([wanted, expect.stringContaining(`not compared: ${line}\n`)]);
 });
 
 it("asks the running pod of two on a node, and only the named node", async () => {
   const answers = { "agent-a": answer(record("a")), "agent-x": "exit 3", "agent-b": "exit 3" };
-  expect((await berth({ pods: ["berth agent-x a Pending ", A], answers }, "check")).exitCode).toBe(0);
+  expect((await berth({ pods: ["berth agent-x a Pending ", A], answers }, "check")).code).toBe(0);
   const named = await berth({ pods: [A], answers }, "--node", "a", "check", "-o", "json");
-  expect(JSON.parse(named.stdout)).toMatchObject({ cluster: "k1", nodes: [{ node: "a" }], notCompared: [] });
+  expect(JSON.parse(named.out)).toMatchObject({ cluster: "k1", nodes: [{ node: "a" }], notCompared: [] });
 });
 
 it("names what the user may not read", async () => {
   objects = { ipallocations: [], ippools: [] };
-  const { exitCode, stdout } = await berth({ pods: [A], answers: { "agent-a": answer(record("a")) } }, "check");
-  expect(exitCode).toBe(3);
-  expect(stdout).toMatch(/not compared: Pods cannot be read: .*\nnot compared: Nodes cannot be read: /);
+  const { code, out } = await berth({ pods: [A], answers: { "agent-a": answer(record("a")) } }, "check");
+  expect(code).toBe(3);
+  expect(out).toMatch(/not compared: Pods cannot be read: .*\nnot compared: Nodes cannot be read: /);
 });
 
 it("ends with 3 if there is no agent", async () => {
-  const stderr = expect.stringContaining("No agent is running: no pod has the labels");
-  expect(await berth({ pods: [], answers: {} }, "check")).toMatchObject({ exitCode: 3, stderr });
+  const error = expect.stringContaining("No agent is running: no pod has the labels");
+  expect(await berth({ pods: [], answers: {} }, "check")).toMatchObject({ code: 3, error });
 });
 
 it("ends with 2 if the report cannot be written, and if there is none to read", async () => {
   const agents = { pods: [A], answers: { "agent-a": answer(record("a")) } };
   expect(await berth(agents, "check", "--report", join(home, "none", "r"))).toMatchObject({
-    exitCode: 2,
-    stderr: expect.stringContaining("Option --report: ENOENT"),
+    code: 2,
+    error: expect.stringContaining("Option --report: ENOENT"),
   });
   writeFileSync(join(home, "no-report"), "{}");
   for (const [words, text] of [
@@ -190,8 +190,8 @@ it("ends with 2 if the report cannot be written, and if there is none to read", 
     [["-y"], "Give an address, a pod, or --from-report"],
   ] as const) {
     expect(await berth(agents, "release", ...words)).toMatchObject({
-      exitCode: 2,
-      stderr: expect.stringContaining(text),
+      code: 2,
+      error: expect.stringContaining(text),
     });
   }
 });
@@ -214,8 +214,8 @@ it("releases by each node's agent, which gets its own findings only, and tells w
   };
   const done = await berth({ pods: [A, B], answers: doing }, "release", "--from-report", file, "--yes");
   expect(done).toMatchObject({
-    exitCode: 1,
-    stdout: [
+    code: 1,
+    out: [
       "Not for release, see their remedies: 1 drift",
       "node a: 10.6.0.7: released (leak)",
       "node b: 10.6.0.8: refused: its pod exists",
@@ -231,7 +231,7 @@ it("releases by each node's agent, which gets its own findings only, and tells w
   expect(given.findings).toHaveLength(1);
   const away = await berth({ pods: [A], answers: doing }, "release", "--from-report", file, "--yes");
   expect(away).toMatchObject({
-    exitCode: 3,
-    stdout: expect.stringContaining("node b: no agent runs there; not released: 10.6.0.8\n"),
+    code: 3,
+    out: expect.stringContaining("node b: no agent runs there; not released: 10.6.0.8\n"),
   });
 });
