@@ -5,9 +5,9 @@ import { expect, it } from "vitest";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
 import { withWorld } from "../lab/netns/world.ts";
 import { eventually } from "../lab/waiting.ts";
-import { times } from "../world/long-cases.ts";
+import { gateOrLong, times } from "../world/long-cases.ts";
 
-const CHURN_MS = 8_000;
+const CHURN_MS = gateOrLong(3_000, 20_000);
 
 /** The same addresses in shapes between which the file goes to and fro; the last one is removed altogether. */
 const SHAPES = [

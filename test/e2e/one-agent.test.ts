@@ -75,7 +75,7 @@ describe("a second agent", () => {
 describe("a graceful restart", () => {
   it("loses no ADD, and gives no address twice", () =>
     withWorld(BLUE, async (world) => {
-      const { adds, addresses, lost } = await restartUnderLoad(world, { restarts: 5, atOnce: 16, addsBetween: 40 });
+      const { adds, addresses, lost } = await restartUnderLoad(world, { restarts: 3, atOnce: 16, addsBetween: 40 });
       expect(lost).toEqual([]);
       expect(addresses).toBe(adds);
     }));

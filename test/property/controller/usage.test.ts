@@ -102,7 +102,7 @@ function recount(
 
 it(`what is counted along is what a recount finds, seed ${SEED}`, () => {
   const chance = new Seeded(SEED);
-  for (let walk = 0; walk < times(4); walk++) {
+  for (let walk = 0; walk < times(2); walk++) {
     const poolCache = new UsageCounter();
     const pools = new Map<string, IpPool>();
     let reserved: ReservedIp[] = [];
