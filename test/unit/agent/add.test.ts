@@ -204,6 +204,23 @@ it("one NIC in two networks has addresses of each, and is asked for nothing that
   expect(await bound()).toEqual(["eth0", "eth0", "net1"]);
 });
 
+it.each([
+  ["in another subnet gives it no gateway", ipPool("blue", "10.7.0.0/29", { gateway: "10.7.0.1", default: true }), ""],
+  [
+    "under another name gives it its own",
+    ipPool("sky", "10.6.0.0/29", { gateway: "10.6.0.1", default: true }),
+    "10.6.0.1",
+  ],
+])("an address keeps its way when its pool is edited: one %s", async (_what, edited, gateway) => {
+  const pod = podOf({});
+  await open(pod, [ipPool("blue", "10.6.0.0/29", { gateway: "10.6.0.1", default: true })]);
+  const first = addressesOf(await add("eth0"));
+  node.follow(decodedSnapshot(vendorConf("enableIPv6: false"), edited, pod));
+  const again = await add("eth0");
+  const gateways = again.result.ips.map((each) => (each.gateway === undefined ? "" : formatIp(each.gateway)));
+  expect([addressesOf(again), gateways]).toEqual([first, [gateway]]);
+});
+
 describe("routes of the pod", () => {
   const routed = (gw: string, networks?: string) =>
     open(podOf({ ...TWO_NICS, routes: [{ dst: "172.16.0.0/12", gw }] }, networks));
