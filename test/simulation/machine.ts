@@ -83,7 +83,6 @@ interface Agent {
   maintenance: Maintenance | undefined;
   registryWatch: { close(): void } | undefined;
   beforeAdd: ((call: Call) => Promise<void>) | undefined;
-  readonly startedMs: number;
   /** Whether it has compared its journal with the API server once. */
   isCompared: boolean;
   /** Calls under way: what the shim hears when the agent ends. */
@@ -158,15 +157,6 @@ export class Machine {
     return this.#agent?.backend;
   }
 
-  get agentProcess(): Process | undefined {
-    return this.#agent?.process;
-  }
-
-  /** When its agent started; undefined without one. */
-  get agentStartedMs(): number | undefined {
-    return this.#agent?.startedMs;
-  }
-
   start(): void {
     if (this.isOff || this.#agent !== undefined) return;
     const { time, timeline } = this.#options;
@@ -179,7 +169,6 @@ export class Machine {
       maintenance: undefined,
       registryWatch: undefined,
       beforeAdd: undefined,
-      startedMs: time.nowMs,
       isCompared: false,
     };
     const agent: Agent = { process, product, ...parts, calls: new Set() };
