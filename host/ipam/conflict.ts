@@ -41,7 +41,7 @@ function describeOutcome(action: "quarantined" | "proxyArp", source: string | un
     return "ProxyArpSuspected: that machine answers for addresses of others, so none is quarantined; switch its proxy ARP off";
   }
   if (source !== undefined) return `it is quarantined; let ${source} ask for another address`;
-  return "it is quarantined, and the next attempt gets another address";
+  return "it is quarantined until that machine is silent; the next attempt gets another address if the pool has one";
 }
 
 /** A machine that seems to answer for every address. */

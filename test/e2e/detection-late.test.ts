@@ -80,7 +80,7 @@ describe("a conflict that only the coordinator can find", () => {
       expect(addresses).toEqual(["10.66.0.1/29"]);
       expect((await pod.coordinate(addresses)).stdout).toMatchObject({
         code: 104,
-        msg: `Address 10.66.0.1 of pool "blue" is in use by ${RIVAL_MAC} on the segment of interface "eth0"; it is quarantined, and the next attempt gets another address`,
+        msg: `Address 10.66.0.1 of pool "blue" is in use by ${RIVAL_MAC} on the segment of interface "eth0"; it is quarantined until that machine is silent; the next attempt gets another address if the pool has one`,
       });
       expect(await pod.addresses()).not.toContain("10.66.0.1");
       expect(await segment.agent.get("/v1/allocations")).toMatchObject([

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { ipPool } from "../lab/manifests.ts";
 import { ASCENDING, ASCENDING_SIX, RIVAL_MAC, withSegment } from "../lab/netns/segment.ts";
 import { eventually } from "../lab/waiting.ts";
 
 const REFUSED = {
   code: 104,
-  msg: `Address 10.66.0.1 of pool "blue" is in use by ${RIVAL_MAC} on the segment of interface "eth0"; it is quarantined, and the next attempt gets another address`,
+  msg: `Address 10.66.0.1 of pool "blue" is in use by ${RIVAL_MAC} on the segment of interface "eth0"; it is quarantined until that machine is silent; the next attempt gets another address if the pool has one`,
 };
 
 describe("a pod whose address another machine has", () => {
@@ -90,6 +91,32 @@ describe("a pod whose address another machine has", () => {
       expect(await segment.usage()).toEqual({});
       await segment.setDetection({ detectIPConflict: false });
       expect((await segment.addDirectly(pod).answer).ips).toHaveLength(1);
+    }));
+});
+
+describe("a fabric that answers questions to all with the MAC of the pod that had the address (ARP and ND suppression)", () => {
+  const pools = {
+    "blue.yaml": ipPool("blue", "10.66.0.0/29", { default: true, ips: ["10.66.0.1"] }),
+    "six.yaml": ipPool("six", "fd00:66::/64", { default: true, ips: ["fd00:66::1"] }),
+  };
+
+  it("keeps the only address of a pool from no other pod, unless a machine with that MAC lives", () =>
+    withSegment({ vendor: {}, pools }, async (segment) => {
+      const [former, next, last] = [await segment.pod(), await segment.pod(), await segment.pod()];
+      const both = await segment.add(former);
+      expect(both).toEqual(["10.66.0.1", "fd00:66::1"]);
+      const { address = "" } = (await former.ipJson<{ address: string }>("link show dev eth0"))[0] ?? {};
+      expect((await segment.call("DEL", former)).exitCode).toBe(0);
+      const { rival } = segment;
+      await rival.ip(`link set wire address ${address}`);
+      for (const each of ["10.66.0.1/29", "fd00:66::1/64"]) await rival.ip(`addr add ${each} dev wire nodad`);
+      const toAllOnly = "ether daddr & 01:00:00:00:00:00 == 00:00:00:00:00:00 drop";
+      const chain = `chain in { type filter hook ingress device wire priority 0; ${toAllOnly}; }`;
+      expect((await rival.exec(["nft", `table netdev fabric { ${chain}; }`])).stderr).toBe("");
+      expect(await segment.add(next)).toEqual(both);
+      expect((await segment.call("DEL", next)).exitCode).toBe(0);
+      await rival.exec(["nft", "delete", "table", "netdev", "fabric"]);
+      expect((await segment.refused(last)).msg).toContain(`is in use by ${address}`);
     }));
 });
 

@@ -1,9 +1,10 @@
 /** Conflict detection on the real kernel: a switch, pods on veth and macvlan, and rivals of all kinds. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Mac } from "../../host/net/mac.ts";
 import { ip, mac } from "../world/values.ts";
 import { conflictOf, detect, type Lab, makeLab, type Pod, WINDOW_MS } from "./detection-lab.ts";
-import { answer, playRival } from "./detection-rival.ts";
+import { answer, isToAll, playRival, type Received } from "./detection-rival.ts";
 
 /** After the window, however late this program is. */
 const LATE_MS = WINDOW_MS + 400;
@@ -103,14 +104,21 @@ const pairs: [string, string][] = [
   ["IPv6", "fd00::7"],
 ];
 
+/** The owner that answers nothing but the question to it alone. */
+const confirm = (question: Received, rival: ReturnType<typeof playRival>): void => {
+  const { target, from, packet } = question;
+  const to = "operation" in packet ? packet.destination : packet.destinationMac;
+  if (!isToAll(question)) rival.send(target.family, answer(to, from, target));
+};
+
 describe.each(pairs)("%s, a rival", (_, address) => {
   it("that answers only the third probe is detected", async () => {
     using rival = playRival(scripted, [address], ({ target, from, before }, { send }) => {
-      if (before === 2) send(target.family, answer(scripted.link.mac, from, target));
+      if (before >= 2) send(target.family, answer(scripted.link.mac, from, target));
     });
     const { conflict, ms } = await detect(pod, [address]);
     expect(conflict).toEqual(conflictOf(address, scripted));
-    expect(rival.received).toHaveLength(3);
+    expect(rival.received.map(isToAll)).toEqual([true, true, true, false]);
     expect(ms).toBeGreaterThan(WINDOW_MS / 2);
   });
 
@@ -130,17 +138,17 @@ describe.each(pairs)("%s, a rival", (_, address) => {
   });
 
   it("that answered in time is detected, even when this program was busy until after the window", async () => {
-    using _rival = playRival(scripted, [address], () => {});
+    using rival = playRival(scripted, [address], confirm);
     const outcome = detect(pod, [address]);
     await sleep(WINDOW_MS / 2);
-    _rival.send(ip(address).family, answer(scripted.link.mac, pod.link.mac, ip(address)));
+    rival.send(ip(address).family, answer(scripted.link.mac, pod.link.mac, ip(address)));
     const end = performance.now() + WINDOW_MS;
     while (performance.now() < end); // the event loop stands still
     expect((await outcome).conflict).toEqual(conflictOf(address, scripted));
   });
 
   it("that has answered already is not asked again by a program that was busy", async () => {
-    using rival = playRival(scripted, [address], () => {});
+    using rival = playRival(scripted, [address], confirm);
     const outcome = detect(pod, [address]);
     await sleep(WINDOW_MS / 10);
     rival.send(ip(address).family, answer(scripted.link.mac, pod.link.mac, ip(address)));
@@ -148,6 +156,39 @@ describe.each(pairs)("%s, a rival", (_, address) => {
     while (performance.now() < end);
     expect((await outcome).conflict).toEqual(conflictOf(address, scripted));
     await sleep(10);
-    expect(rival.received).toHaveLength(1);
+    expect(rival.received.map(isToAll)).toEqual([true, false]);
+  });
+});
+
+describe.each(pairs)("%s, a switch that answers all questions to all in place of the owner", (_, address) => {
+  const GONE = mac("02:aa:bb:cc:dd:ee");
+  const suppress = (owner: Mac) =>
+    playRival(scripted, [address], (question, { send }) => {
+      const { target, from } = question;
+      if (isToAll(question)) send(target.family, answer(owner, from, target, { source: scripted.link.mac }));
+    });
+
+  it("is no conflict when the owner is gone; another machine is, and so is the owner when it speaks", async () => {
+    using rival = suppress(GONE);
+    const { conflict, ms } = await detect(pod, [address, "10.6.0.70"]);
+    expect(conflict).toBeUndefined();
+    expect(ms).toBeGreaterThanOrEqual(2 * WINDOW_MS);
+    const late = detect(pod, [address]);
+    await sleep(WINDOW_MS / 2);
+    rival.send(ip(address).family, answer(owner.link.mac, pod.link.mac, ip(address)));
+    expect((await late).conflict).toEqual(conflictOf(address, owner));
+    const again = detect(pod, [address], { windowMs: 2 * WINDOW_MS });
+    await sleep(WINDOW_MS);
+    rival.send(ip(address).family, answer(GONE, pod.link.mac, ip(address)));
+    expect((await again).conflict?.mac).toBe(GONE);
+  });
+
+  it("is a conflict at once when the owner answers the question to it alone", async () => {
+    const living = lab.addPod();
+    using _living = playRival(living, [address], confirm);
+    using _switch = suppress(living.link.mac);
+    const { conflict, ms } = await detect(pod, [address], { windowMs: 20 * WINDOW_MS });
+    expect(conflict).toEqual(conflictOf(address, living));
+    expect(ms).toBeLessThan(5 * WINDOW_MS);
   });
 });

@@ -27,16 +27,21 @@ interface Rival extends Disposable {
   send(family: 4 | 6, frame: Uint8Array): void;
 }
 
-/** The owner's answer to a question: a reply, or an advertisement to all nodes. */
-export function answer(from: Mac, to: Mac, target: Ip, { withOption = true } = {}): Uint8Array {
+/** The owner's answer to a question: a reply, or an advertisement to all nodes. `source`: of the frame. */
+export function answer(
+  from: Mac,
+  to: Mac,
+  target: Ip,
+  { withOption = true, source = from }: { withOption?: boolean; source?: Mac } = {},
+): Uint8Array {
   if (target.family === 4) {
     const addresses = { senderMac: from, senderIp: target, targetMac: to, targetIp: ip("0.0.0.0") };
-    return encodeArp({ destination: to, source: from, operation: ARP_REPLY, ...addresses });
+    return encodeArp({ destination: to, source, operation: ARP_REPLY, ...addresses });
   }
   return encodeNdp({
     kind: "advertisement",
     destinationMac: multicastMac(ALL_NODES),
-    sourceMac: from,
+    sourceMac: source,
     source: target,
     destination: ALL_NODES,
     target,
@@ -45,6 +50,12 @@ export function answer(from: Mac, to: Mac, target: Ip, { withOption = true } = {
     solicited: false,
     override: true,
   });
+}
+
+/** Whether all are asked, and not this machine alone. */
+export function isToAll({ packet }: Received): boolean {
+  const destination = "operation" in packet ? packet.destination : packet.destinationMac;
+  return (Number.parseInt(destination.slice(0, 2), 16) & 1) === 1;
 }
 
 /** Listens for questions about the addresses; `hear` is called with each. */

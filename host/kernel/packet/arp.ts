@@ -63,14 +63,17 @@ export function encodeArp({ destination, source, operation, ...packet }: ArpPack
   return frame;
 }
 
-function encodeRequest(mac: Mac, senderIp: Ip, targetIp: Ip): Uint8Array {
+function encodeRequest(mac: Mac, senderIp: Ip, targetIp: Ip, destination: Mac = BROADCAST_MAC): Uint8Array {
   const addresses = { senderMac: mac, senderIp, targetMac: NO_MAC, targetIp };
-  return encodeArp({ destination: BROADCAST_MAC, source: mac, operation: ARP_REQUEST, ...addresses });
+  return encodeArp({ destination, source: mac, operation: ARP_REQUEST, ...addresses });
 }
 
-/** An ARP probe (RFC 5227 §2.1.1): asks for the address without claiming it, with sender 0.0.0.0. */
-export function encodeArpProbe(mac: Mac, candidate: Ip): Uint8Array {
-  return encodeRequest(mac, NO_IP, candidate);
+/**
+ * An ARP probe (RFC 5227 §2.1.1): asks for the address without claiming it, with sender 0.0.0.0. `machine`: the only
+ * one that is asked; default: all.
+ */
+export function encodeArpProbe(mac: Mac, candidate: Ip, machine?: Mac): Uint8Array {
+  return encodeRequest(mac, NO_IP, candidate, machine);
 }
 
 /** An ARP announcement (RFC 5227 §2.3): a request with the address as sender and target. */

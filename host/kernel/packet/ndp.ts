@@ -185,18 +185,23 @@ export function encodeNdp(message: NdpMessage): Uint8Array {
 }
 
 /** Encodes a solicitation to the target's solicited-node group. */
-function solicit(mac: Mac, source: Ip, target: Ip, more: { linkLayer?: Mac; nonce?: Uint8Array }): Uint8Array {
+function solicit(
+  mac: Mac,
+  source: Ip,
+  target: Ip,
+  { machine, ...more }: { linkLayer?: Mac; nonce?: Uint8Array; machine?: Mac | undefined },
+): Uint8Array {
   const destination = solicitedNode(target);
-  const destinationMac = multicastMac(destination);
+  const destinationMac = machine ?? multicastMac(destination);
   return encodeNdp({ kind: "solicitation", destinationMac, sourceMac: mac, source, destination, target, ...more });
 }
 
 /**
  * A probe for the address from `::` (RFC 4862 §5.4.2). The nonce (six bytes) identifies our own frame when it is
- * echoed (RFC 7527).
+ * echoed (RFC 7527). `machine`: the only one that gets the frame (RFC 6085); default: the group.
  */
-export function encodeNdpProbe(mac: Mac, candidate: Ip, nonce: Uint8Array): Uint8Array {
-  return solicit(mac, UNSPECIFIED, candidate, { nonce });
+export function encodeNdpProbe(mac: Mac, candidate: Ip, nonce: Uint8Array, machine?: Mac): Uint8Array {
+  return solicit(mac, UNSPECIFIED, candidate, { nonce, machine });
 }
 
 /** An ordinary solicitation for `target`, sent from the address `own`. */

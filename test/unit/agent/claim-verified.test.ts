@@ -133,7 +133,7 @@ describe("an ADD that asks before it answers", () => {
     world.conflictOn("10.6.0.1");
     expect(await add(BOTH)).toBe(
       '104: Address 10.6.0.1 of pool "blue" is in use by 02:11:22:33:44:55 on the segment of interface "eth0"; ' +
-        "it is quarantined, and the next attempt gets another address",
+        "it is quarantined until that machine is silent; the next attempt gets another address if the pool has one",
     );
     expect([await states(), world.node.freed, world.verified.size]).toEqual([
       ...["Quarantined 10.6.0.1", ["fd00:6::1"], 0],

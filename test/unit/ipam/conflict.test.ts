@@ -22,7 +22,7 @@ it.each<[what: string, error: ReturnType<typeof refused>, code: number, message:
     "is quarantined",
     refused("quarantined"),
     104,
-    `${USED}; it is quarantined, and the next attempt gets another address`,
+    `${USED}; it is quarantined until that machine is silent; the next attempt gets another address if the pool has one`,
   ],
   [
     "was requested",
