@@ -30,6 +30,19 @@ type PodmanNetwork = z.output<typeof networkSchema>;
 /** Main plugins whose NIC the agent makes by itself. */
 const TYPES = ["macvlan", "ipvlan"] as const;
 
+/** Modes in which the agent makes NICs, as netavark's drivers call them: other modes are the coordinator's. */
+const MODES = { macvlan: "bridge", ipvlan: "l2" } as const;
+
+/** Options of the NIC, as netavark's own drivers have them: their form, in words as well. */
+const NIC_OPTIONS = {
+  mtu: [/^[1-9]\d{0,4}$/, "a number of bytes"],
+  metric: [/^\d{1,9}$/, "a number: the metric of default routes"],
+  no_default_route: [/^(?:true|false|[01])$/, "true or false"],
+} as const;
+
+/** The parent of a network that names none is found when a container starts. */
+const ANY_PARENT = "any";
+
 /** Options of one value, and of a list with commas. The keys of the coordinator are options as well. */
 const SINGLE = {
   vlan: "vlan",
@@ -38,7 +51,7 @@ const SINGLE = {
   "bond-options": "bondOptions",
 } as const;
 const LISTS = { master: "master", parent: "master", "ipv4-pool": "ipv4Pool", "ipv6-pool": "ipv6Pool" } as const;
-const OWN_OPTIONS = ["type", "coordinator", ...Object.keys(SINGLE), ...Object.keys(LISTS)];
+const OWN_OPTIONS = ["type", "coordinator", ...[SINGLE, LISTS, NIC_OPTIONS].flatMap(Object.keys)];
 
 const isIn = <T extends object>(key: string, table: T): key is Extract<keyof T, string> => Object.hasOwn(table, key);
 
@@ -54,8 +67,12 @@ function flagsOf({ options = {}, network_interface: named }: PodmanNetwork): Net
   for (const [key, text] of Object.entries(options)) {
     if (isIn(key, SINGLE)) flags[SINGLE[key]] = text;
     else if (isIn(key, LISTS)) flags[LISTS[key]] = text.split(",").filter((part) => part !== "");
+    else if (key === "mode" && text === MODES[type]) continue;
     else if (COORDINATOR_FLAGS.some((flag) => flag.key === key)) settings[key] = text;
-    else if (!OWN_OPTIONS.includes(key))
+    else if (isIn(key, NIC_OPTIONS)) {
+      const [form, wanted] = NIC_OPTIONS[key];
+      if (!form.test(text)) throw new FlagError(key, JSON.stringify(text), wanted);
+    } else if (!OWN_OPTIONS.includes(key))
       throw new FlagError(key, "this option", `one of ${OWN_OPTIONS.join(", ")}, or a key of the coordinator`);
   }
   return { ...flags, type, cniVersion: "1.1.0", coordinator: coordinator === "true", settings };
@@ -63,8 +80,13 @@ function flagsOf({ options = {}, network_interface: named }: PodmanNetwork): Net
 
 function networkOf(network: PodmanNetwork, source: string): NetworkDefinition {
   try {
-    const plugins = pluginsOfFlags(flagsOf(network));
-    return decodeInnerNetwork({ name: network.name, plugins }, network.name, source);
+    const flags = flagsOf(network);
+    const isFound = [flags.master, flags.vlan, flags.bondName].every((each) => each === undefined);
+    const nic = Object.entries(network.options ?? {}).filter(([key]) => isIn(key, NIC_OPTIONS));
+    const own = { ...Object.fromEntries(nic), ...(isFound ? { master: undefined } : {}) };
+    const plugins = pluginsOfFlags(isFound ? { ...flags, master: [ANY_PARENT] } : flags);
+    const withOwn = plugins.map((entry) => ("ipam" in entry ? { ...entry, ...own } : entry));
+    return decodeInnerNetwork({ name: network.name, plugins: withOwn }, network.name, source);
   } catch (error) {
     if (!(error instanceof FlagError)) throw error;
     const { flag, got, wanted } = error;

@@ -92,9 +92,11 @@ describe("info and create", () => {
 
   const subnets = [{ subnet: "10.9.0.0/24" }];
   it.each<[string, object, string]>([
-    ["an unknown option", { options: { master: "uplink", mtu: "9000" } }, 'field "options.mtu": found this option'],
-    ["no master", { options: {} }, 'field "options.master": found nothing'],
+    ["an unknown option", { options: { master: "uplink", bclim: "9" } }, 'field "options.bclim": found this option'],
+    ["an MTU of no number", { options: { mtu: "big" } }, 'field "options.mtu": found "big", want a number of bytes'],
+    ["a VLAN of no parent", { options: { vlan: "12" } }, 'field "options.master": found nothing'],
     ["a wrong VLAN", { options: { master: "uplink", vlan: "5000" } }, 'field "options.vlan": found 5000'],
+    ["a NIC's mode", { options: { mode: "private" } }, 'field "options.mode": found "private"'],
     ["a wrong mode", { options: { master: "uplink", mode: "over" } }, 'field "options.mode": found "over"'],
     ["another kind", { options: { master: "uplink", type: "bridge" } }, "want macvlan or ipvlan"],
     ["a subnet", { subnets }, "the pools have the addresses"],
@@ -136,6 +138,25 @@ describe("setup and teardown", () => {
     expect(interfaces).toMatchObject({ lan0: { mac_address: "aa:bb:cc:dd:ee:01", subnets } });
     await teardown(netns, { id: "fixed", options: { interface_name: "lan0" } });
     expect(await bound()).toEqual([]);
+  });
+
+  it.each([
+    ["a metric", { metric: "300", mode: "bridge" }, /^default via 10\.9\.0\.1 dev eth0 .*metric 300/],
+    ["no default route", { no_default_route: "1" }, /^$/],
+  ])("a network without a parent uses that of the default route, with an MTU and %s", async (_what, options, route) => {
+    const netns = await addQuick("options");
+    const container = { id: "o", network: { options: { mtu: "1400", ...options } } };
+    expect((await call(["setup", netns.path], containerCall(container))).reply.error).toContain("no default route");
+    await node.netns.ip("route add default via 10.9.0.1");
+    await setup(netns, container);
+    const [nic] = await netns.ipJson<{ mtu: number; link_index: number }>("link show dev eth0");
+    const [uplink] = await node.netns.ipJson<{ ifindex: number }>("link show dev uplink");
+    expect(nic).toMatchObject({ mtu: 1_400, link_index: uplink?.ifindex });
+    expect(await netns.ip("route show default")).toMatch(route);
+    expect(await netns.ip("-6 route show default")).toMatch(/metric/.test(`${route}`) ? /metric 300/ : /^$/);
+    await teardown(netns, container);
+    await node.netns.ip("route del default");
+    await netns.delete();
   });
 
   it("the node reaches the container of a network of one pool in mode underlay", async () => {

@@ -9,7 +9,7 @@ import type { PlacedEntry } from "../../config/network-definition.ts";
 import { messageOf } from "../../lib/describe.ts";
 import type { Allocation } from "../../registry/registry.ts";
 import type { Addition, Assigned, Plugin } from "../request/plugin.ts";
-import { configureNic, createNic, deleteNic } from "./nic.ts";
+import { configureNic, createNic, deleteNic, routesFor } from "./nic.ts";
 import { entriesOf } from "./translate.ts";
 
 type CniPlugins = Readonly<Record<"berth" | "coordinator" | "ifacer", Plugin>>;
@@ -85,7 +85,7 @@ export class NetavarkDriver implements Plugin {
     progress.undo.push(() => deleteNic(request, undefined));
     const found = await this.#call(request, entry, progress, signal);
     const ips = found.ips.map((ip) => ({ ...ip, interface: 0 }));
-    progress.result = { ...found, interfaces: [{ name, mac, sandbox }], ips };
+    progress.result = { ...found, interfaces: [{ name, mac, sandbox }], ips, routes: routesFor(found.routes, entry) };
     await configureNic(request, progress.result, signal);
   }
 

@@ -13,13 +13,15 @@ import { addressOf } from "../../kernel/netlink/address/address.ts";
 import { IFA_F_DADFAILED, IFA_F_TENTATIVE } from "../../kernel/netlink/address/constants.ts";
 import { findAddresses } from "../../kernel/netlink/address/requests.ts";
 import { attribute, encodeUint16 } from "../../kernel/netlink/attribute.ts";
-import { createConversation } from "../../kernel/netlink/conversation.ts";
+import { type Conversation, createConversation } from "../../kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../kernel/netlink/error.ts";
 import { IFLA_IPVLAN_MODE, MACVLAN_MODE_BRIDGE } from "../../kernel/netlink/link/constants.ts";
 import { kindName, type LinkKind } from "../../kernel/netlink/link/kind.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { createLink, deleteGroupAside, findLink, findLinkName, setLink } from "../../kernel/netlink/link/requests.ts";
 import { RT_SCOPE_LINK, RT_TABLE_MAIN, RTN_UNICAST, RTPROT_BOOT } from "../../kernel/netlink/route/constants.ts";
+import { listRoutes } from "../../kernel/netlink/route/requests.ts";
+import { routeOf } from "../../kernel/netlink/route/route.ts";
 import { openRouteSocket } from "../../kernel/netlink/socket.ts";
 import { NetnsError, OWN_NETNS } from "../../kernel/netns.ts";
 import { openPodNamespace } from "../../kernel/open-namespace.ts";
@@ -52,23 +54,52 @@ export function createNic({ netns, ifName }: NicPlace, entry: PlacedEntry["entry
   using pod = openPodNamespace(netns);
   using socket = openRouteSocket(OWN_NETNS);
   const node = createConversation(socket);
-  const master = String(entry.master);
-  const name = findLinkName(node, master);
-  const parent = name === undefined ? undefined : findLink(node, name)?.index;
-  const kind = KINDS[entry.type];
-  if (parent === undefined || kind === undefined)
-    refuse(
-      ErrorCode.InterfaceRefused,
-      `The node has no interface "${master}"; correct the option master of the network`,
-    );
+  const { master, type, mtu } = entry;
+  const parent = master === undefined ? findDefaultLink(node) : findNamed(node, String(master));
+  const kind = KINDS[type];
+  if (parent === undefined || kind === undefined) {
+    const what = master === undefined ? "default route" : `interface "${String(master)}"`;
+    refuse(ErrorCode.InterfaceRefused, `The node has no ${what}; correct the option master of the network`);
+  }
   try {
-    createLink(node, { name: ifName, kind, parent, mac, netnsFd: pod.fd });
+    createLink(node, {
+      name: ifName,
+      kind,
+      parent,
+      mac,
+      mtu: mtu === undefined ? undefined : Number(mtu),
+      netnsFd: pod.fd,
+    });
   } catch (error) {
     if (!(error instanceof NetlinkError) || error.errno !== EEXIST) throw error;
     refuse(ErrorCode.InterfaceRefused, `Interface "${ifName}" exists in ${netns}`, error);
   }
   const created = findLink(pod.route, ifName);
   return (created && linkOf(created).mac) ?? refuse(ErrorCode.InterfaceRefused, `Interface "${ifName}" is gone`);
+}
+
+function findNamed(node: Conversation, master: string): number | undefined {
+  const name = findLinkName(node, master);
+  return name === undefined ? undefined : findLink(node, name)?.index;
+}
+
+/** Returns the link of the node's default route, of IPv4 first. */
+function findDefaultLink(node: Conversation): number | undefined {
+  const routes = listRoutes(node, { table: RT_TABLE_MAIN }).flatMap((message) => routeOf(message) ?? []);
+  const defaults = routes.filter(({ destination, link }) => destination.length === 0 && link !== undefined);
+  return defaults.sort(
+    (a, b) => a.destination.ip.family - b.destination.ip.family || (a.metric ?? 0) - (b.metric ?? 0),
+  )[0]?.link;
+}
+
+/** Returns the routes as the options of the network want them. */
+export function routesFor(routes: readonly ResultRoute[], entry: PlacedEntry["entry"]): readonly ResultRoute[] {
+  const { metric, no_default_route: isWithout = "false" } = entry;
+  return routes.flatMap((route) => {
+    if (route.dst.length > 0) return [route];
+    if (isWithout === "true" || isWithout === "1") return [];
+    return [metric === undefined ? route : { ...route, priority: Number(metric) }];
+  });
 }
 
 function routeState(ifName: string, { dst, gw, priority, table }: ResultRoute): RouteState {
