@@ -29,6 +29,7 @@ import { History } from "./log/history.ts";
 import { collectAgent } from "./metrics/collect.ts";
 import { RequestMeter } from "./metrics/request-meter.ts";
 import { NetavarkDriver } from "./netavark/driver.ts";
+import { MissingNics } from "./operate/missing-nics.ts";
 import { Operations } from "./operate/operations.ts";
 import { createStatusApi } from "./operate/status-api.ts";
 import { NETNS_FOLDERS } from "./request/live-namespaces.ts";
@@ -144,6 +145,8 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   const { registry } = ipam.inventory;
 
   const { prober, answered, probeQuarantined } = ipam.detection;
+  const missingNics = new MissingNics({ registry, backend, nowMs: monotonicMs, log, audit });
+  closers.push(() => missingNics.close());
   let ifacer: Awaited<ReturnType<typeof openIfacer>> | undefined;
   const coordinator = openCoordinator({
     registry,
@@ -158,6 +161,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     isReady: () => backend.readiness().ready,
     restoreDevices: async (entry) => (await ifacer?.restore(entry)) ?? [],
     reportNode: (reason, sentence) => backend.reportNode?.(reason, sentence),
+    onLinkGone: () => missingNics.wake(),
     refused: ipam.inventory.refused,
     isReleased: (attachment) => backend.isReleased?.(attachment) === true,
     faults,
@@ -209,6 +213,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
   set.onScrape(() => collectProcess(set.metrics));
   set.onScrape(() => collectAgent(set.metrics, { backend, spool, audit, restores: watch?.restored ?? 0 }));
   set.onScrape(() => set.metrics.cutOff.set(coordinator.nodeRepair.isCutOff ? 1 : 0));
+  set.onScrape(() => set.metrics.missingNics.set(missingNics.count));
   set.onScrape(() => backend.collectMetrics(set.metrics));
   const inspect = createStatusApi({
     netnsDirectories: NETNS_FOLDERS,
@@ -220,6 +225,7 @@ async function assemble(options: AgentOptions, closers: Closers): Promise<void> 
     socketRestored: () => watch?.restored ?? 0,
     history: new History(options.logDirectory, node),
     coordinator,
+    missingNics,
   });
   const server = await listenOnSocket({
     path: socketPath,

@@ -19,6 +19,7 @@ export const EBADMSG = 74;
 export const EPROTONOSUPPORT = 93;
 export const EOPNOTSUPP = 95;
 export const EAFNOSUPPORT = 97;
+export const EADDRINUSE = 98;
 export const EADDRNOTAVAIL = 99;
 export const ENETDOWN = 100;
 export const ENOBUFS = 105;

@@ -103,8 +103,8 @@ interface MirroredState {
 export interface MirrorOptions {
   /** Called when the notifications of some changes were lost; the state is listed again. */
   readonly onLoss?: (error: Error) => void;
-  /** Called with the index of each link that was deleted, unless the notification was lost. */
-  readonly onLinkGone?: (index: number) => void;
+  /** Called with index and name of each link that was deleted, unless the notification was lost. */
+  readonly onLinkGone?: (index: number, name: string) => void;
   /** Called for changes of rules, routes and links, and when notifications were lost. */
   readonly onChange?: (change: NodeChange) => void;
   readonly bufferBytes?: number;
@@ -126,7 +126,7 @@ export class NodeMirror implements Disposable {
   readonly #route: Conversation;
   readonly #monitor: Monitor;
   readonly #onLoss: (error: Error) => void;
-  readonly #onLinkGone: (index: number) => void;
+  readonly #onLinkGone: NonNullable<MirrorOptions["onLinkGone"]>;
   readonly #onChange: (change: NodeChange) => void;
 
   #addresses: readonly AddressState[] | undefined;
@@ -360,7 +360,7 @@ export class NodeMirror implements Disposable {
       this.#addresses = undefined;
     if (!isLost) return;
     if (change !== ALL_FLAGS && (change & IFF_UP) !== 0) this.#reportDown(message);
-    if (message.type === RTM_DELLINK) this.#onLinkGone(index);
+    if (message.type === RTM_DELLINK) this.#onLinkGone(index, nameOf(attributes));
     if (this.#gatewayLinks.has(index)) this.#gateways = undefined;
     for (const table of this.#tables.values()) table.linkLost(index);
   }

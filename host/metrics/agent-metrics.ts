@@ -82,6 +82,7 @@ export const AGENT_METRICS = {
     "berth_node_cut_off",
     "Whether pods may be cut off because what other software removed is not restored yet: 1 or 0.",
   ),
+  missingNics: gauge("berth_missing_nics", "NICs of running pods that are gone, as with the node's link under them."),
   socketRestores: counter("berth_socket_restores_total", "How often the agent restored its socket."),
 } as const;
 

@@ -386,6 +386,8 @@ export type Recovered = Pick<
 
 /** The embedded mode's registry: after a loss no API server has its rows. */
 export interface RecoverableRegistry extends Registry {
+  /** Bound → Cooling, if unchanged; else returns undefined. */
+  collect(allocation: Allocation): Promise<Allocation | undefined>;
   /**
    * `found` become Bound whatever their rows say; `gone` cool, if unchanged. The registry then counts as complete,
    * which ends a loss. If the file was damaged or lost, all rows that can still be read are written to a new one.

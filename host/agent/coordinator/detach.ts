@@ -88,12 +88,19 @@ async function applyTolerantly(
 interface RetirementOptions {
   readonly log: Log;
   readonly logPlanned: (operation: Operation) => void;
-  readonly nics: NicRemover | undefined;
+  readonly nics: DetachedNics | undefined;
+}
+
+/** What is to be gone from a namespace that stays. */
+interface DetachedNics {
+  readonly remover: NicRemover;
+  /** The NIC, too: no plugin needs it. */
+  readonly areDispensable: boolean;
 }
 
 /**
  * Retires the pair of a pod's only NIC: everything of it on the node lies on the pair, and the pod's namespace is
- * cleaned later if it stays. With `nics`, NIC and pair are gone from a clean namespace. Returns the pair's deletion;
+ * cleaned later if it stays. With `nics`, what they say is gone from a clean namespace. Returns the pair's deletion;
  * undefined if there is no pair, or more to do. Throws ApplyError.
  */
 async function retirePair(
@@ -112,10 +119,10 @@ async function retirePair(
   try {
     faults("kernel.apply");
     if (!(await remover.retire(end.index, { containerId, pod }))) return undefined;
-    if (pod !== "gone" && nics?.hasRoom) {
+    if (pod !== "gone" && nics?.remover.hasRoom) {
       // First: without the pair nothing in the namespace says whose it is.
       using _ = await cleanPod(host, containerId, pod, log);
-      await nics.remove(pod, veth);
+      await nics.remover.remove(pod, veth, nics.areDispensable);
     }
     return deletion;
   } catch (error) {
@@ -184,21 +191,21 @@ async function returnMac(
 
 /**
  * Succeeds once nothing of the attachment is in use on the node. The pair of a pod's only NIC is down then, and
- * deleted soon; with `nics`, the NIC is gone.
+ * deleted soon; with `nics`, it is gone.
  */
 export async function detach(
   deps: CoordinatorDeps,
   conf: CoordinatorConf,
   request: DetachInput,
   log: Log,
-  nics?: NicRemover,
+  nics?: DetachedNics,
 ): Promise<void> {
   const { containerId, ifName } = request;
   const about = { container: containerId, interface: ifName, network: request.netConf.name };
   const logPlanned = (operation: Operation): void =>
     log.debug({ ...about, operation: formatOperation(operation) }, "Planned");
   // A NIC that is deleted needs no address.
-  const returned = nics === undefined ? await returnMac(deps, conf, request, log, logPlanned) : [];
+  const returned = nics?.areDispensable ? [] : await returnMac(deps, conf, request, log, logPlanned);
   try {
     const retired = await retirePair(deps, conf, request, { log, logPlanned, nics });
     const operations = retired === undefined ? await removeAll(deps, conf, request, log, logPlanned) : [retired];

@@ -1,7 +1,7 @@
 /**
- * Deletes the NIC of a detached pod in place of its main plugin, and the pod's pair with it. The kernel needs two dozen
- * milliseconds for that, nearly all of it waiting after the links are gone for everyone; a thread waits, while the
- * plugin's DEL finds no NIC and is done.
+ * Deletes a detached pod's pair and, where no plugin needs it, its NIC in place of its main plugin. The kernel needs
+ * two dozen milliseconds for that, nearly all of it waiting after the links are gone for everyone; a thread waits,
+ * while the plugin's DEL finds no NIC and is done.
  * Effects: deletes links in the pod's namespace; a thread of libuv's pool until the kernel is done.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -49,19 +49,21 @@ export class NicRemover {
 
   /**
    * Resolves when the pod has neither the NIC nor the pair any more, and nothing answers for them; or when the NIC is
-   * left to its plugin, and the pair to its remover.
+   * left to its plugin, and the pair to its remover. `withNic` false: the same of the pair alone.
    */
-  async remove({ path, identity, ifName }: DetachedPod, { pod: end }: Veth): Promise<void> {
+  async remove({ path, identity, ifName }: DetachedPod, { pod: end }: Veth, withNic = true): Promise<void> {
     if (!this.hasRoom) return;
     using opened = new DisposableStack();
     try {
       const pod = opened.use(openNamespace(path));
-      const indexes = isSameNetns(pod.identity, identity) ? findLinksOf(pod.route, ifName, end) : [];
+      const indexes = isSameNetns(pod.identity, identity)
+        ? findLinksOf(pod.route, withNic ? ifName : undefined, end)
+        : [];
       if (indexes.length === 0) return;
       this.#faults("nic.delete");
       for (const index of indexes) setLink(pod.route, index, { group: REMOVAL_GROUP });
       void this.#delete(pod, opened.move());
-      const isThere = (name: string): boolean => name === ifName || name === end.name;
+      const isThere = (name: string): boolean => (withNic && name === ifName) || name === end.name;
       while (this.#underWay.has(pod) && readFirstLinkNames(pod).some(isThere)) await sleep(LOOK_MS);
     } catch (error) {
       if (!(error instanceof NetlinkError || error instanceof NetnsError)) throw error;
@@ -84,12 +86,13 @@ export class NicRemover {
 }
 
 /**
- * Returns the indexes of the NIC and of the pod's end of the pair; none if the NIC is of another kind, or the namespace
- * lacks that end: the path may be another pod's by now.
+ * Returns the indexes of the NIC and of the pod's end of the pair, or of the end alone; none if the NIC is of another
+ * kind, or the namespace lacks that end: the path may be another pod's by now.
  */
-function findLinksOf(route: Conversation, ifName: string, end: Veth["pod"]): readonly number[] {
-  const links = findLinks(route, [end.name, ifName]).map(linkOf);
+function findLinksOf(route: Conversation, ifName: string | undefined, end: Veth["pod"]): readonly number[] {
+  const links = findLinks(route, ifName === undefined ? [end.name] : [end.name, ifName]).map(linkOf);
   const own = links.find(({ name, mac }) => name === end.name && mac === end.mac);
   const nic = links.find(({ name, kind }) => name === ifName && kind !== undefined && KINDS.includes(kindName(kind)));
-  return own === undefined || nic === undefined ? [] : [nic.index, own.index];
+  if (own === undefined || ifName === undefined) return own === undefined ? [] : [own.index];
+  return nic === undefined ? [] : [nic.index, own.index];
 }

@@ -12,6 +12,7 @@ import {
 import type { PlacedEntry } from "../../config/network-definition.ts";
 import { Announcer } from "../../coordinator/announcer.ts";
 import { AddressRefusal } from "../../coordinator/plan/address-policy.ts";
+import { isPairName } from "../../coordinator/plan/names.ts";
 import { openLinkRemover } from "../../kernel/link-remover.ts";
 import { OWN_NETNS, readNetnsIdentity } from "../../kernel/netns.ts";
 import { watchNodeChanges } from "../../kernel/node-changes.ts";
@@ -36,6 +37,7 @@ import type { AttachContext } from "./decide.ts";
 import { collect, type DetachInput, detach } from "./detach.ts";
 import { KnownAttachments } from "./known-attachments.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";
+import { explainMacConflict } from "./mac-conflict.ts";
 import { NicRemover } from "./nic-remover.ts";
 import { NodeRepair } from "./node-repair.ts";
 import { type NodeState, observeNode } from "./observe-node.ts";
@@ -129,14 +131,14 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
     if (row !== undefined) options.refused.add(row.owner, { space: row.space, ip: row.ip, why: error.why });
   };
   const nics = new NicRemover(options.log, options.faults);
-  const detachNow = async (request: DetachInput, conf: CoordinatorConf, log: Log, nicRemover?: NicRemover) => {
+  const detachNow = async (request: DetachInput, conf: CoordinatorConf, log: Log, remover?: NicRemover) => {
     running.get(keyOf(request))?.abort(deletedMeanwhile(request));
     await queue.run(request.containerId, () => {
       // Not before: an ADD under way that is too late to be aborted notes its attachment first.
       announcer.cancel(keyOf(request));
-      const forNic = options.attachments.isNicDispensable(request) ? nicRemover : undefined;
+      const areDispensable = options.attachments.isNicDispensable(request);
       options.attachments.delete(request);
-      return detach(options, conf, request, log, forNic);
+      return detach(options, conf, request, log, remover && { remover, areDispensable });
     });
   };
   const add: Plugin["add"] = async (request, signal) => {
@@ -161,8 +163,9 @@ export function createCoordinatorPlugin(options: CoordinatorPluginOptions): Coor
       };
       return { result, undo: undoAll };
     } catch (error) {
-      await noteRefusal(request, error);
-      throw error;
+      const told = explainMacConflict(error, request);
+      await noteRefusal(request, told);
+      throw told;
     } finally {
       if (running.get(keyOf(request)) === deleted) running.delete(keyOf(request));
     }
@@ -252,6 +255,8 @@ interface OpenCoordinatorOptions
   readonly restoreDevices: (entry: PlacedEntry["entry"]) => Promise<readonly Operation[]>;
   /** Tells people about the node: a sentence. */
   readonly reportNode: (reason: string, sentence: string) => void;
+  /** A link of the node that is no pair is gone, or may be. */
+  readonly onLinkGone: () => void;
   readonly refused: Pick<RefusedAddresses, "add">;
   readonly isReleased: CoordinatorPluginOptions["isReleased"];
   readonly nowMs: () => number;
@@ -303,10 +308,16 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   let remover: PairRemover | undefined;
   let repair: NodeRepair | undefined;
   const host = openNode(OWN_NETNS, {
-    onLinkGone: (index) => remover?.linkGone(index),
+    onLinkGone: (index, name) => {
+      remover?.linkGone(index);
+      // A pair goes with its pod.
+      if (!isPairName(name)) options.onLinkGone();
+    },
     onChange: (change) => repair?.note(change),
-    onLoss: (error) =>
-      log.info({ err: error }, "Notifications about the node's network were lost; reading its state again"),
+    onLoss: (error) => {
+      log.info({ err: error }, "Notifications about the node's network were lost; reading its state again");
+      options.onLinkGone();
+    },
   });
   const comparison = startComparing(host.mirror, options);
   const pairs = new PairRemover({ host, links: openLinkRemover(host.entrance), log });

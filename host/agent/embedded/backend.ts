@@ -12,6 +12,7 @@ import type { Allocation, RecoverableRegistry } from "../../registry/registry.ts
 import { openSqliteRegistry } from "../../registry/sqlite/sqlite-registry.ts";
 import { type Backend, type BackendOptions, type RecoverOptions, readinessOf } from "../backend.ts";
 import { openDetection } from "../detection/open-detection.ts";
+import { readCookie } from "../gc/pod-netns.ts";
 import type { AddDeps } from "../ipam/add.ts";
 import type { Readiness } from "../ipam/plugin.ts";
 import { openManifestIdentifier } from "../ipam/pod-identity.ts";
@@ -73,6 +74,7 @@ class EmbeddedBackend implements Backend {
       node: { name: node, labels: { "kubernetes.io/hostname": node, ...nodeLabels } },
       inventory,
       detection: openDetection({ registry, pools: () => snapshot().pools, nowMs, log, metrics, audit }),
+      netns: { readCookie },
       clock: { nowMs, sleep: (milliseconds, signal) => sleep(milliseconds, undefined, { signal }) },
       log,
     };
@@ -97,6 +99,10 @@ class EmbeddedBackend implements Backend {
 
   releaseRow({ containerId, ifName, network }: Allocation): Promise<readonly Allocation[]> {
     return this.#registry.release({ containerId, ifName, network });
+  }
+
+  collectGone(row: Allocation): Promise<Allocation | undefined> {
+    return this.#registry.collect(row);
   }
 
   stats(): Readonly<Record<string, unknown>> {

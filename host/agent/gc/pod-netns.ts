@@ -3,8 +3,7 @@
  * used again. Where the row has no cookie, its path has to do.
  */
 import * as fs from "node:fs";
-import { readlinkSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import type { NetnsStatus } from "../../ipam/leak.ts";
 import { EINVAL, ENOENT, ENOTTY } from "../../kernel/errno.ts";
 import { addressOf } from "../../kernel/netlink/address/address.ts";
@@ -14,7 +13,7 @@ import { NetnsError, readNetnsIdentity } from "../../kernel/netns.ts";
 import { type OpenNamespace, openNamespace } from "../../kernel/open-namespace.ts";
 import { equalIp, type Ip } from "../../net/ip.ts";
 import type { Allocation } from "../../registry/registry.ts";
-import { listPaths, NETNS_FOLDERS } from "../request/live-namespaces.ts";
+import { listPaths, NETNS_FOLDERS, processPaths } from "../request/live-namespaces.ts";
 
 /** A namespace by path, and by cookie where that is known. */
 export type NetnsOfNic = Pick<Allocation, "netns" | "netnsCookie">;
@@ -65,25 +64,10 @@ function openIf(path: string, isWanted: (namespace: OpenNamespace) => boolean): 
   return undefined;
 }
 
-/** Returns the paths at which runtimes keep namespaces and, for one of a process, those of all processes. */
+/** Returns the paths at which runtimes keep namespaces, and those of all processes: one keeps what was unmounted. */
 function otherPaths(netns: string): readonly string[] {
   const own = isNumber(netns) ? [] : [dirname(netns)];
-  const inFolders = [...new Set([...own, ...NETNS_FOLDERS])].flatMap(listPaths);
-  return isNumber(netns) ? [...inFolders, ...processPaths()] : inFolders;
-}
-
-/** Returns a path for each namespace that a process is in. */
-function processPaths(): readonly string[] {
-  const found = new Map<string, string>();
-  for (const folder of listPaths("/proc")) {
-    const path = join(folder, "ns", "net");
-    try {
-      found.set(readlinkSync(path), path);
-    } catch {
-      // It has ended, or it is no process.
-    }
-  }
-  return [...found.values()];
+  return [...[...new Set([...own, ...NETNS_FOLDERS])].flatMap(listPaths), ...processPaths()];
 }
 
 /**

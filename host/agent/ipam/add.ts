@@ -45,7 +45,7 @@ export interface AddDeps {
   readonly log: Log;
   /** Absent in a dry run and without a cluster. */
   readonly attaching?: AttachingNics | undefined;
-  /** The same. */
+  /** Absent in a dry run. */
   readonly netns?: NetnsRecords | undefined;
   /** Absent in the embedded mode. */
   readonly cluster?: ClusterIpam | undefined;
@@ -54,7 +54,8 @@ export interface AddDeps {
 /** What is recorded of network namespaces, and of released attachments in them. */
 interface NetnsRecords {
   readonly readCookie: (netns: string) => bigint | undefined;
-  readonly fences: {
+  /** Absent without a cluster. */
+  readonly fences?: {
     attaching(attachment: Attachment): void;
     released(row: Allocation): void;
   };
@@ -74,7 +75,7 @@ async function addToNic(deps: AddDeps, request: AttachRequest, signal: AbortSign
   const identity = await identifier.identify(request, signal);
   reportForeign(deps, identity, ifName);
   const netnsCookie = deps.netns?.readCookie(netns);
-  deps.netns?.fences.attaching(request);
+  deps.netns?.fences?.attaching(request);
   const nic = { identity, ifName, network: request.netConf.name, ipamConf, containerId, netns, netnsCookie };
   try {
     await cluster?.prefetched.waitForClaim(identity.owner, ifName, signal);

@@ -124,8 +124,10 @@ function isLeak({ row, pod, netns }: RowFacts, { objects }: NodeFacts): boolean 
 
 function findMissing({ row, netns }: RowFacts): DamageFinding[] {
   if (netns !== "there") return [];
-  const text = `interface ${row.ifName} in ${row.netns} does not have the address`;
-  return [finding("missing-address", row, text, "Restart the pod")];
+  const text = `interface ${row.ifName} in ${row.netns} does not have the address: it was taken off, or the interface has gone with the node's interface under it`;
+  return [
+    finding("missing-address", row, text, "Delete the pod, or restart the container: it then gets a new interface"),
+  ];
 }
 
 function findObjectOf(row: Allocation, { objects, node }: NodeFacts): DamageFinding[] {

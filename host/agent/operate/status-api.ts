@@ -30,6 +30,7 @@ import type { Spool } from "../server/spool.ts";
 import { checkNode, findClusterId, repairNode } from "./check-node.ts";
 import { explainPod, type Question } from "./explain-pod.ts";
 import { explainPool } from "./explain-pool.ts";
+import type { MissingNics } from "./missing-nics.ts";
 import type { Operations, ReportedRecord } from "./operations.ts";
 import { gatherPoolFacts } from "./pool-facts.ts";
 import { MAX_PROBED, probeSegment } from "./probe-segment.ts";
@@ -51,6 +52,7 @@ interface StatusApiOptions {
   readonly socketRestored: () => number;
   readonly metrics: Pick<AgentMetricSet, "render">;
   readonly coordinator: CoordinatorState & Pick<OpenCoordinator, "nodeRepair">;
+  readonly missingNics: Pick<MissingNics, "problems">;
   readonly history: Pick<History, "find">;
   readonly operations: Operations;
 }
@@ -210,12 +212,13 @@ function questionOf(query: URLSearchParams): Question {
   };
 }
 
-function describeHealth({ backend, spool, version, socketRestored, coordinator }: StatusApiOptions): Answer {
+function describeHealth(options: StatusApiOptions): Answer {
+  const { backend, spool, version, socketRestored, coordinator, missingNics } = options;
   const { mode, ipam } = backend;
   const { problems: own, ...now } = backend.readiness();
   // ADDs are served all the same: a runtime that is told otherwise takes the whole node out of service.
   const { isCutOff } = coordinator.nodeRepair;
-  const problems = [...coordinator.nodeRepair.problems, ...own];
+  const problems = [...coordinator.nodeRepair.problems, ...missingNics.problems, ...own];
   const ready = now.ready && now.trouble === undefined && !isCutOff;
   const status = ready ? "ready" : "not-ready";
   const about = { status, version, mode, node: ipam.node.name, problems };

@@ -1,5 +1,5 @@
 /** The addresses on the NICs of this node's pods, as the kernel has them. */
-import { readdirSync } from "node:fs";
+import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { isOwnNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
@@ -97,6 +97,20 @@ export function listPaths(directory: string): string[] {
   } catch {
     return []; // Other runtimes keep theirs elsewhere.
   }
+}
+
+/** Returns a path for each namespace that a process is in. */
+export function processPaths(): readonly string[] {
+  const found = new Map<string, string>();
+  for (const folder of listPaths("/proc")) {
+    const path = join(folder, "ns", "net");
+    try {
+      found.set(readlinkSync(path), path);
+    } catch {
+      // It has ended, or it is no process.
+    }
+  }
+  return [...found.values()];
 }
 
 function readAddresses(netns: string, netnsId: string): { addresses: LiveAddress[]; macs: Mac[] } {

@@ -17,6 +17,9 @@ function macOf(octets: Uint8Array): Mac {
   return mac;
 }
 
+/** Returns whether {@link nameVeth} may have made the name of the host's end. */
+export const isPairName = (name: string): boolean => /^veth[0-9a-f]{11}$/.test(name);
+
 /** The host's end is `veth` and 11 hexadecimal digits of a hash, since the prefixes of container IDs collide. */
 export function nameVeth(containerId: string): Veth {
   const digest = hash("sha256", containerId, "buffer");

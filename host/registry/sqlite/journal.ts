@@ -87,13 +87,6 @@ export class SqliteJournal extends SqliteStore {
     this.write(WRITE_CLAIM, ...keyOf(space, ip), version, id, number, earlier.join(" "));
   }
 
-  collect({ space, ip, version }: Allocation, nowMs: number): Allocation | undefined {
-    const row = this.findAddress(space, ip);
-    if (row?.version !== version || row.state !== "Bound") return undefined;
-    this.cool(row, nowMs);
-    return this.findAddress(space, ip);
-  }
-
   readOwners(): readonly SeenOwner[] {
     const rows = this.selectRaw("SELECT key, seen FROM owner ORDER BY rowid");
     return rows.map(({ key, seen }) => ({ key: String(key), isSeen: seen === 1 }));

@@ -329,6 +329,13 @@ export class SqliteStore {
     this.identity.recover();
   }
 
+  collect({ space, ip, version }: Allocation, nowMs: number): Allocation | undefined {
+    const row = this.findAddress(space, ip);
+    if (row?.version !== version || row.state !== "Bound") return undefined;
+    this.cool(row, nowMs);
+    return this.findAddress(space, ip);
+  }
+
   quarantineAndUndo({ allocation, quarantine, created }: QuarantineCall, nowMs: number): Allocation | undefined {
     const { space, ip, version } = allocation;
     const { reason, mac = "", parent, nextProbeAtMs } = quarantine;

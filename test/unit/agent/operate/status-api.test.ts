@@ -53,6 +53,7 @@ beforeEach(async () => {
       compare: async () => ({ operations: [] }),
       observeNode: () => ({ state: EMPTY_NAMESPACE, neighbours: [] }),
     },
+    missingNics: { problems: [] },
     version: "1.2.3",
     socketRestored: () => 2,
   });

@@ -1,0 +1,137 @@
+/**
+ * Looks after NICs that go without a DEL. One whose link on the node was deleted is gone from a pod that runs on: it is
+ * reported, for only a new pod gets a new one. With the pod's namespace its addresses have no use any more: without a
+ * cluster, whose pods would tell, they are collected (leak).
+ * Effects: the log, an event; records of the registry.
+ */
+import { setImmediate } from "node:timers/promises";
+import { findLinks } from "../../kernel/netlink/link/requests.ts";
+import { NetnsError } from "../../kernel/netns.ts";
+import type { Log } from "../../lib/log.ts";
+import { PeriodicWorker } from "../../lib/periodic.ts";
+import { formatIp } from "../../net/ip.ts";
+import { listRows } from "../../registry/list-rows.ts";
+import type { Allocation, Registry } from "../../registry/registry.ts";
+import type { Backend } from "../backend.ts";
+import { pluginsOfRow } from "../coordinator/rebuild-request.ts";
+import { openPodNetns, readNetnsStatus } from "../gc/pod-netns.ts";
+import type { Audit } from "../log/audit.ts";
+
+/** Time for which a NIC must be missing: milliseconds. A DEL deletes it before its address is released. */
+const CONFIRM_MS = 2_000;
+
+/** Interval at which NICs are looked for again while some are missing: milliseconds. */
+const RECHECK_MS = 15_000;
+
+/** Shortest time between two searches: milliseconds. */
+const REST_MS = 1_000;
+
+const ROWS_AT_ONCE = 256;
+
+/** Most NICs that a sentence names. */
+const MAX_NAMED = 8;
+
+/** Main plugins whose device may be a driver's of the pod (VFIO), and no link. */
+const DRIVER_TYPES = ["sriov", "userspace"];
+
+interface MissingNicsDeps {
+  readonly registry: Pick<Registry, "list">;
+  readonly backend: Pick<Backend, "collectGone" | "ipam" | "reportNode" | "resources">;
+  readonly nowMs: () => number;
+  readonly log: Log;
+  readonly audit: Audit;
+}
+
+export class MissingNics {
+  readonly #deps: MissingNicsDeps;
+  readonly #worker: PeriodicWorker;
+  /** When a row's namespace or NIC was first missed; by address, version of the row, and what is missing. */
+  #missed: ReadonlyMap<string, number> = new Map();
+  /** NICs in words. */
+  #lost: ReadonlySet<string> = new Set();
+
+  constructor(deps: MissingNicsDeps) {
+    this.#deps = deps;
+    this.#worker = new PeriodicWorker({
+      failure: "Looking for the NICs of pods failed",
+      work: () => this.#search(),
+      firstMs: REST_MS,
+      restMs: () => REST_MS,
+      retryMs: () => RECHECK_MS,
+      log: deps.log,
+    });
+  }
+
+  /** A link of the node is gone, or may be. */
+  wake(): void {
+    this.#worker.wake();
+  }
+
+  get count(): number {
+    return this.#lost.size;
+  }
+
+  /** Sentences. */
+  get problems(): readonly string[] {
+    if (this.count === 0) return [];
+    const named = [...this.#lost].slice(0, MAX_NAMED).join(", ");
+    return [
+      `NICs of running pods are gone (${this.count}), as when the node's interface under them is deleted, also if it was made again: ${named}. Delete these pods or restart their containers, which then get new NICs`,
+    ];
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.close();
+  }
+
+  /** Returns when to search again: milliseconds; undefined if only a change can make NICs go. */
+  async #search(): Promise<number | undefined> {
+    const { registry, backend, nowMs, log, audit } = this.#deps;
+    const { graceMs } = backend.resources.state.snapshot.vendorConf.garbageCollection;
+    const [missed, lost] = [new Map<string, number>(), new Set<string>()];
+    let nextMs = backend.collectGone && graceMs;
+    for await (const row of listRows(registry, ROWS_AT_ONCE)) {
+      const what = row.state === "Bound" && row.containerId !== "" ? await findMissing(row, backend.ipam) : undefined;
+      if (what === undefined) continue;
+      const key = `${formatIp(row.ip)}/${row.space} ${row.version} ${what}`;
+      const sinceMs = this.#missed.get(key) ?? nowMs();
+      missed.set(key, sinceMs);
+      const isSure = nowMs() - sinceMs >= (what === "NIC" ? CONFIRM_MS : graceMs);
+      if (what === "NIC") nextMs = Math.min(nextMs ?? RECHECK_MS, isSure ? RECHECK_MS : CONFIRM_MS);
+      if (what === "NIC" && isSure) lost.add(describeNic(row));
+      if (what === "namespace" && isSure && (await backend.collectGone?.(row)) !== undefined)
+        audit.record({ audit: "COLLECT", allocations: [row], rule: "its network namespace is gone and no DEL came" });
+    }
+    const isNew = this.count === 0;
+    [this.#missed, this.#lost] = [missed, lost];
+    for (const text of isNew ? this.problems : []) {
+      log.warn({ nics: this.count }, text);
+      backend.reportNode?.("PodNicsGone", text);
+    }
+    return nextMs;
+  }
+}
+
+/**
+ * One namespace in a turn of the event loop. A pod may take an address off its NIC, as sandboxes that copy links do:
+ * then nothing is missing. Without a cookie the path is no proof that the namespace is gone.
+ */
+async function findMissing(row: Allocation, ipam: Backend["ipam"]): Promise<"NIC" | "namespace" | undefined> {
+  await setImmediate();
+  const status = await readNetnsStatus(row);
+  if (status === "gone" && row.netnsCookie !== undefined) return "namespace";
+  if (status !== "there") return undefined;
+  try {
+    using namespace = openPodNetns(row);
+    if (namespace === undefined || findLinks(namespace.route, [row.ifName]).length > 0) return undefined;
+    const plugins = await pluginsOfRow(ipam, row);
+    return plugins.some(({ entry }) => DRIVER_TYPES.includes(entry.type)) ? undefined : "NIC";
+  } catch (error) {
+    if (error instanceof NetnsError) return undefined;
+    throw error;
+  }
+}
+
+function describeNic({ namespace, pod, containerId, ifName }: Allocation): string {
+  return `${ifName} of ${pod === "" ? containerId : `${namespace}/${pod}`}`;
+}
