@@ -21,7 +21,7 @@ import type { Audit } from "../log/audit.ts";
 const CONFIRM_MS = 2_000;
 
 /** Interval at which NICs are looked for again while some are missing: milliseconds. */
-const RECHECK_MS = 15_000;
+const RECHECK_MS = 5_000;
 
 /** Shortest time between two searches: milliseconds. */
 const REST_MS = 1_000;
