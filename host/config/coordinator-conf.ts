@@ -66,6 +66,10 @@ function parseMacPrefix(text: string): string | undefined {
 
 const MAC_PREFIX_FORM = 'two octets such as "0a:1b" with the multicast bit 0 (the first octet is even), or ""';
 
+const LINK_ADDRESS = /^(?:169\.254(?:\.(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){2})?$/;
+
+const LINK_ADDRESS_FORM = 'an address of 169.254.0.0/16, or ""';
+
 const ROUTE_TABLE_FORM =
   `a routing table from 1 to 252 or from 256 to ${MAX_ROUTE_TABLE}, ` +
   `not ${POD_TABLES_FIRST} to ${POD_TABLES_LAST} (Berth's own inside pods)`;
@@ -220,6 +224,14 @@ export const coordinatorKeys = z
     }),
     vethMTU: wholeNumber(0, MAX_MTU).meta({
       description: "MTU of the pair. With 0 it has that of the pod's NIC. Default `0`.",
+    }),
+    vethLinkAddress: parsedText(
+      (text) => (LINK_ADDRESS.test(text) ? text : undefined),
+      LINK_ADDRESS_FORM,
+      "169.254.255.255".length,
+    ).meta({
+      ...cel(matchRule(LINK_ADDRESS, LINK_ADDRESS_FORM)),
+      description: "Address of `veth0`, which netfilter's `redirect` needs. Default empty.",
     }),
     serviceSnat: z
       .enum(["auto", "on", "off"])

@@ -41,6 +41,8 @@ export interface CoordinatorConf {
   readonly hostRPFilter: -1 | 0 | 1 | 2;
   /** MTU of the pair; 0: that of the NIC. */
   readonly vethMTU: number;
+  /** With "" the pair's end in the pod has no IPv4 address. */
+  readonly vethLinkAddress: string;
   readonly serviceSnat: "auto" | "on" | "off";
   readonly detectOptions: DetectOptions;
   readonly logOptions: { readonly logLevel: LogLevel; readonly logFile: string };
@@ -69,6 +71,7 @@ export const DEFAULT_COORDINATOR_CONF: CoordinatorConf = {
   hostRuleTable: 500,
   hostRPFilter: 0,
   vethMTU: 0,
+  vethLinkAddress: "",
   serviceSnat: "auto",
   detectOptions: { retry: 3, intervalMs: 1_000, timeoutMs: 1_000, windowMs: 200, onConflict: "fail" },
   logOptions: { logLevel: "debug", logFile: "/var/log/vendor/coordinator.log" },

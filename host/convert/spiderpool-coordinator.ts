@@ -67,8 +67,6 @@ function sharedKeys(keys: CoordinatorKeys, { place, field, findings }: SettingsP
   if (policyRoutes.length > 0) lose("policyRoutes", policyRoutes, "write the routes into the pool (spec.routes)");
   if ((keys.txQueueLen ?? 0) !== 0)
     lose("txQueueLen", keys.txQueueLen, "the coordinator leaves the queue length alone");
-  if ((keys.vethLinkAddress ?? "") !== "")
-    lose("vethLinkAddress", keys.vethLinkAddress, "the pair has no link-local IPv4 address");
   const filter = Math.max(-1, podRPFilter);
   if (filter !== 0)
     findings.add(
@@ -94,6 +92,7 @@ function sharedKeys(keys: CoordinatorKeys, { place, field, findings }: SettingsP
     ...(tunePodRoutes === undefined ? {} : { tunePodRoutes }),
     ...(filter === 0 ? {} : { hostRPFilter: filter }),
     ...(keys.vethMTU ? { vethMTU: keys.vethMTU } : {}),
+    ...(keys.vethLinkAddress ? { vethLinkAddress: keys.vethLinkAddress } : {}),
     ...(table === undefined ? {} : { hostRuleTable: table }),
   };
 }

@@ -14,6 +14,7 @@ import { formatHop, formatRoute } from "../plan/text.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "./plan/constants.ts";
 import { includesIp } from "./plan/own-objects.ts";
 import type { PlanInput } from "./plan/plan-input.ts";
+import { isSourceless } from "./plan/plan-sources.ts";
 import { isNicTable } from "./plan/plan-tables.ts";
 
 const isTo = ({ destination, protocol }: RouteState, ip: Ip): boolean =>
@@ -137,13 +138,15 @@ function isSnatGroupChange(operation: Operation, collected: readonly CollectedKe
 }
 
 /**
- * Returns whether the operation only brings a pod up to date that release 0.4 or an earlier one attached: none of its
- * routes over the pair has a source, and the pair's end in the pod has no address. A runtime's CHECK tolerates both.
+ * Returns whether the operation only brings a pod up to date that was attached by a former release, or before the pair
+ * had an address: no route over the pair lies there a second time without a source, or, of release 0.4 or an earlier
+ * one, none has a source. A runtime's CHECK tolerates that.
  */
 export function isUpgrade(operation: Operation, { routes }: NamespaceState): boolean {
   const former = routes.filter(({ link, protocol }) => link === POD_VETH && protocol === BERTH_PROTOCOL);
-  if (former.some(({ preferredSource }) => preferredSource !== undefined)) return false;
   if (operation.kind === "add-address") return operation.address.link === POD_VETH;
+  if (operation.kind === "add-route" && isSourceless(operation.route)) return !former.some(isSourceless);
+  if (former.some(({ preferredSource }) => preferredSource !== undefined)) return false;
   if (operation.kind !== "add-route" && operation.kind !== "delete-route") return false;
   const { preferredSource: _, ...rest } = operation.route;
   return former.some((each) => formatRoute(each) === formatRoute(rest));

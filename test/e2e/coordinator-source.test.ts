@@ -86,9 +86,10 @@ it("the source is the address that Berth gave, not another one on the NIC, after
   await pod.detach(network(0));
 });
 
-it("a redirect in the pod answers the node and clients behind it, and the pair's address is never a source", async () => {
+it("a redirect in a pod whose pair has an address answers the node and clients behind it, never from that", async () => {
+  await lab.define(network(9), [macvlanOn(0), { ...ENTRY, vethLinkAddress: "169.254.100.1" }]);
   const pod = await lab.addPod(lab.node1, "mesh");
-  await pod.attach(network(0));
+  await pod.attach(network(9));
   const sidecar = await serve(pod.netns, SIDECAR, { protocols: ["tcp"] });
   try {
     const rule = `tcp dport ${SERVED} redirect to :${SIDECAR}`;
@@ -107,8 +108,9 @@ it("a redirect in the pod answers the node and clients behind it, and the pair's
         expect(await pod.netns.ip(`-${family} route get ${address}`)).toContain(` src ${pod.address(family)} `);
     }
     await expectSource(pod, "eth0");
+    await pod.check(network(9));
   } finally {
     await sidecar.close();
   }
-  await pod.detach(network(0));
+  await pod.detach(network(9));
 });

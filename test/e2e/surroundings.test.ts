@@ -16,7 +16,7 @@ import { addVeth, type Netns } from "../lab/netns.ts";
 import { NoTraffic } from "../lab/sockets.ts";
 import { ask, ping, serve } from "../lab/traffic.ts";
 import { eventually } from "../lab/waiting.ts";
-import { ENTRY, makeScene, PORT, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
+import { ENTRY, makeScene, PORT, PROTOCOLS, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
 
 let scene: Scene;
 /** A machine of the pods' segment. */
@@ -97,6 +97,30 @@ describe.each(FAMILIES)("rules of others for IPv%i that come to stand before Ber
     await scene.client.check(scene.network);
     expect((await node().ip(`-${family} rule`)).match(/lookup 500/g)).toHaveLength(1);
   });
+});
+
+it("what copies a pod's links in their order, and takes the addresses, reaches services by its node", async () => {
+  const pod = await scene.addPod(scene.lab.node1, "copied", {});
+  const inner = await scene.lab.addNetns("sandbox");
+  const copies = await takeLinks(pod.netns);
+  const ofPair = copies.find(({ name }) => name === "veth0")?.routes.map(({ dst }) => dst);
+  const nodes = FAMILIES.map((family) => segmentAddress(0, 11, family));
+  expect(ofPair).toEqual(expect.arrayContaining([...ENTRY.serviceCIDR, ...nodes]));
+  await putLinks(pod.netns, inner, copies);
+  await scene.withService(segmentAddress(0, 12, 4), { address: SERVICE[4], port: PORT }, async () => {
+    for (const protocol of PROTOCOLS) expect(await ask(inner, SERVICE[4], PORT, { protocol })).toBeDefined();
+  });
+  const node = segmentAddress(0, 11, 4);
+  expect((await ask(inner, node, PORT)).seenPeer).toBe(pod.address(4));
+});
+
+it("a pod's addresses stand in lists without any of its pair", async () => {
+  const { netns } = scene.neighbour;
+  const own = FAMILIES.map((family) => scene.neighbour.address(family));
+  expect((await requireCommand(netns.enter(["hostname", "-I"]))).trim().split(" ")).toEqual(own);
+  const isIpv4 = "({ family, internal }) => family === 'IPv4' && !internal";
+  const list = `Object.values(os.networkInterfaces()).flat().filter(${isIpv4}).map(({ address }) => address).join()`;
+  expect((await requireCommand(netns.enter(["node", "-p", list]))).trim()).toBe(own[0]);
 });
 
 it.each([
@@ -227,6 +251,47 @@ describe("a NIC that goes without a DEL", () => {
       expect(await segment.addressesOf(next)).toContain("10.66.0.2/29");
     }));
 });
+
+interface LinkCopy {
+  readonly name: string;
+  readonly addresses: readonly { readonly local: string; readonly prefixlen: number }[];
+  readonly routes: readonly { readonly dst: string; readonly gateway?: string }[];
+}
+
+/**
+ * Does what runsc does: of one link after the other reads addresses and routes, and takes the addresses away before it
+ * reads the next one.
+ */
+async function takeLinks(pod: Netns): Promise<LinkCopy[]> {
+  const copies: LinkCopy[] = [];
+  for (const { ifname: name } of await pod.ipJson<{ ifname: string }>("link show up")) {
+    const [link] = await pod.ipJson<{ addr_info: LinkCopy["addresses"] }>(`addr show dev ${name}`);
+    const addresses = link?.addr_info ?? [];
+    if (name === "lo" || addresses.length === 0) continue;
+    const routes = [];
+    for (const family of FAMILIES)
+      routes.push(...(await pod.ipJson<LinkCopy["routes"][number]>(`-${family} route show dev ${name}`)));
+    for (const { local, prefixlen } of addresses) await pod.ip(`addr del ${local}/${prefixlen} dev ${name}`);
+    copies.push({ name, addresses, routes });
+  }
+  return copies;
+}
+
+/** Gives another network stack the links, with what was copied, as far as it concerns IPv4. */
+async function putLinks(from: Netns, to: Netns, copies: readonly LinkCopy[]): Promise<void> {
+  const isIpv4 = (text: string): boolean => !text.includes(":");
+  for (const { name, addresses, routes } of copies) {
+    await from.ip(`link set ${name} netns ${to.name}`);
+    await to.ip(`link set ${name} up`);
+    for (const { local } of addresses.filter((each) => isIpv4(each.local)))
+      await to.ip(`addr add ${local}/32 dev ${name}`);
+    const all = routes.filter(({ dst, gateway = "" }) => isIpv4(dst) && isIpv4(gateway));
+    for (const { dst } of all.filter((each) => each.gateway === undefined))
+      await to.ip(`route replace ${dst} dev ${name}`);
+    for (const { dst, gateway } of all)
+      if (gateway !== undefined) await to.ip(`route replace ${dst} via ${gateway} dev ${name}`);
+  }
+}
 
 async function serving(place: Netns): Promise<AsyncDisposable> {
   const server = await serve(place, PORT);

@@ -14,13 +14,6 @@ export const BERTH_PROTOCOL = 98;
 export const POD_VETH = "veth0";
 
 /**
- * Address of the pod's end, in all pods, with the scope of the link: netfilter's `redirect` needs one to lead IPv4
- * packets to, and the kernel takes it as the source of nothing that a route gives a source. From the part of
- * 169.254.0.0/16 that no machine chooses for itself (RFC 3927 §2.1).
- */
-export const POD_VETH_ADDRESS = "169.254.255.98/32";
-
-/**
  * In the pod: replies to what came in through the pair go back through it. Used for nothing else; if it is taken, the
  * next free table is.
  */

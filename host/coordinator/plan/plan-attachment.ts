@@ -30,7 +30,7 @@ import {
   type ServicePath,
   serviceRoutes,
 } from "./plan-service-path.ts";
-import { findRestored, findSources, makesPair, PAIR_ADDRESSES, type Source, sourceOf } from "./plan-sources.ts";
+import { findRestored, findSources, makesPair, pairAddresses, type Source, sourceOf } from "./plan-sources.ts";
 import { replyFamiliesOf, replyTableOf } from "./plan-tables.ts";
 
 /** linux/if_link.h: IN6_ADDR_GEN_MODE_NONE */
@@ -325,7 +325,7 @@ export function planAttachment(situation: PlanInput): PlanResult {
             ...(families.includes(4) ? rpFilter(conf.hostRPFilter, carriers) : []),
             ...(families.includes(6) ? withIpv6(pairEnd) : []),
           ]),
-          addresses: hasPairAddress ? PAIR_ADDRESSES : [],
+          addresses: hasPairAddress ? pairAddresses(conf.vethLinkAddress) : [],
           neighbours: path === undefined ? [] : podNeighbours(path, families),
           routes: [...service, ...(reply?.wanted.routes ?? []), ...(routes?.wanted.routes ?? [])],
           rules: [...(reply?.wanted.rules ?? []), ...(routes?.wanted.rules ?? [])],

@@ -18,7 +18,7 @@ import {
 } from "./constants.ts";
 import { ruleTo } from "./own-objects.ts";
 import { defaultsIn, familiesOf, isDefault, linkOf, type Nic } from "./plan-nics.ts";
-import { type Source, sourceOf } from "./plan-sources.ts";
+import { isSourceless, type Source, sourceOf } from "./plan-sources.ts";
 import { isTableOfNic } from "./plan-tables.ts";
 
 interface PodRoutesInput {
@@ -189,6 +189,7 @@ function routesOfTable(question: PodRoutesInput, nic: Nic): RouteState[] {
       (route) =>
         families.includes(familyOf(route)) &&
         !taken.has(formatPrefix(route.destination)) &&
+        !isSourceless(route) &&
         !(isDefault(route) && findDefaultNic(question, familyOf(route)) !== undefined),
     )
     .map((route) => fromNic(route, nic, question.sources));

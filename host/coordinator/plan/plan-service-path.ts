@@ -27,7 +27,7 @@ import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
 import { includesIp, ruleTablesOf, ruleTo, uniqueIps } from "./own-objects.ts";
 import type { AttachedNic, PlanInput } from "./plan-input.ts";
 import { isDefault, linkOf, type Nic } from "./plan-nics.ts";
-import { type Source, sourceOf } from "./plan-sources.ts";
+import { isSourceless, type Source, sourceOf, withSourceless } from "./plan-sources.ts";
 
 /**
  * Most tables of a node (`hostRuleTable`) that definitions may name. Each adds a rule for all of the node's traffic,
@@ -165,7 +165,7 @@ export function renewRoute(
 ): RouteState {
   const { family } = route.destination.ip;
   const [next = route.gateway] = hostAddresses[family];
-  const preferredSource = sourceOf(sources, family) ?? route.preferredSource;
+  const preferredSource = isSourceless(route) ? undefined : (sourceOf(sources, family) ?? route.preferredSource);
   return route.link === pod.link ? { ...route, preferredSource, gateway: route.gateway && next } : route;
 }
 
@@ -181,7 +181,7 @@ export function serviceRoutes(
   const isOverPair = path.gateways === undefined;
   const added = families.flatMap((family) => {
     const preferredSource = isOverPair ? sourceOf(sources, family) : undefined;
-    return podRoutes(path, family, networks).map((route) => ({ ...route, preferredSource }));
+    return podRoutes(path, family, networks).flatMap((route) => withSourceless({ ...route, preferredSource }));
   });
   const named = new Set(added.map(({ destination }) => formatPrefix(destination)));
   const stays = (route: RouteState): boolean =>

@@ -8,7 +8,7 @@ import { RT_SCOPE_LINK } from "../../kernel/netlink/route/constants.ts";
 import type { Family, Ip } from "../../net/ip.ts";
 import { parsePrefix } from "../../net/prefix.ts";
 import type { AddressState, NamespaceState, RouteState } from "../../plan/state.ts";
-import { BERTH_PROTOCOL, POD_VETH, POD_VETH_ADDRESS } from "./constants.ts";
+import { BERTH_PROTOCOL, POD_VETH } from "./constants.ts";
 import { includesIp } from "./own-objects.ts";
 import type { AttachedNic, PlanInput } from "./plan-input.ts";
 
@@ -18,10 +18,32 @@ export interface Source {
   readonly ip: Ip;
 }
 
-/** The address of the pair's end in the pod. */
-export const PAIR_ADDRESSES: readonly AddressState[] = [parsePrefix(POD_VETH_ADDRESS)].flatMap((prefix) =>
-  prefix === undefined ? [] : [{ link: POD_VETH, prefix, scope: RT_SCOPE_LINK, flags: 0 }],
-);
+/**
+ * Returns the address of the pair's end in the pod; none for "". The kernel takes it as the source of nothing that a
+ * route gives a source.
+ */
+export function pairAddresses(address: string): AddressState[] {
+  const prefix = parsePrefix(`${address}/32`);
+  return prefix === undefined ? [] : [{ link: POD_VETH, prefix, scope: RT_SCOPE_LINK, flags: 0 }];
+}
+
+/**
+ * Metric of the second of two routes to one destination, which has no source. Linux deletes IPv4 routes of the main
+ * table together with the address that is their source, and sandboxes take the NIC's address before they read what
+ * leads over the pair.
+ */
+const SOURCELESS_METRIC = 1;
+
+export function isSourceless({ destination, metric, link }: RouteState): boolean {
+  return destination.ip.family === 4 && metric === SOURCELESS_METRIC && link === POD_VETH;
+}
+
+/** Returns the route, and the one behind it that stays when its source goes. */
+export function withSourceless(route: RouteState): RouteState[] {
+  const { destination, preferredSource } = route;
+  if (destination.ip.family === 6 || destination.length === 0 || preferredSource === undefined) return [route];
+  return [route, { ...route, preferredSource: undefined, metric: SOURCELESS_METRIC }];
+}
 
 /** The kernel accepts no address as a source that it is still probing. */
 function isUsable({ addresses }: NamespaceState, nic: string, ip: Ip): boolean {

@@ -23,6 +23,7 @@ it("nothing written means the defaults of the specification 2.3", () => {
     hostRuleTable: 500,
     hostRPFilter: 0,
     vethMTU: 0,
+    vethLinkAddress: "",
     serviceSnat: "auto",
     detectOptions: { retry: 3, intervalMs: 1_000, timeoutMs: 1_000, windowMs: 200, onConflict: "fail" },
     logOptions: { logLevel: "debug", logFile: "/var/log/vendor/coordinator.log" },
@@ -232,7 +233,11 @@ describe("decodeCoordinatorConf refuses", () => {
     [{ logOptions: { logFile: 7 } }, `field "logOptions.logFile": found 7, ${LOG}`],
     [{ logOptions: { logfile: "x" } }, 'field "logOptions.logfile": found an unknown key, want the key "logFile"'],
     [{ hijackCidr: [] }, 'field "hijackCidr": found an unknown key, want the key "hijackCIDR"'],
-    [{ vethLinkAddress: "x" }, "found an unknown key, want one of the keys type, mode, tune_mode, tunePodRoutes"],
+    [{ vethLink: "x" }, "found an unknown key, want one of the keys type, mode, tune_mode, tunePodRoutes"],
+    [
+      { vethLinkAddress: "169.254.256.1" },
+      'field "vethLinkAddress": found "169.254.256.1", want an address of 169.254',
+    ],
     [
       { hijackCIDR: Array(MAX_CIDRS + 1).fill("10.0.0.1") },
       'field "hijackCIDR": found a list, want a list of at most 1024 entries',

@@ -91,8 +91,7 @@ describe("a SpiderCoordinator", () => {
     [{ podRPFilter: -5 }, { hostRPFilter: -1, hostRuleTable: 501 }, /changed spec.podRPFilter: hostRPFilter: -1/],
     [
       { vethLinkAddress: "169.254.100.1", vethMTU: 1400 },
-      { hostRuleTable: 501, vethMTU: 1400 },
-      /lost spec.vethLinkAddress/,
+      { hostRuleTable: 501, vethLinkAddress: "169.254.100.1", vethMTU: 1400 },
     ],
     [{ podDefaultRouteNIC: "", podMACPrefix: "" }, { hostRuleTable: 501 }],
   ])("%j", (spec, converted, field) => {
