@@ -14,6 +14,7 @@ import { formatHop, formatRoute } from "../plan/text.ts";
 import { BERTH_PROTOCOL, POD_VETH } from "./plan/constants.ts";
 import { includesIp } from "./plan/own-objects.ts";
 import type { PlanInput } from "./plan/plan-input.ts";
+import { isToNode } from "./plan/plan-service-path.ts";
 import { isSourceless } from "./plan/plan-sources.ts";
 import { isNicTable } from "./plan/plan-tables.ts";
 
@@ -80,18 +81,24 @@ function withKnownNetworks(
 }
 
 /**
- * Returns the input without later changes. `collected`: keys of the configuration that are collected, not configured.
+ * Returns the input without later changes, but for those of the node's addresses where pods are told of them, when
+ * `routable` is known. `collected`: keys of the configuration that are collected, not configured.
  */
 export function ignoreLaterChanges(situation: PlanInput, collected: readonly CollectedKey[]): PlanInput {
   const { pod, host } = situation.observed;
+  const isTold = situation.routable !== undefined;
+  const isGone = (ip: Ip): boolean => !isTold && !host.addresses.some(({ prefix }) => equalIp(prefix.ip, ip));
   const kept = pod.addresses.filter((address) => isKnownPodAddress(situation, address));
-  const routes = pod.routes.filter((route) => !isLateRoute(route, pod, kept));
+  const routes = pod.routes.filter(
+    (route) => !isLateRoute(route, pod, kept) && !(isToNode(route) && isGone(route.destination.ip)),
+  );
+  const neighbours = pod.neighbours.filter(({ link, ip }) => link !== POD_VETH || !isGone(ip));
   return {
     ...situation,
     conf: withKnownNetworks(situation.conf, collected, pod),
     observed: {
-      pod: { ...pod, addresses: kept, routes },
-      host: { ...host, addresses: hostAddressesKnownToPod(host, pod) },
+      pod: { ...pod, addresses: kept, routes, neighbours },
+      host: isTold ? host : { ...host, addresses: hostAddressesKnownToPod(host, pod) },
     },
   };
 }

@@ -51,6 +51,8 @@ export type NodeChange =
   | { readonly kind: "setting"; readonly link: number; readonly value: number }
   /** The ruleset of nf_tables has a new generation. `program`: name of the process; "" if the kernel does not say. */
   | { readonly kind: "ruleset"; readonly program: string }
+  /** An address came or went that is not link-local. */
+  | { readonly kind: "address" }
   /** Notifications were lost: anything may have changed. */
   | { readonly kind: "unknown" };
 

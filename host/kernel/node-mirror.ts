@@ -105,7 +105,7 @@ export interface MirrorOptions {
   readonly onLoss?: (error: Error) => void;
   /** Called with index and name of each link that was deleted, unless the notification was lost. */
   readonly onLinkGone?: (index: number, name: string) => void;
-  /** Called for changes of rules, routes and links, and when notifications were lost. */
+  /** Called for changes of addresses, rules, routes and links, and when notifications were lost. */
   readonly onChange?: (change: NodeChange) => void;
   readonly bufferBytes?: number;
   readonly native?: Native;
@@ -370,6 +370,7 @@ export class NodeMirror implements Disposable {
     const prefix = prefixOf(address);
     if (prefix === undefined || prefixContains(LINK_LOCAL, prefix.ip)) return;
     this.#addresses = undefined;
+    this.#onChange({ kind: "address" });
     if (message.type === RTM_NEWADDR) return;
     this.#gateways = undefined;
     for (const table of this.#tables.values()) table.addressLost(address.index);

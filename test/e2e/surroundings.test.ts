@@ -5,7 +5,8 @@ import { readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
-import { FAMILIES } from "../../host/net/ip.ts";
+import { bitsOf, FAMILIES } from "../../host/net/ip.ts";
+import type { HealthRecord } from "../../host/records/health-record.ts";
 import { lengthOf, segmentAddress } from "../lab/addressing.ts";
 import type { PluginOutcome } from "../lab/cnitool.ts";
 import { requireCommand } from "../lab/command.ts";
@@ -69,6 +70,73 @@ describe.each(FAMILIES)("a pod whose settings forward IPv%i", (family) => {
     await using _server = await serving(machine);
     expect((await ask(inner, segmentAddress(0, 7, family), PORT)).seenPeer).toBe(scene.client.address(family));
     await requireCommand(scene.client.netns.enter(["nft", "delete table inet hide"]));
+  });
+});
+
+describe.each(FAMILIES)("a virtual IPv%i address that comes to a node and goes", (family) => {
+  const address = segmentAddress(0, 10, family);
+  const options = family === 4 ? "" : "nodad preferred_lft 0";
+  const pods: LabPod[] = [];
+
+  beforeAll(async () => {
+    const [first, second] = [`su-first${family}`, `su-second${family}`];
+    await scene.lab.define(first, [macvlanOn(0), ENTRY]);
+    await scene.lab.define(second, [macvlanOn(1), ENTRY]);
+    for (const networks of [[first], [first, second]]) {
+      const pod = await scene.lab.addPod(scene.lab.node1, `of${networks.length}nics${family}`);
+      for (const [index, network] of networks.entries()) await pod.attach(network, index === 0 ? "eth0" : "net1");
+      pods.push(pod);
+    }
+  });
+
+  /** Moves it, and announces it as the program does that moves it. */
+  const move = async (from: Netns, to: Netns): Promise<void> => {
+    await from.ip(`addr del ${address}/${bitsOf(family)} dev eth0`);
+    await to.ip(`addr add ${address}/${bitsOf(family)} dev eth0 ${options}`);
+    for (const { netns } of pods) await netns.ip(`-${family} neigh flush dev eth0`);
+  };
+  const wayOf = async ({ netns }: LabPod, from = ""): Promise<string> =>
+    /dev (\S+)/.exec(await netns.ip(`-${family} route get ${address} ${from}`))?.[1] ?? "";
+  /** Each pod's way to it, and, with several NICs, from the first one's address. */
+  const ways = async (): Promise<string[]> => {
+    const from = pods.map((pod) => wayOf(pod, `from ${pod.address(family)}`));
+    return Promise.all([...pods.map((pod) => wayOf(pod)), ...from]);
+  };
+  const expectWay = async (link: string): Promise<void> => {
+    const isOver = (found: readonly string[]): boolean => found.every((each) => each === link);
+    expect(new Set(await eventually(ways, isOver, 5_000))).toEqual(new Set([link]));
+    for (const { netns } of pods) expect(await ping(netns, address)).toBe(true);
+  };
+
+  it("is reached by running pods within five seconds, also if the agent was killed meanwhile", async () => {
+    const { agent, netns: node } = scene.lab.node1;
+    await node.ip(`addr add ${address}/${bitsOf(family)} dev eth0 ${options}`);
+    await expectWay("veth0");
+    await move(node, machine);
+    await expectWay("eth0");
+    await agent.kill("SIGKILL");
+    await move(machine, node);
+    await agent.start();
+    await expectWay("veth0");
+    await pods[1]?.check(`su-first${family}`);
+    await node.ip(`addr del ${address}/${bitsOf(family)} dev eth0`);
+  });
+
+  it("is named where a pod cannot be told of it, and the agent stays ready", async () => {
+    const { agent, netns: node } = scene.lab.node1;
+    const pod = await scene.addPod(scene.lab.node1, `deaf${family}`, {});
+    await pod.netns.ip("link set veth0 down");
+    await node.ip(`addr add ${address}/${bitsOf(family)} dev eth0 ${options}`);
+    const namesPod = ({ problems }: HealthRecord): boolean => problems.some((text) => text.includes(pod.containerId));
+    const health = await eventually(() => agent.get("/v1/health"), namesPod, 5_000);
+    expect([health.status, health.problems.join()]).toEqual([
+      "ready",
+      expect.stringContaining(`${pod.containerId} cannot be restored: The pod does not know the node's addresses: `),
+    ]);
+    await pod.netns.ip("link set veth0 up");
+    const isEmpty = ({ problems }: HealthRecord): boolean => problems.length === 0;
+    expect((await eventually(() => agent.get("/v1/health"), isEmpty, 20_000)).problems).toEqual([]);
+    await node.ip(`addr del ${address}/${bitsOf(family)} dev eth0`);
   });
 });
 

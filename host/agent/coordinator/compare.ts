@@ -6,13 +6,14 @@
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest } from "../../cni/request.ts";
 import { isRoutable } from "../../coordinator/plan/address-policy.ts";
-import { selectNodeRepairs } from "../../coordinator/plan/node-repairs.ts";
+import { selectNodeRepairs, selectPodUpdates } from "../../coordinator/plan/node-repairs.ts";
 import { findOverridingFilter, type Override } from "../../coordinator/plan/plan-attachment.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { isDifference, isUpgrade } from "../../coordinator/plan-check.ts";
 import { applyOperations } from "../../kernel/apply.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import { openPodNamespace } from "../../kernel/open-namespace.ts";
+import { messageOf } from "../../lib/describe.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import { type Mac, parseMac } from "../../net/mac.ts";
 import type { Operation } from "../../plan/operation.ts";
@@ -23,10 +24,11 @@ import { addressesOf, requirePrevResult } from "./observe.ts";
 import { isRetired } from "./pair-remover.ts";
 
 /**
- * Restores on the node what the ADD left there, and returns the operations that did it. Nothing is restored in mode
- * `disable`; if the NIC is not there with its addresses, or they are no longer allocated: the attachment has ended;
- * if the pair is gone: the node alone cannot restore it. Throws CniError 106 if the attachment conflicts with what
- * exists, ApplyError if the kernel refuses.
+ * Restores on the node what the ADD left there, and returns the operations that did it; tells the pod of the node's
+ * addresses that came or went since. Nothing is done in mode `disable`; if the NIC is not there with its addresses, or
+ * they are no longer allocated: the attachment has ended; if the pair is gone: the node alone cannot restore it.
+ * Throws CniError 106 if the attachment conflicts with what exists, or the pod cannot be told, ApplyError if the kernel
+ * refuses.
  */
 export async function restoreNodeSide(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
   const { conf, deps } = context;
@@ -45,6 +47,16 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const operations = selectNodeRepairs(differencesOf(context, request, decision));
   const { host, faults } = deps;
   if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
+  const updates = selectPodUpdates(decision?.operations ?? []);
+  if (updates.length === 0) return operations;
+  try {
+    await applyOperations(updates, { pod, host }, { faults });
+  } catch (error) {
+    // The pod may have caused that.
+    throw new CniError(ErrorCode.InterfaceRefused, `The pod does not know the node's addresses: ${messageOf(error)}`);
+  }
+  const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
+  context.log.info({ ...about, operations: updates.map(formatOperation) }, "Told of the node's addresses");
   return operations;
 }
 

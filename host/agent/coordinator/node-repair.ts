@@ -1,8 +1,8 @@
 /**
  * Restores what the node has for its pods when other software removes it: rule, routes, neighbours, the table of
- * nf_tables, settings of the pairs. Changes that the kernel reports start it, and the start of the agent; without
- * changes it does nothing. Against a program that removes the same again and again it backs off, and says whose
- * setting to change.
+ * nf_tables, settings of the pairs; and tells pods of the node's addresses that come and go. Changes that the kernel
+ * reports start it, and the start of the agent; without changes it does nothing. Against a program that removes the
+ * same again and again it backs off, and says whose setting to change.
  * Effects: reads and changes of the node's namespace, the log, an event, metrics.
  */
 
@@ -16,6 +16,7 @@ import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, NFT_TABLE } from "../../coordinat
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { type RepairKind, repairKindOf } from "../../coordinator/plan/node-repairs.ts";
 import { snatTable } from "../../coordinator/plan/plan-reply-path.ts";
+import { findHostAddresses } from "../../coordinator/plan/plan-service-path.ts";
 import { EPROTONOSUPPORT } from "../../kernel/errno.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
@@ -28,6 +29,7 @@ import { documentation } from "../../lib/documentation.ts";
 import type { Log } from "../../lib/log.ts";
 import { PeriodicWorker } from "../../lib/periodic.ts";
 import type { CoordinatorMetrics } from "../../metrics/agent-metrics.ts";
+import { FAMILIES, formatIp } from "../../net/ip.ts";
 import { isSameTable } from "../../plan/diff.ts";
 import type { Operation } from "../../plan/operation.ts";
 import { formatOperation } from "../../plan/text.ts";
@@ -70,6 +72,8 @@ interface Scope {
   isRuleset: boolean;
   /** Devices of the ifacer may have been changed. */
   areDevices: boolean;
+  /** An address of the node came or went. */
+  areAddresses: boolean;
   /** Indexes of veths that were changed. */
   readonly links: Set<number>;
   /** Indexes of links whose routes or neighbours were changed. */
@@ -124,6 +128,8 @@ export class NodeRepair {
   #failures: readonly Failure[] = [];
   /** Runs in a row that left something to do. */
   #attempts = 0;
+  /** The node's addresses that pods know, when they were last told. */
+  #addresses = "";
   /** The table of nf_tables was there when the node was last compared. */
   #hadTable = false;
 
@@ -156,6 +162,9 @@ export class NodeRepair {
         break;
       case "unknown":
         this.#scope.isAll = true;
+        break;
+      case "address":
+        this.#scope.areAddresses = true;
         break;
       case "link":
         if (change.type === "veth") this.#scope.links.add(change.link);
@@ -261,8 +270,8 @@ export class NodeRepair {
         if (operations.length > 0) restored++;
       } catch (error) {
         // The namespace is gone, and the attachment with it.
-        if (error instanceof NetnsError) continue;
-        const isRefused = !(error instanceof CniError || error instanceof ConfigError);
+        if (error instanceof NetnsError && error.isGone) continue;
+        const isRefused = ![CniError, ConfigError, NetnsError].some((kind) => error instanceof kind);
         failures.push({ text: `${what} cannot be restored: ${messageOf(error)}`, isRefused });
       }
       await setImmediate();
@@ -273,14 +282,16 @@ export class NodeRepair {
   }
 
   /** Returns what the changes may have affected; undefined while that is not known. */
-  async #select({ isAll, isRuleset, areDevices, links, ways }: Scope): Promise<NodeSide | undefined> {
+  async #select(scope: Scope): Promise<NodeSide | undefined> {
+    const { isAll, isRuleset, areAddresses, areDevices, links, ways } = scope;
     const { known } = this.#deps;
+    const areNew = (isAll || areAddresses) && this.#haveAddressesChanged();
     const changed = this.#findChanged({ links, ways });
     const found = changed.filter((link) => mayLeadToPod(link, ways));
     const pairs = new Set(found.filter(isLivePair).map(({ name }) => name));
     // The way to an overlay's pod leads over a link that Berth did not make.
     const isElsewhere = found.some((link) => !isLivePair(link));
-    if (isAll || isElsewhere || (isRuleset && !this.#isTableRight())) return known();
+    if (isAll || areNew || isElsewhere || (isRuleset && !this.#isTableRight())) return known();
     // A bond may have veths as its members.
     const isDevice =
       areDevices || changed.some(({ index, alias }) => links.has(index) && parseAlias(alias) === undefined);
@@ -298,6 +309,16 @@ export class NodeRepair {
   #findChanged({ links, ways }: Pick<Scope, "links" | "ways">): Link[] {
     const changed = new Set([...links, ...ways]);
     return changed.size === 0 ? [] : findLinks(this.#deps.host.route, [...changed]).map(linkOf);
+  }
+
+  /** Service proxies give the node thousands of addresses that pods reach by their networks. */
+  #haveAddressesChanged(): boolean {
+    const { addresses } = this.#deps.host.mirror.read();
+    const before = this.#addresses;
+    this.#addresses = FAMILIES.flatMap((family) => findHostAddresses({ addresses }, family, []))
+      .map(formatIp)
+      .join();
+    return this.#addresses !== before;
   }
 
   #isTableRight(): boolean {
@@ -342,7 +363,7 @@ function retryMs(failures: number): number {
 }
 
 function nothing(): Scope {
-  return { isAll: false, isRuleset: false, areDevices: false, links: new Set(), ways: new Set() };
+  return { isAll: false, isRuleset: false, areDevices: false, areAddresses: false, links: new Set(), ways: new Set() };
 }
 
 function isLivePair({ alias, group }: { readonly alias: string; readonly group: number }): boolean {

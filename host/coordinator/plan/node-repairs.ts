@@ -1,5 +1,6 @@
 /** Which part of a difference the agent repairs by itself, and in which words it reports that. */
 import type { Operation } from "../../plan/operation.ts";
+import { POD_VETH } from "./constants.ts";
 
 /** The repaired object, in the words of the metric's label. */
 export type RepairKind = "rule" | "route" | "neighbour" | "nftables" | "sysctl" | "link";
@@ -31,6 +32,18 @@ export function repairKindOf({ kind }: Operation): RepairKind | undefined {
 /** The alias and group of a pair say which of the pod's NICs has made it: each NIC's plan has its own. */
 function isAboutMaker(operation: Operation): boolean {
   return operation.kind === "set-link" && operation.to.up === undefined;
+}
+
+/**
+ * Returns the operations on what leads from the pod to its node, if the node's addresses are no longer those that the
+ * pod knows; none if the pod's pair is gone.
+ */
+export function selectPodUpdates(operations: readonly Operation[]): Operation[] {
+  if (operations.some(({ kind }) => kind === "add-veth")) return [];
+  const inPod = operations.filter((each) => "place" in each && each.place === "pod");
+  const isOverPair = (each: Operation): boolean => "route" in each && each.route.link === POD_VETH;
+  const isOutdated = inPod.some((each) => "neighbour" in each);
+  return isOutdated ? inPod.filter((each) => "neighbour" in each || each.kind === "add-rule" || isOverPair(each)) : [];
 }
 
 /**

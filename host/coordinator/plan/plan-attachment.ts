@@ -24,6 +24,7 @@ import {
   hostNeighbours,
   hostRoutes,
   hostRule,
+  isToNode,
   podNeighbours,
   requireOwnTable,
   requireUnusedAddresses,
@@ -36,10 +37,13 @@ import { replyFamiliesOf, replyTableOf } from "./plan-tables.ts";
 /** linux/if_link.h: IN6_ADDR_GEN_MODE_NONE */
 const NO_ADDRESS_GENERATION = "1";
 
-/** Returns the present routes to the destinations of those that are wanted: one that leads elsewhere is replaced. */
+/**
+ * Returns the present routes to the destinations of those that are wanted, as one that leads elsewhere is replaced, and
+ * those to addresses that were the node's.
+ */
 function ownedServiceRoutes(present: readonly RouteState[], wanted: readonly RouteState[]): RouteState[] {
   const named = new Set(wanted.map(({ destination }) => formatPrefix(destination)));
-  return present.filter(({ destination }) => named.has(formatPrefix(destination)));
+  return present.filter((route) => named.has(formatPrefix(route.destination)) || isToNode(route));
 }
 
 interface ReplyDemand {

@@ -23,7 +23,7 @@ import {
 import { formatRoute } from "../../plan/text.ts";
 import { AddressRefusal } from "./address-policy.ts";
 import { parseAlias } from "./alias.ts";
-import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "./constants.ts";
+import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, POD_VETH } from "./constants.ts";
 import { includesIp, ruleTablesOf, ruleTo, uniqueIps } from "./own-objects.ts";
 import type { AttachedNic, PlanInput } from "./plan-input.ts";
 import { isDefault, linkOf, type Nic } from "./plan-nics.ts";
@@ -186,9 +186,15 @@ export function serviceRoutes(
   const named = new Set(added.map(({ destination }) => formatPrefix(destination)));
   const stays = (route: RouteState): boolean =>
     !named.has(formatPrefix(route.destination)) &&
+    !(isToNode(route) && !includesIp(path.hostAddresses[route.destination.ip.family], route.destination.ip)) &&
     !nics.some(({ defaults }) => isDefault(route) && defaults.some((other) => isSameFamily(other, route)));
   const others = present.filter(stays);
   return [...added, ...(isOverPair ? others.map((route) => renewRoute(route, path, sources)) : others)];
+}
+
+/** Returns whether the route leads to an address that is, or was, the node's, and not by way of it. */
+export function isToNode({ destination, link, gateway }: RouteState): boolean {
+  return link === POD_VETH && gateway === undefined && destination.length === bitsOf(destination.ip.family);
 }
 
 const isSameFamily = (one: RouteState, other: RouteState): boolean =>
@@ -346,10 +352,14 @@ const GLOBAL = 0;
 const UNRELIABLE = 0x01 | 0x08 | 0x20 | 0x40;
 /** IFA_F_TEMPORARY and IFA_F_SECONDARY are the same bit, which IPv4 sets on every further address of a subnet. */
 const UNRELIABLE_IPV4 = 0x08 | 0x20;
+const IFA_F_PERMANENT = 0x80;
+const IFA_F_DEPRECATED = 0x20;
 
 function isReliable({ prefix, scope, flags }: AddressState): boolean {
   const bad = prefix.ip.family === 6 ? UNRELIABLE : UNRELIABLE_IPV4;
-  return scope === GLOBAL && (flags & bad) === 0;
+  // Programs that move a virtual address deprecate it, so that it is no source; it does not expire.
+  const expires = (flags & IFA_F_PERMANENT) === 0;
+  return scope === GLOBAL && (flags & (expires ? bad : bad & ~IFA_F_DEPRECATED)) === 0;
 }
 
 /**
@@ -357,7 +367,7 @@ function isReliable({ prefix, scope, flags }: AddressState): boolean {
  * over a link without one such as the pair's, the first of all links (inet_select_addr in net/ipv4/devinet.c),
  * possibly on the loopback. For IPv6 it selects the one with the longest common prefix.
  */
-function kernelSourceAddress(host: NamespaceState, family: Family, end: string): AddressState[] {
+function kernelSourceAddress(host: Pick<NamespaceState, "addresses">, family: Family, end: string): AddressState[] {
   const candidates = host.addresses.filter((address) => address.prefix.ip.family === 4 && isReliable(address));
   const own = candidates.filter(({ link }) => link === end);
   return family === 4 ? [...own, ...candidates].slice(0, 1) : [];
@@ -368,7 +378,12 @@ function kernelSourceAddress(host: NamespaceState, family: Family, end: string):
  * then the others in the kernel's order of links, and last the kernel's default source address towards the pod, over
  * the link `end`. A node without any has those of its loopback.
  */
-export function findHostAddresses(host: NamespaceState, family: Family, podAddresses: readonly Ip[], end = ""): Ip[] {
+export function findHostAddresses(
+  host: Pick<NamespaceState, "addresses">,
+  family: Family,
+  podAddresses: readonly Ip[],
+  end = "",
+): Ip[] {
   const counts = (address: AddressState): boolean => isReliable(address) && !VIRTUAL_LINKS.test(address.link);
   const own = host.addresses.filter((address) => address.prefix.ip.family === family && counts(address));
   const isNear = ({ prefix }: AddressState): boolean => podAddresses.some((ip) => prefixContains(prefix, ip));
