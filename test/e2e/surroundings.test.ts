@@ -262,6 +262,7 @@ describe("a NIC that goes without a DEL", () => {
         const [nic] = await pod.ipJson<{ link_index: number }>("link show dev eth0");
         under.add(nic?.link_index ?? 0);
       }
+      await sleep(2_000); // the search at the start of the agent is over
       for (const { ifindex, ifname } of await segment.node.ipJson<{ ifindex: number; ifname: string }>("link"))
         if (under.has(ifindex)) await segment.node.ip(`link del ${ifname}`);
       const areNamed = ([text = ""]: readonly string[]) =>
@@ -269,6 +270,7 @@ describe("a NIC that goes without a DEL", () => {
       const named = await eventually(() => problemsOf(segment), areNamed, 5_000);
       expect([areNamed(named), named]).toEqual([true, [expect.stringContaining("Delete these pods")]]);
       expect((await segment.agent.request("/metrics")).body).toContain("berth_missing_nics 2\n");
+      expect(segment.agent.stderr().match(/NICs of running pods are gone/g)).toHaveLength(1);
       for (const pod of pods) await requireRun(segment.run(type, "DEL", pod, { conf: { ...keys, type } }));
       const isEmpty = ({ length }: readonly string[]) => length === 0;
       expect(await eventually(() => problemsOf(segment), isEmpty, 20_000)).toEqual([]);
