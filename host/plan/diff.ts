@@ -67,24 +67,19 @@ const addressText = ({ prefix, link }: AddressState): string => `${formatPrefix(
 
 const addressIdentity: Identity<AddressState> = { key: addressText, value: addressText };
 
-function tableText({ sets, ...table }: NftTable): string {
-  const inOrder = sets.map(({ name, interfaces }) => ({ name, interfaces: [...interfaces].sort() }));
-  return textOf({ ...table, sets: inOrder });
-}
-
 /** The texts of tables. Those that are wanted, and the node's until it changes, are the same objects for each pod. */
 const tableTexts = new WeakMap<NftTable, string>();
 
 const tableIdentity: Identity<NftTable> = {
   key: ({ name }) => name,
   value: (table) => {
-    const text = tableTexts.get(table) ?? tableText(table);
+    const text = tableTexts.get(table) ?? textOf(table);
     tableTexts.set(table, text);
     return text;
   },
 };
 
-/** Returns whether the tables have the same sets, chains and rules; interfaces of a set may be in another order. */
+/** Returns whether the tables have the same chains and rules. */
 export function isSameTable(a: NftTable, b: NftTable): boolean {
   return tableIdentity.value(a) === tableIdentity.value(b);
 }

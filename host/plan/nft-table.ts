@@ -1,7 +1,4 @@
-/**
- * A table of nf_tables as a plain value: sets of interface names, base chains, and rules, which are lists of
- * expressions.
- */
+/** A table of nf_tables as a plain value: base chains and rules, which are lists of expressions. */
 
 /** One step of a rule on the kernel's registers; kernel/netlink/nftables/statement.ts composes them into statements. */
 export type Expression =
@@ -17,8 +14,6 @@ export type Expression =
       readonly mask: Uint8Array;
       readonly xor: Uint8Array;
     }
-  /** Continues if the register is in the set, or with NFT_LOOKUP_F_INV if it is not. */
-  | { readonly name: "lookup"; readonly register: number; readonly set: string; readonly flags: number }
   | { readonly name: "masq" }
   /** Verdict NF_DROP. */
   | { readonly name: "drop" }
@@ -38,16 +33,9 @@ export interface NftChain {
   readonly rules: readonly NftRule[];
 }
 
-export interface NftSet {
-  readonly name: string;
-  /** In no particular order. */
-  readonly interfaces: readonly string[];
-}
-
 /** A table of family inet: both IP families. */
 export interface NftTable {
   readonly name: string;
-  readonly sets: readonly NftSet[];
   readonly chains: readonly NftChain[];
 }
 

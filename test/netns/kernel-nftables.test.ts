@@ -4,12 +4,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { type Conversation, createConversation } from "../../host/kernel/netlink/conversation.ts";
-import { NFT_META_IIFNAME } from "../../host/kernel/netlink/nftables/constants.ts";
 import { createTable, deleteTable, readTable } from "../../host/kernel/netlink/nftables/requests.ts";
 import { setMark } from "../../host/kernel/netlink/nftables/statement.ts";
 import { type Datagrams, openNetfilterSocket } from "../../host/kernel/netlink/socket.ts";
-import type { NftTable } from "../../host/plan/nft-table.ts";
-import { matchSet, ruleset } from "../unit/kernel/ruleset.ts";
+import type { NftRule } from "../../host/plan/nft-table.ts";
+import { ruleset } from "../unit/kernel/ruleset.ts";
 
 const root = join(import.meta.dirname, "../..");
 const name = `bkt${process.pid}`;
@@ -32,32 +31,17 @@ afterAll(() => {
   execFileSync("ip", ["netns", "del", name]);
 });
 
-/** Without the order of elements, which is that of a hash. */
-function canonical(text: string): string[] {
-  return text
-    .split("\n")
-    .map((line) => line.replace(/elements = |[{},]/g, "").trim())
-    .filter((line) => line !== "")
-    .map((line) => (/^"\w+"( "\w+")?$/.test(line) ? line.split(" ").sort().join("\n") : line))
-    .sort();
-}
-
-function sorted(table: NftTable | undefined) {
-  const sets = table?.sets.map((set) => ({ ...set, interfaces: [...set.interfaces].sort() }));
-  return { ...table, sets };
-}
-
 it("`nft` reads what we meant", () => {
   createTable(conversation, ruleset);
-  expect(canonical(nft("list", "ruleset"))).toEqual(canonical(readFileSync(recorded, "utf8")));
+  expect(nft("list", "ruleset")).toEqual(readFileSync(recorded, "utf8"));
 });
 
 it("what we read back is what we wrote, and so is what `nft` wrote", () => {
   createTable(conversation, ruleset);
-  expect(sorted(readTable(conversation, "berth"))).toEqual(sorted(ruleset));
+  expect(readTable(conversation, "berth")).toEqual(ruleset);
   nft("flush", "ruleset");
   nft("-f", recorded);
-  expect(sorted(readTable(conversation, "berth"))).toEqual(sorted(ruleset));
+  expect(readTable(conversation, "berth")).toEqual(ruleset);
 });
 
 it("tables of others stay as they are", () => {
@@ -71,14 +55,14 @@ it("tables of others stay as they are", () => {
 it("a table is there or not", () => {
   expect(readTable(conversation, "berth")).toBeUndefined();
   expect(deleteTable(conversation, "berth")).toBe(false);
-  createTable(conversation, { name: "berth", sets: [], chains: [] });
-  expect(readTable(conversation, "berth")).toEqual({ name: "berth", sets: [], chains: [] });
+  createTable(conversation, { name: "berth", chains: [] });
+  expect(readTable(conversation, "berth")).toEqual({ name: "berth", chains: [] });
   expect(deleteTable(conversation, "berth")).toBe(true);
 });
 
 it("a batch that fails half way leaves all as it was, and the error names the step", () => {
   const [chain] = ruleset.chains;
-  const rules = [setMark("meta", 2, 2), matchSet(NFT_META_IIFNAME, "absent")];
+  const rules: NftRule[] = [setMark("meta", 2, 2), [{ name: "other", word: "absent", attributes: [] }]];
   const broken = { ...ruleset, chains: chain ? [{ ...chain, rules }] : [] };
   expect(() => createTable(conversation, broken)).toThrow(/^Cannot add rule 2 of chain "enter": .*ENOENT/);
   const odd = { ...ruleset, chains: chain ? [{ ...chain, type: "nat" as const, hook: 77 }] : [] };
@@ -86,19 +70,19 @@ it("a batch that fails half way leaves all as it was, and the error names the st
   expect(readTable(conversation, "berth")).toBeUndefined();
   createTable(conversation, ruleset); // the conversation goes on
   expect(() => createTable(conversation, ruleset)).toThrow(/^Cannot add table "berth": .*EEXIST/);
-  expect(sorted(readTable(conversation, "berth"))).toEqual(sorted(ruleset));
+  expect(readTable(conversation, "berth")).toEqual(ruleset);
 });
 
-it("a set of a thousand interfaces is written and read", () => {
-  const interfaces = Array.from({ length: 1_000 }, (_, index) => `veth${index}`);
-  const table = { ...ruleset, sets: [{ name: "ours", interfaces }] };
-  createTable(conversation, table);
-  expect(sorted(readTable(conversation, "berth"))).toEqual(sorted(table));
-});
-
-it("rules of others in our table are read as they are", () => {
+it("rules of others in our table are read as they are, with their sets", () => {
   createTable(conversation, ruleset);
+  nft("add set inet berth theirs { type ifname; }; add rule inet berth answer oifname @theirs drop");
   nft("add", "rule", "inet", "berth", "enter", "ct", "original", "protocol", "6", "counter", "drop");
+  expect(
+    readTable(conversation, "berth")?.chains.find((chain) => chain.name === "answer")?.rules[1]?.[1],
+  ).toMatchObject({
+    name: "other",
+    word: "lookup",
+  });
   const rule = readTable(conversation, "berth")?.chains.find((chain) => chain.name === "enter")?.rules[1];
   expect(rule?.map((expression) => (expression.name === "other" ? expression.word : expression.name))).toEqual(
     expect.arrayContaining(["ct", "cmp", "counter", "drop"]),

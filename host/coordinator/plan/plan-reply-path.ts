@@ -73,7 +73,7 @@ const nameOf = (padded: Uint8Array): IfName | undefined =>
   parseIfName(new TextDecoder().decode(padded).replace(/\0+$/, ""));
 
 function makePodTable(link: string, nics: readonly string[] | undefined): NftTable {
-  if (nics === undefined) return { name: NFT_TABLE, sets: [], chains: replyChains(link) };
+  if (nics === undefined) return { name: NFT_TABLE, chains: replyChains(link) };
   const between = (from: string, to: string) => [
     ...matchInterface("iifname", from),
     ...matchInterface("oifname", to),
@@ -81,7 +81,7 @@ function makePodTable(link: string, nics: readonly string[] | undefined): NftTab
   ];
   const rules = nics.flatMap((nic) => [between(nic, link), between(link, nic)]);
   const crossing = { type: "filter", hook: NF_INET_FORWARD, priority: NF_IP_PRI_FILTER } as const;
-  return { name: NFT_TABLE, sets: [], chains: [...replyChains(link), { name: CROSSING, ...crossing, rules }] };
+  return { name: NFT_TABLE, chains: [...replyChains(link), { name: CROSSING, ...crossing, rules }] };
 }
 
 function replyChains(link: string): NftChain[] {
@@ -140,7 +140,7 @@ function makeSnatTable(): NftTable {
     [...matchGroup("iifgroup", SNAT_GROUPS.untranslated), ...matchDnat(true), ...leave],
   ];
   const place = { type: "nat", hook: NF_INET_POST_ROUTING, priority: NF_IP_PRI_NAT_SRC } as const;
-  return { name: NFT_TABLE, sets: [], chains: [{ name: "services", ...place, rules }] };
+  return { name: NFT_TABLE, chains: [{ name: "services", ...place, rules }] };
 }
 
 const SNAT_TABLE = makeSnatTable();

@@ -130,7 +130,7 @@ export function applyStatement(observed: Observed, { place, ends, fact }: Statem
       return change(observed, place, { sysctls });
     }
     case "table": {
-      const table = { name: fact.name, sets: [], chains: [] };
+      const table = { name: fact.name, chains: [] };
       return change(observed, place, { tables: put(state.tables, table, ({ name }) => name) });
     }
     case "gone": {

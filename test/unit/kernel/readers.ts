@@ -8,11 +8,7 @@ import { decodeNeighbourMessage } from "../../../host/kernel/netlink/neighbour/m
 import { neighbourOf } from "../../../host/kernel/netlink/neighbour/neighbour.ts";
 import { decodeNetconf } from "../../../host/kernel/netlink/netconf/message.ts";
 import { netconfOf } from "../../../host/kernel/netlink/netconf/netconf.ts";
-import {
-  NFT_MSG_NEWCHAIN,
-  NFT_MSG_NEWRULE,
-  NFT_MSG_NEWSETELEM,
-} from "../../../host/kernel/netlink/nftables/constants.ts";
+import { NFT_MSG_NEWCHAIN, NFT_MSG_NEWRULE } from "../../../host/kernel/netlink/nftables/constants.ts";
 import { decodeNft } from "../../../host/kernel/netlink/nftables/message.ts";
 import * as nft from "../../../host/kernel/netlink/nftables/table.ts";
 import { decodeRouteMessage } from "../../../host/kernel/netlink/route/message.ts";
@@ -30,5 +26,4 @@ export const readers = new Map<number, (message: Message) => unknown>([
   [NFT_MSG_NEWCHAIN, (message) => nft.chainOf(decodeNft(message, NFT_MSG_NEWCHAIN))],
   [80, (message) => netconfOf(decodeNetconf(message))],
   [NFT_MSG_NEWRULE, (message) => nft.ruleOf(decodeNft(message, NFT_MSG_NEWRULE))],
-  [NFT_MSG_NEWSETELEM, (message) => nft.elementsOf(decodeNft(message, NFT_MSG_NEWSETELEM))],
 ]);

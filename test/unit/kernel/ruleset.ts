@@ -1,5 +1,6 @@
 /** record/ruleset.nft as a value. */
 import {
+  IFNAMSIZ,
   NF_INET_LOCAL_OUT,
   NF_INET_POST_ROUTING,
   NF_INET_PRE_ROUTING,
@@ -8,11 +9,9 @@ import {
   NFT_CMP_EQ,
   NFT_CMP_NEQ,
   NFT_META_IIFNAME,
-  NFT_META_OIFNAME,
   NFT_REG_1,
 } from "../../../host/kernel/netlink/nftables/constants.ts";
 import {
-  encodeIfName,
   masquerade,
   matchDnat,
   matchGroup,
@@ -26,12 +25,11 @@ import type { Expression, NftTable } from "../../../host/plan/nft-table.ts";
 /** linux/netfilter/nf_tables.h: expressions that Berth's own rules do without. */
 const NFT_META_IIFKIND = 26;
 const NFT_META_OIFKIND = 27;
-const NFT_LOOKUP_F_INV = 1;
 
 function matchKind(key: number, kind: string, operation: number): Expression[] {
   return [
     { name: "meta", key, register: NFT_REG_1, sets: false },
-    { name: "cmp", register: NFT_REG_1, operation, value: encodeIfName(kind) },
+    { name: "cmp", register: NFT_REG_1, operation, value: new TextEncoder().encode(kind.padEnd(IFNAMSIZ, "\0")) },
   ];
 }
 
@@ -44,17 +42,8 @@ function matchStart(start: string): Expression[] {
   ];
 }
 
-/** `iifname @ours`, or with NFT_LOOKUP_F_INV `iifname != @ours`. */
-export function matchSet(key: number, set: string, flags = 0): Expression[] {
-  return [
-    { name: "meta", key, register: NFT_REG_1, sets: false },
-    { name: "lookup", register: NFT_REG_1, set, flags },
-  ];
-}
-
 export const ruleset: NftTable = {
   name: "berth",
-  sets: [{ name: "ours", interfaces: ["veth1", "veth0a1b2c3d4e5"] }],
   chains: [
     {
       name: "enter",
@@ -76,12 +65,6 @@ export const ruleset: NftTable = {
       hook: NF_INET_POST_ROUTING,
       priority: NF_IP_PRI_NAT_SRC,
       rules: [
-        [
-          ...matchSet(NFT_META_IIFNAME, "ours"),
-          ...matchSet(NFT_META_OIFNAME, "ours", NFT_LOOKUP_F_INV),
-          ...matchDnat(),
-          ...masquerade(),
-        ],
         [...matchStart("veth"), ...matchInterface("oifname", "eth0"), ...matchDnat(), ...masquerade()],
         [
           ...matchGroup("iifgroup", 7),

@@ -32,7 +32,7 @@ const address = (changes: Partial<AddressState>): Operation => ({
 const settings = (to: object): Operation => ({ kind: "set-link", place: "host", link: "vetha", from: {}, to });
 const sysctl: Operation = { kind: "set-sysctl", place: "host", key: "ipv4/conf/eth0.5/rp_filter", from: "1", to: "0" };
 const neighbour = { link: "vetha", ip: ip("fd00::7"), mac: MAC };
-const table = { name: "berth", sets: [], chains: [] };
+const table = { name: "berth", chains: [] };
 
 const ROWS: readonly (readonly [operation: Operation, command: string | undefined])[] = [
   [route({}), "ip route add 10.0.0.0/16 dev eth0 table 101 proto 98 scope link"],

@@ -19,10 +19,6 @@ export const NFT_MSG_NEWCHAIN = ofSubsystem(3);
 export const NFT_MSG_GETCHAIN = ofSubsystem(4);
 export const NFT_MSG_NEWRULE = ofSubsystem(6);
 export const NFT_MSG_GETRULE = ofSubsystem(7);
-export const NFT_MSG_NEWSET = ofSubsystem(9);
-export const NFT_MSG_GETSET = ofSubsystem(10);
-export const NFT_MSG_NEWSETELEM = ofSubsystem(12);
-export const NFT_MSG_GETSETELEM = ofSubsystem(13);
 export const NFT_MSG_NEWGEN = ofSubsystem(15);
 export const NFT_MSG_GETGEN = ofSubsystem(16);
 
@@ -49,23 +45,10 @@ export const NFTA_LIST_ELEM = 1;
 export const NFTA_EXPR_NAME = 1;
 export const NFTA_EXPR_DATA = 2;
 
-export const NFTA_SET_TABLE = 1;
-export const NFTA_SET_NAME = 2;
-export const NFTA_SET_FLAGS = 3;
-export const NFTA_SET_KEY_TYPE = 4;
-export const NFTA_SET_KEY_LEN = 5;
-export const NFTA_SET_ID = 10;
-export const NFTA_SET_USERDATA = 13;
-export const NFTA_SET_ELEM_LIST_TABLE = 1;
-export const NFTA_SET_ELEM_LIST_SET = 2;
-export const NFTA_SET_ELEM_LIST_ELEMENTS = 3;
-export const NFTA_SET_ELEM_KEY = 1;
 export const NFTA_DATA_VALUE = 1;
 /** NFTA_DATA_VERDICT */
 export const NFTA_DATA_DECISION = 2;
 
-/** The type that `nft` calls `ifname`; the kernel only stores it for `nft`. */
-export const TYPE_IFNAME = 41;
 export const IFNAMSIZ = 16;
 
 export const NF_INET_PRE_ROUTING = 0;

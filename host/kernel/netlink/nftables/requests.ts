@@ -2,7 +2,7 @@
  * Creates, reads and deletes Berth's own tables of nf_tables, each in one step. Tables of others are never touched:
  * every request names its table. The conversation must be with netfilter (openNetfilterSocket).
  */
-import type { NftSet, NftTable } from "../../../plan/nft-table.ts";
+import type { NftTable } from "../../../plan/nft-table.ts";
 import { ENOENT } from "../../errno.ts";
 import { type Attribute, attribute, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
@@ -17,27 +17,19 @@ import {
   NFT_MSG_GETCHAIN,
   NFT_MSG_GETGEN,
   NFT_MSG_GETRULE,
-  NFT_MSG_GETSET,
-  NFT_MSG_GETSETELEM,
   NFT_MSG_GETTABLE,
   NFT_MSG_NEWCHAIN,
   NFT_MSG_NEWGEN,
   NFT_MSG_NEWRULE,
-  NFT_MSG_NEWSET,
-  NFT_MSG_NEWSETELEM,
   NFT_MSG_NEWTABLE,
   NFTA_CHAIN_TABLE,
   NFTA_GEN_ID,
   NFTA_RULE_TABLE,
-  NFTA_SET_ELEM_LIST_SET,
-  NFTA_SET_ELEM_LIST_TABLE,
-  NFTA_SET_NAME,
-  NFTA_SET_TABLE,
   NFTA_TABLE_FLAGS,
   NFTA_TABLE_NAME,
 } from "./constants.ts";
 import { decodeName, decodeNft, decodeNumber, encodeNft } from "./message.ts";
-import { chainOf, elementsOf, encodeChain, encodeElements, encodeRuleOf, encodeSet, ruleOf } from "./table.ts";
+import { chainOf, encodeChain, encodeRuleOf, ruleOf } from "./table.ts";
 
 const text = (type: number, value: string) => attribute(type, encodeString(value));
 
@@ -57,11 +49,7 @@ function newTable(name: string, flags = 0): Request {
   return request(`add table "${name}"`, NFT_MSG_NEWTABLE, attributes, NLM_F_CREATE | flags);
 }
 
-function contentsOf({ name, sets, chains }: NftTable): Request[] {
-  const setRequests = sets.flatMap((set, index) => [
-    request(`add set "${set.name}"`, NFT_MSG_NEWSET, encodeSet(name, set, index + 1), NLM_F_CREATE),
-    ...addRequests(name, set),
-  ]);
+function contentsOf({ name, chains }: NftTable): Request[] {
   const chainRequests = chains.map((chain) =>
     request(`add chain "${chain.name}"`, NFT_MSG_NEWCHAIN, encodeChain(name, chain), NLM_F_CREATE),
   );
@@ -72,13 +60,7 @@ function contentsOf({ name, sets, chains }: NftTable): Request[] {
       return request(operation, NFT_MSG_NEWRULE, encodeRuleOf(name, chain.name, rule), flags);
     }),
   );
-  return [...setRequests, ...chainRequests, ...ruleRequests];
-}
-
-function addRequests(table: string, set: NftSet): Request[] {
-  if (set.interfaces.length === 0) return [];
-  const operation = `add to set "${set.name}"`;
-  return [request(operation, NFT_MSG_NEWSETELEM, encodeElements(table, set), NLM_F_CREATE)];
+  return [...chainRequests, ...ruleRequests];
 }
 
 /** The requests that create a table, by the table: that of the reply path is the same object for each pod. */
@@ -97,18 +79,6 @@ export function deleteTable(conversation: Conversation, name: string): boolean {
   const operation = `delete table "${name}"`;
   const requests = [request(operation, NFT_MSG_DELTABLE, [text(NFTA_TABLE_NAME, name)])];
   return unlessRefused([ENOENT], () => commit(conversation, operation, requests) ?? true) ?? false;
-}
-
-function readSets(conversation: Conversation, table: string): NftSet[] {
-  const sets = conversation
-    .dump(request(`list sets of table "${table}"`, NFT_MSG_GETSET, [text(NFTA_SET_TABLE, table)]))
-    .map((message) => decodeNft(message, NFT_MSG_NEWSET));
-  return sets.map(({ attributes }) => {
-    const name = readValue(attributes, NFTA_SET_NAME, decodeName) ?? "";
-    const names = [text(NFTA_SET_ELEM_LIST_TABLE, table), text(NFTA_SET_ELEM_LIST_SET, name)];
-    const elements = conversation.dump(request(`list set "${name}"`, NFT_MSG_GETSETELEM, names));
-    return { name, interfaces: elements.flatMap((one) => elementsOf(decodeNft(one, NFT_MSG_NEWSETELEM))) };
-  });
 }
 
 /**
@@ -135,7 +105,7 @@ export function readTable(conversation: Conversation, name: string): NftTable | 
     ...chain,
     rules: rules.filter((one) => one.chain === chain.name).map(({ rule }) => rule),
   }));
-  return { name, sets: readSets(conversation, name), chains: withRules };
+  return { name, chains: withRules };
 }
 
 /** Returns the generation of the namespace's ruleset, which the kernel increases with every change of it. */

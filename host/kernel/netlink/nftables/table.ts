@@ -1,5 +1,5 @@
-/** Messages of a table's parts ↔ values: sets of interface names, base chains, rules. */
-import type { Expression, NftChain, NftRule, NftSet } from "../../../plan/nft-table.ts";
+/** Messages of a table's parts ↔ values: base chains, rules. */
+import type { Expression, NftChain, NftRule } from "../../../plan/nft-table.ts";
 import {
   type Attribute,
   attribute,
@@ -7,12 +7,10 @@ import {
   decodeString,
   encodeString,
   findValue,
-  present,
   readValue,
 } from "../attribute.ts";
 import { malformed } from "../error.ts";
 import {
-  IFNAMSIZ,
   NF_DROP,
   NFT_REG_DECISION,
   NFTA_CHAIN_HOOK,
@@ -29,21 +27,8 @@ import {
   NFTA_RULE_CHAIN,
   NFTA_RULE_EXPRESSIONS,
   NFTA_RULE_TABLE,
-  NFTA_SET_ELEM_KEY,
-  NFTA_SET_ELEM_LIST_ELEMENTS,
-  NFTA_SET_ELEM_LIST_SET,
-  NFTA_SET_ELEM_LIST_TABLE,
-  NFTA_SET_FLAGS,
-  NFTA_SET_ID,
-  NFTA_SET_KEY_LEN,
-  NFTA_SET_KEY_TYPE,
-  NFTA_SET_NAME,
-  NFTA_SET_TABLE,
-  NFTA_SET_USERDATA,
-  TYPE_IFNAME,
 } from "./constants.ts";
 import { decodeName, decodeNumber, type NftMessage, nested, numberAttribute } from "./message.ts";
-import { encodeIfName } from "./statement.ts";
 
 const text = (type: number, value: string) => attribute(type, encodeString(value));
 
@@ -78,43 +63,6 @@ export function ruleOf({ attributes }: NftMessage): { chain: string; rule: NftRu
   return { chain: readValue(attributes, NFTA_RULE_CHAIN, decodeName) ?? "", rule: list.map(decodeExpression) };
 }
 
-/**
- * For `nft` only, which otherwise shows the names as empty: NFTNL_UDATA_SET_KEYBYTEORDER, four bytes, host order
- * (libnftnl/udata.h).
- */
-const HOST_ORDER = Uint8Array.of(0, 4, 1, 0, 0, 0);
-
-/** `id` is any number that no other set of the batch has. */
-export function encodeSet(table: string, { name }: NftSet, id: number): Attribute[] {
-  return [
-    text(NFTA_SET_TABLE, table),
-    text(NFTA_SET_NAME, name),
-    numberAttribute(NFTA_SET_FLAGS, 0),
-    numberAttribute(NFTA_SET_KEY_TYPE, TYPE_IFNAME),
-    numberAttribute(NFTA_SET_KEY_LEN, IFNAMSIZ),
-    numberAttribute(NFTA_SET_ID, id),
-    attribute(NFTA_SET_USERDATA, HOST_ORDER),
-  ];
-}
-
-export function encodeElements(table: string, { name, interfaces }: NftSet): Attribute[] {
-  const elements = interfaces.map((one) => {
-    const key = nested(NFTA_SET_ELEM_KEY, [attribute(NFTA_DATA_VALUE, encodeIfName(one))]);
-    return nested(NFTA_LIST_ELEM, [key]);
-  });
-  const names = [text(NFTA_SET_ELEM_LIST_TABLE, table), text(NFTA_SET_ELEM_LIST_SET, name)];
-  return [...names, nested(NFTA_SET_ELEM_LIST_ELEMENTS, elements)];
-}
-
-export function elementsOf({ attributes }: NftMessage): string[] {
-  const list = readValue(attributes, NFTA_SET_ELEM_LIST_ELEMENTS, decodeAttributes) ?? [];
-  return list.flatMap(({ value }) => {
-    const key = readValue(decodeAttributes(value), NFTA_SET_ELEM_KEY, decodeAttributes) ?? [];
-    const name = findValue(key, NFTA_DATA_VALUE);
-    return name === undefined ? [] : [decodeName(name)];
-  });
-}
-
 /** NFTA_META_* and NFTA_CT_*: where the numbers differ. */
 const KEYED = { meta: { target: 1, key: 2, source: 3 }, ct: { target: 1, key: 2, source: 4 } } as const;
 
@@ -136,11 +84,6 @@ function encodeBody(expression: Exclude<Expression, { name: "other" }>): Attribu
       const { source, destination, mask, xor } = expression;
       const registers = [numberAttribute(1, source), numberAttribute(2, destination)];
       return [...registers, numberAttribute(3, mask.length), data(4, mask), data(5, xor)];
-    }
-    case "lookup": {
-      const { register, set, flags } = expression;
-      const names = [numberAttribute(2, register), attribute(1, encodeString(set))];
-      return present([...names, flags === 0 ? undefined : numberAttribute(5, flags)]);
     }
     case "masq":
       return [];
@@ -183,11 +126,6 @@ function decodeBody(word: string, attributes: readonly Attribute[]): Expression 
       if (source === undefined || destination === undefined || mask === undefined || xor === undefined)
         return undefined;
       return { name: word, source, destination, mask, xor };
-    }
-    case "lookup": {
-      const [register, set] = [number(2), readValue(attributes, 1, decodeString)];
-      if (register === undefined || set === undefined || number(3) !== undefined) return undefined;
-      return { name: word, register, set, flags: number(5) ?? 0 };
     }
     case "masq":
       return attributes.length === 0 ? { name: word } : undefined;

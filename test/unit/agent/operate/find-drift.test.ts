@@ -173,7 +173,7 @@ describe("drift:", () => {
       text,
       remedy: [remedy, ...(commands ?? [])],
     }));
-  const table: Operation = { kind: "add-table", place: "host", table: { name: "berth", sets: [], chains: [] } };
+  const table: Operation = { kind: "add-table", place: "host", table: { name: "berth", chains: [] } };
   const second = { ...attachment, containerId: "c2" };
   const REPAIR = 'Run "berthctl check --repair"';
   const OF_POD = "drift 10.6.0.7/lab web-0 u1 c1";
@@ -239,7 +239,7 @@ describe("drift:", () => {
   it("names only some of what has no command", () => {
     const tables = Array.from({ length: MAX_DIFFERENCES + 2 }, (_, index) => ({
       ...{ kind: "add-table", place: "pod" },
-      table: { name: `t${index}`, sets: [], chains: [] },
+      table: { name: `t${index}`, chains: [] },
     }));
     expect(check({ attachment, operations: tables as unknown as Operation[] })[0]?.text).toMatch(/ and 2 more$/);
   });
