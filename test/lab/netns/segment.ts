@@ -26,7 +26,6 @@ export interface SegmentCall extends Partial<PluginCall> {
 
 export interface SegmentOptions {
   readonly pools?: Readonly<Record<string, string>>;
-  readonly onConflict?: "fail" | "next";
   /** Options of the resource Coordinator. */
   readonly detectOptions?: object;
   readonly vendor?: Record<string, unknown>;
@@ -127,13 +126,13 @@ let segments = 0;
 
 /** The Coordinator wants detection; by default .1 to .6, the lowest first. */
 export async function withSegment(options: SegmentOptions, test: (segment: Segment) => Promise<void>): Promise<void> {
-  const { pools = ASCENDING, onConflict = "fail", detectOptions, vendor = { enableIPv6: false }, more = [] } = options;
+  const { pools = ASCENDING, detectOptions = {}, vendor = { enableIPv6: false }, more = [] } = options;
   const number = ++segments;
   await using world = new NetnsWorld(`bd${number}`);
   const [node, rival] = [await world.addNetns("node"), await world.addNetns("rival")];
   await addVeth({ netns: node, name: "uplink" }, { netns: rival, name: "wire" });
   await rival.ip(`link set wire address ${RIVAL_MAC}`);
-  const spec = { detectIPConflict: true, detectOptions: { onConflict, ...detectOptions } };
+  const spec = { detectIPConflict: true, detectOptions };
   const config = {
     "conf.yaml": vendorConf({ allocationCooldown: "1s", ...vendor }),
     "coordinator.yaml": manifest("Coordinator", "default", spec),
