@@ -42,7 +42,7 @@ describe("a network of macvlan, Berth's IPAM and the coordinator", () => {
   it("the coordinator's DEL takes the NIC away, and that of macvlan succeeds", () =>
     node.withPod("own", async (pod) => {
       const empty = await dumpNetns(pod.netns);
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < 2; round++) {
         await pod.attach(NETWORK);
         await pod.check(NETWORK);
         expect(await linksOf(pod)).toContain("eth0");
@@ -56,7 +56,7 @@ describe("a network of macvlan, Berth's IPAM and the coordinator", () => {
 
   it("an ADD right after it, in the same namespace, is not disturbed", () =>
     node.withPod("again", async (pod) => {
-      for (let round = 0; round < 5; round++) {
+      for (let round = 0; round < 2; round++) {
         await pod.attach(NETWORK);
         await pod.check(NETWORK);
         await pod.detach(NETWORK);

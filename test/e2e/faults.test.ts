@@ -47,7 +47,7 @@ async function expectOnly(world: NetnsWorld, addresses: readonly string[]): Prom
   expect(new Set(usage.Bound ?? [])).toEqual(new Set(addresses));
 }
 
-const STRIDE = gateOrLong(11, 1);
+const STRIDE = gateOrLong(17, 1);
 
 describe(`at effect 1, ${1 + STRIDE} and so on of an agent that starts, adds and deletes`, () => {
   it.each(["kill", "fail"])(
