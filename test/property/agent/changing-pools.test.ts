@@ -128,7 +128,7 @@ function countsOf(poolCache: PoolCache, { name }: IpPool) {
 it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => {
   const chance = new Seeded(SEED);
   let refusals = 0;
-  for (let walk = 0; walk < times(8); walk++) {
+  for (let walk = 0; walk < times(3); walk++) {
     const known = new Map<string, IpPool>();
     const checked = new CheckedPools();
     const empty = assembleSnapshot([]);
@@ -190,5 +190,5 @@ it(`pools taken one by one are what all of them are, seed ${SEED}`, async () => 
       );
     }
   }
-  expect(refusals).toBeGreaterThan(times(200));
+  expect(refusals).toBeGreaterThan(times(75));
 });

@@ -144,9 +144,12 @@ describe.each(BUILDS)("ceilings (%s)", (build) => {
     const core = new RawCore(build);
     const pool = createPool(core, 6, 0n, 1n << 64n);
     const most = 1 << 20;
-    for (let index = 0; index < most; index++) {
-      core.put(bytesOf((1n << 32n) + BigInt(index) * 3n, 16));
-      if (core.call("pool_claim", pool) !== 1) throw new Error(`claim ${index}`);
+    const [count, batch] = [1 << 16, new DataView(new ArrayBuffer(16 << 16))];
+    for (let index = 0; index < most; index += count) {
+      for (let at = 0; at < count; at++) batch.setBigUint64(16 * at + 8, (1n << 32n) + BigInt(index + at) * 3n);
+      core.put(new Uint8Array(batch.buffer));
+      core.call("pool_claim_many", pool, count);
+      expect(core.take(count).every((status) => status === 1)).toBe(true);
     }
     core.put(bytesOf(1n << 33n, 16));
     expect(core.call("pool_claim", pool)).toBe(OVER_CEILING);
