@@ -16,13 +16,7 @@ import type { LinkChange } from "./netlink/link/link.ts";
 import { addAltName, deleteAltName, findLink, linkChange, newLink, setLink } from "./netlink/link/requests.ts";
 import { NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
 import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
-import {
-  createNeighbour,
-  deleteNeighbour,
-  listNeighbours,
-  newNeighbour,
-  replaceNeighbour,
-} from "./netlink/neighbour/requests.ts";
+import { deleteNeighbour, listNeighbours, newNeighbour, putNeighbour } from "./netlink/neighbour/requests.ts";
 import { createTable, deleteTable } from "./netlink/nftables/requests.ts";
 import { createRoute, deleteWholeRoute, type ListedRoutes, newRoute } from "./netlink/route/requests.ts";
 import type { Route } from "./netlink/route/route.ts";
@@ -67,7 +61,7 @@ function setKeepingNeighbours(route: Conversation, index: number, settings: Link
   try {
     setLink(route, index, settings);
   } finally {
-    for (const one of fixed) if (one !== undefined) replaceNeighbour(route, one);
+    for (const one of fixed) if (one !== undefined) putNeighbour(route, one);
   }
 }
 
@@ -78,7 +72,7 @@ interface Requests<T> {
 }
 
 const addresses: Requests<Address> = { add: createAddress, remove: deleteAddress };
-const neighbours: Requests<Neighbour> = { add: createNeighbour, remove: deleteNeighbour };
+const neighbours: Requests<Neighbour> = { add: putNeighbour, remove: deleteNeighbour };
 
 function routesBeside(beside: RouteRank | undefined, listed: ListedRoutes): Requests<Route> {
   return {

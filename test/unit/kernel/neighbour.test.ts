@@ -17,11 +17,10 @@ import {
   neighbourOf,
 } from "../../../host/kernel/netlink/neighbour/neighbour.ts";
 import {
-  createNeighbour,
   deleteNeighbour,
   findNeighbour,
   listNeighbours,
-  replaceNeighbour,
+  putNeighbour,
 } from "../../../host/kernel/netlink/neighbour/requests.ts";
 import { ip, mac } from "../../world/values.ts";
 import { answersTo, expectSame, readRecorded } from "./recorded.ts";
@@ -32,9 +31,9 @@ const v6 = { ...known, ip: ip("fd00::9") };
 const proxy = { ip: ip("10.6.0.77"), link: 7, state: NUD_PERMANENT, flags: NTF_PROXY };
 
 const rows: Record<string, (conversation: Conversation) => unknown> = {
-  "ip neigh replace 10.6.0.9 lladdr 02:00:00:00:00:09 nud permanent dev v0": (to) => replaceNeighbour(to, v4),
-  "ip neigh add fd00::9 lladdr 02:00:00:00:00:09 nud permanent dev v0": (to) => createNeighbour(to, v6),
-  "ip neigh add proxy 10.6.0.77 dev v0": (to) => createNeighbour(to, proxy),
+  "ip neigh replace 10.6.0.9 lladdr 02:00:00:00:00:09 nud permanent dev v0": (to) => putNeighbour(to, v4),
+  "ip neigh replace fd00::9 lladdr 02:00:00:00:00:09 nud permanent dev v0": (to) => putNeighbour(to, v6),
+  "ip neigh replace proxy 10.6.0.77 dev v0": (to) => putNeighbour(to, proxy),
   "ip neigh get 10.6.0.9 dev v0": (to) => expect(findNeighbour(to, 7, v4.ip)).toMatchObject({ index: 7, state: 0x80 }),
   "ip neigh get 10.6.0.10 dev v0": (to) => expect(findNeighbour(to, 7, ip("10.6.0.10"))).toBeUndefined(),
   "ip neigh show dev v0": (to) => listNeighbours(to, 7),

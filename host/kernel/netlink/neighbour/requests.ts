@@ -1,7 +1,7 @@
 import { formatIp, type Ip } from "../../../net/ip.ts";
 import { EAFNOSUPPORT, ENODEV, ENOENT } from "../../errno.ts";
 import { attribute, encodeUint32, optional, present } from "../attribute.ts";
-import { AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from "../constants.ts";
+import { AF_UNSPEC, NLM_F_CREATE, NLM_F_REPLACE } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
 import { encodeFamily, encodeIp } from "../ip-bytes.ts";
@@ -41,23 +41,17 @@ export function findNeighbour(conversation: Conversation, linkIndex: number, ip:
 }
 
 /**
- * Returns the request to create the entry. The kernel refuses with EEXIST if the link already has one for that address.
+ * Returns the request to create the entry, or to replace the one of that address: any packet to it leaves one, also one
+ * that nobody answers for.
  */
 export function newNeighbour(neighbour: Neighbour): Request {
   const operation = () => `add neighbour ${formatNeighbour(neighbour)}`;
-  return { operation, type: RTM_NEWNEIGH, flags: NLM_F_CREATE | NLM_F_EXCL, payload: encodeNeighbour(neighbour) };
+  return { operation, type: RTM_NEWNEIGH, flags: NLM_F_CREATE | NLM_F_REPLACE, payload: encodeNeighbour(neighbour) };
 }
 
 /** Throws NetlinkError; see {@link newNeighbour}. */
-export function createNeighbour(conversation: Conversation, neighbour: Neighbour): void {
+export function putNeighbour(conversation: Conversation, neighbour: Neighbour): void {
   conversation.request(newNeighbour(neighbour));
-}
-
-/** Creates the entry, or replaces the one of that address. */
-export function replaceNeighbour(conversation: Conversation, neighbour: Neighbour): void {
-  const operation = `replace neighbour ${formatNeighbour(neighbour)}`;
-  const flags = NLM_F_CREATE | NLM_F_REPLACE;
-  conversation.request({ operation, type: RTM_NEWNEIGH, flags, payload: encodeNeighbour(neighbour) });
 }
 
 /** Returns whether the entry was there. Its MAC and state are not compared. */

@@ -83,8 +83,8 @@ export const commands = {
   ],
   neighbour: [
     "ip neigh replace 10.6.0.9 lladdr 02:00:00:00:00:09 nud permanent dev v0",
-    "ip neigh add fd00::9 lladdr 02:00:00:00:00:09 nud permanent dev v0",
-    "ip neigh add proxy 10.6.0.77 dev v0",
+    "ip neigh replace fd00::9 lladdr 02:00:00:00:00:09 nud permanent dev v0",
+    "ip neigh replace proxy 10.6.0.77 dev v0",
     "ip neigh show dev v0",
     "ip neigh get 10.6.0.9 dev v0",
     "ip neigh get 10.6.0.10 dev v0",
