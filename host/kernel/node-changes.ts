@@ -47,8 +47,13 @@ export type NodeChange =
   | { readonly kind: "route" | "neighbour"; readonly link: number | undefined; readonly port: number }
   /** A link was set down, perhaps to be deleted. `type`: `veth`, `vlan` …; "" for a physical device. */
   | { readonly kind: "link"; readonly link: number; readonly type: string; readonly port: number }
-  /** rp_filter of a link was written. */
-  | { readonly kind: "setting"; readonly link: number; readonly value: number }
+  /** rp_filter of a link was written, or whether it forwards IPv4. */
+  | {
+      readonly kind: "setting";
+      readonly link: number;
+      readonly rpFilter: number | undefined;
+      readonly forwarding: number | undefined;
+    }
   /** The ruleset of nf_tables has a new generation. `program`: name of the process; "" if the kernel does not say. */
   | { readonly kind: "ruleset"; readonly program: string }
   /** An address came or went that is not link-local. */
@@ -116,8 +121,10 @@ function changeOf(message: ReceivedMessage): NodeChange | undefined {
     return { kind: "neighbour", link, port: message.port };
   }
   if (message.type === RTM_NEWNETCONF) {
-    const { index: link, rpFilter: value } = netconfOf(decodeNetconf(message));
-    return link === undefined || value === undefined ? undefined : { kind: "setting", link, value };
+    const { index: link, rpFilter, forwarding } = netconfOf(decodeNetconf(message));
+    // Below zero: the settings of `all` and `default`.
+    if (link === undefined || link < 0 || (rpFilter ?? forwarding) === undefined) return undefined;
+    return { kind: "setting", link, rpFilter, forwarding };
   }
   const { attributes } = decodeNft(message, NFT_MSG_NEWGEN);
   return { kind: "ruleset", program: readValue(attributes, NFTA_GEN_PROC_NAME, decodeString) ?? "" };
@@ -131,7 +138,7 @@ interface WatchOptions {
 }
 
 /**
- * Calls `listener` for each change of a neighbour, rp_filter or the ruleset from now on. A kernel without nf_tables
+ * Calls `listener` for each change of a neighbour, a setting or the ruleset from now on. A kernel without nf_tables
  * reports no ruleset. Throws NetlinkError if the kernel refuses a socket.
  */
 export function watchNodeChanges(

@@ -40,7 +40,9 @@ const pairOf = (pod: LabPod): string => nameVeth(pod.containerId).host.name;
  */
 async function nodeSide(pod: LabPod): Promise<string> {
   const lines = await readNetworkState(node.netns, { neighbours: "permanent", sysctls: false });
-  const keys = [`net.ipv4.conf.${pairOf(pod)}.rp_filter`, `net.ipv6.conf.${pairOf(pod)}.disable_ipv6`];
+  const keys = ["ipv4.conf.$.rp_filter", "ipv4.conf.$.forwarding", "ipv6.conf.$.disable_ipv6"].map(
+    (key) => `net.${key.replace("$", pairOf(pod))}`,
+  );
   const { stdout } = await node.netns.exec(["sysctl", ...keys]);
   return [...lines, stdout].join("\n").replace(/"handle": \d+/g, "");
 }
@@ -84,6 +86,11 @@ describe("of a running pod", () => {
       () =>
         "for f in -4 -6; do ip $f rule del pref 900; ip $f route flush table 500; ip $f neigh flush all nud permanent; done",
     ],
+    [
+      "neighbours that a packet asks for at once",
+      (pod: LabPod) =>
+        `for f in -4 -6; do ip $f neigh flush all nud permanent; done; ping -c1 -W1 ${pod.address(6)} > /dev/null || :`,
+    ],
     ["the whole ruleset", () => "nft flush ruleset"],
     ["the rules of the table", () => "nft flush table inet berth"],
     ["IPv6 of the pair", (pod: LabPod) => `sysctl -qw net.ipv6.conf.${pairOf(pod)}.disable_ipv6=1`],
@@ -100,14 +107,15 @@ describe("of a running pod", () => {
     }),
   );
 
-  it("restores rp_filter of the pair, which systemd-sysctl writes for each new link, and only counts that", () =>
+  it("restores settings of the pair, which systemd-sysctl writes for each new link, and only counts that", () =>
     node.withPod("setting", async (pod) => {
       await pod.attach(NETWORK);
       const told = repairs();
-      await expectRepair(
-        pod,
-        run(() => `sysctl -qw net.ipv4.conf.${pairOf(pod)}.rp_filter=1`),
-      );
+      for (const setting of ["rp_filter=1", "forwarding=0"])
+        await expectRepair(
+          pod,
+          run(() => `sysctl -qw net.ipv4.conf.${pairOf(pod)}.${setting}`),
+        );
       expect((await node.agent.request("/metrics")).body).toMatch(/berth_node_repairs_total\{what="sysctl"\} [1-9]/);
       expect(repairs()).toEqual(told);
       await pod.detach(NETWORK);

@@ -92,7 +92,12 @@ it.each<[string, () => void, (link: number) => object[]]>([
   [
     "a written rp_filter",
     () => run("sysctl", "-qw", "net.ipv4.conf.v0.rp_filter=1"),
-    (link) => [{ kind: "setting", link, value: 1 }],
+    (link) => [{ kind: "setting", link, rpFilter: 1 }],
+  ],
+  [
+    "settings of all links",
+    () => run("sysctl", "-qw", "net.ipv4.conf.default.rp_filter=2", "net.ipv4.conf.all.rp_filter=2"),
+    () => [],
   ],
   ["a route of another table", () => run("ip", "route", "flush", "table", "main"), () => []],
   ["an added rule", () => run("ip", "rule", "add", "pref", "800", "lookup", "7"), () => [ruleChange(800, 0, true)]],

@@ -342,7 +342,8 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
     options.snapshot().coordinator?.spec.hostRPFilter ?? DEFAULT_COORDINATOR_CONF.hostRPFilter;
   const watch = watchNodeChanges(host, { gatherMs: MIRROR_GATHER_MS }, (change) => {
     // Mostly what an ADD has written.
-    if (change.kind !== "setting" || change.value !== rpFilter()) repairing.note(change);
+    if (change.kind !== "setting" || (change.rpFilter !== rpFilter() && change.forwarding !== 1))
+      repairing.note(change);
   });
   return {
     plugin,
