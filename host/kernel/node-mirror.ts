@@ -10,17 +10,18 @@
  * kernel is asked for the addresses that matter ({@link NodeMirror.readFor}).
  * Effects: two netlink sockets, and a watch on the event loop or a timer, until disposed of.
  */
-import { equalIp, formatIp, type Ip } from "../net/ip.ts";
+import { equalIp, type Ip } from "../net/ip.ts";
 import { type Prefix, prefixContains } from "../net/prefix.ts";
 import type { NftTable } from "../plan/nft-table.ts";
 import type { AddressState, RuleState } from "../plan/state.ts";
 import { formatAddress, formatRule } from "../plan/text.ts";
+import { Gateways } from "./gateways.ts";
 import { loadNative, type Native } from "./native.ts";
 import { addressOf, restOf } from "./netlink/address/address.ts";
 import { IFA_F_TENTATIVE, RTM_DELADDR, RTM_NEWADDR } from "./netlink/address/constants.ts";
 import { decodeAddress, prefixOf } from "./netlink/address/message.ts";
 import { hasAnyAddress, listAddresses } from "./netlink/address/requests.ts";
-import { decodeString, type findValue, readValue } from "./netlink/attribute.ts";
+import { decodeString, decodeUint32, type findValue, readValue } from "./netlink/attribute.ts";
 import { AF_UNSPEC, NLM_F_REPLACE } from "./netlink/constants.ts";
 import type { Conversation } from "./netlink/conversation.ts";
 import { IFF_UP, IFLA_IFNAME, RTM_DELLINK, RTM_NEWLINK } from "./netlink/link/constants.ts";
@@ -43,7 +44,8 @@ import {
 } from "./netlink/monitor.ts";
 import { CachedTable } from "./netlink/nftables/requests.ts";
 import { uint8At } from "./netlink/numbers.ts";
-import { RT_TABLE_LOCAL, RTA_NH_ID, RTM_DELROUTE, RTM_F_CLONED, RTM_NEWROUTE } from "./netlink/route/constants.ts";
+import { RT_TABLE_LOCAL, RTA_TABLE, RTM_DELROUTE, RTM_F_CLONED, RTM_NEWROUTE } from "./netlink/route/constants.ts";
+import { RTM_DELNEXTHOP, RTM_NEWNEXTHOP } from "./netlink/route/gateways.ts";
 import { decodeRouteMessage } from "./netlink/route/message.ts";
 import { listRoutes } from "./netlink/route/requests.ts";
 import { formatRoute, type Route, routeOf } from "./netlink/route/route.ts";
@@ -51,6 +53,7 @@ import { RTM_DELRULE, RTM_NEWRULE } from "./netlink/rule/constants.ts";
 import { decodeRuleMessage } from "./netlink/rule/message.ts";
 import { listRules } from "./netlink/rule/requests.ts";
 import { ruleOf } from "./netlink/rule/rule.ts";
+import { openRouteSocket } from "./netlink/socket.ts";
 import type { NetnsHandle } from "./netns.ts";
 import type { NodeChange } from "./node-changes.ts";
 import { detached, RouteMirror } from "./route-mirror.ts";
@@ -70,12 +73,9 @@ export const MIRROR_GATHER_MS = 250;
 /** Number of times that the state is listed again because it changed meanwhile, before the list is used as it is. */
 const MIRROR_ATTEMPTS = 4;
 
-/** linux/rtnetlink.h */
-const RTM_NEWNEXTHOP = 104;
-const RTM_DELNEXTHOP = 105;
-
 const GROUPS = [
   RTNLGRP_LINK,
+  RTNLGRP_NEXTHOP,
   RTNLGRP_IPV4_IFADDR,
   RTNLGRP_IPV6_IFADDR,
   RTNLGRP_IPV4_ROUTE,
@@ -96,7 +96,7 @@ interface MirroredState {
   /** Without link-local ones of IPv6, which every link has. */
   readonly addresses: readonly AddressState[];
   readonly rules: readonly RuleState[];
-  /** Next hops of all tables but those of the namespace's own addresses, each once per route. */
+  /** Of all tables, each once. Some may have just gone. */
   readonly gateways: readonly Ip[];
 }
 
@@ -105,20 +105,12 @@ export interface MirrorOptions {
   readonly onLoss?: (error: Error) => void;
   /** Called with index and name of each link that was deleted, unless the notification was lost. */
   readonly onLinkGone?: (index: number, name: string) => void;
+  /** Called when {@link NodeMirror.listGateways} should run, soon. */
+  readonly onGatewaysOutdated?: () => void;
   /** Called for changes of addresses, rules, routes and links, and when notifications were lost. */
   readonly onChange?: (change: NodeChange) => void;
   readonly bufferBytes?: number;
   readonly native?: Native;
-}
-
-/** Returns the gateways of a route, with or without several next hops. */
-function gatewaysOf({ gateway, nextHops = [] }: Route): Ip[] {
-  return [gateway, ...nextHops.map((hop) => hop.gateway)].filter((ip) => ip !== undefined);
-}
-
-/** Returns the links that the route leads over. */
-function linksOf({ link, nextHops = [] }: Route): number[] {
-  return [link, ...nextHops.map((hop) => hop.link)].filter((index) => index !== undefined);
 }
 
 /** A mirror of one namespace. */
@@ -133,9 +125,7 @@ export class NodeMirror implements Disposable {
   /** Names, by index, of the links that have these addresses. */
   readonly #names = new Map<number, string>();
   #rules: readonly RuleState[] | undefined;
-  #gateways: readonly Ip[] | undefined;
-  /** Indexes of the links that gateways are reached over. */
-  readonly #gatewayLinks = new Set<number>();
+  readonly #gateways: Gateways;
   readonly #tables = new Map<number, RouteMirror>();
   readonly #nftTables = new Map<string, CachedTable>();
   /** Number of notifications received. */
@@ -146,6 +136,7 @@ export class NodeMirror implements Disposable {
     const {
       onLoss = () => {},
       onLinkGone = () => {},
+      onGatewaysOutdated = () => {},
       onChange = () => {},
       bufferBytes = MIRROR_QUEUE_BYTES,
       native = loadNative(),
@@ -154,16 +145,17 @@ export class NodeMirror implements Disposable {
     this.#onLoss = onLoss;
     this.#onLinkGone = onLinkGone;
     this.#onChange = onChange;
+    this.#gateways = new Gateways(() => openRouteSocket({ fd, path }, native), onGatewaysOutdated);
     this.#monitor = openMonitor(
       { fd, path },
-      { groups: GROUPS, optional: [RTNLGRP_NEXTHOP], bufferBytes, gatherMs: MIRROR_GATHER_MS },
+      { groups: GROUPS, bufferBytes, gatherMs: MIRROR_GATHER_MS },
       {
         message: (message) => this.#apply(message),
         lost: (error) => {
           this.#notifications++;
           this.#onLoss(error);
           this.#onChange({ kind: "unknown" });
-          this.forget();
+          this.#forgetAll();
         },
       },
       native,
@@ -175,10 +167,15 @@ export class NodeMirror implements Disposable {
   }
 
   /** Makes the next reading list everything again. */
-  forget(): void {
+  #forgetAll(): void {
+    this.#gateways.forget();
+    this.#forget();
+  }
+
+  /** The same but for gateways. */
+  #forget(): void {
     this.#addresses = undefined;
     this.#rules = undefined;
-    this.#gateways = undefined;
     for (const table of this.#tables.values()) table.isStale = true;
   }
 
@@ -187,9 +184,16 @@ export class NodeMirror implements Disposable {
     return this.#readStable(() => {
       this.#addresses ??= this.#listAddresses();
       this.#rules ??= this.#listRules();
-      this.#gateways ??= this.#listGateways();
-      return { addresses: this.#addresses, rules: this.#rules, gateways: this.#gateways };
+      return { addresses: this.#addresses, rules: this.#rules, gateways: this.#gateways.read() };
     });
+  }
+
+  /** Finds out which gateways have gone, in parts, between which other work gets its turn. Throws NetlinkError. */
+  async listGateways(): Promise<void> {
+    this.#drain();
+    await this.#gateways.list();
+    this.#drain();
+    this.#gateways.dropGone();
   }
 
   /**
@@ -229,13 +233,13 @@ export class NodeMirror implements Disposable {
 
   /**
    * Compares the mirror with fresh lists, which it takes over. Returns what differs, `-` for what only the mirror had
-   * and `+` for what it lacked; nothing if changes came meanwhile each time. Throws NetlinkError.
+   * and `+` for what it lacked; nothing if changes came meanwhile each time. Without gateways. Throws NetlinkError.
    */
   verify(): string[] {
     for (let attempt = 0; attempt < MIRROR_ATTEMPTS; attempt++) {
       const before = this.#lines();
       const count = this.#notifications;
-      this.forget();
+      this.#forget();
       const now = this.#lines();
       if (this.#notifications !== count) continue;
       const [old, fresh] = [new Set(before), new Set(now)];
@@ -246,12 +250,11 @@ export class NodeMirror implements Disposable {
   }
 
   #lines(): string[] {
-    const { addresses, rules, gateways } = this.read();
+    const { addresses, rules } = this.read();
     const routes = [...this.#tables.keys()].flatMap((table) => this.routesOf(table));
     return [
       ...addresses.filter(isReported).map((each) => `address ${formatAddress(each)}`),
       ...rules.map((each) => `IPv${each.family} rule ${formatRule(each)}`),
-      ...gateways.map((each) => `gateway ${formatIp(each)}`),
       ...routes.map((each) => `route ${formatRoute(each)} proto ${each.protocol}`),
     ];
   }
@@ -273,7 +276,7 @@ export class NodeMirror implements Disposable {
   #hasListed = false;
 
   #drain(): void {
-    if (!this.#monitor.drain()) this.forget();
+    if (!this.#monitor.drain()) this.#forgetAll();
   }
 
   #freshTable(table: number): RouteMirror {
@@ -311,18 +314,6 @@ export class NodeMirror implements Disposable {
       .flatMap((rule) => (rule === undefined ? [] : [ruleStateOf({ ...rule, rest: detached(rule.rest) })]));
   }
 
-  #listGateways(): Ip[] {
-    this.#hasListed = true;
-    this.#gatewayLinks.clear();
-    const routes = listRoutes(this.#route, { withoutLocal: true }).map(routeOf);
-    return routes.flatMap((route) => {
-      const gateways = route === undefined ? [] : gatewaysOf(route);
-      if (route === undefined || gateways.length === 0) return [];
-      for (const link of linksOf(route)) this.#gatewayLinks.add(link);
-      return gateways;
-    });
-  }
-
   #apply(message: ReceivedMessage): void {
     this.#notifications++;
     switch (message.type) {
@@ -345,7 +336,8 @@ export class NodeMirror implements Disposable {
         return;
       case RTM_NEWNEXTHOP:
       case RTM_DELNEXTHOP:
-        this.#gateways = undefined;
+        if (message.type === RTM_NEWNEXTHOP) this.#gateways.hear(message);
+        this.#gateways.outdate();
         for (const table of this.#tables.values()) table.nextHopLost();
     }
   }
@@ -361,7 +353,7 @@ export class NodeMirror implements Disposable {
     if (!isLost) return;
     if (change !== ALL_FLAGS && (change & IFF_UP) !== 0) this.#reportDown(message);
     if (message.type === RTM_DELLINK) this.#onLinkGone(index, nameOf(attributes));
-    if (this.#gatewayLinks.has(index)) this.#gateways = undefined;
+    this.#gateways.outdate();
     for (const table of this.#tables.values()) table.linkLost(index);
   }
 
@@ -372,22 +364,23 @@ export class NodeMirror implements Disposable {
     this.#addresses = undefined;
     this.#onChange({ kind: "address" });
     if (message.type === RTM_NEWADDR) return;
-    this.#gateways = undefined;
+    this.#gateways.outdate();
     for (const table of this.#tables.values()) table.addressLost(address.index);
   }
 
   #applyRoute(message: ReceivedMessage): void {
     const found = decodeRouteMessage({ ...message, type: RTM_NEWROUTE });
     if (found.table === RT_TABLE_LOCAL || (found.flags & RTM_F_CLONED) !== 0) return;
-    const route = routeOf(found);
-    if (route === undefined) return;
-    if (isWithGateway(route)) this.#gateways = undefined;
-    const table = this.#tables.get(route.table);
-    if (table === undefined) return;
     const isAdded = message.type === RTM_NEWROUTE;
-    if (isAdded) table.added(route, message.flags);
-    else table.removed(route);
-    if (isAdded && (message.flags & NLM_F_REPLACE) === 0) return;
+    const isOnlyAdded = isAdded && (message.flags & NLM_F_REPLACE) === 0;
+    if (isAdded) this.#gateways.hear(message);
+    if (!isOnlyAdded) this.#gateways.outdate();
+    const table = this.#tables.get(readValue(found.attributes, RTA_TABLE, decodeUint32) ?? found.table);
+    const route = table && routeOf(found);
+    if (route === undefined) return;
+    if (isAdded) table?.added(route, message.flags);
+    else table?.removed(route);
+    if (isOnlyAdded) return;
     this.#onChange({ kind: "route", link: route.link, port: message.port });
   }
 
@@ -408,10 +401,6 @@ export class NodeMirror implements Disposable {
 /** Returns whether the kernel reports that the address was added: not before duplicate address detection is over. */
 function isReported({ flags }: AddressState): boolean {
   return (flags & IFA_F_TENTATIVE) === 0;
-}
-
-function isWithGateway(route: Route): boolean {
-  return gatewaysOf(route).length > 0 || (route.rest ?? []).some(({ type }) => type === RTA_NH_ID);
 }
 
 function nameOf(attributes: Parameters<typeof findValue>[0]): string {

@@ -23,6 +23,8 @@ const POOLS = {
   }),
   late4: ipPool("late4", "10.9.0.0/24", { ips: ["10.9.0.2-10.9.0.4"], selection: "ascending" }),
   late6: ipPool("late6", "fd00:9::/64", { ips: ["fd00:9::2-fd00:9::4"], selection: "ascending" }),
+  hops4: ipPool("hops4", "10.13.0.0/24", { ips: ["10.13.0.2-10.13.0.9"], selection: "ascending" }),
+  hops6: ipPool("hops6", "fd00:13::/64", { ips: ["fd00:13::2-fd00:13::9"], selection: "ascending" }),
   kept: ipPool("kept", "10.12.0.0/24", { ips: ["10.12.0.2-10.12.0.4"], selection: "ascending" }),
   none: ipPool("none", "10.7.0.0/24", { ips: ["10.7.0.2"] }),
   // One address that another address space has as well.
@@ -114,6 +116,35 @@ describe("addresses that no pod can have", () => {
     await node.netns.ip("addr del fd00:9::2/128 dev uplink");
     await withPod("after", plugins, async (pod) => {
       expect(await addresses(pod, "oa-after")).toEqual(["10.9.0.2", "fd00:9::2"]);
+    });
+  });
+
+  it("next hops of routes and of next hop objects are passed over from the moment they are there", async () => {
+    // From now on a route names its next hop object alone.
+    await node.netns.exec(["sysctl", "-qw", "net.ipv4.nexthop_compat_mode=0"]);
+    const plugins = attachTo("hops4", "hops6");
+    // Each time the address that would be next; former ones are cooling.
+    const steps: [text: string, four: string, six: string][] = [
+      ["route add 172.30.0.0/16 via 10.13.0.2 dev uplink onlink table 170", "10.13.0.3", "fd00:13::2"],
+      ["-6 route add fd00:30::/64 via fd00:13::3 dev uplink onlink table 170", "10.13.0.4", "fd00:13::4"],
+      ["nexthop add id 9 via 10.13.0.5 dev uplink onlink", "10.13.0.6", "fd00:13::5"],
+      ["nexthop add id 10 via fd00:13::6 dev uplink onlink", "10.13.0.7", "fd00:13::7"],
+      ["route add 172.31.0.0/16 via inet6 fd00:13::8 dev uplink onlink", "10.13.0.8", "fd00:13::9"],
+    ];
+    for (const [index, [text, ...expected]] of steps.entries()) {
+      await node.netns.ip(text);
+      await withPod(`hops${index}`, plugins, async (pod) => {
+        expect(await addresses(pod, `oa-hops${index}`), text).toEqual(expected);
+      });
+    }
+  });
+
+  it("next hops that have gone are served soon", async () => {
+    await node.netns.ip("route flush table 170");
+    await node.netns.ip("nexthop flush");
+    await expect.poll(() => explain("pool", "hops4"), { timeout: 10_000 }).not.toContain("10.13.0.2 (it is a next hop");
+    await withPod("hopsgone", attachTo("hops4"), async (pod) => {
+      expect(await addresses(pod, "oa-hopsgone")).toEqual(["10.13.0.2"]);
     });
   });
 

@@ -18,7 +18,7 @@ import { formatAddress, formatRule } from "../../host/plan/text.ts";
 import { ruleset } from "../unit/kernel/ruleset.ts";
 import { Seeded } from "../world/seeded.ts";
 import { ip } from "../world/values.ts";
-import { ipIn, sysctlIn } from "./kernel-scene.ts";
+import { ipIn, showIn, sysctlIn } from "./kernel-scene.ts";
 
 const TABLES = [500, 501];
 const LINKS = ["v0", "v1", "v2", "v3"];
@@ -65,11 +65,10 @@ const routeText = ({ nextHops, ...route }: Route): string =>
   );
 
 function mirrored({ mirror }: NodeNamespace) {
-  const { addresses, rules, gateways } = mirror.read();
+  const { addresses, rules } = mirror.read();
   return {
     addresses: addresses.map((each) => `${formatAddress(each)} ${each.flags}`),
     rules: rules.map((each) => `${each.family} ${formatRule(each)}`),
-    gateways: gateways.map(formatIp).sort(),
     routes: TABLES.map((table) => inGroups(mirror.routesOf(table))),
   };
 }
@@ -84,16 +83,36 @@ function inGroups(routes: readonly Route[]): Record<string, string[]> {
 function listed(source: NodeNamespace) {
   const { addresses, rules } = observeNamespace(source, { addresses: true, rules: true });
   const inTable = (table: number) => listRoutes(source.route, { table }).flatMap((message) => routeOf(message) ?? []);
-  const all = listRoutes(source.route).flatMap((message) => routeOf(message) ?? []);
-  const gateways = all.flatMap(({ gateway, nextHops = [] }) => [gateway, ...nextHops.map((hop) => hop.gateway)]);
   return {
     addresses: addresses
       .filter(({ prefix }) => !formatIp(prefix.ip).startsWith("fe80:"))
       .map((each) => `${formatAddress(each)} ${each.flags}`),
     rules: rules.map((each) => `${each.family} ${formatRule(each)}`),
-    gateways: gateways.flatMap((ip) => (ip === undefined ? [] : [formatIp(ip)])).sort(),
     routes: TABLES.map((table) => inGroups(inTable(table))),
   };
+}
+
+const sorted = (gateways: readonly string[]): string[] => [...new Set(gateways)].sort();
+
+/** Those that the mirror knows. */
+const knownGateways = ({ mirror }: NodeNamespace): string[] => sorted(mirror.read().gateways.map(formatIp));
+
+/** Those of all routes and next hop objects. */
+function listedGateways({ route }: NodeNamespace): string[] {
+  const all = listRoutes(route).flatMap((message) => routeOf(message) ?? []);
+  const ofRoutes = all.flatMap(({ gateway, nextHops = [] }) => [gateway, ...nextHops.map((hop) => hop.gateway)]);
+  const ofObjects: { gateway?: string }[] = JSON.parse(showIn(node, "-j nexthop"));
+  return sorted([
+    ...ofRoutes.flatMap((each) => (each === undefined ? [] : [formatIp(each)])),
+    ...ofObjects.flatMap(({ gateway }) => gateway ?? []),
+  ]);
+}
+
+/** The gateways that are there are known at once, and after a listing no others. */
+async function expectGateways(host: NodeNamespace, context?: string): Promise<void> {
+  expect(knownGateways(host), context).toEqual(expect.arrayContaining(listedGateways(host)));
+  await host.mirror.listGateways();
+  expect(knownGateways(host), context).toEqual(listedGateways(host));
 }
 
 /** One change of a node's life, in the words of `ip`. */
@@ -162,6 +181,8 @@ it.each(modes)("%s", { timeout: 120_000 }, async (_, bufferBytes, steps) => {
         inGroups(host.mirror.routesOf(table).filter(isWanted)),
       );
     }
+    expect(knownGateways(host), `seed ${seed}`).toEqual(expect.arrayContaining(listedGateways(host)));
+    if (random.chance(0.1)) await expectGateways(host, `seed ${seed}`);
     if (random.chance(0.1)) expect(host.mirror.verify(), `seed ${seed}`).toEqual([]);
   }
   if (bufferBytes === undefined) expect(losses).toBe(0);
@@ -202,6 +223,7 @@ describe("what pods do to the node", () => {
 it("a link that goes down takes its gateways along, and a new name is followed", async () => {
   const host = open();
   await change("route add default via 10.9.0.7", "route add 10.60.0.0/16 via 10.9.0.8");
+  await expectGateways(host);
   await change(
     `link add v0 type veth peer name pv0 netns ${pods}`,
     "link set v0 up",
@@ -212,8 +234,82 @@ it("a link that goes down takes its gateways along, and a new name is followed",
   await change("link set v0 name w0");
   expect(mirrored(host)).toEqual(listed(host));
   await change("link set br0 down");
-  expect(mirrored(host).gateways).toEqual([]);
+  await expectGateways(host);
+  expect(knownGateways(host)).toEqual([]);
   expect(mirrored(host)).toEqual(listed(host));
+});
+
+describe("gateways", () => {
+  it("that come are known at once and go with a listing; none is made meanwhile, whatever changes", async () => {
+    const native = loadNative();
+    let requests = 0;
+    const exchange: Native["exchange"] = (...words) => {
+      requests++;
+      return native.exchange(...words);
+    };
+    const lines = Array.from(
+      { length: 2_000 },
+      (_, at) => `route add 10.${128 + (at >> 8)}.${at & 255}.0/24 via 10.9.0.2`,
+    );
+    await change("addr add fd09::1/64 dev br0 nodad", ...lines, "route add 10.127.0.0/16 via 10.9.0.3");
+    let outdated = 0;
+    const host = open({ native: { ...native, exchange }, onGatewaysOutdated: () => void outdated++ });
+    expect(knownGateways(host)).toEqual(["10.9.0.2", "10.9.0.3"]);
+    [requests, outdated] = [0, 0];
+    await change("route add 10.60.0.0/16 via inet6 fd09::7 table 170", "route add 10.61.0.0/16 via 10.9.0.5");
+    expect([...knownGateways(host), outdated]).toEqual(["10.9.0.2", "10.9.0.3", "10.9.0.5", "fd09::7", 0]);
+    await change(
+      "route del 10.60.0.0/16 table 170",
+      "route replace 10.61.0.0/16 nexthop via 10.9.0.6 nexthop via 10.9.0.8",
+    );
+    expect(knownGateways(host)).toEqual(["10.9.0.2", "10.9.0.3", "10.9.0.5", "10.9.0.6", "10.9.0.8", "fd09::7"]);
+    expect([requests, outdated]).toEqual([0, 2]);
+
+    await change("route add 10.62.0.0/16 via 10.9.0.2");
+    await sleep(20); // further notifications wait for each other
+    const listing = host.mirror.listGateways();
+    await change("route del 10.127.0.0/16"); // has been listed
+    await listing;
+    // The list may lack routes, so what the former one had is kept until the next one.
+    expect(knownGateways(host)).toContain("10.9.0.5");
+    await expectGateways(host);
+    expect(knownGateways(host)).toEqual(["10.9.0.2", "10.9.0.6", "10.9.0.8"]);
+    expect(host.mirror.read().gateways).toBe(host.mirror.read().gateways);
+  });
+
+  it("are those of next hop objects, too, which routes name only", async () => {
+    sysctlIn(node, "net.ipv4.nexthop_compat_mode=0");
+    await change(
+      "addr add fd09::1/64 dev br0 nodad",
+      "nexthop add id 9 via 10.9.0.20 dev br0",
+      "route add default nhid 9",
+    );
+    const host = open();
+    expect(knownGateways(host)).toEqual(["10.9.0.20"]);
+    await change("nexthop add id 10 via fd09::20 dev br0", "-6 route add default nhid 10");
+    expect(knownGateways(host)).toEqual(["10.9.0.20", "fd09::20"]);
+    await change("nexthop replace id 9 via 10.9.0.21 dev br0", "nexthop add id 11 via 10.9.0.22 dev br0");
+    expect(knownGateways(host)).toEqual(["10.9.0.20", "10.9.0.21", "10.9.0.22", "fd09::20"]);
+    await expectGateways(host);
+    expect(knownGateways(host)).toEqual(["10.9.0.21", "10.9.0.22", "fd09::20"]);
+  });
+
+  it("are known after lost notifications, also while the list of before is still being read", async () => {
+    const lines = Array.from(
+      { length: 2_000 },
+      (_, at) => `route add 10.${128 + (at >> 8)}.${at & 255}.0/24 via 10.9.0.2`,
+    );
+    await change(...lines);
+    let losses = 0;
+    const host = open({ bufferBytes: 1, onLoss: () => void losses++ });
+    expect(knownGateways(host)).toEqual(["10.9.0.2"]);
+    const listing = host.mirror.listGateways();
+    await change(...Array.from({ length: 200 }, (_, at) => `route add 10.127.${at}.0/24 via 10.9.0.${20 + at}`));
+    expect(knownGateways(host)).toEqual(listedGateways(host));
+    expect(losses).toBeGreaterThan(0);
+    await listing;
+    await expectGateways(host);
+  });
 });
 
 /** The addon without notifications of one type, once `drops` is set. */

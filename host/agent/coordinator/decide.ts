@@ -35,7 +35,7 @@ import { pluginsOfNic } from "../request/nic-definition.ts";
 import type { AttachmentFacts } from "./attachments.ts";
 import { isNoNic } from "./clean-pod.ts";
 import type { LateDetectionDeps } from "./late-detection.ts";
-import { addressesOf, knownAddresses, observeGateways, observeHost, observePod } from "./observe.ts";
+import { addressesOf, knownAddresses, observeHost, observePod } from "./observe.ts";
 import type { ClusterNetworks, CoordinatorDeps } from "./settings.ts";
 
 export interface AttachContext {
@@ -147,7 +147,7 @@ export function decide(
     alias: formatAlias({ owner, containerId, network, pod: name === "" ? "" : `${namespace}/${name}` }),
     owner,
     clusterTable: deps.snapshot().coordinator?.spec.hostRuleTable,
-    gateways: observeGateways(deps.host),
+    gateways: deps.host.mirror.read().gateways,
     routable: facts.routable,
     mac: demand?.mac,
     attached: facts.attached,

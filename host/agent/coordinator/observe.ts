@@ -66,11 +66,6 @@ export function knownAddresses(addresses: readonly Ip[], pod: NamespaceState): I
   return uniqueIps([...addresses, ...globalAddresses(pod).slice(0, MAX_POD_ADDRESSES)]);
 }
 
-/** Returns the node's gateways. */
-export function observeGateways({ mirror }: Pick<NodeNamespace, "mirror">): Ip[] {
-  return uniqueIps(mirror.read().gateways);
-}
-
 /** The query for the node's state that concerns one pod. */
 interface HostQuery {
   readonly pair: Veth;

@@ -271,29 +271,44 @@ const MAX_SHOWN_DIFFERENCES = 16;
 /** Interval at which the mirror of the node's network is compared with the kernel's state: milliseconds. */
 const MIRROR_COMPARISON_INTERVAL_MS = 60_000;
 
+/** Shortest time between two listings of the node's gateways: milliseconds. */
+const LISTING_REST_MS = 1_000;
+
+/** The same as a multiple of what the last one took: listings take at most one percent of the time. */
+const LISTING_REST = 100;
+
 /**
- * Compares the mirror with the kernel's state from time to time. A difference is a defect: the mirror is safe without
- * this.
+ * Lists the node's gateways at once, so that no ADD has to wait, and when some may have gone. Compares the mirror with
+ * the kernel's state from time to time. A difference is a defect: the mirror is safe without this.
  */
-function startComparing(
+function startListing(
   mirror: NodeMirror,
-  { log, metrics }: Pick<OpenCoordinatorOptions, "log" | "metrics">,
+  { log, metrics, nowMs }: Pick<OpenCoordinatorOptions, "log" | "metrics" | "nowMs">,
 ): PeriodicWorker {
+  let [comparedMs, tookMs] = [nowMs(), 0];
+  const compare = (): void => {
+    const differences = mirror.verify();
+    if (differences.length === 0) return;
+    metrics.mirrorDrifts.inc();
+    const shown = differences.slice(0, MAX_SHOWN_DIFFERENCES);
+    log.warn(
+      { differences: shown, count: differences.length },
+      "The mirror of the node's network differed from the kernel's state, which was read again",
+    );
+  };
   return new PeriodicWorker({
     failure: "Comparing the mirror of the node's network with the kernel's state failed",
     work: async () => {
-      const differences = mirror.verify();
-      if (differences.length > 0) {
-        metrics.mirrorDrifts.inc();
-        const shown = differences.slice(0, MAX_SHOWN_DIFFERENCES);
-        log.warn(
-          { differences: shown, count: differences.length },
-          "The mirror of the node's network differed from the kernel's state, which was read again",
-        );
+      const startMs = nowMs();
+      if (startMs >= comparedMs + MIRROR_COMPARISON_INTERVAL_MS) {
+        comparedMs = startMs;
+        compare();
       }
-      return MIRROR_COMPARISON_INTERVAL_MS;
+      await mirror.listGateways();
+      tookMs = nowMs() - startMs;
+      return comparedMs + MIRROR_COMPARISON_INTERVAL_MS - nowMs();
     },
-    firstMs: MIRROR_COMPARISON_INTERVAL_MS,
+    restMs: () => Math.max(LISTING_REST_MS, LISTING_REST * tookMs),
     retryMs: () => MIRROR_COMPARISON_INTERVAL_MS,
     log,
   });
@@ -307,6 +322,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
   const { log, nowMs, logDirectory: directory } = options;
   let remover: PairRemover | undefined;
   let repair: NodeRepair | undefined;
+  let listing: PeriodicWorker | undefined;
   const host = openNode(OWN_NETNS, {
     onLinkGone: (index, name) => {
       remover?.linkGone(index);
@@ -314,12 +330,14 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
       if (!isPairName(name)) options.onLinkGone();
     },
     onChange: (change) => repair?.note(change),
+    onGatewaysOutdated: () => listing?.wake(),
     onLoss: (error) => {
       log.info({ err: error }, "Notifications about the node's network were lost; reading its state again");
       options.onLinkGone();
     },
   });
-  const comparison = startComparing(host.mirror, options);
+  const listings = startListing(host.mirror, options);
+  listing = listings;
   const pairs = new PairRemover({ host, links: openLinkRemover(host.entrance), log });
   remover = pairs;
   const isAdministrators = (logFile: string): boolean =>
@@ -362,7 +380,7 @@ export function openCoordinator(options: OpenCoordinatorOptions): OpenCoordinato
       plugin[Symbol.dispose]();
       watch[Symbol.dispose]();
       await repairing.close();
-      await comparison.close();
+      await listings.close();
       await pairs.close();
       await logs.close();
       host[Symbol.dispose]();

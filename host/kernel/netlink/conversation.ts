@@ -79,6 +79,11 @@ export interface Conversation {
   /** Returns the whole table as it was at one moment. */
   dump(request: Request): Message[];
   /**
+   * Yields the table in parts, as the kernel hands it out. It may change meanwhile. Nothing else may be asked before
+   * the end.
+   */
+  stream(request: Request): Generator<Message[]>;
+  /**
    * Sends the requests as one datagram. The first begins the batch and the last ends it; all of them take effect, or
    * none.
    */
@@ -230,6 +235,19 @@ export function createConversation(datagrams: Datagrams, most = Number.POSITIVE_
       }
       const message = `the table changed during each of ${DUMP_ATTEMPTS} dumps`;
       throw new NetlinkError({ operation: textOf(request), errno: EINTR, message });
+    },
+    *stream(request) {
+      const own = ask(request, NLM_F_DUMP);
+      for (;;) {
+        const messages = decodeMessages(datagrams.receive()).filter((message) => message.sequence === own);
+        const last = messages.at(-1);
+        const isEnd = last?.type === NLMSG_DONE || last?.type === NLMSG_ERROR;
+        yield isEnd ? messages.slice(0, -1) : messages;
+        if (!isEnd) continue;
+        const acknowledgement = decodeAcknowledgement(last);
+        if (acknowledgement.errno !== 0) throw refusal(request, acknowledgement);
+        return;
+      }
     },
   };
 }

@@ -23,7 +23,6 @@ export const RTNLGRP_IPV6_IFADDR = 9;
 export const RTNLGRP_IPV6_ROUTE = 11;
 export const RTNLGRP_IPV6_RULE = 19;
 export const RTNLGRP_IPV4_NETCONF = 24;
-/** Since Linux 5.3. */
 export const RTNLGRP_NEXTHOP = 32;
 
 /** linux/netlink.h */
@@ -39,9 +38,8 @@ interface MonitorOptions {
   readonly protocol?: number;
   /** A classic BPF program that selects datagrams before they are queued, by the first message of each. */
   readonly filter?: Uint8Array;
-  /** Groups of the protocol (RTNLGRP_*, NFNLGRP_*); those of `optional` may be unknown to the kernel. */
+  /** Groups of the protocol (RTNLGRP_*, NFNLGRP_*). */
   readonly groups: readonly number[];
-  readonly optional?: readonly number[];
   /** Size of the queue of notifications; the default is the node's. */
   readonly bufferBytes?: number;
   /**
@@ -86,7 +84,7 @@ function receiveMessages(native: Native, fd: number, buffer: Uint8Array): Receiv
  */
 export function openMonitor(
   netns: string | NetnsHandle,
-  { protocol = NETLINK_ROUTE, filter, groups, optional = [], bufferBytes, gatherMs = 0 }: MonitorOptions,
+  { protocol = NETLINK_ROUTE, filter, groups, bufferBytes, gatherMs = 0 }: MonitorOptions,
   listener: MonitorListener,
   native: Native = loadNative(),
 ): Monitor {
@@ -148,9 +146,8 @@ export function openMonitor(
     }
     if (filter !== undefined) requireResult(native.attachFilter(fd, filter), "filter a netlink monitor");
     requireResult(native.connect(fd, kernelAddress()), "connect a netlink monitor");
-    for (const group of [...groups, ...optional]) {
-      const result = native.setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group);
-      if (groups.includes(group)) requireResult(result, `join netlink group ${group}`);
+    for (const group of groups) {
+      requireResult(native.setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group), `join netlink group ${group}`);
     }
     requireResult(start(), "watch a netlink monitor");
   } catch (error) {

@@ -116,6 +116,16 @@ describe("dump", () => {
     const [part = new Uint8Array()] = answersOf(addressesV0);
     expect(() => dumpOver([part.subarray(0, -1)])).toThrow(/Cannot decode message/);
   });
+
+  it("in parts is passed on as it comes, once, and fails with the error in its end", () => {
+    const stream = (steps: Step[]): number[] =>
+      Array.from(createConversation(scriptDatagrams([steps])).stream(question), ({ length }) => length);
+    const [part = new Uint8Array(), end = new Uint8Array()] = answersOf(addressesV0);
+    expect(stream([part, part, end])).toEqual([4, 4, 0]);
+    expect(stream([...answersOf(addressesAbsent, 7), new Uint8Array([...part, ...end])])).toEqual([0, 4]);
+    expect(stream(interrupted(addressesV0, 1, 0))).toEqual([4, 0]);
+    expect(() => stream(answersOf(addressesAbsent))).toThrow(/no such device \(ENODEV\)/);
+  });
 });
 
 describe("pipeline", () => {

@@ -5,6 +5,7 @@ export const SILENT: Conversation = {
   request: () => [],
   requestAside: async () => [],
   dump: () => [],
+  *stream() {},
   pipeline: () => [],
   batch: () => {},
 };
