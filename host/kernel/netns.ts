@@ -65,11 +65,6 @@ export class NetnsError extends Error {
     this.path = path;
     this.errno = errno;
   }
-
-  /** Whether there is no such namespace, or no longer. */
-  get isGone(): boolean {
-    return this.errno === ENOENT || this.errno === ENOTTY;
-  }
 }
 
 interface OpenNumbers extends Disposable {

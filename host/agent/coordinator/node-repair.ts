@@ -17,7 +17,7 @@ import { nameVeth } from "../../coordinator/plan/names.ts";
 import { type RepairKind, repairKindOf } from "../../coordinator/plan/node-repairs.ts";
 import { snatTable } from "../../coordinator/plan/plan-reply-path.ts";
 import { findHostAddresses } from "../../coordinator/plan/plan-service-path.ts";
-import { EPROTONOSUPPORT } from "../../kernel/errno.ts";
+import { ENOENT, ENOTTY, EPROTONOSUPPORT } from "../../kernel/errno.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
 import { findLinks } from "../../kernel/netlink/link/requests.ts";
@@ -270,7 +270,7 @@ export class NodeRepair {
         if (operations.length > 0) restored++;
       } catch (error) {
         // The namespace is gone, and the attachment with it.
-        if (error instanceof NetnsError && error.isGone) continue;
+        if (error instanceof NetnsError && [ENOENT, ENOTTY].includes(error.errno)) continue;
         const isRefused = ![CniError, ConfigError, NetnsError].some((kind) => error instanceof kind);
         failures.push({ text: `${what} cannot be restored: ${messageOf(error)}`, isRefused });
       }

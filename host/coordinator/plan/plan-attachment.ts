@@ -288,13 +288,8 @@ export function planAttachment(situation: PlanInput): PlanResult {
           ),
         })
       : undefined;
-  const isFirst = ifName === conf.podDefaultCniNic;
-  // Not by a later NIC in a pod of a former release: with the only IPv4 address of a link, which an undone ADD
-  // deletes, all routes over it go.
-  const addsPairAddress = isFirst || !present.some(({ destination }) => destination.ip.family === 4);
-  // Without a source the kernel would take this address.
-  const hasPairAddress =
-    mode === "underlay" && addsPairAddress && families.includes(4) && sourceOf(sources, 4) !== undefined;
+  // Not by a later NIC: with the only IPv4 address of a link, which an undone ADD deletes, all routes over it go.
+  const hasPairAddress = mode === "underlay" && families.includes(4) && decidesAboutPair(situation);
   const routes: PodRoutes | undefined = conf.tunePodRoutes
     ? planPodRoutes({
         pod,
