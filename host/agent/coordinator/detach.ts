@@ -99,9 +99,9 @@ interface DetachedNics {
 }
 
 /**
- * Retires the pair of a pod's only NIC: everything of it on the node lies on the pair, and the pod's namespace is
- * cleaned later if it stays. With `nics`, what they say is gone from a clean namespace. Returns the pair's deletion;
- * undefined if there is no pair, or more to do. Throws ApplyError.
+ * Retires the pair of a pod's only NIC, on which everything of it on the node lies, and cleans the pod's namespace.
+ * With `nics`, what they say is gone from it. Returns the pair's deletion; undefined if there is no pair, or more to
+ * do. Throws ApplyError.
  */
 async function retirePair(
   { host, remover, faults }: CoordinatorDeps,
@@ -118,11 +118,12 @@ async function retirePair(
   logPlanned(deletion);
   try {
     faults("kernel.apply");
-    if (!(await remover.retire(end.index, { containerId, pod }))) return undefined;
-    if (pod !== "gone" && nics?.remover.hasRoom) {
+    const own = { containerId, netns: pod === "gone" ? pod : pod.identity };
+    if (!(await remover.retire(end.index, own))) return undefined;
+    if (pod !== "gone") {
       // First: without the pair nothing in the namespace says whose it is.
       using _ = await cleanPod(host, containerId, pod, log);
-      await nics.remover.remove(pod, veth, nics.areDispensable);
+      await nics?.remover.remove(pod, veth, nics.areDispensable);
     }
     return deletion;
   } catch (error) {

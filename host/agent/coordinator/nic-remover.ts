@@ -42,17 +42,12 @@ export class NicRemover {
     this.#faults = faults;
   }
 
-  /** False while too many are being deleted: NICs are left to their plugins. */
-  get hasRoom(): boolean {
-    return this.#underWay.size < MAX_NIC_DELETIONS;
-  }
-
   /**
    * Resolves when the pod has neither the NIC nor the pair any more, and nothing answers for them; or when the NIC is
    * left to its plugin, and the pair to its remover. `withNic` false: the same of the pair alone.
    */
   async remove({ path, identity, ifName }: DetachedPod, { pod: end }: Veth, withNic = true): Promise<void> {
-    if (!this.hasRoom) return;
+    if (this.#underWay.size >= MAX_NIC_DELETIONS) return;
     using opened = new DisposableStack();
     try {
       const pod = opened.use(openNamespace(path));

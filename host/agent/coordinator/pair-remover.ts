@@ -1,24 +1,20 @@
 /**
  * Removes pairs of detached pods without making their DELs wait: a DEL sets the pair down, which deletes the routes
  * over it, and marks it by its group. Marked pairs are deleted several at a time, or have gone with their pods'
- * namespaces by then. The mark is in the kernel, with the path of the pod's namespace, so the next agent finds and
- * finishes what this one leaves.
+ * namespaces by then. The mark is in the kernel, so the next agent finds and finishes what this one leaves.
  * Effects: changes links of the host's namespace; a timer.
  */
-import { setImmediate } from "node:timers/promises";
-import { type IfName, parseIfName } from "../../cni/names.ts";
-import { formatRetiredAlias, parseAlias, parseRetiredAlias } from "../../coordinator/plan/alias.ts";
+import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { RETIRED_GROUP } from "../../coordinator/plan/constants.ts";
 import { ENODEV } from "../../kernel/errno.ts";
 import { type LinkRemover, REMOVAL_GROUP } from "../../kernel/link-remover.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { linkOf } from "../../kernel/netlink/link/link.ts";
 import { listLinks, setLink } from "../../kernel/netlink/link/requests.ts";
-import { isSameNetns, NetnsError, type NetnsIdentity, readNetnsIdentity } from "../../kernel/netns.ts";
+import { isSameNetns, type NetnsIdentity } from "../../kernel/netns.ts";
 import type { NamespaceSource } from "../../kernel/open-namespace.ts";
 import type { Log } from "../../lib/log.ts";
 import { SerialQueue } from "../../lib/serial.ts";
-import { cleanPod, type DetachedPod } from "./clean-pod.ts";
 
 /**
  * Time for which the pair of a detached pod stays, down and without routes, before it is deleted: milliseconds.
@@ -46,37 +42,10 @@ export function isRetired(group: number): boolean {
   return group === RETIRED_GROUP || group === REMOVAL_GROUP;
 }
 
-/** Whose pair it was. */
-interface RetiredOwner {
-  readonly containerId: string;
-  /** Has the other end. Unknown if the pair's alias does not tell. */
-  readonly pod: DetachedPod | "gone" | "unknown";
-}
-
-/** Returns the owner of a pair that a previous agent retired. */
-function ownerFrom(alias: string): RetiredOwner | undefined {
-  const retired = parseRetiredAlias(alias);
-  if (retired !== undefined) {
-    const { containerId, netns: path } = retired;
-    const ifName = parseIfName(retired.ifName);
-    return { containerId, pod: path === "" || ifName === undefined ? "gone" : podAt(path, ifName) };
-  }
-  const owner = parseAlias(alias);
-  return owner && { containerId: owner.containerId, pod: "unknown" };
-}
-
-/** The path may lead to another pod by now; cleaning recognises the pod by its end of the pair. */
-function podAt(path: string, ifName: IfName): DetachedPod | "gone" {
-  try {
-    return { path, identity: readNetnsIdentity(path), ifName };
-  } catch (error) {
-    if (error instanceof NetnsError) return "gone";
-    throw error;
-  }
-}
-
 interface RetiredPair {
-  readonly owner: RetiredOwner;
+  readonly containerId: string;
+  /** Namespace of the other end; unknown if a previous agent retired the pair. */
+  readonly netns: NetnsIdentity | "gone" | "unknown";
   /** When it is deleted unless it has gone by then. A clock that does not jump: milliseconds. */
   readonly dueMs: number;
 }
@@ -98,8 +67,8 @@ export class PairRemover {
   constructor(options: PairRemoverOptions) {
     this.#options = options;
     for (const { index, alias, group } of listLinks(options.host.route).map(linkOf)) {
-      const owner = isRetired(group) ? ownerFrom(alias) : undefined;
-      if (owner !== undefined) this.#retired.set(index, { owner, dueMs: 0 });
+      const owner = isRetired(group) ? parseAlias(alias) : undefined;
+      if (owner !== undefined) this.#retired.set(index, { containerId: owner.containerId, netns: "unknown", dueMs: 0 });
     }
     this.#schedule(0);
   }
@@ -116,24 +85,17 @@ export class PairRemover {
 
   /**
    * Takes the pair of a pod's only NIC down and leaves its deletion to later. The kernel drops all neighbours and
-   * routes over it. Waits only if too many pairs are retired. Returns whether that is all there is to do: not if the
-   * pair is gone, the next agent could not finish it, or an earlier DEL did not know the pod's namespace. Throws
-   * NetlinkError.
+   * routes over it. Waits only if too many pairs are retired. Returns false if the pair is gone. Throws NetlinkError.
    */
-  async retire(index: number, owner: RetiredOwner & { readonly pod: DetachedPod | "gone" }): Promise<boolean> {
-    const { containerId, pod } = owner;
-    const known = this.#retired.get(index);
+  async retire(index: number, owner: Omit<RetiredPair, "dueMs">): Promise<boolean> {
     // It may be being deleted, and must not leave the group then.
-    if (known !== undefined) return pod === "gone" || typeof known.owner.pod !== "string";
-    const { ifName, path: netns } = pod === "gone" ? { ifName: "-", path: "" } : pod;
-    const alias = formatRetiredAlias({ containerId, ifName, netns });
-    if (alias === undefined) return false;
+    if (this.#retired.has(index)) return true;
     const takeDown = (): true => {
-      setLink(this.#options.host.route, index, { up: false, group: RETIRED_GROUP, alias });
+      setLink(this.#options.host.route, index, { up: false, group: RETIRED_GROUP });
       return true;
     };
     if (unlessRefused([ENODEV], takeDown) === undefined) return false;
-    this.#retired.set(index, { owner, dueMs: performance.now() + RETIREMENT_MS });
+    this.#retired.set(index, { ...owner, dueMs: performance.now() + RETIREMENT_MS });
     if (this.#retired.size >= MAX_RETIRED_PAIRS) await this.flush();
     else this.#schedule(RETIREMENT_MS);
     return true;
@@ -143,9 +105,9 @@ export class PairRemover {
   async clear(containerId: string, readNetns: () => NetnsIdentity): Promise<void> {
     if (this.#retired.size === 0) return;
     const identity = readNetns();
-    const isSame = (pod: RetiredOwner["pod"]): boolean =>
-      typeof pod === "string" ? pod === "unknown" : isSameNetns(pod.identity, identity);
-    const isInTheWay = ({ owner }: RetiredPair): boolean => owner.containerId === containerId || isSame(owner.pod);
+    const isSame = (netns: RetiredPair["netns"]): boolean =>
+      typeof netns === "string" ? netns === "unknown" : isSameNetns(netns, identity);
+    const isInTheWay = (pair: RetiredPair): boolean => pair.containerId === containerId || isSame(pair.netns);
     if ([...this.#retired.values()].some(isInTheWay)) await this.flush();
   }
 
@@ -188,21 +150,9 @@ export class PairRemover {
   }
 
   async #delete(batch: readonly (readonly [index: number, pair: RetiredPair])[]): Promise<void> {
-    // Closed after the kernel's long wait for the pairs, in which it also frees what was deleted in the pods.
-    using cleaned = new DisposableStack();
-    for (const [index, { owner }] of batch) {
-      if (this.#retired.has(index)) cleaned.use(await this.#clean(owner));
-    }
     const left = batch.map(([index]) => index).filter((index) => this.#retired.has(index));
     // Those that are gone are left to the thread: each question waits for the kernel's lock on all links.
     if (left.length > 0) await this.#options.links.removeLinks(left);
     for (const index of left) this.#retired.delete(index);
-  }
-
-  async #clean({ containerId, pod }: RetiredOwner): Promise<Disposable | undefined> {
-    if (typeof pod === "string") return undefined;
-    const { host, log } = this.#options;
-    await setImmediate(); // other requests come between two pods
-    return cleanPod(host, containerId, pod, log);
   }
 }

@@ -5,7 +5,7 @@
  */
 import { existsSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
-import { parseAlias, parseRetiredAlias } from "../../coordinator/plan/alias.ts";
+import { parseAlias } from "../../coordinator/plan/alias.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { addressOf } from "../../kernel/netlink/address/address.ts";
 import { listAddresses } from "../../kernel/netlink/address/requests.ts";
@@ -86,8 +86,7 @@ function containersOf({ owner, containerId }: SoughtNic, records: readonly Cache
   if (containerId !== UNKNOWN_CONTAINER) return [containerId];
   using socket = openRouteSocket(OWN_NETNS);
   const named = listLinks(createConversation(socket)).flatMap((message) => {
-    const { alias } = linkOf(message);
-    const pair = parseRetiredAlias(alias) === undefined ? parseAlias(alias) : undefined;
+    const pair = parseAlias(linkOf(message).alias);
     return pair?.owner === owner ? pair.containerId : [];
   });
   return [...named, ...records.map((record) => record.containerId)];

@@ -1,7 +1,6 @@
 /**
  * The owner of a veth's host end, as the alias of the link (IFLA_IFALIAS): it explains the link to people, and to an
- * agent that has lost its state. A retired pair names its pod's namespace instead, for an agent that has to finish a
- * DEL.
+ * agent that has lost its state.
  */
 
 /** The fields of the alias. */
@@ -34,34 +33,4 @@ export function parseAlias(alias: string): VethOwner | undefined {
   const [word, owner = "", containerId = "", network, pod = ""] = alias.split(" ");
   if (word !== "berth" || network === undefined) return undefined;
   return { owner, containerId, network, pod };
-}
-
-/** The facts about a retired pair for an agent that did not retire it. */
-export interface RetiredPair {
-  readonly containerId: string;
-  /** The pod's first NIC. */
-  readonly ifName: string;
-  /** Path of the pod's namespace; "" if it is not known. */
-  readonly netns: string;
-}
-
-/** In place of the owner. */
-const RETIRED = "retired";
-
-/**
- * Formats the alias of a retired pair as `berth retired <container> <interface> <netns>`, which {@link parseAlias}
- * takes for Berth's, too. Returns undefined if it is too long, or cannot be parsed again.
- */
-export function formatRetiredAlias({ containerId, ifName, netns }: RetiredPair): string | undefined {
-  const words = ["berth", RETIRED, containerId, ifName, netns];
-  if (words.some((word) => /\s/.test(word))) return undefined;
-  const text = words.join(" ").trimEnd();
-  return new TextEncoder().encode(text).length <= ALIAS_BYTES ? text : undefined;
-}
-
-/** Returns undefined for the alias of a link that is not Berth's, or not retired. */
-export function parseRetiredAlias(alias: string): RetiredPair | undefined {
-  const found = parseAlias(alias);
-  if (found?.owner !== RETIRED) return undefined;
-  return { containerId: found.containerId, ifName: found.network, netns: found.pod };
 }

@@ -1,13 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ErrorCode } from "../../../host/cni/error.ts";
-import {
-  formatAlias,
-  formatRetiredAlias,
-  parseAlias,
-  parseRetiredAlias,
-  type RetiredPair,
-  type VethOwner,
-} from "../../../host/coordinator/plan/alias.ts";
+import { formatAlias, parseAlias, type VethOwner } from "../../../host/coordinator/plan/alias.ts";
 import { planMac } from "../../../host/coordinator/plan/plan-mac.ts";
 import { parseIp } from "../../../host/net/ip.ts";
 import { type Mac, parseMac } from "../../../host/net/mac.ts";
@@ -93,36 +86,5 @@ describe("the alias of a host's end", () => {
 
   it.each(["", "berth", "berth a b", "flannel a b c"])("of another link has no owner: %s", (alias) => {
     expect(parseAlias(alias)).toBe(undefined);
-  });
-});
-
-describe("the alias of a retired pair", () => {
-  const PAIR: RetiredPair = { containerId: "c1", ifName: "eth0", netns: "/run/netns/cni-1" };
-
-  it.each<[pair: Partial<RetiredPair>, text: string]>([
-    [{}, "berth retired c1 eth0 /run/netns/cni-1"],
-    [{ netns: "" }, "berth retired c1 eth0"],
-  ])("%j is %s, and back", (pair, text) => {
-    expect(formatRetiredAlias({ ...PAIR, ...pair })).toBe(text);
-    expect(parseRetiredAlias(text)).toEqual({ ...PAIR, ...pair });
-    expect(parseAlias(text)).toMatchObject({ containerId: "c1" }); // is Berth's for uninstall, too
-  });
-
-  it("fits into the kernel's 255 bytes, or is none", () => {
-    const longest = `/${"n".repeat(255 - "berth retired c1 eth0 /".length)}`;
-    expect(formatRetiredAlias({ ...PAIR, netns: longest })).toHaveLength(255);
-    expect(formatRetiredAlias({ ...PAIR, netns: `${longest}n` })).toBe(undefined);
-    expect(formatRetiredAlias({ ...PAIR, netns: `/${"日".repeat(90)}` })).toBe(undefined);
-  });
-
-  it.each(["/run/a pod", "/run/a\tpod", "/run/a\npod"])(
-    "is none for a path that it could not give back: %j",
-    (netns) => {
-      expect(formatRetiredAlias({ ...PAIR, netns })).toBe(undefined);
-    },
-  );
-
-  it.each(["", "berth retired c1", "berth uid-1 c1 lan shop/web-0"])("is not that of a pair in use: %j", (alias) => {
-    expect(parseRetiredAlias(alias)).toBe(undefined);
   });
 });
