@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { parseIp } from "../../../host/net/ip.ts";
 import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../host/resources/ip-allocation.ts";
 import { AllocationChecker, type Attachment, type Write } from "../../lab/history/allocation-checker.ts";
+import { cases } from "../../world/rows.ts";
 
 const NAME = "10.6.0.21";
 const web = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "set-1", member: "web-0" };
@@ -123,77 +124,42 @@ const run = (...events: Event[]): AllocationChecker => {
 /** Pod a is attached, and its object has come. */
 const attached = [written(1, bound("a")), answered("a")];
 
-type Row = [name: string, events: readonly Event[], breaches: readonly unknown[]];
-const check = (rows: readonly Row[]): void =>
-  it.each(rows)("%s", (_name, events, breaches) => expect(run(...events).breaches).toEqual(breaches));
-const like = (text: string): unknown => expect.stringContaining(text);
+/** Parts of the breaches. */
+const check = (table: TemplateStringsArray, ...inputs: (readonly Event[])[]): void =>
+  it.each(cases(table, ...inputs))("%s", (_name, events, breaches) =>
+    expect(run(...events).breaches).toEqual(breaches.split(" & ").map((text) => expect.stringContaining(text))),
+  );
 
 describe("attachments", () => {
-  check([
-    [
-      "two have one address",
-      [...attached, answered("b")],
-      [like("when eth0 of b was"), like("given to eth0 of b while eth0 of a has it")],
-    ],
-    [
-      "two have one address for a moment",
-      [...attached, (checker) => checker.answered(nic("b")), leaving("b")],
-      [like("given to eth0 of b")],
-    ],
-    ["answered without an object", [answered("a")], ["10.6.0.21: absent when eth0 of a was answered"]],
-    [
-      "answered with another pod's object",
-      [written(1, bound("b")), answered("a")],
-      ["10.6.0.21: Bound eth0 of b when eth0 of a was answered"],
-    ],
-    [
-      "the object goes while the pod lives",
-      [...attached, written(2, undefined)],
-      ["revision 2, 10.6.0.21: absent while eth0 of a lives with it"],
-    ],
-    [
-      "the object cools while the pod lives",
-      [...attached, written(2, COOLING)],
-      [like("Cooling while eth0 of a lives")],
-    ],
-    [
-      "the object becomes another pod's on the same node while the pod lives",
-      [...attached, written(2, bound("b"))],
-      [like("Bound eth0 of b while eth0 of a lives")],
-    ],
-    [
-      "another pod's node is taken for lost while the pod lives",
-      [...attached, written(2, lostOf("b"))],
-      [like("Quarantined while eth0 of a lives")],
-    ],
-    ["leaves, but was never there", [leaving("a")], [expect.any(String)]],
-  ]);
+  check`
+    two have one address ${[...attached, answered("b")]}
+      => when eth0 of b was & given to eth0 of b while eth0 of a has it
+    two have one address for a moment ${[...attached, (checker) => checker.answered(nic("b")), leaving("b")]}
+      => given to eth0 of b
+    answered without an object ${[answered("a")]} => 10.6.0.21: absent when eth0 of a was answered
+    answered with another pod's object ${[written(1, bound("b")), answered("a")]}
+      => 10.6.0.21: Bound eth0 of b when eth0 of a was answered
+    the object goes while the pod lives ${[...attached, written(2, undefined)]}
+      => revision 2, 10.6.0.21: absent while eth0 of a lives with it
+    the object cools while the pod lives ${[...attached, written(2, COOLING)]} => Cooling while eth0 of a lives
+    the object becomes another pod's on the same node while the pod lives ${[...attached, written(2, bound("b"))]}
+      => Bound eth0 of b while eth0 of a lives
+    another pod's node is taken for lost while the pod lives ${[...attached, written(2, lostOf("b"))]}
+      => Quarantined while eth0 of a lives
+    leaves, but was never there ${[leaving("a")]} => leaves, but was never answered
+  `;
 });
 
 describe("what a person does by hand", () => {
   const hand = { writer: { kind: "hand" } } as const;
-  check([
-    [
-      "deletes it, and after it was made again it goes",
-      [...attached, written(2, undefined, hand), written(3, bound("a")), written(4, undefined)],
-      [like("revision 4")],
-    ],
-    [
-      "restores an older state in which the pod has it, and it goes",
-      [
-        ...attached,
-        (checker) => checker.restored(),
-        (checker) => checker.begin({ name: NAME, revision: 1, object: bound("a") }),
-        written(2, undefined),
-      ],
-      [like("absent while eth0 of a lives")],
-    ],
-    [
-      "restores one, and another pod is answered with it",
-      [...attached, (checker) => checker.restored(), written(2, bound("b")), answered("b")],
-      [like("given to eth0 of b while eth0 of a has it")],
-    ],
-  ]);
+  check`
+    deletes it, and after it was made again it goes ${[...attached, written(2, undefined, hand), written(3, bound("a")), written(4, undefined)]}
+      => revision 4
+    restores an older state in which the pod has it, and it goes ${[...attached, (checker) => checker.restored(), (checker) => checker.begin({ name: NAME, revision: 1, object: bound("a") }), written(2, undefined)]}
+      => absent while eth0 of a lives
+    restores one, and another pod is answered with it ${[...attached, (checker) => checker.restored(), written(2, bound("b")), answered("b")]}
+      => given to eth0 of b while eth0 of a has it
+  `;
 });
 
 describe("a machine that migrates", () => {
@@ -201,46 +167,28 @@ describe("a machine that migrates", () => {
   const holder = (podUid: string, node: string) => ({ namespace: "shop", pod: podUid, podUid, ifName: "eth0", node });
   const both = object("Bound", "a", { workload: db, node: "n2", holders: [holder("a", "n1"), holder("b", "n2")] });
   const source = [written(1, bound("a", { workload: db })), answered("a")];
-  check([
-    [
-      "leaves its source out of the record while that lives",
-      [...source, written(2, elsewhere("b", { workload: db })), answered("b")],
-      [like("Bound eth0 of b, db while eth0 of a lives"), like("given to eth0 of b while")],
-    ],
-    [
-      "is none: a StatefulSet's pods share nothing",
-      [written(1, object("Bound", "a", { ...both.spec, workload: web }))],
-      [like("two holders that are no machine")],
-    ],
-  ]);
+  check`
+    leaves its source out of the record while that lives ${[...source, written(2, elsewhere("b", { workload: db })), answered("b")]}
+      => Bound eth0 of b, db while eth0 of a lives & given to eth0 of b while
+    is none: a StatefulSet's pods share nothing ${[written(1, object("Bound", "a", { ...both.spec, workload: web }))]}
+      => two holders that are no machine
+  `;
 });
 
 describe("rests", () => {
   const here = (podUid: string) => writtenAt(2_009, bound(podUid));
   const released = [...attached, leaving("a")];
-  check([
-    ["another pod's too soon after the DEL", [...released, here("b")], [like("claimed 1999 ms after the DEL of a")]],
-    [
-      "written again for the pod that has it",
-      [written(1, bound("b")), answered("a"), leaving("a"), writtenAt(11, bound("b"))],
-      [like("Bound eth0 of b when eth0 of a was answered")],
-    ],
-    [
-      "another node's 0.1 s after a DEL of 2 s",
-      [...released, writtenAt(2_010, COOLING), writtenAt(2_110, elsewhere("b"))],
-      [like("taken over after a rest of 110 ms")],
-    ],
-    [
-      "free too soon after a conflict",
-      [writtenAt(10, bound("a")), writtenAt(20, CONFLICT), writtenAt(5_009, undefined)],
-      [like("4999 ms after the conflict")],
-    ],
-    [
-      "given to a pod a minute after a conflict",
-      [writtenAt(20, CONFLICT), writtenAt(60_000, bound("b"))],
-      [like("after the conflict")],
-    ],
-  ]);
+  check`
+    another pod's too soon after the DEL ${[...released, here("b")]} => claimed 1999 ms after the DEL of a
+    written again for the pod that has it ${[written(1, bound("b")), answered("a"), leaving("a"), writtenAt(11, bound("b"))]}
+      => Bound eth0 of b when eth0 of a was answered
+    another node's 0.1 s after a DEL of 2 s ${[...released, writtenAt(2_010, COOLING), writtenAt(2_110, elsewhere("b"))]}
+      => taken over after a rest of 110 ms
+    free too soon after a conflict ${[writtenAt(10, bound("a")), writtenAt(20, CONFLICT), writtenAt(5_009, undefined)]}
+      => 4999 ms after the conflict
+    given to a pod a minute after a conflict ${[writtenAt(20, CONFLICT), writtenAt(60_000, bound("b"))]}
+      => after the conflict
+  `;
 });
 
 describe("members", () => {
@@ -248,24 +196,15 @@ describe("members", () => {
   const kept = [lives, written(1, WEB), answered("a"), leaving("a"), written(2, KEPT)];
   const OTHER = "10.6.0.22";
   const web2 = (more: Partial<IpAllocationSpec> = {}) => other(OTHER, bound("b", { workload: web, ...more }));
-  check([
-    ["lose it while their owner lives", [...kept, written(3, COOLING)], [like("released while StatefulSet web lives")]],
-    [
-      "lose it without having been away",
-      [lives, written(1, WEB), answered("a"), leaving("a"), written(2, COOLING)],
-      [like("released while")],
-    ],
-    [
-      "get another address",
-      [...kept, written(3, web2()), answered("b", OTHER)],
-      [like("10.6.0.22: given to eth0 of b, whose 10.6.0.21 is Kept web-0")],
-    ],
-    [
-      "get another address, for which the former one is given up",
-      [...kept, written(3, web2()), written(4, COOLING), answered("b", OTHER)],
-      [like("revision 4, 10.6.0.21: released while")],
-    ],
-  ]);
+  check`
+    lose it while their owner lives ${[...kept, written(3, COOLING)]} => released while StatefulSet web lives
+    lose it without having been away ${[lives, written(1, WEB), answered("a"), leaving("a"), written(2, COOLING)]}
+      => released while
+    get another address ${[...kept, written(3, web2()), answered("b", OTHER)]}
+      => 10.6.0.22: given to eth0 of b, whose 10.6.0.21 is Kept web-0
+    get another address, for which the former one is given up ${[...kept, written(3, web2()), written(4, COOLING), answered("b", OTHER)]}
+      => revision 4, 10.6.0.21: released while
+  `;
   it("a pod whose NIC gets a second address is found, without an owner", () => {
     const checker = run(...attached, written(2, other(OTHER, bound("a"))), answered("a", OTHER));
     expect(checker.breaches).toEqual(["10.6.0.22: given to eth0 of a, whose 10.6.0.21 is Bound eth0 of a"]);
@@ -276,19 +215,13 @@ describe("a lost node", () => {
   const pod = (first?: number) => (checker: AllocationChecker) =>
     checker.pod("a", first === undefined ? undefined : { first, last: first });
   const handed = object("Quarantined", undefined, { ...lostOf("a").spec, node: "n2" });
-  check([
-    [
-      "is that of a pod that is gone for a moment",
-      [...attached, pod(), pod(10), writtenAt(4_000, lostOf("a"))],
-      [like("taken for lost less than 4000 ms after the end of pod a")],
-    ],
-    ["is that of a pod that is there", [...attached, pod(), writtenAt(4_020, lostOf("a"))], [like("taken for lost")]],
-    [
-      "is given up at once",
-      [...attached, writtenAt(10, lostOf("a")), writtenAt(3_900, handed)],
-      [like("handed to another node 3900 ms after its node was lost")],
-    ],
-  ]);
+  check`
+    is that of a pod that is gone for a moment ${[...attached, pod(), pod(10), writtenAt(4_000, lostOf("a"))]}
+      => taken for lost less than 4000 ms after the end of pod a
+    is that of a pod that is there ${[...attached, pod(), writtenAt(4_020, lostOf("a"))]} => taken for lost
+    is given up at once ${[...attached, writtenAt(10, lostOf("a")), writtenAt(3_900, handed)]}
+      => handed to another node 3900 ms after its node was lost
+  `;
 });
 
 describe("refusals", () => {
@@ -301,30 +234,21 @@ describe("refusals", () => {
       for (const event of during) event(checker);
       checker.exhausted(call);
     };
-  check([
-    [
-      "one is free all the time",
-      [written(1, ONE), refused()],
-      [like("an ADD was refused, but never were more than 1 of 2 taken")],
-    ],
-    [
-      "each is taken, but never all at once",
-      [written(1, ONE), refused(written(2, undefined), written(3, TWO))],
-      [like("an ADD was refused")],
-    ],
-  ]);
+  check`
+    one is free all the time ${[written(1, ONE), refused()]}
+      => an ADD was refused, but never were more than 1 of 2 taken
+    each is taken, but never all at once ${[written(1, ONE), refused(written(2, undefined), written(3, TWO))]}
+      => an ADD was refused
+  `;
 });
 
 describe("who wrote", () => {
   const by = (node: string | undefined) => ({ writer: { kind: "agent", node } }) as const;
   const controller = { writer: { kind: "controller" } } as const;
-  check([
-    ["an agent, of another node", [written(1, bound("a"), by("n2"))], [like("of n1, by n2")]],
-    [
-      "an agent takes a node for lost",
-      [written(1, bound("a")), written(2, lostOf("a"), by("n1"))],
-      [like("taken for lost by an agent")],
-    ],
-    ["the controller binds", [written(1, bound("a"), controller)], [like("Bound by the controller")]],
-  ]);
+  check`
+    an agent, of another node ${[written(1, bound("a"), by("n2"))]} => of n1, by n2
+    an agent takes a node for lost ${[written(1, bound("a")), written(2, lostOf("a"), by("n1"))]}
+      => taken for lost by an agent
+    the controller binds ${[written(1, bound("a"), controller)]} => Bound by the controller
+  `;
 });

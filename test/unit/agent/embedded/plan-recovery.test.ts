@@ -4,6 +4,7 @@ import type { LiveAddress } from "../../../../host/agent/request/live-namespaces
 import type { CachedAttachment } from "../../../../host/agent/request/runtime-cache.ts";
 import { formatIp } from "../../../../host/net/ip.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
+import { cases } from "../../../world/rows.ts";
 import { pool, proposal } from "../../../world/subjects.ts";
 import { mac, prefix } from "../../../world/values.ts";
 
@@ -39,112 +40,63 @@ function row(containerId: string, address: string, netns: string): Allocation {
 }
 
 /** Each as `address container`, found ones with their space and source. */
-function check(evidence: Partial<Evidence>): Record<string, string[]> {
+function check(evidence: Partial<Evidence>): string {
   const isLive = (path: string): boolean => path.startsWith("/live");
   const nothing = { cached: [], live: [], rows: [] };
   const { found, kept, gone, ignored } = planRecovery({ ...nothing, pools: POOLS, isLive, ...evidence });
   const text = (one: Pick<Allocation, "ip" | "containerId">): string => `${formatIp(one.ip)} ${one.containerId}`;
-  return {
-    found: found.map((one) => `${text(one)} ${one.pool}/${one.space} ${one.owner} from ${one.source}`),
-    kept: kept.map(text),
-    gone: gone.map(text),
-    ignored: [...ignored],
-  };
+  const texts = [
+    ...found.map((one) => `found ${text(one)} ${one.pool}/${one.space} ${one.owner} from ${one.source}`),
+    ...kept.map((one) => `kept ${text(one)}`),
+    ...gone.map((one) => `gone ${text(one)}`),
+    ...ignored.map((each) => `ignored ${each}`),
+  ];
+  return texts.join(" & ") || "nothing";
 }
-
-const NOTHING = { found: [], kept: [], gone: [], ignored: [] };
 
 describe("planRecovery", () => {
   const stored = row("a", "10.1.0.5", "/live/a");
   const orphan = row("a", "10.1.0.5", "/dead/a");
   const [inBlue, inRed] = [cached("a", "10.0.0.5/24"), cached("a", "10.1.0.5/24")];
-  const OWN = "10.1.0.5 a";
-  const found = (...texts: string[]) => ({ found: texts });
-  const ofNic = (address: string, at = "red/") => `${address} netns:/live/b ${at} netns:/live/b from /live/b`;
-  const OF_CACHE = "10.1.0.5 a red/ uid-a from cache/a";
   const nic = (...addresses: string[]) => ({ live: addresses.map((address) => live("/live/b", `${address}/24`)) });
-  it.each<[what: string, evidence: Partial<Evidence>, expected: Partial<ReturnType<typeof check>>]>([
-    [
-      "takes in what a runtime remembers, once for each address space",
-      { cached: [inBlue] },
-      found("10.0.0.5 a blue/ uid-a from cache/a", "10.0.0.5 a lab/lab uid-a from cache/a"),
-    ],
-    [
-      "leaves out what a runtime remembers of a pod that is gone",
-      { cached: [cached("a", "10.0.0.5/24", "/dead")] },
-      { ignored: ["cache/a belongs to a deleted pod: its namespace /dead/a is gone"] },
-    ],
-    [
-      "leaves out addresses of no pool, and says so",
-      { cached: [cached("a", "10.9.0.5/24")], ...nic("10.9.0.6") },
-      { ignored: ["cache/a: 10.9.0.5 is in no pool"] },
-    ],
-    ["takes in a NIC's address that nothing else tells", nic("10.1.0.6"), found(ofNic("10.1.0.6"))],
-    [
-      "does not take in a NIC's address a second time",
-      { cached: [inRed], live: [live("/live/a", "10.1.0.5/24")] },
-      found(OF_CACHE),
-    ],
-    ["keeps a row of a live namespace", { rows: [stored] }, { kept: [OWN] }],
-    ["keeps a row of which no namespace is known", { rows: [{ ...stored, netns: undefined }] }, { kept: [OWN] }],
-    ["releases a row of a namespace that is gone", { rows: [orphan] }, { gone: [OWN] }],
-    ["keeps the row of what a runtime remembers", { cached: [inRed], rows: [stored] }, { kept: [OWN] }],
-    [
-      "takes in a NIC's second address beside the one that is recorded",
-      { cached: [cached("a", "10.2.0.5/24")], rows: [stored] },
-      { found: ["10.2.0.5 a low/ uid-a from cache/a"], kept: [OWN] },
-    ],
-    [
-      "gives the row of an old copy to the pod that lives",
-      { cached: [cached("b", "10.1.0.5/24")], rows: [orphan] },
-      found("10.1.0.5 b red/ uid-b from cache/b"),
-    ],
-    [
-      "gives the row of a pod that is gone to the NIC that has the address",
-      { ...nic("10.1.0.5"), rows: [orphan] },
-      found(ofNic("10.1.0.5")),
-    ],
-    [
-      "leaves out a NIC's address that is recorded",
-      { live: [live("/live/a", "10.1.0.5/24")], rows: [stored] },
-      { kept: [OWN] },
-    ],
-    [
-      "takes in what a runtime remembers without a namespace",
-      { cached: [{ ...inRed, netns: undefined }] },
-      found(OF_CACHE),
-    ],
-    [
-      "takes in a NIC's address beside another one that is recorded",
-      { ...nic("10.1.0.6"), rows: [stored] },
-      { found: [ofNic("10.1.0.6")], kept: [OWN] },
-    ],
-    [
-      "takes in a NIC's address that is recorded in another address space",
-      { ...nic("10.0.0.5"), rows: [{ ...row("a", "10.0.0.5", "/live/a"), space: "lab" }] },
-      { found: [ofNic("10.0.0.5", "blue/")], kept: ["10.0.0.5 a"] },
-    ],
-    [
-      "takes in a NIC's address that only cools",
-      { ...nic("10.1.0.5"), rows: [{ ...stored, state: "Cooling" }] },
-      found(ofNic("10.1.0.5")),
-    ],
-    [
-      "gives the row of another NIC of the container to the one that has the address",
-      { cached: [inRed], rows: [{ ...stored, ifName: "net1" }] },
-      found(OF_CACHE),
-    ],
-    [
-      "keeps the right row beside one that is not",
-      { cached: [inRed, cached("b", "10.1.0.7/24")], rows: [stored, row("c", "10.1.0.7", "/live/c")] },
-      { found: ["10.1.0.7 b red/ uid-b from cache/b"], kept: [OWN] },
-    ],
-    [
-      "names the pool that may hand out the address, and the first of the subnet where none may",
-      nic("10.2.0.12", "10.2.0.200"),
-      found(ofNic("10.2.0.12", "high/"), ofNic("10.2.0.200", "low/")),
-    ],
-  ])("%s", (_what, evidence, expected) => expect(check(evidence)).toEqual({ ...NOTHING, ...expected }));
+  it.each(cases<Partial<Evidence>>`
+    takes in what a runtime remembers, once for each address space ${{ cached: [inBlue] }}
+      => found 10.0.0.5 a blue/ uid-a from cache/a & found 10.0.0.5 a lab/lab uid-a from cache/a
+    leaves out what a runtime remembers of a pod that is gone ${{ cached: [cached("a", "10.0.0.5/24", "/dead")] }}
+      => ignored cache/a belongs to a deleted pod: its namespace /dead/a is gone
+    leaves out addresses of no pool, and says so ${{ cached: [cached("a", "10.9.0.5/24")], ...nic("10.9.0.6") }}
+      => ignored cache/a: 10.9.0.5 is in no pool
+    takes in a NIC's address that nothing else tells ${nic("10.1.0.6")}
+      => found 10.1.0.6 netns:/live/b red/ netns:/live/b from /live/b
+    does not take in a NIC's address a second time ${{ cached: [inRed], live: [live("/live/a", "10.1.0.5/24")] }}
+      => found 10.1.0.5 a red/ uid-a from cache/a
+    keeps a row of a live namespace ${{ rows: [stored] }} => kept 10.1.0.5 a
+    keeps a row of which no namespace is known ${{ rows: [{ ...stored, netns: undefined }] }} => kept 10.1.0.5 a
+    releases a row of a namespace that is gone ${{ rows: [orphan] }} => gone 10.1.0.5 a
+    keeps the row of what a runtime remembers ${{ cached: [inRed], rows: [stored] }} => kept 10.1.0.5 a
+    takes in a NIC's second address beside the one that is recorded ${{ cached: [cached("a", "10.2.0.5/24")], rows: [stored] }}
+      => found 10.2.0.5 a low/ uid-a from cache/a & kept 10.1.0.5 a
+    gives the row of an old copy to the pod that lives ${{ cached: [cached("b", "10.1.0.5/24")], rows: [orphan] }}
+      => found 10.1.0.5 b red/ uid-b from cache/b
+    gives the row of a pod that is gone to the NIC that has the address ${{ ...nic("10.1.0.5"), rows: [orphan] }}
+      => found 10.1.0.5 netns:/live/b red/ netns:/live/b from /live/b
+    leaves out a NIC's address that is recorded ${{ live: [live("/live/a", "10.1.0.5/24")], rows: [stored] }}
+      => kept 10.1.0.5 a
+    takes in what a runtime remembers without a namespace ${{ cached: [{ ...inRed, netns: undefined }] }}
+      => found 10.1.0.5 a red/ uid-a from cache/a
+    takes in a NIC's address beside another one that is recorded ${{ ...nic("10.1.0.6"), rows: [stored] }}
+      => found 10.1.0.6 netns:/live/b red/ netns:/live/b from /live/b & kept 10.1.0.5 a
+    takes in a NIC's address that is recorded in another address space ${{ ...nic("10.0.0.5"), rows: [{ ...row("a", "10.0.0.5", "/live/a"), space: "lab" }] }}
+      => found 10.0.0.5 netns:/live/b blue/ netns:/live/b from /live/b & kept 10.0.0.5 a
+    takes in a NIC's address that only cools ${{ ...nic("10.1.0.5"), rows: [{ ...stored, state: "Cooling" }] }}
+      => found 10.1.0.5 netns:/live/b red/ netns:/live/b from /live/b
+    gives the row of another NIC of the container to the one that has the address ${{ cached: [inRed], rows: [{ ...stored, ifName: "net1" }] }}
+      => found 10.1.0.5 a red/ uid-a from cache/a
+    keeps the right row beside one that is not ${{ cached: [inRed, cached("b", "10.1.0.7/24")], rows: [stored, row("c", "10.1.0.7", "/live/c")] }}
+      => found 10.1.0.7 b red/ uid-b from cache/b & kept 10.1.0.5 a
+    names the pool that may hand out the address, and the first of the subnet where none may ${nic("10.2.0.12", "10.2.0.200")}
+      => found 10.2.0.12 netns:/live/b high/ netns:/live/b from /live/b & found 10.2.0.200 netns:/live/b low/ netns:/live/b from /live/b
+  `)("%s", (_what, evidence, expected) => expect(check(evidence)).toBe(expected));
 });
 
 it("what a runtime remembers has the MAC address of the address's interface, if it says which", () => {

@@ -6,6 +6,7 @@ import type { DamageFinding } from "../../../../host/records/check-record.ts";
 import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { cases } from "../../../world/rows.ts";
 import { HOLDER, ipAllocation, pool, poolsByName } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
@@ -101,56 +102,38 @@ it.each<[what: string, changes: Partial<NodeFacts>]>([
   ["of an adopted address that its pool does not allocate", { ...recorded({ network: "" }), contains: () => false }],
 ])("finds nothing %s", (_what, changes) => expect(find(changes)).toEqual([]));
 
-it.each<[what: string, changes: Partial<NodeFacts>, found: string]>([
-  [
-    "a NIC of another namespace at the record's path",
-    alone({ ...recorded({}, { netnsId: "4 1" }), nics: [{ ...NIC, netnsId: "4 2" }] }),
-    "lost-record 10.6.0.7",
-  ],
-  ["two NICs with one address", { nics: [NIC, OTHER_NIC] }, "duplicate 10.6.0.7"],
-  ["a NIC whose address is another node's pod's", { rows: [], ...OTHER }, "duplicate 10.6.0.7"],
-  ["a record whose object is another pod's", OTHER, "duplicate 10.6.0.7 web-0"],
-  ["a NIC without a record", { rows: [], ...UNPUBLISHED }, "lost-record 10.6.0.7"],
-  ["a NIC of a space without a record", { nics: [NIC, LAB_NIC] }, "lost-record 10.7.0.3/lab"],
-  ["a NIC that was released long ago", alone(recorded({ state: "Cooling" })), "lost-record 10.6.0.7"],
-  [
-    "two NICs without records, and another address that was just released",
-    alone({ ...recorded({ ip: ip("10.6.0.8"), ...YOUNG }), nics: [NIC, { ...OTHER_NIC, ip: ip("10.6.0.9") }] }),
-    "lost-record 10.6.0.7, lost-record 10.6.0.9",
-  ],
-  ["a NIC whose object cools", { rows: [], ...COOLING }, "lost-record 10.6.0.7"],
-  ["a NIC whose address is another NIC's by the record", alone(recorded({ ifName: "net1" })), "lost-record 10.6.0.7"],
-  ["a record without an object", UNPUBLISHED, "lost-object 10.6.0.7 web-0"],
-  ["a record whose object cools", COOLING, "duplicate 10.6.0.7 web-0"],
-  [
-    "a record that was taken in, and whose object is another pod's of this node",
-    { ...recorded({ containerId: UNKNOWN_CONTAINER }), ...published({ holders: [THERE] }) },
-    "duplicate 10.6.0.7 web-0",
-  ],
-  ["an object without a record", NONE, "orphan 10.6.0.7 web-0"],
-  [
-    "an object without a record beside those of other addresses and spaces",
-    { rows: [rowFacts({ ip: ip("10.6.0.8"), ...YOUNG }), rowFacts({ space: "lab", ...YOUNG })], nics: [] },
-    "orphan 10.6.0.7 web-0",
-  ],
-  ["a pod that is gone", bare({}, LOST), "leak 10.6.0.7 web-0 releasable"],
-  ["a pod that is gone and still has its NIC", recorded({}, GONE), "leak 10.6.0.7 web-0"],
-  ["a pod of another UID", recorded({}, { pod: podOf("u2") }), "leak 10.6.0.7 web-0"],
-  ["a container without a pod whose namespace is gone", bare({ pod: "" }, LOST), "leak 10.6.0.7 releasable"],
-  ["a namespace that is gone, without a cluster", alone(bare({}, { netns: "gone" })), "leak 10.6.0.7 web-0 releasable"],
-  ["a NIC that lost its address", bare({}, { netns: "there" }), "missing-address 10.6.0.7 web-0"],
-  ["a pool that is gone", recorded({ pool: "old" }), "wrong-pool 10.6.0.7 web-0"],
-  [
-    "an adopted address that its pool's subnet does not have, or another space's",
-    alone({
-      ...{ nics: [], contains: () => false },
-      rows: [rowFacts({ network: "", ip: ip("10.9.0.7") }), rowFacts({ network: "", space: "lab" })],
-    }),
-    "wrong-pool 10.9.0.7 web-0, wrong-pool 10.6.0.7/lab web-0",
-  ],
-  ["a pool of another space", alone(bare({ space: "lab" })), "wrong-pool 10.6.0.7/lab web-0"],
-  ["a pool that does not have the address", recorded({ pool: "lab" }), "wrong-pool 10.6.0.7 web-0"],
-])("finds %s", (_what, changes, found) => {
+it.each(cases<Partial<NodeFacts>>`
+  a NIC of another namespace at the record's path ${alone({ ...recorded({}, { netnsId: "4 1" }), nics: [{ ...NIC, netnsId: "4 2" }] })}
+    => lost-record 10.6.0.7
+  two NICs with one address ${{ nics: [NIC, OTHER_NIC] }} => duplicate 10.6.0.7
+  a NIC whose address is another node's pod's ${{ rows: [], ...OTHER }} => duplicate 10.6.0.7
+  a record whose object is another pod's ${OTHER} => duplicate 10.6.0.7 web-0
+  a NIC without a record ${{ rows: [], ...UNPUBLISHED }} => lost-record 10.6.0.7
+  a NIC of a space without a record ${{ nics: [NIC, LAB_NIC] }} => lost-record 10.7.0.3/lab
+  a NIC that was released long ago ${alone(recorded({ state: "Cooling" }))} => lost-record 10.6.0.7
+  two NICs without records, and another address that was just released ${alone({ ...recorded({ ip: ip("10.6.0.8"), ...YOUNG }), nics: [NIC, { ...OTHER_NIC, ip: ip("10.6.0.9") }] })}
+    => lost-record 10.6.0.7, lost-record 10.6.0.9
+  a NIC whose object cools ${{ rows: [], ...COOLING }} => lost-record 10.6.0.7
+  a NIC whose address is another NIC's by the record ${alone(recorded({ ifName: "net1" }))} => lost-record 10.6.0.7
+  a record without an object ${UNPUBLISHED} => lost-object 10.6.0.7 web-0
+  a record whose object cools ${COOLING} => duplicate 10.6.0.7 web-0
+  a record that was taken in, and whose object is another pod's of this node ${{ ...recorded({ containerId: UNKNOWN_CONTAINER }), ...published({ holders: [THERE] }) }}
+    => duplicate 10.6.0.7 web-0
+  an object without a record ${NONE} => orphan 10.6.0.7 web-0
+  an object without a record beside those of other addresses and spaces ${{ rows: [rowFacts({ ip: ip("10.6.0.8"), ...YOUNG }), rowFacts({ space: "lab", ...YOUNG })], nics: [] }}
+    => orphan 10.6.0.7 web-0
+  a pod that is gone ${bare({}, LOST)} => leak 10.6.0.7 web-0 releasable
+  a pod that is gone and still has its NIC ${recorded({}, GONE)} => leak 10.6.0.7 web-0
+  a pod of another UID ${recorded({}, { pod: podOf("u2") })} => leak 10.6.0.7 web-0
+  a container without a pod whose namespace is gone ${bare({ pod: "" }, LOST)} => leak 10.6.0.7 releasable
+  a namespace that is gone, without a cluster ${alone(bare({}, { netns: "gone" }))} => leak 10.6.0.7 web-0 releasable
+  a NIC that lost its address ${bare({}, { netns: "there" })} => missing-address 10.6.0.7 web-0
+  a pool that is gone ${recorded({ pool: "old" })} => wrong-pool 10.6.0.7 web-0
+  an adopted address that its pool's subnet does not have, or another space's ${alone({ ...{ nics: [], contains: () => false }, rows: [rowFacts({ network: "", ip: ip("10.9.0.7") }), rowFacts({ network: "", space: "lab" })] })}
+    => wrong-pool 10.9.0.7 web-0, wrong-pool 10.6.0.7/lab web-0
+  a pool of another space ${alone(bare({ space: "lab" }))} => wrong-pool 10.6.0.7/lab web-0
+  a pool that does not have the address ${recorded({ pool: "lab" })} => wrong-pool 10.6.0.7 web-0
+`)("finds %s", (_what, changes, found) => {
   const words = find(changes).map(({ kind, address, pod, isReleasable }) =>
     [kind, address, pod, isReleasable ? "releasable" : ""].filter(Boolean).join(" "),
   );

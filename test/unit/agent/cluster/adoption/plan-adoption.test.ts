@@ -11,6 +11,7 @@ import { UNKNOWN_CONTAINER } from "../../../../../host/registry/journal.ts";
 import { isAdopted } from "../../../../../host/registry/nic.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { decodePod, type Pod } from "../../../../../host/resources/pod.ts";
+import { cases } from "../../../../world/rows.ts";
 import { pool, proposal } from "../../../../world/subjects.ts";
 import { ip, prefix } from "../../../../world/values.ts";
 
@@ -63,21 +64,20 @@ function evidenceOf({ pods = [podOf("pod-a"), podOf("pod-b")], ...given }: Given
 }
 
 /** NICs as `owner container NIC: address pool`, refusals as `address: reason`. */
-function check(given: Given): Record<string, string[]> {
+function check(given: Given): string {
   const { adoptable, recorded, refused } = planAdoption(evidenceOf(given));
-  const texts = (nics: typeof adoptable): string[] =>
-    nics.map(({ owner, containerId, ifName, addresses, ipams }) => {
-      const placed = addresses.map((each) => `${formatIp(each.ip)}/${each.prefixLength} ${each.pool}`).join(", ");
-      return `${owner} ${containerId} ${ifName}: ${placed} [${ipams}]`;
-    });
-  return {
-    adoptable: texts(adoptable),
-    recorded: texts(recorded),
-    refused: refused.map((each) => `${formatIp(each.ip)}: ${each.reason}`),
+  const textOf = ({ owner, containerId, ifName, addresses, ipams }: (typeof adoptable)[number]): string => {
+    const placed = addresses.map((each) => `${formatIp(each.ip)}/${each.prefixLength} ${each.pool}`).join(", ");
+    return `${owner} ${containerId} ${ifName}: ${placed} [${ipams}]`;
   };
+  const texts = [
+    ...adoptable.map((nic) => `adoptable ${textOf(nic)}`),
+    ...recorded.map((nic) => `recorded ${textOf(nic)}`),
+    ...refused.map((each) => `refused ${formatIp(each.ip)}: ${each.reason}`),
+  ];
+  return texts.join(" & ") || "nothing";
 }
 
-const NOTHING = { adoptable: [], recorded: [], refused: [] };
 const [A5, B5] = [live("a", "10.0.0.5/16"), live("b", "10.0.0.5/16")];
 const SIX = live("a", "fd00::5/64");
 const A6 = live("a", "10.0.0.6/16");
@@ -91,119 +91,69 @@ const recorded = (addresses = ["10.0.0.5/16"], more: Partial<CachedAttachment> =
 const known = (more: Partial<Allocation> = {}) => ({ ...recorded(), rows: [row("a", "10.0.0.5", more)] });
 const of = (...pods: Pod[]) => ({ ...recorded(), pods });
 const BOTH = ["10.0.0.5/16", "fd00::5/64"];
-const ADOPTED = "uid-a a eth0: 10.0.0.5/24 blue [whereabouts]";
-const ADOPTED_BOTH = { adoptable: ["uid-a a eth0: 10.0.0.5/24 blue, fd00::5/64 six [whereabouts]"] };
-const adoptable = (...nics: string[]) => ({ adoptable: nics });
-const REFUSED = (reason: string) => ({ refused: [`10.0.0.5: ${reason}`] });
-const UNKNOWN_POD = REFUSED("no runtime has recorded with its UID which pod has this NIC");
-const NO_SUCH_POD = REFUSED("the API server has no such pod on this node");
-const TWICE = (...nics: string[]) => ({ refused: nics.map((nic) => `10.0.0.5: NIC ${nic} has it as well`) });
+const ADOPTED = "adoptable uid-a a eth0: 10.0.0.5/24 blue [whereabouts]";
+const UNKNOWN_POD = "refused 10.0.0.5: no runtime has recorded with its UID which pod has this NIC";
 
 describe("planAdoption", () => {
-  it.each<[what: string, given: Given, expected: Partial<ReturnType<typeof check>>]>([
-    ["adopts what the kernel has and the runtime recorded", recorded(), adoptable(ADOPTED)],
-    ["adopts both families of a NIC", recorded(BOTH, {}, [A5, SIX]), ADOPTED_BOTH],
-    [
-      "prefers no pool that does not allocate it, but takes it: ranges may be the other IPAM's",
-      { ...recorded(), pools: [...POOLS, pool("wide", "10.0.0.0/16")] },
-      adoptable("uid-a a eth0: 10.0.0.5/16 wide [whereabouts]"),
-    ],
-    ["leaves alone what is in no pool", recorded(["10.9.0.5/16"], {}, [live("a", "10.9.0.5/16")]), {}],
-    ["finds nothing of a NIC that is gone", recorded(undefined, {}, []), {}],
-    [
-      "finds the pod of a NIC by another NIC of the namespace",
-      recorded(["10.9.0.5/16"], {}, [live("a", "10.9.0.5/16"), NET1]),
-      adoptable("uid-a a net1: 10.0.0.5/24 blue []"),
-    ],
-    [
-      "counts an attachment once that two programs recorded",
-      { cached: ["lan", "multus"].flatMap((network) => recorded(undefined, { network }).cached), live: [A5] },
-      adoptable(ADOPTED),
-    ],
-    ["refuses a NIC that no runtime recorded", { live: [A5] }, UNKNOWN_POD],
-    [
-      "refuses a NIC of which a runtime's record names no namespace",
-      recorded(undefined, { netns: undefined }),
-      UNKNOWN_POD,
-    ],
-    [
-      "refuses a NIC of which a runtime's record names one that is gone",
-      recorded(undefined, { netns: "/gone/a" }),
-      UNKNOWN_POD,
-    ],
-    [
-      "refuses a NIC in a namespace of two pods",
-      { cached: [cached("a", ["10.0.0.5/16"]), cached("b", [], { netns: "/netns/a" })], live: [A5] },
-      UNKNOWN_POD,
-    ],
-    ["refuses a pod of which the API server has a later one", of(podOf("pod-a", { uid: "later" })), NO_SUCH_POD],
-    ["refuses a pod that the API server does not have", of(), NO_SUCH_POD],
-    ["refuses a pod that has finished", of(podOf("pod-a", { phase: "Succeeded" })), REFUSED("its pod has finished")],
-    ["refuses a pod that is ending", of(podOf("pod-a", { ending: true })), REFUSED("its pod is ending")],
-    [
-      "refuses an address on two NICs, of both",
-      { cached: [cached("a", ["10.0.0.5/16"]), cached("b", ["10.0.0.5/16"])], live: [A5, B5] },
-      TWICE("eth0 in /netns/b", "eth0 in /netns/a"),
-    ],
-    [
-      "refuses an address on two NICs of a pod",
-      recorded(undefined, {}, [A5, NET1]),
-      TWICE("net1 in /netns/a", "eth0 in /netns/a"),
-    ],
-    [
-      "adopts the only one of each family of a NIC without a record of its own",
-      recorded([], {}, [A5, SIX]),
-      ADOPTED_BOTH,
-    ],
-    [
-      "refuses an address that the pod gave itself",
-      recorded(["10.0.0.6/16"]),
-      REFUSED("the runtime's record of the NIC does not have it"),
-    ],
-    [
-      "refuses several of a NIC without a record of its own",
-      recorded([], {}, [A5, A6]),
-      {
-        refused: [5, 6].map(
-          (n) => `10.0.0.${n}: the NIC has several, and no record of the runtime says which are an IPAM's`,
-        ),
-      },
-    ],
-    [
-      "refuses the second of one family",
-      recorded(["10.0.0.5/16", "10.0.0.6/16"], {}, [A5, A6]),
-      { adoptable: [ADOPTED], refused: ["10.0.0.6: Berth records one address of each family for a NIC"] },
-    ],
-    [
-      "refuses a gateway",
-      recorded(["10.0.0.1/16"], {}, [live("a", "10.0.0.1/16")]),
-      { refused: ['10.0.0.1: it is the gateway of pool "blue"'] },
-    ],
-    [
-      "refuses an address of two address spaces",
-      recorded(["10.2.0.5/16"], {}, [live("a", "10.2.0.5/16")]),
-      { refused: ["10.2.0.5: pools of 2 address spaces have it: twin, lab"] },
-    ],
-    ["knows what Berth gave, by its row", known(), {}],
-    ["knows what Berth gave a NIC whose namespace it has not recorded", known({ netns: undefined }), {}],
-    ["knows what Berth gave, by the network", recorded(undefined, { ipams: ["berth"] }), {}],
-    ["knows what Berth gave to a journal that was lost", known({ network: "", containerId: UNKNOWN_CONTAINER }), {}],
-    ["knows what it adopted", known({ network: "" }), { recorded: [ADOPTED] }],
-    [
-      "adopts both families of a NIC of which it adopted one",
-      { ...known({ network: "" }), ...recorded(BOTH, {}, [A5, SIX]) },
-      ADOPTED_BOTH,
-    ],
-    [
-      "adopts again what another sandbox of the pod has now",
-      known({ network: "", containerId: "old" }),
-      adoptable(ADOPTED),
-    ],
-  ])("%s", (_what, given, expected) => expect(check(given)).toEqual({ ...NOTHING, ...expected }));
+  it.each(cases<Given>`
+    adopts what the kernel has and the runtime recorded ${recorded()}
+      => adoptable uid-a a eth0: 10.0.0.5/24 blue [whereabouts]
+    adopts both families of a NIC ${recorded(BOTH, {}, [A5, SIX])}
+      => adoptable uid-a a eth0: 10.0.0.5/24 blue, fd00::5/64 six [whereabouts]
+    prefers no pool that does not allocate it, but takes it: ranges may be the other IPAM's ${{ ...recorded(), pools: [...POOLS, pool("wide", "10.0.0.0/16")] }}
+      => adoptable uid-a a eth0: 10.0.0.5/16 wide [whereabouts]
+    leaves alone what is in no pool ${recorded(["10.9.0.5/16"], {}, [live("a", "10.9.0.5/16")])} => nothing
+    finds nothing of a NIC that is gone ${recorded(undefined, {}, [])} => nothing
+    finds the pod of a NIC by another NIC of the namespace ${recorded(["10.9.0.5/16"], {}, [live("a", "10.9.0.5/16"), NET1])}
+      => adoptable uid-a a net1: 10.0.0.5/24 blue []
+    counts an attachment once that two programs recorded ${{ cached: ["lan", "multus"].flatMap((network) => recorded(undefined, { network }).cached), live: [A5] }}
+      => adoptable uid-a a eth0: 10.0.0.5/24 blue [whereabouts]
+    refuses a NIC that no runtime recorded ${{ live: [A5] }}
+      => refused 10.0.0.5: no runtime has recorded with its UID which pod has this NIC
+    refuses a NIC of which a runtime's record names no namespace ${recorded(undefined, { netns: undefined })}
+      => refused 10.0.0.5: no runtime has recorded with its UID which pod has this NIC
+    refuses a NIC of which a runtime's record names one that is gone ${recorded(undefined, { netns: "/gone/a" })}
+      => refused 10.0.0.5: no runtime has recorded with its UID which pod has this NIC
+    refuses a NIC in a namespace of two pods ${{ cached: [cached("a", ["10.0.0.5/16"]), cached("b", [], { netns: "/netns/a" })], live: [A5] }}
+      => refused 10.0.0.5: no runtime has recorded with its UID which pod has this NIC
+    refuses a pod of which the API server has a later one ${of(podOf("pod-a", { uid: "later" }))}
+      => refused 10.0.0.5: the API server has no such pod on this node
+    refuses a pod that the API server does not have ${of()}
+      => refused 10.0.0.5: the API server has no such pod on this node
+    refuses a pod that has finished ${of(podOf("pod-a", { phase: "Succeeded" }))}
+      => refused 10.0.0.5: its pod has finished
+    refuses a pod that is ending ${of(podOf("pod-a", { ending: true }))} => refused 10.0.0.5: its pod is ending
+    refuses an address on two NICs, of both ${{ cached: [cached("a", ["10.0.0.5/16"]), cached("b", ["10.0.0.5/16"])], live: [A5, B5] }}
+      => refused 10.0.0.5: NIC eth0 in /netns/b has it as well & refused 10.0.0.5: NIC eth0 in /netns/a has it as well
+    refuses an address on two NICs of a pod ${recorded(undefined, {}, [A5, NET1])}
+      => refused 10.0.0.5: NIC net1 in /netns/a has it as well & refused 10.0.0.5: NIC eth0 in /netns/a has it as well
+    adopts the only one of each family of a NIC without a record of its own ${recorded([], {}, [A5, SIX])}
+      => adoptable uid-a a eth0: 10.0.0.5/24 blue, fd00::5/64 six [whereabouts]
+    refuses an address that the pod gave itself ${recorded(["10.0.0.6/16"])}
+      => refused 10.0.0.5: the runtime's record of the NIC does not have it
+    refuses several of a NIC without a record of its own ${recorded([], {}, [A5, A6])}
+      => refused 10.0.0.5: the NIC has several, and no record of the runtime says which are an IPAM's & refused 10.0.0.6: the NIC has several, and no record of the runtime says which are an IPAM's
+    refuses the second of one family ${recorded(["10.0.0.5/16", "10.0.0.6/16"], {}, [A5, A6])}
+      => adoptable uid-a a eth0: 10.0.0.5/24 blue [whereabouts] & refused 10.0.0.6: Berth records one address of each family for a NIC
+    refuses a gateway ${recorded(["10.0.0.1/16"], {}, [live("a", "10.0.0.1/16")])}
+      => refused 10.0.0.1: it is the gateway of pool "blue"
+    refuses an address of two address spaces ${recorded(["10.2.0.5/16"], {}, [live("a", "10.2.0.5/16")])}
+      => refused 10.2.0.5: pools of 2 address spaces have it: twin, lab
+    knows what Berth gave, by its row ${known()} => nothing
+    knows what Berth gave a NIC whose namespace it has not recorded ${known({ netns: undefined })} => nothing
+    knows what Berth gave, by the network ${recorded(undefined, { ipams: ["berth"] })} => nothing
+    knows what Berth gave to a journal that was lost ${known({ network: "", containerId: UNKNOWN_CONTAINER })}
+      => nothing
+    knows what it adopted ${known({ network: "" })} => recorded uid-a a eth0: 10.0.0.5/24 blue [whereabouts]
+    adopts both families of a NIC of which it adopted one ${{ ...known({ network: "" }), ...recorded(BOTH, {}, [A5, SIX]) }}
+      => adoptable uid-a a eth0: 10.0.0.5/24 blue, fd00::5/64 six [whereabouts]
+    adopts again what another sandbox of the pod has now ${known({ network: "", containerId: "old" })}
+      => adoptable uid-a a eth0: 10.0.0.5/24 blue [whereabouts]
+  `)("%s", (_what, given, expected) => expect(check(given)).toBe(expected));
 
   it.each(["K8S_POD_NAMESPACE", "K8S_POD_NAME", "K8S_POD_UID"])("refuses a record without %s", (missing) => {
     const args = new Map([...cached("a", []).args].filter(([key]) => key !== missing));
-    expect(check(recorded(undefined, { args }))).toEqual({ ...NOTHING, ...UNKNOWN_POD });
+    expect(check(recorded(undefined, { args }))).toBe(UNKNOWN_POD);
   });
 
   const other = { ip: ip("10.0.0.6") };
@@ -217,9 +167,7 @@ describe("planAdoption", () => {
     ["was adopted for another NIC of the pod", { ifName: "net1", network: "" }],
     ["was adopted for another pod", { owner: "uid-b", network: "" }],
     ["was adopted in another address space", { space: "lab", network: "" }],
-  ])("adopts an address beside a row of what %s", (_, change) =>
-    expect(check(known(change))).toEqual({ ...NOTHING, ...adoptable(ADOPTED) }),
-  );
+  ])("adopts an address beside a row of what %s", (_, change) => expect(check(known(change))).toBe(ADOPTED));
 });
 
 describe("what was adopted", () => {

@@ -9,6 +9,7 @@ import { formatIp } from "../../../../../host/net/ip.ts";
 import { PROBE_FIRST } from "../../../../../host/registry/kubernetes/known-object.ts";
 import type { Allocation } from "../../../../../host/registry/registry.ts";
 import { isSameMember } from "../../../../../host/resources/member.ts";
+import { cases } from "../../../../world/rows.ts";
 import { assignedOf, CLAIMANT, openSearch, rowOf, shortOf } from "../../../../world/search.ts";
 import { type NicRequest, pool } from "../../../../world/subjects.ts";
 import { ip } from "../../../../world/values.ts";
@@ -88,51 +89,34 @@ const pick = (address: string, rest: Partial<Picked> = {}): Picked => ({
 });
 
 describe("retention: a search that is short takes what is retained", () => {
-  const NINE = "eth0 10.6.0.9 -5 retained";
   const claim = { ...WEB, kind: "IPAMClaim", name: "disk", member: "disk" };
   const net1 = { ifName: "net1" };
   /** What only the API server knows as the pod's own. */
   const orphan = earlier("10.6.0.8", { owner: "u1", version: -9 });
-  it.each<[what: string, options: Options, wanted: readonly string[]]>([
-    ["for the NIC", { retained: [kept("10.6.0.9")] }, [NINE]],
-    [
-      "for each NIC and family",
-      { retained: [kept("10.6.0.9"), kept("10.6.0.8", net1), kept("fd00:6::9")] },
-      [NINE, "net1 10.6.0.8 -5 retained", "eth0 fd00:6::9 -5 retained"],
-    ],
-    ["for no NIC by name: one NIC has it", { retained: [kept("10.6.0.9", { ifName: "" })] }, [NINE]],
-    [
-      "two for no NIC by name: each NIC has one",
-      { retained: [kept("10.6.0.9", { ifName: "" }), kept("10.6.0.8", { ifName: "", version: -9 })] },
-      [NINE, "net1 10.6.0.8 -9 retained"],
-    ],
-    [
-      "for each NIC, the same address of two spaces",
-      { nics: LAB_NIC, retained: [kept("10.6.0.9"), kept("10.6.0.9", { ...net1, space: "lab" })] },
-      [NINE, "net1 10.6.0.9 -5 retained"],
-    ],
-    ["not what is of another address space", { retained: [kept("10.6.0.9", { space: "lab" })] }, []],
-    ["not what is in no selected pool", { retained: [kept("10.9.0.9")] }, []],
-    ["not what is for a NIC that is not demanded", { retained: [kept("10.6.0.9", { ifName: "net9" })] }, []],
-    [
-      "for a NIC with an address owner of its own, only what is that one's",
-      {
-        retained: [kept("10.6.0.8", net1), kept("10.6.0.9", { ...net1, workload: claim })],
-        demand: { workloads: new Map([["net1", claim]]) },
-      },
-      ["net1 10.6.0.9 -5 retained"],
-    ],
-    ["what only the API server knows as its own, last", { retained: [orphan, earlier("10.6.0.9")] }, [NINE]],
-    ["what only the API server knows as its own", { retained: [orphan] }, ["eth0 10.6.0.8 -9 retained"]],
-    ["not what its journal has", { retained: [orphan], rows: [rowOf("10.6.0.8")] }, []],
-    [
-      "what only the API server knows as its own while another pod of the node tries to claim it",
-      { retained: [orphan], rows: [rowOf("10.6.0.8", { owner: "u9", isConfirmed: false })] },
-      ["eth0 10.6.0.8 -9 retained"],
-    ],
-  ])("%s", async (_, options, wanted) => {
+  it.each(cases<Options>`
+    for the NIC ${{ retained: [kept("10.6.0.9")] }} => eth0 10.6.0.9 -5 retained
+    for each NIC and family ${{ retained: [kept("10.6.0.9"), kept("10.6.0.8", net1), kept("fd00:6::9")] }}
+      => eth0 10.6.0.9 -5 retained & net1 10.6.0.8 -5 retained & eth0 fd00:6::9 -5 retained
+    for no NIC by name: one NIC has it ${{ retained: [kept("10.6.0.9", { ifName: "" })] }} => eth0 10.6.0.9 -5 retained
+    two for no NIC by name: each NIC has one ${{ retained: [kept("10.6.0.9", { ifName: "" }), kept("10.6.0.8", { ifName: "", version: -9 })] }}
+      => eth0 10.6.0.9 -5 retained & net1 10.6.0.8 -9 retained
+    for each NIC, the same address of two spaces ${{ nics: LAB_NIC, retained: [kept("10.6.0.9"), kept("10.6.0.9", { ...net1, space: "lab" })] }}
+      => eth0 10.6.0.9 -5 retained & net1 10.6.0.9 -5 retained
+    not what is of another address space ${{ retained: [kept("10.6.0.9", { space: "lab" })] }} => nothing
+    not what is in no selected pool ${{ retained: [kept("10.9.0.9")] }} => nothing
+    not what is for a NIC that is not demanded ${{ retained: [kept("10.6.0.9", { ifName: "net9" })] }} => nothing
+    for a NIC with an address owner of its own, only what is that one's ${{ retained: [kept("10.6.0.8", net1), kept("10.6.0.9", { ...net1, workload: claim })], demand: { workloads: new Map([["net1", claim]]) } }}
+      => net1 10.6.0.9 -5 retained
+    what only the API server knows as its own, last ${{ retained: [orphan, earlier("10.6.0.9")] }}
+      => eth0 10.6.0.9 -5 retained
+    what only the API server knows as its own ${{ retained: [orphan] }} => eth0 10.6.0.8 -9 retained
+    not what its journal has ${{ retained: [orphan], rows: [rowOf("10.6.0.8")] }} => nothing
+    what only the API server knows as its own while another pod of the node tries to claim it ${{ retained: [orphan], rows: [rowOf("10.6.0.8", { owner: "u9", isConfirmed: false })] }}
+      => eth0 10.6.0.8 -9 retained
+  `)("%s", async (_, options, wanted) => {
     const { isFound, assigned, said } = await searched(options);
-    expect([isFound, assigned(), said[0]]).toEqual([wanted.length > 0, wanted, "lookup"]);
+    const found = assigned().join(" & ") || "nothing";
+    expect([isFound, found, said[0]]).toEqual([wanted !== "nothing", wanted, "lookup"]);
   });
 
   it("and leaves what fits no pool until the claim has shown which addresses the NICs have", async () => {
