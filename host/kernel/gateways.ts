@@ -6,7 +6,7 @@
  * Effects: a netlink socket during a listing.
  */
 import { setImmediate } from "node:timers/promises";
-import { formatIp, type Ip } from "../net/ip.ts";
+import type { Ip } from "../net/ip.ts";
 import { createConversation } from "./netlink/conversation.ts";
 import type { Message } from "./netlink/message.ts";
 import { gatewaysIn, streamGateways } from "./netlink/route/gateways.ts";
@@ -15,8 +15,11 @@ import type { Datagrams } from "./netlink/socket.ts";
 export class Gateways {
   readonly #open: () => Datagrams;
   readonly #onOutdated: () => void;
-  /** By their text. `seen`: number of the last listing that found it, or after whose beginning it was heard of. */
-  readonly #known = new Map<string, { readonly ip: Ip; seen: number }>();
+  /**
+   * By value, those of IPv4 as numbers: making texts would cost the most of a listing. `seen`: number of the last
+   * listing that found it, or after whose beginning it was heard of.
+   */
+  readonly #known = new Map<number | bigint, { readonly ip: Ip; seen: number }>();
   /** Number of listings that have begun. */
   #listings = 0;
   /** All present gateways are known. */
@@ -85,7 +88,7 @@ export class Gateways {
   }
 
   #add(ip: Ip): void {
-    const key = formatIp(ip);
+    const key = ip.family === 4 ? Number(ip.value) : ip.value;
     const known = this.#known.get(key);
     if (known === undefined) {
       this.#known.set(key, { ip, seen: this.#listings });
