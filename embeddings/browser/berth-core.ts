@@ -8,11 +8,10 @@
  * Effects: the instance's memory; to open it, one request, or in Node.js one file read.
  */
 import { type CoreExports, Status } from "../../host/core/core-exports.ts";
-import { readIp, widthOf, writeIp } from "../../host/core/ip-codec.ts";
+import { readIp, readSize, widthOf, writeIp } from "../../host/core/ip-codec.ts";
 import { CoreModule, openExports } from "../../host/core/module.ts";
 import { type AllocationOrder, Pool as PoolOfValues } from "../../host/core/pool.ts";
-import type { PoolCounts, PoolShape } from "../../host/core/pool-shape.ts";
-import { RangeSet as SetOfValues } from "../../host/core/range-set.ts";
+import { createSetHandle, type PoolCounts, type PoolShape } from "../../host/core/pool-shape.ts";
 import { type Family, formatIp, type Ip, parseIp } from "../../host/net/ip.ts";
 import { formatPrefix, type Prefix, parsePrefix } from "../../host/net/prefix.ts";
 import { formatRange, parseRange, type Range, rangeOfPrefix } from "../../host/net/range.ts";
@@ -62,7 +61,8 @@ export class Core {
   /** A set of ranges, which may overlap. `family` is for none. */
   rangeSet(ranges: readonly string[], family?: Family): RangeSet {
     const parsed = ranges.map(requireRange);
-    return new RangeSet(SetOfValues.create(this.#module, family ?? parsed[0]?.first.family ?? 4, parsed));
+    const known = family ?? parsed[0]?.first.family ?? 4;
+    return new RangeSet(this.#module, known, "set_create", createSetHandle(this.#module, known, parsed));
   }
 
   /** The lowest address of the prefix. */
@@ -123,71 +123,100 @@ export class Core {
 
 /** A set of addresses of one family: lives until {@link drop}, or to the end of the scope with `using`. */
 export class RangeSet implements Disposable {
-  readonly #values: SetOfValues;
+  readonly #module: CoreModule;
+  readonly family: Family;
+  readonly handle: number;
 
   /** @internal */
-  constructor(values: SetOfValues) {
-    this.#values = values;
-  }
-
-  get family(): Family {
-    return this.#values.family;
-  }
-
-  get handle(): number {
-    return this.#values.handle;
+  constructor(module: CoreModule, family: Family, operation: string, handle: number) {
+    this.#module = module;
+    this.family = family;
+    this.handle = module.check(operation, handle);
   }
 
   /** The addresses of either set: a new set, as with the next two. */
   union(other: RangeSet): RangeSet {
-    return new RangeSet(this.#values.union(other.#values));
+    return this.#combine("set_union", other);
   }
 
   intersect(other: RangeSet): RangeSet {
-    return new RangeSet(this.#values.intersect(other.#values));
+    return this.#combine("set_intersect", other);
   }
 
   subtract(other: RangeSet): RangeSet {
-    return new RangeSet(this.#values.subtract(other.#values));
+    return this.#combine("set_subtract", other);
   }
 
   overlaps(other: RangeSet): boolean {
-    return this.#values.overlaps(other.#values);
+    return this.#ask("set_overlaps", other) === 1;
   }
 
   /** Whether every address of the other set is in this one. */
   includes(other: RangeSet): boolean {
-    return this.#values.includes(other.#values);
+    return this.#ask("set_includes", other) === 1;
   }
 
   contains(address: string): boolean {
-    return this.#values.contains(requireIp(address));
+    const ip = requireIp(address);
+    if (ip.family !== this.family) return false;
+    writeIp(this.#module.reserve(16), 0, ip);
+    return this.#call("set_contains") === 1;
   }
 
   /** The number of addresses, up to 2^128. */
   size(): bigint {
-    return this.#values.size();
+    this.#call("set_size");
+    return readSize(this.#module.output(), 0);
   }
 
   /** The fewest ranges, ascending: "10.0.0.1-10.0.0.9", or one address. */
   ranges(): string[] {
-    return this.#values.ranges().map(formatRange);
+    const width = widthOf(this.family);
+    return this.#list("set_ranges", (view, at) => {
+      const [first, last] = [2 * at, 2 * at + 1].map((each) => readIp(view, each * width, this.family)) as [Ip, Ip];
+      return formatRange({ first, last });
+    });
   }
 
   /** The fewest prefixes that cover exactly this set, ascending. */
   prefixes(): string[] {
-    return this.#values.prefixes().map(formatPrefix);
+    const width = widthOf(this.family);
+    return this.#list("set_prefixes", (view, at) => {
+      const start = at * (width + 1);
+      return formatPrefix({ ip: readIp(view, start, this.family), length: view.getUint8(start + width) });
+    });
   }
 
   /** Gives the memory back; every later use is a CoreError. */
   drop(): void {
-    this.#values.drop();
+    this.#call("drop");
   }
 
   [Symbol.dispose](): void {
     this.drop();
   }
+
+  #call(name: "drop" | "set_contains" | "set_prefixes" | "set_ranges" | "set_size"): number {
+    return this.#module.check(name, this.#module.exports[name](this.handle));
+  }
+
+  #list(name: "set_prefixes" | "set_ranges", read: (view: DataView, at: number) => string): string[] {
+    const count = this.#call(name);
+    const view = this.#module.output();
+    return Array.from({ length: count }, (_, at) => read(view, at));
+  }
+
+  #ask(name: "set_includes" | "set_overlaps" | Combination, other: RangeSet): number {
+    if (other.#module !== this.#module) throw new TypeError("The two sets live in two instances of the core");
+    return this.#module.check(name, this.#module.exports[name](this.handle, other.handle));
+  }
+
+  #combine(name: Combination, other: RangeSet): RangeSet {
+    return new RangeSet(this.#module, this.family, name, this.#ask(name, other));
+  }
 }
+
+type Combination = "set_intersect" | "set_subtract" | "set_union";
 
 /** Addresses, each used or not, masked or not: lives until {@link drop}, or to the end of the scope with `using`. */
 export class Pool implements Disposable {
@@ -225,7 +254,11 @@ export class Pool implements Disposable {
 
   /** The first free address, beyond the window too, from a seed of up to 128 bits on. */
   findFreeWide(seed: bigint): string | undefined {
-    return textOf(this.#values.findFreeWide(seed));
+    writeIp(this.#module.reserve(16), 0, { family: 6, value: seed });
+    const status = this.#module.exports.pool_find_wide(this.handle);
+    if (status === Status.NONE) return undefined;
+    this.#module.check("pool_find_wide", status);
+    return formatIp(readIp(this.#module.output(), 0, this.family));
   }
 
   /** Whether the address is in a range and not masked. */
@@ -249,7 +282,7 @@ export class Pool implements Disposable {
 
   /** From now on remembers the order of releases, for "LEAST_RECENTLY_FREED". */
   trackFreed(): void {
-    this.#values.trackFreed();
+    this.#module.check("pool_track_freed", this.#module.exports.pool_track_freed(this.handle));
   }
 
   counts(): PoolCounts {
@@ -258,7 +291,7 @@ export class Pool implements Disposable {
 
   /** The used addresses, masked or not: a set that the caller drops. */
   used(): RangeSet {
-    return new RangeSet(this.#values.used());
+    return new RangeSet(this.#module, this.family, "pool_used", this.#module.exports.pool_used(this.handle));
   }
 
   /** The used addresses as bytes for {@link load}, without masks and the order of releases. */

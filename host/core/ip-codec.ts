@@ -3,7 +3,6 @@
  * Effects: writes to the view it is given.
  */
 import { bitsOf, type Family, type Ip } from "../net/ip.ts";
-import type { Prefix } from "../net/prefix.ts";
 import type { Range } from "../net/range.ts";
 
 /** Bytes of an address of the family. */
@@ -40,23 +39,6 @@ export function writeRanges(view: DataView, family: Family, ranges: readonly Ran
     writeIp(view, 2 * index * width, range.first);
     writeIp(view, (2 * index + 1) * width, range.last);
   }
-}
-
-export function readRanges(view: DataView, family: Family, count: number): Range[] {
-  const width = widthOf(family);
-  return Array.from({ length: count }, (_, index) => ({
-    first: readIp(view, 2 * index * width, family),
-    last: readIp(view, (2 * index + 1) * width, family),
-  }));
-}
-
-/** Reads items of an address and a length byte. */
-export function readPrefixes(view: DataView, family: Family, count: number): Prefix[] {
-  const item = widthOf(family) + 1;
-  return Array.from({ length: count }, (_, index) => ({
-    ip: readIp(view, index * item, family),
-    length: view.getUint8(index * item + item - 1),
-  }));
 }
 
 /** Reads a 17-byte address count. */

@@ -1,6 +1,6 @@
 /**
  * One instance of the Wasm core: its exports, and the exchange buffer through which bytes pass.
- * Used by pool-space.ts and range-set.ts; nothing else sees handles or memory.
+ * Used by pool.ts and pool-space.ts; nothing else sees handles or memory.
  * Effects: none outside the instance.
  */
 import type { Family } from "../net/ip.ts";

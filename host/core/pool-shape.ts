@@ -4,10 +4,10 @@
  */
 import type { Family } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
-import { CountOffset } from "./core-exports.ts";
-import { readSize } from "./ip-codec.ts";
+import { CoreError } from "./core-error.ts";
+import { CountOffset, Status } from "./core-exports.ts";
+import { readSize, widthOf, writeRanges } from "./ip-codec.ts";
 import type { CoreModule } from "./module.ts";
-import { createSetHandle } from "./range-set.ts";
 
 /**
  * The ranges and masks of a pool. All ranges are of one family; they may overlap, in any order. `masked` addresses
@@ -37,6 +37,21 @@ export interface PoolCounts {
 
 export function familyOfShape(shape: PoolShape, otherwise: Family): Family {
   return (shape.ranges[0] ?? shape.masked[0])?.first.family ?? otherwise;
+}
+
+/** Creates the set and returns its handle. The ranges may overlap and stand in any order. */
+export function createSetHandle(core: CoreModule, family: Family, ranges: readonly Range[]): number {
+  for (const range of ranges) {
+    if (range.first.family !== family || range.last.family !== family) {
+      throw new CoreError(
+        "set_create",
+        Status.BAD_FAMILY,
+        `a range of IPv${range.first.family} in a set of IPv${family}`,
+      );
+    }
+  }
+  writeRanges(core.reserve(ranges.length * 2 * widthOf(family)), family, ranges);
+  return core.check("set_create", core.exports.set_create(family, ranges.length), `${ranges.length} ranges`);
 }
 
 /** Calls `use` with the handles of the shape's two sets, which end with it. */

@@ -1,14 +1,11 @@
 /**
- * One instance of the core, in which many pools and sets live. The only door for allocation: ipam decides, this
+ * One instance of the core, in which many pools live. The only door for allocation: ipam decides, this
  * remembers. Opened by the agent; simulations clone it.
  * Effects: the core instance's memory.
  */
-import type { Family } from "../net/ip.ts";
-import type { Range } from "../net/range.ts";
 import { CoreModule } from "./module.ts";
 import { Pool } from "./pool.ts";
 import type { PoolShape } from "./pool-shape.ts";
-import { RangeSet } from "./range-set.ts";
 
 export class PoolSpace {
   readonly #core: CoreModule;
@@ -28,11 +25,6 @@ export class PoolSpace {
    */
   createPool(shape: PoolShape): Pool {
     return Pool.create(this.#core, shape);
-  }
-
-  /** Returns a set of addresses beside the pools. The ranges may overlap and stand in any order. */
-  rangeSet(family: Family, ranges: readonly Range[]): RangeSet {
-    return RangeSet.create(this.#core, family, ranges);
   }
 
   /**
