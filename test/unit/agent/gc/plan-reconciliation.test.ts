@@ -11,6 +11,7 @@ import {
 import { UNKNOWN_CONTAINER } from "../../../../host/registry/journal.ts";
 import type { Allocation } from "../../../../host/registry/registry.ts";
 import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { cases } from "../../../world/rows.ts";
 import { rowOf } from "../../../world/search.ts";
 import { ipAllocation } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
@@ -36,7 +37,7 @@ function describeDecision(decision: OrphanObjectAction): string {
   const otherwise = kind === "confirm" ? `, else ${decision.ended.state}` : "";
   const { state, owner, ifName, quarantine } = adoption;
   const terms = kind === "release" && decision.ifPodGone ? " if its pod is gone" : "";
-  const reason = quarantine === undefined ? "" : ` for ${quarantine.mac ?? "none"} on ${quarantine.parent}`;
+  const reason = quarantine === undefined ? "" : ` for ${quarantine.mac ?? "none"} on ${quarantine.parent || "none"}`;
   return `${kind} ${state} ${owner}/${ifName}${reason}${terms}${otherwise}`;
 }
 
@@ -60,72 +61,46 @@ describe("undo: an object without a row in the journal", () => {
   const isNew = { workload, number: 0 };
   const shared = { node: "n2", holders: [elsewhere, holder], workload };
   const ADOPTED = "adopt Bound u1/eth0";
-  const RELEASED = "release Cooling u1/eth0";
   const CONFIRMED = "confirm Bound u1/eth0, else Cooling";
 
-  it.each<[what: string, spec: Spec, decision: string, ...own: Row[]]>([
-    ["is adopted when its NIC has nothing", {}, ADOPTED],
-    ["is adopted when only the other family is there", {}, ADOPTED, { ip: ip("fd00::1") }],
-    ["is adopted when only another NIC has an address", {}, ADOPTED, { ...OTHER, ifName: "net1" }],
-    ["is adopted when the NIC's other address only cools", {}, ADOPTED, COOLS],
-    [
-      "retention: is released when the member's own, of a higher number, only cools",
-      isNew,
-      RELEASED,
-      { ...COOLS, workload },
-    ],
-    [
-      "retention: is adopted when what cools has no higher number",
-      isNew,
-      ADOPTED,
-      { ...COOLS, workload, claim: { id: "c", number: 0, earlier: [] } },
-    ],
-    [
-      "retention: is adopted when it is new, and no ADD was answered with what cools",
-      isNew,
-      ADOPTED,
-      { ...COOLS, workload, isConfirmed: false },
-    ],
-    ["retention: is adopted when it is new, and what cools was no member's", isNew, ADOPTED, COOLS],
-    [
-      "retention: is adopted when the member had it before, although another one cools",
-      { workload },
-      ADOPTED,
-      { ...COOLS, workload },
-    ],
-    ["is released when its NIC has another address", {}, RELEASED, OTHER],
-    [
-      "is released with its pod when it is unknown which one is on the NIC",
-      {},
-      `${RELEASED} if its pod is gone`,
-      { ...OTHER, containerId: UNKNOWN_CONTAINER },
-    ],
-    [
-      "is released for certain when one of two addresses of the NIC was not taken in",
-      {},
-      RELEASED,
-      { ip: ip("10.6.0.98") },
-      { ...OTHER, containerId: UNKNOWN_CONTAINER },
-    ],
-    ["is released when it names no pod here", { holders: [] }, "release Cooling /"],
-    ["is adopted Cooling", cooling, "adopt Cooling /"],
-    ["is adopted Quarantined", quarantined(conflict), `adopt Quarantined / for ${mac} on ens5`],
-    ["is adopted Quarantined, by whomever", quarantined(unnamed), "adopt Quarantined / for none on "],
-    ["node-lost: is released when this node was lost and no pod here has it", quarantined(lost), "release Cooling /"],
-    ["is released when it does not say why it is in quarantine", quarantined(), "release Cooling /"],
-    ["node-lost: is its pod's again when this node was lost and the pod lives", ofPod, CONFIRMED],
-    ["node-lost: is released when the pod's NIC has another address by now", ofPod, RELEASED, OTHER],
-    ["conflict: is adopted to be asked for when another node is lost", ofOther, "adopt Quarantined / for none on "],
-    ["is left when it is Kept", { state: "Kept", holders: [], workload }, "leave"],
-    [
-      "node-lost: is left when another node answers for it",
-      { node: "n2", holders: [{ ...holder, node: "n2" }] },
-      "leave",
-    ],
-    ["node-lost: is left when another node answers for it, though it cools", { ...cooling, node: "n2" }, "leave"],
-    ["retention: is its pod's beside the one of another node, unless that pod is gone", shared, CONFIRMED],
-    ["retention: is left to the pod of another node when the NIC has another address", shared, RELEASED, OTHER],
-  ])("%s", (_what, spec, decision, ...own) => expect(describeDecision(decide(spec, own))).toBe(decision));
+  it.each(cases<readonly [Spec, ...Row[]]>`
+    is adopted when its NIC has nothing ${[{}]} => adopt Bound u1/eth0
+    is adopted when only the other family is there ${[{}, { ip: ip("fd00::1") }]} => adopt Bound u1/eth0
+    is adopted when only another NIC has an address ${[{}, { ...OTHER, ifName: "net1" }]} => adopt Bound u1/eth0
+    is adopted when the NIC's other address only cools ${[{}, COOLS]} => adopt Bound u1/eth0
+    retention: is released when the member's own, of a higher number, only cools ${[isNew, { ...COOLS, workload }]}
+      => release Cooling u1/eth0
+    retention: is adopted when what cools has no higher number ${[isNew, { ...COOLS, workload, claim: { id: "c", number: 0, earlier: [] } }]}
+      => adopt Bound u1/eth0
+    retention: is adopted when it is new, and no ADD was answered with what cools ${[isNew, { ...COOLS, workload, isConfirmed: false }]}
+      => adopt Bound u1/eth0
+    retention: is adopted when it is new, and what cools was no member's ${[isNew, COOLS]} => adopt Bound u1/eth0
+    retention: is adopted when the member had it before, although another one cools ${[{ workload }, { ...COOLS, workload }]}
+      => adopt Bound u1/eth0
+    is released when its NIC has another address ${[{}, OTHER]} => release Cooling u1/eth0
+    is released with its pod when it is unknown which one is on the NIC ${[{}, { ...OTHER, containerId: UNKNOWN_CONTAINER }]}
+      => release Cooling u1/eth0 if its pod is gone
+    is released for certain when one of two addresses of the NIC was not taken in ${[{}, { ip: ip("10.6.0.98") }, { ...OTHER, containerId: UNKNOWN_CONTAINER }]}
+      => release Cooling u1/eth0
+    is released when it names no pod here ${[{ holders: [] }]} => release Cooling /
+    is adopted Cooling ${[cooling]} => adopt Cooling /
+    is adopted Quarantined ${[quarantined(conflict)]} => adopt Quarantined / for 02:00:00:00:00:07 on ens5
+    is adopted Quarantined, by whomever ${[quarantined(unnamed)]} => adopt Quarantined / for none on none
+    node-lost: is released when this node was lost and no pod here has it ${[quarantined(lost)]} => release Cooling /
+    is released when it does not say why it is in quarantine ${[quarantined()]} => release Cooling /
+    node-lost: is its pod's again when this node was lost and the pod lives ${[ofPod]}
+      => confirm Bound u1/eth0, else Cooling
+    node-lost: is released when the pod's NIC has another address by now ${[ofPod, OTHER]} => release Cooling u1/eth0
+    conflict: is adopted to be asked for when another node is lost ${[ofOther]} => adopt Quarantined / for none on none
+    is left when it is Kept ${[{ state: "Kept", holders: [], workload }]} => leave
+    node-lost: is left when another node answers for it ${[{ node: "n2", holders: [{ ...holder, node: "n2" }] }]}
+      => leave
+    node-lost: is left when another node answers for it, though it cools ${[{ ...cooling, node: "n2" }]} => leave
+    retention: is its pod's beside the one of another node, unless that pod is gone ${[shared]}
+      => confirm Bound u1/eth0, else Cooling
+    retention: is left to the pod of another node when the NIC has another address ${[shared, OTHER]}
+      => release Cooling u1/eth0
+  `)("%s", (_what, [spec, ...own], decision) => expect(describeDecision(decide(spec, own))).toBe(decision));
 
   it("is left when it is being deleted", () => {
     const deleted = { ...object(), deleting: true };
@@ -134,7 +109,7 @@ describe("undo: an object without a row in the journal", () => {
 
   const named = { holders: [{ ...holder, machine: "m1" }] };
   const ofMachine = quarantined(lostOf({ ...holder, machine: "m1" }));
-  const PROBED = "probe Quarantined / for none on ";
+  const PROBED = "probe Quarantined / for none on none";
   it.each<[what: string, spec: Spec, machine: string | undefined, decision: string]>([
     ["is adopted on the machine that it names", named, "m1", ADOPTED],
     ["is adopted when it names none", {}, "m1", ADOPTED],

@@ -11,6 +11,7 @@ import { poolShape } from "../../../../host/resources/ip-pool-shape.ts";
 import { encodeIpPoolUsage } from "../../../../host/resources/ip-pool-usage.ts";
 import { ALLOCATIONS, MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { type ClusterNode, openClusterNode } from "../../../world/node.ts";
+import { cases } from "../../../world/rows.ts";
 import { openCore, pool, snapshotOf } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
@@ -100,75 +101,35 @@ describe("exhaustion: a search in a pool of which the node knows little", () => 
     ...{ pools: [pool], taken: { blue: addresses } },
     ...more,
   });
-  it.each<[what: string, given: Case, outcome: RegExp, calls: string]>([
-    ["a small one is listed after two misses", of(SMALL, MOST), /^10\.6\.0\.25[1-4]$/, "3 creates, 1 lists, 0 reads"],
-    ["a vast one is not; pods spread", of(VAST, range(0, 8)), /^10\.[67]\./, "3 creates, 0 lists, 1 reads"],
-    ["it goes on by trying when there is no list", of(SMALL, range(1, 20), { isMute: true }), /^10\.6\.0\./, ""],
-    [
-      "misses of the node's own addresses are no reason",
-      { own: range(1, 5) },
-      /^10\.6\.0\.6$/,
-      "1 creates, 0 lists, 0 reads",
-    ],
-    [
-      "it is not full because the node believes so",
-      of(TINY, ["10.6.0.1"], { marked: range(1, 2) }),
-      /^10\.6\.0\.2$/,
-      "1 creates, 1 lists, 0 reads",
-    ],
-    ["it is full after one list", of(TINY, range(1, 2)), /2 of 2 in use/, "2 creates, 1 lists, 0 reads"],
-    [
-      "a full one does not hold up the next",
-      of(TINY, range(1, 2), { pools: [TINY, pool("green", "10.7.0.0/30")] }),
-      /^10\.7\.0\.[12]$/,
-      "",
-    ],
-    ["its addresses of a pool that is gone are listed, too", { taken: { old: MOST } }, /^10\.6\.0\.25[1-4]$/, ""],
-    ["and those of two", { taken: HALF }, /^10\.6\.0\.25[13]$/, ""],
-    [
-      "a small one's usage object is not read",
-      of(SMALL, MOST, { usage: MOST }),
-      /^10\.6\.0\.25[1-4]$/,
-      "3 creates, 1 lists, 0 reads",
-    ],
-    [
-      "of a large one the usage object spares the list",
-      of(LARGE, TAKEN, { usage: TAKEN }),
-      /^10\.6\.9\./,
-      "3 creates, 0 lists, 1 reads",
-    ],
-    ["without one the list comes after more misses", of(LARGE, TAKEN), /^10\.6\.9\./, "9 creates, 1 lists, 1 reads"],
-    [
-      "pool-changes: nor is one of other ranges believed",
-      of(LARGE, TAKEN, { usage: "of other ranges" }),
-      /^10\.6\.9\./,
-      "9 creates, 1 lists, 1 reads",
-    ],
-    [
-      "one that is old misleads for a while",
-      of(LARGE, TAKEN, { usage: [] }),
-      /^10\.6\.9\./,
-      "11 creates, 1 lists, 1 reads",
-    ],
-    [
-      "one that says full refuses no pod",
-      of(LARGE, TAKEN, { usage: WHOLE }),
-      /^10\.6\.9\./,
-      "3 creates, 1 lists, 1 reads",
-    ],
-    [
-      "it is read before the list if the node believes that the pool is full",
-      of(LARGE, TAKEN, { usage: TAKEN, marked: WHOLE }),
-      /^10\.6\.9\./,
-      "1 creates, 0 lists, 1 reads",
-    ],
-    [
-      "the list decides that it is full",
-      of(LARGE, WHOLE, { usage: WHOLE }),
-      /8190 of 8190 in use/,
-      "2 creates, 1 lists, 1 reads",
-    ],
-  ])("%s", async (_, given, outcome, calls) => {
+  it.each(cases<Case>`
+    a small one is listed after two misses ${of(SMALL, MOST)} => ^10\.6\.0\.25[1-4]$ & 3 creates, 1 lists, 0 reads
+    a vast one is not; pods spread ${of(VAST, range(0, 8))} => ^10\.[67]\. & 3 creates, 0 lists, 1 reads
+    it goes on by trying when there is no list ${of(SMALL, range(1, 20), { isMute: true })} => ^10\.6\.0\.
+    misses of the node's own addresses are no reason ${{ own: range(1, 5) }}
+      => ^10\.6\.0\.6$ & 1 creates, 0 lists, 0 reads
+    it is not full because the node believes so ${of(TINY, ["10.6.0.1"], { marked: range(1, 2) })}
+      => ^10\.6\.0\.2$ & 1 creates, 1 lists, 0 reads
+    it is full after one list ${of(TINY, range(1, 2))} => 2 of 2 in use & 2 creates, 1 lists, 0 reads
+    a full one does not hold up the next ${of(TINY, range(1, 2), { pools: [TINY, pool("green", "10.7.0.0/30")] })}
+      => ^10\.7\.0\.[12]$
+    its addresses of a pool that is gone are listed, too ${{ taken: { old: MOST } }} => ^10\.6\.0\.25[1-4]$
+    and those of two ${{ taken: HALF }} => ^10\.6\.0\.25[13]$
+    a small one's usage object is not read ${of(SMALL, MOST, { usage: MOST })}
+      => ^10\.6\.0\.25[1-4]$ & 3 creates, 1 lists, 0 reads
+    of a large one the usage object spares the list ${of(LARGE, TAKEN, { usage: TAKEN })}
+      => ^10\.6\.9\. & 3 creates, 0 lists, 1 reads
+    without one the list comes after more misses ${of(LARGE, TAKEN)} => ^10\.6\.9\. & 9 creates, 1 lists, 1 reads
+    pool-changes: nor is one of other ranges believed ${of(LARGE, TAKEN, { usage: "of other ranges" })}
+      => ^10\.6\.9\. & 9 creates, 1 lists, 1 reads
+    one that is old misleads for a while ${of(LARGE, TAKEN, { usage: [] })}
+      => ^10\.6\.9\. & 11 creates, 1 lists, 1 reads
+    one that says full refuses no pod ${of(LARGE, TAKEN, { usage: WHOLE })} => ^10\.6\.9\. & 3 creates, 1 lists, 1 reads
+    it is read before the list if the node believes that the pool is full ${of(LARGE, TAKEN, { usage: TAKEN, marked: WHOLE })}
+      => ^10\.6\.9\. & 1 creates, 0 lists, 1 reads
+    the list decides that it is full ${of(LARGE, WHOLE, { usage: WHOLE })}
+      => 8190 of 8190 in use & 2 creates, 1 lists, 1 reads
+  `)("%s", async (_, given, expected) => {
+    const [outcome = "", calls = ""] = expected.split(" & ");
     const found = await search(given);
     expect([found.outcome, found.calls]).toEqual([expect.stringMatching(outcome), expect.stringContaining(calls)]);
   });

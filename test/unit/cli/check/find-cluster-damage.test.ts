@@ -4,6 +4,7 @@ import { findClusterDamage } from "../../../../host/cli/check/find-cluster-damag
 import type { ClusterFacts } from "../../../../host/cli/check/read-cluster.ts";
 import type { CheckRecord } from "../../../../host/records/check-record.ts";
 import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { cases } from "../../../world/rows.ts";
 import { HOLDER, ipAllocation, pool } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
 
@@ -81,39 +82,25 @@ it.each<[what: string, changes: Changes]>([
   ["of one that its space has", allocated(SPACE, LAB)],
 ])("finds nothing %s", (_what, changes) => expect(check(changes)).toEqual([]));
 
-const ON_TWO = `duplicate ${ADDRESS} shop/web-0, eth0 on node n1 and eth0 in /run/netns/b on node n2 have the address; it is allocated to`;
-const ORPHAN = `orphan ${ADDRESS} n1 shop/web-0 the API server has an IPAllocation of it for node n1,`;
-const SHOWN = "n1 shop/web-0 the pod's status shows the address,";
-const WITHOUT = "and the API server has no IPAllocation of it";
-it.each<[what: string, changes: Changes, found: string]>([
-  ["an address on NICs of two nodes", { records: TWO }, `${ON_TWO} pod shop/web-0`],
-  ["the same without an object", { records: TWO, facts: { allocations: [], pods: [] } }, `${ON_TWO} no pod`],
-  [
-    "an object of a node that is gone",
-    { facts: { nodes: new Set(["n2"]), pods: [] }, agents: new Set(["n2"]) },
-    `${ORPHAN} which does not exist`,
-  ],
-  [
-    "an object of a node without an agent",
-    { facts: NO_PODS, agents: new Set(["n2"]) },
-    `${ORPHAN} on which no agent runs`,
-  ],
-  [
-    "an object whose pool is gone",
-    allocated({ pool: "old" }),
-    `wrong-pool ${ADDRESS} n1 shop/web-0 its IPAllocation is Bound and names pool "old", which does not exist`,
-  ],
-  [
-    "a retained one whose pool is gone",
-    allocated({ ...KEPT, pool: "old" }, NO_PODS),
-    `wrong-pool ${ADDRESS} n1 its IPAllocation is Kept and names pool "old", which does not exist`,
-  ],
-  ["a pod whose address has no object", { facts: LOST }, `lost-record ${ADDRESS} ${SHOWN} ${WITHOUT}`],
-  ["a pod whose address cools", allocated(FREE), `lost-record ${ADDRESS} ${SHOWN} and its IPAllocation is Cooling`],
-  [
-    "a pod whose address is another pod's",
-    allocated({ holders: [{ ...HOLDER, pod: "web-9", node: "n2" }] }),
-    `duplicate ${ADDRESS} ${SHOWN} which is allocated to pod shop/web-9 on node n2`,
-  ],
-  ["an address of a space", { facts: LAB }, `lost-record 10.7.0.3/lab ${SHOWN} ${WITHOUT}`],
-])("finds %s", (_what, changes, found) => expect(check(changes)).toEqual([found]));
+it.each(cases<Changes>`
+  an address on NICs of two nodes ${{ records: TWO }}
+    => duplicate 10.6.0.7 shop/web-0, eth0 on node n1 and eth0 in /run/netns/b on node n2 have the address; it is allocated to pod shop/web-0
+  the same without an object ${{ records: TWO, facts: { allocations: [], pods: [] } }}
+    => duplicate 10.6.0.7 shop/web-0, eth0 on node n1 and eth0 in /run/netns/b on node n2 have the address; it is allocated to no pod
+  an object of a node that is gone ${{ facts: { nodes: new Set(["n2"]), pods: [] }, agents: new Set(["n2"]) }}
+    => orphan 10.6.0.7 n1 shop/web-0 the API server has an IPAllocation of it for node n1, which does not exist
+  an object of a node without an agent ${{ facts: NO_PODS, agents: new Set(["n2"]) }}
+    => orphan 10.6.0.7 n1 shop/web-0 the API server has an IPAllocation of it for node n1, on which no agent runs
+  an object whose pool is gone ${allocated({ pool: "old" })}
+    => wrong-pool 10.6.0.7 n1 shop/web-0 its IPAllocation is Bound and names pool "old", which does not exist
+  a retained one whose pool is gone ${allocated({ ...KEPT, pool: "old" }, NO_PODS)}
+    => wrong-pool 10.6.0.7 n1 its IPAllocation is Kept and names pool "old", which does not exist
+  a pod whose address has no object ${{ facts: LOST }}
+    => lost-record 10.6.0.7 n1 shop/web-0 the pod's status shows the address, and the API server has no IPAllocation of it
+  a pod whose address cools ${allocated(FREE)}
+    => lost-record 10.6.0.7 n1 shop/web-0 the pod's status shows the address, and its IPAllocation is Cooling
+  a pod whose address is another pod's ${allocated({ holders: [{ ...HOLDER, pod: "web-9", node: "n2" }] })}
+    => duplicate 10.6.0.7 n1 shop/web-0 the pod's status shows the address, which is allocated to pod shop/web-9 on node n2
+  an address of a space ${{ facts: LAB }}
+    => lost-record 10.7.0.3/lab n1 shop/web-0 the pod's status shows the address, and the API server has no IPAllocation of it
+`)("finds %s", (_what, changes, found) => expect(check(changes)).toEqual([found]));
