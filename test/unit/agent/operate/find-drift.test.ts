@@ -20,6 +20,7 @@ import { REMOVAL_GROUP } from "../../../../host/kernel/link-remover.ts";
 import { wholePrefix } from "../../../../host/net/prefix.ts";
 import type { Operation } from "../../../../host/plan/operation.ts";
 import { EMPTY_NAMESPACE, type LinkState, type NamespaceState, type RuleState } from "../../../../host/plan/state.ts";
+import { cases } from "../../../world/rows.ts";
 import { ip, mac, prefix } from "../../../world/values.ts";
 
 const OURS = ip("10.6.0.7");
@@ -91,74 +92,31 @@ describe("leftovers:", () => {
 
   const neighbours = [...HOST.neighbours, { link: PAIR.host.name, ip: OTHER, mac: PAIR.pod.mac }];
   const routes = [routeOf(OURS), routeOf(OTHER)];
-  const AWAY = `route "10.6.0.9/32 dev LINK table 500 proto 98 scope link" leads to an address that no pod of this node has`;
-  const NOT_MADE = "has Berth's mark, and Berth makes none like it";
-  const DIVERTS = "of other software diverts the traffic of 10.6.0.7, which a pod of this node has";
-  const INTO = "of other software is in a table that Berth's rule sends all traffic of the node to";
-  it.each<[what: string, changes: Partial<NamespaceState>, text: string, command: string]>([
-    [
-      "a pair whose pod is away",
-      { links: [...HOST.links, pairOf("c9")] },
-      `link ${STRAY.host.name} was made for pod shop/web-0, which is not on this node`,
-      `link del dev ${STRAY.host.name}`,
-    ],
-    [
-      "a route to an address of no pod",
-      { routes },
-      AWAY,
-      "route del 10.6.0.9/32 dev LINK table 500 proto 98 scope link",
-    ],
-    [
-      "a route to an address of no pod, although the rule is away",
-      { routes, rules: [] },
-      AWAY,
-      "route del 10.6.0.9/32 dev LINK table 500 proto 98 scope link",
-    ],
-    [
-      "another software's route in Berth's table",
-      { routes: [routeOf(OURS), { ...routeOf(OURS), protocol: 3 }] },
-      `route "10.6.0.7/32 dev LINK table 500 proto boot scope link" ${INTO}`,
-      "route del 10.6.0.7/32 dev LINK table 500 proto boot scope link",
-    ],
-    [
-      "a rule with Berth's mark that Berth does not make",
-      { rules: [RULE, ruleTo(500, { family: 4, preference: 900, from: wholePrefix(OURS) })] },
-      `rule "pref 900 from 10.6.0.7 lookup 500 proto 98" ${NOT_MADE}`,
-      "rule del pref 900 from 10.6.0.7 lookup 500 protocol 98",
-    ],
-    [
-      "a rule with Berth's mark in another place",
-      { rules: [RULE, { ...RULE, preference: 901 }] },
-      `rule "pref 901 from all lookup 500 proto 98" ${NOT_MADE}`,
-      "rule del pref 901 from all lookup 500 protocol 98",
-    ],
-    [
-      "another software's rule for Berth's table",
-      foreign({ table: 500, preference: 2000 }),
-      `rule "pref 2000 from all lookup 500" of other software looks up a table of Berth's`,
-      "rule del pref 2000 from all lookup 500",
-    ],
-    [
-      "a rule that diverts what a pod sends",
-      foreign({ from: wholePrefix(OURS) }),
-      `rule "pref 100 from 10.6.0.7 lookup 77" ${DIVERTS}`,
-      "rule del pref 100 from 10.6.0.7 lookup 77",
-    ],
-    [
-      "a rule that diverts what a pod gets",
-      foreign({ to: wholePrefix(OURS) }),
-      `rule "pref 100 from all to 10.6.0.7 lookup 77" ${DIVERTS}`,
-      "rule del pref 100 from all to 10.6.0.7 lookup 77",
-    ],
-    [
-      "a neighbour that no pod has",
-      { neighbours },
-      `neighbour "10.6.0.9 lladdr ${PAIR.pod.mac} dev LINK nud permanent" has an address that no pod of this node has`,
-      "neigh del 10.6.0.9 dev LINK",
-    ],
-  ])("%s", (_what, changes, text, command) => {
-    const found = `${text} | Delete it: ip ${command}`.replaceAll("LINK", PAIR.host.name);
-    expect(leftovers(changes)).toEqual([found]);
+  it.each(cases<Partial<NamespaceState>>`
+    a pair whose pod is away ${{ links: [...HOST.links, pairOf("c9")] }}
+      => link STRAY was made for pod shop/web-0, which is not on this node & link del dev STRAY
+    a route to an address of no pod ${{ routes }}
+      => route "10.6.0.9/32 dev LINK table 500 proto 98 scope link" leads to an address that no pod of this node has & route del 10.6.0.9/32 dev LINK table 500 proto 98 scope link
+    a route to an address of no pod, although the rule is away ${{ routes, rules: [] }}
+      => route "10.6.0.9/32 dev LINK table 500 proto 98 scope link" leads to an address that no pod of this node has & route del 10.6.0.9/32 dev LINK table 500 proto 98 scope link
+    another software's route in Berth's table ${{ routes: [routeOf(OURS), { ...routeOf(OURS), protocol: 3 }] }}
+      => route "10.6.0.7/32 dev LINK table 500 proto boot scope link" of other software is in a table that Berth's rule sends all traffic of the node to & route del 10.6.0.7/32 dev LINK table 500 proto boot scope link
+    a rule with Berth's mark that Berth does not make ${{ rules: [RULE, ruleTo(500, { family: 4, preference: 900, from: wholePrefix(OURS) })] }}
+      => rule "pref 900 from 10.6.0.7 lookup 500 proto 98" has Berth's mark, and Berth makes none like it & rule del pref 900 from 10.6.0.7 lookup 500 protocol 98
+    a rule with Berth's mark in another place ${{ rules: [RULE, { ...RULE, preference: 901 }] }}
+      => rule "pref 901 from all lookup 500 proto 98" has Berth's mark, and Berth makes none like it & rule del pref 901 from all lookup 500 protocol 98
+    another software's rule for Berth's table ${foreign({ table: 500, preference: 2000 })}
+      => rule "pref 2000 from all lookup 500" of other software looks up a table of Berth's & rule del pref 2000 from all lookup 500
+    a rule that diverts what a pod sends ${foreign({ from: wholePrefix(OURS) })}
+      => rule "pref 100 from 10.6.0.7 lookup 77" of other software diverts the traffic of 10.6.0.7, which a pod of this node has & rule del pref 100 from 10.6.0.7 lookup 77
+    a rule that diverts what a pod gets ${foreign({ to: wholePrefix(OURS) })}
+      => rule "pref 100 from all to 10.6.0.7 lookup 77" of other software diverts the traffic of 10.6.0.7, which a pod of this node has & rule del pref 100 from all to 10.6.0.7 lookup 77
+    a neighbour that no pod has ${{ neighbours }}
+      => neighbour "10.6.0.9 lladdr MAC dev LINK nud permanent" has an address that no pod of this node has & neigh del 10.6.0.9 dev LINK
+  `)("%s", (_what, changes, expected) => {
+    const names = { LINK: PAIR.host.name, STRAY: STRAY.host.name, MAC: PAIR.pod.mac };
+    const found = Object.entries(names).reduce((text, [word, name]) => text.replaceAll(word, name), expected);
+    expect(leftovers(changes)).toEqual([found.replace(" & ", " | Delete it: ip ")]);
   });
 });
 
