@@ -153,7 +153,6 @@ function knownAttachments(
   return {
     containerIds: new Set([...bound, ...attachments.requests].map(({ containerId }) => containerId)),
     ips: new Set(ips.map(keyOfIp)),
-    recorded: new Set(bound.map(({ ip }) => keyOfIp(ip))),
   };
 }
 
