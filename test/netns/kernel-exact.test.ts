@@ -65,7 +65,8 @@ it("a rule that the kernel would take instead is a refusal", () => {
   show("rule add pref 900 fwmark 7 lookup 500 protocol 98");
   createRule(room.here, ours);
   const before = show("rule");
-  const message = "Cannot delete IPv4 rule 900: from all lookup 500: resource busy or locked (EBUSY): a rule with more";
+  const message =
+    "Cannot delete IPv4 rule pref 900 from all lookup 500 proto 98: resource busy or locked (EBUSY): a rule with";
   expect(() => deleteWholeRule(room.here, ours)).toThrow(message);
   expect(show("rule")).toBe(before);
 });

@@ -4,14 +4,14 @@ import type { Conversation } from "../../../host/kernel/netlink/conversation.ts"
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import { decodeRuleMessage, encodeRuleMessage } from "../../../host/kernel/netlink/rule/message.ts";
 import { createRule, deleteRule, listRules } from "../../../host/kernel/netlink/rule/requests.ts";
-import { encodeRule, formatRule, type Rule, ruleOf } from "../../../host/kernel/netlink/rule/rule.ts";
+import { describeRule, encodeRule, type Rule, ruleOf } from "../../../host/kernel/netlink/rule/rule.ts";
 import { prefix } from "../../world/values.ts";
 import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
 
 const plain = { family: 4, action: 1, flags: 0 } as const;
 
 const made: Record<string, [rule: Rule, text: string]> = {
-  "ip rule add pref 900 from all lookup 500": [{ ...plain, preference: 900, table: 500 }, "900: from all lookup 500"],
+  "ip rule add pref 900 from all lookup 500": [{ ...plain, preference: 900, table: 500 }, "pref 900 from all lookup 500"],
   "ip rule add pref 99 from 10.6.0.21/32 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101": [
     {
       ...plain,
@@ -22,11 +22,11 @@ const made: Record<string, [rule: Rule, text: string]> = {
       inputName: "v0",
       table: 101,
     },
-    "99: from 10.6.0.21/32 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101",
+    "pref 99 from 10.6.0.21 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101",
   ],
   "ip -6 rule add pref 99 from fd00::21/128 lookup 101": [
     { ...plain, family: 6, preference: 99, from: prefix("fd00::21"), table: 101 },
-    "99: from fd00::21/128 lookup 101",
+    "pref 99 from fd00::21 lookup 101",
   ],
   "ip rule add pref 98 not from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102": [
     {
@@ -38,15 +38,15 @@ const made: Record<string, [rule: Rule, text: string]> = {
       table: 102,
       flags: 2,
     },
-    "98: not from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102",
+    "not pref 98 from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102",
   ],
   "ip rule add pref 97 from all lookup main suppress_prefixlength 0": [
     { ...plain, preference: 97, table: 254, rest: [attribute(14, new Uint8Array(4))] },
-    "97: from all lookup 254",
+    "pref 97 from all lookup 254 and 1 more",
   ],
   "ip rule add pref 95 from all lookup 500 protocol 98": [
     { ...plain, preference: 95, table: 500, protocol: 98 },
-    "95: from all lookup 500",
+    "pref 95 from all lookup 500 proto 98",
   ],
   "ip rule add pref 96 from all ipproto tcp dport 80 blackhole": [
     {
@@ -56,7 +56,7 @@ const made: Record<string, [rule: Rule, text: string]> = {
       action: 6,
       rest: [attribute(22, Uint8Array.of(6)), attribute(24, Uint8Array.of(80, 0, 80, 0))],
     },
-    "96: from all action 6",
+    "pref 96 from all action 6 and 2 more",
   ],
 };
 
@@ -75,7 +75,7 @@ const others: Record<string, (conversation: Conversation) => unknown> = {
 describe("rule requests", () => {
   it.each(Object.entries(made))("%s", (command, [rule, text]) => {
     expectSame("rule", command, (conversation) => createRule(conversation, rule));
-    expect(formatRule(rule)).toBe(text);
+    expect(describeRule(rule)).toBe(`IPv${rule.family} rule ${text}`);
   });
 
   it.each(Object.entries(others))("%s", (command, ask) => {
@@ -92,19 +92,19 @@ describe("rules", () => {
   it("are read from the kernel's messages, in its order", () => {
     const v4 = answersTo("rule", "ip rule show").map(decodeRuleMessage).map(ruleOf);
     const v6 = answersTo("rule", "ip -6 rule show").map(decodeRuleMessage).map(ruleOf);
-    expect([...v4, ...v6].map((rule) => rule && `${rule.family} ${formatRule(rule)}`)).toEqual([
-      "4 0: from all lookup 255",
-      "4 95: from all lookup 500",
-      "4 96: from all action 6",
-      "4 97: from all lookup 254",
-      "4 98: not from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102",
-      "4 99: from 10.6.0.21/32 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101",
-      "4 900: from all lookup 500",
-      "4 32766: from all lookup 254",
-      "4 32767: from all lookup 253",
-      "6 0: from all lookup 255",
-      "6 99: from fd00::21/128 lookup 101",
-      "6 32766: from all lookup 254",
+    expect([...v4, ...v6].map((rule) => rule && describeRule(rule))).toEqual([
+      "IPv4 rule pref 0 from all lookup 255 proto kernel",
+      "IPv4 rule pref 95 from all lookup 500 proto 98",
+      "IPv4 rule pref 96 from all action 6 and 3 more",
+      "IPv4 rule pref 97 from all lookup 254 and 1 more",
+      "IPv4 rule not pref 98 from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102",
+      "IPv4 rule pref 99 from 10.6.0.21 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101",
+      "IPv4 rule pref 900 from all lookup 500",
+      "IPv4 rule pref 32766 from all lookup 254 proto kernel",
+      "IPv4 rule pref 32767 from all lookup 253 proto kernel",
+      "IPv6 rule pref 0 from all lookup 255 proto kernel",
+      "IPv6 rule pref 99 from fd00::21 lookup 101",
+      "IPv6 rule pref 32766 from all lookup 254 proto kernel",
     ]);
   });
 

@@ -1,6 +1,6 @@
-import type { Ip } from "../../../net/ip.ts";
 import { formatIp } from "../../../net/ip.ts";
-import { formatPrefix, type Prefix } from "../../../net/prefix.ts";
+import { formatPrefix } from "../../../net/prefix.ts";
+import type { RouteState } from "../../../plan/state.ts";
 import { type Attribute, decodeUint32, encodeUint32, findValue, optional, present, readValue } from "../attribute.ts";
 import { decodeFamily, decodeIpOf, decodePrefixOf, encodeFamily, encodeIp, encodePrefix } from "../ip-bytes.ts";
 import {
@@ -25,31 +25,13 @@ import {
 import { encodeRouteMessage, type RouteMessage } from "./message.ts";
 import { decodeNextHops, decodeVia, encodeNextHops, encodeVia, type NextHop } from "./next-hop.ts";
 
-export interface Route {
-  /** Without host bits, as the kernel requires. Length 0 is the default route. */
-  readonly destination: Prefix;
-  readonly table: number;
-  /** RTN_* */
-  readonly type: number;
-  /** RTPROT_* */
-  readonly protocol: number;
-  /** RT_SCOPE_*; always 0 for IPv6. */
-  readonly scope: number;
-  /** RTNH_F_ONLINK or 0; state flags are left out. */
-  readonly flags: number;
-  /** May be of the other family than the route. */
-  readonly gateway?: Ip | undefined;
-  /** Index of the device; undefined for multipath routes and blackholes. */
+/** Refers to links by their indexes. Without `metric`, `tos` and `rest`: the default, 0 and none. */
+export interface Route extends Omit<RouteState, "link" | "nextHops" | "metric" | "tos" | "rest"> {
   readonly link?: number | undefined;
-  readonly metric?: number | undefined;
-  readonly preferredSource?: Ip | undefined;
-  /** Matches only packets from this prefix (IPv6). */
-  readonly source?: Prefix | undefined;
   readonly nextHops?: readonly NextHop[] | undefined;
-  /** 0 for any. */
+  readonly metric?: number | undefined;
   readonly tos?: number | undefined;
-  /** Attributes that are not decoded (RTA_METRICS, RTA_PREF …), kept so that a copy is exact. */
-  readonly rest?: readonly Attribute[] | undefined;
+  readonly rest?: RouteState["rest"] | undefined;
 }
 
 const KNOWN = new Set([

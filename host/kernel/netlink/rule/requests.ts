@@ -7,7 +7,7 @@ import { NetlinkError, unlessRefused } from "../error.ts";
 import { encodeFamily } from "../ip-bytes.ts";
 import { RTM_DELRULE, RTM_GETRULE, RTM_NEWRULE } from "./constants.ts";
 import { decodeRuleMessage, encodeRuleMessage, type RuleMessage } from "./message.ts";
-import { encodeRule, formatRule, type Rule, ruleOf } from "./rule.ts";
+import { describeRule, encodeRule, type Rule, ruleOf } from "./rule.ts";
 
 function encodeRuleDump(family: Family): Uint8Array {
   return encodeRuleMessage({ family: encodeFamily(family), attributes: [] });
@@ -28,7 +28,7 @@ export function listRules(conversation: Conversation, family?: Family): RuleMess
 
 /** Returns the request to create the rule. The kernel refuses with EEXIST if there already is an equal one. */
 export function newRule(rule: Rule): Request {
-  const operation = () => `add IPv${rule.family} rule ${formatRule(rule)}`;
+  const operation = () => `add ${describeRule(rule)}`;
   return { operation, type: RTM_NEWRULE, flags: NLM_F_CREATE | NLM_F_EXCL, payload: encodeRule(rule) };
 }
 
@@ -42,7 +42,7 @@ export function createRule(conversation: Conversation, rule: Rule): void {
  * other conditions it has; {@link deleteWholeRule} does not.
  */
 export function deleteRule(conversation: Conversation, rule: Rule): boolean {
-  const operation = `delete IPv${rule.family} rule ${formatRule(rule)}`;
+  const operation = `delete ${describeRule(rule)}`;
   const payload = encodeRule(rule);
   return unlessRefused([ENOENT], () => conversation.request({ operation, type: RTM_DELRULE, payload })) !== undefined;
 }
@@ -102,7 +102,7 @@ export function deleteWholeRule(conversation: Conversation, rule: Rule, listed: 
   if (at < 0) return false;
   const first = found.find(({ message }) => wouldKernelDelete(message, wanted.message));
   if (first !== undefined && !isSame(first)) {
-    const operation = `delete IPv${rule.family} rule ${formatRule(rule)}`;
+    const operation = `delete ${describeRule(rule)}`;
     throw new NetlinkError({ operation, errno: EBUSY, message: "a rule with more conditions stands before it" });
   }
   found.splice(at, 1);

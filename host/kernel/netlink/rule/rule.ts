@@ -1,5 +1,5 @@
-import type { Family } from "../../../net/ip.ts";
-import { formatPrefix, type Prefix } from "../../../net/prefix.ts";
+import type { RuleState } from "../../../plan/state.ts";
+import { formatRule } from "../../../plan/text.ts";
 import {
   type Attribute,
   attribute,
@@ -15,9 +15,7 @@ import {
 } from "../attribute.ts";
 import { decodeFamily, decodePrefixOf, encodeFamily, encodePrefix } from "../ip-bytes.ts";
 import {
-  FIB_RULE_INVERT,
   FIB_RULE_STATE,
-  FR_ACT_TO_TBL,
   FRA_DST,
   FRA_FWMARK,
   FRA_FWMASK,
@@ -32,31 +30,10 @@ import {
 } from "./constants.ts";
 import { encodeRuleMessage, type RuleMessage } from "./message.ts";
 
-export interface Rule {
-  readonly family: Family;
-  readonly preference: number;
-  /** Undefined for all. */
-  readonly from?: Prefix | undefined;
-  /** Undefined for all. */
-  readonly to?: Prefix | undefined;
-  /** Matches packets whose masked mark equals this value. Undefined for any mark. */
-  readonly mark?: { readonly value: number; readonly mask: number } | undefined;
-  readonly inputName?: string | undefined;
-  readonly outputName?: string | undefined;
-  /** 0 for actions without a table. */
-  readonly table: number;
-  /** FR_ACT_* */
-  readonly action: number;
-  /** Preference of the rule at which FR_ACT_GOTO goes on. */
-  readonly goto?: number | undefined;
-  /** FIB_RULE_INVERT or 0. */
-  readonly flags: number;
-  readonly tos?: number | undefined;
-  /** RTPROT_*: the software that created the rule; undefined or 0 if unknown. */
-  readonly protocol?: number | undefined;
-  /** Attributes that are not decoded: ports, users and the like. */
-  readonly rest?: readonly Attribute[] | undefined;
-}
+/** Without `tos`, `protocol` and `rest`: 0, unknown and none. */
+export type Rule = Omit<RuleState, Unneeded> & Partial<Pick<RuleState, Unneeded>>;
+
+type Unneeded = "tos" | "protocol" | "rest";
 
 const KNOWN = new Set([
   FRA_DST,
@@ -135,17 +112,7 @@ export function encodeRule(rule: Rule): Uint8Array {
   });
 }
 
-/** Formats the rule as `ip rule` shows it: `99: from 10.6.0.21/32 fwmark 0x1/0x1 lookup 101`. */
-export function formatRule({ preference, from, to, mark, inputName, outputName, table, action, flags }: Rule): string {
-  const words = [
-    `${preference}:`,
-    (flags & FIB_RULE_INVERT) !== 0 && "not",
-    `from ${from ? formatPrefix(from) : "all"}`,
-    to && `to ${formatPrefix(to)}`,
-    mark && `fwmark 0x${mark.value.toString(16)}/0x${mark.mask.toString(16)}`,
-    inputName !== undefined && `iif ${inputName}`,
-    outputName !== undefined && `oif ${outputName}`,
-    action === FR_ACT_TO_TBL ? `lookup ${table}` : `action ${action}`,
-  ];
-  return words.filter((word) => word !== false && word !== undefined).join(" ");
+/** Formats the rule for errors. */
+export function describeRule({ tos = 0, protocol = 0, rest = [], ...rule }: Rule): string {
+  return `IPv${rule.family} rule ${formatRule({ ...rule, tos, protocol, rest })}`;
 }
