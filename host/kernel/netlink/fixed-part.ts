@@ -12,45 +12,43 @@ const WRITE = {
   uint32: putUint32,
 } as const;
 
-interface WithAttributes {
-  readonly attributes: readonly Attribute[];
-}
+type MessageOf<Name extends string> = Readonly<Record<Name, number>> & { readonly attributes: readonly Attribute[] };
 
-type Fields<T> = Readonly<Record<Exclude<keyof T, "attributes">, readonly [at: number, as: keyof typeof READ]>>;
-
-interface FixedPart<T extends WithAttributes> {
+interface FixedPart<Name extends string> {
   /** For errors: `route message`. */
   readonly name: string;
   /** RTM_NEW* */
   readonly type: number;
   readonly typeName: string;
   readonly bytes: number;
-  readonly fields: Fields<T>;
+  readonly fields: Readonly<Record<Name, readonly [at: number, as: keyof typeof READ]>>;
 }
 
-interface FixedPartCodec<T extends WithAttributes> {
+interface FixedPartCodec<Name extends string> {
   /** Fields that are left out are 0. */
-  readonly encode: (message: Partial<T>) => Uint8Array;
+  readonly encode: (message: Partial<MessageOf<Name>>) => Uint8Array;
   /** Throws NetlinkError for a message of another type, and for false lengths. */
-  readonly decode: (message: Message) => T;
+  readonly decode: (message: Message) => MessageOf<Name>;
   /** The same; with `wanted`, attributes of other types are left out. */
-  readonly decodeWanted: (message: Message, wanted?: ReadonlySet<number>) => T;
+  readonly decodeWanted: (message: Message, wanted?: ReadonlySet<number>) => MessageOf<Name>;
 }
 
-export function fixedPart<T extends WithAttributes>(fixed: FixedPart<T>): FixedPartCodec<T> {
-  const fields = Object.entries(fixed.fields) as [keyof T, Fields<T>[keyof Fields<T>]][];
-  const decodeWanted = ({ type, payload }: Message, wanted?: ReadonlySet<number>): T => {
+export function fixedPart<Name extends string>(fixed: FixedPart<Name>): FixedPartCodec<Name> {
+  const fields = Object.entries(fixed.fields) as [Name, FixedPart<Name>["fields"][Name]][];
+  const decodeWanted = ({ type, payload }: Message, wanted?: ReadonlySet<number>): MessageOf<Name> => {
     if (type !== fixed.type) throw malformed(fixed.name, 4, `type ${type}`, `${fixed.typeName} (${fixed.type})`);
     if (payload.length < fixed.bytes)
       throw malformed(fixed.name, 0, `${payload.length} bytes`, `${fixed.bytes} or more`);
-    const values: Partial<Record<keyof T, unknown>> = {};
+    const values: Partial<Record<Name, number>> = {};
     for (const [name, [at, as]] of fields) values[name] = READ[as](payload, at);
-    return Object.assign(values, { attributes: decodeAttributes(payload, fixed.bytes, wanted) }) as unknown as T;
+    return Object.assign(values as Record<Name, number>, {
+      attributes: decodeAttributes(payload, fixed.bytes, wanted),
+    });
   };
   return {
     encode: (message) => {
       const bytes = encodeAttributes(message.attributes ?? [], fixed.bytes);
-      for (const [name, [at, as]] of fields) WRITE[as](bytes, at, (message[name] as number | undefined) ?? 0);
+      for (const [name, [at, as]] of fields) WRITE[as](bytes, at, message[name] ?? 0);
       return bytes;
     },
     decode: (message) => decodeWanted(message),

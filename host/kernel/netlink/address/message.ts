@@ -6,39 +6,32 @@
  */
 import { bitsOf } from "../../../net/ip.ts";
 import type { Prefix } from "../../../net/prefix.ts";
-import { type Attribute, findValue } from "../attribute.ts";
+import { findValue } from "../attribute.ts";
 import { AF_INET, AF_INET6 } from "../constants.ts";
 import { malformed } from "../error.ts";
 import { fixedPart } from "../fixed-part.ts";
 import { decodeIp } from "../ip-bytes.ts";
 import { IFA_ADDRESS, IFA_LOCAL, RTM_NEWADDR } from "./constants.ts";
 
-export interface AddressMessage {
-  /** AF_* */
-  readonly family: number;
-  readonly prefixLength: number;
-  /** The low byte of IFA_F_*; the attribute IFA_FLAGS holds all of them. */
-  readonly flags: number;
-  /** RT_SCOPE_* */
-  readonly scope: number;
-  /** Index of the link. */
-  readonly index: number;
-  readonly attributes: readonly Attribute[];
-}
-
-const CODEC = fixedPart<AddressMessage>({
+const CODEC = fixedPart({
   name: "address message",
   type: RTM_NEWADDR,
   typeName: "RTM_NEWADDR",
   bytes: 8,
   fields: {
+    /** AF_* */
     family: [0, "uint8"],
     prefixLength: [1, "uint8"],
+    /** The low byte of IFA_F_*; the attribute IFA_FLAGS holds all of them. */
     flags: [2, "uint8"],
+    /** RT_SCOPE_* */
     scope: [3, "uint8"],
+    /** Index of the link. */
     index: [4, "uint32"],
   },
 });
+
+export type AddressMessage = ReturnType<typeof CODEC.decode>;
 
 export const encodeAddress = CODEC.encode;
 

@@ -4,37 +4,29 @@
  *      0        1     4       8       10      11     12
  *      ├ family ┼ pad ┼ index ┼ state ┼ flags ┼ type ┼ attributes …      (linux/neighbour.h, struct ndmsg)
  */
-import type { Attribute } from "../attribute.ts";
 import { fixedPart } from "../fixed-part.ts";
 import { RTM_NEWNEIGH } from "./constants.ts";
 
-export interface NeighbourMessage {
-  /** AF_* */
-  readonly family: number;
-  /** Index of the link. */
-  readonly index: number;
-  /** NUD_* */
-  readonly state: number;
-  /** NTF_* */
-  readonly flags: number;
-  /** RTN_* of the address; 0 in requests. */
-  readonly type: number;
-  readonly attributes: readonly Attribute[];
-}
-
-const CODEC = fixedPart<NeighbourMessage>({
+const CODEC = fixedPart({
   name: "neighbour message",
   type: RTM_NEWNEIGH,
   typeName: "RTM_NEWNEIGH",
   bytes: 12,
   fields: {
+    /** AF_* */
     family: [0, "uint8"],
+    /** Index of the link. */
     index: [4, "int32"],
+    /** NUD_* */
     state: [8, "uint16"],
+    /** NTF_* */
     flags: [10, "uint8"],
+    /** RTN_* of the address; 0 in requests. */
     type: [11, "uint8"],
   },
 });
+
+export type NeighbourMessage = ReturnType<typeof CODEC.decode>;
 
 export const encodeNeighbourMessage = CODEC.encode;
 

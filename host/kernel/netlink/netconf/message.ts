@@ -4,23 +4,21 @@
  *      0        1     4
  *      ├ family ┼ pad ┼ attributes …      (linux/netconf.h, struct netconfmsg)
  */
-import type { Attribute } from "../attribute.ts";
 import { fixedPart } from "../fixed-part.ts";
 import { RTM_NEWNETCONF } from "./constants.ts";
 
-export interface NetconfMessage {
-  /** AF_* */
-  readonly family: number;
-  readonly attributes: readonly Attribute[];
-}
-
-const CODEC = fixedPart<NetconfMessage>({
+const CODEC = fixedPart({
   name: "netconf message",
   type: RTM_NEWNETCONF,
   typeName: "RTM_NEWNETCONF",
   bytes: 4,
-  fields: { family: [0, "uint8"] },
+  fields: {
+    /** AF_* */
+    family: [0, "uint8"],
+  },
 });
+
+export type NetconfMessage = ReturnType<typeof CODEC.decode>;
 
 export const encodeNetconf = CODEC.encode;
 
