@@ -14,16 +14,12 @@ import { Listeners } from "../lib/listeners.ts";
 import type { Log } from "../lib/log.ts";
 import { COORDINATORS, IP_ALLOCATIONS, IP_POOLS, RESERVED_IPS, SUBNETS } from "../resources/collections.ts";
 import { COORDINATOR_NAME } from "../resources/coordinator.ts";
-import { decodeNamespace, type Namespace } from "../resources/namespace.ts";
-import { decodeNode, type Node } from "../resources/node.ts";
-import { decodeEpochRecord, EPOCH_MAP, type EpochRecord } from "../resources/registry-epoch.ts";
-import { decodeVendorConfMap, type VendorConfMap } from "../resources/vendor-conf-map.ts";
-import { type CachedAllocation, openCachedDecoder } from "./cached-allocation.ts";
+import { decodeNamespace } from "../resources/namespace.ts";
+import { decodeNode } from "../resources/node.ts";
+import { decodeEpochRecord, EPOCH_MAP } from "../resources/registry-epoch.ts";
+import { decodeVendorConfMap } from "../resources/vendor-conf-map.ts";
+import { openCachedDecoder } from "./cached-allocation.ts";
 import {
-  type ControlledCoordinator,
-  type ControlledPool,
-  type ControlledReservation,
-  type ControlledSubnet,
   decodeControlledCoordinator,
   decodeControlledPool,
   decodeControlledReservation,
@@ -92,60 +88,35 @@ class Followed<T> implements Cache<T> {
 export function openCaches({ api, onUnused, configNamespace, log, random }: CachesOptions): OpenCaches {
   const budget = new ObjectBudget({ totalBytes: CONTROLLER_BUDGET_BYTES, home: configNamespace, onUnused });
   const follow = <T>(
-    own: Pick<ReflectorOptions<T>, "name" | "path" | "fieldSelector" | "decode" | "budgeted" | "onUndone">,
-  ): Followed<T> => new Followed<T>({ api, log, random, keyOf, ...own });
+    name: string,
+    decode: ReflectorOptions<T>["decode"],
+    own: Pick<ReflectorOptions<T>, "path" | "fieldSelector" | "budgeted" | "onUndone">,
+  ): Followed<T> => new Followed<T>({ api, log, random, keyOf, name, decode, ...own });
+  const settings = collectionPath(CONFIG_MAPS, configNamespace);
   let undoneEpoch: string | undefined;
   const caches = {
-    pools: follow<ControlledPool>({
-      name: "IPPools",
-      path: collectionPath(IP_POOLS),
-      decode: decodeControlledPool,
-    }),
-    subnets: follow<ControlledSubnet>({
-      name: "Subnets",
-      path: collectionPath(SUBNETS),
-      decode: decodeControlledSubnet,
-    }),
-    reserved: follow<ControlledReservation>({
-      name: "ReservedIPs",
-      path: collectionPath(RESERVED_IPS),
-      decode: decodeControlledReservation,
-    }),
-    allocations: follow<CachedAllocation>({
-      name: "IPAllocations",
+    pools: follow("IPPools", decodeControlledPool, { path: collectionPath(IP_POOLS) }),
+    subnets: follow("Subnets", decodeControlledSubnet, { path: collectionPath(SUBNETS) }),
+    reserved: follow("ReservedIPs", decodeControlledReservation, { path: collectionPath(RESERVED_IPS) }),
+    allocations: follow("IPAllocations", openCachedDecoder(), {
       path: collectionPath(IP_ALLOCATIONS),
-      decode: openCachedDecoder(),
-      onUndone: () => {
+      onUndone: (): void => {
         undoneEpoch = epochOf(caches);
       },
     }),
-    coordinators: follow<ControlledCoordinator>({
-      name: "Coordinators",
-      path: collectionPath(COORDINATORS),
-      decode: decodeControlledCoordinator,
-    }),
-    namespaces: follow<Namespace>({
-      name: "Namespaces",
+    coordinators: follow("Coordinators", decodeControlledCoordinator, { path: collectionPath(COORDINATORS) }),
+    namespaces: follow("Namespaces", described(decodeNamespace), {
       path: collectionPath(NAMESPACES),
-      decode: described(decodeNamespace),
       budgeted: { budget },
     }),
-    nodes: follow<Node>({
-      name: "Nodes",
-      path: collectionPath(NODES),
-      decode: described(decodeNode),
-    }),
-    vendorConf: follow<VendorConfMap>({
-      name: "vendor-conf",
-      path: collectionPath(CONFIG_MAPS, configNamespace),
+    nodes: follow("Nodes", described(decodeNode), { path: collectionPath(NODES) }),
+    vendorConf: follow("vendor-conf", described(decodeVendorConfMap), {
+      path: settings,
       fieldSelector: "metadata.name=vendor-conf",
-      decode: described(decodeVendorConfMap),
     }),
-    epoch: follow<EpochRecord>({
-      name: EPOCH_MAP,
-      path: collectionPath(CONFIG_MAPS, configNamespace),
+    epoch: follow(EPOCH_MAP, described(decodeEpochRecord), {
+      path: settings,
       fieldSelector: `metadata.name=${EPOCH_MAP}`,
-      decode: described(decodeEpochRecord),
     }),
   };
   const all: readonly (readonly [string, AnyReflector])[] = Object.entries(caches).map(
