@@ -211,8 +211,10 @@ it("what belongs to no pod has a command that deletes it", async () => {
     "ip route add 10.97.0.0/16 dev eth0 scope global table 500 tos 0x10",
     "ip -6 route add fd00:97::/64 from fd00:98::/64 dev eth0 table 500",
     "ip rule add pref 901 from all lookup 501 protocol 98",
-    "ip -6 rule add pref 2000 from fd00:5::/64 iif eth0 fwmark 0x2/0xf lookup 501 protocol 98",
-    "ip rule add pref 2001 ipproto tcp dport 80 tos 0x10 lookup 501 protocol 98",
+    "ip -6 rule add pref 2000 from fd00:5::/64 iif eth0 fwmark 0x2/0xf lookup 500",
+    "ip rule add pref 2001 ipproto tcp dport 80 tos 0x10 lookup 500",
+    `ip rule add pref 100 from ${pod.address(4)} lookup 77`,
+    `ip rule add pref 101 not to ${pod.address(4)} prohibit`,
     "ip neigh add 10.60.99.2 lladdr 02:00:00:00:99:03 nud permanent dev $HOST",
   ];
   for (const text of leftovers) await requireCommand(world.node.netns.enter(shell(pod, text)));

@@ -153,6 +153,7 @@ function knownAttachments(
   return {
     containerIds: new Set([...bound, ...attachments.requests].map(({ containerId }) => containerId)),
     ips: new Set(ips.map(keyOfIp)),
+    recorded: new Set(bound.map(({ ip }) => keyOfIp(ip))),
   };
 }
 

@@ -8,11 +8,12 @@ import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "../../coordinator/plan/con
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { ruleTablesOf } from "../../coordinator/plan/own-objects.ts";
 import { RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
-import { formatIp, type Ip } from "../../net/ip.ts";
+import { bitsOf, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
+import type { Prefix } from "../../net/prefix.ts";
 import { formatCommand } from "../../plan/command.ts";
 import type { Operation } from "../../plan/operation.ts";
-import type { NamespaceState } from "../../plan/state.ts";
+import type { NamespaceState, RuleState } from "../../plan/state.ts";
 import { formatNeighbour, formatOperation, formatRoute, formatRule } from "../../plan/text.ts";
 import { formatAddressName } from "../../records/allocation-record.ts";
 import type { DamageFinding } from "../../records/check-record.ts";
@@ -123,6 +124,8 @@ export interface KnownAttachments {
   readonly containerIds: ReadonlySet<string>;
   /** Addresses of a record, a NIC or an attachment: {@link keyOfIp}. */
   readonly ips: ReadonlySet<string>;
+  /** Addresses that a record has: {@link keyOfIp}. */
+  readonly recorded: ReadonlySet<string>;
   /** MACs of all links in the namespaces of pods. */
   readonly macs: ReadonlySet<Mac>;
 }
@@ -131,13 +134,25 @@ export function keyOfIp({ family, value }: Ip): string {
   return `${family} ${value}`;
 }
 
-/** Returns what the node has that carries Berth's mark and belongs to no attachment, and routes in Berth's tables. */
+/**
+ * Returns what the node has that carries Berth's mark and belongs to no attachment, and what diverts the traffic of
+ * pods.
+ */
 export function findLeftovers(host: NamespaceState, known: KnownAttachments): DamageFinding[] {
-  return [...findPairs(host, known), ...findRoutes(host, known), ...findRules(host), ...findNeighbours(host, known)];
+  return [
+    ...findPairs(host, known),
+    ...findRoutes(host, known),
+    ...findRules(host, known),
+    ...findNeighbours(host, known),
+  ];
 }
 
 /** RT_TABLE_DEFAULT, RT_TABLE_MAIN, RT_TABLE_LOCAL: never Berth's alone, whatever its rules look up. */
 const KERNEL_TABLES: ReadonlySet<number> = new Set([253, RT_TABLE_MAIN, RT_TABLE_LOCAL]);
+
+function ownTables(host: NamespaceState): ReadonlySet<number> {
+  return ruleTablesOf(host).difference(KERNEL_TABLES);
+}
 
 /**
  * A pair whose other end is in no pod's namespace. The kernel deletes pairs with either namespace, the agent retired
@@ -158,7 +173,7 @@ function findPairs({ links }: NamespaceState, { containerIds, macs }: KnownAttac
 }
 
 function findRoutes(host: NamespaceState, { ips }: KnownAttachments): DamageFinding[] {
-  const tables = ruleTablesOf(host).difference(KERNEL_TABLES);
+  const tables = ownTables(host);
   return host.routes.flatMap((route) => {
     const { table, protocol, destination } = route;
     const isOurs = protocol === BERTH_PROTOCOL && !KERNEL_TABLES.has(table);
@@ -170,16 +185,39 @@ function findRoutes(host: NamespaceState, { ips }: KnownAttachments): DamageFind
   });
 }
 
-/** Rules with Berth's mark that it does not make: its own are for all packets. */
-function findRules({ rules }: NamespaceState): DamageFinding[] {
-  return rules.flatMap((rule) => {
-    const { preference, from, to, mark, inputName, outputName, protocol } = rule;
-    const isForAll = [from, to, mark, inputName, outputName].every((selector) => selector === undefined);
-    if (protocol !== BERTH_PROTOCOL || (isForAll && preference <= HOST_RULE_PREFERENCE)) return [];
+function findRules(host: NamespaceState, { recorded }: KnownAttachments): DamageFinding[] {
+  const tables = ownTables(host);
+  return host.rules.flatMap((rule) => {
+    const why = describeStrayRule(rule, tables, recorded);
+    if (why === undefined) return [];
     const deletion = formatCommand({ kind: "delete-rule", place: "host", rule }, "");
-    return [leftover(`rule "${formatRule(rule)}" has Berth's mark, and Berth makes none like it`, deletion)];
+    return [leftover(`rule "${formatRule(rule)}" ${why}`, deletion)];
   });
 }
+
+/** Returns undefined for Berth's rules, and for rules of other software that do not concern its pods. */
+function describeStrayRule(
+  rule: RuleState,
+  tables: ReadonlySet<number>,
+  recorded: ReadonlySet<string>,
+): string | undefined {
+  const { preference, from, to, mark, inputName, outputName, table, protocol } = rule;
+  const isForAll = [from, to, mark, inputName, outputName].every((selector) => selector === undefined);
+  if (protocol === BERTH_PROTOCOL)
+    return isForAll && preference <= HOST_RULE_PREFERENCE
+      ? undefined
+      : "has Berth's mark, and Berth makes none like it";
+  if (tables.has(table)) return "of other software looks up a table of Berth's";
+  const isBefore = preference < HOST_RULE_PREFERENCE;
+  const diverted = [from, to].find(
+    (prefix) => prefix !== undefined && isWhole(prefix) && recorded.has(keyOfIp(prefix.ip)),
+  );
+  return isBefore && diverted !== undefined
+    ? `of other software diverts the traffic of ${formatIp(diverted.ip)}, which a pod of this node has`
+    : undefined;
+}
+
+const isWhole = ({ ip, length }: Prefix): boolean => length === bitsOf(ip.family);
 
 /** Permanent neighbours on pairs; those of attachments are compared with their plan. */
 function findNeighbours({ links, neighbours }: NamespaceState, { ips }: KnownAttachments): DamageFinding[] {

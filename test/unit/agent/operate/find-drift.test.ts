@@ -19,9 +19,9 @@ import { hostRule, routeTo } from "../../../../host/coordinator/plan/plan-servic
 import { REMOVAL_GROUP } from "../../../../host/kernel/link-remover.ts";
 import { wholePrefix } from "../../../../host/net/prefix.ts";
 import type { Operation } from "../../../../host/plan/operation.ts";
-import { EMPTY_NAMESPACE, type LinkState, type NamespaceState } from "../../../../host/plan/state.ts";
+import { EMPTY_NAMESPACE, type LinkState, type NamespaceState, type RuleState } from "../../../../host/plan/state.ts";
 import { cases } from "../../../world/rows.ts";
-import { ip, mac } from "../../../world/values.ts";
+import { ip, mac, prefix } from "../../../world/values.ts";
 
 const OURS = ip("10.6.0.7");
 const OTHER = ip("10.6.0.9");
@@ -49,8 +49,14 @@ const HOST: NamespaceState = {
 const KNOWN: KnownAttachments = {
   containerIds: new Set(["c1"]),
   ips: new Set([keyOfIp(OURS)]),
+  recorded: new Set([keyOfIp(OURS)]),
   macs: new Set([PAIR.pod.mac]),
 };
+
+/** Rules beside Berth's, of other software. */
+const foreign = (changes: Partial<RuleState>) => ({
+  rules: [RULE, { ...RULE, protocol: 0, preference: 100, table: 77, ...changes }],
+});
 
 function leftovers(changes: Partial<NamespaceState>, known: Partial<KnownAttachments> = {}): string[] {
   const found = findLeftovers({ ...HOST, ...changes }, { ...KNOWN, ...known });
@@ -73,11 +79,12 @@ describe("leftovers:", () => {
     ["of a pair that is being deleted", { links: [{ ...pairOf("c9"), group: REMOVAL_GROUP }] }],
     ["of a pair that another IPAM's pod has", { links: [pairOf("c9")] }, { containerIds: new Set(["c9"]) }],
     ["of other software's links", { links: [link("veth1", "someone else's")] }, { containerIds: new Set() }],
+    ["of rules for other addresses", foreign({ from: wholePrefix(OTHER) })],
     ["of Berth's routes in the main table", { routes: [routeOf(OTHER, 254)] }],
-    [
-      "of rules of other software",
-      { rules: [RULE, { ...RULE, protocol: 0, preference: 901, from: wholePrefix(OURS) }] },
-    ],
+    ["of rules for a network with a pod's address", foreign({ from: { ip: OURS, length: 31 } })],
+    ["of rules for networks", foreign({ from: prefix("10.6.0.0/24") })],
+    ["of rules behind Berth's", foreign({ from: wholePrefix(OURS), preference: 901 })],
+    ["of rules for marked packets", foreign({ mark: { value: 1, mask: 1 } })],
     ["of routes in tables of other software", { routes: [{ ...routeOf(OTHER, 77), protocol: 3 }] }],
     ["of the main table, whatever looks it up", main],
     ["of neighbours of other links", { neighbours: [{ link: "cali1", ip: OTHER, mac: PAIR.pod.mac }] }],
@@ -98,6 +105,12 @@ describe("leftovers:", () => {
       => rule "pref 900 from 10.6.0.7 lookup 500 proto 98" has Berth's mark, and Berth makes none like it & rule del pref 900 from 10.6.0.7 lookup 500 protocol 98
     a rule with Berth's mark in another place ${{ rules: [RULE, { ...RULE, preference: 901 }] }}
       => rule "pref 901 from all lookup 500 proto 98" has Berth's mark, and Berth makes none like it & rule del pref 901 from all lookup 500 protocol 98
+    another software's rule for Berth's table ${foreign({ table: 500, preference: 2000 })}
+      => rule "pref 2000 from all lookup 500" of other software looks up a table of Berth's & rule del pref 2000 from all lookup 500
+    a rule that diverts what a pod sends ${foreign({ from: wholePrefix(OURS) })}
+      => rule "pref 100 from 10.6.0.7 lookup 77" of other software diverts the traffic of 10.6.0.7, which a pod of this node has & rule del pref 100 from 10.6.0.7 lookup 77
+    a rule that diverts what a pod gets ${foreign({ to: wholePrefix(OURS) })}
+      => rule "pref 100 from all to 10.6.0.7 lookup 77" of other software diverts the traffic of 10.6.0.7, which a pod of this node has & rule del pref 100 from all to 10.6.0.7 lookup 77
     a neighbour that no pod has ${{ neighbours }}
       => neighbour "10.6.0.9 lladdr MAC dev LINK nud permanent" has an address that no pod of this node has & neigh del 10.6.0.9 dev LINK
   `)("%s", (_what, changes, expected) => {
