@@ -3,7 +3,7 @@
  * order; and back.
  */
 import { hostname } from "node:os";
-import { createFaultCounter, type FaultPlan, openFaults } from "../lib/fault.ts";
+import { createFaultCounter, openFaults } from "../lib/fault.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Log } from "../lib/log.ts";
 import { PeriodicWorker } from "../lib/periodic.ts";
@@ -42,17 +42,16 @@ import { listenOnSocket } from "./server/socket-server.ts";
 import { type SocketWatch, watchSocket } from "./server/socket-watch.ts";
 import { Spool } from "./server/spool.ts";
 
-interface AgentOptions {
+type OfBackend = "cniConfDirectory" | "coreWasm" | "faultPlan" | "lockWaitMs" | "log" | "stateDirectory";
+
+interface AgentOptions extends Pick<BackendOptions, OfBackend> {
   /** The manifests of the embedded mode. Exactly one of this and `cluster` is given. */
   readonly configDirectory?: string | undefined;
   readonly cluster?: ClusterAccess | undefined;
-  /** Directory of the runtimes' network definitions; may be missing. */
-  readonly cniConfDirectory: string;
   /** Directory of Podman's networks, for the embedded mode; may be missing. */
   readonly podmanNetworksDirectory: string;
   /** Directory that stands for `/var/log/vendor/` of network definitions on this machine. */
   readonly logDirectory: string;
-  readonly stateDirectory: string;
   readonly spoolDirectory: string;
   readonly socketPath: string;
   /** Default: metrics are on the socket only. */
@@ -62,12 +61,7 @@ interface AgentOptions {
   readonly nodeName?: string | undefined;
   /** The node's labels in the embedded mode; in a cluster the Node has its own. */
   readonly nodeLabels?: Readonly<Record<string, string>>;
-  readonly lockWaitMs: number;
-  /** The built core, berth-core.wasm. */
-  readonly coreWasm: Uint8Array;
   readonly version: string;
-  readonly faultPlan?: FaultPlan | undefined;
-  readonly log: Log;
   /** The agent has to end: its registry's thread died, or another agent serves its socket. */
   readonly onDeath: (error: Error) => void;
 }

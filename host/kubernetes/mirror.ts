@@ -12,18 +12,25 @@ export type Change<T> =
   | { readonly kind: "gone"; readonly key: string; readonly before: T };
 
 /** For a collection that tenants write. */
-export interface Budgeted<T> {
+interface Budgeted<T> {
   readonly budget: ObjectBudget;
   /** What is kept of an object that is not used; default: nothing, and it counts as absent. */
   readonly reduce?: (value: T) => T;
 }
 
-interface MirrorOptions<T> {
+export interface MirrorOptions<T> {
+  /** For problems and logs: `pods of this node`. */
   readonly name: string;
+  /**
+   * Throws for an invalid object, whose last valid value then stays. Returns undefined for an object that counts as
+   * absent, and costs no memory.
+   */
   readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
   readonly keyOf: (object: KubeObject) => string;
+  /** Called in order, after `items` has changed. */
   readonly onChange: (change: Change<T>) => void;
   readonly log: Log;
+  /** Set for a collection that tenants write. */
   readonly budgeted?: Budgeted<T> | undefined;
 }
 

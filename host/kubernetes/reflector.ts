@@ -3,7 +3,6 @@
  * says when it may be out of date.
  */
 import { Latch } from "../lib/latch.ts";
-import type { Log } from "../lib/log.ts";
 import { describeFailure, LARGE_EVENT_PAUSE, pause, pauseMs } from "./http/retry.ts";
 import { KindArrival, MISSING_KIND_RETRY_MS, WATCH_LIFE_S } from "./kind-arrival.ts";
 import {
@@ -16,7 +15,7 @@ import {
   type WatchEvent,
 } from "./kube-api.ts";
 import { listPages, type Page } from "./list.ts";
-import { type Budgeted, type Change, isVersion, Mirror } from "./mirror.ts";
+import { isVersion, Mirror, type MirrorOptions } from "./mirror.ts";
 
 /**
  * Time for which one page of a list is tried: milliseconds. Then the reflector reports that the server cannot be
@@ -45,10 +44,8 @@ const LONG_DECODING_MS = 2;
 /** Longest such pause: milliseconds. On a busy machine a time is mostly that of others, and a list has to end. */
 const LONGEST_PAUSE_MS = 10;
 
-export interface ReflectorOptions<T> {
+export interface ReflectorOptions<T> extends MirrorOptions<T> {
   readonly api: KubeApi;
-  /** For problems and logs: `pods of this node`. */
-  readonly name: string;
   /** Path of the collection: `/api/v1/pods`. */
   readonly path: string;
   /** `spec.nodeName=n1` */
@@ -57,14 +54,6 @@ export interface ReflectorOptions<T> {
   readonly labelSelector?: string | undefined;
   /** Requests only the objects' metadata. */
   readonly metadataOnly?: boolean;
-  /**
-   * Throws for an invalid object, whose last valid value then stays. Returns undefined for an object that counts as
-   * absent, and costs no memory.
-   */
-  readonly decode: (object: KubeObject, before: T | undefined) => T | undefined;
-  readonly keyOf: (object: KubeObject) => string;
-  /** Called in order, after `items` has changed. */
-  readonly onChange: (change: Change<T>) => void;
   /** Called once, when the first list is complete. */
   readonly onSynced?: () => void;
   /**
@@ -74,9 +63,6 @@ export interface ReflectorOptions<T> {
   readonly onUndone?: () => void;
   /** A collection that the server does not know counts as empty until its kind is installed (kind-arrival.ts). */
   readonly optional?: boolean;
-  /** Set for a collection that tenants write. */
-  readonly budgeted?: Budgeted<T> | undefined;
-  readonly log: Log;
   /** Returns a number in [0, 1). */
   readonly random: () => number;
 }

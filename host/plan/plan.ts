@@ -2,30 +2,18 @@
  * The desired state of two namespaces: what has to exist, and which of the existing objects are owned and may be
  * deleted. Everything else is left alone.
  */
-import type { NftTable } from "./nft-table.ts";
 import type { Veth } from "./operation.ts";
-import type { AddressState, LinkSettings, NeighbourState, Place, RouteState, RuleState, SysctlKey } from "./state.ts";
+import type { LinkSettings, NamespaceState, Place, SysctlKey } from "./state.ts";
 
 /** The objects that have to exist in one namespace. */
-export interface Wanted {
+export interface Wanted extends Owned {
   /** Settings by name of links that exist or that the plan creates. */
   readonly links: ReadonlyMap<string, LinkSettings>;
   readonly sysctls: ReadonlyMap<SysctlKey, string>;
-  readonly addresses: readonly AddressState[];
-  readonly neighbours: readonly NeighbourState[];
-  readonly routes: readonly RouteState[];
-  readonly rules: readonly RuleState[];
-  readonly tables: readonly NftTable[];
 }
 
 /** Observed objects of one namespace that belong to the planner: they are deleted unless they are wanted. */
-export interface Owned {
-  readonly addresses: readonly AddressState[];
-  readonly neighbours: readonly NeighbourState[];
-  readonly routes: readonly RouteState[];
-  readonly rules: readonly RuleState[];
-  readonly tables: readonly NftTable[];
-}
+export type Owned = Pick<NamespaceState, "addresses" | "neighbours" | "routes" | "rules" | "tables">;
 
 export interface Plan {
   /** Whether the pair has to exist or to be deleted; undefined leaves it alone. */

@@ -101,12 +101,7 @@ export interface Allocation {
 }
 
 /** An address to claim for one NIC. */
-export interface Proposal {
-  readonly space: string;
-  readonly ip: Ip;
-  readonly prefixLength: number;
-  readonly pool: string;
-  readonly ifName: string;
+export interface Proposal extends Pick<Allocation, "space" | "ip" | "prefixLength" | "pool" | "ifName"> {
   /** Version of the Cooling or Quarantined allocation to take over. Default: the address must be free. */
   readonly replaces?: number;
   /** The caller requested this address: an address that was claimed for the NIC and never attached gives way to it. */
@@ -120,25 +115,15 @@ export interface Proposal {
   readonly workload?: Workload;
 }
 
-/** A request for addresses: the owner, the NIC of the current ADD, and one proposal per family and NIC. */
-export interface Claim {
-  readonly owner: string;
-  readonly namespace: string;
-  readonly pod: string;
-  /** The NIC of the current request. */
-  readonly ifName: string;
-  /** "" for a claim ahead of the NIC's ADD, which will attach it. */
-  readonly containerId: string;
-  readonly network: string;
-  /** Path of the netns of the NIC of the current request. */
-  readonly netns?: string | undefined;
-  /** The kernel's cookie of that netns; undefined if it is unknown. */
-  readonly netnsCookie?: bigint | undefined;
-  /** MAC address of the NIC of the current request. */
-  readonly mac?: Mac | undefined;
+/** What a row has of the NIC of its ADD. */
+export type NicOfRow = Pick<Allocation, "ifName" | "containerId" | "network" | "netns" | "netnsCookie">;
+
+/**
+ * A request for addresses: the owner, the NIC of the current ADD, and one proposal per family and NIC. A claim ahead of
+ * the NIC's ADD, which will attach it, has no container: "".
+ */
+export interface Claim extends NicOfRow, Pick<Allocation, "owner" | "namespace" | "pod" | "mac" | "workload"> {
   readonly proposals: readonly Proposal[];
-  /** The address owner, which retains the addresses when the pod goes; undefined if there is none. */
-  readonly workload?: Workload | undefined;
   /**
    * One above the highest number of the addresses of the owner's member, if they were read. Default: they were not.
    */

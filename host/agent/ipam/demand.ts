@@ -12,6 +12,7 @@ import { takesFirstAddress } from "../../ipam/withheld.ts";
 import { hasIpv6 } from "../../kernel/sysctl.ts";
 import type { Log } from "../../lib/log.ts";
 import { equalIp } from "../../net/ip.ts";
+import type { NicOfRow } from "../../registry/registry.ts";
 import { memberKey, type Workload } from "../../resources/member.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";
 import type { AddDeadline, Timeout } from "../request/add-deadline.ts";
@@ -24,16 +25,9 @@ import { describeSubject } from "./subject.ts";
 import { limitsFor } from "./tenant-limits.ts";
 
 /** A NIC for which addresses are demanded, by its ADD or ahead of it. */
-export interface WantingNic {
+export interface WantingNic extends NicOfRow {
   readonly identity: PodIdentity;
-  readonly ifName: string;
-  /** `name` of the network's configuration. */
-  readonly network: string;
   readonly ipamConf: IpamConf;
-  /** "" ahead of the NIC's ADD. */
-  readonly containerId: string;
-  readonly netns?: string | undefined;
-  readonly netnsCookie?: bigint | undefined;
   readonly requested: readonly RequestedIp[];
   /** The configuration of its main plugin. Absent ahead of the ADD: the definition of the network counts. */
   readonly main?: Pick<NetConf, "type" | "raw"> | undefined;

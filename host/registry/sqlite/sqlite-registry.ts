@@ -13,7 +13,6 @@ import {
   type ClaimOutcome,
   type Cooldowns,
   type CopyOptions,
-  type FreedObserver,
   type ListCursor,
   type Quarantine,
   type QuarantineQuery,
@@ -28,29 +27,20 @@ import type { StoreMethod } from "./operation.ts";
 import { insertRows, type RawRow } from "./schema.ts";
 import type { SessionOptions } from "./session.ts";
 import type { OpenMessage } from "./sqlite-worker.ts";
-import { ring, type StoreAccess, StoreThread } from "./store-access.ts";
+import { ring, type StoreAccess, StoreThread, type StoreThreadOptions } from "./store-access.ts";
 
-export interface SqliteRegistryOptions {
+export interface SqliteRegistryOptions extends Omit<StoreThreadOptions, "isJournal" | "bell"> {
   /** Created if missing, mode 0700. */
   readonly directory: string;
   /** Path of the witness, a file in memory; undefined if there is none. */
   readonly witness?: string | undefined;
-  /** Boot ID of the running kernel: /proc/sys/kernel/random/boot_id. */
-  readonly bootId: string;
   /** The machine's monotonic clock, the same in all processes of one boot. */
   readonly nowMs: () => number;
   /** Time to wait for another agent that uses the directory. */
   readonly lockWaitMs: number;
   /** Called once before that wait, with the process that holds the lock. */
   readonly onWaiting?: ((holder: string) => void) | undefined;
-  /** Called with a sentence when files, or rows before the start, were lost and are restored by themselves. */
-  readonly onNotice?: ((text: string) => void) | undefined;
-  /** The same when a journal in use has lost rows, before any call that follows the loss is answered. */
-  readonly onRowsLost?: ((text: string) => void) | undefined;
   readonly cooldowns: Cooldowns;
-  readonly onFreed: FreedObserver;
-  /** The thread ended: nothing can be recorded any more. */
-  readonly onDeath: (error: Error) => void;
   readonly faultPlan?: FaultPlan | undefined;
   readonly faultCounter: SharedArrayBuffer;
 }

@@ -19,14 +19,18 @@ export interface StoreAccess {
   close(): Promise<void>;
 }
 
-interface StoreThreadOptions {
+export interface StoreThreadOptions {
   readonly isJournal: boolean;
+  /** Boot ID of the running kernel: /proc/sys/kernel/random/boot_id. */
   readonly bootId: string;
   /** Rung after calls were sent. */
   readonly bell: Int32Array;
+  /** Called with a sentence when files, or rows before the start, were lost and are restored by themselves. */
   readonly onNotice?: ((text: string) => void) | undefined;
+  /** The same when a journal in use has lost rows, before any call that follows the loss is answered. */
   readonly onRowsLost?: ((text: string) => void) | undefined;
   readonly onFreed: FreedObserver;
+  /** The thread ended: nothing can be recorded any more. */
   readonly onDeath: (error: Error) => void;
 }
 

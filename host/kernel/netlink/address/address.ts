@@ -1,21 +1,13 @@
-import type { Ip } from "../../../net/ip.ts";
-import type { Prefix } from "../../../net/prefix.ts";
+import type { AddressState } from "../../../plan/state.ts";
 import { type Attribute, attribute, decodeUint32, encodeUint32, findValue, readValue } from "../attribute.ts";
 import { decodeFamily, decodeIpOf, encodeFamily, encodeIp } from "../ip-bytes.ts";
 import { IFA_ADDRESS, IFA_CACHEINFO, IFA_FLAGS, IFA_LOCAL } from "./constants.ts";
 import { type AddressMessage, encodeAddress, prefixOf } from "./message.ts";
 
-export interface Address {
+/** With a peer, the prefix has the length of the peer's. */
+export interface Address extends Omit<AddressState, "link" | "rest"> {
   /** Index of the link. */
   readonly link: number;
-  /** The link's own address with its host bits. With a peer, the length is that of the peer's prefix. */
-  readonly prefix: Prefix;
-  /** Address of the other end of a point-to-point link; undefined if there is none. */
-  readonly peer?: Ip | undefined;
-  /** RT_SCOPE_*; 0 is global. */
-  readonly scope: number;
-  /** IFA_F_* */
-  readonly flags: number;
   /** Attributes besides those that follow from the other fields. */
   readonly rest?: readonly Attribute[] | undefined;
 }

@@ -1,5 +1,6 @@
 import { encodeUtf8 } from "../../../lib/utf8.ts";
 import type { Mac } from "../../../net/mac.ts";
+import type { LinkState } from "../../../plan/state.ts";
 import { decodeMac, encodeMac } from "../../mac-bytes.ts";
 import {
   type Attribute,
@@ -41,19 +42,12 @@ import { decodeKind, encodeKind, type LinkKind } from "./kind.ts";
 import { encodeLink, type LinkMessage } from "./message.ts";
 import { encodeAddressGeneration, encodeRpFilter } from "./setting.ts";
 
-export interface Link {
-  readonly index: number;
-  readonly name: string;
+/** Refers to links by their indexes. */
+export interface Link extends Pick<LinkState, "index" | "name" | "up" | "carrier" | "mac" | "alias" | "group"> {
   /** ARPHRD_* */
   readonly deviceType: number;
   /** IFF_* */
   readonly flags: number;
-  /** IFF_UP */
-  readonly up: boolean;
-  /** Frames can pass (IFF_LOWER_UP). */
-  readonly carrier: boolean;
-  /** Undefined for a link that is not an Ethernet device. */
-  readonly mac: Mac | undefined;
   readonly mtu: number;
   /** Undefined for a physical device. */
   readonly kind: LinkKind | undefined;
@@ -63,11 +57,8 @@ export interface Link {
   readonly parentNetnsId: number | undefined;
   /** Index of the bridge, bond or VRF that it is a member of. */
   readonly master: number | undefined;
-  /** Free text (IFLA_IFALIAS); "" if there is none. */
-  readonly alias: string;
   /** Further names of the link. */
   readonly altNames: readonly string[];
-  readonly group: number;
 }
 
 /** The attributes that {@link linkOf} reads. */
