@@ -99,7 +99,7 @@ it("definitions one after another", () => {
     { numRuns: times(600) },
   );
   // It was about something.
-  expect(Math.min(seen.done, seen.refused, seen.moved)).toBeGreaterThan(15);
+  expect(Math.min(seen.done, seen.refused, seen.moved)).toBeGreaterThan(3);
 });
 
 it("an ADD that was cut off after any operation is completed by the next one", () => {
@@ -121,5 +121,5 @@ it("an ADD that was cut off after any operation is completed by the next one", (
     }),
     { numRuns: times(300) },
   );
-  expect(cut).toBeGreaterThan(15);
+  expect(cut).toBeGreaterThan(3);
 });

@@ -11,7 +11,10 @@ import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
 const plain = { family: 4, action: 1, flags: 0 } as const;
 
 const made: Record<string, [rule: Rule, text: string]> = {
-  "ip rule add pref 900 from all lookup 500": [{ ...plain, preference: 900, table: 500 }, "pref 900 from all lookup 500"],
+  "ip rule add pref 900 from all lookup 500": [
+    { ...plain, preference: 900, table: 500 },
+    "pref 900 from all lookup 500",
+  ],
   "ip rule add pref 99 from 10.6.0.21/32 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101": [
     {
       ...plain,

@@ -86,7 +86,7 @@ it("calls that are given up while they wait, are under way or pause leave nothin
   await new Promise((resolve) => setTimeout(resolve, 100));
   unsubscribe("undici:client:sendHeaders", note);
   expect(new Set(ends)).toEqual(new Set(["enough"]));
-  expect(sent.length).toBeGreaterThan(10);
+  expect(sent.length).toBeGreaterThan(3);
   expect(late).toEqual([]);
   expect(stub.client.stats).toMatchObject({ calling: 0, waiting: 0 });
 });
