@@ -78,15 +78,8 @@ export function refuseRelease(facts: OperationFacts): OperationRefusal | undefin
  * is free.
  */
 export function refuseQuarantine(facts: OperationFacts | undefined): OperationRefusal | undefined {
-  switch (facts?.row.state) {
-    case undefined:
-    case "Cooling":
-      return undefined;
-    case "Bound":
-      return refuseWhileInUse(facts as OperationFacts);
-    case "Quarantined":
-      return { why: "it is in quarantine already", isForceable: false };
-    case "Kept":
-      return { why: "it is retained for a member of a workload", isForceable: false };
-  }
+  if (facts?.row.state === "Bound") return refuseWhileInUse(facts);
+  if (facts?.row.state === "Quarantined") return { why: "it is in quarantine already", isForceable: false };
+  if (facts?.row.state !== "Kept") return undefined;
+  return { why: "it is retained for a member of a workload", isForceable: false };
 }

@@ -22,13 +22,5 @@ export interface Plan {
   readonly owned: Readonly<Record<Place, Owned>>;
 }
 
-export const EMPTY_WANTED: Wanted = {
-  links: new Map(),
-  sysctls: new Map(),
-  addresses: [],
-  neighbours: [],
-  routes: [],
-  rules: [],
-  tables: [],
-};
 export const EMPTY_OWNED: Owned = { addresses: [], neighbours: [], routes: [], rules: [], tables: [] };
+export const EMPTY_WANTED: Wanted = { ...EMPTY_OWNED, links: new Map(), sysctls: new Map() };

@@ -167,9 +167,10 @@ it("a full Subnet: pools of workloads, what each lacks, in conditions and an eve
   await untilDivided({ a: ["10.9.0.2-10.9.0.4"], b: ["10.9.0.5-10.9.0.6"] });
   await until("the Subnet says who waits", has("subnets", "blue", "Full", "True"));
   const b = (await pools()).find(({ spec }) => spec.generated.application.name === "b")?.metadata.name;
-  expect((await conditionOf("ippools", b, "Supplied"))?.message).toBe(
-    'has 2 of 4 addresses wanted (3 replicas and 1 more): Subnet "blue" has 0 free of 5, 5 assigned to 2 pools',
-  );
+  const supplied = async () => (await conditionOf("ippools", b, "Supplied"))?.message;
+  await expect
+    .poll(supplied, { timeout: 30_000 })
+    .toBe('has 2 of 4 addresses wanted (3 replicas and 1 more): Subnet "blue" has 0 free of 5, 5 assigned to 2 pools');
   await until("the workload has an event", () => eventsOf("b").includes("SubnetFull"));
   // An address in use keeps the pool.
   await world.allocate("10.9.0.3", { pool: pool.metadata.name });

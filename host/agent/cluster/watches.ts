@@ -105,10 +105,10 @@ export function openWatches(options: WatchesOptions): Watches {
     onDefinition,
     budget,
   } = options;
-  const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "log" | "random">): Reflector<T> =>
-    new Reflector<T>({ api, log, random, ...own });
+  const follow = <T>(own: Omit<ReflectorOptions<T>, "api" | "keyOf" | "log" | "random">): Reflector<T> =>
+    new Reflector<T>({ api, log, random, keyOf, ...own });
   const settings = <T>(name: string, path: string, decode: (object: KubeObject, source: string) => T): Reflector<T> =>
-    follow({ name, path, decode: (object) => decode(object, describeObject(object)), keyOf, onChange: onSetting });
+    follow({ name, path, decode: (object) => decode(object, describeObject(object)), onChange: onSetting });
   const uids = new Map<string, string>();
   const noteKind = (name: string, uid: string): void => {
     uids.set(name, uid);
@@ -119,7 +119,6 @@ export function openWatches(options: WatchesOptions): Watches {
     const kind: Reflector<string> = follow({
       name: `the definition ${name}`,
       path: collectionPath(DEFINITIONS),
-      keyOf,
       metadataOnly: true,
       onChange: (change) => noteKind(name, change.kind === "set" ? change.value : ""),
       onSynced: () => {
@@ -135,7 +134,6 @@ export function openWatches(options: WatchesOptions): Watches {
     pools: follow({
       name: "IPPools",
       path: `${API_PATH}/ippools`,
-      keyOf,
       decode: decodePool,
       onChange: (change) => {
         const [now, before] = change.kind === "set" ? [change.value, change.before] : [undefined, change.before];
@@ -149,7 +147,6 @@ export function openWatches(options: WatchesOptions): Watches {
     namespaces: follow({
       name: "Namespaces",
       path: "/api/v1/namespaces",
-      keyOf,
       onChange: () => {},
       decode: (object) => decodeNamespace(object, describeObject(object)),
       budgeted: { budget },
@@ -157,7 +154,6 @@ export function openWatches(options: WatchesOptions): Watches {
     attachments: follow({
       name: "NetworkAttachmentDefinitions",
       path: "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions",
-      keyOf,
       optional: true,
       onChange: () => {},
       decode: decodeCachedDefinition,
@@ -166,7 +162,6 @@ export function openWatches(options: WatchesOptions): Watches {
     vendorConf: follow({
       name: "vendor-conf",
       path: `/api/v1/namespaces/${configNamespace}/configmaps`,
-      keyOf,
       onChange: onSetting,
       fieldSelector: "metadata.name=vendor-conf",
       decode: (object) => decodeVendorConfMap(object, describeObject(object)),
@@ -175,14 +170,12 @@ export function openWatches(options: WatchesOptions): Watches {
       name: "this Node",
       path: "/api/v1/nodes",
       fieldSelector: `metadata.name=${node}`,
-      keyOf,
       onChange: onNode,
       decode: (object) => decodeNode(object, describeObject(object)),
     }),
     epoch: follow({
       name: EPOCH_MAP,
       path: `/api/v1/namespaces/${configNamespace}/configmaps`,
-      keyOf,
       onChange: (change) => onEpoch(change.kind === "set" ? change.value : undefined),
       fieldSelector: `metadata.name=${EPOCH_MAP}`,
       decode: (object) => decodeEpochRecord(object, describeObject(object)),
@@ -193,7 +186,6 @@ export function openWatches(options: WatchesOptions): Watches {
       name: "Pods of this node",
       path: "/api/v1/pods",
       fieldSelector: `spec.nodeName=${node}`,
-      keyOf,
       onChange: onPod,
       decode: decodeCachedPod,
       budgeted: { budget, reduce: reducePod },

@@ -11,8 +11,8 @@ export function renderBrowserBindings({
   calls,
 }: Binding): GeneratedText {
   const text = `/**
- * The raw exports of the core, for host/core and the package berth-core; docs/develop/wasm-abi.md lists inputs,
- * outputs and statuses.
+ * The raw exports of the core, for host/core and the package berth-core; docs/develop/wasm-abi.md says what each
+ * does, with inputs, outputs and statuses.
  */
 
 /** All parameters and results are i32, or u32 where all 32 bits count; a result below 0 is a status. */
@@ -37,8 +37,8 @@ ${members(counts, camelCase)}} as const;
   return { path: "host/core/core-exports.ts", text };
 }
 
-function member({ name, doc, params }: Call): string {
-  return `${comment(doc, "  ")}  ${name}(${params.map((param) => `${param.name}: number`).join(", ")}): number;\n`;
+function member({ name, params }: Call): string {
+  return `  ${name}(${params.map((param) => `${param.name}: number`).join(", ")}): number;\n`;
 }
 
 function members(items: readonly Constant[], nameOf = (name: string) => name): string {
