@@ -3,8 +3,7 @@
  * The package berth-core: an allocator of IP addresses for browsers and Node.js, in WebAssembly, with text in and out:
  * addresses "10.0.0.7", prefixes "10.0.0.0/24", and ranges, which may also be "10.0.0.1-10.0.0.9". Text that is none is
  * a TypeError; misuse, ceilings and refused snapshots are a CoreError; none, taken and outside are results. An address
- * of another family is in no pool and no set; one that is IPv4-mapped is IPv6. What is not here is a call of `core.raw`
- * with an object's `handle`.
+ * of another family is in no pool and no set; one that is IPv4-mapped is IPv6.
  * Effects: the instance's memory; to open it, one request, or in Node.js one file read.
  */
 import { type CoreExports, Status } from "../../host/core/core-exports.ts";
@@ -65,13 +64,11 @@ export class Core {
     return new RangeSet(this.#module, known, "set_create", createSetHandle(this.#module, known, parsed));
   }
 
-  /** The lowest address of the prefix. */
   prefixFirst(prefix: string): string {
     const { ip, length } = this.#pass(prefix);
     return formatIp(this.#read("prefix_first", this.#module.exports.prefix_first(ip.family, length), ip.family));
   }
 
-  /** The highest address of the prefix. */
   prefixLast(prefix: string): string {
     const { ip, length } = this.#pass(prefix);
     return formatIp(this.#read("prefix_last", this.#module.exports.prefix_last(ip.family, length), ip.family));
@@ -121,19 +118,32 @@ export class Core {
   }
 }
 
-/** A set of addresses of one family: lives until {@link drop}, or to the end of the scope with `using`. */
-export class RangeSet implements Disposable {
-  readonly #module: CoreModule;
+/** Lives until {@link drop}, or to the end of the scope with `using`. */
+class Held implements Disposable {
+  /** @internal */
+  readonly module: CoreModule;
   readonly family: Family;
-  readonly handle: number;
+  handle: number;
 
   /** @internal */
   constructor(module: CoreModule, family: Family, operation: string, handle: number) {
-    this.#module = module;
+    this.module = module;
     this.family = family;
     this.handle = module.check(operation, handle);
   }
 
+  /** Gives the memory back; every later use is a CoreError. */
+  drop(): void {
+    this.module.check("drop", this.module.exports.drop(this.handle));
+  }
+
+  [Symbol.dispose](): void {
+    this.drop();
+  }
+}
+
+/** A set of addresses of one family. */
+export class RangeSet extends Held {
   /** The addresses of either set: a new set, as with the next two. */
   union(other: RangeSet): RangeSet {
     return this.#combine("set_union", other);
@@ -159,14 +169,13 @@ export class RangeSet implements Disposable {
   contains(address: string): boolean {
     const ip = requireIp(address);
     if (ip.family !== this.family) return false;
-    writeIp(this.#module.reserve(16), 0, ip);
+    writeIp(this.module.reserve(16), 0, ip);
     return this.#call("set_contains") === 1;
   }
 
-  /** The number of addresses, up to 2^128. */
   size(): bigint {
     this.#call("set_size");
-    return readSize(this.#module.output(), 0);
+    return readSize(this.module.output(), 0);
   }
 
   /** The fewest ranges, ascending: "10.0.0.1-10.0.0.9", or one address. */
@@ -187,59 +196,40 @@ export class RangeSet implements Disposable {
     });
   }
 
-  /** Gives the memory back; every later use is a CoreError. */
-  drop(): void {
-    this.#call("drop");
-  }
-
-  [Symbol.dispose](): void {
-    this.drop();
-  }
-
-  #call(name: "drop" | "set_contains" | "set_prefixes" | "set_ranges" | "set_size"): number {
-    return this.#module.check(name, this.#module.exports[name](this.handle));
+  #call(name: "set_contains" | "set_prefixes" | "set_ranges" | "set_size"): number {
+    return this.module.check(name, this.module.exports[name](this.handle));
   }
 
   #list(name: "set_prefixes" | "set_ranges", read: (view: DataView, at: number) => string): string[] {
     const count = this.#call(name);
-    const view = this.#module.output();
+    const view = this.module.output();
     return Array.from({ length: count }, (_, at) => read(view, at));
   }
 
-  #ask(name: "set_includes" | "set_overlaps" | Combination, other: RangeSet): number {
-    if (other.#module !== this.#module) throw new TypeError("The two sets live in two instances of the core");
-    return this.#module.check(name, this.#module.exports[name](this.handle, other.handle));
+  #ask(name: `set_${"includes" | "intersect" | "overlaps" | "subtract" | "union"}`, other: RangeSet): number {
+    if (other.module !== this.module) throw new TypeError("The two sets live in two instances of the core");
+    return this.module.check(name, this.module.exports[name](this.handle, other.handle));
   }
 
-  #combine(name: Combination, other: RangeSet): RangeSet {
-    return new RangeSet(this.#module, this.family, name, this.#ask(name, other));
+  #combine(name: "set_intersect" | "set_subtract" | "set_union", other: RangeSet): RangeSet {
+    return new RangeSet(this.module, this.family, name, this.#ask(name, other));
   }
 }
 
-type Combination = "set_intersect" | "set_subtract" | "set_union";
-
-/** Addresses, each used or not, masked or not: lives until {@link drop}, or to the end of the scope with `using`. */
-export class Pool implements Disposable {
-  readonly #module: CoreModule;
+/** Addresses, each used or not, masked or not. */
+export class Pool extends Held {
   readonly #values: PoolOfValues;
 
   /** @internal */
   constructor(module: CoreModule, values: PoolOfValues) {
-    this.#module = module;
+    super(module, values.family, "pool_create", values.handle);
     this.#values = values;
-  }
-
-  get family(): Family {
-    return this.#values.family;
-  }
-
-  get handle(): number {
-    return this.#values.handle;
   }
 
   /** Gives the pool another shape. Used marks outside it are forgotten. */
   edit(ranges: readonly string[], masked: readonly string[] = []): void {
     this.#values.edit(shapeOf(ranges, masked));
+    this.handle = this.#values.handle;
   }
 
   /** Marks the next free address used; undefined if none is free. `seed`, any u32, is for "HASHED". */
@@ -254,11 +244,11 @@ export class Pool implements Disposable {
 
   /** The first free address, beyond the window too, from a seed of up to 128 bits on. */
   findFreeWide(seed: bigint): string | undefined {
-    writeIp(this.#module.reserve(16), 0, { family: 6, value: seed });
-    const status = this.#module.exports.pool_find_wide(this.handle);
+    writeIp(this.module.reserve(16), 0, { family: 6, value: seed });
+    const status = this.module.exports.pool_find_wide(this.handle);
     if (status === Status.NONE) return undefined;
-    this.#module.check("pool_find_wide", status);
-    return formatIp(readIp(this.#module.output(), 0, this.family));
+    this.module.check("pool_find_wide", status);
+    return formatIp(readIp(this.module.output(), 0, this.family));
   }
 
   /** Whether the address is in a range and not masked. */
@@ -266,7 +256,6 @@ export class Pool implements Disposable {
     return this.#values.contains(requireIp(address));
   }
 
-  /** Whether the address is used. */
   test(address: string): boolean {
     return this.#values.test(requireIp(address));
   }
@@ -282,7 +271,7 @@ export class Pool implements Disposable {
 
   /** From now on remembers the order of releases, for "LEAST_RECENTLY_FREED". */
   trackFreed(): void {
-    this.#module.check("pool_track_freed", this.#module.exports.pool_track_freed(this.handle));
+    this.module.check("pool_track_freed", this.module.exports.pool_track_freed(this.handle));
   }
 
   counts(): PoolCounts {
@@ -291,7 +280,7 @@ export class Pool implements Disposable {
 
   /** The used addresses, masked or not: a set that the caller drops. */
   used(): RangeSet {
-    return new RangeSet(this.#module, this.family, "pool_used", this.#module.exports.pool_used(this.handle));
+    return new RangeSet(this.module, this.family, "pool_used", this.module.exports.pool_used(this.handle));
   }
 
   /** The used addresses as bytes for {@link load}, without masks and the order of releases. */
@@ -301,17 +290,8 @@ export class Pool implements Disposable {
 
   /** Replaces what is used by what a pool with the same ranges saved. */
   load(snapshot: Uint8Array): void {
-    this.#module.write(snapshot);
-    this.#module.check("pool_load", this.#module.exports.pool_load(this.handle, snapshot.length));
-  }
-
-  /** Gives the memory back; every later use is a CoreError. */
-  drop(): void {
-    this.#values.drop();
-  }
-
-  [Symbol.dispose](): void {
-    this.drop();
+    this.module.write(snapshot);
+    this.module.check("pool_load", this.module.exports.pool_load(this.handle, snapshot.length));
   }
 }
 
