@@ -75,11 +75,11 @@ it("nothing to do is done", async () => {
 
 it("an operation that the kernel refuses fails as the first one, although those behind it were executed", async () => {
   const lastOf = (kind: Operation["kind"]) => operations.findLast((each) => each.kind === kind) ?? expect.unreachable();
-  const at = operations.indexOf(lastOf("add-neighbour"));
-  const twice = operations.toSpliced(at + 1, 0, lastOf("add-neighbour")); // refused, and routes and rules come behind it
+  const at = operations.indexOf(lastOf("add-address"));
+  const twice = operations.toSpliced(at + 1, 0, lastOf("add-address")); // refused, and routes and rules come behind it
   const failure = await failureOf(twice);
-  expect(failure.operation).toBe(lastOf("add-neighbour"));
-  expect(failure.message).toMatch(/failed: Cannot add neighbour .*EEXIST/);
+  expect(failure.operation).toBe(lastOf("add-address"));
+  expect(failure.message).toMatch(/failed: Cannot add address .*EEXIST/);
   expect(failure.leftovers).toEqual([]);
 });
 
@@ -164,7 +164,7 @@ describe("IPv6 of a new pair", () => {
 });
 
 /** Adds what is there already, just before it is added. */
-const kinds = ["add-veth", "add-address", "add-neighbour", "add-route", "add-rule", "add-table"] as const;
+const kinds = ["add-veth", "add-address", "add-route", "add-rule", "add-table"] as const;
 it.each(kinds)("%s of what is there already fails in the kernel's words, and all is undone", async (kind) => {
   const at = operations.findIndex((operation) => operation.kind === kind);
   const again = operations[at] ?? expect.unreachable();
