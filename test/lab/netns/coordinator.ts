@@ -5,6 +5,7 @@
  */
 
 import { RETIRED_GROUP } from "../../../host/coordinator/plan/constants.ts";
+import { isPairName } from "../../../host/coordinator/plan/names.ts";
 import { REMOVAL_GROUP } from "../../../host/kernel/link-remover.ts";
 import { writeSysctl } from "../../../host/kernel/sysctl.ts";
 import { FAMILIES, type Family } from "../../../host/net/ip.ts";
@@ -199,7 +200,7 @@ export async function coordinate(pod: LabPod, ...call: Parameters<LabPod["coordi
 export async function pairsOf(node: Netns): Promise<string[]> {
   const links = await node.ipJson<{ ifname: string; group: string }>("link show type veth");
   const used = links.filter(({ group }) => group !== String(RETIRED_GROUP) && group !== String(REMOVAL_GROUP));
-  return used.map(({ ifname }) => ifname).filter((name) => /^veth[0-9a-f]{11}$/.test(name));
+  return used.map(({ ifname }) => ifname).filter(isPairName);
 }
 
 /** For pods whose addresses no agent has given. */

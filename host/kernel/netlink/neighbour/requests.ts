@@ -41,8 +41,8 @@ export function findNeighbour(conversation: Conversation, linkIndex: number, ip:
 }
 
 /**
- * Returns the request to create the entry, or to replace the one of that address: any packet to it leaves one, also one
- * that nobody answers for.
+ * Returns the request to create the entry, or to replace the one of that address: the kernel makes one for each address
+ * that a packet is sent to, even if no machine answers.
  */
 export function newNeighbour(neighbour: Neighbour): Request {
   const operation = () => `add neighbour ${formatNeighbour(neighbour)}`;
