@@ -57,7 +57,7 @@ describe("an agent of a cluster", () => {
       spec: { state: "Bound", pool: "blue", node: "n1", holders: [{ podUID: pod.uid, interface: "eth0" }] },
     });
     await end(pod);
-    await expect.poll(() => objectOf(addresses[0]), { timeout: 10_000 }).toBeUndefined();
+    await expect.poll(() => objectOf(addresses[0]), { timeout: 30_000 }).toBeUndefined();
   });
 
   it("reports its mode, its node and its counters; its pages show what this node has", async () => {
@@ -67,7 +67,7 @@ describe("an agent of a cluster", () => {
     expect(await agent.get("/v1/health")).toMatchObject({ status: "ready", mode: "cluster", node: "n2", problems: [] });
     // Two pods: this one and the agent's own. Watches may report them a moment after the answer.
     const stats = () => agent.get("/v1/stats");
-    await expect.poll(stats, { timeout: 10_000 }).toMatchObject({
+    await expect.poll(stats, { timeout: 30_000 }).toMatchObject({
       api: { calls: expect.any(Number), connections: expect.any(Number) },
       caches: { pools: { objects: 1, bytes: expect.any(Number) }, pods: { objects: 2 } },
       allocations: { lost: 0, notices: 0 },
@@ -75,7 +75,7 @@ describe("an agent of a cluster", () => {
       registry: { backlog: 0 },
     });
     expect(await agent.get("/v1/allocations")).toMatchObject([{ address: addresses[0], pod: "page-0" }]);
-    await expect.poll(() => world.node("n1").agent.get("/v1/allocations"), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => world.node("n1").agent.get("/v1/allocations"), { timeout: 30_000 }).toEqual([]);
     const { lines, succeeds } = await agent.get("/v1/explain?namespace=shop&pod=page-0");
     expect(lines.join("\n")).toContain('eth0 IPv4 pool "blue": fits');
     expect(lines).toContain(`eth0 has ${addresses[0]} of pool "blue" (Bound)`);

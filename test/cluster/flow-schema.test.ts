@@ -51,7 +51,7 @@ async function schemaOf(account: string, call: KubeCall): Promise<string> {
 it("exhaustion: the agents' claims have a priority level of their own, and nothing else has", async () => {
   const get: KubeCall = { method: "GET", path: `${ALLOCATIONS}/10.0.0.1` };
   // The API server takes a schema in a moment after it was written.
-  await expect.poll(() => schemaOf("berth-agent", get), { timeout: 10_000 }).toBe("berth-claims");
+  await expect.poll(() => schemaOf("berth-agent", get), { timeout: 30_000 }).toBe("berth-claims");
   expect(await schemaOf("berth-agent", { method: "POST", path: ALLOCATIONS, body: {} })).toBe("berth-claims");
   expect(await schemaOf("berth-agent", { method: "GET", path: ALLOCATIONS })).toBe("berth-claims");
   expect(await schemaOf("berth-agent", { method: "GET", path: "/api/v1/namespaces/shop/pods/web-0" })).toBe(

@@ -103,7 +103,7 @@ it("a Coordinator waits for somebody who names the networks, and is usable then"
   api.takeWrites();
   const { metadata } = await world.client.get(path);
   await world.client.patch(path, { metadata: { labels: { touched: "yes" } } });
-  await expect.poll(async () => (await world.client.get(path)).metadata.labels, { timeout: 10_000 }).toBeDefined();
+  await expect.poll(async () => (await world.client.get(path)).metadata.labels, { timeout: 30_000 }).toBeDefined();
   expect([(await world.client.get(path)).metadata.generation, api.takeWrites()]).toEqual([metadata.generation, []]);
 });
 

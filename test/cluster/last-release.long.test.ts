@@ -64,7 +64,7 @@ async function addPods(stage: string): Promise<void> {
     pods.push(pod);
   }
   const bound = async () => (await world.allocations()).map(({ metadata }) => metadata.name).sort();
-  await expect.poll(bound, { timeout: 10_000 }).toEqual(addresses.toSorted());
+  await expect.poll(bound, { timeout: 30_000 }).toEqual(addresses.toSorted());
 }
 
 it("serve side by side, through an upgrade and a rollback: each address once, and all given back", async () => {

@@ -74,7 +74,7 @@ it("the agent serves what is left, names the fields, and refuses a pool that has
   const { agent, runtime } = world.node("n1");
   const problems = async () => (await agent.get("/v1/health")).problems;
   await expect
-    .poll(problems, { timeout: 10_000 })
+    .poll(problems, { timeout: 30_000 })
     .toEqual([
       `IPPool "edge" has values that new pools cannot have: field "spec.gateway": found "10.77.0.255", ${NO_EDGE}`,
       `IPPool "loop" is refused: field "spec.subnet": found "127.10.0.0/24", ${SPECIAL}`,
@@ -100,14 +100,14 @@ it("the controller says so in a condition, once by an event", async () => {
     return found.map(({ type, status, reason }) => `${type} ${status} ${reason}`).sort();
   };
   const invalid = "InvalidValues True AcceptedBefore";
-  await expect.poll(() => conditions("ippools", "edge"), { timeout: 10_000 }).toEqual([invalid, "Ready True Ready"]);
-  await expect.poll(() => conditions("ippools", "mixed"), { timeout: 10_000 }).toEqual([invalid, "Ready True Ready"]);
+  await expect.poll(() => conditions("ippools", "edge"), { timeout: 30_000 }).toEqual([invalid, "Ready True Ready"]);
+  await expect.poll(() => conditions("ippools", "mixed"), { timeout: 30_000 }).toEqual([invalid, "Ready True Ready"]);
   await expect
-    .poll(() => conditions("ippools", "loop"), { timeout: 10_000 })
+    .poll(() => conditions("ippools", "loop"), { timeout: 30_000 })
     .toEqual([invalid, "Ready False Refused", "Stalled True Refused"]);
-  await expect.poll(() => conditions("subnets", "edge"), { timeout: 10_000 }).toEqual([invalid, "Ready True Ready"]);
+  await expect.poll(() => conditions("subnets", "edge"), { timeout: 30_000 }).toEqual([invalid, "Ready True Ready"]);
   expect(await change("ippools", "edge", { spec: { gateway: "10.77.0.1" } })).toEqual([]);
   await expect
-    .poll(() => conditions("ippools", "edge"), { timeout: 10_000 })
+    .poll(() => conditions("ippools", "edge"), { timeout: 30_000 })
     .toEqual(["InvalidValues False AllValid", "Ready True Ready"]);
 });

@@ -132,11 +132,11 @@ describe("retention: a pod", () => {
     const first = await podOf("a", "n1", "web.net1");
     const ip = await only(first, NET1);
     const status = async (name: string) => (await world.client.get(`${CLAIMS}/${name}`)).status;
-    await expect.poll(() => status("web.net1"), { timeout: 10_000 }).toEqual({ ips: [`${ip}/24`], ownerPod: "a" });
+    await expect.poll(() => status("web.net1"), { timeout: 30_000 }).toEqual({ ips: [`${ip}/24`], ownerPod: "a" });
     await world.endPod(first);
     await untilStates(`${ip} Kept n1`);
     expect(await only(await podOf("b", "n2", "web.net1"), NET1)).toBe(ip);
-    await expect.poll(() => status("web.net1"), { timeout: 10_000 }).toMatchObject({ ownerPod: "b" });
+    await expect.poll(() => status("web.net1"), { timeout: 30_000 }).toMatchObject({ ownerPod: "b" });
     // Both name an address that another pod has: Berth's own words may be old, an administrator's are a request.
     for (const [name, writer] of [
       ["told", "berth-controller"],

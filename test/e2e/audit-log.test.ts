@@ -17,7 +17,7 @@ const CONFIG = {
   "none.yaml": podManifest("shop", "none", { ippool: { ipv4: ["missing"] } }),
 };
 
-const eventually = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000, interval: 20 });
+const eventually = (check: () => unknown) => vi.waitFor(check, { timeout: 30_000, interval: 20 });
 
 type Line = Readonly<Record<string, unknown>>;
 

@@ -158,7 +158,9 @@ it("releases what has no NIC any more, and not what may have one; quarantines, a
   expect(await attach("web-2")).not.toBe(ip);
   expect(await out("quarantine", ip, "--remove", "--yes")).toContain("Quarantined → free");
   expect(JSON.parse(await out("allocations", "--state", "quarantined", "-o", "json"))).toEqual([]);
-  expect((await berthctl("history", ip, "--output", "json")).out).toContain("berthctl --force");
+  await expect
+    .poll(() => out("history", ip, "--output", "json"), { timeout: 30_000 })
+    .toContain("ordered with berthctl --force");
 });
 
 it("asks on a terminal before it releases", async () => {

@@ -142,7 +142,7 @@ describe("addresses that no pod can have", () => {
   it("next hops that have gone are served soon", async () => {
     await node.netns.ip("route flush table 170");
     await node.netns.ip("nexthop flush");
-    await expect.poll(() => explain("pool", "hops4"), { timeout: 10_000 }).not.toContain("10.13.0.2 (it is a next hop");
+    await expect.poll(() => explain("pool", "hops4"), { timeout: 30_000 }).not.toContain("10.13.0.2 (it is a next hop");
     await withPod("hopsgone", attachTo("hops4"), async (pod) => {
       expect(await addresses(pod, "oa-hopsgone")).toEqual(["10.13.0.2"]);
     });

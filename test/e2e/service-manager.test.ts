@@ -53,7 +53,7 @@ it.each([
   listen(place());
   const env = { NOTIFY_SOCKET: place(), WATCHDOG_USEC: `${WATCHDOG_MS * 1_000}` };
   agent = await startAgent({ config: {}, env });
-  await expect.poll(() => messages().length, { timeout: 10_000 }).toBeGreaterThan(2);
+  await expect.poll(() => messages().length, { timeout: 30_000 }).toBeGreaterThan(2);
   expect(new Set(messages())).toEqual(new Set(["READY=1", "WATCHDOG=1"]));
   expect(await agent.stop()).toBe(0);
   expect(messages().at(-1)).toBe("STOPPING=1");

@@ -71,11 +71,11 @@ it("a file that comes while the agent runs is invalid, and names the field", asy
   await node.agent.write("new.yaml", ipPool("six", "10.78.0.0/24", { gateway: "10.78.0.0" }));
   const problems = async (): Promise<string[]> => JSON.parse((await node.agent.request("/v1/health")).body).problems;
   await expect
-    .poll(problems, { timeout: 10_000 })
+    .poll(problems, { timeout: 30_000 })
     .toContainEqual(
       'new.yaml, line 1, IPPool "six": field "spec.gateway": found "10.78.0.0", want another address than the first and the last one of 10.78.0.0/24',
     );
   await node.agent.write("new.yaml", ipPool("six", "10.78.0.0/24", { gateway: "10.78.0.1" }));
-  await expect.poll(problems, { timeout: 10_000 }).toHaveLength(3);
+  await expect.poll(problems, { timeout: 30_000 }).toHaveLength(3);
   requireSuccess(await (await world.addPod(node, "after")).call("add", network), "ADD");
 });

@@ -16,7 +16,7 @@ import type { LabPod } from "../lab/netns/world.ts";
 import { addVeth, type Netns } from "../lab/netns.ts";
 import { NoTraffic } from "../lab/sockets.ts";
 import { ask, ping, serve } from "../lab/traffic.ts";
-import { eventually } from "../lab/waiting.ts";
+import { eventually, SOON_MS } from "../lab/waiting.ts";
 import { ENTRY, makeScene, PORT, PROTOCOLS, type Scene, SERVICE, SILENCE } from "./coordinator-scene.ts";
 
 let scene: Scene;
@@ -104,7 +104,7 @@ describe.each(FAMILIES)("a virtual IPv%i address that comes to a node and goes",
   };
   const expectWay = async (link: string): Promise<void> => {
     const isOver = (found: readonly string[]): boolean => found.every((each) => each === link);
-    expect(new Set(await eventually(ways, isOver, 5_000))).toEqual(new Set([link]));
+    expect(new Set(await eventually(ways, isOver, SOON_MS))).toEqual(new Set([link]));
     for (const { netns } of pods) expect(await ping(netns, address)).toBe(true);
   };
 
@@ -128,14 +128,14 @@ describe.each(FAMILIES)("a virtual IPv%i address that comes to a node and goes",
     await pod.netns.ip("link set veth0 down");
     await node.ip(`addr add ${address}/${bitsOf(family)} dev eth0 ${options}`);
     const namesPod = ({ problems }: HealthRecord): boolean => problems.some((text) => text.includes(pod.containerId));
-    const health = await eventually(() => agent.get("/v1/health"), namesPod, 5_000);
+    const health = await eventually(() => agent.get("/v1/health"), namesPod, SOON_MS);
     expect([health.status, health.problems.join()]).toEqual([
       "ready",
       expect.stringContaining(`${pod.containerId} cannot be restored: The pod does not know the node's addresses: `),
     ]);
     await pod.netns.ip("link set veth0 up");
     const isEmpty = ({ problems }: HealthRecord): boolean => problems.length === 0;
-    expect((await eventually(() => agent.get("/v1/health"), isEmpty, 20_000)).problems).toEqual([]);
+    expect((await eventually(() => agent.get("/v1/health"), isEmpty)).problems).toEqual([]);
     await node.ip(`addr del ${address}/${bitsOf(family)} dev eth0`);
   });
 });
@@ -157,7 +157,7 @@ describe.each(FAMILIES)("rules of others for IPv%i that come to stand before Ber
     for (const rule of rules) await node().ip(`-${family} rule add ${rule} lookup 7`);
     const isRight = async (): Promise<boolean> =>
       (await scene.client.call("check", scene.network)).exitCode === 0 && (await isConnected(scene.client));
-    expect(await eventually(isRight, Boolean, 5_000)).toBe(true);
+    expect(await eventually(isRight, Boolean, SOON_MS)).toBe(true);
     const later = await scene.addPod(scene.lab.node1, `later${family}`, {});
     expect([await isConnected(scene.client), await isConnected(later)]).toEqual([true, true]);
     for (const rule of rules) await node().ip(`-${family} rule del ${rule} lookup 7`);
@@ -267,13 +267,13 @@ describe("a NIC that goes without a DEL", () => {
         if (under.has(ifindex)) await segment.node.ip(`link del ${ifname}`);
       const areNamed = ([text = ""]: readonly string[]) =>
         pods.every(({ name }) => text.includes(`eth0 of shop/${name}`));
-      const named = await eventually(() => problemsOf(segment), areNamed, 5_000);
+      const named = await eventually(() => problemsOf(segment), areNamed, SOON_MS);
       expect([areNamed(named), named]).toEqual([true, [expect.stringContaining("Delete these pods")]]);
       expect((await segment.agent.request("/metrics")).body).toContain("berth_missing_nics 2\n");
       expect(segment.agent.stderr().match(/NICs of running pods are gone/g)).toHaveLength(1);
       for (const pod of pods) await requireRun(segment.run(type, "DEL", pod, { conf: { ...keys, type } }));
       const isEmpty = ({ length }: readonly string[]) => length === 0;
-      expect(await eventually(() => problemsOf(segment), isEmpty, 20_000)).toEqual([]);
+      expect(await eventually(() => problemsOf(segment), isEmpty)).toEqual([]);
     }),
   );
 
@@ -285,11 +285,11 @@ describe("a NIC that goes without a DEL", () => {
       await using process = await unmount(kept);
       await gone.delete();
       const isOne = ({ Bound = [] }: Record<string, string[]>): boolean => Bound.length === 1;
-      await eventually(() => segment.usage(), isOne, 20_000);
+      await eventually(() => segment.usage(), isOne);
       await sleep(3_000);
       expect(await segment.usage()).toMatchObject({ Bound: [addresses[1]] });
       await process[Symbol.asyncDispose]();
-      expect(await eventually(() => segment.usage(), isUnused, 20_000)).toEqual({});
+      expect(await eventually(() => segment.usage(), isUnused)).toEqual({});
     }));
 
   it("takes the pair with it in a DEL of a network that the agent does not know", () =>
@@ -312,7 +312,7 @@ describe("a NIC that goes without a DEL", () => {
       await requireRun(segment.cnitool("add", left));
       await using _process = await unmount(left);
       await requireRun(segment.cnitool("del", left));
-      expect(await eventually(() => segment.usage(), isUnused, 20_000)).toEqual({});
+      expect(await eventually(() => segment.usage(), isUnused)).toEqual({});
       expect((await segment.cnitool("add", next)).stderr).toMatch(
         /MAC address 0a:1b:0a:42:00:01: another NIC on .*uplink.* has it, in .proc.\d+.ns.net. It has outlived its pod: delete it/,
       );

@@ -124,7 +124,7 @@ it("logrotate rotates the coordinator's log, and later lines are in the new file
   expect([await read(`${log}.1`), await read(log)]).toEqual([expect.stringContaining("web-0"), ""]);
   let pods = 0;
   const addAndRead = () => host.chain("add", "logged", `web-${++pods}`).then(() => read(log));
-  await expect.poll(addAndRead, { timeout: 10_000 }).toMatch(/web-[1-9]/);
+  await expect.poll(addAndRead, { timeout: 30_000 }).toMatch(/web-[1-9]/);
 });
 
 it("an uninstall is refused while nobody answers, also when the installed berthctl is gone", async () => {

@@ -66,7 +66,7 @@ async function announcementsOf(isShared: (ip: Ip) => boolean, until: string): Pr
   makeNic(names, nic);
   await using world = await openWorld(names, { isShared });
   await world.add(nic, {});
-  await expect.poll(() => announced, { timeout: 5_000 }).toContain(until);
+  await expect.poll(() => announced, { timeout: 30_000 }).toContain(until);
   await world.del(nic, {});
   return announced;
 }

@@ -48,13 +48,13 @@ export async function capture(lab: Lab, port: string): Promise<Capture> {
   let words = "";
   child.stderr.on("data", (chunk) => (words += chunk));
   const ended = new Promise((resolve) => child.once("close", resolve));
-  await expect.poll(() => words, { timeout: 10_000, interval: 5 }).toContain("listening on");
+  await expect.poll(() => words, { timeout: 30_000, interval: 5 }).toContain("listening on");
   const sizeOf = () => statSync(file).size;
   return {
     async read(source) {
       sendMarker(lab, port);
       const hasMarker = () => sizeOf() > 24 && readingOf(file).some((line) => line.includes(MARKER));
-      await expect.poll(hasMarker, { timeout: 10_000, interval: 20 }).toBe(true);
+      await expect.poll(hasMarker, { timeout: 30_000, interval: 20 }).toBe(true);
       child.kill("SIGINT");
       await ended;
       const lines = readingOf(file);

@@ -121,7 +121,7 @@ describe("while the own address is in doubt", () => {
       pendingConflict: conflict.promise,
       intervalMs: 10 * INTERVAL_MS,
     });
-    await expect.poll(() => silent.received.length, { interval: 2, timeout: 10_000 }).toBe(4);
+    await expect.poll(() => silent.received.length, { interval: 2, timeout: 30_000 }).toBe(4);
     conflict.resolve();
     expect((await outcome).unreachable).toEqual(["10.6.0.2", "fd00::2"]);
     const frames = await wire.read(pod.link.mac);

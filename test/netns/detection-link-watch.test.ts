@@ -36,7 +36,7 @@ it("each change is reported, with what a new read finds; other links are not", a
   for (const [state, change] of changes) {
     states.length = 0;
     change();
-    await expect.poll(() => states.at(-1), { interval: 5, timeout: 10_000 }).toBe(state);
+    await expect.poll(() => states.at(-1), { interval: 5, timeout: 30_000 }).toBe(state);
     expect(watch.read()).toBe(state);
   }
 });
@@ -51,7 +51,7 @@ it("lost notifications are followed by a read", async () => {
   using _watch = watchLink(pod.link.netnsPath, pod.link.index, listener, { ...native, recv });
   results.push(-constants.errno.ENOBUFS);
   pod.ip("link set eth0 mtu 1400");
-  await expect.poll(() => states.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
+  await expect.poll(() => states.length, { interval: 5, timeout: 30_000 }).toBeGreaterThan(0);
   expect(new Set(states)).toEqual(new Set(["ready"]));
 });
 
@@ -66,7 +66,7 @@ it("a kernel that does not answer is a failure, not a state", async () => {
   refuses = true;
   expect(() => watch.read()).toThrow(/EPERM/);
   pod.ip("link set eth0 mtu 1400");
-  await expect.poll(() => failures.length, { interval: 5, timeout: 10_000 }).toBeGreaterThan(0);
+  await expect.poll(() => failures.length, { interval: 5, timeout: 30_000 }).toBeGreaterThan(0);
   expect(failures[0]).toMatchObject({ name: "NetlinkError", errno: constants.errno.EPERM });
 });
 

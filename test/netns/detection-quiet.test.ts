@@ -65,7 +65,7 @@ describe("on the wire", () => {
     pod.ip("addr add 10.6.0.70/24 dev eth0");
     pod.ip("addr add fd00::70/64 dev eth0");
     pod.ip("link set eth0 up");
-    await expect.poll(() => pod.ip("-6 addr show dev eth0"), { timeout: 5_000 }).toContain("fe80::");
+    await expect.poll(() => pod.ip("-6 addr show dev eth0"), { timeout: 30_000 }).toContain("fe80::");
     expect(pod.ip("-6 addr show dev eth0 tentative")).toBe("");
     const announced = await later.read(pod.link.mac);
     expect(announced).toContainEqual(expect.stringMatching(/who-has 10\.6\.0\.70 .*tell 10\.6\.0\.70/));
@@ -79,7 +79,7 @@ describe("on the wire", () => {
     const pod = addChild();
     const wire = await capture(lab, pod.port);
     pod.ip("link set eth0 up");
-    await expect.poll(() => pod.ip("-6 addr show dev eth0 -tentative"), { timeout: 5_000 }).toContain("fe80::");
+    await expect.poll(() => pod.ip("-6 addr show dev eth0 -tentative"), { timeout: 30_000 }).toContain("fe80::");
     const frames = (await wire.read(pod.link.mac)).join("\n");
     for (const text of ["multicast listener report", "neighbor solicitation"]) expect(frames).toContain(text);
   });

@@ -217,11 +217,11 @@ describe("two that ask for one address", () => {
 it("leaves no descriptor open, however it ends", async () => {
   const counts = [Number.NaN];
   const isStable = () => counts.push(openFds()) && counts.at(-1) === counts.at(-2);
-  await expect.poll(isStable, { interval: 100, timeout: 10_000 }).toBe(true);
+  await expect.poll(isStable, { interval: 100, timeout: 30_000 }).toBe(true);
   const before = openFds();
   await detect(pod, ["10.6.0.1"]);
   await detect(pod, FREE, { windowMs: 20 });
   await detect(pod, FREE, { signal: AbortSignal.abort() }).catch(() => {});
   await detect({ ...pod, link: { ...pod.link, index: 999 } }, FREE).catch(() => {});
-  await expect.poll(openFds, { interval: 20, timeout: 10_000 }).toBe(before);
+  await expect.poll(openFds, { interval: 20, timeout: 30_000 }).toBe(before);
 });

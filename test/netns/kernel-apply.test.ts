@@ -277,7 +277,7 @@ it("a namespace that goes meanwhile is changed to the end, and takes the veth al
     ipJson(other.names.host, "link").filter(({ ifname }: { ifname: string }) => ifname === VETH.host.name);
   expect(veths()).toHaveLength(1);
   other.pod[Symbol.dispose]();
-  await expect.poll(veths, { timeout: 10_000 }).toEqual([]);
+  await expect.poll(veths, { timeout: 30_000 }).toEqual([]);
 });
 
 it("what was done can be undone later, and what cannot is reported", async () => {

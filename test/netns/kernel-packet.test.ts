@@ -22,12 +22,12 @@ const farMac = mac("02:00:00:00:00:02");
 const run = (netns: string, line: string) => execFileSync("ip", ["-n", netns, ...line.split(" ")]);
 const openFds = () => readdirSync("/proc/self/fd").length;
 /** Closing is done aside. */
-const expectOpenFds = (count: number) => expect.poll(openFds, { interval: 5, timeout: 5_000 }).toBe(count);
+const expectOpenFds = (count: number) => expect.poll(openFds, { interval: 5, timeout: 30_000 }).toBe(count);
 /** Once what others left to be closed is closed. */
 async function stableFds(): Promise<number> {
   const counts = [Number.NaN];
   const isStable = () => counts.push(openFds()) && counts.at(-1) === counts.at(-2);
-  await expect.poll(isStable, { interval: 100, timeout: 5_000 }).toBe(true);
+  await expect.poll(isStable, { interval: 100, timeout: 30_000 }).toBe(true);
   return openFds();
 }
 
@@ -39,7 +39,7 @@ beforeAll(async () => {
   run(near, "link set v0 up");
   // Until the kernel has noticed the carrier, it drops what is sent.
   const isUp = () => expect(String(run(near, "link show v0"))).toContain("state UP");
-  await vi.waitFor(isUp, { timeout: 10_000, interval: 10 });
+  await vi.waitFor(isUp, { timeout: 30_000, interval: 10 });
 });
 
 afterAll(() => {
