@@ -12,7 +12,7 @@ import type { AttachRequest } from "../../cni/request.ts";
 import { ConfigError } from "../../config/config-error.ts";
 import type { PlacedEntry } from "../../config/network-definition.ts";
 import { parseAlias } from "../../coordinator/plan/alias.ts";
-import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, NFT_TABLE } from "../../coordinator/plan/constants.ts";
+import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, NFT_TABLE, SNAT_GROUPS } from "../../coordinator/plan/constants.ts";
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { type RepairKind, repairKindOf } from "../../coordinator/plan/node-repairs.ts";
 import { snatTable } from "../../coordinator/plan/plan-reply-path.ts";
@@ -20,7 +20,7 @@ import { findHostAddresses } from "../../coordinator/plan/plan-service-path.ts";
 import { ENOENT, ENOTTY, EPROTONOSUPPORT } from "../../kernel/errno.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
-import { findLinks } from "../../kernel/netlink/link/requests.ts";
+import { findLinks, listLinks } from "../../kernel/netlink/link/requests.ts";
 import { NetnsError } from "../../kernel/netns.ts";
 import type { NodeChange } from "../../kernel/node-changes.ts";
 import type { NodeNamespace } from "../../kernel/open-namespace.ts";
@@ -130,8 +130,6 @@ export class NodeRepair {
   #attempts = 0;
   /** The node's addresses that pods know, when they were last told. */
   #addresses = "";
-  /** The table of nf_tables was there when the node was last compared. */
-  #hadTable = false;
 
   constructor(deps: NodeRepairDeps) {
     this.#deps = deps;
@@ -276,7 +274,6 @@ export class NodeRepair {
       }
       await setImmediate();
     }
-    if (tasks.length > 0) this.#hadTable = this.#readTable() !== undefined;
     if (done.length > 0) this.#count(done, restored, programs);
     return failures;
   }
@@ -321,17 +318,13 @@ export class NodeRepair {
     return this.#addresses !== before;
   }
 
+  /** The table of nf_tables is as it should be, or no pair needs it. */
   #isTableRight(): boolean {
-    const table = this.#readTable();
-    if (table === undefined) return !this.#hadTable;
-    this.#hadTable = true;
-    return isSameTable(table, snatTable());
-  }
-
-  /** Returns undefined if the kernel lacks nf_tables, too. */
-  #readTable() {
-    const { host } = this.#deps;
-    return unlessRefused([EPROTONOSUPPORT], () => host.mirror.nftTable(host.netfilter, NFT_TABLE));
+    const { mirror, netfilter, route } = this.#deps.host;
+    // Undefined if the kernel lacks nf_tables, too.
+    const table = unlessRefused([EPROTONOSUPPORT], () => mirror.nftTable(netfilter, NFT_TABLE));
+    if (table !== undefined) return isSameTable(table, snatTable());
+    return !listLinks(route).map(linkOf).some(isMasqueraded);
   }
 
   #count(operations: readonly Operation[], attachments: number, programs: ReadonlySet<string>): void {
@@ -368,6 +361,10 @@ function nothing(): Scope {
 
 function isLivePair({ alias, group }: { readonly alias: string; readonly group: number }): boolean {
   return parseAlias(alias) !== undefined && !isRetired(group);
+}
+
+function isMasqueraded(link: Link): boolean {
+  return isLivePair(link) && link.group !== SNAT_GROUPS.none;
 }
 
 const WORDS: Readonly<Record<RepairKind, string>> = {
