@@ -50,21 +50,10 @@ async function nodeSide(pod: LabPod): Promise<string> {
 
 /** Removes with `command`; the node must then be as it was, and reach the pod. */
 async function expectRepair(pod: LabPod, remove: (pod: LabPod) => Promise<unknown>): Promise<void> {
-  expect(
-    await eventually(
-      () => reaches(pod),
-      (isReached) => isReached,
-      SOON_MS,
-    ),
-  ).toBe(true);
+  expect(await eventually(() => reaches(pod), Boolean, SOON_MS)).toBe(true);
   const before = await nodeSide(pod);
   await remove(pod);
-  const after = await eventually(
-    () => nodeSide(pod),
-    (state) => state === before,
-    SOON_MS,
-  );
-  expect(after).toBe(before);
+  await expect.poll(() => nodeSide(pod), { timeout: SOON_MS }).toBe(before);
   expect(await reaches(pod)).toBe(true);
 }
 
@@ -177,7 +166,7 @@ describe("of a running pod", () => {
       expect(repairs()).toEqual(told);
       // The table serves all pods, and comes back when the pause is over.
       const ready = () => node.agent.get("/v1/health").then(() => "ready", String);
-      expect(await eventually(ready, (answer) => answer === "ready", FIGHT_MS)).toBe("ready");
+      await expect.poll(ready, { timeout: FIGHT_MS }).toBe("ready");
     }));
 });
 
