@@ -4,14 +4,11 @@ import { escapeUnprintable, printable, printableLines } from "../../../host/lib/
 
 it.each<[count: bigint, wanted: string]>([
   [0n, "0"],
-  [254n, "254"],
   [2n ** 32n, "4294967296"],
   [2n ** 32n + 1n, "2^32+1"],
   [2n ** 33n, "2^33"],
-  [2n ** 64n, "2^64"],
   [2n ** 64n - 3n, "2^64-3"],
   [2n ** 64n - 1n, "2^64-1"],
-  [2n ** 128n, "2^128"],
   [2n ** 64n + 2n ** 63n, "~2.7e19"],
   [10n ** 12n, "~1.0e12"],
 ])("counts %d is %s", (count, wanted) => expect(formatCount(count)).toBe(wanted));
@@ -22,12 +19,10 @@ it.each<[part: bigint, whole: bigint, wanted: string]>([
   [1n, 1_000n, "<1%"],
   [999n, 1_000n, "99%"],
   [1_000n, 1_000n, "100%"],
-  [3n, 2n ** 64n, "<1%"],
 ])("percents %d of %d are %s", (part, whole, wanted) => expect(formatPercent(part, whole)).toBe(wanted));
 
 describe("unprintable characters", () => {
   it.each<[text: string, wanted: string]>([
-    ["web-0", "web-0"],
     ["é中", "é中"],
     ["\u001b[31mred\u001b[0m", "\\u{1b}[31mred\\u{1b}[0m"],
     ["a\nb\r\tc", "a\\u{a}b\\u{d}\\u{9}c"],

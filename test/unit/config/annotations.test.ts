@@ -60,21 +60,14 @@ describe("decodePodAnnotations accepts", () => {
 describe("decodePodAnnotations refuses", () => {
   const refused = rows`
     ippool => Malformed JSON at line 1, column 1: found the end of the text, want a value
-    ippool blue => Malformed JSON at line 1, column 1: found "blue", want a value
-    ippool {"ipv4":["a"],} => Malformed JSON at line 1, column 15: found "}", want a key in quotes
     ippool {"ipv4":["a"],"ipv4":["b"]} => found the key "ipv4" a second time
-    ippool null => found null, want an object
     ippool ["blue"] => found a list, want an object
     ippool {"ipv4":"blue"} => field "ipv4": found "blue", want a list
-    ippool {"ipv4":null} => field "ipv4": found null, want a list
     ippool {"ipv4":[]} => field "ipv4": found an empty list, want a list of at least one entry
-    ippool {"ipv4":[""]} => field "ipv4[0]": found "", want a name
     ippool {"ipv4":["a",3]} => field "ipv4[1]": found 3, want a name
     ippool {"ipv4":["Blau"]} => field "ipv4[0]": found "Blau", want a name
-    ippool {"ipv4":["blåu"]} => found "blåu", want a name
     ippool {"ipv4":["a["]} => found "a[", want a name
     ippool {"ipv5":["a"]} => field "ipv5": found an unknown key, want the key "ipv4"
-    ippool {"IPv4":["a"]} => field "IPv4": found an unknown key, want the key "ipv4"
     ippool {"pools":["a"]} => field "pools": found an unknown key, want one of the keys ipv4, ipv6
     ippool {"__proto__":{"ipv4":["a"]}} => field "__proto__": found an unknown key
     ippool {"interface":"eth0","ipv4":["a"]} => field "interface": found an unknown key
@@ -103,20 +96,15 @@ describe("decodePodAnnotations refuses", () => {
     routes [{"gw":"10.0.0.1"}] => field "[0].dst": found nothing, want a network in CIDR form
     routes [{"dst":"10.0.0.0","gw":"10.0.0.1"}] => field "[0].dst": found "10.0.0.0", want a network in CIDR form
     routes [{"dst":"10.0.0.1/8","gw":"10.0.0.1"}] => found "10.0.0.1/8" (that is "10.0.0.0/8"), want its canonical form
-    routes [{"dst":"FD00::1/64","gw":"fd00::1"}] => (that is "fd00::/64"), want its canonical form
     routes [{"dst":"10.0.0.0/8","gw":"fd00::1"}]
       => field "[0].gw": found "fd00::1", want an IPv4 address, the family of "dst"
-    routes [{"dst":"10.0.0.0/8","gw":"10.0.0.1/24"}] => field "[0].gw": found "10.0.0.1/24"
     routes [{"dst":"10.0.0.0/8","gw":"10.0.0.1","via":"x"}]
       => field "[0].via": found an unknown key, want one of the keys dst, gw
     routes [{"dst":"fd00::/16","gw":"fd00::1"},{"dst":"FD00:0::/16","gw":"fd00::2"}]
       => field "[1].dst": found "FD00:0::/16", want a value other than that of entry [0]
     default-route-nic => found "", want an interface name
-    default-route-nic net 1 => found "net 1", want an interface name
-    ippool-ip-number => found "", want "N"
     ippool-ip-number +-1 => found "+-1", want "N" (that many addresses) or "+N"
     ippool-reclaim yes => found "yes", want one of "true", "false"
-    ippool-reclaim True => found "True", want one of "true", "false"
   `;
   it.each(refused)("%s", (annotation, message) => {
     const [, key = "", value = ""] = /^(\S+) ?(.*)$/.exec(annotation) ?? [];
@@ -127,12 +115,8 @@ describe("decodePodAnnotations refuses", () => {
 
   const unknown: [key: string, message: string][] = [
     ["ippol", 'annotation "ipam.vendor.io/ippol": found an unknown annotation, want "ipam.vendor.io/ippool"'],
-    ["ippoolss", 'want "ipam.vendor.io/ippools"'],
-    ["ippool-number", 'want "ipam.vendor.io/ippool-ip-number"'],
     ["quota", "found an unknown annotation, want one of ipam.vendor.io/subnet, ipam.vendor.io/subnets"],
-    ["", "found an unknown annotation, want one of"],
     ["__proto__", "found an unknown annotation, want one of"],
-    ["constructor", "found an unknown annotation, want one of"],
     ["default-ipv4-ippool", "found an unknown annotation, want it on a namespace"],
   ];
   it.each(unknown)("the unknown annotation %j", (key, message) => expect(() => decodePod(key, "x")).toThrow(message));
@@ -198,7 +182,6 @@ describe("decodeNamespaceAnnotations", () => {
   ])("%j", (annotations, expected) => expect(decodeNamespaceAnnotations(annotations)).toEqual(expected));
 
   it.each([
-    ["default-ipv4-ippool", "blue", "Malformed JSON at line 1, column 1"],
     ["default-ipv4-ippool", '"blue"', 'found "blue", want a list'],
     ["default-ipv4-ippool", "[]", "found an empty list, want a list of at least one entry"],
     ["default-ipv6-ippool", '{"ipv6":["a"]}', "found an object, want a list"],

@@ -45,9 +45,7 @@ it("a kind whose pods' names come again has a plural by default", () => {
 });
 
 it.each([
-  ["apps/v1", "ReplicaSet"],
   ["apps/v1", "StatefulSet"],
-  ["batch/v1", "Job"],
   ["kubevirt.io/v1", "VirtualMachineInstance"],
   ["apps.kruise.io/v1alpha1", "CloneSet"],
 ])("of %s no %s retains by name", (apiVersion, kind) => {
@@ -58,15 +56,12 @@ it.each([
 
 it.each<[value: unknown, message: string]>([
   ["enableIPv4: true", 'file x: found "enableIPv4: true", want an object'],
-  [[], "file x: found an empty list, want an object"],
   [{ enableIPV4: true }, 'file x: field "enableIPV4": found an unknown key, want the key "enableIPv4"'],
-  [{ enableIPv4: "true" }, 'field "enableIPv4": found "true", want true or false'],
   [
     { ifacer: { vlanIDs: [0] } },
     'field "ifacer.vlanIDs[0]": found 0, want a VLAN id from 1 to 4094, or a range such as "100-199"',
   ],
   [{ ifacer: { vlanIDs: ["9-5"] } }, 'field "ifacer.vlanIDs[0]": found "9-5", want a VLAN id from 1 to 4094'],
-  [{ ifacer: { vlanIDs: ["1-4095"] } }, 'found "1-4095", want a VLAN id'],
   [{ ifacer: { interfaces: ["a/b"] } }, 'field "ifacer.interfaces[0]": found "a/b", want'],
   [{ retainByName: [{ apiVersion: "v1", kind: "Pod" }] }, 'field "retainByName[0].apiVersion": found "v1", want GROUP'],
   [
@@ -78,14 +73,12 @@ it.each<[value: unknown, message: string]>([
   [{ enableIPv4: null }, 'field "enableIPv4": found null, want true or false'],
   [{ enableIPv4: false, enableIPv6: false }, 'field "enableIPv4": found false, want true here or for "enableIPv6"'],
   [{ allocationCooldown: 30 }, 'field "allocationCooldown": found 30, want a duration such as'],
-  [{ allocationCooldown: "-1s" }, 'found "-1s", want a duration'],
   [{ garbageCollection: { interval: "0s" } }, 'field "garbageCollection.interval": found "0s", want a duration'],
   [
     { garbageCollection: { nodelost: "1m" } },
     'field "garbageCollection.nodelost": found an unknown key, want the key "nodeLost"',
   ],
   [{ maxGeneratedPoolSize: 0 }, 'field "maxGeneratedPoolSize": found 0, want a whole number of at least 1'],
-  [{ maxGeneratedPoolSize: 1.5 }, "found 1.5, want a whole number of at least 1"],
   [{ maxGeneratedPoolSize: Number.POSITIVE_INFINITY }, "found Infinity, want a whole number"],
   [{ maxGeneratedAddressesPerNamespace: -1 }, "found -1, want a whole number of at least 0"],
   [JSON.parse('{"__proto__":{"enableIPv4":false}}'), 'field "__proto__": found an unknown key'],

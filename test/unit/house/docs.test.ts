@@ -214,9 +214,7 @@ describe("docs/errors.md", () => {
     expect(row?.[4]).toMatch(/.{20}/);
   });
 
-  it("explains nothing else", () => {
-    expect(rows.map((cells) => Number(cells[1]))).toEqual(Object.values(ErrorCode));
-  });
+  it("explains nothing else", () => expect(rows.map((cells) => Number(cells[1]))).toEqual(Object.values(ErrorCode)));
 });
 
 const HEADING = /^## (\d+\.\d+\.\d+(?:-rc\.\d+)?), (\d{4}-\d{2}-\d{2})$/;
@@ -322,9 +320,7 @@ describe("commands that call kubectl", () => {
       ["kubectl explain ippools.ipam.vendor.io.spec", []],
       ["kubectl get berth", []],
       ["kubectl apply -f deploy/crds/ippools.yaml", []],
-    ])("%j", (text, found) => {
-      expect(ambiguousNames(text)).toEqual(found);
-    });
+    ])("%j", (text, found) => expect(ambiguousNames(text)).toEqual(found));
 
     it("finds them in tables of rights", () => {
       expect(ambiguousRights("| get, list | `ippools`, `subnets/status` | why |\n| `subnets` | part |")).toEqual([

@@ -9,11 +9,7 @@ const MAX_KINDS = 2;
 const MAX_API_SERVERS = 3;
 
 /** Rules whose tests still stand in more kinds: how many. A row goes when its rule has no more than two. */
-const OPEN: Readonly<Record<string, number>> = {
-  "node-lost": 3,
-  retention: 3,
-  recreate: 3,
-};
+const OPEN: Readonly<Record<string, number>> = { "node-lost": 3, retention: 3, recreate: 3 };
 
 /** The names of the rules, as tests cite them. */
 function readRules(): string[] {

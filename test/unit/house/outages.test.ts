@@ -55,7 +55,5 @@ it("every outage that README.md speaks of is in the table", () => {
 
 it.each(SHOWN.flatMap(([words, ...tests]) => tests.map(([file, name]) => [words, file, name] as const)))(
   '"%s" is shown by %s: %s',
-  (_words, file, name) => {
-    expect(read(file)).toMatch(new RegExp(`\\(\\s*"${RegExp.escape(name)}",`));
-  },
+  (_words, file, name) => expect(read(file)).toMatch(new RegExp(`\\(\\s*"${RegExp.escape(name)}",`)),
 );

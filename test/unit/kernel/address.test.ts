@@ -1,12 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { type Address, addressOf, encodeAddressValue } from "../../../host/kernel/netlink/address/address.ts";
+import { type Address, addressOf } from "../../../host/kernel/netlink/address/address.ts";
 import { decodeAddress } from "../../../host/kernel/netlink/address/message.ts";
 import { createAddress, deleteAddress, findAddresses } from "../../../host/kernel/netlink/address/requests.ts";
 import { attribute } from "../../../host/kernel/netlink/attribute.ts";
-import type { Conversation } from "../../../host/kernel/netlink/conversation.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
 import { ip, prefix } from "../../world/values.ts";
-import { answersTo, expectSame, messageOf, readRecorded } from "./recorded.ts";
+import { type Ask, answersTo, itSends, sentFor } from "./recorded.ts";
 
 const plain = { link: 7, scope: 0, flags: 0 };
 
@@ -23,7 +22,7 @@ const made: Record<string, Address> = {
 };
 
 const gone = { ...plain, prefix: prefix("10.6.0.99/24") };
-const others: Record<string, (conversation: Conversation) => unknown> = {
+const others: Record<string, Ask> = {
   "ip addr show dev v0": (to) => findAddresses(to, 7),
   // flags and scope do not tell addresses apart
   "ip addr del 192.0.2.1 peer 192.0.2.2/31 dev v0": (to) =>
@@ -33,20 +32,7 @@ const others: Record<string, (conversation: Conversation) => unknown> = {
   "ip addr del 10.6.0.99/24 dev v0": (to) => expect(deleteAddress(to, gone)).toBe(false),
 };
 
-describe("address requests", () => {
-  it.each(Object.entries(made))("%s", (command, address) => {
-    expectSame("address", command, (conversation) => createAddress(conversation, address));
-  });
-
-  it.each(Object.entries(others))("%s", (command, ask) => {
-    expectSame("address", command, ask);
-  });
-
-  it("there is a row for every recorded command", () => {
-    const commands = readRecorded("address").map(({ command }) => command);
-    expect([...Object.keys(made), ...Object.keys(others)].sort()).toEqual([...commands].sort());
-  });
-});
+describe("address requests", () => itSends("address", made, createAddress, others));
 
 describe("addresses", () => {
   const told = answersTo("address", "ip addr show dev v0").map(decodeAddress).map(addressOf);
@@ -59,19 +45,9 @@ describe("addresses", () => {
     expect(find("10.6.0.22/32")).toMatchObject({ flags: 0x280 });
   });
 
-  it("survive a round trip", () => {
-    for (const address of told) {
-      const payload = address && encodeAddressValue(address);
-      expect(payload && addressOf(decodeAddress({ type: 20, flags: 0, sequence: 0, payload }))).toEqual(address);
-    }
-  });
-
-  const sent = readRecorded("address").flatMap(({ command, sent: messages }) =>
-    made[command] ? messages.map((one) => ({ command, message: messageOf(one) })) : [],
+  it.each(sentFor("address", made))("are read from what `ip` sends: $command", ({ value, message }) =>
+    expect(addressOf(decodeAddress(message))).toEqual(value),
   );
-  it.each(sent)("are read from what `ip` sends: $command", ({ command, message }) => {
-    expect(addressOf(decodeAddress(message))).toEqual(made[command]);
-  });
 
   it("of other families are none; with a peer of the other family are refused", () => {
     const [message = expect.unreachable()] = answersTo("address", "ip addr show dev v0").map(decodeAddress);

@@ -27,9 +27,7 @@ it.each([
   [74, "EBADMSG"],
   [95, "operation not supported (EOPNOTSUPP)"],
   [9_999, "errno 9999"],
-])("errno %i reads %j", (number, text) => {
-  expect(errno.formatErrno(number)).toBe(text);
-});
+])("errno %i reads %j", (number, text) => expect(errno.formatErrno(number)).toBe(text));
 
 it("the numbers asked for are this machine's", () => {
   const requested = Object.entries(errno).filter(([, value]) => typeof value === "number");

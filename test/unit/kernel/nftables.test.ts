@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { attribute, decodeAttributes } from "../../../host/kernel/netlink/attribute.ts";
 import { type Conversation, createConversation, type Request } from "../../../host/kernel/netlink/conversation.ts";
-import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import { encodeMessages, type Message } from "../../../host/kernel/netlink/message.ts";
 import { NFT_MSG_NEWCHAIN, NFT_MSG_NEWRULE } from "../../../host/kernel/netlink/nftables/constants.ts";
 import { decodeNft, encodeNft } from "../../../host/kernel/netlink/nftables/message.ts";
@@ -30,10 +29,7 @@ function batchOf(): Message[] {
 function meaningOf(messages: readonly Message[]) {
   const of = (type: number) =>
     messages.filter((message) => message.type === type).map((message) => decodeNft(message, type));
-  return {
-    rules: of(NFT_MSG_NEWRULE).map(ruleOf),
-    chains: of(NFT_MSG_NEWCHAIN).map(chainOf),
-  };
+  return { rules: of(NFT_MSG_NEWRULE).map(ruleOf), chains: of(NFT_MSG_NEWCHAIN).map(chainOf) };
 }
 
 describe("nf_tables", () => {
@@ -92,27 +88,8 @@ describe("nf_tables", () => {
     expect(bitwise).toMatchObject({ mask: Uint8Array.of(255, 255, 255, 127), xor: Uint8Array.of(0, 0, 0, 128) });
   });
 
-  it("messages of another type, too short, cut or changed are refused", () => {
-    const [message = expect.unreachable()] = batchOf().filter(({ type }) => type === NFT_MSG_NEWRULE);
-    expect(() => decodeNft(message, NFT_MSG_NEWCHAIN)).toThrow(/found type \d+, want \d+/);
-    for (let length = 0; length < 4; length++) {
-      const payload = message.payload.subarray(0, length);
-      expect(() => decodeNft({ ...message, payload }, NFT_MSG_NEWRULE)).toThrow(NetlinkError);
-    }
-    let refused = 0;
-    for (let at = 4; at < message.payload.length; at++) {
-      for (const value of [0, 1, 3, 127, 255]) {
-        try {
-          ruleOf(decodeNft({ ...message, payload: message.payload.with(at, value) }, NFT_MSG_NEWRULE));
-        } catch (error) {
-          expect(error).toBeInstanceOf(NetlinkError);
-          refused++;
-        }
-      }
-    }
-    expect(refused).toBeGreaterThan(100);
-    expect(() => decodeExpression(attribute(1, new Uint8Array()))).toThrow(/no name/);
-  });
+  it("an expression without a name is refused", () =>
+    expect(() => decodeExpression(attribute(1, new Uint8Array()))).toThrow(/no name/));
 
   it("chains that no hook calls, or of other types, are none", () => {
     expect(chainOf({ family: 1, resource: 0, attributes: [] })).toBeUndefined();

@@ -1,7 +1,7 @@
 /** The recorded conversations of `ip` and `nft` (record/record.ts), and what our requests say beside them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect } from "vitest";
+import { expect, it } from "vitest";
 import { EAGAIN } from "../../../host/kernel/errno.ts";
 import { decodeAttributes, encodeAttributes } from "../../../host/kernel/netlink/attribute.ts";
 import {
@@ -51,7 +51,17 @@ export function answersTo(family: Family, command: string): Message[] {
     .filter(({ type }) => type > NLMSG_DONE);
 }
 
-const FIXED_BYTES = { link: 16, kinds: 16, address: 8, route: 12, rule: 12, neighbour: 12, netconf: 4, nftables: 4 };
+/** Of each message, before its attributes. */
+export const FIXED_BYTES = {
+  link: 16,
+  kinds: 16,
+  address: 8,
+  route: 12,
+  rule: 12,
+  neighbour: 12,
+  netconf: 4,
+  nftables: 4,
+};
 
 /** Attributes in the order of their types, without those that are empty: neither matters to the kernel. */
 function canonical(family: Family, { type, flags, payload }: Message) {
@@ -105,3 +115,30 @@ export function expectSame(family: Family, command: string, ask: (conversation: 
     row.sent.map((message) => canonical(family, messageOf(message))),
   );
 }
+
+/** What sends the messages of a command. */
+export type Ask = (conversation: Conversation) => unknown;
+
+/** A test for each row, and that every recorded command has one: `create` sends a value, others ask. */
+export function itSends<T>(
+  family: Family,
+  made: Readonly<Record<string, T>>,
+  create: (conversation: Conversation, value: T) => unknown,
+  others: Readonly<Record<string, Ask>>,
+): void {
+  const creating = Object.entries(made).map(([command, value]): [string, Ask] => [command, (to) => create(to, value)]);
+  const rows = [...creating, ...Object.entries(others)];
+  it.each(rows)("%s", (command, ask) => expectSame(family, command, ask));
+  it("there is a row for every recorded command", () => {
+    const commands = readRecorded(family).map(({ command }) => command);
+    const wanted = commands.filter((command) => !command.startsWith("ip link show"));
+    expect(rows.map(([command]) => command).sort()).toEqual(wanted.sort());
+  });
+}
+
+/** The messages that `ip` sent to make the values of these rows. */
+export const sentFor = <T>(family: Family, made: Readonly<Record<string, T>>) =>
+  readRecorded(family).flatMap(({ command, sent }) => {
+    const { [command]: value } = made;
+    return value === undefined ? [] : sent.map((one) => ({ command, value, message: messageOf(one) }));
+  });

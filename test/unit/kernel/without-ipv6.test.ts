@@ -16,9 +16,7 @@ const refuse = (errno: number) => (): never => {
   throw new NetlinkError({ operation: "ask", errno });
 };
 
-it("has no IPv6 rules", () => {
-  expect(listRules({ ...SILENT, dump: refuse(EAFNOSUPPORT) }, 6)).toEqual([]);
-});
+it("has no IPv6 rules", () => expect(listRules({ ...SILENT, dump: refuse(EAFNOSUPPORT) }, 6)).toEqual([]));
 
 it("has no IPv6 routes, although it answers with the routes of IPv4", () => {
   const four = answersTo("route", "ip -4 route show table all");

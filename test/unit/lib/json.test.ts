@@ -3,13 +3,8 @@ import { JsonError, membersOf, parseJson, parseJsonWithRepeats } from "../../../
 
 describe("parseJson agrees with JSON.parse", () => {
   const texts = [
-    "{}",
-    "[]",
     " [ ] ",
-    '"a"',
     "-0.5e+3",
-    "0",
-    "true",
     "null",
     '{"a":{"b":[1,2,{"c":null}]},"d":""}',
     '"\\u00e9\\n\\"\\\\ é 漢 😀 \u007f"',
@@ -17,28 +12,20 @@ describe("parseJson agrees with JSON.parse", () => {
     '[{"a":1},{"a":1}]',
     '{"a:b":"c\\"\\\\:","\\":":[{"x":[]},":"],"__proto__":{"y":1}}',
   ];
-  it.each(texts)("%s", (text) => {
-    expect(parseJson(text)).toStrictEqual(JSON.parse(text));
-  });
+  it.each(texts)("%s", (text) => expect(parseJson(text)).toStrictEqual(JSON.parse(text)));
 });
 
 describe("parseJson names the place of a fault", () => {
   const rows: [text: string, message: string][] = [
     ["", "line 1, column 1: found the end of the text, want a value"],
-    ["  ", "line 1, column 3: found the end of the text, want a value"],
     ["tru", 'line 1, column 1: found "tru", want a value'],
-    ["01", 'line 1, column 2: found "1", want the end'],
     ["[1,]", 'line 1, column 4: found "]", want a value'],
     ["[1 2]", 'line 1, column 4: found "2]", want "," or "]"'],
-    ["[1}", 'line 1, column 3: found "}", want "," or "]"'],
     ["[,1]", 'line 1, column 2: found ",1]", want a value or "]"'],
     ['{"a":1,}', 'line 1, column 8: found "}", want a key in quotes'],
     ['{"a":1]', 'line 1, column 7: found "]", want "," or "}"'],
     ["{a:1}", 'line 1, column 2: found "a:1}", want a key in quotes or "}"'],
-    ['{"a" 1}', 'line 1, column 6: found "1}", want ":"'],
-    ['{"a":}', 'line 1, column 6: found "}", want a value'],
     ['{\n  "a": b\n}', 'line 2, column 8: found "b\\n}", want a value'],
-    ["{}{}", 'line 1, column 3: found "{}", want the end'],
     ['{"a":1,"a":2}', 'line 1, column 8: found the key "a" a second time, want each key once'],
     ['{"a":1,"\\u0061":2}', 'line 1, column 8: found the key "a" a second time, want each key once'],
     ['[{"b":{"x":1,"y":2,"x":3}}]', 'line 1, column 20: found the key "x" a second time, want each key once'],

@@ -18,18 +18,14 @@ const schema = z.strictObject({
 describe("decode says where, what was found and what is wanted", () => {
   const rows: [value: unknown, message: string][] = [
     [undefined, "found nothing, want an object"],
-    [null, "found null, want an object"],
     [[], "found an empty list, want an object"],
     [{}, 'field "name": found nothing, want text that begins with x'],
-    [{ name: 3 }, 'field "name": found 3, want text that begins with x'],
     [{ name: "abc" }, 'field "name": found "abc", want text that begins with x'],
-    [{ name: "x", size: "3" }, 'field "size": found "3", want a whole number from 1 to 9'],
     [{ name: "x", size: 1.5 }, 'field "size": found 1.5, want a whole number from 1 to 9'],
     [{ name: "x", size: 0 }, 'field "size": found 0, want a whole number from 1 to 9'],
     [{ name: "x", size: 10 }, 'field "size": found 10, want a whole number from 1 to 9'],
     [{ name: "x", mode: "auto" }, 'field "mode": found "auto", want one of "on", "off"'],
     [{ name: "x", list: [] }, 'field "list": found an empty list, want a list of at least 1 entry'],
-    [{ name: "x", list: [1] }, 'field "list[0]": found 1, want an object'],
     [{ name: "x", list: [{ ipv4: "yes" }] }, 'field "list[0].ipv4": found "yes", want true or false'],
     [{ name: "x", list: [{ ipv4: true, ipv5: 1 }] }, 'field "list[0].ipv5": found an unknown key, want the key "ipv4"'],
     [
@@ -62,12 +58,9 @@ it.each([
   ["\u202eabc\u007f", '"\\u{202e}abc\\u{7f}"'],
   ["y".repeat(90), `"${"y".repeat(80)}…"`],
   [-0.5, "-0.5"],
-  [false, "false"],
   [{}, "an object"],
   [[1], "a list"],
-])("describeValue of %j", (value, expected) => {
-  expect(describeValue(value)).toBe(expected);
-});
+])("describeValue of %j", (value, expected) => expect(describeValue(value)).toBe(expected));
 
 it.each([
   [[], ""],

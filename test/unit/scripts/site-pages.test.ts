@@ -4,10 +4,8 @@ import { linkOf, pageOf, readGroups } from "../../../scripts/docs/site-pages.ts"
 
 it.each([
   ["docs/README.md", "index.md"],
-  ["docs/runbooks.md", "runbooks.md"],
   ["docs/decisions/README.md", "decisions/index.md"],
   ["SECURITY.md", "project/security.md"],
-  ["README.md", "project/readme.md"],
   ["test/lab/README.md", "test/lab/index.md"],
 ])("%s is the page %s", (file, page) => expect(pageOf(file)).toBe(page));
 
@@ -16,7 +14,6 @@ const HOME = manifest.homepage;
 it.each([
   ["docs/chart.md", "host.md#firewalld", "/host.md#firewalld"],
   ["docs/chart.md", "../README.md", "/project/readme.md"],
-  ["README.md", "docs/chart.md", "/chart.md"],
   ["docs/README.md", "decisions/README.md", "/decisions/index.md"],
   ["README.md", "deploy/examples", "/deploy/examples/index.md"],
   ["docs/chart.md", "../deploy/chart/berth/values.yaml", `${HOME}/deploy/chart/berth/values.yaml`],

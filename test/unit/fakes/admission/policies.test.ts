@@ -56,11 +56,7 @@ function clientOf(writer: Writer): KubeClient {
   };
 }
 
-const clients = {
-  admin: clientOf(ADMINISTRATOR),
-  agent: clientOf(agentOf("b")),
-  controller: clientOf(CONTROLLER),
-};
+const clients = { admin: clientOf(ADMINISTRATOR), agent: clientOf(agentOf("b")), controller: clientOf(CONTROLLER) };
 const { admin } = clients;
 
 /** Keys that are the administrators', Kubernetes' or Berth's. */

@@ -52,8 +52,7 @@ describe("ARP packets", () => {
 
   it("of other hardware, protocols and lengths are none", () => {
     const frame = recorded[0]?.frame ?? expect.unreachable();
-    for (const at of [12, 13, 14, 15, 16, 17, 18, 19]) {
+    for (const at of [12, 13, 14, 15, 16, 17, 18, 19])
       expect(decodeArp(frame.with(at, (frame[at] ?? 0) ^ 1))).toBeUndefined();
-    }
   });
 });

@@ -19,9 +19,7 @@ describe("filters", () => {
     ["a frame that is cut", encodeArpProbe(own, ip("10.6.0.21")).subarray(0, 40), false],
     ["an empty frame", new Uint8Array(), false],
   ];
-  it.each(rows4)("ARP: %s", (_, frame, expected) => {
-    expect(runFilter(arpFilter(watched4), frame) > 0).toBe(expected);
-  });
+  it.each(rows4)("ARP: %s", (_, frame, expected) => expect(runFilter(arpFilter(watched4), frame) > 0).toBe(expected));
 
   const watched6 = [ip("fd00::21"), ip("fe80::1"), ip("fd00::1:0:0:21")];
   const rows6: [string, Uint8Array, boolean][] = [
@@ -36,9 +34,7 @@ describe("filters", () => {
     ["another protocol", encodeNdpProbe(own, ip("fd00::21"), nonce).with(20, 17), false],
     ["ARP", encodeArpProbe(own, ip("10.6.0.21")), false],
   ];
-  it.each(rows6)("NDP: %s", (_, frame, expected) => {
-    expect(runFilter(ndpFilter(watched6), frame) > 0).toBe(expected);
-  });
+  it.each(rows6)("NDP: %s", (_, frame, expected) => expect(runFilter(ndpFilter(watched6), frame) > 0).toBe(expected));
 
   const types: [string, number, boolean][] = [
     ["to us", 0, true],
@@ -56,8 +52,7 @@ describe("filters", () => {
     const many6 = Array.from({ length: 200 }, (_, index) => ip(`fd00::7:${index}`));
     for (const one of many4) expect(runFilter(arpFilter(many4), encodeArpProbe(own, one))).toBeGreaterThan(0);
     for (const one of many6) expect(runFilter(ndpFilter(many6), encodeNdpProbe(own, one, nonce))).toBeGreaterThan(0);
-    for (const { frame } of readFrames()) {
+    for (const { frame } of readFrames())
       expect(runFilter(arpFilter([]), frame) + runFilter(ndpFilter([]), frame)).toBe(0);
-    }
   });
 });

@@ -9,16 +9,14 @@ export interface RecordedFrame {
   readonly frame: Uint8Array;
 }
 
-interface Row {
-  readonly command: string;
-  readonly frames: readonly { readonly reading: string; readonly hex: string }[];
-}
-
+/** `$ command`, then two lines for each frame: what tcpdump reads, and its bytes. */
 export function readFrames(): RecordedFrame[] {
-  const text = readFileSync(join(import.meta.dirname, "../recorded/frames.json"), "utf8");
-  return JSON.parse(text).flatMap(({ command, frames }: Row) =>
-    frames.map(({ reading, hex }) => ({ command, reading: reading.trim(), frame: Uint8Array.fromHex(hex) })),
-  );
+  const text = readFileSync(join(import.meta.dirname, "../recorded/frames.txt"), "utf8");
+  return text.split(/^\$ /m).flatMap((row) => {
+    const [command = "", ...lines] = row.trimEnd().split("\n");
+    const frames = [...lines.join("\n").matchAll(/^(.+)\n(.+)$/gm)];
+    return frames.map(([, reading = "", hex = ""]) => ({ command, reading, frame: Uint8Array.fromHex(hex) }));
+  });
 }
 
 /**

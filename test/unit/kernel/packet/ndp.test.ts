@@ -100,9 +100,8 @@ describe("what is discarded", () => {
 
   it("every cut, and every frame in which one bit is wrong", () => {
     for (const frame of [solicitation, question, answer]) {
-      for (let length = 0; length < frame.length; length++) {
+      for (let length = 0; length < frame.length; length++)
         expect(decodeNdp(frame.subarray(0, length))).toBeUndefined();
-      }
       // from the ether type on, but for traffic class and flow label, which no checksum covers
       for (let at = 12; at < frame.length; at++) {
         if (at >= 14 && at < 18) continue;

@@ -1,5 +1,5 @@
 /**
- * Records the frames that the kernel, `arping` and `ndisc6` send, as test/unit/kernel/recorded/frames.json, with
+ * Records the frames that the kernel, `arping` and `ndisc6` send, as test/unit/kernel/recorded/frames.txt, with
  * `tcpdump`'s reading. Run by hand, as root: `node test/unit/kernel/record/frames.ts`.
  * Effects: two network namespaces for the time of the run; writes the file.
  */
@@ -42,7 +42,7 @@ function framesOf(text: string) {
     .map((part) => {
       const [reading = "", ...rows] = part.split("\n");
       const hex = rows.map((row) => row.replace(/^\s*0x[0-9a-f]+:/, "").replaceAll(/\s/g, "")).join("");
-      return { reading, hex };
+      return `${reading.trim()}\n${hex}\n`;
     });
 }
 
@@ -59,7 +59,8 @@ async function record(command: string) {
   await sleep(1_500);
   tcpdump.kill("SIGINT");
   await new Promise((done) => tcpdump.on("close", done));
-  return { command, frames: framesOf(text) };
+  const frames = framesOf(text);
+  return frames.length > 0 ? `$ ${command}\n${frames.join("")}` : "";
 }
 
 try {
@@ -70,8 +71,7 @@ try {
   await sleep(2_500); // link-local addresses
   const rows = [];
   for (const command of commands) rows.push(await record(command));
-  const told = rows.filter(({ frames }) => frames.length > 0);
-  writeFileSync(join(import.meta.dirname, "../recorded/frames.json"), `${JSON.stringify(told, null, 2)}\n`);
+  writeFileSync(join(import.meta.dirname, "../recorded/frames.txt"), rows.join(""));
 } finally {
   for (const netns of [near, far]) spawnSync("ip", ["netns", "del", netns]);
 }

@@ -318,9 +318,7 @@ describe("networks", () => {
     ["bridge", [{ type: "bridge", bridge: "br0", vlan: 5, ipam: { type: "berth" } }]],
     ["vf", [{ type: "sriov", vlan: 3, ipam: { type: "berth" } }, { type: "berth-coordinator" }]],
     ["ptp", [{ type: "ptp", ipam: { type: "berth" } }, { type: "berth-coordinator" }]],
-  ])("%s has its plugins", (name, plugins) => {
-    expect(JSON.parse(configs.get(name) ?? "{}").plugins).toEqual(plugins);
-  });
+  ])("%s has its plugins", (name, plugins) => expect(JSON.parse(configs.get(name) ?? "{}").plugins).toEqual(plugins));
 
   it("have namespaces, annotations and versions", () => {
     expect(find(definitions, "NetworkAttachmentDefinition", "vlan").metadata.namespace).toBe("shop");

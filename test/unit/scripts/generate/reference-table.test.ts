@@ -35,7 +35,5 @@ describe("referenceTable", () => {
     const rows = ["| `b` | integer |  |  |", "| `c` | integer | required |  |"];
     expect(referenceTable(schema, known).split("\n").slice(2)).toEqual(rows);
   });
-  it("is empty for a value without fields", () => {
-    expect(referenceTable(z.array(z.string()))).toBe("");
-  });
+  it("is empty for a value without fields", () => expect(referenceTable(z.array(z.string()))).toBe(""));
 });
