@@ -26,9 +26,8 @@ describe("a pod", () => {
   const tooMany = addressesOf(MAX_POD_ADDRESSES + 1);
   const refusal = `has ${MAX_POD_ADDRESSES + 1} addresses, each of which needs a route on the node; a pod may have at most ${MAX_POD_ADDRESSES}`;
 
-  it("may have as many addresses as the limit says, and link-local ones besides", () => {
-    expect(add([...most.map((each) => `${each}/16 dev eth0`), ...LINK_LOCAL], most)).toBe("underlay");
-  });
+  it("may have as many addresses as the limit says, and link-local ones besides", () =>
+    expect(add([...most.map((each) => `${each}/16 dev eth0`), ...LINK_LOCAL], most)).toBe("underlay"));
 
   it.each(["eth0", "net1"])("is refused with one more on %s", (link) => {
     const [first = "", ...others] = tooMany;

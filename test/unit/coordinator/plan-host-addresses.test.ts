@@ -12,9 +12,9 @@ function find(family: Family, pod: string, lines: readonly string[], end?: strin
 }
 
 describe("the address of a link", () => {
-  it.each(["eth0", "bond0", "vlan7", "br-ex", "br-ab", "eth0-veth", "wlo1"])("of the machine counts: %s", (link) => {
-    expect(find(4, "10.6.0.21", [`192.0.2.2/24 dev ${link}`])).toEqual(["192.0.2.2"]);
-  });
+  it.each(["eth0", "bond0", "vlan7", "br-ex", "br-ab", "eth0-veth", "wlo1"])("of the machine counts: %s", (link) =>
+    expect(find(4, "10.6.0.21", [`192.0.2.2/24 dev ${link}`])).toEqual(["192.0.2.2"]),
+  );
 
   it("of the loopback counts only where there is no other", () => {
     const lines = ["192.0.2.2/32 dev lo", "172.17.0.1/16 dev docker0"];
@@ -25,9 +25,7 @@ describe("the address of a link", () => {
 
   it.each(["docker0", "cni0", "veth01", "br-0123456789ab", "kube-ipvs0", "nodelocaldns", "vxlan.calico"])(
     "of containers, tunnels or services does not: %s",
-    (link) => {
-      expect(find(4, "10.6.0.21", [`192.0.2.2/24 dev ${link}`])).toEqual([]);
-    },
+    (link) => expect(find(4, "10.6.0.21", [`192.0.2.2/24 dev ${link}`])).toEqual([]),
   );
 });
 
@@ -50,7 +48,7 @@ describe("the node's addresses", () => {
   it.each<[what: string, end: string, expected: string[]]>([
     ["has an address of its own, as a bridge or the end of a ptp", "cni0", ["10.6.0.2", "10.244.1.1"]],
     ["has none", "cali7", ["10.6.0.2"]],
-  ])("end with the kernel's source address over the link to the pod, which %s", (_, end, expected) => {
-    expect(find(4, "10.6.0.21", ["10.6.0.2/24 dev eth0", "10.244.1.1/24 dev cni0"], end)).toEqual(expected);
-  });
+  ])("end with the kernel's source address over the link to the pod, which %s", (_, end, expected) =>
+    expect(find(4, "10.6.0.21", ["10.6.0.2/24 dev eth0", "10.244.1.1/24 dev cni0"], end)).toEqual(expected),
+  );
 });

@@ -23,9 +23,9 @@ describe("the MAC address is the prefix and four octets of the address", () => {
     [["fd00::"], "0a:1b:00:00:00:00"],
     [["fd00:6::abc:0d0e"], "0a:1b:0a:bc:0d:0e"],
   ];
-  it.each(rows)("of %j: %s", (addresses, mac) => {
-    expect(planMac("0a:1b", link("macvlan"), ips(...addresses))).toBe(parseMac(mac));
-  });
+  it.each(rows)("of %j: %s", (addresses, mac) =>
+    expect(planMac("0a:1b", link("macvlan"), ips(...addresses))).toBe(parseMac(mac)),
+  );
 
   it("unless the pod requests another one", () => {
     const requested = parseMac("02:42:ac:11:00:09");
@@ -34,9 +34,8 @@ describe("the MAC address is the prefix and four octets of the address", () => {
     expect(() => planMac("0a:1b", link("ipvlan"), ips("10.6.0.200"), requested)).toThrow("which has none of its own");
   });
 
-  it("and nothing without a prefix, whatever the NIC is", () => {
-    expect(planMac("", link("ipvlan"), [])).toBe(undefined);
-  });
+  it("and nothing without a prefix, whatever the NIC is", () =>
+    expect(planMac("", link("ipvlan"), [])).toBe(undefined));
 });
 
 describe("a prefix is refused", () => {
@@ -80,11 +79,10 @@ describe("the alias of a host's end", () => {
     expect(parseAlias(alias)).toMatchObject({ containerId: "c1", network: "lan" });
   });
 
-  it("that is so long that fields are lost has no owner", () => {
-    expect(parseAlias(formatAlias({ ...OWNER, owner: "u".repeat(300) }))).toBe(undefined);
-  });
+  it("that is so long that fields are lost has no owner", () =>
+    expect(parseAlias(formatAlias({ ...OWNER, owner: "u".repeat(300) }))).toBe(undefined));
 
-  it.each(["", "berth", "berth a b", "flannel a b c"])("of another link has no owner: %s", (alias) => {
-    expect(parseAlias(alias)).toBe(undefined);
-  });
+  it.each(["", "berth", "berth a b", "flannel a b c"])("of another link has no owner: %s", (alias) =>
+    expect(parseAlias(alias)).toBe(undefined),
+  );
 });

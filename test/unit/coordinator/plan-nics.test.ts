@@ -38,11 +38,10 @@ describe("the tables of a pod's NICs", () => {
     expect(isNicTable(LAST_NIC_TABLE + 1)).toBe(false);
   });
 
-  it("are not for one more", () => {
+  it("are not for one more", () =>
     expect(() => rulesFor(100)).toThrow(
       'No routing table of the pod is free for interface "eth99": all from 101 to 199 are in use; attach fewer NICs, or',
-    );
-  });
+    ));
 });
 
 const RTA_METRICS = 8;

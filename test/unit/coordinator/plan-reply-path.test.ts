@@ -37,9 +37,9 @@ describe("in the pod", () => {
     ["eth0", "net*", false],
     ["docker0", "veth0", false],
     ["veth0", "docker0", false],
-  ])("a packet that is forwarded from %s to %s: dropped %s", (iifname, oifname, isDropped) => {
-    expect(pass(table, NF_INET_FORWARD, { ...PACKET, iifname, oifname }).isDropped).toBe(isDropped);
-  });
+  ])("a packet that is forwarded from %s to %s: dropped %s", (iifname, oifname, isDropped) =>
+    expect(pass(table, NF_INET_FORWARD, { ...PACKET, iifname, oifname }).isDropped).toBe(isDropped),
+  );
 
   it.each<[what: string, packet: Partial<Packet>, mark: number]>([
     ["that opens a connection over the pair", { iifname: "veth0", state: CT_STATE_NEW }, REPLY_MARK],
@@ -50,25 +50,24 @@ describe("in the pod", () => {
     ],
     ["that opens a connection over a NIC", { iifname: "eth0", state: CT_STATE_NEW }, 0],
     ["that answers the pod over the pair", { iifname: "veth0", state: 0 }, 0],
-  ])("a packet %s: mark of the connection", (_, packet, connectionMark) => {
-    expect(pass(table, NF_INET_PRE_ROUTING, { ...PACKET, ...packet })).toMatchObject({ connectionMark, packetMark: 0 });
-  });
+  ])("a packet %s: mark of the connection", (_, packet, connectionMark) =>
+    expect(pass(table, NF_INET_PRE_ROUTING, { ...PACKET, ...packet })).toMatchObject({ connectionMark, packetMark: 0 }),
+  );
 
   it.each<[what: string, packet: Partial<Packet>, mark: number]>([
     ["of a marked connection", { connectionMark: REPLY_MARK }, REPLY_MARK],
     ["that has another mark, too", { connectionMark: REPLY_MARK | OTHER_MARK, packetMark: 4 }, REPLY_MARK | 4],
     ["of a connection that others have marked", { connectionMark: OTHER_MARK, packetMark: 4 }, 4],
-  ])("a reply %s: mark of the packet", (_, packet, packetMark) => {
-    expect(pass(table, NF_INET_LOCAL_OUT, { ...PACKET, ...packet })).toMatchObject({ packetMark });
-  });
+  ])("a reply %s: mark of the packet", (_, packet, packetMark) =>
+    expect(pass(table, NF_INET_LOCAL_OUT, { ...PACKET, ...packet })).toMatchObject({ packetMark }),
+  );
 
-  it("connections are marked before they are routed, and marked replies are routed again", () => {
+  it("connections are marked before they are routed, and marked replies are routed again", () =>
     expect(table.chains.map(({ type, hook, priority }) => [type, hook, priority])).toEqual([
       ["filter", NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE],
       ["route", NF_INET_LOCAL_OUT, NF_IP_PRI_MANGLE],
       ["filter", NF_INET_FORWARD, NF_IP_PRI_FILTER],
-    ]);
-  });
+    ]));
 });
 
 describe("on the node", () => {
@@ -93,9 +92,8 @@ describe("on the node", () => {
     },
   );
 
-  it("source addresses are translated last", () => {
+  it("source addresses are translated last", () =>
     expect(table.chains.map(({ type, hook, priority }) => [type, hook, priority])).toEqual([
       ["nat", NF_INET_POST_ROUTING, NF_IP_PRI_NAT_SRC],
-    ]);
-  });
+    ]));
 });

@@ -39,9 +39,8 @@ it.each<[what: string, parts: Record<string, Partial<LinkState>>, link: string |
   ["leads nowhere if the bridge is not on the node", { vethbeef: { master: "br9" } }, undefined],
 ])("an overlay pod's first NIC %s", (_, parts, link) => expect(linkOnNode(parts)).toBe(link));
 
-it("a route of Berth's has no attributes but its own", () => {
+it("a route of Berth's has no attributes but its own", () =>
   expect(routeTo(prefix("10.6.0.2"), { link: "veth0" }, 254)).toEqual({
     ...{ destination: prefix("10.6.0.2"), link: "veth0", table: 254, type: 1, protocol: 98 },
     ...{ scope: 253, flags: 0, metric: 0, tos: 0, rest: [] },
-  });
-});
+  }));

@@ -186,9 +186,8 @@ it.each([
 
 describe("the timing of the settings", () => {
   const pace = { retry: 3, intervalMs: 100, timeoutMs: 200 };
-  it("a pace sends at regular intervals", () => {
-    expect(conflictSchedule(pace, () => 0.5)).toEqual({ sendAtMs: [1, 101, 201], endAtMs: 401 });
-  });
+  it("a pace sends at regular intervals", () =>
+    expect(conflictSchedule(pace, () => 0.5)).toEqual({ sendAtMs: [1, 101, 201], endAtMs: 401 }));
 
   it("is the window, or the pace without one", () => {
     expect(conflictTiming({ ...pace, windowMs: 300, onConflict: "fail" })).toEqual({ windowMs: 300 });

@@ -31,9 +31,9 @@ describe("options", () => {
     ["tlb_dynamic_lb=off", 6, { numbers: { tlb_dynamic_lb: 0 } }],
     ["packets_per_slave=65535", 0, { numbers: { packets_per_slave: 65_535 } }],
   ];
-  it.each(rows)("%j in mode %i", (options, mode, settings) => {
-    expect(parse(options, mode)).toEqual({ settings, mismatches: [] });
-  });
+  it.each(rows)("%j in mode %i", (options, mode, settings) =>
+    expect(parse(options, mode)).toEqual({ settings, mismatches: [] }),
+  );
 });
 
 describe("an entry is refused with what is wanted:", () => {
@@ -90,9 +90,7 @@ describe("an entry is refused with what is wanted:", () => {
     expect(parse(`arp_ip_target=${list(MAX_TARGETS + 1)}`).mismatches).toHaveLength(1);
   });
 
-  it("each wrong entry by itself", () => {
-    expect(parse("miimon;foo=1;use_carrier=2").mismatches).toHaveLength(3);
-  });
+  it("each wrong entry by itself", () => expect(parse("miimon;foo=1;use_carrier=2").mismatches).toHaveLength(3));
 });
 
 describe("options that contradict one another", () => {
@@ -103,11 +101,11 @@ describe("options that contradict one another", () => {
     ["miimon=0;downdelay=0", 1, "a miimon above 0, which downdelay requires"],
     ["miimon=0;peer_notif_delay=5", 4, "a miimon above 0, which peer_notif_delay requires"],
   ];
-  it.each(rows)("%j in mode %i", (options, mode, wanted) => {
+  it.each(rows)("%j in mode %i", (options, mode, wanted) =>
     expect(parse(options, mode).mismatches).toEqual([
       { path: "bond.options", got: JSON.stringify(options), wanted: expect.stringContaining(wanted) },
-    ]);
-  });
+    ]),
+  );
 });
 
 describe("the table of options", () => {

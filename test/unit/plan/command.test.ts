@@ -90,9 +90,7 @@ const ROWS: readonly (readonly [operation: Operation, command: string | undefine
 
 it.each(ROWS.map(([operation, command]) => [operation.kind, command, operation] as const))(
   "%s: %s",
-  (_, command, operation) => {
-    expect(formatCommand(operation, PATH)).toBe(command);
-  },
+  (_, command, operation) => expect(formatCommand(operation, PATH)).toBe(command),
 );
 
 it.each(["$(id)", "a;b", "a'b", "`a`", "a\\b", "-n", "a*"])(

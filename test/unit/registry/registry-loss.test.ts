@@ -115,6 +115,8 @@ async function withTenPods(test: (world: World, backup: string) => Promise<void>
   });
 }
 
+const checkWorld = (what: string, test: (world: World) => Promise<void>) => it(what, () => withWorld(test));
+const checkTenPods = (what: string, test: (world: World) => Promise<void>) => it(what, () => withTenPods(test));
 const half = (path: string): void => truncateSync(path, Math.floor(statSync(path).size / 2 / 4096) * 4096 + 100);
 
 /** Moves the log into the table. */
@@ -196,8 +198,9 @@ describe("a registry", () => {
       }),
   );
 
-  it("a page of which is overwritten in a cluster is written anew with the rows of all others, and counts on", () =>
-    withWorld(async (world) => {
+  checkWorld(
+    "a page of which is overwritten in a cluster is written anew with the rows of all others, and counts on",
+    async (world) => {
       // More than SQLite keeps in memory.
       const rows = 9_000;
       const journal = await world.open({ isJournal: true });
@@ -221,30 +224,30 @@ describe("a registry", () => {
       await world.crash();
       await (await world.open({ isJournal: true })).close();
       expect(world.notices).toEqual([]);
-    }));
+    },
+  );
 
-  it("that is found damaged at the start in a cluster counts on", () =>
-    withTenPods(async (world) => {
-      await checkpoint(world);
-      const version = 10;
-      writeFileSync(world.database, readFileSync(world.database).fill(0, 2 * 4_096, 3 * 4_096));
-      const journal = await world.open({ isJournal: true });
-      await claim(journal, 77);
-      expect((await journal.findOwner("o77"))[0]?.version).toBeGreaterThan(version);
-    }));
+  checkTenPods("that is found damaged at the start in a cluster counts on", async (world) => {
+    await checkpoint(world);
+    const version = 10;
+    writeFileSync(world.database, readFileSync(world.database).fill(0, 2 * 4_096, 3 * 4_096));
+    const journal = await world.open({ isJournal: true });
+    await claim(journal, 77);
+    expect((await journal.findOwner("o77"))[0]?.version).toBeGreaterThan(version);
+  });
 
-  it("that is whole after a crash, and after a stop, has lost nothing", () =>
-    withTenPods(async (world) => {
-      for (const _start of ["after the crash", "after a stop"]) {
-        const registry = await world.open();
-        expect([registry.trouble, (await registry.list(undefined, 100)).length]).toEqual([undefined, 10]);
-        await registry.close();
-      }
-      expect(world.notices).toEqual([]);
-    }));
+  checkTenPods("that is whole after a crash, and after a stop, has lost nothing", async (world) => {
+    for (const _start of ["after the crash", "after a stop"]) {
+      const registry = await world.open();
+      expect([registry.trouble, (await registry.list(undefined, 100)).length]).toEqual([undefined, 10]);
+      await registry.close();
+    }
+    expect(world.notices).toEqual([]);
+  });
 
-  it("of a node whose witness was lost has lost nothing, unless it is missing beside its holder", () =>
-    withTenPods(async (world) => {
+  checkTenPods(
+    "of a node whose witness was lost has lost nothing, unless it is missing beside its holder",
+    async (world) => {
       const other = join(world.state, "..", "elsewhere");
       const registry = await world.open({ witness: other });
       expect(registry.trouble).toBeUndefined();
@@ -253,16 +256,16 @@ describe("a registry", () => {
       rmSync(world.database);
       const empty = await world.open({ witness: other });
       expect(empty.trouble).toMatch(/missing or empty/);
-    }));
+    },
+  );
 
-  it("that was removed before anything was recorded has lost nothing", () =>
-    withWorld(async (world) => {
-      await (await world.open()).close();
-      rmSync(world.state, { recursive: true });
-      const next = await world.open();
-      expect(next.trouble).toBeUndefined();
-      await claim(next, 1);
-    }));
+  checkWorld("that was removed before anything was recorded has lost nothing", async (world) => {
+    await (await world.open()).close();
+    rmSync(world.state, { recursive: true });
+    const next = await world.open();
+    expect(next.trouble).toBeUndefined();
+    await claim(next, 1);
+  });
 
   const ACCIDENTS: [what: string, happens: (world: World) => void, reason: RegExp][] = [
     ["file is removed", ({ database }) => rmSync(database), /registry\.sqlite was removed while the agent ran/],

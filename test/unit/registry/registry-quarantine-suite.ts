@@ -5,26 +5,20 @@ import { formatIp } from "../../../host/net/ip.ts";
 import type { Allocation, Claim, Proposal, Quarantine, Registry } from "../../../host/registry/registry.ts";
 import { claim, proposal } from "../../world/subjects.ts";
 import { ip, mac, RIVAL } from "../../world/values.ts";
-import { COOLDOWN_MS, held, type SuiteWorld, spanOfTen } from "./registry-suite.ts";
+import { bound, COOLDOWN_MS, cooled, held, type SuiteWorld, spanOfTen, TWO_NICS } from "./registry-suite.ts";
 
 export const CONFLICT: Quarantine = { reason: "Conflict", mac: RIVAL, parent: "uplink", nextProbeAtMs: 5 };
 
 /** Claims, and gives the one address that was bound. */
-export async function bind(registry: Registry, given: Claim): Promise<Allocation> {
-  const outcome = await registry.claim(given);
-  if (outcome.kind !== "bound") throw new Error(`answered with ${outcome.kind}`);
-  const [first] = outcome.held;
-  if (first === undefined) throw new Error("nothing is held");
-  return first;
-}
+export const bind = async (registry: Registry, given: Claim): Promise<Allocation> =>
+  (await bound(registry, given)).held[0] ?? expect.fail("nothing is held");
 
 /** Claims the address for `owner` and quarantines it. */
 async function quarantine(registry: Registry, address: string, options: Partial<Proposal & Quarantine> = {}) {
   const { mac: foreign = RIVAL, parent = "uplink", nextProbeAtMs = 5, ...proposed } = options;
-  const bound = await bind(registry, claim(`of-${address}`, [proposal(address, proposed)]));
-  const found = await registry.quarantine(bound, { reason: "Conflict", mac: foreign, parent, nextProbeAtMs });
-  if (found === undefined) throw new Error("the row was changed");
-  return found;
+  const row = await bind(registry, claim(`of-${address}`, [proposal(address, proposed)]));
+  const found = await registry.quarantine(row, { reason: "Conflict", mac: foreign, parent, nextProbeAtMs });
+  return found ?? expect.fail("the row was changed");
 }
 
 export function describeQuarantine(
@@ -35,9 +29,9 @@ export function describeQuarantine(
 
   describe(`${name}: quarantine`, () => {
     check("conflict: keeps the reason, the machine, the link and the time, and forgets the owner", async (world) => {
-      const bound = await bind(world.registry, claim("a", [proposal("10.0.0.1")], { netns: "/run/a", mac: RIVAL }));
+      const row = await bind(world.registry, claim("a", [proposal("10.0.0.1")], { netns: "/run/a", mac: RIVAL }));
       world.advance(7);
-      await world.registry.quarantine(bound, CONFLICT);
+      await world.registry.quarantine(row, CONFLICT);
       const found = await world.registry.findAddress("", ip("10.0.0.1"));
       expect(found).toMatchObject({
         ...{ state: "Quarantined", quarantine: CONFLICT, pool: "blue", sinceMs: world.nowMs() },
@@ -57,8 +51,8 @@ export function describeQuarantine(
 
     check("node-lost: bound in doubt: trusted when it was asked for, else in quarantine", async ({ registry }) => {
       const inDoubt = (of: string, at: string) => bind(registry, claim(of, [proposal(at, { needsProbe: true })]));
-      const bound = await inDoubt("a", "10.0.0.1");
-      expect([bound.quarantine?.parent, (await registry.trust(bound))?.quarantine]).toEqual(["", undefined]);
+      const row = await inDoubt("a", "10.0.0.1");
+      expect([row.quarantine?.parent, (await registry.trust(row))?.quarantine]).toEqual(["", undefined]);
       await inDoubt("b", "10.0.0.2");
       await registry.release({ containerId: "c-b", ifName: "eth0" });
       expect(await registry.findAddress("", ip("10.0.0.2"))).toMatchObject({ state: "Quarantined" });
@@ -66,10 +60,9 @@ export function describeQuarantine(
 
     check("conflict: neither GC, nor undo, nor the end of what was never attached takes it", async (world) => {
       const { registry } = world;
-      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      if (outcome.kind !== "bound") throw new Error("not bound");
-      for (const each of outcome.created) await registry.quarantine(each, CONFLICT);
-      await registry.undo(outcome.created);
+      const { created } = await bound(registry, claim("a", [proposal("10.0.0.1")]));
+      for (const each of created) await registry.quarantine(each, CONFLICT);
+      await registry.undo(created);
       world.advance(1);
       await registry.releaseOthers("net", [], world.nowMs());
       await registry.releaseOthers("", [], world.nowMs());
@@ -86,42 +79,28 @@ export function describeQuarantine(
     });
 
     check("leaves a row that was written since", async ({ registry }) => {
-      const bound = await bind(registry, claim("a", [proposal("10.0.0.1")]));
+      const row = await bind(registry, claim("a", [proposal("10.0.0.1")]));
       await registry.claim(claim("a", [], { containerId: "second" }));
-      expect(await registry.quarantine(bound, CONFLICT)).toBeUndefined();
+      expect(await registry.quarantine(row, CONFLICT)).toBeUndefined();
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound", containerId: "second" });
     });
 
     check("undo: takes back what was claimed with it, in one write", async ({ registry, freed }) => {
-      const outcome = await registry.claim(
-        claim("a", [proposal("10.0.0.1"), proposal("10.0.0.2", { ifName: "net1" })]),
-      );
-      if (outcome.kind !== "bound") throw new Error("not bound");
-      const [first] = outcome.held;
-      if (first === undefined) throw new Error("nothing is held");
-      await registry.quarantine(first, CONFLICT, outcome.created);
+      const { held, created } = await bound(registry, claim("a", TWO_NICS));
+      await registry.quarantine(held[0] ?? expect.fail(), CONFLICT, created);
       expect(freed).toEqual(["10.0.0.2"]);
       expect(await registry.list(undefined, 9)).toMatchObject([{ state: "Quarantined" }]);
     });
 
     check("leaves what was claimed with it if that was written since", async ({ registry, freed }) => {
-      const outcome = await registry.claim(
-        claim("a", [proposal("10.0.0.1"), proposal("10.0.0.2", { ifName: "net1" })]),
-      );
-      if (outcome.kind !== "bound") throw new Error("not bound");
-      const [first] = outcome.held;
-      if (first === undefined) throw new Error("nothing is held");
+      const { held, created } = await bound(registry, claim("a", TWO_NICS));
       await registry.claim(claim("a", [], { containerId: "second" }));
-      expect(await registry.quarantine(first, CONFLICT, outcome.created)).toBeUndefined();
+      expect(await registry.quarantine(held[0] ?? expect.fail(), CONFLICT, created)).toBeUndefined();
       expect(freed).toEqual([]);
     });
 
     check("is for Bound rows: a cooling address is on no NIC", async ({ registry }) => {
-      await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      await registry.release({ containerId: "c-a", ifName: "eth0" });
-      const [cooling] = await registry.findCooling([spanOfTen()], 1);
-      if (cooling === undefined) throw new Error("nothing cools");
-      expect(await registry.quarantine(cooling, CONFLICT)).toBeUndefined();
+      expect(await registry.quarantine(await cooled(registry), CONFLICT)).toBeUndefined();
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling" });
     });
 
@@ -168,8 +147,7 @@ export function describeQuarantine(
       await registry.endQuarantine(found);
       expect(freed).toEqual([]);
       const [later] = await registry.findQuarantined({ limit: 1 });
-      if (later === undefined) throw new Error("it is gone");
-      await registry.endQuarantine(later);
+      await registry.endQuarantine(later ?? expect.fail("it is gone"));
       expect(freed).toEqual(["10.0.0.1"]);
     });
   });
@@ -181,17 +159,17 @@ export function describeQuarantine(
     };
 
     check("conflict: is bound by compare-and-swap, and says that it is not to be trusted", async ({ registry }) => {
-      const bound = await takeOver(registry);
-      expect(bound).toMatchObject({ state: "Bound", owner: "b", quarantine: CONFLICT });
+      const row = await takeOver(registry);
+      expect(row).toMatchObject({ state: "Bound", owner: "b", quarantine: CONFLICT });
       const again = await registry.claim(claim("b", []));
       expect(again).toMatchObject({ held: [{ state: "Bound", quarantine: CONFLICT }], previous: [] });
     });
 
     check("is Bound like any other once it was found silent", async ({ registry }) => {
-      const bound = await takeOver(registry);
-      const trusted = await registry.trust(bound);
+      const row = await takeOver(registry);
+      const trusted = await registry.trust(row);
       expect(trusted).toMatchObject({ state: "Bound", owner: "b", quarantine: undefined });
-      expect(await registry.trust(bound)).toBeUndefined();
+      expect(await registry.trust(row)).toBeUndefined();
       await registry.release({ containerId: "c-b", ifName: "eth0" });
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling" });
     });
@@ -214,16 +192,12 @@ export function describeQuarantine(
 
     check("that was trusted and is undone is free", async ({ registry, freed }) => {
       const trusted = await registry.trust(await takeOver(registry));
-      if (trusted === undefined) throw new Error("the row was changed");
-      await registry.undo([trusted]);
+      await registry.undo([trusted ?? expect.fail("the row was changed")]);
       expect(freed).toEqual(["10.0.0.1"]);
     });
 
     check("that was cooling before the conflict does not cool again when it is undone", async ({ registry, freed }) => {
-      await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      await registry.release({ containerId: "c-a", ifName: "eth0" });
-      const [cooling] = await registry.findCooling([spanOfTen()], 1);
-      const again = proposal("10.0.0.1", { replaces: cooling?.version ?? 0 });
+      const again = proposal("10.0.0.1", { replaces: (await cooled(registry)).version });
       const found = await registry.quarantine(await bind(registry, claim("b", [again])), CONFLICT);
       const taken = await bind(registry, claim("c", [proposal("10.0.0.1", { replaces: found?.version ?? 0 })]));
       const trusted = await registry.trust(taken);
@@ -232,9 +206,9 @@ export function describeQuarantine(
     });
 
     check("that was trusted and conflicts is quarantined like any other", async ({ registry }) => {
-      const bound = await takeOver(registry);
+      const row = await takeOver(registry);
       const again = { ...CONFLICT, parent: "other" };
-      expect(await registry.quarantine(bound, again)).toMatchObject({ state: "Quarantined", quarantine: again });
+      expect(await registry.quarantine(row, again)).toMatchObject({ state: "Quarantined", quarantine: again });
     });
   });
 
@@ -250,10 +224,8 @@ export function describeQuarantine(
     });
 
     check("conflict: so does who takes over what cools", async ({ registry }) => {
-      await registry.claim(claim("a", [proposal("10.0.0.1")], given));
-      await registry.release({ containerId: "c-a", ifName: "eth0" });
-      const [cooling] = await registry.findCooling([spanOfTen()], 1);
-      const wish = [proposal("10.0.0.1", { replaces: cooling?.version ?? 0 })];
+      const { version } = await cooled(registry, given);
+      const wish = [proposal("10.0.0.1", { replaces: version })];
       expect(await registry.claim(claim("b", wish))).toMatchObject({ previous: [{ ...given, owner: "a" }] });
     });
 
@@ -276,10 +248,9 @@ export function describeQuarantine(
     });
 
     check("writes nothing to what the NIC has: undo still takes it back", async ({ registry, freed }) => {
-      const first = await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      if (first.kind !== "bound") throw new Error("not bound");
+      const { created } = await bound(registry, claim("a", [proposal("10.0.0.1")]));
       await registry.claim(claim("a", [proposal("fd00::1")], { partial: true }));
-      await registry.undo(first.created);
+      await registry.undo(created);
       expect(freed).toEqual(["10.0.0.1"]);
     });
 

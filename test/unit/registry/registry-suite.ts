@@ -1,7 +1,7 @@
 /** Duties of every registry, whatever stores it. Each implementation runs this suite with its own `open`. */
 import { describe, expect, it } from "vitest";
 import { formatIp } from "../../../host/net/ip.ts";
-import type { ClaimOutcome, Registry } from "../../../host/registry/registry.ts";
+import type { Allocation, Claim, ClaimOutcome, Registry } from "../../../host/registry/registry.ts";
 import { claim, proposal } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
@@ -25,6 +25,22 @@ export function held(outcome: ClaimOutcome): string[] {
   if (outcome.kind !== "bound") throw new Error(`The claim was answered with ${outcome.kind}`);
   return outcome.held.map((allocation) => formatIp(allocation.ip));
 }
+
+/** Claims what is free. */
+export async function bound(registry: Registry, given: Claim): Promise<Extract<ClaimOutcome, { kind: "bound" }>> {
+  const outcome = await registry.claim(given);
+  return outcome.kind === "bound" ? outcome : expect.fail(`answered with ${outcome.kind}`);
+}
+
+/** The address 10.0.0.1 of owner a, which has released it. */
+export async function cooled(registry: Registry, options: Partial<Claim> = {}): Promise<Allocation> {
+  await registry.claim(claim("a", [proposal("10.0.0.1")], options));
+  await registry.release({ containerId: "c-a", ifName: "eth0" });
+  const [cooling] = await registry.findCooling([spanOfTen()], 1);
+  return cooling ?? expect.fail("nothing cools");
+}
+
+export const TWO_NICS = [proposal("10.0.0.1"), proposal("10.0.0.2", { ifName: "net1" })];
 
 export function describeRegistry(
   name: string,

@@ -6,7 +6,7 @@
 import { describe, expect, it } from "vitest";
 import { claim, proposal } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
-import { COOLDOWN_MS, held, type SuiteWorld, spanOfTen } from "./registry-suite.ts";
+import { bound, COOLDOWN_MS, cooled, held, type SuiteWorld, spanOfTen } from "./registry-suite.ts";
 
 export function describeTakingBack(
   name: string,
@@ -16,25 +16,22 @@ export function describeTakingBack(
 
   describe(`${name}: undo`, () => {
     check("undo: frees what was not answered, without a cooldown", async ({ registry, freed }) => {
-      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      if (outcome.kind !== "bound") throw new Error("not bound");
-      await registry.undo(outcome.created);
+      const { created } = await bound(registry, claim("a", [proposal("10.0.0.1")]));
+      await registry.undo(created);
       expect(freed).toEqual(["10.0.0.1"]);
     });
 
     check("leaves a row that was written since", async ({ registry }) => {
-      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      if (outcome.kind !== "bound") throw new Error("not bound");
+      const { created } = await bound(registry, claim("a", [proposal("10.0.0.1")]));
       await registry.claim(claim("a", [], { containerId: "second" }));
-      await registry.undo(outcome.created);
+      await registry.undo(created);
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound", containerId: "second" });
     });
 
     check("leaves an address to a repeated ADD of the same attachment", async ({ registry, freed }) => {
-      const first = await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      if (first.kind !== "bound") throw new Error("not bound");
+      const { created } = await bound(registry, claim("a", [proposal("10.0.0.1")]));
       expect(held(await registry.claim(claim("a", [])))).toEqual(["10.0.0.1"]);
-      await registry.undo(first.created);
+      await registry.undo(created);
       expect(freed).toEqual([]);
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Bound" });
     });
@@ -44,8 +41,7 @@ export function describeTakingBack(
       const [released] = await registry.release({ containerId: "c-a", ifName: "eth0" });
       advance(COOLDOWN_MS - 10);
       const [cooling] = await registry.findCooling([spanOfTen()], 1);
-      const taken = await registry.claim(claim("b", [proposal("10.0.0.1", { replaces: cooling?.version ?? 0 })]));
-      if (taken.kind !== "bound") throw new Error("not bound");
+      const taken = await bound(registry, claim("b", [proposal("10.0.0.1", { replaces: cooling?.version ?? 0 })]));
       await registry.undo(taken.created);
       expect([released?.owner, freed]).toEqual(["a", []]);
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling", sinceMs: nowMs() });
@@ -55,11 +51,10 @@ export function describeTakingBack(
     });
 
     check("leaves a later holder of the freed address alone", async ({ registry }) => {
-      const outcome = await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      if (outcome.kind !== "bound") throw new Error("not bound");
-      await registry.undo(outcome.created);
+      const { created } = await bound(registry, claim("a", [proposal("10.0.0.1")]));
+      await registry.undo(created);
       await registry.claim(claim("b", [proposal("10.0.0.1")]));
-      await registry.undo(outcome.created);
+      await registry.undo(created);
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ owner: "b" });
     });
   });
@@ -81,10 +76,7 @@ export function describeTakingBack(
     });
 
     check("a cooling address goes to one NIC only, whatever is proposed", async ({ registry }) => {
-      await registry.claim(claim("a", [proposal("10.0.0.1")]));
-      await registry.release({ containerId: "c-a", ifName: "eth0" });
-      const [cooling] = await registry.findCooling([spanOfTen()], 1);
-      const again = proposal("10.0.0.1", { replaces: cooling?.version ?? 0 });
+      const again = proposal("10.0.0.1", { replaces: (await cooled(registry)).version });
       await expect(registry.claim(claim("b", [again, { ...again, ifName: "net1" }]))).rejects.toThrow("twice");
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Cooling", owner: "a" });
     });

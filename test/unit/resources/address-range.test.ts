@@ -18,11 +18,10 @@ it("a range is read, without a status as one that nobody has written", () => {
   expect(decode({ status: { ...STATUS, members: { east: EAST } } }).status.members.east).toMatchObject(EAST);
 });
 
-it("a status may have more than this version knows", () => {
+it("a status may have more than this version knows", () =>
   expect(decode({ status: { ...STATUS, later: 1, members: { east: { ...EAST, later: true } } } }).status.sequence).toBe(
     1,
-  );
-});
+  ));
 
 it.each<[what: string, change: object, why: RegExp]>([
   ["of another version", { apiVersion: "ipam.vendor.io/v2" }, /apiVersion.*found "ipam\.vendor\.io\/v2"/],

@@ -38,9 +38,7 @@ describe("of a pod is kept", () => {
     [{ annotations: { "kubernetes.io/config.hash": 5 } }, "found 5, want text"],
     [{ annotations: [] }, 'field "metadata.annotations": found an empty list'],
     [{ labels: { app: 5 } }, 'field "metadata.labels.app": found 5, want text'],
-  ])("only what is well-formed: %j is refused", (metadata, wanted) => {
-    expect(() => podWith(metadata)).toThrow(wanted);
-  });
+  ])("only what is well-formed: %j is refused", (metadata, wanted) => expect(() => podWith(metadata)).toThrow(wanted));
 
   it("of a pod that is not used its identity, and what tells whose its address is", () => {
     const pod = podWith({
@@ -58,9 +56,8 @@ const podOf = (status: object | null) =>
   decodePod({ apiVersion: "v1", kind: "Pod", metadata: METADATA, status }, "pod");
 
 describe("a pod", () => {
-  it("without a status has no sandbox and is not finished", () => {
-    expect(podOf(null)).toMatchObject({ hasSandbox: false, isFinished: false, phase: undefined, reason: undefined });
-  });
+  it("without a status has no sandbox and is not finished", () =>
+    expect(podOf(null)).toMatchObject({ hasSandbox: false, isFinished: false, phase: undefined, reason: undefined }));
 
   const ready = (status: string) => ({ conditions: [{ type: "PodReadyToStartContainers", status }] });
   it.each<[status: object, hasSandbox: boolean]>([
@@ -70,9 +67,9 @@ describe("a pod", () => {
     [ready("True"), true],
     [ready("False"), false],
     [{ conditions: [{ type: "Ready", status: "True" }] }, false],
-  ])("with the status %j: it has a sandbox: %s", (status, hasSandbox) => {
-    expect(podOf(status).hasSandbox).toBe(hasSandbox);
-  });
+  ])("with the status %j: it has a sandbox: %s", (status, hasSandbox) =>
+    expect(podOf(status).hasSandbox).toBe(hasSandbox),
+  );
 
   it.each([
     ["Pending", false],
@@ -80,17 +77,15 @@ describe("a pod", () => {
     ["Unknown", false],
     ["Succeeded", true],
     ["Failed", true],
-  ])("in the phase %s is finished: %s", (phase, isFinished) => {
-    expect(podOf({ phase, reason: "Evicted" })).toMatchObject({ phase, isFinished, reason: "Evicted" });
-  });
+  ])("in the phase %s is finished: %s", (phase, isFinished) =>
+    expect(podOf({ phase, reason: "Evicted" })).toMatchObject({ phase, isFinished, reason: "Evicted" }),
+  );
 
-  it("of a list has no kind", () => {
-    expect(decodePod({ metadata: METADATA }, "pod")).toMatchObject({ kind: "Pod", namespace: "shop", name: "web-0" });
-  });
+  it("of a list has no kind", () =>
+    expect(decodePod({ metadata: METADATA }, "pod")).toMatchObject({ kind: "Pod", namespace: "shop", name: "web-0" }));
 
-  it("of another kind is refused", () => {
-    expect(() => decodePod({ kind: "Node", metadata: METADATA }, "pod")).toThrow('field "kind": found "Node"');
-  });
+  it("of another kind is refused", () =>
+    expect(() => decodePod({ kind: "Node", metadata: METADATA }, "pod")).toThrow('field "kind": found "Node"'));
 });
 
 describe("a misspelt key", () => {
@@ -101,9 +96,8 @@ describe("a misspelt key", () => {
     expect(manifest({ name: "a", lables: {} }, {})).toThrow('field "metadata.lables"');
   });
 
-  it("passes in an object of the API server, which may know more keys than we do", () => {
-    expect(manifest({ ...METADATA, lables: {} }, { nodename: "n" })()).toMatchObject({ labels: {}, name: "web-0" });
-  });
+  it("passes in an object of the API server, which may know more keys than we do", () =>
+    expect(manifest({ ...METADATA, lables: {} }, { nodename: "n" })()).toMatchObject({ labels: {}, name: "web-0" }));
 });
 
 it("a node has labels, taints, a share of the pod networks, and a kubelet that may be silent", () => {

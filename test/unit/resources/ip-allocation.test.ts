@@ -89,13 +89,11 @@ describe("the workload of an object that an older agent wrote without its namesp
     expect(read({ state: "Quarantined", holders: [], quarantine: { reason: "NodeLost", holder } })).toBe("store");
   });
 
-  it("is in none when no pod has it", () => {
-    expect(read({ state: "Kept", holders: [] })).toBe("");
-  });
+  it("is in none when no pod has it", () => expect(read({ state: "Kept", holders: [] })).toBe(""));
 });
 
 describe("an allocation", () => {
-  it("is written as the API has it", () => {
+  it("is written as the API has it", () =>
     expect(objectOf({ ...BOUND, since: "2026-11-20T04:00:00Z" }, { uid: "x", resourceVersion: "9" })).toEqual({
       apiVersion: "ipam.vendor.io/v1",
       kind: "IPAllocation",
@@ -105,8 +103,7 @@ describe("an allocation", () => {
         holders: [{ namespace: "shop", pod: "web-0", podUID: "u1", interface: "eth0", node: "n1" }],
         since: "2026-11-20T04:00:00Z",
       },
-    });
-  });
+    }));
 
   it("that is kept says for which NIC, and where its workload is", () => {
     const workload = { ...WORKLOAD, ifName: "net1" };

@@ -44,17 +44,15 @@ it("networks are ranges of all their addresses", () => {
   expect(excluded.map(formatRange)).toEqual(["10.6.0.64-10.6.0.65"]);
 });
 
-it("an empty list of ranges is no address", () => {
-  expect(poolOf({ subnet: SUBNET, ips: [] }).spec.ranges).toEqual([]);
-});
+it("an empty list of ranges is no address", () => expect(poolOf({ subnet: SUBNET, ips: [] }).spec.ranges).toEqual([]));
 
 it.each<[status: unknown, wanted: string | undefined]>([
   [{ wanted: "n1 7", used: 3 }, "n1 7"],
   [{ wanted: 7 }, undefined],
   ["nonsense", undefined],
-])("of the status %j the wish of an agent is read, and nothing is refused", (status, wanted) => {
-  expect(decodeIpPool({ ...frame("IPPool", { subnet: SUBNET }), status }, "pool").wanted).toBe(wanted);
-});
+])("of the status %j the wish of an agent is read, and nothing is refused", (status, wanted) =>
+  expect(decodeIpPool({ ...frame("IPPool", { subnet: SUBNET }), status }, "pool").wanted).toBe(wanted),
+);
 
 const SHORTFALL = 'has 1 of 3 addresses wanted (2 replicas and 1 more): Subnet "blue" has 0 free of 254';
 const supplied = (status: string): object => ({ type: "Supplied", status, message: SHORTFALL });
@@ -65,9 +63,9 @@ it.each<[status: unknown, shortfall: string | undefined]>([
   [{ conditions: [7, { type: "Supplied" }, supplied("False")], wanted: 7 }, SHORTFALL],
   [{ conditions: "nonsense" }, undefined],
   ["nonsense", undefined],
-])("of the status %j is read what a generated pool lacks, and nothing is refused", (status, shortfall) => {
-  expect(decodeIpPool({ ...frame("IPPool", { subnet: SUBNET }), status }, "pool").shortfall).toBe(shortfall);
-});
+])("of the status %j is read what a generated pool lacks, and nothing is refused", (status, shortfall) =>
+  expect(decodeIpPool({ ...frame("IPPool", { subnet: SUBNET }), status }, "pool").shortfall).toBe(shortfall),
+);
 
 it("every field is read", () => {
   const same = {
@@ -122,9 +120,9 @@ describe("metadata", () => {
     [{ lables: {} }, 'field "metadata.lables": found an unknown key, want the key "labels"'],
     [{ Annotations: {} }, 'field "metadata.Annotations": found an unknown key, want the key "annotations"'],
   ];
-  it.each(refused)("%j is refused", (metadata, message) => {
-    expect(() => poolOf({ subnet: SUBNET }, metadata)).toThrow(message);
-  });
+  it.each(refused)("%j is refused", (metadata, message) =>
+    expect(() => poolOf({ subnet: SUBNET }, metadata)).toThrow(message),
+  );
 });
 
 const many = Array.from({ length: 1_025 }, (_, i) => `10.0.${i >> 8}.${i & 255}`);
@@ -221,12 +219,12 @@ const poolRules: [spec: unknown, message: string][] = [
 ];
 
 describe("a spec is refused", () => {
-  it.each([...addressRules, ...poolRules])("%j", (spec, message) => {
-    expect(() => poolOf(spec as object)).toThrow(message);
-  });
-  it.each(addressRules)("of a Subnet as well: %j", (spec, message) => {
-    expect(() => decodeSubnet(frame("Subnet", spec), "subnet")).toThrow(message);
-  });
+  it.each([...addressRules, ...poolRules])("%j", (spec, message) =>
+    expect(() => poolOf(spec as object)).toThrow(message),
+  );
+  it.each(addressRules)("of a Subnet as well: %j", (spec, message) =>
+    expect(() => decodeSubnet(frame("Subnet", spec), "subnet")).toThrow(message),
+  );
 });
 
 it("a Subnet is read", () => {

@@ -56,9 +56,7 @@ status: {phase: Running, podIP: 10.0.0.1}
     });
   });
 
-  it("a Pod with its name alone", () => {
-    expect(decode(POD)).toEqual([BARE_POD]);
-  });
+  it("a Pod with its name alone", () => expect(decode(POD)).toEqual([BARE_POD]));
 
   it("a ReservedIP, whose family is that of its addresses", () => {
     const [four, six] = decode(
@@ -143,9 +141,7 @@ describe("decodeManifests refuses", () => {
     two documents of settings ${`${CONFIG_MAP}data: {conf.yml: "a: 1\\n---\\na: 1"}\n`}
       => key "conf.yml": found 2 documents, want one
   `;
-  it.each(refused)("%s", (_title, text, message) => {
-    expect(() => decode(text)).toThrow(message);
-  });
+  it.each(refused)("%s", (_title, text, message) => expect(() => decode(text)).toThrow(message));
 });
 
 it("no key that the API server knows is taken for a slip", () => {

@@ -76,11 +76,10 @@ describe("a block", () => {
     );
   });
 
-  it("that the hub does not say is this cluster's is gone", () => {
+  it("that the hub does not say is this cluster's is gone", () =>
     expect(plan({ known: [known("a", "Active"), known("b", "Active")], leased: ["b"] }).blocks).toEqual([
       { block: "b", state: "Active" },
-    ]);
-  });
+    ]));
 });
 
 describe("a pool", () => {

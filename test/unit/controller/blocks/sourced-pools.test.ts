@@ -50,6 +50,4 @@ it("pools of one prefix share a source in their address space, and its claims ar
   ]);
 });
 
-it("without a hub only pools are followed", () => {
-  expect(check([], [claim("left")], [], false)).toEqual([]);
-});
+it("without a hub only pools are followed", () => expect(check([], [claim("left")], [], false)).toEqual([]));

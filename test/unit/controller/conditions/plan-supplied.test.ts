@@ -59,8 +59,7 @@ describe("Supplied does not hold", () => {
   const nine = reserved("nine", { ips: ["10.6.0.9-10.6.0.12"] });
   check("because what is left of it is others'", { pools: [THREE, byHand], reserved: [nine], subnets: [blue(12, [OWN])] },
     no("SubnetFull", 'Subnet "blue" has 0 free of 12, 3 assigned to 1 pool, 9 reserved or in pools made by hand')); // biome-ignore format: a row
-  check("unless those are of another address space", {
-    pools: [THREE, pool("hand", { ...{ subnet: "10.6.0.0/24", ips: ["10.6.0.4-10.6.0.9"] }, addressSpace: "lab" })],
+  check("unless those are of another address space", { pools: [THREE, pool("hand", { ...{ subnet: "10.6.0.0/24", ips: ["10.6.0.4-10.6.0.9"] }, addressSpace: "lab" })],
     subnets: [blue(9, [OWN])],
   }, undefined); // biome-ignore format: a row
   const overlapping = subnet("overlapping", { subnet: "10.6.0.0/24" }, { status: { pools: [DB] } });

@@ -27,12 +27,11 @@ it.for([
   expect(plan).toEqual(isWaitedFor ? ["n1"] : []);
 });
 
-it("a few nodes are named", () => {
+it("a few nodes are named", () =>
   expect([describeNodes(["n1"]), describeNodes(["a", "b", "c", "d", "e", "f", "g"])]).toEqual([
     "n1",
     "a, b, c, d, e and 2 more",
-  ]);
-});
+  ]));
 
 it("the record says whom it waits for, and is settled when that is nobody", () => {
   const metadata = { name: "berth-registry", namespace: "kube-system", uid: "u1", resourceVersion: "7" };

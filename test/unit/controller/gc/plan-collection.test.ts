@@ -108,9 +108,9 @@ describe("node-lost: a dead node is not a silent node", () => {
     [["absent", "finished"], ["ready", "ready"], "finished"],
     [["unknown", "absent"], ["ready", "ready"], "unknown"],
     [[], [], "absent"],
-  ] as const)("retention: pods that are %s on nodes that are %s count as %s", (pods, nodes, wanted) => {
-    expect(strongestPodStatus(pods, nodes)).toBe(wanted);
-  });
+  ] as const)("retention: pods that are %s on nodes that are %s count as %s", (pods, nodes, wanted) =>
+    expect(strongestPodStatus(pods, nodes)).toBe(wanted),
+  );
 
   it("node-lost: nor one of a pod whose state is unknown", () => {
     for (const state of ["Bound", "NodeLost"] as const)
@@ -149,9 +149,8 @@ describe("node-lost: a dead node is not a silent node", () => {
     expect([actionOf(found), pauseOf(found)]).toEqual(["ask", TIMES.nodeLostMs]);
   });
 
-  it("node-lost: an address of a workload that lives waits for its next pod", () => {
-    expect(actionsOf(all({ state: "NodeLost", node: "absent", pod: "absent", owner: "alive" }))).toEqual(["keep"]);
-  });
+  it("node-lost: an address of a workload that lives waits for its next pod", () =>
+    expect(actionsOf(all({ state: "NodeLost", node: "absent", pod: "absent", owner: "alive" }))).toEqual(["keep"]));
 
   it("node-lost: an address of a member that has another one by now is not retained: it is probed like any other", () => {
     for (const node of ["ready", "notReady", "absent"] as const) {

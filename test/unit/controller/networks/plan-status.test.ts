@@ -91,15 +91,14 @@ describe("service networks", () => {
     });
   });
 
-  it("that no source has: the reason names all sources", () => {
+  it("that no source has: the reason names all sources", () =>
     expect(services({})).toMatchObject({
       ...{ phase: "NotReady", serviceCIDR: [] },
       reason:
         "serviceCIDR: nothing in ServiceCIDR objects, ConfigMap kube-system/kubeadm-config (networking.serviceSubnet), " +
         "pods of kube-apiserver (--service-cluster-ip-range), pods of kube-controller-manager (--service-cluster-ip-range); " +
         "overlayPodCIDR: none, since podCIDRType is none",
-    });
-  });
+    }));
 
   it("of two API servers that differ are a conflict, which names both", () => {
     const pods = ["10.1.0.0/16", "10.2.0.0/16"].map((range, index) => api(`api-${index}`, range));
@@ -135,12 +134,12 @@ describe("pod networks", () => {
     ["cilium", "of the cluster, which Cilium goes by", { cilium: seen("", cilium("kubernetes", "10.0.0.0/8")), kubeadm: seen("", kubeadm("10.244.0.0/16", "")) }, ["10.244.0.0/16"], "of kubeadm's podSubnet"], // biome-ignore format: one row
     ["cilium", "of Cilium's pools in the families that are on", { cilium: seen("", cilium("multi-pool")), ciliumPools: seen("", [...readStatements("p", ["10.5.0.0/16"]).map((each) => ({ ...each, family: 4 as const })), ...readStatements("p", ["fd00::/64"]).map((each) => ({ ...each, family: 6 as const }))]) }, ["10.5.0.0/16"], "of p"], // biome-ignore format: one row
   ];
-  it.each(rows)("%s: %s", (podCIDRType, _, sources, networks, reason) => {
+  it.each(rows)("%s: %s", (podCIDRType, _, sources, networks, reason) =>
     expect(plan(sources, { podCIDRType })).toEqual({
       ...{ phase: "Synced", overlayPodCIDR: networks, serviceCIDR: ["10.96.0.0/12"] },
       reason: `serviceCIDR: of ServiceCIDR kubernetes; overlayPodCIDR: ${reason}`,
-    });
-  });
+    }),
+  );
 
   const missing: [type: string, what: string, sources: Partial<SourceStates>, reason: string][] = [
     ["auto", "nothing at all", {}, "overlayPodCIDR: nothing in Calico's IPPools, Calico's IPPools (projectcalico.org/v3), ConfigMap kube-system/cilium-config, ConfigMap kube-system/kubeadm-config (networking.podSubnet), pods of kube-controller-manager (--cluster-cidr), Nodes (spec.podCIDRs)"], // biome-ignore format: one row
@@ -155,12 +154,12 @@ describe("pod networks", () => {
     ["cluster", "more wide networks than there may be", { nodes: Array.from({ length: MAX_WIDE_NETWORKS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${4 * index}.0.0/15`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_WIDE_NETWORKS + 1} networks wider than /16 (IPv6: /48); at most ${MAX_WIDE_NETWORKS} are allowed`], // biome-ignore format: one row
     ["cluster", "more nodes than a pod may have routes", { nodes: Array.from({ length: MAX_CIDRS + 1 }, (_, index) => ({ name: `n${index}`, podCidrs: [`10.${index >> 7}.${(index & 127) * 2}.0/24`] })) }, `overlayPodCIDR: Nodes (spec.podCIDRs): ${MAX_CIDRS + 1} networks; at most ${MAX_CIDRS} are allowed`], // biome-ignore format: one row
   ];
-  it.each(missing)("%s: %s", (podCIDRType, _, sources, reason) => {
+  it.each(missing)("%s: %s", (podCIDRType, _, sources, reason) =>
     expect(plan(sources, { podCIDRType })).toEqual({
       ...{ phase: "NotReady", overlayPodCIDR: [], serviceCIDR: ["10.96.0.0/12"] },
       reason: `${reason}; serviceCIDR: of ServiceCIDR kubernetes`,
-    });
-  });
+    }),
+  );
 });
 
 describe("what the specification says", () => {
@@ -174,16 +173,14 @@ describe("what the specification says", () => {
     expect(plan({ serviceCidrs: unread("ServiceCIDR objects") }, spec)).toMatchObject(synced);
   });
 
-  it("is nothing when the list is empty", () => {
-    expect(plan({}, { serviceCIDR: [], podCIDRType: "none" })).toMatchObject({ serviceCIDR: ["10.96.0.0/12"] });
-  });
+  it("is nothing when the list is empty", () =>
+    expect(plan({}, { serviceCIDR: [], podCIDRType: "none" })).toMatchObject({ serviceCIDR: ["10.96.0.0/12"] }));
 
-  it("and cannot be read is the reason, and what was known stays", () => {
+  it("and cannot be read is the reason, and what was known stays", () =>
     expect(plan({}, { mode: "sideways" }, { serviceCIDR: ["10.1.0.0/16"] })).toEqual({
       ...{ phase: "NotReady", overlayPodCIDR: [], serviceCIDR: ["10.1.0.0/16"] },
       reason: expect.stringContaining('The specification is invalid: field "spec.mode": found "sideways"'),
-    });
-  });
+    }));
 });
 
 describe("a source that has not answered", () => {

@@ -33,9 +33,7 @@ describe("a flag's value", () => {
     [["kcm", "--", "--cluster-cidr=10.0.0.0/8"], undefined],
     [[], undefined],
   ];
-  it.each(rows)("%j", (command, value) => {
-    expect(findFlag("cluster-cidr", command)).toBe(value);
-  });
+  it.each(rows)("%j", (command, value) => expect(findFlag("cluster-cidr", command)).toBe(value));
 });
 
 it("a ServiceCIDR may be of both families, may be empty, and is named when it is of another form", () => {
@@ -122,9 +120,9 @@ it.each<[spec: object, ...lines: string[]]>([
   [{ cidr: "192.168.0.0/16", allowedUses: ["LoadBalancer"] }],
   [{ cidr: 3 }, 'Calico\'s IPPool p: field "spec.cidr": found 3, want text'],
   [{ cidr: "192.168.0.0" }, 'Calico\'s IPPool p: "192.168.0.0" is not a network in CIDR form'],
-])("Calico's IPPool %j", (spec, ...wanted) => {
-  expect(lines(readCalicoPool({ metadata: { name: "p" }, spec }))).toEqual(wanted);
-});
+])("Calico's IPPool %j", (spec, ...wanted) =>
+  expect(lines(readCalicoPool({ metadata: { name: "p" }, spec }))).toEqual(wanted),
+);
 
 describe("Cilium", () => {
   const place = "ConfigMap kube-system/cilium-config";

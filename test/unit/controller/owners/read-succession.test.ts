@@ -77,9 +77,7 @@ test.each(cases<Case>`
   none for a pod that is being deleted ${more({ metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } })} => ended
   none for an address that is only kept ${of(NEXT, { state: "Kept" })} => ended
   none yet after four pods in vain ${{ pods: { a: {}, b: {}, c: {}, d: {}, e: { of: NEXT } } }} => orphaned
-`)("the pods of a workload that is gone show %s", async (_, given, wanted) => {
-  expect(await check(given)).toBe(wanted);
-});
+`)("the pods of a workload that is gone show %s", async (_, given, wanted) => expect(await check(given)).toBe(wanted));
 
 test("nothing is known while the API server does not answer", async () => {
   const api = new MemoryApiServer({ isOpen: true }).client(unreachable);

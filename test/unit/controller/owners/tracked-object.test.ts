@@ -12,21 +12,18 @@ it.each<[annotations: unknown, expected: boolean]>([
   [null, false],
   ["ipam.vendor.io/subnet", false],
   [undefined, false],
-])("annotations %j name Subnets: %s", (annotations, expected) => {
-  expect(namesSubnets(annotations)).toBe(expected);
-});
+])("annotations %j name Subnets: %s", (annotations, expected) => expect(namesSubnets(annotations)).toBe(expected));
 
 describe("a template", () => {
   const read = (annotations: object) => readTemplate("shop", annotationsOf({ ...annotations }));
   const subnet = { ipv4: ["blue"] };
 
-  it("without more than Subnets has the defaults", () => {
+  it("without more than Subnets has the defaults", () =>
     expect(read({ subnet })).toEqual({
       kind: "requests",
       ...{ subnet, subnets: undefined, first: undefined, others: [], reclaim: true },
       number: { kind: "flexible", count: 1 },
-    });
-  });
+    }));
 
   it("says how many, and whether the pool goes with the workload", () => {
     const more = { "ippool-ip-number": "7", "ippool-reclaim": "false" };

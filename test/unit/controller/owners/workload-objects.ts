@@ -46,10 +46,7 @@ export function annotationsOf(annotations: Readonly<Record<string, unknown>>): R
 
 function metadataOf(wanted: Wanted): object {
   const { name = "web", uid = `uid-${name}`, owner, generation = 1, created = "2026-01-01T00:00:00Z" } = wanted;
-  const given = owner && {
-    ...{ apiVersion: "apps/v1", name: "top", uid: "uid-top", controller: true },
-    ...owner,
-  };
+  const given = owner && { ...{ apiVersion: "apps/v1", name: "top", uid: "uid-top", controller: true }, ...owner };
   return {
     ...{ namespace: "shop", name, uid, generation, creationTimestamp: created, resourceVersion: "7" },
     ...{ annotations: wanted.own ?? {}, ownerReferences: given === undefined ? [] : [given], ...wanted.metadata },

@@ -8,11 +8,7 @@ const next = { ...web, uid: "u2" };
 function requested(liveness: Liveness, succession: Succession = "ended", bound: readonly string[] = ["10.6.0.2"]) {
   let nowMs = 0;
   const cache = new LivenessCache(() => nowMs);
-  const reads = {
-    readLiveness: async () => liveness,
-    readSuccession: async () => succession,
-    boundOf: () => bound,
-  };
+  const reads = { readLiveness: async () => liveness, readSuccession: async () => succession, boundOf: () => bound };
   const ask = () => cache.read([web], reads, new AbortController().signal);
   const pass = (milliseconds: number) => {
     nowMs += milliseconds;

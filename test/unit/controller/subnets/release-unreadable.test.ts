@@ -32,6 +32,5 @@ it("a deleted Subnet without pools loses its finalizer, and only that", async ()
   ]);
 });
 
-it("nothing is read when no such Subnet is being deleted", async () => {
-  expect(await release(subnet("kept", false, [IN_USE_FINALIZER]), subnet("gone", true, ["other"]))).toEqual([]);
-});
+it("nothing is read when no such Subnet is being deleted", async () =>
+  expect(await release(subnet("kept", false, [IN_USE_FINALIZER]), subnet("gone", true, ["other"]))).toEqual([]));

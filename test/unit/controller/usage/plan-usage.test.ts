@@ -13,16 +13,13 @@ describe("exhaustion: a usage object is written", () => {
     ["sooner for as many that became free", { total: 1_000, used: 450 }, 2_000, 0],
     ["never within a second, whatever changes", { total: 1_000, used: 1_000 }, 300, 700],
     ["sooner when the pool is another one", { total: 2_000, used: 500 }, 2_000, 0],
-  ])("%s", (_title, now, sinceMs, wanted) => {
-    expect(usageDueMs({ now, written, sinceMs, pools: 1 })).toBe(wanted);
-  });
+  ])("%s", (_title, now, sinceMs, wanted) => expect(usageDueMs({ now, written, sinceMs, pools: 1 })).toBe(wanted));
   it("sooner for a single address of a small pool", () => {
     const small = { now: { total: 4, used: 1 }, written: { total: 4, used: 0 } };
     expect(usageDueMs({ ...small, sinceMs: 1_000, pools: 1 })).toBe(0);
   });
-  it("within a second when there is none", () => {
-    expect(usageDueMs({ now: written, written: undefined, sinceMs: 1_000, pools: 1 })).toBe(0);
-  });
+  it("within a second when there is none", () =>
+    expect(usageDueMs({ now: written, written: undefined, sinceMs: 1_000, pools: 1 })).toBe(0));
 });
 
 describe("the counts in the pool's own status follow", () => {
@@ -31,20 +28,16 @@ describe("the counts in the pool's own status follow", () => {
     ["after ten minutes when they are off by little", { total: 1_000, used: 501 }, 60_000, 540_000],
     ["after a minute when they are off by 5 %", { total: 1_000, used: 550 }, 20_000, 40_000],
     ["at once when the pool has another size", { total: 999, used: 500 }, 1_000, 0],
-  ])("%s", (_title, now, sinceMs, wanted) => {
-    expect(countsDueMs({ now, written, sinceMs, pools: 1 })).toBe(wanted);
-  });
-  it("at once when there are none", () => {
-    expect(countsDueMs({ now: written, written: undefined, sinceMs: Number.POSITIVE_INFINITY, pools: 1 })).toBe(0);
-  });
+  ])("%s", (_title, now, sinceMs, wanted) => expect(countsDueMs({ now, written, sinceMs, pools: 1 })).toBe(wanted));
+  it("at once when there are none", () =>
+    expect(countsDueMs({ now: written, written: undefined, sinceMs: Number.POSITIVE_INFINITY, pools: 1 })).toBe(0));
 });
 
 describe("of ten thousand pools", () => {
   const pools = 10_000;
   const small = { now: { total: 16, used: 9 }, written: { total: 16, used: 8 } };
-  it("the usage objects of small ones are written a hundred times a second at most", () => {
-    expect(usageDueMs({ ...small, sinceMs: 1_000, pools })).toBe(99_000);
-  });
+  it("the usage objects of small ones are written a hundred times a second at most", () =>
+    expect(usageDueMs({ ...small, sinceMs: 1_000, pools })).toBe(99_000));
   it.each([
     ["waits for the others up to the size that agents do not read", USAGE_UNREAD_ADDRESSES, 99_000],
     ["is prompt from the size that agents read", USAGE_UNREAD_ADDRESSES + 1, 0],
@@ -56,9 +49,8 @@ describe("of ten thousand pools", () => {
     const now = { total: 65_534, used: 40_000 };
     expect(usageDueMs({ now, written: { total: 65_534, used: 30_000 }, sinceMs: 1_000, pools })).toBe(0);
   });
-  it("the counts that all nodes watch are written five times a second at most", () => {
-    expect(countsDueMs({ ...small, sinceMs: 60_000, pools })).toBe(1_940_000);
-  });
+  it("the counts that all nodes watch are written five times a second at most", () =>
+    expect(countsDueMs({ ...small, sinceMs: 60_000, pools })).toBe(1_940_000));
   it("the first counts of a pool, or of another size, do not wait", () => {
     expect(countsDueMs({ now: small.now, written: undefined, sinceMs: Number.POSITIVE_INFINITY, pools })).toBe(0);
     expect(countsDueMs({ now: { total: 32, used: 8 }, written: small.written, sinceMs: 1_000, pools })).toBe(0);

@@ -43,9 +43,7 @@ describe("the state of an address", () => {
     expect(states.find("x")?.uid).toBe("v");
   });
 
-  it("is at first unknown", () => {
-    expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false });
-  });
+  it("is at first unknown", () => expect(states.get("x").object).toEqual({ kind: "unknown", isProber: false }));
 
   it("retention: a retained object that the node no longer has is unknown, and all others stay as they are", () => {
     for (const name of ["kept", "taken"]) states.noteAnswer(name, { ...known, state: "Kept" });

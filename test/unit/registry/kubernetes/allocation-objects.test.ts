@@ -77,9 +77,10 @@ test.each<[string, Change]>([
   ["another name", withMetadata({ name: "10.6.0.22.blue" })],
   ["no spec", ({ spec: _, ...object }) => object],
   ["another address", withSpec({ address: "10.6.0.22" })],
-])("an answer that is no such object is refused: %s", async (_, change) => {
-  await expect(create(SPEC, change)).rejects.toThrow("API server");
-});
+])(
+  "an answer that is no such object is refused: %s",
+  async (_, change) => await expect(create(SPEC, change)).rejects.toThrow("API server"),
+);
 
 /** Returns the names of a list in pages of one; the second page of the first `failures` lists is gone. */
 async function listByOne(failures: number, change: (server: MemoryApiServer) => void = () => {}): Promise<string[]> {
@@ -99,13 +100,10 @@ async function listByOne(failures: number, change: (server: MemoryApiServer) => 
   return (await new AllocationObjects(api).list({}, { lane: "pod" })).map(({ name }) => name);
 }
 
-test("a list begins again when its later pages are compacted away, and has each object once", async () => {
-  expect(await listByOne(1)).toEqual(["10.6.0.1.blue", "10.6.0.2.blue"]);
-});
+test("a list begins again when its later pages are compacted away, and has each object once", async () =>
+  expect(await listByOne(1)).toEqual(["10.6.0.1.blue", "10.6.0.2.blue"]));
 
-test("it gives up after LIST_ATTEMPTS", async () => {
-  await expect(listByOne(LIST_ATTEMPTS)).rejects.toThrow("too old");
-});
+test("it gives up after LIST_ATTEMPTS", async () => await expect(listByOne(LIST_ATTEMPTS)).rejects.toThrow("too old"));
 
 test("it leaves out what cannot be understood", async () => {
   const spoil = (server: MemoryApiServer) => server.edit("10.6.0.1.blue", (spec) => ({ ...spec, address: "odd" }));

@@ -105,9 +105,7 @@ describe("what is known of an object", () => {
     ],
     ["in quarantine without a reason", { state: "Quarantined" }, undefined],
     ["that is bound again", { quarantine: lostOf(HOLDER) }, undefined],
-  ])("node-lost: of an address %s", (_, spec, lost) => {
-    expect(knownOf(ipAllocation("10.0.0.1", spec)).lost).toBe(lost);
-  });
+  ])("node-lost: of an address %s", (_, spec, lost) => expect(knownOf(ipAllocation("10.0.0.1", spec)).lost).toBe(lost));
 });
 
 const row: Allocation = {
@@ -131,9 +129,7 @@ describe("retention: the owner of an address, created again around its pod", () 
     ["is not of another namespace", known, { ...again, namespace: "evil" }, undefined],
     ["is not another member", known, { ...again, member: "web-1" }, undefined],
     ["is unchanged", known, undefined, undefined],
-  ])("%s", (_, object, ofPod, wanted) => {
-    expect(findRecreatedOwner(row, object, ofPod)).toEqual(wanted);
-  });
+  ])("%s", (_, object, ofPod, wanted) => expect(findRecreatedOwner(row, object, ofPod)).toEqual(wanted));
 });
 
 describe("retention: the last holder of what is retained", () => {
@@ -155,9 +151,8 @@ describe("retention: the other holders of a shared address", () => {
     { ...HOLDER, node: "n2" },
     { ...HOLDER, ifName: "net1" },
   ];
-  it("are those on another node, of another pod or on another NIC", () => {
-    expect(findOtherHolders(row, { ...known, sharers: [HOLDER, ...others] }, "n1")).toEqual(others);
-  });
+  it("are those on another node, of another pod or on another NIC", () =>
+    expect(findOtherHolders(row, { ...known, sharers: [HOLDER, ...others] }, "n1")).toEqual(others));
   it("are those of an earlier pod here as well, if the row cools, and not if another pod has it now", () => {
     const later: Allocation = { ...row, owner: "u9", claim: { id: "c9", number: 1, earlier: ["c1"] } };
     const object = { ...known, sharers: [{ ...HOLDER, claim: "c1" }, ...others] };
@@ -177,9 +172,9 @@ describe("retention: the address owner of which a restored journal says nothing"
     ["a row that was not confirmed", {}, {}],
     ["one that cools", { state: "Cooling" }, {}],
     ["one of a pod that shares the address", {}, { podUid: "u2", sharers: [{ ...HOLDER, podUid: "u2" }, HOLDER] }],
-  ])("is what the object says: %s", (_, changes, object) => {
-    expect(findMissingOwner({ ...older, ...changes }, { ...known, ...object }, "n1")).toBe(WEB);
-  });
+  ])("is what the object says: %s", (_, changes, object) =>
+    expect(findMissingOwner({ ...older, ...changes }, { ...known, ...object }, "n1")).toBe(WEB),
+  );
 
   it.each<[what: string, changes: Partial<Allocation>, object: Partial<KnownObject>]>([
     ["that was confirmed", { isConfirmed: true }, {}],
@@ -191,9 +186,9 @@ describe("retention: the address owner of which a restored journal says nothing"
     ["of another pod's", {}, { podUid: "u2" }],
     ["of another NIC's", {}, { ifName: "net1" }],
     ["of what other pods share", {}, { sharers: [{ ...HOLDER, podUid: "u2" }] }],
-  ])("is none for a row %s", (_, changes, object) => {
-    expect(findMissingOwner({ ...older, ...changes }, { ...known, ...object }, "n1")).toBeUndefined();
-  });
+  ])("is none for a row %s", (_, changes, object) =>
+    expect(findMissingOwner({ ...older, ...changes }, { ...known, ...object }, "n1")).toBeUndefined(),
+  );
 });
 
 describe("another node's object as a row", () => {
@@ -214,7 +209,7 @@ describe("another node's object as a row", () => {
     expect(lost).toMatchObject({ ifName: "net1", quarantine: PROBE_FIRST });
     expect(PROBE_FIRST).toEqual({ reason: "Conflict", mac: undefined, parent: "", nextProbeAtMs: 0 });
   });
-  it("that cannot be read belongs to an owner whom no claim may follow", () => {
+  it("that cannot be read belongs to an owner whom no claim may follow", () =>
     expect(unreadableOf({ ...row, state: "Cooling" })).toEqual({
       ...{ space: "", ip: row.ip, prefixLength: row.prefixLength, pool: row.pool, state: "Bound", sinceMs: 0 },
       ...{
@@ -227,8 +222,7 @@ describe("another node's object as a row", () => {
         isConfirmed: true,
         version: -1,
       },
-    });
-  });
+    }));
 });
 
 it.each<[what: string, object: Partial<KnownObject>, wanted: boolean]>([
@@ -238,9 +232,9 @@ it.each<[what: string, object: Partial<KnownObject>, wanted: boolean]>([
   ["kept for another NIC", { ifName: "", workload: { ...WEB, ifName: "net1" } }, false],
   ["kept by an older agent, which named no NIC", { ifName: "" }, true],
   ["of no workload", { ifName: "", workload: undefined }, false],
-])("retention: an object %s is the row's own: %s", (_, object, wanted) => {
-  expect(isOfSameNic(row, { ...known, ...object })).toBe(wanted);
-});
+])("retention: an object %s is the row's own: %s", (_, object, wanted) =>
+  expect(isOfSameNic(row, { ...known, ...object })).toBe(wanted),
+);
 
 it.each<[what: string, before: KnownObject | undefined, now: Partial<KnownObject>, wanted: boolean]>([
   ["that is new", undefined, {}, false],
@@ -249,6 +243,6 @@ it.each<[what: string, before: KnownObject | undefined, now: Partial<KnownObject
   ["of another pod", known, { podUid: "u2" }, true],
   ["of another NIC", known, { ifName: "net1" }, true],
   ["whose node was taken for lost", known, { state: "Quarantined" }, false],
-])("recreate: an object %s was changed by another writer: %s", (_, before, now, wanted) => {
-  expect(hasChanged(before, { ...known, ...now })).toBe(wanted);
-});
+])("recreate: an object %s was changed by another writer: %s", (_, before, now, wanted) =>
+  expect(hasChanged(before, { ...known, ...now })).toBe(wanted),
+);

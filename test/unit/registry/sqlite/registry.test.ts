@@ -67,6 +67,8 @@ async function withDirectory(test: (world: World) => Promise<void>): Promise<voi
   }
 }
 
+const check = (what: string, test: (world: World) => Promise<void>) => it(what, () => withDirectory(test));
+
 for (const describeSuite of [describeRegistry, describeTakingBack, describeQuarantine]) {
   describeSuite("SQLite registry", (test) =>
     withDirectory(async (world) => {
@@ -84,42 +86,40 @@ const CLAIM = {
 };
 
 describe("SQLite registry: durability", () => {
-  it("remembers over a restart", () =>
-    withDirectory(async (world) => {
-      const before = await world.open();
-      await before.claim(CLAIM);
-      await before.close();
-      const after = await world.open();
-      expect(await after.findAddress("", ADDRESS)).toMatchObject({ state: "Bound", owner: "a" });
-    }));
+  check("remembers over a restart", async (world) => {
+    const before = await world.open();
+    await before.claim(CLAIM);
+    await before.close();
+    const after = await world.open();
+    expect(await after.findAddress("", ADDRESS)).toMatchObject({ state: "Bound", owner: "a" });
+  });
 
-  it("clocks-and-boots: what another boot bound is dead and cools", () =>
-    withDirectory(async (world) => {
-      const before = await world.open();
-      await before.claim(CLAIM);
-      await before.close();
-      const after = await world.open({ bootId: "boot-2" });
-      expect(await after.findAddress("", ADDRESS)).toMatchObject({ state: "Cooling" });
-      world.advance(COOLDOWN_MS);
-      await after.expire();
-      expect(world.freed).toEqual(["10.0.0.1"]);
-    }));
+  check("clocks-and-boots: what another boot bound is dead and cools", async (world) => {
+    const before = await world.open();
+    await before.claim(CLAIM);
+    await before.close();
+    const after = await world.open({ bootId: "boot-2" });
+    expect(await after.findAddress("", ADDRESS)).toMatchObject({ state: "Cooling" });
+    world.advance(COOLDOWN_MS);
+    await after.expire();
+    expect(world.freed).toEqual(["10.0.0.1"]);
+  });
 
-  it("clocks-and-boots: a cooldown of another boot begins anew, whatever its clock said", () =>
-    withDirectory(async (world) => {
-      const before = await world.open();
-      await before.claim(CLAIM);
-      await before.release({ containerId: "c-a", ifName: "eth0" });
-      await before.close();
-      world.advance(-900_000);
-      const after = await world.open({ bootId: "boot-2" });
-      expect(await after.expire()).toBe(1);
-      world.advance(COOLDOWN_MS);
-      expect(await after.expire()).toBe(0);
-    }));
+  check("clocks-and-boots: a cooldown of another boot begins anew, whatever its clock said", async (world) => {
+    const before = await world.open();
+    await before.claim(CLAIM);
+    await before.release({ containerId: "c-a", ifName: "eth0" });
+    await before.close();
+    world.advance(-900_000);
+    const after = await world.open({ bootId: "boot-2" });
+    expect(await after.expire()).toBe(1);
+    world.advance(COOLDOWN_MS);
+    expect(await after.expire()).toBe(0);
+  });
 
-  it("clocks-and-boots: a quarantine survives the restart as it is, and a reboot with times of the new clock", () =>
-    withDirectory(async (world) => {
+  check(
+    "clocks-and-boots: a quarantine survives the restart as it is, and a reboot with times of the new clock",
+    async (world) => {
       const before = await world.open();
       const given = { ...CONFLICT, nextProbeAtMs: 2_000_000 };
       const found = await before.quarantine(await bind(before, CLAIM), given);
@@ -133,85 +133,79 @@ describe("SQLite registry: durability", () => {
         ...{ state: "Quarantined", sinceMs: world.nowMs() },
         quarantine: { ...CONFLICT, nextProbeAtMs: world.nowMs() },
       });
-    }));
+    },
+  );
 
-  it("conflict: what was bound out of quarantine and never trusted is there again after a reboot", () =>
-    withDirectory(async (world) => {
-      const before = await world.open();
-      const found = await before.quarantine(await bind(before, CLAIM), CONFLICT);
-      const proposals = CLAIM.proposals.map((each) => ({ ...each, replaces: found?.version ?? 0 }));
-      expect(await before.claim({ ...CLAIM, proposals })).toMatchObject({ held: [{ state: "Bound" }] });
-      await before.close();
-      const after = await world.open({ bootId: "boot-2" });
-      expect(await after.findAddress("", ADDRESS)).toMatchObject({ state: "Quarantined", owner: "" });
-    }));
+  check("conflict: what was bound out of quarantine and never trusted is there again after a reboot", async (world) => {
+    const before = await world.open();
+    const found = await before.quarantine(await bind(before, CLAIM), CONFLICT);
+    const proposals = CLAIM.proposals.map((each) => ({ ...each, replaces: found?.version ?? 0 }));
+    expect(await before.claim({ ...CLAIM, proposals })).toMatchObject({ held: [{ state: "Bound" }] });
+    await before.close();
+    const after = await world.open({ bootId: "boot-2" });
+    expect(await after.findAddress("", ADDRESS)).toMatchObject({ state: "Quarantined", owner: "" });
+  });
 
-  it("another boot's records, and cooled ones, are more than one piece", () =>
-    withDirectory(async (world) => {
-      const before = await world.open();
-      const proposals = Array.from({ length: MAX_AT_ONCE + 10 }, (_, index) => {
-        return { ...CLAIM.proposals[0], ip: { ...ADDRESS, value: ADDRESS.value + BigInt(index) } };
-      });
-      await before.claim({ ...CLAIM, proposals: proposals as Claim["proposals"] });
-      await before.close();
-      const after = await world.open({ bootId: "boot-2" });
-      expect(await after.countUsage()).toEqual([{ pool: "blue", state: "Cooling", count: MAX_AT_ONCE + 10 }]);
-      world.advance(COOLDOWN_MS);
-      expect(await after.expire()).toBe(0);
-      expect(world.freed).toHaveLength(MAX_AT_ONCE + 10);
-    }));
+  check("another boot's records, and cooled ones, are more than one piece", async (world) => {
+    const before = await world.open();
+    const proposals = Array.from({ length: MAX_AT_ONCE + 10 }, (_, index) => {
+      return { ...CLAIM.proposals[0], ip: { ...ADDRESS, value: ADDRESS.value + BigInt(index) } };
+    });
+    await before.claim({ ...CLAIM, proposals: proposals as Claim["proposals"] });
+    await before.close();
+    const after = await world.open({ bootId: "boot-2" });
+    expect(await after.countUsage()).toEqual([{ pool: "blue", state: "Cooling", count: MAX_AT_ONCE + 10 }]);
+    world.advance(COOLDOWN_MS);
+    expect(await after.expire()).toBe(0);
+    expect(world.freed).toHaveLength(MAX_AT_ONCE + 10);
+  });
 
-  it("uses no version twice after a restart", () =>
-    withDirectory(async (world) => {
-      const before = await world.open();
-      const first = await before.claim(CLAIM);
-      await before.close();
-      const after = await world.open();
-      await after.claim({ ...CLAIM, containerId: "second" });
-      if (first.kind === "bound") await after.undo(first.created);
-      expect(await after.findAddress("", ADDRESS)).toMatchObject({ containerId: "second" });
-    }));
+  check("uses no version twice after a restart", async (world) => {
+    const before = await world.open();
+    const first = await before.claim(CLAIM);
+    await before.close();
+    const after = await world.open();
+    await after.claim({ ...CLAIM, containerId: "second" });
+    if (first.kind === "bound") await after.undo(first.created);
+    expect(await after.findAddress("", ADDRESS)).toMatchObject({ containerId: "second" });
+  });
 });
 
 describe("SQLite registry: one agent at a time", () => {
-  it("a second one says who has the directory", () =>
-    withDirectory(async (world) => {
-      await world.open();
-      await expect(world.open({ lockWaitMs: 100 })).rejects.toThrow(
-        new RegExp(`in use by another agent \\(process ${process.pid}\\): waited 100 ms`),
-      );
-    }));
+  check("a second one says who has the directory", async (world) => {
+    await world.open();
+    await expect(world.open({ lockWaitMs: 100 })).rejects.toThrow(
+      new RegExp(`in use by another agent \\(process ${process.pid}\\): waited 100 ms`),
+    );
+  });
 
-  it("a second one takes over as soon as the first is gone", () =>
-    withDirectory(async (world) => {
-      const first = await world.open();
-      await first.claim(CLAIM);
-      const second = world.open({ lockWaitMs: 5_000 });
-      await first.close();
-      expect(await (await second).list(undefined, 10)).toHaveLength(1);
-    }));
+  check("a second one takes over as soon as the first is gone", async (world) => {
+    const first = await world.open();
+    await first.claim(CLAIM);
+    const second = world.open({ lockWaitMs: 5_000 });
+    await first.close();
+    expect(await (await second).list(undefined, 10)).toHaveLength(1);
+  });
 });
 
 describe("SQLite registry: trouble", () => {
-  it("sets a file that is no database aside, and leaves it as it is", () =>
-    withDirectory(async (world) => {
-      const text = "not a database, but another file".repeat(100);
-      writeFileSync(join(world.directory, "registry.sqlite"), text);
-      expect(await (await world.open()).list(undefined, 10)).toEqual([]);
-      expect(readFileSync(join(world.directory, "registry.sqlite.damaged"), "utf8")).toBe(text);
-    }));
+  check("sets a file that is no database aside, and leaves it as it is", async (world) => {
+    const text = "not a database, but another file".repeat(100);
+    writeFileSync(join(world.directory, "registry.sqlite"), text);
+    expect(await (await world.open()).list(undefined, 10)).toEqual([]);
+    expect(readFileSync(join(world.directory, "registry.sqlite.damaged"), "utf8")).toBe(text);
+  });
 
-  it("refuses the format of a newer Berth", () =>
-    withDirectory(async (world) => {
-      await (await world.open()).close();
-      const file = new DatabaseSync(join(world.directory, "registry.sqlite"));
-      const format = file.prepare("PRAGMA user_version").get()?.user_version;
-      file.exec("PRAGMA user_version = 99");
-      file.close();
-      await expect(world.open()).rejects.toThrow(
-        `The registry has format 99; this version of Berth reads up to format ${format}. Nothing was changed; start the newer version of Berth again`,
-      );
-    }));
+  check("refuses the format of a newer Berth", async (world) => {
+    await (await world.open()).close();
+    const file = new DatabaseSync(join(world.directory, "registry.sqlite"));
+    const format = file.prepare("PRAGMA user_version").get()?.user_version;
+    file.exec("PRAGMA user_version = 99");
+    file.close();
+    await expect(world.open()).rejects.toThrow(
+      `The registry has format 99; this version of Berth reads up to format ${format}. Nothing was changed; start the newer version of Berth again`,
+    );
+  });
 
   it.each([1, 2])("brings format %i up to date, with what is in it", (format) =>
     withDirectory(async (world) => {
@@ -232,36 +226,35 @@ describe("SQLite registry: trouble", () => {
     }),
   );
 
-  it("keeps the cookie of an attachment's netns while the attachment and the boot are the same", () =>
-    withDirectory(async (world) => {
-      const attach = { ...CLAIM, containerId: "c", netns: "/run/netns/c", netnsCookie: 2n ** 63n + 1n };
-      let registry = await world.open();
-      const cookieOf = async () => (await registry.findAddress("", ADDRESS))?.netnsCookie;
-      /** Another program writes between two agents. */
-      const reopenAfter = async (sql: string): Promise<void> => {
-        await registry.close();
-        const file = new DatabaseSync(join(world.directory, "registry.sqlite"));
-        file.exec(sql);
-        file.close();
-        registry = await world.open();
-      };
-      const bound = await registry.claim(attach);
-      expect(bound).toMatchObject({ kind: "bound", held: [{ netnsCookie: attach.netnsCookie }] });
-      expect(await cookieOf()).toBe(attach.netnsCookie);
-      await registry.release({ containerId: "c", ifName: attach.ifName });
-      expect(await cookieOf()).toBe(attach.netnsCookie);
-      const [cooling] = await registry.findOwner(attach.owner);
-      const proposals = attach.proposals.map((each) => ({ ...each, replaces: cooling?.version ?? 0 }));
-      await registry.claim({ ...attach, proposals, netnsCookie: 7n });
-      expect(await cookieOf()).toBe(7n);
-      await reopenAfter("UPDATE netns SET boot = 'before'");
-      expect(await cookieOf()).toBeUndefined();
-      await reopenAfter("UPDATE netns SET boot = (SELECT boot FROM allocation)");
-      expect(await cookieOf()).toBe(7n);
-      // An ADD that an older Berth serves.
-      await reopenAfter("UPDATE allocation SET since = since + 1, version = version + 1");
-      expect(await cookieOf()).toBeUndefined();
-    }));
+  check("keeps the cookie of an attachment's netns while the attachment and the boot are the same", async (world) => {
+    const attach = { ...CLAIM, containerId: "c", netns: "/run/netns/c", netnsCookie: 2n ** 63n + 1n };
+    let registry = await world.open();
+    const cookieOf = async () => (await registry.findAddress("", ADDRESS))?.netnsCookie;
+    /** Another program writes between two agents. */
+    const reopenAfter = async (sql: string): Promise<void> => {
+      await registry.close();
+      const file = new DatabaseSync(join(world.directory, "registry.sqlite"));
+      file.exec(sql);
+      file.close();
+      registry = await world.open();
+    };
+    const bound = await registry.claim(attach);
+    expect(bound).toMatchObject({ kind: "bound", held: [{ netnsCookie: attach.netnsCookie }] });
+    expect(await cookieOf()).toBe(attach.netnsCookie);
+    await registry.release({ containerId: "c", ifName: attach.ifName });
+    expect(await cookieOf()).toBe(attach.netnsCookie);
+    const [cooling] = await registry.findOwner(attach.owner);
+    const proposals = attach.proposals.map((each) => ({ ...each, replaces: cooling?.version ?? 0 }));
+    await registry.claim({ ...attach, proposals, netnsCookie: 7n });
+    expect(await cookieOf()).toBe(7n);
+    await reopenAfter("UPDATE netns SET boot = 'before'");
+    expect(await cookieOf()).toBeUndefined();
+    await reopenAfter("UPDATE netns SET boot = (SELECT boot FROM allocation)");
+    expect(await cookieOf()).toBe(7n);
+    // An ADD that an older Berth serves.
+    await reopenAfter("UPDATE allocation SET since = since + 1, version = version + 1");
+    expect(await cookieOf()).toBeUndefined();
+  });
 
   it.each([1, 2])("a failure at write %i of a claim leaves nothing behind, and the next claim succeeds", (number) =>
     withDirectory(async (world) => {
@@ -272,23 +265,21 @@ describe("SQLite registry: trouble", () => {
     }),
   );
 
-  it("one claim's failure is not its neighbours'", () =>
-    withDirectory(async (world) => {
-      const registry = await world.open({ faultPlan: { action: "fail", number: 3, point: "registry.write" } });
-      const claims = ["a", "b", "c", "d"].map((owner, index) => {
-        const ip = { family: 4 as const, value: ADDRESS.value + BigInt(index) };
-        const proposals = [{ space: "", ip, prefixLength: 24, pool: "blue", ifName: "eth0" }];
-        return registry.claim({ ...CLAIM, owner, containerId: `c-${owner}`, proposals });
-      });
-      const outcomes = await Promise.allSettled(claims);
-      expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled", "fulfilled"]);
-      expect(await registry.list(undefined, 10)).toHaveLength(4);
-    }));
+  check("one claim's failure is not its neighbours'", async (world) => {
+    const registry = await world.open({ faultPlan: { action: "fail", number: 3, point: "registry.write" } });
+    const claims = ["a", "b", "c", "d"].map((owner, index) => {
+      const ip = { family: 4 as const, value: ADDRESS.value + BigInt(index) };
+      const proposals = [{ space: "", ip, prefixLength: 24, pool: "blue", ifName: "eth0" }];
+      return registry.claim({ ...CLAIM, owner, containerId: `c-${owner}`, proposals });
+    });
+    const outcomes = await Promise.allSettled(claims);
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled", "fulfilled"]);
+    expect(await registry.list(undefined, 10)).toHaveLength(4);
+  });
 
-  it("refuses calls after close", () =>
-    withDirectory(async (world) => {
-      const registry = await world.open();
-      await registry.close();
-      await expect(registry.claim(CLAIM)).rejects.toThrow("The registry is closed");
-    }));
+  check("refuses calls after close", async (world) => {
+    const registry = await world.open();
+    await registry.close();
+    await expect(registry.claim(CLAIM)).rejects.toThrow("The registry is closed");
+  });
 });

@@ -69,10 +69,9 @@ it.each([
   ["not before the pause is long enough", enough, pause - 1, [probe], 0],
   ["not for a few commits", enough - 1, pause, [probe], 0],
   ["when the probe comes with other calls", enough, pause, [expire, probe], enough],
-] as const)("the log is written into the database %s", (_, commits, pauseMs, calls, written) => {
-  expect(countAfter(commits, pauseMs, calls)).toBe(written);
-});
+] as const)("the log is written into the database %s", (_, commits, pauseMs, calls, written) =>
+  expect(countAfter(commits, pauseMs, calls)).toBe(written),
+);
 
-it("a log that was written is not written again before as many commits have come", () => {
-  expect(countAfter(enough, pause, [probe], [claimOf(500)], [probe])).toBe(enough);
-});
+it("a log that was written is not written again before as many commits have come", () =>
+  expect(countAfter(enough, pause, [probe], [claimOf(500)], [probe])).toBe(enough));
