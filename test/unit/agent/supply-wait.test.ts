@@ -259,14 +259,12 @@ describe("an ADD that waited in vain", () => {
   });
 
   const absent = `No pool may serve ${RULE}: no pool has been generated for Deployment shop/web out of Subnet "blue" yet`;
+  const toBeMade = 'to be made out of Subnet "blue", because all nodes are told of each';
   const there = { kind: "there", family: 4, isDeleting: false } as const;
   it.each<[subnetState: SubnetState, why: string]>([
     [{ kind: "absent" }, 'Subnet "blue" does not exist'],
-    [{ ...there, waiting: 1 }, '1 new pool waits to be made out of Subnet "blue", because all nodes are told of each'],
-    [
-      { ...there, waiting: 812 },
-      '812 new pools wait to be made out of Subnet "blue", because all nodes are told of each',
-    ],
+    [{ ...there, waiting: 1 }, `1 new pool waits ${toBeMade}`],
+    [{ ...there, waiting: 812 }, `812 new pools wait ${toBeMade}`],
   ])("for no pool at all: %j", async (subnetState, why) => {
     const world = new World();
     world.subnetState = subnetState;

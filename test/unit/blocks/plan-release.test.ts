@@ -36,12 +36,7 @@ it.each<[what: string, before: object, cluster: string, why: string | undefined]
   ["another cluster", {}, "uid-a", undefined],
   ["the own cluster", {}, "uid-b", "it is this cluster"],
   ["one that is gone", { leases: {}, members: { b: member({ gone: true }) } }, "uid-a", "it was declared gone already"],
-  [
-    "one that was declared gone by hand, and has leases",
-    { members: { b: member({ gone: true }) } },
-    "uid-a",
-    undefined,
-  ],
+  ["one that was declared gone by hand, with leases", { members: { b: member({ gone: true }) } }, "uid-a", undefined],
 ])("%s may be declared gone unless there is a reason", (_, change, cluster, why) => {
   const found = lost(status(change));
   expect(found && refuseLoss(found, cluster)).toBe(why);

@@ -65,30 +65,6 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
     expect(small.claimMany(new Uint8Array(0))).toBe(0);
   });
 
-  it("holds addresses beyond the window of a wide pool", () => {
-    const p = pool(["2001:db8::/64"], ["2001:db8:0:0:8000::/80"]);
-    const far = ["2001:db8::1:0:0:1", "2001:db8::ffff:ffff:ffff:ffff", "2001:db8:0:0:8000::1"].map(ip);
-    for (const address of far) {
-      expect(p.claim(address)).toBe("claimed");
-      expect(p.claim(address)).toBe("taken");
-      expect(p.test(address)).toBe(true);
-    }
-    expect(p.counts()).toMatchObject({ total: 2n ** 64n - 2n ** 48n, used: 3, usedMasked: 1, window: 1 << 24 });
-    for (const address of far) expect(p.release(address)).toBe("released");
-    expect(p.release(ip("2001:db8::1:0:0:1"))).toBe("free");
-    expect(textOf(p.findFree(5))).toBe("2001:db8::5");
-  });
-
-  it("reaches both ends of the address space", () => {
-    const v4 = pool(["0.0.0.0", "255.255.255.255"]);
-    expect(textOf(v4.findFree(1))).toBe("255.255.255.255");
-    const v6 = pool(["::/0"]);
-    expect(v6.counts().total).toBe(2n ** 128n);
-    expect(v6.claim(ip("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"))).toBe("claimed");
-    expect(v6.claim(ip("::"))).toBe("claimed");
-    expect(textOf(v6.findFreeAscending())).toBe("::1");
-  });
-
   it("has nothing to give in an empty pool, and can grow from it", () => {
     const p = pool([]);
     expect(p.findFree(0)).toBeUndefined();
@@ -110,6 +86,52 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
     p.drop();
     expect(() => p.findFree(0)).toThrow('"pool_find" refused with status -1');
     expect(() => p.drop()).toThrow(CoreError);
+  });
+
+  it("allocates in each order", () => {
+    const p = pool(["10.0.0.0/29"], ["10.0.0.0"]);
+    expect(textOf(p.allocate("ASCENDING"))).toBe("10.0.0.1");
+    expect(textOf(p.allocate("ROUND_ROBIN"))).toBe("10.0.0.2");
+    expect(p.release(ip("10.0.0.1"))).toBe("released");
+    expect(textOf(p.allocate("ROUND_ROBIN"))).toBe("10.0.0.3");
+    expect(textOf(p.allocate("HASHED", 14))).toBe("10.0.0.6");
+    expect(textOf(p.allocate("HASHED", 6))).toBe("10.0.0.7");
+    expect(() => p.allocate("LEAST_RECENTLY_FREED")).toThrow(CoreError);
+  });
+
+  it("packs a dense /16 into 1 KB and a random one into 11 KB", () => {
+    const dense = pool(["10.0.0.0/16"]);
+    for (let count = 0; count < 60_000; count++) dense.allocate("ASCENDING");
+    expect(dense.save().length).toBeLessThan(1024);
+    const random = pool(["10.0.0.0/16"]);
+    for (let seed = 1; seed <= 32_768; seed++) random.allocate("HASHED", Math.imul(seed, 0x9e3779b1));
+    expect(random.save().length).toBeLessThan(11 * 1024);
+  });
+
+  it("clones the whole instance", () => {
+    const space = PoolSpace.open(wasm);
+    const p = space.createPool(shape(["10.0.0.0/30"]));
+    p.claim(ip("10.0.0.0"));
+    const clone = space.clone([p]);
+    const [copy] = clone.pools;
+    p.claim(ip("10.0.0.1"));
+    expect(textOf(copy?.findFreeAscending())).toBe("10.0.0.1");
+    const fresh = clone.space.createPool(shape(["10.0.0.0/8"]));
+    expect(textOf(fresh.findFreeAscending())).toBe("10.0.0.0");
+    expect(textOf(p.findFreeAscending())).toBe("10.0.0.2");
+    expect(clone.space.sizeBytes()).toBeGreaterThan(space.sizeBytes());
+  });
+
+  it("ends a pool with its scope", () => {
+    const space = PoolSpace.open(wasm);
+    const before = space.createPool(shape(["10.0.0.0/8"]));
+    before.drop();
+    const grown = space.sizeBytes();
+    for (let round = 0; round < 10; round++) {
+      using scoped = space.createPool(shape(["10.0.0.0/8"]));
+      scoped.claim(ip("10.1.2.3"));
+    }
+    expect(space.sizeBytes() - grown).toBeLessThan(4096);
   });
 });
 
@@ -196,4 +218,12 @@ describe.each(CORE_BUILDS)("bitmaps and copies of a pool ($build)", ({ wasm }) =
     expect(p.claim(ip("10.0.0.77"))).toBe("claimed");
     expect([p.test(ip("10.0.0.77")), p.counts().used]).toEqual([true, 1]);
   });
+});
+
+it("a module of another major version is refused", () => {
+  const release = CORE_BUILDS[0]?.wasm ?? new Uint8Array();
+  const at = Buffer.from(release).indexOf(Buffer.from([0x41, 0x80, 0x80, 0x04, 0x0b])); // i32.const 1 << 16, end
+  expect(at).toBeGreaterThan(0);
+  const other = Uint8Array.from(release, (byte, index) => (index === at + 3 ? 0x08 : byte));
+  expect(() => PoolSpace.open(other)).toThrow("got major 2, wanted 1");
 });

@@ -38,12 +38,10 @@ describe("a pool is refused", () => {
   it("for the first reason in the order of the filters", () =>
     check({ disable: true, deleting: true }, "is being deleted"));
 
-  it("when the namespace is unknown and the pool has names", () =>
-    check(
-      { namespaceName: ["shop"] },
-      'namespaceName is "shop", the pod\'s namespace is unknown',
-      subject({ pod: undefined }),
-    ));
+  it("when the namespace is unknown and the pool has names", () => {
+    const reason = 'namespaceName is "shop", the pod\'s namespace is unknown';
+    check({ namespaceName: ["shop"] }, reason, subject({ pod: undefined }));
+  });
 });
 
 describe("the text for the pod's owner names no", () => {
@@ -74,14 +72,8 @@ describe("a pool is accepted", () => {
   const rows: [what: string, options: PoolOptions][] = [
     ["that is tied to nothing", {}],
     ["of this node", { nodeName: ["n1"] }],
-    [
-      "whose name list wins over an affinity that does not match",
-      { nodeName: ["n1"], nodeAffinity: labels({ zone: "b" }) },
-    ],
-    [
-      "whose namespace list wins over its affinity",
-      { namespaceName: ["shop"], namespaceAffinity: labels({ team: "x" }) },
-    ],
+    ["whose name list wins over an affinity", { nodeName: ["n1"], nodeAffinity: labels({ zone: "b" }) }],
+    ["whose namespace list wins, too", { namespaceName: ["shop"], namespaceAffinity: labels({ team: "x" }) }],
     ["whose pod labels match", { podAffinity: labels({ app: "web" }) }],
     ["of this network by name", { multusName: ["lab"] }],
     ["of this network by namespace and name", { multusName: ["shop/lab"] }],
@@ -115,23 +107,21 @@ describe("a pool is accepted", () => {
   });
 });
 
-describe("default pools", () => {
-  it("with the more specific tie come first, equal ones in name order", () => {
-    const tied: [string, PoolOptions][] = [
-      ["plain-b", {}],
-      ["plain-a", {}],
-      ["network", { multusName: ["lab"] }],
-      ["namespace-labels", { namespaceAffinity: labels({}) }],
-      ["namespace", { namespaceName: ["shop"] }],
-      ["node-labels", { nodeAffinity: labels({ zone: "a" }) }],
-      ["node", { nodeName: ["n1"] }],
-      ["pod", { podAffinity: labels({ app: "web" }) }],
-    ];
-    const pools = tied.map(([name, options], index) => pool(name, `10.${index}.0.0/24`, { default: true, ...options }));
-    const [nic] = selectPools(subject(), poolsByName(...pools)).nics;
-    expect(nic?.families[0]?.candidates.map(({ name }) => name)).toEqual([
-      ...["pod", "node", "node-labels", "namespace", "namespace-labels", "network", "plain-a", "plain-b"],
-    ]);
-    expect(pools.map(tieRank)).toEqual([6, 6, 5, 4, 3, 2, 1, 0]);
-  });
+it("default pools with the more specific tie come first, equal ones in name order", () => {
+  const tied: [string, PoolOptions][] = [
+    ["plain-b", {}],
+    ["plain-a", {}],
+    ["network", { multusName: ["lab"] }],
+    ["namespace-labels", { namespaceAffinity: labels({}) }],
+    ["namespace", { namespaceName: ["shop"] }],
+    ["node-labels", { nodeAffinity: labels({ zone: "a" }) }],
+    ["node", { nodeName: ["n1"] }],
+    ["pod", { podAffinity: labels({ app: "web" }) }],
+  ];
+  const pools = tied.map(([name, options], index) => pool(name, `10.${index}.0.0/24`, { default: true, ...options }));
+  const [nic] = selectPools(subject(), poolsByName(...pools)).nics;
+  expect(nic?.families[0]?.candidates.map(({ name }) => name)).toEqual([
+    ...["pod", "node", "node-labels", "namespace", "namespace-labels", "network", "plain-a", "plain-b"],
+  ]);
+  expect(pools.map(tieRank)).toEqual([6, 6, 5, 4, 3, 2, 1, 0]);
 });

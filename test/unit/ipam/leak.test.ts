@@ -52,119 +52,95 @@ function describeDecision(decision: LeakDecision): string {
   return decision.kind === "collect" ? `collect: ${decision.reason}` : decision.kind;
 }
 
-describe("leak: two observations", () => {
-  const table = cases<Situation>`
-    a pod that lives is kept ${{ pod: seen() }} => keep
-    a pod that lives is kept, whatever was observed ${{ pod: seen(), observedMs: 1e9 }} => keep
-    an absent pod is observed ${{ pod: ABSENT }} => observe
-    too early for the second one ${{ pod: ABSENT, observedMs: CONFIRM_MS - 1 }} => observe
-    the grace counts once (trap 9) ${{ pod: ABSENT, observedMs: CONFIRM_MS }} => collect: gone
-    a clock that went back is no second one ${{ pod: ABSENT, observedMs: -86_400_000 }} => observe
-    another UID under the name is observed (trap 3) ${{ pod: seen({ uid: "other" }) }} => observe
-    another UID under the name is collected, not dropped (trap 3) ${{ pod: seen({ uid: "other" }), observedMs: CONFIRM_MS }}
-      => collect: gone
-    an absent pod is none with an empty UID ${{ row: { owner: "" }, pod: seen({ uid: "" }) }} => observe
-    what cannot be read is left ${{ pod: UNKNOWN }} => wait
-    what cannot be read is left, whatever was observed ${{ pod: UNKNOWN, observedMs: 1e9 }} => wait
-    an adopted address is collected like any ${{ row: { containerId: "-" }, pod: ABSENT, observedMs: CONFIRM_MS }}
-      => collect: gone
-  `;
-  it.each(table)("%s", check);
+it.each(cases<Situation>`
+  a pod that lives is kept ${{ pod: seen() }} => keep
+  a pod that lives is kept, whatever was observed ${{ pod: seen(), observedMs: 1e9 }} => keep
+  an absent pod is observed ${{ pod: ABSENT }} => observe
+  too early for the second one ${{ pod: ABSENT, observedMs: CONFIRM_MS - 1 }} => observe
+  the grace counts once (trap 9) ${{ pod: ABSENT, observedMs: CONFIRM_MS }} => collect: gone
+  a clock that went back is no second one ${{ pod: ABSENT, observedMs: -86_400_000 }} => observe
+  another UID under the name is observed (trap 3) ${{ pod: seen({ uid: "other" }) }} => observe
+  another UID under the name is collected, not dropped (trap 3) ${{ pod: seen({ uid: "other" }), observedMs: CONFIRM_MS }}
+    => collect: gone
+  an absent pod is none with an empty UID ${{ row: { owner: "" }, pod: seen({ uid: "" }) }} => observe
+  what cannot be read is left ${{ pod: UNKNOWN }} => wait
+  what cannot be read is left, whatever was observed ${{ pod: UNKNOWN, observedMs: 1e9 }} => wait
+  an adopted address is collected like any ${{ row: { containerId: "-" }, pod: ABSENT, observedMs: CONFIRM_MS }}
+    => collect: gone
+`)("leak: two observations: %s", check);
 
-  it("are as far apart as the longer of grace and cooldown", () => {
-    expect([confirmAfterMs(60_000, 30_000), confirmAfterMs(10_000, 30_000), confirmAfterMs(0, 0)]).toEqual([
-      60_000, 30_000, 0,
-    ]);
-  });
+it("leak: two observations are as far apart as the longer of grace and cooldown", () => {
+  const all = [confirmAfterMs(60_000, 30_000), confirmAfterMs(10_000, 30_000), confirmAfterMs(0, 0)];
+  expect(all).toEqual([60_000, 30_000, 0]);
 });
 
-describe("leak: finished pods (trap 9)", () => {
-  const table = cases<Situation>`
-    succeeded ${{ pod: seen({ phase: "Succeeded" }) }} => collect: finished
-    failed, as an evicted one is ${{ pod: seen({ phase: "Failed" }) }} => collect: finished
-    another pod has finished ${{ pod: seen({ uid: "other", phase: "Failed" }) }} => observe
-    finished and terminating ${{ pod: seen({ phase: "Failed", deleting: true }) }} => observe
-    finished, and a finalizer holds it ${{ pod: seen({ phase: "Failed", deleting: true }), observedMs: CONFIRM_MS }}
-      => collect: finished
-    terminating ${{ pod: seen({ deleting: true }), observedMs: 1e9 }} => keep
-    without a phase ${{ pod: seen({ phase: undefined }), observedMs: 1e9 }} => keep
-    of a state that says nothing ${{ pod: seen({ phase: "Unknown" }), observedMs: 1e9 }} => keep
-  `;
-  it.each(table)("%s", check);
-});
+it.each(cases<Situation>`
+  succeeded ${{ pod: seen({ phase: "Succeeded" }) }} => collect: finished
+  failed, as an evicted one is ${{ pod: seen({ phase: "Failed" }) }} => collect: finished
+  another pod has finished ${{ pod: seen({ uid: "other", phase: "Failed" }) }} => observe
+  finished and terminating ${{ pod: seen({ phase: "Failed", deleting: true }) }} => observe
+  finished, and a finalizer holds it ${{ pod: seen({ phase: "Failed", deleting: true }), observedMs: CONFIRM_MS }}
+    => collect: finished
+  terminating ${{ pod: seen({ deleting: true }), observedMs: 1e9 }} => keep
+  without a phase ${{ pod: seen({ phase: undefined }), observedMs: 1e9 }} => keep
+  of a state that says nothing ${{ pod: seen({ phase: "Unknown" }), observedMs: 1e9 }} => keep
+`)("leak: finished pods (trap 9): %s", check);
 
-describe("node-lost: an address that is still on its NIC, whatever the API server says of the pod", () => {
-  const inUse = { netns: "inUse", observedMs: 1e9 } as const;
-  const table = cases<Situation>`
-    absent: deleted by force while the kubelet is down ${{ ...inUse, pod: ABSENT }} => keep
-    another UID under the name ${{ ...inUse, pod: seen({ uid: "other" }) }} => keep
-    finished: the sandbox has yet to go ${{ ...inUse, pod: seen({ phase: "Failed" }) }} => keep
-    finished and terminating ${{ ...inUse, pod: seen({ phase: "Failed", deleting: true }) }} => keep
-    a static pod ${{ row: { owner: HASH }, ...inUse, pod: ABSENT }} => keep
-    cannot be read ${{ ...inUse, pod: UNKNOWN }} => wait
-  `;
-  it.each(table)("%s", check);
-});
+const inUse = { netns: "inUse", observedMs: 1e9 } as const;
+it.each(cases<Situation>`
+  absent: deleted by force while the kubelet is down ${{ ...inUse, pod: ABSENT }} => keep
+  another UID under the name ${{ ...inUse, pod: seen({ uid: "other" }) }} => keep
+  finished: the sandbox has yet to go ${{ ...inUse, pod: seen({ phase: "Failed" }) }} => keep
+  finished and terminating ${{ ...inUse, pod: seen({ phase: "Failed", deleting: true }) }} => keep
+  a static pod ${{ row: { owner: HASH }, ...inUse, pod: ABSENT }} => keep
+  cannot be read ${{ ...inUse, pod: UNKNOWN }} => wait
+`)("node-lost: an address that is still on its NIC, whatever the API server says of the pod: %s", check);
 
-describe("static-pods: static pods", () => {
-  const owner = { owner: HASH };
-  const mirror = seen({ uid: "mirror", configHash: HASH });
-  const otherMirror = seen({ uid: "mirror", configHash: HASH.replace("0", "f") });
-  const table = cases<Situation>`
-    a mirror pod with the hash is the owner ${{ row: owner, pod: mirror, observedMs: 1e9 }} => keep
-    a finished mirror pod ${{ row: owner, pod: seen({ uid: "m", configHash: HASH, phase: "Failed" }) }}
-      => collect: finished
-    no mirror pod, namespace there ${{ row: owner, pod: ABSENT, netns: "there", observedMs: 1e9 }} => keep
-    no mirror pod, namespace unknown ${{ row: owner, pod: ABSENT, observedMs: 1e9 }} => keep
-    no mirror pod, namespace gone ${{ row: owner, pod: ABSENT, netns: "gone" }} => observe
-    no mirror pod, namespace gone, twice ${{ row: owner, pod: ABSENT, netns: "gone", observedMs: CONFIRM_MS }}
-      => collect: gone
-    another mirror pod, namespace there ${{ row: owner, pod: otherMirror, netns: "there", observedMs: 1e9 }} => keep
-    another mirror pod, namespace unknown ${{ row: owner, pod: otherMirror, observedMs: CONFIRM_MS }} => collect: gone
-    an ordinary pod took the name, namespace unknown ${{ row: owner, pod: seen({ uid: "x" }), observedMs: 1e9 }} => keep
-    a namespace that is there keeps no ordinary pod ${{ pod: ABSENT, netns: "there", observedMs: CONFIRM_MS }}
-      => collect: gone
-  `;
-  it.each(table)("%s", check);
-});
+const ofStatic = { row: { owner: HASH } };
+const mirror = seen({ uid: "mirror", configHash: HASH });
+const otherMirror = seen({ uid: "mirror", configHash: HASH.replace("0", "f") });
+it.each(cases<Situation>`
+  a mirror pod with the hash is the owner ${{ ...ofStatic, pod: mirror, observedMs: 1e9 }} => keep
+  a finished mirror pod ${{ ...ofStatic, pod: seen({ uid: "m", configHash: HASH, phase: "Failed" }) }}
+    => collect: finished
+  no mirror pod, namespace there ${{ ...ofStatic, pod: ABSENT, netns: "there", observedMs: 1e9 }} => keep
+  no mirror pod, namespace unknown ${{ ...ofStatic, pod: ABSENT, observedMs: 1e9 }} => keep
+  no mirror pod, namespace gone ${{ ...ofStatic, pod: ABSENT, netns: "gone" }} => observe
+  no mirror pod, namespace gone, twice ${{ ...ofStatic, pod: ABSENT, netns: "gone", observedMs: CONFIRM_MS }}
+    => collect: gone
+  another mirror pod, namespace there ${{ ...ofStatic, pod: otherMirror, netns: "there", observedMs: 1e9 }} => keep
+  another mirror pod, namespace unknown ${{ ...ofStatic, pod: otherMirror, observedMs: CONFIRM_MS }} => collect: gone
+  an ordinary pod took the name, namespace unknown ${{ ...ofStatic, pod: seen({ uid: "x" }), observedMs: 1e9 }} => keep
+  a namespace that is there keeps no ordinary pod ${{ pod: ABSENT, netns: "there", observedMs: CONFIRM_MS }}
+    => collect: gone
+`)("static-pods: static pods: %s", check);
 
-describe("unattached: an address that was never attached", () => {
-  const row = { containerId: "" };
-  const table = cases<Situation>`
-    stays while its pod is there ${{ row, pod: seen(), observedMs: 1e9 }} => keep
-    is observed when its pod is gone ${{ row, pod: ABSENT }} => observe
-    is collected at the second observation ${{ row, pod: ABSENT, observedMs: CONFIRM_MS }} => collect: gone
-  `;
-  it.each(table)("%s", check);
-});
+const unattached = { row: { containerId: "" } };
+it.each(cases<Situation>`
+  unattached: stays while its pod is there ${{ ...unattached, pod: seen(), observedMs: 1e9 }} => keep
+  unattached: is observed when its pod is gone ${{ ...unattached, pod: ABSENT }} => observe
+  unattached: is collected at the second observation ${{ ...unattached, pod: ABSENT, observedMs: CONFIRM_MS }} => collect: gone
+  Cooling ${{ row: { state: "Cooling" }, pod: ABSENT, observedMs: 1e9 }} => keep
+  Kept: it waits for its identity ${{ row: { state: "Kept" }, pod: ABSENT, observedMs: 1e9 }} => keep
+  Quarantined ${{ row: { state: "Quarantined" }, pod: ABSENT, observedMs: 1e9 }} => keep
+  no pod named ${{ row: { namespace: "", pod: "" }, pod: ABSENT, observedMs: 1e9 }} => keep
+  owned by the container ${{ row: { owner: "c1" }, pod: ABSENT, observedMs: 1e9 }} => keep
+`)("what no sweep touches, and what was never attached: %s", check);
 
-describe("what no sweep touches", () => {
-  const table = cases<Situation>`
-    Cooling ${{ row: { state: "Cooling" }, pod: ABSENT, observedMs: 1e9 }} => keep
-    Kept: it waits for its identity ${{ row: { state: "Kept" }, pod: ABSENT, observedMs: 1e9 }} => keep
-    Quarantined ${{ row: { state: "Quarantined" }, pod: ABSENT, observedMs: 1e9 }} => keep
-    no pod named ${{ row: { namespace: "", pod: "" }, pod: ABSENT, observedMs: 1e9 }} => keep
-    owned by the container ${{ row: { owner: "c1" }, pod: ABSENT, observedMs: 1e9 }} => keep
-  `;
-  it.each(table)("%s", check);
-});
-
-describe("retention: an orphan", () => {
-  const WORKLOAD = { kind: "StatefulSet", name: "web", uid: "w", member: "web-0" };
-  it.each([
-    ["is a pod that the API server has not", {}, ABSENT, true],
-    ["is one whose name another pod has", {}, seen({ uid: "other" }), true],
-    ["is none while its object is there, finished or not", {}, seen({ phase: "Failed", deleting: true }), false],
-    ["is none when the API server does not tell", {}, UNKNOWN, false],
-    ["is none when the pod under its name has no UID that could be compared", {}, seen({ uid: undefined }), false],
-    ["is none without a workload that waits for the address", { workload: undefined }, ABSENT, false],
-    ["is one also when it was never attached", { containerId: "" }, ABSENT, true],
-    ["is none when it is a static pod: its object says nothing", { owner: HASH }, ABSENT, false],
-    ["is none when its mirror has another UID and its hash", { owner: HASH }, seen({ configHash: HASH }), false],
-    ["is none when its address is Kept already", { state: "Kept" as const }, ABSENT, false],
-  ])("%s", (_what, changes, pod, wanted) => {
-    expect(isOrphan({ ...row(), workload: WORKLOAD, ...changes }, pod)).toBe(wanted);
-  });
+const WORKLOAD = { kind: "StatefulSet", name: "web", uid: "w", member: "web-0" };
+it.each([
+  ["is a pod that the API server has not", {}, ABSENT, true],
+  ["is one whose name another pod has", {}, seen({ uid: "other" }), true],
+  ["is none while its object is there, finished or not", {}, seen({ phase: "Failed", deleting: true }), false],
+  ["is none when the API server does not tell", {}, UNKNOWN, false],
+  ["is none when the pod under its name has no UID that could be compared", {}, seen({ uid: undefined }), false],
+  ["is none without a workload that waits for the address", { workload: undefined }, ABSENT, false],
+  ["is one also when it was never attached", { containerId: "" }, ABSENT, true],
+  ["is none when it is a static pod: its object says nothing", { owner: HASH }, ABSENT, false],
+  ["is none when its mirror has another UID and its hash", { owner: HASH }, seen({ configHash: HASH }), false],
+  ["is none when its address is Kept already", { state: "Kept" as const }, ABSENT, false],
+])("retention: an orphan %s", (_what, changes, pod, wanted) => {
+  expect(isOrphan({ ...row(), workload: WORKLOAD, ...changes }, pod)).toBe(wanted);
 });
 
 describe("facts", () => {

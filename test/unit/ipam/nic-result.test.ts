@@ -5,10 +5,8 @@ import { formatPrefix } from "../../../host/net/prefix.ts";
 import { pool } from "../../world/subjects.ts";
 import { ip, prefix } from "../../world/values.ts";
 
-const blue = pool("blue", "10.0.0.0/24", {
-  gatewayIp: "10.0.0.1",
-  routes: [{ dst: prefix("172.16.0.0/12"), gw: ip("10.0.0.9") }],
-});
+const routes = [{ dst: prefix("172.16.0.0/12"), gw: ip("10.0.0.9") }];
+const blue = pool("blue", "10.0.0.0/24", { gatewayIp: "10.0.0.1", routes });
 const six = pool("six", "fd00::/64", { gatewayIp: "fd00::1" });
 const heldBlue: HeldIp = { ip: ip("10.0.0.7"), prefixLength: 24, pool: blue };
 const heldSix: HeldIp = { ip: ip("fd00::7"), prefixLength: 64, pool: six };
@@ -56,10 +54,8 @@ describe("the result of a NIC", () => {
 describe("a route of the pod", () => {
   const green = pool("green", "10.5.0.0/24");
   const unnumbered = pool("unnumbered", "fd01::/64", { gatewayIp: "fe80::1" });
-  const other = pool("other", "fd02::/64", {
-    gatewayIp: "fe80::9",
-    routes: [{ dst: prefix("fd09::/16"), gw: ip("fe80::1") }],
-  });
+  const overOther = [{ dst: prefix("fd09::/16"), gw: ip("fe80::1") }];
+  const other = pool("other", "fd02::/64", { gatewayIp: "fe80::9", routes: overOther });
   const held = {
     blue: heldBlue,
     six: heldSix,
@@ -80,12 +76,7 @@ describe("a route of the pod", () => {
   it.each<[what: string, gw: string, nics: Record<string, readonly Held[]>, wanted: string[]]>([
     ["goes to the NIC whose network has its gateway", "10.5.0.254", { eth0: ["blue"], net1: ["green"] }, ["net1"]],
     ["goes to all such NICs", "10.5.0.254", { eth0: ["green"], net1: ["green"] }, ["eth0", "net1"]],
-    [
-      "link-local: to the NIC whose pool has that gateway",
-      "fe80::1",
-      { eth0: ["six"], net1: ["unnumbered"] },
-      ["net1"],
-    ],
+    ["link-local: to the NIC whose pool has it", "fe80::1", { eth0: ["six"], net1: ["unnumbered"] }, ["net1"]],
     ["link-local: to the NIC whose pool has a route over it", "fe80::1", { eth0: ["six"], net1: ["other"] }, ["net1"]],
     ["link-local: to the first of them", "fe80::1", { eth0: ["other"], net1: ["unnumbered"] }, ["eth0"]],
     ["link-local: to the pod's only NIC, whatever its pool", "fe80::2", { eth0: ["blue", "six"] }, ["eth0"]],
@@ -98,19 +89,13 @@ describe("a route of the pod", () => {
     expect(carriers("fe80::1", { eth0: ["unnumbered"] }, false)).toEqual(["eth0"]);
   });
 
+  const outside = (gw: string) => `${gw} lies in none of 10.0.0.7/24, or is the first or last address of one`;
+  const unnamed = "fe80::1 is link-local, and no pool of the pod's NICs names it";
   it.each<[gw: string, nics: Record<string, readonly Held[]>, reason: string]>([
-    [
-      "10.5.0.254",
-      { eth0: ["blue"] },
-      "10.5.0.254 lies in none of 10.0.0.7/24, or is the first or last address of one",
-    ],
-    [
-      "10.0.0.255",
-      { eth0: ["blue"] },
-      "10.0.0.255 lies in none of 10.0.0.7/24, or is the first or last address of one",
-    ],
-    ["fe80::1", { eth0: ["blue"] }, "fe80::1 is link-local, and no pool of the pod's NICs names it"],
-    ["fe80::1", { eth0: ["six"], net1: ["gone"] }, "fe80::1 is link-local, and no pool of the pod's NICs names it"],
+    ["10.5.0.254", { eth0: ["blue"] }, outside("10.5.0.254")],
+    ["10.0.0.255", { eth0: ["blue"] }, outside("10.0.0.255")],
+    ["fe80::1", { eth0: ["blue"] }, unnamed],
+    ["fe80::1", { eth0: ["six"], net1: ["gone"] }, unnamed],
   ])("over %s that no NIC can carry is an error that names it", (gw, nics, reason) => {
     expect(() => carriers(gw, nics)).toThrow(
       /^Annotation "ipam.vendor.io\/routes": no NIC of the pod can carry the route to [^ ]+: its gateway /,

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import {
   type AnnouncedNic,
   decidePod,
@@ -26,51 +26,44 @@ function podOf({ metadata = {}, spec = {}, status = { phase: "Pending" } }: Part
 
 const MIRROR = { "kubernetes.io/config.hash": HASH, "kubernetes.io/config.mirror": HASH };
 
+const OF_NO_FILE = { "kubernetes.io/config.mirror": "x" };
+const OF_ANOTHER = { "kubernetes.io/config.hash": "uid-2", "kubernetes.io/config.mirror": "uid-2" };
 const ready = (status: string) => ({ type: "PodReadyToStartContainers", status });
 
-describe("prefetch: a pod is prefetched when it has no sandbox yet and will get one", () => {
-  it.each<[what: string, parts: Parts, decision: string]>([
-    ["bound a moment ago", {}, "expected"],
-    ["without a status", { status: {} }, "expected"],
-    ["whose sandbox failed", { status: { phase: "Pending", conditions: [ready("False")] } }, "expected"],
-    ["a static pod's mirror", { metadata: { annotations: MIRROR } }, "left: it is a mirror pod"],
-    [
-      "a mirror of no file",
-      { metadata: { annotations: { "kubernetes.io/config.mirror": "x" } } },
-      "left: it is a mirror pod",
-    ],
-    ["of the node's network", { spec: { hostNetwork: true } }, "left: it uses the network of the node"],
-    ["of another node", { spec: { nodeName: "n2" } }, "left: it is not bound to this node"],
-    ["of no node", { spec: { nodeName: undefined } }, "left: it is not bound to this node"],
-    ["without a UID", { metadata: { uid: undefined } }, "left: it has no UID"],
-    ["that runs", { status: { phase: "Running" } }, "left: it runs"],
-    ["cut off from its node", { status: { phase: "Unknown" } }, "left: it runs"],
-    ["that has addresses", { status: { phase: "Pending", podIPs: [{ ip: "10.6.0.9" }] } }, "left: it has a sandbox"],
-    ["whose sandbox is ready", { status: { phase: "Pending", conditions: [ready("True")] } }, "left: it has a sandbox"],
-    ["being deleted", { metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } }, "over: it is being deleted"],
-    ["that succeeded", { status: { phase: "Succeeded" } }, "over: it is finished"],
-    ["that was evicted", { status: { phase: "Failed", reason: "Evicted" } }, "over: it is finished"],
-  ])("one %s", (_, parts, wanted) => {
-    const decision = decidePod(podOf(parts), "n1");
-    expect(decision.kind === "expected" ? decision.kind : `${decision.kind}: ${decision.reason}`).toBe(wanted);
-  });
+it.each<[what: string, parts: Parts, decision: string]>([
+  ["bound a moment ago", {}, "expected"],
+  ["without a status", { status: {} }, "expected"],
+  ["whose sandbox failed", { status: { phase: "Pending", conditions: [ready("False")] } }, "expected"],
+  ["a static pod's mirror", { metadata: { annotations: MIRROR } }, "left: it is a mirror pod"],
+  ["a mirror of no file", { metadata: { annotations: OF_NO_FILE } }, "left: it is a mirror pod"],
+  ["of the node's network", { spec: { hostNetwork: true } }, "left: it uses the network of the node"],
+  ["of another node", { spec: { nodeName: "n2" } }, "left: it is not bound to this node"],
+  ["of no node", { spec: { nodeName: undefined } }, "left: it is not bound to this node"],
+  ["without a UID", { metadata: { uid: undefined } }, "left: it has no UID"],
+  ["that runs", { status: { phase: "Running" } }, "left: it runs"],
+  ["cut off from its node", { status: { phase: "Unknown" } }, "left: it runs"],
+  ["that has addresses", { status: { phase: "Pending", podIPs: [{ ip: "10.6.0.9" }] } }, "left: it has a sandbox"],
+  ["whose sandbox is ready", { status: { phase: "Pending", conditions: [ready("True")] } }, "left: it has a sandbox"],
+  ["being deleted", { metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } }, "over: it is being deleted"],
+  ["that succeeded", { status: { phase: "Succeeded" } }, "over: it is finished"],
+  ["that was evicted", { status: { phase: "Failed", reason: "Evicted" } }, "over: it is finished"],
+])("prefetch: a pod is prefetched when it has no sandbox yet and will get one one %s", (_, parts, wanted) => {
+  const decision = decidePod(podOf(parts), "n1");
+  expect(decision.kind === "expected" ? decision.kind : `${decision.kind}: ${decision.reason}`).toBe(wanted);
 });
 
-describe("static-pods: a static pod's addresses are kept under its configuration hash", () => {
-  it.each([
-    ["a pod", {}, "uid-1"],
-    ["a mirror pod", { annotations: MIRROR }, HASH],
-    ["a pod that was copied from a mirror pod", { annotations: { "kubernetes.io/config.hash": HASH } }, "uid-1"],
-    ["a mirror pod of another file", { annotations: { ...MIRROR, "kubernetes.io/config.mirror": "other" } }, "uid-1"],
-    ["a pod that says it is another one", { annotations: { "kubernetes.io/config.hash": "uid-2" } }, "uid-1"],
-    [
-      "a pod that says it is the mirror of another one",
-      { annotations: { "kubernetes.io/config.hash": "uid-2", "kubernetes.io/config.mirror": "uid-2" } },
-      "uid-1",
-    ],
-    ["a manifest", { uid: undefined }, undefined],
-  ])("the owner of %s", (_, metadata, owner) => expect(ownerOfPod(podOf({ metadata }))).toBe(owner));
-});
+it.each([
+  ["a pod", {}, "uid-1"],
+  ["a mirror pod", { annotations: MIRROR }, HASH],
+  ["a pod that was copied from a mirror pod", { annotations: { "kubernetes.io/config.hash": HASH } }, "uid-1"],
+  ["a mirror pod of another file", { annotations: { ...MIRROR, "kubernetes.io/config.mirror": "other" } }, "uid-1"],
+  ["a pod that says it is another one", { annotations: { "kubernetes.io/config.hash": "uid-2" } }, "uid-1"],
+  ["a pod that says it is the mirror of another one", { annotations: OF_ANOTHER }, "uid-1"],
+  ["a manifest", { uid: undefined }, undefined],
+])(
+  "static-pods: a static pod's addresses are kept under its configuration hash the owner of %s",
+  (_, metadata, owner) => expect(ownerOfPod(podOf({ metadata }))).toBe(owner),
+);
 
 /** `eth0` is Berth's, `eth0-` another plugin's, `eth0?` asks for addresses. */
 function nicOf(text: string): AnnouncedNic {
@@ -80,26 +73,24 @@ function nicOf(text: string): AnnouncedNic {
 
 const together = { "ipam.vendor.io/ippools": "[]" };
 
-describe("prefetch: only NICs whose configuration names ipam.type berth", () => {
-  it.each<[nics: string, annotations: Record<string, string>, groups: string]>([
-    ["eth0", {}, "eth0"],
-    ["eth0-", {}, ""],
-    ["", {}, ""],
-    ["eth0 net1", {}, "eth0 | net1"],
-    ["eth0- net1", {}, "net1"],
-    ["eth0 net1 net2", together, "eth0 net1 net2"],
-    ["eth0- net1 net2", together, "net1 net2"],
-    ["eth0- net1-", together, ""],
-    ["eth0 net1", { "ipam.vendor.io/subnets": "[]" }, "eth0 net1"],
-    ["eth0 net1", { "ipam.vendor.io/ippool": "{}" }, "eth0 | net1"],
-    ["eth0? net1", {}, "net1"],
-    ["eth0 net1?", together, "eth0"],
-  ])("%s with %o", (nics, annotations, wanted) => {
-    const announced = nics.split(" ").filter(Boolean).map(nicOf);
-    const groups = planGroups(podOf({ metadata: { annotations } }), announced);
-    const names = groups.map((group) => group.nics.map(({ ifName }) => ifName).join(" "));
-    expect(names).toEqual(wanted === "" ? [] : wanted.split(" | "));
-  });
+it.each<[nics: string, annotations: Record<string, string>, groups: string]>([
+  ["eth0", {}, "eth0"],
+  ["eth0-", {}, ""],
+  ["", {}, ""],
+  ["eth0 net1", {}, "eth0 | net1"],
+  ["eth0- net1", {}, "net1"],
+  ["eth0 net1 net2", together, "eth0 net1 net2"],
+  ["eth0- net1 net2", together, "net1 net2"],
+  ["eth0- net1-", together, ""],
+  ["eth0 net1", { "ipam.vendor.io/subnets": "[]" }, "eth0 net1"],
+  ["eth0 net1", { "ipam.vendor.io/ippool": "{}" }, "eth0 | net1"],
+  ["eth0? net1", {}, "net1"],
+  ["eth0 net1?", together, "eth0"],
+])("prefetch: only NICs whose configuration names ipam.type berth %s with %o", (nics, annotations, wanted) => {
+  const announced = nics.split(" ").filter(Boolean).map(nicOf);
+  const groups = planGroups(podOf({ metadata: { annotations } }), announced);
+  const names = groups.map((group) => group.nics.map(({ ifName }) => ifName).join(" "));
+  expect(names).toEqual(wanted === "" ? [] : wanted.split(" | "));
 });
 
 it("a pod that announces more NICs than any has gets nothing ahead: its list of networks could empty a pool", () => {

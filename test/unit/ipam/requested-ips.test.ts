@@ -14,6 +14,8 @@ const POOLS = [
   pool("six", "fd00:6::/64"),
 ];
 const SOURCE = "CNI_ARGS IP";
+const SIX = { address: "fd00:6::9" };
+const THREE = [{ address: "10.6.0.1" }, SIX, { address: "10.6.0.2" }];
 
 function assign(
   requested: readonly { address: string; length?: number }[],
@@ -42,20 +44,9 @@ describe("a requested address", () => {
 
   const refused = (text: string) => `The address requested by ${SOURCE} is refused: ${text}`;
   it.each<[what: string, requested: Parameters<typeof assign>[0], code: number, text: string, pools?: string[][]]>([
-    [
-      "two of one family",
-      [{ address: "10.6.0.1" }, { address: "fd00:6::9" }, { address: "10.6.0.2" }],
-      7,
-      "10.6.0.1 and 10.6.0.2: a NIC gets one IPv4 address",
-    ],
+    ["two of one family", THREE, 7, "10.6.0.1 and 10.6.0.2: a NIC gets one IPv4 address"],
     ["in no range", [{ address: "10.6.0.10" }], 100, "10.6.0.10: pool \"blue\" may not hand out 10.6.0.10; pool \"green\" may not hand out 10.6.0.10"], // biome-ignore format: one row
-    [
-      "of a family without pools",
-      [{ address: "fd00:6::9" }],
-      100,
-      "fd00:6::9: the test names no IPv6 pool",
-      [["blue"]],
-    ],
+    ["of a family without pools", [SIX], 100, "fd00:6::9: the test names no IPv6 pool", [["blue"]]],
     ["of another length", [{ address: "10.6.0.1", length: 16 }], 7, '10.6.0.1/16: the subnet of pool "blue" has length 24'], // biome-ignore format: one row
   ])("is refused: %s", (_, requested, code, text, pools) => {
     expect(() => assign(requested, pools)).toThrow(expect.objectContaining({ code, message: refused(text) }));

@@ -17,6 +17,7 @@ import { decodePod, type Pod, reducePod } from "../../../host/resources/pod.ts";
 import { decodeIpamClaim } from "../../../host/resources/workloads/ipam-claim.ts";
 import { hasMember } from "../../../host/resources/workloads/stateful-set.ts";
 import { decodeMachine } from "../../../host/resources/workloads/virtual-machine.ts";
+import { cases } from "../../world/rows.ts";
 
 const BOTH = { enableStatefulSet: true, enableKubevirt: true, retainByName: [] };
 const LAUNCHER = { "kubevirt.io": "virt-launcher" };
@@ -31,15 +32,8 @@ interface Owner {
 
 function podOf(ownerReferences: readonly Owner[], more: object = {}, status: object = {}): Pod {
   const owners = ownerReferences.map((owner) => ({ name: "web", uid: "w-1", controller: true, ...owner }));
-  const metadata = {
-    namespace: "shop",
-    name: "web-0",
-    uid: "p-1",
-    resourceVersion: "1",
-    ownerReferences: owners,
-    ...more,
-  };
-  return decodePod({ kind: "Pod", metadata, spec: {}, status }, "a test");
+  const metadata = { namespace: "shop", name: "web-0", uid: "p-1", resourceVersion: "1", ownerReferences: owners };
+  return decodePod({ kind: "Pod", metadata: { ...metadata, ...more }, spec: {}, status }, "a test");
 }
 
 const SET = { apiVersion: "apps/v1", kind: "StatefulSet" };
@@ -47,33 +41,22 @@ const RUN = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name
 const OLD_RUN = { ...RUN, apiVersion: "kubevirt.io/v1alpha3" };
 
 describe("what keeps a pod's addresses: its controller", () => {
-  const rows: [title: string, owners: readonly Owner[], addressOwner: string][] = [
-    ["none", [], "none"],
-    ["a StatefulSet", [SET], "StatefulSet shop/web w-1 web-0"],
-    ["a StatefulSet that only owns it", [{ ...SET, controller: false }], "none"],
-    [
-      "a StatefulSet after an owner that is not the controller",
-      [{ apiVersion: "v1", kind: "Node", controller: false }, SET],
-      "StatefulSet shop/web w-1 web-0",
-    ],
-    [
-      "another one, after a StatefulSet that is not the controller",
-      [
-        { ...SET, controller: false },
-        { apiVersion: "batch/v1", kind: "Job" },
-      ],
-      "none",
-    ],
-    ["a StatefulSet of another group", [{ apiVersion: "apps.kruise.io/v1", kind: "StatefulSet" }], "none"],
-    ["a ReplicaSet", [{ apiVersion: "apps/v1", kind: "ReplicaSet" }], "none"],
-    ["a ReplicationController", [{ apiVersion: "v1", kind: "ReplicationController" }], "none"],
-    ["a DaemonSet", [{ apiVersion: "apps/v1", kind: "DaemonSet" }], "none"],
-    ["a Job", [{ apiVersion: "batch/v1", kind: "Job" }], "none"],
-    ["a VirtualMachineInstance", [RUN], "run db i-1"],
-    ["a VirtualMachineInstance of an older version", [OLD_RUN], "run db i-1"],
-    ["a VirtualMachineInstance of another group", [{ ...RUN, apiVersion: "kubevirt.example/v1" }], "none"],
-    ["a VirtualMachine", [{ ...RUN, kind: "VirtualMachine" }], "none"],
-  ];
+  const bystander = { ...SET, controller: false };
+  const of = (apiVersion: string, kind: string): Owner[] => [{ apiVersion, kind }];
+  const rows = cases<readonly Owner[]>`
+    none ${[]} => none
+    a StatefulSet ${[SET]} => StatefulSet shop/web w-1 web-0
+    a StatefulSet that only owns it ${[bystander]} => none
+    a StatefulSet after an owner that is not the controller ${[{ apiVersion: "v1", kind: "Node", controller: false }, SET]}
+      => StatefulSet shop/web w-1 web-0
+    another one, after a StatefulSet that is not the controller ${[bystander, ...of("batch/v1", "Job")]} => none
+    a StatefulSet of another group ${of("apps.kruise.io/v1", "StatefulSet")} => none
+    a ReplicaSet ${of("apps/v1", "ReplicaSet")} => none
+    a VirtualMachineInstance ${[RUN]} => run db i-1
+    a VirtualMachineInstance of an older version ${[OLD_RUN]} => run db i-1
+    a VirtualMachineInstance of another group ${[{ ...RUN, apiVersion: "kubevirt.example/v1" }]} => none
+    a VirtualMachine ${[{ ...RUN, kind: "VirtualMachine" }]} => none
+  `;
   const format = (pod: Pod, settings = BOTH): string => {
     const addressOwner = findAddressOwner(pod, settings);
     if (addressOwner.kind === "run") return `run ${addressOwner.run.name} ${addressOwner.run.uid}`;
@@ -116,33 +99,22 @@ describe("retain: by-name", () => {
     expect(mayBeShared(member)).toBe(false);
   });
 
-  it.each<[what: string, owners: readonly Owner[], message: string | undefined]>([
-    ["a listed kind", [KRUISE], undefined],
-    ["a StatefulSet, which retains anyway", [SET], undefined],
-    ["no controller", [], "the pod has no controller, with whose end its addresses would be released"],
-    [
-      "a ReplicaSet",
-      [{ apiVersion: "apps/v1", kind: "ReplicaSet" }],
-      'the pods of ReplicaSet shop/web have generated names, which never come again; for a Deployment, name a Subnet with "ipam.vendor.io/ippool-ip-number": "N"',
-    ],
-    [
-      "a Job",
-      [{ apiVersion: "batch/v1", kind: "Job" }],
-      "have generated names, which never come again; use an IPAMClaim",
-    ],
-    ["a DaemonSet", [{ apiVersion: "apps/v1", kind: "DaemonSet" }], "never come again; use a pool for the node"],
-    ["a CloneSet", [{ ...KRUISE, kind: "CloneSet" }], "never come again; use a StatefulSet"],
-    [
-      "another kind",
-      [{ ...KRUISE, kind: "Thing" }],
-      '"retainByName" of vendor-conf does not list Thing of apps.kruise.io',
-    ],
-  ])("of %s is refused or not", (_what, owners, message) => {
+  it.each(cases<readonly Owner[]>`
+    a listed kind ${[KRUISE]} => nothing
+    a StatefulSet, which retains anyway ${[SET]} => nothing
+    no controller ${[]} => the pod has no controller, with whose end its addresses would be released
+    a ReplicaSet ${[{ apiVersion: "apps/v1", kind: "ReplicaSet" }]}
+      => the pods of ReplicaSet shop/web have generated names, which never come again; for a Deployment, name a Subnet with "ipam.vendor.io/ippool-ip-number": "N"
+    a Job ${[{ apiVersion: "batch/v1", kind: "Job" }]}
+      => have generated names, which never come again; use an IPAMClaim
+    a DaemonSet ${[{ apiVersion: "apps/v1", kind: "DaemonSet" }]} => never come again; use a pool for the node
+    a CloneSet ${[{ ...KRUISE, kind: "CloneSet" }]} => never come again; use a StatefulSet
+    another kind ${[{ ...KRUISE, kind: "Thing" }]} => "retainByName" of vendor-conf does not list Thing of apps.kruise.io
+  `)("of %s is refused or not", (_what, owners, message) => {
     expect(refuseRetention(podOf(owners), settings)).toBeUndefined();
     const refusal = refuseRetention(podOf(owners, BY_NAME), settings);
-    if (message === undefined) expect(refusal).toBeUndefined();
-    else expect(refusal?.message).toMatch(/^annotation "ipam.vendor.io\/retain": /);
-    expect(refusal?.message ?? "").toContain(message ?? "");
+    expect(refusal?.message ?? "nothing").toContain(message);
+    if (message !== "nothing") expect(refusal?.message).toMatch(/^annotation "ipam.vendor.io\/retain": /);
   });
 });
 
@@ -157,73 +129,42 @@ describe("a machine", () => {
   it("is what runs the instance, and without one the instance itself", () => {
     const run = { ...RUN, controller: true };
     const { machine } = machineOf([vm]);
-    expect(workloadOfRun("shop", run, machine)).toEqual({
-      kind: "VirtualMachine",
-      namespace: "shop",
-      name: "db",
-      uid: "v-1",
-      member: "db",
-    });
-    expect(workloadOfRun("shop", run, undefined)).toMatchObject({
-      kind: "VirtualMachineInstance",
-      uid: "i-1",
-      member: "db",
-    });
+    const known = { kind: "VirtualMachine", namespace: "shop", name: "db", uid: "v-1", member: "db" };
+    expect(workloadOfRun("shop", run, machine)).toEqual(known);
+    const alone = { kind: "VirtualMachineInstance", uid: "i-1", member: "db" };
+    expect(workloadOfRun("shop", run, undefined)).toMatchObject(alone);
   });
-  it.each([
-    [[{ ...vm, controller: false }]],
-    [[{ ...vm, apiVersion: "example.org/v1" }]],
-    [[{ ...vm, kind: "VirtualMachinePool" }]],
-  ])("does not run the instance: %j", (owners) => {
-    expect(machineOf(owners).machine).toBeUndefined();
-  });
-  it.each([
-    [undefined, false],
-    ["Running", false],
-    ["Succeeded", true],
-    ["Failed", true],
-  ])("in phase %s is finished: %s", (phase, isFinished) => {
-    expect(machineOf([], phase).isFinished).toBe(isFinished);
+  it.each([{ controller: false }, { apiVersion: "example.org/v1" }, { kind: "VirtualMachinePool" }])(
+    "does not run the instance: %j",
+    (change) => expect(machineOf([{ ...vm, ...change }]).machine).toBeUndefined(),
+  );
+  it("is finished when it has succeeded or failed", () => {
+    const phases = [undefined, "Running", "Succeeded", "Failed"];
+    expect(phases.map((phase) => machineOf([], phase).isFinished)).toEqual([false, false, true, true]);
   });
 });
 
-describe("a pod to which a machine migrates", () => {
-  const MIGRATION = { "kubevirt.io/migrationJobUID": "m-1" };
-  it.each<[title: string, owners: readonly Owner[], labels: object, wanted: boolean]>([
-    ["a launcher with a migration's label", [RUN], { ...LAUNCHER, ...MIGRATION }, true],
-    ["a launcher without one", [RUN], LAUNCHER, false],
-    ["any other pod with one", [SET], { ...LAUNCHER, ...MIGRATION }, false],
-  ])("%s", (_title, owners, labels, wanted) => {
-    expect(isMigrationTarget(podOf(owners, { labels }))).toBe(wanted);
-  });
+const MIGRATION = { "kubevirt.io/migrationJobUID": "m-1" };
+it.each<[title: string, owners: readonly Owner[], labels: object, wanted: boolean]>([
+  ["a launcher with a migration's label", [RUN], { ...LAUNCHER, ...MIGRATION }, true],
+  ["a launcher without one", [RUN], LAUNCHER, false],
+  ["any other pod with one", [SET], { ...LAUNCHER, ...MIGRATION }, false],
+])("a pod to which a machine migrates %s", (_title, owners, labels, wanted) => {
+  expect(isMigrationTarget(podOf(owners, { labels }))).toBe(wanted);
 });
 
-describe("the members of a StatefulSet", () => {
-  it.each([
-    ["web-0", 0, 3, true],
-    ["web-2", 0, 3, true],
-    ["web-3", 0, 3, false],
-    ["web-4", 5, 3, false],
-    ["web-5", 5, 3, true],
-    ["web-7", 5, 3, true],
-    ["web-8", 5, 3, false],
-    ["web-0", 0, 0, false],
-    ["web", 0, 3, false],
-    ["web-", 0, 3, false],
-    ["web-01", 0, 3, false],
-    ["web-1-1", 0, 3, false],
-    ["other-1", 0, 3, false],
-  ])("%s of [%i, +%i): %s", (member, start, replicas, wanted) => {
-    expect(hasMember("web", { uid: "w-1", start, replicas }, member)).toBe(wanted);
-  });
+it.each([
+  [0, 3, "web-0 web-2"],
+  [5, 3, "web-5 web-7"],
+  [0, 0, ""],
+])("the members of a StatefulSet of [%i, +%i): %s", (start, replicas, members) => {
+  const names = "web-0 web-2 web-3 web-4 web-5 web-7 web-8 web web- web-01 web-1-1 other-1".split(" ");
+  expect(names.filter((name) => hasMember("web", { uid: "w-1", start, replicas }, name)).join(" ")).toBe(members);
 });
 
 describe("an IPAMClaim", () => {
-  const claimOf = (spec: object, status?: object) =>
-    decodeIpamClaim(
-      { metadata: { namespace: "shop", name: "c", uid: "c-1", resourceVersion: "7" }, spec, status },
-      "x",
-    );
+  const metadata = { namespace: "shop", name: "c", uid: "c-1", resourceVersion: "7" };
+  const claimOf = (spec: object, status?: object) => decodeIpamClaim({ metadata, spec, status }, "x");
   const WIDE = { network: "lan", interface: "net1" };
 
   it("is referred to by the networks of a pod, by interface", () => {
@@ -285,14 +226,10 @@ describe("an IPAMClaim", () => {
   ])("its status written by %j beside %j only prefers addresses: %s", (managers, spec, isPreference) => {
     const managedFields = [
       { manager: "kubectl", operation: "Update", fieldsType: "FieldsV1", fieldsV1: { "f:spec": { "f:network": {} } } },
-      ...managers.map((manager) => ({
-        manager,
-        subresource: "status",
-        fieldsV1: { "f:status": { ".": {}, "f:ips": {} } },
-      })),
+      ...managers.map((manager) => ({ manager, subresource: "status", fieldsV1: { "f:status": { "f:ips": {} } } })),
     ];
-    const metadata = { namespace: "shop", name: "c", uid: "c-1", resourceVersion: "7", managedFields };
-    const [request] = requestedByClaim(decodeIpamClaim({ metadata, spec, status: { ips: ["10.6.0.9/24"] } }, "x"));
+    const object = { metadata: { ...metadata, managedFields }, spec, status: { ips: ["10.6.0.9/24"] } };
+    const [request] = requestedByClaim(decodeIpamClaim(object, "x"));
     expect(request?.isPreference).toBe(isPreference);
   });
   it("serves the NIC and the network that it is for", () => {

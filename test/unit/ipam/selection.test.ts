@@ -85,11 +85,8 @@ describe("selection takes the first rule that is present", () => {
 });
 
 describe("selection of ippools", () => {
-  const entry = (ifName: string | undefined, name: string) => ({
-    ...(ifName === undefined ? {} : { interface: ifName as IfName }),
-    ipv4: [name],
-    cleangateway: false,
-  });
+  const unnamed = (name: string) => ({ ipv4: [name], cleangateway: false });
+  const entry = (ifName: string, name: string) => ({ interface: ifName as IfName, ...unnamed(name) });
 
   it("demands all NICs at once", () => {
     const ippools = [entry("eth0", "blue"), entry("net1", "green")];
@@ -98,27 +95,24 @@ describe("selection of ippools", () => {
 
   it("moves the default route only for an entry that says so", () => {
     const ippools = [entry("eth0", "blue"), { ...entry("net1", "green"), cleangateway: true }];
-    expect(selectPools(withPod({ ippools }), POOLS).nics.map(({ cleanGateway }) => cleanGateway)).toEqual([
-      false,
-      true,
-    ]);
-    const [nic] = selectPools(withPod({ ippool: { ipv4: ["blue"] } }), POOLS).nics;
-    expect(nic?.cleanGateway).toBe(false);
+    const moves = (given: Subject) => selectPools(given, POOLS).nics.map(({ cleanGateway }) => cleanGateway);
+    expect(moves(withPod({ ippools }))).toEqual([false, true]);
+    expect(moves(withPod({ ippool: { ipv4: ["blue"] } }))).toEqual([false]);
   });
 
   it("without names goes by the order of the NICs", () => {
-    const ippools = [entry(undefined, "blue"), entry(undefined, "green"), entry(undefined, "red-1")];
+    const ippools = ["blue", "green", "red-1"].map(unnamed);
     expect(summary(withPod({ ippools }))).toBe("eth0: blue; net1: green; net2: red-1");
   });
 
   it("without names takes the names of the pod's networks", () => {
-    const ippools = [entry(undefined, "blue"), entry(undefined, "green")];
+    const ippools = ["blue", "green"].map(unnamed);
     const networks = [{ name: "lab", interface: "store" as IfName }];
     expect(summary(withPod({ ippools, networks }))).toBe("eth0: blue; store: green");
   });
 
   it("without names refuses networks that give one name to two NICs", () => {
-    const ippools = [entry(undefined, "blue"), entry(undefined, "green")];
+    const ippools = ["blue", "green"].map(unnamed);
     const networks = [{ name: "lab", interface: "eth0" as IfName }];
     expect(() => selectPools(withPod({ ippools, networks }), POOLS)).toThrow(
       'Annotation "ipam.vendor.io/ippools" has two entries for interface "eth0"',
@@ -227,10 +221,8 @@ describe("selection of names and patterns", () => {
 
   it("says which candidates a pattern has matched: one that is named before the pattern is not", () => {
     const [nic] = selectPools(withPod({ ippool: { ipv4: ["red-2", "red-*"] } }), POOLS).nics;
-    expect(nic?.families[0]?.candidates.map(({ name, isMatched }) => [name, isMatched])).toEqual([
-      ["red-2", undefined],
-      ["red-1", true],
-    ]);
+    const matched = nic?.families[0]?.candidates.map(({ name, isMatched }) => `${name} ${isMatched}`);
+    expect(matched).toEqual(["red-2 undefined", "red-1 true"]);
   });
 
   it("keeps a pool that was refused as a candidate, without the reason for the pod's owner", () => {
@@ -246,13 +238,11 @@ describe("selection of names and patterns", () => {
   });
 });
 
-describe("selection without an answer", () => {
-  it("names what was missing", () => {
-    expect(() => selectPools(subject(), new Map())).toThrow(
-      'No pool is selected for interface "eth0": no annotation, namespace default or CNI configuration names one, ' +
-        "and no IPPool has spec.default: true",
-    );
-  });
+it("selection without an answer names what was missing", () => {
+  expect(() => selectPools(subject(), new Map())).toThrow(
+    'No pool is selected for interface "eth0": no annotation, namespace default or CNI configuration names one, ' +
+      "and no IPPool has spec.default: true",
+  );
 });
 
 describe("of pods that name Subnets", () => {
@@ -336,27 +326,19 @@ describe("of pods that name Subnets", () => {
   describe("a pod that names Subnets is refused", () => {
     const subnet = { ipv4: ["blue"] };
     const name = 'name pools with "ipam.vendor.io/ippool"';
-    const rows: [what: string, subject: Subject, text: string][] = [
-      [
-        "without a controller",
-        withPod({ subnet }, { application: { kind: "none", reason: 'pod "shop/web-0" has no controller' } }),
-        `Annotation "ipam.vendor.io/subnet" cannot be followed: generated pools belong to workloads, and pod "shop/web-0" has no controller; ${name}`,
-      ],
-      [
-        "in the embedded mode",
-        subject({
-          pod: { namespace: "shop", name: "w", labels: {}, annotations: { subnets: [{ interface: eth0, ...subnet }] } },
-        }),
-        `Annotation "ipam.vendor.io/subnets" cannot be followed: generated pools need cluster mode (berth-agent --kubeconfig or --in-cluster), in which a controller makes them; ${name}`,
-      ],
-      [
-        "when subnets lacks the NIC",
-        withPod({ subnets: [{ interface: eth0, ...subnet }] }, { ifName: "net7" }),
-        'Annotation "ipam.vendor.io/subnets" has no entry for interface "net7"; it lists eth0',
-      ],
-    ];
+    const annotations = { subnets: [{ interface: eth0, ...subnet }] };
+    const application: Belonging = { kind: "none", reason: 'pod "shop/web-0" has no controller' };
+    const rows = cases<Subject>`
+      without a controller ${withPod({ subnet }, { application })}
+        => Annotation "ipam.vendor.io/subnet" cannot be followed: generated pools belong to workloads, and pod "shop/web-0" has no controller; INSTEAD
+      in the embedded mode ${subject({ pod: { namespace: "shop", name: "w", labels: {}, annotations } })}
+        => Annotation "ipam.vendor.io/subnets" cannot be followed: generated pools need cluster mode (berth-agent --kubeconfig or --in-cluster), in which a controller makes them; INSTEAD
+      when subnets lacks the NIC ${withPod(annotations, { ifName: "net7" })}
+        => Annotation "ipam.vendor.io/subnets" has no entry for interface "net7"; it lists eth0
+    `;
     it.each(rows)("%s", (_what, given, text) => {
-      expect(() => selectPools(given, POOLS)).toThrow(expect.objectContaining({ code: 102, message: text }));
+      const message = text.replace("INSTEAD", name);
+      expect(() => selectPools(given, POOLS)).toThrow(expect.objectContaining({ code: 102, message }));
     });
 
     it("when it leaves a family out", () => {

@@ -12,6 +12,7 @@ import {
 import type { IpPool } from "../../../host/resources/ip-pool.ts";
 import { NO_REPORT } from "../../../host/resources/pool-source.ts";
 import { leasingPool } from "../../world/leasing-pool.ts";
+import { cases } from "../../world/rows.ts";
 import { pool } from "../../world/subjects.ts";
 
 const WEB = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web", uid: "u-web" };
@@ -30,20 +31,17 @@ const demandOf = (...candidates: readonly Candidate[]): FamilyDemand => {
   return { family: 4, rule: "IPv4", candidates, generated: { application: WEB, request } } as unknown as FamilyDemand;
 };
 
-it.each<[what: string, pool: IpPool, text: string | undefined]>([
-  ["made by hand", pool("p", "10.1.0.0/24"), undefined],
-  ["with too few addresses", made(["10.1.0.1"], 3), "has 1 of 3 addresses wanted (as many)"],
-  ["with all of them", made(["10.1.0.1-10.1.0.3"], 3), "has 3 of 3 addresses wanted (as many)"],
-  ["for one pod", made([], 1), "has 0 of 1 address wanted (as many)"],
-  ["that gets no more", made(["10.1.0.1"], 3, FULL), FULL],
-  ["that got more meanwhile", made(["10.1.0.1-10.1.0.3"], 3, FULL), "has 3 of 3 addresses wanted (as many)"],
-  ["that leases", leasing(""), 'takes its blocks from AddressRange "seg": why'],
-  [
-    "whose share is used up",
-    leasing("ShareUsedUp"),
-    'takes its blocks from AddressRange "seg": why; the pool has 1, other clusters: south 1, west 2',
-  ],
-])("the supply of a pool %s", (_, given, text) => expect(describeSupply(given)).toBe(text));
+it.each(cases<IpPool>`
+  made by hand ${pool("p", "10.1.0.0/24")} => nothing
+  with too few addresses ${made(["10.1.0.1"], 3)} => has 1 of 3 addresses wanted (as many)
+  with all of them ${made(["10.1.0.1-10.1.0.3"], 3)} => has 3 of 3 addresses wanted (as many)
+  for one pod ${made([], 1)} => has 0 of 1 address wanted (as many)
+  that gets no more ${made(["10.1.0.1"], 3, FULL)} => has 1 of 3 addresses wanted: Subnet "blue" has 0 free
+  that got more meanwhile ${made(["10.1.0.1-10.1.0.3"], 3, FULL)} => has 3 of 3 addresses wanted (as many)
+  that leases ${leasing("")} => takes its blocks from AddressRange "seg": why
+  whose share is used up ${leasing("ShareUsedUp")}
+    => takes its blocks from AddressRange "seg": why; the pool has 1, other clusters: south 1, west 2
+`)("the supply of a pool %s", (_, given, text) => expect(describeSupply(given) ?? "nothing").toBe(text));
 
 it("a pool that is not there yet is described by its workload and Subnets", () => {
   const { generated } = demandOf();
@@ -60,19 +58,13 @@ describe("more addresses may come", () => {
     ["not to one of which the reason is known", [{ name: "p", pool: made(["10.1.0.1"], 3, FULL) }], false],
     ["not to one that refuses the NIC", [{ name: "p", pool: few, refusal: "is not for it" } as Candidate], false],
     ["not to one that is not there", [{ name: "p", refusal: "does not exist" } as Candidate], false],
-    [
-      "to the second of two",
-      [
-        { name: "o", pool: made([], 0) },
-        { name: "p", pool: few },
-      ],
-      true,
-    ],
+    ["to the second of two", [made([], 0), few].map((each) => ({ name: each.name, pool: each })), true],
     ["not to one that was made by hand", [{ name: "p", pool: pool("p", "10.1.0.0/24", { ips: [] }) }], false],
     ["not without a pool", [], false],
   ])("%s", (_, candidates, wanted) => expect(isGrowing(demandOf(...candidates))).toBe(wanted));
 });
 
+const THERE = 'Subnet "blue" is there, and the controller has not made one';
 it.each<[state: SubnetState | undefined, text: string]>([
   [undefined, 'Subnet "blue" was not read'],
   [{ kind: "unseen", why: "the API server is silent" }, "the API server is silent"],
@@ -80,10 +72,7 @@ it.each<[state: SubnetState | undefined, text: string]>([
   [{ kind: "there", family: 6, isDeleting: true }, 'Subnet "blue" is being deleted'],
   [{ kind: "there", family: 6, isDeleting: false }, 'Subnet "blue" is an IPv6 Subnet, not IPv4'],
   [{ kind: "there", family: 4, isDeleting: false, refusal: "is not for lab" }, 'Subnet "blue" is not for lab'],
-  [
-    { kind: "there", family: 4, isDeleting: false },
-    'Subnet "blue" is there, and the controller has not made one; see whether berth-controller runs',
-  ],
+  [{ kind: "there", family: 4, isDeleting: false }, `${THERE}; see whether berth-controller runs`],
 ])("there is no pool: %j", (state, text) => expect(describeObstacle(demandOf(), state)).toBe(text));
 
 it.each<[what: string, candidates: readonly Candidate[], why: string]>([
@@ -92,14 +81,8 @@ it.each<[what: string, candidates: readonly Candidate[], why: string]>([
 ])(
   "an ADD that has waited for a pool %s is to be tried again, and the log has the names of other namespaces",
   (_, candidates, why) => {
-    const shortage = new PoolShortage(101, "No address is free", {
-      ...{
-        ifName: "eth0",
-        demand: demandOf(...candidates),
-        details: "eth0: by the test",
-        forLog: "No address for lab/x",
-      },
-    });
+    const about = { ifName: "eth0", demand: demandOf(...candidates), details: "eth0: by the test" };
+    const shortage = new PoolShortage(101, "No address is free", { ...about, forLog: "No address for lab/x" });
     expect(refuseUnsupplied(shortage, 5_000, { kind: "absent" })).toMatchObject({
       ...{ code: 11, message: `No address is free: ${why}`, details: "eth0: by the test" },
       forLog: `No address for lab/x: ${why}`,

@@ -7,12 +7,12 @@ import type { CoordinatorSettings } from "../../../../host/config/coordinator-se
 import { findCoordinatorSettings } from "../../../../host/config/network-definition.ts";
 import { decodeManifests } from "../../../../host/resources/manifest.ts";
 import { assembleSnapshot } from "../../../../host/resources/snapshot.ts";
+import { cases } from "../../../world/rows.ts";
 
 const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 const DEFAULT_NETWORK = "v1.multus-cni.io/default-network";
 
 const MACVLAN = { type: "macvlan", master: "eth1", ipam: { type: "berth", default_ipv4_ippool: ["blue"] } };
-const IPAM = MACVLAN.ipam;
 
 function nodeNetwork(name: string, plugins: readonly object[], file = `${name}.conflist`): NodeNetwork {
   const placed = plugins.map((entry) => ({ entry: { type: "", ...entry }, place: `file "${file}"` }));
@@ -54,15 +54,16 @@ function podOf(annotations: Record<string, string>) {
   return { ...{ namespace: "shop", name: "web-0", labels: {} }, annotations: decodePodAnnotations(annotations) };
 }
 
-function nicsOf(annotations: Record<string, string>, cluster: Cluster) {
+/** `eth0 lan of shop/lan berth blue asks`: NIC, network, its definition, the IPAM with its pools, whether it asks. */
+function nicsOf(annotations: Record<string, string>, cluster: Cluster): string {
   const plans = describeNics(podOf(annotations), { coordinator: undefined }, definitionsOf(cluster));
-  return plans.map(({ plugins: _, ...plan }) => plan);
+  const texts = plans.map(({ ifName, network, attachment, ipamConf, isAsking }) => {
+    const ipam = ipamConf && [ipamConf.type, ...(ipamConf.default_ipv4_ippool ?? [])].join(" ");
+    const words = [ifName, network, attachment && `of ${attachment}`, ipam, isAsking && "asks"];
+    return words.filter(Boolean).join(" ");
+  });
+  return texts.join(", ");
 }
-
-const plan = (ifName: string, network: string, rest: object = {}) => ({
-  ...{ ifName, network, attachment: undefined, ipamConf: undefined, isAsking: false },
-  ...rest,
-});
 
 const GREEN = attachment("shop/green", { cniVersion: "1.0.0", name: "inner", plugins: [MACVLAN] });
 const FOREIGN = attachment("infra/green", { cniVersion: "1.0.0", ...MACVLAN, ipam: { type: "host-local" } });
@@ -70,69 +71,31 @@ const FOREIGN = attachment("infra/green", { cniVersion: "1.0.0", ...MACVLAN, ipa
 describe("the NICs of a pod", () => {
   const both = [GREEN, FOREIGN];
   const core = attachment("kube-system/core", { type: "ipvlan", ipam: { type: "berth" } });
-  const lan = plan("eth0", "lan", { ipamConf: IPAM });
   const json = JSON.stringify([
     { name: "green", namespace: "infra" },
     { name: "green", interface: "data", ips: ["10.6.0.9"] },
   ]);
   const bad = { ...MACVLAN, ipam: { type: "berth", default_ipv4_ippool: [] } };
-  it.each<[what: string, annotations: Record<string, string>, cluster: Cluster, ...plans: object[]]>([
-    ["is one without annotations: on the node's first network", {}, { node: [LAN, nodeNetwork("other", [])] }, lan],
-    ["none is known of a node without definitions", {}, { node: [] }, plan("eth0", "")],
-    [
-      "the comma list: names of the pod's own namespace and of others, with and without interface",
-      { [NETWORKS]: "green, infra/green@lan7" },
-      { attachments: both },
-      lan,
-      plan("net1", "inner", { attachment: "shop/green", ipamConf: IPAM }),
-      plan("lan7", "green", { attachment: "infra/green" }),
-    ],
-    [
-      "the JSON list",
-      { [NETWORKS]: json },
-      { attachments: both },
-      lan,
-      plan("net1", "green", { attachment: "infra/green" }),
-      plan("data", "inner", { attachment: "shop/green", ipamConf: IPAM, isAsking: true }),
-    ],
-    [
-      "a default network replaces the node's",
-      { [DEFAULT_NETWORK]: "shop/green" },
-      { attachments: both },
-      plan("eth0", "inner", { attachment: "shop/green", ipamConf: IPAM }),
-    ],
-    [
-      "a default network without a namespace is the meta plugin's",
-      { [DEFAULT_NETWORK]: "core" },
-      { attachments: [core] },
-      plan("eth0", "core", { attachment: "kube-system/core", ipamConf: { type: "berth" } }),
-    ],
-    [
-      "a definition without text means the node's network of its name",
-      { [NETWORKS]: "lan" },
-      { attachments: [attachment("shop/lan", "")] },
-      lan,
-      plan("net1", "lan", { attachment: "shop/lan", ipamConf: IPAM }),
-    ],
-    [
-      "an ipam object that the ADD will refuse claims nothing",
-      {},
-      { node: [nodeNetwork("lan", [bad])] },
-      plan("eth0", "lan"),
-    ],
-    [
-      "Berth may stand behind any plugin of the list",
-      {},
-      { node: [nodeNetwork("lan", [{ type: "ifacer" }, MACVLAN])] },
-      lan,
-    ],
-    [
-      "addresses in the arguments of a plugin are asked for by name",
-      {},
-      { node: [nodeNetwork("lan", [{ ...MACVLAN, args: { cni: { ips: ["10.6.0.9"] } } }])] },
-      { ...lan, isAsking: true },
-    ],
-  ])("%s", (_what, annotations, cluster, ...plans) => expect(nicsOf(annotations, cluster)).toEqual(plans));
+  const lanOf = (...plugins: object[]): Cluster => ({ node: [nodeNetwork("lan", plugins)] });
+  it.each(cases<[annotations: Record<string, string>, cluster: Cluster]>`
+    is one without annotations: on the node's first network ${[{}, { node: [LAN, nodeNetwork("other", [])] }]}
+      => eth0 lan berth blue
+    none is known of a node without definitions ${[{}, { node: [] }]} => eth0
+    the comma list: names of the pod's own namespace and of others, with and without interface ${[{ [NETWORKS]: "green, infra/green@lan7" }, { attachments: both }]}
+      => eth0 lan berth blue, net1 inner of shop/green berth blue, lan7 green of infra/green
+    the JSON list ${[{ [NETWORKS]: json }, { attachments: both }]}
+      => eth0 lan berth blue, net1 green of infra/green, data inner of shop/green berth blue asks
+    a default network replaces the node's ${[{ [DEFAULT_NETWORK]: "shop/green" }, { attachments: both }]}
+      => eth0 inner of shop/green berth blue
+    a default network without a namespace is the meta plugin's ${[{ [DEFAULT_NETWORK]: "core" }, { attachments: [core] }]}
+      => eth0 core of kube-system/core berth
+    a definition without text means the node's network of its name ${[{ [NETWORKS]: "lan" }, { attachments: [attachment("shop/lan", "")] }]}
+      => eth0 lan berth blue, net1 lan of shop/lan berth blue
+    an ipam object that the ADD will refuse claims nothing ${[{}, lanOf(bad)]} => eth0 lan
+    Berth may stand behind any plugin of the list ${[{}, lanOf({ type: "ifacer" }, MACVLAN)]} => eth0 lan berth blue
+    addresses in the arguments of a plugin are asked for by name ${[{}, lanOf({ ...MACVLAN, args: { cni: { ips: ["10.6.0.9"] } } })]}
+      => eth0 lan berth blue asks
+  `)("%s", (_what, [annotations, cluster], nics) => expect(nicsOf(annotations, cluster)).toBe(nics));
 
   it("of a definition that is larger than is used is not known, nor taken from the node's own files, and the definition is named", () => {
     const text = JSON.stringify({ ...MACVLAN, name: "lan", padding: "x".repeat(65_536) });
@@ -145,11 +108,9 @@ describe("the NICs of a pod", () => {
 
   it("a definition that is not there, or not to be understood, has no plugins", () => {
     const attachments = [attachment("shop/bad", "{"), attachment("shop/odd", { name: "x" })];
-    expect(nicsOf({ [NETWORKS]: "gone,bad,odd" }, { attachments }).slice(1)).toEqual([
-      plan("net1", "gone", { attachment: "shop/gone" }),
-      plan("net2", "bad", { attachment: "shop/bad" }),
-      plan("net3", "odd", { attachment: "shop/odd" }),
-    ]);
+    expect(nicsOf({ [NETWORKS]: "gone,bad,odd" }, { attachments })).toBe(
+      "eth0 lan berth blue, net1 gone of shop/gone, net2 bad of shop/bad, net3 odd of shop/odd",
+    );
     const { problems } = definitionsOf({ attachments });
     expect(problems).toEqual([
       expect.stringContaining('NetworkAttachmentDefinition "shop/bad", spec.config: Malformed JSON'),
@@ -161,29 +122,22 @@ describe("the NICs of a pod", () => {
 describe("a meta plugin on the node", () => {
   const multus = (rest: object) => nodeNetwork("multus", [{ type: "multus", ...rest }], "00-multus.conf");
   const attachments = [attachment("kube-system/core", { name: "core", plugins: [MACVLAN] })];
-  it.each<[what: string, rest: object, network: string]>([
-    ["delegates: a list", { delegates: [{ name: "inline", plugins: [MACVLAN] }] }, "inline"],
-    ["delegates: one plugin", { delegates: [{ name: "single", ...MACVLAN }] }, "single"],
-    ["clusterNetwork: a definition", { clusterNetwork: "core" }, "core"],
-    ["clusterNetwork: a network of the node", { clusterNetwork: "lan" }, "lan"],
-    ["clusterNetwork: a file, wherever it is", { clusterNetwork: "/host/etc/cni/net.d/10-lan.conflist" }, "lan"],
-    ["clusterNetwork: the name of a file", { clusterNetwork: "10-lan.conflist" }, "lan"],
-  ])("%s", (_what, rest, network) =>
-    expect(nicsOf({}, { node: [multus(rest), LAN], attachments })).toEqual([plan("eth0", network, { ipamConf: IPAM })]),
-  );
-
-  it.each([
-    ["nothing", {}],
-    ["a delegate that is none", { delegates: [3] }],
-    ["a file that is not there", { clusterNetwork: "/x/20-lan.conflist" }],
-  ])("%s: the first network is not known", (_what, rest) =>
-    expect(nicsOf({}, { node: [multus(rest), LAN], attachments })).toEqual([plan("eth0", "")]),
-  );
+  it.each<[what: string, rest: object, nic: string]>([
+    ["delegates: a list", { delegates: [{ name: "inline", plugins: [MACVLAN] }] }, "eth0 inline berth blue"],
+    ["delegates: one plugin", { delegates: [{ name: "single", ...MACVLAN }] }, "eth0 single berth blue"],
+    ["clusterNetwork: a definition", { clusterNetwork: "core" }, "eth0 core berth blue"],
+    ["clusterNetwork: a network of the node", { clusterNetwork: "lan" }, "eth0 lan berth blue"],
+    ["a file, wherever it is", { clusterNetwork: "/host/etc/cni/net.d/10-lan.conflist" }, "eth0 lan berth blue"],
+    ["the name of a file", { clusterNetwork: "10-lan.conflist" }, "eth0 lan berth blue"],
+    ["nothing: the first network is not known", {}, "eth0"],
+    ["a delegate that is none", { delegates: [3] }, "eth0"],
+    ["a file that is not there", { clusterNetwork: "/x/20-lan.conflist" }, "eth0"],
+  ])("%s", (_what, rest, nic) => expect(nicsOf({}, { node: [multus(rest), LAN], attachments })).toBe(nic));
 
   it("its namespace is where a default network without one is looked for", () => {
     const node = [multus({ multusNamespace: "net", clusterNetwork: "lan" }), LAN];
     const own = [attachment("net/core", { name: "mine", plugins: [MACVLAN] }), ...attachments];
-    expect(nicsOf({ [DEFAULT_NETWORK]: "core" }, { node, attachments: own })[0]?.network).toBe("mine");
+    expect(nicsOf({ [DEFAULT_NETWORK]: "core" }, { node, attachments: own })).toMatch(/^eth0 mine /);
   });
 });
 
@@ -215,10 +169,10 @@ describe("what is known of the NIC of a request", () => {
     expect(definitionsOf({ attachments: [GREEN] }).networkNames(inner)).toEqual(["inner", "shop/green", "green"]);
   });
 
-  it("a definition that the watch does not have yet is named by the pod", () =>
-    expect(definitionsOf({}).networkNames(nic("net1", "green", podOf({ [NETWORKS]: "green" })))).toContain(
-      "shop/green",
-    ));
+  it("a definition that the watch does not have yet is named by the pod", () => {
+    const announced = nic("net1", "green", podOf({ [NETWORKS]: "green" }));
+    expect(definitionsOf({}).networkNames(announced)).toContain("shop/green");
+  });
 
   it("a network of the node has its own name, and no namespace", () => {
     expect(definitionsOf(cluster).networkNames(nic("eth0", "lan"))).toEqual(["lan"]);

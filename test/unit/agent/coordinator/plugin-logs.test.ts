@@ -154,20 +154,16 @@ describe("a log of the coordinator", () => {
 describe("a log file is refused, and nothing is written or made", () => {
   const WANTED = "want a regular file below /var/log/vendor/, in existing folders, without links";
   const LINK = "which is a symbolic link";
+  const linkBelow = (at: string, victim: string): void => {
+    mkdirSync(`${at}/x/y`, { recursive: true });
+    symlinkSync(join(victim, ".."), `${at}/x/y/z`);
+  };
   it.each<[what: string, make: (directory: string, victim: string) => unknown, name: string, found: string]>([
     ["a link", (at, victim) => symlinkSync(victim, `${at}/a.log`), "a.log", `vendor/a.log", ${LINK}`],
     ["a link to nothing", (at, victim) => symlinkSync(`${victim}.new`, `${at}/a.log`), "a.log", LINK],
     ["a link to a log beside it", (at) => symlinkSync("b.log", `${at}/a.log`), "a.log", LINK],
     ["a folder that is a link", (at) => symlinkSync("..", `${at}/up`), "up/victim", `vendor/up", ${LINK}`],
-    [
-      "a link deeper down",
-      (at, victim) => {
-        mkdirSync(`${at}/x/y`, { recursive: true });
-        symlinkSync(join(victim, ".."), `${at}/x/y/z`);
-      },
-      "x/y/z/victim",
-      `vendor/x/y/z", ${LINK}`,
-    ],
+    ["a link deeper down", linkBelow, "x/y/z/victim", `vendor/x/y/z", ${LINK}`],
     ["another name of a file", (at, victim) => linkSync(victim, `${at}/a.log`), "a.log", "2 names (hard links)"],
     ["a FIFO", (at) => execFileSync("mkfifo", [`${at}/a.log`]), "a.log", "which is a FIFO"],
     ["a directory", (at) => mkdirSync(`${at}/a.log`), "a.log", "which is a directory"],
@@ -254,11 +250,7 @@ describe("a file that is moved, removed or cut while it is written", () => {
 
   it.each<[what: string, change: () => void, afterMs: number]>([
     ["is left for another one in its place", () => replaceFile(), LOG_RECHECK_MS],
-    [
-      "is made anew when it was removed, with its directory",
-      () => rmSync(directory, { recursive: true }),
-      LOG_RECHECK_MS,
-    ],
+    ["is made anew with its directory", () => rmSync(directory, { recursive: true }), LOG_RECHECK_MS],
     ["goes on at its beginning when it was cut", () => truncateSync(path, 0), 0],
   ])("%s", async (_what, change, afterMs) => {
     await write("one");

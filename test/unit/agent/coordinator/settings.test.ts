@@ -95,23 +95,21 @@ describe("networks of an ADD", () => {
   });
 });
 
-describe("a cluster whose networks were not collected yet", () => {
-  it.each<[what: string, entry: object, spec: object | undefined, missing: string | undefined]>([
-    ["no Coordinator", {}, undefined, 'There is no Coordinator "default"'],
-    ["no status", {}, {}, 'Coordinator "default" has no status yet'],
-    ["networks of the definition", { serviceCIDR: ["10.1.0.0/16"] }, undefined, undefined],
-    ["an empty list of the definition", { serviceCIDR: [] }, undefined, undefined],
-    ["networks of the specification", {}, { serviceCIDR: ["10.1.0.0/16"] }, undefined],
-    ["an entry that is switched off", { mode: "disable" }, undefined, 'There is no Coordinator "default"'],
-  ])("with %s", (_, entry, spec, missing) => {
-    const found = look(entry, spec, undefined, true);
-    expect(found.missing).toBe(missing);
-    expect(look(entry, spec).missing).toBeUndefined();
-    if (missing === undefined) return;
-    expect(() => requireServiceNetworks(found)).toThrow(
-      `The cluster's service networks are unknown. ${missing}. The controller (berth-controller) collects them`,
-    );
-  });
+it.each<[what: string, entry: object, spec: object | undefined, missing: string | undefined]>([
+  ["no Coordinator", {}, undefined, 'There is no Coordinator "default"'],
+  ["no status", {}, {}, 'Coordinator "default" has no status yet'],
+  ["networks of the definition", { serviceCIDR: ["10.1.0.0/16"] }, undefined, undefined],
+  ["an empty list of the definition", { serviceCIDR: [] }, undefined, undefined],
+  ["networks of the specification", {}, { serviceCIDR: ["10.1.0.0/16"] }, undefined],
+  ["an entry that is switched off", { mode: "disable" }, undefined, 'There is no Coordinator "default"'],
+])("a cluster whose networks were not collected yet with %s", (_, entry, spec, missing) => {
+  const found = look(entry, spec, undefined, true);
+  expect(found.missing).toBe(missing);
+  expect(look(entry, spec).missing).toBeUndefined();
+  if (missing === undefined) return;
+  expect(() => requireServiceNetworks(found)).toThrow(
+    `The cluster's service networks are unknown. ${missing}. The controller (berth-controller) collects them`,
+  );
 });
 
 describe("a Coordinator that is not ready", () => {

@@ -174,14 +174,6 @@ describe("leak: a sweep", () => {
     expect(world.node.calls).toEqual([]);
   });
 
-  it("relies on the API server, not on a watch that is behind", async ({ world }) => {
-    world.addPod("web");
-    world.cache.clear();
-    await world.bind("web");
-    await world.sweepTwice();
-    expect(await world.state).toBe("Bound");
-  });
-
   it("reads the pod once more before it collects: the pod may be back", async ({ world }) => {
     await world.bind("web");
     await world.collector.sweep();
@@ -221,19 +213,13 @@ describe("leak: a sweep", () => {
   });
 
   const refusal = new ApiError({ status: 403, reason: "Forbidden", operation: "GET", message: "no" });
+  const refuse = ({ node }: Scene): void => {
+    node.gate = () => Promise.reject(refusal);
+  };
+  const spoil = ({ node }: Scene) => node.server.put(PODS, "web", { metadata: { namespace: "shop", labels: "none" } });
   it.for<[what: string, change: (world: Scene) => unknown, line: string]>([
-    [
-      "that the API server refuses to show",
-      ({ node }) => {
-        node.gate = () => Promise.reject(refusal);
-      },
-      "warn Reading a pod was refused; its addresses stay",
-    ],
-    [
-      "that cannot be decoded",
-      ({ node }) => node.server.put(PODS, "web", { metadata: { namespace: "shop", labels: "none" } }),
-      "warn A pod cannot be decoded; its addresses stay",
-    ],
+    ["that is refused", refuse, "warn Reading a pod was refused; its addresses stay"],
+    ["that cannot be decoded", spoil, "warn A pod cannot be decoded; its addresses stay"],
   ])("keeps the address of a pod %s", async ([, change, line], { world }) => {
     await world.bind("web");
     change(world);
@@ -419,12 +405,6 @@ describe("static-pods: a static pod", () => {
     expect(await states()).toEqual(["Cooling", "Bound", "Bound"]);
     rmSync(folder, { recursive: true });
   });
-});
-
-it("unattached: an address that was never attached is collected when its pod is gone", async ({ world }) => {
-  await world.bind("web", { containerId: "" });
-  await world.sweepTwice();
-  expect(await world.statesOf("10.0.0.1")).toEqual(["Cooling"]);
 });
 
 describe("late-del: what a CNI GC nominates is collected", () => {

@@ -260,16 +260,6 @@ describe("a record that came back with the past", () => {
     });
     expect([await one.write(), objects()]).toEqual(["done", ["10.0.0.1 Quarantined n1"]]);
   });
-
-  it("is final in this node's own way when the journal may have lost the row of its pod", async () => {
-    await one.node.bind("10.0.0.1", "a");
-    await goBackBefore(async () => {
-      await one.free("a");
-      await one.node.bind("10.0.0.1", "b");
-    });
-    one.isWhole = false;
-    expect([await one.write(), one.waits, objects()]).toEqual(["done", 0, ["10.0.0.1 Bound n1 a"]]);
-  });
 });
 
 describe("a record of another node that is in the way", () => {

@@ -108,6 +108,7 @@ describe("undo: an object without a row in the journal", () => {
   });
 
   const named = { holders: [{ ...holder, machine: "m1" }] };
+  const OF_TWO = { ...shared, holders: [elsewhere, ...named.holders] };
   const ofMachine = quarantined(lostOf({ ...holder, machine: "m1" }));
   const PROBED = "probe Quarantined / for none on none";
   it.each<[what: string, spec: Spec, machine: string | undefined, decision: string]>([
@@ -115,12 +116,7 @@ describe("undo: an object without a row in the journal", () => {
     ["is adopted when it names none", {}, "m1", ADOPTED],
     ["is left when another machine had this node's name", named, "m2", "leave"],
     ["is left when it is unknown which machine this is", named, undefined, "leave"],
-    [
-      "is left to another node's pod when another machine had this node's name",
-      { ...shared, holders: [elsewhere, ...named.holders] },
-      "m2",
-      "leave",
-    ],
+    ["is left to another node's pod when another machine had this node's name", OF_TWO, "m2", "leave"],
     ["is confirmed by the machine that was lost", ofMachine, "m1", CONFIRMED],
     ["is probed by another machine that has the lost one's name", ofMachine, "m2", PROBED],
     ["is probed when it is unknown which machine this is", ofMachine, undefined, PROBED],
@@ -132,30 +128,17 @@ describe("undo: an object without a row in the journal", () => {
   );
 
   const kept = { workload, pool: "blue", prefixLength: 24, namespace: "shop" };
-  const probedNow = { workload: undefined, quarantine: { nextProbeAtMs: 5, parent: "" } };
+  const probed = { adoption: { workload: undefined, quarantine: { nextProbeAtMs: 5, parent: "" } } };
+  const atOnce = { adoption: { quarantine: { nextProbeAtMs: 5 } } };
+  const stays = { adoption: { state: "Bound", workload }, ended: { state: "Cooling", workload } };
+  const adoptedCooling = { kind: "adopt", adoption: { state: "Cooling", workload: undefined } };
   it.each<[what: string, decision: OrphanObjectAction, wanted: object]>([
     ["is adopted with the owner that retains it", decide({ workload }), { adoption: kept }],
     ["is released without that owner", decide({ workload }, [OTHER]), { adoption: { workload: undefined } }],
-    [
-      "is adopted Cooling without the owner that had it retained",
-      decide({ ...cooling, workload }),
-      { kind: "adopt", adoption: { state: "Cooling", workload: undefined } },
-    ],
-    [
-      "conflict: of a lost node is probed at once, and retained for no owner",
-      decide({ ...ofOther, workload }),
-      { adoption: probedNow },
-    ],
-    [
-      "node-lost: of a workload's member stays retained when its pod is gone",
-      decide({ ...ofPod, workload }),
-      { adoption: { state: "Bound", workload }, ended: { state: "Cooling", workload } },
-    ],
-    [
-      "is probed at once when it was quarantined: the clock was another one",
-      decide(quarantined(conflict)),
-      { adoption: { quarantine: { nextProbeAtMs: 5 } } },
-    ],
+    ["is adopted Cooling without the owner that had it retained", decide({ ...cooling, workload }), adoptedCooling],
+    ["conflict: of a lost node is probed at once, retained for no owner", decide({ ...ofOther, workload }), probed],
+    ["node-lost: of a member stays retained when its pod is gone", decide({ ...ofPod, workload }), stays],
+    ["is probed at once when it was quarantined: the clock was another one", decide(quarantined(conflict)), atOnce],
   ])("%s", (_what, decision, wanted) => expect(decision).toMatchObject(wanted));
 });
 

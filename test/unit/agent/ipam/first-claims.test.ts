@@ -163,15 +163,6 @@ const NOT_HEARD = `11: ${SILENCE}. Until it does, pods get only what is recorded
 const WAITS_FOR_N2 = /^11: The registry of addresses has just appeared .*; this pod waits for node n2\. /;
 
 describe("a first claim", () => {
-  it("is made at once where the registry has no epochs", async () => {
-    const { registry, poolCache } = world.node;
-    const demand = world.node.demand("web-0", [ETH0]);
-    const { held } = await claimFirst({ epoch: undefined, registry, poolCache }, demand, (admitted) =>
-      allocateAddresses({ registry, poolCache }, admitted),
-    );
-    expect(held.map((row) => formatIp(row.ip))).toEqual(["10.6.0.1"]);
-  });
-
   it("is probed before it is recorded when the epoch stays open", async () => {
     openForLong();
     const boundBefore: Promise<string>[] = [];
@@ -310,16 +301,6 @@ it.each<[what: string, change: () => unknown, refusal: RegExp | string]>([
 });
 
 describe("a claim under way when the registry goes back", () => {
-  it("is refused while it waits for an earlier epoch", async () => {
-    world.epoch.follow(OPEN);
-    const adding = world.add();
-    expect(await waits(adding)).toBe(true);
-    world.epoch.wentBack();
-    expect(await adding).toMatch(/^11: /);
-    expect(world.asked).toEqual([]);
-    await expect.poll(() => world.written).toContain("e3: nothing");
-  });
-
   it("is undone ahead of its ADD as well", async () => {
     world.onRecorded = () => world.epoch.wentBack();
     expect(await world.prefetch()).toMatch(/^11: /);

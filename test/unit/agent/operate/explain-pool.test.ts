@@ -91,18 +91,14 @@ describe("a generated pool", () => {
     const troubles = { kind: "there", value: [{ type: "Supplied", message }] } as const;
     expect(inTheWay({ live: { ...LIVE, troubles } })).toBe(`in the way: ${message}`);
     const unseen = { ...LIVE, troubles: { kind: "unseen", why: "no answer" } } as const;
-    expect(inTheWay({ pool: { ...five({ wanted: 9 }), shortfall: message }, live: unseen })).toBe(
-      `in the way: ${message}`,
-    );
+    const short = { ...five({ wanted: 9 }), shortfall: message };
+    expect(inTheWay({ pool: short, live: unseen })).toBe(`in the way: ${message}`);
     expect(line({ live: unseen }, "conditions")).toBe("conditions: cannot be read: no answer");
   });
   it("that lacks some, or has some more, for a moment", () => {
-    expect(inTheWay({ pool: five({ wanted: 6 }) })).toBe(
-      "in the way: nothing is known; 1 more should be added shortly",
-    );
-    expect(inTheWay({ pool: five({ wanted: 3 }) })).toBe(
-      "in the way: nothing; 2 addresses more than wanted are removed when they are free",
-    );
+    const [few, many] = [6, 3].map((wanted) => inTheWay({ pool: five({ wanted }) }));
+    expect(few).toBe("in the way: nothing is known; 1 more should be added shortly");
+    expect(many).toBe("in the way: nothing; 2 addresses more than wanted are removed when they are free");
   });
   it("that stays when the workload is gone", () => {
     expect(line({ pool: five({ reclaim: false }) }, "when")).toBe(
@@ -114,15 +110,13 @@ describe("a generated pool", () => {
     expect(subnet({ kind: "absent" })).toBe('Subnet "blue": does not exist');
     expect(subnet({ kind: "unseen", why: "403" })).toBe('Subnet "blue": cannot be read: 403');
     const young = { total: undefined, assigned: undefined, deleting: true, pools: [] };
-    expect(subnet({ kind: "there", value: young })).toBe(
-      'Subnet "blue": is being deleted; 0 addresses assigned to 0 pools',
-    );
+    const going = 'Subnet "blue": is being deleted; 0 addresses assigned to 0 pools';
+    expect(subnet({ kind: "there", value: young })).toBe(going);
   });
   it("of many ranges, and of a Subnet with many pools: a few are named", () => {
     const ips = Array.from({ length: 7 }, (_, index) => `10.6.0.${2 * index + 1}`);
-    expect(line({ pool: five({}, ips) }, "has")).toMatch(
-      /: 10.6.0.1, 10.6.0.3, 10.6.0.5, 10.6.0.7, 10.6.0.9 and 2 more$/,
-    );
+    const some = /: 10.6.0.1, 10.6.0.3, 10.6.0.5, 10.6.0.7, 10.6.0.9 and 2 more$/;
+    expect(line({ pool: five({}, ips) }, "has")).toMatch(some);
     expect(line({ pool: five({}, []) }, "has")).toBe("has: 0 addresses of IPv4 network 10.6.0.0/24");
     const pools = Array.from({ length: 9 }, (_, index) => ({ name: `p${index}`, ips: [], application: "X a/b" }));
     expect(subnet({ kind: "there", value: { ...blue, pools } })).toMatch(/"p4" \(X a\/b, 0\) and 4 more$/);

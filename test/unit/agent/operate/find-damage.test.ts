@@ -50,6 +50,13 @@ const THERE = { ...HOLDER, pod: "web-9", podUid: "u9", node: "n2" };
 const OTHER = published({ node: "n2", holders: [THERE] });
 const COOLING = published({ state: "Cooling", holders: [] });
 const STATIC = "0".repeat(32);
+const OF_STATIC = { ...HOLDER, podUid: STATIC };
+const TAKEN_IN = { containerId: UNKNOWN_CONTAINER };
+const ELSEWHERE = {
+  ...recorded({}, { netnsId: "4 1" }),
+  nics: [{ ...NIC, netns: "/var/run/netns/a", netnsId: "4 1" }],
+};
+const TWO_SPACES = { rows: [{ space: "lab" }, YOUNG].map((row) => rowFacts({ state: "Cooling", ...row })) };
 
 function find(changes: Partial<NodeFacts>): DamageFinding[] {
   const contains: NodeFacts["contains"] = (name, address) => {
@@ -63,29 +70,17 @@ function find(changes: Partial<NodeFacts>): DamageFinding[] {
 it.each<[what: string, changes: Partial<NodeFacts>]>([
   ["when all agree", {}],
   ["without a cluster", alone({})],
-  [
-    "of a NIC whose namespace has another path",
-    { ...recorded({}, { netnsId: "4 1" }), nics: [{ ...NIC, netns: "/var/run/netns/a", netnsId: "4 1" }] },
-  ],
-  [
-    "of a NIC whose record names a path that cannot be read",
-    recorded({ netns: "/proc/7/ns/net" }, { netns: "unknown" }),
-  ],
+  ["of a NIC whose namespace has another path", ELSEWHERE],
+  ["of a NIC whose record names an unreadable path", recorded({ netns: "/proc/7/ns/net" }, { netns: "unknown" })],
   ["of an address of no pool", { nics: [NIC, { ...NIC, ip: ip("192.0.2.1") }] }],
   ["of a NIC that is claimed and not attached", bare({ containerId: "" }, LOST)],
   ["of a NIC whose DEL is under way", alone(recorded({ state: "Cooling", ...YOUNG }))],
   ["of a NIC whose DEL is under way while its object is there", recorded({ state: "Cooling", ...YOUNG })],
-  [
-    "of a NIC with the address of two spaces, of which one was just released",
-    { rows: [rowFacts({ state: "Cooling", space: "lab" }), rowFacts({ state: "Cooling", ...YOUNG })] },
-  ],
+  ["of a NIC with the address of two spaces, of which one was just released", TWO_SPACES],
   ["of a NIC whose record names no namespace", recorded({ netns: undefined })],
   ["of a record that is not published yet", { ...recorded({ isConfirmed: false }), ...UNPUBLISHED }],
   ["of an address that two pods share", published({ holders: [THERE, HOLDER] })],
-  [
-    "of a record that was taken in, while another node has the object",
-    { ...recorded({ containerId: UNKNOWN_CONTAINER }), ...OTHER },
-  ],
+  ["of a record that was taken in, while another node has the object", { ...recorded(TAKEN_IN), ...OTHER }],
   ["of another node's object", { ...NONE, ...OTHER }],
   ["of an object that is being deleted", { ...NONE, objects: new Map([[ADDRESS, { ...object(), deleting: true }]]) }],
   ["of an object that cools", { ...NONE, ...published({ state: "Cooling" }) }],
@@ -93,7 +88,7 @@ it.each<[what: string, changes: Partial<NodeFacts>]>([
   ["of a pod whose UID is unknown", recorded({}, { pod: podOf(undefined) })],
   [
     "of a static pod without a mirror",
-    { ...recorded({ owner: STATIC }, GONE), ...published({ holders: [{ ...HOLDER, podUid: STATIC }] }) },
+    { ...recorded({ owner: STATIC }, GONE), ...published({ holders: [OF_STATIC] }) },
   ],
   ["of a container without a pod", recorded({ pod: "" }, GONE)],
   ["of an address that cools after its pod", { ...bare({ state: "Cooling" }, LOST), ...UNPUBLISHED }],
@@ -144,12 +139,12 @@ it.each<[what: string, changes: Partial<NodeFacts>, text: RegExp, remedy: RegExp
   [
     "the NICs of a duplicate",
     { nics: [NIC, OTHER_NIC] },
-    /^interface eth0 in .*b and interface eth0 in .*a have the address$/,
+    /^interface eth0 in .*b and interface eth0 in .*a have/,
     /^Restart/,
   ],
   ["the state of an object without a pod", COOLING, /says it is Cooling on node n1$/, /^Restart this pod/],
   [
-    "the pod that a NIC's address is allocated to",
+    "whose a NIC's address is",
     { rows: [], ...OTHER },
     /is allocated to pod shop\/web-9 on node n2$/,
     /^Restart the pod/,

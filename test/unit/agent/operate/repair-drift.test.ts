@@ -8,15 +8,13 @@ import { ApplyError } from "../../../../host/kernel/apply.ts";
 import { NetnsError } from "../../../../host/kernel/netns.ts";
 import type { Operation } from "../../../../host/plan/operation.ts";
 
+const NIC = { namespace: "shop", pod: "c1", interface: "eth0", netns: "/run/netns/c1" };
 const UP: Operation = { kind: "set-link", place: "pod", link: "veth0", from: { up: false }, to: { up: true } };
 
 const requestOf = (containerId: string): AttachRequest =>
   ({
     ...{ command: "ADD", containerId, ifName: "eth0", netns: `/run/netns/${containerId}` },
-    args: new Map([
-      ["K8S_POD_NAMESPACE", "shop"],
-      ["K8S_POD_NAME", containerId],
-    ]),
+    args: new Map(Object.entries({ K8S_POD_NAMESPACE: "shop", K8S_POD_NAME: containerId })),
   }) as unknown as AttachRequest;
 
 function repair(answer: (containerId: string) => readonly Operation[]) {
@@ -42,28 +40,17 @@ function repair(answer: (containerId: string) => readonly Operation[]) {
 it("repairs all attachments as a CHECK would compare them, and says what it did", async () => {
   expect(await repair((containerId) => (containerId === "c1" ? [UP] : []))).toEqual({
     asked: ["CHECK c1 true", "CHECK c2 true"],
-    repaired: [
-      {
-        ...{ namespace: "shop", pod: "c1", interface: "eth0", netns: "/run/netns/c1" },
-        operations: ["pod: ip link set veth0 up"],
-      },
-    ],
+    repaired: [{ ...NIC, operations: ["pod: ip link set veth0 up"] }],
     unrepaired: [],
   });
 });
 
+const text = "Interface eth0 in /run/netns/c1 is not restored: ";
+const UP_FAILED = new ApplyError(UP, "pod: ip link set veth0 up", new Error("EPERM"), []);
 it.each<[what: string, error: Error, unrepaired: string[]]>([
   ["nothing of an attachment whose namespace is gone", new NetnsError("open", "/run/netns/c1", 2), []],
-  [
-    "the text of a refusal",
-    new CniError(ErrorCode.InterfaceRefused, "Another pod has it"),
-    ["Interface eth0 in /run/netns/c1 is not restored: Another pod has it"],
-  ],
-  [
-    "what the kernel refused",
-    new ApplyError(UP, "pod: ip link set veth0 up", new Error("EPERM"), []),
-    ['Interface eth0 in /run/netns/c1 is not restored: "pod: ip link set veth0 up" failed: EPERM'],
-  ],
+  ["the text of a refusal", new CniError(ErrorCode.InterfaceRefused, "It is foreign"), [`${text}It is foreign`]],
+  ["what the kernel refused", UP_FAILED, [`${text}"pod: ip link set veth0 up" failed: EPERM`]],
 ])("reports %s, and goes on", async (_, error, unrepaired) => {
   const done = await repair((containerId) => {
     if (containerId === "c1") throw error;

@@ -181,6 +181,12 @@ describe("a change made before the question holds for it", () => {
 
 describe("an invalid file is a problem that names it, keeps its last valid content, and goes when it is fixed", () => {
   const place = (path: string): string => join(path, "x.conflist");
+  const makeLarge = (path: string): void => {
+    writeFileSync(path, "");
+    truncateSync(path, MAX_DEFINITION_BYTES + 1);
+  };
+  const tooLarge = `it has ${MAX_DEFINITION_BYTES + 1} bytes, at most ${MAX_DEFINITION_BYTES} are read`;
+  const slip = 'plugins[1]: field "detectIPConflikt": found an unknown key, want the key "detectIPConflict"';
   it.each<[what: string, make: (path: string) => void, text: string]>([
     ["no JSON", (path) => writeFileSync(path, '{"name": "lan",'), 'x.conflist": Malformed JSON at line 1'],
     ["an empty file", (path) => writeFileSync(path, ""), 'x.conflist": Malformed JSON at line 1, column 1'],
@@ -188,35 +194,17 @@ describe("an invalid file is a problem that names it, keeps its last valid conte
     ["no name", (path) => writeFileSync(path, "{}"), 'field "name": found nothing, want a letter or digit'],
     ["a name that leads elsewhere", (path) => writeFileSync(path, listText("../x", {})), 'field "name": found "../x"'],
     ["no plugins", (path) => writeFileSync(path, listText("x", {}, { plugins: {} })), "found an object, want a list"],
-    [
-      "no plugin",
-      (path) => writeFileSync(path, listText("x", {}, { plugins: [] })),
-      "found an empty list, want a list",
-    ],
+    ["no plugin", (path) => writeFileSync(path, listText("x", {}, { plugins: [] })), "found an empty list, want a"],
     ["a plugin without type", (path) => writeFileSync(path, listText("x", {}, { plugins: [{}] })), "plugins[0].type"],
     ["a switch", (path) => writeFileSync(path, listText("x", {}, { loadOnlyInlinedPlugins: 1 })), "true or false"],
     ["a FIFO", (path) => execFileSync("mkfifo", [path]), 'x.conflist" cannot be read: it is not a regular file'],
     ["a link to a device", (path) => symlinkSync("/dev/zero", path), "cannot be read: it is not a regular file"],
     ["a link to nothing", (path) => symlinkSync("nothing", path), "cannot be read: it is a dangling symbolic link"],
     ["a link to itself", (path) => symlinkSync("x.conflist", path), "cannot be read: ELOOP"],
-    [
-      "a file that is too large",
-      (path) => {
-        writeFileSync(path, "");
-        truncateSync(path, MAX_DEFINITION_BYTES + 1);
-      },
-      `it has ${MAX_DEFINITION_BYTES + 1} bytes, at most ${MAX_DEFINITION_BYTES} are read`,
-    ],
-    [
-      "a coordinator's entry with a slip",
-      (path) => writeFileSync(path, listText("lan", { detectIPConflikt: true })),
-      'x.conflist", plugins[1]: field "detectIPConflikt": found an unknown key, want the key "detectIPConflict"',
-    ],
+    ["a file that is too large", makeLarge, tooLarge],
+    ["a slip", (path) => writeFileSync(path, listText("lan", { detectIPConflikt: true })), slip],
   ])("%s", (_what, make, text) => {
-    given({
-      "x.conflist": lan(501),
-      "y.conflist": listText("other", { hostRuleTable: 502 }),
-    });
+    given({ "x.conflist": lan(501), "y.conflist": listText("other", { hostRuleTable: 502 }) });
     rmSync(place(path));
     make(place(path));
     for (const _ of [1, 2]) {
@@ -231,11 +219,7 @@ describe("an invalid file is a problem that names it, keeps its last valid conte
   });
 
   it("one that never was right says nothing, but its name counts when it is known", () => {
-    given({
-      "a.conflist": listText("lan", { mode: "over" }),
-      "b.conflist": lan(501),
-      "c.conflist": "{",
-    });
+    given({ "a.conflist": listText("lan", { mode: "over" }), "b.conflist": lan(501), "c.conflist": "{" });
     expect(table("lan")).toBe(undefined);
     expect(definitions.problems.map((text) => text.replaceAll(`${path}/`, ""))).toEqual([
       expect.stringContaining('File "c.conflist": Malformed JSON'),

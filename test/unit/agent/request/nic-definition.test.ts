@@ -11,12 +11,7 @@ const announced = (network: string, attachment?: string): NicNetwork => ({
 
 it.each<[string, NicNetwork[], string, string[]]>([
   ["of the node's network", [], "lan", ["node's"]],
-  [
-    "of the definition that the pod names, though the node has a network of that name",
-    [announced("lan", "shop/lan")],
-    "lan",
-    ["announced"],
-  ],
+  ["of the definition that the pod names, not the node's", [announced("lan", "shop/lan")], "lan", ["announced"]],
   ["of the node's network that the pod has by default", [announced("lan")], "lan", ["node's"]],
   ["not of another network that the pod names for the NIC", [announced("other", "shop/other")], "lan", ["node's"]],
   ["of a network that only the pod names", [announced("far", "shop/far")], "far", ["announced"]],

@@ -22,28 +22,18 @@ const netlink = Object.assign(Object.create(NetlinkError.prototype) as NetlinkEr
 
 const emfile = Object.assign(new Error("EMFILE: too many open files, open 'x'"), { code: "EMFILE", errno: -24 });
 
+const LIMIT = /^The agent has reached its limit .*RLIMIT_NOFILE.* raise LimitNOFILE .*: EMFILE: too /;
+
 const rows: [what: string, error: unknown, code: number, text: RegExp, bug: boolean][] = [
   ["a refusal stays what it is", new CniError(ErrorCode.PoolExhausted, "Full"), 101, /^Full$/, false],
   ["an annotation is named", new ConfigError('annotation "a"', [mismatch]), 102, /^Annotation "a": /, false],
   ["other configuration is code 7", new ConfigError("CNI configuration, ipam", [mismatch]), 7, /^CNI conf/, false],
   ["the registry", new RegistryError("disk I/O error"), 107, /could not record the address: disk I\/O error$/, false],
   ["a full disk", new RegistryError("full", { full: true }), 107, /; free disk space in the state directory$/, false],
-  [
-    "no API server",
-    new ApiUnavailable("GET pods", "connection refused"),
-    11,
-    /^The API server does not answer: conn/,
-    false,
-  ],
+  ["no API server", new ApiUnavailable("GET pods", "refused"), 11, /^The API server does not answer: refu/, false],
   ["the namespace", new NetnsError("open", "/run/netns/x", 2), 8, /\/run\/netns\/x/, false],
   ["the kernel", netlink, 108, /no such device/, false],
-  [
-    "too many open files",
-    emfile,
-    11,
-    /^The agent has reached its limit .*RLIMIT_NOFILE.* raise LimitNOFILE .*: EMFILE: too /,
-    false,
-  ],
+  ["too many open files", emfile, 11, LIMIT, false],
   ["the same in a namespace", new NetnsError("open", "/run/netns/x", 24), 11, /RLIMIT_NOFILE.*\/run\/netns\/x/, false],
   ["the same as a cause", new Error("read", { cause: emfile }), 11, /RLIMIT_NOFILE.*: read/, false],
   ["too many of the node", new NetnsError("open", "/run/netns/x", 23), 11, /^The node has .*fs\.file-max/, false],

@@ -33,16 +33,14 @@ function open(options: Partial<Parameters<typeof openSearch>[0]> & { readonly co
 const released = (address: string, agoMs: number, rest: Partial<Allocation> = {}) =>
   rowOf(address, { state: "Cooling", owner: "u9", sinceMs: NOW_MS - agoMs, ...rest });
 
+const YOUNG_AND_OLD = [released("10.6.0.8", MIN_COOLING_MS - 1), released("10.6.0.9", 9_000)];
+
 describe("cooling-visibility: a released address is taken over", () => {
   it.each<[what: string, rows: readonly Allocation[], wanted: string]>([
     ["of this node", [released("10.6.0.9", MIN_COOLING_MS)], "eth0 10.6.0.9 7 cooling"],
     ["of another node", [released("10.6.0.9", 9_000, { version: -4 })], "eth0 10.6.0.9 -4 others-cooling"],
     ["with the first version of a row", [released("10.6.0.9", 9_000, { version: 0 })], "eth0 10.6.0.9 0 cooling"],
-    [
-      "that has cooled for two seconds",
-      [released("10.6.0.8", MIN_COOLING_MS - 1), released("10.6.0.9", 9_000)],
-      "eth0 10.6.0.9 7 cooling",
-    ],
+    ["that has cooled for two seconds", YOUNG_AND_OLD, "eth0 10.6.0.9 7 cooling"],
   ])("%s", async (_, rows, wanted) => {
     const { search, cooling, assigned, limits } = open({ cooling: rows });
     expect(await cooling.next(shortOf(search, [BLUE]))).toBe(true);
@@ -202,6 +200,8 @@ describe("a requested address that another owner has", () => {
     else await expect(answer).rejects.toMatchObject({ code: 101 });
   });
 
+  const OTHERS = { owner: "u9", pod: "db-0", namespace: "lab" };
+  const KEPT = { state: "Kept", pod: "", workload: { ...CLAIM, namespace: "lab" } } as const;
   const quarantine = (rival?: Mac): Partial<Allocation> => ({
     state: "Quarantined",
     quarantine: { reason: "Conflict", mac: rival, parent: "", nextProbeAtMs: 0 },
@@ -209,17 +209,9 @@ describe("a requested address that another owner has", () => {
   it.each<[row: Partial<Allocation>, text: string, forLog?: string]>([
     [{ owner: "u9", pod: "db-0" }, "it is Bound to pod shop/db-0, interface eth0"],
     [{ owner: "u9", pod: "", namespace: "lab", containerId: "c9" }, "it is Bound to container c9, interface eth0"],
-    [
-      { owner: "u9", pod: "db-0", namespace: "lab" },
-      "it is Bound to a pod of another namespace",
-      "it is Bound to pod lab/db-0, interface eth0",
-    ],
+    [OTHERS, "it is Bound to a pod of another namespace", "it is Bound to pod lab/db-0, interface eth0"],
     [{ state: "Kept", pod: "", containerId: "", workload: CLAIM }, "it is retained for IPAMClaim shop/c"],
-    [
-      { state: "Kept", pod: "", workload: { ...CLAIM, namespace: "lab" } },
-      "it is retained for a workload of another namespace",
-      "it is retained for IPAMClaim lab/c",
-    ],
+    [KEPT, "it is retained for a workload of another namespace", "it is retained for IPAMClaim lab/c"],
     [quarantine(mac("02:00:00:00:00:99")), "it is quarantined, because 02:00:00:00:00:99 answers for it"],
     [quarantine(), "it is quarantined, because another machine answers for it"],
     [{ state: "Quarantined", version: -4 }, "it is quarantined, because another machine answers for it"],
