@@ -60,10 +60,8 @@ function check(what: string, test: (journal: Journal, world: World) => Promise<v
   });
 }
 
-function created(outcome: ClaimOutcome): readonly Allocation[] {
-  if (outcome.kind !== "bound") throw new Error(`answered with ${outcome.kind}`);
-  return outcome.created;
-}
+const created = (outcome: ClaimOutcome): readonly Allocation[] =>
+  outcome.kind === "bound" ? outcome.created : expect.fail(`answered with ${outcome.kind}`);
 
 function adoption(address: string, options: Partial<Adoption> = {}): Adoption {
   const place = { space: "", ip: ip(address), prefixLength: 24, pool: "blue" };
@@ -126,8 +124,7 @@ describe("journal: a row stays until it is removed explicitly", () => {
   });
 
   check("forget deletes exactly the version it names, and tells", async (journal, { freed }) => {
-    const [row] = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
-    if (row === undefined) throw new Error("nothing was made");
+    const row = await bind(journal, claim("a", [proposal("10.0.0.1")]));
     await journal.undo([row]);
     expect([await journal.forget(row), freed]).toEqual([false, []]);
     const [due] = await journal.findDue(1);
@@ -136,8 +133,7 @@ describe("journal: a row stays until it is removed explicitly", () => {
   });
 
   check("forget of an address that another node has reports nothing as free", async (journal, { freed }) => {
-    const [row] = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
-    if (row === undefined) throw new Error("nothing was made");
+    const row = await bind(journal, claim("a", [proposal("10.0.0.1")]));
     expect([await journal.forget(row, true), freed]).toEqual([true, []]);
     expect(await journal.list(undefined, 9)).toEqual([]);
   });
@@ -187,8 +183,8 @@ describe("journal: what the API server is known to have", () => {
   });
 
   check("a quarantined row has no claim", async (journal) => {
-    const [row] = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
-    if (row !== undefined) expect(await journal.quarantine(row, CONFLICT)).toMatchObject({ claim: undefined });
+    const row = await bind(journal, claim("a", [proposal("10.0.0.1")]));
+    expect(await journal.quarantine(row, CONFLICT)).toMatchObject({ claim: undefined });
   });
 
   check(
@@ -312,14 +308,11 @@ describe("journal: adopted rows", () => {
   });
 });
 
-describe("journal: collecting", () => {
-  check("a pod that is gone: exactly this version, whatever the container", async (journal) => {
-    const row = await journal.adopt(adoption("10.0.0.1"));
-    if (row === undefined) throw new Error("another owner has it");
-    expect(await journal.collect({ ...row, version: row.version - 1 })).toBeUndefined();
-    expect(await journal.collect(row)).toMatchObject({ state: "Cooling", owner: "a" });
-    expect(await journal.collect(row)).toBeUndefined();
-  });
+check("journal: a pod that is gone is collected: exactly this version, whatever the container", async (journal) => {
+  const row = (await journal.adopt(adoption("10.0.0.1"))) ?? expect.fail("another owner has it");
+  expect(await journal.collect({ ...row, version: row.version - 1 })).toBeUndefined();
+  expect(await journal.collect(row)).toMatchObject({ state: "Cooling", owner: "a" });
+  expect(await journal.collect(row)).toBeUndefined();
 });
 
 describe("journal: claimed ahead of the ADD", () => {

@@ -15,10 +15,14 @@ export function describeTakingBack(
   const check = (what: string, test: (world: SuiteWorld) => Promise<void>) => it(what, () => withWorld(test));
 
   describe(`${name}: undo`, () => {
-    check("undo: frees what was not answered, without a cooldown", async ({ registry, freed }) => {
+    check("undo: frees what was not answered, without a cooldown, once", async ({ registry, freed }) => {
       const { created } = await bound(registry, claim("a", [proposal("10.0.0.1")]));
       await registry.undo(created);
       expect(freed).toEqual(["10.0.0.1"]);
+      // A later holder of the freed address has nothing to do with it.
+      await registry.claim(claim("b", [proposal("10.0.0.1")]));
+      await registry.undo(created);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ owner: "b" });
     });
 
     check("leaves a row that was written since", async ({ registry }) => {
@@ -48,14 +52,6 @@ export function describeTakingBack(
       advance(10);
       expect(await registry.expire()).toBe(0);
       expect(freed).toEqual(["10.0.0.1"]);
-    });
-
-    check("leaves a later holder of the freed address alone", async ({ registry }) => {
-      const { created } = await bound(registry, claim("a", [proposal("10.0.0.1")]));
-      await registry.undo(created);
-      await registry.claim(claim("b", [proposal("10.0.0.1")]));
-      await registry.undo(created);
-      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ owner: "b" });
     });
   });
 

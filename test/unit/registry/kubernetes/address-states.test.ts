@@ -117,11 +117,8 @@ describe("the state of an address", () => {
     states.noteAnswer("x", known);
     expect(states.known).toBe(1);
     states.noteAnswer("x", "absent");
-    expect(states.get("x").object).toEqual({
-      kind: "ended",
-      last: { uid: "u", resourceVersion: "10" },
-      isProber: false,
-    });
+    const last = { uid: "u", resourceVersion: "10" };
+    expect(states.get("x").object).toEqual({ kind: "ended", last, isProber: false });
     states.noteWritten("x");
     expect([states.get("x").isSent, states.known]).toEqual([false, 0]);
   });
@@ -178,9 +175,7 @@ describe("backlog", () => {
   it("spreads the pauses down to half", () => {
     const backlog = new Backlog(() => 0);
     backlog.fail("x", ADDRESS, 0);
-    expect([backlog.isWaiting("x", RETRY_FIRST_MS / 2 - 1), backlog.isWaiting("x", RETRY_FIRST_MS / 2)]).toEqual([
-      true,
-      false,
-    ]);
+    const waiting = [-1, 0].map((more) => backlog.isWaiting("x", RETRY_FIRST_MS / 2 + more));
+    expect(waiting).toEqual([true, false]);
   });
 });

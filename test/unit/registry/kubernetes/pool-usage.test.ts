@@ -101,10 +101,7 @@ describe("exhaustion: the usage object is read on demand", () => {
 });
 
 describe("tight pools", () => {
-  const sizes = new Map([
-    ["small", 256],
-    ["large", 257],
-  ]);
+  const sizes = new Map(Object.entries({ small: 256, large: 257 }));
 
   it("cooling-visibility: are small, or used by 80 %, or wanted not long ago, or have another name now", () => {
     let nowMs = 0;
@@ -123,14 +120,8 @@ describe("tight pools", () => {
 
 describe("the list of a pool's names", () => {
   it("packs names and own addresses of the span, each once and in order", () => {
-    const names = [
-      "10.0.0.3",
-      "10.0.0.1",
-      "11.0.0.1",
-      "10.0.0.2.lab",
-      "fd00-0000-0000-0000-0000-0000-0000-0001",
-      "odd",
-    ];
+    const first = "fd00-0000-0000-0000-0000-0000-0000-0001";
+    const names = ["10.0.0.3", "10.0.0.1", "11.0.0.1", "10.0.0.2.lab", first, "odd"];
     const own = Uint8Array.from([10, 0, 0, 2, 10, 0, 0, 3]);
     expect([...packUsed(spanOfTen(), names, own)]).toEqual([10, 0, 0, 1, 10, 0, 0, 2, 10, 0, 0, 3]);
     const six = { space: "", family: 6 as const, first: ip("fd00::").value, last: ip("fd00::ff").value };

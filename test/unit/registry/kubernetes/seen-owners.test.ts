@@ -61,11 +61,8 @@ it("retention: the journal remembers what was seen, and what was not there", asy
   const after = open(disk);
   await after.owners.open();
   await after.owners.read(WEB);
-  expect([after.owners.isSeen(WEB), after.owners.isSeen({ ...WEB, uid: "ghost" }), after.reads]).toEqual([
-    true,
-    false,
-    [],
-  ]);
+  const seen = [WEB, { ...WEB, uid: "ghost" }].map((owner) => after.owners.isSeen(owner));
+  expect([seen, after.reads]).toEqual([[true, false], []]);
 });
 
 it("the journal forgets the oldest owners first", async () => {
