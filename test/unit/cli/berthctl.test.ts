@@ -119,9 +119,11 @@ describe("health, a name of check for one more release", () => {
     expect((await runBerthctl()).out).not.toMatch(/ (health|doctor) /);
   });
 
-  it.each([["health"], ["health", "--probe", "live"]])("%s %s without an agent is no answer: 3", async (...words) => {
+  it("without an agent is no answer: 3", async () => {
     const none = expect.stringMatching(/^berthctl health is .*\nberthctl: No agent answers on \/nowhere\/agent.sock/);
-    expect(await runBerthctl(...words, "--socket", "/nowhere/agent.sock")).toEqual({ code: 3, out: "", error: none });
+    const end = { code: 3, out: "", error: none };
+    for (const words of [["health"], ["health", "--probe", "live"]])
+      expect(await runBerthctl(...words, "--socket", "/nowhere/agent.sock")).toEqual(end);
   });
 
   it("lists problems: 1", async () => {

@@ -14,7 +14,6 @@ const PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY--
 
 it.each([
   ["a token", `token: ${JWT}`, 'token: "[redacted]"'],
-  ["a token in a sentence", `the token is ${JWT}.`, "the token is [redacted]."],
   ["a token in JSON", `{"token":"s3cret-value","a":1}`, `{"token":"[redacted]","a":1}`],
   ["a token in JSON on several lines", `{\n"token":"s3cret"}\n`, `{\n  "token": "[redacted]"\n}\n`],
   ["a token in a line of JSON", `x\n{"msg":"a","token":"s3cret-value"}\n`, `x\n{"msg":"a","token":"[redacted]"}\n`],
@@ -30,7 +29,6 @@ it.each([
     `{"env":[{"name":"DB_PASSWORD","value":"[redacted]"},{"name":"A","value":"b"}]}`,
   ],
   ["a variable in YAML", "- name: DB_PASSWORD\n  value: hunter2\n", '- name: DB_PASSWORD\n  value: "[redacted]"\n'],
-  ["a password", "PASSWORD=hunter2 next", 'PASSWORD="[redacted]" next'],
   ["a password with blanks in YAML", "password: horse battery staple\na: b", 'password: "[redacted]"\na: b'],
   ["a YAML block", "  password: |\n    hunter2\n    more\n  user: a\n", '  password: "[redacted]"\n  user: a\n'],
   ["a key of a cloud", "aws_secret_access_key = abc/def", 'aws_secret_access_key = "[redacted]"'],
@@ -58,8 +56,6 @@ it.each([
     '{"tokenFile":"/var/run/token","secretName":"x"}',
     '{"tokenFile":"/var/run/token","secretName":"x"}',
   ],
-  ["no address", "10.6.0.7 of pool blue", "10.6.0.7 of pool blue"],
-  ["no metric", 'berth_claims_total{outcome="bound"} 3', 'berth_claims_total{outcome="bound"} 3'],
 ])("redacts %s", (_what, text, wanted) => expect(redact(text)).toBe(wanted));
 
 it.each([
@@ -72,14 +68,10 @@ it.each([
   ["", "a"],
   ["", `${"QUJD".repeat(16)} `],
   ["", "-----BEGIN A-----"],
-  ["", "token"],
   ["", '{"'],
-  ["", "\\"],
   ["", "token:["],
-  ["", "-"],
   ["", "\n"],
   ["", "-eyJ"],
-  ["", "a-"],
   ["a://", "b:"],
   ["name:", "token"],
 ])("redacts %j and many of %j in time that grows with the length only", (start, part) => {

@@ -31,6 +31,7 @@ it.each(rows)("a selector matches as in Kubernetes %j: %s", (value, expected) =>
 });
 
 describe("a selector is refused", () => {
+  const tooMany = Array.from({ length: 129 }, (_, at) => `v${at}`);
   const rows: [value: unknown, message: string][] = [
     [null, "found null, want an object"],
     [{ matchLabel: {} }, 'field "matchLabel": found an unknown key, want the key "matchLabels"'],
@@ -42,20 +43,11 @@ describe("a selector is refused", () => {
     [{ matchLabels: { app: "x".repeat(64) } }, "want a label's value"],
     [JSON.parse('{"matchLabels":{"__proto__":"x"}}'), 'field "matchLabels.__proto__"'],
     [
-      { matchLabels: Object.fromEntries(Array.from({ length: 129 }, (_, i) => [`k${i}`, ""])) },
+      { matchLabels: Object.fromEntries(tooMany.map((key) => [key, ""])) },
       'field "matchLabels": found an object, want at most 128 labels',
     ],
-    [
-      { matchExpressions: Array.from({ length: 129 }, () => ({ key: "a", operator: "Exists" })) },
-      "want a list of at most 128",
-    ],
-    [
-      expression(
-        "In",
-        Array.from({ length: 129 }, (_, i) => `v${i}`),
-      ),
-      'field "matchExpressions[0].values"',
-    ],
+    [{ matchExpressions: tooMany.map((key) => ({ key, operator: "Exists" })) }, "want a list of at most 128"],
+    [expression("In", tooMany), 'field "matchExpressions[0].values"'],
     [{ matchExpressions: {} }, 'field "matchExpressions": found an object, want a list'],
     [expression("in", ["a"]), 'found "in", want one of "In", "NotIn", "Exists", "DoesNotExist"'],
     [

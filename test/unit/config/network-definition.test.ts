@@ -2,23 +2,20 @@ import { expect, it } from "vitest";
 import { findMac, isNicDispensable, takesMac } from "../../../host/config/network-definition.ts";
 
 const berth = { type: "berth" };
+const macvlan = { type: "macvlan", ipam: berth };
 const coordinator = { type: "coordinator" };
 
 it.each<[string, boolean, { readonly type: string; readonly ipam?: unknown }[]]>([
-  ["macvlan", true, [{ type: "macvlan", ipam: berth }, coordinator]],
+  ["macvlan", true, [macvlan, coordinator]],
   ["ipvlan", true, [{ type: "ipvlan", ipam: berth }, coordinator]],
-  ["ifacer before it", true, [{ type: "ifacer" }, { type: "macvlan", ipam: berth }, coordinator]],
-  [
-    "Berth's plugins under their other names",
-    true,
-    [{ type: "berth-ifacer" }, { type: "macvlan", ipam: berth }, { type: "berth-coordinator" }],
-  ],
+  ["ifacer before it", true, [{ type: "ifacer" }, macvlan, coordinator]],
+  ["Berth's plugins by other names", true, [{ type: "berth-ifacer" }, macvlan, { type: "berth-coordinator" }]],
   ["DHCP, which gives the address back over it", false, [{ type: "macvlan", ipam: { type: "dhcp" } }, coordinator]],
   ["no IPAM", false, [{ type: "macvlan" }, coordinator]],
   ["a main plugin that moves its NIC back", false, [{ type: "host-device", ipam: berth }, coordinator]],
-  ["a plugin that restores settings", false, [{ type: "macvlan", ipam: berth }, { type: "tuning" }, coordinator]],
-  ["one behind the coordinator", false, [{ type: "macvlan", ipam: berth }, coordinator, { type: "sbr" }]],
-  ["no coordinator", false, [{ type: "macvlan", ipam: berth }]],
+  ["a plugin that restores settings", false, [macvlan, { type: "tuning" }, coordinator]],
+  ["one behind the coordinator", false, [macvlan, coordinator, { type: "sbr" }]],
+  ["no coordinator", false, [macvlan]],
   ["no plugin", false, []],
 ])("whether a DEL needs the NIC %s: dispensable %s", (_what, isDispensable, plugins) => {
   expect(isNicDispensable(plugins.map((entry) => ({ entry, place: "" })))).toBe(isDispensable);
@@ -29,15 +26,7 @@ it.each<[string, { readonly type: string; readonly [key: string]: unknown }[], s
   ["none", [{ type: "macvlan" }, coordinator], undefined, false],
   ["of the main plugin", [{ type: "macvlan", mac: MAC }, coordinator], "macvlan", false],
   ["of a plugin behind the coordinator", [coordinator, { type: "tuning", mac: MAC.toUpperCase() }], "tuning", false],
-  [
-    "no address",
-    [
-      { type: "tuning", mac: "" },
-      { type: "macvlan", mac: 7 },
-    ],
-    undefined,
-    false,
-  ],
+  ["no address", ["", 7].map((mac) => ({ type: "tuning", mac })), undefined, false],
   ["by capability", [{ type: "tuning", capabilities: { mac: true } }], undefined, true],
   ["by capability, switched off", [{ type: "tuning", capabilities: { mac: false } }], undefined, false],
   ["malformed capabilities", [{ type: "tuning", capabilities: null }], undefined, false],

@@ -133,10 +133,8 @@ describe("parts of an object that Berth would refuse", () => {
     expect(linesOf(plan)).toEqual([expect.stringContaining(problem)]);
   });
 
-  it("a pool without a list of addresses has none, as in Spiderpool", () => {
-    const plan = convertFiles("spiderpool", yaml(pool("p", { ips: null })));
-    expect(plan.manifests[0]?.spec.ips).toEqual([]);
-  });
+  it("a pool without a list of addresses has none, as in Spiderpool", () =>
+    expect(convertFiles("spiderpool", yaml(pool("p", { ips: null }))).manifests[0]?.spec.ips).toEqual([]));
 });
 
 describe("names", () => {

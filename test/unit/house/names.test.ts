@@ -3,53 +3,53 @@ import { basename } from "node:path";
 import { expect, it } from "vitest";
 import { readSources, type Source, sourceOf } from "./sources.ts";
 
-/** Each retired word, as it stands in a name, with the word to use. */
-const RETIRED: Readonly<Record<string, string>> = {
-  asked: "requested",
-  belief: "estimate",
-  believe: "estimate",
-  believed: "estimate",
-  book: "cache",
-  catalogue: "inventory",
-  contest: "takeOver",
-  displace: "evict",
-  distrust: "the address's state",
-  doubtful: "needsProbe",
-  fate: "liveness",
-  fates: "liveness",
-  forsake: "skip",
-  foundation: "backend",
-  glimpse: "readUsageSummary",
-  hearsay: "the address's state",
-  hope: "reservation",
-  hopes: "reservations",
-  inspector: "statusApi",
-  janitor: "maintenance",
-  judge: "decide",
-  keeper: "address owner",
-  keepers: "address owners",
-  lack: "shortfall",
-  mend: "fix",
-  news: "events or changes",
-  nobody: "the actor",
-  scattered: "randomize",
-  settle: "the concrete verb: flush, wait, assign, sync",
-  settled: "the concrete verb: flushed, waited, assigned, synced",
-  sighting: "status",
-  sightings: "status",
-  somebody: "the actor",
-  stranger: "orphan",
-  strangers: "orphans",
-  survey: "listUsed",
-  surveys: "live usage",
-  tools: "deps",
-  twin: "model or duplicate",
-  twins: "models or duplicates",
-  verdict: "decision",
-  wane: "shrinkIdle",
-  wish: "request or demand",
-  wishes: "requests or demands",
-};
+/** The words to use, each behind the retired ones as they stand in names. */
+const RETIRED: Readonly<Record<string, string>> = Object.fromEntries(
+  `
+  asked: requested
+  belief believe believed: estimate
+  book: cache
+  catalogue: inventory
+  contest: takeOver
+  displace: evict
+  distrust hearsay: the address's state
+  doubtful: needsProbe
+  fate fates: liveness
+  forsake: skip
+  foundation: backend
+  glimpse: readUsageSummary
+  hope: reservation
+  hopes: reservations
+  inspector: statusApi
+  janitor: maintenance
+  judge: decide
+  keeper: address owner
+  keepers: address owners
+  lack: shortfall
+  mend: fix
+  news: events or changes
+  nobody somebody: the actor
+  scattered: randomize
+  settle: the concrete verb: flush, wait, assign, sync
+  settled: the concrete verb: flushed, waited, assigned, synced
+  sighting sightings: status
+  stranger: orphan
+  strangers: orphans
+  survey: listUsed
+  surveys: live usage
+  tools: deps
+  twin: model or duplicate
+  twins: models or duplicates
+  verdict: decision
+  wane: shrinkIdle
+  wish: request or demand
+  wishes: requests or demands
+`
+    .trim()
+    .split("\n")
+    .map((row) => row.trim().split(": "))
+    .flatMap(([words = "", ...better]) => words.split(" ").map((word) => [word, better.join(": ")])),
+);
 
 const DECLARATION = /\b(?:function\*?|class|interface|type|enum|const|let) (\w+)/g;
 /** Outside of host/, local variables are free. */

@@ -86,15 +86,14 @@ describe("dump", () => {
     expect(dumpOver([new Uint8Array([...part, ...end])])).toEqual({ requested: 1, count: 4 });
   });
 
-  it("is repeated when a change interrupted it, seen in any part, and read to its end first", () => {
-    expect(dumpOver(interrupted(addressesV0, 1, 0), answersOf(addressesV0, 2))).toEqual({ requested: 2, count: 4 });
-    expect(dumpOver(interrupted(addressesV0, 1, 1), answersOf(addressesV0, 2))).toEqual({ requested: 2, count: 4 });
-  });
-
-  it("is repeated when the kernel had no room for a part", () => {
-    const [part = new Uint8Array()] = answersOf(addressesV0);
-    expect(dumpOver([part, ENOBUFS], answersOf(addressesV0, 2))).toEqual({ requested: 2, count: 4 });
-  });
+  const [part = new Uint8Array()] = answersOf(addressesV0);
+  it.each<[what: string, steps: Step[]]>([
+    ["a change interrupted its first part", interrupted(addressesV0, 1, 0)],
+    ["a change interrupted its last part", interrupted(addressesV0, 1, 1)],
+    ["the kernel had no room for a part", [part, ENOBUFS]],
+  ])("is repeated when %s, and read to its end first", (_, steps) =>
+    expect(dumpOver(steps, answersOf(addressesV0, 2))).toEqual({ requested: 2, count: 4 }),
+  );
 
   it("is given up when it is interrupted for ever", () => {
     const answers = Array.from({ length: 2 * DUMP_ATTEMPTS }, (_, index) => interrupted(addressesV0, index + 1, 0));
@@ -103,19 +102,11 @@ describe("dump", () => {
     expect(datagrams.sent).toHaveLength(DUMP_ATTEMPTS);
   });
 
-  it("fails with the error in its end", () => {
-    expect(() => dumpOver(answersOf(addressesAbsent))).toThrow(/no such device \(ENODEV\)/);
-  });
-
-  it("fails when its end never comes", () => {
-    const [part = new Uint8Array()] = answersOf(addressesV0);
-    expect(() => dumpOver([part])).toThrow(expect.objectContaining({ errno: EAGAIN }));
-  });
-
-  it("fails when a part is cut off", () => {
-    const [part = new Uint8Array()] = answersOf(addressesV0);
-    expect(() => dumpOver([part.subarray(0, -1)])).toThrow(/Cannot decode message/);
-  });
+  it.each<[what: string, steps: Step[], fault: RegExp]>([
+    ["with the error in its end", answersOf(addressesAbsent), /no such device \(ENODEV\)/],
+    ["when its end never comes", [part], /EAGAIN/],
+    ["when a part is cut off", [part.subarray(0, -1)], /Cannot decode message/],
+  ])("fails %s", (_, steps, fault) => expect(() => dumpOver(steps)).toThrow(fault));
 
   it("in parts is passed on as it comes, once, and fails with the error in its end", () => {
     const stream = (steps: Step[]): number[] =>

@@ -3,24 +3,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 import { BACKGROUND_ATTEMPT_MS, MAX_BACKGROUND_CALLS } from "../../../host/kubernetes/http/retry.ts";
 import { ApiUnavailable } from "../../../host/kubernetes/kube-api.ts";
 import { until } from "../../world/recorded-log.ts";
 import { type Stub, type StubAnswer, sendJson, sendStatus, startStub, writeStubKubeconfig } from "./stub-server.ts";
-
-const opened: Stub[] = [];
-afterEach(async () => {
-  for (const stub of opened.splice(0)) await stub.close();
-});
-
-async function open(answer: StubAnswer, random?: () => number): Promise<Stub> {
-  const stub = await startStub(answer, random);
-  opened.push(stub);
-  return stub;
-}
 
 /** Answers the first requests with what is given, later ones with 200. */
 function first(...answers: StubAnswer[]): StubAnswer {
@@ -38,7 +27,7 @@ const GET = { method: "GET", path: "/api/v1/nodes" } as const;
 
 describe("a call", () => {
   it("sends method, path, query, body and headers", async () => {
-    const { client, requests } = await open((response) => sendJson(response, 201, { made: true }));
+    const { client, requests } = await startStub((response) => sendJson(response, 201, { made: true }));
     const query = { limit: 5, fieldSelector: "spec.node=a b", no: undefined, dryRun: "All" };
     const answer = await client.call({ method: "POST", path: "/api/v1/things", query, body: { a: "ö" } });
     expect(answer).toEqual({ made: true });
@@ -78,14 +67,14 @@ describe("a call", () => {
     ["a body that is no JSON", (response) => response.writeHead(200).end("{")],
   ];
   it.each(passing)("is tried again after %s", async (_, answer) => {
-    const { client, requests } = await open(first(answer, answer));
+    const { client, requests } = await startStub(first(answer, answer));
     expect(await client.call(GET)).toEqual({ done: true });
     expect(requests).toHaveLength(3);
     expect(client.stats).toMatchObject({ calls: 1, attempts: 3, unavailable: 0, calling: 0, waiting: 0 });
   });
 
   it.each([400, 403, 404, 409, 410, 422, 501])("is not tried again after %i", async (status) => {
-    const { client, requests } = await open(first((response) => sendStatus(response, status, "Refused")));
+    const { client, requests } = await startStub(first((response) => sendStatus(response, status, "Refused")));
     await expect(client.call(GET)).rejects.toMatchObject({ name: "ApiError", status, reason: "Refused" });
     expect(requests).toHaveLength(1);
   });
@@ -93,14 +82,16 @@ describe("a call", () => {
   it("waits until the date that the server names", async () => {
     // Dates have whole seconds: two ahead means at least one.
     const date = new Date(Date.now() + 2_000).toUTCString();
-    const { client } = await open(first((response) => sendStatus(response, 503, "Busy", { "retry-after": date })));
+    const { client } = await startStub(first((response) => sendStatus(response, 503, "Busy", { "retry-after": date })));
     const startedMs = performance.now();
     await client.call(GET);
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(900);
   });
 
   it("does not believe in a pause longer than its patience", async () => {
-    const { client, requests } = await open((response) => sendStatus(response, 503, "Busy", { "retry-after": "3600" }));
+    const { client, requests } = await startStub((response) =>
+      sendStatus(response, 503, "Busy", { "retry-after": "3600" }),
+    );
     const message = "GET /api/v1/nodes failed after 1 attempt: GET /api/v1/nodes was answered with 503 Busy: Busy!";
     await expect(client.call({ ...GET, patienceMs: 1_000 })).rejects.toMatchObject({ name: "ApiUnavailable", message });
     expect(requests).toHaveLength(1);
@@ -108,16 +99,16 @@ describe("a call", () => {
 
   it("is repeated soon after a lost answer if its first attempt is short, and later attempts hear a slow server", async () => {
     const silent: StubAnswer = () => {};
-    const lost = await open(first(silent));
+    const lost = await startStub(first(silent));
     await lost.client.call({ ...GET, attemptMs: 50, patienceMs: BACKGROUND_ATTEMPT_MS / 2 });
     expect(lost.requests).toHaveLength(2);
-    const slow = await open((...each) => void setTimeout(() => first()(...each), 150));
+    const slow = await startStub((...each) => void setTimeout(() => first()(...each), 150));
     await slow.client.call({ ...GET, attemptMs: 50 });
     expect(slow.requests.length, "50 and 100 ms were too short").toBeGreaterThan(2);
   });
 
   it("waits for a slow answer at once after an attempt during which others were answered", async () => {
-    const { client, requests } = await open((response, { url }) => {
+    const { client, requests } = await startStub((response, { url }) => {
       setTimeout(() => sendJson(response, 200, {}), url === "/slow" ? 600 : 0);
     });
     const slow = client.call({ ...GET, path: "/slow", attemptMs: 50 });
@@ -129,7 +120,7 @@ describe("a call", () => {
 
   it("says what the server answered last when its patience ends during a later attempt", async () => {
     const silent: StubAnswer = () => {};
-    const { client } = await open(first((response) => sendStatus(response, 500, "InternalError"), silent));
+    const { client } = await startStub(first((response) => sendStatus(response, 500, "InternalError"), silent));
     await expect(client.call({ ...GET, patienceMs: 400 })).rejects.toThrow(
       "failed after 2 attempts: There was no answer within 400 ms; before that, GET /api/v1/nodes was answered with 500 InternalError: InternalError!",
     );
@@ -139,7 +130,7 @@ describe("a call", () => {
     ["a server that is silent", () => {}],
     ["a body that never ends", (response) => response.writeHead(200).write("{")],
   ])("ends when its patience does, with %s", async (_, answer) => {
-    const { client } = await open(answer);
+    const { client } = await startStub(answer);
     await expect(client.call({ ...GET, patienceMs: 200 })).rejects.toThrow("There was no answer within");
     expect(client.stats).toMatchObject({ unavailable: 1, calling: 0 });
   });
@@ -147,27 +138,21 @@ describe("a call", () => {
   it("says of each attempt without an answer that it may be carried out yet, and of no other", async () => {
     const broken: StubAnswer = (response) => response.destroy();
     const busy: StubAnswer = (response) => sendStatus(response, 503, "Busy");
-    const { client, requests } = await open(first(broken, busy, broken));
+    const { client, requests } = await startStub(first(broken, busy, broken));
     let unanswered = 0;
     await client.call({ ...GET, method: "POST", body: {}, onUnanswered: () => unanswered++ });
     expect([requests.length, unanswered]).toEqual([4, 2]);
   });
 
   it("without patience is one attempt", async () => {
-    const { client, requests } = await open((response) => sendStatus(response, 503, "Busy"));
+    const { client, requests } = await startStub((response) => sendStatus(response, 503, "Busy"));
     await expect(client.call({ ...GET, patienceMs: 0 })).rejects.toBeInstanceOf(ApiUnavailable);
     expect(requests).toHaveLength(1);
   });
 
-  it("that is aborted before it begins is never sent", async () => {
-    const { client, requests } = await open(first());
-    await expect(client.call({ ...GET, signal: AbortSignal.abort(new Error("gone")) })).rejects.toThrow("gone");
-    expect(requests).toHaveLength(0);
-  });
-
   it("that is aborted while it waits for its turn is never sent", async () => {
     const held: (() => void)[] = [];
-    const { client, requests } = await open((response) => held.push(() => sendJson(response, 200, {})));
+    const { client, requests } = await startStub((response) => held.push(() => sendJson(response, 200, {})));
     const busy = Array.from({ length: MAX_BACKGROUND_CALLS }, () => client.call(GET));
     await until(() => requests.length === MAX_BACKGROUND_CALLS, "all places are taken");
     const controller = new AbortController();
@@ -182,7 +167,7 @@ describe("a call", () => {
   });
 
   it("that is aborted under way or in a pause rejects with the reason", async () => {
-    const { client, requests } = await open((response, { url }) => {
+    const { client, requests } = await startStub((response, { url }) => {
       if (url === "/pause") sendStatus(response, 503, "Busy", { "retry-after": "5" });
     });
     for (const path of ["/silent", "/pause"]) {
@@ -196,7 +181,7 @@ describe("a call", () => {
 
   it("for a pod passes those that wait", async () => {
     const held: (() => void)[] = [];
-    const { client, requests } = await open((response, { url }) => {
+    const { client, requests } = await startStub((response, { url }) => {
       if (url === "/pod") sendJson(response, 200, {});
       else held.push(() => sendJson(response, 200, {}));
     });
@@ -208,7 +193,7 @@ describe("a call", () => {
   });
 
   it("after the client was closed fails at once", async () => {
-    const { client } = await open(() => {});
+    const { client } = await startStub(() => {});
     const call = expect(client.call(GET)).rejects.toThrow("The client was closed");
     await client.close();
     await call;
@@ -222,39 +207,30 @@ describe("an answer of 401", () => {
     (response, { authorization }) =>
       authorization === `Bearer ${token}` ? sendJson(response, 200, {}) : sendStatus(response, 401, "Unauthorized");
 
-  it("makes the token be read again, and the call be sent once more", async () => {
-    const stub = await open(wants("second"));
+  const watch = { path: "/w", query: {}, onEvent: () => {}, signal: new AbortController().signal };
+  it.each<[string, ({ client }: Stub) => Promise<unknown>]>([
+    ["call be sent", ({ client }) => client.call(GET)],
+    ["watch be opened", ({ client }) => client.watch(watch).catch(() => {})],
+  ])("makes the token be read again, and the %s once more", async (_, ask) => {
+    const stub = await startStub(wants("second"));
     await stub.setToken("second");
-    await stub.client.call(GET);
+    await ask(stub);
     expect(stub.requests.map(({ authorization }) => authorization)).toEqual(["Bearer first", "Bearer second"]);
-    expect(stub.client.stats.attempts).toBe(1);
+    expect(stub.client.stats.attempts).toBeLessThanOrEqual(1);
   });
 
-  it("stands when there is no other token", async () => {
-    const stub = await open(wants("second"));
-    await expect(stub.client.call(GET)).rejects.toMatchObject({ name: "ApiError", status: 401 });
-    expect(stub.requests).toHaveLength(1);
-  });
-
-  it("never shows the token", async () => {
-    const stub = await open(wants("second"));
+  it("stands when there is no other token, and never shows the token", async () => {
+    const stub = await startStub(wants("second"));
     const error: unknown = await stub.client.call(GET).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ name: "ApiError", status: 401 });
+    expect(stub.requests).toHaveLength(1);
     expect(error instanceof Error && `${error.message} ${error.stack} ${JSON.stringify(error)}`).not.toContain("first");
-  });
-
-  it("opens a watch with the other token, too", async () => {
-    const stub = await open(wants("second"));
-    await stub.setToken("second");
-    await stub.client
-      .watch({ path: "/w", query: {}, onEvent: () => {}, signal: new AbortController().signal })
-      .catch(() => {});
-    expect(stub.requests.map(({ authorization }) => authorization)).toEqual(["Bearer first", "Bearer second"]);
   });
 });
 
 describe("a token file", () => {
   it("is read again while the old token still works", async () => {
-    const stub = await open((response) => sendJson(response, 200, {}));
+    const stub = await startStub((response) => sendJson(response, 200, {}));
     await stub.client.call(GET);
     await stub.setToken("second");
     const last = () => stub.requests.at(-1)?.authorization;
@@ -264,7 +240,7 @@ describe("a token file", () => {
   });
 
   it("that is empty for a moment does not lose the token", async () => {
-    const stub = await open((response) => sendJson(response, 200, {}));
+    const stub = await startStub((response) => sendJson(response, 200, {}));
     await stub.setToken("");
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     await stub.client.call(GET);

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import {
   EVENT_GAP_MS,
   EVENT_MEMORY_MS,
@@ -11,18 +11,12 @@ import { openLog } from "../../../host/lib/log.ts";
 import { until } from "../../world/recorded-log.ts";
 import { type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
 async function open(answer: StubAnswer) {
   const stub = await startStub(answer);
-  closing.push(() => stub.close());
   const clock = { nowMs: 0 };
   const log = openLog("test", "silent");
   const events = openEvents({ api: stub.client, component: "berth-agent", node: "n1", log, nowMs: () => clock.nowMs });
-  closing.push(() => events.close());
+  onTestFinished(() => events.close());
   return { stub, events, clock };
 }
 

@@ -1,14 +1,9 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { KIND_RETRY_SPREAD_MS, KindArrival, MISSING_KIND_RETRY_MS } from "../../../host/kubernetes/kind-arrival.ts";
 import type { KubeApi } from "../../../host/kubernetes/kube-api.ts";
 import { METADATA } from "../../../host/kubernetes/kube-api.ts";
 import { until } from "../../world/recorded-log.ts";
 import { type StubAnswer, sendStatus, startStub } from "./stub-server.ts";
-
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
 
 const event = (type: string) => `${JSON.stringify({ type, object: { metadata: { resourceVersion: "7" } } })}\n`;
 
@@ -22,9 +17,8 @@ async function open(answer?: StubAnswer) {
     response.writeHead(200).flushHeaders();
     send = (type) => response.write(event(type));
   });
-  closing.push(() => stub.close());
   const arrival = new KindArrival({ api: stub.client, path: "/apis/x.io/v1/things", random: () => 0.01 });
-  closing.push(() => arrival.close());
+  onTestFinished(() => arrival.close());
   await until(() => stub.requests.length === 1, "the definition is watched");
   return { stub, arrival, send: (type: string) => (send ?? expect.unreachable())(type) };
 }

@@ -1,25 +1,18 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { MAX_ANSWER_BYTES } from "../../../host/kubernetes/http/exchange.ts";
 import { LIST_PAGE, listPages } from "../../../host/kubernetes/list.ts";
 import { type Stub, sendJson, startStub } from "./stub-server.ts";
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
-
 /** A server with so many objects, each of so many bytes, which gives as many on a page as it is asked for. */
 async function serve(count: number, lengthBytes: number): Promise<Stub> {
   const config = "x".repeat(lengthBytes);
-  const stub = await startStub((response, { url }) => {
+  return startStub((response, { url }) => {
     const { searchParams } = new URL(url, "http://stub");
     const first = Number(searchParams.get("continue") ?? 0);
     const end = Math.min(first + Number(searchParams.get("limit")), count);
     const items = Array.from({ length: end - first }, (_, at) => ({ metadata: { name: `n${first + at}` }, config }));
     sendJson(response, 200, { metadata: { resourceVersion: "7", continue: end < count ? String(end) : "" }, items });
   });
-  closing.push(() => stub.close());
-  return stub;
 }
 
 async function countObjects(stub: Stub): Promise<number> {

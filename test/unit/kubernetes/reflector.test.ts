@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { KubeObject } from "../../../host/kubernetes/kube-api.ts";
 import type { Change } from "../../../host/kubernetes/mirror.ts";
 import { Reflector } from "../../../host/kubernetes/reflector.ts";
@@ -7,11 +7,6 @@ import { until } from "../../world/recorded-log.ts";
 import { cases } from "../../world/rows.ts";
 import { bytesLeftPerWait } from "./garbage.ts";
 import { type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
-
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
 
 const nameOf = ({ metadata }: KubeObject): string =>
   typeof metadata === "object" && metadata !== null && "name" in metadata ? String(metadata.name) : "";
@@ -55,7 +50,6 @@ async function play(
     const script = kind === "watch" ? watches : lists;
     script[Math.min(next[kind]++, script.length - 1)]?.(response, request);
   });
-  closing.push(() => stub.close());
   /** `+a` for set, `-a` for gone. */
   const changes: string[] = [];
   const reflector = new Reflector<string>({
@@ -74,7 +68,7 @@ async function play(
     log: openLog("test", "silent"),
     random: () => 0.01,
   });
-  closing.push(() => reflector.close());
+  onTestFinished(() => reflector.close());
   reflector.start();
   const queries = (isWatch: boolean) =>
     stub.requests
@@ -127,7 +121,7 @@ describe("a reflector", () => {
     ["the clock went back", -480_000],
   ])("knows since when it has heard of the server: not from before a gap, as when %s", async (_what, jumpMs) => {
     const clock = vi.spyOn(Date, "now");
-    closing.push(async () => clock.mockRestore());
+    onTestFinished(() => clock.mockRestore());
     let nowMs = 5_000_000;
     clock.mockImplementation(() => nowMs);
     let tell = (): unknown => undefined;

@@ -1,13 +1,14 @@
 /**
  * A server of a test's own choosing in the API server's place, and a client for it: for answers that the real one
  * does not give on demand.
- * Effects: a server on loopback, a folder below the system's temporary folder; `close` ends both.
+ * Effects: a server on loopback, a folder below the system's temporary folder; `close` ends both, and so does the test.
  */
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { onTestFinished } from "vitest";
 import { type KubeClient, openKubeClient } from "../../../host/kubernetes/client.ts";
 import { loadCredentials } from "../../../host/kubernetes/credentials.ts";
 
@@ -49,18 +50,19 @@ export async function startStub(answer: StubAnswer, random: () => number = () =>
   await setToken("first");
   const kubeconfig = await writeStubKubeconfig(directory, `http://127.0.0.1:${port}`, { tokenFile });
   const client = openKubeClient({ credentials: await loadCredentials({ kubeconfig }), userAgent: "test", random });
-  return {
-    client,
-    requests,
-    tokenFile,
-    setToken,
-    close: async () => {
-      await client.close();
-      server.closeAllConnections();
-      await once(server.close(), "close");
-      await rm(directory, { recursive: true });
-    },
+  const end = async (): Promise<void> => {
+    await client.close();
+    server.closeAllConnections();
+    await once(server.close(), "close");
+    await rm(directory, { recursive: true });
   };
+  let ended: Promise<void> | undefined;
+  const close = () => {
+    ended ??= end();
+    return ended;
+  };
+  onTestFinished(close);
+  return { client, requests, tokenFile, setToken, close };
 }
 
 export async function writeStubKubeconfig(directory: string, server: string, user: object): Promise<string> {
@@ -91,20 +93,12 @@ async function read(incoming: IncomingMessage): Promise<StubRequest> {
 /** A request whose sender went away before its end. */
 function ignore(): void {}
 
-export function sendJson(
-  response: ServerResponse,
-  status: number,
-  value: object,
-  headers: Record<string, string> = {},
-) {
+type Headers = Record<string, string>;
+
+export function sendJson(response: ServerResponse, status: number, value: object, headers: Headers = {}) {
   response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(value));
 }
 
-export function sendStatus(
-  response: ServerResponse,
-  code: number,
-  reason: string,
-  headers: Record<string, string> = {},
-) {
+export function sendStatus(response: ServerResponse, code: number, reason: string, headers: Headers = {}) {
   sendJson(response, code, { kind: "Status", status: "Failure", code, reason, message: `${reason}!` }, headers);
 }

@@ -1,13 +1,4 @@
-import {
-  existsSync,
-  lstatSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -41,9 +32,9 @@ let calls: KubeCall[];
 let answer: (serial: number) => string;
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "berth-renewal-"));
+  directory = fs.mkdtempSync(join(tmpdir(), "berth-renewal-"));
   file = join(directory, "token");
-  writeFileSync(file, tokenOf(0));
+  fs.writeFileSync(file, tokenOf(0));
   [uptimeMs, calls, worker] = [1_000_000, [], undefined];
   answer = (serial) => tokenOf(serial);
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"], now: NOW_S * 1_000 });
@@ -51,7 +42,7 @@ beforeEach(() => {
 afterEach(async () => {
   await worker?.close();
   vi.useRealTimers();
-  rmSync(directory, { recursive: true });
+  fs.rmSync(directory, { recursive: true });
 });
 
 async function start(random = 0): Promise<void> {
@@ -76,7 +67,7 @@ async function pass(milliseconds: number, stepMs = TOKEN_CHECK_MS): Promise<void
 }
 
 const serialOf = (): number =>
-  Number(JSON.parse(Buffer.from(readFileSync(file, "utf8").split(".")[1] ?? "", "base64url").toString()).jti);
+  Number(JSON.parse(Buffer.from(fs.readFileSync(file, "utf8").split(".")[1] ?? "", "base64url").toString()).jti);
 
 describe("a token", () => {
   it.each([
@@ -105,7 +96,7 @@ describe("a token", () => {
 
   it("that another program has written is renewed at once", async () => {
     await start();
-    writeFileSync(file, tokenOf(70));
+    fs.writeFileSync(file, tokenOf(70));
     await pass(TOKEN_CHECK_MS);
     expect([calls.length, serialOf()]).toEqual([2, 2]);
   });
@@ -115,7 +106,7 @@ describe("a token", () => {
     [7_200, 7_200],
     [2_592_000, 604_800],
   ])("of %i seconds is followed by one of %i, for the same account and node", async (seconds, requested) => {
-    writeFileSync(file, tokenOf(0, { seconds }));
+    fs.writeFileSync(file, tokenOf(0, { seconds }));
     await start();
     const boundObjectRef = { apiVersion: "v1", kind: "Node", name: "n1", uid: "uid-n1" };
     expect(calls[0]).toMatchObject({
@@ -166,16 +157,16 @@ describe("a renewal that fails", () => {
 
 describe("the file", () => {
   it("is root's alone, and what a crash left beside it does not matter", async () => {
-    writeFileSync(`${file}.new`, "half", { mode: 0o644 });
+    fs.writeFileSync(`${file}.new`, "half", { mode: 0o644 });
     await start();
-    expect([statSync(file).mode & 0o777, existsSync(`${file}.new`), serialOf()]).toEqual([0o600, false, 1]);
+    expect([fs.statSync(file).mode & 0o777, fs.existsSync(`${file}.new`), serialOf()]).toEqual([0o600, false, 1]);
   });
 
   it("may be a link, which stays", async () => {
     const target = file;
     file = join(directory, "link");
-    symlinkSync(target, file);
+    fs.symlinkSync(target, file);
     await start();
-    expect([lstatSync(file).isSymbolicLink(), serialOf()]).toEqual([true, 1]);
+    expect([fs.lstatSync(file).isSymbolicLink(), serialOf()]).toEqual([true, 1]);
   });
 });

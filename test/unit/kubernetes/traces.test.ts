@@ -3,14 +3,9 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { getEventListeners } from "node:events";
 import { readdirSync } from "node:fs";
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { until } from "../../world/recorded-log.ts";
-import { type Stub, type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
-
-const opened: Stub[] = [];
-afterEach(async () => {
-  for (const stub of opened.splice(0)) await stub.close();
-});
+import { type StubAnswer, sendJson, sendStatus, startStub } from "./stub-server.ts";
 
 const EVENT = `${JSON.stringify({ type: "ADDED", object: { metadata: { name: "a" } } })}\n`;
 
@@ -37,7 +32,6 @@ it("a thousand calls and watches that end in every way leave no connection, no l
     if (request.url === "/well") sendJson(response, 200, { name: "well" });
     else ENDS[count++ % ENDS.length]?.(response, request);
   });
-  opened.push(stub);
   const { client } = stub;
   const { signal } = new AbortController();
   const fail = async (): Promise<void> => {
@@ -59,7 +53,6 @@ it("calls that are given up while they wait, are under way or pause leave nothin
   const stub = await startStub((response, { url }) => {
     if (url.startsWith("/busy")) sendStatus(response, 503, "Busy", { "retry-after": "5" });
   });
-  opened.push(stub);
   const givenUp = new Set<string>();
   const sent: string[] = [];
   const late: string[] = [];

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { LARGE_EVENT } from "../../../host/kubernetes/client.ts";
 import {
   apiErrorOf,
@@ -11,12 +11,7 @@ import { LARGE_EVENT_PAUSE } from "../../../host/kubernetes/http/retry.ts";
 import type { WatchEvent } from "../../../host/kubernetes/kube-api.ts";
 import { until } from "../../world/recorded-log.ts";
 import { cases } from "../../world/rows.ts";
-import { type Stub, type StubAnswer, sendStatus, startStub } from "./stub-server.ts";
-
-const opened: Stub[] = [];
-afterEach(async () => {
-  for (const stub of opened.splice(0)) await stub.close();
-});
+import { type StubAnswer, sendStatus, startStub } from "./stub-server.ts";
 
 /** Watches until the end; gives events, bytes and the end. */
 async function watch(
@@ -24,7 +19,6 @@ async function watch(
   options: { onEvent?: (event: WatchEvent) => void; signal?: AbortSignal } = {},
 ) {
   const stub = await startStub(answer);
-  opened.push(stub);
   const received = { events: [] as WatchEvent[], bytes: 0, isOpen: false, stub, end: "" };
   const ended = stub.client.watch({
     ...{ path: "/api/v1/pods", query: { resourceVersion: "5", fieldSelector: undefined } },

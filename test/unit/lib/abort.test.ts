@@ -59,8 +59,6 @@ it("fails for all who wait, and for those who come later", async () => {
   await expect(latch.wait()).rejects.toThrow("never");
 });
 
-it("that fails while no caller waits causes no unhandled rejection", () => new Latch().fail(new Error("never")));
-
 it("keeps nothing of a wait that was given up", async () => {
   const latch = new Latch();
   const controller = new AbortController();

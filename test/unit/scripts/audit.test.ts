@@ -37,19 +37,14 @@ describe("the audit", () => {
   it.each(cases<Partial<AuditFacts>>`
     does not allow a live address to cool by a journal ${{ allocations: [bound("10.0.0.1", B), bound("10.0.0.2", B)], cooling: new Set(["10.0.0.1"]) }}
       => 10.0.0.1 is live at shop/a (aaaaaaaa, eth0) on n1 and its object belongs to shop/b (bbbbbbbb, eth0) on n2
-    repeats what the ledger wrote down ${{ breaches: ["twice"] }} => twice
     an address without an object ${{ allocations: [bound("10.0.0.1", A)] }}
       => 10.0.0.2 is live at shop/b (bbbbbbbb, eth0) on n2 and has no object
-    a live address that cools ${{ allocations: [bound("10.0.0.1", A), bound("10.0.0.2", undefined, { state: "Cooling" })] }}
-      => 10.0.0.2 is live at shop/b (bbbbbbbb, eth0) on n2 and its object is Cooling
     a live address of another pod ${{ allocations: [bound("10.0.0.1", A), bound("10.0.0.2", A)], live: [nic(B, "10.0.0.2")] }}
       => 10.0.0.2 is live at shop/b (bbbbbbbb, eth0) on n2 and its object belongs to shop/a (aaaaaaaa, eth0) on n1
     an address at two pods ${{ live: [nic(A, "10.0.0.1"), nic(B, "10.0.0.2", "10.0.0.1")], allocations: [bound("10.0.0.1", A)] }}
       => 10.0.0.1 is live at shop/a (aaaaaaaa, eth0) on n1 and at shop/b (bbbbbbbb, eth0) on n2 & 10.0.0.2 is live at shop/b (bbbbbbbb, eth0) on n2 and has no object & 10.0.0.1 is live at shop/b (bbbbbbbb, eth0) on n2 and at shop/a (aaaaaaaa, eth0) on n1 & 10.0.0.1 is live at shop/b (bbbbbbbb, eth0) on n2 and its object belongs to shop/a (aaaaaaaa, eth0) on n1
     an object of a pod that is gone ${{ pods: [object(A)], live: [nic(A, "10.0.0.1")] }}
       => 10.0.0.2 is Bound to shop/b (bbbbbbbb, eth0) on n2, which is gone
-    an object of a pod that has finished ${{ pods: [object(A), object(B, "Failed")] }}
-      => 10.0.0.2 is Bound to shop/b (bbbbbbbb, eth0) on n2, which has finished
     an object that names another node ${{ pods: [object(A), object({ ...B, node: "n3" })] }}
       => 10.0.0.2 is Bound to shop/b (bbbbbbbb, eth0) on n2, which is on n3
     a second address of one NIC ${{ allocations: [...clean.allocations, bound("10.0.0.9", A)] }}

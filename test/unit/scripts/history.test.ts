@@ -64,21 +64,17 @@ const [CONFLICT, LOST] = [quarantined("Conflict"), quarantined("NodeLost")];
 /** Bound for the identity `web`. */
 const WEB = bound("a", { workload: web });
 const KEPT_ETH0 = object("Kept", undefined, { workload: { ...web, ifName: "eth0" } });
-const OTHER_MEMBER = { ...web, member: "web-1" };
 
 describe("transitions", () => {
   const breaches: [name: string, breach: RegExp, ...objects: (IpAllocation | undefined)[]][] = [
     ["another pod's while it is Bound", /revision 2, 10.6.0.21: another node's pod's/, bound("a"), elsewhere("b")],
     ["another identity's while it is Bound", /another node's pod's/, WEB, elsewhere("b", { workload: db })],
-    ["another member's while it is Bound", /another node's pod's/, WEB, elsewhere("b", { workload: OTHER_MEMBER })],
     ["another identity's while it is Kept", /another identity/, WEB, KEPT, bound("b", { workload: db })],
-    ["another pod's while it is Kept", /another identity/, WEB, KEPT, bound("b")],
     ["kept for a member that never had it", /kept for a member/, bound("a"), KEPT],
     ["freed while it is Kept", /from Kept to absent/, WEB, KEPT, undefined],
     ["created as Cooling", /created as Cooling/, COOLING],
     ["Cooling becomes Kept", /from Cooling to Kept/, bound("a"), COOLING, KEPT],
     ["a conflict becomes Cooling", /a conflict made Cooling/, bound("a"), CONFLICT, COOLING],
-    ["a conflict becomes Kept", /a conflict made Kept/, WEB, CONFLICT, KEPT],
     ["kept for another member after its node was lost", /from quarantine to Kept/, bound("a"), LOST, KEPT],
     ["another pod's while its node is lost", /while its node is lost/, bound("a"), lostOf("a"), elsewhere("b")],
     [
@@ -134,18 +130,12 @@ describe("attachments", () => {
   check`
     two have one address ${[...attached, answered("b")]}
       => when eth0 of b was & given to eth0 of b while eth0 of a has it
-    two have one address for a moment ${[...attached, (checker) => checker.answered(nic("b")), leaving("b")]}
-      => given to eth0 of b
     answered without an object ${[answered("a")]} => 10.6.0.21: absent when eth0 of a was answered
     answered with another pod's object ${[written(1, bound("b")), answered("a")]}
       => 10.6.0.21: Bound eth0 of b when eth0 of a was answered
     the object goes while the pod lives ${[...attached, written(2, undefined)]}
       => revision 2, 10.6.0.21: absent while eth0 of a lives with it
     the object cools while the pod lives ${[...attached, written(2, COOLING)]} => Cooling while eth0 of a lives
-    the object becomes another pod's on the same node while the pod lives ${[...attached, written(2, bound("b"))]}
-      => Bound eth0 of b while eth0 of a lives
-    another pod's node is taken for lost while the pod lives ${[...attached, written(2, lostOf("b"))]}
-      => Quarantined while eth0 of a lives
     leaves, but was never there ${[leaving("a")]} => leaves, but was never answered
   `;
 });
@@ -157,8 +147,6 @@ describe("what a person does by hand", () => {
       => revision 4
     restores an older state in which the pod has it, and it goes ${[...attached, (checker) => checker.restored(), (checker) => checker.begin({ name: NAME, revision: 1, object: bound("a") }), written(2, undefined)]}
       => absent while eth0 of a lives
-    restores one, and another pod is answered with it ${[...attached, (checker) => checker.restored(), written(2, bound("b")), answered("b")]}
-      => given to eth0 of b while eth0 of a has it
   `;
 });
 
@@ -198,12 +186,8 @@ describe("members", () => {
   const web2 = (more: Partial<IpAllocationSpec> = {}) => other(OTHER, bound("b", { workload: web, ...more }));
   check`
     lose it while their owner lives ${[...kept, written(3, COOLING)]} => released while StatefulSet web lives
-    lose it without having been away ${[lives, written(1, WEB), answered("a"), leaving("a"), written(2, COOLING)]}
-      => released while
     get another address ${[...kept, written(3, web2()), answered("b", OTHER)]}
       => 10.6.0.22: given to eth0 of b, whose 10.6.0.21 is Kept web-0
-    get another address, for which the former one is given up ${[...kept, written(3, web2()), written(4, COOLING), answered("b", OTHER)]}
-      => revision 4, 10.6.0.21: released while
   `;
   it("a pod whose NIC gets a second address is found, without an owner", () => {
     const checker = run(...attached, written(2, other(OTHER, bound("a"))), answered("a", OTHER));

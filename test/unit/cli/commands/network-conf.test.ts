@@ -94,10 +94,6 @@ const refused: [flags: Row, text: string][] = [
   [{ ...MACVLAN, settings: { mode: "auto" }, coordinator: false }, '--mode: found "auto", want no --no-coordinator'],
 ];
 
-it.each(SUPPORTED_VERSIONS)("makes a network in CNI %s", (cniVersion) => {
-  check({ ...MACVLAN, cniVersion }, [{ type: "macvlan", master: "eth0", mode: "bridge", ipam: BERTH }, COORDINATOR]);
-});
-
 it("docs/network.md lists the versions", () => {
   const versions = SUPPORTED_VERSIONS.map((version) => `\`${version}\``).join(", ");
   expect(readFileSync("docs/network.md", "utf8")).toContain(`| \`--cni-version\` | ${versions};`);

@@ -30,35 +30,24 @@ export function describeStoring(open: () => Promise<KubeApi>): void {
       },
     );
   const subnet = "10.6.0.0/24";
+  const POOL = { subnet, addressSpace: "", default: false, disable: false, selection: "hash" };
+  const LOST = { address: "10.12.0.1", prefixLength: 24, pool: "blue", state: "Quarantined", node: "n1" };
 
   it.each<[kind: string, name: string, spec: object, stored: object]>([
-    [
-      "IPPool",
-      "storing-a",
-      { subnet },
-      { subnet, addressSpace: "", default: false, disable: false, selection: "hash" },
-    ],
+    ["IPPool", "storing-a", { subnet }, POOL],
     [
       "IPPool",
       "storing-b",
       { subnet, disable: null, selection: "ascending", default: true, gateway: null },
-      { subnet, addressSpace: "", default: true, disable: false, selection: "ascending" },
+      { ...POOL, default: true, selection: "ascending" },
     ],
     ["Subnet", "storing-a", { subnet, ips: [] }, { subnet, ips: [], addressSpace: "" }],
     ["ReservedIP", "storing-a", { ips: ["10.6.0.9"] }, { ips: ["10.6.0.9"], addressSpace: "" }],
     [
       "IPAllocation",
       "10.12.0.1",
-      {
-        ...{ address: "10.12.0.1", prefixLength: 24, pool: "blue", state: "Quarantined", node: "n1" },
-        quarantine: { reason: "NodeLost", later: { x: 1 } },
-        soon: [1],
-      },
-      {
-        ...{ address: "10.12.0.1", prefixLength: 24, pool: "blue", state: "Quarantined", node: "n1" },
-        addressSpace: "",
-        quarantine: { reason: "NodeLost", mac: "", parent: "" },
-      },
+      { ...LOST, quarantine: { reason: "NodeLost", later: { x: 1 } }, soon: [1] },
+      { ...LOST, addressSpace: "", quarantine: { reason: "NodeLost", mac: "", parent: "" } },
     ],
     [
       "IPPool",
@@ -68,10 +57,7 @@ export function describeStoring(open: () => Promise<KubeApi>): void {
         podAffinity: { matchLabels: { app: "a" }, more: 1 },
         routes: [{ dst: "10.0.0.0/8", gw: "10.6.0.2", via: 1 }],
       },
-      {
-        ...{ subnet, addressSpace: "", default: false, disable: false, selection: "hash" },
-        ...{ podAffinity: { matchLabels: { app: "a" } }, routes: [{ dst: "10.0.0.0/8", gw: "10.6.0.2" }] },
-      },
+      { ...POOL, podAffinity: { matchLabels: { app: "a" } }, routes: [{ dst: "10.0.0.0/8", gw: "10.6.0.2" }] },
     ],
   ])("%s %s: %o is stored as %o", async (kind, name, spec, stored) => {
     expect((await create(kind, name, { spec })).spec).toEqual(stored);

@@ -1,17 +1,28 @@
 /**
  * Records what `ip` and `nft` say to the kernel, and what it answers, as test/unit/kernel/recorded/<family>.txt.
  * Run by hand, as root: `node test/unit/kernel/record/record.ts`, or with the names of the families to record:
- * `kinds` needs a kernel that has all kinds of links. Times of day and ports are left out; MACs and indexes are fixed
- * here.
+ * `kinds` needs a kernel that has all kinds of links. The commands are those of the file: a new one is a line
+ * `$ command` there, and a row of the family's test. Times of day and ports are left out; MACs and indexes are fixed.
  * Effects: a network namespace for the time of the run; compiles record.c; writes the files.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { commands, preparation } from "./commands.ts";
+
+const preparation = [
+  "ip link add v0 index 7 address 02:00:00:00:00:01 type veth peer name v1 index 8 address 02:00:00:00:00:02",
+  "ip link set v0 up",
+  "ip link set v1 up",
+  "ip link add b0 index 9 address 02:00:00:00:00:06 type bridge",
+  "ip addr add 10.6.0.254/24 dev v0",
+  "ip addr add fd00::254/64 dev v0 nodad",
+  "ip nexthop add id 5 via 10.6.0.1 dev v0",
+];
 
 const folder = join(import.meta.dirname, "..", "recorded");
+/** `kinds` are links that many kernels lack: recorded in User-Mode Linux 6.1. */
+const families = ["link", "address", "route", "rule", "neighbour", "netconf", "kinds", "nftables"];
 const netns = `rec${process.pid}`;
 
 export interface RecordedMessage {
@@ -92,15 +103,16 @@ function record(library: string, command: string): Recorded {
 const temporary = mkdtempSync(join(tmpdir(), "record-"));
 const library = join(temporary, "record.so");
 execFileSync("cc", ["-O1", "-shared", "-fPIC", "-o", library, join(import.meta.dirname, "record.c"), "-ldl"]);
-mkdirSync(folder, { recursive: true });
 try {
   const requested = process.argv.slice(2);
-  for (const [family, list] of Object.entries(commands)) {
+  for (const family of families) {
     if (requested.length === 0 ? family === "kinds" : !requested.includes(family)) continue;
     execFileSync("ip", ["netns", "add", netns]);
     for (const line of preparation) execFileSync("ip", ["netns", "exec", netns, ...line.split(" ")]);
-    const rows = list.map((command) => record(library, command));
-    writeFileSync(join(folder, `${family}.txt`), rows.map(formatRecorded).join(""));
+    const file = join(folder, `${family}.txt`);
+    const commands = readFileSync(file, "utf8").match(/(?<=^\$ ).*$/gm) ?? [];
+    const rows = commands.map((command) => record(library, command));
+    writeFileSync(file, rows.map(formatRecorded).join(""));
     execFileSync("ip", ["netns", "del", netns]);
     console.log(`${family}: ${rows.length} commands`);
   }

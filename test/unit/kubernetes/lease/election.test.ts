@@ -1,14 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { KubeCall } from "../../../../host/kubernetes/kube-api.ts";
-import {
-  type Candidate,
-  type CandidateOptions,
-  type Fault,
-  Lab,
-  LEASES,
-  NAME,
-  TIMINGS,
-} from "../../../world/candidates.ts";
+import type { Candidate, CandidateOptions, Fault } from "../../../world/candidates.ts";
+import { Lab, LEASES, NAME, TIMINGS } from "../../../world/candidates.ts";
 import type { TestClock } from "../../../world/clock.ts";
 
 let lab: Lab;
