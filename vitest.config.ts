@@ -17,7 +17,7 @@ const kinds: Kind[] = [
   { name: "property", testTimeout: 120_000, fileParallelism: true, maxWorkers: "100%" },
   { name: "simulation", testTimeout: 120_000, fileParallelism: true, maxWorkers: "100%" },
   { name: "fuzz", testTimeout: 120_000, fileParallelism: false },
-  { name: "netns", testTimeout: 60_000, fileParallelism: false, globalSetup: ["test/netns/build-addon.ts"] },
+  { name: "netns", testTimeout: 120_000, fileParallelism: false, globalSetup: ["test/netns/build-addon.ts"] },
   // Most of the time a file waits for its control plane.
   {
     name: "cluster",

@@ -160,7 +160,7 @@ describe("the socket", () => {
     for (const each of opened) if (each.status === "fulfilled") each.value.destroy();
     await sleep(100);
     expect(await world.add("c1")).toHaveLength(1);
-    expect((await world.agent.get("/v1/health")).problems).toEqual([]);
+    expect(await world.agent.get("/v1/health")).toMatchObject({ status: "ready" });
     await requireCommand(["prlimit", `--pid=${world.agent.pid}`, "--nofile=512:"]);
   });
 
