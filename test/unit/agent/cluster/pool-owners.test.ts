@@ -80,6 +80,7 @@ const uid = (name: string) => ({ uid: `u-${name}` });
 const putSet = (...above: Owner[]) => lookups.put(SETS, "web-5d", owned(above, uid("web-5d")));
 
 describe("a pod belongs to", () => {
+  const uncontrolled = podOf({ ...stateful, controller: false });
   const OF_SET = "apps/v1 ReplicaSet shop/web-5d u-web-5d";
   it.each<[what: string, pod: Pod, above: Owner[], wanted: string, asks: number]>([
     ["its StatefulSet", podOf(stateful), [], "apps/v1 StatefulSet shop/db u-db", 0],
@@ -91,13 +92,7 @@ describe("a pod belongs to", () => {
     ["its Job, which something else controls", podOf(job), [jobs], "batch/v1 Job shop/mail-1 u-mail-1", 1],
     ["a ReplicaSet of another project", podOf(foreign), [], "example.com/v1 ReplicaSet shop/odd u-odd", 0],
     ["its controller, not its first owner", podOf(bystander, stateful), [], "apps/v1 StatefulSet shop/db u-db", 0],
-    [
-      "none without a controller",
-      podOf({ ...stateful, controller: false }),
-      [],
-      'pod "shop/web-0" has no controller',
-      0,
-    ],
+    ["none without a controller", uncontrolled, [], 'pod "shop/web-0" has no controller', 0],
     ["none as the mirror of a static pod", podOf(node), [], 'the controller of pod "shop/web-0" is Node "n1"', 0],
   ])("%s", async (_what, pod, above, wanted, asks) => {
     putSet(...above);

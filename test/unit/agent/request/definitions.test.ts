@@ -77,13 +77,9 @@ describe("the definitions of this node", () => {
       "80-note.yaml": "a: b",
     });
     mkdirSync(join(path, "90-folder.conflist"));
-    for (const [network, file] of [
-      ["parts", "10-c.conf"],
-      ["sealed", "10-c.conf"],
-      ["plain", "10-c.json"],
-    ] as const) {
-      mkdirSync(join(path, network));
-      writeFileSync(join(path, network, file), JSON.stringify({ type: "coordinator", hostRuleTable: 504 }));
+    for (const file of ["parts/10-c.conf", "sealed/10-c.conf", "plain/10-c.json"]) {
+      mkdirSync(join(path, file, ".."));
+      put(file, JSON.stringify({ type: "coordinator", hostRuleTable: 504 }));
     }
     expect(["lan", "one", "two", "parts"].map(table)).toEqual([501, 502, 503, 504]);
     expect(["sealed", "plain", "none"].map(table)).toEqual([undefined, undefined, undefined]);
