@@ -56,6 +56,8 @@ it.each([
     '{"tokenFile":"/var/run/token","secretName":"x"}',
     '{"tokenFile":"/var/run/token","secretName":"x"}',
   ],
+  ["no address", "10.6.0.7 of pool blue", "10.6.0.7 of pool blue"],
+  ["no metric", 'berth_claims_total{outcome="bound"} 3', 'berth_claims_total{outcome="bound"} 3'],
 ])("redacts %s", (_what, text, wanted) => expect(redact(text)).toBe(wanted));
 
 it.each([
