@@ -65,6 +65,15 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
     expect(small.claimMany(new Uint8Array(0))).toBe(0);
   });
 
+  it("reaches both ends of the address space", () => {
+    expect(textOf(pool(["0.0.0.0", "255.255.255.255"]).findFree(1))).toBe("255.255.255.255");
+    const v6 = pool(["::/0"]);
+    expect(v6.counts().total).toBe(2n ** 128n);
+    expect(v6.claim(ip("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"))).toBe("claimed");
+    expect(v6.claim(ip("::"))).toBe("claimed");
+    expect(textOf(v6.findFreeAscending())).toBe("::1");
+  });
+
   it("has nothing to give in an empty pool, and can grow from it", () => {
     const p = pool([]);
     expect(p.findFree(0)).toBeUndefined();

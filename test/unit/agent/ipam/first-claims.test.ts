@@ -314,6 +314,16 @@ describe("a claim under way when the registry goes back", () => {
     await expect.poll(() => world.written).toEqual(["e3: 10.6.0.1"]);
   });
 
+  it("is refused while it waits for an earlier epoch", async () => {
+    world.epoch.follow(OPEN);
+    const adding = world.add();
+    expect(await waits(adding)).toBe(true);
+    world.epoch.wentBack();
+    expect(await adding).toMatch(/^11: /);
+    expect(world.asked).toEqual([]);
+    await expect.poll(() => world.written).toContain("e3: nothing");
+  });
+
   it("is refused before each further attempt to record addresses", async () => {
     const { registry, poolCache } = world.node;
     const deps = { epoch: world.epoch, registry, poolCache };
