@@ -11,7 +11,6 @@ import {
   parseAllocationName,
 } from "../../../host/resources/ip-allocation.ts";
 import { isSameMember, type Workload } from "../../../host/resources/member.ts";
-import { cases } from "../../world/rows.ts";
 import { HOLDER, ipAllocation } from "../../world/subjects.ts";
 import { ip } from "../../world/values.ts";
 
@@ -159,22 +158,4 @@ describe("an allocation", () => {
     expect(spec).toEqual(BOUND);
     expect(formatIp(spec.ip)).toBe("10.6.0.21");
   });
-});
-
-it.each(cases<object>`
-  whose name is another address ${{ metadata: { name: "10.6.0.22" } }}
-    => field "metadata.name": found "10.6.0.22", want the address
-  of a space that its name lacks ${{ addressSpace: "lab" }} => field "metadata.name"
-  whose address is not canonical ${{ address: "FD00::A" }} => want an address in its canonical form
-  with a length below 0 and no holder ${{ prefixLength: -1, holders: [] }} => field "spec.prefixLength"
-  Bound without a holder ${{ holders: [] }} => field "spec.holders": found an empty list, want at least one
-  Cooling with a holder ${{ state: "Cooling" }} => field "spec.holders"
-  Kept without a workload ${{ state: "Kept", holders: [] }} => field "spec.workload": found nothing
-  Quarantined without a reason ${{ state: "Quarantined", holders: [] }} => field "spec.quarantine"
-  of a node without a holder ${{ node: "n2" }} => field "spec.node": found "n2", want the node of a holder
-`)("an allocation is refused %s", (_title, change, message) => {
-  const object = JSON.parse(JSON.stringify(objectOf(BOUND)));
-  const { metadata = { name: "10.6.0.21" }, ...spec } = change as { readonly metadata?: object };
-  const changed = { ...object, metadata, spec: { ...object.spec, ...spec } };
-  expect(() => decodeIpAllocation(changed, "watch")).toThrow(message);
 });

@@ -87,7 +87,6 @@ status: {phase: Running, podIP: 10.0.0.1}
 });
 
 const CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vendor-conf}\n";
-const reserved = (spec: string) => `${V}kind: ReservedIP\nmetadata: {name: a}\nspec: ${spec}\n`;
 
 describe("decodeManifests refuses", () => {
   const refused = cases`
@@ -117,20 +116,6 @@ describe("decodeManifests refuses", () => {
       => field "spec.nodename": found an unknown key, want the key "nodeName"
     a number for an annotation ${POD.replace("}", ", annotations: {ipam.vendor.io/ippool-ip-number: 3}}")}
       => field "metadata.annotations[\"ipam.vendor.io/ippool-ip-number\"]": found 3, want text
-    a reserved list without entries ${reserved("{ips: []}")}
-      => ReservedIP "a": field "spec.ips": found an empty list, want a list of at least one entry
-    reserved addresses of two families ${reserved('{ips: [10.0.0.1, "fd00::1"]}')}
-      => field "spec.ips[1]": found "fd00::1", want IPv4 addresses, as ips[0] has
-    reserved addresses of another family ${reserved("{ips: [10.0.0.1], ipVersion: 6}")}
-      => field "spec.ipVersion": found 6, want 4, the family of "ips"
-    an unknown key of a ReservedIP ${reserved("{ips: [10.0.0.1], subnet: x}")}
-      => field "spec.subnet": found an unknown key
-    two spellings of the mode ${coordinator("mode: auto, tune_mode: overlay")}
-      => Coordinator "default": field "spec.tune_mode": found "overlay", want the value of "mode"
-    a log file that is not resolved ${coordinator("logOptions: {logFile: /var/log/vendor/a/../b}")}
-      => field "spec.logOptions.logFile": found "/var/log/vendor/a/../b", want a path inside /var/log/vendor/ without "."
-    an unknown key of a Coordinator ${coordinator("podCidrType: auto")}
-      => field "spec.podCidrType": found an unknown key, want the key "podCIDRType"
     another ConfigMap ${`${CONFIG_MAP.replace("vendor-conf", "other")}data: {conf.yml: ""}\n`}
       => field "metadata.name": found "other", want "vendor-conf"
     another key of vendor-conf ${`${CONFIG_MAP}data: {conf.yaml: ""}\n`}
