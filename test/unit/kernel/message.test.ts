@@ -138,24 +138,6 @@ describe("decodeAttributes", () => {
     expect(attributes.length).toBe(40);
     expect(encodeAttributes(attributes, fixed).subarray(fixed)).toEqual(datagram.subarray(fixed));
   });
-
-  it("never reads outside: every cut and every changed byte decodes or throws NetlinkError", () => {
-    const original = (addressesV0.answers[0] ?? bytes()).subarray(16 + 8, 76);
-    const inputs = Array.from({ length: original.length }, (_, end) => original.slice(0, end));
-    for (let at = 0; at < original.length; at++) {
-      for (let value = 0; value < 256; value++) inputs.push(original.with(at, value));
-    }
-    let refused = 0;
-    for (const input of inputs) {
-      try {
-        for (const { value } of decodeAttributes(input)) expect(value.byteLength).toBeLessThanOrEqual(input.length - 4);
-      } catch (error) {
-        expect(error).toBeInstanceOf(NetlinkError);
-        refused++;
-      }
-    }
-    expect(refused).toBeGreaterThan(1_000);
-  });
 });
 
 describe("values", () => {

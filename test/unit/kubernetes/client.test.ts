@@ -79,15 +79,6 @@ describe("a call", () => {
     expect(requests).toHaveLength(1);
   });
 
-  it("waits until the date that the server names", async () => {
-    // Dates have whole seconds: two ahead means at least one.
-    const date = new Date(Date.now() + 2_000).toUTCString();
-    const { client } = await startStub(first((response) => sendStatus(response, 503, "Busy", { "retry-after": date })));
-    const startedMs = performance.now();
-    await client.call(GET);
-    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(900);
-  });
-
   it("does not believe in a pause longer than its patience", async () => {
     const { client, requests } = await startStub((response) =>
       sendStatus(response, 503, "Busy", { "retry-after": "3600" }),

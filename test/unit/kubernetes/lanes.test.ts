@@ -5,7 +5,6 @@ import {
   type Failure,
   Lanes,
   lengthen,
-  MAX_BACKGROUND_CALLS,
   MAX_CONNECTIONS,
   MAX_POD_CALLS,
   mayPass,
@@ -45,15 +44,6 @@ describe("the longest time of the next attempt", () => {
 });
 
 describe("lanes", () => {
-  it("let background calls take their share only", async () => {
-    const lanes = new Lanes();
-    const order: string[] = [];
-    enterAll(lanes, "background", 10, order);
-    await flush();
-    expect(order).toHaveLength(MAX_BACKGROUND_CALLS);
-    expect(lanes.waiting).toBe(10 - MAX_BACKGROUND_CALLS);
-  });
-
   it("leave a place for background calls", async () => {
     const lanes = new Lanes();
     const order: string[] = [];
@@ -80,22 +70,6 @@ describe("lanes", () => {
     lanes.leave("pod");
     await flush();
     expect(order).toEqual(["background 0", "pod 0", "pod 1", "background 1"]);
-  });
-
-  it("forget who gives up while waiting", async () => {
-    const lanes = new Lanes();
-    const order: string[] = [];
-    enterAll(lanes, "background", MAX_BACKGROUND_CALLS, []);
-    const controller = new AbortController();
-    const waiting = lanes.enter("background", controller.signal);
-    enterAll(lanes, "background", 1, order);
-    controller.abort(new Error("enough"));
-    await expect(waiting).rejects.toThrow("enough");
-    expect(lanes.waiting).toBe(1);
-    lanes.leave("background");
-    await flush();
-    expect(order).toEqual(["background 0"]);
-    expect(lanes.underWay).toBe(MAX_BACKGROUND_CALLS);
   });
 
   it("never let in who has given up before", async () => {

@@ -163,15 +163,6 @@ describe("a reflector", () => {
     expect([...reflector.items.keys()]).toEqual(["a", "c"]);
   });
 
-  it("lists again when the watch is refused as too old", async () => {
-    const { changes, lists } = await play({
-      lists: [answer(list("7", [object("a", "1")])), answer(list("9", []))],
-      watches: [(response) => sendStatus(response, 410, "Expired"), silence],
-    });
-    await until(() => changes.includes("-a"), "the object is gone");
-    expect(lists()).toHaveLength(2);
-  });
-
   it("starts over when later pages have expired", async () => {
     const { reflector, changes, lists } = await play({
       lists: [

@@ -1,6 +1,5 @@
 /** Traces of a thousand failures in a process that runs for months: none. */
 
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { getEventListeners } from "node:events";
 import { readdirSync } from "node:fs";
 import { expect, it } from "vitest";
@@ -47,39 +46,4 @@ it("a thousand calls and watches that end in every way leave no connection, no l
   // Both ends of each of the kept connections are here.
   await until(() => openFiles() <= before + 2 * 12, "the connections are gone");
   expect(await client.call({ method: "GET", path: "/well" })).toEqual({ name: "well" });
-});
-
-it("calls that are given up while they wait, are under way or pause leave nothing, and are not sent any more", async () => {
-  const stub = await startStub((response, { url }) => {
-    if (url.startsWith("/busy")) sendStatus(response, 503, "Busy", { "retry-after": "5" });
-  });
-  const givenUp = new Set<string>();
-  const sent: string[] = [];
-  const late: string[] = [];
-  const note = (message: unknown): void => {
-    const { path } = (message as { request: { path: string } }).request;
-    (givenUp.has(path) ? late : sent).push(path);
-  };
-  subscribe("undici:client:sendHeaders", note);
-  const giveUp = (index: number): Promise<unknown> => {
-    const controller = new AbortController();
-    const path = `/${index % 2 === 0 ? "busy" : "silent"}/${index}`;
-    setTimeout(
-      () => {
-        givenUp.add(path);
-        controller.abort(new Error("enough"));
-      },
-      8 * (index % 50),
-    );
-    return stub.client
-      .call({ method: "POST", path, body: {}, signal: controller.signal })
-      .catch(({ message }: Error) => message);
-  };
-  const ends = await Promise.all(Array.from({ length: 200 }, (_, index) => giveUp(index)));
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  unsubscribe("undici:client:sendHeaders", note);
-  expect(new Set(ends)).toEqual(new Set(["enough"]));
-  expect(sent.length).toBeGreaterThan(3);
-  expect(late).toEqual([]);
-  expect(stub.client.stats).toMatchObject({ calling: 0, waiting: 0 });
 });
