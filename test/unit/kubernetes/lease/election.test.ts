@@ -94,15 +94,6 @@ describe("an election", () => {
     expect(lab.spec.holderIdentity).toBeUndefined();
   });
 
-  it("waits for a leader that died, by its own clock", async () => {
-    const [, b] = await two(FAULTY);
-    const diedMs = time.ms;
-    await failing("hang", 30_000);
-    const tookMs = (b.terms[0]?.fromMs ?? Number.NaN) - diedMs;
-    expect(tookMs).toBeGreaterThan(TIMINGS.durationMs - TIMINGS.retryMs * 2);
-    expect(tookMs).toBeLessThanOrEqual(TIMINGS.durationMs + TIMINGS.retryMs * 1.25);
-  });
-
   it.for([-3_600_000, 3_600_000])("does not use other machines' clocks: one is off by %i ms", async (skewMs) => {
     const [a, b] = await two({}, { skewMs });
     await time.advance(60_000);
@@ -120,16 +111,6 @@ describe("an election", () => {
     expect(a.election.problem).toBe("Cannot read or write the Lease kube-system/berth-controller: no route");
     await time.advance(10_000);
     expect(a.election).toMatchObject({ isLeading: false, holder: "b", problem: undefined });
-  });
-
-  it("leads again when the API server is back for all", async () => {
-    const [a, b] = await two(FAULTY, FAULTY);
-    fault = "unreachable";
-    await time.advance(60_000);
-    expect(leaders(a, b)).toEqual([false, false]);
-    fault = "ok";
-    await time.advance(20_000);
-    expect(leaders(a, b).filter(Boolean)).toHaveLength(1);
   });
 
   it("continues to lead after a short outage", async () => {
@@ -169,14 +150,6 @@ describe("an election, surprised", () => {
       fault: ({ method }: KubeCall) => (method === wanted && left.count-- > 0 ? "lost answer" : "ok"),
     } as const;
   };
-
-  it("knows its own write when the answer was lost", async () => {
-    const { left, fault } = losing("POST");
-    left.count = 1;
-    const [a, b] = await two({ fault });
-    await time.advance(60_000);
-    expect([a.terms.length, b.terms]).toEqual([1, []]);
-  });
 
   it("continues to lead when the answer to a renewal was lost", async () => {
     const { left, fault } = losing("PUT");

@@ -51,8 +51,6 @@ it("Helm refuses values that the schema does not describe", () => {
 const isValid = new Ajv({ strict: false, allErrors: true, validateFormats: false }).compile(valuesSchema);
 
 it.each<[path: string, values: object]>([
-  ["agents", { agents: {} }],
-  ["agent.replicas", { agent: { replicas: 1 } }],
   ["controller.replicas", { controller: { replicas: "2" } }],
   ["platform", { platform: "minikube" }],
   ["agent.hostFiles.0", { agent: { hostFiles: ["/etc/shadow"] } }],
@@ -60,22 +58,8 @@ it.each<[path: string, values: object]>([
   ["primary.fileName", { primary: { fileName: "berth.txt" } }],
   ["networks.0.type", { networks: [{ name: "a", type: "vxlan" }] }],
   ["networks.0.name", { networks: [{ type: "ptp" }] }],
-  ["settings.enableIPV6", { settings: { enableIPV6: false } }],
-  ["settings.garbageCollection.grase", { settings: { garbageCollection: { grase: "1m" } } }],
-  ["ipPools.lan.subnett", { ipPools: { lan: { subnet: "10.6.0.0/24", subnett: "10.6.0.0/24" } } }],
   ["ipPools.lan.subnet", { ipPools: { lan: { subnet: "10.6.0.0/33" } } }],
-  [
-    "ipPools.lan.routes.0.gv",
-    { ipPools: { lan: { subnet: "10.6.0.0/24", routes: [{ dst: "10.7.0.0/16", gv: "10.6.0.1" }] } } },
-  ],
   ["subnets.blue.gateway", { subnets: { blue: { subnet: "10.7.0.0/16", gateway: "10.7.O.1" } } }],
-  ["reservedIPs.routers.ip", { reservedIPs: { routers: { ips: ["10.6.0.2"], ip: "10.6.0.3" } } }],
-  ["coordinator.spec.mod", { coordinator: { spec: { mod: "auto" } } }],
-  [
-    "networks.0.coordinator.detectGatewy",
-    { networks: [{ name: "a", type: "ptp", coordinator: { detectGatewy: true } }] },
-  ],
-  ["agent.tolerations.0.efect", { agent: { tolerations: [{ key: "a", efect: "NoSchedule" }] } }],
 ])("the schema of the values refuses %s", (path, values) => {
   expect(isValid(values)).toBe(false);
   const places = (isValid.errors ?? []).map(({ instancePath, params }) =>
