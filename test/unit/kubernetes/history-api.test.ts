@@ -35,20 +35,6 @@ const list = (path: string) => api.call({ method: "GET", path, query: { limit: 1
 const create = (name: string) =>
   api.call({ method: "POST", path: ALLOCATIONS, body: { metadata: { name }, spec: {} } });
 
-it("notes the highest version of lists, creates and watches", async () => {
-  await list(PODS);
-  expect(known.version).toBe(3n);
-  await create("10.6.0.4");
-  expect(known.version).toBe(4n);
-  const watching = new AbortController();
-  const ended = api.watch({ path: ALLOCATIONS, query: {}, onEvent: () => {}, signal: watching.signal }).catch(() => {});
-  server.put(ALLOCATIONS, "10.6.0.5", { spec: {} });
-  await expect.poll(() => known.version).toBe(5n);
-  watching.abort();
-  await ended;
-  expect(backs).toBe(0);
-});
-
 it("tells of a create in another history before it is answered, and once", async () => {
   const copy = server.snapshot();
   for (let index = 0; index < 40; index++) server.put(ALLOCATIONS, `10.6.1.${index}`, { spec: {} });
