@@ -147,7 +147,7 @@ function isSnatGroupChange(operation: Operation, collected: readonly CollectedKe
 /**
  * Returns whether the operation only brings a pod up to date that was attached by a former release, or before the pair
  * had an address: no route over the pair lies there a second time without a source, or, of release 0.4 or an earlier
- * one, none has a source. A runtime's CHECK tolerates that.
+ * one, none has a source. That works as before, until the pod restarts.
  */
 export function isUpgrade(operation: Operation, { routes }: NamespaceState): boolean {
   const former = routes.filter(({ link, protocol }) => link === POD_VETH && protocol === BERTH_PROTOCOL);

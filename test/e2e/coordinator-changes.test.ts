@@ -1,10 +1,13 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import type { CheckRecord } from "../../host/records/check-record.ts";
 import { requireCommand } from "../lab/command.ts";
 import { macvlan } from "../lab/manifests.ts";
 import { type ChainNode, coordinate, ENTRY, MACVLAN, makeChainNode, pairsOf } from "../lab/netns/coordinator.ts";
+import type { LabPod } from "../lab/netns/world.ts";
 import { itLong } from "../world/long-cases.ts";
+
+type Findings = CheckRecord["findings"];
 
 const NETWORK = `ch${process.pid}`;
 
@@ -67,40 +70,62 @@ it("a table that was changed since is cleared by DEL, too", () =>
     await node.expectState(start);
   }));
 
+/** With a pod whose address has no record, which would have to be 30 s old to be compared. */
+async function withStatic(entry: object, use: (pod: LabPod, findings: () => Promise<Findings>) => Promise<void>) {
+  const network = `${NETWORK}-static`;
+  await node.configure({ hostRouteCIDR: ["10.6.0.77/32"] });
+  const ipam = { type: "static", addresses: [{ address: "10.6.0.77/16", gateway: "10.6.0.1" }] };
+  await node.define(network, [macvlan("uplink", ipam), { ...ENTRY, ...entry }]);
+  // Other tests' namespaces, which check looks into as well, have no attachments of this agent.
+  const findings = async (): Promise<Findings> => {
+    const record: CheckRecord = await node.agent.get("/v1/check");
+    return record.findings.filter(({ kind }) => kind === "drift");
+  };
+  try {
+    await node.withPod("static", async (pod) => {
+      await pod.attach(network);
+      expect(await findings()).toEqual([]);
+      await use(pod, findings);
+      await pod.detach(network);
+    });
+  } finally {
+    await node.configure({});
+  }
+}
+
 it.each([0, -1])(
   "rp_filter of all links of the node: what overrides hostRPFilter %i is found, and the remedy ends it",
   async (wanted) => {
-    const network = `${NETWORK}-rp`;
-    // Berth has no record of the address, which would have to be 30 s old to be compared.
-    await node.configure({ hostRouteCIDR: ["10.6.0.77/32"] });
-    const ipam = { type: "static", addresses: [{ address: "10.6.0.77/16", gateway: "10.6.0.1" }] };
-    await node.define(network, [macvlan("uplink", ipam), { ...ENTRY, hostRPFilter: wanted }]);
-    // Other tests' namespaces, which check looks into as well, have no attachments of this agent.
-    const findings = async (): Promise<CheckRecord["findings"]> => {
-      const record: CheckRecord = await node.agent.get("/v1/check");
-      return record.findings.filter(({ kind }) => kind === "drift");
-    };
     const filter = (value: string) => writeSysctl(node.netns.path, "ipv4/conf/all/rp_filter", value);
     filter("0");
-    try {
-      await node.withPod("filtered", async (pod) => {
-        await pod.attach(network);
-        expect(await findings()).toEqual([]);
-        filter("2");
-        const text = `net.ipv4.conf.all.rp_filter of the node is 2, which overrides hostRPFilter ${wanted}`;
-        const remedy = "Correct it in /etc/sysctl.d, and run:";
-        const commands = [`sysctl -w net.ipv4.conf.all.rp_filter=${wanted}`];
-        const expected = wanted < 0 ? [] : [{ kind: "drift", address: "", container: "", text, remedy, commands }];
-        const found = await findings();
-        expect(found).toMatchObject(expected);
-        expect(found).toHaveLength(expected.length);
-        for (const command of found[0]?.commands ?? []) await requireCommand(node.netns.enter(command.split(" ")));
-        expect(await findings()).toEqual([]);
-        await pod.detach(network);
-      });
-    } finally {
-      filter("0");
-      await node.configure({});
-    }
+    onTestFinished(() => filter("0"));
+    await withStatic({ hostRPFilter: wanted }, async (_pod, findings) => {
+      filter("2");
+      const text = `net.ipv4.conf.all.rp_filter of the node is 2, which overrides hostRPFilter ${wanted}`;
+      const remedy = "Correct it in /etc/sysctl.d, and run:";
+      const commands = [`sysctl -w net.ipv4.conf.all.rp_filter=${wanted}`];
+      const expected = wanted < 0 ? [] : [{ kind: "drift", address: "", container: "", text, remedy, commands }];
+      const found = await findings();
+      expect(found).toMatchObject(expected);
+      expect(found).toHaveLength(expected.length);
+      for (const command of found[0]?.commands ?? []) await requireCommand(node.netns.enter(command.split(" ")));
+      expect(await findings()).toEqual([]);
+    });
   },
 );
+
+it("a pod as release 0.4.0 left it is not told from one of today, but what it lacks is", () =>
+  withStatic({}, async ({ netns }, findings) => {
+    for (const table of ["main", "100"]) {
+      const [route, options] = ["route", `dev veth0 proto 98 table ${table}`];
+      const lines = (await netns.ip(`-4 ${route} show ${options}`))
+        .split("\n")
+        .filter((line) => line.includes(" src "));
+      await netns.ip(`-4 ${route} flush ${options}`);
+      for (const line of lines) await netns.ip(`${route} add ${line.replace(/ src \S+/, "")} ${options}`);
+    }
+    await netns.ip("addr flush dev veth0 scope link");
+    expect(await findings()).toEqual([]);
+    await netns.ip("route del 10.6.0.2/32 dev veth0");
+    expect(await findings()).toMatchObject([{ kind: "drift", interface: "eth0" }]);
+  }));

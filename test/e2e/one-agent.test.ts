@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import { type Agent, startAgent } from "../lab/agent.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
-import { eventually } from "../lab/waiting.ts";
+import { eventually, SOON_MS } from "../lab/waiting.ts";
 import { restartUnderLoad } from "./restart-storm.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/16", { default: true }) };
@@ -102,28 +102,16 @@ describe("a socket", () => {
       // Until the first one ends, it is the one that answers on the socket.
       const second = await startAgent({ config: BLUE, socket: world.agent.socket });
       try {
-        await eventually(
-          async () => second.stderr(),
-          (text) => text.includes("Waiting"),
-        );
+        await expect.poll(() => second.stderr(), { timeout: SOON_MS }).toContain("Waiting");
         // The first one looks once a second, and has just looked when it has restored the socket: the second one is
         // faster then.
         const { ino } = statSync(world.agent.socket);
         rmSync(world.agent.socket);
         await comesBack(world, ino);
         for (const end of ["", ".lock"]) rmSync(`${world.agent.socket}${end}`);
-        expect(
-          await eventually(
-            async () => world.agent.stderr(),
-            (text) => text.includes("taken"),
-          ),
-        ).toContain(`Socket ${world.agent.socket} was taken by another agent (process ${second.pid})`);
-        expect(
-          await eventually(
-            async () => world.agent.isRunning(),
-            (running) => !running,
-          ),
-        ).toBe(false);
+        const taken = `Socket ${world.agent.socket} was taken by another agent (process ${second.pid})`;
+        await expect.poll(() => world.agent.stderr(), { timeout: SOON_MS }).toContain(taken);
+        await expect.poll(() => world.agent.isRunning(), { timeout: SOON_MS }).toBe(false);
         expect(await second.get("/v1/health")).toMatchObject({ status: "ready" });
       } finally {
         await second.delete();

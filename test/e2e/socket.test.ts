@@ -9,7 +9,7 @@ import { requireCommand } from "../lab/command.ts";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
 import { type NetnsWorld, openAlone } from "../lab/netns/world.ts";
 import { inParallel } from "../lab/parallel.ts";
-import { eventually } from "../lab/waiting.ts";
+import { SOON_MS } from "../lab/waiting.ts";
 
 const BLUE = {
   "conf.yaml": vendorConf({ enableIPv6: false, allocationCooldown: "0s" }),
@@ -78,11 +78,7 @@ it("state, spool and socket are closed to others, whatever the mask and the dire
 
 /** No address is in use any more. */
 async function expectNone(): Promise<void> {
-  const usage = await eventually(
-    () => world.usage(),
-    (found) => Object.keys(found).length === 0,
-  );
-  expect(usage).toEqual({});
+  await expect.poll(() => world.usage(), { timeout: SOON_MS }).toEqual({});
 }
 
 describe("the socket", () => {

@@ -60,7 +60,7 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   return operations;
 }
 
-/** Returns the operations that restore what ADD left, without later changes. */
+/** Returns the operations that restore what ADD left, without later changes, of the node or by a new release. */
 function differencesOf(
   { networks: { collected } }: AttachContext,
   request: AttachRequest,
@@ -69,7 +69,8 @@ function differencesOf(
   const { ips, routes } = requirePrevResult(request);
   const routers = [...ips.map(({ gateway }) => gateway), ...routes.map(({ gw }) => gw)];
   const nic = { ifName: request.ifName, routers: routers.filter((ip) => ip !== undefined), collected };
-  return decision?.operations.filter((each) => isDifference(each, nic)) ?? [];
+  const isNamed = (each: Operation, pod: NamespaceState): boolean => isDifference(each, nic) && !isUpgrade(each, pod);
+  return decision?.operations.filter((each) => isNamed(each, decision.input.observed.pod)) ?? [];
 }
 
 /** Returns an address of the attachment that its NIC lacks: the namespace's path may lead to another pod by now. */
@@ -149,16 +150,11 @@ function macOf({ netConf: { prevResult }, ifName }: AttachRequest): Mac | undefi
   return parseMac(nic?.mac ?? "");
 }
 
-/**
- * Throws CniError 106 that lists the differences in the words of `ip`. A pod that a former release attached has no
- * difference for that alone.
- */
+/** Throws CniError 106 that lists the differences in the words of `ip`. */
 export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
   const decision = await decideAnew(context, request, macOf(request));
   if (decision === undefined) return;
-  const { pod } = decision.input.observed;
-  const operations = differencesOf(context, request, decision).filter((each) => !isUpgrade(each, pod));
-  const lines = operations.map(formatOperation);
+  const lines = differencesOf(context, request, decision).map(formatOperation);
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
   throw new CniError(
