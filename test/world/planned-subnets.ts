@@ -4,8 +4,8 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { decodeControlledPool, decodeControlledSubnet } from "../../host/controller/objects.ts";
 import type { CurrentPool, OwnerState, SubnetsPlan, SubnetsView } from "../../host/controller/subnets/model.ts";
+import { PartsAtRest } from "../../host/controller/subnets/parts-at-rest.ts";
 import { planSubnets } from "../../host/controller/subnets/plan/plan-subnets.ts";
-import { splitView } from "../../host/controller/subnets/plan/split-view.ts";
 import { emptyPool, entryOf, poolChange, subnetStatus } from "../../host/controller/subnets/pool-object.ts";
 import { readSubnet } from "../../host/controller/subnets/view.ts";
 import { spansOf } from "../../host/core/spans.ts";
@@ -91,8 +91,8 @@ export class PlannedSubnets {
   step(): SubnetsPlan {
     const view = this.view();
     const plan = planSubnets(view);
-    const parts = splitView(view).map(planSubnets);
-    deepStrictEqual(contentOf(parts), contentOf([plan]), "The parts are planned otherwise than the whole");
+    const parts = new PartsAtRest(() => 0).plan(view);
+    deepStrictEqual(contentOf(parts), contentOf(plan), "The parts are planned otherwise than the whole");
     this.carryOut(plan);
     return plan;
   }
@@ -130,23 +130,23 @@ export class PlannedSubnets {
   }
 }
 
-/** Returns the content of plans, in one order. */
-function contentOf(plans: readonly SubnetsPlan[]) {
-  const targets = plans.flatMap(({ networks }) => networks.flatMap((network) => network.targets));
+/** Returns the content of a plan, in one order. */
+function contentOf({ networks, remove, shortfalls, ask, waiting, excess, postponed }: SubnetsPlan) {
   return {
-    targets: targets
+    targets: networks
+      .flatMap(({ targets }) => targets)
       .map(({ name, spans, generated, isChanged }) => ({ name, spans, generated, isChanged }))
       .sort(byName),
-    subnets: plans
-      .flatMap(({ networks }) => networks.flatMap(({ subnets }) => subnets.map(({ subnet }) => subnet.object)))
+    subnets: networks
+      .flatMap(({ subnets }) => subnets.map(({ subnet }) => subnet.object))
       .sort(byName)
       .map(({ name }) => name),
-    remove: plans.flatMap(({ remove }) => remove.map(({ object }) => object.name)).sort(),
-    shortfalls: plans.flatMap(({ shortfalls }) => shortfalls.map(({ message }) => message)).sort(),
-    ask: [...new Set(plans.flatMap(({ ask }) => ask.map(({ uid }) => uid)))].sort(),
-    waiting: plans.flatMap(({ waiting }) => [...waiting]).sort(),
-    excess: plans.flatMap(({ excess }) => [...excess]).sort(),
-    postponed: plans.flatMap(({ postponed }) => [...postponed]).sort(),
+    remove: remove.map(({ object }) => object.name).sort(),
+    shortfalls: shortfalls.map(({ message }) => message).sort(),
+    ask: ask.map(({ uid }) => uid).sort(),
+    waiting: [...waiting].sort(),
+    excess: [...excess].sort(),
+    postponed: [...postponed].sort(),
   };
 }
 

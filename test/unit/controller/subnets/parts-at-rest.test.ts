@@ -331,34 +331,3 @@ test("a part whose new pool needs no address yet is planned again after a while,
   nowMs += WAITING_PLAN_MS;
   expect(awake(parts, view)).toEqual(["blue green"]);
 });
-
-test("the plans of the parts are one plan", () => {
-  const subnets = { subnets: ["missing"] };
-  world.applications.want("none", "u3", { count: 2, ...subnets }, { count: 2, ifName: "net1", ...subnets });
-  world.applications.want("old", "u4", { count: 2 }, { count: 2, subnets: ["green"] });
-  world.applications.want("gone", "u5", { count: 2, subnets: ["green"] });
-  world.step();
-  end("u4");
-  end("u5", "gone");
-  for (const text of ["10.9.0.4", "10.9.0.5", "10.9.0.6"]) world.held.add(text);
-  world.applications.want("web", "u1", { count: 1 });
-  world.applications.want("db", "u2", { count: 1, subnets: ["green"] });
-  const view = { ...world.view(), excessMs: (uid: string) => (uid === pool("web") ? 60_000 : 0) };
-  const plan = new PartsAtRest(() => nowMs).plan(view);
-  const whole = planSubnets(view);
-  expect(plan.ask).toMatchObject([{ uid: "u4" }]);
-  expect(plan.networks).toEqual(whole.networks);
-  expect(plan.remove).toHaveLength(1);
-  expect(plan.remove).toEqual(whole.remove);
-  expect(plan.shortfalls).toHaveLength(2);
-  expect(plan.shortfalls).toEqual(whole.shortfalls);
-  expect(plan.excess).toEqual(new Set([pool("web"), pool("db")]));
-  expect(plan.postponed).toEqual(new Set([pool("db")]));
-  expect(plan.waiting).toEqual(whole.waiting);
-  expect(plan.waiting.size).toBe(1);
-
-  function pool(name: string): string {
-    const found = world.view().pools.find(({ generated }) => generated.application.name === name);
-    return found?.object.uid ?? expect.fail(name);
-  }
-});
