@@ -156,15 +156,6 @@ describe("journal: what the API server is known to have", () => {
     expect(await journal.findAddress("", ip("10.0.0.1"))).toMatchObject({ isConfirmed: false });
   });
 
-  check("whoever takes over a confirmed row is unconfirmed", async (journal) => {
-    await journal.record(confirmed(created(await journal.claim(claim("a", [proposal("10.0.0.1")])))));
-    await journal.release({ containerId: "c-a", ifName: "eth0" });
-    const cooling = await journal.findAddress("", ip("10.0.0.1"));
-    expect(cooling).toMatchObject({ isConfirmed: true });
-    await journal.claim(claim("b", [proposal("10.0.0.1", { replaces: cooling?.version ?? 0 })]));
-    expect(await journal.findAddress("", ip("10.0.0.1"))).toMatchObject({ owner: "b", isConfirmed: false });
-  });
-
   check("a claim has a name, which its row keeps while it is the same NIC's", async (journal, world) => {
     const [row] = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
     expect(row?.claim).toEqual({ id: expect.stringMatching(/^[0-9a-f-]{36}$/), number: 0, earlier: [] });
@@ -291,14 +282,6 @@ describe("journal: adopted rows", () => {
     const outcome = await journal.claim(claim("a", [proposal("10.0.0.2")]));
     expect([held(outcome), created(outcome)]).toEqual([["10.0.0.1"], []]);
     expect(await journal.release({ containerId: "c-a", ifName: "eth0" })).toHaveLength(1);
-  });
-
-  check("of a cooling object cool anew", async (journal, world) => {
-    await journal.adopt(adoption("10.0.0.1", { state: "Cooling" }));
-    world.advance(COOLDOWN_MS - 1);
-    expect(await journal.findDue(9)).toEqual([]);
-    world.advance(1);
-    expect(await journal.findDue(9)).toHaveLength(1);
   });
 
   check("of a quarantined object are asked for again", async (journal) => {
