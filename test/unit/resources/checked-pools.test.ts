@@ -1,6 +1,6 @@
 /**
- * Pools that come, change and go one by one: what is told of a change, and what it costs. Which of them may be used from
- * then on: test/property/agent/changing-pools.test.ts.
+ * Pools that come, change and go one by one: what is told of a change, and what it costs. Which of them may be used
+ * from then on: test/property/agent/changing-pools.test.ts.
  */
 import { describe, expect, it } from "vitest";
 import { CheckedPools } from "../../../host/resources/checked-pools.ts";
