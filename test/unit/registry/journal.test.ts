@@ -149,13 +149,6 @@ describe("journal: what the API server is known to have", () => {
     expect(await journal.findAddress("", ip("10.0.0.1"))).toEqual({ ...rows[0], isConfirmed: true });
   });
 
-  check("nothing is recorded of a row that has changed since", async (journal) => {
-    const rows = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
-    await journal.claim(claim("a", [], { containerId: "second" }));
-    expect(await journal.record(confirmed(rows))).toEqual([]);
-    expect(await journal.findAddress("", ip("10.0.0.1"))).toMatchObject({ isConfirmed: false });
-  });
-
   check("a claim has a name, which its row keeps while it is the same NIC's", async (journal, world) => {
     const [row] = created(await journal.claim(claim("a", [proposal("10.0.0.1")])));
     expect(row?.claim).toEqual({ id: expect.stringMatching(/^[0-9a-f-]{36}$/), number: 0, earlier: [] });
