@@ -76,6 +76,9 @@ const POD_LINES = [
   "neigh add 10.6.0.9 lladdr 02:00:00:00:00:0b nud permanent dev net1",
 ];
 
+/** Of the pod: the kernel forgets a neighbour that nobody has used for a minute when the machine has many. */
+const LASTING = "net.ipv4.neigh.eth0.gc_stale_time=86400";
+
 const OTHERS_TABLES = `
 table inet others {
 	counter hits { packets 0 bytes 0 }
@@ -112,6 +115,7 @@ export function makeScene(prefix: string): Scene {
     "rule add pref 900 from all lookup 500",
     "neigh add 10.6.0.78 lladdr 02:00:00:00:00:78 nud permanent dev br0",
   );
+  sysctlIn(names.pod, LASTING);
   ipIn(names.pod, ...POD_LINES);
   execFileSync("ip", ["-6", "-n", names.pod, ..."rule add pref 100 from fd07::21 lookup 102".split(" ")]);
   for (const netns of Object.values(names)) nftIn(netns, OTHERS_TABLES);
