@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ALL_VERSIONS, CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
 import { type CallOptions, type NetnsWorld, openAlone, withWorld } from "../lab/netns/world.ts";
-import { eventually } from "../lab/waiting.ts";
+import { eventually, SOON_MS } from "../lab/waiting.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
 const DUAL = {
@@ -206,12 +206,7 @@ describe("STATUS and VERSION", () => {
     expect(problems.join()).toMatch(/blue\.yaml.*spec\.gatway/);
     expect(world.agent.stderr()).toContain("A manifest is invalid");
     await world.agent.write("blue.yaml", BLUE["blue.yaml"]);
-    expect(
-      await eventually(
-        async () => (await world.agent.get("/v1/health")).problems,
-        (found) => found.length === 0,
-      ),
-    ).toEqual([]);
+    await expect.poll(() => world.agent.get("/v1/health"), { timeout: SOON_MS }).toMatchObject({ problems: [] });
   });
 });
 
