@@ -64,7 +64,7 @@ it("`check`, an Event at the Node and a metric name what an agent does not use: 
     .poll(named, PATIENCE)
     .toEqual([
       expect.stringMatching(
-        `^Of namespace evil are not used: (${DEFINITIONS} evil/dN, ){4}.* others; what tenants write would take more than 16 MiB`,
+        `^Of namespace evil are not used: (${DEFINITIONS} evil/dN, ){4}.* others; what tenants write would take more than 14 MiB`,
       ),
       "Of namespace evil-labels are not used: Namespaces evil-labels; each is longer than 262144 characters",
     ]);

@@ -35,7 +35,7 @@ interface ClusterResourcesOptions extends Omit<WatchesOptions, "onPool" | "onSet
 /**
  * Most that an agent keeps of pods, namespaces and network definitions, as the heap has it: bytes. @limit
  */
-const AGENT_BUDGET_BYTES = 16 * 1024 * 1024;
+const AGENT_BUDGET_BYTES = 14 * 1024 * 1024;
 
 export class ClusterResources implements Resources, ResourcesState, PoolChanges {
   readonly #watches: Watches;
