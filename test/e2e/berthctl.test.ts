@@ -11,6 +11,7 @@ import { type CommandLineEnding, runBerthctl } from "../lab/berthctl.ts";
 import { type CommandOutcome, formatShell, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { type NetnsWorld, openAlone } from "../lab/netns/world.ts";
+import { PATIENCE } from "../lab/waiting.ts";
 
 const CONFIG = {
   "conf.yaml": CONF,
@@ -158,9 +159,7 @@ it("releases what has no NIC any more, and not what may have one; quarantines, a
   expect(await attach("web-2")).not.toBe(ip);
   expect(await out("quarantine", ip, "--remove", "--yes")).toContain("Quarantined → free");
   expect(JSON.parse(await out("allocations", "--state", "quarantined", "-o", "json"))).toEqual([]);
-  await expect
-    .poll(() => out("history", ip, "--output", "json"), { timeout: 30_000 })
-    .toContain("ordered with berthctl --force");
+  await expect.poll(() => out("history", ip, "--output", "json"), PATIENCE).toContain("ordered with berthctl --force");
 });
 
 it("asks on a terminal before it releases", async () => {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
 import { withWorld } from "../lab/netns/world.ts";
-import { SOON_MS } from "../lab/waiting.ts";
+import { PATIENCE } from "../lab/waiting.ts";
 import { gateOrLong, times } from "../world/long-cases.ts";
 
 const CHURN_MS = gateOrLong(3_000, 20_000);
@@ -60,7 +60,7 @@ it("ADDs and DELs while the pool is edited, and the agent killed, lose and leak 
       expect(new Set(places.map(({ address, addressSpace }) => `${address} ${addressSpace}`)).size).toBe(places.length);
 
       await Promise.all([...held.keys()].map((container) => world.del(container)));
-      await expect.poll(() => world.agent.get("/v1/allocations"), { timeout: SOON_MS }).toEqual([]);
+      await expect.poll(() => world.agent.get("/v1/allocations"), PATIENCE).toEqual([]);
       for (const shape of SHAPES) {
         await world.agent.write("pool.yaml", shape);
         await sleep(100);

@@ -12,7 +12,7 @@ import { runCommand } from "../lab/command.ts";
 import { ipPool, vendorConf } from "../lab/manifests.ts";
 import { macvlanOn } from "../lab/netns/coordinator.ts";
 import { type LabNode, type LabPod, NetnsWorld, usageOf } from "../lab/netns/world.ts";
-import { eventually, SOON_MS } from "../lab/waiting.ts";
+import { eventually, PATIENCE } from "../lab/waiting.ts";
 
 const LAST_DIST = join(lastReleaseDir(), "dist");
 const LAST_PATH = [join(LAST_DIST, "bin"), referenceBin];
@@ -44,7 +44,7 @@ async function runAgent(dist: string): Promise<void> {
   await world.node.agent.stop();
   await world.node.agent.start({}, dist);
   const statusOf = async () => (await world.node.agent.request("/v1/health")).status;
-  await expect.poll(statusOf, { timeout: SOON_MS }).toBe(200);
+  await expect.poll(statusOf, PATIENCE).toBe(200);
 }
 
 async function expectReachable(...pods: readonly LabPod[]): Promise<void> {

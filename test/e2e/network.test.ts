@@ -8,7 +8,7 @@ import { cnitool, forgetNetwork } from "../lab/cnitool.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { withWorld } from "../lab/netns/world.ts";
 import { addVeth, createNetns, type Netns } from "../lab/netns.ts";
-import { SOON_MS } from "../lab/waiting.ts";
+import { PATIENCE } from "../lab/waiting.ts";
 
 const NETWORK = `bn-${process.pid}`;
 const CONFIG = {
@@ -59,7 +59,7 @@ it.each(rows)("a pod gets its NIC and an address: %s", async (_, args, nic) => {
       expect(await world.sandbox.ip("-d link show eth0")).toMatch(nic);
       const outcome = await call("del");
       expect(outcome.exitCode, `del: ${outcome.text}${outcome.stderr}`).toBe(0);
-      await expect.poll(async () => (await world.usage()).Bound ?? [], { timeout: SOON_MS }).toEqual([]);
+      await expect.poll(async () => (await world.usage()).Bound ?? [], PATIENCE).toEqual([]);
     },
     { node },
   );

@@ -101,7 +101,7 @@ describe("of a running pod", () => {
       await pod.attach(NETWORK);
       await run(() => "nft delete table inet berth")(pod);
       const tables = async (): Promise<string> => (await node.netns.exec(["nft", "list", "tables"])).stdout;
-      expect(await eventually(tables, (text) => text !== "", SOON_MS)).toBe("table inet berth\n");
+      await expect.poll(tables, { timeout: SOON_MS }).toBe("table inet berth\n");
       await pod.detach(NETWORK);
     }));
 

@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import { type Agent, startAgent } from "../lab/agent.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
-import { eventually, SOON_MS } from "../lab/waiting.ts";
+import { eventually, PATIENCE } from "../lab/waiting.ts";
 import { restartUnderLoad } from "./restart-storm.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/16", { default: true }) };
@@ -102,7 +102,7 @@ describe("a socket", () => {
       // Until the first one ends, it is the one that answers on the socket.
       const second = await startAgent({ config: BLUE, socket: world.agent.socket });
       try {
-        await expect.poll(() => second.stderr(), { timeout: SOON_MS }).toContain("Waiting");
+        await expect.poll(() => second.stderr(), PATIENCE).toContain("Waiting");
         // The first one looks once a second, and has just looked when it has restored the socket: the second one is
         // faster then.
         const { ino } = statSync(world.agent.socket);
@@ -110,8 +110,8 @@ describe("a socket", () => {
         await comesBack(world, ino);
         for (const end of ["", ".lock"]) rmSync(`${world.agent.socket}${end}`);
         const taken = `Socket ${world.agent.socket} was taken by another agent (process ${second.pid})`;
-        await expect.poll(() => world.agent.stderr(), { timeout: SOON_MS }).toContain(taken);
-        await expect.poll(() => world.agent.isRunning(), { timeout: SOON_MS }).toBe(false);
+        await expect.poll(() => world.agent.stderr(), PATIENCE).toContain(taken);
+        await expect.poll(() => world.agent.isRunning(), PATIENCE).toBe(false);
         expect(await second.get("/v1/health")).toMatchObject({ status: "ready" });
       } finally {
         await second.delete();

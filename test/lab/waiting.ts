@@ -6,6 +6,8 @@ const MOST_MS = 200;
 /** On a machine that runs other tests at the same time. */
 const PATIENCE_MS = 30_000;
 
+export const PATIENCE = { timeout: PATIENCE_MS };
+
 /** What users are told to happen within five seconds: the gate runs other tests at the same time. */
 export const SOON_MS = process.env.BERTH_LONG === undefined ? PATIENCE_MS : 5_000;
 

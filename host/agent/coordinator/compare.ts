@@ -66,11 +66,12 @@ function differencesOf(
   request: AttachRequest,
   decision: Decision | undefined,
 ): Operation[] {
+  if (decision === undefined) return [];
   const { ips, routes } = requirePrevResult(request);
   const routers = [...ips.map(({ gateway }) => gateway), ...routes.map(({ gw }) => gw)];
+  const { pod } = decision.input.observed;
   const nic = { ifName: request.ifName, routers: routers.filter((ip) => ip !== undefined), collected };
-  const isNamed = (each: Operation, pod: NamespaceState): boolean => isDifference(each, nic) && !isUpgrade(each, pod);
-  return decision?.operations.filter((each) => isNamed(each, decision.input.observed.pod)) ?? [];
+  return decision.operations.filter((each) => isDifference(each, nic) && !isUpgrade(each, pod));
 }
 
 /** Returns an address of the attachment that its NIC lacks: the namespace's path may lead to another pod by now. */

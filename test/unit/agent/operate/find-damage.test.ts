@@ -139,7 +139,7 @@ it.each<[what: string, changes: Partial<NodeFacts>, text: RegExp, remedy: RegExp
   [
     "the NICs of a duplicate",
     { nics: [NIC, OTHER_NIC] },
-    /^interface eth0 in .*b and interface eth0 in .*a have/,
+    /^interface eth0 in .*b and interface eth0 in .*a have the address$/,
     /^Restart/,
   ],
   ["the state of an object without a pod", COOLING, /says it is Cooling on node n1$/, /^Restart this pod/],
