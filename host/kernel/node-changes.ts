@@ -56,8 +56,8 @@ export type NodeChange =
     }
   /** The ruleset of nf_tables has a new generation. `program`: name of the process; "" if the kernel does not say. */
   | { readonly kind: "ruleset"; readonly program: string }
-  /** An address came or went that is not link-local. */
-  | { readonly kind: "address" }
+  /** An address came or went that is not link-local. `linkName`: undefined if it is not known. */
+  | { readonly kind: "address"; readonly isNew: boolean; readonly linkName: string | undefined }
   /** Notifications were lost: anything may have changed. */
   | { readonly kind: "unknown" };
 

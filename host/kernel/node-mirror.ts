@@ -362,8 +362,9 @@ export class NodeMirror implements Disposable {
     const prefix = prefixOf(address);
     if (prefix === undefined || prefixContains(LINK_LOCAL, prefix.ip)) return;
     this.#addresses = undefined;
-    this.#onChange({ kind: "address" });
-    if (message.type === RTM_NEWADDR) return;
+    const isNew = message.type === RTM_NEWADDR;
+    this.#onChange({ kind: "address", isNew, linkName: this.#names.get(address.index) });
+    if (isNew) return;
     this.#gateways.outdate();
     for (const table of this.#tables.values()) table.addressLost(address.index);
   }

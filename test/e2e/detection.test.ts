@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ipPool } from "../lab/manifests.ts";
 import { ASCENDING, ASCENDING_SIX, RIVAL_MAC, withSegment } from "../lab/netns/segment.ts";
-import { eventually } from "../lab/waiting.ts";
+import { PATIENCE } from "../lab/waiting.ts";
 
 const REFUSED = {
   code: 104,
@@ -32,12 +32,7 @@ describe("a pod whose address another machine has", () => {
       expect((await segment.usage()).Quarantined).toEqual(["10.66.0.1"]);
 
       await segment.rival.ip("addr del 10.66.0.1/29 dev wire");
-      const back = await eventually(
-        () => segment.usage(),
-        ({ Quarantined }) => Quarantined === undefined,
-        30_000,
-      );
-      expect(back).toEqual({ Bound: ["10.66.0.2"] });
+      await expect.poll(() => segment.usage(), PATIENCE).toEqual({ Bound: ["10.66.0.2"] });
       expect(await segment.add(await segment.pod())).toEqual(["10.66.0.1"]);
     }));
 

@@ -28,7 +28,7 @@ import { startControllerProcess } from "../lab/cluster/controller-process.ts";
 import { type CommandOutcome, requireCommand, runCommand } from "../lab/command.ts";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
-import { eventually } from "../lab/waiting.ts";
+import { eventually, PATIENCE } from "../lab/waiting.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { default: true }) };
 const PROGRAMS = ["berth-agent", "berth-controller", "berthctl"];
@@ -153,11 +153,7 @@ describe("SIGHUP and SIGUSR1", () => {
       (await requireCommand(["ss", "-Hltnp"])).split("\n").filter((line) => line.includes(`pid=${pid},`));
     const before = await listening();
     for (const signal of ["SIGUSR1", "SIGHUP"] as const) process.kill(pid, signal);
-    const said = await eventually(
-      async () => output(),
-      (text) => text.includes('"signal":"SIGHUP"'),
-    );
-    expect(said).toContain('"signal":"SIGHUP"');
+    await expect.poll(output, PATIENCE).toContain('"signal":"SIGHUP"');
     expect(await listening()).toEqual(before);
     expect(output()).not.toContain("Debugger listening");
   }

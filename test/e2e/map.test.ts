@@ -6,7 +6,7 @@ import { addressesAnswer, poolsAnswer, searchAnswer, usageAnswer } from "../../h
 import { closeBrowser, type LabPage, shows, visitPage } from "../lab/browser.ts";
 import { ipPool, manifest, podArgs, vendorConf } from "../lab/manifests.ts";
 import { type NetnsWorld, openAlone, withWorld } from "../lab/netns/world.ts";
-import { eventually } from "../lab/waiting.ts";
+import { eventually, PATIENCE } from "../lab/waiting.ts";
 
 const CONFIG = {
   "conf.yaml": vendorConf({ allocationCooldown: "60s", allowSingleFamily: true }),
@@ -60,10 +60,8 @@ describe("the API", () => {
   it("answers what its schemas say", async () => {
     const [address = ""] = await world.add("a", { pod: "shop/web-0" });
     const ask = async (path: string) => (await fetch(`${url}/api/v1/${path}`)).json();
-    await eventually(
-      async () => searchAnswer.parse(await ask("search?q=web-0")).addresses.length,
-      (found) => found === 1,
-    );
+    const find = async () => searchAnswer.parse(await ask("search?q=web-0")).addresses;
+    await expect.poll(find, PATIENCE).toHaveLength(1);
     const { pools, mode, canExplain } = poolsAnswer.parse(await ask("pools"));
     expect([mode, canExplain, pools.map(({ name, states }) => [name, states])]).toEqual([
       "embedded",
@@ -164,11 +162,8 @@ describe("the page", () => {
       await shows(visit, "#where", "/22");
       const before = await text(visit, "#where");
       for (let press = 0; press < 2; press++) await page.keyboard.press("ArrowLeft");
-      const after = await eventually(
-        () => text(visit, "#where"),
-        (found) => found !== before,
-      );
-      expect([after === before, after.endsWith("/22")]).toEqual([false, true]);
+      await expect.poll(() => text(visit, "#where"), PATIENCE).not.toBe(before);
+      expect((await text(visit, "#where")).endsWith("/22")).toBe(true);
       await page.selectOption("#pool", "green");
       await shows(visit, "#where", "green");
       expect(visit.errors).toEqual([]);
@@ -196,9 +191,12 @@ describe("the page", () => {
     await world.add("h", { args: podArgs("shop", HOSTILE) });
     await visitPage(url, async (visit) => {
       const { page } = visit;
-      await page.fill("#query", "script");
-      await page.press("#query", "Enter");
-      await shows(visit, "#results", `shop/${HOSTILE}`);
+      const search = async () => {
+        await page.fill("#query", "script");
+        await page.press("#query", "Enter");
+        return page.textContent("#results");
+      };
+      await expect.poll(search, PATIENCE).toContain(`shop/${HOSTILE}`);
       expect([await page.title(), await page.locator("#results script").count()]).toEqual(["Address map – Berth", 0]);
       await page.click(`#results button`);
       await shows(visit, "#chosen", `shop/${HOSTILE}, eth0`);

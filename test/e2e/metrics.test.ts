@@ -11,7 +11,7 @@ import { root } from "../../scripts/setup/paths.mjs";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
 import { startPrometheus } from "../lab/prometheus.ts";
-import { eventually } from "../lab/waiting.ts";
+import { eventually, PATIENCE } from "../lab/waiting.ts";
 
 const TINY = {
   "conf.yaml": CONF,
@@ -109,15 +109,7 @@ it("a real Prometheus reads pools and calls, and the alert of a full pool fires 
         expect((await eventually(firing, (names) => names.length === 2, 30_000)).sort()).toEqual(both);
         await world.refused("ADD", "e");
         const refused = 'berth_cni_requests_total{command="ADD",code="101"}';
-        expect(
-          (
-            await eventually(
-              () => prometheus.query(refused),
-              ([one]) => one?.value === 1,
-              30_000,
-            )
-          )[0]?.value,
-        ).toBe(1);
+        await expect.poll(async () => (await prometheus.query(refused))[0]?.value, PATIENCE).toBe(1);
         for (const id of ["a", "b"]) await world.del(id);
         expect(await eventually(firing, (names) => names.length === 0, 60_000)).toEqual([]);
         const [info] = await prometheus.query("berth_build_info * on (job) group_left count by (job) (up == 1)");

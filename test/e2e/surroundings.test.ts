@@ -89,10 +89,12 @@ describe.each(FAMILIES)("a virtual IPv%i address that comes to a node and goes",
     }
   });
 
+  const change = (verb: "add" | "del", place = scene.lab.node1.netns) =>
+    place.ip(`addr ${verb} ${address}/${bitsOf(family)} dev eth0 ${verb === "add" ? options : ""}`);
   /** Moves it, and announces it as the program does that moves it. */
   const move = async (from: Netns, to: Netns): Promise<void> => {
-    await from.ip(`addr del ${address}/${bitsOf(family)} dev eth0`);
-    await to.ip(`addr add ${address}/${bitsOf(family)} dev eth0 ${options}`);
+    await change("del", from);
+    await change("add", to);
     for (const { netns } of pods) await netns.ip(`-${family} neigh flush dev eth0`);
   };
   const wayOf = async ({ netns }: LabPod, from = ""): Promise<string> =>
@@ -110,7 +112,7 @@ describe.each(FAMILIES)("a virtual IPv%i address that comes to a node and goes",
 
   it("is reached by running pods within five seconds, also if the agent was killed meanwhile", async () => {
     const { agent, netns: node } = scene.lab.node1;
-    await node.ip(`addr add ${address}/${bitsOf(family)} dev eth0 ${options}`);
+    await change("add");
     await expectWay("veth0");
     await move(node, machine);
     await expectWay("eth0");
@@ -119,14 +121,25 @@ describe.each(FAMILIES)("a virtual IPv%i address that comes to a node and goes",
     await agent.start();
     await expectWay("veth0");
     await pods[1]?.check(`su-first${family}`);
-    await node.ip(`addr del ${address}/${bitsOf(family)} dev eth0`);
+    await change("del");
+  });
+
+  it("reaches a pod that came while it was away for a moment", async () => {
+    const pod = await scene.lab.addPod(scene.lab.node1, `between${family}`);
+    await change("add");
+    await expectWay("veth0");
+    await change("del");
+    await pod.attach(`su-first${family}`);
+    await change("add");
+    await expect.poll(() => wayOf(pod), { timeout: SOON_MS }).toBe("veth0");
+    await change("del");
   });
 
   it("is named where a pod cannot be told of it, and the agent stays ready", async () => {
-    const { agent, netns: node } = scene.lab.node1;
+    const { agent } = scene.lab.node1;
     const pod = await scene.addPod(scene.lab.node1, `deaf${family}`, {});
     await pod.netns.ip("link set veth0 down");
-    await node.ip(`addr add ${address}/${bitsOf(family)} dev eth0 ${options}`);
+    await change("add");
     const namesPod = ({ problems }: HealthRecord): boolean => problems.some((text) => text.includes(pod.containerId));
     const health = await eventually(() => agent.get("/v1/health"), namesPod, SOON_MS);
     expect([health.status, health.problems.join()]).toEqual([
@@ -136,7 +149,7 @@ describe.each(FAMILIES)("a virtual IPv%i address that comes to a node and goes",
     await pod.netns.ip("link set veth0 up");
     const isEmpty = ({ problems }: HealthRecord): boolean => problems.length === 0;
     expect((await eventually(() => agent.get("/v1/health"), isEmpty)).problems).toEqual([]);
-    await node.ip(`addr del ${address}/${bitsOf(family)} dev eth0`);
+    await change("del");
   });
 });
 

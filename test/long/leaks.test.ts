@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { CONF, ipPool } from "../lab/manifests.ts";
 import { type NetnsWorld, withWorld } from "../lab/netns/world.ts";
-import { eventually } from "../lab/waiting.ts";
+import { PATIENCE } from "../lab/waiting.ts";
 
 /** Most growth of the agent's memory in 1,000 ADDs and DELs. */
 const MOST_GROWTH_MIB = 12;
@@ -39,12 +39,7 @@ it("1,000 ADDs and DELs leak no address, no descriptor, no memory", { timeout: 4
       await cycle(more, 1_000);
       [beforeMib, mib] = [mib, residentMib(world)];
     }
-    expect(
-      await eventually(
-        () => world.usage(),
-        (usage) => Object.keys(usage).length === 0,
-      ),
-    ).toEqual({});
+    await expect.poll(() => world.usage(), PATIENCE).toEqual({});
     const [pool] = await world.agent.get("/v1/pools");
     expect(pool).toMatchObject({ used: "0", total: "65534" });
     expect(openDescriptors(world)).toBeLessThanOrEqual(before.descriptors + 1);

@@ -6,7 +6,7 @@ import { ALL_VERSIONS, ipPool, vendorConf } from "../lab/manifests.ts";
 import { NetnsWorld } from "../lab/netns/world.ts";
 import { addBridge, addVeth } from "../lab/netns.ts";
 import { ping } from "../lab/traffic.ts";
-import { eventually } from "../lab/waiting.ts";
+import { eventually, PATIENCE } from "../lab/waiting.ts";
 import { ofRun } from "../world/long-cases.ts";
 
 const VLAN = 30;
@@ -130,19 +130,9 @@ describe("the chain of ifacer, macvlan and coordinator", () => {
     const alone = plugins.slice(0, 2);
     await succeed(chain("add", alone));
     await world.node.ip(command);
-    expect(
-      await eventually(
-        () => isUp(name),
-        (is) => is,
-      ),
-    ).toBe(true);
+    await expect.poll(() => isUp(name), PATIENCE).toBe(true);
     await succeed(chain("check", alone));
-    expect(
-      await eventually(
-        () => ping(world.pod.netns, OTHER),
-        (is) => is,
-      ),
-    ).toBe(true);
+    await expect.poll(() => ping(world.pod.netns, OTHER), PATIENCE).toBe(true);
     await succeed(chain("del", alone));
   });
 });

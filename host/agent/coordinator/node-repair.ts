@@ -16,7 +16,7 @@ import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE, NFT_TABLE, SNAT_GROUPS } from "..
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { type RepairKind, repairKindOf } from "../../coordinator/plan/node-repairs.ts";
 import { snatTable } from "../../coordinator/plan/plan-reply-path.ts";
-import { findHostAddresses } from "../../coordinator/plan/plan-service-path.ts";
+import { findHostAddresses, isVirtualLink } from "../../coordinator/plan/plan-service-path.ts";
 import { ENOENT, ENOTTY, EPROTONOSUPPORT } from "../../kernel/errno.ts";
 import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { type Link, linkOf } from "../../kernel/netlink/link/link.ts";
@@ -128,8 +128,8 @@ export class NodeRepair {
   #failures: readonly Failure[] = [];
   /** Runs in a row that left something to do. */
   #attempts = 0;
-  /** The node's addresses that pods know, when they were last told. */
-  #addresses = "";
+  /** The node's addresses that pods know; undefined if one has gone since, and perhaps come again, beside an ADD. */
+  #addresses: string | undefined;
 
   constructor(deps: NodeRepairDeps) {
     this.#deps = deps;
@@ -163,6 +163,7 @@ export class NodeRepair {
         break;
       case "address":
         this.#scope.areAddresses = true;
+        if (!change.isNew && !isVirtualLink(change.linkName ?? "")) this.#addresses = undefined;
         break;
       case "link":
         if (change.type === "veth") this.#scope.links.add(change.link);

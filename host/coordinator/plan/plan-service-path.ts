@@ -344,6 +344,9 @@ export function requireUnusedAddresses(
 const VIRTUAL_LINKS =
   /^(?:lo|docker|cni|cali|cilium|lxc|flannel|veth|virbr|br-[0-9a-f]{12}|tunl|vxlan|genev|wg|wireguard|kube-|nodelocaldns|dummy|ovn|antrea|weave|ip6tnl|sit|gre)/;
 
+/** Returns whether pods know none of the link's addresses, unless it is the loopback of a node without others. */
+export const isVirtualLink = (name: string): boolean => name !== "lo" && VIRTUAL_LINKS.test(name);
+
 /** RT_SCOPE_UNIVERSE */
 const GLOBAL = 0;
 /**
