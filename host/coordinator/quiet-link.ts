@@ -24,9 +24,9 @@
  * Effects: flags and sysctls of the link; sockets; those of `work`.
  */
 import { type Conversation, createConversation } from "../kernel/netlink/conversation.ts";
+import type { LinkMessage } from "../kernel/netlink/families.ts";
 import { kindName } from "../kernel/netlink/link/kind.ts";
 import { type Link, linkOf } from "../kernel/netlink/link/link.ts";
-import type { LinkMessage } from "../kernel/netlink/link/message.ts";
 import { findLink, setLink } from "../kernel/netlink/link/requests.ts";
 import { readSysctlsByNetlink } from "../kernel/netlink/netconf/read-sysctls.ts";
 import { openRouteSocket } from "../kernel/netlink/socket.ts";

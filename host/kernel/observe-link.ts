@@ -7,7 +7,7 @@ import type { Mac } from "../net/mac.ts";
 import type { Prefix } from "../net/prefix.ts";
 import { decodeMac } from "./mac-bytes.ts";
 import { loadNative, type Native } from "./native.ts";
-import { prefixOf } from "./netlink/address/message.ts";
+import { prefixOf } from "./netlink/address/address.ts";
 import { findAddresses } from "./netlink/address/requests.ts";
 import { readValue } from "./netlink/attribute.ts";
 import { createConversation } from "./netlink/conversation.ts";

@@ -8,11 +8,10 @@ import type { AddressState, LinkState, NamespaceState, RouteState, RuleState, Sy
 import { addressOf, restOf } from "./netlink/address/address.ts";
 import { listAddresses } from "./netlink/address/requests.ts";
 import type { Conversation } from "./netlink/conversation.ts";
+import type { LinkMessage, NeighbourMessage } from "./netlink/families.ts";
 import { LINK_AND_SETTINGS, LINK_ATTRIBUTES, linkOf } from "./netlink/link/link.ts";
-import type { LinkMessage } from "./netlink/link/message.ts";
 import { findLinks, listLinks } from "./netlink/link/requests.ts";
 import { NUD_NOARP, NUD_NONE, NUD_PERMANENT } from "./netlink/neighbour/constants.ts";
-import type { NeighbourMessage } from "./netlink/neighbour/message.ts";
 import { type Neighbour, neighbourOf } from "./netlink/neighbour/neighbour.ts";
 import { findNeighbour, listNeighbours } from "./netlink/neighbour/requests.ts";
 import { readSysctlsByNetlink } from "./netlink/netconf/read-sysctls.ts";

@@ -2,8 +2,8 @@
 import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Conversation, createConversation } from "../../host/kernel/netlink/conversation.ts";
+import { encodeLink } from "../../host/kernel/netlink/families.ts";
 import { RTM_GETLINK } from "../../host/kernel/netlink/link/constants.ts";
-import { encodeLink } from "../../host/kernel/netlink/link/message.ts";
 import { openRouteSocket } from "../../host/kernel/netlink/socket.ts";
 import { ipIn } from "./kernel-scene.ts";
 

@@ -8,9 +8,9 @@
  */
 import { loadNative, type Native } from "../native.ts";
 import { createConversation } from "./conversation.ts";
+import { decodeLink } from "./families.ts";
 import { IFF_NOARP, RTM_NEWLINK } from "./link/constants.ts";
 import { type Link, linkOf } from "./link/link.ts";
-import { decodeLink } from "./link/message.ts";
 import { findLinkByIndex } from "./link/requests.ts";
 import { openMonitor, RTNLGRP_LINK } from "./monitor.ts";
 import { openRouteSocket } from "./socket.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { type Address, addressOf } from "../../../host/kernel/netlink/address/address.ts";
-import { decodeAddress } from "../../../host/kernel/netlink/address/message.ts";
 import { createAddress, deleteAddress, findAddresses } from "../../../host/kernel/netlink/address/requests.ts";
 import { attribute } from "../../../host/kernel/netlink/attribute.ts";
+import { decodeAddress } from "../../../host/kernel/netlink/families.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";
 import { ip, prefix } from "../../world/values.ts";
 import { type Ask, answersTo, itSends, sentFor } from "./recorded.ts";

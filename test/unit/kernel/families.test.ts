@@ -1,9 +1,10 @@
 /** What the kernel's messages lack, or have of another family: they are none, or refused with NetlinkError. */
 import { describe, expect, it } from "vitest";
-import { decodeAddress, prefixOf } from "../../../host/kernel/netlink/address/message.ts";
+import { prefixOf } from "../../../host/kernel/netlink/address/address.ts";
 import { findAddresses } from "../../../host/kernel/netlink/address/requests.ts";
 import { createConversation } from "../../../host/kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
+import { decodeAddress } from "../../../host/kernel/netlink/families.ts";
 import { decodeIp, encodeIp } from "../../../host/kernel/netlink/ip-bytes.ts";
 import { findLink } from "../../../host/kernel/netlink/link/requests.ts";
 import { ip } from "../../world/values.ts";
@@ -48,8 +49,8 @@ describe("addresses", () => {
   it("of families other than IP have no prefix, and those that contradict themselves are refused", () => {
     expect(prefixOf({ ...address, family: 16 })).toBeUndefined();
     expect(() => prefixOf({ ...address, attributes: [] })).toThrow(/no address/);
-    expect(() => prefixOf({ ...address, family: 10 })).toThrow(/family 10/);
-    expect(() => prefixOf({ ...address, prefixLength: 33 })).toThrow(/prefix length 33, want at most 32/);
+    expect(() => prefixOf({ ...address, family: 10 })).toThrow(/4 bytes, want 16/);
+    expect(() => prefixOf({ ...address, prefixLength: 33 })).toThrow(/length 33, want at most 32/);
     const attributes = [{ type: 2, flags: 0, value: new Uint8Array(5) }];
     expect(() => prefixOf({ ...address, attributes })).toThrow(/5 bytes, want 4 or 16/);
   });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { attribute, encodeUint32 } from "../../../host/kernel/netlink/attribute.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
+import { decodeNeighbourMessage, encodeNeighbourMessage } from "../../../host/kernel/netlink/families.ts";
 import {
   NDA_CACHEINFO,
   NDA_IFINDEX,
@@ -8,7 +9,6 @@ import {
   NUD_PERMANENT,
   RTM_GETNEIGH,
 } from "../../../host/kernel/netlink/neighbour/constants.ts";
-import { decodeNeighbourMessage, encodeNeighbourMessage } from "../../../host/kernel/netlink/neighbour/message.ts";
 import { confirmedAgoMs, formatNeighbour, neighbourOf } from "../../../host/kernel/netlink/neighbour/neighbour.ts";
 import {
   deleteNeighbour,

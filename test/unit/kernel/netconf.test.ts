@@ -3,10 +3,9 @@ import { attribute, encodeUint32, nest } from "../../../host/kernel/netlink/attr
 import { AF_INET, AF_INET6 } from "../../../host/kernel/netlink/constants.ts";
 import type { Conversation, Request } from "../../../host/kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
-import { decodeLink, type LinkMessage } from "../../../host/kernel/netlink/link/message.ts";
+import { decodeLink, decodeNetconf, encodeNetconf, type LinkMessage } from "../../../host/kernel/netlink/families.ts";
 import { readLinkSetting } from "../../../host/kernel/netlink/link/setting.ts";
 import type { Message } from "../../../host/kernel/netlink/message.ts";
-import { decodeNetconf, encodeNetconf } from "../../../host/kernel/netlink/netconf/message.ts";
 import { netconfOf } from "../../../host/kernel/netlink/netconf/netconf.ts";
 import { findNetconf, readSysctlsByNetlink } from "../../../host/kernel/netlink/netconf/read-sysctls.ts";
 import type { Family } from "../../../host/net/ip.ts";

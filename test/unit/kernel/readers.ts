@@ -1,19 +1,21 @@
 /** What reads the messages of the kernel, from bytes to values. */
 import { addressOf } from "../../../host/kernel/netlink/address/address.ts";
-import { decodeAddress } from "../../../host/kernel/netlink/address/message.ts";
+import {
+  decodeAddress,
+  decodeLink,
+  decodeNeighbourMessage,
+  decodeNetconf,
+  decodeRouteMessage,
+  decodeRuleMessage,
+} from "../../../host/kernel/netlink/families.ts";
 import { linkOf } from "../../../host/kernel/netlink/link/link.ts";
-import { decodeLink } from "../../../host/kernel/netlink/link/message.ts";
 import type { Message } from "../../../host/kernel/netlink/message.ts";
-import { decodeNeighbourMessage } from "../../../host/kernel/netlink/neighbour/message.ts";
 import { neighbourOf } from "../../../host/kernel/netlink/neighbour/neighbour.ts";
-import { decodeNetconf } from "../../../host/kernel/netlink/netconf/message.ts";
 import { netconfOf } from "../../../host/kernel/netlink/netconf/netconf.ts";
 import { NFT_MSG_NEWCHAIN, NFT_MSG_NEWRULE } from "../../../host/kernel/netlink/nftables/constants.ts";
 import { decodeNft } from "../../../host/kernel/netlink/nftables/message.ts";
 import * as nft from "../../../host/kernel/netlink/nftables/table.ts";
-import { decodeRouteMessage } from "../../../host/kernel/netlink/route/message.ts";
 import { routeOf } from "../../../host/kernel/netlink/route/route.ts";
-import { decodeRuleMessage } from "../../../host/kernel/netlink/rule/message.ts";
 import { ruleOf } from "../../../host/kernel/netlink/rule/rule.ts";
 
 /** By type of message; others have no decoder. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { attribute } from "../../../host/kernel/netlink/attribute.ts";
 import { NLM_F_CREATE, NLM_F_REPLACE } from "../../../host/kernel/netlink/constants.ts";
+import { decodeRouteMessage } from "../../../host/kernel/netlink/families.ts";
 import { RTM_NEWROUTE } from "../../../host/kernel/netlink/route/constants.ts";
-import { decodeRouteMessage } from "../../../host/kernel/netlink/route/message.ts";
 import { createRoute, deleteRoute, listRoutes } from "../../../host/kernel/netlink/route/requests.ts";
 import { encodeRoute, formatRoute, type Route, routeOf } from "../../../host/kernel/netlink/route/route.ts";
 import { formatPrefix } from "../../../host/net/prefix.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { attribute } from "../../../host/kernel/netlink/attribute.ts";
-import { decodeRuleMessage } from "../../../host/kernel/netlink/rule/message.ts";
+import { decodeRuleMessage } from "../../../host/kernel/netlink/families.ts";
 import { createRule, deleteRule, listRules } from "../../../host/kernel/netlink/rule/requests.ts";
 import { describeRule, type Rule, ruleOf } from "../../../host/kernel/netlink/rule/rule.ts";
 import { prefix } from "../../world/values.ts";

@@ -1,8 +1,10 @@
+import type { Prefix } from "../../../net/prefix.ts";
 import type { AddressState } from "../../../plan/state.ts";
 import { type Attribute, attribute, decodeUint32, encodeUint32, findValue, readValue } from "../attribute.ts";
-import { decodeFamily, decodeIpOf, encodeFamily, encodeIp } from "../ip-bytes.ts";
+import { malformed } from "../error.ts";
+import { type AddressMessage, encodeAddress } from "../families.ts";
+import { decodeFamily, decodeIpOf, decodePrefixOf, encodeFamily, encodeIp } from "../ip-bytes.ts";
 import { IFA_ADDRESS, IFA_CACHEINFO, IFA_FLAGS, IFA_LOCAL } from "./constants.ts";
-import { type AddressMessage, encodeAddress, prefixOf } from "./message.ts";
 
 /** With a peer, the prefix has the length of the peer's. */
 export interface Address extends Omit<AddressState, "link" | "rest"> {
@@ -18,6 +20,18 @@ const NOT_REST = new Set([IFA_ADDRESS, IFA_LOCAL, IFA_FLAGS, IFA_CACHEINFO]);
 /** Returns the attributes that {@link Address} has no field for. */
 export function restOf({ attributes }: AddressMessage): Attribute[] {
   return attributes.filter(({ type }) => !NOT_REST.has(type));
+}
+
+/**
+ * Returns the link's own address (IFA_LOCAL if there is a peer) with its prefix length; undefined for families other
+ * than IP. Throws NetlinkError if the message contradicts itself.
+ */
+export function prefixOf({ family: code, prefixLength, attributes }: AddressMessage): Prefix | undefined {
+  const family = decodeFamily(code);
+  if (family === undefined) return undefined;
+  const value = findValue(attributes, IFA_LOCAL) ?? findValue(attributes, IFA_ADDRESS);
+  if (value === undefined) throw malformed("address message", 8, "no address", "IFA_LOCAL or IFA_ADDRESS");
+  return decodePrefixOf(family, value, prefixLength);
 }
 
 /** Returns undefined for families other than IP. Throws NetlinkError for a message that contradicts itself. */

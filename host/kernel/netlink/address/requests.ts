@@ -5,10 +5,10 @@ import { attribute } from "../attribute.ts";
 import { AF_INET6, AF_UNSPEC, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import { type Conversation, Refusal, type Request } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
+import { type AddressMessage, decodeAddress, encodeAddress } from "../families.ts";
 import { encodeIp } from "../ip-bytes.ts";
 import { type Address, encodeAddressValue } from "./address.ts";
 import { IFA_ADDRESS, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from "./constants.ts";
-import { type AddressMessage, decodeAddress, encodeAddress } from "./message.ts";
 
 function encodeAddressesOf(linkIndex: number): Uint8Array {
   return encodeAddress({ family: AF_UNSPEC, index: linkIndex, attributes: [] });

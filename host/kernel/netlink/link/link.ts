@@ -18,6 +18,7 @@ import {
 } from "../attribute.ts";
 import { NLA_F_NESTED } from "../constants.ts";
 import { malformed } from "../error.ts";
+import { encodeLink, type LinkMessage } from "../families.ts";
 import {
   IFF_LOWER_UP,
   IFF_UP,
@@ -39,7 +40,6 @@ import {
   VETH_INFO_PEER,
 } from "./constants.ts";
 import { decodeKind, encodeKind, type LinkKind } from "./kind.ts";
-import { encodeLink, type LinkMessage } from "./message.ts";
 import { encodeAddressGeneration, encodeRpFilter } from "./setting.ts";
 
 /** Refers to links by their indexes. */

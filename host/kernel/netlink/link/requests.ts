@@ -7,6 +7,7 @@ import { attribute, decodeString, encodeString, encodeUint32, readValue } from "
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import { type Conversation, Refusal, type Request } from "../conversation.ts";
 import { NetlinkError, unlessRefused } from "../error.ts";
+import { decodeLink, encodeLink, type LinkMessage } from "../families.ts";
 import type { Message } from "../message.ts";
 import {
   IFLA_ALT_IFNAME,
@@ -31,7 +32,6 @@ import {
   type LinkChange,
   type LinkSpec,
 } from "./link.ts";
-import { decodeLink, encodeLink, type LinkMessage } from "./message.ts";
 
 /** Longest value of IFLA_IFNAME (linux/if.h): bytes, with the final NUL. */
 const IFNAMSIZ = 16;

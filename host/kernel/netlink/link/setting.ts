@@ -7,9 +7,9 @@ import type { Family } from "../../../net/ip.ts";
 import { type Attribute, attribute, decodeAttributes, encodeUint32, findValue, nest } from "../attribute.ts";
 import { AF_INET, AF_INET6 } from "../constants.ts";
 import { malformed } from "../error.ts";
+import type { LinkMessage } from "../families.ts";
 import { int32At } from "../numbers.ts";
 import { IFLA_AF_SPEC, IFLA_INET_CONF, IFLA_INET6_ADDR_GEN_MODE, IFLA_INET6_CONF } from "./constants.ts";
-import type { LinkMessage } from "./message.ts";
 
 const WORD_BYTES = 4;
 

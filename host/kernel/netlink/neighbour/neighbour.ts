@@ -2,10 +2,10 @@ import { formatIp, type Ip } from "../../../net/ip.ts";
 import type { Mac } from "../../../net/mac.ts";
 import { decodeMac, encodeMac } from "../../mac-bytes.ts";
 import { attribute, findValue, optional, present, readValue } from "../attribute.ts";
+import { encodeNeighbourMessage, type NeighbourMessage } from "../families.ts";
 import { decodeFamily, decodeIpOf, encodeFamily, encodeIp } from "../ip-bytes.ts";
 import { uint32At } from "../numbers.ts";
 import { NDA_CACHEINFO, NDA_DST, NDA_LLADDR, NTF_PROXY } from "./constants.ts";
-import { encodeNeighbourMessage, type NeighbourMessage } from "./message.ts";
 
 export interface Neighbour {
   readonly ip: Ip;

@@ -4,9 +4,9 @@ import { attribute, encodeUint32, optional, present } from "../attribute.ts";
 import { AF_UNSPEC, NLM_F_CREATE, NLM_F_REPLACE } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
+import { decodeNeighbourMessage, encodeNeighbourMessage, type NeighbourMessage } from "../families.ts";
 import { encodeFamily, encodeIp } from "../ip-bytes.ts";
 import { NDA_DST, NDA_IFINDEX, NTF_PROXY, RTM_DELNEIGH, RTM_GETNEIGH, RTM_NEWNEIGH } from "./constants.ts";
-import { decodeNeighbourMessage, encodeNeighbourMessage, type NeighbourMessage } from "./message.ts";
 import { encodeNeighbour, formatNeighbour, type Neighbour } from "./neighbour.ts";
 
 function encodeNeighbourDump(linkIndex?: number): Uint8Array {

@@ -1,6 +1,6 @@
 import { decodeInt32, readValue } from "../attribute.ts";
+import type { NetconfMessage } from "../families.ts";
 import { NETCONFA_FORWARDING, NETCONFA_IFINDEX, NETCONFA_RP_FILTER } from "./constants.ts";
-import type { NetconfMessage } from "./message.ts";
 
 export interface Netconf {
   /** Index of a link, or NETCONFA_IFINDEX_*. */

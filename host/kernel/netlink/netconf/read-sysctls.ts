@@ -8,11 +8,11 @@ import { ENODEV, EOPNOTSUPP } from "../../errno.ts";
 import { attribute, encodeUint32 } from "../attribute.ts";
 import type { Conversation } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
+import type { LinkMessage } from "../families.ts";
+import { decodeNetconf, encodeNetconf, type NetconfMessage } from "../families.ts";
 import { encodeFamily } from "../ip-bytes.ts";
-import type { LinkMessage } from "../link/message.ts";
 import { readLinkSetting } from "../link/setting.ts";
 import { NETCONFA_IFINDEX, NETCONFA_IFINDEX_ALL, NETCONFA_IFINDEX_DEFAULT, RTM_GETNETCONF } from "./constants.ts";
-import { decodeNetconf, encodeNetconf, type NetconfMessage } from "./message.ts";
 import { type Netconf, netconfOf } from "./netconf.ts";
 
 /** Position of a setting in the array of a link's settings, and its field in messages about `all` and `default`. */

@@ -5,11 +5,11 @@
 import { FAMILIES, type Ip } from "../../../net/ip.ts";
 import { decodeAttributes } from "../attribute.ts";
 import type { Conversation, Request } from "../conversation.ts";
+import { encodeRouteMessage } from "../families.ts";
 import { decodeFamily, decodeIpOf, encodeFamily } from "../ip-bytes.ts";
 import type { Message } from "../message.ts";
 import { uint8At } from "../numbers.ts";
 import { RTA_GATEWAY, RTA_MULTIPATH, RTA_VIA, RTM_GETROUTE, RTM_NEWROUTE } from "./constants.ts";
-import { encodeRouteMessage } from "./message.ts";
 import { decodeNextHops, decodeVia } from "./next-hop.ts";
 
 /** linux/rtnetlink.h, linux/nexthop.h */

@@ -4,6 +4,7 @@ import { encodeUint32, optional, present } from "../attribute.ts";
 import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
+import { decodeRouteMessage, encodeRouteMessage, type RouteMessage } from "../families.ts";
 import { encodeFamily } from "../ip-bytes.ts";
 import type { Message } from "../message.ts";
 import {
@@ -17,7 +18,6 @@ import {
   RTM_GETROUTE,
   RTM_NEWROUTE,
 } from "./constants.ts";
-import { decodeRouteMessage, encodeRouteMessage, type RouteMessage } from "./message.ts";
 import { encodeRoute, formatRoute, leadsNowhere, type Route, routeOf } from "./route.ts";
 
 /** The routes to list; undefined fields match everything. */

@@ -2,6 +2,7 @@ import { formatIp } from "../../../net/ip.ts";
 import { formatPrefix } from "../../../net/prefix.ts";
 import type { RouteState } from "../../../plan/state.ts";
 import { type Attribute, decodeUint32, encodeUint32, findValue, optional, present, readValue } from "../attribute.ts";
+import { encodeRouteMessage, type RouteMessage } from "../families.ts";
 import { decodeFamily, decodeIpOf, decodePrefixOf, encodeFamily, encodeIp, encodePrefix } from "../ip-bytes.ts";
 import {
   RT_TABLE_UNSPEC,
@@ -22,7 +23,6 @@ import {
   RTN_UNREACHABLE,
   RTNH_F_STATE,
 } from "./constants.ts";
-import { encodeRouteMessage, type RouteMessage } from "./message.ts";
 import { decodeNextHops, decodeVia, encodeNextHops, encodeVia, type NextHop } from "./next-hop.ts";
 
 /** Refers to links by their indexes. Without `metric`, `tos` and `rest`: the default, 0 and none. */

@@ -4,9 +4,9 @@ import { findValue } from "../attribute.ts";
 import { NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
 import { NetlinkError, unlessRefused } from "../error.ts";
+import { decodeRuleMessage, encodeRuleMessage, type RuleMessage } from "../families.ts";
 import { encodeFamily } from "../ip-bytes.ts";
 import { RTM_DELRULE, RTM_GETRULE, RTM_NEWRULE } from "./constants.ts";
-import { decodeRuleMessage, encodeRuleMessage, type RuleMessage } from "./message.ts";
 import { describeRule, encodeRule, type Rule, ruleOf } from "./rule.ts";
 
 function encodeRuleDump(family: Family): Uint8Array {

@@ -13,6 +13,7 @@ import {
   present,
   readValue,
 } from "../attribute.ts";
+import { encodeRuleMessage, type RuleMessage } from "../families.ts";
 import { decodeFamily, decodePrefixOf, encodeFamily, encodePrefix } from "../ip-bytes.ts";
 import {
   FIB_RULE_STATE,
@@ -28,7 +29,6 @@ import {
   FRA_SUPPRESS_PREFIXLEN,
   FRA_TABLE,
 } from "./constants.ts";
-import { encodeRuleMessage, type RuleMessage } from "./message.ts";
 
 /** Without `tos`, `protocol` and `rest`: 0, unknown and none. */
 export type Rule = Omit<RuleState, Unneeded> & Partial<Pick<RuleState, Unneeded>>;
