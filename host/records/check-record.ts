@@ -16,10 +16,16 @@ const DAMAGE_KINDS = [
   "wrong-pool",
   "drift",
   "leftover",
+  "firewall",
 ] as const;
+
+/** `error`: pods get no network, or lose it, or an address is lost; a warning does not count for the exit code. */
+const level = z.enum(["error", "warning"]);
 
 const finding = z.object({
   kind: z.enum(DAMAGE_KINDS),
+  /** Absent: an error. */
+  level: level.exactOptional(),
   /** `10.0.0.7`, `10.0.0.7/lab`; empty if it is about no address. */
   address: z.string(),
   pool: z.string(),
@@ -40,9 +46,6 @@ const finding = z.object({
   /** Whether `berthctl release --from-report` may release the address. */
   isReleasable: z.boolean(),
 });
-
-/** `error`: pods get no network, or lose it, or an address is lost; a warning does not count for the exit code. */
-const level = z.enum(["error", "warning"]);
 
 /** A finding of berthctl about a host or its agent. */
 const hostFinding = z.object({

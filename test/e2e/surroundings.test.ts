@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { bitsOf, FAMILIES } from "../../host/net/ip.ts";
+import type { CheckRecord } from "../../host/records/check-record.ts";
 import type { HealthRecord } from "../../host/records/health-record.ts";
 import { lengthOf, segmentAddress } from "../lab/addressing.ts";
 import type { PluginOutcome } from "../lab/cnitool.ts";
@@ -70,6 +71,30 @@ describe.each(FAMILIES)("a pod whose settings forward IPv%i", (family) => {
     await using _server = await serving(machine);
     expect((await ask(inner, segmentAddress(0, 7, family), PORT)).seenPeer).toBe(scene.client.address(family));
     await requireCommand(scene.client.netns.enter(["nft", "delete table inet hide"]));
+  });
+});
+
+describe.each(FAMILIES)("a policy that drops what IPv%i pods send to other nodes", (family) => {
+  it("is named by check until a rule accepts the pairs", async () => {
+    const { agent, netns } = scene.lab.node1;
+    const program = family === 4 ? "iptables" : "ip6tables";
+    const filter = (words: string) => requireCommand(netns.enter([program, "-w", ...words.split(" ")]));
+    const named = async () => {
+      const { findings }: CheckRecord = await agent.get("/v1/check");
+      return findings.flatMap(({ kind, text }) => (kind === "firewall" ? text.split(",")[0] : []));
+    };
+    const reaches = () => ask(scene.client.netns, SERVICE[family], PORT, SILENCE);
+    await scene.withService(segmentAddress(0, 12, family), { address: SERVICE[family], port: PORT }, async () => {
+      await filter("-P FORWARD DROP");
+      await expect(reaches()).rejects.toThrow(NoTraffic);
+      const table = family === 4 ? "ip filter" : "ip6 filter";
+      expect(await named()).toEqual([`chain ${table} FORWARD drops what no rule accepts`]);
+      for (const end of ["-i", "-o"]) await filter(`-I FORWARD ${end} veth+ -j ACCEPT`);
+      await expect(reaches()).resolves.toBeDefined();
+      expect(await named()).toEqual([]);
+    });
+    await filter("-F FORWARD");
+    await filter("-P FORWARD ACCEPT");
   });
 });
 

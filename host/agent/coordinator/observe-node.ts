@@ -1,8 +1,13 @@
 /** Reads what the node has for all of its pods, for `berthctl check`. */
+import { parseAlias } from "../../coordinator/plan/alias.ts";
+import { PAIR_START } from "../../coordinator/plan/names.ts";
 import { ruleTablesOf } from "../../coordinator/plan/own-objects.ts";
+import { EPROTONOSUPPORT } from "../../kernel/errno.ts";
+import { unlessRefused } from "../../kernel/netlink/error.ts";
 import { NUD_NOARP, NUD_PERMANENT } from "../../kernel/netlink/neighbour/constants.ts";
 import { confirmedAgoMs, neighbourOf } from "../../kernel/netlink/neighbour/neighbour.ts";
 import { listNeighbours } from "../../kernel/netlink/neighbour/requests.ts";
+import { listClosedChains } from "../../kernel/netlink/nftables/requests.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
 import type { NamespaceSource } from "../../kernel/open-namespace.ts";
 import type { Ip } from "../../net/ip.ts";
@@ -23,6 +28,8 @@ export interface NodeState {
   /** Links, rules, the tables that Berth's rules look up and the one that they should, and permanent neighbours. */
   readonly state: NamespaceState;
   readonly neighbours: readonly ResolvedNeighbour[];
+  /** Chains of others that drop what pods send to other nodes, as `ip filter FORWARD`. */
+  readonly closedChains: readonly string[];
 }
 
 /** `table`: `hostRuleTable` of definitions that name none. Throws NetlinkError if the kernel refuses. */
@@ -36,5 +43,6 @@ export function observeNode(host: NamespaceSource, table: number): NodeState {
     const ago = (reached & NUD_PERMANENT) !== 0 ? 0 : confirmedAgoMs(message);
     return ago === undefined ? [] : [{ link, ip, mac, confirmedAgoMs: ago }];
   });
-  return { state, neighbours };
+  const closed = unlessRefused([EPROTONOSUPPORT], () => listClosedChains(host.netfilter, PAIR_START)) ?? [];
+  return { state, neighbours, closedChains: state.links.some(({ alias }) => parseAlias(alias)) ? closed : [] };
 }

@@ -22,7 +22,14 @@ import type { Backend } from "../backend.ts";
 import { readNetnsStatus } from "../gc/pod-netns.ts";
 import { listNamespacePaths, netnsIdOf, readNamespaceAddresses } from "../request/live-namespaces.ts";
 import { findDamage, findRivals, isOf, type NicAddress, type NodeFacts } from "./find-damage.ts";
-import { type ComparedAttachment, findDrift, findLeftovers, type KnownAttachments, keyOfIp } from "./find-drift.ts";
+import {
+  type ComparedAttachment,
+  findClosed,
+  findDrift,
+  findLeftovers,
+  type KnownAttachments,
+  keyOfIp,
+} from "./find-drift.ts";
 import { type CoordinatorState, type DriftDeps, type DriftFacts, listQuestions, readDrift } from "./read-drift.ts";
 
 /** Between the two readings of a check: milliseconds. */
@@ -134,6 +141,7 @@ async function readNode(deps: CheckDeps, isWanted: (attachment: ComparedAttachme
       ...findRivals({ ...facts, neighbours: kernel.neighbours, links: kernel.state.links }),
       ...findDrift(drift.drifts),
       ...findLeftovers(kernel.state, known),
+      ...findClosed(kernel.closedChains),
     ],
     problems: [...problems, ...drift.problems],
   };

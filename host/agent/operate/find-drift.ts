@@ -8,6 +8,7 @@ import { BERTH_PROTOCOL, HOST_RULE_PREFERENCE } from "../../coordinator/plan/con
 import { nameVeth } from "../../coordinator/plan/names.ts";
 import { ruleTablesOf } from "../../coordinator/plan/own-objects.ts";
 import { RT_TABLE_LOCAL, RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
+import { documentation } from "../../lib/documentation.ts";
 import { bitsOf, formatIp, type Ip } from "../../net/ip.ts";
 import type { Mac } from "../../net/mac.ts";
 import type { Prefix } from "../../net/prefix.ts";
@@ -106,7 +107,7 @@ function describeSome(operations: readonly Operation[]): string {
 
 type Remedy = Pick<DamageFinding, "remedy" | "commands">;
 
-function aboutNode(kind: "drift" | "leftover", text: string, remedy: Remedy): DamageFinding {
+function aboutNode(kind: "drift" | "leftover" | "firewall", text: string, remedy: Remedy): DamageFinding {
   const nothing = { address: "", pool: "", namespace: "", pod: "", interface: "", owner: "", container: "" };
   return { kind, ...nothing, text, ...remedy, isReleasable: false };
 }
@@ -116,6 +117,15 @@ function leftover(text: string, deletion: string | undefined): DamageFinding {
   return aboutNode("leftover", text, {
     remedy: "Delete it:",
     ...(deletion === undefined ? {} : { commands: [deletion] }),
+  });
+}
+
+/** Returns one finding for each chain. */
+export function findClosed(chains: readonly string[]): DamageFinding[] {
+  return chains.map((chain) => {
+    const text = `chain ${chain} drops what no rule accepts, and no rule is about the links of pods: they may reach no services on other nodes`;
+    const remedy = `Accept the pairs: ${documentation("host.html#forward-policies")}`;
+    return { ...aboutNode("firewall", text, { remedy }), level: "warning" };
   });
 }
 

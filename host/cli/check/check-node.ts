@@ -91,7 +91,7 @@ export function nodeOf({ findings: _, host: __, used: ___, ...node }: CheckRecor
 
 /** Returns the findings of one node as those of a report. */
 export function ofNode({ node, host = [], findings }: CheckRecord): CheckReport["findings"] {
-  return [...ofHost(node, host), ...findings.map((finding) => ({ ...finding, level: "error" as const, node }))];
+  return [...ofHost(node, host), ...findings.map((finding) => ({ level: "error" as const, ...finding, node }))];
 }
 
 /** Returns findings of a host, or of a cluster, as those of a report. */

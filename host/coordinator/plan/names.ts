@@ -17,6 +17,9 @@ function macOf(octets: Uint8Array): Mac {
   return mac;
 }
 
+/** How the names of all pairs' host ends begin, as those of most CNI plugins do. */
+export const PAIR_START = "veth";
+
 /** Returns whether {@link nameVeth} may have made the name of the host's end. */
 export const isPairName = (name: string): boolean => /^veth[0-9a-f]{11}$/.test(name);
 
@@ -24,7 +27,7 @@ export const isPairName = (name: string): boolean => /^veth[0-9a-f]{11}$/.test(n
 export function nameVeth(containerId: string): Veth {
   const digest = hash("sha256", containerId, "buffer");
   return {
-    host: { name: `veth${digest.toString("hex").slice(0, 11)}`, mac: macOf(digest.subarray(6, 12)) },
+    host: { name: `${PAIR_START}${digest.toString("hex").slice(0, 11)}`, mac: macOf(digest.subarray(6, 12)) },
     pod: { name: POD_VETH, mac: macOf(digest.subarray(12, 18)) },
   };
 }

@@ -25,8 +25,12 @@ export const NFT_MSG_GETGEN = ofSubsystem(16);
 export const NFTA_GEN_ID = 1;
 export const NFTA_GEN_PROC_NAME = 3;
 
+/** In a question: of every family. */
+export const NFPROTO_UNSPEC = 0;
 /** Both families in one table. */
 export const NFPROTO_INET = 1;
+export const NFPROTO_IPV4 = 2;
+export const NFPROTO_IPV6 = 10;
 
 export const NFTA_TABLE_NAME = 1;
 export const NFTA_TABLE_FLAGS = 2;
@@ -34,6 +38,7 @@ export const NFTA_TABLE_FLAGS = 2;
 export const NFTA_CHAIN_TABLE = 1;
 export const NFTA_CHAIN_NAME = 3;
 export const NFTA_CHAIN_HOOK = 4;
+export const NFTA_CHAIN_POLICY = 5;
 export const NFTA_CHAIN_TYPE = 7;
 export const NFTA_HOOK_HOOKNUM = 1;
 export const NFTA_HOOK_PRIORITY = 2;

@@ -2,7 +2,7 @@
  * Creates, reads and deletes Berth's own tables of nf_tables, each in one step. Tables of others are never touched:
  * every request names its table. The conversation must be with netfilter (openNetfilterSocket).
  */
-import type { NftTable } from "../../../plan/nft-table.ts";
+import type { Expression, NftTable } from "../../../plan/nft-table.ts";
 import { ENOENT } from "../../errno.ts";
 import { type Attribute, attribute, encodeString, encodeUint32, readValue } from "../attribute.ts";
 import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
@@ -10,9 +10,14 @@ import { type Conversation, Refusal, type Request } from "../conversation.ts";
 import { unlessRefused } from "../error.ts";
 import {
   BATCH_RESOURCE,
+  NF_DROP,
+  NF_INET_FORWARD,
   NFNL_MSG_BATCH_BEGIN,
   NFNL_MSG_BATCH_END,
   NFPROTO_INET,
+  NFPROTO_IPV4,
+  NFPROTO_IPV6,
+  NFPROTO_UNSPEC,
   NFT_MSG_DELTABLE,
   NFT_MSG_GETCHAIN,
   NFT_MSG_GETGEN,
@@ -22,6 +27,7 @@ import {
   NFT_MSG_NEWGEN,
   NFT_MSG_NEWRULE,
   NFT_MSG_NEWTABLE,
+  NFTA_CHAIN_POLICY,
   NFTA_CHAIN_TABLE,
   NFTA_GEN_ID,
   NFTA_RULE_TABLE,
@@ -33,8 +39,14 @@ import { chainOf, encodeChain, encodeRuleOf, ruleOf } from "./table.ts";
 
 const text = (type: number, value: string) => attribute(type, encodeString(value));
 
-function request(operation: string, type: number, attributes: readonly Attribute[], flags = 0): Request {
-  return { operation, type, flags, payload: encodeNft({ family: NFPROTO_INET, resource: 0, attributes }) };
+function request(
+  operation: string,
+  type: number,
+  attributes: readonly Attribute[],
+  flags = 0,
+  family = NFPROTO_INET,
+): Request {
+  return { operation, type, flags, payload: encodeNft({ family, resource: 0, attributes }) };
 }
 
 /** Applies all of the requests, or none. */
@@ -106,6 +118,34 @@ export function readTable(conversation: Conversation, name: string): NftTable | 
     rules: rules.filter((one) => one.chain === chain.name).map(({ rule }) => rule),
   }));
   return { name, chains: withRules };
+}
+
+/** Families of tables that packets of IP pass, in the words of `nft`. */
+const FAMILY_WORDS: Readonly<Record<number, string>> = {
+  [NFPROTO_INET]: "inet",
+  [NFPROTO_IPV4]: "ip",
+  [NFPROTO_IPV6]: "ip6",
+};
+
+/**
+ * Returns the chains that drop what the node forwards unless a rule accepts it, as `ip filter FORWARD`, where no rule
+ * of their table is about links whose names begin with `linkStart`.
+ */
+export function listClosedChains(conversation: Conversation, linkStart: string): string[] {
+  const list = (type: number, attributes: readonly Attribute[], family: number) =>
+    conversation.dump(request("list chains and rules", type, attributes, 0, family));
+  return list(NFT_MSG_GETCHAIN, [], NFPROTO_UNSPEC).flatMap((message) => {
+    const chain = decodeNft(message, NFT_MSG_NEWCHAIN);
+    const family = FAMILY_WORDS[chain.family];
+    const isClosed = readValue(chain.attributes, NFTA_CHAIN_POLICY, decodeNumber) === NF_DROP;
+    const { name, hook } = chainOf(chain) ?? {};
+    if (family === undefined || hook !== NF_INET_FORWARD || !isClosed) return [];
+    const table = readValue(chain.attributes, NFTA_CHAIN_TABLE, decodeName) ?? "";
+    const rules = list(NFT_MSG_GETRULE, [text(NFTA_RULE_TABLE, table)], chain.family);
+    const isAbout = (each: Expression): boolean => each.name === "cmp" && decodeName(each.value).startsWith(linkStart);
+    const isOpen = rules.some((rule) => ruleOf(decodeNft(rule, NFT_MSG_NEWRULE)).rule.some(isAbout));
+    return isOpen ? [] : [`${family} ${table} ${name}`];
+  });
 }
 
 /** Returns the generation of the namespace's ruleset, which the kernel increases with every change of it. */

@@ -51,7 +51,7 @@ beforeEach(async () => {
       nodeRepair: { problems: [], isCutOff: false },
       repair: async () => [],
       compare: async () => ({ operations: [] }),
-      observeNode: () => ({ state: EMPTY_NAMESPACE, neighbours: [] }),
+      observeNode: () => ({ state: EMPTY_NAMESPACE, neighbours: [], closedChains: [] }),
     },
     missingNics: { problems: [] },
     version: "1.2.3",
