@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ALL_VERSIONS, CONF, ipPool, podManifest, vendorConf } from "../lab/manifests.ts";
 import { type CallOptions, type NetnsWorld, openAlone, withWorld } from "../lab/netns/world.ts";
 import { eventually, PATIENCE } from "../lab/waiting.ts";
+import { itLong } from "../world/long-cases.ts";
 
 const BLUE = { "conf.yaml": CONF, "blue.yaml": ipPool("blue", "10.6.0.0/24", { gateway: "10.6.0.1", default: true }) };
 const DUAL = {
@@ -149,6 +150,20 @@ describe("a DEL of what no ADD can have made", () => {
     ]),
   );
 
+  itLong("beside macvlan with host-local, which may refuse it", async () => {
+    const ipam = JSON.stringify({ type: "host-local", subnet: "10.9.0.0/24", dataDir: world.agent.directory });
+    const rows = [...ODD, ...NOT_MADE];
+    const del = async ({ env = {}, stdin = TEXT }: CallOptions) => {
+      const text = typeof stdin === "string" ? stdin : JSON.stringify(stdin);
+      const call = { plugin: "macvlan", stdin: text.replace('{"type":"berth"}', ipam), env };
+      return (await world.call("DEL", "c1", call)).exitCode;
+    };
+    expect(await del({})).toBe(0);
+    let refused = 0;
+    for (const [, options] of rows) if ((await del(options)) !== 0) refused++;
+    console.log(`macvlan with host-local refuses ${refused} of ${rows.length}`);
+  });
+
   it.each(["berth", "coordinator", "ifacer"])("%s gives back what it can know of, and succeeds", async (plugin) => {
     for (const [what, { env, ...options }] of [...ODD, ...NOT_MADE]) {
       const isMade = !NOT_MADE.some(([title]) => title === what);
@@ -156,8 +171,7 @@ describe("a DEL of what no ADD can have made", () => {
       const call = { plugin, ...options, env: { ...world.agent.env, ...env } };
       const { exitCode, text } = await world.call("DEL", "c1", call);
       expect(`${what}: ${exitCode} ${text}`).toBe(`${what}: 0 `);
-      if (plugin === "berth")
-        expect(`${what}: ${await stateOf(address)}`).toBe(`${what}: ${isMade ? "Cooling" : "Bound"}`);
+      if (plugin === "berth") expect(`${what}: ${(await stateOf(address)) === "Bound"}`).toBe(`${what}: ${!isMade}`);
     }
   });
 
