@@ -94,12 +94,6 @@ describe("an agent", () => {
     expect([succeeds, lines.length, tokens]).toEqual([false, 1, []]);
   });
 
-  it("is not asked for a caller that has left", async () => {
-    const { questions, tokens } = await serve(own, {});
-    await expect(questions.history(ADDRESS, AbortSignal.abort(new Error("left")))).rejects.toThrow("left");
-    expect(tokens).toEqual([]);
-  });
-
   it("that refuses an ADD is quoted", async () => {
     const { questions } = await serve(own, { code: 101, msg: "No address is free", details: "a\nb" });
     const { succeeds, lines } = await questions.explain({ namespace: "shop", name: "web-0" }, signal);

@@ -81,8 +81,6 @@ describe("questions to a controller", () => {
     expect(await text(answer)).toBe("ok\n");
   });
 
-  it("does not listen when it is off", async () => expect((await listen({ kind: "off" })).url).toBe(""));
-
   it("says that an address is taken", async () => {
     const { url } = await listen(LOOPBACK);
     const taken = listen({ kind: "loopback", host: "127.0.0.1", port: Number(new URL(url).port) });

@@ -68,11 +68,6 @@ it.each([
   expect(find(pools.get("p"), "Ready").isWanted).toBe(wanted);
 });
 
-it("an event is not sent for a Subnet that is being deleted", () => {
-  const findings = look({ subnets: [subnet("s", { subnet: NET }, DELETED)] }).subnets.get("s");
-  expect([of(findings, "Ready"), find(findings, "Ready").isWanted]).toEqual(["-Terminating", true]);
-});
-
 describe("InvalidValues", () => {
   it("names what a pool or a Subnet has had since an earlier release, which is ready", () => {
     const edge = { subnet: "10.7.0.0/24", gateway: "10.7.0.255" };
