@@ -1,7 +1,4 @@
-/**
- * Questions to agents go to no program without the agents' certificate, and an agent that does not answer is
- * named.
- */
+/** Questions to agents go to no program without the agents' certificate, and an agent that does not answer is named. */
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";

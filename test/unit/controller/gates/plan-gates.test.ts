@@ -26,7 +26,9 @@ function gatedPod({ annotations = {}, spec = {}, metadata = {} }: PodOptions = {
   const pod = decodeGatedPod({
     ...{ apiVersion: "v1", kind: "Pod" },
     metadata: {
-      ...{ ...own, creationTimestamp: "2026-11-20T04:00:00Z", annotations: annotationsOf(annotations) },
+      ...own,
+      creationTimestamp: "2026-11-20T04:00:00Z",
+      annotations: annotationsOf(annotations),
       ...metadata,
     },
     spec: { schedulingGates: [{ name: "other" }, { name: ADDRESS_GATE }], ...spec },
