@@ -16,7 +16,9 @@ function unreached(code: string): ApiUnavailable {
 it.each<[what: string, error: unknown, wanted: SourceReason]>([
   ["no route", unreached("EHOSTUNREACH"), "HubAway"],
   ["no answer in time", new DOMException("too late", "TimeoutError"), "HubAway"],
+  ["a broken server", answer(503), "HubAway"],
   ["another authority", unreached("SELF_SIGNED_CERT_IN_CHAIN"), "HubNotTrusted"],
+  ["another name", unreached("ERR_TLS_CERT_ALTNAME_INVALID"), "HubNotTrusted"],
   ["an old certificate", unreached("CERT_HAS_EXPIRED"), "HubNotTrusted"],
   ["an old token", answer(401, "Unauthorized"), "TokenRefused"],
   ["a wrong account", answer(403, "Forbidden"), "Forbidden"],

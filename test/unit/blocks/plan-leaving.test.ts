@@ -34,6 +34,7 @@ it.each<[what: string, facts: Facts, served: readonly string[]]>([
   ["with an excluded address", { spec: { excludeIPs: ["10.6.0.3"] } }, BOTH],
   ["that breaks off, and begins again", { blocks: null, spec: { excludeIPs: ["10.6.0.0-10.6.0.31"] } }, BOTH],
   ["one of which rests", { blocks: RESTS }, ["10.6.0.0/28"]],
+  ["one of which it does not know yet", { blocks: { "10.6.0.0/28": "New" } }, ["10.6.0.0/28"]],
 ])("a pool of blocks %s leaves", (_, facts, served) => expect(plan(facts)).toEqual({ served }));
 
 it.each<[what: string, facts: Facts, why: RegExp]>([
@@ -43,6 +44,7 @@ it.each<[what: string, facts: Facts, why: RegExp]>([
   ["with another pool's block", { blocks: { ...TWO, "10.6.0.32/28": "Active" } }, /has not leased 10.6.0.32\/28 to it/],
   ["whose block is excluded", { spec: { excludeIPs: ["10.6.0.8-10.6.0.31"] } }, /excludes 10.6.0.16\/28 as a whole/],
   ["of a contested cluster", { of: { contested: true } }, /contested/],
+  ["of a cluster that is gone", { of: { gone: true } }, /gone/],
   ["of a restored hub", { status: { epoch: "e2", restored: true } }, /waits for a, b, c/],
 ])("a pool %s does not leave", (_, facts, why) => {
   expect(plan(facts)).toEqual({ refusal: expect.stringMatching(why) });

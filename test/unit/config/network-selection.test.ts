@@ -5,12 +5,14 @@ it.each([
   ["", undefined],
   [" a , b ", [{ name: "a" }, { name: "b" }]],
   ["ns/a@net3", [{ namespace: "ns", name: "a", interface: "net3" }]],
+  ["a.b@eth1.100", [{ name: "a.b", interface: "eth1.100" }]],
   [
     ' [{"name":"a","namespace":"ns","interface":"net1","ips":["10.0.0.1"],"mac":"x","default-route":[]}]',
     [{ name: "a", namespace: "ns", interface: "net1", isAsking: true }],
   ],
   ['[{"name":"a","ips":[]}]', [{ name: "a" }]],
   ['[{"name":"b","cni-args":{"ips":"10.0.0.1"}}]', [{ name: "b", isAsking: true }]],
+  ['[{"name":"a","ips":null,"cni-args":{"vlan":3}}]', [{ name: "a" }]],
   ['[{"name":"a","ipam-claim-reference":"db.net1"}]', [{ name: "a", claim: "db.net1" }]],
   // As Multus reads them: what is empty or null is not set.
   ['[{"name":"a","namespace":"","interface":"","ipam-claim-reference":""}]', [{ name: "a" }]],
@@ -19,6 +21,7 @@ it.each([
   ['[{"name":"a","interfaceRequest":"net7","interface":""}]', [{ name: "a", interface: "net7" }]],
   ['[{"name":"a","portMappings":[{"hostPort":1}],"x":{"name":"b","name":"c"},"x":2}]', [{ name: "a" }]],
   // Of a key that is repeated, in any case, the last value that is not null.
+  ['[{"name":"a","name":null}]', [{ name: "a" }]],
   ['[{"NAME":"c","name":"b","NAME":"a"}]', [{ name: "a" }]],
   ['[{"Name":"a","name\u017fpace":"no","Name\u017fpace":"ns"}]', [{ name: "a", namespace: "ns" }]],
   ['[{"name":"a","\u0131nterface":"net9"}]', [{ name: "a" }]],

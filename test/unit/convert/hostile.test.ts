@@ -245,8 +245,11 @@ describe("network definitions", () => {
   it.each(cases<object>`
     broken JSON ${definition("n", "{")} => problem NetworkAttachmentDefinition "shop/n" spec.config: … Malformed JSON
     deep nesting ${definition("n", deep)} => deeper nesting: not converted
+    no range ${whereabouts("n", {})} => spec.config: "n": not converted: no pool could be made
     a range that is none ${whereabouts("n", { range: "10.6.0.0" })}
       => spec.config.ipam.range: "10.6.0.0": want a network in CIDR form
+    ends that are none ${whereabouts("n", { range: "10.6.0.0/24", range_start: "x" })}
+      => spec.config.ipam.range_start: "x-": left out
     a name that Kubernetes refuses ${definition("N_1", config)} => metadata: "shop/N_1-berth": not converted
     an old version of CNI ${definition("n", { ...config, cniVersion: "0.2.0" })}
       => changed … spec.config.cniVersion: "0.2.0": written as 0.3.1

@@ -50,14 +50,18 @@ const RESOURCE = "k8s.v1.cni.cncf.io/resourceName";
 it.each(cases<[spec: object, ...plugins: object[]]>`
   ipvlan with a VLAN ${[{ cniType: "ipvlan", ipvlan: { master: ["eth1"], vlanID: 5, mtu: 0, ...POOLS } }, ifacer, { type: "ipvlan", master: "eth1.5", ipam: BERTH }, COORDINATOR]} => -
   vlan, whose plugin makes the device ${[vlan({ vlanID: 5, vlanMode: "manual" }), { type: "vlan", master: "eth1", vlanId: 5, ...PLAIN }]} => -
+  vlan in mode auto ${[vlan({ vlanMode: "auto", rdmaResourceName: "r" }), { type: "vlan", master: "eth1", ...PLAIN }]}
+    => spec.vlan.rdmaResourceName: "r" / spec.vlan.vlanMode: "auto"
   macvlan without IPAM ${[{ ...MACVLAN, macvlan: { master: ["eth1"] }, disableIPAM: true }, { type: "macvlan", master: "eth1", mode: "bridge" }]} => -
   ib-sriov ${[{ cniType: "ib-sriov", ibsriov: IB }, { type: "ib-sriov", pkey: "0x5", link_state: "enable", rdmaIsolation: true, ...PLAIN }, COORDINATOR]}
     => @x/ib
+  ipoib ${[{ cniType: "ipoib", ipoib: { master: "ib0", ...POOLS } }, { type: "ipoib", master: "ib0", ipam: BERTH }, COORDINATOR]} => -
   ovs ${[{ cniType: "ovs", ovs: { bridge: "br1", ...OVS } }, { type: "ovs", bridge: "br1", ...OVS, ...PLAIN }, COORDINATOR]}
     => @ovs-cni.network.kubevirt.io/br1
   custom ${[{ cniType: "custom", customCNI: custom }, { type: "bridge", ...PLAIN }]} => -
   several masters without a bond ${[{ cniType: "macvlan", macvlan: { master: ["a", "b"] } }]} => spec.macvlan.bond: nothing
   a type without its settings ${[{ cniType: "ovs" }]} => spec.ovs: nothing
+  a type that is none ${[{ cniType: "token-ring" }]} => spec.cniType: "token-ring"
   custom with broken JSON ${[{ cniType: "custom", customCNI: "{" }]} => spec.customCNI: the end of the text
 `)("a SpiderMultusConfig: %s", (_title, [spec, ...plugins], told) => {
   const annotations = told.startsWith("@") ? { [RESOURCE]: told.slice(1) } : undefined;

@@ -172,11 +172,14 @@ const [own, other] = ["lab", "other"].map((addressSpace, at) => ({ ips: [`10.0.0
 it.each(cases<[spec: object, ...reserved: (object | undefined)[]]>`
   a /30 ${[{ subnet: "10.0.0.4/30" }]} => 10.0.0.4-10.0.0.7 | 10.0.0.4 10.0.0.7
   a /31 has no edges ${[{ subnet: "10.0.0.4/31" }]} => 10.0.0.4-10.0.0.5 |
+  a /32 has no edges ${[{ subnet: "10.0.0.4/32" }]} => 10.0.0.4 |
   a /0 ${[{ subnet: "0.0.0.0/0", ips: [] }]} => | 0.0.0.0 255.255.255.255
   IPv6 keeps its first and last address ${[{ subnet: "fd00::/126" }]} => fd00::-fd00::3 |
   ranges are sorted ${[{ ...NET, ips: ["10.0.0.9", "10.0.0.1-10.0.0.3"] }]}
     => 10.0.0.1-10.0.0.3 10.0.0.9 | 10.0.0.0 10.0.0.255
   the gateway is masked ${[{ ...NET, gateway: "10.0.0.1" }]} => 10.0.0.0-10.0.0.255 | 10.0.0.0-10.0.0.1 10.0.0.255
+  an IPv6 gateway is masked ${[{ subnet: "fd00::/64", gateway: "fd00::1" }]}
+    => fd00::-fd00::ffff:ffff:ffff:ffff | fd00::1
   excluded, gateway and edges are joined where they overlap ${[{ ...NET, ...JOINED }]}
     => 10.0.0.0-10.0.0.255 | 10.0.0.0-10.0.0.5 10.0.0.250-10.0.0.255
   a link-local gateway is no address of the pool ${[{ subnet: "fd00::/120", gateway: "fe80::1" }]} => fd00::-fd00::ff |

@@ -9,8 +9,10 @@ const answer = (status?: number) => new RecordServerError("no", status === undef
 it.each<[what: string, error: Error, wanted: SourceReason]>([
   ["no answer", answer(), "RecordsAway"],
   ["no answer in time", new DOMException("too late", "TimeoutError"), "RecordsAway"],
+  ["a broken server", answer(502), "RecordsAway"],
   ["too many requests", answer(429), "RecordsAway"],
   ["a wrong token", answer(401), "TokenRefused"],
+  ["a token without the right", answer(403), "Forbidden"],
   ["no such prefix", answer(404), "NoRange"],
   ["a refused body", answer(400), "Failed"],
 ])("%s: the reason", (_, error, reason) => {

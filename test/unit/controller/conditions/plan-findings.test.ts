@@ -147,6 +147,7 @@ describe("OutsideSubnet", () => {
   const other = subnet("other", { subnet: NET });
   it.each(cases<[pool: typeof blue, ...subnets: ReturnType<typeof subnet>[]]>`
     where no Subnet covers the pool's network ${[blue, subnet("s", { subnet: "10.9.0.0/16" })]} => -NoSubnet
+    where that is of another space ${[blue, subnet("s", { subnet: NET, addressSpace: "lab" })]} => -NoSubnet
     where the pool lies inside ${[blue, range("s", "10.6.0.1-10.6.0.99")]} => -Inside
     where some addresses lie outside ${[blue, excluding]}
       => +PartlyInside 4 of 10 addresses, from 10.6.0.12 on, are not in Subnet "s", whose network the pool's overlaps
@@ -156,6 +157,7 @@ describe("OutsideSubnet", () => {
       => +NotInside 10 of 10 addresses, from 10.6.0.10 on, are not in Subnet "a", "b", "c" and 1 more, whose network the pool's overlaps…
     of a generated pool, whatever others of the network have ${[made, range("blue", "10.6.0.1-10.6.0.16"), other]}
       => +PartlyInside 3 of 10 addresses, from 10.6.0.17 on, are not in Subnet "blue", whose network the pool's overlaps
+    of one that is inside of its own ${[made, subnet("blue", { subnet: NET })]} => -Inside
     of one whose own is gone ${[made, other]} => -NoSubnet
   `)("%s", (_, [one, ...subnets], wanted) => check(ofPool("OutsideSubnet", { pools: [one], subnets }), wanted));
 });
@@ -231,6 +233,7 @@ describe("conflict: ProxyArpSuspected", () => {
   it.each(cases<ReturnType<typeof allocation>[]>`
     two addresses of one machine, and one of another's ${[...three.slice(1), answered(12, "02:00:00:00:00:02")]} => -NoProxyArp
     three that no machine is named for ${late.map((last) => answered(last, ""))} => -NoProxyArp
+    lost nodes ${late.map((last) => answered(last, ONE, "Quarantined", "NodeLost"))} => -NoProxyArp
     addresses that pods have got all the same ${late.map((last) => answered(last, ONE, "Bound"))} => -NoProxyArp
     two machines: the first by its address is named ${[...late.map((last) => answered(last, "02:00:00:00:00:02")), ...three]}
       => +SameMachineAnswers The machine 02:00:00:00:00:01 answers for 3 addresses…

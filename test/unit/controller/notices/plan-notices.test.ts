@@ -25,6 +25,7 @@ const lost = allocation({ state: "Quarantined", quarantine: { reason: "NodeLost"
 const requested = allocation({ state: "Quarantined", node: "n3", quarantine: { reason: "NodeLost", holder } });
 const lostMembers = allocation({ state: "Quarantined", quarantine: { reason: "NodeLost", holder }, workload });
 const lostUnheld = allocation({ state: "Quarantined", quarantine: { reason: "NodeLost" } });
+const heldConflict = allocation({ state: "Quarantined", quarantine: { reason: "Conflict", holder } });
 const [otherNamespace, otherPod, otherNic] = [{ namespace: "bank" }, { pod: "web-1" }, { interface: "net1" }].map(
   (other) => allocation({ state: "Bound", holders: [{ ...holder, ...other }] }),
 );
@@ -35,6 +36,7 @@ it.each([
   ["one that two pods share appears", undefined, shared, ["n1 unless web-0 is there", "n2 unless web-0 is there"]],
   ["a retained one is a pod's again", kept, ofMember, ["n1 unless web-0 is there"]],
   ["a plain pod's appears", undefined, bound, []],
+  ["a retained one appears", undefined, kept, []],
   ["it vanishes", bound, undefined, ["n1 if web-0 is there"]],
   ["it vanishes as somebody has demanded", forced, undefined, ["n1"]],
   ["it vanishes while two pods share it", shared, undefined, ["n1 if web-0 is there", "n2 if web-0 is there"]],
@@ -44,6 +46,7 @@ it.each([
   ["a migrating machine has reached the other node", behind, moved, ["n1 if web-0 is there and stays"]],
   ["a migration has failed: it names the node that stays", shared, moved, ["n1 if web-0 is there and stays", "n2"]],
   ["a machine begins to migrate", bound, behind, []],
+  ["nothing that matters changes", bound, bound, []],
   ["its node is taken for lost", bound, lost, ["n1"]],
   ["its node is taken for lost while it migrates", shared, lost, ["n1", "n2"]],
   ["its node finds a conflict", bound, conflict, []],
@@ -56,11 +59,15 @@ it.each([
   ["the lost node's address is freed", lost, undefined, ["n1", "n1"]],
   ["the node that probes has freed it", requested, undefined, ["n1", "n3"]],
   ["a conflict has ended", conflict, undefined, ["n1"]],
+  ["a conflict that names a pod has ended", heldConflict, undefined, ["n1"]],
   ["an address of a lost node that no pod had is freed", lostUnheld, undefined, ["n1"]],
   ["a pod of another namespace has it on the node", bound, otherNamespace, ["n1 if web-0 is there and stays"]],
   ["another pod has it on the node", bound, otherPod, ["n1 if web-0 is there and stays"]],
   ["another NIC of the pod has it", bound, otherNic, ["n1 if web-0 is there and stays"]],
+  ["its cooldown is over", cooling, undefined, []],
   ["a cooling address is taken over", cooling, moved, []],
+  ["its owner is gone", kept, cooling, []],
+  ["one vanishes that was never known", undefined, undefined, []],
   ["the member is back", kept, moved, []],
 ] as const)("recreate: who is told when %s", (_, before, after, wanted) => {
   const told = planNotices(before, after).map(({ node, pod, ifTerminating, ifAbsent = false }) =>

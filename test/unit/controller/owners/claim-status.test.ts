@@ -32,6 +32,7 @@ const SIX = allocation("fd00::7");
 const FOUR = allocation("10.6.0.7");
 const kept = (address: string) => allocation(address, "Kept");
 const held = (address: string) => allocation(address, "Quarantined");
+const none = { ...FOUR, spec: { ...FOUR.spec, workload: undefined } };
 const [OLD, EVIL, SET] = [{ uid: "c-0" }, { namespace: "evil" }, { kind: "StatefulSet" }].map((forged) =>
   allocation("10.6.0.9", "Bound", "a", forged),
 ) as [IpAllocation, IpAllocation, IpAllocation];
@@ -41,9 +42,11 @@ it.each(cases<[said: string, ...allocations: IpAllocation[]]>`
   nothing given: nothing is said ${[""]} => =
   both families, IPv4 first ${["", SIX, FOUR]} => 10.6.0.7 fd00::7, a
   said already ${["10.6.0.7, a", FOUR]} => =
+  another pod ${["10.6.0.7, z", FOUR]} => 10.6.0.7, a
   kept: the last pod stays named ${["10.6.0.7, a", kept("10.6.0.7")]} => =
   kept, and the status was lost: the addresses are said again ${["", kept("10.6.0.7")]} => 10.6.0.7,
   another address of the same pod ${["10.6.0.9, a", FOUR]} => 10.6.0.7, a
+  of no workload: nothing ${["", none]} => =
   what a pod has before what is kept ${["", kept("10.6.0.9"), FOUR]} => 10.6.0.7, a
   said, and in quarantine for a lost node: it stays ${["10.6.0.7 fd00::7, a", held("10.6.0.7"), kept("fd00::7")]} => =
   what was said and cools: it is no longer said ${["10.6.0.7 fd00::7, a", allocation("10.6.0.7", "Cooling"), kept("fd00::7")]}
@@ -53,6 +56,8 @@ it.each(cases<[said: string, ...allocations: IpAllocation[]]>`
   what was said before what another pod has claimed, which may never be answered ${["10.6.0.9, z", FOUR, kept("10.6.0.9")]}
     => =
   the same of both families ${["10.6.0.9 fd00::7, a", FOUR, SIX, kept("10.6.0.9")]} => =
+  the same of two that are bound ${["10.6.0.9, z", FOUR, allocation("10.6.0.9", "Bound", "z")]} => =
+  a cooling address is no claim's ${["", allocation("10.6.0.9", "Cooling")]} => =
   of an earlier claim of the name: nothing ${["", OLD]} => =
   of a set of another namespace that names its UID: nothing ${["", EVIL]} => =
   of a set of its own namespace that names its UID: nothing ${["", SET]} => =

@@ -35,12 +35,14 @@ describe("a Deployment", () => {
     ["of which the first pods come", { spec: { replicas: 10 }, ...status(1, 4, 4) }, "10 replica"],
     ["that is complete", { spec: { replicas: 10 }, ...status(1, 10, 10) }, "10 replica"],
     ["with old pods", { spec: { replicas: 10 }, ...status(1, 10, 9) }, "10 replica+3"],
+    ["with more pods than replicas", { spec: { replicas: 10 }, ...status(1, 11, 11) }, "10 replica+3"],
     ["that its controller has not observed yet", { ...ten(), generation: 2, ...status(1, 10, 10) }, "10 replica+3"],
     ["without a count of its replicas", { spec: { replicas: 10 }, generation: 2, status: {} }, "10 replica"],
     ["with a surge of none", { spec: { replicas: 10, ...rolling(0) }, ...halfway }, "10 replica"],
     ["with a surge of 4", { spec: { replicas: 10, ...rolling(4) }, ...halfway }, "10 replica+4"],
     ["with a surge of 21%", { spec: { replicas: 10, ...rolling("21%") }, ...halfway }, "10 replica+3"],
     ["without a surge", { spec: { replicas: 10, ...rolling() }, ...halfway }, "10 replica+3"],
+    ["without a strategy's type", { spec: { replicas: 10, strategy: {} }, ...halfway }, "10 replica+3"],
     ["that is made anew", { spec: { replicas: 10, strategy: { type: "Recreate" } }, ...halfway }, "10 replica"],
   ])("%s", (_what, wanted, expected) => check("Deployment", wanted, `Deployment shop/web: ${expected}`));
 
@@ -88,13 +90,17 @@ it.each(cases<[kind: string, wanted: Wanted]>`
   of an owner that does not control it ${["ReplicaSet", { owner: { ...rollout, controller: false } }]}
     => ReplicaSet shop/web: 1 replica
   of a Rollout ${["ReplicaSet", sized(3, rollout)]} => ~Rollout shop/top: 3 replica
+  of a Rollout, empty ${["ReplicaSet", sized(0, rollout)]} => ~Rollout shop/top: 0 replica
   of a Deployment ${["ReplicaSet", sized(3, deployment)]} => ~Deployment shop/top: 3 replica
   of a Deployment, empty ${["ReplicaSet", sized(0, deployment)]} => none
   of a Deployment, with pods that are left ${["ReplicaSet", sized(0, deployment, withPods(2))]}
     => ~Deployment shop/top: 2 replica
   of an owner without a UID ${["ReplicaSet", { owner: { ...rollout, uid: "" } }]} => none
   of an owner with a long UID ${["ReplicaSet", { owner: { ...rollout, uid: "u".repeat(64) } }]} => none
+  of an owner with a long name ${["ReplicaSet", { owner: { ...rollout, name: "n".repeat(254) } }]} => none
+  of an owner with a long kind ${["ReplicaSet", { owner: { ...rollout, kind: "K".repeat(254) } }]} => none
   that is one ${["StatefulSet", sized(3, undefined, withPods(5))]} => StatefulSet shop/web: 3 replica
+  of an operator ${["StatefulSet", sized(3, rollout)]} => StatefulSet shop/web: 3 replica
   that is new ${["DaemonSet", {}]} => DaemonSet shop/web: 0 node
   without a surge, rolled out ${["DaemonSet", four]} => DaemonSet shop/web: 4 node
   with a surge, rolled out ${["DaemonSet", { ...rolled("30%"), ...nodes(3) }]} => DaemonSet shop/web: 4 node+2
@@ -102,12 +108,14 @@ it.each(cases<[kind: string, wanted: Wanted]>`
   with a surge, changed ${["DaemonSet", { generation: 2, ...rolled(2), ...nodes(4) }]} => DaemonSet shop/web: 4 node+2
   with a surge that does not count ${["DaemonSet", onDelete]} => DaemonSet shop/web: 4 node
   with parallelism ${["Job", jobs(3)]} => Job shop/web: 3 parallelism
+  of a queue ${["Job", jobs(3, { completions: null })]} => Job shop/web: 3 parallelism
   with few completions ${["Job", jobs(3, { completions: 2 })]} => Job shop/web: 2 parallelism
   with many completions ${["Job", jobs(3, { completions: 9 })]} => Job shop/web: 3 parallelism
   that waits ${["Job", suspended]} => Job shop/web: 0 parallelism suspended
   that is complete ${["Job", finished("Complete")]} => none
   that has failed ${["Job", finished("Failed")]} => none
   that will fail ${["Job", finished("FailureTarget")]} => Job shop/web: 1 parallelism
+  that has not failed ${["Job", finished("Failed", "False")]} => Job shop/web: 1 parallelism
   of another kind ${["Job", { owner: { kind: "JobSet" } }]} => Job shop/web: 1 parallelism
   of a CronJob ${["Job", { owner: cron, ...jobs(2) }]} => ~CronJob shop/top: 2 parallelism
   of a CronJob, complete ${["Job", { owner: cron, ...finished("Complete") }]} => none
@@ -170,6 +178,7 @@ it.each<[what: string, wanted: Wanted, expected: string | undefined]>([
   ["of a node", { owner: { kind: "Node", apiVersion: "v1" } }, undefined],
   ["of a kind that only has a known name", { owner: { ...clones, kind: "StatefulSet" } }, "StatefulSet shop/top: 1"],
   ["of an owner without a UID", { owner: { ...clones, uid: "" } }, undefined],
+  ["of an owner with a long UID", { owner: { ...clones, uid: "u".repeat(64) } }, undefined],
 ])("a pod %s: %s", (_what, wanted, expected) => {
   const tracked = track("Pod", wanted);
   expect(tracked && `${describePoolOwner(tracked.application)}: ${tracked.need.count}`).toBe(expected);

@@ -169,6 +169,7 @@ describe("a Service", () => {
   const { "ipam.vendor.io/service-selector": _, ...one } = TARGET;
   it.each<[string, object, object, RegExp]>([
     ["with a selector", TARGET, { selector: { app: "web" } }, /^It has spec\.selector/],
+    ["of another name", TARGET, { type: "ExternalName" }, /^Of type ExternalName/],
     ["with one annotation", one, {}, /service-selector".*found nothing, want a label/],
     ["with a bare network", { ...TARGET, "ipam.vendor.io/service-network": "blue" }, {}, /NAMESPACE\/NAME/],
     ["with an empty selector", { ...TARGET, "ipam.vendor.io/service-selector": "" }, {}, /label selector/],
