@@ -15,7 +15,6 @@ it.each<[what: string, annotations: object, keys: string[]]>([
   ["that Calico writes itself", { "cni.projectcalico.org/podIP": "10.0.0.1/32" }, []],
   ["that Spiderpool writes itself", { "ipam.spidernet.io/assigned-eth0": "{}" }, []],
   ["beside Berth's own", { [SPIDERPOOL]: "{}", "ipam.vendor.io/ippool": "{}" }, []],
-  ["of nobody", { app: "web" }, []],
   ["of a huge name", { [`ipam.spidernet.io/${"x".repeat(1_000)}`]: "" }, []],
 ])("annotations %s", (_what, annotations, keys) => expect(foreignAnnotations(annotations)).toEqual(keys));
 
@@ -26,9 +25,7 @@ it("names a few", () => {
 
 it("concerns the NIC that Berth serves: Calico's only the first", () => {
   expect(describeForeign([CALICO], false)).toBeUndefined();
-  expect(describeForeign([CALICO], true)).toMatch(
-    /^Annotation "cni.projectcalico.org\/ipv4pools" is of Calico and ignored/,
-  );
+  expect(describeForeign([CALICO], true)).toContain(`Annotation "${CALICO}" is of Calico and ignored`);
   expect(describeForeign([SPIDERPOOL, CALICO], false)).toContain(`Annotation "${SPIDERPOOL}" is of Spiderpool`);
   expect(describeForeign([SPIDERPOOL], false)).toContain("docs/annotations.html");
 });

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import { decodeIpamConf } from "../../../host/config/ipam-conf.ts";
 
-it.each([
-  [{ type: "berth", default_ipv4_ippool: ["blue", "rack-*"] }],
-  [{ type: "berth", default_ipv4_ippool: ["blue"], default_ipv6_ippool: ["blue6"] }],
-])("%j is accepted as it stands", (value) => expect(decodeIpamConf(value, "x")).toEqual(value));
+it("names and patterns are accepted as they stand", () => {
+  const value = { type: "berth", default_ipv4_ippool: ["blue", "rack-*"], default_ipv6_ippool: ["blue6"] };
+  expect(decodeIpamConf(value, "x")).toEqual(value);
+});
 
 const refused: [value: unknown, message: string][] = [
   [undefined, "ipam: found nothing, want an object"],
@@ -17,7 +17,6 @@ const refused: [value: unknown, message: string][] = [
   ],
   [{ type: "berth", default_ipv4_ippool: "blue" }, 'field "default_ipv4_ippool": found "blue", want a list'],
   [{ type: "berth", default_ipv4_ippool: ["Blue"] }, 'field "default_ipv4_ippool[0]": found "Blue", want a name'],
-  [{ type: "berth", default_ipv4_ippool: ["a".repeat(254)] }, "at most 253 characters"],
   [{ type: "berth", default_ipv6_ippool: [null] }, 'field "default_ipv6_ippool[0]": found null'],
 ];
 
@@ -27,7 +26,6 @@ it.each([[[]], [null], ["six"], [[null]]])("the key of a disabled family may hol
   const rules = { enableIPv4: true, enableIPv6: false };
   const decoded = decodeIpamConf({ type: "berth", default_ipv6_ippool: value }, "ipam", rules);
   expect(Object.keys(decoded)).toEqual(["type", "default_ipv6_ippool"]);
-  expect(() => decodeIpamConf({ type: "berth", default_ipv4_ippool: value }, "ipam", rules)).toThrow(
-    "default_ipv4_ippool",
-  );
+  const enabled = { type: "berth", default_ipv4_ippool: value };
+  expect(() => decodeIpamConf(enabled, "ipam", rules)).toThrow("default_ipv4_ippool");
 });

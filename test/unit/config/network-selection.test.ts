@@ -3,7 +3,6 @@ import { decodeNetworkSelections } from "../../../host/config/network-selection.
 
 it.each([
   ["", undefined],
-  ["  \n", undefined],
   [" a , b ", [{ name: "a" }, { name: "b" }]],
   ["ns/a@net3", [{ namespace: "ns", name: "a", interface: "net3" }]],
   ["a.b@eth1.100", [{ name: "a.b", interface: "eth1.100" }]],
@@ -11,10 +10,8 @@ it.each([
     ' [{"name":"a","namespace":"ns","interface":"net1","ips":["10.0.0.1"],"mac":"x","default-route":[]}]',
     [{ name: "a", namespace: "ns", interface: "net1", isAsking: true }],
   ],
-  [
-    '[{"name":"a","ips":[]},{"name":"b","cni-args":{"ips":"10.0.0.1"}}]',
-    [{ name: "a" }, { name: "b", isAsking: true }],
-  ],
+  ['[{"name":"a","ips":[]}]', [{ name: "a" }]],
+  ['[{"name":"b","cni-args":{"ips":"10.0.0.1"}}]', [{ name: "b", isAsking: true }]],
   ['[{"name":"a","ips":null,"cni-args":{"vlan":3}}]', [{ name: "a" }]],
   ['[{"name":"a","ipam-claim-reference":"db.net1"}]', [{ name: "a", claim: "db.net1" }]],
   // As Multus reads them: what is empty or null is not set.
@@ -34,7 +31,6 @@ it.each([
 
 it.each([
   ['{"name":"a"}', "found an object, want a list"],
-  ['"a"', 'found "a", want a list'],
   ['[{"name":"a"}', "Malformed JSON at line 1, column 14"],
 ])("the networks %j are none", (text, message) => {
   expect(() => decodeNetworkSelections(text, "annotation n")).toThrow(message);
@@ -60,7 +56,6 @@ it.each([
 it("a wrong entry has its NIC's name if that is right", () => {
   const wrong = ({ name, ...entry }: object & { name?: string }) => JSON.stringify([{ name: name ?? "A", ...entry }]);
   const nicOf = (text: string) => decodeNetworkSelections(text, "x")?.[0]?.interface;
-  expect(
-    [{ interface: "net7" }, { interfaceRequest: "net7" }, { interface: "a b" }, {}].map((each) => nicOf(wrong(each))),
-  ).toEqual(["net7", "net7", undefined, undefined]);
+  const entries = [{ interface: "net7" }, { interfaceRequest: "net7" }, { interface: "a b" }, {}];
+  expect(entries.map((each) => nicOf(wrong(each)))).toEqual(["net7", "net7", undefined, undefined]);
 });

@@ -1,16 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { parseYaml } from "../../../host/config/yaml.ts";
 
+const at = (line: number, value: object) => ({ value, line });
+
 it.each([
   ["", []],
   ["---\n# nothing\n---\n", []],
-  [
-    "# head\na: 1\n---\n\nb: [x]\n---\n",
-    [
-      { value: { a: 1 }, line: 2 },
-      { value: { b: ["x"] }, line: 5 },
-    ],
-  ],
+  ["# head\na: 1\n---\n\nb: [x]\n---\n", [at(2, { a: 1 }), at(5, { b: ["x"] })]],
   ['{"a":\n 1}', [{ value: { a: 1 }, line: 1 }]],
   ["a: &x {b: 1}\nc: *x\n", [{ value: { a: { b: 1 }, c: { b: 1 } }, line: 1 }]],
   ["a: yes\nb: 0o7\nc: 2026-01-01\n", [{ value: { a: "yes", b: 7, c: "2026-01-01" }, line: 1 }]],
@@ -29,9 +25,7 @@ const ladder = [
 describe("parseYaml refuses", () => {
   it.each<[title: string, text: string, message: string]>([
     ["a key given twice", "a: 1\na: 2\n", "file: Malformed YAML: Map keys must be unique at line 2, column 1"],
-    ["a tab", "\ta: 1", "Tabs are not allowed as indentation at line 1, column 1"],
     ["an unknown tag", "a: !!js/function 'x'", "Unresolved tag"],
-    ["an alias to nothing", "a: *b", "Unresolved alias"],
     ["a key that is a list", "? [a]\n: 1", "all keys must be strings at line 1, column 3"],
     ["a fault in a later document", "a: 1\n---\nb: @x", "at line 3, column 4"],
     ["aliases that explode", ladder.join("\n"), "Excessive alias count"],

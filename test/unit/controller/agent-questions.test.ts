@@ -1,7 +1,4 @@
-/**
- * Questions to agents go to no program without the agents' certificate, and an agent that does not answer is
- * named.
- */
+/** Questions to agents go to no program without the agents' certificate, and an agent that does not answer is named. */
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
@@ -92,12 +89,6 @@ describe("an agent", () => {
     expect([problems, tokens]).toEqual([[expect.stringMatching(/^The agent of node n1 does not answer: /)], []]);
     const { succeeds, lines } = await questions.explain({ namespace: "shop", name: "web-0" }, signal);
     expect([succeeds, lines.length, tokens]).toEqual([false, 1, []]);
-  });
-
-  it("is not asked for a caller that has left", async () => {
-    const { questions, tokens } = await serve(own, {});
-    await expect(questions.history(ADDRESS, AbortSignal.abort(new Error("left")))).rejects.toThrow("left");
-    expect(tokens).toEqual([]);
   });
 
   it("that refuses an ADD is quoted", async () => {

@@ -24,10 +24,8 @@ const rows: Readonly<Record<string, Row>> = {
   "of IPv6": { name: "ffff-0000-0000-0000-0000-0000-0000-0001.lab", spec: { ...six("ffff::1"), addressSpace: "lab" } },
   "of IPv6 with a number below 2^32": { name: "0000-0000-0000-0000-0000-0000-0000-0009", spec: six("::9") },
   "of two pods while a machine migrates": { spec: { ...bound, node: "n2", holders: [holder, migrated], workload } },
-  "of a StatefulSet": { spec: { ...bound, workload } },
   "of a machine, whose pod has another name": { spec: { ...bound, workload: { ...workload, member: "vm" } } },
   "of a workload that may have it on any NIC": { spec: { ...bound, workload: { ...workload, interface: undefined } } },
-  "that cools": { spec: { ...bound, state: "Cooling", holders: [] } },
   "that is retained": { spec: { ...bound, state: "Kept", holders: [], workload } },
   "in quarantine for a conflict": quarantined({ reason: "Conflict", mac: "02:00:00:00:00:01", parent: "eth1" }),
   "in quarantine for a lost node": quarantined({ reason: "NodeLost", holder }),
@@ -43,18 +41,11 @@ function objectOf({ name = "10.6.0.7", metadata = {}, spec }: Row) {
 function kept(object: object) {
   const { name, deleting, spec } = decodeIpAllocation(object, "test");
   const { since: _, number: _number, quarantine, holders, ...rest } = spec;
-  const named = ({ podUid, claim: _claim, ...kept }: (typeof holders)[number]) => ({
-    ...kept,
-    uidHash: hashUid(podUid),
-  });
+  const named = ({ podUid, claim: _claim, ...kept }: (typeof holders)[number]) =>
+    Object.assign(kept, { uidHash: hashUid(podUid) });
   const { reason, mac = "", holder } = quarantine ?? {};
-  return {
-    ...{ name, deleting },
-    spec: {
-      ...{ ...rest, holders: holders.map(named) },
-      ...(reason === undefined ? {} : { quarantine: { reason, mac, ...(holder && { holder: named(holder) }) } }),
-    },
-  };
+  const inQuarantine = reason && { quarantine: { reason, mac, ...(holder && { holder: named(holder) }) } };
+  return { name, deleting, spec: { ...rest, holders: holders.map(named), ...inQuarantine } };
 }
 
 describe("the controller's cache has an allocation", () => {

@@ -68,7 +68,7 @@ function open(options: Options = {}) {
 
 describe("a controller", () => {
   it("starts its parts when everything is known and it leads, and not before", async () => {
-    const { time, cluster, held, controller, output } = open({ held: [POOLS] });
+    const { time, cluster, held, controller, output } = open({ held: [POOLS], connectionProblem: "No token" });
     cluster.put(POOLS, "blue", { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", spec: { subnet: "10.0.0.0/24" } });
     await time.advance(30_000);
     expect([output, controller.status.unread, cluster.collection(LEASES).size]).toEqual([[], ["pools"], 0]);
@@ -77,14 +77,9 @@ describe("a controller", () => {
     await expect.poll(() => time.advance(100).then(() => output)).toEqual(["+ blue"]);
     expect(controller.status).toMatchObject({
       ...{ identity: "one_1", isLeading: true, leader: "one_1", unread: [], parts: ["part"] },
-      problems: ["It is a test"],
+      problems: ["No token", "It is a test"],
     });
     expect(controller.stuck).toBeUndefined();
-  });
-
-  it("says what is wrong with its credentials", async () => {
-    const { controller } = open({ connectionProblem: "The token cannot be read" });
-    expect(controller.status.problems).toEqual(["The token cannot be read"]);
   });
 
   it("ends its parts when another one leads, and restarts them when it leads again", async () => {

@@ -16,7 +16,7 @@ function playParts(...names: string[]) {
     () => {
       events.push(`+${name}`);
       return {
-        problems: name === "sick" ? ["It is sick"] : [],
+        problems: [],
         close: async () => {
           await close();
           events.push(`-${name}`);
@@ -35,18 +35,6 @@ describe("a time of leading", () => {
     expect(events.slice(3)).toEqual(["-c", "-b", "-a"]);
   });
 
-  it("waits for each part", async () => {
-    const { events, part } = playParts();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const leadership = startLeadership({ a: part("a"), slow: part("slow", () => promise) }, deps);
-    const closed = leadership.close();
-    await Promise.resolve();
-    expect(events).toEqual(["+a", "+slow"]);
-    resolve();
-    await closed;
-    expect(events).toEqual(["+a", "+slow", "-slow", "-a"]);
-  });
-
   it("continues without a part that cannot be started, or closed", async () => {
     const { events, part } = playParts();
     const broken = (): never => {
@@ -58,9 +46,6 @@ describe("a time of leading", () => {
     await leadership.close();
     expect(events).toEqual(["+a", "+b", "-a"]);
   });
-
-  it("reports what its parts report", () =>
-    expect(startLeadership(playParts("a", "sick").parts, deps).problems).toEqual({ a: [], sick: ["It is sick"] }));
 });
 
 describe("the API server as the leader's parts have it", () => {
@@ -83,9 +68,8 @@ describe("the API server as the leader's parts have it", () => {
   it("ends a call when leading ends, also one without the signal, or with another one", async () => {
     const { leading, api } = open();
     const other = new AbortController();
-    const all = [{}, { signal: leading.signal }, { signal: other.signal }].map((more) =>
-      api.call({ ...call, ...more }),
-    );
+    const signals = [{}, { signal: leading.signal }, { signal: other.signal }];
+    const all = signals.map((more) => api.call({ ...call, ...more }));
     leading.end("Over");
     for (const each of all) await expect(each).rejects.toThrow("Over");
   });

@@ -30,10 +30,10 @@ describe("a write to an object that is known", () => {
     await patchIfSame(api, { ...PATCH, body: { metadata: { finalizers: [] } } });
     expect(calls[0]?.body).toEqual({ metadata: { finalizers: [], uid: "u-1", resourceVersion: "7" } });
   });
-  it.each([404, 409])("gives nothing when the API server answers %i", async (status) => {
-    expect(await patchIfSame(server(refused(status)).api, PATCH)).toBeUndefined();
-  });
-  it.each([403, 422, 500])("fails when the API server answers %i", async (status) => {
-    await expect(patchIfSame(server(refused(status)).api, PATCH)).rejects.toThrow("no");
-  });
+  it.each([404, 409])("gives nothing when the API server answers %i", async (status) =>
+    expect(await patchIfSame(server(refused(status)).api, PATCH)).toBeUndefined(),
+  );
+  it.each([403, 422, 500])("fails when the API server answers %i", (status) =>
+    expect(patchIfSame(server(refused(status)).api, PATCH)).rejects.toThrow("no"),
+  );
 });

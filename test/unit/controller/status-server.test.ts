@@ -54,7 +54,6 @@ describe("questions to a controller", () => {
     ["/readyz", { waiting: "Not listed yet: pools" }, 503, "Not listed yet: pools\n"],
     ["/readyz", { stuck: "The controllers have not stopped" }, 503, "The controllers have not stopped\n"],
     ["/metrics", {}, 200, "berth_controller_leader 1\n"],
-    ["/healthz", { method: "HEAD" }, 200, ""],
     ["/healthz", { method: "POST" }, 405, '{"error":"POST is not served; there is only GET"}\n'],
     ["/v1/pools", {}, 404, `{"error":"/v1/pools is not served; there are ${SERVED}"}\n`],
   ])("%s %j: %i", async (path, options, expected, body) =>
@@ -80,8 +79,6 @@ describe("questions to a controller", () => {
     const [answer] = await once(request({ socketPath: path, path: "/healthz" }).end(), "response");
     expect(await text(answer)).toBe("ok\n");
   });
-
-  it("does not listen when it is off", async () => expect((await listen({ kind: "off" })).url).toBe(""));
 
   it("says that an address is taken", async () => {
     const { url } = await listen(LOOPBACK);

@@ -12,7 +12,6 @@ describe("a selector of Calico", () => {
     ['topology.kubernetes.io/zone != "west"', [NotIn("topology.kubernetes.io/zone", "west")]],
     ["rack in {'a', \"b\"}", [In("rack", "a", "b")]],
     ["rack not in {'a'}", [NotIn("rack", "a")]],
-    ["has(ssd)", [{ key: "ssd", operator: "Exists" }]],
     ["!has(ssd)", [{ key: "ssd", operator: "DoesNotExist" }]],
     ["(rack == 'a' && (has(x))) && y == ''", [In("rack", "a"), { key: "x", operator: "Exists" }, In("y", "")]],
   ])("%s is a label selector", (selector, requirements) => expect(parseCalicoSelector(selector)).toEqual(requirements));

@@ -15,18 +15,16 @@ function convertPool(spec: object, apiVersion = "projectcalico.org/v3") {
 }
 
 const SUBNET = { subnet: "10.7.0.0/16" };
+const DEFAULT = { ...SUBNET, default: true };
 const IN_SHOP = { matchExpressions: [{ key: "team", operator: "In", values: ["shop"] }] };
 
 it.each<[spec: object, converted: object | undefined, lost?: readonly string[]]>([
-  [{}, { ...SUBNET, default: true }],
-  [{ assignmentMode: "Automatic" }, { ...SUBNET, default: true }],
+  [{}, DEFAULT],
+  [{ assignmentMode: "Automatic" }, DEFAULT],
   [{ assignmentMode: "Manual" }, SUBNET],
   [{ namespaceSelector: "team == 'shop'" }, { ...SUBNET, namespaceAffinity: IN_SHOP, default: true }],
   [{ namespaceSelector: "a || b" }, { ...SUBNET, default: true, disable: true }, ["spec.namespaceSelector"]],
-  [
-    { disableBGPExport: false, natOutgoing: false, ipipMode: "Never" },
-    { ...SUBNET, default: true },
-  ],
+  [{ disableBGPExport: false, natOutgoing: false, ipipMode: "Never" }, DEFAULT],
   [{ disableBGPExport: true }, { ...SUBNET, default: true }, ["spec.disableBGPExport"]],
   [{ ipipMode: "Always" }, { ...SUBNET, default: true, disable: true }, ["spec.ipipMode"]],
   [{ allowedUses: ["LoadBalancer"] }, undefined],

@@ -2,14 +2,11 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { runBerthctl } from "../../lab/berthctl.ts";
 
-let directory: string;
-beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), "berth-convert-"));
-});
+const directory = mkdtempSync(join(tmpdir(), "berth-convert-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
 const berthctl = (...words: readonly string[]) => runBerthctl("convert", ...words);
@@ -40,10 +37,8 @@ describe("without --out", () => {
 
   it("-o json is one record", async () => {
     const { out, error } = await berthctl("spiderpool", poolsFile("c.yaml", { colour: 1 }), "-o", "json");
-    expect(JSON.parse(out)).toMatchObject({
-      ...{ peer: "spiderpool", isLossy: true, manifests: [{}], findings: [{ level: "lost" }] },
-    });
-    expect(error).toBe("");
+    const lossy = { peer: "spiderpool", isLossy: true, manifests: [{}], findings: [{ level: "lost" }] };
+    expect([JSON.parse(out), error]).toMatchObject([lossy, ""]);
   });
 });
 
@@ -104,11 +99,7 @@ it.each<[words: string[], error: RegExp]>([
   [["spiderpool", "/dev/null", "--apply"], /--apply needs a cluster/],
   [["spiderpool", "/dev/null", "--patch", "all"], /--patch needs --apply/],
   [["spiderpool", "/dev/null", "--suffix", "_x"], /Option --suffix: found "_x"/],
-  [["spiderpool", "/dev/null", "--suffix", ""], /Option --suffix: found ""/],
-  [
-    ["spiderpool", "/dev/null", "--ips", "10.0.0.0-x"],
-    /Option --ips: found "10.0.0.0-x", want first-last or a network/,
-  ],
+  [["spiderpool", "/dev/null", "--ips", "x"], /Option --ips: found "x", want first-last or a network/],
   [["flannel"], /Allowed choices are spiderpool, whereabouts, host-local, calico/],
 ])("%j is a usage error", async (words, error) => {
   const ending = await berthctl(...words);

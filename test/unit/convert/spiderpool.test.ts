@@ -36,9 +36,7 @@ function convertNetwork(spec: object) {
 
 const MACVLAN = { cniType: "macvlan", enableCoordinator: false };
 const vlan = (settings: object) => ({
-  cniType: "vlan",
-  vlan: { master: ["eth1"], ...settings },
-  enableCoordinator: false,
+  ...{ cniType: "vlan", vlan: { master: ["eth1"], ...settings }, enableCoordinator: false },
 });
 const IB = { resourceName: "x/ib", pkey: "0x5", linkState: "enable", rdmaIsolation: true };
 const OVS = { vlan: 3, trunk: [{ minID: 2, maxID: 4 }], deviceID: "0000:01:00.1" };
@@ -74,26 +72,22 @@ it.each(cases<[spec: object, ...plugins: object[]]>`
 describe("a SpiderCoordinator", () => {
   const settingsOf = (spec: object) => {
     const { manifests, findings } = convertObjects(object("SpiderCoordinator", "default", spec));
-    return {
-      spec: manifests[0]?.spec,
-      findings: findings.map(({ level, field, text }) => `${level} ${field}: ${text}`),
-    };
+    const texts = findings.map(({ level, field, text }) => `${level} ${field}: ${text}`);
+    return { spec: manifests[0]?.spec, findings: texts };
   };
 
+  const [TABLE, VETH] = [{ hostRuleTable: 501 }, { vethLinkAddress: "169.254.100.1", vethMTU: 1400 }];
   it.each<[spec: object, converted: object, field?: RegExp]>([
-    [{}, { hostRuleTable: 501 }, /hostRuleTable: 501/],
+    [{}, TABLE, /hostRuleTable: 501/],
     [{ hostRuleTable: 99 }, { hostRuleTable: 200 }],
     [{ hostRuleTable: 252 }, { hostRuleTable: 256 }],
     [
       { mode: "disabled", txQueueLen: 0, podRPFilter: 0, vethLinkAddress: "" },
-      { mode: "disable", hostRuleTable: 501 },
+      Object.assign({ mode: "disable" }, TABLE),
     ],
     [{ podRPFilter: -5 }, { hostRPFilter: -1, hostRuleTable: 501 }, /changed spec.podRPFilter: hostRPFilter: -1/],
-    [
-      { vethLinkAddress: "169.254.100.1", vethMTU: 1400 },
-      { hostRuleTable: 501, vethLinkAddress: "169.254.100.1", vethMTU: 1400 },
-    ],
-    [{ podDefaultRouteNIC: "", podMACPrefix: "" }, { hostRuleTable: 501 }],
+    [VETH, Object.assign({ ...VETH }, TABLE)],
+    [{ podDefaultRouteNIC: "", podMACPrefix: "" }, TABLE],
   ])("%j", (spec, converted, field) => {
     const found = settingsOf(spec);
     expect(found.spec).toEqual(converted);
@@ -102,9 +96,7 @@ describe("a SpiderCoordinator", () => {
 
   it("of another name has no effect", () => {
     const { manifests, findings } = convertObjects(object("SpiderCoordinator", "other", {}));
-    expect([manifests, findings.map(({ level, field }) => `${level} ${field}`)]).toEqual([
-      [],
-      ["problem metadata.name"],
-    ]);
+    const problems = findings.map(({ level, field }) => `${level} ${field}`);
+    expect([manifests, problems]).toEqual([[], ["problem metadata.name"]]);
   });
 });

@@ -2,20 +2,20 @@ import { expect, it } from "vitest";
 import { checkPools } from "../../../host/resources/check-pools.ts";
 import { decodeIpPool, type IpPool } from "../../../host/resources/ip-pool.ts";
 import { costRatio } from "../../world/cpu-time.ts";
+import { ipPool } from "../../world/subjects.ts";
 
-function poolOf(name: string, subnet: string, more: object = {}) {
-  return decodeIpPool(
-    { apiVersion: "ipam.vendor.io/v1", kind: "IPPool", metadata: { name }, spec: { subnet, ...more } },
-    "pool",
-  );
-}
+const poolOf = (name: string, subnet: string, more: object = {}): IpPool =>
+  decodeIpPool(ipPool(name, subnet, more), "pool");
 
-type Row = [title: string, pools: ReturnType<typeof poolOf>[], accepted: string[], problems: string[]];
+type Row = [title: string, pools: IpPool[], accepted: string[], problems: string[]];
 const ips = (name: string, ...list: string[]) => poolOf(name, "10.0.0.0/24", { ips: list });
 const lab = { addressSpace: "lab" };
 /** Pool "a" or "z" around pool "b", which is there already. */
 const around = (name: string, subnet: string) =>
   `IPPool "${name}" is refused: its subnet ${subnet} partly overlaps 10.0.1.0/24 of IPPool "b"`;
+
+const INSIDE = 'its subnet 10.0.1.0/24 partly overlaps 10.0.0.0/16 of IPPool "a"; make them equal or disjoint';
+const [wide, b] = [poolOf("a", "10.0.0.0/16"), poolOf("b", "10.0.1.0/24")];
 
 const rows: Row[] = [
   ["equal subnets with disjoint ranges", [ips("a", "10.0.0.1-10.0.0.9"), ips("b", "10.0.0.10")], ["a", "b"], []],
@@ -29,15 +29,10 @@ const rows: Row[] = [
     ],
   ],
   ["one name twice", [poolOf("a", "10.0.0.0/24"), poolOf("a", "10.0.1.0/24")], ["a"], ['"a" is refused: another pool']],
-  [
-    "a subnet inside an earlier one",
-    [poolOf("a", "10.0.0.0/16"), poolOf("b", "10.0.1.0/24"), poolOf("c", "10.1.0.0/24")],
-    ["a", "c"],
-    ['"b" is refused: its subnet 10.0.1.0/24 partly overlaps 10.0.0.0/16 of IPPool "a"; make them equal or disjoint'],
-  ],
+  ["a subnet inside an earlier one", [wide, b, poolOf("c", "10.1.0.0/24")], ["a", "c"], [`"b" is refused: ${INSIDE}`]],
   [
     "a subnet around an earlier one",
-    [poolOf("b", "10.0.1.0/24"), poolOf("a", "10.0.0.0/16"), poolOf("z", "0.0.0.0/0")],
+    [b, wide, poolOf("z", "0.0.0.0/0")],
     ["b"],
     [around("a", "10.0.0.0/16"), around("z", "0.0.0.0/0")],
   ],

@@ -5,10 +5,8 @@ import { ip } from "../../world/values.ts";
 const LONG = "a".repeat(63);
 
 it.each([
-  ["web-0", "shop", /^web-0\.shop$/],
   ["web-0", "", /^web-0$/],
   ["", "shop", undefined],
-  ["db.v2", "shop", /^db\.v2\.shop$/],
   [LONG, "shop", /^a{63}\.shop$/],
   [`${LONG}a`, "shop", /^a{52}-[0-9a-f]{10}\.shop$/],
   ["Web", "shop", /^web-[0-9a-f]{10}\.shop$/],
@@ -34,7 +32,6 @@ it("different pods have different names", () => {
 it.each([
   ["10.6.0.21", undefined, "21.0.6.10.in-addr.arpa"],
   ["10.6.0.0", 8, "10.in-addr.arpa"],
-  ["10.6.0.0", 24, "0.6.10.in-addr.arpa"],
   ["2001:db8::567:89ab", undefined, "b.a.9.8.7.6.5.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"],
   ["2001:db8::", 32, "8.b.d.0.1.0.0.2.ip6.arpa"],
 ])("%s with length %s is looked up as %s", (text, length, name) => expect(reverseDnsName(ip(text), length)).toBe(name));

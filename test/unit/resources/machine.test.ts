@@ -9,7 +9,6 @@ it.each<[what: string, systemUuid: string, machineId: string, machine: string | 
   ["both", `${UUID}33`, MACHINE, "2639f9f5424f4686"],
   ["both in another case", `${UUID}33`.toLowerCase(), MACHINE.toUpperCase(), "2639f9f5424f4686"],
   ["another system of the same image", `${UUID}34`, MACHINE, ""],
-  ["no UUID", "", MACHINE, ""],
   ["nothing", "", "", undefined],
 ])("a machine is named by its systemUUID and its machineID: %s", (_what, systemUUID, machineID, machine) => {
   const found = machineOf({ systemUuid: systemUUID, machineId: machineID });

@@ -78,9 +78,8 @@ const statusOf = async (name: string): Promise<Status | undefined> =>
 it("a pool gets a block of a part of its subnet, and the server says whose it is", async () => {
   pool("lan", { prefix: "10.6.0.128/25", blockSize: 28 });
   await start(access());
-  await expect
-    .poll(() => statusOf("lan"), SOON)
-    .toMatchObject({ source: { epoch: "e1", blocks: [{ block: "10.6.0.128/28", state: "Resting" }] } });
+  const source = { epoch: "e1", blocks: [{ block: "10.6.0.128/28", state: "Resting" }] };
+  await expect.poll(() => statusOf("lan"), SOON).toMatchObject({ source });
   expect(record.content.prefixes[1]?.description).toMatch(/^Pods of east\/lan \[berth /);
   expect(part?.problems).toEqual([]);
 });
@@ -103,9 +102,8 @@ it("a second pool of the same prefix has blocks of the same size", async () => {
   pool("a", { prefix: "10.6.0.128/25", blockSize: 28 });
   pool("b", { prefix: "10.6.0.128/25", blockSize: 29 });
   await start(access());
-  await expect
-    .poll(() => part?.problems, SOON)
-    .toEqual([expect.stringContaining("another pool takes blocks of another size")]);
+  const problem = expect.stringContaining("another pool takes blocks of another size");
+  await expect.poll(() => part?.problems, SOON).toEqual([problem]);
   expect((await statusOf("b"))?.source.blocks).toEqual([]);
 });
 

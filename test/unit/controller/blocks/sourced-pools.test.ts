@@ -14,21 +14,20 @@ function pool(name: string, spec: object = {}) {
 
 function claim(range: string, addressSpace = "") {
   const name = allocationName(ip("10.6.0.16"), addressSpace);
-  const quarantine = { reason: "BlockReturned" };
-  return [
-    `${range} ${name}`,
-    { name, spec: { state: "Quarantined", node: blockClaimant(range), addressSpace, quarantine } },
-  ];
+  const spec = {
+    state: "Quarantined",
+    node: blockClaimant(range),
+    addressSpace,
+    quarantine: { reason: "BlockReturned" },
+  };
+  return [`${range} ${name}`, { name, spec }];
 }
 
 function check(pools: readonly unknown[], claims: readonly unknown[], held: readonly string[], hasHub: boolean) {
   const items = (of: readonly unknown[]) => ({ items: new Map(of as [string, unknown][]) });
   const caches = { pools: items(pools), allocations: items(claims) } as unknown as Caches;
-  return followedSources(caches, held, hasHub).map(({ key, pools, claims }) => [
-    key,
-    pools.map(({ pool }) => pool.name).join(" "),
-    claims.join(" "),
-  ]);
+  const found = followedSources(caches, held, hasHub);
+  return found.map(({ key, pools, claims }) => [key, pools.map(({ pool }) => pool.name).join(" "), claims.join(" ")]);
 }
 
 it("pools of one range share a source, and ranges without pools are followed, too", () => {

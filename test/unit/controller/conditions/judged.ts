@@ -1,5 +1,4 @@
 /** Objects as the controller has them, for the tests of what it says about them. */
-import { expect } from "vitest";
 import {
   type ControlledPool,
   type ControlledReservation,
@@ -8,13 +7,9 @@ import {
   decodeControlledReservation,
   decodeControlledSubnet,
 } from "../../../../host/controller/objects.ts";
-import { parseIp } from "../../../../host/net/ip.ts";
-import {
-  type AllocationState,
-  allocationName,
-  type IpAllocation,
-  type IpAllocationSpec,
-} from "../../../../host/resources/ip-allocation.ts";
+import type { AllocationState, IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import { HOLDER, ipAllocation } from "../../../world/subjects.ts";
+import { ip } from "../../../world/values.ts";
 
 interface Extra {
   readonly metadata?: object;
@@ -59,16 +54,13 @@ export function reserved(name: string, spec: object, extra: Extra = {}): Control
 
 export const DELETED = { metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } };
 
+/** Of pod shop/web-N on n1 for the address whose last byte is N, if it is bound. */
 export function allocation(
   address: string,
-  poolName: string,
+  pool: string,
   state: AllocationState = "Bound",
   more: Partial<IpAllocationSpec> = {},
 ): IpAllocation {
-  const ip = parseIp(address) ?? expect.fail(`${address} is no address`);
-  const holder = { namespace: "shop", pod: `web-${ip.value & 255n}`, podUid: "u", ifName: "eth0", node: "n1" };
-  const holders = state === "Bound" ? [holder] : [];
-  const spec = { ip, addressSpace: "", prefixLength: 24, pool: poolName, state, node: "n1", holders, ...more };
-  const name = allocationName(ip, spec.addressSpace);
-  return { kind: "IPAllocation", name, uid: "u", resourceVersion: "1", deleting: false, spec };
+  const holder = { ...HOLDER, pod: `web-${ip(address).value & 255n}`, podUid: "u" };
+  return ipAllocation(address, { pool, state, holders: state === "Bound" ? [holder] : [], ...more });
 }

@@ -37,15 +37,13 @@ describe("conditions", () => {
     expect(turnedBad).toEqual([bad]);
     expect(plan([had(ready), had(bad)], [ready, bad])).toEqual({ ...NOTHING, dueMs: undefined });
   });
-  it("that hold no more stay, and say so since now", () => {
-    const over = absent("Overlap", "NoOverlap");
-    const { conditions, turnedBad } = plan([had(ready), had(bad)], [ready, over]);
-    expect([conditions?.[1], turnedBad]).toEqual([had(over, { lastTransitionTime: NOW }), []]);
-  });
-  it("keep the time of their transition while only the reason or the message is another one", () => {
-    const other = { ...bad, reason: "SubnetsOverlap", message: "other" };
-    const { conditions, turnedBad } = plan([had(ready), had(bad)], [ready, other]);
-    expect([conditions?.[1], turnedBad]).toEqual([had(other), []]);
+  const other = { ...bad, reason: "SubnetsOverlap", message: "other" };
+  it.each<[string, Finding, Partial<Condition>]>([
+    ["that hold no more stay, and say so since now", absent("Overlap", "NoOverlap"), { lastTransitionTime: NOW }],
+    ["keep the time of their transition while only the reason or the message is another one", other, {}],
+  ])("%s", (_, finding, change) => {
+    const { conditions, turnedBad } = plan([had(ready), had(bad)], [ready, finding]);
+    expect([conditions?.[1], turnedBad]).toEqual([had(finding, change), []]);
   });
   it("whose status was edited by hand are written again", () => {
     const edited = had(bad, { status: "False" });
@@ -74,23 +72,19 @@ describe("what waits for an object", () => {
   const statusOf = (findings: readonly Finding[], known: readonly Condition[] = []) =>
     plan(known, findings).conditions?.map(({ type, status, reason, message }) => [type, status, reason, message]);
 
-  it("is told by Stalled that it waits in vain, without an event of its own", () => {
-    expect(statusOf([refused])).toEqual([
-      ["Ready", "False", "Refused", "is refused"],
-      ["Stalled", "True", "Refused", "is refused"],
-    ]);
-    expect(plan([], [refused]).turnedBad).toEqual([refused]);
-  });
-  it("is not told so of what passes, or was requested", () => {
-    for (const change of [{ isPassing: true }, { isWanted: true }])
-      expect(statusOf([{ ...refused, ...change }])).toEqual([["Ready", "False", "Refused", "is refused"]]);
-  });
+  const isRefused = ["Ready", "False", "Refused", "is refused"];
+  it("is told by Stalled that it waits in vain", () =>
+    expect(statusOf([refused])).toEqual([isRefused, ["Stalled", "True", "Refused", "is refused"]]));
+  it.each([{ isPassing: true }, { isWanted: true }])("is not told so of what is %j", (change) =>
+    expect(statusOf([{ ...refused, ...change }])).toEqual([isRefused]),
+  );
   it("is told when that is over", () => {
     const stalled = had({ ...refused, isTrue: true, type: "Ready" }, { type: "Stalled" });
-    expect(statusOf([ready], [had(refused), stalled])).toEqual([
+    const [yes, no] = [
       ["Ready", "True", "Ready", ""],
       ["Stalled", "False", "NotStalled", ""],
-    ]);
+    ];
+    expect(statusOf([ready], [had(refused), stalled])).toEqual([yes, no]);
   });
   it("finds the generation that was checked, when Ready was", () => {
     const sinceMs = Number.POSITIVE_INFINITY;
@@ -110,10 +104,8 @@ describe("what waits for an object", () => {
 describe("Supplied, which is good when it holds", () => {
   const yes: Finding = { type: "Supplied", isTrue: true, reason: "Supplied", message: "has the 3 addresses wanted" };
   const no: Finding = { type: "Supplied", isTrue: false, reason: "SubnetFull", message: "has 1 of 3 addresses wanted" };
-  it("is not written while it never was bad", () => {
-    expect(plan([had(ready)], [ready, yes]).conditions).toBeUndefined();
-    expect(isOtherThan(yes, [had(ready)])).toBe(false);
-  });
+  it("is not written while it never was bad", () =>
+    expect([plan([had(ready)], [ready, yes]).conditions, isOtherThan(yes, [had(ready)])]).toEqual([undefined, false]));
   it("that turns false is written and reported, once", () => {
     const { conditions, turnedBad } = plan([had(ready)], [ready, no]);
     expect([conditions, turnedBad]).toEqual([[had(ready), had(no, { lastTransitionTime: NOW })], [no]]);

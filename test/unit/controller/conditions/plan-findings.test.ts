@@ -68,11 +68,6 @@ it.each([
   expect(find(pools.get("p"), "Ready").isWanted).toBe(wanted);
 });
 
-it("an event is not sent for a Subnet that is being deleted", () => {
-  const findings = look({ subnets: [subnet("s", { subnet: NET }, DELETED)] }).subnets.get("s");
-  expect([of(findings, "Ready"), find(findings, "Ready").isWanted]).toEqual(["-Terminating", true]);
-});
-
 describe("InvalidValues", () => {
   it("names what a pool or a Subnet has had since an earlier release, which is ready", () => {
     const edge = { subnet: "10.7.0.0/24", gateway: "10.7.0.255" };
@@ -104,10 +99,6 @@ describe("Overlap of pools", () => {
     the same ranges in another address space ${[blue, pool("lab", { subnet: NET, addressSpace: "lab" })]} => -NoOverlap
     how many addresses are shared, from where on, and with whom ${[blue, ips("other", "10.6.0.18-10.6.0.30")]}
       => +SharedAddresses 2 addresses, from 10.6.0.18 on, are also in IPPools "other"; each address is still given out once
-    the same of the other one ${[ips("other", "10.6.0.18-10.6.0.30"), blue]}
-      => +SharedAddresses 2 addresses, from 10.6.0.18 on, are also in IPPools "blue"…
-    one address in the singular ${[blue, ips("last", "10.6.0.19-10.6.0.30")]}
-      => +SharedAddresses 1 address, from 10.6.0.19 on, is also in…
     others by name, wherever they begin ${[pool("whole", { subnet: NET }), ...parts]}
       => +SharedAddresses 3 addresses, from 10.6.0.10 on, are also in IPPools "a", "b", "c";…
     a few of many ${many} => +SharedAddresses 256 addresses, from 10.6.0.0 on, are also in IPPools "p1", "p2", "p3" and others…

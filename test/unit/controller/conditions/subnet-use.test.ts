@@ -27,8 +27,6 @@ const given = { status: { pools: [{ name: "g", ips: ["fd00::1"] }] } };
 const GREEN = subnet("green", { subnet: "fd00::/120", ips: ["fd00::1-fd00::2"] }, given);
 
 it.each<[what: string, hasRoom: boolean, subnets: readonly ControlledSubnet[], pools: readonly ControlledPool[]]>([
-  ["no pool has any", true, [blue()], []],
-  ["pools have half of them", true, [blue([HALF])], []],
   ["exactly all are assigned, and no pool has them yet", false, [blue([HALF, REST])], []],
   ["pools have all of them, of which its status says nothing", false, [blue()], [holds("a", HALF), holds("b", REST)]],
   ["half is assigned, and another pool has the rest", false, [blue([HALF])], [holds("b", REST)]],

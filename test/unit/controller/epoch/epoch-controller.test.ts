@@ -23,12 +23,10 @@ let breaking: AbortController;
 const recorded = recordLog();
 
 /** Its watches end with {@link breaking}. */
-function breakable(api: KubeApi): KubeApi {
-  return {
-    ...api,
-    watch: (watch) => api.watch({ ...watch, signal: AbortSignal.any([watch.signal, breaking.signal]) }),
-  };
-}
+const breakable = (api: KubeApi): KubeApi => ({
+  ...api,
+  watch: (watch) => api.watch({ ...watch, signal: AbortSignal.any([watch.signal, breaking.signal]) }),
+});
 
 beforeEach(async () => {
   const serves = {
@@ -78,9 +76,8 @@ it("an epoch waits for nodes, says which and how many, and is settled when they 
   put(OPEN);
   await expect.poll(record).toEqual({ ...OPEN, waitsFor: "n1, n2" });
   await expect.poll(() => part.measurements).toEqual({ epoch: { waitingNodes: 2 } });
-  await expect
-    .poll(() => part.problems)
-    .toEqual(["The registry has just appeared or went back in time; it waits for node n1, n2"]);
+  const problem = "The registry has just appeared or went back in time; it waits for node n1, n2";
+  await expect.poll(() => part.problems).toEqual([problem]);
   mark("n1", "e2");
   await expect.poll(() => part.measurements).toEqual({ epoch: { waitingNodes: 1 } });
   mark("n2", "e2");

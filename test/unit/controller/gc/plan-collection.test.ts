@@ -22,10 +22,7 @@ const MINUTE_MS = 60_000;
 const FOR_EVER = Number.MAX_SAFE_INTEGER;
 
 const TIMES: CollectionTimes = {
-  intervalMs: 5 * MINUTE_MS,
-  graceMs: MINUTE_MS,
-  nodeLostMs: 10 * MINUTE_MS,
-  cooldownMs: 2 * MINUTE_MS,
+  ...{ intervalMs: 5 * MINUTE_MS, graceMs: MINUTE_MS, nodeLostMs: 10 * MINUTE_MS, cooldownMs: 2 * MINUTE_MS },
 };
 
 const STATES: readonly CollectionState[] = ["Bound", "Cooling", "Kept", "NodeLost", "Conflict", "BlockReturned"];
@@ -86,10 +83,25 @@ describe("the table", () => {
 });
 
 describe("node-lost: a dead node is not a silent node", () => {
-  it("node-lost: no address of a pod that is there is touched", () => {
-    expect(actionsOf(all({ state: "Bound", pod: "alive" }))).toEqual(["keep"]);
-    expect(actionsOf(all({ state: "NodeLost", pod: "alive" }))).toEqual(["wait"]);
-  });
+  it.each<[of: string, action: Action, is: Partial<ObservedState>]>([
+    ["node-lost: of a pod that is there: it is not touched", "keep", { state: "Bound", pod: "alive" }],
+    ["node-lost: of a pod that is there, in quarantine", "wait", { state: "NodeLost", pod: "alive" }],
+    ["node-lost: of a pod whose state is unknown", "wait", { state: "Bound", pod: "unknown" }],
+    ["node-lost: of a pod whose state is unknown, in quarantine", "wait", { state: "NodeLost", pod: "unknown" }],
+    [
+      "node-lost: of a workload that lives: it waits for its next pod",
+      "keep",
+      { state: "NodeLost", node: "absent", pod: "absent", owner: "alive" },
+    ],
+    ["retention: whose owner is gone", "cool", { state: "Kept", owner: "gone" }],
+    ["retention: whose owner is alive", "keep", { state: "Kept", owner: "alive" }],
+    ["retention: whose owner's member has another one by now", "cool", { state: "Kept", owner: "moved" }],
+    ["retention: of whose owner nothing is known", "wait", { state: "Kept", owner: "unknown" }],
+    ["conflict: in conflict: it is the node's agent's", "keep", { state: "Conflict", node: "ready" }],
+    ["conflict: in conflict, while the node is there", "keep", { state: "Conflict", node: "notReady" }],
+    ["conflict: in conflict: never freed from here", "ask", { state: "Conflict", node: "absent" }],
+    ["conflict: in conflict, of a node out of service", "ask", { state: "Conflict", node: "outOfService" }],
+  ])("%s: %s", (_, action, is) => expect(actionsOf(all(is))).toEqual([action]));
 
   it("retention: the agents of two pods' nodes are told when one of these has ended, whatever else is so, and nothing is written", () => {
     expect(actionsOf(all({ state: "Bound", pod: "outliving" }))).toEqual(["tell"]);
@@ -111,11 +123,6 @@ describe("node-lost: a dead node is not a silent node", () => {
   ] as const)("retention: pods that are %s on nodes that are %s count as %s", (pods, nodes, wanted) =>
     expect(strongestPodStatus(pods, nodes)).toBe(wanted),
   );
-
-  it("node-lost: nor one of a pod whose state is unknown", () => {
-    for (const state of ["Bound", "NodeLost"] as const)
-      expect(actionsOf(all({ state, pod: "unknown" }))).toEqual(["wait"]);
-  });
 
   const SILENT = ["absent", "notReady", "ready"] as const;
   it.each(SILENT)("node-lost: of a node that is %s nothing is freed, only put in quarantine", (node) => {
@@ -144,37 +151,22 @@ describe("node-lost: a dead node is not a silent node", () => {
     }
   });
 
-  it("node-lost: another node asks after nodeLost", () => {
-    const found = seen({ state: "NodeLost", node: "absent" });
-    expect([actionOf(found), pauseOf(found)]).toEqual(["ask", TIMES.nodeLostMs]);
-  });
-
-  it("node-lost: an address of a workload that lives waits for its next pod", () =>
-    expect(actionsOf(all({ state: "NodeLost", node: "absent", pod: "absent", owner: "alive" }))).toEqual(["keep"]));
-
-  it("node-lost: an address of a member that has another one by now is not retained: it is probed like any other", () => {
-    for (const node of ["ready", "notReady", "absent"] as const) {
-      const found = seen({ state: "NodeLost", node, owner: "moved" });
+  it("node-lost: another node asks after nodeLost, also for a member that has another address: it is not retained", () => {
+    const moved = (["ready", "notReady", "absent"] as const).map((node) => ({ node, owner: "moved" }) as const);
+    for (const of of [{ node: "absent" } as const, ...moved]) {
+      const found = seen({ state: "NodeLost", ...of });
       expect([actionOf(found), pauseOf(found)]).toEqual(["ask", TIMES.nodeLostMs]);
     }
     expect(actionOf(seen({ state: "NodeLost", node: "outOfService", owner: "moved" }))).toBe("free");
   });
 
   it("node-lost: whose node is alive is that node's agent's, until it has missed its sweeps and nodeLost besides", () => {
-    expect(pauseOf(seen({ node: "ready" }))).toBe(2 * TIMES.intervalMs + TIMES.nodeLostMs);
-    expect(pauseOf(seen({ node: "notReady" }))).toBe(TIMES.graceMs);
-    expect(pauseOf(seen({ node: "absent" }))).toBe(TIMES.graceMs);
+    const pauses = (["ready", "notReady", "absent"] as const).map((node) => pauseOf(seen({ node })));
+    expect(pauses).toEqual([2 * TIMES.intervalMs + TIMES.nodeLostMs, TIMES.graceMs, TIMES.graceMs]);
   });
 });
 
 describe("retention: what is kept", () => {
-  it("retention: goes when its owner is gone, and only then", () => {
-    expect(actionsOf(all({ state: "Kept", owner: "gone" }))).toEqual(["cool"]);
-    expect(actionsOf(all({ state: "Kept", owner: "alive" }))).toEqual(["keep"]);
-    expect(actionsOf(all({ state: "Kept", owner: "moved" }))).toEqual(["cool"]);
-    expect(actionsOf(all({ state: "Kept", owner: "unknown" }))).toEqual(["wait"]);
-  });
-
   it("retention: is kept for a workload that lives when its node is out of service", () => {
     for (const state of ["Bound", "NodeLost"] as const) {
       const of = (owner: OwnerStatus): Action => actionOf(seen({ state, node: "outOfService", owner }));
@@ -191,20 +183,12 @@ describe("cooling-visibility: what cools", () => {
     expect(quick).toMatchObject({ kind: "observe", pauseMs: TIMES.graceMs });
   });
 
-  it("cooling-visibility: is left to its agent for its cooldown more while the node is there", () => {
-    expect(pauseOf(seen({ state: "Cooling", node: "ready" }))).toBe(2 * TIMES.cooldownMs);
-    expect(pauseOf(seen({ state: "Cooling", node: "notReady" }))).toBe(2 * TIMES.cooldownMs);
-  });
+  it.each(["ready", "notReady"] as const)("cooling-visibility: is its agent's for a cooldown more: %s", (node) =>
+    expect(pauseOf(seen({ state: "Cooling", node }))).toBe(2 * TIMES.cooldownMs),
+  );
 });
 
 describe("conflict: quarantine", () => {
-  it("conflict: for a conflict is the node's agent's while the node is there, and never freed from here", () => {
-    for (const node of ["ready", "notReady"] as const)
-      expect(actionsOf(all({ state: "Conflict", node }))).toEqual(["keep"]);
-    for (const node of ["absent", "outOfService"] as const)
-      expect(actionsOf(all({ state: "Conflict", node }))).toEqual(["ask"]);
-  });
-
   it("conflict: goes to the next node when the chosen one is gone, or has received answers for long", () => {
     const found = seen({ state: "NodeLost", node: "absent" });
     const of = (prober: ProberStatus) => [actionOf({ ...found, prober }), pauseOf({ ...found, prober })];
@@ -224,10 +208,8 @@ describe("leak: two observations", () => {
   });
 
   it("leak: nothing is done before a grace has passed", () => {
-    for (const each of all()) {
-      const pauseMs = pauseOf(each);
-      if (pauseMs !== undefined) expect(pauseMs, JSON.stringify(each)).toBeGreaterThanOrEqual(TIMES.graceMs);
-    }
+    for (const each of all())
+      expect(pauseOf(each) ?? TIMES.graceMs, JSON.stringify(each)).toBeGreaterThanOrEqual(TIMES.graceMs);
   });
 });
 

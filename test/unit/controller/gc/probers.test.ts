@@ -28,6 +28,15 @@ const allocationOf = (text: string, index: number): [string, IpAllocation] => {
 
 const POOLS = { blue: "10.6.0.0/24", twin: "10.6.0.0/24", green: "10.7.0.0/24" };
 
+function open(nodes: string, allocations: readonly string[]): Probers {
+  const caches = {
+    nodes: { items: new Map(nodes.split(" ").map(nodeOf)) },
+    allocations: { items: new Map(allocations.map(allocationOf)) },
+    pools: { items: new Map(Object.entries(POOLS).map(([name, subnet]) => [name, pool(name, { subnet })])) },
+  };
+  return new Probers(caches as unknown as Caches);
+}
+
 it.each<[what: string, nodes: string, allocations: readonly string[], except: readonly string[], chosen?: string]>([
   ["attaches from the pool", "n1? n2 n3", ["n2 green", "n3 blue"], [], "n3"],
   ["attaches from its subnet, if none does from the pool", "n1? n2 n3", ["n2 green", "n3 twin"], [], "n3"],
@@ -42,13 +51,8 @@ it.each<[what: string, nodes: string, allocations: readonly string[], except: re
   ["is none where none attaches", "n1? n2", ["n2 green"], []],
   ["is none when all were asked", "n1? n2", ["n1 blue", "n2 blue"], ["n2"]],
 ])("conflict: the node that probes %s", (_what, nodes, allocations, except, chosen) => {
-  const caches = {
-    nodes: { items: new Map(nodes.split(" ").map(nodeOf)) },
-    allocations: { items: new Map(allocations.map(allocationOf)) },
-    pools: { items: new Map(Object.entries(POOLS).map(([name, subnet]) => [name, pool(name, { subnet })])) },
-  };
-  const probers = new Probers(caches as unknown as Caches);
-  expect(probers.choose({ pool: "blue", lost: { node: LOST }, except: new Set(except) })).toBe(chosen);
+  const lost = { node: LOST };
+  expect(open(nodes, allocations).choose({ pool: "blue", lost, except: new Set(except) })).toBe(chosen);
 });
 
 it.each<[what: string, nodes: string, machine: string | undefined, chosen: string | undefined, isReplaced: boolean]>([
@@ -58,12 +62,7 @@ it.each<[what: string, nodes: string, machine: string | undefined, chosen: strin
   ["another machine has its name, and is not ready", "n1? n2", "other", "n2", false],
   ["another machine has its name, and no other node attaches", "n1", "other", undefined, true],
 ])("node-lost: the node that probes when %s", (_what, nodes, machine, chosen, isReplaced) => {
-  const caches = {
-    nodes: { items: new Map(nodes.split(" ").map(nodeOf)) },
-    allocations: { items: new Map(["n1 blue", "n2 blue"].map(allocationOf)) },
-    pools: { items: new Map([["blue", { value: pool("blue", { subnet: "10.6.0.0/24" }) }]]) },
-  };
-  const probers = new Probers(caches as unknown as Caches);
+  const probers = open(nodes, ["n1 blue", "n2 blue"]);
   const lost = { node: LOST, machine };
   expect(probers.choose({ pool: "blue", lost, except: new Set() })).toBe(chosen);
   expect(probers.isReplaced(lost)).toBe(isReplaced);

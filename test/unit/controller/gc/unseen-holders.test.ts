@@ -58,17 +58,17 @@ it("a pod of which a late watch has not told yet may have been there", () => {
 it.each<[what: string, changes: Partial<IpAllocationSpec>]>([
   ["Bound", { state: "Bound", lastHolder: undefined, holders: [holderOf("a")] }],
   ["in quarantine", { state: "Quarantined", lastHolder: undefined, quarantine: { ...LOST, holder: holderOf("a") } }],
-])("a pod whose address was %s at the first sweep may have been there", (_, changes) => {
-  expect(open(kept("", changes)).unseen.isUnseen(kept("a"))).toBe(false);
-});
+])("a pod whose address was %s at the first sweep may have been there", (_, changes) =>
+  expect(open(kept("", changes)).unseen.isUnseen(kept("a"))).toBe(false),
+);
 
 it.each<[what: string, changes: Partial<IpAllocationSpec>]>([
   ["does not say who had it", { lastHolder: undefined }],
   ["is retained for a claim, whose pods are of any kind", { workload: { ...WEB, kind: "IPAMClaim" } }],
   ["is not retained", { state: "Cooling" }],
-])("nothing is said of an address that %s", (_, changes) => {
-  expect(open().unseen.isUnseen(kept("made-up", changes))).toBe(false);
-});
+])("nothing is said of an address that %s", (_, changes) =>
+  expect(open().unseen.isUnseen(kept("made-up", changes))).toBe(false),
+);
 
 it("nothing is said before the first sweep of a watch, while it has a problem, and after another list until a sweep", () => {
   const { watch, unseen, sweep } = open();

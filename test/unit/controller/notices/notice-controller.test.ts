@@ -37,17 +37,11 @@ class Scene {
     const { log, lines } = recordLog();
     this.lines = lines;
     const none = { items: new Map(), problems: [], subscribe: () => () => {} };
-    const allocations = {
-      ...none,
-      subscribe: (listener: (change: Change<CachedAllocation>) => void) => {
-        this.#report = listener;
-        return () => {
-          this.#report = () => {};
-        };
-      },
+    const subscribe = (listener: (change: Change<CachedAllocation>) => void) => {
+      this.#report = listener;
+      return () => {};
     };
-    this.setReady("n1", "True");
-    this.setReady("n2", "True");
+    for (const name of ["n1", "n2"]) this.setReady(name, "True");
     const api = this.#server.client(async (call, commit) => {
       this.calls.push(`${call.method} ${call.path}`);
       this.answer(call);
@@ -58,7 +52,7 @@ class Scene {
     };
     this.#part = startNotices({
       ...{ log, random: () => 0, leading: this.#leading.signal, api },
-      caches: { nodes: { ...none, items: this.nodes }, allocations },
+      caches: { nodes: { ...none, items: this.nodes }, allocations: { ...none, subscribe } },
       clock: { nowMs: () => 0, now: () => new Date() },
     } as unknown as ControllerDeps);
   }
@@ -105,9 +99,7 @@ class Scene {
     this.#leading.abort(new Error("It leads no more"));
   }
 
-  close(): Promise<void> {
-    return this.#part.close();
-  }
+  close = (): Promise<void> => this.#part.close();
 }
 
 let scene: Scene;
@@ -161,12 +153,6 @@ describe("recreate: the agent of an allocation that vanished is told", () => {
     scene.vanish(bound("10.6.0.7"));
     await pass();
     expect([scene.told, scene.problems]).toEqual([["n1: 10.6.0.7"], []]);
-  });
-
-  it("even if its pod is gone, when somebody has demanded the deletion", async () => {
-    scene.vanish(bound("10.6.0.7", "n1", "web-0", { "ipam.vendor.io/force-delete": "true" }));
-    await pass();
-    expect([scene.told, scene.calls.length]).toEqual([["n1: 10.6.0.7"], 1]);
   });
 
   it("of several at once, each node for itself, and once for what comes within the rest", async () => {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { openPoolOwners } from "../../../../host/controller/owners/pool-owners.ts";
 import { ApiError, ApiUnavailable, type KubeCall, METADATA } from "../../../../host/kubernetes/kube-api.ts";
 import { ObjectBudget } from "../../../../host/kubernetes/object-budget.ts";
@@ -58,12 +58,10 @@ describe("applications", () => {
       gate: held.gate,
       prepare: (cluster) => void cluster.put(DEPLOYMENTS, "web", deployment()),
     });
-    let isSynced = false;
-    const synced = applications.synced(signal()).then(() => {
-      isSynced = true;
-    });
+    const isSynced = vi.fn();
+    const synced = applications.synced(signal()).then(isSynced);
     await until(() => names().length === 1);
-    expect(isSynced).toBe(false);
+    expect(isSynced).not.toHaveBeenCalled();
     held.release();
     await synced;
     expect(names()).toEqual(["web eth0"]);
@@ -90,14 +88,6 @@ describe("applications", () => {
     expect([notifications(), names()]).toEqual([5, []]);
   });
 
-  it("that name no Subnets are not reported", async () => {
-    const { cluster, notifications } = await openWatched();
-    cluster.put(DEPLOYMENTS, "web", deployment({ annotations: {} }));
-    cluster.put(PODS, "a", { ...pod({ annotations: {}, owner: clones }) });
-    cluster.put(PODS, "b", { ...pod({ owner: { kind: "ReplicaSet" } }) });
-    expect(notifications()).toBe(0);
-  });
-
   it("have pods that are ending, of all kinds, until these are gone", async () => {
     const { applications, cluster, names, notifications } = await openWatched();
     cluster.put(DEPLOYMENTS, "web", deployment());
@@ -119,11 +109,10 @@ describe("applications", () => {
     const { cluster, names, notifications } = await openWatched({
       prepare: (prepared) => void prepared.put(DEPLOYMENTS, "web", web),
     });
-    const define = (ipam: string, mtu: number) =>
-      cluster.put(NETWORKS, "lan", {
-        metadata: { namespace: "shop" },
-        spec: { config: JSON.stringify({ type: "macvlan", mtu, ipam: { type: ipam } }) },
-      });
+    const define = (ipam: string, mtu: number) => {
+      const config = JSON.stringify({ type: "macvlan", mtu, ipam: { type: ipam } });
+      cluster.put(NETWORKS, "lan", { metadata: { namespace: "shop" }, spec: { config } });
+    };
     const before = notifications();
     define("berth", 1_500);
     expect([notifications() - before, names()]).toEqual([1, ["web eth0", "web net1"]]);
@@ -164,10 +153,11 @@ describe("a read", () => {
   });
 
   it("that is given up rejects with the reason", async () => {
-    const { applications } = await open({
-      gate: async ({ path }, commit) =>
-        path.includes("/namespaces/") ? Promise.reject(new Error("aborted")) : commit(),
-    });
+    const gate: Gate = async ({ path }, commit) => {
+      if (path.includes("/namespaces/")) throw new Error("aborted");
+      return commit();
+    };
+    const { applications } = await open({ gate });
     const reason = new Error("no more");
     await expect(applications.readLiveness(web, AbortSignal.abort(reason))).rejects.toBe(reason);
   });
@@ -198,9 +188,8 @@ describe("a read", () => {
   it("of another kind says nothing while an object cannot be used, and names it", async () => {
     const { applications, cluster } = await openWatched();
     cluster.put(SETS, "bad", { ...workload("ReplicaSet", { spec: { replicas: -1 } }) });
-    expect(applications.problems).toEqual([
-      expect.stringContaining("Of replicasets, shop/bad cannot be used: ReplicaSet"),
-    ]);
+    const problem = expect.stringContaining("Of replicasets, shop/bad cannot be used: ReplicaSet");
+    expect(applications.problems).toEqual([problem]);
     expect(await applications.readLiveness(other, signal())).toBe("unknown");
     cluster.remove("bad", SETS);
     expect([applications.problems, await applications.readLiveness(other, signal())]).toEqual([[], "gone"]);

@@ -60,7 +60,6 @@ const NEXT = "Deployment/web/u2";
 
 test.each(cases<Case>`
   the workload that has the pods by a ReplicaSet ${{ pods: { a: ofSet }, sets: adopted }} => u2
-  the one that has them itself ${of(NEXT)} => u2
   the one that has some of them ${{ pods: { a: {}, b: { of: NEXT } } }} => u2
   none yet, while pods live without a controller ${{ pods: { a: {} } }} => orphaned
   none yet, while a ReplicaSet has none ${{ pods: { a: ofSet }, sets: { "web-5d/r1": "" } }} => orphaned
@@ -71,7 +70,6 @@ test.each(cases<Case>`
   none when the pods still name the former one: they end with it ${of("Deployment/web/u1")} => ended
   none when their ReplicaSet is gone ${{ pods: { a: ofSet, b: {} } }} => ended
   none when another ReplicaSet has its name ${{ pods: { a: ofSet }, sets: { "web-5d/r2": "" } }} => ended
-  none without a pod ${{ pods: {} }} => ended
   none for another pod of the name ${{ pods: { a: { of: NEXT, uid: "later" } } }} => ended
   none for a pod that has finished ${more({ status: { phase: "Failed" } })} => ended
   none for a pod that is being deleted ${more({ metadata: { deletionTimestamp: "2026-11-20T04:00:00Z" } })} => ended

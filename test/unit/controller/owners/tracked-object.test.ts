@@ -6,11 +6,9 @@ it.each<[annotations: unknown, expected: boolean]>([
   [{ "ipam.vendor.io/subnet": "" }, true],
   [{ "ipam.vendor.io/subnets": "[]" }, true],
   [{ "ipam.vendor.io/ippool": "{}" }, false],
-  [{ "ipam.vendor.io/ippool-ip-number": "+1" }, false],
   [Object.create({ "ipam.vendor.io/subnet": "" }), false],
   [{}, false],
   [null, false],
-  ["ipam.vendor.io/subnet", false],
   [undefined, false],
 ])("annotations %j name Subnets: %s", (annotations, expected) => expect(namesSubnets(annotations)).toBe(expected));
 
@@ -32,12 +30,8 @@ describe("a template", () => {
 
   it("has the NICs of right entries beside wrong ones", () => {
     const others = (networks: string) => read({ subnet, "k8s.v1.cni.cncf.io/networks": networks });
-    expect(others("a,B,c")).toMatchObject({
-      others: [
-        { ifName: "net1", attachment: "shop/a" },
-        { ifName: "net3", attachment: "shop/c" },
-      ],
-    });
+    const [first, third] = ["a 1", "c 3"].map((each) => ({ ifName: `net${each[2]}`, attachment: `shop/${each[0]}` }));
+    expect(others("a,B,c")).toMatchObject({ others: [first, third] });
     expect(others("{")).toMatchObject({ kind: "requests", others: [] });
   });
 

@@ -77,19 +77,6 @@ it("a pod's address gets an entry with its names and the tag; a new pod's name r
   expect(cluster.problems).toEqual([]);
 });
 
-it("what a pod has for less than the interval is never written", async () => {
-  await start({ intervalMs: 150 });
-  for (let at = 0; at < 20; at++) {
-    cluster.give("10.6.0.7", `job-${at}`);
-    await until("a pass", () => cluster.measured !== undefined);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-  cluster.take("10.6.0.7");
-  cluster.give("10.6.0.8", "web-0");
-  await untilShown(["10.6.0.8 web-0.shop"]);
-  expect(api.requests.filter((request) => request.startsWith("POST"))).toHaveLength(1);
-});
-
 it("an entry of others at a pod's address is a finding with an event, is left alone, and gives way when it is gone", async () => {
   await foreign("10.6.0.7/16");
   cluster.give("10.6.0.7", "web-0");
@@ -215,13 +202,4 @@ it("much is written by few calls, in smaller ones where the server gives up, and
   expect(api.requests.length).toBeLessThan(120);
   const lists = api.requests.filter((request) => request.startsWith(`GET ${ADDRESSES}`));
   for (const list of lists) expect(list).toMatch(/description__ic=|address=/);
-});
-
-it("who leads no more writes no more", async () => {
-  await start();
-  await cluster.stop();
-  const { length } = api.requests;
-  cluster.give("10.6.0.7", "web-0");
-  await new Promise((resolve) => setTimeout(resolve, 60));
-  expect(api.requests).toHaveLength(length);
 });

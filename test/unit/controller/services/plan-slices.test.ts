@@ -49,10 +49,8 @@ function backendsOf(pods: Readonly<Record<string, PodOptions>>, firstNic = "eth0
 function carriedOut(plan: ReturnType<typeof planSlices>, before: readonly KnownSlice[] = []): KnownSlice[] {
   const made = (name: string, family: string, content: Parameters<typeof encodeSlice>[0]) => {
     const { metadata, ...rest } = encodeSlice(content);
-    const identity = { namespace: "shop", name, uid: name, resourceVersion: "1" };
-    return decodeSlice(
-      JSON.parse(JSON.stringify({ metadata: { ...metadata, ...identity }, addressType: family, ...rest })),
-    );
+    const identity = { ...metadata, namespace: "shop", name, uid: name, resourceVersion: "1" };
+    return decodeSlice(JSON.parse(JSON.stringify({ metadata: identity, addressType: family, ...rest })));
   };
   const gone = new Set([...plan.remove, ...plan.change.map(({ slice }) => slice)]);
   return [
@@ -82,18 +80,14 @@ describe("the slices of a Service", () => {
     expect(plan({ a: A, b: B }, service(), slices)).toEqual({ create: [], change: [], remove: [] });
   });
 
-  it("have only families that the Service has", () =>
-    expect(lines(carriedOut(plan({ a: A }, service({ ipFamilies: ["IPv6"] }))))).toEqual(["web-berth-v6-0 fd00::1"]));
-
   it.each([
     ["by position", "other,net/blue", "net2"],
     ["by the name that the pod gives it", "net/blue@data", "data"],
     ["in the JSON form", '[{"name":"blue","namespace":"net","interface":"data"}]', "data"],
-  ])("find the NIC %s", (_, networks, nic) =>
-    expect(lines(carriedOut(plan({ a: { networks, addresses: { [nic]: ["10.0.0.9"] } } })))).toEqual([
-      "web-berth-v4-0 10.0.0.9",
-    ]),
-  );
+  ])("find the NIC %s", (_, networks, nic) => {
+    const slices = carriedOut(plan({ a: { networks, addresses: { [nic]: ["10.0.0.9"] } } }));
+    expect(lines(slices)).toEqual(["web-berth-v4-0 10.0.0.9"]);
+  });
 
   it("find the first NIC by the pod's own default network", () => {
     const annotations = { "v1.multus-cni.io/default-network": "net/blue" };
@@ -128,9 +122,9 @@ describe("the slices of a Service", () => {
     const named = (containerPort: number) => ({ spec: { containers: [{ ports: [{ name: "http", containerPort }] }] } });
     const pods = { a: { ...A, ...named(8080) }, b: { ...B, ...named(9090) } };
     const slices = plan(pods, service({ ports, ipFamilies: ["IPv4"] }));
-    const texts = slices.create.map(({ name, ports }) =>
-      [name, ...ports.map(({ name, port }) => `${name} ${port}`)].join(),
-    );
+    const textOf = (ports: readonly { name: string; port: number }[]) =>
+      ports.map(({ name, port }) => `,${name} ${port}`);
+    const texts = slices.create.map(({ name, ports }) => [name, ...textOf(ports)].join(""));
     expect(texts).toEqual(["web-berth-v4-0,web 8080,udp 5", "web-berth-v4-1,web 9090,udp 5"]);
     expect(plan({ a: A }, service({ ports })).create[0]?.ports.map(({ name }) => name)).toEqual(["udp"]);
   });

@@ -103,12 +103,6 @@ describe("a part is planned again", () => {
     expect(awake(parts, changed), "nobody has said that it rests").toEqual(wanted);
   }); // biome-ignore format: a table
 
-  test("if its pool is another object of which no generation is known", () => {
-    const { parts, view } = rested(0);
-    expect(awake(parts, view)).toEqual([]);
-    expect(awake(parts, withPool(view, "green", {}))).toEqual(["green"]);
-  });
-
   test("if it is as it was before, but was planned otherwise meanwhile", () => {
     const { parts, view } = rested();
     awake(parts, withPool(view, "green", { generation: 2 }));
@@ -163,15 +157,6 @@ describe("an event of a pool needs no pass", () => {
     awake(parts, withPool(view, "blue", { generation: 2 }));
     expect(parts.ignores(set(green, { ...green, status: {} }))).toBe(true);
     expect(parts.ignores(set(pool(view, "blue"), { ...pool(view, "blue"), status: {} }))).toBe(false);
-  });
-
-  test("if only its status was written, and its Subnet is one of several of a part that is at rest", () => {
-    joinParts();
-    const { parts, view } = rested();
-    for (const subnet of ["blue", "green"]) {
-      const object = pool(view, subnet);
-      expect(parts.ignores(set(object, { ...object, status: {} }))).toBe(true);
-    }
   });
 
   test("but it does otherwise", () => {

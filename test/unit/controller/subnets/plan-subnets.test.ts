@@ -1,6 +1,5 @@
 /** Plans of many pools, or of many ranges. All else is in the transcripts. */
 import { beforeEach, expect, test } from "vitest";
-import { splitView } from "../../../../host/controller/subnets/plan/split-view.ts";
 import { MAX_POOLS_OF_SUBNET } from "../../../../host/resources/status.ts";
 import { PlannedSubnets } from "../../../world/planned-subnets.ts";
 
@@ -40,15 +39,4 @@ test("a pool has no more ranges than its specification may list", () => {
   world.applications.want("db", "u2", { count: 2 });
   world.step();
   expect(rangesOf(1)).toHaveLength(2);
-});
-
-test("the parts have the same settings, and whatever none of them may give", () => {
-  world.subnet("green", { subnet: "10.8.0.0/24" });
-  world.byHand = ["10.9.0.4-10.9.0.6"];
-  world.strays.set("10.8.0.4", "former");
-  const view = world.view();
-  const { subnets: _, pools: _pools, demands: _demands, ...settings } = view;
-  const parts = splitView(view);
-  expect(parts).toHaveLength(2);
-  for (const part of parts) expect(part).toMatchObject(settings);
 });

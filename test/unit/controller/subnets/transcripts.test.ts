@@ -18,13 +18,8 @@ testTranscripts(new URL(".", import.meta.url), () => new Division());
 interface PoolSpec {
   readonly ips: readonly string[];
   readonly gateway?: string;
-  readonly routes?: readonly { readonly dst: string; readonly gw: string }[];
+  readonly routes?: readonly Record<"dst" | "gw", string>[];
   readonly generated: SubnetPoolSpec;
-}
-
-interface SubnetStatus {
-  readonly assigned: number;
-  readonly pools: readonly { readonly name: string; readonly ips: readonly string[] }[];
 }
 
 /** So many pools are written at once. */
@@ -147,11 +142,8 @@ class Division implements Scenario {
 
   #addPool(line: CommandLine): undefined {
     const name = line.word();
-    const {
-      of = name,
-      like,
-      subnet = "",
-    } = line.values<Record<"of" | "like" | "subnet", string>>("of", "like", "subnet");
+    const words = line.values<Record<"of" | "like" | "subnet", string>>("of", "like", "subnet");
+    const { of = name, like, subnet = "" } = words;
     const generated = { subnet, application: ownerOf(of), interface: "eth0", reclaim: true, wanted: 1, reason: "" };
     const spec = like === undefined ? { ips: [], generated } : this.#find(like).spec;
     const { network, ...rest } = line.values<Record<string, unknown>>("network", "ips", "addressSpace");
@@ -176,13 +168,10 @@ class Division implements Scenario {
     for (let count = 1; count < times; count++) plan = this.#world.step();
     this.#networks = plan.networks;
     const pools = plan.networks.flatMap(({ targets }) => targets.map((target) => this.#describePool(target, plan)));
-    return [
-      ...pools.sort(),
-      ...plan.shortfalls.map(
-        ({ demand, reason, message }) => `${workloadOf(demand.application)} ${reason}: ${message}`,
-      ),
-      ...plan.ask.map((owner) => `ask ${workloadOf(owner)}`),
-    ];
+    const shortfalls = plan.shortfalls.map(
+      ({ demand, reason, message }) => `${workloadOf(demand.application)} ${reason}: ${message}`,
+    );
+    return [...pools.sort(), ...shortfalls, ...plan.ask.map((owner) => `ask ${workloadOf(owner)}`)];
   }
 
   /** Shows the pools that the last round writes, what it reserves, and what waits. */
@@ -202,10 +191,8 @@ class Division implements Scenario {
       postponed: postponed === 0 ? [] : [postponed],
       "new pools wait:": [...waiting].map((entry) => entry.join(" ")),
     };
-    const words = Object.entries(lists).flatMap(([title, list]) =>
-      list.length > 0 ? `${title} ${list.join(" ")}` : [],
-    );
-    return [words.join(" | ") || "nothing"];
+    const filled = Object.entries(lists).filter(([, list]) => list.length > 0);
+    return [filled.map(([title, list]) => `${title} ${list.join(" ")}`).join(" | ") || "nothing"];
   }
 
   /** `blue 3/254 grows`: the Subnets of a network of the last plan, with what they reserve of their addresses. */
@@ -236,8 +223,11 @@ class Division implements Scenario {
     return [`${this.#labelOf(name)} ${generated.wanted}:`, ...(ips.length > 0 ? ips : ["none"]), ...words].join(" ");
   }
 
-  #statusOf(subnet = ""): SubnetStatus | undefined {
-    return this.#world.subnets.get(subnet)?.status as SubnetStatus | undefined;
+  #statusOf(subnet = "") {
+    const { status } = this.#world.subnets.get(subnet) ?? {};
+    return status as
+      | { readonly assigned: number; readonly pools: readonly { name: string; ips: string[] }[] }
+      | undefined;
   }
 
   #describeSpec(name: string): string {
@@ -251,12 +241,9 @@ class Division implements Scenario {
   /** `blue green: pools < workloads | red: …`: what is planned together. */
   #parts(): string[] {
     const parts = splitView(this.#world.view()).map(({ subnets, pools, demands }) => {
-      const words = [
-        ...pools.map(({ object }) => object.name),
-        "<",
-        ...demands.map((each) => workloadOf(each.application)),
-      ];
-      return `${subnets.map(({ object }) => object.name).join(" ")}: ${words.join(" ")}`;
+      const namesOf = (all: readonly { object: { name: string } }[]) => all.map(({ object }) => object.name);
+      const words = [...namesOf(pools), "<", ...demands.map((each) => workloadOf(each.application))];
+      return `${namesOf(subnets).join(" ")}: ${words.join(" ")}`;
     });
     return [parts.sort().join(" | ") || "none"];
   }
