@@ -207,6 +207,14 @@ describe("an election, surprised", () => {
     void a.election.close();
   });
 
+  it("leaves keys alone that it does not know", async () => {
+    const a = await one();
+    lab.edit({ strategy: "OldestEmulationVersion" }, { labels: { team: "net" } });
+    await time.advance(10_000);
+    expect([a.terms.length, lab.spec.strategy]).toEqual([1, "OldestEmulationVersion"]);
+    expect(lab.lease).toMatchObject({ metadata: { labels: { team: "net" } } });
+  });
+
   it("refuses timings with which two could lead", () => {
     const timings = { ...TIMINGS, renewDeadlineMs: 15_000 };
     const fault = "the lease duration is 15000 ms, want more than the renew deadline of 15000 ms";
