@@ -262,10 +262,7 @@ describe("ip and pod", () => {
   const of = (address: string, places: object[], allocations: object[] = []) => ({
     [`/v1/address?address=${address}`]: { address, places, allocations },
   });
-  answers({
-    ...of("10.0.0.1", [place], [LINE]),
-    ...pageOf(LINE),
-  });
+  answers({ ...of("10.0.0.1", [place], [LINE]), ...pageOf(LINE) });
 
   it("ip shows the record and the pools", async () => {
     expect(await linesOf("ip", "10.0.0.1")).toEqual([

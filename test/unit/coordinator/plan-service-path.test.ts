@@ -1,9 +1,8 @@
 /** Which link of the node an overlay pod's first NIC leads to. */
 import { expect, it } from "vitest";
 import { DEFAULT_COORDINATOR_CONF } from "../../../host/config/coordinator-settings.ts";
-import { findOverlayPath, routeTo } from "../../../host/coordinator/plan/plan-service-path.ts";
+import { findOverlayPath } from "../../../host/coordinator/plan/plan-service-path.ts";
 import type { LinkState } from "../../../host/plan/state.ts";
-import { prefix } from "../../world/values.ts";
 import { applyStatement, NOTHING } from "./plan-model.ts";
 import { readStatement } from "./plan-words.ts";
 
@@ -38,9 +37,3 @@ it.each<[what: string, parts: Record<string, Partial<LinkState>>, link: string |
   ["leads nowhere if its other end is not on the node", { vethbeef: { index: 8 } }, undefined],
   ["leads nowhere if the bridge is not on the node", { vethbeef: { master: "br9" } }, undefined],
 ])("an overlay pod's first NIC %s", (_, parts, link) => expect(linkOnNode(parts)).toBe(link));
-
-it("a route of Berth's has no attributes but its own", () =>
-  expect(routeTo(prefix("10.6.0.2"), { link: "veth0" }, 254)).toEqual({
-    ...{ destination: prefix("10.6.0.2"), link: "veth0", table: 254, type: 1, protocol: 98 },
-    ...{ scope: 253, flags: 0, metric: 0, tos: 0, rest: [] },
-  }));

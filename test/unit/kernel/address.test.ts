@@ -13,10 +13,7 @@ const made: Record<string, Address> = {
   "ip addr add 10.6.0.21/24 dev v0": { ...plain, prefix: prefix("10.6.0.21/24") },
   "ip addr add fd00::21/64 dev v0 nodad": { ...plain, prefix: prefix("fd00::21/64"), flags: 2 },
   "ip addr add 192.0.2.1 peer 192.0.2.2/31 dev v0 scope link": {
-    ...plain,
-    prefix: prefix("192.0.2.1/31"),
-    peer: ip("192.0.2.2"),
-    scope: 253,
+    ...{ ...plain, prefix: prefix("192.0.2.1/31"), peer: ip("192.0.2.2"), scope: 253 },
   },
   "ip addr add 10.6.0.22/32 dev v0 noprefixroute": { ...plain, prefix: prefix("10.6.0.22/32"), flags: 0x200 },
 };

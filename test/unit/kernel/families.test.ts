@@ -5,9 +5,7 @@ import { findAddresses } from "../../../host/kernel/netlink/address/requests.ts"
 import { createConversation } from "../../../host/kernel/netlink/conversation.ts";
 import { NetlinkError } from "../../../host/kernel/netlink/error.ts";
 import { decodeAddress } from "../../../host/kernel/netlink/families.ts";
-import { decodeIp, encodeIp } from "../../../host/kernel/netlink/ip-bytes.ts";
 import { findLink } from "../../../host/kernel/netlink/link/requests.ts";
-import { ip } from "../../world/values.ts";
 import { readers } from "./readers.ts";
 import { type Family, FIXED_BYTES, messageOf, readRecorded } from "./recorded.ts";
 import { answersOf, scriptDatagrams } from "./scripted-datagrams.ts";
@@ -53,15 +51,5 @@ describe("addresses", () => {
     expect(() => prefixOf({ ...address, prefixLength: 33 })).toThrow(/length 33, want at most 32/);
     const attributes = [{ type: 2, flags: 0, value: new Uint8Array(5) }];
     expect(() => prefixOf({ ...address, attributes })).toThrow(/5 bytes, want 4 or 16/);
-  });
-
-  it.each([
-    ["10.6.0.21", "0a060015"],
-    ["255.255.255.255", "ffffffff"],
-    ["::", "0".repeat(32)],
-    ["1:203:405:607:809:a0b:c0d:e0f", "000102030405060708090a0b0c0d0e0f"],
-  ])("are in network byte order: %s", (text, hex) => {
-    expect(encodeIp(ip(text)).toHex()).toBe(hex);
-    expect(decodeIp(Uint8Array.fromHex(hex))).toEqual(ip(text));
   });
 });

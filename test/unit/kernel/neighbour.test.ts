@@ -9,7 +9,7 @@ import {
   NUD_PERMANENT,
   RTM_GETNEIGH,
 } from "../../../host/kernel/netlink/neighbour/constants.ts";
-import { confirmedAgoMs, formatNeighbour, neighbourOf } from "../../../host/kernel/netlink/neighbour/neighbour.ts";
+import { confirmedAgoMs, neighbourOf } from "../../../host/kernel/netlink/neighbour/neighbour.ts";
 import {
   deleteNeighbour,
   findNeighbour,
@@ -58,11 +58,6 @@ describe("neighbour requests", () => {
     const message = { family: 2, index: 7, state: 2, flags: 0, type: 1, attributes: [cacheInfo] };
     expect(confirmedAgoMs(message)).toBe(3_000);
     expect(confirmedAgoMs({ ...message, attributes: [] })).toBeUndefined();
-  });
-
-  it("are worded like `ip neigh`", () => {
-    expect(formatNeighbour(v4)).toBe("10.6.0.9 lladdr 02:00:00:00:00:09 dev 7");
-    expect(formatNeighbour(proxy)).toBe("proxy 10.6.0.77 dev 7");
   });
 });
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { attribute, decodeAttributes } from "../../../host/kernel/netlink/attribute.ts";
+import { attribute } from "../../../host/kernel/netlink/attribute.ts";
 import { type Conversation, createConversation, type Request } from "../../../host/kernel/netlink/conversation.ts";
 import { encodeMessages, type Message } from "../../../host/kernel/netlink/message.ts";
 import { NFT_MSG_NEWCHAIN, NFT_MSG_NEWRULE } from "../../../host/kernel/netlink/nftables/constants.ts";
-import { decodeNft, encodeNft } from "../../../host/kernel/netlink/nftables/message.ts";
+import { decodeNft } from "../../../host/kernel/netlink/nftables/message.ts";
 import { createTable } from "../../../host/kernel/netlink/nftables/requests.ts";
 import { matchInterface, matchOtherThan, setMark } from "../../../host/kernel/netlink/nftables/statement.ts";
-import { chainOf, decodeExpression, encodeExpression, ruleOf } from "../../../host/kernel/netlink/nftables/table.ts";
+import { chainOf, decodeExpression, ruleOf } from "../../../host/kernel/netlink/nftables/table.ts";
 import { messageOf, readRecorded } from "./recorded.ts";
 import { ruleset } from "./ruleset.ts";
 import { scriptDatagrams } from "./scripted-datagrams.ts";
@@ -38,39 +38,6 @@ describe("nf_tables", () => {
     expect(ours.rules).toHaveLength(4);
     expect(ours).toEqual(meaningOf(written?.sent ?? []));
     expect(ours).toEqual(meaningOf(listed?.received ?? []));
-  });
-
-  it("every rule survives a round trip, byte for byte but for the mark of nested lists", () => {
-    const plain = (value: Uint8Array): unknown => {
-      try {
-        return decodeAttributes(value).map((one) => [one.type, plain(one.value)]);
-      } catch {
-        return [...value];
-      }
-    };
-    const messages = (listed?.received ?? []).filter(({ type }) => type === NFT_MSG_NEWRULE);
-    expect(messages).toHaveLength(4);
-    for (const message of messages) {
-      const { rule } = ruleOf(decodeNft(message, NFT_MSG_NEWRULE));
-      expect(rule.every(({ name }) => name !== "other")).toBe(true);
-      for (const expression of rule) expect(decodeExpression(encodeExpression(expression))).toEqual(expression);
-    }
-    for (const message of batchOf()) {
-      expect(plain(encodeNft(decodeNft(message, message.type)).subarray(4))).toEqual(
-        plain(message.payload.subarray(4)),
-      );
-    }
-  });
-
-  it("expressions that Berth does not write keep their attributes", () => {
-    const other = { name: "other" as const, word: "counter", attributes: [attribute(1, new Uint8Array(8))] };
-    expect(decodeExpression(encodeExpression(other))).toEqual(other);
-    for (const word of ["meta", "ct", "cmp", "bitwise", "lookup"]) {
-      const bare = { name: "other" as const, word, attributes: [] };
-      expect(decodeExpression(encodeExpression(bare))).toEqual(bare);
-    }
-    const withFlags = { name: "other" as const, word: "masq", attributes: [attribute(1, new Uint8Array(4))] };
-    expect(decodeExpression(encodeExpression(withFlags))).toEqual(withFlags);
   });
 
   it("a mark outside of its mask, and a name that no interface can have, are bugs", () => {
@@ -136,12 +103,5 @@ describe("a batch", () => {
     expect(fail(answer(1, 1))).toThrow(/^Cannot begin: .*EPERM/);
     expect(fail(answer(9, 17), answer(3, 2))).toThrow(/^Cannot second: .*ENOENT/);
     expect(fail(answer(9, 17))).toThrow(/EAGAIN/);
-  });
-
-  it("numbers go on after it", () => {
-    const datagrams = scriptDatagrams([[answer(3, 0)], [answer(5, 0)]]);
-    const conversation = createConversation(datagrams);
-    conversation.batch(requests);
-    expect(conversation.request({ operation: "ask", type: 22, payload: new Uint8Array() })).toEqual([]);
   });
 });

@@ -8,57 +8,30 @@ import { type Ask, answersTo, itSends, sentFor } from "./recorded.ts";
 
 const plain = { family: 4, action: 1, flags: 0 } as const;
 
-const made: Record<string, [rule: Rule, text: string]> = {
-  "ip rule add pref 900 from all lookup 500": [
-    { ...plain, preference: 900, table: 500 },
-    "pref 900 from all lookup 500",
-  ],
-  "ip rule add pref 99 from 10.6.0.21/32 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101": [
-    {
-      ...plain,
-      preference: 99,
-      from: prefix("10.6.0.21"),
-      to: prefix("10.0.0.0/8"),
-      mark: { value: 1, mask: 1 },
-      inputName: "v0",
-      table: 101,
-    },
-    "pref 99 from 10.6.0.21 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101",
-  ],
-  "ip -6 rule add pref 99 from fd00::21/128 lookup 101": [
-    { ...plain, family: 6, preference: 99, from: prefix("fd00::21"), table: 101 },
-    "pref 99 from fd00::21 lookup 101",
-  ],
-  "ip rule add pref 98 not from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102": [
-    {
-      ...plain,
-      preference: 98,
-      from: prefix("10.7.0.0/16"),
-      mark: { value: 0x8000_0000, mask: 0xffff_ffff },
-      outputName: "v0",
-      table: 102,
-      flags: 2,
-    },
-    "not pref 98 from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102",
-  ],
-  "ip rule add pref 97 from all lookup main suppress_prefixlength 0": [
-    { ...plain, preference: 97, table: 254, rest: [attribute(14, new Uint8Array(4))] },
-    "pref 97 from all lookup 254 and 1 more",
-  ],
-  "ip rule add pref 95 from all lookup 500 protocol 98": [
-    { ...plain, preference: 95, table: 500, protocol: 98 },
-    "pref 95 from all lookup 500 proto 98",
-  ],
-  "ip rule add pref 96 from all ipproto tcp dport 80 blackhole": [
-    {
-      ...plain,
-      preference: 96,
-      table: 0,
-      action: 6,
-      rest: [attribute(22, Uint8Array.of(6)), attribute(24, Uint8Array.of(80, 0, 80, 0))],
-    },
-    "pref 96 from all action 6 and 2 more",
-  ],
+const given = (preference: number, table: number, more: Partial<Rule> = {}): Rule => ({
+  ...{ family: 4, action: 1, flags: 0, preference, table },
+  ...more,
+});
+const [local, remote] = [
+  { value: 1, mask: 1 },
+  { value: 0x8000_0000, mask: 0xffff_ffff },
+];
+const tcpTo80 = [attribute(22, Uint8Array.of(6)), attribute(24, Uint8Array.of(80, 0, 80, 0))];
+
+const made: Record<string, Rule> = {
+  "ip rule add pref 900 from all lookup 500": given(900, 500),
+  "ip rule add pref 99 from 10.6.0.21/32 to 10.0.0.0/8 fwmark 0x1/0x1 iif v0 lookup 101": given(99, 101, {
+    ...{ from: prefix("10.6.0.21"), to: prefix("10.0.0.0/8"), mark: local, inputName: "v0" },
+  }),
+  "ip -6 rule add pref 99 from fd00::21/128 lookup 101": given(99, 101, { family: 6, from: prefix("fd00::21") }),
+  "ip rule add pref 98 not from 10.7.0.0/16 fwmark 0x80000000/0xffffffff oif v0 lookup 102": given(98, 102, {
+    ...{ from: prefix("10.7.0.0/16"), mark: remote, outputName: "v0", flags: 2 },
+  }),
+  "ip rule add pref 97 from all lookup main suppress_prefixlength 0": given(97, 254, {
+    rest: [attribute(14, new Uint8Array(4))],
+  }),
+  "ip rule add pref 95 from all lookup 500 protocol 98": given(95, 500, { protocol: 98 }),
+  "ip rule add pref 96 from all ipproto tcp dport 80 blackhole": given(96, 0, { action: 6, rest: tcpTo80 }),
 };
 
 const others: Record<string, Ask> = {
@@ -74,11 +47,7 @@ const others: Record<string, Ask> = {
 };
 
 describe("rule requests", () => {
-  itSends("rule", made, (to, [rule]) => createRule(to, rule), others);
-
-  it.each(Object.values(made).map(([rule, text]) => [text, rule] as const))("are worded %s", (text, rule) =>
-    expect(describeRule(rule)).toBe(`IPv${rule.family} rule ${text}`),
-  );
+  itSends("rule", made, createRule, others);
 });
 
 describe("rules", () => {
@@ -101,18 +70,9 @@ describe("rules", () => {
     ]);
   });
 
-  it.each(sentFor("rule", made))("are read from what `ip` sends: $command", ({ value: [rule], message }) =>
+  it.each(sentFor("rule", made))("are read from what `ip` sends: $command", ({ value: rule, message }) =>
     expect(ruleOf(decodeRuleMessage(message))).toEqual({ tos: 0, protocol: 0, rest: [], ...rule }),
   );
-
-  it("are recognised whatever made them: the kernel's message is what was requested", () => {
-    const told = answersTo("rule", "ip rule show").map(decodeRuleMessage).map(ruleOf);
-    for (const [rule] of Object.values(made)) {
-      const known = told.find((one) => one?.preference === rule.preference);
-      // newer kernels add masks to ports
-      if (rule.family === 4 && rule.action === 1) expect(known).toEqual({ tos: 0, protocol: 0, rest: [], ...rule });
-    }
-  });
 
   it("of other families are none", () => {
     const [message] = answersTo("rule", "ip rule show").map(decodeRuleMessage);

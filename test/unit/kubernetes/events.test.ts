@@ -130,12 +130,4 @@ describe("events", () => {
     const path = "/apis/events.k8s.io/v1/namespaces/..%2F..%2F..%2Fapi%2Fv1%2Fnodes%3Fx%3D/events";
     expect(stub.requests[0]?.url).toBe(path);
   });
-
-  it("after the close are not sent", async () => {
-    const { stub, events } = await open(created);
-    await events.close();
-    events.emit(event("late"));
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(stub.requests).toHaveLength(0);
-  });
 });

@@ -75,21 +75,6 @@ describe("a kind that is missing", () => {
       expect(waitMs).toBeGreaterThanOrEqual(KIND_RETRY_SPREAD_MS * 2 ** index - 2);
   });
 
-  it("is retried soon again after another event", async () => {
-    const { arrival, send } = await openInstalled();
-    let longestMs = 0;
-    for (const _ of [1, 2, 3]) longestMs = await waitOf(arrival);
-    send("MODIFIED");
-    await waitOf(arrival);
-    expect(await waitOf(arrival)).toBeLessThan(longestMs);
-  });
-
-  it("is read as the event says that came while the last read was under way", async () => {
-    const { arrival, send } = await openInstalled();
-    send("MODIFIED");
-    await waitOf(arrival);
-  });
-
   it("that is uninstalled is no reason to read", async () => {
     const { arrival, send } = await open();
     send("DELETED");

@@ -149,20 +149,6 @@ describe("a reflector", () => {
     expect(reflector.heardSinceMs).toBe(heardMs);
   });
 
-  it("does not report the same version twice, by list or by event", async () => {
-    const expired = line("ERROR", { kind: "Status", code: 410, reason: "Expired" });
-    const { reflector, changes, lists } = await play({
-      lists: [
-        answer(list("7", [object("a", "1"), object("b", "2")])),
-        answer(list("9", [object("a", "1"), object("c", "8")])),
-      ],
-      watches: [lines(line("ADDED", object("a", "1")), expired), silence],
-    });
-    await until(() => lists().length === 2 && changes.length >= 4, "it lists again");
-    expect(changes).toEqual(["+a", "+b", "+c", "-b"]);
-    expect([...reflector.items.keys()]).toEqual(["a", "c"]);
-  });
-
   it("starts over when later pages have expired", async () => {
     const { reflector, changes, lists } = await play({
       lists: [
@@ -192,16 +178,6 @@ describe("a reflector", () => {
     await until(() => changes.length === 2, "both are told");
     const versions = watches().map((query) => query.get("resourceVersion"));
     expect(versions.slice(0, 2)).toEqual(["7", "8"]);
-  });
-
-  it("takes no version for known when the server gives them out again", async () => {
-    const { changes, lists } = await play({
-      lists: [answer(list("9", [object("a", "3")])), answer(list("5", [object("a", "3")]))],
-      watches: [(response) => response.destroy(), silence],
-      version: "5",
-    });
-    await until(() => lists().length === 2 && changes.length === 2, "it is told again");
-    expect(changes).toEqual(["+a", "+a"]);
   });
 
   it("continues when its owner throws", async () => {
@@ -266,15 +242,6 @@ describe("a history that went back", () => {
     const { reflector } = await play({ ...script, watches }, { onUndone, ...(decode && { decode }) });
     await until(() => reflector.stats.watches === watches.length, "all is read");
     expect(told).toBe(Number(times));
-  });
-
-  it("is not looked for where that is not asked", async () => {
-    const { reflector } = await play({
-      lists: [answer(list("9", [a])), answer(list("5", [a, b]))],
-      watches: [tooOld, silence],
-    });
-    await until(() => reflector.stats.watches === 2, "both are read");
-    expect([...reflector.items.keys()]).toEqual(["a", "b"]);
   });
 });
 

@@ -150,11 +150,6 @@ describe("lines", () => {
     expect(`${lines.rest()}`).toBe("");
   });
 
-  it("byte by byte", () => {
-    const lines = new Lines();
-    expect([...bytes].flatMap((byte) => lines.push(Buffer.from([byte]))).map(String)).toEqual(expected);
-  });
-
   it("refuse one that does not end", () => {
     const lines = new Lines();
     const piece = Buffer.alloc(MAX_EVENT_BYTES / 4, "x");

@@ -62,30 +62,6 @@ it.each([
   [[1], "a list"],
 ])("describeValue of %j", (value, expected) => expect(describeValue(value)).toBe(expected));
 
-it.each([
-  [[], ""],
-  [[0, "gw"], "[0].gw"],
-  [["spec", "routes", 2, "gw"], "spec.routes[2].gw"],
-  [["labels", "a.b/c"], 'labels["a.b/c"]'],
-])("the path of a mismatch at %j", (path, expected) => {
-  const within = path
-    .toReversed()
-    .reduce<z.ZodType>(
-      (inner, key) => (typeof key === "number" ? z.array(inner) : z.object({ [key]: inner })),
-      z.string(),
-    );
-  const wrong = path
-    .toReversed()
-    .reduce<unknown>(
-      (inner, key) =>
-        typeof key === "number" ? [..."x".repeat(key)].map(() => inner).concat(inner) : { [key]: inner },
-      1,
-    );
-  expect(decode(within, wrong)).toMatchObject({
-    mismatches: expect.arrayContaining([{ path: expected, got: "1", wanted: "text" }]),
-  });
-});
-
 describe("an error stays short", () => {
   const message = (value: unknown) => {
     const decoded = decode(z.strictObject({ list: z.array(z.string()).optional() }), value);

@@ -171,20 +171,17 @@ describe("journal: what the API server is known to have", () => {
     expect(await journal.quarantine(row, CONFLICT)).toMatchObject({ claim: undefined });
   });
 
-  check(
-    "retention: a row says where its workload is, and for which NIC; one of an older agent is in the pod's namespace",
-    async (journal) => {
-      const placed = { ...WORKLOAD, ifName: "net1" };
-      await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: placed }));
-      const old: Workload = Object({ ...WORKLOAD, namespace: undefined });
-      await claimAndRetain(journal, claim("b", [proposal("10.0.0.2")], { workload: old }));
-      const [first, second] = [
-        await journal.findAddress("", ip("10.0.0.1")),
-        await journal.findAddress("", ip("10.0.0.2")),
-      ];
-      expect([first?.workload, second?.workload]).toEqual([placed, WORKLOAD]);
-    },
-  );
+  check("retention: a row says where its workload is, and for which NIC", async (journal) => {
+    const placed = { ...WORKLOAD, ifName: "net1" };
+    await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: placed }));
+    const old: Workload = Object({ ...WORKLOAD, namespace: undefined });
+    await claimAndRetain(journal, claim("b", [proposal("10.0.0.2")], { workload: old }));
+    const [first, second] = [
+      await journal.findAddress("", ip("10.0.0.1")),
+      await journal.findAddress("", ip("10.0.0.2")),
+    ];
+    expect([first?.workload, second?.workload]).toEqual([placed, WORKLOAD]);
+  });
 
   check("node-lost: what another machine has left in it is forgotten, and reported as free", async (journal, world) => {
     expect(await journal.noteMachine("m1")).toBe(0);
@@ -207,17 +204,14 @@ describe("journal: what the API server is known to have", () => {
     expect(await copy.findOwner("a")).toMatchObject([{ state: "Bound" }]);
   });
 
-  check(
-    "clocks-and-boots: the same machine keeps its rows, also when it reports another name in one boot",
-    async (journal, world) => {
-      await journal.noteMachine("m1");
-      await bind(journal, claim("a", [proposal("10.0.0.1")]));
-      const booted = await world.open("boot-2");
-      expect(await booted.noteMachine("m1")).toBe(0);
-      expect(await booted.noteMachine("m1 renamed")).toBe(0);
-      expect((await booted.list(undefined, 10)).length).toBe(1);
-    },
-  );
+  check("clocks-and-boots: the same machine keeps its rows, also under another name", async (journal, world) => {
+    await journal.noteMachine("m1");
+    await bind(journal, claim("a", [proposal("10.0.0.1")]));
+    const booted = await world.open("boot-2");
+    expect(await booted.noteMachine("m1")).toBe(0);
+    expect(await booted.noteMachine("m1 renamed")).toBe(0);
+    expect((await booted.list(undefined, 10)).length).toBe(1);
+  });
 
   check("retention: the workload is kept over a restart, and goes with a quarantine", async (journal, world) => {
     await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
@@ -227,19 +221,16 @@ describe("journal: what the API server is known to have", () => {
     if (found !== undefined) expect(await again.quarantine(found, CONFLICT)).toMatchObject({ workload: undefined });
   });
 
-  check(
-    "clocks-and-boots: what another boot bound cools, confirmed or not, and keeps its workload",
-    async (journal, world) => {
-      const claimed = await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
-      expect(created(claimed)).toHaveLength(1);
-      const after = await world.open("boot-2");
-      const row = { state: "Cooling", isConfirmed: true, workload: WORKLOAD };
-      expect(await after.findAddress("", ip("10.0.0.1"))).toMatchObject(row);
-      expect(await after.findDue(9)).toEqual([]);
-      world.advance(COOLDOWN_MS);
-      expect(await after.findDue(9)).toHaveLength(1);
-    },
-  );
+  check("clocks-and-boots: what another boot bound cools, and keeps its workload", async (journal, world) => {
+    const claimed = await claimAndRetain(journal, claim("a", [proposal("10.0.0.1")], { workload: WORKLOAD }));
+    expect(created(claimed)).toHaveLength(1);
+    const after = await world.open("boot-2");
+    const row = { state: "Cooling", isConfirmed: true, workload: WORKLOAD };
+    expect(await after.findAddress("", ip("10.0.0.1"))).toMatchObject(row);
+    expect(await after.findDue(9)).toEqual([]);
+    world.advance(COOLDOWN_MS);
+    expect(await after.findDue(9)).toHaveLength(1);
+  });
 });
 
 describe("journal: adopted rows", () => {

@@ -110,27 +110,24 @@ export function describeQuarantine(
       expect(await registry.countUsage()).toEqual([{ pool: "blue", state: "Quarantined", count: 1 }]);
     });
 
-    check(
-      "is found by time, pool, machine and place, what is due first in front",
-      async ({ registry, advance, nowMs }) => {
-        const other = mac("02:00:00:00:00:02");
-        await quarantine(registry, "10.0.0.1", { nextProbeAtMs: 30 });
-        await quarantine(registry, "10.0.0.2", { nextProbeAtMs: 10, mac: other });
-        advance(5);
-        await quarantine(registry, "10.0.0.3", { nextProbeAtMs: 20, pool: "green" });
-        const find = async (query: object) =>
-          (await registry.findQuarantined({ limit: 9, ...query })).map((each) => formatIp(each.ip));
-        const two = { ...spanOfTen(), last: ip("10.0.0.2").value };
-        expect(await find({})).toEqual(["10.0.0.2", "10.0.0.3", "10.0.0.1"]);
-        expect(await find({ limit: 1 })).toEqual(["10.0.0.2"]);
-        expect(await find({ dueMs: 20 })).toEqual(["10.0.0.2", "10.0.0.3"]);
-        expect(await find({ untilMs: nowMs() - 5 })).toEqual(["10.0.0.2", "10.0.0.1"]);
-        expect(await find({ pool: "green" })).toEqual(["10.0.0.3"]);
-        expect(await find({ mac: RIVAL })).toEqual(["10.0.0.3", "10.0.0.1"]);
-        expect(await find({ spans: [two] })).toEqual(["10.0.0.2", "10.0.0.1"]);
-        expect(await find({ spans: [{ ...two, space: "lab" }] })).toEqual([]);
-      },
-    );
+    check("is found by time, pool, machine and place", async ({ registry, advance, nowMs }) => {
+      const other = mac("02:00:00:00:00:02");
+      await quarantine(registry, "10.0.0.1", { nextProbeAtMs: 30 });
+      await quarantine(registry, "10.0.0.2", { nextProbeAtMs: 10, mac: other });
+      advance(5);
+      await quarantine(registry, "10.0.0.3", { nextProbeAtMs: 20, pool: "green" });
+      const find = async (query: object) =>
+        (await registry.findQuarantined({ limit: 9, ...query })).map((each) => formatIp(each.ip));
+      const two = { ...spanOfTen(), last: ip("10.0.0.2").value };
+      expect(await find({})).toEqual(["10.0.0.2", "10.0.0.3", "10.0.0.1"]);
+      expect(await find({ limit: 1 })).toEqual(["10.0.0.2"]);
+      expect(await find({ dueMs: 20 })).toEqual(["10.0.0.2", "10.0.0.3"]);
+      expect(await find({ untilMs: nowMs() - 5 })).toEqual(["10.0.0.2", "10.0.0.1"]);
+      expect(await find({ pool: "green" })).toEqual(["10.0.0.3"]);
+      expect(await find({ mac: RIVAL })).toEqual(["10.0.0.3", "10.0.0.1"]);
+      expect(await find({ spans: [two] })).toEqual(["10.0.0.2", "10.0.0.1"]);
+      expect(await find({ spans: [{ ...two, space: "lab" }] })).toEqual([]);
+    });
 
     check("a postponed probe changes the time and nothing else", async ({ registry, advance }) => {
       const found = await quarantine(registry, "10.0.0.1");
@@ -181,14 +178,11 @@ export function describeQuarantine(
       expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject(back);
     });
 
-    check(
-      "conflict: an unverified address goes back to quarantine with the undone ADD",
-      async ({ registry, freed }) => {
-        await registry.undo([await takeOver(registry)]);
-        expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Quarantined", owner: "" });
-        expect(freed).toEqual([]);
-      },
-    );
+    check("conflict: an unverified address goes back with the undone ADD", async ({ registry, freed }) => {
+      await registry.undo([await takeOver(registry)]);
+      expect(await registry.findAddress("", ip("10.0.0.1"))).toMatchObject({ state: "Quarantined", owner: "" });
+      expect(freed).toEqual([]);
+    });
 
     check("that was trusted and is undone is free", async ({ registry, freed }) => {
       const trusted = await registry.trust(await takeOver(registry));

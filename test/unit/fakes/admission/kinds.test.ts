@@ -5,7 +5,6 @@
 import { describe, expect, it } from "vitest";
 import { ApiError, type KubeObject } from "../../../../host/kubernetes/kube-api.ts";
 import { agentRows } from "../../../cluster/crds/address-rows.ts";
-import { bound } from "../../../cluster/crds/allocation-rows.ts";
 import {
   COLLECTIONS,
   decoderFindings,
@@ -16,9 +15,8 @@ import {
 } from "../../../cluster/crds/findings.ts";
 import { KINDS, named } from "../../../cluster/crds/kind-rows.ts";
 import { UPDATE_ROWS } from "../../../cluster/crds/update-rows.ts";
-import { ADMINISTRATOR } from "../../../fakes/admission/admission.ts";
 import { BerthAdmission } from "../../../fakes/admission/berth-admission.ts";
-import { MemoryApiServer, type StoredObject } from "../../../fakes/memory-api-server.ts";
+import { MemoryApiServer } from "../../../fakes/memory-api-server.ts";
 import { describeStoring } from "./storing-suite.ts";
 
 const serves = Object.fromEntries(
@@ -76,48 +74,4 @@ describe("an update", () => {
   });
 });
 
-it("unknown keys of an allocation are refused where the caller asks for it, and dropped where not", async () => {
-  const object = objectOf({
-    kind: "IPAllocation",
-    name: "10.11.0.1",
-    spec: bound("10.11.0.1", { later: 1 }),
-    title: "",
-  });
-  expect((await findingsOf(create("IPAllocation", object))).map(({ field }) => field)).toEqual(["spec.later"]);
-  const made = await api.call({ method: "POST", path: pathOf("IPAllocation"), body: object });
-  expect(Object(made.spec)).not.toHaveProperty("later");
-});
-
 describe("what is stored", () => describeStoring(async () => api));
-
-describe("a value that the rules of today refuse", () => {
-  const admission = new BerthAdmission();
-  const pool = (spec: object): StoredObject => ({
-    metadata: { name: "old", uid: "u1", resourceVersion: "1" },
-    spec: { addressSpace: "", ...spec },
-  });
-  const update = async (before: object, after: object): Promise<Findings> =>
-    findingsOf(
-      (async () =>
-        admission.admit({
-          ...{ collection: pathOf("IPPool"), operation: "UPDATE", part: undefined, writer: ADMINISTRATOR },
-          ...{ object: pool({ ...before, ...after }), oldObject: pool(before) },
-        }))(),
-    );
-  const edge = { subnet: "10.77.0.0/24", gateway: "10.77.0.255" };
-  const mixed = { subnet: "192.0.0.0/2", ips: ["223.255.255.254-224.0.0.9"] };
-  const loop = { subnet: "127.10.0.0/24" };
-
-  it.each([edge, mixed, loop])("%o stays while other fields change", async (before) => {
-    expect(await update(before, { excludeIPs: [], namespaceName: ["shop"] })).toEqual([]);
-  });
-
-  // As test/cluster/stored-before.test.ts has it of a real one.
-  it.each<[before: object, after: object, fields: readonly string[]]>([
-    [edge, { gateway: "10.77.0.0" }, ["spec.gateway"]],
-    [mixed, { ips: ["223.255.255.254-224.0.0.8"] }, ["spec.ips[0]"]],
-    [loop, { ips: ["127.10.0.9"] }, ["spec.ips[0]"]],
-  ])("%o cannot become %o", async (before, after, fields) => {
-    expect((await update(before, after)).map(({ field }) => field)).toEqual(fields);
-  });
-});

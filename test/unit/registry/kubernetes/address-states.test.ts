@@ -6,13 +6,7 @@ import { ip } from "../../../world/values.ts";
 
 describe("the state of an address", () => {
   const known: KnownObject = {
-    uid: "u",
-    resourceVersion: "10",
-    state: "Bound",
-    node: "here",
-    podUid: "a",
-    ifName: "eth0",
-    claim: "c",
+    ...{ uid: "u", resourceVersion: "10", state: "Bound", node: "here", podUid: "a", ifName: "eth0", claim: "c" },
   };
   let states: AddressStates;
   beforeEach(() => {

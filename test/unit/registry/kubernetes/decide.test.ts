@@ -23,12 +23,7 @@ const ended: Allocation = { ...cooling, owner: "" };
 const quarantined: Allocation = { ...ended, state: "Quarantined" };
 
 const ours: KnownObject = {
-  ...{ uid: "u", resourceVersion: "5" },
-  state: "Bound",
-  node: "here",
-  podUid: "a",
-  ifName: "eth0",
-  claim: UNNAMED,
+  ...{ uid: "u", resourceVersion: "5", state: "Bound", node: "here", podUid: "a", ifName: "eth0", claim: UNNAMED },
 };
 const idle = { podUid: "", ifName: "" };
 const ourCooling: KnownObject = { ...ours, ...idle, state: "Cooling" };
@@ -37,6 +32,7 @@ const ourRetained: KnownObject = { ...ours, ...idle, state: "Kept", workload: WE
 const ofOtherPod: KnownObject = { ...ours, podUid: "b" };
 /** Objects of a lost node, whose address this node, or another one, was told to ask for. */
 const weAsk: KnownObject = { ...ourQuarantined, lost: "there" };
+const weAreLost: KnownObject = { ...ourQuarantined, lost: "here" };
 const theyAsk: KnownObject = { ...ourQuarantined, node: "there", lost: "here" };
 /** Of another machine that had this node's name. */
 const formerly = (object: KnownObject): KnownObject => ({ ...object, machine: "old" });
@@ -44,6 +40,7 @@ const asNew = { machine: "new" };
 const elsewhere = (object: KnownObject): KnownObject => ({ ...object, node: "there" });
 
 const due = { isDue: true };
+const dueAsNew = { ...due, ...asNew };
 const shown = { isPublic: true };
 const unread: Partial<SyncInputs> = { isOwnerSeen: undefined };
 const unseen: Partial<SyncInputs> = { isOwnerSeen: false };
@@ -57,6 +54,7 @@ const named = (row: Allocation, ...earlier: readonly string[]): Allocation => ({
 });
 const of = (claim: string, object: KnownObject): KnownObject => ({ ...object, claim });
 
+type Holder = typeof HOLDER;
 type Case = [row: Allocation, object: SyncInputs["object"], options?: Partial<SyncInputs>];
 
 const confirmed: Allocation = { ...bound, isConfirmed: true };
@@ -144,11 +142,7 @@ const ROWS = cases<Case>`
   clocks-and-boots: another pod's object here that the journal does not know ${[cooling, ofOtherPod, due]} => forget
   the object of who had it before ${[named(cooling, BEFORE), of(BEFORE, ofOtherPod), due]} => delete
   node-lost: a cooldown that is over, and another node asks for the address ${[cooling, weAsk, due]} => forget
-  node-lost: a cooldown that is over, and this node was taken for lost ${[
-    cooling,
-    { ...ourQuarantined, lost: "here" },
-    due,
-  ]} => delete
+  node-lost: a cooldown that is over, and this node was taken for lost ${[cooling, weAreLost, due]} => delete
   conflict: the end of a quarantine ${[ended, ourQuarantined, due]} => delete
   conflict: that was never written ${[ended, ours, due]} => delete
   retention: a release of a member ${[cooledWeb, ours]} => replace Kept
@@ -185,57 +179,29 @@ const ROWS = cases<Case>`
   conflict: a release that is late, of what we were told to ask for since ${[cooling, weAsk, due]} => forget
   conflict: a conflict of what another node has now ${[quarantined, elsewhere(ours)]} => forget
   conflict: a conflict of what is kept for a member ${[quarantined, ourRetained]} => forget
-  cooling-visibility: its own object under another node's name, when its cooldown is over ${[
-    cooling,
-    elsewhere(ours),
-    due,
-  ]} => forget
+  cooling-visibility: its own under another node's name, when it has cooled ${[cooling, elsewhere(ours), due]} => forget
   node-lost: its pod's object of another machine with this node's name ${[bound, formerly(ours), asNew]} => taken
   node-lost: its pod's object of a machine, and this one is not known ${[bound, formerly(ours)]} => taken
   node-lost: its pod's object of this machine ${[bound, { ...ours, machine: "new" }, asNew]} => synced
   node-lost: its pod's object of an older writer ${[bound, ours, asNew]} => synced
   node-lost: its pod's object of another machine, and this one's was answered ${[confirmed, formerly(ours), asNew]}
     => taken
-  node-lost: another pod's of another machine, whose row the claim took over ${[
-    named(bound, BEFORE),
-    formerly(of(BEFORE, ofOtherPod)),
-    asNew,
-  ]} => taken
+  node-lost: that row's, of another machine ${[named(bound, BEFORE), formerly(of(BEFORE, ofOtherPod)), asNew]} => taken
   node-lost: another pod's of another machine, and this one's was answered ${[confirmed, formerly(ofOtherPod), asNew]}
     => taken
-  node-lost: a member's of another machine with this node's name ${[
-    ofWeb,
-    formerly({ ...ours, workload: WEB }),
-    asNew,
-  ]} => takeOver
-  node-lost: in quarantine for another machine, taken over ${[
-    named(bound, UNNAMED),
-    formerly(ourQuarantined),
-    asNew,
-  ]} => taken
-  node-lost: a release of what another machine has ${[cooling, formerly(ours), { ...due, ...asNew }]} => forget
+  node-lost: a member's of another machine with this node's name ${[ofWeb, formerly(formerWeb), asNew]} => takeOver
+  node-lost: in quarantine for another machine ${[named(bound, UNNAMED), formerly(ourQuarantined), asNew]} => taken
+  node-lost: a release of what another machine has ${[cooling, formerly(ours), dueAsNew]} => forget
   node-lost: a release before it is known which machine this is ${[cooling, formerly(ours), due]} => wait
-  node-lost: a release of a claim, of what another machine has lost ${[
-    cooling,
-    formerly(ourQuarantined),
-    { ...due, ...asNew },
-  ]} => forget
-  node-lost: what another machine has lost is silent ${[ended, formerly(ourQuarantined), { ...due, ...asNew }]}
-    => delete
+  node-lost: a release of what another machine has lost ${[cooling, formerly(ourQuarantined), dueAsNew]} => forget
+  node-lost: what another machine has lost is silent ${[ended, formerly(ourQuarantined), dueAsNew]} => delete
   node-lost: what another machine has again is probed no more ${[quarantined, formerly(ours), asNew]} => forget
   a row that says Kept ${[{ ...cooling, state: "Kept" }, ourRetained]} => forget
 `;
 
 it.each(ROWS)("%s", (_what, [row, object, options], expected) => {
-  const plain = {
-    node: "here",
-    isProber: false,
-    isSent: false,
-    isDue: false,
-    isPublic: false,
-    isOwnerSeen: true,
-    replaces: undefined,
-  };
+  const flags = { isProber: false, isSent: false, isDue: false, isPublic: false, isOwnerSeen: true };
+  const plain = { node: "here", replaces: undefined, ...flags };
   const action = decide({ ...plain, row, object, ...options });
   expect(action.kind === "replace" ? `replace ${action.state}` : action.kind).toBe(expected);
 });
@@ -284,11 +250,8 @@ it("retention: without a status of the other holder it is gone, and its address 
 });
 
 it("node-lost: a machine that shares the address answers for it, so no probe can tell", async () => {
-  const [gone, moving] = [
-    { ...HOLDER, node: "n2", podUid: "u2" },
-    { ...HOLDER, node: "n3", podUid: "u3" },
-  ];
-  const check = (holders: readonly (typeof HOLDER)[]) =>
+  const [gone, moving] = [2, 3].map((at) => ({ ...HOLDER, node: `n${at}`, podUid: `u${at}` })) as [Holder, Holder];
+  const check = (holders: readonly Holder[]) =>
     takeOver(
       {
         ...{ ...livePods("a"), node: "here", readNodeStatus: async () => "lost" },
@@ -323,10 +286,8 @@ it.each<[machine: string | undefined, of: string | undefined, isHere: boolean]>(
 
 it("retention: without its pod a shared object is of a node that still has a holder, and of that holder's NIC", () => {
   const own = ipAllocation("10.0.0.1").spec;
-  const [second, third] = [
-    { ...HOLDER, node: "n2", ifName: "net1" },
-    { ...HOLDER, node: "there" },
-  ];
+  const second = { ...HOLDER, node: "n2", ifName: "net1" };
+  const third = { ...HOLDER, node: "there" };
   const shared = { ...elsewhere(earlierPod), workload: { ...WEB, ifName: "eth9" }, number: 3 };
   const rest = { ...own, workload: { ...WEB, ifName: "net1" }, number: 3 };
   expect(specWithout(own, shared, [second, third])).toEqual({ ...rest, node: "there", holders: [second, third] });

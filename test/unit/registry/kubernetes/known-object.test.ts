@@ -15,7 +15,7 @@ import {
   unreadableOf,
 } from "../../../../host/registry/kubernetes/known-object.ts";
 import { type Allocation, UNNAMED } from "../../../../host/registry/registry.ts";
-import type { IpAllocation, IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
+import type { IpAllocationSpec } from "../../../../host/resources/ip-allocation.ts";
 import type { Workload } from "../../../../host/resources/member.ts";
 import { HOLDER, ipAllocation, proposal } from "../../../world/subjects.ts";
 import { ip } from "../../../world/values.ts";
@@ -37,12 +37,8 @@ describe("the object of a row", () => {
   it("names the owner, and no container", () => {
     const spec = specOf(row, "Bound", place);
     const holder = { namespace: "shop", pod: "web-0", podUid: "a", ifName: "eth0", node: "here" };
-    expect(spec).toMatchObject({
-      state: "Bound",
-      holders: [holder],
-      workload: { ...row.workload, ifName: "eth0" },
-      ...place,
-    });
+    const workload = { ...row.workload, ifName: "eth0" };
+    expect(spec).toMatchObject({ state: "Bound", holders: [holder], workload, ...place });
     expect([spec.quarantine, JSON.stringify({ ...spec, ip: "" }).includes("secret")]).toEqual([undefined, false]);
   });
 
@@ -64,15 +60,12 @@ describe("the object of a row", () => {
 
   it("in state Kept names the NIC it is retained for, and the namespace of the workload", () => {
     const spec = specOf(row, "Kept", place);
-    const object: IpAllocation = {
-      kind: "IPAllocation",
-      name: "10.0.0.1",
-      uid: "u",
-      resourceVersion: "7",
-      deleting: false,
-      spec,
-    };
-    expect(foreignOf(object, 0)).toMatchObject({ ifName: "eth0", namespace: "shop", owner: "", version: -7 });
+    expect(foreignOf({ ...ipAllocation("10.0.0.1"), resourceVersion: "7", spec }, 0)).toMatchObject({
+      ifName: "eth0",
+      namespace: "shop",
+      owner: "",
+      version: -7,
+    });
   });
 });
 
@@ -94,15 +87,13 @@ const WEB = { kind: "StatefulSet", namespace: "shop", name: "web", uid: "w", mem
 const lostOf = (holder?: typeof HOLDER) =>
   ({ reason: "NodeLost", mac: "", parent: "", ...(holder === undefined ? {} : { holder }) }) as const;
 
+const QUARANTINED = { state: "Quarantined" } as const;
+
 describe("what is known of an object", () => {
   it.each<[what: string, spec: Partial<IpAllocationSpec>, lost: string | undefined]>([
     ["in quarantine for a lost node", { state: "Quarantined", quarantine: lostOf(HOLDER) }, "n1"],
     ["of which it is not said who had it", { state: "Quarantined", quarantine: lostOf() }, ""],
-    [
-      "in quarantine for a conflict",
-      { state: "Quarantined", quarantine: { ...lostOf(), reason: "Conflict" } },
-      undefined,
-    ],
+    ["in quarantine for a conflict", { ...QUARANTINED, quarantine: { ...lostOf(), reason: "Conflict" } }, undefined],
     ["in quarantine without a reason", { state: "Quarantined" }, undefined],
     ["that is bound again", { quarantine: lostOf(HOLDER) }, undefined],
   ])("node-lost: of an address %s", (_, spec, lost) => expect(knownOf(ipAllocation("10.0.0.1", spec)).lost).toBe(lost));
@@ -146,11 +137,7 @@ describe("retention: the last holder of what is retained", () => {
 });
 
 describe("retention: the other holders of a shared address", () => {
-  const others = [
-    { ...HOLDER, podUid: "u2" },
-    { ...HOLDER, node: "n2" },
-    { ...HOLDER, ifName: "net1" },
-  ];
+  const others = [{ podUid: "u2" }, { node: "n2" }, { ifName: "net1" }].map((each) => ({ ...HOLDER, ...each }));
   it("are those on another node, of another pod or on another NIC", () =>
     expect(findOtherHolders(row, { ...known, sharers: [HOLDER, ...others] }, "n1")).toEqual(others));
   it("are those of an earlier pod here as well, if the row cools, and not if another pod has it now", () => {
