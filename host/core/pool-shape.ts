@@ -1,7 +1,4 @@
-/**
- * The shape of a pool and its counts; shapes as handles of the core.
- * Effects: the core instance's memory.
- */
+/** The shape of a pool and its counts; shapes as handles of the core. Effects: the core instance's memory. */
 import type { Family } from "../net/ip.ts";
 import type { Range } from "../net/range.ts";
 import { CoreError } from "./core-error.ts";

@@ -1,6 +1,4 @@
-/**
- * Which NICs a pod announces, and for which of them one request claims addresses.
- */
+/** Which NICs a pod announces, and for which of them one request claims addresses. */
 import { MAX_POD_NICS } from "../config/annotation-schemas.ts";
 import type { PodAnnotations } from "../config/annotations.ts";
 import type { ConfigError } from "../config/config-error.ts";

@@ -1,6 +1,4 @@
-/**
- * Errors and conditions about addresses that another machine answers for.
- */
+/** Errors and conditions about addresses that another machine answers for. */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import { formatIp, type Ip } from "../net/ip.ts";
 import type { Mac } from "../net/mac.ts";

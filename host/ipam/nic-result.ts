@@ -1,6 +1,4 @@
-/**
- * Builds the CNI result of a NIC, independent of the version: addresses, gateways, routes.
- */
+/** Builds the CNI result of a NIC, independent of the version: addresses, gateways, routes. */
 
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { CniResult, ResultIp, ResultRoute } from "../cni/result.ts";

@@ -1,6 +1,4 @@
-/**
- * Decides for which pods and NICs addresses are claimed before their ADD (docs/develop/prefetch.md).
- */
+/** Decides for which pods and NICs addresses are claimed before their ADD (docs/develop/prefetch.md). */
 import { ANNOTATION_PREFIX } from "../config/annotations.ts";
 import type { IpamConf } from "../config/ipam-conf.ts";
 import { CONFIG_HASH, CONFIG_MIRROR, type Pod } from "../resources/pod.ts";

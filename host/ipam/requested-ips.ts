@@ -1,6 +1,4 @@
-/**
- * Addresses that an annotation, an IPAMClaim or the runtime requests by name: honoured or refused, never replaced.
- */
+/** Addresses that an annotation, an IPAMClaim or the runtime requests by name: honoured or refused, never replaced. */
 import { CniError, ErrorCode } from "../cni/error.ts";
 import type { RequestedIp } from "../cni/request.ts";
 import { type Family, formatIp, type Ip } from "../net/ip.ts";

@@ -1,6 +1,4 @@
-/**
- * Finds the generated pools that serve a NIC (docs/subnets.md).
- */
+/** Finds the generated pools that serve a NIC (docs/subnets.md). */
 import type { Family } from "../net/ip.ts";
 import { type PoolOwner, poolOwnerKey } from "../resources/fields/subnet-pool.ts";
 import type { IpPool } from "../resources/ip-pool.ts";

@@ -9,6 +9,7 @@ export const ENOENT = 2;
 export const ESRCH = 3;
 export const EINTR = 4;
 export const EAGAIN = 11;
+export const EACCES = 13;
 export const EBUSY = 16;
 export const EEXIST = 17;
 export const ENODEV = 19;
@@ -22,7 +23,9 @@ export const EAFNOSUPPORT = 97;
 export const EADDRINUSE = 98;
 export const EADDRNOTAVAIL = 99;
 export const ENETDOWN = 100;
+export const ENETUNREACH = 101;
 export const ENOBUFS = 105;
+export const EHOSTUNREACH = 113;
 
 /** Node.js calls it ENOTSUP, which the kernel does not have, and describes it as an error of sockets. */
 const formatted = new Map([[EOPNOTSUPP, "operation not supported (EOPNOTSUPP)"]]);

@@ -42,7 +42,10 @@ export type NodeChange =
       readonly protocol: number;
       readonly port: number;
     }
-  /** A route of a table that is mirrored was deleted or replaced, or a neighbour deleted. `link`: index. */
+  /**
+   * A route of a table that is mirrored was deleted or replaced, or a neighbour deleted; or a program added a route to
+   * the kernel's own table, or deleted it. `link`: index.
+   */
   | { readonly kind: "route" | "neighbour"; readonly link: number | undefined; readonly port: number }
   /** A link was set down, perhaps to be deleted. `type`: `veth`, `vlan` …; "" for a physical device. */
   | { readonly kind: "link"; readonly link: number; readonly type: string; readonly port: number }

@@ -43,7 +43,14 @@ import {
 } from "./netlink/monitor.ts";
 import { CachedTable } from "./netlink/nftables/requests.ts";
 import { uint8At } from "./netlink/numbers.ts";
-import { RT_TABLE_LOCAL, RTA_TABLE, RTM_DELROUTE, RTM_F_CLONED, RTM_NEWROUTE } from "./netlink/route/constants.ts";
+import {
+  RT_TABLE_LOCAL,
+  RTA_TABLE,
+  RTM_DELROUTE,
+  RTM_F_CLONED,
+  RTM_NEWROUTE,
+  RTPROT_KERNEL,
+} from "./netlink/route/constants.ts";
 import { RTM_DELNEXTHOP, RTM_NEWNEXTHOP } from "./netlink/route/gateways.ts";
 import { listRoutes } from "./netlink/route/requests.ts";
 import { formatRoute, type Route, routeOf } from "./netlink/route/route.ts";
@@ -193,9 +200,7 @@ export class NodeMirror implements Disposable {
     this.#gateways.dropGone();
   }
 
-  /**
-   * Returns the state as it is now, also if the node has just got one of these IPv6 addresses. Throws NetlinkError.
-   */
+  /** Returns the state as it is now, also if the node has just got one of these IPv6 addresses. Throws NetlinkError. */
   readFor(ips: readonly Ip[]): MirroredState {
     const state = this.read();
     const isListed = (ip: Ip): boolean => state.addresses.some(({ prefix }) => equalIp(prefix.ip, ip));
@@ -368,7 +373,11 @@ export class NodeMirror implements Disposable {
 
   #applyRoute(message: ReceivedMessage): void {
     const found = decodeRouteMessage({ ...message, type: RTM_NEWROUTE });
-    if (found.table === RT_TABLE_LOCAL || (found.flags & RTM_F_CLONED) !== 0) return;
+    if ((found.flags & RTM_F_CLONED) !== 0) return;
+    if (found.table === RT_TABLE_LOCAL) {
+      if (found.protocol !== RTPROT_KERNEL) this.#onChange({ kind: "route", link: undefined, port: message.port });
+      return;
+    }
     const isAdded = message.type === RTM_NEWROUTE;
     const isOnlyAdded = isAdded && (message.flags & NLM_F_REPLACE) === 0;
     if (isAdded) this.#gateways.hear(message);

@@ -124,9 +124,7 @@ export type NicOfRow = Pick<Allocation, "ifName" | "containerId" | "network" | "
  */
 export interface Claim extends NicOfRow, Pick<Allocation, "owner" | "namespace" | "pod" | "mac" | "workload"> {
   readonly proposals: readonly Proposal[];
-  /**
-   * One above the highest number of the addresses of the owner's member, if they were read. Default: they were not.
-   */
+  /** One above the highest number of the addresses of the owner's member, if they were read. Default: they were not. */
   readonly number?: number | undefined;
   /**
    * A virtual machine that runs in another pod migrates to this one, and has its addresses there. Default: none does.

@@ -8,7 +8,7 @@ import { writeSysctl } from "../../host/kernel/sysctl.ts";
 import { bitsOf, FAMILIES } from "../../host/net/ip.ts";
 import type { CheckRecord } from "../../host/records/check-record.ts";
 import type { HealthRecord } from "../../host/records/health-record.ts";
-import { lengthOf, segmentAddress } from "../lab/addressing.ts";
+import { lengthOf, segmentAddress, segmentSubnet } from "../lab/addressing.ts";
 import type { PluginOutcome } from "../lab/cnitool.ts";
 import { requireCommand } from "../lab/command.ts";
 import { macvlanOn } from "../lab/netns/coordinator.ts";
@@ -97,6 +97,40 @@ describe.each(FAMILIES)("a policy that drops what IPv%i pods send to other nodes
     await filter("-P FORWARD ACCEPT");
   });
 });
+
+describe.each(FAMILIES)(
+  "what takes the node's IPv%i packets from a pod, and Berth's rule cannot move before",
+  (family) => {
+    const [node, segment] = [segmentAddress(0, 11, family), segmentSubnet(0, family)];
+    it.each([
+      ["a rule with preference 0", `rule add to ${segment} pref 0 lookup 7`],
+      ["a rule with preference 0 for what the node sends", `rule add from ${node} pref 0 lookup 7`],
+      ["a route in the kernel's table of own addresses", "route add local POD dev lo table local"],
+      ["an unreachable destination there", "route add unreachable POD table local metric 7"],
+    ])("is named by CHECK, check and health until it goes: %s", async (_what, words) => {
+      const { agent, netns } = scene.lab.node1;
+      const script = words.replace("POD", scene.client.address(family));
+      const ip = (text: string) => netns.ip(`-${family} ${text}`);
+      const problems = async () => ((await agent.get("/v1/health")) as HealthRecord).problems.join();
+      const drifts = async () => {
+        const { findings }: CheckRecord = await agent.get("/v1/check");
+        return findings.flatMap(({ kind, text }) => (kind === "drift" ? text : [])).join();
+      };
+      const text = "not to the pod: a rule or route of other software comes before Berth's";
+      await ip(`route add default via ${segmentAddress(0, 1, family)} dev eth0 table 7`);
+      await ip(script);
+      await expect.poll(problems, { timeout: SOON_MS }).toContain(text);
+      // What came in the last half minute is not compared.
+      await expect.poll(drifts, { timeout: 60_000 }).toContain(text);
+      await expect(scene.client.check(scene.network)).rejects.toThrow(text);
+      await ip(script.replace(" add ", " del "));
+      await ip("route flush table 7");
+      await expect.poll(problems, { timeout: 90_000 }).toBe("");
+      expect(await drifts()).toBe("");
+      await scene.client.check(scene.network);
+    });
+  },
+);
 
 describe.each(FAMILIES)("a virtual IPv%i address that comes to a node and goes", (family) => {
   const address = segmentAddress(0, 10, family);

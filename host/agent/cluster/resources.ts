@@ -32,9 +32,7 @@ interface ClusterResourcesOptions extends Omit<WatchesOptions, "onPool" | "onSet
   readonly onChange: (snapshot: Snapshot, changed: ReadonlySet<string>) => void;
 }
 
-/**
- * Most that an agent keeps of pods, namespaces and network definitions, as the heap has it: bytes. @limit
- */
+/** Most that an agent keeps of pods, namespaces and network definitions, as the heap has it: bytes. @limit */
 const AGENT_BUDGET_BYTES = 14 * 1024 * 1024;
 
 export class ClusterResources implements Resources, ResourcesState, PoolChanges {

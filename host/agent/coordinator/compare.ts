@@ -20,6 +20,7 @@ import type { Operation } from "../../plan/operation.ts";
 import type { NamespaceState } from "../../plan/state.ts";
 import { formatOperation } from "../../plan/text.ts";
 import { type AttachContext, type Decision, decide, readOwnFacts, readRegistryFacts, routableOf } from "./decide.ts";
+import { findDetour } from "./find-detour.ts";
 import { addressesOf, requirePrevResult } from "./observe.ts";
 import { isRetired } from "./pair-remover.ts";
 
@@ -47,6 +48,8 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const operations = selectNodeRepairs(differencesOf(context, request, decision));
   const { host, faults } = deps;
   if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
+  const detour = decision && findDetour(host, decision.input);
+  if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
   const updates = selectPodUpdates(decision?.operations ?? []);
   if (updates.length === 0) return operations;
   try {
@@ -90,13 +93,17 @@ export interface Comparison {
   readonly operations: readonly Operation[];
   /** A setting of the node that no operation may change. */
   readonly override?: Override | undefined;
+  /** A sentence about packets of the node that do not reach the pod, whatever is restored. */
+  readonly detour?: string | undefined;
 }
 
 /** Returns no difference in mode `disable`. Throws CniError 106 if the attachment conflicts with what exists. */
 export async function compareAttachment(context: AttachContext, request: AttachRequest): Promise<Comparison> {
   const decision = await decideAnew(context, request);
   if (decision === undefined) return { operations: [] };
-  return { operations: differencesOf(context, request, decision), override: findOverridingFilter(decision.input) };
+  const operations = differencesOf(context, request, decision);
+  const detour = operations.length > 0 ? undefined : findDetour(context.deps.host, decision.input);
+  return { operations, override: findOverridingFilter(decision.input), detour };
 }
 
 /** `reportedMac` is the NIC's MAC in the result of the whole chain, if that is known. */
@@ -156,6 +163,8 @@ export async function checkAttachment(context: AttachContext, request: AttachReq
   const decision = await decideAnew(context, request, macOf(request));
   if (decision === undefined) return;
   const lines = differencesOf(context, request, decision).map(formatOperation);
+  const detour = lines.length > 0 ? undefined : findDetour(context.deps.host, decision.input);
+  if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";
   throw new CniError(

@@ -147,8 +147,8 @@ export class NodeRepair {
   note(change: NodeChange): void {
     switch (change.kind) {
       case "rule":
-        // A rule of others may come to stand before Berth's.
-        if (change.isNew === (change.protocol === BERTH_PROTOCOL)) return;
+        // A rule of others may come to stand before Berth's, and what it took from pods is theirs when it goes.
+        if (change.isNew === (change.protocol === BERTH_PROTOCOL) && this.#failures.length === 0) return;
         if (change.isNew && change.preference > HOST_RULE_PREFERENCE) return;
         this.#scope.isAll = true;
         break;

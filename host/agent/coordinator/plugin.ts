@@ -1,6 +1,4 @@
-/**
- * The plugin `coordinator`: the CNI verbs over observe, plan, diff and apply (docs/develop/coordinator.md).
- */
+/** The plugin `coordinator`: the CNI verbs over observe, plan, diff and apply (docs/develop/coordinator.md). */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { AttachRequest, CniRequest, DetachRequest } from "../../cni/request.ts";
 import { ConfigError } from "../../config/config-error.ts";

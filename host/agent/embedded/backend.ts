@@ -1,6 +1,4 @@
-/**
- * The embedded mode: resources from a directory, addresses in one SQLite file.
- */
+/** The embedded mode: resources from a directory, addresses in one SQLite file. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodePodmanFile } from "../../config/podman-network.ts";
 import { PoolSpace } from "../../core/pool-space.ts";

@@ -1,6 +1,4 @@
-/**
- * Reads the present status of pods and nodes from the API server, never from a cache.
- */
+/** Reads the present status of pods and nodes from the API server, never from a cache. */
 import { ConfigError } from "../../config/config-error.ts";
 import { type PodStatus, podFacts } from "../../ipam/leak.ts";
 import type { NodeStatus } from "../../ipam/retention.ts";

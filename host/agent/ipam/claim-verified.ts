@@ -1,6 +1,4 @@
-/**
- * Claims addresses and probes them on the NIC before the ADD is answered: the early stage of conflict detection.
- */
+/** Claims addresses and probes them on the NIC before the ADD is answered: the early stage of conflict detection. */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import { addressConflicts } from "../../ipam/conflict.ts";

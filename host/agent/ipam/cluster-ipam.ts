@@ -61,9 +61,7 @@ export interface ClusterIpam extends ClusterAddresses, SuppliedPools {
   readonly prefetched: Prefetched;
   /** Whether another pod has the address as well, as while a machine migrates. */
   isShared(row: Allocation, signal: AbortSignal): Promise<boolean>;
-  /**
-   * Reads the pool as it is now; undefined if there is none. Rejects when there is no answer. Absent in a dry run.
-   */
+  /** Reads the pool as it is now; undefined if there is none. Rejects when there is no answer. Absent in a dry run. */
   readPool?(name: string, signal: AbortSignal): Promise<IpPool | undefined>;
   /** Reports the refused ADD of a known pod. */
   reportRefusal(pod: PodIdentity, error: unknown): void;

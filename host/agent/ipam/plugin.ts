@@ -1,6 +1,4 @@
-/**
- * The plugin `berth`: the verbs of CNI over the registry.
- */
+/** The plugin `berth`: the verbs of CNI over the registry. */
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { type AttachRequest, type DetachRequest, decodePodArgs, type NodeRequest } from "../../cni/request.ts";
 import { observeLink } from "../../kernel/observe-link.ts";

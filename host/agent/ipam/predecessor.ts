@@ -1,6 +1,4 @@
-/**
- * Refusals of a pod whose address an earlier pod of the same member still has.
- */
+/** Refusals of a pod whose address an earlier pod of the same member still has. */
 
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { formatIp } from "../../net/ip.ts";

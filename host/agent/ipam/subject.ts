@@ -1,6 +1,4 @@
-/**
- * The input of selection, taken from one snapshot of the resources.
- */
+/** The input of selection, taken from one snapshot of the resources. */
 import { decodeNamespaceAnnotations } from "../../config/annotations.ts";
 import type { Subject } from "../../ipam/model.ts";
 import type { Snapshot } from "../../resources/snapshot.ts";

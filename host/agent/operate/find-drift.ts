@@ -27,6 +27,9 @@ export const MAX_DIFFERENCES = 5;
 
 const REPAIR = 'Run "berthctl check --repair"';
 
+const DETOUR_REMEDY =
+  'Find it with "ip rule" and "ip route show table local", and delete it or give it a preference above 1';
+
 /** An attachment of the coordinator. */
 export interface ComparedAttachment {
   readonly containerId: string;
@@ -85,13 +88,14 @@ function isShared(operation: Operation): boolean {
   return kind === "add-rule" || kind === "delete-rule" || kind === "add-table" || kind === "delete-table";
 }
 
-function findOwnDrift({ attachment, operations }: AttachmentDrift): DamageFinding[] {
+function findOwnDrift({ attachment, operations, detour }: AttachmentDrift): DamageFinding[] {
   const { row, ifName, netns, containerId } = attachment;
   const own = operations.filter((operation) => !isShared(operation));
-  if (own.length === 0) return [];
-  const remedy = repairBy(own, netns);
+  if (own.length === 0 && detour === undefined) return [];
+  const remedy = detour === undefined ? repairBy(own, netns) : { remedy: DETOUR_REMEDY };
   const why = remedy.commands === undefined ? `; restoring it requires ${describeSome(own)}` : "";
-  const about = aboutNode("drift", `interface ${ifName} in ${netns} is not as ADD left it${why}`, remedy);
+  const text = detour ?? `interface ${ifName} in ${netns} is not as ADD left it${why}`;
+  const about = aboutNode("drift", text, remedy);
   if (row === undefined) return [{ ...about, interface: ifName, container: containerId }];
   const { ip, space, pool, namespace, pod, owner } = row;
   const address = formatAddressName(formatIp(ip), space);

@@ -52,7 +52,8 @@ export async function readDrift(
     if (!isWanted(attachment)) continue;
     try {
       const comparison = await deps.coordinator.compare(request);
-      if (comparison.operations.length > 0 || comparison.override !== undefined)
+      const { operations, override, detour } = comparison;
+      if (operations.length > 0 || override !== undefined || detour !== undefined)
         drifts.push({ attachment, ...comparison });
     } catch (error) {
       // The namespace is gone, and the attachment with it.

@@ -1,6 +1,4 @@
-/**
- * The network of one NIC as its definition describes it: its names, and the settings of its coordinator.
- */
+/** The network of one NIC as its definition describes it: its names, and the settings of its coordinator. */
 import type { CoordinatorConf } from "../../config/coordinator-settings.ts";
 import type { PlacedEntry } from "../../config/network-definition.ts";
 import type { PodSubject } from "../../ipam/model.ts";

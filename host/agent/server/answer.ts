@@ -1,6 +1,4 @@
-/**
- * The agent's answers on the socket, and the one place where any error becomes CNI error JSON.
- */
+/** The agent's answers on the socket, and the one place where any error becomes CNI error JSON. */
 import { constants } from "node:os";
 import { CniError, ErrorCode, formatCniError } from "../../cni/error.ts";
 import { LATEST_VERSION } from "../../cni/version.ts";

@@ -1,6 +1,4 @@
-/**
- * One call of a runtime: decode the request, run the plugin, format the result in the caller's version.
- */
+/** One call of a runtime: decode the request, run the plugin, format the result in the caller's version. */
 import { setTimeout } from "node:timers/promises";
 import { CniError, ErrorCode } from "../../cni/error.ts";
 import { MAX_NETWORK_CONFIG_BYTES } from "../../cni/net-conf.ts";

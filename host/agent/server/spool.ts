@@ -46,9 +46,7 @@ export class Spool {
     };
   }
 
-  /**
-   * Replays all DELs that were spooled before this call, oldest first. Requests that fail stay for the next time.
-   */
+  /** Replays all DELs that were spooled before this call, oldest first. Requests that fail stay for the next time. */
   async drain(): Promise<void> {
     // What was spooled since it began, a replay under way does not see; one that has begun meanwhile does.
     await this.#draining;

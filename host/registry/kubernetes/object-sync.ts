@@ -82,9 +82,7 @@ interface ObjectSyncOptions extends LiveStatus {
 }
 
 export type PublishOutcome =
-  /**
-   * `isNew`: the claim created the object, or tried to. `isShared`: another pod has the address, too.
-   */
+  /** `isNew`: the claim created the object, or tried to. `isShared`: another pod has the address, too. */
   | { readonly kind: "published"; readonly isNew: boolean; readonly isShared: boolean }
   | { readonly kind: "taken"; readonly by: Allocation };
 

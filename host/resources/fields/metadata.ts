@@ -77,9 +77,7 @@ export function berthObject<K extends string, S extends z.ZodType>(kind: K, spec
   });
 }
 
-/**
- * Like decodeConfig, for Berth's own kinds. A key whose value is null counts as absent, as in the API server.
- */
+/** Like decodeConfig, for Berth's own kinds. A key whose value is null counts as absent, as in the API server. */
 export function decodeBerth<S extends z.ZodType>(schema: S, value: unknown, source: string): z.output<S> {
   return decodeConfig(schema, withoutNulls(value), source);
 }

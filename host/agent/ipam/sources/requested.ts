@@ -1,6 +1,4 @@
-/**
- * Addresses that the runtime, the pod or its IPAMClaim requests: honoured or refused, never replaced by others.
- */
+/** Addresses that the runtime, the pod or its IPAMClaim requests: honoured or refused, never replaced by others. */
 import { ErrorCode } from "../../../cni/error.ts";
 import type { NicDemand } from "../../../ipam/model.ts";
 import { assignRequested, refuseRequested } from "../../../ipam/requested-ips.ts";

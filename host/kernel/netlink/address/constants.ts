@@ -1,7 +1,4 @@
-/**
- * Numbers of address messages, as the kernel spells them.
- * Sources: linux/rtnetlink.h, linux/if_addr.h.
- */
+/** Numbers of address messages, as the kernel spells them. Sources: linux/rtnetlink.h, linux/if_addr.h. */
 
 export const RTM_NEWADDR = 20;
 export const RTM_DELADDR = 21;

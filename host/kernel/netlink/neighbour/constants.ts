@@ -1,7 +1,4 @@
-/**
- * Numbers of neighbour messages, as the kernel spells them.
- * Sources: linux/rtnetlink.h, linux/neighbour.h.
- */
+/** Numbers of neighbour messages, as the kernel spells them. Sources: linux/rtnetlink.h, linux/neighbour.h. */
 
 export const RTM_NEWNEIGH = 28;
 export const RTM_DELNEIGH = 29;

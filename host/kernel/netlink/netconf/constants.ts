@@ -1,7 +1,4 @@
-/**
- * Numbers of netconf messages, as the kernel spells them.
- * Sources: linux/rtnetlink.h, linux/netconf.h.
- */
+/** Numbers of netconf messages, as the kernel spells them. Sources: linux/rtnetlink.h, linux/netconf.h. */
 
 export const RTM_NEWNETCONF = 80;
 export const RTM_GETNETCONF = 82;

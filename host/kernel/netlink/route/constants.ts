@@ -1,7 +1,4 @@
-/**
- * Numbers of route messages, as the kernel spells them.
- * Source: linux/rtnetlink.h.
- */
+/** Numbers of route messages, as the kernel spells them. Source: linux/rtnetlink.h. */
 
 export const RTM_NEWROUTE = 24;
 export const RTM_DELROUTE = 25;

@@ -1,5 +1,5 @@
-import { FAMILIES, type Family } from "../../../net/ip.ts";
-import { ENODEV, ENOENT, ESRCH } from "../../errno.ts";
+import { bitsOf, FAMILIES, type Family, formatIp, type Ip } from "../../../net/ip.ts";
+import { EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH, ENODEV, ENOENT, ESRCH } from "../../errno.ts";
 import { encodeUint32, optional, present } from "../attribute.ts";
 import { NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL } from "../constants.ts";
 import type { Conversation, Request } from "../conversation.ts";
@@ -59,6 +59,22 @@ export function listRoutes(conversation: Conversation, filter: RouteFilter = {})
   });
   const wanted = filter.withoutLocal ? messages.filter((message) => !isLocal(message)) : messages;
   return wanted.map(decodeRouteMessage).filter(({ flags }) => (flags & RTM_F_CLONED) === 0);
+}
+
+/** What the kernel answers for an address to which no route leads, or one that says so. */
+const NO_WAY = [EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH];
+
+/**
+ * Returns the route that the namespace's own packets take, as `ip route get`; undefined if they go nowhere. `from`: an
+ * address of the namespace; undefined: the kernel chooses.
+ */
+export function lookUpRoute(conversation: Conversation, to: Ip, from: Ip | undefined): Route | undefined {
+  const whole = (ip: Ip) => ({ ip, length: bitsOf(ip.family) });
+  const about = { destination: whole(to), source: from && whole(from) };
+  const payload = encodeRoute({ ...about, table: 0, type: 0, protocol: 0, scope: 0, flags: 0 });
+  const question = { operation: `get route to ${formatIp(to)}`, type: RTM_GETROUTE, payload };
+  const [answer] = unlessRefused(NO_WAY, () => conversation.request(question)) ?? [];
+  return answer && routeOf(decodeRouteMessage(answer));
 }
 
 /**

@@ -1,7 +1,4 @@
-/**
- * Numbers of rule messages, as the kernel spells them.
- * Sources: linux/rtnetlink.h, linux/fib_rules.h.
- */
+/** Numbers of rule messages, as the kernel spells them. Sources: linux/rtnetlink.h, linux/fib_rules.h. */
 
 export const RTM_NEWRULE = 32;
 export const RTM_DELRULE = 33;
