@@ -28,8 +28,8 @@ import { isRetired } from "./pair-remover.ts";
  * Restores on the node what the ADD left there, and returns the operations that did it; tells the pod of the node's
  * addresses that came or went since. Nothing is done in mode `disable`; if the NIC is not there with its addresses, or
  * they are no longer allocated: the attachment has ended; if the pair is gone: the node alone cannot restore it.
- * Throws CniError 106 if the attachment conflicts with what exists, or the pod cannot be told, ApplyError if the kernel
- * refuses.
+ * Throws CniError 106 if the attachment conflicts with what exists, the pod cannot be told, or the node's packets do
+ * not reach it all the same; ApplyError if the kernel refuses.
  */
 export async function restoreNodeSide(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
   const { conf, deps } = context;
@@ -48,18 +48,18 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const operations = selectNodeRepairs(differencesOf(context, request, decision));
   const { host, faults } = deps;
   if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
-  const detour = decision && findDetour(host, decision.input);
-  if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
   const updates = selectPodUpdates(decision?.operations ?? []);
-  if (updates.length === 0) return operations;
   try {
-    await applyOperations(updates, { pod, host }, { faults });
+    if (updates.length > 0) await applyOperations(updates, { pod, host }, { faults });
   } catch (error) {
     // The pod may have caused that.
     throw new CniError(ErrorCode.InterfaceRefused, `The pod does not know the node's addresses: ${messageOf(error)}`);
   }
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
-  context.log.info({ ...about, operations: updates.map(formatOperation) }, "Told of the node's addresses");
+  if (updates.length > 0)
+    context.log.info({ ...about, operations: updates.map(formatOperation) }, "Told of the node's addresses");
+  const detour = decision && findDetour(host, decision.input);
+  if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
   return operations;
 }
 
