@@ -171,7 +171,9 @@ describe("a DEL of what no ADD can have made", () => {
       const call = { plugin, ...options, env: { ...world.agent.env, ...env } };
       const { exitCode, text } = await world.call("DEL", "c1", call);
       expect(`${what}: ${exitCode} ${text}`).toBe(`${what}: 0 `);
-      if (plugin === "berth") expect(`${what}: ${(await stateOf(address)) === "Bound"}`).toBe(`${what}: ${!isMade}`);
+      // On a busy machine it has cooled already.
+      if (plugin === "berth")
+        expect(`${what}: ${(await stateOf(address)) ?? "Cooling"}`).toBe(`${what}: ${isMade ? "Cooling" : "Bound"}`);
     }
   });
 

@@ -12,7 +12,7 @@ import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { isDifference, isUpgrade } from "../../coordinator/plan-check.ts";
 import { applyOperations } from "../../kernel/apply.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
-import { openPodNamespace } from "../../kernel/open-namespace.ts";
+import { type NamespaceSource, openPodNamespace } from "../../kernel/open-namespace.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import { type Mac, parseMac } from "../../net/mac.ts";
@@ -48,19 +48,27 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const operations = selectNodeRepairs(differencesOf(context, request, decision));
   const { host, faults } = deps;
   if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
-  const updates = selectPodUpdates(decision?.operations ?? []);
+  await tellPod(context, request, pod, selectPodUpdates(decision?.operations ?? []));
+  const detour = decision && findDetour(host, decision.input);
+  if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
+  return operations;
+}
+
+async function tellPod(
+  { deps: { host, faults }, log }: AttachContext,
+  request: AttachRequest,
+  pod: NamespaceSource,
+  updates: readonly Operation[],
+): Promise<void> {
+  if (updates.length === 0) return;
   try {
-    if (updates.length > 0) await applyOperations(updates, { pod, host }, { faults });
+    await applyOperations(updates, { pod, host }, { faults });
   } catch (error) {
     // The pod may have caused that.
     throw new CniError(ErrorCode.InterfaceRefused, `The pod does not know the node's addresses: ${messageOf(error)}`);
   }
   const about = { container: request.containerId, interface: request.ifName, network: request.netConf.name };
-  if (updates.length > 0)
-    context.log.info({ ...about, operations: updates.map(formatOperation) }, "Told of the node's addresses");
-  const detour = decision && findDetour(host, decision.input);
-  if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
-  return operations;
+  log.info({ ...about, operations: updates.map(formatOperation) }, "Told of the node's addresses");
 }
 
 /** Returns the operations that restore what ADD left, without later changes, of the node or by a new release. */
@@ -99,7 +107,10 @@ export interface Comparison {
 
 /** Returns no difference in mode `disable`. Throws CniError 106 if the attachment conflicts with what exists. */
 export async function compareAttachment(context: AttachContext, request: AttachRequest): Promise<Comparison> {
-  const decision = await decideAnew(context, request);
+  return comparisonOf(context, request, await decideAnew(context, request));
+}
+
+function comparisonOf(context: AttachContext, request: AttachRequest, decision: Decision | undefined): Comparison {
   if (decision === undefined) return { operations: [] };
   const operations = differencesOf(context, request, decision);
   const detour = operations.length > 0 ? undefined : findDetour(context.deps.host, decision.input);
@@ -160,10 +171,8 @@ function macOf({ netConf: { prevResult }, ifName }: AttachRequest): Mac | undefi
 
 /** Throws CniError 106 that lists the differences in the words of `ip`. */
 export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
-  const decision = await decideAnew(context, request, macOf(request));
-  if (decision === undefined) return;
-  const lines = differencesOf(context, request, decision).map(formatOperation);
-  const detour = lines.length > 0 ? undefined : findDetour(context.deps.host, decision.input);
+  const { operations, detour } = comparisonOf(context, request, await decideAnew(context, request, macOf(request)));
+  const lines = operations.map(formatOperation);
   if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
   if (lines.length === 0) return;
   const more = lines.length > 1 ? ` and ${lines.length - 1} more` : "";

@@ -24,9 +24,10 @@ export function findDetour(
   for (const { destination, link } of own) {
     const to = destination.ip;
     const index = links.find(({ name }) => name === link)?.index;
+    if (index === undefined) continue;
     for (const from of [undefined, ...findHostAddresses(observed.host, to.family, []).slice(0, MOST_SOURCES)]) {
       const found = lookUpRoute(host.route, to, from);
-      if (index === undefined || found?.link === index) continue;
+      if (found?.link === index) continue;
       const other = links.find((each) => each.index === found?.link)?.name ?? "nowhere";
       const way = `${formatIp(to)}${from === undefined ? "" : ` from ${formatIp(from)}`} to ${other}`;
       return `The node sends packets for ${way}, not to the pod: a rule or route of other software comes before Berth's`;

@@ -43,6 +43,7 @@ export function observeNode(host: NamespaceSource, table: number): NodeState {
     const ago = (reached & NUD_PERMANENT) !== 0 ? 0 : confirmedAgoMs(message);
     return ago === undefined ? [] : [{ link, ip, mac, confirmedAgoMs: ago }];
   });
-  const closed = unlessRefused([EPROTONOSUPPORT], () => listClosedChains(host.netfilter, PAIR_START)) ?? [];
-  return { state, neighbours, closedChains: state.links.some(({ alias }) => parseAlias(alias)) ? closed : [] };
+  const hasPairs = state.links.some(({ alias }) => parseAlias(alias) !== undefined);
+  const list = () => (hasPairs ? listClosedChains(host.netfilter, PAIR_START) : []);
+  return { state, neighbours, closedChains: unlessRefused([EPROTONOSUPPORT], list) ?? [] };
 }

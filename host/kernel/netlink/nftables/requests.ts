@@ -1,6 +1,6 @@
 /**
- * Creates, reads and deletes Berth's own tables of nf_tables, each in one step. Tables of others are never touched:
- * every request names its table. The conversation must be with netfilter (openNetfilterSocket).
+ * Creates, reads and deletes Berth's own tables of nf_tables, each in one step. Tables of others are only read: every
+ * request that changes something names its table. The conversation must be with netfilter (openNetfilterSocket).
  */
 import type { Expression, NftTable } from "../../../plan/nft-table.ts";
 import { ENOENT } from "../../errno.ts";
@@ -39,14 +39,8 @@ import { chainOf, encodeChain, encodeRuleOf, ruleOf } from "./table.ts";
 
 const text = (type: number, value: string) => attribute(type, encodeString(value));
 
-function request(
-  operation: string,
-  type: number,
-  attributes: readonly Attribute[],
-  flags = 0,
-  family = NFPROTO_INET,
-): Request {
-  return { operation, type, flags, payload: encodeNft({ family, resource: 0, attributes }) };
+function request(what: string, type: number, own: readonly Attribute[], flags = 0, family = NFPROTO_INET): Request {
+  return { operation: what, type, flags, payload: encodeNft({ family, resource: 0, attributes: own }) };
 }
 
 /** Applies all of the requests, or none. */
@@ -121,11 +115,7 @@ export function readTable(conversation: Conversation, name: string): NftTable | 
 }
 
 /** Families of tables that packets of IP pass, in the words of `nft`. */
-const FAMILY_WORDS: Readonly<Record<number, string>> = {
-  [NFPROTO_INET]: "inet",
-  [NFPROTO_IPV4]: "ip",
-  [NFPROTO_IPV6]: "ip6",
-};
+const WORDS: Record<number, string> = { [NFPROTO_INET]: "inet", [NFPROTO_IPV4]: "ip", [NFPROTO_IPV6]: "ip6" };
 
 /**
  * Returns the chains that drop what the node forwards unless a rule accepts it, as `ip filter FORWARD`, where no rule
@@ -136,7 +126,7 @@ export function listClosedChains(conversation: Conversation, linkStart: string):
     conversation.dump(request("list chains and rules", type, attributes, 0, family));
   return list(NFT_MSG_GETCHAIN, [], NFPROTO_UNSPEC).flatMap((message) => {
     const chain = decodeNft(message, NFT_MSG_NEWCHAIN);
-    const family = FAMILY_WORDS[chain.family];
+    const family = WORDS[chain.family];
     const isClosed = readValue(chain.attributes, NFTA_CHAIN_POLICY, decodeNumber) === NF_DROP;
     const { name, hook } = chainOf(chain) ?? {};
     if (family === undefined || hook !== NF_INET_FORWARD || !isClosed) return [];

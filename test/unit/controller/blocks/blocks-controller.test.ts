@@ -72,7 +72,7 @@ afterEach(async () => {
 });
 
 /** A controller that has just begun to lead. `intercept`: its calls of the cluster's API server. */
-function startPart(intercept: ApiFaults = async (_, commit) => commit(), checkMs?: number): Controller {
+function startPart(intercept: ApiFaults = async (_, commit) => commit()): Controller {
   leading = new AbortController();
   const nowMs = () => performance.now();
   const hubApi = hub.client(async (_, commit) => {
@@ -82,7 +82,7 @@ function startPart(intercept: ApiFaults = async (_, commit) => commit(), checkMs
   return startBlocks({
     ...{ api: home.client(intercept), caches, log: recordLog().log, random: () => 0, leading: leading.signal },
     ...{ clock: { nowMs, now: () => new Date() }, poolWrites: new PoolWrites({ nodes: () => 1, nowMs }) },
-    hub: { api: hubApi, member: "east", namespace: "kube-system", ...(checkMs && { checkMs }) },
+    hub: { api: hubApi, member: "east", namespace: "kube-system" },
   } as unknown as ControllerDeps);
 }
 
