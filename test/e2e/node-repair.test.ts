@@ -167,6 +167,11 @@ describe("of a running pod", () => {
       // The table serves all pods, and comes back when the pause is over.
       const ready = () => node.agent.get("/v1/health").then(() => "ready", String);
       await expect.poll(ready, { timeout: FIGHT_MS }).toBe("ready");
+      // Meanwhile pods are not told of the node's addresses either.
+      await node.netns.ip("addr add 10.6.0.250/32 dev uplink");
+      await expect.poll(ready, { timeout: SOON_MS, interval: 100 }).toContain("pods are told of the node's addresses");
+      await expect.poll(ready, { timeout: FIGHT_MS }).toBe("ready");
+      await node.netns.ip("addr del 10.6.0.250/32 dev uplink");
     }));
 });
 

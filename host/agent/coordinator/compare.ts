@@ -12,7 +12,7 @@ import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { isDifference, isUpgrade } from "../../coordinator/plan-check.ts";
 import { applyOperations } from "../../kernel/apply.ts";
 import { observeNamespace } from "../../kernel/observe-namespace.ts";
-import { type NamespaceSource, openPodNamespace } from "../../kernel/open-namespace.ts";
+import { type NamespaceSource, type OpenNamespace, openPodNamespace } from "../../kernel/open-namespace.ts";
 import { messageOf } from "../../lib/describe.ts";
 import { equalIp, formatIp, type Ip } from "../../net/ip.ts";
 import { type Mac, parseMac } from "../../net/mac.ts";
@@ -49,7 +49,7 @@ export async function restoreNodeSide(context: AttachContext, request: AttachReq
   const { host, faults } = deps;
   if (operations.length > 0) await applyOperations(operations, { pod, host }, { faults });
   await tellPod(context, request, pod, selectPodUpdates(decision?.operations ?? []));
-  const detour = decision && findDetour(host, decision.input);
+  const detour = decision && findDetour(host, pod, decision.input);
   if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
   return operations;
 }
@@ -105,29 +105,32 @@ export interface Comparison {
   readonly detour?: string | undefined;
 }
 
-/** Returns no difference in mode `disable`. Throws CniError 106 if the attachment conflicts with what exists. */
-export async function compareAttachment(context: AttachContext, request: AttachRequest): Promise<Comparison> {
-  return comparisonOf(context, request, await decideAnew(context, request));
-}
-
-function comparisonOf(context: AttachContext, request: AttachRequest, decision: Decision | undefined): Comparison {
-  if (decision === undefined) return { operations: [] };
-  const operations = differencesOf(context, request, decision);
-  const detour = operations.length > 0 ? undefined : findDetour(context.deps.host, decision.input);
-  return { operations, override: findOverridingFilter(decision.input), detour };
-}
-
-/** `reportedMac` is the NIC's MAC in the result of the whole chain, if that is known. */
-async function decideAnew(
+/**
+ * Returns no difference in mode `disable`. `reportedMac` is the NIC's MAC in the result of the whole chain, if that is
+ * known. Throws CniError 106 if the attachment conflicts with what exists.
+ */
+export async function compareAttachment(
   context: AttachContext,
   request: AttachRequest,
   reportedMac?: Mac,
-): Promise<Decision | undefined> {
-  if (context.conf.mode === "disable") return undefined;
-  const prevResult = requirePrevResult(request);
-  const own = await readOwnFacts(context, request);
+): Promise<Comparison> {
+  if (context.conf.mode === "disable") return { operations: [] };
   using pod = openPodNamespace(request.netns);
-  const facts = await readRegistryFacts(context, request, pod, own);
+  const decision = await decideAnew(context, request, pod, reportedMac);
+  if (decision === undefined) return { operations: [] };
+  const operations = differencesOf(context, request, decision);
+  const detour = operations.length > 0 ? undefined : findDetour(context.deps.host, pod, decision.input);
+  return { operations, override: findOverridingFilter(decision.input), detour };
+}
+
+async function decideAnew(
+  context: AttachContext,
+  request: AttachRequest,
+  pod: OpenNamespace,
+  reportedMac?: Mac,
+): Promise<Decision | undefined> {
+  const prevResult = requirePrevResult(request);
+  const facts = await readRegistryFacts(context, request, pod, await readOwnFacts(context, request));
   return decide(context, request, pod, prevResult, facts, reportedMac);
 }
 
@@ -139,11 +142,8 @@ async function decideAnew(
 export async function repairAttachment(context: AttachContext, request: AttachRequest): Promise<readonly Operation[]> {
   const { conf, deps, log } = context;
   if (conf.mode === "disable") return [];
-  const prevResult = requirePrevResult(request);
-  const own = await readOwnFacts(context, request);
   using pod = openPodNamespace(request.netns);
-  const facts = await readRegistryFacts(context, request, pod, own);
-  const decision = decide(context, request, pod, prevResult, facts);
+  const decision = await decideAnew(context, request, pod);
   const operations = differencesOf(context, request, decision);
   if (decision === undefined || operations.length === 0) return [];
   requireOwnNamespace(request, decision.input);
@@ -171,7 +171,7 @@ function macOf({ netConf: { prevResult }, ifName }: AttachRequest): Mac | undefi
 
 /** Throws CniError 106 that lists the differences in the words of `ip`. */
 export async function checkAttachment(context: AttachContext, request: AttachRequest): Promise<void> {
-  const { operations, detour } = comparisonOf(context, request, await decideAnew(context, request, macOf(request)));
+  const { operations, detour } = await compareAttachment(context, request, macOf(request));
   const lines = operations.map(formatOperation);
   if (detour !== undefined) throw new CniError(ErrorCode.InterfaceRefused, detour);
   if (lines.length === 0) return;

@@ -198,32 +198,32 @@ export class NodeRepair {
     await this.#worker.close();
   }
 
-  /** Time for which changes wait: longer with each repair of an episode. */
+  /** Time for which changes wait: longer with each repair of an episode, until nothing is removed for a while. */
   get #pauseMs(): number {
-    const { repairs } = this.#current() ?? { repairs: 0 };
-    if (repairs === 0) return REPAIR_GATHER_MS;
-    return Math.min(REPAIR_PAUSE_MS * 2 ** Math.max(0, repairs - SOON_REPAIRS), MAX_REPAIR_PAUSE_MS);
+    const episode = this.#current(EPISODE_QUIET_MS);
+    return episode === undefined ? REPAIR_GATHER_MS : retryMs(episode.repairs - SOON_REPAIRS);
   }
 
-  /** The episode, unless it is over. */
-  #current(): Episode | undefined {
-    const quietMs = this.#episode && this.#deps.nowMs() - this.#episode.lastMs;
-    return quietMs !== undefined && quietMs < EPISODE_QUIET_MS + MAX_REPAIR_PAUSE_MS ? this.#episode : undefined;
+  /** The episode, unless it is over: what came before its quiet may wait for the longest pause. */
+  #current(quietMs = EPISODE_QUIET_MS + MAX_REPAIR_PAUSE_MS): Episode | undefined {
+    const episode = this.#episode;
+    return episode && this.#deps.nowMs() - episode.lastMs < quietMs ? episode : undefined;
   }
 
   #describeDelay(): string | undefined {
     const episode = this.#current();
     if (episode === undefined || episode.repairs <= SOON_REPAIRS) return undefined;
-    const { isAll, areDevices, isRuleset } = this.#scope;
+    const { isAll, areDevices, areAddresses, isRuleset } = this.#scope;
     const isAffected =
       isAll ||
       areDevices ||
+      (areAddresses && this.#readAddresses() !== this.#addresses) ||
       this.#findChanged(this.#scope).some((link) => mayLeadToPod(link, this.#scope.ways)) ||
       (isRuleset && !this.#isTableRight());
     if (!isAffected) return undefined;
     return (
       `Pods are cut off from this node, its services or other nodes: ${describePrograms(episode.programs)} removed Berth's part of the node's ` +
-      `network ${episode.repairs + 1} times. It is restored only once in ${Math.round(this.#pauseMs / 1000)} s now. ${remedyFor(episode.programs)}`
+      `network ${episode.repairs + 1} times. It is restored, and pods are told of the node's addresses, only once in ${retryMs(episode.repairs - SOON_REPAIRS) / 1000} s now. ${remedyFor(episode.programs)}`
     );
   }
 
@@ -283,7 +283,9 @@ export class NodeRepair {
   async #select(scope: Scope): Promise<NodeSide | undefined> {
     const { isAll, isRuleset, areAddresses, areDevices, links, ways } = scope;
     const { known } = this.#deps;
-    const areNew = (isAll || areAddresses) && this.#haveAddressesChanged();
+    const addresses = isAll || areAddresses ? this.#readAddresses() : this.#addresses;
+    const areNew = addresses !== this.#addresses;
+    this.#addresses = addresses;
     const changed = this.#findChanged({ links, ways });
     const found = changed.filter((link) => mayLeadToPod(link, ways));
     const pairs = new Set(found.filter(isLivePair).map(({ name }) => name));
@@ -310,13 +312,10 @@ export class NodeRepair {
   }
 
   /** Service proxies give the node thousands of addresses that pods reach by their networks. */
-  #haveAddressesChanged(): boolean {
+  #readAddresses(): string {
     const { addresses } = this.#deps.host.mirror.read();
-    const before = this.#addresses;
-    this.#addresses = FAMILIES.flatMap((family) => findHostAddresses({ addresses }, family, []))
-      .map(formatIp)
-      .join();
-    return this.#addresses !== before;
+    const own = FAMILIES.flatMap((family) => findHostAddresses({ addresses }, family, []));
+    return own.map(formatIp).join();
   }
 
   /** The table of nf_tables is as it should be, or no pair needs it. */
@@ -353,7 +352,7 @@ export class NodeRepair {
 }
 
 function retryMs(failures: number): number {
-  return Math.min(REPAIR_PAUSE_MS * 2 ** failures, MAX_REPAIR_PAUSE_MS);
+  return Math.min(REPAIR_PAUSE_MS * 2 ** Math.max(0, failures), MAX_REPAIR_PAUSE_MS);
 }
 
 function nothing(): Scope {
