@@ -378,12 +378,16 @@ export const SCENES = {
 /** Too large for the gate. */
 export const LARGE_SCENES = {
   "a block comes back, and the hub is restored": scene({ want: 3, ...HUB_RESTORED }),
-  "creates are late, and the hub is restored": scene({ want: 3, create: 2, ...HUB_RESTORED }),
   "the range is made anew": scene({ want: 3, hubMadeAnew: 1 }),
   "two blocks, and the hub is restored": scene({ want: 3, ...HUB_RESTORED }, 2),
   "three clusters, and the hub is restored": scene({ want: 3, ...HUB_RESTORED }, 2, ["a", "b", "c"]),
-  "the hub is restored twice": scene({ want: 2, hubBackup: 1, hubRestore: 2 }),
   "a cluster and the hub are restored": scene({ want: 2, backup: 1, restore: 1, ...HUB_RESTORED }),
   "a copied cluster beside another": scene({ want: 3, backup: 1, copy: 1 }, 2),
+};
+
+/** What the protocol does not hold (docs/decisions/0055-clusters-lease-blocks.md): two clusters use one block. */
+export const BROKEN_SCENES = {
+  "creates are late, and the hub is restored": scene({ want: 3, create: 2, ...HUB_RESTORED }),
+  "the hub is restored twice": scene({ want: 2, hubBackup: 1, hubRestore: 2 }),
   "a restored cluster and one that is cut off": scene({ want: 3, backup: 1, restore: 1, cut: 1 }),
 };
