@@ -256,12 +256,14 @@ it(`${ACTIONS} actions of others close no way of a pod's traffic without a name`
   const history: string[] = [];
   const expectRight = async (pod: LabPod): Promise<void> => {
     const excuses = active.flatMap((each) => each.named ?? []);
-    const isOpen = (ways: readonly string[]) => ways.length === 0;
-    const closed = await eventually(() => closedOf(pod), isOpen, excuses.length > 0 ? 0 : WITHIN_MS);
-    if (isOpen(closed)) return;
-    const names = await named();
-    const isNamed = CUT_OFF.test(names) || (excuses.length > 0 && excuses.every((excuse) => excuse.test(names)));
-    expect(isNamed, `SEED=${seed}; ${history.slice(-12).join("; ")}: ${closed.join(", ")}\n${names}`).toBe(true);
+    const look = async () => {
+      const closed = await closedOf(pod);
+      const names = closed.length === 0 ? "" : await named();
+      const isNamed = CUT_OFF.test(names) || (excuses.length > 0 && excuses.every((excuse) => excuse.test(names)));
+      return { isRight: closed.length === 0 || isNamed, what: `${closed.join(", ")}\n${names}` };
+    };
+    const { isRight, what } = await eventually(look, (found) => found.isRight, WITHIN_MS);
+    expect(isRight, `SEED=${seed}; ${history.slice(-12).join("; ")}: ${what}`).toBe(true);
   };
   await expectRight(scene.client);
   for (let step = 0; step < ACTIONS; step++) {
