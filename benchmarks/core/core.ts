@@ -6,10 +6,8 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Policy } from "../../host/core/core-exports.ts";
-import { readIp } from "../../host/core/ip-codec.ts";
-import { CoreModule } from "../../host/core/module.ts";
-import { Pool } from "../../host/core/pool.ts";
+import type { Pool } from "../../host/core/pool.ts";
+import { PoolSpace } from "../../host/core/pool-space.ts";
 import { formatIp, type Ip } from "../../host/net/ip.ts";
 import { root } from "../../scripts/setup/paths.mjs";
 import { runSetup } from "../../scripts/setup/run-setup.ts";
@@ -84,25 +82,23 @@ const NOTES = [
 function timeCore(wasm: Uint8Array, shape: BenchPool): number {
   const [first, last] = [addressAt(0), addressAt(2 ** shape.bits - 1)];
   const masked = [first, last].map((ip) => ({ first: ip, last: ip }));
-  const core = CoreModule.open(wasm);
-  using pool = Pool.create(core, { ranges: [{ first, last }], masked });
+  using pool = PoolSpace.open(wasm).createPool({ ranges: [{ first, last }], masked });
   for (const ordinal of usedOrdinals(shape)) pool.claim(addressAt(ordinal));
-  sample(core, pool, WARM_UP_MS);
+  sample(pool, WARM_UP_MS);
   return percentile(
-    Array.from({ length: SAMPLES }, () => sample(core, pool, SAMPLE_MS)),
+    Array.from({ length: SAMPLES }, () => sample(pool, SAMPLE_MS)),
     0.5,
   );
 }
 
 /** The clock is read after 1, 2, 4, 8 … further pairs. */
-function sample(core: CoreModule, pool: Pool, leastMs: number): number {
-  const { exports } = core;
+function sample(pool: Pool, leastMs: number): number {
   const start = performance.now();
   for (let more = 1, total = 0; ; more *= 2) {
     for (let i = 0; i < more; i++) {
-      const ordinal = core.check("pool_allocate", exports.pool_allocate(pool.handle, Policy.ROUND_ROBIN, 0));
-      core.check("pool_address", exports.pool_address(pool.handle, ordinal));
-      pool.release(readIp(core.reserve(16), 0, 4));
+      const ip = pool.allocate("ROUND_ROBIN");
+      if (ip === undefined) throw new Error("The pool is full");
+      pool.release(ip);
     }
     total += more;
     const elapsedMs = performance.now() - start;

@@ -22,6 +22,8 @@ export interface PoolCounts {
   readonly used: number;
   /** Number of those that are masked. */
   readonly usedMasked: number;
+  /** Number of the used ones that are beyond the window. */
+  readonly beyond: number;
   /** Allocatable addresses that are not used. */
   readonly free: bigint;
   /** Ordinals in the bitmap, at most 2^24; addresses beyond can be claimed but are found in wide order only. */
@@ -78,6 +80,7 @@ export function readCounts(view: DataView): PoolCounts {
     total,
     used,
     usedMasked,
+    beyond: view.getUint32(CountOffset.beyond, true),
     free: total - BigInt(used - usedMasked),
     window: view.getUint32(CountOffset.window, true),
     digest: view.getBigUint64(CountOffset.digest, true),

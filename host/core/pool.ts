@@ -5,10 +5,13 @@
  */
 import type { Family, Ip } from "../net/ip.ts";
 import { CoreError } from "./core-error.ts";
-import { Status } from "./core-exports.ts";
+import { Policy, Status } from "./core-exports.ts";
 import { readIp, writeIp } from "./ip-codec.ts";
 import type { CoreModule } from "./module.ts";
 import { familyOfShape, type PoolCounts, type PoolShape, readCounts, withSets } from "./pool-shape.ts";
+
+/** In which order free addresses of the window are taken (docs/develop/wasm-abi.md, Policies). */
+export type AllocationOrder = keyof typeof Policy;
 
 export class Pool implements Disposable {
   readonly #core: CoreModule;
@@ -50,18 +53,21 @@ export class Pool implements Disposable {
 
   /** Returns the first free address at or after ordinal `seed` modulo the window, wrapping once. `seed` is any u32. */
   findFree(seed: number): Ip | undefined {
-    const { exports } = this.#core;
-    const found = exports.pool_find(this.#handle, seed);
-    if (found === Status.NONE) return undefined;
-    const ordinal = this.#core.check("pool_find", found);
-    this.#core.reserve(16);
-    this.#core.check("pool_address", exports.pool_address(this.#handle, ordinal));
-    return readIp(this.#core.reserve(16), 0, this.#family);
+    return this.#addressOf(this.#found("pool_find", this.#core.exports.pool_find(this.#handle, seed)));
   }
 
   /** Returns the lowest free address of the window. */
   findFreeAscending(): Ip | undefined {
     return this.findFree(0);
+  }
+
+  /**
+   * Claims and returns the next address in the given order; undefined if none is free. `seed`, any u32, is for
+   * "hashed".
+   */
+  allocate(order: AllocationOrder, seed = 0): Ip | undefined {
+    const result = this.#core.exports.pool_allocate(this.#handle, Policy[order], seed);
+    return this.#addressOf(this.#found("pool_allocate", result, order));
   }
 
   /** Marks an address used. A masked one can be marked too: check {@link contains} first if that matters. */
@@ -156,6 +162,18 @@ export class Pool implements Disposable {
   /** Returns the same pool in a clone of the instance; for {@link PoolSpace.clone}. */
   inClone(core: CoreModule): Pool {
     return new Pool(core, this.#family, this.#handle);
+  }
+
+  /** Returns the result; "none" is not a failure. */
+  #found(operation: string, result: number, got?: string): number | undefined {
+    return result === Status.NONE ? undefined : this.#core.check(operation, result, got);
+  }
+
+  #addressOf(ordinal: number | undefined): Ip | undefined {
+    if (ordinal === undefined) return undefined;
+    this.#core.reserve(16);
+    this.#core.check("pool_address", this.#core.exports.pool_address(this.#handle, ordinal));
+    return readIp(this.#core.reserve(16), 0, this.#family);
   }
 
   /** Writes the address into the exchange buffer. Returns false if its family is not the pool's. */

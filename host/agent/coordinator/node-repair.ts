@@ -39,28 +39,22 @@ import { isRetired } from "./pair-remover.ts";
 
 /** Time from the start of the agent to the first comparison of the node: milliseconds. Pods that start come first. */
 const FIRST_REPAIR_MS = 1_000;
-
 /**
  * Time for which further changes are gathered before the node is repaired: milliseconds. A program that flushes makes
  * many.
  */
 const REPAIR_GATHER_MS = 200;
-
 /** Shortest time between two repairs: milliseconds. */
 const REPAIR_PAUSE_MS = 1_000;
-
 /** Number of repairs of one episode that come that soon; before each further one the pause doubles. */
 const SOON_REPAIRS = 8;
-
 /** Longest pause between two repairs: milliseconds. */
 const MAX_REPAIR_PAUSE_MS = 60_000;
-
 /**
  * Time for which nothing is removed until the next removal is a new episode, with a log line of its own:
  * milliseconds.
  */
 const EPISODE_QUIET_MS = 60_000;
-
 /** Most operations that the log line of an episode shows. */
 const MAX_SHOWN_OPERATIONS = 16;
 
@@ -227,29 +221,21 @@ export class NodeRepair {
     );
   }
 
-  #take(): { scope: Scope; programs: ReadonlySet<string> } {
+  /** Returns when to try again: milliseconds; undefined if nothing is left to do. */
+  async #run(): Promise<number | undefined> {
     const [scope, programs] = [this.#scope, this.#programs];
     this.#scope = nothing();
     this.#programs = new Set();
-    return { scope, programs };
-  }
-
-  /** Returns when to try again: milliseconds; undefined if nothing is left to do. */
-  async #run(): Promise<number | undefined> {
-    const { scope, programs } = this.#take();
-    let affected: NodeSide | undefined;
+    let isDone = false;
     try {
-      affected = await this.#select(scope);
+      const affected = await this.#select(scope);
       if (affected !== undefined) this.#failures = await this.#repair(affected, programs);
-      const isDone = affected !== undefined && this.#failures.length === 0;
+      isDone = affected !== undefined && this.#failures.length === 0;
       this.#attempts = isDone ? 0 : this.#attempts + 1;
-      if (isDone) return undefined;
-    } catch (error) {
-      this.#scope.isAll = true;
-      throw error;
+      return isDone ? undefined : retryMs(affected === undefined ? 0 : this.#attempts);
+    } finally {
+      if (!isDone) this.#scope.isAll = true;
     }
-    this.#scope.isAll = true;
-    return retryMs(affected === undefined ? 0 : this.#attempts);
   }
 
   /** Returns what could not be restored. One that fails does not hold up the others. */

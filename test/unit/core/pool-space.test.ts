@@ -4,7 +4,6 @@ import { CoreModule } from "../../../host/core/module.ts";
 import { Pool } from "../../../host/core/pool.ts";
 import { createSetHandle } from "../../../host/core/pool-shape.ts";
 import { PoolSpace } from "../../../host/core/pool-space.ts";
-import type { Ip } from "../../../host/net/ip.ts";
 import type { Range } from "../../../host/net/range.ts";
 import { ip, range } from "../../world/values.ts";
 import { CORE_BUILDS } from "./core-build.ts";
@@ -64,10 +63,10 @@ describe.each(CORE_BUILDS)("PoolSpace ($build)", ({ wasm }) => {
 
   it("packs a dense /16 into 1 KB and a random one into 11 KB", () => {
     const dense = pool(["10.0.0.0/16"]);
-    for (let at = 0; at < 60_000; at++) dense.claim(dense.findFree(at) as Ip);
+    for (let count = 0; count < 60_000; count++) dense.allocate("ASCENDING");
     expect(dense.save().length).toBeLessThan(1024);
     const random = pool(["10.0.0.0/16"]);
-    for (let seed = 1; seed <= 32_768; seed++) random.claim(random.findFree(Math.imul(seed, 0x9e3779b1)) as Ip);
+    for (let seed = 1; seed <= 32_768; seed++) random.allocate("HASHED", Math.imul(seed, 0x9e3779b1));
     expect(random.save().length).toBeLessThan(11 * 1024);
   });
 
@@ -145,7 +144,7 @@ describe.each(CORE_BUILDS)("bitmaps and copies of a pool ($build)", ({ wasm }) =
     const core = CoreModule.open(new WebAssembly.Module(new Uint8Array(wasm)));
     const p = Pool.create(core, shape(["10.0.0.0/24"]));
     const clone = core.clone();
-    expect(p.inClone(clone).claim(ip("10.0.0.0"))).toBe("claimed");
+    expect(textOf(p.inClone(clone).allocate("ASCENDING"))).toBe("10.0.0.0");
     expect([p.counts().used, p.inClone(clone).counts().used]).toEqual([0, 1]);
   });
 
