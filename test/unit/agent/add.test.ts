@@ -231,12 +231,6 @@ describe("routes of the pod", () => {
 });
 
 describe("undo", () => {
-  it("undoes all NICs of a claim whose answer was not delivered", async () => {
-    await open(podOf(TWO_NICS));
-    await (await add("eth0")).undo();
-    expect([await bound(), used("blue", "green")]).toEqual([[], [0, 0]]);
-  });
-
   it("leaves the NIC that has been attached since", async () => {
     await open(podOf(TWO_NICS));
     const { undo } = await add("eth0");

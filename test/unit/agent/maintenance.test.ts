@@ -58,11 +58,4 @@ describe("the maintenance", () => {
     expect([probes(), lines]).toEqual([3, ["warn Probing quarantined addresses failed; retrying"]]);
     maintenance.close();
   });
-
-  it("logs a persistent failure once, another one, and the same one after a success", async () => {
-    const { maintenance, lines } = start(["full", "full", "full", "broken", "", "broken"]);
-    await vi.advanceTimersByTimeAsync(7 * EXPIRE_INTERVAL_MS);
-    expect(lines).toEqual(Array.from({ length: 3 }, () => "warn Freeing cooled addresses failed; retrying"));
-    maintenance.close();
-  });
 });

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { identifyRequest } from "../../../host/agent/ipam/pod-identity.ts";
 import type { AttachRequest } from "../../../host/cni/request.ts";
-import { addRequest } from "../../world/node.ts";
 import { decodedSnapshot } from "../../world/subjects.ts";
 
 const ANNOTATION = "ipam.vendor.io/default-route-nic";
@@ -59,12 +58,5 @@ describe("the identity of a pod", () => {
   it("a wrong annotation is an error that names it", () => {
     const wrong = { namespace: "shop", name: "new", annotations: { "ipam.vendor.io/ipool": "{}" } };
     expect(() => identify(wrong)).toThrow('annotation "ipam.vendor.io/ipool"');
-  });
-
-  it("is read from CNI_ARGS and runtimeConfig", () => {
-    const runtimeConfig = { "io.kubernetes.cri.pod-annotations": { [ANNOTATION]: "net1" } };
-    const request = addRequest("eth0", { pod: "new", uid: "", containerId: "c9", body: { runtimeConfig } });
-    const subject = { annotations: { defaultRouteNic: "net1" } };
-    expect(identifyRequest(request, SNAPSHOT)).toMatchObject({ owner: "c9", namespace: "shop", name: "new", subject });
   });
 });

@@ -140,12 +140,6 @@ const refusalOf = (world: World): Promise<CniError> =>
   );
 
 describe("an ADD is served", () => {
-  it("at once when its pool is there", async () => {
-    const world = new World(made(["10.1.0.1"]));
-    await world.add();
-    expect([world.attempts, world.nowMs, world.subnetReads]).toEqual([["taken"], 1_000, []]);
-  });
-
   it("when its pool comes, and when that gets addresses; the pools of others do not make it try", async () => {
     const world = new World();
     const others = made(["10.1.0.9"], {}, OTHER);
@@ -245,11 +239,7 @@ describe("an ADD that waited in vain", () => {
     'has 0 of 2 addresses wanted (1 replica and 1 more): Subnet "blue" has 0 free of 254, 254 assigned to 12 pools';
   it.each([
     ["what is in the way of its pool", made([], { shortfall }), shortfall],
-    [
-      "that it has all it is to have",
-      made(["10.1.0.1-10.1.0.2"]),
-      "has 2 of 2 addresses wanted (1 replica and 1 more)",
-    ],
+    ["that it has all of them", made(["10.1.0.1-10.1.0.2"]), "has 2 of 2 addresses wanted (1 replica and 1 more)"],
   ])("is told %s: code 101", async (_what, given, why) => {
     const world = new World(given);
     world.fill();

@@ -43,10 +43,6 @@ describe("decodeRequest accepts", () => {
     expect(Object.fromEntries(request.args)).toEqual({ A: "1", C: "4" });
   });
 
-  it("the same key twice in CNI_ARGS when the values agree", () => {
-    expect(decodeWith({ "cni-args": "A=1;A=1" }).args).toEqual(new Map([["A", "1"]]));
-  });
-
   it("CNI_NETNS_OVERRIDE", () => {
     const isOverridden = (value: string) => Object(decodeWith({ "cni-netns-override": value })).netnsOverride;
     expect(["1", "true", "TRUE", "0", "yes", ""].map(isOverridden)).toEqual([true, true, true, false, false, false]);

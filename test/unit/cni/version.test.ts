@@ -11,8 +11,6 @@ const refused: [value: unknown, code: number, message: string][] = [
   [null, ErrorCode.IncompatibleVersion, missing],
   ["", ErrorCode.IncompatibleVersion, missing],
   ["0.1.0", ErrorCode.IncompatibleVersion, `CNI version "0.1.0" is not supported; supported are ${LIST}`],
-  ["0.2.0", ErrorCode.IncompatibleVersion, `CNI version "0.2.0" is not supported; supported are ${LIST}`],
-  ["2.0.0", ErrorCode.IncompatibleVersion, `CNI version "2.0.0" is not supported; supported are ${LIST}`],
   ["1.0", ErrorCode.IncompatibleVersion, `CNI version "1.0" is not supported; supported are ${LIST}`],
   [1, ErrorCode.DecodeFailure, 'Field "cniVersion" is not text; expected a version such as "1.0.0"'],
   [["1.0.0"], ErrorCode.DecodeFailure, 'Field "cniVersion" is not text; expected a version such as "1.0.0"'],

@@ -32,12 +32,7 @@ it("a NIC that the pod does not announce is claimed only by its own request", ()
 
 it.each<[what: string, ifName: string, annotations: Record<string, unknown>, nics: string[]]>([
   ["its own NIC without a list of pools", "net1", { ippool: POOL }, ["net1"]],
-  [
-    "also the others of a list of pools, by their order",
-    "net1",
-    { ippools: [POOL, POOL, POOL] },
-    ["net1", "eth0", "lan0"],
-  ],
+  ["also the others of a list, by their order", "net1", { ippools: [POOL, POOL, POOL] }, ["net1", "eth0", "lan0"]],
   ["by their names", "eth0", { ippools: [{ ...POOL, interface: "lan0" }] }, ["eth0", "lan0"]],
   ["by those of a list of Subnets", "lan0", { subnets: [{ ...POOL, interface: "eth0" }] }, ["lan0", "eth0"]],
   ["but none that the pod does not announce", "eth0", { ippools: [{ ...POOL, interface: "net9" }] }, ["eth0"]],

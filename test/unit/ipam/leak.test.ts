@@ -7,13 +7,10 @@ import {
   type LeakDecision,
   type LeakQuestion,
   type LeakRow,
-  mayLeak,
   type NetnsStatus,
   type PodFacts,
   type PodStatus,
-  podFacts,
 } from "../../../host/ipam/leak.ts";
-import type { Pod } from "../../../host/resources/pod.ts";
 import { cases } from "../../world/rows.ts";
 
 const UID = "5f0c2c1e-0000-4000-8000-000000000001";
@@ -144,24 +141,10 @@ it.each([
 });
 
 describe("facts", () => {
-  it("of a pod", () => {
-    const pod = { uid: UID, annotations: { "kubernetes.io/config.hash": HASH }, phase: "Failed", deleting: true };
-    expect(podFacts(pod as unknown as Pod)).toEqual({ uid: UID, configHash: HASH, phase: "Failed", deleting: true });
-  });
-
   it.each([
     [HASH, true],
     [`x${HASH}`, false],
     [`${HASH}0`, false],
     [UID, false],
   ])("static-pods: whether %s is a hash", (owner, wanted) => expect(isStaticOwner(owner)).toBe(wanted));
-
-  it.each<[string, Partial<LeakRow>, boolean]>([
-    ["attached, of a pod", {}, true],
-    ["cooling", { state: "Cooling" }, false],
-    ["never attached, of a pod", { containerId: "" }, true],
-    ["of a container without a pod", { owner: "c1" }, false],
-    ["without a namespace", { namespace: "" }, false],
-    ["without a name", { pod: "" }, false],
-  ])("whether a row can leak: %s", (_, changes, wanted) => expect(mayLeak(row(changes))).toBe(wanted));
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { aboveOf, applicationOf, controllerOf, middleKindOf } from "../../../host/ipam/owner.ts";
+import { applicationOf, controllerOf } from "../../../host/ipam/owner.ts";
 import type { OwnerReference } from "../../../host/resources/fields/metadata.ts";
 import { MAX_ALLOCATION_TEXT, MAX_UID_LENGTH } from "../../../host/resources/member.ts";
 
@@ -8,7 +8,6 @@ const owner = (apiVersion: string, kind: string, more: Partial<OwnerReference> =
   ...more,
 });
 const DEPLOYMENT = owner("apps/v1", "Deployment");
-const CRON = owner("batch/v1", "CronJob");
 
 describe("the owner that controls an object", () => {
   it("is not one that only owns it", () => {
@@ -16,28 +15,6 @@ describe("the owner that controls an object", () => {
     expect(controllerOf({ ownerReferences: [bystander, DEPLOYMENT] })).toBe(DEPLOYMENT);
     expect(controllerOf({ ownerReferences: [bystander] })).toBeUndefined();
   });
-
-  it.each([
-    [owner("apps/v1", "ReplicaSet"), "ReplicaSet"],
-    [owner("batch/v1", "Job"), "Job"],
-    [owner("example.com/v1", "ReplicaSet"), undefined],
-    [owner("example.com/v1", "Job"), undefined],
-    [owner("apps/v1", "Job"), undefined],
-    [DEPLOYMENT, undefined],
-    [CRON, undefined],
-  ])("may have one of its own: %j", (reference, wanted) => expect(middleKindOf(reference)).toBe(wanted));
-
-  it.each<["ReplicaSet" | "Job", OwnerReference[], OwnerReference | undefined]>([
-    ["ReplicaSet", [DEPLOYMENT], DEPLOYMENT],
-    ["ReplicaSet", [], undefined],
-    ["Job", [CRON], CRON],
-    ["Job", [], undefined],
-    ["Job", [owner("jobset.x-k8s.io/v1alpha2", "JobSet")], undefined],
-    ["Job", [owner("example.com/v1", "CronJob")], undefined],
-    ["Job", [owner("batch/v1", "Job")], undefined],
-  ])("of a %s counts: %j", (middle, ownerReferences, wanted) =>
-    expect(aboveOf(middle, { ownerReferences })).toBe(wanted),
-  );
 });
 
 describe("a pool owner", () => {

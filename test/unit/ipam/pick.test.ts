@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Candidate, NicDemand } from "../../../host/ipam/model.ts";
-import { hashText, type Pick, pickAddresses } from "../../../host/ipam/pick.ts";
+import { type Pick, pickAddresses } from "../../../host/ipam/pick.ts";
 import { PoolCache } from "../../../host/ipam/pool-cache.ts";
 import {
   describeDemand,
@@ -103,11 +103,6 @@ describe("pick", () => {
     expect(poolCache.counts("four")?.used).toBe(0);
   });
 
-  it("gives two NICs of one pod two addresses of one pool", () => {
-    const picked = pick(cacheOf(four), nic("eth0", [four]), nic("net1", [four]));
-    expect(addresses(picked)).toEqual(["eth0=10.0.0.1", "net1=10.0.0.2"]);
-  });
-
   it("says how full each pool is", () => {
     const poolCache = cacheOf(four, none);
     const demand = nic("eth0", [four, none]);
@@ -118,12 +113,6 @@ describe("pick", () => {
       ["four", "has no free address (2 of 2 in use or cooling)"],
       ["none", "has no address that may be handed out"],
     ]);
-  });
-
-  it("keeps what is assigned", () => {
-    const assigned = [{ ifName: "eth0", pool: four, ip: ip("10.0.0.2"), replaces: 7 }];
-    const picked = pickAddresses(cacheOf(four), { nics: [nic("eth0", [four])], seedOf: () => 0, assigned });
-    expect(picked).toEqual({ kind: "picked", picked: assigned });
   });
 
   it("keeps what is assigned for its NIC and family alone", () => {
@@ -170,13 +159,6 @@ describe("pick", () => {
     const picked = pick(cacheOf(four), { ...demand, families: [{ family: 4, candidates }] });
     expect(addresses(picked)).toEqual(["eth0=10.0.0.1"]);
   });
-
-  it("says of a pool that the cache does not have that it has no address", () => {
-    const short = pick(cacheOf(), nic("eth0", [four]));
-    expect(short.kind === "short" && [...short.shortage.reasons]).toEqual([
-      ["four", "has no address that may be handed out"],
-    ]);
-  });
 });
 
 describe("an address that was asked for", () => {
@@ -209,31 +191,6 @@ describe("the address book", () => {
     poolCache.update([narrow], [{ kind: "ReservedIP", name: "r", spec: reserved }]);
     const seen = [poolCache.take(narrow, 0), poolCache.take(narrow, 0), poolCache.take(narrow, 0)];
     expect(seen.map((each) => each && formatIp(each))).toEqual(["10.0.0.5", "10.0.0.6", undefined]);
-  });
-
-  it("marks an address in all pools that hold it", () => {
-    const wide = pool("wide", "10.0.0.0/30", { selection: "ascending" });
-    const poolCache = cacheOf(four, wide);
-    expect(formatIp(poolCache.take(wide, 9) ?? ip("::"))).toBe("10.0.0.1");
-    expect(poolCache.takeExactly(four, ip("10.0.0.1"))).toBe("taken");
-    poolCache.unmark("", ip("10.0.0.1"));
-    expect(poolCache.takeExactly(four, ip("10.0.0.1"))).toBe("claimed");
-  });
-
-  it("keeps address spaces apart", () => {
-    const lab = pool("lab", "10.0.0.0/30", { addressSpace: "lab" });
-    const poolCache = cacheOf(four, lab);
-    poolCache.mark("lab", ip("10.0.0.1"));
-    expect([poolCache.counts("four")?.used, poolCache.counts("lab")?.used]).toEqual([0, 1]);
-  });
-
-  it("finds the subnet of an address among many, of both families", () => {
-    const pools = Array.from({ length: 200 }, (_, index) => pool(`p${index}`, `10.${index}.0.0/16`));
-    const poolCache = cacheOf(...pools, six);
-    poolCache.mark("", ip("10.117.3.4"));
-    poolCache.mark("", ip("fd00::2"));
-    poolCache.mark("", ip("11.0.0.1"));
-    expect(["p117", "p116", "six"].map((name) => poolCache.counts(name)?.used)).toEqual([1, 0, 1]);
   });
 
   it("answers which pools are new or changed, and keeps what is used in an edited one", () => {
@@ -269,26 +226,6 @@ describe("the address book", () => {
     expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
     poolCache.cancel("", ip("10.0.0.1"));
     expect([wide, four].map((each) => poolCache.takeExactly(each, ip("10.0.0.1")))).toEqual(["taken", "claimed"]);
-  });
-
-  it("gives back what two hoped for, one after the other, wherever it was marked", () => {
-    const wide = pool("wide", "10.0.0.0/30");
-    const poolCache = cacheOf(four, wide);
-    poolCache.take(wide, 0);
-    poolCache.update([wide], []);
-    poolCache.update([four, wide], []);
-    expect(formatIp(poolCache.take(four, 0) ?? ip("::"))).toBe("10.0.0.1");
-    for (let times = 0; times < 2; times++) poolCache.cancel("", ip("10.0.0.1"));
-    expect([poolCache.counts("four")?.used, poolCache.counts("wide")?.used]).toEqual([0, 0]);
-  });
-
-  it("keeps a hope over what is read of other addresses", () => {
-    const poolCache = cacheOf(four);
-    poolCache.take(four, 0);
-    poolCache.markUsed(four, Uint8Array.of(10, 0, 0, 2));
-    expect(poolCache.counts("four")?.used).toBe(2);
-    poolCache.cancel("", ip("10.0.0.1"));
-    expect(poolCache.counts("four")?.used).toBe(1);
   });
 
   it("a pool that moves starts with nothing used, and the old one's addresses stay away", () => {
@@ -390,8 +327,4 @@ describe("a refusal", () => {
     ]);
     expect(describeDemand(demand, new Map())).toContain('pool "four": fits');
   });
-});
-
-it("the hash is FNV-1a", () => {
-  expect([hashText(""), hashText("a"), hashText("foobar")]).toEqual([0x811c9dc5, 0xe40c292c, 0xbf9cf968]);
 });

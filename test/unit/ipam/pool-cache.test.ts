@@ -39,13 +39,8 @@ describe("the pool cache after a survey", () => {
     });
     const poolCache = new PoolCache(space);
     poolCache.update(pools, []);
-    const neighbours = pools.map((each) =>
-      poolCache
-        .neighboursOf(each)
-        .map(({ name }) => name)
-        .join(""),
-    );
-    expect(neighbours).toEqual(["abc", "abc", "abc", "d"]);
+    const neighbours = pools.map((each) => poolCache.neighboursOf(each).map(({ name }) => name));
+    expect(neighbours.map((names) => names.join(""))).toEqual(["abc", "abc", "abc", "d"]);
   });
 
   it.each([
@@ -55,12 +50,8 @@ describe("the pool cache after a survey", () => {
       (cache: PoolCache, blue: IpPool) => {
         const tally = new PoolTally(space, poolShape(blue, []));
         tally.take(ip("10.6.0.2"), true);
-        const { rangesHash, bitmap = new Uint8Array() } = tally.usage({
-          Bound: 1,
-          Cooling: 0,
-          Kept: 0,
-          Quarantined: 0,
-        });
+        const states = { Bound: 1, Cooling: 0, Kept: 0, Quarantined: 0 };
+        const { rangesHash, bitmap = new Uint8Array() } = tally.usage(states);
         expect(cache.loadEstimate(blue, { rangesHash, bitmap }, new Uint8Array())).toBe(true);
       },
     ],

@@ -80,12 +80,9 @@ describe("what keeps a pod's addresses: its controller", () => {
 });
 
 describe("retain: by-name", () => {
-  const settings = {
-    ...BOTH,
-    retainByName: [{ apiVersion: "apps.kruise.io/v1beta1", kind: "StatefulSet", plural: "statefulsets" }],
-  };
   const BY_NAME = { annotations: { "ipam.vendor.io/retain": "by-name" } };
   const KRUISE = { apiVersion: "apps.kruise.io/v1beta1", kind: "StatefulSet" };
+  const settings = { ...BOTH, retainByName: [{ ...KRUISE, plural: "statefulsets" }] };
 
   it("retains for a listed kind, in any version, and for no pod that does not ask", () => {
     const member = { kind: "StatefulSet.apps.kruise.io", namespace: "shop", name: "web", uid: "w-1", member: "web-0" };
@@ -119,11 +116,9 @@ describe("retain: by-name", () => {
 });
 
 describe("a machine", () => {
+  const named = { name: "db", uid: "i-1", resourceVersion: "1" };
   const machineOf = (ownerReferences: readonly object[], phase?: string) =>
-    decodeMachine(
-      { metadata: { name: "db", uid: "i-1", resourceVersion: "1", ownerReferences }, status: { phase } },
-      "x",
-    );
+    decodeMachine({ metadata: { ...named, ownerReferences }, status: { phase } }, "x");
   const vm = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "db", uid: "v-1", controller: true };
 
   it("is what runs the instance, and without one the instance itself", () => {
@@ -268,13 +263,12 @@ describe("retention: two pods of one member", () => {
     const pod = launcher("a", "i-1");
     expect(decideHolder({ pod, holder: { ...holder, namespace: "bank" }, found: launcher("a", "i-0") })).toBe("alive");
   });
-  it("two that are no machine's do not migrate", () => {
-    const pod = podOf([SET], { name: "b", uid: "u-b" });
-    expect(decideHolder({ pod, holder, found: podOf([SET], { name: "a", uid: "u-a" }) })).toBe("alive");
-  });
-  it("two of one name: the one before is gone", () => {
-    const pod = podOf([SET], { name: "a", uid: "u-b" });
-    expect(decideHolder({ pod, holder, found: podOf([SET], { name: "a", uid: "u-a" }) })).toBe("gone");
+  it.each([
+    ["two that are no machine's do not migrate", "b", "alive"],
+    ["two of one name: the one before is gone", "a", "gone"],
+  ])("%s", (_title, name, wanted) => {
+    const pod = podOf([SET], { name, uid: "u-b" });
+    expect(decideHolder({ pod, holder, found: podOf([SET], { name: "a", uid: "u-a" }) })).toBe(wanted);
   });
   it("share an address only where a machine may be behind them", () => {
     const workload = { namespace: "shop", name: "x", uid: "x", member: "x" };

@@ -63,13 +63,6 @@ it("selection looks at the default pools, not at all pools for them", () => {
 
 describe("selection takes the first rule that is present", () => {
   const configuration: Partial<Subject> = { ipamConf: { type: "berth", default_ipv4_ippool: ["red-1"] } };
-  it("equal default pools in the order of their names", () => {
-    const options = { default: true };
-    const pools = ["c", "a", "b"].map((name, index) => pool(name, `10.${index}.0.0/24`, options));
-    const [nic] = selectPools(subject(), poolsByName(...pools)).nics;
-    expect(nic?.families[0]?.candidates.map(({ name }) => name)).toEqual(["a", "b", "c"]);
-  });
-
   const rows = cases<Subject>`
     default pools when nothing else is said ${subject()} => eth0: fallback
     the CNI configuration over default pools ${subject(configuration)} => eth0: red-1
@@ -88,11 +81,6 @@ describe("selection of ippools", () => {
   const unnamed = (name: string) => ({ ipv4: [name], cleangateway: false });
   const entry = (ifName: string, name: string) => ({ interface: ifName as IfName, ...unnamed(name) });
 
-  it("demands all NICs at once", () => {
-    const ippools = [entry("eth0", "blue"), entry("net1", "green")];
-    expect(summary(withPod({ ippools }))).toBe("eth0: blue; net1: green");
-  });
-
   it("moves the default route only for an entry that says so", () => {
     const ippools = [entry("eth0", "blue"), { ...entry("net1", "green"), cleangateway: true }];
     const moves = (given: Subject) => selectPools(given, POOLS).nics.map(({ cleanGateway }) => cleanGateway);
@@ -110,31 +98,9 @@ describe("selection of ippools", () => {
     const networks = [{ name: "lab", interface: "store" as IfName }];
     expect(summary(withPod({ ippools, networks }))).toBe("eth0: blue; store: green");
   });
-
-  it("without names refuses networks that give one name to two NICs", () => {
-    const ippools = ["blue", "green"].map(unnamed);
-    const networks = [{ name: "lab", interface: "eth0" as IfName }];
-    expect(() => selectPools(withPod({ ippools, networks }), POOLS)).toThrow(
-      'Annotation "ipam.vendor.io/ippools" has two entries for interface "eth0"',
-    );
-  });
-
-  it("refuses an interface that the list lacks", () => {
-    const given = withPod({ ippools: [entry("eth0", "blue")] }, { ifName: "net7" });
-    expect(() => selectPools(given, POOLS)).toThrow(
-      'Annotation "ipam.vendor.io/ippools" has no entry for interface "net7"; it lists eth0',
-    );
-  });
 });
 
 describe("selection of families", () => {
-  it("demands a family that is enabled and missing", () => {
-    const given = withPod({ ippool: { ipv4: ["blue"] } }, { vendorConf: DUAL });
-    expect(() => selectPools(given, POOLS)).toThrow(
-      'annotation "ipam.vendor.io/ippool": field "ipv6" is required because enableIPv6 is true',
-    );
-  });
-
   it("lets a pod take one family when allowSingleFamily is set", () => {
     const given = withPod({ ippool: { ipv4: ["blue"] } }, { vendorConf: { ...DUAL, allowSingleFamily: true } });
     expect(summary(given)).toBe("eth0: blue");
@@ -156,11 +122,6 @@ describe("selection of families", () => {
     ]);
   });
 
-  it("orders v4 before v6", () => {
-    const given = withPod({ ippool: { ipv6: ["six"], ipv4: ["blue"] } }, { vendorConf: DUAL });
-    expect(summary(given)).toBe("eth0: blue | six");
-  });
-
   it.each([
     ["default_ipv6_ippool", "six", { ...DUAL, enableIPv6: false }, "enableIPv6"],
     ["default_ipv4_ippool", "blue", { ...DUAL, enableIPv4: false }, "enableIPv4"],
@@ -170,13 +131,6 @@ describe("selection of families", () => {
       'No pool is selected for interface "eth0": the CNI configuration names pools of disabled families only; ' +
       `name pools of another family, or set ${setting}: true in vendor-conf`;
     expect(() => selectPools(given, POOLS)).toThrow(expect.objectContaining({ message }));
-  });
-
-  it("demands a family that an entry of ippools leaves out", () => {
-    const ippools = [{ ipv4: ["blue"], cleangateway: false }];
-    expect(() => selectPools(withPod({ ippools }, { vendorConf: DUAL }), POOLS)).toThrow(
-      'annotation "ipam.vendor.io/ippools": field "[0].ipv6" is required because enableIPv6 is true',
-    );
   });
 });
 
@@ -189,12 +143,6 @@ describe("selection of names and patterns", () => {
     [["red-[1]"], "eth0: red-1"],
   ];
   it.each(rows)("%j", (ipv4, wanted) => expect(summary(withPod({ ippool: { ipv4 } }))).toBe(wanted));
-
-  it("refuses a pattern that matches nothing", () => {
-    expect(() => selectPools(withPod({ ippool: { ipv4: ["nope-*"] } }), POOLS)).toThrow(
-      'Pattern "nope-*" in annotation "ipam.vendor.io/ippool" matches no IPv4 pool',
-    );
-  });
 
   it("compares a pattern with the pools once, for however many NICs and lists", () => {
     let compared = 0;
@@ -215,10 +163,6 @@ describe("selection of names and patterns", () => {
     expect(once(32, Array<string>(64).fill("b*"))).toBe(once(1, ["b*"]));
   });
 
-  it("a pattern sees pools of its family only", () => {
-    expect(() => selectPools(withPod({ ippool: { ipv4: ["six*"] } }), POOLS)).toThrow("matches no IPv4 pool");
-  });
-
   it("says which candidates a pattern has matched: one that is named before the pattern is not", () => {
     const [nic] = selectPools(withPod({ ippool: { ipv4: ["red-2", "red-*"] } }), POOLS).nics;
     const matched = nic?.families[0]?.candidates.map(({ name, isMatched }) => `${name} ${isMatched}`);
@@ -236,6 +180,24 @@ describe("selection of names and patterns", () => {
     const [nic] = selectPools(withPod({ ippool: { ipv4: ["ghost", "blue"] } }), POOLS).nics;
     expect(nic?.families[0]?.candidates[0]).toEqual({ name: "ghost", refusal: "does not exist" });
   });
+});
+
+const twice = { ippools: [{ ipv4: ["blue"] }, { ipv4: ["green"] }], networks: [{ name: "lab", interface: "eth0" }] };
+const listed = { ippools: [{ interface: "eth0", ipv4: ["blue"] }] };
+const unlisted = { ippools: [{ ipv4: ["blue"] }] };
+it.each(cases<[annotations: object, more?: Partial<Subject>]>`
+  networks that give one name to two NICs ${[twice]}
+    => Annotation "ipam.vendor.io/ippools" has two entries for interface "eth0"
+  an interface that the list lacks ${[listed, { ifName: "net7" }]}
+    => Annotation "ipam.vendor.io/ippools" has no entry for interface "net7"; it lists eth0
+  a missing family that is enabled ${[{ ippool: { ipv4: ["blue"] } }, { vendorConf: DUAL }]}
+    => annotation "ipam.vendor.io/ippool": field "ipv6" is required because enableIPv6 is true
+  one that an entry of ippools leaves out ${[unlisted, { vendorConf: DUAL }]}
+    => annotation "ipam.vendor.io/ippools": field "[0].ipv6" is required because enableIPv6 is true
+  a pattern that matches pools of the other family only ${[{ ippool: { ipv4: ["six*"] } }]}
+    => Pattern "six*" in annotation "ipam.vendor.io/ippool" matches no IPv4 pool
+`)("selection refuses %s", (_what, [annotations, more], message) => {
+  expect(() => selectPools(withPod(annotations, more), POOLS)).toThrow(message);
 });
 
 it("selection without an answer names what was missing", () => {

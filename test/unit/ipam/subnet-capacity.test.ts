@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Candidate, FamilyDemand } from "../../../host/ipam/model.ts";
 import {
-  describeAbsence,
   describeObstacle,
   describeSupply,
   isGrowing,
@@ -42,13 +41,6 @@ it.each(cases<IpPool>`
   whose share is used up ${leasing("ShareUsedUp")}
     => takes its blocks from AddressRange "seg": why; the pool has 1, other clusters: south 1, west 2
 `)("the supply of a pool %s", (_, given, text) => expect(describeSupply(given) ?? "nothing").toBe(text));
-
-it("a pool that is not there yet is described by its workload and Subnets", () => {
-  const { generated } = demandOf();
-  expect(describeAbsence(generated ?? expect.unreachable())).toBe(
-    'no pool has been generated for Deployment shop/web out of Subnet "blue" or "red" yet',
-  );
-});
 
 describe("more addresses may come", () => {
   const few = made(["10.1.0.1"], 3);

@@ -48,12 +48,6 @@ it("renders counters, gauges and histograms", async () => {
   ]);
 });
 
-it("escapes the value of a label", async () => {
-  const { set, metrics } = open();
-  metrics.depth.set({ queue: 'a"\\\n' }, 1);
-  expect(await seriesOf(set)).toContain('test_depth{queue="a\\"\\\\\\n"} 1');
-});
-
 it("totals and gauges that are counted elsewhere replace those of the last scrape", async () => {
   const { set, metrics } = open();
   for (const round of [1, 2]) {
@@ -61,12 +55,8 @@ it("totals and gauges that are counted elsewhere replace those of the last scrap
     setTotal(metrics.starts, round);
     setGauge(metrics.depth, [[{ queue: `q${round}` }, round]]);
   }
-  const [calls, starts, depth] = await seriesOf(set);
-  expect([calls, starts, depth]).toEqual([
-    'test_calls_total{code="2"} 20',
-    "test_starts_total 2",
-    'test_depth{queue="q2"} 2',
-  ]);
+  const wanted = ['test_calls_total{code="2"} 20', "test_starts_total 2", 'test_depth{queue="q2"} 2'];
+  expect((await seriesOf(set)).slice(0, 3)).toEqual(wanted);
 });
 
 it("scrapes at once share one collection", async () => {

@@ -33,12 +33,6 @@ describe("metrics of pools", () => {
     ]);
   });
 
-  it("drop a pool that is gone", async () =>
-    expect(await seriesOf([pool("blue")], [])).toEqual([
-      'berth_pools{kind="own"} 0',
-      'berth_pools{kind="generated"} 0',
-    ]));
-
   it("are bounded however many pools and workloads there are, and lose no address", async () => {
     const own = Array.from({ length: 3_000 }, (_, index) => pool(`p${index}`));
     const generated = Array.from({ length: 10_000 }, (_, index) => pool(`g${index}`, { subnet: "tenants" }));

@@ -26,8 +26,6 @@ describe("metrics of Subnets", () => {
       'berth_subnet_addresses{subnet="six",family="IPv6",state="withheld"} 1',
     ]));
 
-  it("drop a Subnet that is gone", async () => expect(await seriesOf([subnet("tenants")], [])).toEqual([]));
-
   it("are bounded however many there are, and lose no address", async () => {
     const series = await seriesOf(Array.from({ length: 1_000 }, (_, index) => subnet(`s${index}`)));
     expect(series).toHaveLength((MAX_SUBNET_LABELS + 1) * 4);

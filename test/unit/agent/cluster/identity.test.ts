@@ -19,10 +19,7 @@ it("readPod rejects with CniError 11 when the API server does not answer in time
   using _ = installTime();
   const time = new SimulatedTime(1);
   const api = openKubeClient({
-    credentials: {} as Credentials,
-    userAgent: "test",
-    random: () => 0.5,
-    exchange: SILENT,
+    ...{ credentials: {} as Credentials, userAgent: "test", random: () => 0.5, exchange: SILENT },
   });
   let thrown: unknown;
   time.inside(time.process("agent"), () => {

@@ -100,17 +100,6 @@ describe("a pod belongs to", () => {
     expect(await lookups.of(pod)).toBe(wanted);
     expect(lookups.requested).toHaveLength(asks);
   });
-
-  it("the workload by its group's own path", async () => {
-    putSet(deployment);
-    lookups.put(JOBS, "mail-1", owned([cron], uid("mail-1")));
-    await lookups.of(podOf(set));
-    await lookups.of(podOf(job));
-    expect(lookups.requested).toEqual([
-      "GET /apis/apps/v1/namespaces/shop/replicasets/web-5d",
-      "GET /apis/batch/v1/namespaces/shop/jobs/mail-1",
-    ]);
-  });
 });
 
 describe("nothing is asked", () => {

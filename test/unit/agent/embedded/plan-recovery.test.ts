@@ -19,11 +19,8 @@ const POOLS = [
 /** Returns a cached attachment of container `c`, in namespace `/live/c` or `/dead/c`. */
 function cached(containerId: string, address: string, where = "/live"): CachedAttachment {
   const netns = `${where}/${containerId}`;
-  const args = new Map([
-    ["K8S_POD_NAMESPACE", "shop"],
-    ["K8S_POD_NAME", `pod-${containerId}`],
-    ["K8S_POD_UID", `uid-${containerId}`],
-  ]);
+  const pod = { NAMESPACE: "shop", NAME: `pod-${containerId}`, UID: `uid-${containerId}` };
+  const args = new Map(Object.entries(pod).map(([key, value]) => [`K8S_POD_${key}`, value]));
   const ips = [{ address: prefix(address), interface: 0 }];
   const result = { interfaces: [{ name: "eth0", sandbox: netns }], ips, routes: [] };
   const nic = { source: `cache/${containerId}`, containerId, ifName: "eth0", network: "lab", netns };

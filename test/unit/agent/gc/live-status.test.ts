@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readNodeStatus, readNodesOf } from "../../../../host/agent/gc/live-status.ts";
+import { readNodeStatus } from "../../../../host/agent/gc/live-status.ts";
 import type { NodeStatus } from "../../../../host/ipam/retention.ts";
 import { machineOf } from "../../../../host/resources/machine.ts";
 import { OUT_OF_SERVICE } from "../../../../host/resources/node.ts";
@@ -29,12 +29,4 @@ it.each<[what: string, taint: string | undefined, machine: string | undefined, s
   put(server, "n1", "m1", taint);
   expect(await readNodeStatus(server.client(), "n1", machine)).toBe(status);
   expect(await readNodeStatus(server.client(), "n2", machine)).toBe("lost");
-});
-
-it("finds all nodes that report a machine", async () => {
-  const server = open();
-  put(server, "n1", "m1");
-  put(server, "n2", "m2");
-  put(server, "n3", "m1");
-  expect(await readNodesOf(server.client(), named("m1"))).toEqual(["n1", "n3"]);
 });

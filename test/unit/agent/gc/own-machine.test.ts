@@ -88,10 +88,3 @@ it("of another machine's record it proves without a question which one it is", a
   await machine.nodeRead(nodeOf("m1"));
   expect(await machine.prove(named("m2"))).toBe(named("m1"));
 });
-
-it("ends a wait when the agent stops", async () => {
-  const { machine } = open();
-  const waiting = machine.prove("m1");
-  machine.close();
-  await expect(waiting).rejects.toThrow("The agent stops");
-});

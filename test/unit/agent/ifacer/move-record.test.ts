@@ -36,14 +36,8 @@ it("gives back what was kept, until it is forgotten", () => {
 it("knows nothing of another boot, of another format, of half a file", () => {
   new MoveRecord(directory, "boot-1").write(OPERATIONS);
   expect(new MoveRecord(directory, "boot-2").read()).toEqual([]);
-  for (const text of [
-    "",
-    "{",
-    "null",
-    "[]",
-    '{"format": 2, "boot": "boot-1", "operations": []}',
-    '{"format": 1, "boot": "boot-1"}',
-  ]) {
+  const old = '{"format": 2, "boot": "boot-1", "operations": []}';
+  for (const text of ["", "{", "null", "[]", old, '{"format": 1, "boot": "boot-1"}']) {
     writeFileSync(join(directory, "moving.json"), text);
     expect(new MoveRecord(directory, "boot-1").read(), text).toEqual([]);
   }

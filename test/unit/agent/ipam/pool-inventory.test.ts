@@ -38,9 +38,3 @@ it("a registry that was opened with the cooldowns of the first snapshot is told 
   expect(told).toEqual([cooldownsOf(usual)]);
   expect(cooldownsOf(usual).byPool.size).toBe(0);
 });
-
-it("manifests may change between the opening of the registry and the first snapshot", () => {
-  const { told, inventory } = openInventory(cooldownsOf(usual));
-  inventory.follow(quick);
-  expect(told).toEqual([cooldownsOf(quick)]);
-});

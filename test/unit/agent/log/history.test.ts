@@ -44,11 +44,8 @@ it("finds the newest lines of the newest files, without starts", async () => {
   expect([pods.length, pods[0], pods.at(-1)]).toEqual([500, 699, 1_199]);
   // The oldest file was not read.
   expect(found).toMatchObject({ hasOlder: true, from: line(400, "START").time });
-  const one = await new History(directory, "n1").find({
-    pod: { namespace: "shop", name: "p7" },
-    skip: 0,
-    isNewest: true,
-  });
+  const pod = { namespace: "shop", name: "p7" };
+  const one = await new History(directory, "n1").find({ pod, skip: 0, isNewest: true });
   expect([podsOf(one), one]).toEqual([[7], expect.objectContaining({ hasOlder: false })]);
 });
 

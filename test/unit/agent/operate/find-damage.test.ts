@@ -86,10 +86,7 @@ it.each<[what: string, changes: Partial<NodeFacts>]>([
   ["of an object that cools", { ...NONE, ...published({ state: "Cooling" }) }],
   ["of a pod that is gone just now", bare(YOUNG, LOST)],
   ["of a pod whose UID is unknown", recorded({}, { pod: podOf(undefined) })],
-  [
-    "of a static pod without a mirror",
-    { ...recorded({ owner: STATIC }, GONE), ...published({ holders: [OF_STATIC] }) },
-  ],
+  ["of a static pod without mirror", { ...recorded({ owner: STATIC }, GONE), ...published({ holders: [OF_STATIC] }) }],
   ["of a container without a pod", recorded({ pod: "" }, GONE)],
   ["of an address that cools after its pod", { ...bare({ state: "Cooling" }, LOST), ...UNPUBLISHED }],
   ["of a pod that cannot be read", recorded({}, { pod: { kind: "unknown" } })],
@@ -136,19 +133,9 @@ it.each(cases<Partial<NodeFacts>>`
 });
 
 it.each<[what: string, changes: Partial<NodeFacts>, text: RegExp, remedy: RegExp]>([
-  [
-    "the NICs of a duplicate",
-    { nics: [NIC, OTHER_NIC] },
-    /^interface eth0 in .*b and interface eth0 in .*a have the address$/,
-    /^Restart/,
-  ],
+  ["a duplicate", { nics: [NIC, OTHER_NIC] }, /^interface eth0 in .*b and .*eth0 in .*a have the address$/, /^Restart/],
   ["the state of an object without a pod", COOLING, /says it is Cooling on node n1$/, /^Restart this pod/],
-  [
-    "whose a NIC's address is",
-    { rows: [], ...OTHER },
-    /is allocated to pod shop\/web-9 on node n2$/,
-    /^Restart the pod/,
-  ],
+  ["whose the address is", { rows: [], ...OTHER }, /is allocated to pod shop\/web-9 on node n2$/, /^Restart the pod/],
   ["the pod of an object", OTHER, /says it is allocated to pod shop\/web-9 on node n2$/, /^Restart this pod/],
   ["a pod that is gone", bare({}, LOST), /^its pod is gone$/, /release it$/],
   ["the NIC of a pod that is gone", recorded({}, GONE), /^its pod is gone, and its NIC still has/, /release it$/],

@@ -70,11 +70,7 @@ describe("leftovers:", () => {
   const main = { rules: [hostRule(4, 254, [])], routes: [{ ...routeOf(OTHER, 254), protocol: 3 }] };
   it.each<[what: string, changes: Partial<NamespaceState>, known?: Partial<KnownAttachments>]>([
     ["on a node in order", {}],
-    [
-      "of a pair whose record is lost but whose pod lives",
-      { links: [pairOf("c9")] },
-      { macs: new Set([STRAY.pod.mac]) },
-    ],
+    ["of a pair whose record is lost, whose pod lives", { links: [pairOf("c9")] }, { macs: new Set([STRAY.pod.mac]) }],
     ["of a pair that waits to be deleted", { links: [{ ...pairOf("c9"), group: RETIRED_GROUP }] }],
     ["of a pair that is being deleted", { links: [{ ...pairOf("c9"), group: REMOVAL_GROUP }] }],
     ["of a pair that another IPAM's pod has", { links: [pairOf("c9")] }, { containerIds: new Set(["c9"]) }],

@@ -71,11 +71,6 @@ async function bind(first: string, count: number, place: { pool?: string; space?
 const get = async (url: string) => JSON.parse((await inspect("GET", url)).body) as unknown;
 const post = async (url: string) => JSON.parse((await inspect("POST", url)).body) as unknown;
 
-async function stateOf(address: string): Promise<string[]> {
-  const { allocations } = (await get(`/v1/address?address=${address}`)) as { allocations: { state: string }[] };
-  return allocations.map(({ state }) => state);
-}
-
 it.each<[query: string, wanted: RegExp]>([
   ["", /subnet: found "?null"?, want a network/],
   ["subnet=10.0.0.0/16&range=10.0.1.0-10.0.2.0", /at most 256 addresses of the subnet/],
@@ -188,37 +183,10 @@ describe("the inspector", () => {
       "note: no definition of the network of eth0 is known here: its default pools are not considered",
     ]);
   });
-
-  it("explains a pool, and says that there is none", async () => {
-    const first = 'pool "blue": created by hand; its size is fixed';
-    expect(await get("/v1/explain?pool=blue")).toMatchObject({ lines: [first, expect.anything(), expect.anything()] });
-    expect(await get("/v1/explain?pool=old")).toMatchObject({ code: 100, msg: 'There is no IPPool "old"' });
-  });
-
-  it("a registry that is gone is a CNI error", async () => {
-    await registry.close();
-    const answer = await inspect("GET", "/v1/allocations");
-    expect(answer.status).toBe(422);
-    expect(JSON.parse(answer.body)).toMatchObject({ code: 107 });
-  });
 });
 
 describe("operations of an administrator", () => {
   const step = (refusal: unknown, more: object = {}) => ({ steps: [{ refusal, ...more }], isDone: false });
-
-  it("release: a NIC that may still have the address is refused, and forced", async () => {
-    await bind("10.0.0.7", 1);
-    const release = (options = "") => post(`/v1/release?address=10.0.0.7${options}`);
-    const why = "it is unknown whether the NIC eth0 still has it";
-    expect(await release()).toMatchObject(step(why, { address: "10.0.0.7", isForceable: true }));
-    expect(await release("&force&dryRun")).toMatchObject({ isDone: false });
-    expect(await stateOf("10.0.0.7")).toEqual(["Bound"]);
-    recorded.length = 0;
-    expect(await release("&force")).toMatchObject({ isDone: true });
-    expect([await stateOf("10.0.0.7"), recorded]).toEqual([["Cooling"], ["RELEASE ordered with berthctl --force"]]);
-    const over = step("it is released already, and becomes free by itself", { isForceable: false });
-    expect(await release("&force")).toMatchObject(over);
-  });
 
   it("release by a report: only the record of the report, of this node, and what is over is no failure", async () => {
     await bind("10.0.0.7", 1, { pool: "blue", space: "" });
@@ -249,29 +217,5 @@ describe("operations of an administrator", () => {
   ])("%s is answered with what it is", async (url, wanted) => {
     await bind("10.0.0.7", 1);
     expect(await post(`/v1/${url}`)).toMatchObject(wanted);
-  });
-
-  it("quarantine: a free address, a released one, and the end of both", async () => {
-    for (const address of ["10.0.0.8", "10.0.0.9"]) await bind(address, 1);
-    await post("/v1/release?address=10.0.0.8&force");
-    await post("/v1/quarantine?address=10.0.0.9&force");
-    expect(await stateOf("10.0.0.9")).toEqual(["Quarantined"]);
-    for (const address of ["10.0.0.7", "10.0.0.8"]) {
-      const url = `/v1/quarantine?address=${address}`;
-      expect(await post(`${url}&seconds=60&dryRun`)).toMatchObject({ isDone: false });
-      expect(await post(`${url}&seconds=60`)).toMatchObject({ isDone: true });
-      expect(await stateOf(address)).toEqual(["Quarantined"]);
-      expect(await post(url)).toMatchObject(step("it is in quarantine already"));
-      const refused = step(expect.stringContaining("--remove"));
-      expect(await post(`/v1/release?address=${address}`)).toMatchObject(refused);
-      expect(await post(`${url}&remove`)).toMatchObject({ isDone: true });
-      expect(await stateOf(address)).toEqual([]);
-    }
-  });
-
-  it("repair restores before it checks, and is no GET", async () => {
-    const { body } = await inspect("POST", "/v1/repair");
-    expect(JSON.parse(body)).toMatchObject({ repaired: [], unrepaired: [], findings: [] });
-    expect((await inspect("GET", "/v1/repair")).status).toBe(404);
   });
 });

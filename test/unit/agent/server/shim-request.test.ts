@@ -13,13 +13,10 @@ describe("a call", () => {
     const headers = { "cni-containerid": "abc", "cni-args": "", "content-length": "2" };
     expect(parseShimRequest(Buffer.from(call(...lines)))).toEqual({ plugin: "berth", headers, body: "{}" });
   });
+  const TWICE = 'Header "cni-path" was given twice';
   it.each([
-    { what: "a header twice", lines: ["CNI-Path: /a", "CNI-Path: /a"], refusal: 'Header "cni-path" was given twice' },
-    {
-      what: "a header twice in other letters",
-      lines: ["CNI-Path: /a", "cni-PATH: /a"],
-      refusal: 'Header "cni-path" was given twice',
-    },
+    { what: "a header twice", lines: ["CNI-Path: /a", "CNI-Path: /a"], refusal: TWICE },
+    { what: "a header twice in other letters", lines: ["CNI-Path: /a", "cni-PATH: /a"], refusal: TWICE },
     { what: "a name with a blank", lines: ["CNI-Path : /a"], refusal: '"CNI-Path : /a" is no header' },
     { what: "a line without a colon", lines: ["CNI-Path"], refusal: '"CNI-Path" is no header' },
   ])("with $what is refused", ({ lines, refusal }) => {

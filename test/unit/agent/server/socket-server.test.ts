@@ -130,20 +130,6 @@ describe("the socket server", () => {
     },
   );
 
-  it("takes back what was claimed for a caller that hangs up the moment before the answer", async () => {
-    const { socket } = await arrive("c1");
-    socket.destroy();
-    answer("c1"); // before the server's loop has a turn
-    await until(() => undone.length > 0);
-  });
-
-  it("sends an answer for which the socket has no room, and takes nothing back", async () => {
-    const { received } = await arrive("c1");
-    answer("c1", { body: "x".repeat(4_000_000) });
-    expect((await received).length).toBeGreaterThan(4_000_000);
-    expect(undone).toEqual([]);
-  });
-
   it("takes back what a caller has not read to the end", async () => {
     const { socket } = call(post("c1"));
     socket.pause();
@@ -169,24 +155,6 @@ describe("the socket server", () => {
     await pass();
     await server.close();
     expect(await received).toBe("");
-  });
-
-  it("says so when that fails, and goes on", async () => {
-    const { socket, received } = await arrive("c1");
-    socket.destroy();
-    await received;
-    await pass();
-    answer("c1", { undo: () => Promise.reject(new Error("no room")) });
-    await until(() => lines.includes("error Undoing the ADD failed"));
-  });
-
-  it("a request that is never finished is not logged as a bug", async () => {
-    const { socket, received } = call(post("c1").slice(0, -1));
-    await pass();
-    socket.destroy();
-    await received;
-    await until(() => lines.length > 0);
-    expect([lines, requested]).toEqual([["debug The caller hung up during its request"], []]);
   });
 
   it("an ADD is refused, not lost, when what comes before it fails", async () => {
@@ -235,47 +203,6 @@ describe("the socket server", () => {
     for (const text of [await received, await second.received]) expect(text).toContain("200 OK");
     expect(readdirSync(join(path, ".."))).toEqual(["agent.sock"]);
   });
-
-  it("cannot be made where a file is in the way", async () => {
-    const place = mkdtempSync(join(tmpdir(), "berth-socket-"));
-    writeFileSync(join(place, "run"), "");
-    const inspect = async (): Promise<Dispatched> => ({ status: 200, body: "" });
-    const listening = listenOnSocket({
-      ...{ path: join(place, "run", "a.sock"), beforeAdd: async () => {}, faults: noFaults, log: recordLog().log },
-      ...{ dispatcher: { dispatch: inspect }, inspect },
-    });
-    await expect(listening).rejects.toThrow(/EEXIST|ENOTDIR/);
-    rmSync(place, { recursive: true });
-  });
-});
-
-it("a socket that cannot be restored is logged once for each reason, and restored as soon as it can be", {
-  timeout: 60_000,
-}, async () => {
-  const { log, lines } = recordLog();
-  const reasons = ["no room", "no room", "no folder"];
-  let isLost = true;
-  const watch = watchSocket({
-    path: "/run/a.sock",
-    lock: { ensure: () => undefined },
-    server: {
-      findLoss: () => (isLost ? "removed" : undefined),
-      restore: async () => {
-        const reason = reasons.shift();
-        if (reason !== undefined) throw new Error(reason);
-        isLost = false;
-      },
-    },
-    onDeath: () => {},
-    log,
-  });
-  await until(() => watch.restored === 1);
-  await watch.close();
-  expect(lines).toEqual([
-    "error Restoring socket /run/a.sock failed; retrying",
-    "error Restoring socket /run/a.sock failed; retrying",
-    "warn Socket /run/a.sock was removed; restored it, calls in between were lost",
-  ]);
 });
 
 it("another agent that has the lock for a moment, while it asks whether this one answers, does not end this one; one that keeps it does", async () => {

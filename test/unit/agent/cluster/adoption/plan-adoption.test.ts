@@ -25,11 +25,8 @@ const POOLS = [
 /** Returns a cached attachment of container `c` of pod shop/pod-c, in namespace /netns/c. */
 function cached(containerId: string, addresses: readonly string[], more: Partial<CachedAttachment> = {}) {
   const netns = `/netns/${containerId}`;
-  const args = new Map([
-    ["K8S_POD_NAMESPACE", "shop"],
-    ["K8S_POD_NAME", `pod-${containerId}`],
-    ["K8S_POD_UID", `uid-${containerId}`],
-  ]);
+  const pod = { NAMESPACE: "shop", NAME: `pod-${containerId}`, UID: `uid-${containerId}` };
+  const args = new Map(Object.entries(pod).map(([key, value]) => [`K8S_POD_${key}`, value]));
   const ips = addresses.map((address) => ({ address: prefix(address), interface: 0 }));
   const result = { interfaces: [{ name: "eth0", sandbox: netns }], ips, routes: [] };
   const about = { source: `cache/${containerId}`, containerId, ifName: "eth0", network: "lan", netns, args };
