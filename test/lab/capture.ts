@@ -20,6 +20,7 @@ const SOCK_RAW = 3;
 const SOCK_NONBLOCK = 0o4000;
 const SOCK_CLOEXEC = 0o2000000;
 const SOL_SOCKET = 1;
+const SO_RCVBUF = 8;
 const SO_RCVBUFFORCE = 33;
 const ETH_P_ALL = 3;
 const PACKET_OUTGOING = 4;
@@ -59,7 +60,9 @@ export async function openCapture(netns: Netns, link: string): Promise<Capture> 
   // Without a protocol it receives nothing until it is bound, so nothing of other links gets into the queue.
   const fd = check(withNetns(netns.path, () => native.socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
   try {
-    check(native.setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, QUEUE_BYTES));
+    const queue = (option: number): number => native.setsockopt(fd, SOL_SOCKET, option, QUEUE_BYTES);
+    // A user namespace has what net.core.rmem_max allows.
+    if (queue(SO_RCVBUFFORCE) < 0) check(queue(SO_RCVBUF));
     check(native.bind(fd, linkAddress(found.ifindex)));
   } catch (error) {
     native.close(fd);
