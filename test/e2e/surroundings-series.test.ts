@@ -129,7 +129,7 @@ const actions: readonly Action[] = [
     undoes: "sysctl -qw net.ipv6.conf.all.forwarding=1",
     named: /forwarding/,
   },
-  once("a flush of Berth's rule", both("rule del lookup 500")),
+  once("a flush of Berth's rule", `{ ${both("rule del lookup 500")}; } || :`),
   once(
     "a flush of all rules",
     `${both("rule flush")}; ${both("rule add pref 32766 lookup main")}; ${both("rule add pref 32767 lookup default")}`,

@@ -3,6 +3,7 @@ import { BERTH_PROTOCOL } from "../../coordinator/plan/constants.ts";
 import { includesIp } from "../../coordinator/plan/own-objects.ts";
 import type { PlanInput } from "../../coordinator/plan/plan-input.ts";
 import { findHostAddresses } from "../../coordinator/plan/plan-service-path.ts";
+import { RT_TABLE_MAIN } from "../../kernel/netlink/route/constants.ts";
 import { lookUpRoute } from "../../kernel/netlink/route/requests.ts";
 import type { NamespaceSource } from "../../kernel/open-namespace.ts";
 import { FAMILIES, formatIp, type Ip } from "../../net/ip.ts";
@@ -11,24 +12,19 @@ import type { NamespaceState } from "../../plan/state.ts";
 /** Most of the node's addresses that are tried. */
 const MOST_ADDRESSES = 8;
 
-type Side = Pick<NamespaceSource, "route">;
+type Side = Pick<NamespaceSource, "route"> & Pick<NamespaceState, "links" | "routes">;
 
-/** Where packets go, and from which of the sources, that do not take Berth's routes to the addresses. */
-function findWay(
-  { route }: Side,
-  { links, routes }: NamespaceState,
-  addresses: readonly Ip[],
-  sources: readonly Ip[],
-): string | undefined {
-  const own = routes.filter((each) => each.protocol === BERTH_PROTOCOL && includesIp(addresses, each.destination.ip));
+/** Where packets go that take neither Berth's routes to the addresses nor one of this table. `from`: also by these. */
+function findWay({ route, links, routes }: Side, to: readonly Ip[], from: readonly Ip[], table?: number) {
+  const own = routes.filter((each) => each.protocol === BERTH_PROTOCOL && includesIp(to, each.destination.ip));
   for (const { destination, link } of own) {
-    const to = destination.ip;
+    const { ip } = destination;
     const index = links.find(({ name }) => name === link)?.index;
-    for (const from of [undefined, ...sources.filter(({ family }) => family === to.family)]) {
-      const found = lookUpRoute(route, to, from)?.link;
-      if (index === undefined || found === index) continue;
-      const other = links.find((each) => each.index === found)?.name ?? "nowhere";
-      return `${formatIp(to)}${from === undefined ? "" : ` from ${formatIp(from)}`} to ${other}`;
+    for (const source of [undefined, ...from.filter(({ family }) => family === ip.family)]) {
+      const found = lookUpRoute(route, ip, source);
+      if (index === undefined || found?.link === index || (found !== undefined && found.table === table)) continue;
+      const other = links.find((each) => each.index === found?.link)?.name ?? "nowhere";
+      return `${formatIp(ip)}${source === undefined ? "" : ` from ${formatIp(source)}`} to ${other}`;
     }
   }
   return undefined;
@@ -39,14 +35,15 @@ function findWay(
  * node's packets, with any of its addresses, or of the pod's. Something comes before Berth's that it cannot move.
  */
 export function findDetour(
-  host: Side,
-  pod: Side,
+  host: Pick<Side, "route">,
+  pod: Pick<Side, "route">,
   { addresses, observed }: Pick<PlanInput, "addresses" | "observed">,
-): string | undefined {
+) {
   const nodes = FAMILIES.flatMap((family) => findHostAddresses(observed.host, family, []).slice(0, MOST_ADDRESSES));
   const comes = "a rule or route of other software comes before Berth's";
-  const there = findWay(host, observed.host, addresses, nodes);
+  const there = findWay({ ...observed.host, route: host.route }, addresses, nodes);
   if (there !== undefined) return `The node sends packets for ${there}, not to the pod: ${comes}`;
-  const back = findWay(pod, observed.pod, nodes, []);
+  // By a first NIC that others made the pod may reach its node, too.
+  const back = findWay({ ...observed.pod, route: pod.route }, nodes, [], RT_TABLE_MAIN);
   return back && `The pod sends packets for ${back}, not to its node: ${comes}`;
 }

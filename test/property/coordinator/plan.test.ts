@@ -191,6 +191,17 @@ function withAddresses(requested: Request, { pod }: Observed): Request {
   return { ...requested, addresses: own.map(({ prefix }) => formatIp(prefix.ip)) };
 }
 
+/**
+ * The inventory. The kernel adds a route before or behind all with its destination and metric: where there are three,
+ * one in the middle does not come back there.
+ */
+function orderOf(observed: Observed): string[] {
+  const lines = inventory(observed);
+  const isFull = (family: string) => lines.filter((line) => line.startsWith(`pod: route ${family} default`)).length > 2;
+  const familyOf = (line: string) => line.charAt("pod: route ".length);
+  return lines.map((line) => (isFull(familyOf(line)) ? line.replace(" (first)", "") : line)).sort();
+}
+
 function check(observed: Observed, told: Request): Observed {
   const requested = withAddresses(told, observed);
   const planned = answer(requested, observed);
@@ -199,7 +210,7 @@ function check(observed: Observed, told: Request): Observed {
   const after = applyAll(observed, operations);
   expect(answer(requested, after)?.operations.map(formatOperation)).toEqual([]);
   const isUndoable = operations.every(({ kind }) => kind !== "delete-veth");
-  if (isUndoable) expect(inventory(applyAll(after, inverseOfAll(operations)))).toEqual(inventory(observed));
+  if (isUndoable) expect(orderOf(applyAll(after, inverseOfAll(operations)))).toEqual(orderOf(observed));
   expect(contradictions(operations)).toEqual([]);
   expect(operations.filter((operation) => !isRightful(operation, requested)).map(formatOperation)).toEqual([]);
   const [before, now] = [inventory(observed).filter(isOfOthers), inventory(after)];

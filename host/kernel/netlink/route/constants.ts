@@ -42,6 +42,8 @@ export const RTNH_F_ONLINK = 4;
 export const RTNH_F_STATE = 1 | 8 | 16 | 32 | 64;
 /** A cached copy made by a lookup. */
 export const RTM_F_CLONED = 0x200;
+/** The answer names the table of a looked-up route. */
+export const RTM_F_LOOKUP_TABLE = 0x1000;
 
 /** Default metric of IPv6 routes (net/ip6_route.h). */
 export const IP6_RT_PRIO_USER = 1024;

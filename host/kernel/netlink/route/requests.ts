@@ -15,6 +15,7 @@ import {
   RTA_TABLE,
   RTM_DELROUTE,
   RTM_F_CLONED,
+  RTM_F_LOOKUP_TABLE,
   RTM_GETROUTE,
   RTM_NEWROUTE,
 } from "./constants.ts";
@@ -71,7 +72,9 @@ const NO_WAY = [EACCES, EHOSTUNREACH, EINVAL, ENETUNREACH];
 export function lookUpRoute(conversation: Conversation, to: Ip, from: Ip | undefined): Route | undefined {
   const whole = (ip: Ip) => ({ ip, length: bitsOf(ip.family) });
   const about = { destination: whole(to), source: from && whole(from) };
-  const payload = encodeRoute({ ...about, table: 0, type: 0, protocol: 0, scope: 0, flags: 0 });
+  // IPv6 names the table without being asked to, and refuses the flag.
+  const flags = to.family === 4 ? RTM_F_LOOKUP_TABLE : 0;
+  const payload = encodeRoute({ ...about, table: 0, type: 0, protocol: 0, scope: 0, flags });
   const question = { operation: `get route to ${formatIp(to)}`, type: RTM_GETROUTE, payload };
   const [answer] = unlessRefused(NO_WAY, () => conversation.request(question)) ?? [];
   return answer && routeOf(decodeRouteMessage(answer));
