@@ -84,9 +84,8 @@ it.each([
 });
 
 it("tune_mode is accepted with a warning", () => {
-  expect(decodeCoordinatorConf({ tune_mode: "auto" }, "x").warnings).toEqual([
-    'Key "tune_mode" is an alias; write "mode" instead',
-  ]);
+  const warning = 'Key "tune_mode" is an alias; write "mode" instead';
+  expect(decodeCoordinatorConf({ tune_mode: "auto" }, "x").warnings).toEqual([warning]);
   expect(decodeCoordinatorConf({ mode: "auto" }, "x").warnings).toEqual([]);
 });
 

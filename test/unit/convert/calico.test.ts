@@ -20,7 +20,6 @@ const IN_SHOP = { matchExpressions: [{ key: "team", operator: "In", values: ["sh
 
 it.each<[spec: object, converted: object | undefined, lost?: readonly string[]]>([
   [{}, DEFAULT],
-  [{ assignmentMode: "Automatic" }, DEFAULT],
   [{ assignmentMode: "Manual" }, SUBNET],
   [{ namespaceSelector: "team == 'shop'" }, { ...SUBNET, namespaceAffinity: IN_SHOP, default: true }],
   [{ namespaceSelector: "a || b" }, { ...SUBNET, default: true, disable: true }, ["spec.namespaceSelector"]],

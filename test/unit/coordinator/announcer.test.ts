@@ -16,13 +16,8 @@ const link = {
   kind: undefined,
 };
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
-});
-
-afterEach(() => {
-  vi.useRealTimers();
-});
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] }));
+afterEach(() => void vi.useRealTimers());
 
 type Happening = "call" | "cancel" | "end" | "announce again";
 
@@ -51,19 +46,12 @@ async function check(happenings: readonly (readonly [atMs: number, what: Happeni
   expect(sent).toEqual(sentMs);
 }
 
-const LATEST_MS = ANNOUNCE_QUIET_MS + ANNOUNCE_HOLD_UP_MS;
-
-it("is sent soon", () => check([], [ANNOUNCE_QUIET_MS]));
-
-it("gives way to a call", () => check([[10, "call"]], [10 + ANNOUNCE_QUIET_MS]));
-
-it("gives way to calls for a bounded time", () => {
-  const calls = Array.from({ length: 20 }, (_, index) => [10 * (index + 1), "call"] as const);
-  return check(calls, [LATEST_MS]);
-});
-
-it("is not sent after it was cancelled", () => check([[10, "cancel"]], []));
-
-it("is sent at once when the agent ends", () => check([[10, "end"]], [10]));
-
-it("replaces what was to be announced before", () => check([[10, "announce again"]], [10 + ANNOUNCE_QUIET_MS]));
+const calls = Array.from({ length: 20 }, (_, index) => [10 * (index + 1), "call"] as const);
+it.each<[what: string, happenings: Parameters<typeof check>[0], sentMs: number[]]>([
+  ["is sent soon", [], [ANNOUNCE_QUIET_MS]],
+  ["gives way to a call", [[10, "call"]], [10 + ANNOUNCE_QUIET_MS]],
+  ["gives way to calls for a bounded time", calls, [ANNOUNCE_QUIET_MS + ANNOUNCE_HOLD_UP_MS]],
+  ["is not sent after it was cancelled", [[10, "cancel"]], []],
+  ["is sent at once when the agent ends", [[10, "end"]], [10]],
+  ["replaces what was to be announced before", [[10, "announce again"]], [10 + ANNOUNCE_QUIET_MS]],
+])("%s", (_, happenings, sentMs) => check(happenings, sentMs));

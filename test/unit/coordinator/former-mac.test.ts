@@ -29,16 +29,12 @@ const add = (record: string) => `pod: ip link property add dev eth0 altname ${re
 const del = (record: string) => `pod: ip link property del dev eth0 altname ${record}`;
 
 const stale = recordOf("020000007709", OTHER);
+const taken = [add(recordOf("020000007709")), del(stale), SET];
 it.each<[what: string, found: LinkState, operations: Operation[], recorded: string[]]>([
   ["first", link(), [other, change], [formatOperation(other), add(RECORD), SET]],
   ["not if it stays", link(), [other, setUp], [other, setUp].map(formatOperation)],
   ["not again, when something has changed it since", link(CHANGED, RECORD), [change], [SET]],
-  [
-    "taking over what the attachment before has left",
-    link(CHANGED, "enp1s0", stale),
-    [change],
-    [add(recordOf("020000007709")), del(stale), SET],
-  ],
+  ["taking over what the attachment before has left", link(CHANGED, "enp1s0", stale), [change], taken],
 ])("an ADD records the NIC's MAC before it changes it %s", (_what, found, operations, recorded) => {
   expect(recordFormerMac(operations, found, NIC).map(formatOperation)).toEqual(recorded);
 });
@@ -50,24 +46,15 @@ it("a record is its attachment's", () => {
 });
 
 describe("a link gets its former MAC back", () => {
+  const onNode = del(RECORD).replace("pod:", "host:");
   const set = (place: string) => `${place}: ip link set eth0 address ${OWN}`;
   it.each<[what: string, place: "pod" | "host", found: LinkState, nic: typeof NIC | undefined, operations: string[]]>([
     ["in the pod", "pod", link(CHANGED, "enp1s0", RECORD), NIC, [set("pod"), del(RECORD)]],
     ["where it has it already", "pod", link(OWN, RECORD), NIC, [del(RECORD)]],
     ["not in a pod that has the path by now", "pod", link(CHANGED, recordOf("020000007701", OTHER)), NIC, []],
     ["not without a record", "pod", link(CHANGED), NIC, []],
-    [
-      "on the node, whoever changed it",
-      "host",
-      link(CHANGED, RECORD),
-      undefined,
-      [set("host"), del(RECORD)].map(onNode),
-    ],
+    ["on the node, whoever changed it", "host", link(CHANGED, RECORD), undefined, [set("host"), onNode]],
   ])("%s", (_what, place, found, nic, operations) => {
     expect(planReturn(place, [found], nic).map(formatOperation)).toEqual(operations);
   });
 });
-
-function onNode(text: string): string {
-  return text.replace(/^pod:/, "host:");
-}

@@ -16,17 +16,6 @@ function link(kind: string, mac: Mac | undefined = parseMac("02:00:00:00:00:01")
 const ips = (...texts: string[]) => texts.flatMap((text) => parseIp(text) ?? []);
 
 describe("the MAC address is the prefix and four octets of the address", () => {
-  const rows: [addresses: string[], mac: string][] = [
-    [["10.6.0.200"], "0a:1b:0a:06:00:c8"],
-    [["0.0.0.1"], "0a:1b:00:00:00:01"],
-    [["fd00::1", "10.6.0.200"], "0a:1b:0a:06:00:c8"],
-    [["fd00::"], "0a:1b:00:00:00:00"],
-    [["fd00:6::abc:0d0e"], "0a:1b:0a:bc:0d:0e"],
-  ];
-  it.each(rows)("of %j: %s", (addresses, mac) =>
-    expect(planMac("0a:1b", link("macvlan"), ips(...addresses))).toBe(parseMac(mac)),
-  );
-
   it("unless the pod requests another one", () => {
     const requested = parseMac("02:42:ac:11:00:09");
     expect(planMac("0a:1b", link("macvlan"), ips("10.6.0.200"), requested)).toBe(requested);
@@ -40,10 +29,8 @@ describe("the MAC address is the prefix and four octets of the address", () => {
 
 describe("a prefix is refused", () => {
   const rows: [what: string, link: LinkState, addresses: string[], text: string][] = [
-    ["on ipvlan", link("ipvlan"), ["10.6.0.2"], 'interface "eth0": it is of kind ipvlan, which has none of its own'],
     ["on what is no Ethernet", { ...link("tun"), mac: undefined }, ["10.6.0.2"], "it is of kind tun"],
     ["on a machine's own such device", { ...link(""), mac: undefined }, ["10.6.0.2"], "it has no MAC address"],
-    ["without an address", link("macvlan"), [], "it has no IP address to derive a MAC address from"],
   ];
   it.each(rows)("%s", (_what, nic, addresses, text) => {
     const plan = () => planMac("0a:1b", nic, ips(...addresses));

@@ -16,7 +16,7 @@ import {
   type RuleState,
 } from "../../../host/plan/state.ts";
 import { formatAddress, formatNeighbour, formatRoute, formatRule } from "../../../host/plan/text.ts";
-import type { Fact, LinkWords, Statement } from "./plan-words.ts";
+import type { LinkWords, Statement } from "./plan-words.ts";
 
 export const NOTHING: Observed = { pod: EMPTY_NAMESPACE, host: EMPTY_NAMESPACE };
 
@@ -257,5 +257,3 @@ export function inventory(observed: Observed): string[] {
     ].map((line) => `${place}: ${line}`);
   }).sort();
 }
-
-export type { Fact };

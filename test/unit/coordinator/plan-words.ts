@@ -63,12 +63,6 @@ class Words {
     return true;
   }
 
-  number(what: string): number {
-    const word = this.next(what);
-    const value = NAMED[word] ?? Number(word);
-    return Number.isInteger(value) ? value : this.fail(`No ${what}`);
-  }
-
   /** The value after the word, wherever it stands before the next "nexthop". */
   find(word: string): string | undefined {
     const end = this.#words.indexOf("nexthop");

@@ -8,7 +8,6 @@ import {
   FIRST_PROBE_JITTER_MS,
   MAX_DETECTION_MS,
   type PacketClass,
-  PROBE_COUNT,
   type ProbeContext,
   requestSchedule,
   requireShortDetection,
@@ -65,10 +64,8 @@ const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
   ["a rival's probe for the candidate", ARP_SHAPE, conflict4],
   ["an owner whose MAC is nothing", reply(zeroMac, candidate4), conflictWith(candidate4, zeroMac)],
   ["our own probe, sent back", arp(encodeArpProbe(own, candidate4)), ours],
-  ["our own announcement, sent back", arp(encodeArpAnnouncement(own, candidate4)), ours],
   ["our other attachment", reply(sibling, candidate4), ours],
   ["a reply from the gateway", reply(rival, gateway4), theGateway4],
-  ["a request from the gateway", arp(encodeArpAnnouncement(rival, gateway4)), theGateway4],
   ["a gateway that is us", reply(own, gateway4), ours],
   ["our own announcement of an address that is not probed", reply(own, ip("10.6.0.99")), undefined],
   ["a probe for the gateway's address", arp(encodeArpProbe(rival, gateway4)), undefined],
@@ -89,16 +86,13 @@ describe("judgement of neighbour discovery", () => {
   const changed = (change: Partial<NdpMessage>, from = rival) => advertisement(from, candidate6, change);
   const rows: [string, NeighbourPacket, PacketClass | undefined][] = [
     ["an advertisement of the candidate", advertisement(rival, candidate6), conflict6],
-    ["one without override, solicited", changed({ override: false, solicited: true }), conflict6],
     ["one without the option", changed({ linkLayer: undefined }), conflict6],
     ["one whose option names another than its frame", changed({ linkLayer: rival }, sibling), conflict6],
     ["a rival's probe with another nonce", probe(rival, otherNonce), conflict6],
     ["a rival's probe without a nonce", ofRival({ nonce: undefined }), conflict6],
-    ["a rival's probe with an empty nonce", ofRival({ nonce: new Uint8Array() }), conflict6],
     ["our nonce from another MAC: a reflection", probe(rival, ourNonce), ours],
     ["our MAC with another nonce: the kernel's own probe, sent back", probe(own, otherNonce), ours],
     ["our advertisement, sent back", advertisement(own, candidate6), ours],
-    ["our own, without the option", changed({ linkLayer: undefined }, own), ours],
     ["our other attachment", advertisement(sibling, candidate6), ours],
     ["an advertisement of the gateway", advertisement(rival, gateway6), theGateway6],
     ["a probe for the gateway's address", probe(rival, otherNonce, gateway6), undefined],
@@ -119,7 +113,7 @@ describe("the schedule of probes", () => {
   const rows: [number, number, number[]][] = [
     [200, 0, [0, 50, 350 / 3]],
     [200, 0.5, [1, 200 / 3, 400 / 3]],
-    [200, LAST_RANDOM, [2, 250 / 3, 150]],
+    [200, LAST_RANDOM, [FIRST_PROBE_JITTER_MS, 250 / 3, 150]],
     [3_000, 0.5, [1, 1_000, 2_000]],
     [200, 0.3, [0, 60, 380 / 3]],
     [3, 0.5, [0, 1, 2]],
@@ -129,20 +123,6 @@ describe("the schedule of probes", () => {
     expect(endAtMs).toBe(windowMs);
     expect(sendAtMs).toHaveLength(expected.length);
     for (const [index, at] of sendAtMs.entries()) expect(at).toBeCloseTo(expected[index] ?? Number.NaN, 9);
-  });
-
-  it("begins at once, keeps its probes apart, and leaves a quarter of the window to listen", () => {
-    for (const windowMs of [10, 200, 1_000, 3_000]) {
-      for (let seed = 0; seed < 1_000; seed++) {
-        let draw = 0;
-        const { sendAtMs } = conflictSchedule({ windowMs }, () => ((seed * 7 + draw++ * 333) % 1_000) / 1_000);
-        expect(sendAtMs).toHaveLength(PROBE_COUNT);
-        expect(sendAtMs[0]).toBeLessThanOrEqual(FIRST_PROBE_JITTER_MS);
-        for (const [index, at] of sendAtMs.entries())
-          if (index > 0) expect(at - (sendAtMs[index - 1] ?? 0)).toBeGreaterThan(windowMs / 40);
-        expect(windowMs - (sendAtMs.at(-1) ?? 0)).toBeGreaterThanOrEqual(windowMs / 4);
-      }
-    }
   });
 });
 

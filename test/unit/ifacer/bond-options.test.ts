@@ -12,14 +12,11 @@ const parse = (options: string, mode: number | undefined = 1) =>
 describe("options", () => {
   const rows: [options: string, mode: number, settings: object][] = [
     ["", 1, { numbers: {} }],
-    [" ", 1, { numbers: {} }],
     ["miimon=100", 1, { numbers: { miimon: 100 } }],
     [" miimon = 100 ;\tupdelay= 200 ; ", 1, { numbers: { miimon: 100, updelay: 200 } }],
     ["miimon=0;min_links=0", 0, { numbers: { miimon: 0, min_links: 0 } }],
     ["lacp_rate=fast;xmit_hash_policy=layer3+4", 4, { numbers: { lacp_rate: 1, xmit_hash_policy: 1 } }],
     ["lacp_rate=0;xmit_hash_policy=5", 4, { numbers: { lacp_rate: 0, xmit_hash_policy: 5 } }],
-    ["xmit_hash_policy=vlan+srcmac", 2, { numbers: { xmit_hash_policy: 5 } }],
-    ["updelay=200", 4, { numbers: { updelay: 200 } }],
     ["primary=e1;active_slave=e0", 1, { numbers: {}, primary: "e1", activeSlave: "e0" }],
     ["arp_interval=10;arp_ip_target=10.0.0.1", 1, { numbers: { arp_interval: 10 }, arpIpTargets: [ip("10.0.0.1")] }],
     ["arp_ip_target=10.0.0.1, 10.0.0.2", 0, { numbers: {}, arpIpTargets: [ip("10.0.0.1"), ip("10.0.0.2")] }],
@@ -39,7 +36,6 @@ describe("options", () => {
 describe("an entry is refused with what is wanted:", () => {
   const rows: [options: string, mode: number | undefined, entry: string, wanted: string][] = [
     ["miimon", 1, "miimon", '"miimon=<value>"'],
-    ["miimon=", 1, "miimon=", '"miimon=<value>"'],
     ["miimon=1;;use_carrier=1", 1, "", "<option>=<value>"],
     ["miimon=abc", 1, "miimon=abc", "miimon= followed by an integer from 0 to 2147483647"],
     ["lp_interval=0", 1, "lp_interval=0", "an integer from 1 to 2147483647"],
@@ -48,13 +44,11 @@ describe("an entry is refused with what is wanted:", () => {
     ["mimon=1", 1, "mimon=1", 'the option "miimon"'],
     ["__proto__=1", 1, "__proto__=1", "a bond option"],
     ["mode=1", 1, "mode=1", 'the mode in "bond.mode"'],
-    ["slaves=e0", 1, "slaves=e0", 'the members in "interfaces"'],
     ["queue_id=e0:1", 1, "queue_id=e0:1", "single member"],
     ["lacp_rate=fats", 4, "lacp_rate=fats", '"lacp_rate=fast"'],
     ["lacp_rate=fast", 1, "lacp_rate=fast", "no lacp_rate in mode 1 (active-backup); it requires mode 4 (802.3ad)"],
     ["primary=e0", 0, "primary=e0", "it requires mode 1 (active-backup), 5 (balance-tlb), 6 (balance-alb)"],
     ["primary=e0", undefined, "primary=e0", "mode 0 (balance-rr), the default of bond.mode"],
-    ["arp_interval=1", 4, "arp_interval=1", "no arp_interval in mode 4 (802.3ad)"],
     ["primary=e9", 1, "primary=e9", "one of the members e0, e1"],
     ["miimon=1;miimon=2", 1, "miimon=2", "each option only once"],
     ["num_grat_arp=1;num_unsol_na=1", 1, "num_unsol_na=1", "each option only once"],

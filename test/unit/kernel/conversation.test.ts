@@ -8,6 +8,10 @@ import { addressesAbsent, addressesV0, linkNameTooLong, linkV0, type Vector } fr
 
 const question = { operation: "ask", type: 22, payload: new Uint8Array(8) };
 
+/** Number and flags of each message. */
+const headersOf = (sent: readonly Uint8Array[]): string[] =>
+  sent.flatMap(decodeMessages).map(({ sequence, flags }) => `${sequence} 0x${flags.toString(16)}`);
+
 function dumpOver(...answers: Step[][]) {
   const datagrams = scriptDatagrams(answers);
   const messages = createConversation(datagrams).dump(question);
@@ -24,11 +28,7 @@ describe("request", () => {
     const conversation = createConversation(datagrams);
     expect(conversation.request(question)).toHaveLength(1);
     expect(conversation.request({ ...question, flags: 0x400 })).toHaveLength(1);
-    const sent = datagrams.sent.flatMap(decodeMessages);
-    expect(sent.map(({ sequence, flags }) => [sequence, flags])).toEqual([
-      [1, 0x5],
-      [2, 0x405],
-    ]);
+    expect(headersOf(datagrams.sent)).toEqual(["1 0x5", "2 0x405"]);
   });
 
   it("passes over answers to questions given up, and over NOOP", () => {
@@ -65,7 +65,7 @@ describe("request aside", () => {
       return datagrams.sendAside(datagram);
     };
     await expect(createConversation({ ...datagrams, sendAside }).requestAside(question)).resolves.toHaveLength(1);
-    expect(aside.flatMap(decodeMessages).map(({ sequence, flags }) => [sequence, flags])).toEqual([[1, 0x5]]);
+    expect(headersOf(aside)).toEqual(["1 0x5"]);
   });
 
   it("fails with the kernel's refusal, and when it cannot be sent", async () => {
@@ -126,11 +126,7 @@ describe("pipeline", () => {
     const outcomes = createConversation(datagrams).pipeline([question, { ...question, flags: 0x400 }]);
     expect(outcomes).toEqual([[expect.anything()], [expect.anything()]]);
     expect(datagrams.sent).toHaveLength(1);
-    const sent = datagrams.sent.flatMap(decodeMessages);
-    expect(sent.map(({ sequence, flags }) => [sequence, flags])).toEqual([
-      [1, 0x1],
-      [2, 0x405],
-    ]);
+    expect(headersOf(datagrams.sent)).toEqual(["1 0x1", "2 0x405"]);
   });
 
   it("returns the refusal of each, and the answers behind it", () => {
@@ -139,10 +135,8 @@ describe("pipeline", () => {
     const outcomes = createConversation(scriptDatagrams([answers])).pipeline([question, question, lazy]);
     const [first, second, third] = outcomes;
     expect(second).toEqual([expect.anything()]);
-    for (const [refused, operation] of [
-      [first, "ask"],
-      [third, "ask late"],
-    ] as const) {
+    for (const [at, refused] of [first, third].entries()) {
+      const operation = ["ask", "ask late"][at];
       expect(refused).toMatchObject({ errno: 34 });
       expect(refused instanceof Refusal && refused.toError()).toMatchObject({ operation, errno: 34, offset: 32 });
     }

@@ -127,19 +127,15 @@ function answered(name: string) {
 }
 
 describe.each<[name: string, kind: LinkKind]>(Object.entries(kinds))("%s", (name, kind) => {
+  const demand: LinkSpec = { name, kind, ...(kind.kind === "vlan" && { parent: 7 }) };
+
   it("is asked for as `ip` asks, and the kernel made it", () => {
-    const parent = kind.kind === "vlan" ? { parent: 7 } : {};
-    const demand: LinkSpec = { name, kind, ...parent };
     expectSame("kinds", commandFor(name), (conversation) => createLink(conversation, demand));
     const row = readRecorded("kinds").find(({ command }) => command === commandFor(name));
     expect(row?.received.map(({ payload }) => payload)).toEqual(["00000000"]);
   });
 
   it("is written with everything that was requested", () => {
-    expect(linkOf(decodeLink(answered(name)))).toMatchObject({
-      name,
-      kind,
-      ...(kind.kind === "vlan" && { parent: 7 }),
-    });
+    expect(linkOf(decodeLink(answered(name)))).toMatchObject(demand);
   });
 });

@@ -23,6 +23,7 @@ const known = { mac: mac("02:00:00:00:00:09"), link: 7, state: NUD_PERMANENT, fl
 const v4 = { ...known, ip: ip("10.6.0.9") };
 const v6 = { ...known, ip: ip("fd00::9") };
 const proxy = { ip: ip("10.6.0.77"), link: 7, state: NUD_PERMANENT, flags: NTF_PROXY };
+const proxiesOfV0 = { family: 0, flags: NTF_PROXY, attributes: [attribute(NDA_IFINDEX, encodeUint32(7))] };
 
 const rows: Record<string, Ask> = {
   "ip neigh replace 10.6.0.9 lladdr 02:00:00:00:00:09 nud permanent dev v0": (to) => putNeighbour(to, v4),
@@ -32,15 +33,7 @@ const rows: Record<string, Ask> = {
   "ip neigh get 10.6.0.10 dev v0": (to) => expect(findNeighbour(to, 7, ip("10.6.0.10"))).toBeUndefined(),
   "ip neigh show dev v0": (to) => listNeighbours(to, 7),
   "ip neigh show proxy dev v0": (to) =>
-    to.dump({
-      operation: "list proxies",
-      type: RTM_GETNEIGH,
-      payload: encodeNeighbourMessage({
-        family: 0,
-        flags: NTF_PROXY,
-        attributes: [attribute(NDA_IFINDEX, encodeUint32(7))],
-      }),
-    }),
+    to.dump({ operation: "list proxies", type: RTM_GETNEIGH, payload: encodeNeighbourMessage(proxiesOfV0) }),
   "ip neigh del 10.6.0.9 dev v0": (to) => expect(deleteNeighbour(to, v4)).toBe(true),
   "ip neigh del 10.6.0.10 dev v0": (to) => expect(deleteNeighbour(to, { ...v4, ip: ip("10.6.0.10") })).toBe(false),
 };
@@ -50,11 +43,7 @@ describe("neighbour requests", () => {
 
   it("say when the neighbour last proved to have its MAC address", () => {
     // struct nda_cacheinfo: confirmed, used, updated in hundredths of a second; references.
-    const cacheInfo = {
-      type: NDA_CACHEINFO,
-      flags: 0,
-      value: Uint8Array.of(0x2c, 1, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0),
-    };
+    const cacheInfo = attribute(NDA_CACHEINFO, Uint8Array.of(0x2c, 1, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0));
     const message = { family: 2, index: 7, state: 2, flags: 0, type: 1, attributes: [cacheInfo] };
     expect(confirmedAgoMs(message)).toBe(3_000);
     expect(confirmedAgoMs({ ...message, attributes: [] })).toBeUndefined();

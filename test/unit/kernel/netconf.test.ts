@@ -93,18 +93,9 @@ describe("answers to keys", () => {
 
   it("are what a file says; the kernel is asked once for each protocol", () => {
     const { conversation, requested } = scripted(() => allIs(1, 2));
-    const keys = [
-      "ipv4/conf/all/rp_filter",
-      "ipv4/ip_forward",
-      "ipv4/conf/all/forwarding",
-      "ipv6/conf/v0.5/accept_dad",
-    ];
-    expect(answer(conversation, keys)).toEqual({
-      [keys[0] ?? ""]: "2",
-      [keys[1] ?? ""]: "1",
-      [keys[2] ?? ""]: "1",
-      [keys[3] ?? ""]: "1",
-    });
+    const ones = ["ipv4/ip_forward", "ipv4/conf/all/forwarding", "ipv6/conf/v0.5/accept_dad"];
+    const answers = answer(conversation, ["ipv4/conf/all/rp_filter", ...ones]);
+    expect(answers).toEqual({ "ipv4/conf/all/rp_filter": "2", ...Object.fromEntries(ones.map((key) => [key, "1"])) });
     expect(requested.length).toBe(1);
   });
 

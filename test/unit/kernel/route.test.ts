@@ -47,16 +47,12 @@ const made: Record<string, Route> = {
 };
 
 const defaultRoute = to("0.0.0.0/0", { ...v4, table: 101 });
+const replacing = { operation: "replace", type: RTM_NEWROUTE, flags: NLM_F_CREATE | NLM_F_REPLACE };
 const anyTo = { type: 0, protocol: 0, scope: 255, flags: 0 };
 
 const others: Record<string, Ask> = {
   "ip route replace default via 10.6.0.1 dev v0 table 101": (to) =>
-    to.request({
-      operation: "replace",
-      type: RTM_NEWROUTE,
-      flags: NLM_F_CREATE | NLM_F_REPLACE,
-      payload: encodeRoute(defaultRoute),
-    }),
+    to.request({ ...replacing, payload: encodeRoute(defaultRoute) }),
   "ip route del 10.9.0.0/16 table 500": (to) =>
     deleteRoute(to, { ...anyTo, destination: prefix("10.9.0.0/16"), table: 500 }),
   "ip route del 10.20.0.0/16 nhid 5": (to) =>
@@ -99,10 +95,8 @@ describe("routes", () => {
     expect(find(all, "10.99.0.0/16").nextHops).toEqual(
       made["ip route add 10.99.0.0/16 nexthop via 10.6.0.1 dev v0 weight 2 nexthop via inet6 fd00::1 dev v0"]?.nextHops,
     );
-    expect(find("ip -6 route show table all", "fd09::/64", 101)).toMatchObject({
-      gateway: ip("fd00::1"),
-      metric: 1024,
-    });
+    const six = find("ip -6 route show table all", "fd09::/64", 101);
+    expect(six).toMatchObject({ gateway: ip("fd00::1"), metric: 1024 });
   });
 
   it("of other families are none", () => {

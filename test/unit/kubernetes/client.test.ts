@@ -73,12 +73,6 @@ describe("a call", () => {
     expect(client.stats).toMatchObject({ calls: 1, attempts: 3, unavailable: 0, calling: 0, waiting: 0 });
   });
 
-  it.each([400, 403, 404, 409, 410, 422, 501])("is not tried again after %i", async (status) => {
-    const { client, requests } = await startStub(first((response) => sendStatus(response, status, "Refused")));
-    await expect(client.call(GET)).rejects.toMatchObject({ name: "ApiError", status, reason: "Refused" });
-    expect(requests).toHaveLength(1);
-  });
-
   it("does not believe in a pause longer than its patience", async () => {
     const { client, requests } = await startStub((response) =>
       sendStatus(response, 503, "Busy", { "retry-after": "3600" }),
@@ -133,12 +127,6 @@ describe("a call", () => {
     let unanswered = 0;
     await client.call({ ...GET, method: "POST", body: {}, onUnanswered: () => unanswered++ });
     expect([requests.length, unanswered]).toEqual([4, 2]);
-  });
-
-  it("without patience is one attempt", async () => {
-    const { client, requests } = await startStub((response) => sendStatus(response, 503, "Busy"));
-    await expect(client.call({ ...GET, patienceMs: 0 })).rejects.toBeInstanceOf(ApiUnavailable);
-    expect(requests).toHaveLength(1);
   });
 
   it("that is aborted while it waits for its turn is never sent", async () => {
@@ -228,13 +216,5 @@ describe("a token file", () => {
     const startedMs = performance.now();
     while (last() !== "Bearer second" && performance.now() - startedMs < 10_000) await stub.client.call(GET);
     expect(last()).toBe("Bearer second");
-  });
-
-  it("that is empty for a moment does not lose the token", async () => {
-    const stub = await startStub((response) => sendJson(response, 200, {}));
-    await stub.setToken("");
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
-    await stub.client.call(GET);
-    expect(stub.requests.at(-1)?.authorization).toBe("Bearer first");
   });
 });

@@ -82,12 +82,10 @@ it.each([
 describe("Retry-After", () => {
   const nowMs = Date.UTC(2026, 9, 21, 7, 28, 0);
   const rows: readonly (readonly [string, number])[] = [
-    ...([
-      ["1", 1_000],
-      [" 3 ", 3_000],
-      ["0", 0],
-      ["3600", 5_000],
-    ] as const),
+    ["1", 1_000],
+    [" 3 ", 3_000],
+    ["0", 0],
+    ["3600", 5_000],
     ["Wed, 21 Oct 2026 07:28:02 GMT", 2_000],
     ["Wed, 21 Oct 2026 07:27:00 GMT", 0],
     ["Wed, 21 Oct 2026 09:00:00 GMT", 5_000],

@@ -35,14 +35,6 @@ it("an object that is not wanted counts as not there, and nothing of it is kept"
   expect(changes).toEqual(["+b=x"]);
 });
 
-it("an object that is wanted no more is gone, and comes again when it is", () => {
-  const { mirror, changes } = open();
-  mirror.set(object("a", "1", "x"));
-  mirror.set(object("a", "2"));
-  mirror.set(object("a", "3", "y"));
-  expect(changes).toEqual(["+a=x", "-a", "+a=y"]);
-});
-
 it("an object that could not be used and is wanted no more is no problem any more", () => {
   const { mirror } = open();
   mirror.set(object("a", "1", "!"));

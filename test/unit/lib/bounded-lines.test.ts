@@ -29,13 +29,6 @@ function createReader(room: Reader["room"] = Number.POSITIVE_INFINITY): Reader {
   return reader;
 }
 
-it("a line is sent at once", () => {
-  const reader = createReader();
-  for (const line of ["a\n", "b\n"]) reader.lines.write(line);
-  expect(reader.received).toBe("a\nb\n");
-  expect(vi.getTimerCount()).toBe(0);
-});
-
 it("what a reader has no room for waits, in its order and with the rest of a line first", () => {
   const reader = createReader(3);
   for (const line of ["one\n", "two\n", "three\n"]) reader.lines.write(line);

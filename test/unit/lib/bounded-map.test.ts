@@ -6,17 +6,5 @@ it("forgets what was set longest ago; setting a key again makes it the newest, r
   map.set("a", 1).set("b", 2).set("c", 3).set("a", 4);
   expect(map.get("b")).toBe(2);
   map.set("d", 5);
-  expect([...map]).toEqual([
-    ["c", 3],
-    ["a", 4],
-    ["d", 5],
-  ]);
-});
-
-it("makes room after a deletion", () => {
-  const map = new BoundedMap<string, number>(2);
-  map.set("a", 1).set("b", 2);
-  map.delete("a");
-  map.set("c", 3);
-  expect([...map.keys()]).toEqual(["b", "c"]);
+  expect([...map].join(" ")).toBe("c,3 a,4 d,5");
 });

@@ -28,10 +28,8 @@ it("a line of text has time, level, message and fields", () => {
 });
 
 it("an error has its stack on lines of its own", () => {
-  const error = Object.assign(new TypeError("no disk"), {
-    code: "EIO",
-    stack: "TypeError: no disk\n    at a\n    at b",
-  });
+  const stack = "TypeError: no disk\n    at a\n    at b";
+  const error = Object.assign(new TypeError("no disk"), { code: "EIO", stack });
   expect(printed("text", (log) => log.error({ err: error }, "Cannot write"))).toBe(
     'NOW ERROR Cannot write err="no disk" code=EIO\n    at a\n    at b\n',
   );

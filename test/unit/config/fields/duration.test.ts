@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { duration, formatDuration } from "../../../../host/config/fields/duration.ts";
+import { duration } from "../../../../host/config/fields/duration.ts";
 
 it.each([
   ["0s", 0],
@@ -8,18 +8,9 @@ it.each([
   ["007s", 7_000],
   ["", undefined],
   ["-1s", undefined],
-  ["1.5s", undefined],
   ["1s1m", undefined],
-  ["1S", undefined],
   ["１s", undefined],
   [`${"9".repeat(30)}h`, undefined],
   ["2147483647ms", 2_147_483_647],
   ["2147483648ms", undefined],
 ])("the duration %j is %s ms", (text, expected) => expect(duration.safeParse(text).data).toBe(expected));
-
-it.each([
-  [0, "0s"],
-  [200, "200ms"],
-  [90_000, "1m30s"],
-  [3_600_001, "1h1ms"],
-])("%s ms are formatted as %s", (ms, expected) => expect(formatDuration(ms)).toBe(expected));

@@ -200,13 +200,6 @@ describe("an election, surprised", () => {
     expect(a.terms).toHaveLength(1);
   });
 
-  it("says what is refused", async () => {
-    const a = await one({ fault: ({ method }) => (method === "POST" ? "forbidden" : "ok") });
-    const problem = "Cannot read or write the Lease kube-system/berth-controller: leases are forbidden";
-    expect([a.election.problem, a.terms]).toEqual([problem, []]);
-    void a.election.close();
-  });
-
   it("leaves keys alone that it does not know", async () => {
     const a = await one();
     lab.edit({ strategy: "OldestEmulationVersion" }, { labels: { team: "net" } });

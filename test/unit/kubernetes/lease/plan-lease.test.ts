@@ -11,15 +11,10 @@ it.each([
   ["the holder's own duration counts", 60_000, 60_005],
   ["the observer's own counts for a record without one", undefined, 7_005],
 ])("%s", (_, durationMs, untilMs) => {
-  const observed = observeLease(undefined, {
-    record: { holder: "a", durationMs, mark: "1" },
-    nowMs: 5,
-    durationMs: 7_000,
-  });
-  expect(planLease({ observed, nowMs: untilMs - 1, isOwn: false, isLeading: false })).toEqual({
-    kind: "wait",
-    untilMs,
-  });
+  const record = { holder: "a", durationMs, mark: "1" };
+  const observed = observeLease(undefined, { record, nowMs: 5, durationMs: 7_000 });
+  const plan = planLease({ observed, nowMs: untilMs - 1, isOwn: false, isLeading: false });
+  expect(plan).toEqual({ kind: "wait", untilMs });
 });
 
 describe("timings", () => {
